@@ -1,0 +1,44 @@
+# Language, build type, tools and warnings: everything that holds for all targets.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+# -g1 keeps line numbers in stack traces at a fifth of the object size of -g.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# No path of the building machine in any binary (__FILE__, debug information).
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+
+include(GNUInstallDirs)
+# One layout for build tree and install tree: programs find their helpers by relative path.
+set(HONE_LIBEXEC_SUBDIR "libexec/hone")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}")
+
+find_program(HONE_CCACHE ccache)
+if(HONE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Without the working directory in the hash two build folders share their results.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1;${HONE_CCACHE}")
+endif()
+find_program(HONE_MOLD mold)
+if(HONE_MOLD)
+  add_link_options("-fuse-ld=mold")
+endif()
+
+add_library(hone_warnings INTERFACE)
+target_compile_options(hone_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports std::string concatenation falsely (GCC bug 105651).
+  target_compile_options(hone_warnings INTERFACE -Wno-restrict)
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(hone_warnings INTERFACE -Wthread-safety)
+endif()
+if(HONE_WERROR)
+  target_compile_options(hone_warnings INTERFACE -Werror)
+endif()

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+
+// Plain structs of the kernel interface and the package. std only: the runtime includes this file.
+namespace hone::ir {
+
+/// The argument of every generated function `int32_t phase(const HoneCall*)`. Layout is ABI: do not reorder.
+struct HoneCall {
+  void* const* buffers;  ///< inputs, constants, prologue results, outputs, workspace, in Artifact order
+  void* scratch;         ///< this thread's scratch, 64-aligned, at least the phase's scratch_bytes
+  int64_t begin;         ///< part [begin, end) of the parallel loop
+  int64_t end;
+  int64_t step;          ///< iteration of the step loop (scan)
+  int32_t thread;
+};
+
+/// Result of a phase: 0, or code<<16 | input (1<<16: an index in that input is out of range).
+using PhaseFunction = int32_t (*)(const HoneCall*);
+inline constexpr int32_t kPhaseBadIndex = 1;
+
+struct ArtifactPhase {
+  std::string symbol;
+  int64_t parallel_extent = 1;
+  int64_t scratch_bytes = 0;
+  int32_t threads = 1;
+};
+
+struct ArtifactStep {
+  int32_t first = 0;
+  int32_t count = 1;
+  int64_t repeats = 1;
+};
+
+/// One buffer of the kernel's interface.
+struct ArtifactBuffer {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
+/// A compiled kernel without its code (the ELF shared object travels beside it: one object may hold
+/// many kernels, told apart by their symbols).
+struct Artifact {
+  std::string target;         ///< resolved target text
+  int32_t builder = 0;        ///< builder version
+  std::string workload_hash;  ///< 32 hex digits
+  std::string trace_hash;
+  std::string binding_hash;   ///< empty: dense
+  std::vector<ArtifactPhase> phases;
+  std::vector<ArtifactStep> steps;
+  std::vector<ArtifactBuffer> inputs, constants, prologue, outputs, workspace;
+  /// Text of the prologue Workload (inputs: this kernel's constants in order; outputs: `prologue` in order), empty when none.
+  std::string prologue_workload;
+  bool may_alias = false;
+};
+
+}  // namespace hone::ir

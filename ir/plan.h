@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/artifact.h"
+#include "ir/dtype.h"
+
+// Plain structs of a compiled model, std only: the runtime includes this file.
+namespace hone::ir {
+
+enum class PlanBufferKind : uint8_t {
+  kArena = 0,     ///< at `offset` of the arena
+  kConstant = 1,  ///< at `offset` of the package's constants section
+  kInput = 2,     ///< the caller's input number `offset`
+  kOutput = 3,    ///< the caller's output number `offset`
+};
+
+/// A contiguous buffer of the running model; 64-aligned.
+struct PlanBuffer {
+  PlanBufferKind kind = PlanBufferKind::kArena;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+enum class PlanStepKind : uint8_t { kKernel = 0, kExtern = 1 };
+
+/// One kernel run (all its phases) or one extern routine. Buffer ids index Plan::buffers.
+struct PlanStep {
+  PlanStepKind kind = PlanStepKind::kKernel;
+  int32_t kernel = -1;            ///< index into Plan::kernels
+  std::string extern_name;        ///< routine of the runtime
+  std::vector<int64_t> extern_attributes;
+  std::vector<ArtifactBuffer> extern_inputs, extern_outputs;
+  std::vector<int32_t> buffers;   ///< kernel: in Artifact order; extern: inputs then outputs
+  int32_t threads = 1;
+};
+
+struct PlanValue {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+};
+
+/// Everything the runtime needs to run a model besides constants and code.
+struct Plan {
+  int64_t arena_bytes = 0;
+  std::vector<PlanBuffer> buffers;
+  std::vector<Artifact> kernels;  ///< without prologue text
+  std::vector<PlanStep> steps;
+  std::vector<PlanValue> inputs, outputs;
+};
+
+}  // namespace hone::ir

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "ir/workload.h"
+
+namespace hone::ir {
+
+/// How a loop runs. kUnrolled bodies are emitted once per iteration with the variable a constant. kVector: the
+/// variable is the lane (extent = lanes; any extent 2..64). kParallel: outermost of a phase, the range is
+/// split over threads. kStep: outermost, one phase launch per iteration (a scan's t, or outer sequential
+/// loop), barrier between. The GPU kinds run in the interpreter and the CUDA emitter.
+enum class LoopKind : uint8_t { kSerial, kUnrolled, kVector, kParallel, kStep, kBlockX, kBlockY, kThreadX, kThreadY };
+std::string_view ToString(LoopKind kind);
+
+enum class Scope : uint8_t {
+  kArgument,  ///< passed in HoneCall.buffers at `argument`
+  kScratch,   ///< this thread's scratch memory, at byte offset `scratch_offset`
+  kRegister,  ///< vectors kept in registers; every index must be constant after unrolling (vector lanes aside)
+  kTable,     ///< immediate values
+  kShared,    ///< GPU shared memory
+};
+
+/// Memory seen by a loop nest. Indices are flat element offsets from its start.
+struct Buffer {
+  std::string name;
+  Scope scope = Scope::kArgument;
+  DType dtype = DType::kF32;
+  int64_t elements = 0;
+  bool read_only = false;
+  int argument = -1;             ///< kArgument: slot in HoneCall.buffers
+  int64_t scratch_offset = 0;    ///< kScratch: bytes, 64-aligned
+  int64_t alignment = 4;         ///< kArgument: bytes the base pointer is known to be aligned to
+  std::vector<double> table;     ///< kTable
+};
+
+enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync };
+
+struct StmtNode;
+using Stmt = std::shared_ptr<const StmtNode>;
+
+/// One statement; fields by kind:
+///   kBlock  body: statements in order
+///   kFor    var in [0, extent), loop, body
+///   kIf     condition (bool; may depend on a vector lane: then everything inside runs under that mask: masked
+///           lanes are neither loaded nor stored and contribute the combiner's identity), body
+///   kStore  buffers[k][index] = values[k], or with a combiner other than kNone
+///           buffers[k][index] = combine(buffers[k][index], values[k]). When the values depend on a vector lane and the
+///           index does not, lanes are combined first. One flat index for all buffers (tuples share it).
+///   kFill   buffer[0..elements) = the combiner's identity (or value for kNone); register and scratch tiles
+///   kSync   barrier of the threads of a GPU block
+struct StmtNode {
+  StmtKind kind = StmtKind::kBlock;
+  std::vector<Stmt> body;
+  int var = -1;
+  int64_t extent = 0;
+  LoopKind loop = LoopKind::kSerial;
+  Expr condition;
+  std::vector<int> buffers;
+  Expr index;
+  std::vector<Expr> values;
+  Combiner combiner = Combiner::kNone;
+};
+
+Stmt Block(std::vector<Stmt> body);
+Stmt For(int var, int64_t extent, LoopKind kind, Stmt body);
+Stmt If(Expr condition, Stmt body);
+Stmt Store(int buffer, Expr index, Expr value, Combiner combiner = Combiner::kNone);
+Stmt StoreTuple(std::vector<int> buffers, Expr index, std::vector<Expr> values, Combiner combiner);
+/// Fills the first `elements` of a buffer (stored in `extent`) with value.
+Stmt Fill(int buffer, int64_t elements, Expr value);
+Stmt Sync();
+
+/// One parallel region: code between two barriers.
+struct Phase {
+  std::string symbol;            ///< unique in the object; set by the packager's prefix + number
+  Stmt body;                     ///< outermost: at most one kStep, then at most one kParallel loop
+  int64_t parallel_extent = 1;   ///< iterations of the parallel loop
+  int threads = 1;               ///< most threads worth using (from the Trace's `parallel`)
+  int64_t scratch_bytes = 0;     ///< per thread
+};
+
+/// A run of phases with a barrier after each, repeated (scan: repeats = T; `step` counts).
+struct KernelStep {
+  int first = 0;
+  int count = 1;
+  int64_t repeats = 1;
+  bool operator==(const KernelStep&) const = default;
+};
+
+/// What lowering gives and codegen takes: buffers by id (Expr Load ids and Store buffers index this list).
+/// Arguments are ordered: inputs, constants, prologue results, outputs, workspace tensors.
+struct LoopNest {
+  std::vector<Buffer> buffers;
+  std::vector<Phase> phases;
+  std::vector<KernelStep> steps;
+  int num_vars = 0;
+};
+
+/// Text for goldens, `hone explain` and error messages; one statement a line, two spaces of indentation.
+std::string ToText(const LoopNest& nest);
+std::string ToText(const Stmt& stmt, const LoopNest& nest);
+
+}  // namespace hone::ir
