@@ -35,8 +35,8 @@ absl::Status ErrnoStatus(int error_number, std::string_view what) {
     case EEXIST: code = absl::StatusCode::kAlreadyExists; break;
     default: break;
   }
-  return absl::Status(code, fmt::format("cannot {}: {}", what,
-                                        std::generic_category().message(error_number)));
+  return absl::Status(
+      code, fmt::format("cannot {}: {}", what, std::generic_category().message(error_number)));
 }
 
 }  // namespace hone

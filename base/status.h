@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "base/core/check.h"          // HONE_CHECK
 #include "base/core/status.h"         // hone::Status
 #include "base/core/status_macros.h"  // HONE_RETURN_IF_ERROR, HONE_ASSIGN_OR_RETURN

@@ -2,8 +2,8 @@
 
 #include <sstream>
 
-// Programmer errors end the program, in every build type. Operating errors (files, peers, bad input)
-// are a Status instead.
+// Programmer errors end the program, in every build type. Operating errors (files, peers, bad
+// input) are a Status instead.
 namespace hone {
 
 /// Collects the message of a failed check; its destructor prints
@@ -24,7 +24,8 @@ class CheckFailure {
   std::ostringstream message_;
 };
 
-/// Makes the stream of a check a void expression; `&` binds weaker than `<<` and stronger than `?:`.
+/// Makes the stream of a check a void expression; `&` binds weaker than `<<` and stronger than
+/// `?:`.
 struct CheckVoidify {
   void operator&(const std::ostream&) const {}
 };
@@ -32,10 +33,10 @@ struct CheckVoidify {
 }  // namespace hone
 
 /// HONE_CHECK(index < size) << "index " << index; evaluates the message only on failure.
-#define HONE_CHECK(condition)                         \
-  (condition) ? static_cast<void>(0)                  \
-              : ::hone::CheckVoidify() &              \
-                    ::hone::CheckFailure(__FILE__, __LINE__, #condition).stream()
+#define HONE_CHECK(condition) \
+  (condition)                 \
+      ? static_cast<void>(0)  \
+      : ::hone::CheckVoidify() & ::hone::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 /// A place that no input can reach; usable at the end of a switch over an enum.
 #define HONE_UNREACHABLE() \

@@ -4,8 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "base/core/result.h"
 #include "gtest/gtest.h"
+
+#include "base/core/result.h"
 
 namespace hone {
 namespace {

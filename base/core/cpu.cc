@@ -1,0 +1,126 @@
+#include "base/core/cpu.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+namespace hone {
+namespace {
+
+// A mask wide enough for any machine Linux supports (CONFIG_NR_CPUS is at most 8192).
+constexpr int kMaxCpus = 8192;
+
+struct CpuMask {
+  CpuMask() : set(CPU_ALLOC(kMaxCpus)), bytes(CPU_ALLOC_SIZE(kMaxCpus)) { CPU_ZERO_S(bytes, set); }
+  CpuMask(const CpuMask&) = delete;
+  CpuMask& operator=(const CpuMask&) = delete;
+  ~CpuMask() { CPU_FREE(set); }
+
+  cpu_set_t* set;
+  size_t bytes;
+};
+
+// Bandwidth of one group from its cpu.max ("QUOTA PERIOD", QUOTA may be "max"); 0 if unlimited.
+double GroupLimit(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
+  return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+}  // namespace
+
+std::vector<int> AllowedCpus() {
+  CpuMask mask;
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, mask.bytes, mask.set) == 0) {
+    for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
+      if (CPU_ISSET_S(static_cast<size_t>(cpu), mask.bytes, mask.set)) cpus.push_back(cpu);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+std::vector<int> OnePerCore(const std::vector<int>& cpus, const std::string& sysfs_cpu) {
+  std::vector<int> firsts;
+  std::vector<int> taken;
+  for (const int cpu : cpus) {
+    if (std::find(taken.begin(), taken.end(), cpu) != taken.end()) continue;
+    firsts.push_back(cpu);
+    std::ifstream file(sysfs_cpu + "/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    std::string line;
+    if (!std::getline(file, line)) continue;
+    for (const int sibling : ParseCpuList(line)) taken.push_back(sibling);
+  }
+  return firsts;
+}
+
+int UsableCores() {
+  const int cores = static_cast<int>(OnePerCore(AllowedCpus()).size());
+  const double limit = CgroupCpuLimit();
+  if (limit <= 0) return cores;
+  return std::clamp(static_cast<int>(std::ceil(limit)), 1, cores);
+}
+
+double CgroupCpuLimit(const std::string& proc_self_cgroup, const std::string& cgroup_root) {
+  std::ifstream file(proc_self_cgroup);
+  std::string group;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("0::", 0) == 0) group = line.substr(3);  // the one line of cgroup v2
+  }
+  if (group.empty()) return 0;
+  double least = 0;
+  for (;;) {
+    while (!group.empty() && group.back() == '/') group.pop_back();
+    const double limit = GroupLimit(cgroup_root + group);
+    if (limit > 0 && (least == 0 || limit < least)) least = limit;
+    if (group.empty()) return least;
+    group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
+  }
+}
+
+Status PinThisThread(const std::vector<int>& cpus) {
+  CpuMask mask;
+  std::string list;
+  for (const int cpu : cpus) {
+    if (cpu >= 0 && cpu < kMaxCpus) CPU_SET_S(static_cast<size_t>(cpu), mask.bytes, mask.set);
+    list += (list.empty() ? "" : ",") + std::to_string(cpu);
+  }
+  if (sched_setaffinity(0, mask.bytes, mask.set) == 0) return {};
+  return {StatusCode::kInvalidArgument, "cannot pin this thread to CPUs [" + list +
+                                            "]: " + std::generic_category().message(errno)};
+}
+
+std::vector<int> ParseCpuList(const std::string& text) {
+  std::vector<int> cpus;
+  const char* at = text.c_str();
+  for (;;) {
+    char* end = nullptr;
+    const long first = std::strtol(at, &end, 10);
+    if (end == at || first < 0 || first >= kMaxCpus) return {};
+    long last = first;
+    at = end;
+    if (*at == '-') {
+      last = std::strtol(at + 1, &end, 10);
+      if (end == at + 1 || last < first || last >= kMaxCpus) return {};
+      at = end;
+    }
+    for (long cpu = first; cpu <= last; ++cpu) cpus.push_back(static_cast<int>(cpu));
+    if (*at == ',') {
+      ++at;
+    } else if (*at == '\0' || *at == '\n') {
+      return cpus;
+    } else {
+      return {};
+    }
+  }
+}
+
+}  // namespace hone
