@@ -39,6 +39,9 @@ std::string_view ToString(UnaryOp op);
 std::string_view ToString(BinaryOp op);
 std::optional<UnaryOp> ParseUnaryOp(std::string_view text);
 std::optional<BinaryOp> ParseBinaryOp(std::string_view text);
+/// The dtype of the result for operands of dtype `a` (both of them); empty when the operator does not take it.
+std::optional<DType> ResultType(UnaryOp op, DType a);
+std::optional<DType> ResultType(BinaryOp op, DType a);
 constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 
 struct ExprNode;
@@ -62,7 +65,7 @@ struct ExprNode {
   int id = -1;
   int64_t int_value = 0;
   double float_value = 0;
-  std::vector<Expr> args;
+  std::vector<Expr> args = {};
 
   UnaryOp unary() const { return static_cast<UnaryOp>(op); }
   BinaryOp binary() const { return static_cast<BinaryOp>(op); }

@@ -27,7 +27,7 @@ enum class Scope : uint8_t {
 
 /// Memory seen by a loop nest. Indices are flat element offsets from its start.
 struct Buffer {
-  std::string name;
+  std::string name = {};
   Scope scope = Scope::kArgument;
   DType dtype = DType::kF32;
   int64_t elements = 0;
@@ -35,7 +35,7 @@ struct Buffer {
   int argument = -1;             ///< kArgument: slot in HoneCall.buffers
   int64_t scratch_offset = 0;    ///< kScratch: bytes, 64-aligned
   int64_t alignment = 4;         ///< kArgument: bytes the base pointer is known to be aligned to
-  std::vector<double> table;     ///< kTable
+  std::vector<double> table = {};     ///< kTable
 };
 
 enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync };
@@ -55,14 +55,14 @@ using Stmt = std::shared_ptr<const StmtNode>;
 ///   kSync   barrier of the threads of a GPU block
 struct StmtNode {
   StmtKind kind = StmtKind::kBlock;
-  std::vector<Stmt> body;
+  std::vector<Stmt> body = {};
   int var = -1;
   int64_t extent = 0;
   LoopKind loop = LoopKind::kSerial;
-  Expr condition;
-  std::vector<int> buffers;
-  Expr index;
-  std::vector<Expr> values;
+  Expr condition = {};
+  std::vector<int> buffers = {};
+  Expr index = {};
+  std::vector<Expr> values = {};
   Combiner combiner = Combiner::kNone;
 };
 
@@ -77,8 +77,8 @@ Stmt Sync();
 
 /// One parallel region: code between two barriers.
 struct Phase {
-  std::string symbol;            ///< unique in the object; set by the packager's prefix + number
-  Stmt body;                     ///< outermost: at most one kStep, then at most one kParallel loop
+  std::string symbol = {};            ///< unique in the object; set by the packager's prefix + number
+  Stmt body = {};                     ///< outermost: at most one kStep, then at most one kParallel loop
   int64_t parallel_extent = 1;   ///< iterations of the parallel loop
   int threads = 1;               ///< most threads worth using (from the Trace's `parallel`)
   int64_t scratch_bytes = 0;     ///< per thread
@@ -95,9 +95,9 @@ struct KernelStep {
 /// What lowering gives and codegen takes: buffers by id (Expr Load ids and Store buffers index this list).
 /// Arguments are ordered: inputs, constants, prologue results, outputs, workspace tensors.
 struct LoopNest {
-  std::vector<Buffer> buffers;
-  std::vector<Phase> phases;
-  std::vector<KernelStep> steps;
+  std::vector<Buffer> buffers = {};
+  std::vector<Phase> phases = {};
+  std::vector<KernelStep> steps = {};
   int num_vars = 0;
 };
 

@@ -30,13 +30,13 @@ inline constexpr int kMaxRank = 8;  ///< 6 for users; schedules add blocked dime
 
 /// A dense row-major tensor. `shape` is in memory order.
 struct Tensor {
-  std::string name;  ///< canonical: x0, x1, … for inputs, constants, immediates; s0, s1, … (s0.1: second of a tuple)
+  std::string name = {};  ///< canonical: x0, x1, … for inputs, constants, immediates; s0, s1, … (s0.1: second of a tuple)
   TensorKind kind = TensorKind::kInput;
   DType dtype = DType::kF32;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   bool output = false;            ///< also a result of the Workload (kStage only)
-  ValueRange range;               ///< kInput only
-  std::vector<double> immediate;  ///< kImmediate only: row-major values (integers exactly representable)
+  ValueRange range = {};               ///< kInput only
+  std::vector<double> immediate = {};  ///< kImmediate only: row-major values (integers exactly representable)
 
   int64_t NumElements() const;
   int64_t Bytes() const { return NumElements() * SizeOf(dtype); }
@@ -57,7 +57,7 @@ std::optional<Combiner> ParseCombiner(std::string_view text);
 /// A Stage of a scan has the scan's sequential axis as spatial axis 0; it may load tensors of its region at
 /// t - c, c >= 1, guarded by select(t >= c, load, initial), and the region's earlier Stages at t.
 struct Stage {
-  std::string name;  ///< canonical: s0, s1, … in post-order
+  std::string name = {};  ///< canonical: s0, s1, … in post-order
   std::vector<int64_t> spatial;
   std::vector<int64_t> reduce;
   Combiner combiner = Combiner::kNone;
@@ -65,7 +65,7 @@ struct Stage {
   std::vector<int> results;  ///< tensor ids, one per body
   /// Where a point is stored: one index expression per dimension of the result over the spatial axes, an
   /// injective map; empty: the identity. Only outputs that no Stage reads may have one.
-  std::vector<Expr> store;
+  std::vector<Expr> store = {};
   int scan = -1;  ///< region number, or -1
 
   int num_spatial() const { return static_cast<int>(spatial.size()); }
@@ -80,7 +80,7 @@ struct Stage {
 /// (ir/hash.h). `stages` are in an order where every Stage comes after those it reads (scans aside).
 struct Workload {
   std::vector<Tensor> tensors;
-  std::vector<Stage> stages;
+  std::vector<Stage> stages = {};
 
   /// Tensor ids by role, in tensor order: this is the order of buffers at the kernel's interface.
   std::vector<int> Inputs() const;

@@ -52,5 +52,7 @@ class WorkloadBuilder {
 /// Canonical form of an existing Workload (idempotent): order, names, dead parts. canonical[k] as in
 /// WorkloadBuilder::Result.
 WorkloadBuilder::Result Canonicalise(const Workload& workload);
+/// The same for other outputs than the marked ones, in this order; what they do not need is dropped.
+WorkloadBuilder::Result CanonicaliseFor(const Workload& workload, const std::vector<int>& outputs);
 
 }  // namespace hone::ir

@@ -1,0 +1,176 @@
+#include "ir/stmt.h"
+
+#include <array>
+#include <utility>
+
+#include "base/core/check.h"
+#include "ir/text.h"
+
+namespace hone::ir {
+namespace {
+
+constexpr std::array<std::string_view, 9> kLoopNames = {
+    "for", "unrolled", "vector", "parallel", "step", "block.x", "block.y", "thread.x", "thread.y"};
+constexpr std::array<std::string_view, 5> kScopeNames = {"argument", "scratch", "register", "table",
+                                                         "shared"};
+
+Stmt Make(StmtNode node) { return std::make_shared<const StmtNode>(std::move(node)); }
+
+class StmtPrinter {
+ public:
+  explicit StmtPrinter(const LoopNest& nest) : nest_(nest) {
+    names_.var = [](int id) { return "v" + std::to_string(id); };
+    names_.tensor = [this](int id) { return BufferName(id); };
+  }
+
+  void Print(const Stmt& stmt, int depth, std::string* out) const {
+    const std::string indent(static_cast<size_t>(2 * depth), ' ');
+    switch (stmt->kind) {
+      case StmtKind::kBlock: PrintBody(*stmt, depth, out); return;
+      case StmtKind::kFor:
+        *out += indent + std::string(ToString(stmt->loop)) + " " + names_.var(stmt->var) + " < " +
+                std::to_string(stmt->extent) + ":\n";
+        PrintBody(*stmt, depth + 1, out);
+        return;
+      case StmtKind::kIf:
+        *out += indent + "if " + ToText(stmt->condition, names_) + ":\n";
+        PrintBody(*stmt, depth + 1, out);
+        return;
+      case StmtKind::kStore: *out += indent + StoreText(*stmt) + "\n"; return;
+      case StmtKind::kFill:
+        *out += indent + "fill " + BufferName(stmt->buffers[0]) + "[0.." +
+                std::to_string(stmt->extent) + "] = " + ToText(stmt->values[0], names_) + "\n";
+        return;
+      case StmtKind::kSync: *out += indent + "sync\n"; return;
+    }
+  }
+
+ private:
+  void PrintBody(const StmtNode& stmt, int depth, std::string* out) const {
+    for (const Stmt& inner : stmt.body) Print(inner, depth, out);
+  }
+
+  std::string StoreText(const StmtNode& stmt) const {
+    std::string text;
+    for (size_t k = 0; k < stmt.buffers.size(); ++k) {
+      if (k > 0) text += ", ";
+      text += BufferName(stmt.buffers[k]) + "[" + ToText(stmt.index, names_) + "]";
+    }
+    text += " ";
+    if (stmt.combiner != Combiner::kNone) text += std::string(ToString(stmt.combiner));
+    text += "= ";
+    for (size_t k = 0; k < stmt.values.size(); ++k) {
+      if (k > 0) text += ", ";
+      text += ToText(stmt.values[k], names_);
+    }
+    return text;
+  }
+
+  std::string BufferName(int id) const {
+    const bool known = id >= 0 && static_cast<size_t>(id) < nest_.buffers.size();
+    if (known && !nest_.buffers[static_cast<size_t>(id)].name.empty()) {
+      return nest_.buffers[static_cast<size_t>(id)].name;
+    }
+    return "b" + std::to_string(id);
+  }
+
+  const LoopNest& nest_;
+  ExprNames names_;
+};
+
+std::string BufferText(const Buffer& buffer) {
+  std::string text = "buffer " + buffer.name + ": " + std::string(ToString(buffer.dtype)) + "[" +
+                     std::to_string(buffer.elements) + "] " +
+                     std::string(kScopeNames[static_cast<size_t>(buffer.scope)]);
+  if (buffer.scope == Scope::kArgument) text += " " + std::to_string(buffer.argument);
+  if (buffer.scope == Scope::kScratch) text += " at " + std::to_string(buffer.scratch_offset);
+  if (buffer.read_only) text += " read-only";
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string_view ToString(LoopKind kind) { return kLoopNames[static_cast<size_t>(kind)]; }
+
+Stmt Block(std::vector<Stmt> body) {
+  if (body.size() == 1) return body[0];
+  StmtNode node{.kind = StmtKind::kBlock};
+  node.body = std::move(body);
+  return Make(std::move(node));
+}
+
+Stmt For(int var, int64_t extent, LoopKind kind, Stmt body) {
+  HONE_CHECK(var >= 0 && extent >= 0 && body != nullptr);
+  StmtNode node{.kind = StmtKind::kFor};
+  node.body = {std::move(body)};
+  node.var = var;
+  node.extent = extent;
+  node.loop = kind;
+  return Make(std::move(node));
+}
+
+Stmt If(Expr condition, Stmt body) {
+  HONE_CHECK(condition != nullptr && IsBool(condition->dtype) && body != nullptr);
+  StmtNode node{.kind = StmtKind::kIf};
+  node.condition = std::move(condition);
+  node.body = {std::move(body)};
+  return Make(std::move(node));
+}
+
+Stmt Store(int buffer, Expr index, Expr value, Combiner combiner) {
+  HONE_CHECK(!IsTuple(combiner)) << "a tuple combiner needs StoreTuple";
+  return StoreTuple({buffer}, std::move(index), {std::move(value)}, combiner);
+}
+
+Stmt StoreTuple(std::vector<int> buffers, Expr index, std::vector<Expr> values, Combiner combiner) {
+  HONE_CHECK(buffers.size() == values.size() && !buffers.empty());
+  HONE_CHECK(buffers.size() == (IsTuple(combiner) ? 2U : 1U))
+      << ToString(combiner) << " with " << buffers.size() << " buffers";
+  HONE_CHECK(index != nullptr && IsInteger(index->dtype));
+  StmtNode node{.kind = StmtKind::kStore};
+  node.buffers = std::move(buffers);
+  node.index = std::move(index);
+  node.values = std::move(values);
+  node.combiner = combiner;
+  return Make(std::move(node));
+}
+
+Stmt Fill(int buffer, int64_t elements, Expr value) {
+  HONE_CHECK(elements >= 0 && value != nullptr);
+  StmtNode node{.kind = StmtKind::kFill};
+  node.buffers = {buffer};
+  node.extent = elements;
+  node.values = {std::move(value)};
+  return Make(std::move(node));
+}
+
+Stmt Sync() { return Make({.kind = StmtKind::kSync}); }
+
+std::string ToText(const Stmt& stmt, const LoopNest& nest) {
+  std::string text;
+  StmtPrinter(nest).Print(stmt, 0, &text);
+  return text;
+}
+
+std::string ToText(const LoopNest& nest) {
+  std::string text;
+  for (const Buffer& buffer : nest.buffers) text += BufferText(buffer);
+  const StmtPrinter printer(nest);
+  for (size_t p = 0; p < nest.phases.size(); ++p) {
+    const Phase& phase = nest.phases[p];
+    text += "phase " + std::to_string(p);
+    if (!phase.symbol.empty()) text += " " + phase.symbol;
+    text += " extent=" + std::to_string(phase.parallel_extent) +
+            " threads=" + std::to_string(phase.threads);
+    if (phase.scratch_bytes > 0) text += " scratch=" + std::to_string(phase.scratch_bytes);
+    text += ":\n";
+    printer.Print(phase.body, 1, &text);
+  }
+  for (const KernelStep& step : nest.steps) {
+    text += "step " + std::to_string(step.first) + " count=" + std::to_string(step.count) +
+            " repeats=" + std::to_string(step.repeats) + "\n";
+  }
+  return text;
+}
+
+}  // namespace hone::ir

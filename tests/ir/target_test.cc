@@ -1,0 +1,74 @@
+#include "ir/target.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hone::ir {
+namespace {
+
+Target Parsed(std::string_view text) {
+  Target target;
+  std::string error;
+  EXPECT_TRUE(ParseTarget(text, &target, &error)) << error;
+  return target;
+}
+
+std::string Refused(std::string_view text) {
+  Target target;
+  std::string error;
+  EXPECT_FALSE(ParseTarget(text, &target, &error)) << text;
+  return error;
+}
+
+TEST(TargetTest, TableGivesTheMachineOfAnIsa) {
+  const Target avx2 = Parsed("cpu:avx2,threads=4");
+  EXPECT_EQ(avx2.llvm_cpu, "x86-64-v3");
+  EXPECT_EQ(avx2.lanes, 8);
+  EXPECT_EQ(avx2.registers, 16);
+  EXPECT_EQ(avx2.threads, 4);
+  EXPECT_EQ(avx2.l2_bytes, 512 << 10);
+  const Target avx512 = Parsed("cpu:avx512");
+  EXPECT_EQ(avx512.llvm_cpu, "x86-64-v4");
+  EXPECT_EQ(avx512.llvm_features, "-prefer-256-bit");
+  EXPECT_EQ(avx512.lanes, 16);
+  EXPECT_EQ(avx512.registers, 32);
+  EXPECT_EQ(avx512.l2_bytes, 1 << 20);
+  EXPECT_EQ(avx512.l1_bytes, 32 << 10);
+  EXPECT_EQ(avx512.l3_bytes, 16 << 20);
+}
+
+TEST(TargetTest, TextIsNormalised) {
+  EXPECT_EQ(Parsed("cpu:avx2").text, "cpu:avx2,threads=1");
+  EXPECT_EQ(Parsed("cpu:avx512+bf16+vnni,threads=2").text, "cpu:avx512+vnni+bf16,threads=2");
+  EXPECT_EQ(Parsed("cpu:avx512+bf16+vnni").llvm_features,
+            "-prefer-256-bit,+avx512vnni,+avx512bf16");
+  EXPECT_EQ(Parsed("cpu:avx2+vnni").llvm_features, "+avxvnni");
+}
+
+TEST(TargetTest, BadPartsAreNamed) {
+  EXPECT_NE(Refused("cpu:avx3").find("'avx3'"), std::string::npos);
+  EXPECT_NE(Refused("gpu").find("cpu:"), std::string::npos);
+  EXPECT_NE(Refused("cpu:native").find("resolved"), std::string::npos);
+  EXPECT_NE(Refused("cpu:avx2+amx").find("'+amx'"), std::string::npos);
+  EXPECT_NE(Refused("cpu:avx2+bf16").find("needs avx512"), std::string::npos);
+  for (const char* bad : {"cpu:avx2,threads=0", "cpu:avx2,threads=", "cpu:avx2,threads=2x",
+                          "cpu:avx2,threads=99999999999", "cpu:avx2,threads=-1"}) {
+    EXPECT_NE(Refused(bad).find("1 to 1024"), std::string::npos) << bad;
+  }
+  EXPECT_NE(Refused("cpu:avx2,cores=3").find("cores=3"), std::string::npos);
+  EXPECT_NE(Refused("cpu:avx512+vnni+vnni").find("repeated"), std::string::npos);
+}
+
+TEST(TargetTest, NativeResolvesToWhatTheHostCanRun) {
+  const std::string text = ResolveNative("cpu:native", 3);
+  const Target target = Parsed(text);
+  EXPECT_EQ(target.threads, 3);
+  std::string why;
+  EXPECT_TRUE(HostCanRun(target, &why)) << why;
+  EXPECT_EQ(ResolveNative("cpu:avx2,threads=5", 3), "cpu:avx2,threads=5");
+  EXPECT_EQ(ResolveNative("cpu:avx2", 3), "cpu:avx2,threads=3");
+}
+
+}  // namespace
+}  // namespace hone::ir
