@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace hone {
+
+/// The path of one of Hone's own helper programs ("hone-builder", "hone-runner"):
+/// ../libexec/hone/NAME beside the folder of the running program, in build tree and install tree
+/// alike. kNotFound if it is not there.
+absl::StatusOr<std::string> FindHelperProgram(const std::string& name);
+
+}  // namespace hone
