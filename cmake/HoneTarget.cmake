@@ -8,7 +8,7 @@
 #   hone_test(ir SOURCES a_test.cc ... [DEPS ...] [PROGRAMS targets it starts] [LABELS ...]
 #             [SHARDS n] [TIMEOUT seconds] [SERIAL])
 #       GoogleTest program ir_test, built from tests/ir; one CTest entry a shard. Each entry writes
-#       its cases to <build>/test-results/<entry>.json, which scripts/count_tests.py adds up.
+#       its cases to <build>/test-results/<entry>.xml, which scripts/count_tests.py adds up.
 
 function(hone_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;PRIVATE_DEPS")
@@ -68,7 +68,7 @@ function(hone_test folder)
       set(entry "${folder}.${shard}")
     endif()
     add_test(NAME ${entry}
-             COMMAND ${target} "--gtest_output=json:${CMAKE_BINARY_DIR}/test-results/${entry}.json"
+             COMMAND ${target} "--gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${entry}.xml"
              WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
     set_tests_properties(${entry} PROPERTIES
       LABELS "${arg_LABELS}" TIMEOUT "${arg_TIMEOUT}"
@@ -89,6 +89,6 @@ function(hone_script_test entry)
   endif()
   add_test(NAME ${entry}
            COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT}" ${arg_ARGS}
-                   --results "${CMAKE_BINARY_DIR}/test-results/${entry}.json")
+                   --results "${CMAKE_BINARY_DIR}/test-results/${entry}.xml")
   set_tests_properties(${entry} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT "${arg_TIMEOUT}")
 endfunction()

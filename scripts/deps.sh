@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Installs what is missing to build (and with "test", to test) Hone on Debian 12:
+#     scripts/deps.sh [build|test]
+# This file is the one list of packages. Needs root or sudo only if something is missing.
+set -euo pipefail
+
+build_packages=(
+  g++-12 g++ cmake ninja-build pkg-config ccache mold
+  llvm-22-dev liblld-22-dev zlib1g-dev libzstd-dev
+  libxgboost-dev xgboost          # xgboost: its CMake file insists on the program
+  libprotobuf-dev protobuf-compiler
+  libsqlite3-dev libspdlog-dev libfmt-dev libabsl-dev libcli11-dev nlohmann-json3-dev
+  libzip-dev libseccomp-dev libssl-dev
+)
+test_packages=(
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 python3-venv ca-certificates
+  libonnx-testdata                # the operator cases of tests/conformance
+)
+
+fail() { printf 'deps.sh: %s\n' "$1" >&2; exit 1; }
+
+case "${1:-build}" in
+  build) wanted=("${build_packages[@]}") ;;
+  test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+  *) fail "usage: scripts/deps.sh [build|test]" ;;
+esac
+
+command -v dpkg-query >/dev/null ||
+  fail "this is not Debian; install the equivalents of these packages by hand: ${wanted[*]}"
+
+missing=()
+for package in "${wanted[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null || true)
+  grep -qx installed <<<"$state" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || fail "missing packages: ${missing[*]}; run this as root, or install sudo"
+  as_root=(sudo)
+fi
+printf 'deps.sh: installing %s\n' "${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+"${as_root[@]}" apt-get update >"$log" 2>&1 ||
+  { tail -n 5 "$log" >&2; fail "apt-get update failed (see above); check the network and /etc/apt/sources.list"; }
+apt-cache show llvm-22-dev >/dev/null 2>&1 ||
+  fail "no package llvm-22-dev: LLVM 22 is in Debian 12's security suite; add 'bookworm-security main' to the apt sources"
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+  { tail -n 20 "$log" >&2; fail "apt-get install failed (see above)"; }
