@@ -24,6 +24,9 @@ struct PlanBuffer {
   int64_t bytes = 0;
 };
 
+/// Stands for a constant of a kernel that only its prologue reads: not in the package, a null pointer for the code.
+inline constexpr int32_t kNoPlanBuffer = -1;
+
 enum class PlanStepKind : uint8_t { kKernel = 0, kExtern = 1 };
 
 /// One kernel run (all its phases) or one extern routine. Buffer ids index Plan::buffers.

@@ -194,11 +194,16 @@ std::string StageText(const Workload& workload, const Stage& stage) {
 }  // namespace
 
 std::string NumberText(DType dtype, double value) {
+  if (IsFloat(dtype)) value = RoundTo(dtype, value);
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  constexpr double kPlainBelow = 1e15;
+  if (value == std::trunc(value) && std::fabs(value) < kPlainBelow && (value != 0 || !std::signbit(value))) {
+    return std::to_string(static_cast<int64_t>(value));
+  }
   if (dtype == DType::kF64 || !IsFloat(dtype)) return Shortest(value);
   // f16 and bf16 are floats too, so that the shortest float reads back to them.
-  return Shortest(static_cast<float>(RoundTo(dtype, value)));
+  return Shortest(static_cast<float>(value));
 }
 
 std::string ToText(const Expr& e, const ExprNames& names) {
