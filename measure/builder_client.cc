@@ -1,0 +1,193 @@
+#include "measure/builder_client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "fmt/core.h"
+
+#include "base/helper_program.h"
+#include "measure/builder_exit.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int64_t kLastWordsBytes = 2000;
+constexpr int kErrorPipeBytes = 1 << 20;
+constexpr int64_t kDyingNs = 2'000'000'000;
+
+// What the child has written to its standard error since the last call: the end of it.
+std::string ReadLastWords(int fd) {
+  std::string text;
+  std::array<char, 4096> chunk;
+  for (;;) {
+    const ssize_t got = read(fd, chunk.data(), chunk.size());
+    if (got <= 0) break;
+    text.append(chunk.data(), static_cast<size_t>(got));
+    if (static_cast<int64_t>(text.size()) > 4 * kLastWordsBytes) {
+      text.erase(0, text.size() - kLastWordsBytes);
+    }
+  }
+  if (static_cast<int64_t>(text.size()) > kLastWordsBytes) text.erase(0, text.size() - kLastWordsBytes);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// Whether the process has closed its end, which it does first when it dies.
+bool StreamEnded(int fd) {
+  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
+}
+
+}  // namespace
+
+struct BuilderClient::Process {
+  explicit Process(Subprocess started, int64_t max_reply_bytes)
+      : child(std::move(started)), decoder(max_reply_bytes) {}
+
+  Subprocess child;
+  FrameDecoder decoder;
+  int jobs_done = 0;
+};
+
+BuilderClient::BuilderClient(BuilderOptions options, const MonotonicClock& clock)
+    : options_(std::move(options)), clock_(clock) {
+  HONE_CHECK(options_.processes > 0 && options_.jobs_per_process > 0);
+}
+
+BuilderClient::~BuilderClient() = default;
+
+int64_t BuilderClient::num_started() const {
+  const std::lock_guard lock(mutex_);
+  return num_started_;
+}
+
+absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job) {
+  HONE_ASSIGN_OR_RETURN(const std::string payload,
+                        Call(FrameType::kBuildRequest, EncodeBuildJob(job), FrameType::kBuildReply));
+  HONE_ASSIGN_OR_RETURN(BuildReply reply, DecodeBuildReply(payload));
+  if (reply.kernels.size() != job.kernels.size()) {
+    return absl::DataLossError(fmt::format("the builder answered {} kernels when asked for {}",
+                                           reply.kernels.size(), job.kernels.size()));
+  }
+  return reply;
+}
+
+absl::StatusOr<std::string> BuilderClient::Link(const LinkJob& job) {
+  HONE_ASSIGN_OR_RETURN(const std::string payload,
+                        Call(FrameType::kLinkRequest, EncodeLinkJob(job), FrameType::kLinkReply));
+  HONE_ASSIGN_OR_RETURN(LinkReply reply, DecodeLinkReply(payload));
+  HONE_RETURN_IF_ERROR(reply.status);
+  return std::move(reply.shared_object);
+}
+
+absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_view payload,
+                                                FrameType reply) {
+  if (static_cast<int64_t>(payload.size()) > kMaxFramePayloadBytes) {
+    return absl::ResourceExhaustedError(
+        fmt::format("a job for the builder of {} bytes; at most {} can be sent", payload.size(),
+                    kMaxFramePayloadBytes));
+  }
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Process> process, TakeProcess());
+  const WireDeadline deadline{&clock_, clock_.NowNs() + options_.job_timeout_ns};
+  Status failure =
+      WriteFrame(process->child.standard_input().get(), request, payload, deadline);
+  // A builder that dies while it is written to may have said why: the pipe's end is read either way.
+  if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
+    Result<Frame> frame =
+        ReadFrame(process->child.standard_output().get(), process->decoder, deadline);
+    if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
+      ++process->jobs_done;
+      std::string answer = std::move((*frame).payload);
+      GiveBack(std::move(process));
+      return answer;
+    }
+    failure = frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
+  }
+  const absl::Status explained = Explain(*process, failure);
+  process.reset();  // kills what is left of it, before the slot is given to another
+  GiveBack(nullptr);
+  return explained;
+}
+
+absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::TakeProcess() {
+  {
+    std::unique_lock lock(mutex_);
+    slot_free_.wait(lock, [this] { return busy_ < options_.processes; });
+    ++busy_;
+    if (!idle_.empty()) {
+      std::unique_ptr<Process> process = std::move(idle_.back());
+      idle_.pop_back();
+      // What LLVM printed about an earlier job is not about this one.
+      ReadLastWords(process->child.standard_error().get());
+      return process;
+    }
+    ++num_started_;
+  }
+  absl::StatusOr<std::unique_ptr<Process>> process = StartProcess();
+  if (!process.ok()) GiveBack(nullptr);
+  return process;
+}
+
+absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::StartProcess() {
+  SubprocessOptions spawn;
+  std::string program = options_.program;
+  if (program.empty()) {
+    HONE_ASSIGN_OR_RETURN(program, FindHelperProgram("hone-builder"));
+  }
+  spawn.argv = {program};
+  spawn.limits.address_space_bytes = options_.address_space_bytes;
+  HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
+  const int error_fd = child.standard_error().get();
+  fcntl(error_fd, F_SETPIPE_SZ, kErrorPipeBytes);  // smaller where not allowed
+  fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);
+  return std::make_unique<Process>(std::move(child), options_.max_reply_bytes);
+}
+
+void BuilderClient::GiveBack(std::unique_ptr<Process> process) {
+  // A retired process is ended outside the lock.
+  if (process != nullptr && process->jobs_done >= options_.jobs_per_process) process.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    if (process != nullptr) idle_.push_back(std::move(process));
+    --busy_;
+  }
+  slot_free_.notify_one();
+}
+
+absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
+  const std::string reason = failure.message();
+  if (failure.code() == StatusCode::kDeadlineExceeded) {
+    process.child.Kill(SIGKILL);
+    return absl::DeadlineExceededError(
+        fmt::format("the builder did not finish a job within {:.1f} s and was ended",
+                    static_cast<double>(options_.job_timeout_ns) * 1e-9));
+  }
+  // A process that broke the protocol but lives on is ended: its stream cannot be found again.
+  const bool dying = StreamEnded(process.child.standard_output().get());
+  HONE_ASSIGN_OR_RETURN(const std::optional<ExitState> exit,
+                        process.child.Wait(clock_, dying ? kDyingNs : 0));
+  const std::string last_words = ReadLastWords(process.child.standard_error().get());
+  const std::string detail = last_words.empty() ? "" : fmt::format(": {}", last_words);
+  if (!exit.has_value()) {
+    return absl::DataLossError(fmt::format("the builder broke off: {}{}", reason, detail));
+  }
+  const bool out_of_memory = exit->code == kExitOutOfMemory ||
+                             last_words.find("out of memory") != std::string::npos ||
+                             last_words.find("bad_alloc") != std::string::npos;
+  if (out_of_memory) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "the builder ran out of memory ({})",
+        options_.address_space_bytes.has_value()
+            ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
+            : std::string("it has no limit of its own")));
+  }
+  if (exit->success()) return absl::DataLossError(fmt::format("the builder broke off: {}{}", reason, detail));
+  return absl::AbortedError(fmt::format("the builder crashed: {}{}", exit->ToString(), detail));
+}
+
+}  // namespace hone::measure

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/core/clock.h"
+#include "base/subprocess.h"
+#include "measure/build_job.h"
+#include "measure/wire.h"
+
+namespace hone::measure {
+
+struct BuilderOptions {
+  /// Program to start; empty: hone-builder beside this program (FindHelperProgram).
+  std::string program;
+  int processes = 1;           ///< most jobs under way at once
+  int jobs_per_process = 500;  ///< then a fresh one is started: LLVM's memory only grows
+  int64_t job_timeout_ns = 120'000'000'000;
+  /// Address space of a builder; unset: unlimited (AddressSanitizer needs that).
+  std::optional<int64_t> address_space_bytes = int64_t{4} << 30;
+  int64_t max_reply_bytes = int64_t{1} << 29;
+};
+
+/// Sends jobs to hone-builder processes and reads their answers. The processes start when first
+/// needed, stay for later jobs and end with this object. Thread-safe: callers run side by side, up to
+/// `processes` of them; more wait.
+///
+/// Every failure of the process costs the job it had and nothing else; the next job gets a new one:
+///   kDeadlineExceeded   the job took longer than job_timeout_ns (the process was killed)
+///   kResourceExhausted  the process ran out of memory
+///   kAborted            it crashed, with its signal and last words
+///   kDataLoss           it answered what is no answer (it was killed)
+///   kNotFound, kPermissionDenied  it could not be started
+class BuilderClient {
+ public:
+  /// `clock` must outlive the client.
+  BuilderClient(BuilderOptions options, const MonotonicClock& clock);
+  ~BuilderClient();
+  BuilderClient(const BuilderClient&) = delete;
+  BuilderClient& operator=(const BuilderClient&) = delete;
+
+  /// Compiles kernels. The reply has one BuiltKernel per KernelJob, each with its own status.
+  absl::StatusOr<BuildReply> Build(const BuildJob& job);
+
+  /// Links objects; the answer's own status is folded in.
+  absl::StatusOr<std::string> Link(const LinkJob& job);
+
+  int processes() const { return options_.processes; }
+  /// Processes started so far; grows with crashes and recycling.
+  int64_t num_started() const;
+
+ private:
+  struct Process;
+
+  absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply);
+  absl::StatusOr<std::unique_ptr<Process>> TakeProcess();
+  absl::StatusOr<std::unique_ptr<Process>> StartProcess();
+  void GiveBack(std::unique_ptr<Process> process);
+  absl::Status Explain(Process& process, const Status& failure);
+
+  const BuilderOptions options_;
+  const MonotonicClock& clock_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable slot_free_;
+  std::vector<std::unique_ptr<Process>> idle_;  // guarded by mutex_
+  int busy_ = 0;                                // guarded by mutex_
+  int64_t num_started_ = 0;                     // guarded by mutex_
+};
+
+}  // namespace hone::measure

@@ -1,0 +1,139 @@
+#include "measure/builder_client.h"
+
+#include <set>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/test_paths.h"
+
+namespace hone::measure {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The fake obeys the Trace text of its job (tests/measure/fake_builder.cc).
+class BuilderClientTest : public ::testing::Test {
+ protected:
+  static BuilderOptions Options() {
+    BuilderOptions options;
+    options.program = hone::testing::BuildDir() + "/tests/fake_builder";
+    options.job_timeout_ns = 20'000'000'000;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    options.address_space_bytes.reset();
+#else
+    options.address_space_bytes = int64_t{512} << 20;
+#endif
+    return options;
+  }
+
+  static BuildJob Job(const std::string& conduct) {
+    return BuildJob{.target = "cpu:avx2,threads=1", .kernels = {{"w", conduct, {}, "k"}}};
+  }
+
+  // The process that served a job: the fake answers with its number.
+  static std::string Served(BuilderClient& client) {
+    const absl::StatusOr<BuildReply> reply = client.Build(Job("serve"));
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? reply->kernels[0].artifact.workload_hash : "";
+  }
+
+  // The job fails with `code`, and the next one is served as if nothing had happened.
+  static void ExpectCostsOnlyItsJob(BuilderClient& client, const std::string& conduct,
+                                    absl::StatusCode code, const std::string& says) {
+    const absl::StatusOr<BuildReply> reply = client.Build(Job(conduct));
+    ASSERT_FALSE(reply.ok()) << conduct;
+    EXPECT_EQ(reply.status().code(), code) << conduct << ": " << reply.status();
+    EXPECT_THAT(StatusMessage(reply.status()), HasSubstr(says)) << conduct;
+    EXPECT_NE(Served(client), "");
+  }
+
+  SystemMonotonicClock clock_;
+};
+
+TEST_F(BuilderClientTest, OneProcessServesManyJobs) {
+  BuilderClient client(Options(), clock_);
+  const std::string first = Served(client);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Served(client), first);
+  EXPECT_EQ(client.num_started(), 1);
+}
+
+TEST_F(BuilderClientTest, ProcessesAreRecycled) {
+  BuilderOptions options = Options();
+  options.jobs_per_process = 2;
+  BuilderClient client(options, clock_);
+  std::set<std::string> served;
+  for (int i = 0; i < 6; ++i) served.insert(Served(client));
+  EXPECT_EQ(served.size(), 3u);
+  EXPECT_EQ(client.num_started(), 3);
+}
+
+TEST_F(BuilderClientTest, ARefusedKernelIsAnAnswer) {
+  BuilderClient client(Options(), clock_);
+  const absl::StatusOr<BuildReply> reply = client.Build(Job("refuse"));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->kernels[0].status, absl::InvalidArgumentError("refused by request"));
+  EXPECT_EQ(client.num_started(), 1);
+}
+
+TEST_F(BuilderClientTest, ACrashCostsOnlyItsJob) {
+  BuilderClient client(Options(), clock_);
+  ExpectCostsOnlyItsJob(client, "crash", absl::StatusCode::kAborted, "signal 6");
+  ExpectCostsOnlyItsJob(client, "crash", absl::StatusCode::kAborted, "last words");
+}
+
+TEST_F(BuilderClientTest, AHangCostsOnlyItsJob) {
+  BuilderOptions options = Options();
+  options.job_timeout_ns = 300'000'000;
+  BuilderClient client(options, clock_);
+  ExpectCostsOnlyItsJob(client, "hang", absl::StatusCode::kDeadlineExceeded, "0.3 s");
+}
+
+TEST_F(BuilderClientTest, RunningOutOfMemoryCostsOnlyItsJob) {
+  if (!Options().address_space_bytes.has_value()) {
+    GTEST_SKIP() << "address space cannot be limited under a sanitizer";
+  }
+  BuilderClient client(Options(), clock_);
+  ExpectCostsOnlyItsJob(client, "blow up", absl::StatusCode::kResourceExhausted, "512 MiB");
+}
+
+TEST_F(BuilderClientTest, AWrongAnswerOfTheProcessCostsOnlyItsJob) {
+  BuilderOptions options = Options();
+  BuilderClient client(options, clock_);
+  ExpectCostsOnlyItsJob(client, "noise", absl::StatusCode::kDataLoss, "no frame");
+  ExpectCostsOnlyItsJob(client, "truncate", absl::StatusCode::kDataLoss, "inside a frame");
+  ExpectCostsOnlyItsJob(client, "huge", absl::StatusCode::kDataLoss, "at most");
+  ExpectCostsOnlyItsJob(client, "flip", absl::StatusCode::kDataLoss, "checksum");
+  ExpectCostsOnlyItsJob(client, "leave", absl::StatusCode::kDataLoss, "gone");
+}
+
+TEST_F(BuilderClientTest, JobsRunSideBySideUpToTheLimit) {
+  BuilderOptions options = Options();
+  options.processes = 2;
+  options.job_timeout_ns = 500'000'000;
+  BuilderClient client(options, clock_);
+  // One process hangs; three more jobs pass through the other meanwhile.
+  std::thread hanging([&] {
+    EXPECT_EQ(client.Build(Job("hang")).status().code(), absl::StatusCode::kDeadlineExceeded);
+  });
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) others.emplace_back([&] { EXPECT_NE(Served(client), ""); });
+  for (std::thread& other : others) other.join();
+  hanging.join();
+  EXPECT_LE(client.num_started(), 3);
+}
+
+TEST_F(BuilderClientTest, AMissingProgramIsNamed) {
+  BuilderOptions options = Options();
+  options.program = "/nowhere/hone-builder";
+  BuilderClient client(options, clock_);
+  for (int i = 0; i < 2; ++i) {  // twice: a failed start gives its slot back
+    const absl::StatusOr<BuildReply> reply = client.Build(Job("serve"));
+    EXPECT_EQ(reply.status().code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(StatusMessage(reply.status()), HasSubstr("/nowhere/hone-builder"));
+  }
+}
+
+}  // namespace
+}  // namespace hone::measure
