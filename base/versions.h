@@ -10,6 +10,10 @@ inline constexpr char kProgramVersion[] = "0.1.0";
 /// Format of `model.hone`; a loader refuses a newer one.
 inline constexpr int kPackageFormatVersion = 1;
 
+/// What a package may ask of the runtime: HoneCall, the extern routines. A package names the least
+/// it needs.
+inline constexpr int kRuntimeVersion = 1;
+
 /// Schema of the tuning log; migrations go forward only, a newer file is refused.
 inline constexpr int kSchemaVersion = 1;
 
