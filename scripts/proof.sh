@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Proofs that take longer than scripts/test.sh:
+#     scripts/proof.sh NAME [OPTIONS]     (without a name: the list)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Every proof is a function proof_NAME whose first line of help stands here.
+declare -A about=(
+  [asan]="every test under the address and undefined-behaviour sanitizers"
+  [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
+  [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
+)
+
+# The sanitized build of preset $1, tests chosen by the CTest arguments that follow, counted.
+sanitized() {
+  local preset=$1
+  shift
+  local build=build/$preset status=0
+  scripts/deps.sh test
+  cmake --preset "$preset" -B "$build"
+  cmake --build "$build" -j "$(scripts/jobs.sh)"
+  scripts/models.sh "$build/models"
+  rm -rf "$build/test-results"
+  mkdir -p "$build/test-results"
+  ctest --test-dir "$build" -j "$(nproc)" --output-on-failure --no-tests=error --timeout 1800 \
+    --output-junit test-results.junit.xml "$@" || status=$?
+  python3 scripts/count_tests.py "$build" "$status"
+}
+
+proof_asan() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+  export UBSAN_OPTIONS=print_stacktrace=1
+  sanitized asan -LE speed
+}
+
+proof_tsan() {
+  # Libraries that are not instrumented (LLVM, XGBoost's OpenMP) would report false races.
+  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
+  sanitized tsan -L threads
+}
+
+# A fresh system from this machine's own package sources, with the committed tree in /root/hone.
+proof_chroot() {
+  local copies=() keep=no only=all
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      --copy) copies+=("$2"); shift 2 ;;
+      --keep) keep=yes; shift ;;
+      --only) only=$2; shift 2 ;;
+      *) echo "proof.sh chroot: unknown option $1" >&2; return 2 ;;
+    esac
+  done
+  [ "$(id -u)" -eq 0 ] || { echo "proof.sh chroot: must run as root" >&2; return 1; }
+  command -v debootstrap >/dev/null ||
+    { echo "proof.sh chroot: no debootstrap; run apt-get install debootstrap" >&2; return 1; }
+  local mirror root
+  mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
+           grep -E '/debian/?$' | head -n 1)
+  mkdir -p build
+  root=$(mktemp -d "$PWD/build/chroot.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "umount -q '$root/proc' '$root/sys' '$root/dev' || true; [ $keep = yes ] || rm -rf --one-file-system '$root'" EXIT
+
+  debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/debian}"
+  rm -f "$root"/etc/apt/sources.list
+  local path debian_sources=()
+  for path in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+    # Not those of other vendors: their keys are not in the fresh system.
+    if grep -qE 'https?://[^ ]+/debian' "$path" 2>/dev/null; then debian_sources+=("$path"); fi
+  done
+  for path in "${debian_sources[@]}" /etc/apt/apt.conf.d /etc/resolv.conf /etc/ssl/certs \
+              /usr/share/keyrings "${copies[@]}"; do
+    [ -e "$path" ] || continue
+    mkdir -p "$root$(dirname "$path")"
+    cp -rL "$path" "$root$(dirname "$path")/"
+  done
+  mount -t proc proc "$root/proc"
+  mount --bind /sys "$root/sys"
+  mount --bind /dev "$root/dev"
+  mkdir -p "$root/root/hone"
+  git archive HEAD | tar x -C "$root/root/hone"
+  local clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
+  if [ "$only" != test ]; then
+    chroot "$root" "${clean[@]}" bash -c 'cd /root/hone && time scripts/quickstart.sh'
+    chroot "$root" "${clean[@]}" bash -c 'cd /root/hone && time scripts/quickstart.sh --seconds 20'
+  fi
+  if [ "$only" != quickstart ]; then
+    chroot "$root" "${clean[@]}" bash -c 'cd /root/hone && time scripts/test.sh'
+  fi
+}
+
+name=${1:-}
+if [ -z "$name" ] || [ -z "${about[$name]:-}" ]; then
+  echo "usage: scripts/proof.sh NAME [OPTIONS]"
+  for each in $(printf '%s\n' "${!about[@]}" | sort); do
+    printf '  %-10s %s\n' "$each" "${about[$each]}"
+  done
+  [ -z "$name" ] && exit 0 || exit 2
+fi
+shift
+"proof_$name" "$@"
