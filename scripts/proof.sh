@@ -55,7 +55,7 @@ proof_chroot() {
     { echo "proof.sh chroot: no debootstrap; run apt-get install debootstrap" >&2; return 1; }
   local mirror root
   mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
-           grep -E '/debian/?$' | head -n 1)
+           grep -E '/debian/?$' | head -n 1 || true)
   mkdir -p build
   root=$(mktemp -d "$PWD/build/chroot.XXXXXX")
   # shellcheck disable=SC2064
