@@ -68,7 +68,8 @@ proof_chroot() {
     # Not those of other vendors: their keys are not in the fresh system.
     if grep -qE 'https?://[^ ]+/debian' "$path" 2>/dev/null; then debian_sources+=("$path"); fi
   done
-  for path in "${debian_sources[@]}" /etc/apt/apt.conf.d /etc/resolv.conf /etc/ssl/certs \
+  for path in "${debian_sources[@]}" /etc/apt/apt.conf.d /etc/resolv.conf /etc/pip.conf \
+              /etc/ssl/certs /usr/local/share/ca-certificates \
               /usr/share/keyrings "${copies[@]}"; do
     [ -e "$path" ] || continue
     mkdir -p "$root$(dirname "$path")"
