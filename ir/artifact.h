@@ -54,8 +54,10 @@ struct Artifact {
   std::vector<ArtifactPhase> phases;
   std::vector<ArtifactStep> steps;
   std::vector<ArtifactBuffer> inputs, constants, prologue, outputs, workspace;
-  /// Text of the prologue Workload (inputs: this kernel's constants in order; outputs: `prologue` in order), empty when none.
+  /// Text of the prologue Workload, empty when there is none. Its input k is constants[prologue_inputs[k]];
+  /// prologue[k] is its output prologue_outputs[k]. A constant with bytes 0 is read by the prologue only.
   std::string prologue_workload;
+  std::vector<int32_t> prologue_inputs, prologue_outputs;
   bool may_alias = false;
 };
 

@@ -1,0 +1,386 @@
+#include "schedule/affine.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace hone::schedule {
+namespace {
+
+using ir::BinaryOp;
+using ir::Expr;
+using ir::ExprKind;
+
+int64_t FloorDivInt(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+int64_t FloorModInt(int64_t a, int64_t b) { return a - FloorDivInt(a, b) * b; }
+
+int64_t Clamp(__int128 v) {
+  return static_cast<int64_t>(std::clamp<__int128>(v, Interval::kMin, Interval::kMax));
+}
+bool Unbounded(int64_t v) { return v <= Interval::kMin || v >= Interval::kMax; }
+
+/// A total order on expressions that does not depend on addresses.
+int Compare(const Expr& a, const Expr& b) {
+  if (a == b) return 0;
+  auto by = [](auto x, auto y) { return x < y ? -1 : (y < x ? 1 : 0); };
+  if (int c = by(static_cast<int>(a->kind), static_cast<int>(b->kind))) return c;
+  if (int c = by(static_cast<int>(a->dtype), static_cast<int>(b->dtype))) return c;
+  if (int c = by(static_cast<int>(a->op), static_cast<int>(b->op))) return c;
+  if (int c = by(a->id, b->id)) return c;
+  if (int c = by(a->int_value, b->int_value)) return c;
+  if (int c = by(a->float_value, b->float_value)) return c;
+  if (int c = by(a->args.size(), b->args.size())) return c;
+  for (size_t i = 0; i < a->args.size(); ++i) {
+    if (int c = Compare(a->args[i], b->args[i])) return c;
+  }
+  return 0;
+}
+
+void AddTerm(Linear* out, const Expr& atom, int64_t coefficient) {
+  if (coefficient == 0) return;
+  auto it = std::lower_bound(out->terms.begin(), out->terms.end(), atom,
+                             [](const Linear::Term& t, const Expr& e) { return Compare(t.atom, e) < 0; });
+  if (it != out->terms.end() && Compare(it->atom, atom) == 0) {
+    it->coefficient += coefficient;
+    if (it->coefficient == 0) out->terms.erase(it);
+  } else {
+    out->terms.insert(it, {atom, coefficient});
+  }
+}
+
+Linear Scale(Linear l, int64_t factor) {
+  if (factor == 0) return {};
+  l.constant *= factor;
+  for (auto& t : l.terms) t.coefficient *= factor;
+  return l;
+}
+
+void AddScaled(Linear* out, const Linear& l, int64_t factor) {
+  out->constant += l.constant * factor;
+  for (const auto& t : l.terms) AddTerm(out, t.atom, t.coefficient * factor);
+}
+
+Linear Atom(const Expr& e) {
+  Linear l;
+  l.terms.push_back({e, 1});
+  return l;
+}
+
+/// l = c·q + r with every coefficient and the constant of r in [0, c).
+void SplitByFactor(const Linear& l, int64_t c, Linear* q, Linear* r) {
+  q->constant = FloorDivInt(l.constant, c);
+  r->constant = FloorModInt(l.constant, c);
+  for (const auto& t : l.terms) {
+    int64_t quotient = FloorDivInt(t.coefficient, c);
+    int64_t remainder = FloorModInt(t.coefficient, c);
+    if (quotient) q->terms.push_back({t.atom, quotient});
+    if (remainder) r->terms.push_back({t.atom, remainder});
+  }
+}
+
+/// Division by a positive constant with all that is divisible taken out.
+Linear DivideBy(const Linear& l, int64_t c, const VarRanges& ranges) {
+  if (c == 1) return l;
+  // (x div a + k) div c with one atom that is itself a division: (x + k·a) div (a·c).
+  if (l.terms.size() == 1 && l.terms[0].coefficient == 1 && l.terms[0].atom->kind == ExprKind::kBinary &&
+      l.terms[0].atom->binary() == BinaryOp::kDiv) {
+    if (auto a = ir::AsInt(l.terms[0].atom->args[1]); a && *a > 0) {
+      Linear inner = ToLinear(l.terms[0].atom->args[0], ranges);
+      inner.constant += l.constant * *a;
+      return DivideBy(inner, *a * c, ranges);
+    }
+  }
+  Linear q, r;
+  SplitByFactor(l, c, &q, &r);
+  Interval b = BoundsOf(r, ranges);
+  if (!Unbounded(b.low) && !Unbounded(b.high) && FloorDivInt(b.low, c) == FloorDivInt(b.high, c)) {
+    q.constant += FloorDivInt(b.low, c);
+    return q;
+  }
+  // A common factor of the remainder's terms and c: (g·y + k) div (g·d) = (y + k div g) div d.
+  int64_t g = c;
+  for (const auto& t : r.terms) g = std::gcd(g, t.coefficient);
+  if (g > 1) {
+    Linear reduced = r;
+    for (auto& t : reduced.terms) t.coefficient /= g;
+    reduced.constant = FloorDivInt(r.constant, g);
+    AddScaled(&q, DivideBy(reduced, c / g, ranges), 1);
+    return q;
+  }
+  AddTerm(&q, ir::FloorDiv(ToExpr(r), c), 1);
+  return q;
+}
+
+Linear ModuloBy(const Linear& l, int64_t c, const VarRanges& ranges) {
+  if (c == 1) return {};
+  Linear q, r;
+  SplitByFactor(l, c, &q, &r);
+  Interval b = BoundsOf(r, ranges);
+  if (!Unbounded(b.low) && !Unbounded(b.high) && FloorDivInt(b.low, c) == FloorDivInt(b.high, c)) {
+    r.constant -= FloorDivInt(b.low, c) * c;
+    return r;
+  }
+  return Atom(ir::FloorMod(ToExpr(r), c));
+}
+
+/// k·c·(x div c) + k·(x mod c) → k·x, for every such pair.
+void JoinDivMod(Linear* l, const VarRanges& ranges) {
+  for (size_t i = 0; i < l->terms.size(); ++i) {
+    const Expr mod = l->terms[i].atom;
+    if (mod->kind != ExprKind::kBinary || mod->binary() != BinaryOp::kMod) continue;
+    auto c = ir::AsInt(mod->args[1]);
+    if (!c || *c <= 0) continue;
+    int64_t k = l->terms[i].coefficient;
+    Linear quotient = DivideBy(ToLinear(mod->args[0], ranges), *c, ranges);
+    if (quotient.terms.size() != 1 || quotient.constant != 0 || quotient.terms[0].coefficient != 1) continue;
+    const Expr div = quotient.terms[0].atom;
+    auto it = std::find_if(l->terms.begin(), l->terms.end(),
+                           [&](const Linear::Term& t) { return Compare(t.atom, div) == 0; });
+    if (it == l->terms.end() || it->coefficient != k * *c) continue;
+    Expr x = mod->args[0];
+    AddTerm(l, div, -k * *c);
+    AddTerm(l, mod, -k);
+    AddScaled(l, ToLinear(x, ranges), k);
+    i = static_cast<size_t>(-1);
+  }
+}
+
+Interval BoundsOfAtom(const Expr& e, const VarRanges& ranges) {
+  switch (e->kind) {
+    case ExprKind::kVar: {
+      int64_t n = ranges.ExtentOf(e->id);
+      if (n > 0) return {0, n - 1};
+      return {};
+    }
+    case ExprKind::kLoad:
+      if (ranges.load_range) return ranges.load_range(*e);
+      return {};
+    case ExprKind::kCast:
+      if (e->dtype == ir::DType::kI64 && ir::IsInteger(e->args[0]->dtype)) return BoundsOf(e->args[0], ranges);
+      if (e->args[0]->dtype == ir::DType::kBool) return {0, 1};
+      return {};
+    case ExprKind::kSelect: {
+      Interval a = BoundsOf(e->args[1], ranges), b = BoundsOf(e->args[2], ranges);
+      return {std::min(a.low, b.low), std::max(a.high, b.high)};
+    }
+    case ExprKind::kBinary: {
+      Interval a = BoundsOf(e->args[0], ranges), b = BoundsOf(e->args[1], ranges);
+      auto c = ir::AsInt(e->args[1]);
+      if (e->binary() == BinaryOp::kDiv && c && *c > 0) {
+        return {Unbounded(a.low) ? Interval::kMin : FloorDivInt(a.low, *c),
+                Unbounded(a.high) ? Interval::kMax : FloorDivInt(a.high, *c)};
+      }
+      if (e->binary() == BinaryOp::kMod && c && *c > 0) return {0, *c - 1};
+      if (e->binary() == BinaryOp::kMin) return {std::min(a.low, b.low), std::min(a.high, b.high)};
+      if (e->binary() == BinaryOp::kMax) return {std::max(a.low, b.low), std::max(a.high, b.high)};
+      return {};
+    }
+    default:
+      return {};
+  }
+}
+
+Linear LinearOfMinMax(const Expr& e, const VarRanges& ranges) {
+  Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
+  Linear difference = a;
+  AddScaled(&difference, b, -1);
+  Interval d = BoundsOf(difference, ranges);
+  bool is_min = e->binary() == BinaryOp::kMin;
+  if (d.high <= 0) return is_min ? a : b;
+  if (d.low >= 0) return is_min ? b : a;
+  return Atom(ir::Binary(e->binary(), ToExpr(a), ToExpr(b)));
+}
+
+Linear LinearOfBinary(const Expr& e, const VarRanges& ranges) {
+  switch (e->binary()) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub: {
+      Linear l = ToLinear(e->args[0], ranges);
+      AddScaled(&l, ToLinear(e->args[1], ranges), e->binary() == BinaryOp::kAdd ? 1 : -1);
+      JoinDivMod(&l, ranges);
+      return l;
+    }
+    case BinaryOp::kMul: {
+      Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
+      if (a.terms.empty()) return Scale(b, a.constant);
+      if (b.terms.empty()) return Scale(a, b.constant);
+      return Atom(ToExpr(a) * ToExpr(b));
+    }
+    case BinaryOp::kDiv:
+    case BinaryOp::kMod: {
+      Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
+      if (b.terms.empty() && b.constant > 0) {
+        return e->binary() == BinaryOp::kDiv ? DivideBy(a, b.constant, ranges) : ModuloBy(a, b.constant, ranges);
+      }
+      return Atom(ir::Binary(e->binary(), ToExpr(a), ToExpr(b)));
+    }
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+      return LinearOfMinMax(e, ranges);
+    default:
+      return Atom(ir::Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges)));
+  }
+}
+
+Expr SimplifyComparison(const Expr& e, const VarRanges& ranges) {
+  if (e->args[0]->dtype != ir::DType::kI64) {
+    return ir::Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges));
+  }
+  Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
+  Linear d = a;
+  AddScaled(&d, b, -1);
+  JoinDivMod(&d, ranges);
+  Interval v = BoundsOf(d, ranges);
+  auto known = [](bool value) { return ir::ConstInt(ir::DType::kBool, value ? 1 : 0); };
+  switch (e->binary()) {
+    case BinaryOp::kLt: if (v.high < 0) return known(true); if (v.low >= 0) return known(false); break;
+    case BinaryOp::kLe: if (v.high <= 0) return known(true); if (v.low > 0) return known(false); break;
+    case BinaryOp::kGt: if (v.low > 0) return known(true); if (v.high <= 0) return known(false); break;
+    case BinaryOp::kGe: if (v.low >= 0) return known(true); if (v.high < 0) return known(false); break;
+    case BinaryOp::kEq:
+    case BinaryOp::kNe: {
+      bool ne = e->binary() == BinaryOp::kNe;
+      if (v.low == 0 && v.high == 0) return known(!ne);
+      if (v.low > 0 || v.high < 0) return known(ne);
+      break;
+    }
+    default: break;
+  }
+  // Constants to the right, so that equal conditions look equal.
+  int64_t constant = d.constant;
+  d.constant = 0;
+  return ir::Binary(e->binary(), ToExpr(d), ir::Int(-constant));
+}
+
+Expr SimplifyLogic(const Expr& e, const VarRanges& ranges) {
+  Expr a = Simplify(e->args[0], ranges), b = Simplify(e->args[1], ranges);
+  auto va = ir::AsInt(a), vb = ir::AsInt(b);
+  bool is_and = e->binary() == BinaryOp::kAnd;
+  if (va) return (*va != 0) == is_and ? b : a;
+  if (vb) return (*vb != 0) == is_and ? a : b;
+  if (ir::Equal(a, b)) return a;
+  return ir::Binary(e->binary(), a, b);
+}
+
+}  // namespace
+
+Linear ToLinear(const Expr& e, const VarRanges& ranges) {
+  switch (e->kind) {
+    case ExprKind::kConst: {
+      Linear l;
+      l.constant = e->int_value;
+      return l;
+    }
+    case ExprKind::kVar:
+      if (ranges.ExtentOf(e->id) == 1) return {};
+      return Atom(e);
+    case ExprKind::kBinary:
+      return LinearOfBinary(e, ranges);
+    case ExprKind::kUnary:
+      if (e->unary() == ir::UnaryOp::kNeg) return Scale(ToLinear(e->args[0], ranges), -1);
+      return Atom(ir::Unary(e->unary(), Simplify(e->args[0], ranges)));
+    default: {
+      Expr s = Simplify(e, ranges);
+      if (s->kind == ExprKind::kConst) {
+        Linear l;
+        l.constant = s->int_value;
+        return l;
+      }
+      return Atom(s);
+    }
+  }
+}
+
+Expr ToExpr(const Linear& linear) {
+  Expr sum;
+  for (const auto& t : linear.terms) {
+    Expr term = t.coefficient == 1 ? t.atom : t.atom * t.coefficient;
+    sum = sum ? sum + term : term;
+  }
+  if (!sum) return ir::Int(linear.constant);
+  return linear.constant ? sum + linear.constant : sum;
+}
+
+Interval BoundsOf(const Linear& linear, const VarRanges& ranges) {
+  __int128 low = linear.constant, high = linear.constant;
+  for (const auto& t : linear.terms) {
+    Interval b = BoundsOfAtom(t.atom, ranges);
+    int64_t at_low = t.coefficient > 0 ? b.low : b.high, at_high = t.coefficient > 0 ? b.high : b.low;
+    low = Unbounded(at_low) ? static_cast<__int128>(Interval::kMin) * 4 : low + static_cast<__int128>(at_low) * t.coefficient;
+    high = Unbounded(at_high) ? static_cast<__int128>(Interval::kMax) * 4 : high + static_cast<__int128>(at_high) * t.coefficient;
+  }
+  return {Clamp(low), Clamp(high)};
+}
+
+Interval BoundsOf(const Expr& e, const VarRanges& ranges) {
+  if (e->dtype == ir::DType::kI64) return BoundsOf(ToLinear(e, ranges), ranges);
+  return BoundsOfAtom(e, ranges);
+}
+
+Expr Simplify(const Expr& e, const VarRanges& ranges) {
+  switch (e->kind) {
+    case ExprKind::kConst:
+      return e;
+    case ExprKind::kVar:
+      return ranges.ExtentOf(e->id) == 1 ? ir::Int(0) : e;
+    case ExprKind::kLoad: {
+      std::vector<Expr> args;
+      args.reserve(e->args.size());
+      for (const auto& a : e->args) args.push_back(Simplify(a, ranges));
+      return ir::Load(e->id, e->dtype, std::move(args));
+    }
+    case ExprKind::kCast:
+      return ir::Cast(e->dtype, Simplify(e->args[0], ranges));
+    case ExprKind::kSelect: {
+      Expr c = Simplify(e->args[0], ranges);
+      if (auto v = ir::AsInt(c)) return Simplify(e->args[*v ? 1 : 2], ranges);
+      return ir::Select(c, Simplify(e->args[1], ranges), Simplify(e->args[2], ranges));
+    }
+    case ExprKind::kUnary: {
+      if (e->dtype == ir::DType::kI64) return ToExpr(ToLinear(e, ranges));
+      return ir::Unary(e->unary(), Simplify(e->args[0], ranges));
+    }
+    case ExprKind::kBinary:
+      if (ir::IsComparison(e->binary())) return SimplifyComparison(e, ranges);
+      if (e->dtype == ir::DType::kBool && (e->binary() == BinaryOp::kAnd || e->binary() == BinaryOp::kOr)) {
+        return SimplifyLogic(e, ranges);
+      }
+      if (e->dtype == ir::DType::kI64) return ToExpr(ToLinear(e, ranges));
+      return ir::Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges));
+  }
+  return e;
+}
+
+std::optional<bool> Decide(const Expr& condition, const VarRanges& ranges) {
+  Expr s = Simplify(condition, ranges);
+  if (auto v = ir::AsInt(s)) return *v != 0;
+  return std::nullopt;
+}
+
+int64_t KnownFactor(const Linear& linear) {
+  int64_t g = std::abs(linear.constant);
+  for (const auto& t : linear.terms) g = std::gcd(g, std::abs(t.coefficient));
+  return g;
+}
+
+void SplitConjunction(const Expr& condition, std::vector<Expr>* conjuncts) {
+  if (condition->kind == ExprKind::kBinary && condition->binary() == BinaryOp::kAnd &&
+      condition->dtype == ir::DType::kBool) {
+    SplitConjunction(condition->args[0], conjuncts);
+    SplitConjunction(condition->args[1], conjuncts);
+  } else {
+    conjuncts->push_back(condition);
+  }
+}
+
+bool DependsOnVar(const Expr& e, int var) {
+  if (e->kind == ExprKind::kVar) return e->id == var;
+  for (const auto& a : e->args) {
+    if (DependsOnVar(a, var)) return true;
+  }
+  return false;
+}
+
+}  // namespace hone::schedule

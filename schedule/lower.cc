@@ -1,0 +1,192 @@
+#include "schedule/lower.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "base/versions.h"
+#include "ir/workload_builder.h"
+#include "schedule/nest_builder.h"
+#include "schedule/schedule.h"
+
+namespace hone::schedule {
+
+namespace {
+
+/// Live root Stages that depend on constants and immediates only (and no Stage that is not such): made once.
+std::vector<bool> PrologueStages(const Schedule& s, const std::vector<int>& order) {
+  std::vector<bool> prologue(s.workload.stages.size(), false);
+  for (int id : order) {
+    bool constant = s.workload.stages[id].scan < 0 && s.stages[id].place == Place::kRoot, reads = false;
+    for (int r : s.workload.stages[id].results) constant &= !s.workload.tensors[r].output;
+    for (const auto& body : s.workload.stages[id].body) {
+      ir::Visit(body, [&](const ir::ExprNode& e) {
+        if (e.kind != ir::ExprKind::kLoad) return;
+        reads = true;
+        const ir::TensorKind kind = s.workload.tensors[e.id].kind;
+        int producer = s.workload.Producer(e.id);
+        constant &= kind == ir::TensorKind::kConstant || kind == ir::TensorKind::kImmediate ||
+                    (producer >= 0 && prologue[producer]);
+      });
+    }
+    prologue[id] = constant && reads;
+  }
+  return prologue;
+}
+
+bool StageReads(const ir::Stage& stage, int tensor) {
+  bool reads = false;
+  for (const auto& body : stage.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) { reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor; });
+  }
+  return reads;
+}
+
+/// Everything about the kernel's interface, found before any loop is made.
+struct Interface {
+  std::vector<int> order;            ///< live Stages, topological
+  std::vector<bool> prologue;        ///< by Stage
+  std::vector<int> inputs, constants, prologue_results, outputs, workspace;  ///< tensors
+};
+
+Interface FindInterface(const Schedule& s) {
+  Interface f;
+  f.order = LiveStages(s);
+  f.prologue = PrologueStages(s, f.order);
+  f.inputs = s.workload.Inputs();
+  f.constants = s.workload.Constants();
+  f.outputs = s.workload.Outputs();
+  for (int id : f.order) {
+    for (int r : s.workload.stages[id].results) {
+      if (s.workload.tensors[r].output) continue;
+      if (f.prologue[id]) {
+        bool needed = false;
+        for (int reader : f.order) needed |= !f.prologue[reader] && StageReads(s.workload.stages[reader], r);
+        if (needed) f.prologue_results.push_back(r);
+      } else if (NestBuilder::NeedsWholeBuffer(s, r)) {
+        f.workspace.push_back(r);
+      }
+    }
+  }
+  return f;
+}
+
+ir::ArtifactBuffer Describe(const ir::Tensor& t, int64_t elements) {
+  return {t.dtype, t.shape, elements * ir::SizeOf(t.dtype)};
+}
+
+/// The prologue as a canonical Workload of its own; fills the artifact's map of its inputs and outputs.
+ir::Workload PrologueWorkload(const Schedule& s, const Interface& f, ir::Artifact* artifact) {
+  ir::Workload w;
+  if (f.prologue_results.empty()) return w;
+  w.tensors = s.workload.tensors;
+  for (auto& t : w.tensors) t.output = false;
+  for (int c : f.constants) w.tensors[c].kind = ir::TensorKind::kInput;
+  for (int r : f.prologue_results) w.tensors[r].output = true;
+  for (int id : f.order) {
+    if (f.prologue[id]) w.stages.push_back(s.workload.stages[id]);
+  }
+  ir::WorkloadBuilder::Result canonical = ir::Canonicalise(w);
+  auto index_of = [&](const std::vector<int>& list, int tensor) {
+    return static_cast<int32_t>(std::find(list.begin(), list.end(), canonical.canonical[tensor]) - list.begin());
+  };
+  const std::vector<int> inputs = canonical.workload.Inputs(), outputs = canonical.workload.Outputs();
+  artifact->prologue_inputs.resize(inputs.size());
+  for (size_t c = 0; c < f.constants.size(); ++c) {
+    if (canonical.canonical[f.constants[c]] < 0) continue;
+    artifact->prologue_inputs[index_of(inputs, f.constants[c])] = static_cast<int32_t>(c);
+  }
+  for (int r : f.prologue_results) artifact->prologue_outputs.push_back(index_of(outputs, r));
+  return canonical.workload;
+}
+
+/// A Stage whose sequential axis is not outermost runs its steps inside one phase: allowed only when every element depends on
+/// the same element of earlier steps.
+absl::Status CheckScan(const Schedule& s, int id) {
+  const ir::Stage& stage = s.workload.stages[id];
+  if (stage.scan < 0 || s.stages[id].place != Place::kRoot) return absl::OkStatus();
+  const LoopNode& first = s.stages[id].loops[s.stages[id].order[0]];
+  if (first.origin == LoopNode::Origin::kAxis && first.axis == 0) return absl::OkStatus();
+  bool same = true;
+  for (size_t other = 0; other < s.workload.stages.size(); ++other) {
+    if (s.workload.stages[other].scan != stage.scan) continue;
+    for (const auto& body : s.workload.stages[other].body) {
+      ir::Visit(body, [&](const ir::ExprNode& e) {
+        int producer = e.kind == ir::ExprKind::kLoad ? s.workload.Producer(e.id) : -1;
+        if (producer < 0 || s.workload.stages[producer].scan != stage.scan) return;
+        for (size_t d = 1; d < e.args.size(); ++d) {
+          same &= e.args[d]->kind == ir::ExprKind::kVar && e.args[d]->id == static_cast<int>(d);
+        }
+      });
+    }
+  }
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: the sequential axis must be outermost, because a step reads other elements of "
+                                                "the step before", stage.name));
+}
+
+absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::string& prefix, NestBuilder* builder) {
+  int open_scan = -1;
+  for (int id : f.order) {
+    if (f.prologue[id] || s.stages[id].place != Place::kRoot) continue;
+    HONE_RETURN_IF_ERROR(CheckScan(s, id));
+    auto phase = builder->BuildPhase(id);
+    if (!phase.ok()) return phase.status();
+    const int number = static_cast<int>(builder->nest().phases.size());
+    phase->symbol = fmt::format("{}_p{}", prefix, number);
+    builder->nest().phases.push_back(*std::move(phase));
+    const ir::Stage& stage = s.workload.stages[id];
+    const LoopNode& first = s.stages[id].loops[s.stages[id].order.empty() ? 0 : s.stages[id].order[0]];
+    bool step = stage.scan >= 0 && first.origin == LoopNode::Origin::kAxis && first.axis == 0;
+    if (step && stage.scan == open_scan) {
+      builder->nest().steps.back().count++;
+    } else {
+      builder->nest().steps.push_back({number, 1, step ? stage.spatial[0] : 1});
+    }
+    open_scan = step ? stage.scan : -1;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& trace, const ir::Target& target,
+                                   const Binding& binding, const std::string& prefix) {
+  HONE_ASSIGN_OR_RETURN(Schedule s, Replay(workload, trace));
+  const Interface f = FindInterface(s);
+  NestBuilder builder(s, f.order);
+  Lowered out;
+  size_t bound = 0;
+  auto add = [&](const std::vector<int>& tensors, std::vector<ir::ArtifactBuffer>* list, bool takes_binding) {
+    for (int t : tensors) {
+      BufferBinding b;
+      if (takes_binding && bound < binding.buffers.size()) b = binding.buffers[bound++];
+      builder.AddArgument(t, b);
+      list->push_back(Describe(s.workload.tensors[t], builder.nest().buffers.back().elements));
+    }
+  };
+  add(f.inputs, &out.artifact.inputs, true);
+  add(f.constants, &out.artifact.constants, true);
+  add(f.prologue_results, &out.artifact.prologue, false);
+  add(f.outputs, &out.artifact.outputs, true);
+  add(f.workspace, &out.artifact.workspace, false);
+  // A constant that only the prologue reads takes no memory at run time.
+  for (size_t c = 0; c < f.constants.size(); ++c) {
+    bool read = false;
+    for (int id : f.order) read |= !f.prologue[id] && StageReads(s.workload.stages[id], f.constants[c]);
+    if (!read) out.artifact.constants[c].bytes = 0;
+  }
+  HONE_RETURN_IF_ERROR(BuildPhases(s, f, prefix, &builder));
+  out.nest = std::move(builder.nest());
+  out.prologue = PrologueWorkload(s, f, &out.artifact);
+  out.artifact.target = target.text;
+  out.artifact.builder = kBuilderVersion;
+  for (const auto& p : out.nest.phases) {
+    out.artifact.phases.push_back({p.symbol, p.parallel_extent, p.scratch_bytes, std::min(p.threads, target.threads)});
+  }
+  for (const auto& k : out.nest.steps) out.artifact.steps.push_back({k.first, k.count, k.repeats});
+  return out;
+}
+
+}  // namespace hone::schedule

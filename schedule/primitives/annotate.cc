@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "schedule/primitives/primitive.h"
+
+namespace hone::schedule {
+
+// vectorize(LOOP): its iterations are the lanes of vectors; 2 to 64 of them.
+// unroll(LOOP): the body is emitted once per iteration with the index a constant.
+// parallel(LOOP, threads): the outermost loop of a root Stage is split over at most so many threads.
+// bind(LOOP, block.x|block.y|thread.x|thread.y): the GPU's grid.
+absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
+  Arguments args(schedule, instruction);
+  bool parallel = instruction.primitive == "parallel", bind = instruction.primitive == "bind";
+  int n = parallel || bind ? 2 : 1;
+  HONE_RETURN_IF_ERROR(args.Expect(n, n));
+  HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
+  HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
+  LoopNode& node = schedule.node(ref);
+  int64_t extent = schedule.NominalExtent(ref);
+  if (instruction.primitive == "vectorize") {
+    if (extent > 64) return Illegal(fmt::format("{} has {} iterations; at most 64 lanes", node.name, extent));
+    const auto combiner = schedule.workload.stages[ref.stage].combiner;
+    if (schedule.IsReduce(ref) && ir::IsTuple(combiner)) return Illegal("lanes of a tuple reduction cannot be combined");
+    for (int l : schedule.stages[ref.stage].order) {
+      if (schedule.stages[ref.stage].loops[l].kind == ir::LoopKind::kVector) {
+        return Illegal(fmt::format("{} is a vector already", schedule.stages[ref.stage].loops[l].name));
+      }
+    }
+    node.kind = ir::LoopKind::kVector;
+  } else if (instruction.primitive == "unroll") {
+    if (extent > 512) return Illegal(fmt::format("{} has {} iterations; at most 512 are unrolled", node.name, extent));
+    node.kind = ir::LoopKind::kUnrolled;
+  } else if (parallel) {
+    if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
+    if (schedule.stages[ref.stage].place != Place::kRoot) return Illegal("only a root stage has a parallel loop");
+    if (!node.cuts.empty() || (node.origin == LoopNode::Origin::kOuter && node.tail == Tail::kTwoSizes)) {
+      return Illegal("a loop with siblings cannot be parallel");
+    }
+    HONE_ASSIGN_OR_RETURN(int64_t threads, args.Integer(1));
+    if (threads < 1 || threads > 4096) return Illegal("threads must lie in 1..4096");
+    node.kind = ir::LoopKind::kParallel;
+    node.threads = static_cast<int>(threads);
+  } else {
+    if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
+    const std::string& where = args.Text(1);
+    if (where == "block.x") node.kind = ir::LoopKind::kBlockX;
+    else if (where == "block.y") node.kind = ir::LoopKind::kBlockY;
+    else if (where == "thread.x") node.kind = ir::LoopKind::kThreadX;
+    else if (where == "thread.y") node.kind = ir::LoopKind::kThreadY;
+    else return Illegal(fmt::format("no {}; there are: block.x block.y thread.x thread.y", where));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::schedule

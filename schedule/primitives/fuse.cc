@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "schedule/primitives/primitive.h"
+
+namespace hone::schedule {
+
+// NAME = fuse(OUTER, INNER): one loop over both, OUTER slower; they must be neighbours in the order. NAME must begin with
+// the stage's name, e.g. s1.f0.
+absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
+  Arguments args(schedule, instruction);
+  HONE_RETURN_IF_ERROR(args.Expect(2, 2));
+  HONE_ASSIGN_OR_RETURN(Schedule::LoopRef outer, args.Loop(0));
+  HONE_ASSIGN_OR_RETURN(Schedule::LoopRef inner, args.Loop(1));
+  if (outer.stage != inner.stage) return Illegal("the loops belong to different stages");
+  if (schedule.PositionOf(inner) != schedule.PositionOf(outer) + 1) {
+    return Illegal(fmt::format("{} is not just inside {}", args.Text(1), args.Text(0)));
+  }
+  if (schedule.IsReduce(outer) != schedule.IsReduce(inner)) return Illegal("a spatial and a reduce loop cannot be fused");
+  for (const auto& ref : {outer, inner}) {
+    HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
+    const LoopNode& n = schedule.node(ref);
+    if (!n.cuts.empty()) return Illegal("a partitioned loop cannot be fused");
+    if (n.origin != LoopNode::Origin::kAxis && n.tail == Tail::kTwoSizes) {
+      return Illegal("a loop of a two_sizes split cannot be fused");
+    }
+  }
+  StageSchedule& s = schedule.stages[outer.stage];
+  const std::string prefix = schedule.workload.stages[outer.stage].name + ".";
+  if (instruction.result.rfind(prefix, 0) != 0 || s.FindLoop(instruction.result) >= 0) {
+    return Illegal(fmt::format("needs a new loop name as result: {}f0 = …", prefix));
+  }
+  LoopNode fused;
+  fused.origin = LoopNode::Origin::kFused;
+  fused.name = instruction.result;
+  fused.fused_outer = outer.loop;
+  fused.fused_inner = inner.loop;
+  int id = static_cast<int>(s.loops.size());
+  int position = schedule.PositionOf(outer);
+  s.loops[outer.loop].fused_into = s.loops[inner.loop].fused_into = id;
+  s.loops.push_back(std::move(fused));
+  s.order.erase(s.order.begin() + position + 1);
+  s.order[position] = id;
+  return absl::OkStatus();
+}
+
+}  // namespace hone::schedule

@@ -1,0 +1,157 @@
+#include "schedule/primitives/primitive.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+
+namespace hone::schedule {
+
+absl::Status Illegal(std::string reason) { return absl::InvalidArgumentError(std::move(reason)); }
+
+absl::Status Arguments::Expect(int low, int high, std::initializer_list<std::string_view> named) const {
+  if (count() < low || count() > high) {
+    return Illegal(low == high ? fmt::format("takes {} arguments, not {}", low, count())
+                               : fmt::format("takes {} to {} arguments, not {}", low, high, count()));
+  }
+  for (const auto& [key, value] : instruction_.named) {
+    if (std::find(named.begin(), named.end(), key) == named.end()) {
+      return Illegal(fmt::format("has no argument called {}", key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Arguments::Tensor(int i) const {
+  int id = schedule_.workload.FindTensor(Text(i));
+  if (id < 0) return Illegal(fmt::format("no tensor {} here", Text(i)));
+  return id;
+}
+
+absl::StatusOr<int64_t> ParseInteger(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return Illegal(fmt::format("{} is not an integer", text));
+  }
+  return value;
+}
+
+absl::StatusOr<int64_t> Arguments::Integer(int i) const { return ParseInteger(Text(i)); }
+
+absl::StatusOr<std::vector<std::string>> ListItems(std::string_view text) {
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return Illegal(fmt::format("{} is not a list", text));
+  text = text.substr(1, text.size() - 2);
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    size_t comma = text.find(',');
+    out.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<int64_t>> Arguments::Integers(int i) const {
+  std::vector<int64_t> out;
+  if (Text(i).front() != '[') {
+    HONE_ASSIGN_OR_RETURN(int64_t value, Integer(i));
+    out.push_back(value);
+    return out;
+  }
+  HONE_ASSIGN_OR_RETURN(std::vector<std::string> items, ListItems(Text(i)));
+  for (const auto& item : items) {
+    HONE_ASSIGN_OR_RETURN(int64_t value, ParseInteger(item));
+    out.push_back(value);
+  }
+  return out;
+}
+
+std::optional<std::string> Arguments::Named(std::string_view key) const {
+  for (const auto& [k, v] : instruction_.named) {
+    if (k == key) return v;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::string> TakeStageName(Schedule& schedule, const Instruction& instruction) {
+  const std::string& name = instruction.result;
+  if (name.size() < 2 || name[0] != 's') return Illegal("needs a result: sN = …");
+  HONE_ASSIGN_OR_RETURN(int64_t number, ParseInteger(std::string_view(name).substr(1)));
+  if (number < schedule.next_name || number > 1'000'000 || fmt::format("s{}", number) != name) {
+    return Illegal(fmt::format("the result {} is taken or not a stage name; the next free one is s{}", name,
+                               schedule.next_name));
+  }
+  schedule.next_name = static_cast<int>(number) + 1;
+  return name;
+}
+
+int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType dtype, std::vector<int64_t> shape) {
+  ir::Tensor t;
+  t.name = name;
+  t.kind = ir::TensorKind::kStage;
+  t.dtype = dtype;
+  t.shape = std::move(shape);
+  int id = static_cast<int>(schedule.workload.tensors.size());
+  schedule.workload.tensors.push_back(std::move(t));
+  stage.name = std::move(name);
+  stage.results = {id};
+  schedule.workload.stages.push_back(std::move(stage));
+  schedule.AddStageSchedule();
+  return id;
+}
+
+void ReplaceLoads(ir::Stage& stage, int from,
+                  const std::function<ir::Expr(const std::vector<ir::Expr>&)>& replace) {
+  for (auto& body : stage.body) {
+    body = ir::Rewrite(body, [&](const ir::Expr& e) -> ir::Expr {
+      if (e->kind != ir::ExprKind::kLoad || e->id != from) return nullptr;
+      return replace(e->args);
+    });
+  }
+}
+
+absl::Status RequireUnscheduled(const Schedule& schedule, int stage) {
+  for (const auto& n : schedule.stages[stage].loops) {
+    if (!n.is_leaf() || n.kind != ir::LoopKind::kSerial) {
+      return Illegal(fmt::format("must come before the loops of {} are split, fused or annotated",
+                                 schedule.workload.stages[stage].name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RequireSerial(const Schedule& schedule, Schedule::LoopRef ref) {
+  const LoopNode& n = schedule.node(ref);
+  if (n.kind != ir::LoopKind::kSerial) return Illegal(fmt::format("{} is {} already", n.name, ir::ToString(n.kind)));
+  return absl::OkStatus();
+}
+
+namespace {
+struct Entry {
+  std::string_view name;
+  Primitive apply;
+};
+constexpr Entry kPrimitives[] = {
+    {"algorithm", ApplyAlgorithm},  {"inline", ApplyInline},        {"compute_at", ApplyComputeAt},
+    {"split", ApplySplit},          {"partition", ApplyPartition},  {"reorder", ApplyReorder},
+    {"fuse", ApplyFuse},            {"cache_read", ApplyCacheRead}, {"cache_write", ApplyCacheWrite},
+    {"pack", ApplyPack},            {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
+    {"unroll", ApplyAnnotate},      {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
+    {"bind", ApplyAnnotate},
+};
+}  // namespace
+
+absl::Status Apply(Schedule& schedule, const Instruction& instruction) {
+  for (const Entry& e : kPrimitives) {
+    if (e.name == instruction.primitive) return e.apply(schedule, instruction);
+  }
+  std::string known;
+  for (const Entry& e : kPrimitives) known += " " + std::string(e.name);
+  return Illegal(fmt::format("no primitive {}; there are:{}", instruction.primitive, known));
+}
+
+}  // namespace hone::schedule
