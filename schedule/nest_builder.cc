@@ -362,12 +362,14 @@ absl::StatusOr<ir::Phase> NestBuilder::BuildPhase(int stage_id) {
   phase.body = e.stmt;
   phase.scratch_bytes = scratch_high_;
   const StageSchedule& schedule = s_.stages[stage_id];
+  bool outermost = true;
   for (size_t p = 0; p < schedule.order.size(); ++p) {
     const LoopNode& n = schedule.loops[schedule.order[p]];
-    if (n.kind != ir::LoopKind::kParallel) continue;
-    if (p > 1 || (p == 1 && KindOf(stage_id, 0) != ir::LoopKind::kStep)) {
-      return absl::InvalidArgumentError(fmt::format("{} is parallel but not outermost", n.name));
+    if (n.kind != ir::LoopKind::kParallel) {
+      outermost &= ExtentOf(s_, instance, schedule.order[p]) == 1 || KindOf(stage_id, p) == ir::LoopKind::kStep;
+      continue;
     }
+    if (!outermost) return absl::InvalidArgumentError(fmt::format("{} is parallel but not outermost", n.name));
     phase.parallel_extent = ExtentOf(s_, instance, schedule.order[p]);
     phase.threads = n.threads;
   }
