@@ -104,7 +104,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   }
   std::string name;
   HONE_ASSIGN_OR_RETURN(UniqueFd fd, CreateBeside(path, &name));
-  const absl::Status written = WriteAndRename(std::move(fd), bytes, name, path);
+  absl::Status written = WriteAndRename(std::move(fd), bytes, name, path);
   if (!written.ok()) {
     ::unlink(name.c_str());
     return written;
