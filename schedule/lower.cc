@@ -177,6 +177,13 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
     for (int id : f.order) read |= !f.prologue[id] && StageReads(s.workload.stages[id], f.constants[c]);
     if (!read) out.artifact.constants[c].bytes = 0;
   }
+  for (int id : f.order) {
+    if (f.prologue[id]) continue;
+    for (size_t t = 0; t < s.workload.tensors.size(); ++t) {
+      bool immediate = s.workload.tensors[t].kind == ir::TensorKind::kImmediate;
+      if (immediate && StageReads(s.workload.stages[id], static_cast<int>(t))) builder.AddTable(static_cast<int>(t));
+    }
+  }
   HONE_RETURN_IF_ERROR(BuildPhases(s, f, prefix, &builder));
   out.nest = std::move(builder.nest());
   out.prologue = PrologueWorkload(s, f, &out.artifact);

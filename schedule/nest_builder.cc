@@ -15,7 +15,8 @@ using ir::Stmt;
 
 namespace {
 
-
+constexpr int64_t kMaxLanes = 64;
+constexpr int64_t kMaxUnroll = 512;
 
 bool IsIdentity(const Expr& e, ir::Combiner combiner) {
   return e->kind == ir::ExprKind::kConst && ir::Equal(e, ir::Identity(combiner, e->dtype, 0));
@@ -48,7 +49,6 @@ bool UsesAnyVar(const Expr& e) {
 NestBuilder::NestBuilder(const Schedule& schedule, const std::vector<int>& stage_order)
     : s_(schedule), stage_order_(stage_order) {
   location_.resize(schedule.workload.tensors.size());
-  table_.assign(schedule.workload.tensors.size(), -1);
 }
 
 int NestBuilder::NewVar(int64_t extent) {
@@ -67,7 +67,7 @@ void NestBuilder::AddArgument(int tensor, const BufferBinding& binding) {
   b.name = t.name;
   b.scope = ir::Scope::kArgument;
   b.dtype = t.dtype;
-  b.argument = static_cast<int>(nest_.buffers.size());
+  b.argument = num_arguments_++;
   b.read_only = t.kind != ir::TensorKind::kStage;
   b.alignment = binding.alignment;
   Location& at = location_[tensor];
@@ -113,8 +113,8 @@ bool NestBuilder::NeedsWholeBuffer(const Schedule& schedule, int tensor) {
   return carried;
 }
 
-int NestBuilder::TableOf(int tensor) {
-  if (table_[tensor] >= 0) return table_[tensor];
+void NestBuilder::AddTable(int tensor) {
+  if (location_[tensor].buffer >= 0) return;
   const ir::Tensor& t = s_.workload.tensors[tensor];
   ir::Buffer b;
   b.name = t.name;
@@ -128,8 +128,7 @@ int NestBuilder::TableOf(int tensor) {
   at.strides.resize(t.shape.size());
   int64_t stride = 1;
   for (size_t d = t.shape.size(); d-- > 0; stride *= t.shape[d]) at.strides[d] = stride;
-  at.buffer = table_[tensor] = NewBuffer(std::move(b));
-  return at.buffer;
+  at.buffer = NewBuffer(std::move(b));
 }
 
 Stmt NestBuilder::Guard(Stmt stmt, const std::vector<Expr>& conditions) {
@@ -169,6 +168,12 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size
   const int loop = stage.order[position];
   const bool reduce = s_.IsReduce({instance.stage, loop});
   if (reduce && !walk.reduce_loops) return Loops(instance, position + 1, walk);
+  if (reduce && !walk.initialised && stage.cache_write && walk.attach) {
+    // A tile inside the reduce loops starts itself: see TileBody.
+    const auto& order = stage.order;
+    bool inside = std::find(order.begin() + static_cast<std::ptrdiff_t>(position), order.end(), stage.cache_write->loop) != order.end();
+    if (inside) walk.initialised = true;
+  }
   if (reduce && !walk.initialised) {
     walk.initialised = true;
     HONE_ASSIGN_OR_RETURN(Stmt init, IdentityNest(instance, position));
@@ -193,6 +198,14 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
                                                                const Segment& segment, bool only, Walk& walk) {
   const int loop = s_.stages[instance.stage].order[position];
   const LoopNode& node = s_.stages[instance.stage].loops[loop];
+  if (node.kind == ir::LoopKind::kVector && segment.count > kMaxLanes) {
+    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; a vector has at most {} lanes", node.name,
+                                                  segment.count, kMaxLanes));
+  }
+  if (node.kind == ir::LoopKind::kUnrolled && segment.count > kMaxUnroll) {
+    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; at most {} are unrolled", node.name,
+                                                  segment.count, kMaxUnroll));
+  }
   int var = -1;
   Expr index = ir::Int(segment.first);
   if (segment.count > 1 || node.kind == ir::LoopKind::kParallel) {
@@ -246,13 +259,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   const StageSchedule& schedule = s_.stages[instance.stage];
   const int result = stage.results[0];
   const Location home = location_[result];
-  Instance region = instance;
-  for (int a = 0; a < stage.num_spatial(); ++a) {
-    Span span = SpanOfAxis(s_, instance, a, ranges_);
-    region.low[a] = span.low;
-    region.extent[a] = span.width;
-  }
-  AddTile(region, result, schedule.cache_write->storage);
+  HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
   const Location tile = location_[result];
 
   // Steps of the reduce loops outside: only the first begins with the identity.
@@ -263,21 +270,27 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   }
   steps = Simplify(steps, ranges_);
   std::vector<Stmt> parts;
-  auto copy = [&](const Location& from, const Location& to, bool guard) {
-    return SpatialNest(instance, position, [&, guard](Instance& at) -> absl::StatusOr<Emitted> {
+  enum class Direction : uint8_t { kLoad, kStore };
+  auto copy = [&](Direction direction) {
+    return SpatialNest(instance, position, [&, direction](Instance& at) -> absl::StatusOr<Emitted> {
       std::vector<Expr> axes = AxisValues(at);
-      std::vector<Expr> point(axes.begin(), axes.begin() + stage.num_spatial());
+      location_[result] = home;
+      Expr home_index = ResultIndex(at, 0, axes);
       Emitted e;
-      Expr load = ir::Load(from.buffer, s_.workload.tensors[result].dtype, {FlatIndex(from, point)});
-      e.stmt = ir::Store(to.buffer, FlatIndex(to, point), load);
-      if (guard) e.domain = DomainGuards(at, axes);
+      e.domain = DomainGuards(at, axes);
+      location_[result] = tile;
+      const ir::DType dtype = s_.workload.tensors[result].dtype;
+      const bool load = direction == Direction::kLoad;
+      Expr tile_index = TileIndex(at, tile);
+      e.stmt = load ? ir::Store(tile.buffer, tile_index, ir::Load(home.buffer, dtype, {home_index}))
+                    : ir::Store(home.buffer, home_index, ir::Load(tile.buffer, dtype, {tile_index}));
       return e;
     });
   };
   const bool outside = UsesAnyVar(steps);
   if (outside || walk.initialised) {
     HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position));
-    HONE_ASSIGN_OR_RETURN(Stmt load, copy(home, tile, true));
+    HONE_ASSIGN_OR_RETURN(Stmt load, copy(Direction::kLoad));
     parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kEq, steps, ir::Int(0)), identity));
     parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kGt, steps, ir::Int(0)), load));
     if (!outside) parts = {identity};
@@ -287,7 +300,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, inner));
   PlaceGuards(e, -1);
   parts.push_back(e.stmt);
-  HONE_ASSIGN_OR_RETURN(Stmt store, copy(tile, home, true));
+  HONE_ASSIGN_OR_RETURN(Stmt store, copy(Direction::kStore));
   parts.push_back(store);
   location_[result] = home;
   return Emitted{ir::Block(std::move(parts)), {}, {}};

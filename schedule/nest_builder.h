@@ -20,7 +20,10 @@ struct Location {
   std::vector<int64_t> extent;    ///< per dimension: how many indices from low on exist
   std::vector<int64_t> strides;   ///< elements
   int64_t offset = 0;
-  bool whole() const { return low.empty(); }
+  /// Not empty: an accumulation tile indexed by the iterations of these loops of its Stage (strides by loop), so that its
+  /// indices are constants whatever the loops were fused from.
+  std::vector<int> tile_loops;
+  bool whole() const { return low.empty() && tile_loops.empty(); }
 };
 
 /// Turns one Schedule into loop nests, one root Stage at a time. Used once.
@@ -30,6 +33,8 @@ class NestBuilder {
 
   /// Adds an interface buffer for a tensor (in the order of the kernel's arguments).
   void AddArgument(int tensor, const BufferBinding& binding);
+  /// Makes an immediate tensor readable.
+  void AddTable(int tensor);
   /// Lowers a live root Stage to a phase (without symbol).
   absl::StatusOr<ir::Phase> BuildPhase(int stage);
   ir::LoopNest& nest() { return nest_; }
@@ -65,6 +70,9 @@ class NestBuilder {
   absl::Status Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out);
   absl::StatusOr<Instance> RegionOf(int stage, const std::vector<std::pair<int, std::vector<Span>>>& readers);
   void AddTile(const Instance& region, int result, Storage storage);
+  absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
+  ir::Expr TileIndex(const Instance& instance, const Location& tile);
+  int AddPrivateBuffer(const ir::Tensor& tensor, int64_t elements, Storage storage);
 
   std::vector<ir::Expr> AxisValues(const Instance& instance);
   absl::StatusOr<ir::Expr> LowerExpr(const ir::Expr& e, const std::vector<ir::Expr>& axes);
@@ -72,7 +80,6 @@ class NestBuilder {
   ir::Expr ResultIndex(const Instance& instance, int result, const std::vector<ir::Expr>& axes);
   std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes);
   bool LoadsAreSafe(const ir::Expr& e, const std::vector<ir::Expr>& axes);
-  int TableOf(int tensor);
 
   /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root Stage is a step loop.
   ir::LoopKind KindOf(int stage, size_t position) const;
@@ -87,7 +94,7 @@ class NestBuilder {
   ir::LoopNest nest_;
   VarRanges ranges_;
   std::vector<Location> location_;       ///< by tensor
-  std::vector<int> table_;               ///< by tensor: buffer of an immediate
+  int num_arguments_ = 0;
   int64_t scratch_top_ = 0;
   int64_t scratch_high_ = 0;
 };

@@ -164,6 +164,11 @@ void NestBuilder::AddTile(const Instance& region, int result, Storage storage) {
     elements *= at.extent[d];
     if (!schedule.align.empty() && storage == Storage::kMemory) elements += schedule.align[d];
   }
+  at.buffer = AddPrivateBuffer(t, elements, storage);
+  location_[result] = std::move(at);
+}
+
+int NestBuilder::AddPrivateBuffer(const ir::Tensor& t, int64_t elements, Storage storage) {
   ir::Buffer b;
   b.name = fmt::format("{}#{}", t.name, nest_.buffers.size());
   b.dtype = t.dtype;
@@ -176,8 +181,37 @@ void NestBuilder::AddTile(const Instance& region, int result, Storage storage) {
     scratch_top_ += (elements * ir::SizeOf(t.dtype) + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
     scratch_high_ = std::max(scratch_high_, scratch_top_);
   }
-  at.buffer = NewBuffer(std::move(b));
+  return NewBuffer(std::move(b));
+}
+
+absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position, int result, Storage storage) {
+  const StageSchedule& schedule = s_.stages[instance.stage];
+  Location at;
+  int64_t elements = 1;
+  for (size_t p = schedule.order.size(); p-- > position;) {
+    const LoopNode& n = schedule.loops[schedule.order[p]];
+    if (s_.IsReduce({instance.stage, schedule.order[p]})) continue;
+    if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes) {
+      return absl::InvalidArgumentError(fmt::format("{} must stand outside the tile of {}", n.name,
+                                                    s_.workload.stages[instance.stage].name));
+    }
+    at.tile_loops.push_back(schedule.order[p]);
+    at.strides.push_back(elements);
+    elements *= ExtentOf(s_, instance, schedule.order[p]);
+  }
+  if (at.tile_loops.empty()) at.tile_loops.push_back(schedule.order.back()), at.strides.push_back(0);
+  at.buffer = AddPrivateBuffer(s_.workload.tensors[result], elements, storage);
   location_[result] = std::move(at);
+  return absl::OkStatus();
+}
+
+Expr NestBuilder::TileIndex(const Instance& instance, const Location& tile) {
+  Expr flat = ir::Int(0);
+  for (size_t k = 0; k < tile.tile_loops.size(); ++k) {
+    const Expr& v = instance.bound[tile.tile_loops[k]].value;
+    if (v && tile.strides[k]) flat = flat + v * tile.strides[k];
+  }
+  return Simplify(flat, ranges_);
 }
 
 std::vector<Expr> NestBuilder::AxisValues(const Instance& instance) {
@@ -199,6 +233,7 @@ Expr NestBuilder::FlatIndex(const Location& location, const std::vector<Expr>& i
 Expr NestBuilder::ResultIndex(const Instance& instance, int result, const std::vector<Expr>& axes) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   const Location& at = location_[stage.results[result]];
+  if (!at.tile_loops.empty()) return TileIndex(instance, at);
   std::vector<Expr> point(axes.begin(), axes.begin() + stage.num_spatial());
   if (!stage.store.empty()) {
     std::vector<Expr> mapped;
@@ -218,7 +253,6 @@ absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Exp
   }
   switch (e->kind) {
     case ir::ExprKind::kLoad: {
-      if (s_.workload.tensors[e->id].kind == ir::TensorKind::kImmediate) TableOf(e->id);
       const Location& at = location_[e->id];
       if (at.buffer < 0) {
         return absl::InvalidArgumentError(fmt::format("{} is read where it is not computed yet", s_.workload.tensors[e->id].name));
@@ -243,7 +277,6 @@ absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Exp
 bool NestBuilder::LoadsAreSafe(const Expr& e, const std::vector<Expr>& axes) {
   if (e->kind == ir::ExprKind::kSelect) return LoadsAreSafe(e->args[0], axes);  // the branches are guarded
   if (e->kind == ir::ExprKind::kLoad) {
-    if (s_.workload.tensors[e->id].kind == ir::TensorKind::kImmediate) TableOf(e->id);
     const Location& at = location_[e->id];
     for (size_t d = 0; d < e->args.size(); ++d) {
       Expr i = ir::SubstituteVars(e->args[d], axes);
@@ -258,6 +291,7 @@ bool NestBuilder::LoadsAreSafe(const Expr& e, const std::vector<Expr>& axes) {
 std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   const bool whole = location_[stage.results[0]].whole();
+  const bool tile = !location_[stage.results[0]].tile_loops.empty();
   bool free = !whole;
   for (const Expr& body : stage.body) free = free && LoadsAreSafe(body, axes);
   std::vector<Expr> guards;
@@ -268,6 +302,7 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
   for (int a = 0; a < stage.num_axes(); ++a) {
     const Expr local = axes[a] - instance.low[a];
     const bool reduce = a >= stage.num_spatial();
+    if (tile && !reduce && free) continue;
     require(ir::Lt(local, ir::Int(instance.extent[a])));
     if (reduce || free) continue;
     require(ir::Ge(axes[a], ir::Int(0)));

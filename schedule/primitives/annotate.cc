@@ -17,9 +17,7 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   LoopNode& node = schedule.node(ref);
-  int64_t extent = schedule.NominalExtent(ref);
   if (instruction.primitive == "vectorize") {
-    if (extent > 64) return Illegal(fmt::format("{} has {} iterations; at most 64 lanes", node.name, extent));
     const auto combiner = schedule.workload.stages[ref.stage].combiner;
     if (schedule.IsReduce(ref) && ir::IsTuple(combiner)) return Illegal("lanes of a tuple reduction cannot be combined");
     for (int l : schedule.stages[ref.stage].order) {
@@ -29,7 +27,6 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
     }
     node.kind = ir::LoopKind::kVector;
   } else if (instruction.primitive == "unroll") {
-    if (extent > 512) return Illegal(fmt::format("{} has {} iterations; at most 512 are unrolled", node.name, extent));
     node.kind = ir::LoopKind::kUnrolled;
   } else if (parallel) {
     if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
