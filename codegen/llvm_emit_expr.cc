@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include "base/core/check.h"
+#include "codegen/llvm_emitter.h"
+
+// Values of expressions. What does not differ between lanes stays scalar until it meets a vector.
+namespace hone::codegen {
+
+using ir::BinaryOp;
+using ir::DType;
+using ir::Expr;
+using ir::ExprKind;
+
+namespace {
+
+bool IsZero(const Expr& expr) {
+  return expr->kind == ExprKind::kConst && expr->int_value == 0 && expr->float_value == 0;
+}
+
+bool IsProduct(const Expr& expr) {
+  return expr->kind == ExprKind::kBinary && expr->binary() == BinaryOp::kMul &&
+         ir::IsFloat(expr->dtype);
+}
+
+bool HasLoad(const Expr& expr) {
+  if (expr->kind == ExprKind::kLoad) return true;
+  return std::any_of(expr->args.begin(), expr->args.end(), HasLoad);
+}
+
+}  // namespace
+
+bool FunctionEmitter::IsPure(const Expr& expr) {
+  if (expr->kind == ExprKind::kVar) return true;
+  if (expr->kind == ExprKind::kLoad || ir::IsFloat(expr->dtype)) return false;
+  if (expr->kind == ExprKind::kConst) return true;
+  const auto known = pure_.find(expr.get());
+  if (known != pure_.end()) return known->second;
+  const bool pure = std::all_of(expr->args.begin(), expr->args.end(),
+                                [this](const Expr& arg) { return IsPure(arg); });
+  pure_.emplace(expr.get(), pure);
+  return pure;
+}
+
+Value FunctionEmitter::Eval(const Expr& expr) {
+  if (expr->kind == ExprKind::kConst) return arith_.Constant(*expr);
+  if (IsPure(expr)) return Materialise(index_.Decompose(expr), expr->dtype);
+  const auto key = std::make_pair(expr.get(), std::make_pair(guard_, mask_));
+  const auto known = statement_values_.find(key);
+  if (known != statement_values_.end()) return known->second;
+  const Value value = EvalGeneric(expr);
+  statement_values_[key] = value;
+  return value;
+}
+
+Value FunctionEmitter::EvalGeneric(const Expr& expr) {
+  switch (expr->kind) {
+    case ExprKind::kConst: return arith_.Constant(*expr);
+    case ExprKind::kVar: return Materialise(index_.Decompose(expr), expr->dtype);
+    case ExprKind::kLoad: return Load(expr->id, index_.Decompose(expr->args[0]));
+    case ExprKind::kCast: return EvalCast(expr);
+    case ExprKind::kSelect: return EvalSelect(expr);
+    case ExprKind::kUnary: {
+      Value value = arith_.Unary(expr->unary(), Eval(expr->args[0]));
+      return value;
+    }
+    case ExprKind::kBinary: return EvalBinary(expr);
+  }
+  HONE_UNREACHABLE();
+  return {};
+}
+
+Value FunctionEmitter::EvalCast(const Expr& expr) {
+  const Expr& inner = expr->args[0];
+  if (!IsPure(inner) || ir::IsBool(inner->dtype)) return arith_.Cast(Eval(inner), expr->dtype);
+  const Affine value = index_.Decompose(inner);
+  const bool small = index_.Bounds(value).Within(INT32_MIN, INT32_MAX);
+  return arith_.Cast(Materialise(value, small ? DType::kI32 : inner->dtype), expr->dtype);
+}
+
+Value FunctionEmitter::EvalBinary(const Expr& expr) {
+  const Expr& left = expr->args[0];
+  const Expr& right = expr->args[1];
+  const bool add = expr->binary() == BinaryOp::kAdd;
+  if (ir::IsFloat(expr->dtype) && (add || expr->binary() == BinaryOp::kSub)) {
+    // Always contracted, so that a schedule does not change the rounding.
+    if (IsProduct(left)) {
+      Value c = Eval(right);
+      if (!add) c = arith_.Unary(ir::UnaryOp::kNeg, c);
+      return arith_.Fma(Eval(left->args[0]), Eval(left->args[1]), c);
+    }
+    if (IsProduct(right)) {
+      Value a = Eval(right->args[0]);
+      if (!add) a = arith_.Unary(ir::UnaryOp::kNeg, a);
+      return arith_.Fma(a, Eval(right->args[1]), Eval(left));
+    }
+  }
+  return arith_.Binary(expr->binary(), Eval(left), Eval(right));
+}
+
+// Loads inside run under the condition; its facts hold inside.
+Value FunctionEmitter::EvalGuarded(const Expr& expr, const Value& condition) {
+  if (!HasLoad(expr)) return Eval(expr);
+  llvm::Value* const guard = guard_;
+  llvm::Value* const mask = mask_;
+  llvm::Value*& slot = condition.lanes == 1 ? guard_ : mask_;
+  slot = slot == nullptr ? condition.llvm : builder_.CreateAnd(slot, condition.llvm);
+  const Value value = Eval(expr);
+  guard_ = guard;
+  mask_ = mask;
+  return value;
+}
+
+Value FunctionEmitter::EvalSelect(const Expr& expr) {
+  const Affine decided = index_.Decompose(expr->args[0]);
+  if (decided.IsConst()) return Eval(expr->args[decided.constant != 0 ? 1 : 2]);
+  const Value condition = Materialise(decided, DType::kBool);
+  const size_t facts = index_.num_facts();
+  index_.PushFacts(decided, true);
+  const Value a = EvalGuarded(expr->args[1], condition);
+  index_.PopFacts(facts);
+  // A masked load has already put zeros into the other lanes.
+  const Expr& first = expr->args[1];
+  if (first->kind == ExprKind::kLoad && a.lanes > 1 && condition.lanes > 1 && !IsRegister(first->id) &&
+      Of(first->id).scope != ir::Scope::kTable && IsZero(expr->args[2])) {
+    return a;
+  }
+  index_.PushFacts(decided, false);
+  const Value b = EvalGuarded(expr->args[2], arith_.Not(condition));
+  index_.PopFacts(facts);
+  return arith_.Select(condition, a, b);
+}
+
+Affine FunctionEmitter::Opaque(const Expr& expr) {
+  const auto key = std::make_pair(expr.get(), std::make_pair(guard_, mask_));
+  const auto known = statement_values_.find(key);
+  Value value;
+  if (known != statement_values_.end()) {
+    value = known->second;
+  } else {
+    value = EvalGeneric(expr);
+    statement_values_[key] = value;
+  }
+  if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value.llvm)) {
+    const bool is_unsigned = ir::IsUnsigned(value.dtype) || ir::IsBool(value.dtype);
+    return Affine(is_unsigned ? static_cast<int64_t>(constant->getZExtValue())
+                              : constant->getSExtValue());
+  }
+  const auto made = opaque_.find(value.llvm);
+  if (made != opaque_.end()) return made->second;
+  llvm::Value* bits = value.llvm;
+  if (!ir::IsBool(value.dtype) && (value.lanes == 1 || ir::IsUnsigned(value.dtype))) {
+    bits = arith_.Cast(value, DType::kI64).llvm;
+  }
+  const Affine atom = index_.NewOpaque(value.lanes > 1, RangeOf(value.dtype));
+  SetAtomValue(atom, bits);
+  opaque_.emplace(value.llvm, atom);
+  return atom;
+}
+
+}  // namespace hone::codegen

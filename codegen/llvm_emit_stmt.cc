@@ -1,0 +1,391 @@
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/core/check.h"
+#include "codegen/llvm_emitter.h"
+#include "fmt/core.h"
+
+// Statements: loops, conditions, stores.
+namespace hone::codegen {
+
+using ir::BinaryOp;
+using ir::Combiner;
+using ir::DType;
+using ir::Expr;
+using ir::ExprKind;
+using ir::LoopKind;
+using ir::Scope;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::StmtNode;
+
+namespace {
+
+/// Elements of a value in a register, bytes.
+int64_t RegisterBytes(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? 4 : ir::SizeOf(dtype);
+}
+
+int64_t WidestValueBytes(const Expr& expr) {
+  if (expr->kind == ExprKind::kLoad) return RegisterBytes(expr->dtype);
+  if (expr->kind == ExprKind::kVar || expr->kind == ExprKind::kConst) return 1;
+  // 64-bit integers without a load are index arithmetic.
+  int64_t widest = expr->dtype == DType::kI64 ? 1 : RegisterBytes(expr->dtype);
+  for (const Expr& arg : expr->args) widest = std::max(widest, WidestValueBytes(arg));
+  return widest;
+}
+
+}  // namespace
+
+void FunctionEmitter::Fail(std::string message) {
+  if (status_.ok()) status_ = absl::InvalidArgumentError("phase '" + phase_.symbol + "': " + message);
+}
+
+// A place to insert before; removed at the end.
+llvm::Instruction* FunctionEmitter::Marker() {
+  markers_.push_back(builder_.Insert(new llvm::FreezeInst(builder_.getFalse())));
+  return markers_.back();
+}
+
+void FunctionEmitter::EmitStmt(const Stmt& stmt) {
+  if (!status_.ok()) return;
+  switch (stmt->kind) {
+    case StmtKind::kBlock:
+      for (const Stmt& inner : stmt->body) EmitStmt(inner);
+      return;
+    case StmtKind::kFor: EmitFor(*stmt); return;
+    case StmtKind::kIf: EmitIf(*stmt); return;
+    case StmtKind::kStore: EmitStore(*stmt); return;
+    case StmtKind::kFill: EmitFill(*stmt); return;
+    case StmtKind::kSync: return;  // one thread runs the whole nest
+  }
+}
+
+void FunctionEmitter::EmitFor(const StmtNode& node) {
+  if (node.extent == 0) return;
+  const auto emit_body = [&] {
+    for (const Stmt& inner : node.body) EmitStmt(inner);
+  };
+  switch (node.loop) {
+    case LoopKind::kVector:
+      if (vector_.lanes == 1) {
+        EmitVector(node);
+        return;
+      }
+      [[fallthrough]];  // a vector loop inside another runs lane by lane
+    case LoopKind::kUnrolled:
+      for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
+        index_.Bind(node.var, Affine(k));
+        emit_body();
+      }
+      return;
+    case LoopKind::kSerial:
+      if (node.extent == 1) {
+        index_.Bind(node.var, Affine(0));
+        emit_body();
+        return;
+      }
+      EmitLoop(builder_.getInt64(0), builder_.getInt64(static_cast<uint64_t>(node.extent)), node);
+      return;
+    case LoopKind::kParallel: EmitLoop(begin_, end_, node); return;
+    case LoopKind::kStep: {
+      const Affine step = index_.NewVariable(0, {0, node.extent - 1});
+      SetAtomValue(step, step_);
+      index_.Bind(node.var, step);
+      emit_body();
+      return;
+    }
+    default: break;
+  }
+  Fail(fmt::format("a {} loop is for GPUs and cannot be compiled for a CPU", std::string(ToString(node.loop))));
+}
+
+// Runs at least once: extents are static and empty parts of a parallel loop return at the entry.
+void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtNode& node) {
+  llvm::LLVMContext& context = builder_.getContext();
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  auto* header = llvm::BasicBlock::Create(context, fmt::format("loop.v{}", node.var), inner_);
+  builder_.CreateBr(header);
+  builder_.SetInsertPoint(header);
+  Boundary();
+  llvm::PHINode* counter = builder_.CreatePHI(builder_.getInt64Ty(), 2, fmt::format("v{}", node.var));
+  counter->addIncoming(begin, before);
+  frames_.emplace_back();
+  frames_.back().marker = Marker();
+  const Affine var =
+      index_.NewVariable(static_cast<int>(frames_.size()) - 1, {0, node.extent - 1});
+  SetAtomValue(var, counter);
+  index_.Bind(node.var, var);
+  for (const Stmt& inner : node.body) EmitStmt(inner);
+  llvm::Value* next = builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+  llvm::BasicBlock* latch = builder_.GetInsertBlock();
+  auto* exit = llvm::BasicBlock::Create(context, "exit", inner_);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), header, exit);
+  counter->addIncoming(next, latch);
+  builder_.SetInsertPoint(exit);
+  frames_.pop_back();
+  Boundary();
+}
+
+int FunctionEmitter::WidestBytes(const Stmt& stmt) {
+  const auto known = widest_.find(stmt.get());
+  if (known != widest_.end()) return known->second;
+  int64_t widest = 1;
+  for (const Stmt& inner : stmt->body) widest = std::max<int64_t>(widest, WidestBytes(inner));
+  for (const int buffer : stmt->buffers) widest = std::max(widest, RegisterBytes(Of(buffer).dtype));
+  for (const Expr& value : stmt->values) widest = std::max(widest, WidestValueBytes(value));
+  widest_.emplace(stmt.get(), static_cast<int>(widest));
+  return static_cast<int>(widest);
+}
+
+// Cut into pieces of one machine register of the widest type inside.
+void FunctionEmitter::EmitVector(const StmtNode& node) {
+  int widest = 1;
+  for (const Stmt& inner : node.body) widest = std::max(widest, WidestBytes(inner));
+  const int64_t lanes = std::max<int64_t>(1, target_.lanes * 4 / widest);
+  for (int64_t done = 0; done < node.extent; done += lanes) {
+    const int64_t active = std::min(lanes, node.extent - done);
+    if (active == 1) {
+      index_.Bind(node.var, Affine(done));
+    } else {
+      vector_.active = static_cast<int>(active);
+      vector_.lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(active)));
+      index_.Bind(node.var, index_.Lane(active) + Affine(done));
+    }
+    for (const Stmt& inner : node.body) EmitStmt(inner);
+    vector_ = {};
+  }
+}
+
+template <typename Body>
+void FunctionEmitter::Branch(llvm::Value* condition, Body body) {
+  llvm::LLVMContext& context = builder_.getContext();
+  auto* then = llvm::BasicBlock::Create(context, "then", inner_);
+  auto* merge = llvm::BasicBlock::Create(context, "endif", inner_);
+  builder_.CreateCondBr(condition, then, merge);
+  builder_.SetInsertPoint(then);
+  statement_values_.clear();
+  body();
+  builder_.CreateBr(merge);
+  builder_.SetInsertPoint(merge);
+  Boundary();
+}
+
+void FunctionEmitter::EmitIf(const StmtNode& node) {
+  statement_values_.clear();
+  const Affine condition = index_.Decompose(node.condition);
+  const auto emit_body = [&] {
+    const size_t facts = index_.num_facts();
+    index_.PushFacts(condition, true);
+    for (const Stmt& inner : node.body) EmitStmt(inner);
+    index_.PopFacts(facts);
+  };
+  if (condition.IsConst()) {
+    if (condition.constant != 0) emit_body();
+    return;
+  }
+  llvm::Value* value = MaterialiseBool(condition);
+  if (!index_.DependsOnLane(condition)) {
+    Branch(value, emit_body);
+    return;
+  }
+  if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
+    if (constant->isNullValue()) return;
+    if (constant->isAllOnesValue()) {
+      emit_body();
+      return;
+    }
+  }
+  llvm::Value* const outer = mask_;
+  mask_ = outer == nullptr ? value : builder_.CreateAnd(outer, value);
+  emit_body();
+  mask_ = outer;
+}
+
+void FunctionEmitter::EmitFill(const StmtNode& node) {
+  statement_values_.clear();
+  const int buffer = node.buffers[0];
+  const Value value = node.combiner == Combiner::kNone
+                          ? arith_.Cast(Eval(node.values[0]), Of(buffer).dtype)
+                          : arith_.Identity(node.combiner, Of(buffer).dtype, 0);
+  if (value.lanes != 1) {
+    Fail("a fill of buffer '" + Of(buffer).name + "' depends on a vector lane");
+    return;
+  }
+  if (IsRegister(buffer)) {
+    FillRegister(buffer, node.extent, value);
+    return;
+  }
+  ++StateOf(buffer).writes;
+  EmitFillLoop(buffer, node.extent, value);
+}
+
+void FunctionEmitter::EmitFillLoop(int buffer, int64_t elements, const Value& value) {
+  constexpr int64_t kMostStraightStores = 16;
+  const int64_t size = ir::SizeOf(Of(buffer).dtype);
+  const int64_t lanes = target_.lanes * 4 / size;
+  llvm::Value* raw = arith_.ToMemory(value);
+  llvm::Value* vector = builder_.CreateVectorSplat(static_cast<unsigned>(lanes), raw);
+  const llvm::Align align(static_cast<uint64_t>(size));
+  const int64_t whole = elements / lanes;
+  llvm::Value* base = StateOf(buffer).base;
+  if (whole > kMostStraightStores) {
+    llvm::BasicBlock* before = builder_.GetInsertBlock();
+    auto* loop = llvm::BasicBlock::Create(builder_.getContext(), "fill", inner_);
+    auto* exit = llvm::BasicBlock::Create(builder_.getContext(), "exit", inner_);
+    builder_.CreateBr(loop);
+    builder_.SetInsertPoint(loop);
+    llvm::PHINode* at = builder_.CreatePHI(builder_.getInt64Ty(), 2);
+    at->addIncoming(builder_.getInt64(0), before);
+    builder_.CreateAlignedStore(vector, builder_.CreateGEP(builder_.getInt8Ty(), base, at), align);
+    llvm::Value* next = builder_.CreateAdd(at, builder_.getInt64(static_cast<uint64_t>(lanes * size)));
+    at->addIncoming(next, loop);
+    llvm::Value* end = builder_.getInt64(static_cast<uint64_t>(whole * lanes * size));
+    builder_.CreateCondBr(builder_.CreateICmpULT(next, end), loop, exit);
+    builder_.SetInsertPoint(exit);
+    Boundary();
+  } else {
+    for (int64_t k = 0; k < whole; ++k) {
+      builder_.CreateAlignedStore(vector, Displaced(base, k * lanes * size), align);
+    }
+  }
+  for (int64_t k = whole * lanes; k < elements; ++k) {
+    builder_.CreateAlignedStore(raw, Displaced(base, k * size), align);
+  }
+}
+
+std::vector<Value> FunctionEmitter::EvalValues(const StmtNode& node) {
+  std::vector<Value> values;
+  for (size_t k = 0; k < node.values.size(); ++k) {
+    values.push_back(arith_.Cast(Eval(node.values[k]), Of(node.buffers[k]).dtype));
+  }
+  return values;
+}
+
+void FunctionEmitter::EmitStore(const StmtNode& node) {
+  statement_values_.clear();
+  for (const int buffer : node.buffers) {
+    if (Of(buffer).read_only) {
+      Fail("buffer '" + Of(buffer).name + "' is read-only but stored to");
+      return;
+    }
+  }
+  const Affine index = index_.Decompose(node.index);
+  if (node.combiner == Combiner::kNone) {
+    const std::vector<Value> values = EvalValues(node);
+    for (size_t k = 0; k < values.size(); ++k) Store(node.buffers[k], index, values[k]);
+  } else if (vector_.lanes > 1 && !index_.DependsOnLane(index)) {
+    CombineLanes(node, index);
+  } else if (vector_.lanes > 1 && !IsInjective(index)) {
+    CombineLaneByLane(node, index);
+  } else {
+    EmitReduceStore(node, index);
+  }
+}
+
+bool FunctionEmitter::IsInjective(const Affine& index) {
+  LanePattern pattern = PatternOf(index);
+  if (pattern.contiguous) return true;
+  std::sort(pattern.offsets.begin(), pattern.offsets.end());
+  return !pattern.offsets.empty() &&
+         std::adjacent_find(pattern.offsets.begin(), pattern.offsets.end()) == pattern.offsets.end();
+}
+
+void FunctionEmitter::EmitReduceStore(const StmtNode& node, const Affine& index) {
+  const bool sums = node.combiner == Combiner::kSum || node.combiner == Combiner::kSumSumSq;
+  std::vector<Value> old;
+  std::vector<Value> result;
+  if (sums) {
+    // Values first: a product goes into the sum unrounded.
+    for (size_t k = 0; k < node.values.size(); ++k) {
+      const Expr& value = node.values[k];
+      const DType dtype = Of(node.buffers[k]).dtype;
+      if (ir::IsFloat(dtype) && value->dtype == dtype && value->kind == ExprKind::kBinary &&
+          value->binary() == BinaryOp::kMul) {
+        const Value a = Eval(value->args[0]);
+        const Value b = Eval(value->args[1]);
+        result.push_back(arith_.Fma(a, b, Load(node.buffers[k], index)));
+      } else {
+        const Value term = arith_.Cast(Eval(value), dtype);
+        result.push_back(arith_.Binary(BinaryOp::kAdd, Load(node.buffers[k], index), term));
+      }
+    }
+  } else {
+    const std::vector<Value> values = EvalValues(node);
+    for (const int buffer : node.buffers) old.push_back(Load(buffer, index));
+    result = arith_.Combine(node.combiner, old, values);
+  }
+  for (size_t k = 0; k < result.size(); ++k) Store(node.buffers[k], index, result[k]);
+}
+
+// All lanes go into one element: they are folded first.
+void FunctionEmitter::CombineLanes(const StmtNode& node, const Affine& index) {
+  std::vector<Value> values = EvalValues(node);
+  llvm::Value* mask = ActiveMask();
+  for (size_t k = 0; k < values.size(); ++k) {
+    values[k] = arith_.Broadcast(values[k], vector_.lanes);
+    if (mask == nullptr) continue;
+    const Value identity = arith_.Identity(node.combiner, values[k].dtype, static_cast<int>(k));
+    values[k] = arith_.Select({mask, DType::kBool, vector_.lanes}, values[k], identity);
+  }
+  values = arith_.ReduceLanes(node.combiner, std::move(values));
+  const auto store = [&] {
+    llvm::Value* const outer = std::exchange(mask_, nullptr);
+    const Vector vector = std::exchange(vector_, Vector{});
+    std::vector<Value> old;
+    for (const int buffer : node.buffers) old.push_back(Load(buffer, index));
+    const std::vector<Value> result = arith_.Combine(node.combiner, old, values);
+    for (size_t k = 0; k < result.size(); ++k) Store(node.buffers[k], index, result[k]);
+    vector_ = vector;
+    mask_ = outer;
+  };
+  const bool anywhere = std::all_of(node.buffers.begin(), node.buffers.end(), [&](int buffer) {
+    return IsRegister(buffer) || InBounds(buffer, index_.Bounds(index), 1);
+  });
+  if (mask_ == nullptr || anywhere) {
+    store();
+  } else {
+    Branch(arith_.AnyLane(mask_), store);
+  }
+}
+
+// Several lanes may meet in one element, which differs: one lane after the other.
+void FunctionEmitter::CombineLaneByLane(const StmtNode& node, const Affine& index) {
+  const std::vector<Value> values = EvalValues(node);
+  llvm::Value* const mask = std::exchange(mask_, nullptr);
+  const Vector vector = vector_;
+  llvm::Value* indices = PatternOf(index).offsets.empty() ? MaterialiseVector(index, 64) : nullptr;
+  for (int lane = 0; lane < vector.active; ++lane) {
+    const auto element = [&](llvm::Value* v) {
+      return builder_.CreateExtractElement(v, static_cast<uint64_t>(lane));
+    };
+    const auto combine = [&] {
+      Affine at;
+      if (indices == nullptr) {
+        at = *index_.AtLane(index, lane);
+      } else {
+        at = index_.NewOpaque(/*lane=*/false, index_.Bounds(index));
+        SetAtomValue(at, element(indices));
+      }
+      std::vector<Value> mine;
+      for (const Value& value : values) {
+        mine.push_back(value.lanes == 1 ? value : Value{element(value.llvm), value.dtype, 1});
+      }
+      vector_ = {};
+      std::vector<Value> old;
+      for (const int buffer : node.buffers) old.push_back(Load(buffer, at));
+      const std::vector<Value> result = arith_.Combine(node.combiner, old, mine);
+      for (size_t k = 0; k < result.size(); ++k) Store(node.buffers[k], at, result[k]);
+      vector_ = vector;
+    };
+    if (mask == nullptr) {
+      combine();
+    } else {
+      Branch(element(mask), combine);
+    }
+  }
+  mask_ = mask;
+}
+
+}  // namespace hone::codegen

@@ -1,0 +1,225 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+#include "codegen/index_space.h"
+#include "codegen/llvm_arith.h"
+#include "ir/stmt.h"
+#include "ir/target.h"
+
+// One phase of a loop nest → two LLVM functions: the phase symbol of the ABI, which loads the buffer pointers, and
+// an inner one with noalias parameters that holds the code.
+namespace hone::codegen {
+
+/// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements), llvm_emit_expr.cc (values),
+/// llvm_memory.cc (loads and stores), llvm_registers.cc (register buffers) and llvm_address.cc (addresses, atoms).
+class FunctionEmitter : private OpaqueSource {
+ public:
+  FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phase, const ir::Target& target,
+                  llvm::Module* module);
+
+  /// Buffers to keep as plain memory of elements, because their accesses overlap with different shapes.
+  void set_flat(const std::set<int>& flat) { flat_ = flat; }
+
+  /// kInvalidArgument names what the nest does wrong (a register index that is not constant, a GPU loop). If conflicts()
+  /// is not empty afterwards, the code is no good: Erase it and emit again with those buffers flat.
+  absl::Status Emit();
+  void Erase();
+  const std::set<int>& conflicts() const { return conflicts_; }
+
+ private:
+  /// A loop (or, outermost, the function): what is hoisted into it goes before `marker` in its header.
+  struct Frame {
+    llvm::Instruction* marker = nullptr;
+    struct Pointer {
+      int buffer;
+      std::vector<Term> terms;
+      llvm::Value* value;
+    };
+    std::unordered_multimap<uint64_t, Pointer> pointers;
+  };
+
+  /// One register: `lanes` elements (a power of two, `active` of them meant) at a constant offset.
+  struct Slot {
+    llvm::AllocaInst* alloca = nullptr;
+    int active = 1;
+    int lanes = 1;
+    llvm::Value* known = nullptr;  // its value now, while `generation` is current
+    int64_t generation = -1;
+  };
+  /// Where a Fill of a register buffer stands: later slots are filled there too.
+  struct FillSite {
+    llvm::Instruction* marker;
+    int64_t elements;
+    Value value;
+  };
+  struct BufferState {
+    llvm::Value* base = nullptr;
+    int64_t writes = 0;           // loads before the last store are not reused
+    int64_t fill_generation = -1;  // of the last Fill of a register buffer
+    bool is_flat = false;
+    std::map<int64_t, Slot> slots;
+    std::vector<FillSite> fills;
+  };
+
+  /// The vector loop being emitted: `lanes` is a power of two, the first `active` count.
+  struct Vector {
+    int active = 1;
+    int lanes = 1;
+    int atom = -1;
+  };
+
+  /// How a lane-dependent index moves: base + offsets[lane], or anything (`offsets` empty).
+  struct LanePattern {
+    Affine base;
+    std::vector<int64_t> offsets;
+    bool contiguous = false;
+  };
+
+  struct LoadKey {
+    int buffer;
+    Affine index;
+    llvm::Value* guard;
+    llvm::Value* mask;
+    int active;
+    bool operator==(const LoadKey&) const = default;
+  };
+  struct LoadKeyHash {
+    size_t operator()(const LoadKey& key) const;
+  };
+  struct AvailableLoad {
+    Value value;
+    int64_t generation;
+    int64_t writes;
+  };
+
+  // llvm_emit_function.cc
+  void DeclareFunctions();
+  void EmitOuter();
+  void EmitEntry();
+  llvm::Value* TableGlobal(int buffer);
+
+  // llvm_emit_stmt.cc
+  void EmitStmt(const ir::Stmt& stmt);
+  void EmitFor(const ir::StmtNode& node);
+  void EmitSerial(const ir::StmtNode& node);
+  void EmitLoop(llvm::Value* begin, llvm::Value* end, const ir::StmtNode& node);
+  void EmitVector(const ir::StmtNode& node);
+  void EmitIf(const ir::StmtNode& node);
+  void EmitFill(const ir::StmtNode& node);
+  void EmitFillLoop(int buffer, int64_t elements, const Value& value);
+  void EmitStore(const ir::StmtNode& node);
+  void EmitReduceStore(const ir::StmtNode& node, const Affine& index);
+  void CombineLanes(const ir::StmtNode& node, const Affine& index);
+  void CombineLaneByLane(const ir::StmtNode& node, const Affine& index);
+  bool IsInjective(const Affine& index);
+  std::vector<Value> EvalValues(const ir::StmtNode& node);
+  /// Runs body(true-block) only when `condition` holds.
+  template <typename Body>
+  void Branch(llvm::Value* condition, Body body);
+  llvm::Instruction* Marker();
+  /// After this nothing loaded before is reused: control flow joins here.
+  void Boundary() { ++generation_; statement_values_.clear(); }
+  int WidestBytes(const ir::Stmt& stmt);
+
+  // llvm_emit_expr.cc
+  Value Eval(const ir::Expr& expr);
+  Value EvalGeneric(const ir::Expr& expr);
+  Value EvalSelect(const ir::Expr& expr);
+  Value EvalGuarded(const ir::Expr& expr, const Value& condition);
+  Value EvalBinary(const ir::Expr& expr);
+  Value EvalCast(const ir::Expr& expr);
+  Affine Opaque(const ir::Expr& expr) override;
+  bool IsPure(const ir::Expr& expr) override;
+
+  // llvm_address.cc
+  Value Materialise(const Affine& a, ir::DType dtype);
+  llvm::Value* MaterialiseScalar(const Affine& a);
+  llvm::Value* MaterialiseVector(const Affine& a, unsigned bits);
+  llvm::Value* MaterialiseBool(const Affine& a);
+  llvm::Value* AtomValue(int id);
+  void SetAtomValue(const Affine& atom, llvm::Value* value);
+  llvm::Value* MakeAtomValue(const Atom& atom);
+  llvm::Value* LaneConstants(const Affine& a, unsigned bits);
+  llvm::Value* Pointer(int buffer, const Affine& index);
+  llvm::Value* HoistedPointer(int buffer, std::vector<Term> terms);
+  llvm::Value* Displaced(llvm::Value* pointer, int64_t bytes);
+  LanePattern PatternOf(const Affine& index);
+
+  // llvm_memory.cc
+  Value Load(int buffer, const Affine& index);
+  Value LoadMemory(int buffer, const Affine& index);
+  Value LoadScalar(int buffer, const Affine& index);
+  Value LoadContiguous(int buffer, const Affine& base);
+  Value LoadShuffled(int buffer, const LanePattern& pattern);
+  Value LoadGathered(int buffer, const Affine& index);
+  bool TableConstant(int buffer, const Affine& index, Value* result);
+  void Store(int buffer, const Affine& index, const Value& value);
+  void StoreMemory(int buffer, const Affine& index, const Value& value);
+  void StoreLanes(int buffer, const Affine& index, const LanePattern& pattern, llvm::Value* raw);
+  llvm::Value* LanePointers(int buffer, const Affine& index);
+  llvm::Value* ActiveMask();
+  llvm::Value* WithGuard(llvm::Value* mask);
+  bool InBounds(int buffer, const Range& range, int64_t elements) const;
+  const ir::Buffer& Of(int buffer) const { return nest_.buffers[static_cast<size_t>(buffer)]; }
+  BufferState& StateOf(int buffer) { return states_[static_cast<size_t>(buffer)]; }
+
+  // llvm_registers.cc
+  bool IsRegister(int buffer) const { return Of(buffer).scope == ir::Scope::kRegister; }
+  Slot* FindSlot(int buffer, const LanePattern& pattern);
+  Value LoadRegister(int buffer, const Affine& index);
+  void StoreRegister(int buffer, const Affine& index, const Value& value);
+  Value LoadFlat(int buffer, const LanePattern& pattern);
+  void StoreFlat(int buffer, const LanePattern& pattern, const Value& value);
+  void FillRegister(int buffer, int64_t elements, const Value& value);
+  bool RegisterPattern(int buffer, const Affine& index, LanePattern* pattern);
+
+  void Fail(std::string message);
+
+  const ir::LoopNest& nest_;
+  const ir::Phase& phase_;
+  const ir::Target& target_;
+  llvm::Module* module_;
+  llvm::IRBuilder<> builder_;
+  Arith arith_;
+  IndexSpace index_;
+  absl::Status status_;
+  std::set<int> flat_;
+  std::set<int> conflicts_;
+
+  llvm::Function* inner_ = nullptr;
+  llvm::Function* outer_ = nullptr;
+  std::set<int> used_;  // ids of the buffers the phase uses
+  llvm::Value* scratch_ = nullptr;
+  llvm::Value* begin_ = nullptr;
+  llvm::Value* end_ = nullptr;
+  llvm::Value* step_ = nullptr;
+  llvm::BasicBlock* return_block_ = nullptr;
+  llvm::PHINode* result_ = nullptr;
+
+  std::vector<BufferState> states_;
+  std::vector<Frame> frames_;
+  std::vector<llvm::Value*> atom_values_;
+  std::unordered_map<LoadKey, AvailableLoad, LoadKeyHash> available_;
+  int64_t generation_ = 0;
+
+  Vector vector_;
+  llvm::Value* mask_ = nullptr;   // lanes on, by enclosing Ifs and selects; null: all
+  llvm::Value* guard_ = nullptr;  // scalar condition of the enclosing select arm; null: true
+  std::map<std::pair<const ir::ExprNode*, std::pair<llvm::Value*, llvm::Value*>>, Value> statement_values_;
+  std::unordered_map<const ir::ExprNode*, bool> pure_;
+  std::unordered_map<const ir::StmtNode*, int> widest_;
+  std::unordered_map<llvm::Value*, Affine> opaque_;
+  std::vector<llvm::Instruction*> markers_;
+};
+
+}  // namespace hone::codegen

@@ -1,0 +1,263 @@
+#include <algorithm>
+
+#include "base/core/check.h"
+#include "codegen/llvm_emitter.h"
+
+// Loads and stores of argument, scratch and table buffers.
+namespace hone::codegen {
+
+using ir::DType;
+using ir::Scope;
+
+namespace {
+
+llvm::Align ElementAlign(DType dtype) { return llvm::Align(static_cast<uint64_t>(ir::SizeOf(dtype))); }
+
+/// Most elements, in vectors, that a shuffled load may span.
+constexpr int64_t kMaxShuffleVectors = 4;
+
+}  // namespace
+
+size_t FunctionEmitter::LoadKeyHash::operator()(const LoadKey& key) const {
+  uint64_t hash = HashOf(key.index) + static_cast<uint64_t>(key.buffer) * 0x9E3779B97F4A7C15u;
+  hash ^= reinterpret_cast<uintptr_t>(key.guard) >> 4;
+  hash ^= reinterpret_cast<uintptr_t>(key.mask) << 3;
+  return static_cast<size_t>(hash ^ (static_cast<uint64_t>(key.active) << 56));
+}
+
+bool FunctionEmitter::InBounds(int buffer, const Range& range, int64_t elements) const {
+  return range.low >= 0 && range.high + elements <= Of(buffer).elements;
+}
+
+// The mask of a vector access: the If's and select's lanes, without those beyond a loop's extent.
+llvm::Value* FunctionEmitter::ActiveMask() {
+  if (vector_.active == vector_.lanes) return mask_;
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  for (int k = 0; k < vector_.lanes; ++k) lanes.push_back(builder_.getInt1(k < vector_.active));
+  llvm::Value* active = llvm::ConstantVector::get(lanes);
+  return mask_ == nullptr ? active : builder_.CreateAnd(mask_, active);
+}
+
+llvm::Value* FunctionEmitter::WithGuard(llvm::Value* mask) {
+  if (guard_ == nullptr) return mask;
+  llvm::Value* splat = builder_.CreateVectorSplat(static_cast<unsigned>(vector_.lanes), guard_);
+  return mask == nullptr ? splat : builder_.CreateAnd(mask, splat);
+}
+
+Value FunctionEmitter::Load(int buffer, const Affine& index) {
+  if (IsRegister(buffer)) return LoadRegister(buffer, index);
+  Value constant;
+  if (TableConstant(buffer, index, &constant)) return constant;
+  const LoadKey key{buffer, index, guard_, mask_, index_.DependsOnLane(index) ? vector_.active : 1};
+  const auto found = available_.find(key);
+  if (found != available_.end() && found->second.generation == generation_ &&
+      found->second.writes == StateOf(buffer).writes) {
+    return found->second.value;
+  }
+  const Value value = LoadMemory(buffer, index);
+  available_[key] = {value, generation_, StateOf(buffer).writes};
+  return value;
+}
+
+bool FunctionEmitter::TableConstant(int buffer, const Affine& index, Value* result) {
+  const ir::Buffer& table = Of(buffer);
+  if (table.scope != Scope::kTable) return false;
+  const auto at = [&](int64_t offset) {
+    const bool inside = offset >= 0 && offset < static_cast<int64_t>(table.table.size());
+    return arith_.Number(table.dtype, inside ? table.table[static_cast<size_t>(offset)] : 0);
+  };
+  if (index.IsConst()) {
+    *result = at(index.constant);
+    return true;
+  }
+  if (!index_.DependsOnLane(index)) return false;
+  const LanePattern pattern = PatternOf(index);
+  if (pattern.offsets.empty() || !pattern.base.IsConst()) return false;
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  for (int k = 0; k < vector_.lanes; ++k) {
+    const int64_t offset = pattern.offsets[static_cast<size_t>(std::min(k, vector_.active - 1))];
+    lanes.push_back(llvm::cast<llvm::Constant>(at(pattern.base.constant + offset).llvm));
+  }
+  *result = {llvm::ConstantVector::get(lanes), table.dtype, vector_.lanes};
+  return true;
+}
+
+Value FunctionEmitter::LoadMemory(int buffer, const Affine& index) {
+  if (!index_.DependsOnLane(index)) return LoadScalar(buffer, index);
+  const LanePattern pattern = PatternOf(index);
+  if (pattern.contiguous) return LoadContiguous(buffer, pattern.base);
+  if (!pattern.offsets.empty() && mask_ == nullptr && guard_ == nullptr) {
+    return LoadShuffled(buffer, pattern);
+  }
+  return LoadGathered(buffer, index);
+}
+
+// What is not to be loaded is replaced by the buffer's first element: cheaper than a branch.
+Value FunctionEmitter::LoadScalar(int buffer, const Affine& index) {
+  const DType dtype = Of(buffer).dtype;
+  llvm::Value* pointer = Pointer(buffer, index);
+  const bool guarded = guard_ != nullptr || mask_ != nullptr;
+  if (guarded && !InBounds(buffer, index_.Bounds(index), 1)) {
+    llvm::Value* wanted = guard_;
+    if (mask_ != nullptr) {
+      llvm::Value* any = arith_.AnyLane(mask_);
+      wanted = wanted == nullptr ? any : builder_.CreateAnd(wanted, any);
+    }
+    pointer = builder_.CreateSelect(wanted, pointer, StateOf(buffer).base);
+  }
+  llvm::Value* raw =
+      builder_.CreateAlignedLoad(arith_.MemoryType(dtype, 1), pointer, ElementAlign(dtype));
+  return arith_.FromMemory(raw, dtype, 1);
+}
+
+Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {
+  const DType dtype = Of(buffer).dtype;
+  const int lanes = vector_.lanes;
+  llvm::Type* type = arith_.MemoryType(dtype, lanes);
+  llvm::Value* pointer = Pointer(buffer, base);
+  const bool free = mask_ == nullptr && guard_ == nullptr &&
+                    (vector_.active == lanes || InBounds(buffer, index_.Bounds(base), lanes));
+  llvm::Value* raw = nullptr;
+  if (free) {
+    raw = builder_.CreateAlignedLoad(type, pointer, ElementAlign(dtype));
+  } else {
+    raw = builder_.CreateMaskedLoad(type, pointer, ElementAlign(dtype), WithGuard(ActiveMask()),
+                                    llvm::Constant::getNullValue(type));
+  }
+  return arith_.FromMemory(raw, dtype, lanes);
+}
+
+// Lanes at fixed distances (strides, repeats, reversals): whole vectors that cover them, then shuffles.
+// Nothing outside the first and last lane is touched.
+Value FunctionEmitter::LoadShuffled(int buffer, const LanePattern& pattern) {
+  const DType dtype = Of(buffer).dtype;
+  const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
+  const int64_t span = *high - *low + 1;
+  int64_t width = vector_.lanes;
+  while (width > span) width /= 2;
+  llvm::Type* scalar = arith_.MemoryType(dtype, 1);
+  llvm::Type* type = arith_.MemoryType(dtype, vector_.lanes);
+  llvm::Value* result = llvm::PoisonValue::get(type);
+  if (span > kMaxShuffleVectors * vector_.lanes || width == 1) {
+    for (int k = 0; k < vector_.active; ++k) {
+      const Affine at = pattern.base + Affine(pattern.offsets[static_cast<size_t>(k)]);
+      llvm::Value* element =
+          builder_.CreateAlignedLoad(scalar, Pointer(buffer, at), ElementAlign(dtype));
+      result = builder_.CreateInsertElement(result, element, static_cast<uint64_t>(k));
+    }
+    return arith_.FromMemory(result, dtype, vector_.lanes);
+  }
+  llvm::Type* piece_type = llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width));
+  for (int64_t done = 0; done < span; done += width) {
+    const int64_t start = std::min(done, span - width);
+    const Affine at = pattern.base + Affine(*low + start);
+    llvm::Value* piece =
+        builder_.CreateAlignedLoad(piece_type, Pointer(buffer, at), ElementAlign(dtype));
+    // Lanes [0, lanes) of the shuffle below are the result so far, the piece follows.
+    llvm::SmallVector<int, 64> widen;
+    for (int k = 0; k < vector_.lanes; ++k) widen.push_back(k < width ? k : -1);
+    if (width < vector_.lanes) piece = builder_.CreateShuffleVector(piece, widen);
+    llvm::SmallVector<int, 64> choose;
+    for (int k = 0; k < vector_.lanes; ++k) {
+      if (k >= vector_.active) {
+        choose.push_back(-1);
+        continue;
+      }
+      const int64_t want = pattern.offsets[static_cast<size_t>(k)] - *low;
+      const bool here = want >= done && want < done + width;
+      choose.push_back(here ? static_cast<int>(vector_.lanes + want - start) : k);
+    }
+    result = builder_.CreateShuffleVector(result, piece, choose);
+  }
+  return arith_.FromMemory(result, dtype, vector_.lanes);
+}
+
+llvm::Value* FunctionEmitter::LanePointers(int buffer, const Affine& index) {
+  Affine uniform(index.constant);
+  Affine varying;
+  for (const Term& term : index.terms) {
+    (index_.atom(term.atom).lane ? varying : uniform).terms.push_back(term);
+  }
+  const int64_t size = ir::SizeOf(Of(buffer).dtype);
+  llvm::Value* offsets = MaterialiseVector(Scale(varying, size), 64);
+  return builder_.CreateGEP(builder_.getInt8Ty(), Pointer(buffer, uniform), offsets);
+}
+
+Value FunctionEmitter::LoadGathered(int buffer, const Affine& index) {
+  const DType dtype = Of(buffer).dtype;
+  llvm::Type* type = arith_.MemoryType(dtype, vector_.lanes);
+  llvm::Value* pointers = LanePointers(buffer, index);
+  llvm::Value* raw = nullptr;
+  if (mask_ != nullptr || guard_ != nullptr) {
+    raw = builder_.CreateMaskedGather(type, pointers, ElementAlign(dtype), WithGuard(ActiveMask()),
+                                      llvm::Constant::getNullValue(type));
+  } else {
+    raw = llvm::PoisonValue::get(type);
+    for (uint64_t k = 0; k < static_cast<uint64_t>(vector_.active); ++k) {
+      llvm::Value* element = builder_.CreateAlignedLoad(
+          arith_.MemoryType(dtype, 1), builder_.CreateExtractElement(pointers, k), ElementAlign(dtype));
+      raw = builder_.CreateInsertElement(raw, element, k);
+    }
+  }
+  return arith_.FromMemory(raw, dtype, vector_.lanes);
+}
+
+void FunctionEmitter::Store(int buffer, const Affine& index, const Value& value) {
+  if (IsRegister(buffer)) {
+    StoreRegister(buffer, index, value);
+    return;
+  }
+  if (Of(buffer).scope != Scope::kArgument && Of(buffer).scope != Scope::kScratch) {
+    Fail("buffer '" + Of(buffer).name + "' is stored to but is neither argument, scratch nor register");
+    return;
+  }
+  ++StateOf(buffer).writes;
+  StoreMemory(buffer, index, value);
+}
+
+void FunctionEmitter::StoreMemory(int buffer, const Affine& index, const Value& value) {
+  const DType dtype = Of(buffer).dtype;
+  const bool vector_index = index_.DependsOnLane(index);
+  if (!vector_index && value.lanes == 1 && mask_ == nullptr) {
+    llvm::Value* raw = arith_.ToMemory(value);
+    builder_.CreateAlignedStore(raw, Pointer(buffer, index), ElementAlign(dtype));
+    return;
+  }
+  const Value vector = arith_.Broadcast(value, vector_.lanes);
+  llvm::Value* raw = arith_.ToMemory(vector);
+  const LanePattern pattern = PatternOf(index);
+  if (vector_index && pattern.contiguous) {
+    llvm::Value* pointer = Pointer(buffer, pattern.base);
+    llvm::Value* mask = ActiveMask();
+    if (mask == nullptr) {
+      builder_.CreateAlignedStore(raw, pointer, ElementAlign(dtype));
+    } else {
+      builder_.CreateMaskedStore(raw, pointer, ElementAlign(dtype), mask);
+    }
+    return;
+  }
+  StoreLanes(buffer, index, pattern, raw);
+}
+
+// One element a lane, in lane order (the last one to an address stays).
+void FunctionEmitter::StoreLanes(int buffer, const Affine& index, const LanePattern& pattern,
+                                 llvm::Value* raw) {
+  const DType dtype = Of(buffer).dtype;
+  if (mask_ != nullptr) {
+    builder_.CreateMaskedScatter(raw, LanePointers(buffer, index), ElementAlign(dtype), ActiveMask());
+    return;
+  }
+  llvm::Value* pointers = pattern.offsets.empty() ? LanePointers(buffer, index) : nullptr;
+  for (int k = 0; k < vector_.active; ++k) {
+    llvm::Value* pointer = nullptr;
+    if (pointers != nullptr) {
+      pointer = builder_.CreateExtractElement(pointers, static_cast<uint64_t>(k));
+    } else {
+      pointer = Pointer(buffer, pattern.base + Affine(pattern.offsets[static_cast<size_t>(k)]));
+    }
+    llvm::Value* element = builder_.CreateExtractElement(raw, static_cast<uint64_t>(k));
+    builder_.CreateAlignedStore(element, pointer, ElementAlign(dtype));
+  }
+}
+
+}  // namespace hone::codegen
