@@ -109,11 +109,13 @@ int64_t ExtentOf(const Schedule& schedule, const Instance& instance, int loop) {
       return ExtentOf(schedule, instance, n.fused_outer) * ExtentOf(schedule, instance, n.fused_inner);
     case LoopNode::Origin::kOuter: {
       int64_t parent = ExtentOf(schedule, instance, n.parent);
-      return CeilDiv(parent, std::min(n.factor, parent));
+      return CeilDiv(parent, n.tail == Tail::kMask ? n.factor : std::min(n.factor, parent));
     }
     case LoopNode::Origin::kInner: {
       int64_t parent = ExtentOf(schedule, instance, n.parent);
-      if (n.tail != Tail::kTwoSizes) return std::min(n.factor, parent);
+      // A masked part keeps its size, so that vectors have full lanes; an exact one is the parent when that is smaller.
+      if (n.tail == Tail::kMask) return n.factor;
+      if (n.tail == Tail::kExact) return std::min(n.factor, parent);
       int outer = schedule.stages[instance.stage].loops[n.parent].split_outer;
       if (instance.bound[outer].fixed) return instance.bound[outer].inner_extent;
       return SizesOf(parent, n.factor).height;
@@ -170,10 +172,10 @@ Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop, co
     }
     Span o = SpanOfLoop(schedule, instance, n.split_outer, ranges);
     Span i = SpanOfLoop(schedule, instance, n.split_inner, ranges);
-    int64_t factor = std::min(outer.factor, extent);
+    int64_t factor = outer.tail == Tail::kMask ? outer.factor : std::min(outer.factor, extent);
     int64_t width = (o.width - 1) * factor + i.width;
     Expr low = o.low * factor + i.low;
-    if (ir::AsInt(low) == 0) width = std::min(width, extent);
+    if (ir::AsInt(low) == 0 && !instance.bound[n.split_outer].fixed) width = std::min(width, extent);
     return {low, width};
   }
   if (n.fused_into >= 0) {

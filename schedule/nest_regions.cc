@@ -49,9 +49,14 @@ Span Union(const Span& a, const Span& b, int64_t domain, const VarRanges& ranges
   return {Simplify(a.low + low, ranges), high - low};
 }
 
+/// A masked vector sticks out of the domain by less than this; such a part is kept whole (its points are free or guarded).
+constexpr int64_t kLargestOvershoot = 64;
+
 Span Clip(Span s, int64_t domain) {
+  auto low = ir::AsInt(s.low);
+  if (low == 0 && s.width - domain < kLargestOvershoot) return s;
   if (s.width >= domain) return {ir::Int(0), domain};
-  if (auto low = ir::AsInt(s.low)) {
+  if (low) {
     int64_t first = std::clamp<int64_t>(*low, 0, domain - 1);
     int64_t last = std::clamp<int64_t>(*low + s.width, first + 1, domain);
     return {ir::Int(first), last - first};
