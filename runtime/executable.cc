@@ -1,0 +1,67 @@
+#include "runtime/executable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/core/status_macros.h"
+#include "runtime/message.h"
+
+namespace hone::runtime {
+namespace {
+
+// What a generated symbol of a memory file is called in /proc/self/maps.
+constexpr char kCodeName[] = "hone-model";
+
+}  // namespace
+
+Result<std::shared_ptr<const Executable>> Executable::Open(const std::string& path,
+                                                           const Options& options) {
+  HONE_ASSIGN_OR_RETURN(Region file, Region::MapFile(path));
+  return Load(std::move(file), path, options);
+}
+
+Result<std::shared_ptr<const Executable>> Executable::OpenMemory(std::span<const std::byte> bytes,
+                                                                 const Options& options) {
+  HONE_ASSIGN_OR_RETURN(Region copy, Region::Allocate(bytes.size(), "a package in memory"));
+  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  HONE_RETURN_IF_ERROR(copy.Protect());
+  return Load(std::move(copy), "(memory)", options);
+}
+
+Result<std::shared_ptr<const Executable>> Executable::Load(Region file, const std::string& name,
+                                                           const Options& options) {
+  std::shared_ptr<Executable> executable(new Executable);
+  executable->file_ = std::move(file);
+  const Status status = executable->Prepare(name, options);
+  if (!status.ok()) return Status(status.code(), name + ": " + status.message());
+  return std::shared_ptr<const Executable>(std::move(executable));
+}
+
+Status Executable::Prepare(const std::string& name, const Options& options) {
+  HONE_ASSIGN_OR_RETURN(package_, ParsePackage(file_.span()));
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(package_.info.target, &target, &why)) return Invalid(why);
+  if (!options.host_can_run(target, &why)) return {StatusCode::kFailedPrecondition, why};
+  threads_ = target.threads;
+  if (options.copy_constants && !package_.constants.empty()) {
+    HONE_ASSIGN_OR_RETURN(constants_copy_,
+                          Region::Allocate(package_.constants.size(), "the constants of " + name));
+    std::memcpy(constants_copy_.data(), package_.constants.data(), package_.constants.size());
+    HONE_RETURN_IF_ERROR(constants_copy_.Protect());
+    package_.constants = constants_copy_.span();
+  }
+  if (!package_.code.empty()) {
+    HONE_ASSIGN_OR_RETURN(code_, SharedObject::Load(package_.code, kCodeName));
+  }
+  for (size_t i = 0; i < package_.plan.kernels.size(); ++i) {
+    Result<Kernel> kernel = Kernel::Resolve(package_.plan.kernels[i], code_);
+    if (!kernel.ok()) return Invalid("kernel ", i, ": ", kernel.status().message());
+    scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch_bytes());
+    kernels_.push_back(*std::move(kernel));
+  }
+  return {};
+}
+
+}  // namespace hone::runtime

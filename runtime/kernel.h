@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/core/result.h"
+#include "ir/artifact.h"
+#include "runtime/region.h"
+#include "runtime/shared_object.h"
+#include "runtime/thread_pool.h"
+
+// Running one compiled kernel: all its phases, in order, on many threads. The executable runs a
+// model with it, the runner of measurements a candidate.
+namespace hone::runtime {
+
+/// Memory of each thread for its phases, 64-aligned. Not shared: thread i uses Of(i) alone.
+class Scratch {
+ public:
+  Scratch() = default;
+
+  /// `bytes` for each of `threads` threads. kResourceExhausted.
+  static Result<Scratch> Allocate(int threads, int64_t bytes);
+
+  void* Of(int thread) const { return region_.data() + static_cast<size_t>(thread) * stride_; }
+  std::span<std::byte> span() const { return region_.span(); }
+
+ private:
+  Region region_;
+  size_t stride_ = 0;
+};
+
+/// Why a kernel stopped: what the phase returned (0: it did not stop).
+struct KernelFailure {
+  int32_t result = 0;
+  int32_t phase = 0;  ///< number of the phase that stopped
+
+  bool ok() const { return result == 0; }
+  /// ir::kPhaseBadIndex: an index in `input()` is out of range; others are unknown to this runtime.
+  int32_t code() const { return result >> 16; }
+  /// Position among the kernel's buffers.
+  int32_t input() const { return result & 0xffff; }
+};
+
+/// A kernel with its phases' addresses. `artifact` and the shared object must outlive it.
+/// Immutable.
+class Kernel {
+ public:
+  /// Resolves the phases' symbols; kInvalidArgument when one is missing.
+  static Result<Kernel> Resolve(const ir::Artifact& artifact, const SharedObject& code);
+
+  const ir::Artifact& artifact() const { return *artifact_; }
+
+  /// Scratch bytes that each thread needs.
+  int64_t scratch_bytes() const;
+
+  /// What one run is given; `buffers` in Artifact order, `scratch` for all threads of the pool.
+  struct Arguments {
+    void* const* buffers = nullptr;
+    const Scratch* scratch = nullptr;
+    int max_threads = 1;  ///< beside each phase's own number and the pool's size
+  };
+
+  /// Runs every step: all its phases, a barrier after each, `repeats` times with HoneCall::step =
+  /// the repeat. Thread i of n gets [floor(i E / n), floor((i+1) E / n)) of a phase's extent E.
+  /// Stops after the first phase that fails. Safe from many threads at once on different buffers
+  /// and scratch.
+  KernelFailure Run(const Arguments& arguments, ThreadPool& pool) const;
+
+ private:
+  int32_t RunPhase(size_t phase, int64_t repeat, const Arguments& arguments,
+                   ThreadPool& pool) const;
+
+  const ir::Artifact* artifact_ = nullptr;
+  std::vector<ir::PhaseFunction> phases_;
+};
+
+}  // namespace hone::runtime

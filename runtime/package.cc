@@ -1,0 +1,354 @@
+#include "runtime/package.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/core/crc32c.h"
+#include "base/core/status_macros.h"
+#include "base/core/unique_fd.h"
+#include "base/versions.h"
+#include "runtime/byte_stream.h"
+#include "runtime/message.h"
+#include "runtime/plan_check.h"
+#include "runtime/plan_codec.h"
+#include "runtime/shared_object.h"
+
+namespace hone::runtime {
+namespace {
+
+// As in PNG: a byte above 127, a name, and line ends that a text transfer would change.
+constexpr std::string_view kMagic = "\x89HONE\r\n\x1a";
+constexpr uint64_t kPageBytes = 4096;
+constexpr size_t kMaxTextBytes = 4096;
+
+// Sections, in the order of the file. Stored: do not renumber.
+enum class Section : uint32_t { kInfo = 1, kPlan = 2, kCode = 3, kConstants = 4 };
+constexpr std::array kSections = {Section::kInfo, Section::kPlan, Section::kCode,
+                                  Section::kConstants};
+
+struct SectionEntry {
+  Section kind = Section::kInfo;
+  uint32_t checksum = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+constexpr size_t kEntryBytes = 4 + 4 + 8 + 8;
+constexpr size_t kFixedBytes = 8 + 4 + 4 + 4 + 4 + 8 + 8;
+constexpr size_t kHeaderBytes = kFixedBytes + kSections.size() * kEntryBytes;
+constexpr size_t kChecksumAt = 8 + 4 + 4;  // after magic, format and runtime
+
+std::string_view Chars(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+uint32_t ChecksumOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.size()); }
+
+uint64_t Alignment(Section section) {
+  return section == Section::kCode || section == Section::kConstants ? kPageBytes : 8;
+}
+
+uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Where the sections lie, given their sizes: there is only one way.
+std::array<SectionEntry, kSections.size()> LayOut(
+    const std::array<uint64_t, kSections.size()>& sizes) {
+  std::array<SectionEntry, kSections.size()> entries;
+  uint64_t at = kHeaderBytes;
+  for (size_t i = 0; i < kSections.size(); ++i) {
+    at = RoundUp(at, Alignment(kSections[i]));
+    entries[i] = {.kind = kSections[i], .checksum = 0, .offset = at, .bytes = sizes[i]};
+    at += sizes[i];
+  }
+  return entries;
+}
+
+std::string EncodeHeader(uint64_t isa_bits, const std::array<SectionEntry, kSections.size()>& all) {
+  ByteWriter writer;
+  writer.Raw(kMagic);
+  writer.U32(kPackageFormatVersion);
+  writer.U32(kRuntimeVersion);
+  writer.U32(0);  // the checksum's place
+  writer.U32(static_cast<uint32_t>(all.size()));
+  writer.U64(isa_bits);
+  writer.U64(all.back().offset + all.back().bytes);
+  for (const SectionEntry& entry : all) {
+    writer.U32(static_cast<uint32_t>(entry.kind));
+    writer.U32(entry.checksum);
+    writer.U64(entry.offset);
+    writer.U64(entry.bytes);
+  }
+  std::string header = writer.Take();
+  ByteWriter checksum;
+  checksum.U32(ChecksumOf(header));
+  header.replace(kChecksumAt, 4, checksum.bytes());
+  return header;
+}
+
+std::string EncodeInfo(const PackageInfo& info) {
+  ByteWriter writer;
+  writer.Text(info.target);
+  writer.Text(info.device_class);
+  writer.Text(info.program);
+  writer.Count(info.kernels.size());
+  for (const PackageKernel& kernel : info.kernels) {
+    writer.Text(kernel.rung);
+    writer.Text(kernel.record_id);
+    writer.Text(kernel.content_hash);
+  }
+  return writer.Take();
+}
+
+PackageInfo DecodeInfo(ByteReader& reader) {
+  PackageInfo info;
+  info.target = reader.Text(kMaxTextBytes);
+  info.device_class = reader.Text(kMaxTextBytes);
+  info.program = reader.Text(kMaxTextBytes);
+  info.kernels.resize(reader.Count(3 * 4));
+  for (PackageKernel& kernel : info.kernels) {
+    if (!reader.ok()) break;
+    kernel.rung = reader.Text(kMaxTextBytes);
+    kernel.record_id = reader.Text(kMaxTextBytes);
+    kernel.content_hash = reader.Text(kMaxTextBytes);
+  }
+  return info;
+}
+
+Result<uint64_t> IsaBitsOf(const std::string& target_text) {
+  ir::Target target;
+  std::string error;
+  if (!ir::ParseTarget(target_text, &target, &error))
+    return Status(StatusCode::kInvalidArgument, error);
+  return IsaBits(target);
+}
+
+/// The pieces of the file in order; views into `head` and the package.
+struct Pieces {
+  std::string head;  // header, info, plan, padding
+  std::string code_padding;
+  std::vector<std::string_view> all;
+};
+
+Result<std::unique_ptr<Pieces>> MakePieces(const Package& package) {
+  HONE_RETURN_IF_ERROR(CheckPackage(package));
+  HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));
+  ByteWriter plan;
+  EncodePlan(package.plan, plan);
+  const std::string info = EncodeInfo(package.info);
+  const std::array<std::string_view, kSections.size()> contents = {
+      info, plan.bytes(), Chars(package.code), Chars(package.constants)};
+
+  std::array<uint64_t, kSections.size()> sizes{};
+  for (size_t i = 0; i < contents.size(); ++i) sizes[i] = contents[i].size();
+  auto entries = LayOut(sizes);
+  for (size_t i = 0; i < contents.size(); ++i) entries[i].checksum = ChecksumOf(contents[i]);
+
+  auto pieces = std::make_unique<Pieces>();
+  pieces->head = EncodeHeader(isa_bits, entries);
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    pieces->head.resize(entries[i].offset, '\0');
+    pieces->head += contents[i];
+  }
+  pieces->head.resize(entries[2].offset, '\0');
+  pieces->code_padding.resize(entries[3].offset - entries[2].offset - entries[2].bytes, '\0');
+  pieces->all = {pieces->head, contents[2], pieces->code_padding, contents[3]};
+  return pieces;
+}
+
+Status WritePieces(int fd, const std::vector<std::string_view>& pieces, const std::string& path) {
+  for (std::string_view piece : pieces) {
+    while (!piece.empty()) {
+      const ssize_t written = ::write(fd, piece.data(), piece.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return SystemError(errno, "cannot write '" + path + "'");
+      piece.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+  if (::fsync(fd) != 0) return SystemError(errno, "cannot write '" + path + "'");
+  return {};
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+struct Header {
+  uint64_t isa_bits = 0;
+  std::array<SectionEntry, kSections.size()> entries;
+};
+
+Status Damaged(const std::string& why) {
+  return {StatusCode::kDataLoss, "the package is damaged: " + why + "; get it again or rebuild it"};
+}
+
+Status CheckVersions(uint32_t format, uint32_t runtime) {
+  if (format == 0 || runtime == 0) return Invalid("not a package: version 0");
+  if (format > static_cast<uint32_t>(kPackageFormatVersion)) {
+    return {StatusCode::kFailedPrecondition,
+            Message("the package has format ", format, ", this runtime (Hone ", kProgramVersion,
+                    ") reads up to ", kPackageFormatVersion, "; use a newer runtime")};
+  }
+  if (runtime > static_cast<uint32_t>(kRuntimeVersion)) {
+    return {StatusCode::kFailedPrecondition,
+            Message("the package needs runtime ", runtime, ", this one (Hone ", kProgramVersion,
+                    ") is ", kRuntimeVersion, "; use a newer runtime")};
+  }
+  return {};
+}
+
+Result<Header> ParseHeader(std::span<const std::byte> bytes) {
+  const std::string_view chars = Chars(bytes);
+  if (chars.substr(0, kMagic.size()) != kMagic) {
+    return Invalid("not a Hone package (it does not begin with the mark of one)");
+  }
+  if (bytes.size() < kHeaderBytes) return Damaged(Message("only ", bytes.size(), " bytes"));
+  ByteReader reader(bytes.subspan(kMagic.size(), kHeaderBytes - kMagic.size()), "header");
+  const uint32_t format = reader.U32();
+  const uint32_t runtime = reader.U32();
+  HONE_RETURN_IF_ERROR(CheckVersions(format, runtime));
+  const uint32_t checksum = reader.U32();
+  std::string zeroed(chars.substr(0, kHeaderBytes));
+  zeroed.replace(kChecksumAt, 4, 4, '\0');
+  if (ChecksumOf(zeroed) != checksum) return Damaged("the header's checksum is wrong");
+  if (reader.U32() != kSections.size()) return Invalid("header: wrong number of sections");
+
+  Header header;
+  header.isa_bits = reader.U64();
+  const uint64_t file_bytes = reader.U64();
+  if (file_bytes != bytes.size()) {
+    return Damaged(Message("it has ", bytes.size(), " bytes of ", file_bytes));
+  }
+  for (SectionEntry& entry : header.entries) {
+    entry.kind = static_cast<Section>(reader.U32());
+    entry.checksum = reader.U32();
+    entry.offset = reader.U64();
+    entry.bytes = reader.U64();
+    if (entry.bytes > bytes.size()) return Invalid("header: a section larger than the file");
+  }
+  return header;
+}
+
+/// The places must be those that LayOut gives: so nothing overlaps, overflows or hides in between.
+Status CheckLayout(const Header& header, std::span<const std::byte> bytes) {
+  std::array<uint64_t, kSections.size()> sizes{};
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = header.entries[i].bytes;
+  const auto expected = LayOut(sizes);
+  uint64_t end = kHeaderBytes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const SectionEntry& entry = header.entries[i];
+    if (entry.kind != expected[i].kind || entry.offset != expected[i].offset ||
+        entry.offset + entry.bytes > bytes.size()) {
+      return Invalid("header: section ", i, " is not where it belongs");
+    }
+    const auto padding = bytes.subspan(end, entry.offset - end);
+    if (std::any_of(padding.begin(), padding.end(),
+                    [](std::byte b) { return b != std::byte{0}; })) {
+      return Damaged(Message("bytes between sections, before section ", i));
+    }
+    end = entry.offset + entry.bytes;
+  }
+  if (end != bytes.size()) return Invalid("header: bytes after the last section");
+  return {};
+}
+
+}  // namespace
+
+uint64_t IsaBits(const ir::Target& target) {
+  uint64_t bits = kIsaAvx2;
+  if (target.isa == ir::Isa::kAvx512) bits |= kIsaAvx512;
+  if (target.vnni) bits |= kIsaVnni;
+  if (target.bf16) bits |= kIsaBf16;
+  return bits;
+}
+
+Status CheckPackage(const Package& package) {
+  HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));
+  if (package.info.kernels.size() != package.plan.kernels.size()) {
+    return Invalid("the package describes ", package.info.kernels.size(), " kernels, the plan has ",
+                   package.plan.kernels.size());
+  }
+  for (size_t i = 0; i < package.plan.kernels.size(); ++i) {
+    const Result<uint64_t> bits = IsaBitsOf(package.plan.kernels[i].target);
+    if (!bits.ok()) return Invalid("kernel ", i, ": ", bits.status().message());
+    if ((*bits & ~isa_bits) != 0) {
+      return Invalid("kernel ", i, " is made for ", package.plan.kernels[i].target,
+                     ", the package for ", package.info.target);
+    }
+  }
+  for (const PackageKernel& kernel : package.info.kernels) {
+    if (kernel.rung.empty()) return Invalid("a kernel without its look-up rung");
+  }
+  HONE_RETURN_IF_ERROR(CheckPlan(package.plan, static_cast<int64_t>(package.constants.size())));
+  if (package.plan.kernels.empty()) {
+    return package.code.empty() ? Status() : Invalid("code without kernels");
+  }
+  return CheckElf(package.code);
+}
+
+Result<std::string> SerializePackage(const Package& package) {
+  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
+  std::string bytes;
+  for (const std::string_view piece : pieces->all) bytes += piece;
+  return bytes;
+}
+
+Status WritePackage(const Package& package, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
+  const std::string temporary = Message(path, ".tmp.", ::getpid());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd.valid()) return SystemError(errno, "cannot write '" + temporary + "'");
+  Status status = WritePieces(fd.get(), pieces->all, path);
+  if (status.ok() && ::close(fd.Release()) != 0) {
+    status = SystemError(errno, "cannot write '" + path + "'");
+  }
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = SystemError(errno, "cannot write '" + path + "'");
+  }
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  // The new name is on disk when its folder is. Some file systems cannot do this; the file is whole
+  // either way.
+  const UniqueFd folder(::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid()) ::fsync(folder.get());
+  return {};
+}
+
+Result<Package> ParsePackage(std::span<const std::byte> bytes) {
+  HONE_ASSIGN_OR_RETURN(const Header header, ParseHeader(bytes));
+  HONE_RETURN_IF_ERROR(CheckLayout(header, bytes));
+  std::array<std::span<const std::byte>, kSections.size()> contents;
+  for (size_t i = 0; i < contents.size(); ++i) {
+    contents[i] = bytes.subspan(header.entries[i].offset, header.entries[i].bytes);
+    if (ChecksumOf(Chars(contents[i])) != header.entries[i].checksum) {
+      return Damaged(Message("the checksum of section ", i, " is wrong"));
+    }
+  }
+  Package package;
+  ByteReader info(contents[0], "info table");
+  package.info = DecodeInfo(info);
+  HONE_RETURN_IF_ERROR(info.Finish());
+  ByteReader plan(contents[1], "plan");
+  package.plan = DecodePlan(plan);
+  HONE_RETURN_IF_ERROR(plan.Finish());
+  package.code = contents[2];
+  package.constants = contents[3];
+  HONE_RETURN_IF_ERROR(CheckPackage(package));
+  HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));
+  if (isa_bits != header.isa_bits)
+    return Invalid("header: instruction sets differ from the target");
+  return package;
+}
+
+}  // namespace hone::runtime

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/core/result.h"
+#include "ir/plan.h"
+#include "ir/target.h"
+
+// The `model.hone` file: docs/formats/package.md describes its bytes.
+namespace hone::runtime {
+
+/// Where the code of one kernel came from.
+struct PackageKernel {
+  std::string rung;          ///< of the look-up ladder: "exact", "threads", "nearest", "default"
+  std::string record_id;     ///< of the tuning log; empty for the default
+  std::string content_hash;  ///< of the record's content; empty for the default
+
+  friend bool operator==(const PackageKernel&, const PackageKernel&) = default;
+};
+
+/// What a package says about itself.
+struct PackageInfo {
+  std::string target;                  ///< resolved text, as ir::ParseTarget reads it
+  std::string device_class;            ///< of the records that were looked up; may be empty
+  std::string program;                 ///< version of Hone that wrote it
+  std::vector<PackageKernel> kernels;  ///< one for each kernel of the plan, in its order
+
+  friend bool operator==(const PackageInfo&, const PackageInfo&) = default;
+};
+
+/// Instruction sets that a package's code uses, as stored; do not renumber.
+inline constexpr uint64_t kIsaAvx2 = 1;    ///< x86-64-v3
+inline constexpr uint64_t kIsaAvx512 = 2;  ///< x86-64-v4
+inline constexpr uint64_t kIsaVnni = 4;
+inline constexpr uint64_t kIsaBf16 = 8;
+
+/// The bits a target's code may use.
+uint64_t IsaBits(const ir::Target& target);
+
+/// A package in memory. `constants` and `code` refer to bytes of somebody else: of the caller when
+/// writing, of the parsed file when reading.
+struct Package {
+  PackageInfo info;
+  ir::Plan plan;
+  std::span<const std::byte> constants;  ///< at a page boundary of the file
+  std::span<const std::byte> code;       ///< an ELF shared object; empty when there are no kernels
+};
+
+/// The file's bytes. The same package gives the same bytes everywhere. Prologue texts are not
+/// stored. kInvalidArgument when CheckPackage refuses it: a package that would not load is never
+/// written.
+Result<std::string> SerializePackage(const Package& package);
+
+/// Writes it to `path`, all or nothing: to a file beside it, then fsync, rename, fsync of the
+/// folder. Constants and code are not copied in memory. Further errors: kPermissionDenied,
+/// kNotFound, kResourceExhausted (no space), each with the path.
+Status WritePackage(const Package& package, const std::string& path);
+
+/// Reads and checks everything that can be checked without running code: header, checksums, bounds,
+/// the plan (CheckPlan), the ELF's frame. What it accepts is exactly what SerializePackage would
+/// write. `bytes` must stay as long as the result's spans are used.
+/// Errors: kInvalidArgument (not a package, or a malformed one), kDataLoss (a checksum is wrong, or
+/// the file is cut short), kFailedPrecondition (made for a newer runtime or format).
+Result<Package> ParsePackage(std::span<const std::byte> bytes);
+
+/// The rules that hold for every package, written or read (docs/formats/package.md, "Rules").
+Status CheckPackage(const Package& package);
+
+}  // namespace hone::runtime

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "ir/plan.h"
+#include "runtime/byte_stream.h"
+
+namespace hone::runtime {
+
+/// Appends the plan's table (docs/formats/package.md); prologue texts are left out.
+void EncodePlan(const ir::Plan& plan, ByteWriter& writer);
+
+/// Reads it back. Failures stick to the reader; the plan is then incomplete and must not be used.
+/// Only the form is checked here: CheckPlan checks the meaning.
+ir::Plan DecodePlan(ByteReader& reader);
+
+}  // namespace hone::runtime

@@ -1,0 +1,258 @@
+#include "runtime/context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+#include <cstring>
+#include <thread>
+
+#include "base/core/fake_clock.h"
+#include "runtime/executable.h"
+#include "tests/runtime/test_model.h"
+
+namespace hone::runtime::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<const Executable> Load(const std::string& bytes) {
+  auto executable =
+      Executable::OpenMemory(std::as_bytes(std::span(bytes.data(), bytes.size())), {});
+  EXPECT_TRUE(executable.ok()) << executable.status().ToString();
+  return executable.ok() ? *executable : nullptr;
+}
+
+std::unique_ptr<Context> NewContext(std::shared_ptr<const Executable> executable,
+                                    const Context::Options& options) {
+  auto context = Context::Create(std::move(executable), options);
+  EXPECT_TRUE(context.ok()) << context.status().ToString();
+  return context.ok() ? *std::move(context) : nullptr;
+}
+
+Status RunModel(Context& context, const TestInputs& inputs, TestOutputs& outputs) {
+  const std::vector<InputBuffer> in = {{inputs.x.data(), inputs.x.size() * 4},
+                                       {inputs.ids.data(), inputs.ids.size() * 8}};
+  const std::vector<OutputBuffer> out = {{outputs.z.data(), outputs.z.size() * 4},
+                                         {outputs.last.data(), outputs.last.size() * 4},
+                                         {outputs.top.data(), outputs.top.size() * 4},
+                                         {outputs.places.data(), outputs.places.size() * 8}};
+  return context.Run(in, out);
+}
+
+TEST(Context, ThreeRunsWithPoisonBetweenThemAreRight) {
+  for (const int threads : {1, 2, 3, 4}) {
+    const auto context = NewContext(Load(MakeTestPackage()), {.threads = threads, .poison = true});
+    ASSERT_NE(context, nullptr);
+    EXPECT_EQ(context->threads(), threads);
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      TestOutputs outputs = EmptyOutputs();
+      const TestInputs inputs = MakeInputs(seed);
+      ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+      EXPECT_EQ(outputs, Expected(inputs)) << threads << " threads, seed " << seed;
+    }
+  }
+}
+
+TEST(Context, BarriersHoldOverManyRuns) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 4});
+  const TestInputs inputs = MakeInputs(11);
+  const TestOutputs expected = Expected(inputs);
+  for (int run = 0; run < 300; ++run) {
+    TestOutputs outputs = EmptyOutputs();
+    ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+    ASSERT_EQ(outputs, expected) << "run " << run;
+  }
+}
+
+TEST(Context, UnalignedBuffersAreCopied) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 2, .poison = true});
+  const TestInputs inputs = MakeInputs(5);
+  const TestOutputs expected = Expected(inputs);
+  for (const size_t shift : {size_t{0}, size_t{1}, size_t{4}, size_t{32}}) {
+    alignas(64) std::byte x[256], ids[256], z[256], last[256], top[256], places[256];
+    std::memcpy(x + shift, inputs.x.data(), 140);
+    std::memcpy(ids + shift, inputs.ids.data(), 40);
+    const std::vector<InputBuffer> in = {{x + shift, 140}, {ids + shift, 40}};
+    const std::vector<OutputBuffer> out = {
+        {z + shift, 120}, {last + shift, 24}, {top + shift, 40}, {places + shift, 80}};
+    ASSERT_TRUE(context->Run(in, out).ok());
+    EXPECT_EQ(std::memcmp(z + shift, expected.z.data(), 120), 0) << shift;
+    EXPECT_EQ(std::memcmp(last + shift, expected.last.data(), 24), 0) << shift;
+    EXPECT_EQ(std::memcmp(top + shift, expected.top.data(), 40), 0) << shift;
+    EXPECT_EQ(std::memcmp(places + shift, expected.places.data(), 80), 0) << shift;
+  }
+}
+
+TEST(Context, BadIndexNamesTheModelsInput) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 3});
+  TestInputs inputs = MakeInputs(1);
+  inputs.ids[3] = static_cast<int64_t>(kTable);
+  TestOutputs outputs = EmptyOutputs();
+  const Status status = RunModel(*context, inputs, outputs);
+  EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+  EXPECT_THAT(status.message(), HasSubstr("step 1"));
+  EXPECT_THAT(status.message(), HasSubstr("the model's input 'ids'"));
+  // The context is as good as before.
+  inputs.ids[3] = 0;
+  ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+  EXPECT_EQ(outputs, Expected(inputs));
+}
+
+TEST(Context, UnknownResultOfAPhaseIsAnError) {
+  TestModel model = MakeTestModel();
+  model.package.plan.kernels[1].phases[0].symbol = "test_broken";
+  const auto context = NewContext(Load(*SerializePackage(model.package)), {.threads = 2});
+  TestOutputs outputs = EmptyOutputs();
+  const Status status = RunModel(*context, MakeInputs(1), outputs);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("test_broken"));
+}
+
+TEST(Context, RefusesBuffersThatDoNotFit) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 1});
+  const TestInputs inputs = MakeInputs(1);
+  TestOutputs outputs = EmptyOutputs();
+  const InputBuffer x{inputs.x.data(), 140};
+  const InputBuffer ids{inputs.ids.data(), 40};
+  const std::vector<OutputBuffer> out = {{outputs.z.data(), 120},
+                                         {outputs.last.data(), 24},
+                                         {outputs.top.data(), 40},
+                                         {outputs.places.data(), 80}};
+  const auto message = [&](std::vector<InputBuffer> in, const std::vector<OutputBuffer>& o) {
+    const Status status = context->Run(in, o);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return status.message();
+  };
+  EXPECT_THAT(message({x}, out), HasSubstr("has 2 inputs, 1 were given"));
+  EXPECT_THAT(message({x, {inputs.ids.data(), 32}}, out),
+              HasSubstr("'ids' takes 40 bytes, 32 were given"));
+  EXPECT_THAT(message({x, {nullptr, 40}}, out), HasSubstr("'ids' is a null pointer"));
+  std::vector<OutputBuffer> overlapping = out;
+  overlapping[1].data = reinterpret_cast<std::byte*>(outputs.z.data()) + 119;
+  EXPECT_THAT(message({x, ids}, overlapping),
+              HasSubstr("output 'last' overlaps that of output 'z'"));
+  overlapping[1].data = const_cast<float*>(inputs.x.data());
+  EXPECT_THAT(message({x, ids}, overlapping),
+              HasSubstr("output 'last' overlaps that of input 'x'"));
+}
+
+TEST(Context, ConcurrentContextsOfOneModelAndOfTwo) {
+  const auto first = Load(MakeTestPackage());
+  const auto second = Load(MakeTestPackage("cpu:avx2,threads=1", 3));
+  std::vector<std::thread> callers;
+  std::vector<int> wrong(4, 0);
+  for (size_t caller = 0; caller < wrong.size(); ++caller) {
+    callers.emplace_back([&, caller] {
+      const auto context = NewContext(caller % 2 == 0 ? first : second, {.threads = 2});
+      for (uint64_t seed = 0; seed < 40; ++seed) {
+        const TestInputs inputs = MakeInputs(100 * caller + seed);
+        TestOutputs outputs = EmptyOutputs();
+        if (!RunModel(*context, inputs, outputs).ok() || outputs != Expected(inputs))
+          ++wrong[caller];
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_THAT(wrong, ::testing::Each(0));
+}
+
+TEST(Context, ConcurrentRunsOfOneContextTakeTurns) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 2});
+  std::vector<std::thread> callers;
+  std::vector<int> wrong(3, 0);
+  for (size_t caller = 0; caller < wrong.size(); ++caller) {
+    callers.emplace_back([&, caller] {
+      for (uint64_t seed = 0; seed < 40; ++seed) {
+        const TestInputs inputs = MakeInputs(100 * caller + seed);
+        TestOutputs outputs = EmptyOutputs();
+        if (!RunModel(*context, inputs, outputs).ok() || outputs != Expected(inputs))
+          ++wrong[caller];
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_THAT(wrong, ::testing::Each(0));
+}
+
+TEST(Context, ModelLivesAsLongAsItsContexts) {
+  auto context =
+      NewContext(Load(MakeTestPackage()), {.threads = 2});  // nobody else holds the model
+  TestOutputs outputs = EmptyOutputs();
+  const TestInputs inputs = MakeInputs(3);
+  ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+  EXPECT_EQ(outputs, Expected(inputs));
+}
+
+TEST(Context, ProfileHoldsATimeForEachStep) {
+  class TickingClock final : public MonotonicClock {
+   public:
+    int64_t NowNs() const override { return now_ns_ += 10; }
+    void SleepNs(int64_t) const override {}
+
+   private:
+    mutable int64_t now_ns_ = 0;
+  };
+  const TickingClock clock;
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 1, .profile_clock = &clock});
+  TestOutputs outputs = EmptyOutputs();
+  ASSERT_TRUE(RunModel(*context, MakeInputs(1), outputs).ok());
+  EXPECT_THAT(context->step_times_ns(), ::testing::ElementsAre(10, 10, 10, 10));
+}
+
+TEST(Context, WithoutProfileNoTimes) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 1});
+  EXPECT_TRUE(context->step_times_ns().empty());
+}
+
+TEST(Context, CallersRoundingChangesNothingAndIsKept) {
+  // 0x6000 rounds towards zero, 0x8040 flushes denormals.
+  const unsigned before = _mm_getcsr();
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 2});
+  TestInputs inputs = MakeInputs(1);
+  for (float& x : inputs.x) x = x / 3 + 1e-40F;
+  TestOutputs plain = EmptyOutputs();
+  ASSERT_TRUE(RunModel(*context, inputs, plain).ok());
+  TestOutputs odd = EmptyOutputs();
+  _mm_setcsr(0x1f80 | 0x6000 | 0x8040);
+  const Status status = RunModel(*context, inputs, odd);
+  const unsigned after = _mm_getcsr() & 0xffc0;  // without the sticky flags
+  _mm_setcsr(before);
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(after, 0x1f80U | 0x6000 | 0x8040);
+  EXPECT_EQ(plain, odd);
+}
+
+TEST(Context, RefusesToRunAfterFork) {
+  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 2});
+  const TestInputs inputs = MakeInputs(1);
+  TestOutputs outputs = EmptyOutputs();
+  ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::_exit(RunModel(*context, inputs, outputs).code() == StatusCode::kFailedPrecondition ? 0 : 1);
+  }
+  int result = -1;
+  ASSERT_EQ(::waitpid(child, &result, 0), child);
+  EXPECT_TRUE(WIFEXITED(result));
+  EXPECT_EQ(WEXITSTATUS(result), 0);
+}
+
+TEST(Context, DefaultThreadsAreThePackagesAtMost) {
+  const auto context = NewContext(Load(MakeTestPackage("cpu:avx2,threads=1")), {});
+  EXPECT_EQ(context->threads(), 1);
+}
+
+TEST(Context, RefusesImpossibleThreads) {
+  const auto executable = Load(MakeTestPackage());
+  EXPECT_EQ(Context::Create(executable, {.threads = -1}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Context::Create(executable, {.threads = 5000}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hone::runtime::testing
