@@ -1,0 +1,353 @@
+#include "graph/grouping.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/group_workload.h"
+#include "graph/node_profile.h"
+
+namespace hone::graph {
+namespace {
+
+/// A group while it grows.
+struct Draft {
+  std::set<NodeId> nodes;
+  NodeId anchor = -1;
+  NodeRole role = NodeRole::kMove;  ///< of the anchor, else kMap when any node computes
+  bool has_rows = false;            ///< has a row-wise node
+  bool closed = false;              ///< takes no consumers: extern, scan, concat
+  int64_t flops = 0;                ///< of the maps in it, per element
+  bool expensive = false;
+  bool data_dependent = false;
+  int num_sources = 1;              ///< most sources of any move in it
+};
+
+class Grouper {
+ public:
+  Grouper(const Graph& graph, const ir::Target& target)
+      : graph_(graph), target_(target), readers_(graph.Readers()), draft_of_(graph.nodes.size(), -1) {
+    is_output_.resize(graph.values.size());
+    for (ValueId output : graph.outputs) is_output_[output] = true;
+  }
+
+  absl::StatusOr<std::vector<Group>> Run() {
+    for (NodeId n = 0; n < static_cast<NodeId>(graph_.nodes.size()); ++n) {
+      HONE_ASSIGN_OR_RETURN(NodeProfile profile, ProfileNode(graph_, n));
+      profiles_.push_back(std::move(profile));
+      const int joined = DraftToJoin(n);
+      const int draft = joined >= 0 ? joined : NewDraft();
+      Add(n, draft);
+      if (profiles_[n].role != NodeRole::kExtern) TakeProducers(n, draft);
+      CloseConcat(n, draft);
+    }
+    PeelAliases();
+    return Ordered();
+  }
+
+ private:
+  int NewDraft() {
+    drafts_.emplace_back();
+    return static_cast<int>(drafts_.size()) - 1;
+  }
+
+  void Add(NodeId n, int d) {
+    const NodeProfile& profile = profiles_[n];
+    Draft& draft = drafts_[d];
+    draft.nodes.insert(n);
+    draft_of_[n] = d;
+    if (IsAnchor(profile.role) || profile.role == NodeRole::kExtern) {
+      if (draft.anchor < 0) {
+        draft.anchor = n;
+        draft.role = profile.role;
+      }
+      draft.has_rows = draft.has_rows || profile.role == NodeRole::kRowWise;
+      draft.closed = draft.closed || profile.role == NodeRole::kScan || profile.role == NodeRole::kExtern;
+      return;
+    }
+    if (profile.role == NodeRole::kMap && draft.anchor < 0) draft.role = NodeRole::kMap;
+    draft.flops += profile.flops;
+    draft.expensive = draft.expensive || profile.expensive;
+    draft.data_dependent = draft.data_dependent || profile.data_dependent;
+    if (profile.role == NodeRole::kMove) draft.num_sources = std::max(draft.num_sources, profile.num_sources);
+  }
+
+  NodeId Producer(ValueId value) const { return value == kNoValue ? -1 : graph_.values[value].producer; }
+
+  // The draft of the last producer in topological order, when `n` may follow it there; else -1.
+  int DraftToJoin(NodeId n) const {
+    NodeId last = -1;
+    for (ValueId input : graph_.nodes[n].inputs) last = std::max(last, Producer(input));
+    if (last < 0) return -1;
+    const int d = draft_of_[last];
+    const NodeProfile& profile = profiles_[n];
+    const Draft& draft = drafts_[d];
+    if (draft.closed) return -1;
+    if (profile.role != NodeRole::kMove && profile.role != NodeRole::kMap && profile.role != NodeRole::kRowWise) {
+      return -1;
+    }
+    if (profile.role == NodeRole::kRowWise && !RowsFit(profile, draft)) return -1;
+    // A relabelling of a value that others read too is cheaper in its reader than stored a second time.
+    if (profile.role == NodeRole::kMove && !profile.alias_offset && !IsOnlyReader(n, last)) return -1;
+    for (size_t k = 0; k < profile.reads.size(); ++k) {
+      const NodeId producer = Producer(graph_.nodes[n].inputs[k]);
+      if (producer < 0 || draft_of_[producer] != d) continue;
+      if (profile.reads[k].read && !profile.reads[k].bijective) return -1;
+    }
+    return MakesCycle(d, n) ? -1 : d;
+  }
+
+  // design §3.1: at most one row-wise consumer joins, when row bytes × 6 ≤ half the Target's L2.
+  bool RowsFit(const NodeProfile& profile, const Draft& draft) const {
+    return !draft.has_rows && profile.contiguous_rows && profile.row_bytes * 6 <= target_.l2_bytes / 2;
+  }
+
+  bool IsOnlyReader(NodeId n, NodeId producer) const {
+    for (ValueId output : graph_.nodes[producer].outputs) {
+      if (output == kNoValue) continue;
+      if (is_output_[output]) return false;
+      for (NodeId reader : readers_[output]) {
+        if (reader != n) return false;
+      }
+    }
+    return true;
+  }
+
+  void TakeProducers(NodeId n, int d) {
+    for (size_t k = 0; k < graph_.nodes[n].inputs.size(); ++k) {
+      const NodeId producer = Producer(graph_.nodes[n].inputs[k]);
+      if (producer < 0 || draft_of_[producer] == d) continue;
+      const int from = draft_of_[producer];
+      if (MayTake(n, profiles_[n].reads[k], from, d)) Merge(from, d);
+    }
+  }
+
+  // Whether draft `from`, read by node n of draft d, may be computed inside d.
+  bool MayTake(NodeId n, const OperandRead& read, int from, int d) const {
+    const Draft& draft = drafts_[from];
+    if (draft.anchor >= 0 || draft.closed) return false;
+    for (NodeId node : draft.nodes) {
+      for (ValueId output : graph_.nodes[node].outputs) {
+        if (output == kNoValue) continue;
+        if (is_output_[output]) return false;
+        for (NodeId reader : readers_[output]) {
+          const int reader_draft = draft_of_[reader];
+          if (reader_draft != from && reader_draft != d) return false;
+        }
+      }
+    }
+    const NodeRole reader = profiles_[n].role;
+    const bool once = reader == NodeRole::kRowWise || (read.read && read.once);
+    // Gathers and concatenations read by tiles again and again would repeat their tests.
+    if (!once && (draft.data_dependent || draft.num_sources > 1)) return false;
+    if (reader == NodeRole::kScan && draft.role != NodeRole::kMove) return false;
+    if (!once && (draft.flops > 2 || draft.expensive)) return false;
+    return !MergeMakesCycle(from, d);
+  }
+
+  void Merge(int from, int to) {
+    for (NodeId node : drafts_[from].nodes) {
+      drafts_[to].nodes.insert(node);
+      draft_of_[node] = to;
+    }
+    Draft& draft = drafts_[to];
+    const Draft& source = drafts_[from];
+    if (draft.anchor < 0 && source.role == NodeRole::kMap) draft.role = NodeRole::kMap;
+    draft.flops += source.flops;
+    draft.expensive = draft.expensive || source.expensive;
+    draft.data_dependent = draft.data_dependent || source.data_dependent;
+    draft.num_sources = std::max(draft.num_sources, source.num_sources);
+    drafts_[from] = Draft{};
+  }
+
+  // A concatenation of whole values that kernels make stays by itself: they can write their parts in place.
+  void CloseConcat(NodeId n, int d) {
+    Draft& draft = drafts_[d];
+    const NodeProfile& profile = profiles_[n];
+    if (draft.nodes.size() != 1 || profile.role != NodeRole::kMove || profile.num_sources < 2) return;
+    for (ValueId input : graph_.nodes[n].inputs) {
+      if (Producer(input) < 0) return;
+    }
+    draft.closed = true;
+  }
+
+  // Whether any of the drafts in `from` depends on draft `target` by a way that leaves `target`.
+  bool Reaches(std::vector<int> from, int target) const {
+    std::vector<bool> seen(drafts_.size());
+    while (!from.empty()) {
+      const int d = from.back();
+      from.pop_back();
+      if (d == target) return true;
+      if (seen[d]) continue;
+      seen[d] = true;
+      for (int producer : ProducersOf(d)) from.push_back(producer);
+    }
+    return false;
+  }
+
+  std::vector<int> ProducersOf(int d) const {
+    std::vector<int> producers;
+    for (NodeId node : drafts_[d].nodes) {
+      for (ValueId input : graph_.nodes[node].inputs) {
+        const NodeId producer = Producer(input);
+        if (producer >= 0 && draft_of_[producer] != d) producers.push_back(draft_of_[producer]);
+      }
+    }
+    return producers;
+  }
+
+  // Node n, in no draft yet, joining d: a cycle when another producer of n depends on d.
+  bool MakesCycle(int d, NodeId n) const {
+    std::vector<int> others;
+    for (ValueId input : graph_.nodes[n].inputs) {
+      const NodeId producer = Producer(input);
+      if (producer >= 0 && draft_of_[producer] != d) others.push_back(draft_of_[producer]);
+    }
+    return Reaches(std::move(others), d);
+  }
+
+  // `from` is read by d: a cycle when `from` depends on d, or d on `from` by another way.
+  bool MergeMakesCycle(int from, int d) const {
+    if (Reaches(ProducersOf(from), d)) return true;
+    std::vector<int> others;
+    for (int producer : ProducersOf(d)) {
+      if (producer != from) others.push_back(producer);
+    }
+    return Reaches(std::move(others), from);
+  }
+
+  // Relabellings at the ends of a group need no loops: they become aliases of buffers.
+  void PeelAliases() {
+    const size_t count = drafts_.size();
+    for (size_t d = 0; d < count; ++d) {
+      bool changed = true;
+      while (changed && drafts_[d].nodes.size() > 1) {
+        changed = false;
+        for (NodeId n : std::vector<NodeId>(drafts_[d].nodes.begin(), drafts_[d].nodes.end())) {
+          if (drafts_[d].nodes.size() == 1 || !IsAliasAtEnd(n, static_cast<int>(d))) continue;
+          drafts_[d].nodes.erase(n);
+          const int own = NewDraft();
+          drafts_[own].nodes.insert(n);
+          draft_of_[n] = own;
+          changed = true;
+        }
+      }
+    }
+  }
+
+  bool IsAliasAtEnd(NodeId n, int d) const {
+    if (!IsAlias(n)) return false;
+    const NodeId producer = Producer(graph_.nodes[n].inputs[0]);
+    if (producer < 0 || draft_of_[producer] != d) return true;
+    for (NodeId reader : readers_[graph_.nodes[n].outputs[0]]) {
+      if (draft_of_[reader] == d) return false;
+    }
+    return true;
+  }
+
+  // A part of a buffer can stand for a tensor when it starts on a vector boundary.
+  bool IsAlias(NodeId n) const {
+    constexpr int64_t kAlignmentBytes = 64;
+    const NodeProfile& profile = profiles_[n];
+    if (!profile.alias_offset) return false;
+    const int64_t element_bytes = ir::SizeOf(graph_.values[graph_.nodes[n].outputs[0]].type.dtype);
+    return *profile.alias_offset * element_bytes % kAlignmentBytes == 0;
+  }
+
+  // Topological order of drafts, ready ones by their first node.
+  std::vector<Group> Ordered() const {
+    std::vector<int> waiting(drafts_.size());
+    std::vector<std::set<int>> readers(drafts_.size());
+    std::set<std::pair<NodeId, int>> ready;
+    for (size_t d = 0; d < drafts_.size(); ++d) {
+      if (drafts_[d].nodes.empty()) continue;
+      const std::vector<int> list = ProducersOf(static_cast<int>(d));
+      const std::set<int> producers(list.begin(), list.end());
+      waiting[d] = static_cast<int>(producers.size());
+      for (int producer : producers) readers[producer].insert(static_cast<int>(d));
+      if (producers.empty()) ready.insert({*drafts_[d].nodes.begin(), static_cast<int>(d)});
+    }
+    std::vector<Group> groups;
+    size_t placed = 0;
+    while (!ready.empty()) {
+      const int d = ready.begin()->second;
+      ready.erase(ready.begin());
+      groups.push_back(ToGroup(d));
+      placed += drafts_[d].nodes.size();
+      for (int reader : readers[d]) {
+        if (--waiting[reader] == 0) ready.insert({*drafts_[reader].nodes.begin(), reader});
+      }
+    }
+    HONE_CHECK(placed == graph_.nodes.size()) << "groups depend on each other in a circle";
+    return groups;
+  }
+
+  Group ToGroup(int d) const {
+    const Draft& draft = drafts_[d];
+    Group group;
+    group.nodes.assign(draft.nodes.begin(), draft.nodes.end());
+    group.anchor = draft.anchor;
+    const NodeId only = group.nodes.size() == 1 ? group.nodes[0] : -1;
+    if (draft.role == NodeRole::kExtern) {
+      group.kind = GroupKind::kExtern;
+    } else if (only >= 0 && IsAlias(only)) {
+      group.kind = GroupKind::kAlias;
+      group.alias_offset = *profiles_[only].alias_offset;
+    } else if (only >= 0 && draft.closed && profiles_[only].role == NodeRole::kMove) {
+      group.kind = GroupKind::kConcat;
+    }
+    return group;
+  }
+
+  const Graph& graph_;
+  const ir::Target& target_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<bool> is_output_;
+  std::vector<NodeProfile> profiles_;
+  std::vector<Draft> drafts_;
+  std::vector<int> draft_of_;
+};
+
+const char* KindText(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::kKernel: return "kernel";
+    case GroupKind::kAlias: return "alias";
+    case GroupKind::kConcat: return "concat";
+    case GroupKind::kExtern: return "extern";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Target& target) {
+  return Grouper(graph, target).Run();
+}
+
+std::string ToText(const Graph& graph, const std::vector<Group>& groups) {
+  std::string text;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
+    text += fmt::format("group {} {}", g, KindText(group.kind));
+    if (group.anchor >= 0) text += fmt::format(" anchor {}", graph.nodes[group.anchor].op);
+    text += ":";
+    for (size_t k = 0; k < group.nodes.size(); ++k) {
+      const Node& node = graph.nodes[group.nodes[k]];
+      text += k == 0 ? " " : ", ";
+      text += node.op;
+      for (const char* name : {"fn", "kind"}) {
+        const auto found = node.attributes.find(name);
+        if (found == node.attributes.end()) continue;
+        if (const auto* value = std::get_if<std::string>(&found->second)) text += "." + *value;
+      }
+    }
+    const std::vector<ValueId> outputs = GroupOutputs(graph, group.nodes);
+    text += fmt::format(" -> %{}\n", fmt::join(outputs, ", %"));
+  }
+  return text;
+}
+
+}  // namespace hone::graph

@@ -1,0 +1,54 @@
+#include "graph/pipeline.h"
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/passes/passes.h"
+
+namespace hone::graph {
+namespace {
+
+struct Pass {
+  const char* name;
+  absl::StatusOr<int> (*run)(Graph&, const PassContext&);
+};
+
+// Read from top to bottom.
+constexpr Pass kPipeline[] = {
+    {"remove_dead_code", RemoveDeadCode},
+    {"canonicalise", Canonicalise},
+    {"fold_constants", FoldConstants},
+    {"fold_batch_norm", FoldBatchNorm},
+    {"choose_layout", ChooseLayout},
+    // The transposes of the layout meet each other and constants.
+    {"canonicalise", Canonicalise},
+    {"fold_constants", FoldConstants},
+    {"remove_dead_code", RemoveDeadCode},
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& evaluator, const ir::Target& target) {
+  const PassContext context{evaluator, target};
+  std::vector<PassReport> reports;
+  for (const Pass& pass : kPipeline) {
+    PassReport report{.pass = pass.name, .nodes_before = static_cast<int>(graph.nodes.size())};
+    absl::StatusOr<int> changes = pass.run(graph, context);
+    if (!changes.ok()) return Annotate(changes.status(), std::string("pass ") + pass.name);
+    report.changes = *changes;
+    report.nodes_after = static_cast<int>(graph.nodes.size());
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::string ToText(const std::vector<PassReport>& reports) {
+  std::string text;
+  for (const PassReport& report : reports) {
+    text += fmt::format("{:<24} {:>5} changes {:>6} -> {} nodes\n", report.pass, report.changes, report.nodes_before,
+                        report.nodes_after);
+  }
+  return text;
+}
+
+}  // namespace hone::graph
