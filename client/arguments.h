@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/option_table.h"
+
+namespace hone::client {
+
+/// What the user asked of one command: values from the command line, else the config file, else the
+/// table's defaults. Already checked against the table. Asking for a name that the command does not
+/// have, or for a value that is absent, is a programmer error.
+class Arguments {
+ public:
+  explicit Arguments(const CommandSpec& command) : command_(&command) {}
+
+  const CommandSpec& command() const { return *command_; }
+
+  /// Sets the values of an option or positional, replacing earlier ones.
+  void Set(std::string_view name, std::vector<std::string> values);
+
+  /// True when given by the user (not by a default).
+  bool Given(std::string_view name) const;
+  bool Flag(std::string_view name) const;
+  /// Given, or has a default.
+  bool Has(std::string_view name) const;
+  std::string Text(std::string_view name) const;
+  std::string TextOr(std::string_view name, std::string_view otherwise) const;
+  int64_t Integer(std::string_view name) const;
+  double Number(std::string_view name) const;
+  std::vector<std::string> List(std::string_view name) const;
+
+ private:
+  const OptionSpec* CheckKnown(std::string_view name) const;
+
+  const CommandSpec* command_;
+  std::map<std::string, std::vector<std::string>, std::less<>> values_;
+};
+
+}  // namespace hone::client

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+#include "base/core/clock.h"
+#include "client/arguments.h"
+
+namespace hone::client {
+
+/// What commands learn of the machine and the user, read once in main.
+struct Environment {
+  std::string config_path;   ///< $XDG_CONFIG_HOME/hone/config.toml; empty: none
+  std::string cache_folder;  ///< $XDG_CACHE_HOME/hone; empty: no home folder
+  std::string data_folder;   ///< $XDG_DATA_HOME/hone; empty: no home folder
+  const MonotonicClock* clock = nullptr;
+  bool error_is_terminal = false;
+};
+
+/// One call of one command. Results go to `out` (with --json one object and nothing else), progress
+/// and warnings to `err`; the caller prints the error that the command returns.
+struct CommandContext {
+  const Arguments& arguments;
+  const Environment& environment;
+  std::ostream& out;
+  std::ostream& err;
+
+  bool json() const { return arguments.Flag("json"); }
+};
+
+using CommandFunction = absl::Status (*)(CommandContext&);
+
+absl::Status RunCompletion(CommandContext& context);
+absl::Status RunMan(CommandContext& context);
+absl::Status RunZoo(CommandContext& context);
+
+/// The function of a command of the option table; every command has one.
+CommandFunction FindCommandFunction(std::string_view name);
+
+}  // namespace hone::client

@@ -1,0 +1,189 @@
+#include "client/command_line.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include <CLI/CLI.hpp>
+
+#include "base/status.h"
+#include "client/exit_code.h"
+
+namespace hone::client {
+namespace {
+
+using Values = std::vector<std::string>;
+
+absl::Status Usage(std::string_view command, const std::string& message) {
+  const std::string program =
+      command.empty() ? std::string("hone") : fmt::format("hone {}", command);
+  return WithExitCode(
+      absl::InvalidArgumentError(fmt::format("{}; see `{} --help`", message, program)),
+      ExitCode::kUsage);
+}
+
+/// CLI11's side of one command: where its parser puts the words.
+struct Parser {
+  const CommandSpec* command = nullptr;
+  CLI::App* app = nullptr;
+  std::map<std::string, Values> values;
+};
+
+void AddOption(Parser& parser, const OptionSpec& option) {
+  const std::string names =
+      (option.letter == '\0' ? std::string() : fmt::format("-{},", option.letter)) +
+      fmt::format("--{}", option.name);
+  Values& values = parser.values[std::string(option.name)];
+  if (option.kind == ValueKind::kFlag) {
+    parser.app->add_flag_callback(names, [&values] { values = {"true"}; });
+    return;
+  }
+  parser.app->add_option(names, values)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void AddCommand(CLI::App& top, Parser& parser) {
+  parser.app = top.add_subcommand(std::string(parser.command->name));
+  parser.app->set_help_flag();
+  parser.app->allow_extras();
+  for (const OptionSpec& option : CommonOptions()) AddOption(parser, option);
+  for (const OptionSpec& option : parser.command->options) AddOption(parser, option);
+  for (const PositionalSpec& positional : parser.command->positionals) {
+    parser.app
+        ->add_option(std::string(positional.name), parser.values[std::string(positional.name)])
+        ->expected(1)
+        ->allow_extra_args(false);
+  }
+}
+
+absl::Status UnexpectedWord(const CommandSpec& command, const std::string& word) {
+  if (!word.starts_with('-')) {
+    return Usage(command.name, fmt::format("\"{}\" is one argument too many", word));
+  }
+  Values names;
+  for (const OptionSpec& option : command.options)
+    names.push_back(fmt::format("--{}", option.name));
+  const std::string near = Nearest(word.substr(0, word.find('=')), names);
+  return Usage(command.name,
+               fmt::format("there is no option {}{}", word,
+                           near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
+absl::Status FillOption(const OptionSpec& option, const Values& given, const ConfigFile& config,
+                        Arguments& arguments) {
+  const std::string_view command = arguments.command().name;
+  if (given.size() > 1 && !option.repeated) {
+    return Usage(command, fmt::format("--{} is given {} times", option.name, given.size()));
+  }
+  for (const std::string& value : given) {
+    if (auto status = CheckValue(option, value); !status.ok()) {
+      return Usage(command, StatusMessage(status));
+    }
+  }
+  if (!given.empty()) {
+    arguments.Set(option.name, given);
+  } else if (const Values* configured = config.Find(command, option.name)) {
+    arguments.Set(option.name, *configured);
+  }
+  if (option.required && !arguments.Given(option.name)) {
+    return Usage(command, fmt::format("--{} {} is missing", option.name, option.argument));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillPositional(const PositionalSpec& positional, const Values& given,
+                            Arguments& arguments) {
+  const std::string_view command = arguments.command().name;
+  if (given.empty() && !positional.required) return absl::OkStatus();
+  const Values choices = SplitChoices(positional.choices);
+  const std::string list =
+      choices.empty() ? "" : fmt::format("; one of {}", fmt::join(choices, ", "));
+  if (given.empty() || given.front().empty()) {
+    return Usage(command, fmt::format("{} is missing{}", positional.name, list));
+  }
+  if (!choices.empty() &&
+      std::find(choices.begin(), choices.end(), given.front()) == choices.end()) {
+    return Usage(command,
+                 fmt::format("{}: there is no \"{}\"{}", positional.name, given.front(), list));
+  }
+  arguments.Set(positional.name, given);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& config) {
+  CommandLine line;
+  line.arguments.emplace(*parser.command);
+  const auto given = [&](std::string_view name) -> const Values& {
+    return parser.values.find(std::string(name))->second;
+  };
+  if (!given("help").empty()) {
+    line.action = CommandLine::Action::kHelp;
+    return line;
+  }
+  if (const Values extra = parser.app->remaining(); !extra.empty()) {
+    return UnexpectedWord(*parser.command, extra.front());
+  }
+  for (const PositionalSpec& positional : parser.command->positionals) {
+    HONE_RETURN_IF_ERROR(FillPositional(positional, given(positional.name), *line.arguments));
+  }
+  for (const std::span<const OptionSpec> options : {CommonOptions(), parser.command->options}) {
+    for (const OptionSpec& option : options) {
+      HONE_RETURN_IF_ERROR(FillOption(option, given(option.name), config, *line.arguments));
+    }
+  }
+  return line;
+}
+
+absl::Status NoCommand(const Values& remaining) {
+  Values names;
+  for (const CommandSpec& command : Commands()) names.emplace_back(command.name);
+  if (remaining.empty()) {
+    return Usage("", fmt::format("a command is missing; one of {}", fmt::join(names, ", ")));
+  }
+  const std::string near = Nearest(remaining.front(), names);
+  return Usage("", fmt::format("there is no command \"{}\"{}", remaining.front(),
+                               near.empty() ? fmt::format("; one of {}", fmt::join(names, ", "))
+                                            : fmt::format("; did you mean {}?", near)));
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words,
+                                             const ConfigFile& config) {
+  CLI::App top;
+  top.set_help_flag();
+  top.allow_extras();
+  top.require_subcommand(0, 1);
+  bool help = false, version = false;
+  top.add_flag("-h,--help", help);
+  top.add_flag("--version", version);
+  std::vector<Parser> parsers(Commands().size());
+  for (size_t i = 0; i < parsers.size(); ++i) {
+    parsers[i].command = &Commands()[i];
+    AddCommand(top, parsers[i]);
+  }
+  try {
+    Values reversed(words.rbegin(), words.rend());  // what CLI11 wants
+    top.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    for (const Parser& parser : parsers) {
+      if (parser.app->parsed()) return Usage(parser.command->name, error.what());
+    }
+    return Usage("", error.what());
+  }
+  CommandLine line;
+  if (version) {
+    line.action = CommandLine::Action::kVersion;
+    return line;
+  }
+  for (const Parser& parser : parsers) {
+    if (parser.app->parsed()) return Finish(parser, config);
+  }
+  if (!help) return NoCommand(top.remaining());
+  line.action = CommandLine::Action::kHelp;
+  return line;
+}
+
+}  // namespace hone::client

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "client/arguments.h"
+#include "client/config_file.h"
+
+namespace hone::client {
+
+/// What a command line asks for.
+struct CommandLine {
+  enum class Action {
+    kRun,      ///< run `arguments`
+    kHelp,     ///< print the help of arguments' command, or of `hone` when there is none
+    kVersion,  ///< print versions
+  };
+  Action action = Action::kRun;
+  std::optional<Arguments> arguments;
+};
+
+/// Parses the words after the program's name against the option table; values missing there come
+/// from `config`. Every error is the user's (exit code 2) and says what is accepted.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words,
+                                             const ConfigFile& config);
+
+}  // namespace hone::client

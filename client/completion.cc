@@ -1,0 +1,141 @@
+#include "client/completion.h"
+
+#include <string_view>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+#include "client/option_table.h"
+
+namespace hone::client {
+namespace {
+
+std::vector<OptionSpec> AllOptions(const CommandSpec& command) {
+  std::vector<OptionSpec> options(command.options.begin(), command.options.end());
+  options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
+  return options;
+}
+
+std::string CommandNames() {
+  std::vector<std::string_view> names;
+  for (const CommandSpec& command : Commands()) names.push_back(command.name);
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+/// What follows `--option ` in bash: words, file names, or nothing.
+std::string BashValue(ValueKind kind, std::string_view choices) {
+  if (kind == ValueKind::kFile)
+    return "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))";
+  if (kind == ValueKind::kChoice) {
+    return fmt::format("COMPREPLY=($(compgen -W \"{}\" -- \"$word\"))",
+                       fmt::join(SplitChoices(choices), " "));
+  }
+  return "COMPREPLY=()";
+}
+
+std::string BashCommand(const CommandSpec& command) {
+  std::string values, words;
+  for (const OptionSpec& option : AllOptions(command)) {
+    words += fmt::format(" --{}", option.name);
+    if (option.kind == ValueKind::kFlag) continue;
+    std::string pattern = fmt::format("--{}", option.name);
+    if (option.letter != '\0') pattern += fmt::format("|-{}", option.letter);
+    values +=
+        fmt::format("        {}) {}; return ;;\n", pattern, BashValue(option.kind, option.choices));
+  }
+  // A command has one positional at most worth completing.
+  const std::string positional =
+      command.positionals.empty()
+          ? "COMPREPLY=()"
+          : BashValue(command.positionals.front().kind, command.positionals.front().choices);
+  return fmt::format(
+      "    {})\n      case \"$previous\" in\n{}      esac\n"
+      "      if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return; fi\n"
+      "      {} ;;\n",
+      command.name, values, words.substr(1), positional);
+}
+
+/// Square brackets and colons end a description in zsh.
+std::string ZshQuote(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+      continue;
+    }
+    if (c == '[' || c == ']' || c == ':') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string ZshValue(ValueKind kind, std::string_view choices) {
+  if (kind == ValueKind::kFile) return "_files";
+  if (kind == ValueKind::kChoice) return fmt::format("({})", fmt::join(SplitChoices(choices), " "));
+  return " ";
+}
+
+std::string ZshCommand(const CommandSpec& command) {
+  std::string text = fmt::format("    {})\n      _arguments", command.name);
+  for (const OptionSpec& option : AllOptions(command)) {
+    std::string value;
+    if (option.kind != ValueKind::kFlag) {
+      value =
+          fmt::format(":{}:{}", ZshQuote(option.argument), ZshValue(option.kind, option.choices));
+    }
+    const char* star = option.repeated ? "*" : "";
+    text +=
+        fmt::format(" \\\n        '{}--{}[{}]{}'", star, option.name, ZshQuote(option.help), value);
+    if (option.letter != '\0') {
+      text += fmt::format(" \\\n        '{}-{}[{}]{}'", star, option.letter, ZshQuote(option.help),
+                          value);
+    }
+  }
+  for (const PositionalSpec& positional : command.positionals) {
+    text += fmt::format(" \\\n        '{}{}:{}'",
+                        positional.required ? ":" : "::", ZshQuote(positional.name),
+                        ZshValue(positional.kind, positional.choices));
+  }
+  return text + " ;;\n";
+}
+
+}  // namespace
+
+std::string BashCompletion() {
+  std::string text = fmt::format(
+      "# bash completion for hone; made by `hone completion bash`\n"
+      "_hone() {{\n"
+      "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" previous=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
+      "  if [[ $COMP_CWORD == 1 ]]; then\n"
+      "    COMPREPLY=($(compgen -W \"{} --help --version\" -- \"$word\")); return\n"
+      "  fi\n"
+      "  case \"${{COMP_WORDS[1]}}\" in\n",
+      CommandNames());
+  for (const CommandSpec& command : Commands()) text += BashCommand(command);
+  return text + "  esac\n}\ncomplete -F _hone hone\n";
+}
+
+std::string ZshCompletion() {
+  std::string text =
+      "#compdef hone\n"
+      "# zsh completion for hone; made by `hone completion zsh`\n"
+      "_hone() {\n"
+      "  local line state\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    local -a commands\n    commands=(\n";
+  for (const CommandSpec& command : Commands()) {
+    text += fmt::format("      '{}:{}'\n", command.name, ZshQuote(command.summary));
+  }
+  text +=
+      "    )\n    _describe command commands\n    return\n  fi\n"
+      "  local command=$words[2]\n"
+      "  words=(\"hone $words[2]\" \"${(@)words[3,-1]}\")\n"
+      "  (( CURRENT -= 1 ))\n"
+      "  case $command in\n";
+  for (const CommandSpec& command : Commands()) text += ZshCommand(command);
+  return text +
+         "  esac\n}\nif [[ $funcstack[1] == _hone ]]; then _hone \"$@\"; else compdef _hone hone; "
+         "fi\n";
+}
+
+}  // namespace hone::client

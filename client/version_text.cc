@@ -1,0 +1,51 @@
+#include "client/version_text.h"
+
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/versions.h"
+
+namespace hone::client {
+namespace {
+
+std::vector<std::pair<std::string, int>> Numbers() {
+  return {{"package format", kPackageFormatVersion},
+          {"log schema", kSchemaVersion},
+          {"trace text", kTraceTextVersion},
+          {"builder", kBuilderVersion},
+          {"measurement policy", kMeasurementPolicyVersion},
+          {"feature schema", kFeatureSchemaVersion},
+          {"protocol", kProtocolVersion}};
+}
+
+// Of the packages that this was built with: `hone` itself links neither (hone-builder does).
+constexpr char kLlvmVersion[] = HONE_LLVM_VERSION;
+constexpr char kXgboostVersion[] = HONE_XGBOOST_VERSION;
+constexpr char kTargets[] = "cpu:avx2 cpu:avx512";
+
+}  // namespace
+
+std::string VersionText() {
+  std::string text = fmt::format("hone {}\n", kProgramVersion);
+  for (const auto& [name, number] : Numbers()) text += fmt::format("{:<20}{}\n", name, number);
+  text += fmt::format("{:<20}{}\n", "LLVM", kLlvmVersion);
+  text += fmt::format("{:<20}{}\n", "XGBoost", kXgboostVersion);
+  return text + fmt::format("{:<20}{}\n", "targets", kTargets);
+}
+
+std::string VersionJson() {
+  nlohmann::ordered_json object = {{"hone", kProgramVersion}};
+  for (auto [name, number] : Numbers()) {
+    for (char& c : name) c = c == ' ' ? '_' : c;
+    object[name] = number;
+  }
+  object["llvm"] = kLlvmVersion;
+  object["xgboost"] = kXgboostVersion;
+  object["targets"] = {"cpu:avx2", "cpu:avx512"};
+  return object.dump() + "\n";
+}
+
+}  // namespace hone::client

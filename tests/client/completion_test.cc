@@ -1,0 +1,73 @@
+#include "client/completion.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/file.h"
+#include "client/option_table.h"
+#include "tests/client/run_hone.h"
+
+namespace hone::client {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::RunProcess;
+using testing::TemporaryFolder;
+
+/// What bash would offer for the last of `words`.
+std::string Complete(const std::string& words, int count) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(WriteFileAtomically(folder.Path("hone.bash"), BashCompletion()).ok());
+  const std::string script =
+      "compopt() { :; }; source " + folder.Path("hone.bash") + " && COMP_WORDS=(" + words +
+      ") && COMP_CWORD=" + std::to_string(count - 1) + " && _hone && echo \"${COMPREPLY[*]}\"";
+  const auto run = RunProcess({"/bin/bash", "-c", script}, "/dev/null");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return run.out;
+}
+
+TEST(CompletionTest, BashOffersCommands) {
+  EXPECT_EQ(Complete("hone zo", 2), "zoo\n");
+  EXPECT_EQ(Complete("hone --v", 2), "--version\n");
+  const std::string all = Complete("hone ''", 2);
+  for (const CommandSpec& command : Commands())
+    EXPECT_THAT(all, HasSubstr(std::string(command.name)));
+}
+
+TEST(CompletionTest, BashOffersOptionsAndChoices) {
+  EXPECT_EQ(Complete("hone zoo --se", 3), "--seed\n");
+  EXPECT_EQ(Complete("hone zoo resnet", 3), "resnet18 resnet50\n");
+  EXPECT_EQ(Complete("hone completion z", 3), "zsh\n");
+  EXPECT_EQ(Complete("hone zoo --seed 1", 4), "\n");
+}
+
+TEST(CompletionTest, BashOffersFilesForAFileOption) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.Path("model.onnx"), "").ok());
+  EXPECT_EQ(Complete("hone zoo -o " + folder.Path("mo"), 4), folder.Path("model.onnx") + "\n");
+}
+
+TEST(CompletionTest, ZshAcceptsTheScript) {
+  if (!std::filesystem::exists("/usr/bin/zsh") && !std::filesystem::exists("/bin/zsh")) {
+    GTEST_SKIP() << "zsh is not installed";
+  }
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.Path("_hone"), ZshCompletion()).ok());
+  const auto run =
+      RunProcess({"/usr/bin/env", "zsh", "-f", "-n", folder.Path("_hone")}, "/dev/null");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST(CompletionTest, ZshNamesEveryOptionOnce) {
+  const std::string script = ZshCompletion();
+  for (const CommandSpec& command : Commands()) {
+    for (const OptionSpec& option : command.options) {
+      EXPECT_THAT(script, HasSubstr("--" + std::string(option.name) + "["));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::client

@@ -1,0 +1,52 @@
+#include "client/exit_code.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace hone::client {
+namespace {
+
+TEST(ExitCodeTest, NumbersAreThoseOfTheDocuments) {
+  EXPECT_EQ(static_cast<int>(ExitCode::kDone), 0);
+  EXPECT_EQ(static_cast<int>(ExitCode::kFault), 1);
+  EXPECT_EQ(static_cast<int>(ExitCode::kUsage), 2);
+  EXPECT_EQ(static_cast<int>(ExitCode::kBadInput), 3);
+  EXPECT_EQ(static_cast<int>(ExitCode::kRecordMissing), 4);
+  EXPECT_EQ(static_cast<int>(ExitCode::kLog), 5);
+  EXPECT_EQ(static_cast<int>(ExitCode::kServer), 6);
+  EXPECT_EQ(static_cast<int>(ExitCode::kInterrupted), 7);
+  EXPECT_EQ(static_cast<int>(ExitCode::kDevice), 8);
+  EXPECT_EQ(static_cast<int>(ExitCode::kNoSpace), 9);
+  EXPECT_EQ(static_cast<int>(ExitCode::kOutputsDiffer), 10);
+  EXPECT_EQ(static_cast<int>(ExitCode::kDoctor), 11);
+  EXPECT_EQ(kNumExitCodes, 12);
+  std::set<std::string_view> names;
+  for (int i = 0; i < kNumExitCodes; ++i) names.insert(ExitCodeName(static_cast<ExitCode>(i)));
+  EXPECT_EQ(names.size(), 12U);
+}
+
+TEST(ExitCodeTest, FollowsTheStatusCode) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), ExitCode::kDone);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("x")), ExitCode::kBadInput);
+  EXPECT_EQ(ExitCodeOf(absl::NotFoundError("x")), ExitCode::kBadInput);
+  EXPECT_EQ(ExitCodeOf(absl::UnimplementedError("x")), ExitCode::kBadInput);
+  EXPECT_EQ(ExitCodeOf(absl::FailedPreconditionError("x")), ExitCode::kDevice);
+  EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("x")), ExitCode::kNoSpace);
+  EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("x")), ExitCode::kNoSpace);
+  EXPECT_EQ(ExitCodeOf(absl::CancelledError("x")), ExitCode::kInterrupted);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("x")), ExitCode::kServer);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("x")), ExitCode::kFault);
+  EXPECT_EQ(ExitCodeOf(absl::UnknownError("x")), ExitCode::kFault);
+}
+
+TEST(ExitCodeTest, AGivenCodeWins) {
+  const absl::Status status =
+      WithExitCode(absl::InvalidArgumentError("outputs differ"), ExitCode::kOutputsDiffer);
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kOutputsDiffer);
+  EXPECT_EQ(status.message(), "outputs differ");
+  EXPECT_TRUE(WithExitCode(absl::OkStatus(), ExitCode::kFault).ok());
+}
+
+}  // namespace
+}  // namespace hone::client

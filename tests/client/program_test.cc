@@ -1,0 +1,123 @@
+#include "client/program.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "base/file.h"
+#include "base/versions.h"
+#include "tests/client/run_hone.h"
+
+namespace hone::client {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ProgramRun;
+using testing::RunHone;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+
+TEST(ProgramTest, HelpGoesToStandardOutput) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--help"}, {"-h"}, {"zoo", "--help"}, {"man", "-h"}}) {
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.out, HasSubstr("Usage: hone"));
+    EXPECT_EQ(run.err, "");
+  }
+}
+
+TEST(ProgramTest, VersionPrintsEveryNumber) {
+  const ProgramRun text = RunHone({"--version"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.out, StartsWith(std::string("hone ") + kProgramVersion));
+  EXPECT_THAT(text.out, HasSubstr("LLVM                22.1"));
+  const auto object = nlohmann::json::parse(RunHone({"--version", "--json"}).out);
+  EXPECT_EQ(object["package_format"], kPackageFormatVersion);
+  EXPECT_EQ(object["log_schema"], kSchemaVersion);
+  EXPECT_EQ(object["builder"], kBuilderVersion);
+  EXPECT_FALSE(object["xgboost"].get<std::string>().empty());
+}
+
+struct BadLine {
+  std::vector<std::string> words;
+  const char* message;
+};
+
+class BadLineTest : public ::testing::TestWithParam<BadLine> {};
+
+TEST_P(BadLineTest, EndsWith2AndSaysWhatIsAccepted) {
+  const ProgramRun run = RunHone(GetParam().words);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadLineTest,
+    ::testing::Values(
+        BadLine{{}, "hone: error: a command is missing; one of"},
+        BadLine{{"zo"}, "there is no command \"zo\"; did you mean zoo?"},
+        BadLine{{"frobnicate"}, "there is no command \"frobnicate\"; one of"},
+        BadLine{{"zoo"}, "hone zoo: error: NAME is missing; one of resnet18"},
+        BadLine{{"zoo", "alexnet"}, "there is no \"alexnet\"; one of resnet18"},
+        BadLine{{"zoo", "mlp", "extra"}, "\"extra\" is one argument too many"},
+        BadLine{{"zoo", "mlp", "--sede", "1"}, "there is no option --sede; did you mean --seed?"},
+        BadLine{{"zoo", "mlp", "--seed"}, "hone zoo: error: --seed"},
+        BadLine{{"zoo", "mlp", "--seed", "x"}, "--seed: \"x\" is not a whole number"},
+        BadLine{{"zoo", "mlp", "--seed", "-1"}, "--seed"},
+        BadLine{{"zoo", "mlp", "--seed", "1", "--seed", "2"}, "--seed is given 2 times"},
+        BadLine{{"zoo", "mlp", "--output="}, "--output"},
+        BadLine{{"man", "zooo"}, "there is no command \"zooo\""}));
+
+TEST(ProgramTest, AnErrorIsJsonWhenAskedFor) {
+  const ProgramRun run = RunHone({"zoo", "mlp", "--json", "-o", "/dev/null/x.onnx"});
+  EXPECT_EQ(run.exit_code, 3);
+  const auto object = nlohmann::json::parse(run.out);
+  EXPECT_EQ(object["error"]["code"], 3);
+  EXPECT_EQ(object["error"]["name"], "bad_input");
+  EXPECT_THAT(object["error"]["message"].get<std::string>(), HasSubstr("/dev/null/x.onnx"));
+  EXPECT_THAT(run.err, StartsWith("hone zoo: error: "));
+}
+
+TEST(ProgramTest, AFullDiskEndsWith9) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const ProgramRun full = testing::RunProcess(
+      {"/bin/sh", "-c", "\"$0\" man > /dev/full", testing::HoneProgram()}, "/dev/null");
+  EXPECT_EQ(full.exit_code, 9);
+  EXPECT_THAT(full.err, HasSubstr("cannot write to standard output"));
+}
+
+TEST(ProgramTest, OptionsComeFromTheConfigFile) {
+  const TemporaryFolder home;
+  std::filesystem::create_directories(home.Path(".config/hone"));
+  const std::string model = home.Path("from-config.onnx");
+  ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"),
+                                  "[zoo]\noutput = '" + model + "'\n")
+                  .ok());
+  EXPECT_EQ(RunHone({"zoo", "mlp"}, home.path()).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(model));
+  const std::string other = home.Path("from-line.onnx");
+  EXPECT_EQ(RunHone({"zoo", "mlp", "--output", other}, home.path()).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(other));
+  ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"), "colour = 'red'\n").ok());
+  const ProgramRun refused = RunHone({"zoo", "mlp"}, home.path());
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("config.toml:1: \"colour\" is not an option"));
+}
+
+TEST(ProgramTest, ManWritesAPageForEveryCommand) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(RunHone({"man", "-o", folder.Path("man1")}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder.Path("man1/hone.1")));
+  for (const CommandSpec& command : Commands()) {
+    EXPECT_TRUE(
+        std::filesystem::exists(folder.Path("man1/hone-" + std::string(command.name) + ".1")));
+  }
+  EXPECT_THAT(RunHone({"man", "zoo"}).out, StartsWith(".TH hone\\-zoo 1"));
+}
+
+}  // namespace
+}  // namespace hone::client
