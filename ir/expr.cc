@@ -10,6 +10,7 @@
 
 #include "base/core/check.h"
 #include "ir/half.h"
+#include "ir/integer.h"
 
 namespace hone::ir {
 namespace {
@@ -25,32 +26,14 @@ static_assert(kUnaryNames.back() == "isinf" && kBinaryNames.back() == "shr");
 
 Expr Make(ExprNode node) { return std::make_shared<const ExprNode>(std::move(node)); }
 
-int64_t WrapAdd(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-int64_t WrapSub(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-}
-int64_t WrapMul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-
-/// Floor division of i64 with the rules of BinaryOp::kDiv for zero and for the one overflow.
-int64_t FloorDivide(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  if (b == -1) return WrapSub(0, a);
-  const int64_t quotient = a / b;
-  return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-}
-
 /// The value of an i64 operation, for the operators that fold.
 std::optional<int64_t> Fold(BinaryOp op, int64_t a, int64_t b) {
   switch (op) {
     case BinaryOp::kAdd: return WrapAdd(a, b);
     case BinaryOp::kSub: return WrapSub(a, b);
     case BinaryOp::kMul: return WrapMul(a, b);
-    case BinaryOp::kDiv: return FloorDivide(a, b);
-    case BinaryOp::kMod: return WrapSub(a, WrapMul(FloorDivide(a, b), b));
+    case BinaryOp::kDiv: return FloorDivide(DType::kI64, a, b);
+    case BinaryOp::kMod: return FloorRemainder(DType::kI64, a, b);
     case BinaryOp::kMin: return std::min(a, b);
     case BinaryOp::kMax: return std::max(a, b);
     default: return std::nullopt;
@@ -82,30 +65,6 @@ Expr SimplifyInteger(BinaryOp op, const Expr& a, const Expr& b) {
     default: break;
   }
   return nullptr;
-}
-
-int BitsOf(DType t) { return static_cast<int>(8 * SizeOf(t)); }
-
-/// `value` wrapped to the width of an integer dtype, held in an int64 (kU64 by its bits).
-int64_t WrapTo(DType dtype, int64_t value) {
-  if (IsBool(dtype)) return value != 0 ? 1 : 0;
-  const int shift = 64 - BitsOf(dtype);
-  const uint64_t moved = static_cast<uint64_t>(value) << shift;
-  return IsUnsigned(dtype) ? static_cast<int64_t>(moved >> shift)
-                           : static_cast<int64_t>(moved) >> shift;
-}
-
-/// Float to integer: toward zero, saturating, NaN gives 0.
-int64_t SaturateTo(DType dtype, double value) {
-  if (std::isnan(value)) return 0;
-  const double whole = std::trunc(value);
-  const int bits = BitsOf(dtype) - (IsUnsigned(dtype) ? 0 : 1);
-  const double above = std::ldexp(1.0, bits);
-  const double lowest = IsUnsigned(dtype) ? 0.0 : -above;
-  if (whole < lowest) return IsUnsigned(dtype) ? 0 : WrapTo(dtype, int64_t{1} << bits);
-  if (whole >= above) return WrapTo(dtype, static_cast<int64_t>(~uint64_t{0} >> (64 - bits)));
-  return dtype == DType::kU64 ? static_cast<int64_t>(static_cast<uint64_t>(whole))
-                              : static_cast<int64_t>(whole);
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/expr.h"
+
+namespace hone::ir {
+
+/// The integers lo..hi, both included. Bounds saturate at ±2^62, which stands for "no bound".
+struct Interval {
+  static constexpr int64_t kInfinite = int64_t{1} << 62;
+  int64_t lo = -kInfinite;
+  int64_t hi = kInfinite;
+
+  bool Contains(const Interval& other) const { return lo <= other.lo && other.hi <= hi; }
+  bool operator==(const Interval&) const = default;
+};
+
+/// All values of an integer dtype (or bool).
+Interval IntervalOf(DType dtype);
+
+/// A sum of atoms (variables and whatever is not linear) times constants, plus a constant.
+struct LinearForm {
+  struct Term {
+    Expr atom;
+    int64_t factor;
+  };
+  std::vector<Term> terms;  ///< different atoms, no factor 0; sorted for comparison by Add
+  int64_t constant = 0;
+
+  void Add(const Expr& atom, int64_t factor);
+  void Add(const LinearForm& other, int64_t factor);
+};
+
+/// Bounds of integer expressions by interval arithmetic on linear forms, sharpened by conditions known
+/// to hold. Sound, not complete. Not thread-safe.
+class RangeAnalysis {
+ public:
+  using LoadRange = std::function<Interval(const ExprNode& load)>;
+
+  /// `vars[id]` bounds variable `id`; `load_range` those of a load (null: its dtype's).
+  RangeAnalysis(std::vector<Interval> vars, LoadRange load_range)
+      : vars_(std::move(vars)), load_range_(std::move(load_range)) {}
+
+  Interval Of(const Expr& e);
+  /// The linear form of an integer expression.
+  LinearForm Linear(const Expr& e);
+
+  /// Takes for granted that a bool expression is true (or false): comparisons of integers and what And, Or
+  /// and Not make of them; the rest is ignored. Undone by Forget(Mark()).
+  void Assume(const Expr& condition, bool truth);
+  size_t Mark() const { return facts_.size(); }
+  void Forget(size_t mark) { facts_.resize(mark); }
+
+ private:
+  /// terms (without constant) lie in `range`.
+  struct Fact {
+    std::vector<LinearForm::Term> terms;
+    Interval range;
+  };
+
+  Interval OfLinear(const LinearForm& form);
+  Interval OfAtom(const Expr& e);
+  Interval OfBinary(const Expr& e);
+  Interval OfSelect(const Expr& e);
+  void AssumeComparison(const ExprNode& comparison, bool truth);
+
+  std::vector<Interval> vars_;
+  LoadRange load_range_;
+  std::vector<Fact> facts_;
+};
+
+}  // namespace hone::ir
