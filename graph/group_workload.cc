@@ -99,6 +99,7 @@ absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph, const Group& gro
   return builder.Finish(GroupOutputs(graph, group.nodes), [](ir::Workload& workload) {
     InlineMoves(workload);
     MoveOntoAnchorAxes(workload);
+    Tidy(workload);
   });
 }
 

@@ -192,6 +192,7 @@ ir::Expr ToExpr(const IndexSum& sum, std::span<const int64_t> extents) {
     if (!ends_axis) value = ir::FloorMod(value, term.digit.extent);
     result = std::move(result) + std::move(value) * term.coefficient;
   }
+  if (sum.constant < 0) return std::move(result) - (-sum.constant);
   return std::move(result) + sum.constant;
 }
 

@@ -69,6 +69,24 @@ bool IsIdentity(const std::vector<Expr>& indices, const std::vector<int64_t>& ex
   return true;
 }
 
+void DropUnitReduceAxes(Stage& stage) {
+  // A reduction over nothing but ones is still the reduction of one element: its last axis stays.
+  std::vector<Expr> renamed = Axes(stage.spatial.size());
+  std::vector<int64_t> kept;
+  for (size_t r = 0; r < stage.reduce.size(); ++r) {
+    const bool last_chance = kept.empty() && r + 1 == stage.reduce.size();
+    if (stage.reduce[r] == 1 && !last_chance) {
+      renamed.push_back(ir::Int(0));
+      continue;
+    }
+    renamed.push_back(ir::Var(static_cast<int>(stage.spatial.size() + kept.size())));
+    kept.push_back(stage.reduce[r]);
+  }
+  if (kept.size() == stage.reduce.size()) return;
+  stage.reduce = std::move(kept);
+  for (Expr& body : stage.body) body = ir::SubstituteVars(body, renamed);
+}
+
 /// Moves maps one after the other, in Stage order. Without a reduction or scan the first output takes its place.
 class AnchorAxes {
  public:
@@ -232,5 +250,22 @@ void InlineMaps(Workload& workload) {
 }
 
 void MoveOntoAnchorAxes(Workload& workload) { AnchorAxes(workload).Run(); }
+
+void Tidy(Workload& workload) {
+  for (Stage& stage : workload.stages) {
+    DropUnitReduceAxes(stage);
+    const std::vector<int64_t> extents = ExtentsOf(stage);
+    for (Expr& body : stage.body) {
+      body = ir::Rewrite(body, [&](const Expr& node) -> Expr {
+        if (node->kind != ExprKind::kLoad) return nullptr;
+        std::vector<Expr> indices;
+        for (const Expr& index : node->args) indices.push_back(SimplifyIndex(index, extents));
+        const std::vector<int64_t>& shape = workload.tensors[node->id].shape;
+        if (shape == stage.spatial && IsIdentity(indices, shape)) indices = Axes(shape.size());
+        return ir::Load(node->id, node->dtype, std::move(indices));
+      });
+    }
+  }
+}
 
 }  // namespace hone::graph

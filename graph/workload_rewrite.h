@@ -24,4 +24,8 @@ void InlineMaps(ir::Workload& workload);
 ///   s1: [16,8] output = exp(s0[i1, i0])     s1: [16,8] output store[i1, i0] = exp(s0[i0, i1])
 void MoveOntoAnchorAxes(ir::Workload& workload);
 
+/// Writes the same thing the same way: reduce axes of extent 1 are dropped (one stays), indices are as short as extents
+/// allow, and a load that reads along all axes says so, [i0, i1], also where an extent of 1 would allow a 0.
+void Tidy(ir::Workload& workload);
+
 }  // namespace hone::graph
