@@ -99,6 +99,19 @@ Linear DivideBy(const Linear& l, int64_t c, const VarRanges& ranges) {
     q.constant += FloorDivInt(b.low, c);
     return q;
   }
+  // A part that stays below a common factor of the others and c changes nothing: (64·x + y) div 128 = x div 2 for y < 64.
+  for (const auto& t : r.terms) {
+    const int64_t g = std::gcd(c, t.coefficient);
+    if (g == 1) continue;
+    Linear coarse, fine;
+    fine.constant = FloorModInt(r.constant, g);
+    coarse.constant = r.constant - fine.constant;
+    for (const auto& u : r.terms) (u.coefficient % g == 0 ? coarse : fine).terms.push_back(u);
+    Interval f = BoundsOf(fine, ranges);
+    if ((fine.terms.empty() && fine.constant == 0) || f.low < 0 || f.high >= g) continue;
+    AddScaled(&q, DivideBy(coarse, c, ranges), 1);
+    return q;
+  }
   // A common factor of the remainder's terms and c: (g·y + k) div (g·d) = (y + k div g) div d.
   int64_t g = c;
   for (const auto& t : r.terms) g = std::gcd(g, t.coefficient);

@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedule/sketches/rules.h"
+
+namespace hone::schedule {
+
+namespace {
+/// A share of the work below this many elements per thread is not worth a barrier.
+constexpr int64_t kGrain = 4096;
+}  // namespace
+
+void Parallelise(TraceWriter& w, int owner, const std::vector<std::string>& loops, const std::vector<int64_t>& extents,
+                 const ir::Target& target) {
+  const std::string name = w.name(owner);
+  // Leading loops of one iteration do not count; then fuse until the threads' shares differ by at most a quarter.
+  size_t first = 0;
+  while (first < loops.size() && extents[first] == 1) ++first;
+  if (first == loops.size()) return;
+  std::string loop = loops[first];
+  int64_t n = extents[first];
+  int fused = 0;
+  auto uneven = [&] { return (n + target.threads - 1) / target.threads * target.threads * 4 > n * 5; };
+  for (size_t k = first + 1; k < loops.size() && target.threads > 1 && uneven(); ++k) {
+    std::string result = fmt::format("{}.f{}", name, fused++);
+    w.Emit(fmt::format("{} = fuse({}, {})", result, loop, loops[k]));
+    loop = result;
+    n *= extents[k];
+  }
+  w.Emit(fmt::format("parallel({}, {})", loop, target.threads));
+}
+
+void ScheduleMap(TraceWriter& w, int id, const ir::Target& target) {
+  const ir::Stage stage = w.stage(id);
+  const int v = VectorAxis(stage);
+  if (v < 0) return;
+  const ir::DType dtype = w.workload().tensors[stage.results[0]].dtype;
+  const int lanes = LanesFor(dtype, target);
+  std::vector<std::string> loops;
+  std::vector<int64_t> extents;
+  int64_t points = 1;
+  for (int a = 0; a < stage.num_spatial(); ++a) {
+    points *= stage.spatial[a];
+    if (a >= v) continue;
+    loops.push_back(fmt::format("{}.i{}", stage.name, a));
+    extents.push_back(stage.spatial[a]);
+  }
+  const int64_t n = stage.spatial[v];
+  const std::string axis = fmt::format("{}.i{}", stage.name, v);
+  if (n >= 2) {
+    int64_t width = std::min<int64_t>(lanes, n);
+    w.Emit(fmt::format("split({}, {}{})", axis, width, n % width == 0 ? "" : ", mask"));
+    w.Emit(fmt::format("vectorize({}.1)", axis));
+    loops.push_back(axis + ".0");
+    extents.push_back((n + width - 1) / width);
+  }
+  if (points < kGrain) return;
+  Parallelise(w, id, loops, extents, target);
+}
+
+void ScheduleScan(TraceWriter& w, int id, const ir::Target& target) {
+  const ir::Stage stage = w.stage(id);
+  const int v = VectorAxis(stage);
+  if (v < 1) return;
+  const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
+  const std::string axis = fmt::format("{}.i{}", stage.name, v);
+  const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);
+  w.Emit(fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
+  if (stage.num_reduce() > 0) {
+    std::vector<std::string> order;
+    for (int r = 0; r < stage.num_reduce(); ++r) order.push_back(fmt::format("{}.r{}", stage.name, r));
+    order.push_back(axis + ".1");
+    std::vector<std::string> all;
+    all.push_back(axis + ".0");
+    all.insert(all.end(), order.begin(), order.end());
+    w.Emit(fmt::format("reorder({})", fmt::join(all, ", ")));
+    if (!ir::IsTuple(stage.combiner)) {
+      w.Emit(fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), stage.name, axis));
+    }
+  }
+  if (!ir::IsTuple(stage.combiner)) w.Emit(fmt::format("vectorize({}.1)", axis));
+}
+
+}  // namespace hone::schedule

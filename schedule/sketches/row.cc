@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedule/sketches/rules.h"
+
+namespace hone::schedule {
+
+namespace {
+
+/// Partial results of a row reduction kept side by side: four vectors hide the latency of the additions.
+constexpr int kPartialVectors = 4;
+
+/// The reduce axis that a load walks contiguously, by number among the reduce axes; -1 when there is none.
+int ContiguousReduceAxis(const ir::Workload& w, const ir::Stage& stage) {
+  for (const auto& a : AccessesOf(w, stage)) {
+    for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
+      if (a.linear[r] && a.stride[r] == 1 && stage.Extent(r) > 1) return r - stage.num_spatial();
+    }
+  }
+  return -1;
+}
+
+/// Splits a row reduction into vectors of partial results computed at `loop` (empty: the Stage's own innermost spatial loop).
+void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, const ir::Target& target) {
+  const ir::Stage stage = w.stage(id);
+  const int r = ContiguousReduceAxis(w.workload(), stage);
+  const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
+  if (r >= 0 && !ir::IsTuple(stage.combiner) && stage.reduce[r] >= 2 * lanes) {
+    const int vectors = stage.reduce[r] >= kPartialVectors * lanes * 2 ? kPartialVectors : 1;
+    const int64_t width = static_cast<int64_t>(vectors) * lanes;
+    const std::string partial = w.NextStage();
+    w.Emit(fmt::format("{} = rfactor({}, {}.r{}, {}, inner)", partial, stage.name, stage.name, r, width));
+    std::string at = loop;
+    if (at.empty()) at = fmt::format("{}.i{}", stage.name, stage.num_spatial() - 1);
+    if (stage.num_spatial() > 0) {
+      w.Emit(fmt::format("compute_at({}, {}, register)", partial, at));
+      const std::string axis = fmt::format("{}.i{}", partial, stage.num_spatial());
+      w.Emit(fmt::format("split({}, {})", axis, lanes));
+      std::vector<std::string> order;
+      for (int k = 0; k < stage.num_reduce(); ++k) order.push_back(fmt::format("{}.r{}", partial, k));
+      order.push_back(axis + ".0");
+      order.push_back(axis + ".1");
+      w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+      w.Emit(fmt::format("unroll({}.0)", axis));
+      w.Emit(fmt::format("vectorize({}.1)", axis));
+      w.Emit(fmt::format("split({}.r0, {})", stage.name, lanes));
+      w.Emit(fmt::format("unroll({}.r0.0)", stage.name));
+      w.Emit(fmt::format("vectorize({}.r0.1)", stage.name));
+    }
+  }
+}
+
+void VectorizeLast(TraceWriter& w, int id, int first_free_axis, const ir::Target& target) {
+  const ir::Stage stage = w.stage(id);
+  const int v = VectorAxis(stage);
+  if (v < first_free_axis || stage.num_reduce() > 0) return;
+  const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
+  const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);
+  if (width < 2) return;
+  const std::string axis = fmt::format("{}.i{}", stage.name, v);
+  w.Emit(fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
+  w.Emit(fmt::format("vectorize({}.1)", axis));
+}
+
+}  // namespace
+
+void ScheduleRows(TraceWriter& w, const Cluster& cluster, const ir::Target& target) {
+  const ir::Stage owner = w.stage(cluster.owner);
+  const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
+  const std::string row_loop = rows > 0 ? fmt::format("{}.i{}", owner.name, rows - 1) : "";
+  for (auto it = cluster.members.rbegin(); it != cluster.members.rend(); ++it) {
+    w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
+  }
+  for (int id : cluster.members) {
+    if (w.stage(id).combiner != ir::Combiner::kNone) ScheduleRowReduction(w, id, row_loop, target);
+    else VectorizeLast(w, id, rows, target);
+  }
+  if (owner.combiner != ir::Combiner::kNone) ScheduleRowReduction(w, cluster.owner, row_loop, target);
+  else VectorizeLast(w, cluster.owner, rows, target);
+  std::vector<std::string> loops;
+  std::vector<int64_t> extents;
+  for (int a = 0; a < rows; ++a) {
+    loops.push_back(fmt::format("{}.i{}", owner.name, a));
+    extents.push_back(owner.spatial[a]);
+  }
+  // Attached Stages hang on the innermost row loop: it stays as it is.
+  if (!loops.empty()) {
+    loops.pop_back();
+    extents.pop_back();
+    size_t best = 0;
+    while (best < loops.size() && extents[best] == 1) ++best;
+    if (best < loops.size()) Parallelise(w, cluster.owner, loops, extents, target);
+    else w.Emit(fmt::format("parallel({}, {})", row_loop, target.threads));
+  }
+}
+
+}  // namespace hone::schedule

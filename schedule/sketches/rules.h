@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/target.h"
+#include "schedule/structure.h"
+#include "schedule/trace_writer.h"
+
+namespace hone::schedule {
+
+/// The register tile of a contraction or window and the order of the loops around it.
+struct TileChoice {
+  int64_t rows = 1;         ///< iterations of the row axis held in registers
+  int64_t vectors = 1;      ///< vectors along the vector axis
+  int64_t reduce_block = 0; ///< contraction: iterations of the innermost reduce axis per pass; 0: all
+  enum class Order : uint8_t { kRowsOutside, kColumnsOutside } order = Order::kRowsOutside;
+};
+
+/// What the tile rule found in a cluster with an anchor, before any loop is split.
+struct TileForm {
+  int owner = -1, anchor = -1;
+  int vector_axis = -1;       ///< of owner and anchor alike
+  int row_axis = -1;          ///< -1: none
+  std::vector<int> outer;     ///< the owner's other axes, in order
+  std::vector<int> reduce;    ///< the anchor's reduce axes in loop order, innermost last
+  std::vector<int> unrolled;  ///< reduce axes emitted once per iteration (a border decides them, or a window's taps)
+  std::vector<int> packed;    ///< tensors to lay out in panels along the vector axis
+  bool border = false;        ///< the row axis has guarded ends
+  int lanes = 16;
+  int64_t vectors_total = 1;  ///< vectors that cover the vector axis
+  int64_t rows_total = 1;
+};
+TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
+/// The tile a Target's nominal numbers suggest.
+TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
+void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice, const ir::Target& target);
+
+/// Rows with their reductions: softmax, normalisation, row sums.
+void ScheduleRows(TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
+/// A Stage without reduction.
+void ScheduleMap(TraceWriter& writer, int stage, const ir::Target& target);
+/// A Stage of a scan.
+void ScheduleScan(TraceWriter& writer, int stage, const ir::Target& target);
+
+/// Lanes of a vector of this dtype on the target; at most 64.
+int LanesFor(ir::DType dtype, const ir::Target& target);
+/// Makes the outermost axes parallel: reorders nothing, fuses leading axes of `owner` (in `axes`, outer to inner, all before any
+/// other loop) until there is enough work for the threads.
+void Parallelise(TraceWriter& writer, int owner, const std::vector<std::string>& loops,
+                 const std::vector<int64_t>& extents, const ir::Target& target);
+
+}  // namespace hone::schedule

@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedule/affine.h"
+#include "schedule/sketches/rules.h"
+
+// Contractions (matrix products, convolutions as implicit products) and windows (depthwise, pooling, column sums): a tile of rows ×
+// vectors of the result accumulates in registers while the reduce loops run.
+namespace hone::schedule {
+
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::string Loop(const TraceWriter& w, int stage, int axis) {
+  const int spatial = w.stage(stage).num_spatial();
+  return axis < spatial ? fmt::format("{}.i{}", w.name(stage), axis) : fmt::format("{}.r{}", w.name(stage), axis - spatial);
+}
+
+/// Axes (spatial and reduce) that stand in some guard of the Stage's body.
+std::vector<bool> GuardedAxes(const ir::Stage& stage) {
+  std::vector<bool> out(stage.num_axes(), false);
+  for (const auto& body : stage.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      if (e.kind != ir::ExprKind::kSelect) return;
+      for (int a = 0; a < stage.num_axes(); ++a) out[a] = out[a] || DependsOnVar(e.args[0], a);
+    });
+  }
+  return out;
+}
+
+/// A guard joins a row axis with these reduce axes (padding along the row).
+std::vector<int> ReduceAxesGuardedWith(const ir::Stage& stage, int axis) {
+  std::vector<int> out;
+  for (const auto& body : stage.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      if (e.kind != ir::ExprKind::kSelect) return;
+      std::vector<ir::Expr> conjuncts;
+      SplitConjunction(e.args[0], &conjuncts);
+      for (const auto& c : conjuncts) {
+        if (!DependsOnVar(c, axis)) continue;
+        for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
+          if (DependsOnVar(c, r) && std::find(out.begin(), out.end(), r) == out.end()) out.push_back(r);
+        }
+      }
+    });
+  }
+  return out;
+}
+
+/// Loop order of the reduction: axes by the largest stride of any load, so that the innermost walks memory in order.
+std::vector<int> ReduceOrder(const ir::Workload& w, const ir::Stage& stage) {
+  std::vector<std::pair<int64_t, int>> keyed;
+  std::vector<Access> accesses = AccessesOf(w, stage);
+  for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
+    int64_t stride = 0;
+    for (const auto& a : accesses) {
+      if (w.tensors[a.tensor].kind == ir::TensorKind::kConstant) continue;
+      stride = std::max(stride, a.linear[r] ? std::abs(a.stride[r]) : int64_t{1} << 40);
+    }
+    keyed.emplace_back(-stride, r);
+  }
+  std::stable_sort(keyed.begin(), keyed.end());
+  std::vector<int> out;
+  for (const auto& [key, r] : keyed) out.push_back(r);
+  return out;
+}
+
+bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {
+  if (a.guarded || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate || extent == 1) return false;
+  if (!a.DependsOn(v) || !a.linear[v]) return false;
+  const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;
+  // Every dimension of the panel layout must be plain: one axis, or none.
+  int with_v = 0;
+  for (const auto& i : a.indices) {
+    if (DependsOnVar(i, v)) {
+      ++with_v;
+      if (i->kind != ir::ExprKind::kVar) return false;
+    }
+  }
+  if (with_v != 1) return false;
+  return constant || a.stride[v] != 1;
+}
+
+/// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder].
+std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const Access& access, int64_t panel) {
+  const ir::Stage& stage = writer.stage(form.anchor);
+  std::vector<std::string> front, middle;
+  std::vector<std::pair<size_t, int>> reduce_dims;
+  std::string quotient, remainder;
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    if (DependsOnVar(access.indices[d], form.vector_axis)) {
+      quotient = fmt::format("i{}/{}", d, panel);
+      remainder = fmt::format("i{}%{}", d, panel);
+      continue;
+    }
+    size_t place = form.reduce.size();
+    for (size_t k = 0; k < form.reduce.size(); ++k) {
+      if (DependsOnVar(access.indices[d], form.reduce[k])) place = k;
+    }
+    if (place < form.reduce.size()) reduce_dims.emplace_back(place, static_cast<int>(d));
+    else front.push_back(fmt::format("i{}", d));
+  }
+  std::stable_sort(reduce_dims.begin(), reduce_dims.end());
+  for (const auto& [place, d] : reduce_dims) middle.push_back(fmt::format("i{}", d));
+  std::vector<std::string> all = front;
+  all.push_back(quotient);
+  all.insert(all.end(), middle.begin(), middle.end());
+  all.push_back(remainder);
+  (void)stage;
+  return fmt::format("[{}]", fmt::join(all, ", "));
+}
+
+}  // namespace
+
+int LanesFor(ir::DType dtype, const ir::Target& target) {
+  int64_t bytes = std::max<int64_t>(ir::SizeOf(dtype), dtype == ir::DType::kF16 || dtype == ir::DType::kBF16 ? 4 : 1);
+  return static_cast<int>(std::min<int64_t>(target.lanes * 4 / bytes, 64));
+}
+
+TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target) {
+  const ir::Workload& w = writer.workload();
+  TileForm f;
+  f.owner = cluster.owner;
+  f.anchor = cluster.anchor;
+  const ir::Stage& stage = w.stages[f.anchor];
+  f.vector_axis = VectorAxis(stage);
+  const ir::DType dtype = w.tensors[stage.results[0]].dtype;
+  f.lanes = LanesFor(dtype, target);
+  std::vector<Access> accesses = AccessesOf(w, stage);
+  const bool contraction = RoleOf(w, stage) == Role::kContraction;
+  // The row axis: the innermost other axis along which some load that the vectors share is reused.
+  for (int a = stage.num_spatial(); a-- > 0;) {
+    if (a == f.vector_axis || stage.spatial[a] == 1) continue;
+    bool shares = !contraction;
+    for (const auto& x : accesses) shares |= x.DependsOn(f.vector_axis) && !x.DependsOn(a);
+    if (shares) {
+      f.row_axis = a;
+      break;
+    }
+  }
+  for (int a = 0; a < stage.num_spatial(); ++a) {
+    if (a != f.vector_axis && a != f.row_axis) f.outer.push_back(a);
+  }
+  f.reduce = ReduceOrder(w, stage);
+  if (f.row_axis >= 0) {
+    f.unrolled = ReduceAxesGuardedWith(stage, f.row_axis);
+    f.border = GuardedAxes(stage)[f.row_axis];
+    f.rows_total = stage.spatial[f.row_axis];
+  }
+  int64_t taps = 1;
+  for (int r : f.unrolled) taps *= stage.Extent(r);
+  if (!contraction) {
+    // A window's taps are unrolled too, so that neighbouring outputs share what they load.
+    for (size_t k = f.reduce.size(); k-- > 0;) {
+      int r = f.reduce[k];
+      if (std::find(f.unrolled.begin(), f.unrolled.end(), r) != f.unrolled.end()) continue;
+      if (taps * stage.Extent(r) > 25) continue;
+      taps *= stage.Extent(r);
+      f.unrolled.push_back(r);
+    }
+  } else if (taps > 16) {
+    f.unrolled.clear();
+    f.border = false;
+  }
+  if (f.vector_axis >= 0) {
+    f.vectors_total = CeilDiv(stage.spatial[f.vector_axis], f.lanes);
+    for (const auto& a : accesses) {
+      if (NeedsPacking(w, a, f.vector_axis, stage.spatial[f.vector_axis]) &&
+          std::find(f.packed.begin(), f.packed.end(), a.tensor) == f.packed.end()) {
+        f.packed.push_back(a.tensor);
+      }
+    }
+  }
+  return f;
+}
+
+TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
+  const ir::Stage& stage = writer.stage(form.anchor);
+  const bool contraction = RoleOf(writer.workload(), stage) == Role::kContraction;
+  TileChoice best;
+  const int64_t most_vectors = contraction ? (target.registers >= 32 ? 4 : 3) : 2;
+  double best_score = -1;
+  for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
+    int64_t most_rows = contraction ? (target.registers - vectors - 1) / vectors : (target.registers / 2) / vectors;
+    most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
+    for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
+      // Share of useful lanes × of full row tiles × of multiplications that hide their latency and their loads.
+      double lanes = static_cast<double>(form.vectors_total) / static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
+      int64_t tiles = CeilDiv(form.rows_total, rows);
+      double balance = static_cast<double>(form.rows_total) / static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
+      double work = static_cast<double>(rows * vectors);
+      // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what feeds the panel from L2
+      // and what the loop itself costs; a chain of fewer than eight additions waits for its own results.
+      double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) + 0.3 * static_cast<double>(vectors) +
+                      0.05 * static_cast<double>(rows) + 0.2;
+      double score = lanes * balance * work / cycles;
+      if (score > best_score + 1e-9) {
+        best_score = score;
+        best.rows = rows;
+        best.vectors = vectors;
+      }
+    }
+  }
+  // The side with less imbalance between threads goes outside; ties go to the rows.
+  int64_t outer = 1;
+  for (int a : form.outer) outer *= stage.spatial[a];
+  int64_t columns = CeilDiv(form.vectors_total, best.vectors);
+  auto waste = [&](int64_t n) { return static_cast<double>(CeilDiv(n, target.threads) * target.threads) / static_cast<double>(n); };
+  best.order = waste(outer) <= waste(columns) + 1e-9 && outer > 1 ? TileChoice::Order::kRowsOutside
+                                                                  : TileChoice::Order::kColumnsOutside;
+  return best;
+}
+
+namespace {
+
+/// Loops of the owner outside the tile, in order, with their extents.
+struct OuterLoops {
+  std::vector<std::string> names;
+  std::vector<int64_t> extents;
+};
+
+OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice& c, bool vector, bool row_block) {
+  const ir::Stage& owner = w.stage(f.owner);
+  OuterLoops rows, columns, all;
+  for (int a : f.outer) rows.names.push_back(Loop(w, f.owner, a)), rows.extents.push_back(owner.spatial[a]);
+  if (row_block) {
+    rows.names.push_back(Loop(w, f.owner, f.row_axis) + ".0");
+    rows.extents.push_back(2);
+  }
+  if (vector) {
+    columns.names.push_back(Loop(w, f.owner, f.vector_axis) + ".0");
+    columns.extents.push_back(CeilDiv(f.vectors_total, c.vectors));
+  }
+  const OuterLoops& first = c.order == TileChoice::Order::kRowsOutside ? rows : columns;
+  const OuterLoops& second = c.order == TileChoice::Order::kRowsOutside ? columns : rows;
+  for (const auto* part : {&first, &second}) {
+    all.names.insert(all.names.end(), part->names.begin(), part->names.end());
+    all.extents.insert(all.extents.end(), part->extents.begin(), part->extents.end());
+  }
+  return all;
+}
+
+void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& tile_loop) {
+  const std::string anchor = w.name(f.anchor);
+  w.Emit(fmt::format("compute_at({}, {}, register)", anchor, tile_loop));
+  std::vector<std::string> order;
+  if (f.vector_axis >= 0) w.Emit(fmt::format("split({}, {})", Loop(w, f.anchor, f.vector_axis), f.lanes));
+  for (int r : f.reduce) order.push_back(Loop(w, f.anchor, r));
+  for (int a : f.outer) order.push_back(Loop(w, f.anchor, a));
+  if (f.row_axis >= 0) order.push_back(Loop(w, f.anchor, f.row_axis));
+  if (f.vector_axis >= 0) {
+    order.push_back(Loop(w, f.anchor, f.vector_axis) + ".0");
+    order.push_back(Loop(w, f.anchor, f.vector_axis) + ".1");
+  }
+  if (order.size() > 1) w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  for (int r : f.unrolled) w.Emit(fmt::format("unroll({})", Loop(w, f.anchor, r)));
+  if (f.row_axis >= 0) w.Emit(fmt::format("unroll({})", Loop(w, f.anchor, f.row_axis)));
+  if (f.vector_axis >= 0) {
+    w.Emit(fmt::format("unroll({}.0)", Loop(w, f.anchor, f.vector_axis)));
+    w.Emit(fmt::format("vectorize({}.1)", Loop(w, f.anchor, f.vector_axis)));
+  }
+}
+
+}  // namespace
+
+void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, const ir::Target& target) {
+  const ir::Stage owner = w.stage(f.owner);
+  const std::string anchor = w.name(f.anchor);
+  const std::string o = w.name(f.owner);
+  const bool own = f.owner == f.anchor;
+  if (ir::IsTuple(w.stage(f.anchor).combiner) || f.vector_axis < 0) {
+    Parallelise(w, f.owner, {}, {}, target);
+    return;
+  }
+  const int64_t panel = c.vectors * f.lanes;
+  for (int t : f.packed) {
+    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
+      if (a.tensor != t) continue;
+      std::string layout = PanelLayout(w, f, a, panel);
+      const int copy = static_cast<int>(w.workload().stages.size());
+      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), anchor, w.workload().tensors[t].name, layout));
+      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant) ScheduleMap(w, copy, target);
+      break;
+    }
+  }
+  const std::string v = Loop(w, f.owner, f.vector_axis);
+  const bool whole_vectors = owner.spatial[f.vector_axis] % panel == 0;
+  w.Emit(fmt::format("split({}, [{}, {}]{})", v, c.vectors, f.lanes, whole_vectors ? "" : ", mask"));
+  std::string row;
+  bool row_block = false;
+  if (f.row_axis >= 0) {
+    row = Loop(w, f.owner, f.row_axis);
+    // With no other loop outside to share among threads, the rows are cut into blocks first.
+    int64_t outer = CeilDiv(f.vectors_total, c.vectors);
+    for (int a : f.outer) outer *= owner.spatial[a];
+    row_block = target.threads > 1 && outer < target.threads && f.rows_total % target.threads == 0 && f.rows_total > c.rows;
+    if (row_block) {
+      w.Emit(fmt::format("split({}, {})", row, f.rows_total / target.threads));
+    }
+    w.Emit(fmt::format("split({}, {}, two_sizes)", row + (row_block ? ".1" : ""), c.rows));
+  }
+  OuterLoops outer = OrderOuter(w, f, c, true, row_block);
+  if (row_block) {
+    auto it = std::find(outer.names.begin(), outer.names.end(), row + ".0");
+    std::swap(*it, outer.names.front());
+    outer.extents.front() = target.threads;
+    row += ".1";
+  }
+  std::vector<std::string> order = outer.names;
+  std::string tile_loop = outer.names.back();
+  if (!row.empty()) {
+    order.push_back(row + ".0");
+    tile_loop = row + ".0";
+    if (f.border) w.Emit(fmt::format("partition({}.0, [1, -1])", row));
+  }
+  if (own) {
+    for (int r : f.reduce) order.push_back(Loop(w, f.owner, r));
+  }
+  if (!row.empty()) order.push_back(row + ".1");
+  order.push_back(v + ".1");
+  order.push_back(v + ".2");
+  w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  if (own) w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));
+  if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
+  w.Emit(fmt::format("unroll({}.1)", v));
+  w.Emit(fmt::format("vectorize({}.2)", v));
+  if (own) {
+    for (int r : f.unrolled) w.Emit(fmt::format("unroll({})", Loop(w, f.owner, r)));
+  } else {
+    ScheduleAnchorInside(w, f, tile_loop);
+  }
+  Parallelise(w, f.owner, outer.names, outer.extents, target);
+}
+
+}  // namespace hone::schedule
