@@ -1,0 +1,36 @@
+# What `cmake --install` puts down for programs that run compiled models: the C API and its library
+# (component "runtime"), and the CMake package, with which find_package(hone) gives hone::runtime,
+# hone::runtime_static, hone::hone (the command, where it was installed too) and hone_add_model().
+include(CMakePackageConfigHelpers)
+
+set(hone_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hone")
+
+install(TARGETS hone_runtime_shared EXPORT hone-targets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
+install(FILES "${PROJECT_SOURCE_DIR}/include/hone/hone.h"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hone" COMPONENT runtime)
+
+# The static library in one file: a program that links it needs no search path at run time.
+set(hone_static_archive "${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}/libhone_runtime.a")
+add_custom_command(OUTPUT "${hone_static_archive}"
+  COMMAND "${CMAKE_COMMAND}" -E rm -f "${hone_static_archive}"
+  COMMAND "${CMAKE_COMMAND}" "-DAR=${CMAKE_AR}" "-DOUTPUT=${hone_static_archive}"
+          "-DARCHIVES=$<TARGET_FILE:hone_runtime>;$<TARGET_FILE:hone_ir_plain>;$<TARGET_FILE:hone_base_core>"
+          -P "${PROJECT_SOURCE_DIR}/cmake/merge_archives.cmake"
+  DEPENDS hone_runtime hone_ir_plain hone_base_core "${PROJECT_SOURCE_DIR}/cmake/merge_archives.cmake"
+  COMMENT "Merging libhone_runtime.a" VERBATIM)
+add_custom_target(hone_runtime_archive ALL DEPENDS "${hone_static_archive}")
+install(FILES "${hone_static_archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
+
+install(EXPORT hone-targets NAMESPACE hone:: DESTINATION "${hone_cmake_dir}" COMPONENT runtime)
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/hone-config.cmake.in" "${CMAKE_BINARY_DIR}/hone-config.cmake"
+  INSTALL_DESTINATION "${hone_cmake_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR
+                                                    CMAKE_INSTALL_BINDIR)
+# Before 1.0 a minor version may change anything.
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/hone-config-version.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/hone-config.cmake"
+              "${CMAKE_BINARY_DIR}/hone-config-version.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/hone_add_model.cmake"
+        DESTINATION "${hone_cmake_dir}" COMPONENT runtime)

@@ -1,0 +1,196 @@
+#ifndef HONE_HONE_H_
+#define HONE_HONE_H_
+
+/*
+ * The C API of Hone's runtime: loads and runs a compiled model (`model.hone`). It needs
+ * libhone_runtime, libc, libstdc++, pthread and dl, nothing else of Hone. docs/formats/package.md
+ * describes the file.
+ *
+ *   hone_model* model;
+ *   if (hone_model_open("model.hone", NULL, &model) != HONE_OK) puts(hone_last_error());
+ *   hone_context* context;
+ *   if (hone_context_create(model, NULL, &context) != HONE_OK) puts(hone_last_error());
+ *   hone_input inputs[] = {{x, sizeof(x)}};
+ *   hone_output outputs[] = {{y, sizeof(y)}};
+ *   if (hone_context_run(context, inputs, 1, outputs, 1) != HONE_OK) puts(hone_last_error());
+ *   hone_context_destroy(context);
+ *   hone_model_close(model);
+ *
+ * Units: sizes are bytes, times nanoseconds, shapes elements. Text is UTF-8 and ends with 0.
+ * Ownership: every text and array handed out belongs to the object it was asked of and lives as
+ * long. Thread safety: all functions may be called from many threads at once; what differs is said
+ * below. Errors: a function that can fail returns a hone_status; hone_last_error() then says what,
+ * where, why and what to do. Objects are not harmed by a failure. Passing a pointer to nothing of
+ * its type, or a closed object, is undefined. Trust: a package is code that runs in your process.
+ * Open only what you trust.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HONE_API __attribute__((visibility("default")))
+
+/* Numbers are those of gRPC. Others may be returned by later versions. */
+typedef enum hone_status {
+  HONE_OK = 0,
+  HONE_UNKNOWN = 2,
+  HONE_INVALID_ARGUMENT = 3,    /* not a package, options out of range, buffers that do not fit */
+  HONE_NOT_FOUND = 5,           /* no such file */
+  HONE_PERMISSION_DENIED = 7,   /* the file may not be read */
+  HONE_RESOURCE_EXHAUSTED = 8,  /* memory, threads or descriptors */
+  HONE_FAILED_PRECONDITION = 9, /* this host or runtime cannot run it; both sides are named */
+  HONE_OUT_OF_RANGE = 11,       /* an index among an input's values points outside its table */
+  HONE_INTERNAL = 13,           /* a fault in Hone or in the package's code */
+  HONE_DATA_LOSS = 15 /* the package is damaged: a checksum is wrong, or it is cut short */
+} hone_status;
+
+typedef enum hone_dtype {
+  HONE_BOOL = 0, /* one byte, 0 or 1 */
+  HONE_I8 = 1,
+  HONE_U8 = 2,
+  HONE_I16 = 3,
+  HONE_U16 = 4,
+  HONE_I32 = 5,
+  HONE_U32 = 6,
+  HONE_I64 = 7,
+  HONE_U64 = 8,
+  HONE_F16 = 9,   /* IEEE 754 binary16 */
+  HONE_BF16 = 10, /* the upper half of a binary32 */
+  HONE_F32 = 11,
+  HONE_F64 = 12
+} hone_dtype;
+
+/* A loaded package: code and constants. Never changes. */
+typedef struct hone_model hone_model;
+
+/* What one run needs: memory for intermediate results, and threads. Runs of one context take turns;
+ * for runs at the same time make a context for each. */
+typedef struct hone_context hone_context;
+
+/* One input or output of a model: a dense tensor, row-major. */
+typedef struct hone_tensor_info {
+  const char* name;
+  hone_dtype dtype;
+  int32_t rank;
+  const int64_t* shape; /* [rank] */
+  size_t bytes;
+} hone_tensor_info;
+
+/* Memory of the caller, exactly as large as the tensor; data may be NULL for a tensor of no bytes.
+ */
+typedef struct hone_input {
+  const void* data;
+  size_t bytes;
+} hone_input;
+typedef struct hone_output {
+  void* data;
+  size_t bytes;
+} hone_output;
+
+/* Options are made by their _init function, then changed; so programs keep working with later
+ * versions that know more of them. */
+typedef struct hone_model_options {
+  size_t struct_bytes; /* set by hone_model_options_init */
+  int32_t
+      copy_constants; /* 1: copy constants into memory (huge pages where there are any) instead of
+                         mapping the file: slower to open, large matrix products 1 to 2 % faster,
+                         and the file may change or go afterwards. Default 0: then the file must
+                         stay as it is (replacing it by rename is safe) while the model is open. */
+} hone_model_options;
+
+typedef struct hone_context_options {
+  size_t struct_bytes; /* set by hone_context_options_init */
+  int32_t threads; /* including the one that calls run; default 0: as many as the package was made
+                      for, but no more than the physical cores this process may use */
+  int32_t pin; /* 1: bind each worker thread to a core of its own (all but the first allowed core,
+                  which is meant for the caller of run). Default 0. */
+  int32_t profile; /* 1: take the time of each step, see hone_context_step. Default 0. */
+  int32_t poison;  /* 1: before each run fill intermediate memory and outputs with 0xff, so that
+                      reads of unwritten memory show; for debugging, slow. Default 0. */
+} hone_context_options;
+
+/* One step of a model: a compiled kernel or a routine of the runtime. */
+typedef struct hone_step_info {
+  const char* name;      /* kernel: hash of its workload; routine: its name */
+  const char* rung;      /* kernel: how its schedule was found: "exact", "nearest", "default", ...;
+                            routine: "" */
+  const char* record_id; /* kernel: of the tuning log, "" for a default; routine: "" */
+  int32_t is_kernel;     /* 1 kernel, 0 routine */
+  int64_t time_ns;       /* in the last run; -1 without `profile` */
+} hone_step_info;
+
+/* Version of this library, like "0.1.0". */
+HONE_API const char* hone_version(void);
+
+/* Name of a status, like "NOT_FOUND"; never NULL. */
+HONE_API const char* hone_status_name(hone_status status);
+
+/* Message of the last failure in the calling thread, "" if there was none. Valid until the next
+ * failure in this thread. */
+HONE_API const char* hone_last_error(void);
+
+HONE_API void hone_model_options_init(hone_model_options* options);
+
+/* Opens a package; everything in it is checked before any of its code is loaded. options may be
+ * NULL. Gives an object that hone_model_close ends; *model is NULL after a failure. */
+HONE_API hone_status hone_model_open(const char* path, const hone_model_options* options,
+                                     hone_model** model);
+
+/* The same from memory, which is copied and may go afterwards. */
+HONE_API hone_status hone_model_open_memory(const void* data, size_t bytes,
+                                            const hone_model_options* options, hone_model** model);
+
+/* Ends the caller's hold on the model; contexts of it keep what they need. NULL is allowed. */
+HONE_API void hone_model_close(hone_model* model);
+
+/* Target the code was made for, like "cpu:avx512,threads=8". */
+HONE_API const char* hone_model_target(const hone_model* model);
+
+/* Class of device its tuning records came from; "" when none was used. */
+HONE_API const char* hone_model_device_class(const hone_model* model);
+
+HONE_API size_t hone_model_input_count(const hone_model* model);
+HONE_API size_t hone_model_output_count(const hone_model* model);
+
+/* Input or output number `index`, in the graph's order; NULL if there is none of this number. */
+HONE_API const hone_tensor_info* hone_model_input(const hone_model* model, size_t index);
+HONE_API const hone_tensor_info* hone_model_output(const hone_model* model, size_t index);
+
+HONE_API void hone_context_options_init(hone_context_options* options);
+
+/* Allocates memory and starts threads. options may be NULL. Gives an object that
+ * hone_context_destroy ends; *context is NULL after a failure. */
+HONE_API hone_status hone_context_create(hone_model* model, const hone_context_options* options,
+                                         hone_context** context);
+
+/* Ends the context and its threads; not while it runs. NULL is allowed. */
+HONE_API void hone_context_destroy(hone_context* context);
+
+/* Threads of a run, including the caller's. */
+HONE_API int32_t hone_context_threads(const hone_context* context);
+
+/* Runs the model once and returns when all outputs are written. Buffers stand in the order of the
+ * model's inputs and outputs; outputs overlap nothing. Buffers aligned to 64 bytes are used in
+ * place, others are copied. The answer depends neither on the number of threads nor on the caller's
+ * rounding mode. After a failure the outputs are undefined. Not in a child process after fork. */
+HONE_API hone_status hone_context_run(hone_context* context, const hone_input* inputs,
+                                      size_t input_count, const hone_output* outputs,
+                                      size_t output_count);
+
+/* Steps of a run, in order. */
+HONE_API size_t hone_context_step_count(const hone_context* context);
+
+/* Fills *info for step `index`; HONE_INVALID_ARGUMENT if there is none. Not while the context runs.
+ */
+HONE_API hone_status hone_context_step(const hone_context* context, size_t index,
+                                       hone_step_info* info);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* HONE_HONE_H_ */

@@ -1,0 +1,239 @@
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "base/core/status_macros.h"
+#include "base/versions.h"
+#include "hone/hone.h"
+#include "runtime/context.h"
+#include "runtime/executable.h"
+#include "runtime/message.h"
+#include "runtime/plan_check.h"
+
+using hone::Result;
+using hone::Status;
+using hone::StatusCode;
+using hone::runtime::Context;
+using hone::runtime::Executable;
+using hone::runtime::InputBuffer;
+using hone::runtime::Invalid;
+using hone::runtime::OutputBuffer;
+
+struct hone_model {
+  std::shared_ptr<const Executable> executable;
+  std::vector<hone_tensor_info> inputs, outputs;
+};
+
+struct hone_context {
+  std::unique_ptr<Context> context;
+};
+
+namespace {
+
+static_assert(HONE_F64 == static_cast<int>(hone::ir::DType::kF64) &&
+              HONE_BF16 == static_cast<int>(hone::ir::DType::kBF16));
+static_assert(HONE_DATA_LOSS == static_cast<int>(StatusCode::kDataLoss) &&
+              HONE_OUT_OF_RANGE == static_cast<int>(StatusCode::kOutOfRange));
+
+// The usual way of C: the message waits in the thread that failed.
+thread_local std::string last_error;
+
+hone_status Report(const Status& status) {
+  if (!status.ok()) last_error = status.message();
+  return static_cast<hone_status>(status.code());
+}
+
+/// Runs `body`, and makes a status of its result or of what it throws: nothing may fly through C.
+template <typename Body>
+hone_status Guarded(Body body) noexcept {
+  try {
+    return Report(body());
+  } catch (const std::bad_alloc&) {
+    return Report({StatusCode::kResourceExhausted, "out of memory"});
+  } catch (const std::exception& error) {
+    return Report({StatusCode::kInternal, error.what()});
+  }
+}
+
+/// The caller's options over the defaults; fields that an older caller does not know keep theirs.
+template <typename Options>
+Status ReadOptions(const Options* given, Options& options) {
+  if (given == nullptr) return {};
+  if (given->struct_bytes < sizeof(size_t) || given->struct_bytes > sizeof(Options)) {
+    return Invalid("options of ", given->struct_bytes, " bytes, this library knows ",
+                   sizeof(Options), "; fill them with the _init function, or use a newer library");
+  }
+  std::memcpy(&options, given, given->struct_bytes);
+  return {};
+}
+
+std::vector<hone_tensor_info> TensorInfos(const std::vector<hone::ir::PlanValue>& values) {
+  std::vector<hone_tensor_info> infos;
+  for (const hone::ir::PlanValue& value : values) {
+    const Result<int64_t> bytes = hone::runtime::DenseBytes(value.dtype, value.shape);
+    infos.push_back({.name = value.name.c_str(),
+                     .dtype = static_cast<hone_dtype>(value.dtype),
+                     .rank = static_cast<int32_t>(value.shape.size()),
+                     .shape = value.shape.data(),
+                     .bytes = static_cast<size_t>(*bytes)});  // the loader has checked it
+  }
+  return infos;
+}
+
+/// Opens with `open(options)` and wraps the result.
+template <typename Open>
+hone_status OpenModel(const hone_model_options* given, hone_model** model, Open open) {
+  if (model == nullptr) return Report(Invalid("the place for the model is NULL"));
+  *model = nullptr;
+  return Guarded([&]() -> Status {
+    hone_model_options options;
+    hone_model_options_init(&options);
+    HONE_RETURN_IF_ERROR(ReadOptions(given, options));
+    Executable::Options executable_options;
+    executable_options.copy_constants = options.copy_constants != 0;
+    auto opened = std::make_unique<hone_model>();
+    HONE_ASSIGN_OR_RETURN(opened->executable, open(executable_options));
+    opened->inputs = TensorInfos(opened->executable->plan().inputs);
+    opened->outputs = TensorInfos(opened->executable->plan().outputs);
+    *model = opened.release();
+    return {};
+  });
+}
+
+const hone::MonotonicClock* ProfileClock() {
+  static const hone::SystemMonotonicClock clock;
+  return &clock;
+}
+
+}  // namespace
+
+const char* hone_version(void) { return hone::kProgramVersion; }
+
+const char* hone_status_name(hone_status status) {
+  return hone::StatusCodeName(static_cast<StatusCode>(status));
+}
+
+const char* hone_last_error(void) { return last_error.c_str(); }
+
+void hone_model_options_init(hone_model_options* options) {
+  *options = {};
+  options->struct_bytes = sizeof(*options);
+}
+
+hone_status hone_model_open(const char* path, const hone_model_options* options,
+                            hone_model** model) {
+  return OpenModel(options, model,
+                   [&](const Executable::Options& o) -> Result<std::shared_ptr<const Executable>> {
+                     if (path == nullptr) return Invalid("the path is NULL");
+                     return Executable::Open(path, o);
+                   });
+}
+
+hone_status hone_model_open_memory(const void* data, size_t bytes,
+                                   const hone_model_options* options, hone_model** model) {
+  return OpenModel(options, model,
+                   [&](const Executable::Options& o) -> Result<std::shared_ptr<const Executable>> {
+                     if (data == nullptr) return Invalid("the package is NULL");
+                     return Executable::OpenMemory({static_cast<const std::byte*>(data), bytes}, o);
+                   });
+}
+
+void hone_model_close(hone_model* model) { delete model; }
+
+const char* hone_model_target(const hone_model* model) {
+  return model->executable->info().target.c_str();
+}
+
+const char* hone_model_device_class(const hone_model* model) {
+  return model->executable->info().device_class.c_str();
+}
+
+size_t hone_model_input_count(const hone_model* model) { return model->inputs.size(); }
+
+size_t hone_model_output_count(const hone_model* model) { return model->outputs.size(); }
+
+const hone_tensor_info* hone_model_input(const hone_model* model, size_t index) {
+  return index < model->inputs.size() ? &model->inputs[index] : nullptr;
+}
+
+const hone_tensor_info* hone_model_output(const hone_model* model, size_t index) {
+  return index < model->outputs.size() ? &model->outputs[index] : nullptr;
+}
+
+void hone_context_options_init(hone_context_options* options) {
+  *options = {};
+  options->struct_bytes = sizeof(*options);
+}
+
+hone_status hone_context_create(hone_model* model, const hone_context_options* given,
+                                hone_context** context) {
+  if (context == nullptr) return Report(Invalid("the place for the context is NULL"));
+  *context = nullptr;
+  return Guarded([&]() -> Status {
+    if (model == nullptr) return Invalid("the model is NULL");
+    hone_context_options options;
+    hone_context_options_init(&options);
+    HONE_RETURN_IF_ERROR(ReadOptions(given, options));
+    auto created = std::make_unique<hone_context>();
+    HONE_ASSIGN_OR_RETURN(
+        created->context,
+        Context::Create(model->executable,
+                        {.threads = options.threads,
+                         .pin = options.pin != 0,
+                         .profile_clock = options.profile != 0 ? ProfileClock() : nullptr,
+                         .poison = options.poison != 0}));
+    *context = created.release();
+    return {};
+  });
+}
+
+void hone_context_destroy(hone_context* context) { delete context; }
+
+int32_t hone_context_threads(const hone_context* context) { return context->context->threads(); }
+
+hone_status hone_context_run(hone_context* context, const hone_input* inputs, size_t input_count,
+                             const hone_output* outputs, size_t output_count) {
+  return Guarded([&]() -> Status {
+    if (context == nullptr) return Invalid("the context is NULL");
+    if ((inputs == nullptr && input_count > 0) || (outputs == nullptr && output_count > 0)) {
+      return Invalid("the list of inputs or outputs is NULL");
+    }
+    std::vector<InputBuffer> in;
+    for (size_t i = 0; i < input_count; ++i) in.push_back({inputs[i].data, inputs[i].bytes});
+    std::vector<OutputBuffer> out;
+    for (size_t i = 0; i < output_count; ++i) out.push_back({outputs[i].data, outputs[i].bytes});
+    return context->context->Run(in, out);
+  });
+}
+
+size_t hone_context_step_count(const hone_context* context) {
+  return context->context->executable().plan().steps.size();
+}
+
+hone_status hone_context_step(const hone_context* context, size_t index, hone_step_info* info) {
+  return Guarded([&]() -> Status {
+    if (context == nullptr || info == nullptr) return Invalid("the context or the info is NULL");
+    const Executable& executable = context->context->executable();
+    const hone::ir::Plan& plan = executable.plan();
+    if (index >= plan.steps.size()) return Invalid("step ", index, " of ", plan.steps.size());
+    const auto times_ns = context->context->step_times_ns();
+    *info = {.name = "", .rung = "", .record_id = "", .is_kernel = 0, .time_ns = -1};
+    if (!times_ns.empty()) info->time_ns = times_ns[index];
+    const hone::ir::PlanStep& step = plan.steps[index];
+    if (step.kind == hone::ir::PlanStepKind::kExtern) {
+      info->name = step.extern_name.c_str();
+      return {};
+    }
+    const auto kernel = static_cast<size_t>(step.kernel);
+    info->name = plan.kernels[kernel].workload_hash.c_str();
+    info->rung = executable.info().kernels[kernel].rung.c_str();
+    info->record_id = executable.info().kernels[kernel].record_id.c_str();
+    info->is_kernel = 1;
+    return {};
+  });
+}

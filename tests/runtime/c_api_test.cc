@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/versions.h"
+#include "hone/hone.h"
+#include "tests/runtime/test_model.h"
+
+namespace hone::runtime::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CApi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string bytes = MakeTestPackage();
+    ASSERT_EQ(hone_model_open_memory(bytes.data(), bytes.size(), nullptr, &model_), HONE_OK)
+        << hone_last_error();
+  }
+  void TearDown() override { hone_model_close(model_); }
+
+  hone_status RunModel(hone_context* context, const TestInputs& inputs, TestOutputs& outputs) {
+    const hone_input in[] = {{inputs.x.data(), inputs.x.size() * 4},
+                             {inputs.ids.data(), inputs.ids.size() * 8}};
+    const hone_output out[] = {{outputs.z.data(), outputs.z.size() * 4},
+                               {outputs.last.data(), outputs.last.size() * 4},
+                               {outputs.top.data(), outputs.top.size() * 4},
+                               {outputs.places.data(), outputs.places.size() * 8}};
+    return hone_context_run(context, in, 2, out, 4);
+  }
+
+  hone_model* model_ = nullptr;
+};
+
+TEST_F(CApi, DescribesTheModel) {
+  EXPECT_STREQ(hone_version(), kProgramVersion);
+  EXPECT_STREQ(hone_model_target(model_), "cpu:avx2,threads=2");
+  EXPECT_STREQ(hone_model_device_class(model_), "a test's");
+  ASSERT_EQ(hone_model_input_count(model_), 2U);
+  ASSERT_EQ(hone_model_output_count(model_), 4U);
+  const hone_tensor_info* ids = hone_model_input(model_, 1);
+  EXPECT_STREQ(ids->name, "ids");
+  EXPECT_EQ(ids->dtype, HONE_I64);
+  EXPECT_EQ(ids->rank, 1);
+  EXPECT_EQ(ids->shape[0], 5);
+  EXPECT_EQ(ids->bytes, 40U);
+  const hone_tensor_info* z = hone_model_output(model_, 0);
+  EXPECT_STREQ(z->name, "z");
+  EXPECT_EQ(z->dtype, HONE_F32);
+  EXPECT_EQ((std::vector<int64_t>(z->shape, z->shape + z->rank)), (std::vector<int64_t>{5, 6}));
+  EXPECT_EQ(hone_model_input(model_, 2), nullptr);
+  EXPECT_EQ(hone_model_output(model_, 4), nullptr);
+}
+
+TEST_F(CApi, RunsAndProfiles) {
+  hone_context_options options;
+  hone_context_options_init(&options);
+  options.threads = 2;
+  options.pin = 1;
+  options.profile = 1;
+  options.poison = 1;
+  hone_context* context = nullptr;
+  ASSERT_EQ(hone_context_create(model_, &options, &context), HONE_OK) << hone_last_error();
+  EXPECT_EQ(hone_context_threads(context), 2);
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    TestOutputs outputs = EmptyOutputs();
+    const TestInputs inputs = MakeInputs(seed);
+    ASSERT_EQ(RunModel(context, inputs, outputs), HONE_OK) << hone_last_error();
+    EXPECT_EQ(outputs, Expected(inputs));
+  }
+  ASSERT_EQ(hone_context_step_count(context), 4U);
+  hone_step_info step;
+  ASSERT_EQ(hone_context_step(context, 1, &step), HONE_OK);
+  EXPECT_EQ(step.is_kernel, 1);
+  EXPECT_EQ(step.name, std::string(32, '2'));
+  EXPECT_STREQ(step.rung, "nearest");
+  EXPECT_STREQ(step.record_id, "fedcba9876543210fedcba9876543210");
+  EXPECT_GT(step.time_ns, 0);
+  ASSERT_EQ(hone_context_step(context, 3, &step), HONE_OK);
+  EXPECT_EQ(step.is_kernel, 0);
+  EXPECT_STREQ(step.name, "TopK");
+  EXPECT_EQ(hone_context_step(context, 4, &step), HONE_INVALID_ARGUMENT);
+  EXPECT_THAT(hone_last_error(), HasSubstr("step 4 of 4"));
+  hone_context_destroy(context);
+}
+
+TEST_F(CApi, ContextOutlivesTheModelHandle) {
+  hone_context* context = nullptr;
+  ASSERT_EQ(hone_context_create(model_, nullptr, &context), HONE_OK);
+  hone_model_close(model_);
+  model_ = nullptr;
+  TestOutputs outputs = EmptyOutputs();
+  const TestInputs inputs = MakeInputs(9);
+  ASSERT_EQ(RunModel(context, inputs, outputs), HONE_OK);
+  EXPECT_EQ(outputs, Expected(inputs));
+  hone_step_info step;
+  ASSERT_EQ(hone_context_step(context, 0, &step), HONE_OK);
+  EXPECT_EQ(step.time_ns, -1);  // not asked for
+  hone_context_destroy(context);
+}
+
+TEST_F(CApi, ErrorsHaveCodeAndMessage) {
+  hone_model* model = model_;
+  EXPECT_EQ(hone_model_open("/nowhere/m.hone", nullptr, &model), HONE_NOT_FOUND);
+  EXPECT_EQ(model, nullptr);
+  EXPECT_THAT(hone_last_error(), HasSubstr("/nowhere/m.hone"));
+  EXPECT_STREQ(hone_status_name(HONE_NOT_FOUND), "NOT_FOUND");
+  EXPECT_EQ(hone_model_open(nullptr, nullptr, &model), HONE_INVALID_ARGUMENT);
+  EXPECT_EQ(hone_model_open_memory("PK", 2, nullptr, &model), HONE_INVALID_ARGUMENT);
+  EXPECT_EQ(hone_model_open_memory(nullptr, 2, nullptr, &model), HONE_INVALID_ARGUMENT);
+
+  hone_context* context = nullptr;
+  hone_context_options options;
+  hone_context_options_init(&options);
+  options.threads = -3;
+  EXPECT_EQ(hone_context_create(model_, &options, &context), HONE_INVALID_ARGUMENT);
+  EXPECT_EQ(context, nullptr);
+  ASSERT_EQ(hone_context_create(model_, nullptr, &context), HONE_OK);
+  TestInputs inputs = MakeInputs(1);
+  TestOutputs outputs = EmptyOutputs();
+  inputs.ids[0] = -1;
+  EXPECT_EQ(RunModel(context, inputs, outputs), HONE_OUT_OF_RANGE);
+  EXPECT_THAT(hone_last_error(), HasSubstr("'ids'"));
+  EXPECT_EQ(hone_context_run(context, nullptr, 2, nullptr, 4), HONE_INVALID_ARGUMENT);
+  hone_context_destroy(context);
+  hone_context_destroy(nullptr);
+}
+
+TEST_F(CApi, OptionsOfOtherVersionsAreHandled) {
+  hone_context_options options;
+  hone_context_options_init(&options);
+  options.threads = 1;
+  options.pin = 77;  // beyond what this caller's version knows
+  options.struct_bytes = offsetof(hone_context_options, pin);
+  hone_context* context = nullptr;
+  ASSERT_EQ(hone_context_create(model_, &options, &context), HONE_OK) << hone_last_error();
+  EXPECT_EQ(hone_context_threads(context), 1);
+  hone_context_destroy(context);
+  options.struct_bytes = sizeof(options) + 8;
+  EXPECT_EQ(hone_context_create(model_, &options, &context), HONE_INVALID_ARGUMENT);
+  EXPECT_THAT(hone_last_error(), HasSubstr("newer library"));
+  options.struct_bytes = 0;
+  EXPECT_EQ(hone_context_create(model_, &options, &context), HONE_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace hone::runtime::testing
