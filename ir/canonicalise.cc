@@ -18,12 +18,14 @@ bool IsCarried(const ExprNode& load) {
   return !(t.kind == ExprKind::kVar && t.id == 0);
 }
 
-/// Orders the Stages that the outputs need. Loads are the edges; a scan region counts as one node, whose
-/// own Stages are ordered by their loads at t.
+/// Orders the Stages that the outputs need. Loads are the edges; a scan region counts as one node,
+/// whose own Stages are ordered by their loads at t.
 class StageOrder {
  public:
   explicit StageOrder(const Workload& workload)
-      : workload_(workload), producer_(workload.tensors.size(), -1), state_(workload.stages.size()) {
+      : workload_(workload),
+        producer_(workload.tensors.size(), -1),
+        state_(workload.stages.size()) {
     for (size_t s = 0; s < workload.stages.size(); ++s) {
       for (int tensor : workload.stages[s].results) {
         producer_[static_cast<size_t>(tensor)] = static_cast<int>(s);
@@ -80,7 +82,8 @@ class StageOrder {
     // Members in the order of a walk over loads at t, then over carried ones.
     std::vector<int> members;
     std::vector<int> carried = {entry};
-    for (size_t next = 0; next < carried.size(); ++next) Member(scan, carried[next], &members, &carried);
+    for (size_t next = 0; next < carried.size(); ++next)
+      Member(scan, carried[next], &members, &carried);
     for (int member : members) {
       for (const Edge& edge : Edges(member)) {
         if (!SameRegion(scan, edge.stage)) Need(edge.stage);
@@ -109,8 +112,8 @@ class StageOrder {
   std::vector<int> order_;
 };
 
-/// A copy with other tensor ids and nothing else changed: no folding, or the form would depend on whether
-/// ids moved.
+/// A copy with other tensor ids and nothing else changed: no folding, or the form would depend on
+/// whether ids moved.
 Expr Renumber(const Expr& e, const std::vector<int>& ids) {
   if (e->args.empty() && e->kind != ExprKind::kLoad) return e;
   ExprNode node = *e;
@@ -179,8 +182,9 @@ WorkloadBuilder::Result Rename(const Workload& from, const std::vector<int>& ord
 
 WorkloadBuilder::Result CanonicaliseFor(const Workload& workload, const std::vector<int>& outputs) {
   StageOrder stage_order(workload);
-  // The order of Stages follows from that of the outputs, and an output that another one reads comes
-  // first whatever the caller said: repeat until the two agree (the second time, scans aside).
+  // The order of Stages follows from that of the outputs, and an output that another one reads
+  // comes first whatever the caller said: repeat until the two agree (the second time, scans
+  // aside).
   std::vector<int> wanted = outputs;
   std::vector<int> order = stage_order.For(wanted);
   for (int round = 0; round < 8; ++round) {

@@ -7,7 +7,7 @@
 
 namespace hone::ir {
 
-void ExprEvaluator::Fail(absl::Status status) {
+void ExprEvaluator::FailWith(absl::Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
@@ -33,10 +33,10 @@ Value ExprEvaluator::Evaluate(const ExprNode& e, std::span<const int64_t> vars) 
       const Value condition = Evaluate(*e.args[0], vars);
       const ExprNode& taken = condition.i != 0 ? *e.args[1] : *e.args[2];
       if (condition.bound == 0) return Evaluate(taken, vars);
-      return ApplySelect(e.dtype, condition, Evaluate(*e.args[1], vars), Evaluate(*e.args[2], vars));
+      return ApplySelect(e.dtype, condition, Evaluate(*e.args[1], vars),
+                         Evaluate(*e.args[2], vars));
     }
-    case ExprKind::kUnary:
-      return Apply(e.unary(), e.args[0]->dtype, Evaluate(*e.args[0], vars));
+    case ExprKind::kUnary: return Apply(e.unary(), e.args[0]->dtype, Evaluate(*e.args[0], vars));
     case ExprKind::kBinary: {
       const Value a = Evaluate(*e.args[0], vars);
       return Apply(e.binary(), e.args[0]->dtype, a, Evaluate(*e.args[1], vars));

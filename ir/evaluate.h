@@ -10,8 +10,8 @@
 
 namespace hone::ir {
 
-/// Walks expressions; what a load means is the subclass's. Keeps the first error, after which every value
-/// is zero and means nothing. Not thread-safe.
+/// Walks expressions; what a load means is the subclass's. Keeps the first error, after which every
+/// value is zero and means nothing. Not thread-safe.
 class ExprEvaluator {
  public:
   virtual ~ExprEvaluator() = default;
@@ -27,7 +27,7 @@ class ExprEvaluator {
                          std::span<const int64_t> vars) = 0;
 
   bool failed() const { return !status_.ok(); }
-  void Fail(absl::Status status);
+  void FailWith(absl::Status status);
 
  private:
   Value EvaluateLoad(const ExprNode& load, std::span<const int64_t> vars);

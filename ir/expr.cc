@@ -16,8 +16,8 @@ namespace hone::ir {
 namespace {
 
 constexpr std::array<std::string_view, kNumUnaryOps> kUnaryNames = {
-    "neg",  "abs",  "not",  "sqrt", "rsqrt", "exp",   "log",   "sin",   "cos",     "tan",
-    "asin", "acos", "atan", "sinh", "cosh",  "tanh",  "asinh", "acosh", "atanh",   "erf",
+    "neg",     "abs",   "not",  "sqrt",  "rsqrt", "exp",  "log",   "sin",   "cos",   "tan",
+    "asin",    "acos",  "atan", "sinh",  "cosh",  "tanh", "asinh", "acosh", "atanh", "erf",
     "sigmoid", "floor", "ceil", "round", "trunc", "sign", "isnan", "isinf"};
 constexpr std::array<std::string_view, kNumBinaryOps> kBinaryNames = {
     "add", "sub", "mul", "div", "mod", "tdiv", "tmod", "min", "max", "pow", "eq",
@@ -88,17 +88,13 @@ std::optional<BinaryOp> ParseBinaryOp(std::string_view text) {
 
 std::optional<DType> ResultType(UnaryOp op, DType a) {
   switch (op) {
-    case UnaryOp::kNot:
-      return IsFloat(a) ? std::nullopt : std::optional(a);
+    case UnaryOp::kNot: return IsFloat(a) ? std::nullopt : std::optional(a);
     case UnaryOp::kNeg:
     case UnaryOp::kAbs:
-    case UnaryOp::kSign:
-      return IsBool(a) ? std::nullopt : std::optional(a);
+    case UnaryOp::kSign: return IsBool(a) ? std::nullopt : std::optional(a);
     case UnaryOp::kIsNan:
-    case UnaryOp::kIsInf:
-      return IsFloat(a) ? std::optional(DType::kBool) : std::nullopt;
-    default:
-      return IsFloat(a) ? std::optional(a) : std::nullopt;
+    case UnaryOp::kIsInf: return IsFloat(a) ? std::optional(DType::kBool) : std::nullopt;
+    default: return IsFloat(a) ? std::optional(a) : std::nullopt;
   }
 }
 
@@ -106,17 +102,13 @@ std::optional<DType> ResultType(BinaryOp op, DType a) {
   if (IsComparison(op)) return DType::kBool;
   switch (op) {
     case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return a;
+    case BinaryOp::kMax: return a;
     case BinaryOp::kAnd:
     case BinaryOp::kOr:
-    case BinaryOp::kXor:
-      return IsFloat(a) ? std::nullopt : std::optional(a);
+    case BinaryOp::kXor: return IsFloat(a) ? std::nullopt : std::optional(a);
     case BinaryOp::kShl:
-    case BinaryOp::kShr:
-      return IsInteger(a) ? std::optional(a) : std::nullopt;
-    default:
-      return IsBool(a) ? std::nullopt : std::optional(a);
+    case BinaryOp::kShr: return IsInteger(a) ? std::optional(a) : std::nullopt;
+    default: return IsBool(a) ? std::nullopt : std::optional(a);
   }
 }
 
@@ -171,10 +163,10 @@ Expr Cast(DType dtype, Expr a) {
 
 Expr Select(Expr condition, Expr a, Expr b) {
   HONE_CHECK(condition != nullptr && a != nullptr && b != nullptr);
-  HONE_CHECK(IsBool(condition->dtype)) << "a select's condition must be bool, not "
-                                       << ToString(condition->dtype);
-  HONE_CHECK(a->dtype == b->dtype) << "select of " << ToString(a->dtype) << " and "
-                                   << ToString(b->dtype);
+  HONE_CHECK(IsBool(condition->dtype))
+      << "a select's condition must be bool, not " << ToString(condition->dtype);
+  HONE_CHECK(a->dtype == b->dtype)
+      << "select of " << ToString(a->dtype) << " and " << ToString(b->dtype);
   ExprNode node{.kind = ExprKind::kSelect, .dtype = a->dtype};
   node.args = {std::move(condition), std::move(a), std::move(b)};
   return Make(std::move(node));
@@ -191,8 +183,8 @@ Expr Unary(UnaryOp op, Expr a) {
 
 Expr Binary(BinaryOp op, Expr a, Expr b) {
   HONE_CHECK(a != nullptr && b != nullptr);
-  HONE_CHECK(a->dtype == b->dtype) << ToString(op) << " of " << ToString(a->dtype) << " and "
-                                   << ToString(b->dtype);
+  HONE_CHECK(a->dtype == b->dtype)
+      << ToString(op) << " of " << ToString(a->dtype) << " and " << ToString(b->dtype);
   const std::optional<DType> type = ResultType(op, a->dtype);
   HONE_CHECK(type.has_value()) << ToString(op) << " does not take " << ToString(a->dtype);
   if (a->dtype == DType::kI64 && IsConst(a) && IsConst(b)) {
@@ -235,8 +227,7 @@ bool Equal(const Expr& a, const Expr& b) {
       if (a->op != b->op) return false;
       break;
     case ExprKind::kCast:
-    case ExprKind::kSelect:
-      break;
+    case ExprKind::kSelect: break;
   }
   for (size_t i = 0; i < a->args.size(); ++i) {
     if (!Equal(a->args[i], b->args[i])) return false;
@@ -251,7 +242,8 @@ Expr WithArgs(const ExprNode& e, std::vector<Expr> args) {
   switch (e.kind) {
     case ExprKind::kLoad: return Load(e.id, e.dtype, std::move(args));
     case ExprKind::kCast: return Cast(e.dtype, std::move(args[0]));
-    case ExprKind::kSelect: return Select(std::move(args[0]), std::move(args[1]), std::move(args[2]));
+    case ExprKind::kSelect:
+      return Select(std::move(args[0]), std::move(args[1]), std::move(args[2]));
     case ExprKind::kUnary: return Unary(e.unary(), std::move(args[0]));
     case ExprKind::kBinary: return Binary(e.binary(), std::move(args[0]), std::move(args[1]));
     case ExprKind::kConst:
@@ -292,7 +284,8 @@ Expr Rewrite(const Expr& e, const std::function<Expr(const Expr&)>& replace) {
 
 Expr SubstituteVars(const Expr& e, const std::vector<Expr>& values) {
   return Rewrite(e, [&values](const Expr& node) -> Expr {
-    if (node->kind != ExprKind::kVar || static_cast<size_t>(node->id) >= values.size()) return nullptr;
+    if (node->kind != ExprKind::kVar || static_cast<size_t>(node->id) >= values.size())
+      return nullptr;
     return values[static_cast<size_t>(node->id)];
   });
 }

@@ -29,7 +29,8 @@ uint16_t Encode(Format format, double value) {
   if (std::isinf(magnitude)) return static_cast<uint16_t>(sign | infinity);
   if (magnitude == 0) return sign;
   const int exponent = std::max(std::ilogb(magnitude), format.min_exponent());
-  // In units of the last place the value is below 2^(m+1): scaling is exact, rint rounds half to even.
+  // In units of the last place the value is below 2^(m+1): scaling is exact, rint rounds half to
+  // even.
   const double units = std::nearbyint(std::ldexp(magnitude, m - exponent));
   const auto scaled = static_cast<uint32_t>(units);
   // A carry into the next binade, or from subnormal to normal, comes out right by plain addition.

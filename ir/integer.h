@@ -4,8 +4,8 @@
 
 #include "ir/dtype.h"
 
-// Integer arithmetic as expr.h defines it: operands and results are values of `dtype` held in an int64
-// (u64 by its bits); everything wraps and nothing traps.
+// Integer arithmetic as expr.h defines it: operands and results are values of `dtype` held in an
+// int64 (u64 by its bits); everything wraps and nothing traps.
 namespace hone::ir {
 
 /// `value` wrapped to the width of an integer dtype or made 0 or 1 for bool.
@@ -28,7 +28,8 @@ int64_t TruncDivide(DType dtype, int64_t a, int64_t b);
 int64_t TruncRemainder(DType dtype, int64_t a, int64_t b);
 /// a to the power of b; a negative b gives 1/a^|b| toward zero (0 for a = 0).
 int64_t IntegerPower(DType dtype, int64_t a, int64_t b);
-/// Shifts; a count that is negative or at least the width gives 0, for a right shift of a negative -1.
+/// Shifts; a count that is negative or at least the width gives 0, for a right shift of a negative
+/// -1.
 int64_t ShiftLeft(DType dtype, int64_t a, int64_t b);
 int64_t ShiftRight(DType dtype, int64_t a, int64_t b);
 

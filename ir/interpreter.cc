@@ -52,7 +52,8 @@ class StageMemory {
 
   const Value* Put(int64_t point, std::vector<Value> values) {
     if (!dense_) return sparse_.insert_or_assign(point, std::move(values)).first->second.data();
-    std::copy(values.begin(), values.end(), values_.begin() + static_cast<ptrdiff_t>(Index(point) * results_));
+    std::copy(values.begin(), values.end(),
+              values_.begin() + static_cast<ptrdiff_t>(Index(point) * results_));
     known_[Index(point)] = true;
     return &values_[Index(point) * results_];
   }
@@ -116,9 +117,9 @@ class WorkloadEvaluator : public ExprEvaluator {
     int64_t flat = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
       if (indices[d] < 0 || indices[d] >= tensor.shape[d]) {
-        Fail(absl::OutOfRangeError("index " + std::to_string(indices[d]) + " of dimension " +
-                                   std::to_string(d) + " of " + tensor.name + " is outside [0, " +
-                                   std::to_string(tensor.shape[d]) + ")"));
+        FailWith(absl::OutOfRangeError("index " + std::to_string(indices[d]) + " of dimension " +
+                                       std::to_string(d) + " of " + tensor.name +
+                                       " is outside [0, " + std::to_string(tensor.shape[d]) + ")"));
         return {};
       }
       flat = flat * tensor.shape[d] + indices[d];
@@ -204,7 +205,8 @@ class WorkloadEvaluator : public ExprEvaluator {
       const double room = value.bound + best_value.bound;
       if (room == 0 || std::fabs(value.f - best_value.f) > room) continue;
       value_bound = std::max(value_bound, value.bound);
-      best_index.bound = std::max(best_index.bound, static_cast<double>(std::abs(index.i - best_index.i)));
+      best_index.bound =
+          std::max(best_index.bound, static_cast<double>(std::abs(index.i - best_index.i)));
     }
     best_value.bound = value_bound;
     return {best_value, best_index};
@@ -260,7 +262,8 @@ absl::StatusOr<InterpretedTensor> WholeOutput(const Workload& workload, int tens
   const Tensor& declared = workload.tensors[Index(tensor)];
   const int producer = workload.Producer(tensor);
   const Stage& stage = workload.stages[Index(producer)];
-  const auto result = static_cast<size_t>(std::ranges::find(stage.results, tensor) - stage.results.begin());
+  const auto result =
+      static_cast<size_t>(std::ranges::find(stage.results, tensor) - stage.results.begin());
   InterpretedTensor output;
   output.tensor = TensorBuffer::Zeros(declared.dtype, declared.shape);
   output.values.resize(Index(declared.NumElements()));
@@ -305,8 +308,8 @@ std::vector<int64_t> StagePoints(const Stage& stage, std::span<const int64_t> wa
 
 }  // namespace
 
-absl::StatusOr<std::vector<InterpretedTensor>> RunWorkload(const Workload& workload,
-                                                           std::span<const TensorBuffer> arguments) {
+absl::StatusOr<std::vector<InterpretedTensor>> RunWorkload(
+    const Workload& workload, std::span<const TensorBuffer> arguments) {
   HONE_RETURN_IF_ERROR(Verify(workload));
   HONE_RETURN_IF_ERROR(CheckArguments(workload, arguments));
   WorkloadEvaluator evaluator(workload, arguments, StageMemory::Kind::kDense);
@@ -320,7 +323,8 @@ absl::StatusOr<std::vector<InterpretedTensor>> RunWorkload(const Workload& workl
 
 absl::StatusOr<std::vector<PointValue>> EvaluatePoints(const Workload& workload,
                                                        std::span<const TensorBuffer> arguments,
-                                                       int output, std::span<const int64_t> points) {
+                                                       int output,
+                                                       std::span<const int64_t> points) {
   HONE_RETURN_IF_ERROR(Verify(workload));
   HONE_RETURN_IF_ERROR(CheckArguments(workload, arguments));
   const std::vector<int> outputs = workload.Outputs();
@@ -333,11 +337,13 @@ absl::StatusOr<std::vector<PointValue>> EvaluatePoints(const Workload& workload,
   }
   const int producer = workload.Producer(tensor);
   const Stage& stage = workload.stages[Index(producer)];
-  const auto result = static_cast<size_t>(std::ranges::find(stage.results, tensor) - stage.results.begin());
+  const auto result =
+      static_cast<size_t>(std::ranges::find(stage.results, tensor) - stage.results.begin());
   WorkloadEvaluator evaluator(workload, arguments, StageMemory::Kind::kSparse);
   std::vector<PointValue> values;
   for (int64_t point : StagePoints(stage, points, &evaluator)) {
-    if (point < 0) return absl::InternalError("an element of " + declared.name + " is never stored");
+    if (point < 0)
+      return absl::InternalError("an element of " + declared.name + " is never stored");
     const Value* made = evaluator.At(producer, point);
     if (!evaluator.status().ok()) return evaluator.status();
     const Element element = ElementOf(made[result]);

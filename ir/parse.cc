@@ -12,8 +12,8 @@
 namespace hone::ir {
 namespace {
 
-// The text may come from a log that somebody merged. Everything later walks expressions recursively, so their
-// depth is limited here; the other limits bound memory.
+// The text may come from a log that somebody merged. Everything later walks expressions
+// recursively, so their depth is limited here; the other limits bound memory.
 constexpr size_t kMaxTextBytes = 4 << 20;
 constexpr int kMaxDepth = 400;
 constexpr int kMaxNodes = 400'000;
@@ -31,17 +31,17 @@ std::optional<int> AxisNumber(std::string_view word, char letter) {
 }
 
 bool IsReserved(std::string_view word) {
-  constexpr std::string_view kWords[] = {"input", "output", "constant", "immediate", "range", "scan",
-                                         "over",  "at",     "true",     "false",     "inf",   "nan",
-                                         "select"};
+  constexpr std::string_view kWords[] = {"input", "output", "constant", "immediate", "range",
+                                         "scan",  "over",   "at",       "true",      "false",
+                                         "inf",   "nan",    "select"};
   return std::ranges::find(kWords, word) != std::end(kWords) || AxisNumber(word, 'i').has_value() ||
          AxisNumber(word, 'r').has_value() || ParseDType(word).has_value() ||
          ParseUnaryOp(word).has_value() || ParseBinaryOp(word).has_value() ||
          ParseCombiner(word).has_value();
 }
 
-/// Reads expressions of one Stage after another. Nodes are made as they stand, without folding, so that
-/// the text of what was read is the text that was read.
+/// Reads expressions of one Stage after another. Nodes are made as they stand, without folding, so
+/// that the text of what was read is the text that was read.
 class ExprParser {
  public:
   ExprParser(ParseLexer* lexer, const Workload& workload,
@@ -133,7 +133,8 @@ class ExprParser {
   }
 
   Parsed Number(std::string_view number) {
-    DType dtype = number.find_first_of(".einEa") == std::string_view::npos ? DType::kI64 : DType::kF32;
+    DType dtype =
+        number.find_first_of(".einEa") == std::string_view::npos ? DType::kI64 : DType::kF32;
     if (lexer_.TryTake(":")) {
       const std::string_view name = lexer_.TryIdentifier();
       const std::optional<DType> named = ParseDType(name);
@@ -181,8 +182,8 @@ class ExprParser {
     lexer_.TryTake("[");
     if (!List("]", nesting, &node.args, &depth)) return {};
     if (node.args.size() != tensor.shape.size()) {
-      return Fail(tensor.name + " has rank " + std::to_string(tensor.shape.size()) + " and is loaded with " +
-                  std::to_string(node.args.size()) + " indices");
+      return Fail(tensor.name + " has rank " + std::to_string(tensor.shape.size()) +
+                  " and is loaded with " + std::to_string(node.args.size()) + " indices");
     }
     for (const Expr& index : node.args) {
       if (!IsInteger(index->dtype)) {
@@ -250,7 +251,8 @@ class ExprParser {
   int num_nodes_ = 0;
 };
 
-/// Reads all declarations first, because the Stages of a scan load what comes later, then the bodies.
+/// Reads all declarations first, because the Stages of a scan load what comes later, then the
+/// bodies.
 class WorkloadParser {
  public:
   explicit WorkloadParser(std::string_view text) : lexer_(text), expr_(&lexer_, workload_, ids_) {}
@@ -263,11 +265,13 @@ class WorkloadParser {
  private:
   bool Header() {
     while (!lexer_.AtEndOfText() && lexer_.AtEndOfLine()) lexer_.SkipLine();
-    if (!lexer_.TryWord("workload")) return lexer_.Fail("expected 'workload 1', found " + lexer_.Found());
+    if (!lexer_.TryWord("workload"))
+      return lexer_.Fail("expected 'workload 1', found " + lexer_.Found());
     const std::optional<int64_t> version = lexer_.Integer("the version of the text");
     if (!version) return false;
     if (*version != 1) {
-      return lexer_.Fail("version " + std::to_string(*version) + " of the text is newer than this program");
+      return lexer_.Fail("version " + std::to_string(*version) +
+                         " of the text is newer than this program");
     }
     return lexer_.ExpectEndOfLine();
   }
@@ -306,7 +310,8 @@ class WorkloadParser {
     const int id = static_cast<int>(workload_.tensors.size());
     if (IsReserved(name) || !ids_.emplace(name, id).second) {
       lexer_.Seek(place);
-      lexer_.Fail("'" + name + (IsReserved(name) ? "' is a word of the language" : "' is declared twice"));
+      lexer_.Fail("'" + name +
+                  (IsReserved(name) ? "' is a word of the language" : "' is declared twice"));
       return -1;
     }
     Tensor tensor{.name = name};
@@ -328,7 +333,8 @@ class WorkloadParser {
     do {
       if (!letter.empty()) {
         const std::string axis = std::string(letter) + std::to_string(extents->size());
-        if (!lexer_.TryWord(axis)) return lexer_.Fail("expected axis " + axis + ", found " + lexer_.Found());
+        if (!lexer_.TryWord(axis))
+          return lexer_.Fail("expected axis " + axis + ", found " + lexer_.Found());
         if (!lexer_.Expect(":", "after an axis")) return false;
       }
       const std::optional<int64_t> extent = lexer_.Integer("an extent");
@@ -366,23 +372,26 @@ class WorkloadParser {
       const std::string_view number = lexer_.TryNumber();
       const Expr constant = number.empty() ? nullptr : ConstantOf(tensor->dtype, number, &why);
       if (constant == nullptr) return lexer_.Fail("the value before this " + why);
-      if (tensor->immediate.size() >= kMaxList) return lexer_.Fail("an immediate has at most 4096 values");
+      if (tensor->immediate.size() >= kMaxList)
+        return lexer_.Fail("an immediate has at most 4096 values");
       const bool is_float = IsFloat(tensor->dtype);
-      if (!is_float && (constant->int_value > kExactInDouble || constant->int_value < -kExactInDouble)) {
+      if (!is_float &&
+          (constant->int_value > kExactInDouble || constant->int_value < -kExactInDouble)) {
         return lexer_.Fail("an integer of an immediate is at most 2^53");
       }
       tensor->immediate.push_back(is_float ? constant->float_value
                                            : static_cast<double>(constant->int_value));
     }
     if (static_cast<int64_t>(tensor->immediate.size()) == tensor->NumElements()) return true;
-    return lexer_.Fail("the shape has " + std::to_string(tensor->NumElements()) + " elements, but there are " +
-                       std::to_string(tensor->immediate.size()) + " values");
+    return lexer_.Fail("the shape has " + std::to_string(tensor->NumElements()) +
+                       " elements, but there are " + std::to_string(tensor->immediate.size()) +
+                       " values");
   }
 
   bool StageHeader(int first) {
     Stage stage;
     stage.name = workload_.tensors[static_cast<size_t>(first)].name;
-    for (int id = first; ; id = DeclareTensor()) {
+    for (int id = first;; id = DeclareTensor()) {
       if (id < 0) return false;
       Tensor& tensor = workload_.tensors[static_cast<size_t>(id)];
       tensor.kind = TensorKind::kStage;
@@ -393,7 +402,8 @@ class WorkloadParser {
     if (lexer_.TryWord("scan")) {
       const std::optional<int64_t> scan = lexer_.Integer("the number of a scan");
       if (!scan) return false;
-      if (*scan < 0 || *scan > 1'000'000) return lexer_.Fail("the number of a scan is out of range");
+      if (*scan < 0 || *scan > 1'000'000)
+        return lexer_.Fail("the number of a scan is out of range");
       stage.scan = static_cast<int>(*scan);
     }
     if (!lexer_.TryWord("over")) {
@@ -417,7 +427,8 @@ class WorkloadParser {
 
   bool Body(Stage* stage) {
     expr_.SetAxes(stage->num_spatial(), 0);
-    if (lexer_.TryWord("at") && !(lexer_.Expect("[", "after 'at'") && ExprList("]", &stage->store))) {
+    if (lexer_.TryWord("at") &&
+        !(lexer_.Expect("[", "after 'at'") && ExprList("]", &stage->store))) {
       return false;
     }
     if (!lexer_.Expect("=", "before a Stage's body")) return false;

@@ -23,12 +23,23 @@ struct OperatorSign {
 
 // Longer signs first.
 constexpr std::array<OperatorSign, 17> kOperators = {{
-    {"//", BinaryOp::kDiv, 7}, {"<<", BinaryOp::kShl, 5}, {">>", BinaryOp::kShr, 5},
-    {"==", BinaryOp::kEq, 4},  {"!=", BinaryOp::kNe, 4},  {"<=", BinaryOp::kLe, 4},
-    {">=", BinaryOp::kGe, 4},  {"*", BinaryOp::kMul, 7},  {"/", BinaryOp::kDiv, 7},
-    {"%", BinaryOp::kMod, 7},  {"+", BinaryOp::kAdd, 6},  {"-", BinaryOp::kSub, 6},
-    {"<", BinaryOp::kLt, 4},   {">", BinaryOp::kGt, 4},   {"&", BinaryOp::kAnd, 3},
-    {"^", BinaryOp::kXor, 2},  {"|", BinaryOp::kOr, 1},
+    {"//", BinaryOp::kDiv, 7},
+    {"<<", BinaryOp::kShl, 5},
+    {">>", BinaryOp::kShr, 5},
+    {"==", BinaryOp::kEq, 4},
+    {"!=", BinaryOp::kNe, 4},
+    {"<=", BinaryOp::kLe, 4},
+    {">=", BinaryOp::kGe, 4},
+    {"*", BinaryOp::kMul, 7},
+    {"/", BinaryOp::kDiv, 7},
+    {"%", BinaryOp::kMod, 7},
+    {"+", BinaryOp::kAdd, 6},
+    {"-", BinaryOp::kSub, 6},
+    {"<", BinaryOp::kLt, 4},
+    {">", BinaryOp::kGt, 4},
+    {"&", BinaryOp::kAnd, 3},
+    {"^", BinaryOp::kXor, 2},
+    {"|", BinaryOp::kOr, 1},
 }};
 
 template <typename T>

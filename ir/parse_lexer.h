@@ -10,9 +10,9 @@
 
 namespace hone::ir {
 
-/// Walks over a text by characters and keeps the first error, which names line and column. Functions that
-/// return bool say whether the text was as wanted; after a false `Fail` has been called unless the name
-/// begins with Try. The text must outlive it.
+/// Walks over a text by characters and keeps the first error, which names line and column.
+/// Functions that return bool say whether the text was as wanted; after a false `Fail` has been
+/// called unless the name begins with Try. The text must outlive it.
 class ParseLexer {
  public:
   explicit ParseLexer(std::string_view text) : text_(text) {}

@@ -32,7 +32,8 @@ Interval Sum(const Interval& a, const Interval& b) {
 Interval Times(const Interval& a, const Interval& b) {
   const std::array<Wide, 4> corners = {Wide{a.lo} * b.lo, Wide{a.lo} * b.hi, Wide{a.hi} * b.lo,
                                        Wide{a.hi} * b.hi};
-  return {Saturate(*std::ranges::min_element(corners)), Saturate(*std::ranges::max_element(corners))};
+  return {Saturate(*std::ranges::min_element(corners)),
+          Saturate(*std::ranges::max_element(corners))};
 }
 
 Interval Union(const Interval& a, const Interval& b) {
@@ -49,8 +50,9 @@ int64_t FloorDivideBound(int64_t a, int64_t b) {
 
 /// a // b for b >= 1.
 Interval Divide(const Interval& a, const Interval& b) {
-  const std::array<int64_t, 4> corners = {FloorDivideBound(a.lo, b.lo), FloorDivideBound(a.lo, b.hi),
-                                          FloorDivideBound(a.hi, b.lo), FloorDivideBound(a.hi, b.hi)};
+  const std::array<int64_t, 4> corners = {
+      FloorDivideBound(a.lo, b.lo), FloorDivideBound(a.lo, b.hi), FloorDivideBound(a.hi, b.lo),
+      FloorDivideBound(a.hi, b.hi)};
   return {*std::ranges::min_element(corners), *std::ranges::max_element(corners)};
 }
 
@@ -110,7 +112,8 @@ void LinearForm::Add(const LinearForm& other, int64_t factor) {
 
 LinearForm RangeAnalysis::Linear(const Expr& e) {
   LinearForm form;
-  if (const std::optional<int64_t> value = AsInt(e); value && !(e->dtype == DType::kU64 && *value < 0)) {
+  if (const std::optional<int64_t> value = AsInt(e);
+      value && !(e->dtype == DType::kU64 && *value < 0)) {
     form.constant = Saturate(*value);
     return form;
   }

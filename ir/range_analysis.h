@@ -37,8 +37,8 @@ struct LinearForm {
   void Add(const LinearForm& other, int64_t factor);
 };
 
-/// Bounds of integer expressions by interval arithmetic on linear forms, sharpened by conditions known
-/// to hold. Sound, not complete. Not thread-safe.
+/// Bounds of integer expressions by interval arithmetic on linear forms, sharpened by conditions
+/// known to hold. Sound, not complete. Not thread-safe.
 class RangeAnalysis {
  public:
   using LoadRange = std::function<Interval(const ExprNode& load)>;
@@ -51,8 +51,8 @@ class RangeAnalysis {
   /// The linear form of an integer expression.
   LinearForm Linear(const Expr& e);
 
-  /// Takes for granted that a bool expression is true (or false): comparisons of integers and what And, Or
-  /// and Not make of them; the rest is ignored. Undone by Forget(Mark()).
+  /// Takes for granted that a bool expression is true (or false): comparisons of integers and what
+  /// And, Or and Not make of them; the rest is ignored. Undone by Forget(Mark()).
   void Assume(const Expr& condition, bool truth);
   size_t Mark() const { return facts_.size(); }
   void Forget(size_t mark) { facts_.resize(mark); }

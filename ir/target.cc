@@ -112,7 +112,8 @@ bool ParseTarget(std::string_view text, Target* target, std::string* error) {
     const char* const begin = option.data() + kThreads.size();
     const char* const end = option.data() + option.size();
     const auto [stop, code] = std::from_chars(begin, end, target->threads);
-    if (code != std::errc() || stop != end || target->threads < 1 || target->threads > kMaxThreads) {
+    if (code != std::errc() || stop != end || target->threads < 1 ||
+        target->threads > kMaxThreads) {
       return Fail(text, "threads must be a number from 1 to 1024", error);
     }
   }

@@ -8,8 +8,8 @@
 
 namespace hone::ir {
 
-/// One element in a form that holds every dtype exactly: integers and bool in `i` (u64 by its bits),
-/// floats in `f`.
+/// One element in a form that holds every dtype exactly: integers and bool in `i` (u64 by its
+/// bits), floats in `f`.
 struct Element {
   double f = 0;
   int64_t i = 0;

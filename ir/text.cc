@@ -198,7 +198,8 @@ std::string NumberText(DType dtype, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   constexpr double kPlainBelow = 1e15;
-  if (value == std::trunc(value) && std::fabs(value) < kPlainBelow && (value != 0 || !std::signbit(value))) {
+  if (value == std::trunc(value) && std::fabs(value) < kPlainBelow &&
+      (value != 0 || !std::signbit(value))) {
     return std::to_string(static_cast<int64_t>(value));
   }
   if (dtype == DType::kF64 || !IsFloat(dtype)) return Shortest(value);

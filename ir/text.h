@@ -17,10 +17,12 @@ struct ExprNames {
 };
 
 /// An expression on one line, fully typed and with no more parentheses than needed:
-///   + - * / // % == != < <= > >= & | ^ << >> infix (`//` is the floor division of integers), everything
-///   else as a call: exp(x), select(c, a, b), tdiv(a, b), f32(x) for a cast; loads are x0[i0, i1].
-/// Constants: 3 is i64, 3.0 is f32, true and false are bool, all others carry their type (3:u8, 0.5:f64).
-/// Floats print in the shortest form that reads back to the same value; every NaN is `nan`.
+///   + - * / // % == != < <= > >= & | ^ << >> infix (`//` is the floor division of integers),
+///   everything else as a call: exp(x), select(c, a, b), tdiv(a, b), f32(x) for a cast; loads are
+///   x0[i0, i1].
+/// Constants: 3 is i64, 3.0 is f32, true and false are bool, all others carry their type (3:u8,
+/// 0.5:f64). Floats print in the shortest form that reads back to the same value; every NaN is
+/// `nan`.
 std::string ToText(const Expr& e, const ExprNames& names);
 
 /// Names of a Stage's body: i0.. spatial, r0.. reduce, tensors by their names.
@@ -37,9 +39,9 @@ std::string NumberText(DType dtype, double value);
 ///   s1: f32[8,4] output = max(s0[i0, i1], 0.0)
 std::string ToText(const Workload& workload);
 
-/// Reads what ToText writes. The text may come from anywhere: malformed, huge and deeply nested ones are
-/// kInvalidArgument with line and column. The result is well typed, and its loads have as many indices as
-/// their tensor has dimensions; everything else is Verify's business (ir/verify.h).
+/// Reads what ToText writes. The text may come from anywhere: malformed, huge and deeply nested
+/// ones are kInvalidArgument with line and column. The result is well typed, and its loads have as
+/// many indices as their tensor has dimensions; everything else is Verify's business (ir/verify.h).
 absl::StatusOr<Workload> ParseWorkload(std::string_view text);
 
 }  // namespace hone::ir

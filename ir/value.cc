@@ -12,8 +12,8 @@
 namespace hone::ir {
 namespace {
 
-// Rounding errors of one operation, in unit roundoffs: IEEE operations are correctly rounded, the vector
-// maths functions state less than 4 units in the last place.
+// Rounding errors of one operation, in unit roundoffs: IEEE operations are correctly rounded, the
+// vector maths functions state less than 4 units in the last place.
 constexpr double kBasicUnits = 1;
 constexpr double kMathsUnits = 8;
 
@@ -27,18 +27,19 @@ double SmallestNormal(DType dtype) {
 
 Value Float(double f, double bound) { return {.f = f, .bound = std::isfinite(f) ? bound : 0}; }
 
-/// Whether every way to compute `f` from exact operands gives `f`, fused multiply-add included. A double says
-/// so of itself only where it is a whole number.
+/// Whether every way to compute `f` from exact operands gives `f`, fused multiply-add included. A
+/// double says so of itself only where it is a whole number.
 bool IsExact(DType dtype, double f) {
   if (dtype != DType::kF64) return RoundTo(dtype, f) == f;
   return f == std::trunc(f) && std::fabs(f) < 0x1p53;
 }
 
-/// A float result that a correctly rounded operation makes: exact operands whose result is representable
-/// stay exact.
+/// A float result that a correctly rounded operation makes: exact operands whose result is
+/// representable stay exact.
 Value Basic(DType dtype, double f, double propagated) {
   if (propagated == 0 && IsExact(dtype, f)) return Float(f, 0);
-  return Float(f, propagated + kBasicUnits * UnitRoundoff(dtype) * std::fabs(f) + HalfUlp(dtype, 0));
+  return Float(f,
+               propagated + kBasicUnits * UnitRoundoff(dtype) * std::fabs(f) + HalfUlp(dtype, 0));
 }
 
 /// A transcendental result; vector code may flush what is below the normal numbers.
@@ -69,13 +70,17 @@ Value ExactUnary(UnaryOp op, DType dtype, const Value& a) {
     case UnaryOp::kAbs: return Float(std::fabs(a.f), a.bound);
     case UnaryOp::kSqrt: {
       const double root = std::sqrt(a.f);
-      return Basic(dtype, root, a.f > a.bound ? a.bound / (2 * root) : std::sqrt(a.bound + std::fabs(a.f)));
+      return Basic(dtype, root,
+                   a.f > a.bound ? a.bound / (2 * root) : std::sqrt(a.bound + std::fabs(a.f)));
     }
-    case UnaryOp::kFloor: return Float(std::floor(a.f), StepBound(a, [](double x) { return std::floor(x); }));
-    case UnaryOp::kCeil: return Float(std::ceil(a.f), StepBound(a, [](double x) { return std::ceil(x); }));
+    case UnaryOp::kFloor:
+      return Float(std::floor(a.f), StepBound(a, [](double x) { return std::floor(x); }));
+    case UnaryOp::kCeil:
+      return Float(std::ceil(a.f), StepBound(a, [](double x) { return std::ceil(x); }));
     case UnaryOp::kRound:
       return Float(std::nearbyint(a.f), StepBound(a, [](double x) { return std::nearbyint(x); }));
-    case UnaryOp::kTrunc: return Float(std::trunc(a.f), StepBound(a, [](double x) { return std::trunc(x); }));
+    case UnaryOp::kTrunc:
+      return Float(std::trunc(a.f), StepBound(a, [](double x) { return std::trunc(x); }));
     case UnaryOp::kSign: return Float(Sign(a.f), StepBound(a, Sign));
     case UnaryOp::kIsNan: return {.i = std::isnan(a.f) ? 1 : 0};
     case UnaryOp::kIsInf: return {.i = std::isinf(a.f) ? 1 : 0};
@@ -99,7 +104,8 @@ MathsResult MathsOf(UnaryOp op, double x) {
     case UnaryOp::kLog: return {std::log(x), 1 / std::fabs(x)};
     case UnaryOp::kSin: return {std::sin(x), std::fabs(std::cos(x)), 1};
     case UnaryOp::kCos: return {std::cos(x), std::fabs(std::sin(x)), 1};
-    case UnaryOp::kTan: return {std::tan(x), 1 + std::tan(x) * std::tan(x), 1 + std::tan(x) * std::tan(x)};
+    case UnaryOp::kTan:
+      return {std::tan(x), 1 + std::tan(x) * std::tan(x), 1 + std::tan(x) * std::tan(x)};
     case UnaryOp::kAsin: return {std::asin(x), 1 / std::sqrt(std::max(1 - x * x, 1e-9)), 1};
     case UnaryOp::kAcos: return {std::acos(x), 1 / std::sqrt(std::max(1 - x * x, 1e-9)), 1};
     case UnaryOp::kAtan: return {std::atan(x), 1 / (1 + x * x), 1};
@@ -132,9 +138,12 @@ Value IntegerUnary(UnaryOp op, DType dtype, const Value& a) {
   switch (op) {
     case UnaryOp::kNeg: return {.i = WrapTo(dtype, WrapSub(0, a.i)), .bound = a.bound};
     case UnaryOp::kAbs:
-      return {.i = LessThan(dtype, a.i, 0) ? WrapTo(dtype, WrapSub(0, a.i)) : a.i, .bound = a.bound};
-    case UnaryOp::kNot: return {.i = IsBool(dtype) ? 1 - a.i : WrapTo(dtype, ~a.i), .bound = a.bound};
-    case UnaryOp::kSign: return {.i = a.i == 0 ? 0 : LessThan(dtype, a.i, 0) ? -1 : 1, .bound = a.bound};
+      return {.i = LessThan(dtype, a.i, 0) ? WrapTo(dtype, WrapSub(0, a.i)) : a.i,
+              .bound = a.bound};
+    case UnaryOp::kNot:
+      return {.i = IsBool(dtype) ? 1 - a.i : WrapTo(dtype, ~a.i), .bound = a.bound};
+    case UnaryOp::kSign:
+      return {.i = a.i == 0 ? 0 : LessThan(dtype, a.i, 0) ? -1 : 1, .bound = a.bound};
     default: break;
   }
   HONE_CHECK(false) << ToString(op) << " does not take integers";
@@ -183,7 +192,8 @@ Value FloatBinary(BinaryOp op, DType dtype, const Value& a, const Value& b) {
     }
     case BinaryOp::kTruncDiv: {
       const Value quotient = FloatBinary(BinaryOp::kDiv, dtype, a, b);
-      return Float(std::trunc(quotient.f), StepBound(quotient, [](double x) { return std::trunc(x); }));
+      return Float(std::trunc(quotient.f),
+                   StepBound(quotient, [](double x) { return std::trunc(x); }));
     }
     case BinaryOp::kMin:
     case BinaryOp::kMax: return FloatExtreme(op, a, b);
@@ -303,8 +313,9 @@ Value Apply(BinaryOp op, DType dtype, Value a, Value b) {
 Value ApplySelect(DType dtype, Value condition, Value a, Value b) {
   Value result = condition.i != 0 ? a : b;
   if (condition.bound == 0) return result;
-  const double gap = IsFloat(dtype) ? std::fabs(a.f - b.f)
-                                    : std::fabs(ToDouble(dtype, {.i = a.i}) - ToDouble(dtype, {.i = b.i}));
+  const double gap = IsFloat(dtype)
+                         ? std::fabs(a.f - b.f)
+                         : std::fabs(ToDouble(dtype, {.i = a.i}) - ToDouble(dtype, {.i = b.i}));
   const Value& other = condition.i != 0 ? b : a;
   if (std::isfinite(gap)) result.bound = std::max(result.bound, gap + other.bound);
   return result;
@@ -335,8 +346,9 @@ Value Stored(DType dtype, Value a) {
   if (!IsFloat(dtype)) return {.i = WrapTo(dtype, a.i), .bound = a.bound};
   const double rounded = RoundTo(dtype, a.f);
   // An exact value rounds to the same everywhere; otherwise both roundings may differ.
-  const double bound =
-      a.bound == 0 ? 0 : a.bound + std::fabs(rounded - a.f) + (rounded == a.f ? 0 : HalfUlp(dtype, rounded));
+  const double bound = a.bound == 0 ? 0
+                                    : a.bound + std::fabs(rounded - a.f) +
+                                          (rounded == a.f ? 0 : HalfUlp(dtype, rounded));
   return Float(rounded, bound);
 }
 

