@@ -22,6 +22,9 @@ class ExprEvaluator {
   /// `vars[id]` are the values of the variables.
   Value Evaluate(const ExprNode& e, std::span<const int64_t> vars);
 
+  /// The same for an integer expression whose error bound does not matter.
+  int64_t EvaluateIndex(const ExprNode& e, std::span<const int64_t> vars);
+
   /// The value of a load whose indices are given.
   virtual Value LoadFrom(const ExprNode& load, std::span<const int64_t> indices,
                          std::span<const int64_t> vars) = 0;

@@ -105,7 +105,7 @@ class WorkloadEvaluator : public ExprEvaluator {
     const std::vector<int64_t>& shape = workload_.tensors[Index(stage.results[0])].shape;
     int64_t flat = 0;
     for (size_t d = 0; d < shape.size(); ++d) {
-      flat = flat * shape[d] + Evaluate(*stage.store[d], vars).i;
+      flat = flat * shape[d] + EvaluateIndex(*stage.store[d], vars);
     }
     return flat;
   }
@@ -155,9 +155,12 @@ class WorkloadEvaluator : public ExprEvaluator {
   void ForEachReduced(const Stage& stage, std::vector<int64_t>* vars, F visit) {
     const std::span<int64_t> reduced = std::span(*vars).subspan(stage.spatial.size());
     const int64_t count = Product(stage.reduce);
+    std::ranges::fill(reduced, 0);
     for (int64_t point = 0; point < count && !failed(); ++point) {
-      Unflatten(point, stage.reduce, reduced);
       visit();
+      for (size_t axis = reduced.size(); axis-- > 0 && ++reduced[axis] == stage.reduce[axis];) {
+        reduced[axis] = 0;
+      }
     }
   }
 

@@ -288,7 +288,7 @@ class LoopNestRunner : public ExprEvaluator {
   }
 
   void StoreValues(const StmtNode& node) {
-    const int64_t index = Evaluate(*node.index, machine_->vars).i;
+    const int64_t index = EvaluateIndex(*node.index, machine_->vars);
     std::vector<Value> values;
     for (const Expr& value : node.values) values.push_back(Evaluate(*value, machine_->vars));
     if (failed()) return;

@@ -4,8 +4,11 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
+#include "base/core/random.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "ir/workload_builder.h"
 
 namespace hone::ir {
@@ -71,6 +74,69 @@ TEST(HashTest, CanonicalFormIsAFixedPoint) {
   const Workload w = Canonicalise(Parsed(kScan)).workload;
   EXPECT_EQ(ToText(Canonicalise(w).workload), ToText(w));
   EXPECT_EQ(StructuralHash(w), StructuralHash(Parsed(kScan)));
+}
+
+/// The same random graph, its tensors and Stages added in a random order.
+Workload RandomWorkload(Random graph, Random order) {
+  constexpr int kInputs = 4;
+  constexpr int kStages = 9;
+  struct Node {
+    std::vector<int> reads;
+    bool output;
+  };
+  std::vector<Node> nodes(kInputs);
+  for (int s = 0; s < kStages; ++s) {
+    Node node{.reads = {}, .output = s == kStages - 1 || graph.Chance(0.3)};
+    for (int k = 0; k < 3; ++k) {
+      node.reads.push_back(static_cast<int>(graph.Below(static_cast<uint64_t>(kInputs + s))));
+    }
+    nodes.push_back(node);
+  }
+  std::vector<size_t> places(nodes.size());
+  for (size_t i = 0; i < places.size(); ++i) places[i] = i;
+  order.Shuffle(places);  // places[node]: its tensor id
+  Workload w;
+  w.tensors.resize(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool input = i < kInputs;
+    Tensor& tensor = w.tensors[places[i]];
+    tensor.kind = input ? TensorKind::kInput : TensorKind::kStage;
+    tensor.shape = {static_cast<int64_t>(8)};
+    if (input) tensor.range = {0, static_cast<double>(i + 1)};
+    if (input) continue;
+    Stage stage;
+    stage.spatial = {8};
+    stage.results = {static_cast<int>(places[i])};
+    Expr sum = Const(DType::kF32, static_cast<double>(i));
+    for (int read : nodes[i].reads) {
+      sum = sum - Load(static_cast<int>(places[static_cast<size_t>(read)]), DType::kF32, {Var(0)});
+    }
+    stage.body = {sum};
+    w.stages.push_back(stage);
+  }
+  order.Shuffle(w.stages);
+  std::vector<int> outputs;
+  for (size_t i = kInputs; i < nodes.size(); ++i) {
+    if (nodes[i].output) outputs.push_back(static_cast<int>(places[i]));
+  }
+  return CanonicaliseFor(w, outputs).workload;
+}
+
+TEST(HashTest, OrderOfMakingDoesNotMatter) {
+  constexpr uint64_t kSeed = 77;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  const Random random(kSeed);
+  std::set<std::string> different;
+  for (uint64_t g = 0; g < 200; ++g) {
+    const Random graph = random.Fork(g);
+    const Workload one = RandomWorkload(graph, random.Fork(1000 + g));
+    const Workload two = RandomWorkload(graph, random.Fork(2000 + g));
+    ASSERT_EQ(ToText(one), ToText(two));
+    ASSERT_EQ(ToText(Canonicalise(one).workload), ToText(one)) << "canonical is a fixed point";
+    ASSERT_TRUE(Verify(one).ok()) << Verify(one) << ToText(one);
+    different.insert(StructuralHash(one).ToHex());
+  }
+  EXPECT_EQ(different.size(), 200U);
 }
 
 }  // namespace
