@@ -53,6 +53,7 @@ class Arith {
   llvm::Value* AnyLane(llvm::Value* mask);
 
  private:
+  Value ArgWins(ir::Combiner combiner, const std::vector<Value>& a, const std::vector<Value>& b);
   Value FloatBinary(ir::BinaryOp op, const Value& a, const Value& b);
   Value IntBinary(ir::BinaryOp op, const Value& a, const Value& b);
   Value FloatUnary(ir::UnaryOp op, const Value& a);

@@ -219,15 +219,24 @@ std::vector<Value> Arith::Combine(Combiner combiner, const std::vector<Value>& o
     case Combiner::kSumSumSq: return {binary(BinaryOp::kAdd, 0), binary(BinaryOp::kAdd, 1)};
     default: break;
   }
+  const Value win = ArgWins(combiner, values, old);
+  return {Select(win, values[0], old[0]), Select(win, values[1], old[1])};
+}
+
+// ir::ArgWins: a NaN wins against numbers, ties go by the index.
+Value Arith::ArgWins(Combiner combiner, const std::vector<Value>& a, const std::vector<Value>& b) {
   const bool is_max = combiner == Combiner::kArgMax || combiner == Combiner::kArgMaxLast;
   const bool is_last = combiner == Combiner::kArgMinLast || combiner == Combiner::kArgMaxLast;
-  const Value better = Compare(is_max ? BinaryOp::kGt : BinaryOp::kLt,
-                               Broadcast(values[0], std::max(old[0].lanes, values[0].lanes)),
-                               Broadcast(old[0], std::max(old[0].lanes, values[0].lanes)));
-  const Value equal = Binary(BinaryOp::kEq, values[0], old[0]);
-  const Value earlier = Binary(is_last ? BinaryOp::kGt : BinaryOp::kLt, values[1], old[1]);
-  const Value win = Binary(BinaryOp::kOr, better, Binary(BinaryOp::kAnd, equal, earlier));
-  return {Select(win, values[0], old[0]), Select(win, values[1], old[1])};
+  Value wins = Binary(is_max ? BinaryOp::kGt : BinaryOp::kLt, a[0], b[0]);
+  Value tie = Binary(BinaryOp::kEq, a[0], b[0]);
+  if (ir::IsFloat(a[0].dtype)) {
+    const Value a_nan = Unary(UnaryOp::kIsNan, a[0]);
+    const Value b_nan = Unary(UnaryOp::kIsNan, b[0]);
+    wins = Binary(BinaryOp::kOr, wins, Binary(BinaryOp::kAnd, a_nan, Not(b_nan)));
+    tie = Binary(BinaryOp::kOr, tie, Binary(BinaryOp::kAnd, a_nan, b_nan));
+  }
+  const Value earlier = Binary(is_last ? BinaryOp::kGt : BinaryOp::kLt, a[1], b[1]);
+  return Binary(BinaryOp::kOr, wins, Binary(BinaryOp::kAnd, tie, earlier));
 }
 
 std::vector<Value> Arith::ReduceLanes(Combiner combiner, std::vector<Value> values) {

@@ -131,7 +131,7 @@ void FunctionEmitter::EmitEntry() {
       state.base = TableGlobal(id);
     } else if (state.is_flat) {
       llvm::AllocaInst* memory = builder_.CreateAlloca(llvm::ArrayType::get(
-          arith_.TypeOf(buffer.dtype, 1), static_cast<uint64_t>(buffer.elements)));
+          FlatType(buffer.dtype, 1), static_cast<uint64_t>(buffer.elements)));
       memory->setAlignment(llvm::Align(64));
       state.base = memory;
     } else if (buffer.scope == Scope::kShared) {

@@ -144,22 +144,38 @@ void FunctionEmitter::EmitVector(const StmtNode& node) {
   int widest = 1;
   for (const Stmt& inner : node.body) widest = std::max(widest, WidestBytes(inner));
   const int64_t lanes = std::max<int64_t>(1, target_.lanes * 4 / widest);
+  std::vector<int> own;
+  if (!SetPrivate(node, &own)) {
+    for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
+      index_.Bind(node.var, Affine(k));
+      for (const Stmt& inner : node.body) EmitStmt(inner);
+    }
+    return;
+  }
   for (int64_t done = 0; done < node.extent; done += lanes) {
     const int64_t active = std::min(lanes, node.extent - done);
     if (active == 1) {
       index_.Bind(node.var, Affine(done));
     } else {
+      for (const int buffer : own) {
+        StateOf(buffer).is_private = true;
+        StateOf(buffer).private_slots.clear();
+        StateOf(buffer).fills.clear();
+      }
       vector_.active = static_cast<int>(active);
       vector_.lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(active)));
       index_.Bind(node.var, index_.Lane(active) + Affine(done));
     }
     for (const Stmt& inner : node.body) EmitStmt(inner);
     vector_ = {};
+    for (const int buffer : own) {
+      StateOf(buffer).is_private = false;
+      StateOf(buffer).fills.clear();
+    }
   }
 }
 
-template <typename Body>
-void FunctionEmitter::Branch(llvm::Value* condition, Body body) {
+void FunctionEmitter::Branch(llvm::Value* condition, const std::function<void()>& body) {
   llvm::LLVMContext& context = builder_.getContext();
   auto* then = llvm::BasicBlock::Create(context, "then", inner_);
   auto* merge = llvm::BasicBlock::Create(context, "endif", inner_);
@@ -275,21 +291,13 @@ void FunctionEmitter::EmitStore(const StmtNode& node) {
   if (node.combiner == Combiner::kNone) {
     const std::vector<Value> values = EvalValues(node);
     for (size_t k = 0; k < values.size(); ++k) Store(node.buffers[k], index, values[k]);
-  } else if (vector_.lanes > 1 && !index_.DependsOnLane(index)) {
+  } else if (vector_.lanes > 1 && !index_.DependsOnLane(index) && !StateOf(node.buffers[0]).is_private) {
     CombineLanes(node, index);
-  } else if (vector_.lanes > 1 && !IsInjective(index)) {
+  } else if (vector_.lanes > 1 && !StateOf(node.buffers[0]).is_private && !IsInjective(index)) {
     CombineLaneByLane(node, index);
   } else {
     EmitReduceStore(node, index);
   }
-}
-
-bool FunctionEmitter::IsInjective(const Affine& index) {
-  LanePattern pattern = PatternOf(index);
-  if (pattern.contiguous) return true;
-  std::sort(pattern.offsets.begin(), pattern.offsets.end());
-  return !pattern.offsets.empty() &&
-         std::adjacent_find(pattern.offsets.begin(), pattern.offsets.end()) == pattern.offsets.end();
 }
 
 void FunctionEmitter::EmitReduceStore(const StmtNode& node, const Affine& index) {
@@ -317,75 +325,6 @@ void FunctionEmitter::EmitReduceStore(const StmtNode& node, const Affine& index)
     result = arith_.Combine(node.combiner, old, values);
   }
   for (size_t k = 0; k < result.size(); ++k) Store(node.buffers[k], index, result[k]);
-}
-
-// All lanes go into one element: they are folded first.
-void FunctionEmitter::CombineLanes(const StmtNode& node, const Affine& index) {
-  std::vector<Value> values = EvalValues(node);
-  llvm::Value* mask = ActiveMask();
-  for (size_t k = 0; k < values.size(); ++k) {
-    values[k] = arith_.Broadcast(values[k], vector_.lanes);
-    if (mask == nullptr) continue;
-    const Value identity = arith_.Identity(node.combiner, values[k].dtype, static_cast<int>(k));
-    values[k] = arith_.Select({mask, DType::kBool, vector_.lanes}, values[k], identity);
-  }
-  values = arith_.ReduceLanes(node.combiner, std::move(values));
-  const auto store = [&] {
-    llvm::Value* const outer = std::exchange(mask_, nullptr);
-    const Vector vector = std::exchange(vector_, Vector{});
-    std::vector<Value> old;
-    for (const int buffer : node.buffers) old.push_back(Load(buffer, index));
-    const std::vector<Value> result = arith_.Combine(node.combiner, old, values);
-    for (size_t k = 0; k < result.size(); ++k) Store(node.buffers[k], index, result[k]);
-    vector_ = vector;
-    mask_ = outer;
-  };
-  const bool anywhere = std::all_of(node.buffers.begin(), node.buffers.end(), [&](int buffer) {
-    return IsRegister(buffer) || InBounds(buffer, index_.Bounds(index), 1);
-  });
-  if (mask_ == nullptr || anywhere) {
-    store();
-  } else {
-    Branch(arith_.AnyLane(mask_), store);
-  }
-}
-
-// Several lanes may meet in one element, which differs: one lane after the other.
-void FunctionEmitter::CombineLaneByLane(const StmtNode& node, const Affine& index) {
-  const std::vector<Value> values = EvalValues(node);
-  llvm::Value* const mask = std::exchange(mask_, nullptr);
-  const Vector vector = vector_;
-  llvm::Value* indices = PatternOf(index).offsets.empty() ? MaterialiseVector(index, 64) : nullptr;
-  for (int lane = 0; lane < vector.active; ++lane) {
-    const auto element = [&](llvm::Value* v) {
-      return builder_.CreateExtractElement(v, static_cast<uint64_t>(lane));
-    };
-    const auto combine = [&] {
-      Affine at;
-      if (indices == nullptr) {
-        at = *index_.AtLane(index, lane);
-      } else {
-        at = index_.NewOpaque(/*lane=*/false, index_.Bounds(index));
-        SetAtomValue(at, element(indices));
-      }
-      std::vector<Value> mine;
-      for (const Value& value : values) {
-        mine.push_back(value.lanes == 1 ? value : Value{element(value.llvm), value.dtype, 1});
-      }
-      vector_ = {};
-      std::vector<Value> old;
-      for (const int buffer : node.buffers) old.push_back(Load(buffer, at));
-      const std::vector<Value> result = arith_.Combine(node.combiner, old, mine);
-      for (size_t k = 0; k < result.size(); ++k) Store(node.buffers[k], at, result[k]);
-      vector_ = vector;
-    };
-    if (mask == nullptr) {
-      combine();
-    } else {
-      Branch(element(mask), combine);
-    }
-  }
-  mask_ = mask;
 }
 
 }  // namespace hone::codegen

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,7 +21,7 @@
 // an inner one with noalias parameters that holds the code.
 namespace hone::codegen {
 
-/// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements), llvm_emit_expr.cc (values),
+/// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements), llvm_lanes.cc (folding lanes), llvm_emit_expr.cc (values),
 /// llvm_memory.cc (loads and stores), llvm_registers.cc (register buffers) and llvm_address.cc (addresses, atoms).
 class FunctionEmitter : private OpaqueSource {
  public:
@@ -67,7 +68,9 @@ class FunctionEmitter : private OpaqueSource {
     int64_t writes = 0;           // loads before the last store are not reused
     int64_t fill_generation = -1;  // of the last Fill of a register buffer
     bool is_flat = false;
+    bool is_private = false;  // in the vector loop being emitted: every lane has its own
     std::map<int64_t, Slot> slots;
+    std::map<int64_t, Slot> private_slots;
     std::vector<FillSite> fills;
   };
 
@@ -119,17 +122,19 @@ class FunctionEmitter : private OpaqueSource {
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);
   void EmitStore(const ir::StmtNode& node);
   void EmitReduceStore(const ir::StmtNode& node, const Affine& index);
-  void CombineLanes(const ir::StmtNode& node, const Affine& index);
-  void CombineLaneByLane(const ir::StmtNode& node, const Affine& index);
-  bool IsInjective(const Affine& index);
   std::vector<Value> EvalValues(const ir::StmtNode& node);
   /// Runs body(true-block) only when `condition` holds.
-  template <typename Body>
-  void Branch(llvm::Value* condition, Body body);
+  void Branch(llvm::Value* condition, const std::function<void()>& body);
   llvm::Instruction* Marker();
   /// After this nothing loaded before is reused: control flow joins here.
   void Boundary() { ++generation_; statement_values_.clear(); }
   int WidestBytes(const ir::Stmt& stmt);
+
+  // llvm_lanes.cc
+  bool SetPrivate(const ir::StmtNode& vector_loop, std::vector<int>* buffers);
+  void CombineLanes(const ir::StmtNode& node, const Affine& index);
+  void CombineLaneByLane(const ir::StmtNode& node, const Affine& index);
+  bool IsInjective(const Affine& index);
 
   // llvm_emit_expr.cc
   Value Eval(const ir::Expr& expr);
@@ -176,8 +181,14 @@ class FunctionEmitter : private OpaqueSource {
   // llvm_registers.cc
   bool IsRegister(int buffer) const { return Of(buffer).scope == ir::Scope::kRegister; }
   Slot* FindSlot(int buffer, const LanePattern& pattern);
+  Slot* FindPrivateSlot(int buffer, int64_t offset);
+  llvm::AllocaInst* NewAlloca(llvm::Type* type);
   Value LoadRegister(int buffer, const Affine& index);
   void StoreRegister(int buffer, const Affine& index, const Value& value);
+  Value FromFlat(llvm::Value* raw, ir::DType dtype, int lanes);
+  llvm::Value* ToFlat(const Value& value);
+  llvm::Type* FlatType(ir::DType dtype, int lanes);
+  llvm::Value* FlatPointer(int buffer, int64_t offset);
   Value LoadFlat(int buffer, const LanePattern& pattern);
   void StoreFlat(int buffer, const LanePattern& pattern, const Value& value);
   void FillRegister(int buffer, int64_t elements, const Value& value);

@@ -20,9 +20,32 @@ bool FunctionEmitter::RegisterPattern(int buffer, const Affine& index, LanePatte
   return false;
 }
 
+llvm::AllocaInst* FunctionEmitter::NewAlloca(llvm::Type* type) {
+  llvm::IRBuilder<>::InsertPointGuard restore(builder_);
+  builder_.SetInsertPoint(&inner_->getEntryBlock(), inner_->getEntryBlock().begin());
+  return builder_.CreateAlloca(type);
+}
+
+// One element for each lane.
+FunctionEmitter::Slot* FunctionEmitter::FindPrivateSlot(int buffer, int64_t offset) {
+  const auto [slot, is_new] = StateOf(buffer).private_slots.try_emplace(offset);
+  if (is_new) {
+    slot->second.lanes = vector_.lanes;
+    slot->second.alloca = NewAlloca(arith_.TypeOf(Of(buffer).dtype, vector_.lanes));
+    llvm::IRBuilder<>::InsertPointGuard restore(builder_);
+    for (const FillSite& site : StateOf(buffer).fills) {
+      if (offset >= site.elements) continue;
+      builder_.SetInsertPoint(site.marker);
+      builder_.CreateStore(arith_.Broadcast(site.value, vector_.lanes).llvm, slot->second.alloca);
+    }
+  }
+  return &slot->second;
+}
+
 // The slot of exactly these elements; null (and the buffer a conflict) if another shape overlaps.
 FunctionEmitter::Slot* FunctionEmitter::FindSlot(int buffer, const LanePattern& pattern) {
   BufferState& state = StateOf(buffer);
+  if (state.is_private) return FindPrivateSlot(buffer, pattern.base.constant);
   const int active = static_cast<int>(pattern.offsets.size());
   const int64_t offset = pattern.base.constant;
   if (active > 1 && !pattern.contiguous) {
@@ -46,9 +69,8 @@ FunctionEmitter::Slot* FunctionEmitter::FindSlot(int buffer, const LanePattern& 
   Slot slot;
   slot.active = active;
   slot.lanes = lanes;
+  slot.alloca = NewAlloca(arith_.TypeOf(Of(buffer).dtype, lanes));
   llvm::IRBuilder<>::InsertPointGuard restore(builder_);
-  builder_.SetInsertPoint(&inner_->getEntryBlock(), inner_->getEntryBlock().begin());
-  slot.alloca = builder_.CreateAlloca(arith_.TypeOf(Of(buffer).dtype, lanes));
   for (const FillSite& site : state.fills) {
     if (offset >= site.elements) continue;
     builder_.SetInsertPoint(site.marker);
@@ -67,7 +89,7 @@ Value FunctionEmitter::LoadRegister(int buffer, const Affine& index) {
   LanePattern pattern;
   const Value poison{llvm::PoisonValue::get(arith_.TypeOf(dtype, 1)), dtype, 1};
   if (!RegisterPattern(buffer, index, &pattern)) return poison;
-  if (StateOf(buffer).is_flat) return LoadFlat(buffer, pattern);
+  if (StateOf(buffer).is_flat && !StateOf(buffer).is_private) return LoadFlat(buffer, pattern);
   Slot* slot = FindSlot(buffer, pattern);
   if (slot == nullptr) return poison;
   if (slot->generation != generation_) {
@@ -80,7 +102,7 @@ Value FunctionEmitter::LoadRegister(int buffer, const Affine& index) {
 void FunctionEmitter::StoreRegister(int buffer, const Affine& index, const Value& value) {
   LanePattern pattern;
   if (!RegisterPattern(buffer, index, &pattern)) return;
-  if (StateOf(buffer).is_flat) {
+  if (StateOf(buffer).is_flat && !StateOf(buffer).is_private) {
     StoreFlat(buffer, pattern, value);
     return;
   }
@@ -108,31 +130,46 @@ void FunctionEmitter::StoreRegister(int buffer, const Affine& index, const Value
   slot->generation = generation_;
 }
 
+// Flat memory holds bool as bytes: vectors of bits would lie otherwise than single ones.
+Value FunctionEmitter::FromFlat(llvm::Value* raw, ir::DType dtype, int lanes) {
+  return ir::IsBool(dtype) ? arith_.FromMemory(raw, dtype, lanes) : Value{raw, dtype, lanes};
+}
+
+llvm::Value* FunctionEmitter::ToFlat(const Value& value) {
+  return ir::IsBool(value.dtype) ? arith_.ToMemory(value) : value.llvm;
+}
+
+llvm::Type* FunctionEmitter::FlatType(ir::DType dtype, int lanes) {
+  return ir::IsBool(dtype) ? arith_.MemoryType(dtype, lanes) : arith_.TypeOf(dtype, lanes);
+}
+
+llvm::Value* FunctionEmitter::FlatPointer(int buffer, int64_t offset) {
+  return builder_.CreateConstGEP1_64(FlatType(Of(buffer).dtype, 1), StateOf(buffer).base,
+                                     static_cast<uint64_t>(offset));
+}
+
 Value FunctionEmitter::LoadFlat(int buffer, const LanePattern& pattern) {
   const ir::DType dtype = Of(buffer).dtype;
-  llvm::Type* scalar = arith_.TypeOf(dtype, 1);
-  llvm::Value* base = StateOf(buffer).base;
-  const auto element = [&](int64_t offset) {
-    return builder_.CreateConstGEP1_64(scalar, base, static_cast<uint64_t>(offset));
-  };
+  const int64_t offset = pattern.base.constant;
   const int active = static_cast<int>(pattern.offsets.size());
-  if (active == 1) return {builder_.CreateLoad(scalar, element(pattern.base.constant)), dtype, 1};
-  llvm::Type* type = arith_.TypeOf(dtype, vector_.lanes);
+  if (active == 1) {
+    return FromFlat(builder_.CreateLoad(FlatType(dtype, 1), FlatPointer(buffer, offset)), dtype, 1);
+  }
+  llvm::Type* type = FlatType(dtype, vector_.lanes);
   if (pattern.contiguous && active == vector_.lanes) {
-    return {builder_.CreateLoad(type, element(pattern.base.constant)), dtype, active};
+    return FromFlat(builder_.CreateLoad(type, FlatPointer(buffer, offset)), dtype, active);
   }
   llvm::Value* result = llvm::Constant::getNullValue(type);
   for (int k = 0; k < active; ++k) {
-    const int64_t at = pattern.base.constant + pattern.offsets[static_cast<size_t>(k)];
-    result = builder_.CreateInsertElement(result, builder_.CreateLoad(scalar, element(at)),
-                                          static_cast<uint64_t>(k));
+    llvm::Value* element = builder_.CreateLoad(
+        FlatType(dtype, 1), FlatPointer(buffer, offset + pattern.offsets[static_cast<size_t>(k)]));
+    result = builder_.CreateInsertElement(result, element, static_cast<uint64_t>(k));
   }
-  return {result, dtype, vector_.lanes};
+  return FromFlat(result, dtype, vector_.lanes);
 }
 
 void FunctionEmitter::StoreFlat(int buffer, const LanePattern& pattern, const Value& value) {
-  llvm::Type* scalar = arith_.TypeOf(Of(buffer).dtype, 1);
-  llvm::Value* base = StateOf(buffer).base;
+  const int64_t offset = pattern.base.constant;
   const int active = static_cast<int>(pattern.offsets.size());
   const bool one = active == 1 && value.lanes == 1;
   Value stored = one ? value : arith_.Broadcast(value, vector_.lanes);
@@ -141,34 +178,27 @@ void FunctionEmitter::StoreFlat(int buffer, const LanePattern& pattern, const Va
     llvm::Value* wanted = one ? arith_.AnyLane(mask_) : mask_;
     stored = arith_.Select({wanted, ir::DType::kBool, one ? 1 : vector_.lanes}, stored, old);
   }
-  const auto element = [&](int64_t offset) {
-    return builder_.CreateConstGEP1_64(scalar, base, static_cast<uint64_t>(offset));
-  };
-  if (one) {
-    builder_.CreateStore(stored.llvm, element(pattern.base.constant));
-    return;
-  }
-  if (pattern.contiguous && active == vector_.lanes) {
-    builder_.CreateStore(stored.llvm, element(pattern.base.constant));
+  llvm::Value* raw = ToFlat(stored);
+  if (one || (pattern.contiguous && active == vector_.lanes)) {
+    builder_.CreateStore(raw, FlatPointer(buffer, offset));
     return;
   }
   for (int k = 0; k < vector_.active; ++k) {
-    const int64_t offset = active == 1 ? 0 : pattern.offsets[static_cast<size_t>(k)];
-    builder_.CreateStore(builder_.CreateExtractElement(stored.llvm, static_cast<uint64_t>(k)),
-                         element(pattern.base.constant + offset));
+    const int64_t distance = active == 1 ? 0 : pattern.offsets[static_cast<size_t>(k)];
+    builder_.CreateStore(builder_.CreateExtractElement(raw, static_cast<uint64_t>(k)),
+                         FlatPointer(buffer, offset + distance));
   }
 }
 
 void FunctionEmitter::FillRegister(int buffer, int64_t elements, const Value& value) {
   BufferState& state = StateOf(buffer);
-  if (state.is_flat) {
+  if (state.is_flat && !state.is_private) {
     for (int64_t k = 0; k < elements; ++k) {
-      builder_.CreateStore(value.llvm, builder_.CreateConstGEP1_64(arith_.TypeOf(value.dtype, 1), state.base,
-                                                                   static_cast<uint64_t>(k)));
+      builder_.CreateStore(ToFlat(value), FlatPointer(buffer, k));
     }
     return;
   }
-  for (auto& [offset, slot] : state.slots) {
+  for (auto& [offset, slot] : state.is_private ? state.private_slots : state.slots) {
     if (offset >= elements) continue;
     slot.known = arith_.Broadcast(value, slot.lanes).llvm;
     slot.generation = generation_;
