@@ -1,0 +1,39 @@
+#include <map>
+#include <string>
+
+#include "graph/onnx_import/handler.h"
+
+namespace hone::graph::onnx_import {
+namespace {
+
+/// By name, then by first opset.
+using HandlerTable = std::map<std::string_view, std::map<int64_t, const Handler*>, std::less<>>;
+
+HandlerTable MakeTable() {
+  HandlerTable table;
+  for (const std::span<const Handler> family :
+       {ActivationHandlers(), ElementwiseHandlers(), ShapeHandlers(), SliceHandlers(),
+        GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(), MatMulHandlers(),
+        NormaliseHandlers(), ReduceHandlers()}) {
+    for (const Handler& handler : family) table[handler.op][handler.since] = &handler;
+  }
+  return table;
+}
+
+const HandlerTable& Table() {
+  static const HandlerTable table = MakeTable();
+  return table;
+}
+
+}  // namespace
+
+const Handler* FindHandler(std::string_view op, int64_t opset) {
+  const auto found = Table().find(op);
+  if (found == Table().end()) return nullptr;
+  const auto after = found->second.upper_bound(opset);
+  return after == found->second.begin() ? nullptr : std::prev(after)->second;
+}
+
+bool KnowsOperator(std::string_view op) { return Table().contains(op); }
+
+}  // namespace hone::graph::onnx_import

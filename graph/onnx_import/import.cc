@@ -1,0 +1,123 @@
+#include "graph/onnx_import/import.h"
+
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/onnx_import/importer.h"
+#include "graph/onnx_import/mapped_file.h"
+#include "graph/onnx_import/onnx.pb.h"
+
+namespace hone::graph {
+namespace {
+
+using onnx_import::Importer;
+using onnx_import::MappedFile;
+
+absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
+
+constexpr std::string_view kTorchWay =
+    "a PyTorch file holds weights and code, no graph; export it where it was made: "
+    "torch.onnx.export(model, inputs, "
+    "\"model.onnx\", dynamo=True)";
+constexpr std::string_view kTensorFlowWay =
+    "a TensorFlow graph; convert it: python -m tf2onnx.convert --graphdef model.pb --inputs … "
+    "--outputs … --output "
+    "model.onnx (a SavedModel folder: --saved-model)";
+constexpr std::string_view kLiteWay =
+    "a TensorFlow Lite model; convert it: python -m tf2onnx.convert --tflite model.tflite --output "
+    "model.onnx";
+constexpr std::string_view kSafetensorsWay =
+    "a safetensors file holds weights only, no graph; export the model that loads it: "
+    "torch.onnx.export, or optimum-cli "
+    "export onnx --model FOLDER OUT";
+constexpr std::string_view kKerasWay =
+    "a Keras model; convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx";
+
+bool StartsWith(std::string_view bytes, std::string_view prefix) {
+  return bytes.substr(0, prefix.size()) == prefix;
+}
+
+bool LooksLikeSafetensors(std::string_view bytes) {
+  if (bytes.size() < 9 || bytes[8] != '{') return false;
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header <= bytes.size() - 8;
+}
+
+/// What a file is that is certainly no ONNX model, by its first bytes; empty otherwise.
+std::string_view ForeignByContent(std::string_view bytes) {
+  constexpr std::string_view kPickle = "\x80\x02";
+  if (StartsWith(bytes, "PK\x03\x04") || StartsWith(bytes, kPickle)) return kTorchWay;
+  if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") return kLiteWay;
+  if (StartsWith(bytes, "\x89HDF")) return kKerasWay;
+  if (LooksLikeSafetensors(bytes)) return kSafetensorsWay;
+  return {};
+}
+
+/// The same by the file's name, for files that could not be read as ONNX (models were called .pb
+/// once).
+std::string_view ForeignByName(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  if (extension == ".pt" || extension == ".pth" || extension == ".bin" || extension == ".ckpt")
+    return kTorchWay;
+  if (extension == ".pb") return kTensorFlowWay;
+  if (extension == ".tflite") return kLiteWay;
+  if (extension == ".safetensors") return kSafetensorsWay;
+  if (extension == ".h5" || extension == ".keras") return kKerasWay;
+  return {};
+}
+
+absl::StatusOr<std::shared_ptr<const onnx::ModelProto>> Parse(std::span<const std::byte> bytes,
+                                                              const std::filesystem::path& path) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (const std::string_view foreign = ForeignByContent(text); !foreign.empty()) {
+    return Invalid(fmt::format("this is {}", foreign));
+  }
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return Invalid(
+        fmt::format("{} bytes in one message; save the model with external data (onnx.save with "
+                    "save_as_external_data=True)",
+                    bytes.size()));
+  }
+  const google::protobuf::LogSilencer silencer;
+  auto model = std::make_shared<onnx::ModelProto>();
+  const bool parsed = model->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  if (parsed && model->has_graph()) return model;
+  const std::string_view foreign = ForeignByName(path);
+  if (!foreign.empty())
+    return Invalid(fmt::format("this is no ONNX model; by its name it is {}", foreign));
+  if (bytes.empty()) return Invalid("the file is empty");
+  if (parsed) return Invalid("the file holds no graph: is it an ONNX model?");
+  return Invalid(fmt::format(
+      "no ONNX model can be read from these {} bytes: the file is damaged or was cut off",
+      bytes.size()));
+}
+
+absl::StatusOr<Graph> Import(std::span<const std::byte> bytes, const std::filesystem::path& path,
+                             const ImportOptions& options) {
+  HONE_ASSIGN_OR_RETURN(auto model, Parse(bytes, path));
+  return Importer(std::move(model), options).Run();
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes, const ImportOptions& options) {
+  return Import(bytes, {}, options);
+}
+
+absl::StatusOr<Graph> ImportOnnxFile(const std::filesystem::path& path,
+                                     const ImportOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  ImportOptions beside = options;
+  if (beside.folder.empty()) beside.folder = path.parent_path();
+  auto graph = Import(file->bytes(), path, beside);
+  if (!graph.ok()) return Annotate(graph.status(), path.string());
+  return graph;
+}
+
+}  // namespace hone::graph

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "graph/graph.h"
+
+namespace hone::graph {
+
+/// What a user says beside the model.
+struct ImportOptions {
+  std::map<std::string, int64_t> dims;                 ///< `--dim name=value`: symbolic dimensions
+  std::map<std::string, std::vector<int64_t>> shapes;  ///< `--shape input=1x3x224x224`
+  std::map<std::string, ConstantPtr> binds;            ///< `--bind NAME=F.npy`: inputs known now
+  std::filesystem::path folder;                        ///< where external data lie (from bytes)
+};
+
+/// An ONNX model (opset 7 to kNewestOpset) on Hone's canonical operators (CANONICAL_OPS.md): static
+/// shapes, constants and shape chains folded, local functions and decided branches inlined. Weights
+/// may stay in a mapped file that the Graph keeps alive. Inputs and outputs keep their names; a
+/// graph input that has an initialiser is a constant. The inputs' doc strings `low=,high=` and
+/// `ones=N` give their value ranges. Errors: kInvalidArgument for a file that is damaged, foreign
+/// or does not fit itself; kUnimplemented with all nodes that Hone has no operator for; kNotFound
+/// for a missing file.
+absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
+                                 const ImportOptions& options = {});
+absl::StatusOr<Graph> ImportOnnxFile(const std::filesystem::path& path,
+                                     const ImportOptions& options = {});
+
+/// The newest version of the default operator set that is understood.
+inline constexpr int64_t kNewestOpset = 26;
+
+}  // namespace hone::graph

@@ -1,0 +1,288 @@
+#include "graph/onnx_import/importer.h"
+
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/onnx_import/handler.h"
+#include "graph/onnx_import/node_order.h"
+
+namespace hone::graph::onnx_import {
+namespace {
+
+/// What an unsupported node would have made: readers are skipped, and checked for their operator
+/// only.
+constexpr ValueId kUnknown = -2;
+constexpr int kMaxCallDepth = 32;
+constexpr size_t kMaxNodes = size_t{1} << 20;
+constexpr size_t kMaxReports = 100;
+
+absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
+
+std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+bool HasUnknownInput(const std::vector<ValueId>& inputs) {
+  return std::find(inputs.begin(), inputs.end(), kUnknown) != inputs.end();
+}
+
+absl::Status CheckCounts(const onnx::NodeProto& proto, const Handler& handler) {
+  const auto inputs = static_cast<size_t>(proto.input_size());
+  const auto outputs = static_cast<size_t>(proto.output_size());
+  if (inputs < handler.min_inputs || inputs > handler.max_inputs) {
+    return Invalid(handler.min_inputs == handler.max_inputs
+                       ? fmt::format("it has {} inputs, not {}", inputs, handler.min_inputs)
+                       : fmt::format("it has {} inputs, not {} to {}", inputs, handler.min_inputs,
+                                     handler.max_inputs));
+  }
+  if (outputs < 1 || outputs > handler.max_outputs) {
+    return Invalid(fmt::format("it has {} outputs, not 1 to {}", outputs, handler.max_outputs));
+  }
+  return absl::OkStatus();
+}
+
+/// The handler's result: its own errors first, then attributes that nobody knows.
+absl::Status RunHandler(const Handler& handler, NodeImport& node) {
+  handler.import(node);
+  HONE_RETURN_IF_ERROR(node.status());
+  const std::vector<std::string> unknown = node.UnknownAttributes();
+  if (!unknown.empty()) {
+    return Invalid(fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"),
+                               node.opset()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const ValueId* Scope::Find(const std::string& name) const {
+  const auto found = names_.find(name);
+  if (found != names_.end()) return &found->second;
+  return parent_ == nullptr ? nullptr : parent_->Find(name);
+}
+
+Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, const ImportOptions& options)
+    : model_(std::move(model)),
+      options_(options),
+      tensors_(model_, options.folder),
+      dims_(options.dims) {}
+
+absl::StatusOr<Graph> Importer::Run() {
+  if (!model_->has_graph()) return Invalid("the file holds no graph: is it an ONNX model?");
+  const onnx::GraphProto& graph = model_->graph();
+  graph_.name = graph.name();
+  Body body;
+  HONE_ASSIGN_OR_RETURN(body.opsets, Opsets(model_->opset_import()));
+  HONE_RETURN_IF_ERROR(CheckOptions(graph));
+  Scope scope;
+  HONE_RETURN_IF_ERROR(AddInitializers(graph, scope));
+  HONE_RETURN_IF_ERROR(AddInputs(graph, scope));
+  HONE_RETURN_IF_ERROR(AddNodes(graph.node(), body, scope));
+  HONE_RETURN_IF_ERROR(Verdict());
+  HONE_RETURN_IF_ERROR(SetOutputs(graph, scope));
+  return std::move(graph_);
+}
+
+absl::StatusOr<std::map<std::string, int64_t>> Importer::Opsets(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
+  std::map<std::string, int64_t> opsets;
+  for (const onnx::OperatorSetIdProto& import : imports)
+    opsets[DomainOf(import.domain())] = import.version();
+  const auto found = opsets.find("");
+  if (found == opsets.end())
+    return Invalid("the model names no version of ONNX's default operator set");
+  constexpr int64_t kOldestOpset = 7;
+  if (found->second < kOldestOpset || found->second > kNewestOpset) {
+    return Invalid(fmt::format(
+        "operator set {}: versions {} to {} are supported; onnx.version_converter converts models",
+        found->second, kOldestOpset, kNewestOpset));
+  }
+  return opsets;
+}
+
+absl::Status Importer::AddInitializers(const onnx::GraphProto& graph, Scope& scope) {
+  const auto define = [&](const std::string& name,
+                          absl::StatusOr<ConstantPtr> data) -> absl::Status {
+    if (!data.ok()) return Annotate(data.status(), fmt::format("initialiser '{}'", name));
+    if (name.empty()) return Invalid("an initialiser has no name");
+    if (!scope.Define(name, graph_.AddConstant(*std::move(data), name))) {
+      return Invalid(fmt::format("two initialisers are called '{}'", name));
+    }
+    return absl::OkStatus();
+  };
+  for (const onnx::TensorProto& tensor : graph.initializer()) {
+    HONE_RETURN_IF_ERROR(define(tensor.name(), tensors_.Read(tensor)));
+  }
+  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    HONE_RETURN_IF_ERROR(define(tensor.values().name(), tensors_.ReadSparse(tensor)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Importer::AddNodes(const NodeProtos& nodes, const Body& body, Scope& scope) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> order,
+                        TopologicalOrder(nodes, [&](const std::string& name) {
+                          return scope.Find(name) != nullptr;
+                        }));
+  for (int i : order) {
+    HONE_RETURN_IF_ERROR(AddNode(nodes[i], body, scope));
+    if (graph_.nodes.size() > kMaxNodes)
+      return Invalid(fmt::format("more than {} nodes", kMaxNodes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope) {
+  AttributeMap attributes;
+  for (const onnx::AttributeProto& attribute : proto.attribute()) {
+    const onnx::AttributeProto* value = &attribute;
+    if (!attribute.ref_attr_name().empty()) {
+      if (body.arguments == nullptr)
+        return Invalid(NodeText(proto) + " refers to an attribute of a function outside one");
+      const auto argument = body.arguments->find(attribute.ref_attr_name());
+      if (argument == body.arguments->end()) continue;
+      value = argument->second;
+    }
+    if (!attributes.emplace(attribute.name(), value).second) {
+      return Invalid(fmt::format("{} has two attributes '{}'", NodeText(proto), attribute.name()));
+    }
+  }
+  const std::string domain = DomainOf(proto.domain());
+  for (const onnx::FunctionProto& function : model_->functions()) {
+    if (function.name() == proto.op_type() && DomainOf(function.domain()) == domain &&
+        function.overload() == proto.overload()) {
+      return CallFunction(function, proto, attributes, body, scope);
+    }
+  }
+  const int64_t opset = body.opsets.at("");
+  const bool branch = domain.empty() && proto.op_type() == "If";
+  const Handler* handler = domain.empty() ? FindHandler(proto.op_type(), opset) : nullptr;
+  std::vector<ValueId> inputs;
+  for (const std::string& name : proto.input())
+    inputs.push_back(name.empty() ? kNoValue : *scope.Find(name));
+  if (handler == nullptr && !branch) {
+    Report(proto, scope,
+           absl::UnimplementedError(domain.empty() && KnowsOperator(proto.op_type())
+                                        ? fmt::format("not part of operator set {}", opset)
+                                        : "no such operator in Hone"));
+    DefineUnknown(proto, scope);
+    return absl::OkStatus();
+  }
+  if (HasUnknownInput(inputs)) {
+    DefineUnknown(proto, scope);
+    return absl::OkStatus();
+  }
+  NodeImport node(graph_, tensors_, proto, std::move(attributes), std::move(inputs), opset);
+  if (branch) return AddBranch(node, proto, body, scope);
+  absl::Status status = CheckCounts(proto, *handler);
+  if (status.ok()) status = RunHandler(*handler, node);
+  if (!status.ok()) {
+    Report(proto, scope, status);
+    DefineUnknown(proto, scope);
+    return absl::OkStatus();
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (!proto.output(i).empty())
+      scope.Define(proto.output(i), node.outputs()[static_cast<size_t>(i)]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Importer::CallFunction(const onnx::FunctionProto& function,
+                                    const onnx::NodeProto& proto, const AttributeMap& attributes,
+                                    const Body& body, Scope& scope) {
+  if (body.depth >= kMaxCallDepth)
+    return Invalid(NodeText(proto) + ": functions call each other too deeply");
+  if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size()) {
+    return Invalid(fmt::format("{}: {} inputs and {} outputs, the function has {} and {}",
+                               NodeText(proto), proto.input_size(), proto.output_size(),
+                               function.input_size(), function.output_size()));
+  }
+  AttributeMap arguments = attributes;
+  for (const onnx::AttributeProto& otherwise : function.attribute_proto())
+    arguments.emplace(otherwise.name(), &otherwise);
+  Body inner{.arguments = &arguments, .depth = body.depth + 1};
+  HONE_ASSIGN_OR_RETURN(inner.opsets, Opsets(function.opset_import()));
+  Scope names;
+  for (int i = 0; i < function.input_size(); ++i) {
+    const bool given = i < proto.input_size() && !proto.input(i).empty();
+    names.Define(function.input(i), given ? *scope.Find(proto.input(i)) : kNoValue);
+  }
+  HONE_RETURN_IF_ERROR(AddNodes(function.node(), inner, names));
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const ValueId* made = names.Find(function.output(i));
+    if (made == nullptr)
+      return Invalid(fmt::format("{}: nobody makes the function's output '{}'", NodeText(proto),
+                                 function.output(i)));
+    if (!proto.output(i).empty()) scope.Define(proto.output(i), *made);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Importer::AddBranch(NodeImport& node, const onnx::NodeProto& proto, const Body& body,
+                                 Scope& scope) {
+  const ConstantPtr condition = node.Known(node.OptionalInput(0));
+  if (condition == nullptr || condition->type.NumElements() != 1) {
+    if (condition == nullptr && node.Has(0)) node.FailUnknown(node.Input(0), "its condition");
+    Report(proto, scope, node.ok() ? Invalid("its condition is no scalar") : node.status());
+    DefineUnknown(proto, scope);
+    return absl::OkStatus();
+  }
+  const onnx::AttributeProto* attribute =
+      node.RawAttribute(condition->DoubleAt(0) != 0 ? "then_branch" : "else_branch");
+  if (attribute == nullptr || !attribute->has_g() ||
+      attribute->g().output_size() != proto.output_size()) {
+    return Invalid(NodeText(proto) + ": its branch is missing or has another number of outputs");
+  }
+  const onnx::GraphProto& branch = attribute->g();
+  Scope names(&scope);
+  HONE_RETURN_IF_ERROR(AddInitializers(branch, names));
+  HONE_RETURN_IF_ERROR(AddNodes(branch.node(), body, names));
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const ValueId* made = names.Find(branch.output(i).name());
+    if (made == nullptr)
+      return Invalid(
+          fmt::format("{}: nobody makes '{}'", NodeText(proto), branch.output(i).name()));
+    if (!proto.output(i).empty()) scope.Define(proto.output(i), *made);
+  }
+  return absl::OkStatus();
+}
+
+void Importer::DefineUnknown(const onnx::NodeProto& proto, Scope& scope) const {
+  for (const std::string& output : proto.output()) {
+    if (!output.empty()) scope.Define(output, kUnknown);
+  }
+}
+
+void Importer::Report(const onnx::NodeProto& proto, const Scope& scope,
+                      const absl::Status& status) {
+  std::vector<std::string> types;
+  for (const std::string& name : proto.input()) {
+    const ValueId* value = name.empty() ? nullptr : scope.Find(name);
+    const bool known = value != nullptr && *value >= 0;
+    types.push_back(known          ? ToText(graph_.values[static_cast<size_t>(*value)].type)
+                    : name.empty() ? "-"
+                                   : "?");
+  }
+  const std::string text = types.empty()
+                               ? NodeText(proto)
+                               : fmt::format("{} of {}", NodeText(proto), fmt::join(types, ", "));
+  reports_.push_back(Annotate(status, text));
+}
+
+absl::Status Importer::Verdict() const {
+  if (reports_.empty()) return absl::OkStatus();
+  if (reports_.size() == 1) return reports_[0];
+  std::string text = fmt::format("{} nodes cannot be imported:", reports_.size());
+  bool invalid = false;
+  for (size_t i = 0; i < reports_.size(); ++i) {
+    invalid = invalid || !absl::IsUnimplemented(reports_[i]);
+    if (i < kMaxReports) text += "\n  " + StatusMessage(reports_[i]);
+  }
+  if (reports_.size() > kMaxReports)
+    text += fmt::format("\n  and {} more", reports_.size() - kMaxReports);
+  return invalid ? Invalid(std::move(text)) : absl::UnimplementedError(text);
+}
+
+}  // namespace hone::graph::onnx_import

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "graph/graph.h"
+#include "graph/onnx_import/import.h"
+#include "graph/onnx_import/node_import.h"
+#include "graph/onnx_import/onnx.pb.h"
+#include "graph/onnx_import/tensor_reader.h"
+
+namespace hone::graph::onnx_import {
+
+/// Which values the names of one graph (or function body) mean. A branch sees its parent's names.
+class Scope {
+ public:
+  explicit Scope(const Scope* parent = nullptr) : parent_(parent) {}
+
+  /// What a name means: a value, kNoValue for something an unsupported node would have made, or
+  /// nothing.
+  const ValueId* Find(const std::string& name) const;
+  /// False when the name is taken in this very scope.
+  bool Define(const std::string& name, ValueId value) { return names_.emplace(name, value).second; }
+
+ private:
+  const Scope* parent_;
+  std::map<std::string, ValueId> names_;
+};
+
+/// Turns one ModelProto into a Graph. Used once.
+class Importer {
+ public:
+  Importer(std::shared_ptr<const onnx::ModelProto> model, const ImportOptions& options);
+  absl::StatusOr<Graph> Run();
+
+ private:
+  using AttributeMap = std::map<std::string, const onnx::AttributeProto*>;
+
+  /// What differs between the main graph and the bodies of local functions.
+  struct Body {
+    std::map<std::string, int64_t> opsets;    ///< by domain
+    const AttributeMap* arguments = nullptr;  ///< a function call's attributes
+    int depth = 0;
+  };
+
+  absl::StatusOr<std::map<std::string, int64_t>> Opsets(
+      const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+  absl::Status AddInitializers(const onnx::GraphProto& graph, Scope& scope);
+  absl::Status AddInputs(const onnx::GraphProto& graph, Scope& scope);
+  absl::StatusOr<TensorType> InputType(const onnx::ValueInfoProto& input);
+  absl::Status CheckOptions(const onnx::GraphProto& graph) const;
+  /// Binds the input's symbolic dimensions to a shape that the user gave (`how`: the option).
+  absl::Status BindShape(const onnx::ValueInfoProto& input, const std::vector<int64_t>& shape,
+                         std::string_view how);
+  absl::Status AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                        const Body& body, Scope& scope);
+  absl::Status AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope);
+  absl::Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
+                            const AttributeMap& attributes, const Body& body, Scope& scope);
+  absl::Status AddBranch(NodeImport& node, const onnx::NodeProto& proto, const Body& body,
+                         Scope& scope);
+  /// The same value as one of its own, called `name`.
+  ValueId OutputCopy(ValueId value, const std::string& name);
+  absl::Status SetOutputs(const onnx::GraphProto& graph, const Scope& scope);
+  void DefineUnknown(const onnx::NodeProto& proto, Scope& scope) const;
+  /// Remembers a node that cannot be imported; the import goes on, so that all are reported.
+  void Report(const onnx::NodeProto& proto, const Scope& scope, const absl::Status& status);
+  absl::Status Verdict() const;
+
+  std::shared_ptr<const onnx::ModelProto> model_;
+  const ImportOptions& options_;
+  TensorReader tensors_;
+  Graph graph_;
+  std::map<std::string, int64_t> dims_;  ///< symbolic dimensions bound so far
+  std::vector<std::string> unbound_;     ///< shapes that are missing, and what to do
+  std::vector<absl::Status> reports_;
+};
+
+}  // namespace hone::graph::onnx_import

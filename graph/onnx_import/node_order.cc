@@ -1,0 +1,114 @@
+#include "graph/onnx_import/node_order.h"
+
+#include <map>
+#include <queue>
+#include <set>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+
+namespace hone::graph::onnx_import {
+namespace {
+
+/// Names that the branches of a node read or give out; those they make themselves do no harm.
+void CollectCaptured(const onnx::GraphProto& branch, std::set<std::string>& names) {
+  for (const onnx::ValueInfoProto& output : branch.output()) names.insert(output.name());
+  for (const onnx::NodeProto& node : branch.node()) {
+    names.insert(node.input().begin(), node.input().end());
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) CollectCaptured(attribute.g(), names);
+      for (const onnx::GraphProto& inner : attribute.graphs()) CollectCaptured(inner, names);
+    }
+  }
+}
+
+struct Edges {
+  std::vector<std::vector<int>> readers;
+  std::vector<int> waits_for;
+};
+
+absl::StatusOr<std::map<std::string, int>> Makers(
+    const NodeProtos& nodes, const std::function<bool(const std::string&)>& is_defined) {
+  std::map<std::string, int> makers;
+  for (int i = 0; i < nodes.size(); ++i) {
+    for (const std::string& output : nodes[i].output()) {
+      if (output.empty()) continue;
+      if (is_defined(output) || !makers.emplace(output, i).second) {
+        return absl::InvalidArgumentError(
+            fmt::format("{} makes '{}', which exists already", NodeText(nodes[i]), output));
+      }
+    }
+  }
+  return makers;
+}
+
+absl::StatusOr<Edges> EdgesOf(const NodeProtos& nodes,
+                              const std::function<bool(const std::string&)>& is_defined) {
+  HONE_ASSIGN_OR_RETURN(const auto makers, Makers(nodes, is_defined));
+  Edges edges{std::vector<std::vector<int>>(static_cast<size_t>(nodes.size())),
+              std::vector<int>(static_cast<size_t>(nodes.size()))};
+  for (int i = 0; i < nodes.size(); ++i) {
+    std::set<int> sources;
+    for (const std::string& input : nodes[i].input()) {
+      const auto maker = makers.find(input);
+      if (maker != makers.end()) {
+        sources.insert(maker->second);
+      } else if (!input.empty() && !is_defined(input)) {
+        return absl::InvalidArgumentError(fmt::format(
+            "{} reads '{}', but that is no graph input, no initialiser and no node makes it",
+            NodeText(nodes[i]), input));
+      }
+    }
+    std::set<std::string> captured;
+    for (const onnx::AttributeProto& attribute : nodes[i].attribute()) {
+      if (attribute.has_g()) CollectCaptured(attribute.g(), captured);
+      for (const onnx::GraphProto& branch : attribute.graphs()) CollectCaptured(branch, captured);
+    }
+    for (const std::string& name : captured) {
+      const auto maker = makers.find(name);
+      if (maker != makers.end() && maker->second != i) sources.insert(maker->second);
+    }
+    for (int source : sources) edges.readers[static_cast<size_t>(source)].push_back(i);
+    edges.waits_for[static_cast<size_t>(i)] = static_cast<int>(sources.size());
+  }
+  return edges;
+}
+
+}  // namespace
+
+std::string NodeText(const onnx::NodeProto& node) {
+  std::string name = node.name();
+  for (int i = 0; name.empty() && i < node.output_size(); ++i) name = node.output(i);
+  const std::string op = node.domain().empty() || node.domain() == "ai.onnx"
+                             ? node.op_type()
+                             : node.domain() + "::" + node.op_type();
+  return fmt::format("node {} ({})", name.empty() ? "without name" : name, op);
+}
+
+absl::StatusOr<std::vector<int>> TopologicalOrder(
+    const NodeProtos& nodes, const std::function<bool(const std::string&)>& is_defined) {
+  HONE_ASSIGN_OR_RETURN(Edges edges, EdgesOf(nodes, is_defined));
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (edges.waits_for[static_cast<size_t>(i)] == 0) ready.push(i);
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int next = ready.top();
+    ready.pop();
+    order.push_back(next);
+    for (int reader : edges.readers[static_cast<size_t>(next)]) {
+      if (--edges.waits_for[static_cast<size_t>(reader)] == 0) ready.push(reader);
+    }
+  }
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (edges.waits_for[static_cast<size_t>(i)] > 0) {
+      return absl::InvalidArgumentError(
+          fmt::format("the graph has a cycle through {}", NodeText(nodes[i])));
+    }
+  }
+  return order;
+}
+
+}  // namespace hone::graph::onnx_import

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <numeric>
+
+#include "fmt/format.h"
+
+#include "graph/onnx_import/handler.h"
+
+// Softmax and the normalisations.
+namespace hone::graph::onnx_import {
+namespace {
+
+using ir::BinaryOp;
+using Shape = std::vector<int64_t>;
+
+void SoftmaxOver(NodeImport& n, ValueId x, int64_t axis, int64_t log) {
+  n.SetOutput(0, n.Emit("Softmax", {x}, {{"axis", axis}, {"log", log}}));
+}
+
+template <int64_t kLog>
+void Softmax(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  SoftmaxOver(n, x, n.Axis(n.Int("axis", -1), n.RankOf(x)), kLog);
+}
+
+/// Before opset 13 the axes from `axis` on are one.
+template <int64_t kLog>
+void FlattenedSoftmax(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const size_t rank = n.RankOf(x);
+  const auto axis = static_cast<size_t>(n.Axis(n.Int("axis", 1), rank));
+  if (!n.ok()) return;
+  if (axis + 1 == rank) return SoftmaxOver(n, x, static_cast<int64_t>(axis), kLog);
+  const Shape shape = n.ShapeOf(x);
+  const auto split = shape.begin() + static_cast<ptrdiff_t>(axis);
+  const int64_t rows = TensorType{.shape = Shape(shape.begin(), split)}.NumElements();
+  const int64_t columns = TensorType{.shape = Shape(split, shape.end())}.NumElements();
+  const ValueId flat = n.Reshape(x, {rows, columns});
+  const ValueId y = n.Emit("Softmax", {flat}, {{"axis", int64_t{1}}, {"log", kLog}});
+  n.SetOutput(0, n.Reshape(y, shape));
+}
+
+void BatchNormalization(NodeImport& n) {
+  n.Float("momentum", 0.9);
+  if (n.Int("training_mode", 0) != 0) return n.Unsupported("training_mode");
+  if (n.opset() < 9 && n.Int("spatial", 1) != 1)
+    return n.Unsupported("statistics per position (spatial = 0)");
+  for (size_t i = 1; i < n.num_outputs(); ++i) {
+    if (n.Wants(i)) return n.Unsupported("the outputs of training");
+  }
+  const ValueId x = n.Input(0);
+  n.SetOutput(0, n.Emit("BatchNorm", {x, n.Input(1), n.Input(2), n.Input(3), n.Input(4)},
+                        {{"epsilon", n.Float("epsilon", 1e-5F)}, {"layout", std::string("nchw")}}));
+}
+
+Shape AxesFrom(int64_t first, size_t rank) {
+  Shape axes(rank - static_cast<size_t>(first));
+  std::iota(axes.begin(), axes.end(), first);
+  return axes;
+}
+
+void LayerNormalization(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const size_t rank = n.RankOf(x);
+  const int64_t axis = n.Axis(n.Int("axis", -1), rank);
+  const double epsilon = n.Float("epsilon", 1e-5F);
+  n.Int("stash_type", 1);  // statistics are held in f32 at least
+  if (!n.ok()) return;
+  const Shape axes = AxesFrom(axis, rank);
+  std::vector<ValueId> inputs = {x, n.Input(1)};
+  if (n.Has(2)) inputs.push_back(n.Input(2));
+  n.SetOutput(0, n.Emit("Normalise", inputs,
+                        {{"axes", axes}, {"epsilon", epsilon}, {"kind", std::string("layer")}}));
+  if (!n.Wants(1) && !n.Wants(2)) return;
+  // The statistics, for whoever wants them.
+  const auto mean_of = [&](ValueId v) {
+    return n.Emit("Reduce", {v},
+                  {{"fn", std::string("mean")}, {"axes", axes}, {"keepdims", int64_t{1}}});
+  };
+  const ValueId mean = mean_of(x);
+  const ValueId centred = n.Sub(x, mean);
+  const ValueId variance = mean_of(n.Mul(centred, centred));
+  const ValueId deviation =
+      n.Unary(ir::UnaryOp::kSqrt, n.Binary(BinaryOp::kAdd, variance, epsilon));
+  if (n.Wants(1)) n.SetOutput(1, n.Cast(mean, ir::DType::kF32));
+  if (n.Wants(2)) n.SetOutput(2, n.Cast(n.Binary(BinaryOp::kDiv, 1.0, deviation), ir::DType::kF32));
+}
+
+void RmsNormalization(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const size_t rank = n.RankOf(x);
+  const int64_t axis = n.Axis(n.Int("axis", -1), rank);
+  const double epsilon = n.Float("epsilon", 1e-5F);
+  n.Int("stash_type", 1);
+  if (!n.ok()) return;
+  n.SetOutput(
+      0,
+      n.Emit("Normalise", {x, n.Input(1)},
+             {{"axes", AxesFrom(axis, rank)}, {"epsilon", epsilon}, {"kind", std::string("rms")}}));
+}
+
+/// A value per channel, so that it broadcasts over [n, c, spatial…].
+ValueId PerChannel(NodeImport& n, ValueId v, size_t rank) {
+  if (!n.CheckRank(v, 1, 1, "scale and bias")) return kNoValue;
+  Shape shape(rank - 1, 1);
+  shape[0] = n.ShapeOf(v)[0];
+  return n.Reshape(v, std::move(shape));
+}
+
+void InstanceNormalization(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  if (!n.CheckRank(x, 3, 6, "the input")) return;
+  const size_t rank = n.RankOf(x);
+  const ValueId scale = PerChannel(n, n.Input(1), rank);
+  const ValueId bias = PerChannel(n, n.Input(2), rank);
+  n.SetOutput(0, n.Emit("Normalise", {x, scale, bias},
+                        {{"axes", AxesFrom(2, rank)},
+                         {"epsilon", n.Float("epsilon", 1e-5F)},
+                         {"kind", std::string("instance")}}));
+}
+
+/// x as [n, groups, c / groups, spatial in one], normalised over the last two axes.
+void GroupNormalization(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const int64_t groups = n.Int("num_groups", 0);
+  const double epsilon = n.Float("epsilon", 1e-5F);
+  n.Int("stash_type", 1);
+  if (!n.CheckRank(x, 3, 6, "the input") || !n.CheckRank(n.Input(1), 1, 1, "scale") ||
+      !n.CheckRank(n.Input(2), 1, 1, "bias"))
+    return;
+  const Shape shape = n.ShapeOf(x);
+  if (groups < 1 || shape[1] % groups != 0) {
+    return n.Invalid(fmt::format("{} channels do not split into {} groups", shape[1], groups));
+  }
+  const int64_t inner = shape[1] / groups;
+  const int64_t pixels = TensorType{.shape = Shape(shape.begin() + 2, shape.end())}.NumElements();
+  // Scale and bias are per group before opset 21, per channel since.
+  const auto fitted = [&](ValueId v) {
+    const int64_t count = n.ShapeOf(v)[0];
+    if (count != groups && count != shape[1])
+      n.Invalid(fmt::format("scale or bias has {} values for {} groups of {} channels", count,
+                            groups, shape[1]));
+    return n.Reshape(v, {groups, n.opset() < 21 ? 1 : inner, 1});
+  };
+  const ValueId grouped = n.Reshape(x, {shape[0], groups, inner, pixels});
+  const ValueId y =
+      n.Emit("Normalise", {grouped, fitted(n.Input(1)), fitted(n.Input(2))},
+             {{"axes", Shape{2, 3}}, {"epsilon", epsilon}, {"kind", std::string("group")}});
+  n.SetOutput(0, n.Reshape(y, shape));
+}
+
+void MeanVarianceNormalization(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const Shape axes = n.Axes(n.Ints("axes", {0, 2, 3}), n.RankOf(x));
+  n.SetOutput(0, n.Emit("Normalise", {x},
+                        {{"axes", axes}, {"epsilon", 1e-9}, {"kind", std::string("layer")}}));
+}
+
+void LpNormalization(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const int64_t axis = n.Axis(n.Int("axis", -1), n.RankOf(x));
+  const int64_t p = n.Int("p", 2);
+  if (p != 1 && p != 2) return n.Invalid(fmt::format("p is {}, not 1 or 2", p));
+  const ValueId norm = n.Emit(
+      "Reduce", {x},
+      {{"fn", std::string(p == 1 ? "l1" : "l2")}, {"axes", Shape{axis}}, {"keepdims", int64_t{1}}});
+  n.SetOutput(0, n.Div(x, norm));
+}
+
+void Lrn(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  n.SetOutput(0, n.Emit("LocalResponseNorm", {x},
+                        {{"size", n.Int("size", 0)},
+                         {"alpha", n.Float("alpha", 1e-4F)},
+                         {"beta", n.Float("beta", 0.75)},
+                         {"bias", n.Float("bias", 1)}}));
+}
+
+constexpr Handler kHandlers[] = {
+    {"Softmax", 1, 1, 1, 1, FlattenedSoftmax<0>},
+    {"Softmax", 13, 1, 1, 1, Softmax<0>},
+    {"LogSoftmax", 1, 1, 1, 1, FlattenedSoftmax<1>},
+    {"LogSoftmax", 13, 1, 1, 1, Softmax<1>},
+    {"BatchNormalization", 7, 5, 5, 5, BatchNormalization},
+    {"LayerNormalization", 17, 2, 3, 3, LayerNormalization},
+    {"RMSNormalization", 23, 2, 2, 1, RmsNormalization},
+    {"InstanceNormalization", 6, 3, 3, 1, InstanceNormalization},
+    {"GroupNormalization", 18, 3, 3, 1, GroupNormalization},
+    {"MeanVarianceNormalization", 9, 1, 1, 1, MeanVarianceNormalization},
+    {"LpNormalization", 1, 1, 1, 1, LpNormalization},
+    {"LRN", 1, 1, 1, 1, Lrn},
+};
+
+}  // namespace
+
+std::span<const Handler> NormaliseHandlers() { return kHandlers; }
+
+}  // namespace hone::graph::onnx_import

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "graph/graph.h"
+#include "graph/onnx_import/mapped_file.h"
+#include "graph/onnx_import/onnx.pb.h"
+
+namespace hone::graph::onnx_import {
+
+/// Hone's dtype of an ONNX one; kUnimplemented for strings, complex numbers and those of less than
+/// 8 bits.
+absl::StatusOr<ir::DType> DTypeOf(int32_t data_type);
+
+/// The name of an ONNX element type, for messages.
+std::string DataTypeName(int32_t data_type);
+
+/// Turns TensorProtos into constants. Raw bytes and external data are not copied: the constants
+/// keep the model, or the mapped file, alive. Not thread-safe.
+class TensorReader {
+ public:
+  /// `model` owns every TensorProto that Read will see; `folder` is where external files lie.
+  TensorReader(std::shared_ptr<const void> model, std::filesystem::path folder)
+      : model_(std::move(model)), folder_(std::move(folder)) {}
+
+  /// kInvalidArgument when sizes and bytes disagree or a file leaves the folder.
+  absl::StatusOr<ConstantPtr> Read(const onnx::TensorProto& tensor);
+  absl::StatusOr<ConstantPtr> ReadSparse(const onnx::SparseTensorProto& tensor);
+
+ private:
+  absl::StatusOr<ConstantPtr> ReadExternal(const onnx::TensorProto& tensor, TensorType type);
+
+  std::shared_ptr<const void> model_;
+  std::filesystem::path folder_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+};
+
+}  // namespace hone::graph::onnx_import

@@ -1,0 +1,63 @@
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/operand.h"
+
+namespace hone::graph::ops {
+namespace {
+
+using ir::Expr;
+using ir::WorkloadBuilder;
+using Tensors = std::vector<int>;
+
+absl::StatusOr<Types> InferConcat(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, std::max<size_t>(call.inputs.size(), 1)));
+  TensorType result = call.inputs[0].type;
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", 0), result.shape.size()));
+  for (size_t i = 1; i < call.inputs.size(); ++i) {
+    const TensorType& x = call.inputs[i].type;
+    bool fits = x.dtype == result.dtype && x.shape.size() == result.shape.size();
+    for (size_t d = 0; fits && d < x.shape.size(); ++d) {
+      fits = static_cast<int64_t>(d) == axis || x.shape[d] == result.shape[d];
+    }
+    int64_t& total = result.shape[static_cast<size_t>(axis)];
+    if (!fits || __builtin_add_overflow(total, x.shape[static_cast<size_t>(axis)], &total)) {
+      return Invalid(fmt::format("input {} of {} does not continue {} on axis {}", i, ToText(x),
+                                 ToText(call.inputs[0].type), axis));
+    }
+  }
+  return Types{std::move(result)};
+}
+
+absl::StatusOr<Tensors> ExpressConcat(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Types types, InferConcat(call));
+  HONE_ASSIGN_OR_RETURN(const int64_t axis,
+                        ResolveAxis(call.Int("axis", 0), types[0].shape.size()));
+  const auto a = static_cast<size_t>(axis);
+  const Exprs point = Axes(types[0].shape.size());
+  Expr body;
+  int64_t end = types[0].shape[a];
+  for (size_t i = call.inputs.size(); i-- > 0;) {
+    const int64_t extent = call.inputs[i].type.shape[a];
+    if (extent == 0) continue;
+    Exprs indices = point;
+    indices[a] = point[a] - (end - extent);
+    Expr part = ReadAt(call, builder, tensors, i, std::move(indices));
+    body = body == nullptr
+               ? std::move(part)
+               : ir::Select(ir::Lt(point[a], ir::Int(end)), std::move(part), std::move(body));
+    end -= extent;
+  }
+  if (body == nullptr) return Invalid("a result without elements has no Stage");
+  return Tensors{builder.AddMap(types[0].shape, std::move(body))};
+}
+
+constexpr OpDefinition kOps[] = {{"Concat", InferConcat, ExpressConcat}};
+
+}  // namespace
+
+std::span<const OpDefinition> ConcatOps() { return kOps; }
+
+}  // namespace hone::graph::ops

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/op.h"
+
+// Every family of operators and its table. A new family is a file in this folder, a function here
+// and a line in AllFamilies (families.cc).
+namespace hone::graph::ops {
+
+std::span<const OpDefinition> ElementwiseOps();  // Unary, Binary, Select, Cast
+std::span<const OpDefinition> ShapeOps();        // Transpose, Reshape, Expand, Tile
+std::span<const OpDefinition> SliceOps();        // Slice, Pad
+std::span<const OpDefinition> ConcatOps();
+std::span<const OpDefinition> GatherOps();  // Gather, GatherElements, GatherND
+std::span<const OpDefinition> IndexOps();   // OneHot, Trilu, ReverseSequence, Iota-like
+std::span<const OpDefinition> ResizeOps();
+std::span<const OpDefinition> ConvOps();
+std::span<const OpDefinition> ConvTransposeOps();
+std::span<const OpDefinition> MatMulOps();  // MatMul, Einsum
+std::span<const OpDefinition> PoolOps();
+std::span<const OpDefinition> ReduceOps();  // Reduce, ArgReduce
+std::span<const OpDefinition> SoftmaxOps();
+std::span<const OpDefinition> NormaliseOps();  // Normalise, BatchNorm, LRN
+std::span<const OpDefinition> CumSumOps();
+std::span<const OpDefinition> RecurrentOps();  // LSTM, GRU, RNN
+std::span<const OpDefinition> QuantiseOps();
+std::span<const OpDefinition> ExternOps();  // TopK, Scatter*
+
+std::vector<std::span<const OpDefinition>> AllFamilies();
+
+}  // namespace hone::graph::ops

@@ -1,0 +1,176 @@
+#include <algorithm>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/operand.h"
+
+// Gather, GatherElements, GatherND: loads as indices.
+namespace hone::graph::ops {
+namespace {
+
+using ir::Expr;
+using ir::WorkloadBuilder;
+using Tensors = std::vector<int>;
+
+absl::Status CheckIndices(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  if (!ir::IsInteger(call.inputs[1].type.dtype)) {
+    return Invalid(
+        fmt::format("the indices must be integers, not {}", ToString(call.inputs[1].type.dtype)));
+  }
+  return absl::OkStatus();
+}
+
+/// How the input with the indices is read: values known now stand in the text when they are few,
+/// and an arithmetic progression becomes an affine index.
+class IndexReader {
+ public:
+  IndexReader(const OpCall& call, WorkloadBuilder& builder, const std::vector<int>& tensors)
+      : type_(call.inputs[1].type), builder_(builder), tensor_(tensors[1]) {
+    if (call.inputs[1].constant != nullptr) Learn(call.inputs[1].constant->AsInt64s());
+  }
+
+  /// The index at `point` into an axis of this extent. Negative ones count from the end; those
+  /// outside are drawn to the nearest inside, so that wrong data never read foreign memory.
+  Expr Read(const Exprs& point, int64_t extent) {
+    if (!known_.empty()) return ReadKnown(point, extent);
+    const Expr raw = ir::Cast(ir::DType::kI64, builder_.At(tensor_, point));
+    const Expr counted =
+        ir::IsUnsigned(type_.dtype) ? raw : ir::Select(ir::Lt(raw, ir::Int(0)), raw + extent, raw);
+    return ir::Max(ir::Min(counted, ir::Int(extent - 1)), ir::Int(0));
+  }
+
+ private:
+  void Learn(std::vector<int64_t> values) {
+    if (!values.empty() && static_cast<int64_t>(values.size()) <= ir::kMaxImmediate)
+      known_ = std::move(values);
+  }
+
+  Expr ReadKnown(const Exprs& point, int64_t extent) {
+    std::vector<int64_t> values = known_;
+    for (int64_t& value : values)
+      value = std::clamp<int64_t>(value < 0 ? value + extent : value, 0, extent - 1);
+    if (values.size() == 1) return ir::Int(values[0]);
+    Expr flat = ir::Int(0);
+    for (size_t d = 0; d < point.size(); ++d) {
+      flat = flat * type_.shape[d] + (type_.shape[d] == 1 ? ir::Int(0) : point[d]);
+    }
+    const int64_t step = values[1] - values[0];
+    bool affine = true;
+    for (size_t i = 1; affine && i < values.size(); ++i) affine = values[i] - values[i - 1] == step;
+    if (affine) return flat * step + values[0];
+    const std::vector<double> immediate(values.begin(), values.end());
+    return builder_.At(builder_.AddImmediate(ir::DType::kI64, type_.shape, immediate), point);
+  }
+
+  TensorType type_;
+  WorkloadBuilder& builder_;
+  int tensor_;
+  std::vector<int64_t> known_;
+};
+
+absl::StatusOr<Types> InferGather(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(CheckIndices(call));
+  const TensorType& x = call.inputs[0].type;
+  const Shape& indices = call.inputs[1].type.shape;
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", 0), x.shape.size()));
+  TensorType result{x.dtype, Shape(x.shape.begin(), x.shape.begin() + axis)};
+  result.shape.insert(result.shape.end(), indices.begin(), indices.end());
+  result.shape.insert(result.shape.end(), x.shape.begin() + axis + 1, x.shape.end());
+  return Types{std::move(result)};
+}
+
+absl::StatusOr<Tensors> ExpressGather(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Types types, InferGather(call));
+  const Shape& x = call.inputs[0].type.shape;
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", 0), x.size()));
+  const Exprs point = Axes(types[0].shape.size());
+  const auto inner =
+      point.begin() + axis + static_cast<ptrdiff_t>(call.inputs[1].type.shape.size());
+  IndexReader reader(call, builder, tensors);
+  Exprs at(point.begin(), point.begin() + axis);
+  at.push_back(reader.Read(Exprs(point.begin() + axis, inner), x[static_cast<size_t>(axis)]));
+  at.insert(at.end(), inner, point.end());
+  return Tensors{builder.AddMap(types[0].shape, ReadAt(call, builder, tensors, 0, std::move(at)))};
+}
+
+absl::StatusOr<Types> InferGatherElements(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(CheckIndices(call));
+  const TensorType& x = call.inputs[0].type;
+  const Shape& indices = call.inputs[1].type.shape;
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", 0), x.shape.size()));
+  bool fits = indices.size() == x.shape.size();
+  for (size_t d = 0; fits && d < indices.size(); ++d)
+    fits = static_cast<int64_t>(d) == axis || indices[d] <= x.shape[d];
+  if (!fits)
+    return Invalid(
+        fmt::format("indices of {} do not fit {}", ToText(call.inputs[1].type), ToText(x)));
+  return Types{{x.dtype, indices}};
+}
+
+absl::StatusOr<Tensors> ExpressGatherElements(const OpCall& call, WorkloadBuilder& builder,
+                                              const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Types types, InferGatherElements(call));
+  const Shape& x = call.inputs[0].type.shape;
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", 0), x.size()));
+  IndexReader reader(call, builder, tensors);
+  Exprs at = Axes(x.size());
+  at[static_cast<size_t>(axis)] = reader.Read(Axes(x.size()), x[static_cast<size_t>(axis)]);
+  return Tensors{builder.AddMap(types[0].shape, ReadAt(call, builder, tensors, 0, std::move(at)))};
+}
+
+absl::StatusOr<Types> InferGatherNd(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(CheckIndices(call));
+  const TensorType& x = call.inputs[0].type;
+  const Shape& indices = call.inputs[1].type.shape;
+  const int64_t batch = call.Int("batch_dims", 0);
+  const auto rank = static_cast<int64_t>(x.shape.size());
+  if (indices.empty() || batch < 0 || batch >= static_cast<int64_t>(indices.size()) ||
+      batch > rank) {
+    return Invalid(fmt::format("{} batch axes for indices {}", batch, ToText(call.inputs[1].type)));
+  }
+  const int64_t depth = indices.back();
+  if (depth < 0 || batch + depth > rank)
+    return Invalid(fmt::format("index tuples of {} for rank {}", depth, rank));
+  for (int64_t d = 0; d < batch; ++d) {
+    if (indices[static_cast<size_t>(d)] != x.shape[static_cast<size_t>(d)])
+      return Invalid("the batch axes of input and indices differ");
+  }
+  TensorType result{x.dtype, Shape(indices.begin(), indices.end() - 1)};
+  result.shape.insert(result.shape.end(), x.shape.begin() + batch + depth, x.shape.end());
+  return Types{std::move(result)};
+}
+
+absl::StatusOr<Tensors> ExpressGatherNd(const OpCall& call, WorkloadBuilder& builder,
+                                        const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Types types, InferGatherNd(call));
+  const Shape& x = call.inputs[0].type.shape;
+  const Shape& indices = call.inputs[1].type.shape;
+  const auto batch = static_cast<size_t>(call.Int("batch_dims", 0));
+  const Exprs point = Axes(types[0].shape.size());
+  const auto outer = static_cast<ptrdiff_t>(indices.size()) - 1;
+  IndexReader reader(call, builder, tensors);
+  Exprs at(point.begin(), point.begin() + static_cast<ptrdiff_t>(batch));
+  for (int64_t k = 0; k < indices.back(); ++k) {
+    Exprs tuple(point.begin(), point.begin() + outer);
+    tuple.push_back(ir::Int(k));
+    at.push_back(reader.Read(tuple, x[batch + static_cast<size_t>(k)]));
+  }
+  at.insert(at.end(), point.begin() + outer, point.end());
+  return Tensors{builder.AddMap(types[0].shape, ReadAt(call, builder, tensors, 0, std::move(at)))};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"Gather", InferGather, ExpressGather},
+    {"GatherElements", InferGatherElements, ExpressGatherElements},
+    {"GatherND", InferGatherNd, ExpressGatherNd},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> GatherOps() { return kOps; }
+
+}  // namespace hone::graph::ops

@@ -1,0 +1,169 @@
+#include <map>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/operand.h"
+
+// MatMul and Einsum: one sum over products of loads.
+namespace hone::graph::ops {
+namespace {
+
+using ir::DType;
+using ir::Expr;
+using ir::WorkloadBuilder;
+using Tensors = std::vector<int>;
+
+absl::StatusOr<Types> InferMatMul(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  const TensorType& a = call.inputs[0].type;
+  const TensorType& b = call.inputs[1].type;
+  if (a.dtype != b.dtype || ir::IsBool(a.dtype))
+    return Invalid("both operands must have one numeric type");
+  if (a.shape.size() < 2 || b.shape.size() < 2)
+    return Invalid("both operands must have rank 2 or more");
+  const bool transpose_a = call.Int("transpose_a", 0) != 0;
+  const bool transpose_b = call.Int("transpose_b", 0) != 0;
+  const int64_t m = a.shape[a.shape.size() - (transpose_a ? 1 : 2)];
+  const int64_t k = a.shape[a.shape.size() - (transpose_a ? 2 : 1)];
+  const int64_t other_k = b.shape[b.shape.size() - (transpose_b ? 1 : 2)];
+  const int64_t n = b.shape[b.shape.size() - (transpose_b ? 2 : 1)];
+  if (k != other_k) return Invalid(fmt::format("inner extents {} and {} differ", k, other_k));
+  HONE_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(Shape(a.shape.begin(), a.shape.end() - 2),
+                                                     Shape(b.shape.begin(), b.shape.end() - 2)));
+  shape.push_back(m);
+  shape.push_back(n);
+  return Types{{a.dtype, std::move(shape)}};
+}
+
+/// Indices of one operand: broadcast batch axes, then `row` and `column`.
+Exprs OperandIndices(const Shape& shape, const Exprs& batch, bool transposed, const Expr& row,
+                     const Expr& column) {
+  Exprs indices;
+  const size_t own = shape.size() - 2;
+  for (size_t d = 0; d < own; ++d)
+    indices.push_back(shape[d] == 1 ? ir::Int(0) : batch[batch.size() - own + d]);
+  indices.push_back(transposed ? column : row);
+  indices.push_back(transposed ? row : column);
+  return indices;
+}
+
+absl::StatusOr<Tensors> ExpressMatMul(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Types types, InferMatMul(call));
+  const Shape& shape = types[0].shape;
+  const Shape& a = call.inputs[0].type.shape;
+  const bool transpose_a = call.Int("transpose_a", 0) != 0;
+  const bool transpose_b = call.Int("transpose_b", 0) != 0;
+  const int rank = static_cast<int>(shape.size());
+  const Exprs batch = Axes(shape.size() - 2);
+  const Expr i = ir::Var(rank - 2);
+  const Expr j = ir::Var(rank - 1);
+  const Expr k = ir::Var(rank);
+  const DType accumulator = AccumulatorType(types[0].dtype);
+  const Expr left = builder.At(tensors[0], OperandIndices(a, batch, transpose_a, i, k));
+  const Expr right =
+      builder.At(tensors[1], OperandIndices(call.inputs[1].type.shape, batch, transpose_b, k, j));
+  int y = builder.AddReduce(shape, {a[a.size() - (transpose_a ? 2 : 1)]}, ir::Combiner::kSum,
+                            ir::Cast(accumulator, left) * ir::Cast(accumulator, right));
+  if (accumulator != types[0].dtype) {
+    y = builder.AddMap(shape, ir::Cast(types[0].dtype, builder.At(y, Axes(shape.size()))));
+  }
+  return Tensors{y};
+}
+
+/// Einsum's attributes: `operands`, one string of letters per input, and `result`, the letters that
+/// stay.
+struct Subscripts {
+  std::vector<std::string> operands;
+  std::string result;
+  std::string summed;  ///< in order of appearance
+  std::map<char, int64_t> extents;
+};
+
+absl::StatusOr<Subscripts> SubscriptsOf(const OpCall& call) {
+  Subscripts s;
+  const auto found = call.attributes->find("operands");
+  if (found != call.attributes->end()) {
+    if (const auto* list = std::get_if<std::vector<std::string>>(&found->second))
+      s.operands = *list;
+  }
+  s.result = call.String("result", "");
+  if (s.operands.size() != call.inputs.size()) {
+    return Invalid(fmt::format("{} operands in the equation, {} inputs", s.operands.size(),
+                               call.inputs.size()));
+  }
+  for (size_t i = 0; i < s.operands.size(); ++i) {
+    const Shape& shape = call.inputs[i].type.shape;
+    if (shape.size() != s.operands[i].size()) {
+      return Invalid(fmt::format("'{}' names {} axes, input {} has {}", s.operands[i],
+                                 s.operands[i].size(), i, shape.size()));
+    }
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const char letter = s.operands[i][d];
+      const auto [at, added] = s.extents.emplace(letter, shape[d]);
+      if (!added && at->second != shape[d] && at->second != 1 && shape[d] != 1) {
+        return Invalid(fmt::format("'{}' has extents {} and {}", letter, at->second, shape[d]));
+      }
+      at->second = std::max(at->second, shape[d]);
+      if (added && s.result.find(letter) == std::string::npos) s.summed += letter;
+    }
+  }
+  for (char letter : s.result) {
+    if (!s.extents.contains(letter))
+      return Invalid(fmt::format("'{}' of the result is no operand's", letter));
+  }
+  return s;
+}
+
+absl::StatusOr<Types> InferEinsum(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, std::max<size_t>(1, call.inputs.size())));
+  HONE_ASSIGN_OR_RETURN(const Subscripts s, SubscriptsOf(call));
+  TensorType result{call.inputs[0].type.dtype, {}};
+  if (ir::IsBool(result.dtype)) return Invalid("bool cannot be summed");
+  for (const OpInput& input : call.inputs) {
+    if (input.type.dtype != result.dtype) return Invalid("the operands have different types");
+  }
+  for (char letter : s.result) result.shape.push_back(s.extents.at(letter));
+  return Types{std::move(result)};
+}
+
+absl::StatusOr<Tensors> ExpressEinsum(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Types types, InferEinsum(call));
+  HONE_ASSIGN_OR_RETURN(const Subscripts s, SubscriptsOf(call));
+  const std::string letters = s.result + s.summed;
+  const DType accumulator = AccumulatorType(types[0].dtype);
+  Expr product;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    Exprs indices;
+    for (size_t d = 0; d < s.operands[i].size(); ++d) {
+      const bool broadcast = call.inputs[i].type.shape[d] == 1;
+      indices.push_back(broadcast ? ir::Int(0)
+                                  : ir::Var(static_cast<int>(letters.find(s.operands[i][d]))));
+    }
+    Expr factor = ir::Cast(accumulator, builder.At(tensors[i], std::move(indices)));
+    product = product == nullptr ? std::move(factor) : std::move(product) * std::move(factor);
+  }
+  Shape reduce;
+  for (char letter : s.summed) reduce.push_back(s.extents.at(letter));
+  const Shape& shape = types[0].shape;
+  int y = reduce.empty()
+              ? builder.AddMap(shape, std::move(product))
+              : builder.AddReduce(shape, std::move(reduce), ir::Combiner::kSum, std::move(product));
+  if (accumulator != types[0].dtype)
+    y = builder.AddMap(shape, ir::Cast(types[0].dtype, builder.At(y, Axes(shape.size()))));
+  return Tensors{y};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"MatMul", InferMatMul, ExpressMatMul},
+    {"Einsum", InferEinsum, ExpressEinsum},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> MatMulOps() { return kOps; }
+
+}  // namespace hone::graph::ops
