@@ -1,0 +1,82 @@
+// bench-traces [--target T] [--seconds S] [--assembly] FILE…: times kept Traces on one thread, as a share of the FMA peak measured
+// around each, and checks each against the same workload without a schedule. FILE: workload text, a line `---`, trace text.
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "bench/fma_peak.h"
+#include "bench/kernel_run.h"
+#include "ir/text.h"
+
+namespace hone::bench {
+namespace {
+
+struct Options {
+  std::string target = "cpu:avx512,threads=1";
+  double seconds = 0.3;
+  bool assembly = false;
+  std::vector<std::string> files;
+};
+
+absl::Status RunFile(const std::string& path, const Options& options, const ir::Target& target) {
+  std::ifstream in(path);
+  std::stringstream all;
+  all << in.rdbuf();
+  const std::string text = all.str();
+  const size_t cut = text.find("\n---\n");
+  if (!in || cut == std::string::npos) return absl::InvalidArgumentError(path + ": no workload and trace with --- between");
+  HONE_ASSIGN_OR_RETURN(ir::Workload workload, ir::ParseWorkload(text.substr(0, cut + 1)));
+  HONE_ASSIGN_OR_RETURN(schedule::Trace trace, schedule::ParseTrace(text.substr(cut + 5)));
+  if (trace.instructions.empty()) {
+    HONE_ASSIGN_OR_RETURN(trace, schedule::DefaultTrace(workload, target));
+  }
+  HONE_ASSIGN_OR_RETURN(auto kernel, KernelRun::Make(workload, trace, target, 1));
+  if (options.assembly) {
+    std::cout << kernel->assembly();
+    return absl::OkStatus();
+  }
+  HONE_ASSIGN_OR_RETURN(auto plain, KernelRun::Make(workload, {}, target, 1));
+  if (!kernel->Run() || !plain->Run()) return absl::InternalError(path + ": a phase failed");
+  const double worst = kernel->WorstAgainst(*plain);
+  const bool wide = target.isa == ir::Isa::kAvx512;
+  FmaPeak before = MeasureFmaPeak(wide, 0.1);
+  const double seconds = kernel->BestSeconds(options.seconds);
+  FmaPeak after = MeasureFmaPeak(wide, 0.1);
+  const double peak = std::max(before.gflops, after.gflops);
+  const double gflops = FlopOf(workload) / seconds * 1e-9;
+  std::cout << fmt::format("{:34} {:9.1f} us {:7.1f} GFLOP/s {:6.1f} % of {:.1f} (peaks {:.1f} {:.1f}) compile {:.1f} ms  error {:.2g} of the tolerance{}\n",
+                           path.substr(path.rfind('/') + 1), seconds * 1e6, gflops, 100 * gflops / peak, peak, before.gflops,
+                           after.gflops, kernel->compile_ms(), worst, worst <= 1 ? "" : "  WRONG");
+  return worst <= 1 ? absl::OkStatus() : absl::InternalError(path + ": wrong answer");
+}
+
+}  // namespace
+}  // namespace hone::bench
+
+int main(int argc, char** argv) {
+  hone::bench::Options options;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strcmp(argv[i], "--target") && i + 1 < argc) options.target = argv[++i];
+    else if (!std::strcmp(argv[i], "--seconds") && i + 1 < argc) options.seconds = std::atof(argv[++i]);
+    else if (!std::strcmp(argv[i], "--assembly")) options.assembly = true;
+    else options.files.push_back(argv[i]);
+  }
+  hone::ir::Target target;
+  std::string error;
+  if (!hone::ir::ParseTarget(options.target, &target, &error)) {
+    std::cerr << error << "\n";
+    return 2;
+  }
+  int failed = 0;
+  for (const auto& f : options.files) {
+    if (absl::Status s = hone::bench::RunFile(f, options, target); !s.ok()) {
+      std::cerr << f << ": " << hone::StatusMessage(s) << "\n";
+      ++failed;
+    }
+  }
+  return failed ? 1 : 0;
+}
