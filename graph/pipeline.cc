@@ -18,12 +18,21 @@ constexpr Pass kPipeline[] = {
     {"remove_dead_code", RemoveDeadCode},
     {"canonicalise", Canonicalise},
     {"fold_constants", FoldConstants},
+    {"merge_common", MergeCommon},
+    {"simplify_arithmetic", SimplifyArithmetic},
+    {"recognise_rows", RecogniseRows},
+    {"remove_dead_code", RemoveDeadCode},
     {"fold_batch_norm", FoldBatchNorm},
+    {"merge_siblings", MergeSiblings},
     {"choose_layout", ChooseLayout},
-    // The transposes of the layout meet each other and constants.
+    // Transposes of the layout meet each other and constants.
+    {"canonicalise", Canonicalise},
+    {"hoist_slices", HoistSlices},
     {"canonicalise", Canonicalise},
     {"fold_constants", FoldConstants},
+    {"merge_common", MergeCommon},
     {"remove_dead_code", RemoveDeadCode},
+    {"split_views", SplitViews},
 };
 
 }  // namespace

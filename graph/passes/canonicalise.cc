@@ -69,17 +69,10 @@ class Canonicaliser {
   }
 
  private:
-  const TensorType& TypeOf(ValueId id) const { return graph_.values[id].type; }
-
-  // The node that makes `id`, when it is `op`.
-  const Node* ProducerOf(ValueId id, std::string_view op) const {
-    if (id == kNoValue) return nullptr;
-    const NodeId producer = graph_.values[id].producer;
-    if (producer < 0 || graph_.nodes[producer].op != op) return nullptr;
-    return &graph_.nodes[producer];
-  }
+  const TensorType& TypeOf(ValueId id) const { return rewriter_.TypeOf(id); }
 
   absl::StatusOr<bool> ReplaceBy(const Node& node, ValueId value) {
+    if (!rewriter_.MayReplace(node.outputs[0], value)) return false;
     rewriter_.Replace(node.outputs[0], value);
     return true;
   }
@@ -114,7 +107,7 @@ class Canonicaliser {
     const ValueId x = node.inputs[0];
     const Shape shape = TypeOf(node.outputs[0]).shape;
     if (TypeOf(x).shape == shape) return ReplaceBy(node, x);
-    const Node* inner = ProducerOf(x, "Reshape");
+    const Node* inner = rewriter_.ProducerOf(x, "Reshape");
     if (inner == nullptr) return false;
     const ValueId source = inner->inputs[0];
     if (TypeOf(source).shape == shape) return ReplaceBy(node, source);
@@ -125,7 +118,7 @@ class Canonicaliser {
     const ValueId x = node.inputs[0];
     const Shape perm = MakeCall(graph_, node).Ints("perm");
     if (IsIota(perm)) return ReplaceBy(node, x);
-    if (const Node* inner = ProducerOf(x, "Transpose")) {
+    if (const Node* inner = rewriter_.ProducerOf(x, "Transpose")) {
       const Shape first = MakeCall(graph_, *inner).Ints("perm");
       Shape composed;
       for (int64_t axis : perm) composed.push_back(first[axis]);
@@ -145,7 +138,7 @@ class Canonicaliser {
     const ValueId x = node.inputs[0];
     const ir::DType to = TypeOf(node.outputs[0]).dtype;
     if (TypeOf(x).dtype == to) return ReplaceBy(node, x);
-    const Node* inner = ProducerOf(x, "Cast");
+    const Node* inner = rewriter_.ProducerOf(x, "Cast");
     if (inner == nullptr) return false;
     const ValueId source = inner->inputs[0];
     if (!IsExactCast(TypeOf(source).dtype, TypeOf(x).dtype)) return false;
@@ -153,26 +146,25 @@ class Canonicaliser {
     return ReplaceBy(node, "Cast", source, {{"to", std::string(ir::ToString(to))}});
   }
 
-  // A transpose of the last two axes, or null.
-  const Node* MatrixTranspose(ValueId id) const {
-    const Node* node = ProducerOf(id, "Transpose");
-    if (node == nullptr) return nullptr;
-    Shape perm = MakeCall(graph_, *node).Ints("perm");
-    if (perm.size() < 2) return nullptr;
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return IsIota(perm) ? node : nullptr;
-  }
-
+  // The matrix product reads an operand with its last two axes swapped when that makes the transpose before it
+  // disappear, or leaves the innermost axis where it is (so that whole vectors move).
   absl::StatusOr<bool> FuseTransposes(const Node& node) {
     Node fused = node;
-    const OpCall call = MakeCall(graph_, node);
     bool changed = false;
     const char* names[] = {"transpose_a", "transpose_b"};
     for (size_t k = 0; k < 2; ++k) {
-      const Node* transpose = MatrixTranspose(node.inputs[k]);
+      const Node* transpose = rewriter_.ProducerOf(fused.inputs[k], "Transpose");
       if (transpose == nullptr) continue;
-      fused.inputs[k] = transpose->inputs[0];
-      fused.attributes[names[k]] = int64_t{1} - call.Int(names[k], 0);
+      Shape perm = MakeCall(graph_, *transpose).Ints("perm");
+      const size_t rank = perm.size();
+      if (rank < 2 || perm[rank - 2] != static_cast<int64_t>(rank) - 1) continue;
+      std::swap(perm[rank - 1], perm[rank - 2]);
+      const ValueId source = transpose->inputs[0];
+      fused.inputs[k] = source;
+      if (!IsIota(perm)) {
+        HONE_ASSIGN_OR_RETURN(fused.inputs[k], rewriter_.Add("Transpose", node.origin, {source}, {{"perm", perm}}));
+      }
+      fused.attributes[names[k]] = int64_t{1} - MakeCall(graph_, node).Int(names[k], 0);
       changed = true;
     }
     if (!changed) return false;
@@ -185,7 +177,7 @@ class Canonicaliser {
     Node lean = node;
     bool changed = false;
     for (ValueId& input : lean.inputs) {
-      const Node* expand = ProducerOf(input, "Expand");
+      const Node* expand = rewriter_.ProducerOf(input, "Expand");
       if (expand == nullptr) continue;
       const ValueId kept = std::exchange(input, expand->inputs[0]);
       if (BroadcastShape(lean.inputs) == TypeOf(node.outputs[0]).shape) {

@@ -61,11 +61,7 @@ class LayoutChooser {
   absl::StatusOr<int> Run() {
     for (const Node& node : rewriter_.old_nodes()) {
       HONE_ASSIGN_OR_RETURN(const bool done, Convert(node));
-      if (done) {
-        ++changes_;
-      } else {
-        HONE_RETURN_IF_ERROR(KeepPlain(node));
-      }
+      if (!done) HONE_RETURN_IF_ERROR(KeepPlain(node));
     }
     for (ValueId output : graph_.outputs) HONE_RETURN_IF_ERROR(Plain(output).status());
     HONE_RETURN_IF_ERROR(rewriter_.Finish());
@@ -138,6 +134,7 @@ class LayoutChooser {
     HONE_CHECK(graph_.values[result].type.shape == Permuted(ShapeOf(old), ToLast(RankOf(old))))
         << node.op << " got the wrong shape";
     forms_[old].last = result;
+    ++changes_;
     return true;
   }
 
@@ -219,6 +216,7 @@ class LayoutChooser {
     HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(node.op, node.origin, std::move(inputs), std::move(attributes)));
     forms_[node.outputs[0]].plain = result;
     rewriter_.Replace(node.outputs[0], result);
+    ++changes_;
     return true;
   }
 
@@ -339,8 +337,9 @@ class LayoutChooser {
 }  // namespace
 
 absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext&) {
-  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    return node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Pool";
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    if (node.op != "Conv" && node.op != "ConvTranspose" && node.op != "Pool") return false;
+    return MakeCall(graph, node).String("layout", "nchw") == "nchw" && node.outputs.size() == 1;
   });
   if (!any) return 0;
   return LayoutChooser(graph).Run();

@@ -37,6 +37,50 @@ absl::StatusOr<int> RemoveDeadCode(Graph& graph, const PassContext& context);
 ///   %2 = Binary(%c0, %c1) {fn=add}            %2 is a constant
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);
 
+/// One node for equal nodes with equal operands, one constant for equal constants.
+///
+///   %2 = Unary(%0) {fn=exp}                   %2 = Unary(%0) {fn=exp}
+///   %3 = Unary(%0) {fn=exp}                   %4 = Binary(%2, %2) {fn=add}
+///   %4 = Binary(%2, %3) {fn=add}
+absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext& context);
+
+/// Algebraic rules that keep results to the last bit or nearly: x+0, x·1, pow(x, 2), x/4 = x·0.25, max of max, 1/√x,
+/// 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant.
+///
+///   %2 = Binary(%0, %c) {fn=pow}  c = 2       %2 = Binary(%0, %0) {fn=mul}
+absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context);
+
+/// Finds layer norm, RMS norm and softmax written as primitives.
+///
+///   %1 = Reduce(%0) {fn=mean}                 %7 = Normalise(%0, %s, %b) {kind=layer}
+///   %2 = Binary(%0, %1) {fn=sub}
+///   %3 = Binary(%2, %2) {fn=mul}
+///   %4 = Reduce(%3) {fn=mean}
+///   %5 = Unary(%4 + eps) {fn=sqrt}
+///   %6 = Binary(%2, %5) {fn=div}
+///   %7 = %6 * %s + %b
+absl::StatusOr<int> RecogniseRows(Graph& graph, const PassContext& context);
+
+/// Matrix products of one value with several constant weights become one, and slices of its result (QKV).
+///
+///   %2 = MatMul(%0, %w1)                      %4 = MatMul(%0, %w)
+///   %3 = MatMul(%0, %w2)                      %2 = Slice(%4), %3 = Slice(%4)
+absl::StatusOr<int> MergeSiblings(Graph& graph, const PassContext& context);
+
+/// Equal parts of the last axis that are all reshaped and transposed alike: the whole is, once, with the parts along the
+/// first axis, so that each part is a piece of one buffer (QKV split into heads).
+///
+///   %1 = Slice(%0), %2 = Slice(%0)            %7 = Transpose(Reshape(%0)) {perm=[2,0,3,1,4]}
+///   %3 = Transpose(Reshape(%1))               %3 = Reshape(Slice(%7))
+///   %4 = Transpose(Reshape(%2))               %4 = Reshape(Slice(%7))
+absl::StatusOr<int> HoistSlices(Graph& graph, const PassContext& context);
+
+/// Gives every reader of a relabelling its own: a reshape costs nothing, and grouping can put each with its reader.
+///
+///   %1 = Reshape(%0)                          %1 = Reshape(%0), %4 = Reshape(%0)
+///   %2 = f(%1), %3 = g(%1)                    %2 = f(%1), %3 = g(%4)
+absl::StatusOr<int> SplitViews(Graph& graph, const PassContext& context);
+
 /// Makes scale and shift per channel part of the convolution or matrix product before them: batch norms, and
 /// multiplications and additions by constants. Constants are computed in double and rounded once. A batch norm that
 /// stands elsewhere becomes one multiplication and one addition.

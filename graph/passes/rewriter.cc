@@ -50,12 +50,39 @@ absl::StatusOr<ValueId> Rewriter::Add(std::string op, std::string origin, std::v
   return Add(std::move(node));
 }
 
+bool Rewriter::MayReplace(ValueId value, ValueId by) const {
+  if (std::ranges::find(graph_.outputs, value) == graph_.outputs.end()) return true;
+  for (ValueId output : graph_.outputs) {
+    if (Mapped(output) == by) return false;
+  }
+  return graph_.values[by].producer >= 0;
+}
+
 void Rewriter::Replace(ValueId value, ValueId by) {
   HONE_CHECK(graph_.values[value].type == graph_.values[by].type)
       << "a value of " << ToText(graph_.values[value].type) << " replaced by one of " << ToText(graph_.values[by].type);
   for (ValueId& other : replaced_) {
     if (other == value) other = by;
   }
+}
+
+const Node* Rewriter::ProducerOf(ValueId id, std::string_view op, std::string_view fn) const {
+  if (id == kNoValue || graph_.values[id].producer < 0) return nullptr;
+  const Node& node = graph_.nodes[graph_.values[id].producer];
+  if (node.op != op) return nullptr;
+  if (!fn.empty() && MakeCall(graph_, node).String("fn", "") != fn) return nullptr;
+  return &node;
+}
+
+std::optional<double> Rewriter::Uniform(ValueId id) const {
+  constexpr int64_t kLongest = 4096;
+  const ConstantPtr& data = id == kNoValue ? nullptr : graph_.values[id].constant;
+  if (data == nullptr || data->type.NumElements() < 1 || data->type.NumElements() > kLongest) return std::nullopt;
+  const double first = data->DoubleAt(0);
+  for (int64_t i = 1; i < data->type.NumElements(); ++i) {
+    if (data->DoubleAt(i) != first) return std::nullopt;
+  }
+  return first;
 }
 
 absl::Status Rewriter::Finish() {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,14 +30,21 @@ class Rewriter {
   absl::StatusOr<ValueId> Add(Node node);
   absl::StatusOr<ValueId> Add(std::string op, std::string origin, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId AddConstant(ConstantPtr data) { return graph_.AddConstant(std::move(data)); }
-  /// From now on `value` is `by` (already mapped, same type).
+  /// False when `value` is an output of the graph and `by` cannot take its name: an input, a constant, another output.
+  bool MayReplace(ValueId value, ValueId by) const;
+  /// From now on `value` is `by` (already mapped, same type). Where MayReplace is false a reshape makes the output.
   void Replace(ValueId value, ValueId by);
 
   /// Installs the new list. To be called once, at the end.
   absl::Status Finish();
 
   Graph& graph() { return graph_; }
-  const Value& value(ValueId id) const { return graph_.values[id]; }
+  const TensorType& TypeOf(ValueId id) const { return graph_.values[id].type; }
+  /// The new node that makes `id`, when it is an `op` (and its attribute `fn` is this): patterns are matched with it. Valid
+  /// until the next node is added.
+  const Node* ProducerOf(ValueId id, std::string_view op, std::string_view fn = {}) const;
+  /// The value of a constant whose elements are all the same; empty for anything else and for more than 4096 elements.
+  std::optional<double> Uniform(ValueId id) const;
 
  private:
   Graph& graph_;

@@ -11,21 +11,15 @@ namespace hone::graph {
 namespace {
 
 using testing::ExpectSame;
+using testing::PassFunction;
 using testing::RandomGraph;
 using testing::RandomInputs;
 using testing::RunGroups;
 using testing::RunNodes;
+using testing::TestTarget;
 
 constexpr uint64_t kSeeds = 60;
 constexpr int kNodes = 14;
-
-ir::Target TestTarget() {
-  ir::Target target;
-  target.text = "cpu:avx2,threads=1";
-  return target;
-}
-
-using PassFunction = absl::StatusOr<int> (*)(Graph&, const PassContext&);
 
 void ExpectPassKeepsResults(PassFunction pass) {
   InterpreterEvaluator evaluator;
@@ -54,6 +48,10 @@ void ExpectPassKeepsResults(PassFunction pass) {
 TEST(PassEqualityTest, CanonicaliseKeepsResults) { ExpectPassKeepsResults(Canonicalise); }
 TEST(PassEqualityTest, ChooseLayoutKeepsResults) { ExpectPassKeepsResults(ChooseLayout); }
 TEST(PassEqualityTest, FoldBatchNormKeepsResults) { ExpectPassKeepsResults(FoldBatchNorm); }
+
+TEST(PassEqualityTest, MergeCommonKeepsResults) { ExpectPassKeepsResults(MergeCommon); }
+TEST(PassEqualityTest, MergeSiblingsKeepsResults) { ExpectPassKeepsResults(MergeSiblings); }
+TEST(PassEqualityTest, SplitViewsKeepsResults) { ExpectPassKeepsResults(SplitViews); }
 
 TEST(PassEqualityTest, PipelineKeepsResults) {
   ExpectPassKeepsResults([](Graph& graph, const PassContext& context) -> absl::StatusOr<int> {

@@ -68,12 +68,30 @@ class RandomGraphMaker {
   }
 
   ValueId DrawMatrix(ValueId x) {
-    switch (random_.Below(4)) {
+    const size_t rank = made_.Shape(x).size();
+    switch (random_.Below(rank == 3 && made_.Shape(x)[2] % 2 == 0 ? 6 : 5)) {
       case 0: return made_.LayerNorm(x);
+      case 3: return made_.Binary("add", made_.Linear(x, 4), made_.Linear(x, 4));
+      case 5: return Attention(x);
       case 1: return made_.Op("Softmax", {x}, {{"axis", static_cast<int64_t>(random_.Below(made_.Shape(x).size()))}});
       case 2: return made_.Op("MatMul", {x, made_.Transpose(x, Swapped(made_.Shape(x).size()))});
       default: return made_.Linear(x, random_.Between(2, 9));
     }
+  }
+
+  // Two heads, written as exporters do.
+  ValueId Attention(ValueId x) {
+    const Shape shape = made_.Shape(x);
+    const int64_t width = shape[2] / 2;
+    const auto heads = [&](const Shape& perm) {
+      return made_.Transpose(made_.Reshape(made_.Linear(x, shape[2]), {shape[0], shape[1], 2, width}), perm);
+    };
+    const ValueId q = heads({0, 2, 1, 3});
+    const ValueId k = heads({0, 2, 3, 1});
+    const ValueId v = heads({0, 2, 1, 3});
+    const ValueId scores = made_.Binary("div", made_.Op("MatMul", {q, k}), made_.Scalar(4));
+    const ValueId soft = made_.Op("Softmax", {scores}, {{"axis", int64_t{3}}});
+    return made_.Reshape(made_.Transpose(made_.Op("MatMul", {soft, v}), {0, 2, 1, 3}), shape);
   }
 
   // Another value of the same shape, or x itself.

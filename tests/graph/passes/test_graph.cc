@@ -1,6 +1,7 @@
 #include "tests/graph/passes/test_graph.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "gtest/gtest.h"
@@ -182,6 +183,46 @@ void ExpectSame(const std::vector<ConstantPtr>& expected, const std::vector<Cons
       ASSERT_LE(std::abs(a[i] - b[i]), tolerance) << "output " << k << " element " << i << ": " << a[i] << " and " << b[i];
     }
   }
+}
+
+std::string Renumbered(const std::string& text) {
+  std::map<std::string, size_t> numbers;
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] != '%') {
+      result += text[i++];
+      continue;
+    }
+    size_t end = i + 1;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+    const size_t number = numbers.emplace(text.substr(i, end - i), numbers.size()).first->second;
+    result += "%" + std::to_string(number);
+    i = end;
+  }
+  return result;
+}
+
+ir::Target TestTarget() {
+  ir::Target target;
+  target.text = "cpu:avx2,threads=1";
+  return target;
+}
+
+void ExpectRewrite(const Graph& graph, PassFunction pass, std::string_view before, std::string_view after) {
+  InterpreterEvaluator evaluator;
+  const ir::Target target = TestTarget();
+  const PassContext context{evaluator, target};
+  EXPECT_EQ("\n" + Renumbered(ToText(graph)), before);
+  Graph rewritten = graph;
+  const auto changes = pass(rewritten, context);
+  ASSERT_TRUE(changes.ok()) << StatusMessage(changes.status());
+  EXPECT_GT(*changes, 0);
+  EXPECT_EQ("\n" + Renumbered(ToText(rewritten)), after);
+  const Tensors inputs = RandomInputs(graph, 7);
+  ExpectSame(RunNodes(graph, inputs), RunNodes(rewritten, inputs));
+  const auto again = pass(rewritten, context);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, 0) << "a second run changes the graph again:\n" << ToText(rewritten);
 }
 
 }  // namespace hone::graph::testing

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/core/random.h"
 #include "graph/graph.h"
 #include "graph/grouping.h"
+#include "graph/passes/passes.h"
 
 // Small graphs built by hand or at random, and two ways to run them: node by node, and group by group.
 namespace hone::graph::testing {
@@ -60,6 +62,17 @@ std::vector<ConstantPtr> RunGroups(const Graph& graph, const std::vector<Group>&
 
 /// Types equal, and |a - b| ≤ 1e-5 · max|a| + 1e-4 · |a| everywhere (integers equal); NaN equals NaN.
 void ExpectSame(const std::vector<ConstantPtr>& expected, const std::vector<ConstantPtr>& actual);
+
+/// The text with values numbered in order of appearance: the order in which a test made them does not show.
+std::string Renumbered(const std::string& text);
+
+/// Runs one pass: the graph's text before and after is this (leading newline aside), the pass reports changes, runs to no
+/// change the second time, and keeps the results on random inputs.
+using PassFunction = absl::StatusOr<int> (*)(Graph&, const PassContext&);
+void ExpectRewrite(const Graph& graph, PassFunction pass, std::string_view before, std::string_view after);
+
+/// The Target tests group for: nominal L2 of 1 MiB.
+ir::Target TestTarget();
 
 /// A random graph of about `nodes` nodes from convolutions to reshapes; the same for the same seed.
 Graph RandomGraph(uint64_t seed, int nodes);

@@ -1,0 +1,125 @@
+#include "gtest/gtest.h"
+
+#include "graph/passes/passes.h"
+#include "tests/graph/passes/test_graph.h"
+
+namespace hone::graph {
+namespace {
+
+using testing::ExpectRewrite;
+using testing::TestGraph;
+using Shape = std::vector<int64_t>;
+
+TEST(RecogniseRowsTest, FindsLayerNorm) {
+  TestGraph t;
+  const ValueId x = t.Input({2, 6});
+  const Attributes mean = {{"fn", std::string("mean")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}};
+  const ValueId centred = t.Binary("sub", x, t.Op("Reduce", {x}, mean));
+  const ValueId variance = t.Op("Reduce", {t.Binary("pow", centred, t.Scalar(2))}, mean);
+  const ValueId root = t.Unary("sqrt", t.Binary("add", variance, t.Scalar(1e-5)));
+  const ValueId normal = t.Binary("div", centred, root);
+  t.Output(t.Binary("add", t.Binary("mul", normal, t.Constant({6})), t.Constant({6})), "y");
+  ExpectRewrite(t.graph, RecogniseRows, R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,1] = Reduce(%0) {axes=[-1] fn=mean keepdims=1}
+%2:f32[2,6] = Binary(%0, %1) {fn=sub}
+%3:f32[] = constant {2}
+%4:f32[2,6] = Binary(%2, %3) {fn=pow}
+%5:f32[2,1] = Reduce(%4) {axes=[-1] fn=mean keepdims=1}
+%6:f32[] = constant {1e-05}
+%7:f32[2,1] = Binary(%5, %6) {fn=add}
+%8:f32[2,1] = Unary(%7) {fn=sqrt}
+%9:f32[2,6] = Binary(%2, %8) {fn=div}
+%10:f32[6] = constant {-0.85790956,-0.23763111,0.73430496,0.10341973,0.8651449,0.91443634}
+%11:f32[2,6] = Binary(%9, %10) {fn=mul}
+%12:f32[6] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
+%13:f32[2,6] = Binary(%11, %12) {fn=add}
+output %13 y
+)",
+                R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,1] = Reduce(%0) {axes=[-1] fn=mean keepdims=1}
+%2:f32[2,6] = Binary(%0, %1) {fn=sub}
+%3:f32[] = constant {2}
+%4:f32[2,6] = Binary(%2, %3) {fn=pow}
+%5:f32[2,1] = Reduce(%4) {axes=[-1] fn=mean keepdims=1}
+%6:f32[] = constant {1e-05}
+%7:f32[2,1] = Binary(%5, %6) {fn=add}
+%8:f32[2,1] = Unary(%7) {fn=sqrt}
+%9:f32[2,6] = Normalise(%0) {axes=[1] epsilon=9.999999747378752e-06 kind=layer}
+%10:f32[6] = constant {-0.85790956,-0.23763111,0.73430496,0.10341973,0.8651449,0.91443634}
+%11:f32[2,6] = Normalise(%0, %10) {axes=[1] epsilon=9.999999747378752e-06 kind=layer}
+%12:f32[6] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
+%13:f32[2,6] = Normalise(%0, %10, %12) {axes=[1] epsilon=9.999999747378752e-06 kind=layer}
+output %13 y
+)");
+}
+
+TEST(RecogniseRowsTest, FindsRmsNorm) {
+  TestGraph t;
+  const ValueId x = t.Input({2, 6});
+  const Attributes mean = {{"fn", std::string("mean")}, {"axes", Shape{1}}, {"keepdims", int64_t{1}}};
+  const ValueId variance = t.Op("Reduce", {t.Binary("mul", x, x)}, mean);
+  const ValueId normal = t.Binary("mul", x, t.Unary("rsqrt", t.Binary("add", variance, t.Scalar(1e-6))));
+  t.Output(t.Binary("mul", t.Constant({6}), normal), "y");
+  ExpectRewrite(t.graph, RecogniseRows, R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,6] = Binary(%0, %0) {fn=mul}
+%2:f32[2,1] = Reduce(%1) {axes=[1] fn=mean keepdims=1}
+%3:f32[] = constant {1e-06}
+%4:f32[2,1] = Binary(%2, %3) {fn=add}
+%5:f32[2,1] = Unary(%4) {fn=rsqrt}
+%6:f32[2,6] = Binary(%0, %5) {fn=mul}
+%7:f32[6] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
+%8:f32[2,6] = Binary(%7, %6) {fn=mul}
+output %8 y
+)",
+                R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,6] = Binary(%0, %0) {fn=mul}
+%2:f32[2,1] = Reduce(%1) {axes=[1] fn=mean keepdims=1}
+%3:f32[] = constant {1e-06}
+%4:f32[2,1] = Binary(%2, %3) {fn=add}
+%5:f32[2,1] = Unary(%4) {fn=rsqrt}
+%6:f32[2,6] = Normalise(%0) {axes=[1] epsilon=9.999999974752427e-07 kind=rms}
+%7:f32[6] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
+%8:f32[2,6] = Normalise(%0, %7) {axes=[1] epsilon=9.999999974752427e-07 kind=rms}
+output %8 y
+)");
+}
+
+TEST(RecogniseRowsTest, FindsSoftmax) {
+  TestGraph t;
+  const ValueId x = t.Input({2, 6});
+  const ValueId top = t.Op("Reduce", {x}, {{"fn", std::string("max")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}});
+  const ValueId power = t.Unary("exp", t.Binary("sub", x, top));
+  const ValueId sum = t.Op("Reduce", {power}, {{"fn", std::string("sum")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}});
+  t.Output(t.Binary("div", power, sum), "y");
+  ExpectRewrite(t.graph, RecogniseRows, R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,1] = Reduce(%0) {axes=[-1] fn=max keepdims=1}
+%2:f32[2,6] = Binary(%0, %1) {fn=sub}
+%3:f32[2,6] = Unary(%2) {fn=exp}
+%4:f32[2,1] = Reduce(%3) {axes=[-1] fn=sum keepdims=1}
+%5:f32[2,6] = Binary(%3, %4) {fn=div}
+output %5 y
+)",
+                R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,1] = Reduce(%0) {axes=[-1] fn=max keepdims=1}
+%2:f32[2,6] = Binary(%0, %1) {fn=sub}
+%3:f32[2,6] = Unary(%2) {fn=exp}
+%4:f32[2,1] = Reduce(%3) {axes=[-1] fn=sum keepdims=1}
+%5:f32[2,6] = Softmax(%0) {axis=1}
+output %5 y
+)");
+}
+
+}  // namespace
+}  // namespace hone::graph
