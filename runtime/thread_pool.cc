@@ -77,16 +77,18 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::Publish(uint32_t n) {
-  const uint32_t number = ticket_.load(std::memory_order_relaxed) >> kCountBits;
+uint64_t ThreadPool::Publish(uint64_t n) {
+  const uint64_t number = (ticket_.load(std::memory_order_relaxed) >> kCountBits) + 1;
+  const uint64_t ticket = (number << kCountBits) | n;
   // Sequentially consistent with the sleeper's side: either it sees the new ticket or we see it.
-  ticket_.store(((number + 1) << kCountBits) | n, std::memory_order_seq_cst);
-  for (size_t thread = 1; thread < sleepers_.size() && thread < n; ++thread) {
-    std::atomic<uint32_t>& asleep = sleepers_[thread].asleep;
+  ticket_.store(ticket, std::memory_order_seq_cst);
+  for (size_t thread = 1; thread < states_.size() && thread < n; ++thread) {
+    std::atomic<uint32_t>& asleep = states_[thread].asleep;
     if (asleep.load(std::memory_order_seq_cst) == 0) continue;
     asleep.store(0, std::memory_order_seq_cst);
     FutexWake(asleep);
   }
+  return ticket;
 }
 
 void ThreadPool::Run(int n, Job job, void* context) {
@@ -98,36 +100,42 @@ void ThreadPool::Run(int n, Job job, void* context) {
   const std::lock_guard<std::mutex> lock(run_mutex_);
   job_ = job;
   context_ = context;
-  pending_.store(static_cast<uint32_t>(n - 1), std::memory_order_relaxed);
-  Publish(static_cast<uint32_t>(n));
+  const uint64_t ticket = Publish(static_cast<uint64_t>(n));
   job(context, 0);
-  WaitForAll();
+  WaitUntilDone(ticket);
 }
 
-void ThreadPool::WaitForAll() {
+bool ThreadPool::IsDone(uint64_t ticket) const {
+  const uint64_t n = ticket & kCountMask;
+  for (size_t thread = 1; thread < n; ++thread) {
+    if (states_[thread].done.load(std::memory_order_seq_cst) != ticket) return false;
+  }
+  return true;
+}
+
+void ThreadPool::WaitUntilDone(uint64_t ticket) {
   for (int patience = kPatience; patience > 0; --patience) {
-    if (pending_.load(std::memory_order_acquire) == 0) return;
+    if (IsDone(ticket)) return;
     Relax(patience);
   }
-  caller_sleeps_.store(1, std::memory_order_seq_cst);
   for (;;) {
-    const uint32_t left = pending_.load(std::memory_order_seq_cst);
-    if (left == 0) break;
-    FutexWait(pending_, left);
+    caller_sleeps_.store(1, std::memory_order_seq_cst);
+    if (IsDone(ticket)) break;
+    FutexWait(caller_sleeps_, 1);
   }
   caller_sleeps_.store(0, std::memory_order_relaxed);
 }
 
-uint32_t ThreadPool::WaitForTicket(int thread, uint32_t seen, int* patience) {
+uint64_t ThreadPool::WaitForTicket(int thread, uint64_t seen, int* patience) {
   for (; *patience > 0; --*patience) {
-    const uint32_t ticket = ticket_.load(std::memory_order_acquire);
+    const uint64_t ticket = ticket_.load(std::memory_order_acquire);
     if (ticket != seen) return ticket;
     Relax(*patience);
   }
-  std::atomic<uint32_t>& asleep = sleepers_[static_cast<size_t>(thread)].asleep;
+  std::atomic<uint32_t>& asleep = states_[static_cast<size_t>(thread)].asleep;
   for (;;) {
     asleep.store(1, std::memory_order_seq_cst);
-    const uint32_t ticket = ticket_.load(std::memory_order_seq_cst);
+    const uint64_t ticket = ticket_.load(std::memory_order_seq_cst);
     if (ticket != seen) {
       asleep.store(0, std::memory_order_relaxed);
       return ticket;
@@ -143,19 +151,21 @@ void ThreadPool::WorkerMain(int thread, int cpu, std::atomic<int>* started) {
   started->store(pinned ? 1 : -1);
   started->notify_one();
 
-  uint32_t seen = 0;
+  uint64_t seen = 0;
+  std::atomic<uint64_t>& done = states_[static_cast<size_t>(thread)].done;
   int patience = 0;
   for (;;) {
     seen = WaitForTicket(thread, seen, &patience);
-    const uint32_t n = seen & kCountMask;
+    const uint64_t n = seen & kCountMask;
     if (n == kQuit) return;
-    if (static_cast<uint32_t>(thread) >= n) continue;
+    if (static_cast<uint64_t>(thread) >= n) continue;
     job_(context_, thread);
     // Only work renews it: jobs for others do not keep an idle worker spinning.
     patience = kPatience;
-    if (pending_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
-        caller_sleeps_.load(std::memory_order_seq_cst) != 0) {
-      FutexWake(pending_);
+    done.store(seen, std::memory_order_seq_cst);
+    if (caller_sleeps_.load(std::memory_order_seq_cst) != 0) {
+      caller_sleeps_.store(0, std::memory_order_seq_cst);
+      FutexWake(caller_sleeps_);
     }
   }
 }

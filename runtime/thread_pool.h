@@ -50,30 +50,32 @@ class ThreadPool {
   }
 
  private:
-  explicit ThreadPool(int threads) : sleepers_(static_cast<size_t>(threads)) {}
+  explicit ThreadPool(int threads) : states_(static_cast<size_t>(threads)) {}
   void WorkerMain(int thread, int cpu, std::atomic<int>* started);
-  uint32_t WaitForTicket(int thread, uint32_t seen, int* patience);
-  void WaitForAll();
-  void Publish(uint32_t n);
+  uint64_t WaitForTicket(int thread, uint64_t seen, int* patience);
+  bool IsDone(uint64_t ticket) const;
+  void WaitUntilDone(uint64_t ticket);
+  uint64_t Publish(uint64_t n);
 
-  // `ticket_` is the futex word: a job's number (upper bits) and how many threads it takes (lower
-  // bits), so a thread that is not needed never touches the fields of a job that may be gone. A
-  // number may come round again: whoever missed the jobs between was needed by none of them, since
-  // each job waits for the threads it takes.
-  static constexpr uint32_t kCountBits = 11;
-  static constexpr uint32_t kCountMask = (1u << kCountBits) - 1;
-  static constexpr uint32_t kQuit = kCountMask;
+  // A ticket is a job's number (upper bits) and how many threads it takes (lower bits), so a thread
+  // that is not needed never touches the fields of a job that may be gone; one that is needed holds
+  // the job up until it is done. 52 bits of numbers do not come round.
+  static constexpr int kCountBits = 12;
+  static constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
+  static constexpr uint64_t kQuit = kCountMask;
 
-  alignas(64) std::atomic<uint32_t> ticket_{0};
-  alignas(64) std::atomic<uint32_t> pending_{0};  // threads that have not finished; futex word
-  std::atomic<uint32_t> caller_sleeps_{0};
-  alignas(64) Job job_ = nullptr;
+  // One cache line each way: the job goes out with its ticket, the answer comes back alone.
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  Job job_ = nullptr;
   void* context_ = nullptr;
 
-  struct alignas(64) Sleeper {
+  struct alignas(64) Worker {
+    std::atomic<uint64_t> done{0};    // the last ticket this thread has worked for
     std::atomic<uint32_t> asleep{0};  // futex word
   };
-  std::vector<Sleeper> sleepers_;  // by thread; 0 is unused
+  std::vector<Worker> states_;  // by thread; 0 is unused
+
+  alignas(64) std::atomic<uint32_t> caller_sleeps_{0};  // futex word
 
   std::mutex run_mutex_;
   std::vector<std::thread> workers_;
