@@ -18,6 +18,21 @@ std::vector<int64_t> GetInts(WireReader& reader) {
   return values;
 }
 
+void Put(WireWriter& writer, const std::vector<int32_t>& values) {
+  writer.PutCount(values.size());
+  for (const int32_t value : values) writer.Put(value);
+}
+
+// Positions in a list of `size`.
+std::vector<int32_t> GetPositions(WireReader& reader, size_t size) {
+  std::vector<int32_t> values(reader.GetCount(sizeof(int32_t)));
+  for (int32_t& value : values) {
+    value = reader.Get<int32_t>();
+    if (value < 0 || static_cast<size_t>(value) >= size) reader.Fail("a position out of range");
+  }
+  return values;
+}
+
 void Put(WireWriter& writer, const absl::Status& status) {
   writer.Put(static_cast<int32_t>(status.code()));
   writer.PutString(StatusMessage(status));
@@ -78,6 +93,8 @@ void Put(WireWriter& writer, const ir::Artifact& artifact) {
     Put(writer, *buffers);
   }
   writer.PutString(artifact.prologue_workload);
+  Put(writer, artifact.prologue_inputs);
+  Put(writer, artifact.prologue_outputs);
   writer.Put(static_cast<uint8_t>(artifact.may_alias));
 }
 
@@ -106,6 +123,8 @@ ir::Artifact GetArtifact(WireReader& reader) {
     *buffers = GetBuffers(reader);
   }
   artifact.prologue_workload = reader.GetString();
+  artifact.prologue_inputs = GetPositions(reader, artifact.constants.size());
+  artifact.prologue_outputs = GetPositions(reader, artifact.prologue.size());
   artifact.may_alias = reader.Get<uint8_t>() != 0;
   return artifact;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "base/status.h"
 #include "ir/artifact.h"
 #include "schedule/lower.h"
@@ -16,10 +17,10 @@ namespace hone::measure {
 
 /// One kernel to make.
 struct KernelJob {
-  std::string workload;        ///< text
-  std::string trace;           ///< text; empty: the default schedule
-  schedule::Binding binding;   ///< empty: dense
-  std::string prefix;          ///< its symbols are prefix_p0, prefix_p1, …; unique within what is linked
+  std::string workload;       ///< text
+  std::string trace;          ///< text; empty: the default schedule
+  schedule::Binding binding;  ///< empty: dense
+  std::string prefix;  ///< its symbols are prefix_p0, prefix_p1, …; unique within what is linked
 };
 
 enum class BuildOutput : uint8_t {
@@ -33,8 +34,8 @@ struct BuildJob {
   BuildOutput output = BuildOutput::kSharedObject;
 };
 
-/// The answer for one kernel. `status` not ok: nothing else means anything, and the shared object is
-/// without this kernel. kInvalidArgument: the Workload or Trace is refused; others: Hone failed.
+/// The answer for one kernel. `status` not ok: nothing else means anything, and the shared object
+/// is without this kernel. kInvalidArgument: the Workload or Trace is refused; others: Hone failed.
 struct BuiltKernel {
   absl::Status status;
   ir::Artifact artifact;  ///< with the prologue's text

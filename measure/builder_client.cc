@@ -32,7 +32,8 @@ std::string ReadLastWords(int fd) {
       text.erase(0, text.size() - kLastWordsBytes);
     }
   }
-  if (static_cast<int64_t>(text.size()) > kLastWordsBytes) text.erase(0, text.size() - kLastWordsBytes);
+  if (static_cast<int64_t>(text.size()) > kLastWordsBytes)
+    text.erase(0, text.size() - kLastWordsBytes);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;
 }
@@ -67,8 +68,9 @@ int64_t BuilderClient::num_started() const {
 }
 
 absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job) {
-  HONE_ASSIGN_OR_RETURN(const std::string payload,
-                        Call(FrameType::kBuildRequest, EncodeBuildJob(job), FrameType::kBuildReply));
+  HONE_ASSIGN_OR_RETURN(
+      const std::string payload,
+      Call(FrameType::kBuildRequest, EncodeBuildJob(job), FrameType::kBuildReply));
   HONE_ASSIGN_OR_RETURN(BuildReply reply, DecodeBuildReply(payload));
   if (reply.kernels.size() != job.kernels.size()) {
     return absl::DataLossError(fmt::format("the builder answered {} kernels when asked for {}",
@@ -94,9 +96,9 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
   }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Process> process, TakeProcess());
   const WireDeadline deadline{&clock_, clock_.NowNs() + options_.job_timeout_ns};
-  Status failure =
-      WriteFrame(process->child.standard_input().get(), request, payload, deadline);
-  // A builder that dies while it is written to may have said why: the pipe's end is read either way.
+  Status failure = WriteFrame(process->child.standard_input().get(), request, payload, deadline);
+  // A builder that dies while it is written to may have said why: the pipe's end is read either
+  // way.
   if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
     Result<Frame> frame =
         ReadFrame(process->child.standard_output().get(), process->decoder, deadline);
@@ -106,7 +108,8 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
       GiveBack(std::move(process));
       return answer;
     }
-    failure = frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
+    failure =
+        frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
   }
   const absl::Status explained = Explain(*process, failure);
   process.reset();  // kills what is left of it, before the slot is given to another
@@ -180,13 +183,14 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
                              last_words.find("out of memory") != std::string::npos ||
                              last_words.find("bad_alloc") != std::string::npos;
   if (out_of_memory) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "the builder ran out of memory ({})",
-        options_.address_space_bytes.has_value()
-            ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
-            : std::string("it has no limit of its own")));
+    return absl::ResourceExhaustedError(
+        fmt::format("the builder ran out of memory ({})",
+                    options_.address_space_bytes.has_value()
+                        ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
+                        : std::string("it has no limit of its own")));
   }
-  if (exit->success()) return absl::DataLossError(fmt::format("the builder broke off: {}{}", reason, detail));
+  if (exit->success())
+    return absl::DataLossError(fmt::format("the builder broke off: {}{}", reason, detail));
   return absl::AbortedError(fmt::format("the builder crashed: {}{}", exit->ToString(), detail));
 }
 

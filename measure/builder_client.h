@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "base/core/clock.h"
 #include "base/subprocess.h"
 #include "measure/build_job.h"
@@ -29,8 +30,8 @@ struct BuilderOptions {
 };
 
 /// Sends jobs to hone-builder processes and reads their answers. The processes start when first
-/// needed, stay for later jobs and end with this object. Thread-safe: callers run side by side, up to
-/// `processes` of them; more wait.
+/// needed, stay for later jobs and end with this object. Thread-safe: callers run side by side, up
+/// to `processes` of them; more wait.
 ///
 /// Every failure of the process costs the job it had and nothing else; the next job gets a new one:
 ///   kDeadlineExceeded   the job took longer than job_timeout_ns (the process was killed)

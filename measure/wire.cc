@@ -21,9 +21,7 @@ namespace {
 constexpr uint32_t kMagic = 0x31574e48;  // "HNW1"
 constexpr size_t kReadChunkBytes = size_t{1} << 16;
 
-std::string ErrnoText(int error_number) {
-  return std::generic_category().message(error_number);
-}
+std::string ErrnoText(int error_number) { return std::generic_category().message(error_number); }
 
 template <typename T>
 T LoadAt(std::string_view bytes, size_t offset) {
@@ -39,7 +37,8 @@ Status WaitFor(int fd, short events, const WireDeadline& deadline) {
     if (deadline.clock != nullptr) {
       const int64_t left_ns = deadline.at_ns - deadline.clock->NowNs();
       if (left_ns <= 0) {
-        return Status(StatusCode::kDeadlineExceeded, "the other end of the pipe did not answer in time");
+        return Status(StatusCode::kDeadlineExceeded,
+                      "the other end of the pipe did not answer in time");
       }
       // Rounded up, so that the last millisecond is not spent spinning.
       timeout_ms = static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, 60'000));
@@ -158,9 +157,10 @@ Result<std::optional<Frame>> FrameDecoder::Next() {
   }
   const auto version = LoadAt<uint16_t>(buffer_, 4);
   if (version != kWireVersion) {
-    return Status(StatusCode::kDataLoss,
-                  "the other end speaks version " + std::to_string(version) + " of the pipe, this one " +
-                      std::to_string(kWireVersion) + "; install programs of one build together");
+    return Status(StatusCode::kDataLoss, "the other end speaks version " + std::to_string(version) +
+                                             " of the pipe, this one " +
+                                             std::to_string(kWireVersion) +
+                                             "; install programs of one build together");
   }
   const auto size = LoadAt<uint32_t>(buffer_, 8);
   if (static_cast<int64_t>(size) > max_payload_bytes_) {

@@ -23,7 +23,8 @@
 // a payload is bounded.
 namespace hone::measure {
 
-/// Raised when a payload changes its layout; both ends come from one build, so no other is accepted.
+/// Raised when a payload changes its layout; both ends come from one build, so no other is
+/// accepted.
 inline constexpr uint16_t kWireVersion = 1;
 inline constexpr size_t kFrameHeaderBytes = 16;
 inline constexpr int64_t kMaxFramePayloadBytes = int64_t{1} << 30;
@@ -46,7 +47,7 @@ struct Frame {
 class WireWriter {
  public:
   template <typename T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void Put(T value) {
     static_assert(std::endian::native == std::endian::little);
     payload_.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -69,8 +70,7 @@ class WireReader {
   explicit WireReader(std::string_view payload) : rest_(payload) {}
 
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  T Get() {
+  requires std::is_arithmetic_v<T> T Get() {
     T value{};
     const std::string_view bytes = Take(sizeof value);
     if (failed_) return value;
@@ -107,8 +107,8 @@ class FrameDecoder {
       : max_payload_bytes_(max_payload_bytes) {}
 
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  /// The next whole frame, nothing yet, or kDataLoss for bytes that are no frame (then the stream is
-  /// lost: there is no resynchronisation).
+  /// The next whole frame, nothing yet, or kDataLoss for bytes that are no frame (then the stream
+  /// is lost: there is no resynchronisation).
   Result<std::optional<Frame>> Next();
   /// True in the middle of a frame: an end of the stream here is a loss.
   bool has_partial() const { return !buffer_.empty(); }

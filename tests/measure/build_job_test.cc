@@ -10,7 +10,10 @@ namespace {
 
 BuildReply ExampleReply() {
   BuildReply reply;
-  reply.shared_object = std::string("\x7f" "ELF\0\0", 6);
+  reply.shared_object = std::string(
+      "\x7f"
+      "ELF\0\0",
+      6);
   reply.link_ns = 12;
   BuiltKernel good;
   good.artifact.target = "cpu:avx2,threads=2";
@@ -26,6 +29,8 @@ BuildReply ExampleReply() {
   good.artifact.outputs = {{ir::DType::kF32, {}, 4}};
   good.artifact.workspace = {{ir::DType::kBF16, {7}, 14}};
   good.artifact.prologue_workload = "workload text";
+  good.artifact.prologue_inputs = {0};
+  good.artifact.prologue_outputs = {0};
   good.artifact.may_alias = true;
   good.trace = "vectorize(s0.i1)";
   good.object = "object";
@@ -91,7 +96,8 @@ TEST(BuildJobTest, LinksComeBack) {
 TEST(BuildJobTest, EveryTruncationIsRefused) {
   const std::string job = EncodeBuildJob(ExampleJob());
   for (size_t size = 0; size < job.size(); ++size) {
-    EXPECT_EQ(DecodeBuildJob(job.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
+    EXPECT_EQ(DecodeBuildJob(job.substr(0, size)).status().code(), absl::StatusCode::kDataLoss)
+        << size;
   }
   const std::string reply = EncodeBuildReply(ExampleReply());
   for (size_t size = 0; size < reply.size(); ++size) {

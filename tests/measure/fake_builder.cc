@@ -1,5 +1,5 @@
-// Stands in for hone-builder in builder_client_test: the Trace text of a job's first kernel says how
-// to behave. It shares the codec with the real one, so that only its conduct is fake.
+// Stands in for hone-builder in builder_client_test: the Trace text of a job's first kernel says
+// how to behave. It shares the codec with the real one, so that only its conduct is fake.
 
 #include <unistd.h>
 

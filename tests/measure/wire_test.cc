@@ -25,8 +25,12 @@ struct Pipe {
 };
 
 TEST(WireTest, FrameLayoutIsFixed) {
-  // Written out by hand from the comment in wire.h; CRC-32C of "abc" is 0x364b3fb7 (RFC 3720 polynomial).
-  const std::string expected("HNW1\x01\x00\x02\x00\x03\x00\x00\x00\xb7\x3f\x4b\x36" "abc", 19);
+  // Written out by hand from the comment in wire.h; CRC-32C of "abc" is 0x364b3fb7 (RFC 3720
+  // polynomial).
+  const std::string expected(
+      "HNW1\x01\x00\x02\x00\x03\x00\x00\x00\xb7\x3f\x4b\x36"
+      "abc",
+      19);
   EXPECT_EQ(EncodeFrame(FrameType::kBuildReply, "abc"), expected);
 }
 
@@ -104,8 +108,9 @@ TEST(WireTest, DecoderRefusesForeignBytesVersionsSizesAndDamage) {
     char value;
     const char* says;
   };
-  for (const Case& c : {Case{0, 'X', "no frame"}, Case{4, 9, "version 9"}, Case{11, 127, "at most 100"},
-                        Case{12, 0, "checksum"}, Case{18, '!', "checksum"}}) {
+  for (const Case& c :
+       {Case{0, 'X', "no frame"}, Case{4, 9, "version 9"}, Case{11, 127, "at most 100"},
+        Case{12, 0, "checksum"}, Case{18, '!', "checksum"}}) {
     std::string bad = good;
     bad[c.byte] = c.value;
     FrameDecoder decoder(100);
@@ -143,8 +148,7 @@ TEST(WireTest, FramesLargerThanAPipeGoThrough) {
   SystemMonotonicClock clock;
   const WireDeadline deadline{&clock, clock.NowNs() + 20'000'000'000};
   std::thread writer([&] {
-    EXPECT_TRUE(
-        WriteFrame(pipe.write_end.get(), FrameType::kBuildReply, payload, deadline).ok());
+    EXPECT_TRUE(WriteFrame(pipe.write_end.get(), FrameType::kBuildReply, payload, deadline).ok());
   });
   FrameDecoder decoder;
   const Result<Frame> frame = ReadFrame(pipe.read_end.get(), decoder, deadline);
@@ -174,8 +178,9 @@ TEST(WireTest, DeadlinesHoldForReadingAndWriting) {
       ReadFrame(pipe.read_end.get(), decoder, {&clock, clock.NowNs() + 20'000'000});
   EXPECT_EQ(read.status().code(), StatusCode::kDeadlineExceeded);
   // Nobody reads: the pipe fills up.
-  const Status written = WriteFrame(pipe.write_end.get(), FrameType::kBuildRequest,
-                                    std::string(1 << 20, 'x'), {&clock, clock.NowNs() + 20'000'000});
+  const Status written =
+      WriteFrame(pipe.write_end.get(), FrameType::kBuildRequest, std::string(1 << 20, 'x'),
+                 {&clock, clock.NowNs() + 20'000'000});
   EXPECT_EQ(written.code(), StatusCode::kDeadlineExceeded);
 }
 

@@ -1,0 +1,153 @@
+// hone-builder: reads jobs on standard input, writes answers to standard output, until its input
+// ends. Started by BuilderClient; LLVM lives here and may end the process without harm to anybody
+// else.
+
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+
+#include "base/core/clock.h"
+#include "base/core/hash128.h"
+#include "base/status.h"
+#include "codegen/codegen.h"
+#include "ir/hash.h"
+#include "ir/target.h"
+#include "ir/text.h"
+#include "measure/build_job.h"
+#include "measure/builder_exit.h"
+#include "measure/wire.h"
+#include "schedule/lower.h"
+#include "schedule/trace.h"
+
+namespace hone::measure {
+namespace {
+
+void EndWithoutMemory() {
+  constexpr char kMessage[] = "hone-builder: out of memory\n";
+  // Nothing can be done about a failing write here.
+  if (write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0) _exit(kExitOutOfMemory);
+  _exit(kExitOutOfMemory);
+}
+
+// Lowers one kernel; fills in everything of `built` but its code.
+absl::StatusOr<schedule::Lowered> Lower(const KernelJob& job, const ir::Target& target,
+                                        BuiltKernel* built) {
+  HONE_ASSIGN_OR_RETURN(const ir::Workload workload, ir::ParseWorkload(job.workload));
+  schedule::Trace trace;
+  if (job.trace.empty()) {
+    HONE_ASSIGN_OR_RETURN(trace, schedule::DefaultTrace(workload, target));
+  } else {
+    HONE_ASSIGN_OR_RETURN(trace, schedule::ParseTrace(job.trace));
+  }
+  built->trace = schedule::ToText(trace);
+  HONE_ASSIGN_OR_RETURN(schedule::Lowered lowered,
+                        schedule::LowerTrace(workload, trace, target, job.binding, job.prefix));
+  built->artifact = lowered.artifact;
+  built->artifact.workload_hash = ir::StructuralHash(workload).ToHex();
+  built->artifact.trace_hash = HashBytes(built->trace).ToHex();
+  if (built->artifact.prologue_workload.empty() && !lowered.prologue.stages.empty()) {
+    built->artifact.prologue_workload = ir::ToText(lowered.prologue);
+  }
+  return lowered;
+}
+
+class JobRunner {
+ public:
+  explicit JobRunner(const MonotonicClock& clock) : clock_(clock) {}
+
+  BuildReply Build(const BuildJob& job) {
+    BuildReply reply;
+    std::vector<std::string> objects;
+    for (const KernelJob& kernel : job.kernels) {
+      BuiltKernel& built = reply.kernels.emplace_back();
+      built.status = BuildKernel(kernel, job.target, &built);
+      if (!built.status.ok() || job.output == BuildOutput::kObjects) continue;
+      objects.push_back(std::move(built.object));
+      built.object.clear();
+    }
+    if (objects.empty()) return reply;
+    const int64_t start_ns = clock_.NowNs();
+    absl::StatusOr<std::string> linked = codegen::LinkShared(objects);
+    reply.link_ns = clock_.NowNs() - start_ns;
+    if (linked.ok()) {
+      reply.shared_object = *std::move(linked);
+      return reply;
+    }
+    for (BuiltKernel& built : reply.kernels) {
+      if (built.status.ok()) built.status = Annotate(linked.status(), "linking");
+    }
+    return reply;
+  }
+
+ private:
+  absl::Status BuildKernel(const KernelJob& job, const std::string& target_text,
+                           BuiltKernel* built) {
+    ir::Target target;
+    std::string error;
+    if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
+    const int64_t start_ns = clock_.NowNs();
+    HONE_ASSIGN_OR_RETURN(const schedule::Lowered lowered, Lower(job, target, built));
+    const int64_t lowered_ns = clock_.NowNs();
+    HONE_ASSIGN_OR_RETURN(built->object, codegen::CompileToObject({&lowered.nest}, target));
+    built->lower_ns = lowered_ns - start_ns;
+    built->codegen_ns = clock_.NowNs() - lowered_ns;
+    return absl::OkStatus();
+  }
+
+  const MonotonicClock& clock_;
+};
+
+LinkReply Link(const LinkJob& job) {
+  absl::StatusOr<std::string> linked = codegen::LinkShared(job.objects);
+  if (!linked.ok()) return {linked.status(), ""};
+  return {absl::OkStatus(), *std::move(linked)};
+}
+
+absl::Status Answer(const Frame& frame, JobRunner& runner, int output) {
+  switch (static_cast<FrameType>(frame.type)) {
+    case FrameType::kBuildRequest: {
+      HONE_ASSIGN_OR_RETURN(const BuildJob job, DecodeBuildJob(frame.payload));
+      return ToAbsl(
+          WriteFrame(output, FrameType::kBuildReply, EncodeBuildReply(runner.Build(job))));
+    }
+    case FrameType::kLinkRequest: {
+      HONE_ASSIGN_OR_RETURN(const LinkJob job, DecodeLinkJob(frame.payload));
+      return ToAbsl(WriteFrame(output, FrameType::kLinkReply, EncodeLinkReply(Link(job))));
+    }
+    default: return absl::DataLossError(fmt::format("a frame of type {}", frame.type));
+  }
+}
+
+int Main() {
+  std::set_new_handler(EndWithoutMemory);
+  // What libraries print must not land between the frames.
+  const int output = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  SystemMonotonicClock clock;
+  JobRunner runner(clock);
+  FrameDecoder decoder;
+  for (;;) {
+    Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);
+    if (!frame.ok()) {
+      if (frame.status().code() == StatusCode::kUnavailable) return 0;
+      fmt::print(stderr, "hone-builder: {}\n", frame.status().message());
+      return 1;
+    }
+    const absl::Status status = Answer(*frame, runner, output);
+    if (!status.ok()) {
+      fmt::print(stderr, "hone-builder: {}\n", StatusMessage(status));
+      return 1;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::measure
+
+int main() { return hone::measure::Main(); }
