@@ -22,7 +22,9 @@ struct Block {
   int64_t offset = 0;
 };
 
-bool InUseTogether(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+bool InUseTogether(const Block& a, const Block& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 std::vector<Block> Lifetimes(const StepGraph& steps, const std::vector<int>& order) {
   std::map<int, Block> blocks;  // by root, so that the result is ordered
@@ -42,7 +44,8 @@ std::vector<Block> Lifetimes(const StepGraph& steps, const std::vector<int>& ord
   return result;
 }
 
-// The smallest gap between the placed blocks in use at the same time that takes `block`, or the end.
+// The smallest gap between the placed blocks in use at the same time that takes `block`, or the
+// end.
 int64_t BestFit(const Block& block, const std::vector<Block>& placed) {
   std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)
   for (const Block& other : placed) {

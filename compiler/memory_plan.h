@@ -13,11 +13,12 @@ inline constexpr int64_t kArenaAlignmentBytes = 64;
 /// Memory that steps read and write.
 struct MemoryTensor {
   int64_t bytes = 0;
-  /// Another tensor whose memory this one is a part of (reshape: all of it; a concat's operand: some of
-  /// it), or -1. Chains are allowed, cycles are not.
+  /// Another tensor whose memory this one is a part of (reshape: all of it; a concat's operand:
+  /// some of it), or -1. Chains are allowed, cycles are not.
   int alias_of = -1;
   int64_t alias_offset_bytes = 0;
-  /// Lives outside the arena (the caller's inputs and outputs, constants); takes part in the order only.
+  /// Lives outside the arena (the caller's inputs and outputs, constants); takes part in the order
+  /// only.
   bool external = false;
 };
 
@@ -27,8 +28,8 @@ struct MemoryStep {
   std::vector<int> writes;
 };
 
-/// Tensors are written once (but parts of one may have different writers). The steps stand in an order
-/// that works; a step comes after the writers of all it reads.
+/// Tensors are written once (but parts of one may have different writers). The steps stand in an
+/// order that works; a step comes after the writers of all it reads.
 struct MemoryProblem {
   std::vector<MemoryTensor> tensors;
   std::vector<MemoryStep> steps;
@@ -38,17 +39,17 @@ struct MemoryPlan {
   std::vector<int> order;             ///< numbers of the steps, in the order of running
   std::vector<int64_t> offset_bytes;  ///< in the arena, by tensor; 0 where it is external or unused
   int64_t arena_bytes = 0;            ///< the peak
-  int64_t live_peak_bytes = 0;        ///< most bytes alive at once: no arena for this order is smaller
-  int64_t lower_bound_bytes = 0;      ///< most bytes one step touches: no order and arena is smaller
-  int64_t sum_bytes = 0;              ///< of all tensors, as if nothing were shared
+  int64_t live_peak_bytes = 0;    ///< most bytes alive at once: no arena for this order is smaller
+  int64_t lower_bound_bytes = 0;  ///< most bytes one step touches: no order and arena is smaller
+  int64_t sum_bytes = 0;          ///< of all tensors, as if nothing were shared
 };
 
-/// Orders the steps for a low peak and places the tensors in one arena. Deterministic; the given order
-/// stays where no better one is found, because its neighbours find their inputs in the cache.
+/// Orders the steps for a low peak and places the tensors in one arena. Deterministic; the given
+/// order stays where no better one is found, because its neighbours find their inputs in the cache.
 ///
 /// Order: a beam search over sets of finished steps. Offsets: greedy best fit in several orders of
-/// tensors, the smallest arena wins (Pisarchyk and Lee, "Efficient memory management for deep neural
-/// net inference", 2020, section 5.2, whose maximum operator breadth is lower_bound_bytes).
+/// tensors, the smallest arena wins (Pisarchyk and Lee, "Efficient memory management for deep
+/// neural net inference", 2020, section 5.2, whose maximum operator breadth is lower_bound_bytes).
 /// InvalidArgument: ids out of range, alias cycles, a tensor read before it is written.
 absl::StatusOr<MemoryPlan> PlanMemory(const MemoryProblem& problem);
 

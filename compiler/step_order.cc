@@ -39,8 +39,8 @@ absl::Status ResolveAliases(const MemoryProblem& problem, StepGraph& steps) {
       if (root >= count) return Invalid(fmt::format("tensor {} is an alias of none ({})", i, root));
     }
     if (offset < 0 || offset + problem.tensors[i].bytes > problem.tensors[root].bytes) {
-      return Invalid(fmt::format("tensor {} ({} bytes at {}) reaches out of tensor {} ({} bytes)", i,
-                                 problem.tensors[i].bytes, offset, root,
+      return Invalid(fmt::format("tensor {} ({} bytes at {}) reaches out of tensor {} ({} bytes)",
+                                 i, problem.tensors[i].bytes, offset, root,
                                  problem.tensors[root].bytes));
     }
     steps.root.push_back(root);
@@ -80,8 +80,8 @@ absl::Status AddDependences(const MemoryProblem& problem, StepGraph& steps) {
       for (const Write& write : writes[steps.root[tensor]]) {
         if (!Overlap(problem, steps, tensor, write.tensor)) continue;
         if (write.step >= static_cast<int>(s)) {
-          return Invalid(fmt::format("step {} reads tensor {}, which step {} writes", s, tensor,
-                                     write.step));
+          return Invalid(
+              fmt::format("step {} reads tensor {}, which step {} writes", s, tensor, write.step));
         }
         before.insert(write.step);
       }
@@ -100,8 +100,8 @@ absl::Status CheckIds(const MemoryProblem& problem) {
     for (const auto* list : {&problem.steps[s].reads, &problem.steps[s].writes}) {
       for (const int tensor : *list) {
         if (tensor < 0 || tensor >= static_cast<int>(problem.tensors.size())) {
-          return Invalid(fmt::format("step {} names tensor {} of {}", s, tensor,
-                                     problem.tensors.size()));
+          return Invalid(
+              fmt::format("step {} names tensor {} of {}", s, tensor, problem.tensors.size()));
         }
       }
     }
@@ -119,12 +119,12 @@ struct Prefix {
 };
 
 struct State {
-  std::vector<char> done;       // by step
-  std::vector<int> waiting;     // by step: predecessors not done
-  std::vector<int> touches;     // by root: touching steps done so far
-  int64_t live_bytes = 0;       // of what is alive between two steps
+  std::vector<char> done;    // by step
+  std::vector<int> waiting;  // by step: predecessors not done
+  std::vector<int> touches;  // by root: touching steps done so far
+  int64_t live_bytes = 0;    // of what is alive between two steps
   int64_t peak_bytes = 0;
-  int64_t displacement = 0;     // how far the order has moved from the given one
+  int64_t displacement = 0;  // how far the order has moved from the given one
   std::shared_ptr<const Prefix> order;
 
   auto Cost() const { return std::tuple(peak_bytes, live_bytes, displacement); }
@@ -140,7 +140,8 @@ struct Move {
   auto Cost() const { return std::tuple(peak_bytes, live_bytes, displacement, state, step); }
 };
 
-Move Evaluate(const StepGraph& steps, const State& state, size_t state_index, int step, int position) {
+Move Evaluate(const StepGraph& steps, const State& state, size_t state_index, int step,
+              int position) {
   int64_t during = state.live_bytes;
   int64_t freed = 0;
   for (const int root : steps.touched[step]) {
@@ -163,7 +164,8 @@ State Apply(const StepGraph& steps, const State& from, const Move& move) {
   return next;
 }
 
-// The best continuations of the beam by one step; of states with the same finished steps only one stays.
+// The best continuations of the beam by one step; of states with the same finished steps only one
+// stays.
 std::vector<State> Advance(const StepGraph& steps, const std::vector<State>& beam, int position) {
   std::vector<Move> moves;
   for (size_t b = 0; b < beam.size(); ++b) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "compiler/memory_plan.h"
 
 namespace hone::compiler {
@@ -22,12 +23,12 @@ struct StepGraph {
 /// InvalidArgument as PlanMemory's.
 absl::StatusOr<StepGraph> MakeStepGraph(const MemoryProblem& problem);
 
-/// Most bytes alive at once when the steps run in this order. A root is alive from the first step that
-/// touches it to the last.
+/// Most bytes alive at once when the steps run in this order. A root is alive from the first step
+/// that touches it to the last.
 int64_t LivePeak(const StepGraph& steps, const std::vector<int>& order);
 
-/// A topological order with a low LivePeak: never above that of the given order 0, 1, 2, …, which is the
-/// answer on a tie, and for thousands of steps. Beam search, O(steps² · width) at worst.
+/// A topological order with a low LivePeak: never above that of the given order 0, 1, 2, …, which
+/// is the answer on a tie, and for thousands of steps. Beam search, O(steps² · width) at worst.
 std::vector<int> OrderForLowPeak(const StepGraph& steps);
 
 }  // namespace hone::compiler

@@ -28,8 +28,8 @@ std::vector<MemoryTensor> Sizes(const std::vector<int64_t>& bytes) {
   return tensors;
 }
 
-// Runs the plan on a byte array: every step checks that what it reads still holds what its writer left
-// there. This is the property itself, told without lifetimes or overlaps.
+// Runs the plan on a byte array: every step checks that what it reads still holds what its writer
+// left there. This is the property itself, told without lifetimes or overlaps.
 void ExpectNothingIsOverwritten(const MemoryProblem& problem, const MemoryPlan& plan) {
   std::vector<int> arena(static_cast<size_t>(plan.arena_bytes), -1);
   std::vector<std::vector<int>> external(problem.tensors.size());
@@ -99,8 +99,8 @@ TEST(MemoryPlanTest, OffsetsAreAligned) {
 }
 
 TEST(MemoryPlanTest, ReorderingLowersThePeak) {
-  // Three branches, each big then small, joined at the end. Breadth first keeps three big ones; depth
-  // first one.
+  // Three branches, each big then small, joined at the end. Breadth first keeps three big ones;
+  // depth first one.
   MemoryProblem problem{Sizes({6400, 6400, 6400, 64, 64, 64, 64}),
                         {Make(0, {}), Make(1, {}), Make(2, {}), Make(3, {0}), Make(4, {1}),
                          Make(5, {2}), Make(6, {3, 4, 5})}};
@@ -178,8 +178,8 @@ MemoryProblem RandomProblem(Random& random) {
     const int outputs = static_cast<int>(random.Between(1, 2));
     for (int o = 0; o < outputs; ++o) {
       const int id = static_cast<int>(problem.tensors.size());
-      problem.tensors.push_back(
-          {.bytes = random.Chance(0.05) ? 0 : random.Between(1, 2000), .external = random.Chance(0.1)});
+      problem.tensors.push_back({.bytes = random.Chance(0.05) ? 0 : random.Between(1, 2000),
+                                 .external = random.Chance(0.1)});
       step.writes.push_back(id);
       readable.push_back(id);
     }
@@ -249,7 +249,8 @@ TEST(MemoryPlanTest, SmallGraphsGetTheBestOrder) {
     Random random(seed);
     MemoryProblem problem = RandomProblem(random);
     const auto plain = [](const MemoryTensor& t) { return t.alias_of < 0; };
-    if (problem.steps.size() > 7 || !std::all_of(problem.tensors.begin(), problem.tensors.end(), plain)) {
+    if (problem.steps.size() > 7 ||
+        !std::all_of(problem.tensors.begin(), problem.tensors.end(), plain)) {
       continue;
     }
     for (MemoryTensor& tensor : problem.tensors) tensor.external = false;
@@ -266,7 +267,8 @@ TEST(MemoryPlanTest, SmallGraphsGetTheBestOrder) {
       for (size_t p = 0; p < order.size(); ++p) position[order[p]] = static_cast<int>(p);
       bool legal = true;
       for (size_t s = 0; s < problem.steps.size(); ++s) {
-        for (const int t : problem.steps[s].reads) legal = legal && position[writer[t]] < position[s];
+        for (const int t : problem.steps[s].reads)
+          legal = legal && position[writer[t]] < position[s];
       }
       if (legal) best = std::min(best, PeakOf(problem, order));
     } while (std::next_permutation(order.begin(), order.end()));

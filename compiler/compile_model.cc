@@ -1,0 +1,109 @@
+#include "compiler/compile_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "base/versions.h"
+#include "compiler/kernel_build.h"
+#include "compiler/kernel_evaluator.h"
+#include "compiler/model_steps.h"
+#include "compiler/plan_assembly.h"
+#include "compiler/prologue.h"
+#include "graph/grouping.h"
+#include "ir/target.h"
+
+namespace hone::compiler {
+namespace {
+
+absl::StatusOr<ir::Target> ResolveTarget(const std::string& text) {
+  ir::Target target;
+  std::string error;
+  if (!ir::ParseTarget(text, &target, &error)) return absl::InvalidArgumentError(error);
+  return target;
+}
+
+absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKernel>& kernels,
+                                                     const ir::Target& target,
+                                                     TraceSource& traces) {
+  std::vector<FoundTrace> found;
+  for (const ModelKernel& kernel : kernels) {
+    HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
+  }
+  return found;
+}
+
+std::vector<KernelReport> ReportKernels(const ModelSteps& model,
+                                        const std::vector<FoundTrace>& traces,
+                                        const BuiltKernels& built) {
+  std::vector<KernelReport> reports;
+  for (size_t k = 0; k < model.kernels.size(); ++k) {
+    const ModelKernel& kernel = model.kernels[k];
+    reports.push_back({.name = kernel.name,
+                       .workload_hash = kernel.hash,
+                       .workload = kernel.text,
+                       .trace = built.kernels[k].trace,
+                       .rung = traces[k].rung,
+                       .count = kernel.count,
+                       .operations = CountOperations(kernel.workload),
+                       .lower_ns = built.kernels[k].lower_ns,
+                       .codegen_ns = built.kernels[k].codegen_ns});
+  }
+  return reports;
+}
+
+runtime::PackageInfo DescribePackage(const ir::Target& target, const CompileOptions& options,
+                                     const std::vector<FoundTrace>& traces) {
+  runtime::PackageInfo info;
+  info.target = target.text;
+  info.device_class = options.device_class;
+  info.program = kProgramVersion;
+  for (const FoundTrace& trace : traces) {
+    info.kernels.push_back({trace.rung, trace.record_id, trace.content_hash});
+  }
+  return info;
+}
+
+}  // namespace
+
+absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOptions& options,
+                                           measure::BuilderClient& builder, TraceSource& traces) {
+  CompiledModel model;
+  HONE_ASSIGN_OR_RETURN(const ir::Target target, ResolveTarget(options.target));
+
+  // Graph: passes, then groups; each group is a Workload, equal ones one kernel.
+  KernelEvaluator evaluator(builder);
+  HONE_ASSIGN_OR_RETURN(model.report.passes, graph::RunPipeline(graph, evaluator, target));
+  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+  HONE_ASSIGN_OR_RETURN(const ModelSteps steps, MakeSteps(std::move(graph), groups));
+
+  // Kernels: a schedule for each, code, and what their constants become.
+  HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
+                        LookUpTraces(steps.kernels, target, traces));
+  HONE_ASSIGN_OR_RETURN(BuiltKernels built,
+                        BuildKernels(steps.kernels, found, target.text, builder));
+  HONE_ASSIGN_OR_RETURN(const auto prologues, EvaluatePrologues(steps, built, evaluator));
+
+  // Memory, constants, plan.
+  HONE_ASSIGN_OR_RETURN(AssembledPlan assembled, AssemblePlan(steps, built, prologues));
+  model.constants = std::move(assembled.constants);
+  model.code = std::move(built.shared_object);
+
+  // Package.
+  model.package.info = DescribePackage(target, options, found);
+  model.package.plan = std::move(assembled.plan);
+  model.package.constants = model.constants;
+  model.package.code = std::as_bytes(std::span(model.code));
+  HONE_RETURN_IF_ERROR(ToAbsl(runtime::CheckPackage(model.package)));
+
+  model.report.kernels = ReportKernels(steps, found, built);
+  model.report.num_steps = static_cast<int>(steps.steps.size());
+  model.report.constant_bytes = static_cast<int64_t>(model.constants.size());
+  model.report.code_bytes = static_cast<int64_t>(model.code.size());
+  model.report.arena_bytes = assembled.memory.arena_bytes;
+  model.report.sum_bytes = assembled.memory.sum_bytes;
+  model.report.lower_bound_bytes = assembled.memory.lower_bound_bytes;
+  return model;
+}
+
+}  // namespace hone::compiler

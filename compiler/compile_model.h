@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "compiler/trace_source.h"
+#include "graph/graph.h"
+#include "graph/pipeline.h"
+#include "measure/builder_client.h"
+#include "runtime/package.h"
+
+namespace hone::compiler {
+
+struct CompileOptions {
+  std::string target;        ///< resolved text, see ir::ParseTarget
+  std::string device_class;  ///< of the records looked up; goes into the package
+};
+
+/// One kernel of the model: a Workload and where its schedule came from.
+struct KernelReport {
+  std::string name;  ///< the operators of its first group
+  std::string workload_hash;
+  std::string workload;  ///< text
+  std::string trace;     ///< text of the schedule used
+  std::string rung;
+  int count = 0;           ///< steps that run it
+  int64_t operations = 0;  ///< points of all Stages
+  int64_t lower_ns = 0;
+  int64_t codegen_ns = 0;
+};
+
+/// What compiling did, for `hone compile`, `hone inspect` and tests.
+struct CompileReport {
+  std::vector<graph::PassReport> passes;
+  std::vector<KernelReport> kernels;  ///< by Plan::kernels
+  int num_steps = 0;
+  int64_t constant_bytes = 0;
+  int64_t code_bytes = 0;
+  int64_t arena_bytes = 0;        ///< the peak
+  int64_t sum_bytes = 0;          ///< of all tensors in the arena, as if nothing were shared
+  int64_t lower_bound_bytes = 0;  ///< no order and no placement needs less
+};
+
+/// A compiled model with the memory its package refers to. Movable (the spans stay valid).
+struct CompiledModel {
+  std::vector<std::byte> constants;
+  std::string code;
+  runtime::Package package;  ///< constants and code are those above
+  CompileReport report;
+
+  CompiledModel() = default;
+  CompiledModel(CompiledModel&&) = default;
+  CompiledModel& operator=(CompiledModel&&) = default;
+};
+
+/// A graph to a package; read from top to bottom, compile_model.cc is the table of contents of the
+/// compiler. Deterministic: equal graph, options and answers of `traces` give equal packages.
+/// Errors: kInvalidArgument for a bad target or a Workload that its schedule does not fit; those of
+/// passes, grouping, `traces` and `builder`.
+absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOptions& options,
+                                           measure::BuilderClient& builder, TraceSource& traces);
+
+}  // namespace hone::compiler

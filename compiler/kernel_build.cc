@@ -1,0 +1,62 @@
+#include "compiler/kernel_build.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "fmt/core.h"
+
+#include "base/status.h"
+
+namespace hone::compiler {
+namespace {
+
+absl::Status BuildOne(const ModelKernel& kernel, const FoundTrace& trace, measure::BuildJob job,
+                      measure::BuilderClient& builder, measure::BuiltKernel* built) {
+  absl::StatusOr<measure::BuildReply> reply = builder.Build(job);
+  absl::Status status = reply.ok() ? reply->kernels.front().status : reply.status();
+  if (status.ok()) {
+    *built = std::move(reply->kernels.front());
+    return status;
+  }
+  return Annotate(status, fmt::format("kernel '{}' (workload {}, {} schedule)", kernel.name,
+                                      kernel.hash, trace.rung));
+}
+
+}  // namespace
+
+absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernels,
+                                          const std::vector<FoundTrace>& traces,
+                                          const std::string& target,
+                                          measure::BuilderClient& builder) {
+  HONE_CHECK(kernels.size() == traces.size());
+  BuiltKernels result;
+  if (kernels.empty()) return result;
+  result.kernels.resize(kernels.size());
+  std::vector<absl::Status> statuses(kernels.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t k = next++; k < kernels.size(); k = next++) {
+      measure::BuildJob job{.target = target, .output = measure::BuildOutput::kObjects};
+      job.kernels.push_back({kernels[k].text, traces[k].trace, {}, fmt::format("k{}", k)});
+      statuses[k] = BuildOne(kernels[k], traces[k], std::move(job), builder, &result.kernels[k]);
+    }
+  };
+  std::vector<std::thread> threads;
+  const size_t others = std::min(static_cast<size_t>(builder.processes()), kernels.size()) - 1;
+  for (size_t i = 0; i < others; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) HONE_RETURN_IF_ERROR(status);
+
+  measure::LinkJob link;
+  for (measure::BuiltKernel& kernel : result.kernels) {
+    link.objects.push_back(std::move(kernel.object));
+    kernel.object.clear();
+  }
+  HONE_ASSIGN_OR_RETURN(result.shared_object, builder.Link(link));
+  return result;
+}
+
+}  // namespace hone::compiler

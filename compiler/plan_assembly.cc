@@ -1,0 +1,178 @@
+#include "compiler/plan_assembly.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "compiler/constant_pool.h"
+
+namespace hone::compiler {
+namespace {
+
+using graph::ValueId;
+
+// The tensors of the memory problem: the graph's values first, then the steps' workspaces.
+struct PlannedMemory {
+  MemoryProblem problem;
+  std::vector<std::vector<int>> workspace;  // by step: tensors
+};
+
+PlannedMemory DescribeMemory(const ModelSteps& model, const BuiltKernels& built) {
+  PlannedMemory memory;
+  std::vector<char> is_input(model.graph.values.size(), 0);
+  for (const ValueId value : model.graph.inputs) is_input[value] = 1;
+  for (size_t v = 0; v < model.graph.values.size(); ++v) {
+    const graph::Value& value = model.graph.values[v];
+    MemoryTensor& tensor = memory.problem.tensors.emplace_back();
+    tensor.bytes = value.type.Bytes();
+    tensor.alias_of = model.aliases[v].of;
+    tensor.alias_offset_bytes = model.aliases[v].offset_bytes;
+    tensor.external = is_input[v] || value.constant != nullptr || model.output_of[v] >= 0;
+  }
+  for (const ModelStep& step : model.steps) {
+    MemoryStep& planned = memory.problem.steps.emplace_back();
+    planned.reads = step.inputs;
+    planned.writes = step.outputs;
+    std::vector<int>& workspace = memory.workspace.emplace_back();
+    if (step.kind != ir::PlanStepKind::kKernel) continue;
+    for (const ir::ArtifactBuffer& buffer : built.kernels[step.kernel].artifact.workspace) {
+      workspace.push_back(static_cast<int>(memory.problem.tensors.size()));
+      planned.writes.push_back(workspace.back());
+      memory.problem.tensors.push_back({.bytes = buffer.bytes});
+    }
+  }
+  return memory;
+}
+
+class PlanMaker {
+ public:
+  PlanMaker(const ModelSteps& model, const BuiltKernels& built, const PlannedMemory& planned,
+            const MemoryPlan& memory)
+      : model_(model), built_(built), planned_(planned), memory_(memory) {
+    for (size_t i = 0; i < model.graph.inputs.size(); ++i) {
+      input_of_[model.graph.inputs[i]] = static_cast<int64_t>(i);
+    }
+  }
+
+  void AddInterface() {
+    plan_.arena_bytes = memory_.arena_bytes;
+    for (const ValueId v : model_.graph.inputs) plan_.inputs.push_back(Describe(v));
+    for (const ValueId v : model_.graph.outputs) plan_.outputs.push_back(Describe(v));
+    for (const measure::BuiltKernel& kernel : built_.kernels) {
+      ir::Artifact& artifact = plan_.kernels.emplace_back(kernel.artifact);
+      artifact.prologue_workload.clear();
+      artifact.prologue_inputs.clear();
+      artifact.prologue_outputs.clear();
+      for (ir::ArtifactBuffer& constant : artifact.constants) {
+        if (constant.bytes == 0) constant.shape = {0};  // nothing reads it any more
+      }
+    }
+  }
+
+  void AddStep(size_t index, const std::vector<graph::ConstantPtr>& prologue) {
+    const ModelStep& step = model_.steps[index];
+    ir::PlanStep& planned = plan_.steps.emplace_back();
+    planned.kind = step.kind;
+    for (const ValueId value : step.inputs) planned.buffers.push_back(ValueBuffer(value));
+    if (step.kind == ir::PlanStepKind::kExtern) {
+      planned.extern_name = step.extern_name;
+      planned.extern_attributes = step.extern_attributes;
+      for (const ValueId v : step.inputs) planned.extern_inputs.push_back(DescribeBuffer(v));
+      for (const ValueId v : step.outputs) planned.extern_outputs.push_back(DescribeBuffer(v));
+    } else {
+      planned.kernel = step.kernel;
+      const ir::Artifact& artifact = built_.kernels[step.kernel].artifact;
+      for (const ir::ArtifactPhase& phase : artifact.phases) {
+        planned.threads = std::max(planned.threads, phase.threads);
+      }
+      for (size_t c = 0; c < step.constants.size(); ++c) {
+        const bool read = artifact.constants[c].bytes > 0;
+        planned.buffers.push_back(read ? ValueBuffer(step.constants[c]) : ir::kNoPlanBuffer);
+      }
+      for (const graph::ConstantPtr& result : prologue) {
+        planned.buffers.push_back(ConstantBuffer(result));
+      }
+    }
+    for (const ValueId value : step.outputs) planned.buffers.push_back(ValueBuffer(value));
+    for (const int tensor : planned_.workspace[index]) {
+      planned.buffers.push_back(
+          ArenaBuffer(memory_.offset_bytes[tensor], planned_.problem.tensors[tensor].bytes));
+    }
+  }
+
+  AssembledPlan Take() {
+    return {.plan = std::move(plan_), .constants = pool_.Pack(), .memory = memory_};
+  }
+
+ private:
+  ir::PlanValue Describe(ValueId v) const {
+    const graph::Value& value = model_.graph.values[v];
+    return {value.name, value.type.dtype, value.type.shape};
+  }
+
+  ir::ArtifactBuffer DescribeBuffer(ValueId v) const {
+    const graph::TensorType& type = model_.graph.values[v].type;
+    return {type.dtype, type.shape, type.Bytes()};
+  }
+
+  int32_t Buffer(ir::PlanBufferKind kind, int64_t offset, int64_t bytes) {
+    const auto [found, fresh] = buffer_ids_.try_emplace(std::tuple(kind, offset, bytes),
+                                                        static_cast<int32_t>(plan_.buffers.size()));
+    if (fresh) plan_.buffers.push_back({kind, offset, bytes});
+    return found->second;
+  }
+
+  int32_t ArenaBuffer(int64_t offset, int64_t bytes) {
+    return Buffer(ir::PlanBufferKind::kArena, offset, bytes);
+  }
+
+  int32_t ConstantBuffer(const graph::ConstantPtr& constant) {
+    const int64_t offset = pool_.Add(constant);
+    return Buffer(ir::PlanBufferKind::kConstant, offset,
+                  static_cast<int64_t>(constant->bytes.size()));
+  }
+
+  int32_t ValueBuffer(ValueId value) {
+    if (model_.graph.values[value].constant != nullptr) {
+      return ConstantBuffer(model_.graph.values[value].constant);
+    }
+    const ValueAlias& alias = model_.aliases[value];
+    const ValueId root = alias.of == graph::kNoValue ? value : alias.of;
+    const int64_t root_bytes = model_.graph.values[root].type.Bytes();
+    if (model_.output_of[root] >= 0) {
+      return Buffer(ir::PlanBufferKind::kOutput, model_.output_of[root], root_bytes);
+    }
+    if (const auto input = input_of_.find(root); input != input_of_.end()) {
+      return Buffer(ir::PlanBufferKind::kInput, input->second, root_bytes);
+    }
+    return ArenaBuffer(memory_.offset_bytes[value], model_.graph.values[value].type.Bytes());
+  }
+
+  const ModelSteps& model_;
+  const BuiltKernels& built_;
+  const PlannedMemory& planned_;
+  const MemoryPlan& memory_;
+  std::map<ValueId, int64_t> input_of_;
+  ir::Plan plan_;
+  ConstantPool pool_;
+  std::map<std::tuple<ir::PlanBufferKind, int64_t, int64_t>, int32_t> buffer_ids_;
+};
+
+}  // namespace
+
+absl::StatusOr<AssembledPlan> AssemblePlan(
+    const ModelSteps& model, const BuiltKernels& built,
+    const std::vector<std::vector<graph::ConstantPtr>>& prologues) {
+  const PlannedMemory planned = DescribeMemory(model, built);
+  HONE_ASSIGN_OR_RETURN(const MemoryPlan memory, PlanMemory(planned.problem));
+  PlanMaker maker(model, built, planned, memory);
+  maker.AddInterface();
+  for (const int step : memory.order) {
+    maker.AddStep(static_cast<size_t>(step), prologues[static_cast<size_t>(step)]);
+  }
+  return maker.Take();
+}
+
+}  // namespace hone::compiler

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "ir/target.h"
+#include "ir/workload.h"
+
+namespace hone::compiler {
+
+/// The answer of the look-up ladder for one kernel.
+struct FoundTrace {
+  std::string trace;         ///< text; empty: the default schedule
+  std::string rung;          ///< "exact", "threads", "nearest", "default"
+  std::string record_id;     ///< of the tuning log; empty for the default
+  std::string content_hash;  ///< of the record's content; empty for the default
+};
+
+/// Where the schedules of a compiled model come from. Not thread-safe.
+class TraceSource {
+ public:
+  virtual ~TraceSource() = default;
+
+  /// The best Trace known. `hash` is the workload's structural hash. An error ends the compilation
+  /// (a record that is required and missing, a log that cannot be read).
+  virtual absl::StatusOr<FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
+                                          const ir::Target& target) = 0;
+};
+
+/// Answers "default" always: the model compiled without a log.
+class DefaultTraceSource final : public TraceSource {
+ public:
+  absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                  const ir::Target&) override {
+    return FoundTrace{.rung = "default"};
+  }
+};
+
+}  // namespace hone::compiler
