@@ -74,6 +74,10 @@ std::optional<Span> SpanOfAtom(const Expr& atom, int first, const VarRanges& ran
   return Span{ir::Int(b.low), b.high - b.low + 1};
 }
 
+bool HasLoad(const Expr& e) {
+  return e->kind == ir::ExprKind::kLoad || std::any_of(e->args.begin(), e->args.end(), HasLoad);
+}
+
 std::optional<Span> SpanOfExpr(const Expr& e, int first, const VarRanges& ranges) {
   Linear l = ToLinear(e, ranges);
   Expr low = ir::Int(l.constant);
@@ -195,6 +199,8 @@ Span SpanOfAxis(const Schedule& schedule, const Instance& instance, int axis, co
 }
 
 std::optional<Span> SpanOfIndex(const Expr& index, const std::vector<Span>& axes, VarRanges& ranges) {
+  // A loaded index could be anything, and where it would be loaded from is not decided yet.
+  if (HasLoad(index)) return std::nullopt;
   const size_t keep = ranges.extent.size();
   std::vector<Expr> values;
   for (const Span& a : axes) {

@@ -101,44 +101,40 @@ ir::Workload PrologueWorkload(const Schedule& s, const Interface& f, ir::Artifac
   return canonical.workload;
 }
 
-/// A Stage whose sequential axis is not outermost runs its steps inside one phase: allowed only when every element depends on
-/// the same element of earlier steps.
-absl::Status CheckScan(const Schedule& s, int id) {
-  const ir::Stage& stage = s.workload.stages[id];
-  if (stage.scan < 0 || s.stages[id].place != Place::kRoot) return absl::OkStatus();
-  const LoopNode& first = s.stages[id].loops[s.stages[id].order[0]];
-  if (first.origin == LoopNode::Origin::kAxis && first.axis == 0) return absl::OkStatus();
-  bool same = true;
-  for (size_t other = 0; other < s.workload.stages.size(); ++other) {
-    if (s.workload.stages[other].scan != stage.scan) continue;
-    for (const auto& body : s.workload.stages[other].body) {
-      ir::Visit(body, [&](const ir::ExprNode& e) {
-        int producer = e.kind == ir::ExprKind::kLoad ? s.workload.Producer(e.id) : -1;
-        if (producer < 0 || s.workload.stages[producer].scan != stage.scan) return;
-        for (size_t d = 1; d < e.args.size(); ++d) {
-          same &= e.args[d]->kind == ir::ExprKind::kVar && e.args[d]->id == static_cast<int>(d);
-        }
-      });
-    }
+/// A Stage that is computed at a loop is never computed when that loop's Stage is not.
+absl::Status CheckPlaces(const Schedule& s, const Interface& f) {
+  for (int id : f.order) {
+    if (s.stages[id].place != Place::kAt) continue;
+    const int owner = s.stages[id].at_stage;
+    if (std::find(f.order.begin(), f.order.end(), owner) != f.order.end() && !f.prologue[owner]) continue;
+    return absl::InvalidArgumentError(fmt::format("{} is computed at a loop of {}, which nothing reads", s.workload.stages[id].name,
+                                                  s.workload.stages[owner].name));
   }
-  if (same) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("{}: the sequential axis must be outermost, because a step reads other elements of "
-                                                "the step before", stage.name));
+  return absl::OkStatus();
+}
+
+/// The prologue is a Workload without a schedule: dense, in any order.
+absl::Status CheckPrologue(const Schedule& s, const Interface& f) {
+  for (int id : f.order) {
+    const auto& align = s.stages[id].align;
+    if (!f.prologue[id] || std::all_of(align.begin(), align.end(), [](int64_t n) { return n == 0; })) continue;
+    return absl::InvalidArgumentError(fmt::format("align({}): it depends on constants only, so it is made when packaging, dense",
+                                                  s.workload.stages[id].name));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::string& prefix, NestBuilder* builder) {
   int open_scan = -1;
   for (int id : f.order) {
     if (f.prologue[id] || s.stages[id].place != Place::kRoot) continue;
-    HONE_RETURN_IF_ERROR(CheckScan(s, id));
     auto phase = builder->BuildPhase(id);
     if (!phase.ok()) return phase.status();
     const int number = static_cast<int>(builder->nest().phases.size());
     phase->symbol = fmt::format("{}_p{}", prefix, number);
     builder->nest().phases.push_back(*std::move(phase));
     const ir::Stage& stage = s.workload.stages[id];
-    const LoopNode& first = s.stages[id].loops[s.stages[id].order.empty() ? 0 : s.stages[id].order[0]];
-    bool step = stage.scan >= 0 && first.origin == LoopNode::Origin::kAxis && first.axis == 0;
+    const bool step = stage.scan >= 0 && s.stages[id].order[0] == 0;  // the sequential axis, whole and outermost
     if (step && stage.scan == open_scan) {
       builder->nest().steps.back().count++;
     } else {
@@ -155,22 +151,27 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
                                    const Binding& binding, const std::string& prefix) {
   HONE_ASSIGN_OR_RETURN(Schedule s, Replay(workload, trace));
   const Interface f = FindInterface(s);
+  HONE_RETURN_IF_ERROR(CheckScans(s, f.order));
+  HONE_RETURN_IF_ERROR(CheckPlaces(s, f));
+  HONE_RETURN_IF_ERROR(CheckPrologue(s, f));
   NestBuilder builder(s, f.order);
   Lowered out;
   size_t bound = 0;
-  auto add = [&](const std::vector<int>& tensors, std::vector<ir::ArtifactBuffer>* list, bool takes_binding) {
+  enum class Role : uint8_t { kGiven, kMade };
+  auto add = [&](const std::vector<int>& tensors, std::vector<ir::ArtifactBuffer>* list, Role role, bool takes_binding) {
     for (int t : tensors) {
       BufferBinding b;
       if (takes_binding && bound < binding.buffers.size()) b = binding.buffers[bound++];
-      builder.AddArgument(t, b);
+      builder.AddArgument(t, b, role == Role::kGiven);
       list->push_back(Describe(s.workload.tensors[t], builder.nest().buffers.back().elements));
     }
   };
-  add(f.inputs, &out.artifact.inputs, true);
-  add(f.constants, &out.artifact.constants, true);
-  add(f.prologue_results, &out.artifact.prologue, false);
-  add(f.outputs, &out.artifact.outputs, true);
-  add(f.workspace, &out.artifact.workspace, false);
+  add(f.inputs, &out.artifact.inputs, Role::kGiven, true);
+  add(f.constants, &out.artifact.constants, Role::kGiven, true);
+  add(f.prologue_results, &out.artifact.prologue, Role::kGiven, false);
+  add(f.outputs, &out.artifact.outputs, Role::kMade, true);
+  add(f.workspace, &out.artifact.workspace, Role::kMade, false);
+  HONE_RETURN_IF_ERROR(builder.CheckTuples());
   // A constant that only the prologue reads takes no memory at run time.
   for (size_t c = 0; c < f.constants.size(); ++c) {
     bool read = false;

@@ -18,30 +18,20 @@ namespace {
 constexpr int64_t kMaxLanes = 64;
 constexpr int64_t kMaxUnroll = 512;
 
-bool IsIdentity(const Expr& e, ir::Combiner combiner) {
-  return e->kind == ir::ExprKind::kConst && ir::Equal(e, ir::Identity(combiner, e->dtype, 0));
-}
+/// Statements of one nest; more come from partitions of partitions and would take minutes to compile.
+constexpr int64_t kMaxLeaves = 1 << 15;
 
-/// select(c, v, identity) → v under c; for sums also through the factors of a product, where a zero factor makes
-/// the whole contribution zero.
-Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards) {
-  if (e->kind == ir::ExprKind::kSelect && IsIdentity(e->args[2], combiner)) {
-    SplitConjunction(e->args[0], guards);
-    return TakeGuards(e->args[1], combiner, guards);
-  }
-  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kBinary && e->binary() == ir::BinaryOp::kMul) {
-    Expr a = TakeGuards(e->args[0], combiner, guards), b = TakeGuards(e->args[1], combiner, guards);
-    return a * b;
-  }
-  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kCast && !ir::IsBool(e->args[0]->dtype)) {
-    return ir::Cast(e->dtype, TakeGuards(e->args[0], combiner, guards));
-  }
-  return e;
-}
+bool IsThread(ir::LoopKind kind) { return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY; }
+bool IsBlock(ir::LoopKind kind) { return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY; }
 
-bool UsesAnyVar(const Expr& e) {
-  if (e->kind == ir::ExprKind::kVar) return true;
-  return std::any_of(e->args.begin(), e->args.end(), UsesAnyVar);
+absl::Status CheckExtent(const LoopNode& node, int64_t count) {
+  if (node.kind == ir::LoopKind::kVector && count > kMaxLanes) {
+    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; a vector has at most {} lanes", node.name, count, kMaxLanes));
+  }
+  if (node.kind == ir::LoopKind::kUnrolled && count > kMaxUnroll) {
+    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; at most {} are unrolled", node.name, count, kMaxUnroll));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -61,14 +51,14 @@ int NestBuilder::NewBuffer(ir::Buffer buffer) {
   return static_cast<int>(nest_.buffers.size()) - 1;
 }
 
-void NestBuilder::AddArgument(int tensor, const BufferBinding& binding) {
+void NestBuilder::AddArgument(int tensor, const BufferBinding& binding, bool given) {
   const ir::Tensor& t = s_.workload.tensors[tensor];
   ir::Buffer b;
   b.name = t.name;
   b.scope = ir::Scope::kArgument;
   b.dtype = t.dtype;
   b.argument = num_arguments_++;
-  b.read_only = t.kind != ir::TensorKind::kStage;
+  b.read_only = given;
   b.alignment = binding.alignment;
   Location& at = location_[tensor];
   at.extent = t.shape;
@@ -93,20 +83,33 @@ void NestBuilder::AddArgument(int tensor, const BufferBinding& binding) {
   at.buffer = NewBuffer(std::move(b));
 }
 
+absl::Status NestBuilder::CheckTuples() const {
+  for (int id : stage_order_) {
+    const ir::Stage& stage = s_.workload.stages[id];
+    if (stage.results.size() < 2) continue;
+    const Location& a = location_[stage.results[0]];
+    const Location& b = location_[stage.results[1]];
+    if (a.buffer < 0 || b.buffer < 0 || (a.strides == b.strides && a.offset == b.offset)) continue;
+    return absl::InvalidArgumentError(fmt::format("{}: the binding gives its two results different strides or offsets", stage.name));
+  }
+  return absl::OkStatus();
+}
+
 bool NestBuilder::NeedsWholeBuffer(const Schedule& schedule, int tensor) {
-  const ir::Tensor& t = schedule.workload.tensors[tensor];
-  if (t.output) return true;
-  int producer = schedule.workload.Producer(tensor);
+  const int producer = schedule.workload.Producer(tensor);
   if (producer < 0 || schedule.stages[producer].place == Place::kRoot) return true;
-  const int scan = schedule.workload.stages[producer].scan;
-  if (scan < 0) return false;
+  const ir::Stage& made = schedule.workload.stages[producer];
+  for (int result : made.results) {
+    if (schedule.workload.tensors[result].output) return true;
+  }
+  if (made.scan < 0) return false;
   bool carried = false;
   for (const auto& stage : schedule.workload.stages) {
     for (const auto& body : stage.body) {
       ir::Visit(body, [&](const ir::ExprNode& e) {
-        if (e.kind != ir::ExprKind::kLoad || e.id != tensor) return;
-        const Expr& t0 = e.args[0];
-        carried |= !(stage.scan == scan && t0->kind == ir::ExprKind::kVar && t0->id == 0);
+        if (e.kind != ir::ExprKind::kLoad) return;
+        if (std::find(made.results.begin(), made.results.end(), e.id) == made.results.end()) return;
+        carried |= stage.scan != made.scan || IsCarriedLoad(schedule.workload, made.scan, e);
       });
     }
   }
@@ -164,7 +167,12 @@ ir::LoopKind NestBuilder::KindOf(int stage, size_t position) const {
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size_t position, Walk& walk) {
   const StageSchedule& stage = s_.stages[instance.stage];
-  if (position == stage.order.size()) return walk.leaf(instance);
+  if (position == stage.order.size()) {
+    if (++num_leaves_ > kMaxLeaves) {
+      return absl::InvalidArgumentError(fmt::format("the loop nest has more than {} statements; partition less", kMaxLeaves));
+    }
+    return walk.leaf(instance);
+  }
   const int loop = stage.order[position];
   const bool reduce = s_.IsReduce({instance.stage, loop});
   if (reduce && !walk.reduce_loops) return Loops(instance, position + 1, walk);
@@ -198,17 +206,16 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
                                                                const Segment& segment, bool only, Walk& walk) {
   const int loop = s_.stages[instance.stage].order[position];
   const LoopNode& node = s_.stages[instance.stage].loops[loop];
-  if (node.kind == ir::LoopKind::kVector && segment.count > kMaxLanes) {
-    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; a vector has at most {} lanes", node.name,
-                                                  segment.count, kMaxLanes));
-  }
-  if (node.kind == ir::LoopKind::kUnrolled && segment.count > kMaxUnroll) {
-    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; at most {} are unrolled", node.name,
-                                                  segment.count, kMaxUnroll));
+  HONE_RETURN_IF_ERROR(CheckExtent(node, segment.count));
+  const bool thread = IsThread(node.kind), block = IsBlock(node.kind), parallel = node.kind == ir::LoopKind::kParallel;
+  ThreadLoop& in_force = threads_[node.kind == ir::LoopKind::kThreadX ? 0 : 1];
+  if (thread && in_force.var >= 0) return EnterThread(instance, position, segment, walk);
+  if ((thread || block) && s_.stages[instance.stage].place != Place::kRoot) {
+    return absl::InvalidArgumentError(fmt::format("{} is {}, but no loop around it is", node.name, ir::ToString(node.kind)));
   }
   int var = -1;
   Expr index = ir::Int(segment.first);
-  if (segment.count > 1 || node.kind == ir::LoopKind::kParallel) {
+  if (segment.count > 1 || thread || block || parallel) {
     var = NewVar(segment.count);
     index = segment.count > 1 ? ir::Var(var) + segment.first : index;
   }
@@ -219,119 +226,75 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     bound.value = (index - segment.first) * segment.height + segment.start;
     bound.inner_extent = segment.height;
   }
+  if (thread) in_force = {var, segment.count};
+  if (parallel) HONE_RETURN_IF_ERROR(CheckWholeResultsInside(instance, position, var, segment.count));
   auto body = LoopBody(instance, position, walk);
+  if (thread) in_force = {};
   instance.bound[loop] = {};
   if (!body.ok()) return body.status();
   Emitted e = *std::move(body);
   if (var >= 0) {
-    PlaceGuards(e, var);
+    // Nothing may stand between the loops of a grid.
+    PlaceGuards(e, thread ? -1 : var);
     e.stmt = ir::For(var, segment.count, KindOf(instance.stage, position), std::move(e.stmt));
   }
   if (!only) PlaceGuards(e, -1);
   return e;
 }
 
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, size_t position, Walk& walk) {
-  const StageSchedule& stage = s_.stages[instance.stage];
-  const int64_t scratch = scratch_top_;
-  std::vector<Stmt> body;
-  std::vector<Location> saved;
-  if (walk.attach) {
-    saved = location_;
-    HONE_RETURN_IF_ERROR(Attach(instance, position, &body));
+/// A loop of a Stage computed inside the thread loops runs on those threads: its index is the thread's number.
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterThread(Instance& instance, size_t position, const Segment& segment,
+                                                              Walk& walk) {
+  const int loop = s_.stages[instance.stage].order[position];
+  const LoopNode& node = s_.stages[instance.stage].loops[loop];
+  const ThreadLoop& in_force = threads_[node.kind == ir::LoopKind::kThreadX ? 0 : 1];
+  if (segment.count > in_force.count) {
+    return absl::InvalidArgumentError(fmt::format("{} has {} iterations, but there are {} threads; split it", node.name,
+                                                  segment.count, in_force.count));
   }
-  const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == stage.order[position];
-  HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk) : Loops(instance, position + 1, walk));
-  if (walk.attach) location_ = std::move(saved);
-  scratch_top_ = scratch;
-  if (!body.empty()) {
-    // Producers attached here run whatever the consumer's guards say; only guards of the loops around may move out.
-    e.stmt = Guard(std::move(e.stmt), e.value);
-    e.value.clear();
-    body.push_back(e.stmt);
-    e.stmt = ir::Block(std::move(body));
-  }
+  Instance::Bound& bound = instance.bound[loop];
+  bound.fixed = true;
+  bound.value = ir::Var(in_force.var) + segment.first;
+  auto body = LoopBody(instance, position, walk);
+  instance.bound[loop] = {};
+  if (!body.ok()) return body.status();
+  Emitted e = *std::move(body);
+  PlaceGuards(e, -1);
+  if (segment.count < in_force.count) e.stmt = ir::If(ir::Lt(ir::Var(in_force.var), ir::Int(segment.count)), std::move(e.stmt));
   return e;
 }
 
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position, Walk& walk) {
-  const ir::Stage& stage = s_.workload.stages[instance.stage];
-  const StageSchedule& schedule = s_.stages[instance.stage];
-  const int result = stage.results[0];
-  const Location home = location_[result];
-  HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
-  const Location tile = location_[result];
-
-  // Steps of the reduce loops outside: only the first begins with the identity.
-  Expr steps = ir::Int(0);
-  for (size_t p = 0; p < position; ++p) {
-    const int loop = schedule.order[p];
-    if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed) steps = steps + instance.bound[loop].value;
-  }
-  steps = Simplify(steps, ranges_);
-  std::vector<Stmt> parts;
-  enum class Direction : uint8_t { kLoad, kStore };
-  auto copy = [&](Direction direction) {
-    return SpatialNest(instance, position, [&, direction](Instance& at) -> absl::StatusOr<Emitted> {
-      std::vector<Expr> axes = AxisValues(at);
-      location_[result] = home;
-      Expr home_index = ResultIndex(at, 0, axes);
-      Emitted e;
-      e.domain = DomainGuards(at, axes);
-      location_[result] = tile;
-      const ir::DType dtype = s_.workload.tensors[result].dtype;
-      const bool load = direction == Direction::kLoad;
-      Expr tile_index = TileIndex(at, tile);
-      e.stmt = load ? ir::Store(tile.buffer, tile_index, ir::Load(home.buffer, dtype, {home_index}))
-                    : ir::Store(home.buffer, home_index, ir::Load(tile.buffer, dtype, {tile_index}));
-      return e;
-    });
-  };
-  const bool outside = UsesAnyVar(steps);
-  if (outside || walk.initialised) {
-    HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position));
-    HONE_ASSIGN_OR_RETURN(Stmt load, copy(Direction::kLoad));
-    parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kEq, steps, ir::Int(0)), identity));
-    parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kGt, steps, ir::Int(0)), load));
-    if (!outside) parts = {identity};
-  }
-  Walk inner = walk;
-  inner.initialised = !parts.empty();
-  HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, inner));
-  PlaceGuards(e, -1);
-  parts.push_back(e.stmt);
-  HONE_ASSIGN_OR_RETURN(Stmt store, copy(Direction::kStore));
-  parts.push_back(store);
-  location_[result] = home;
-  return Emitted{ir::Block(std::move(parts)), {}, {}};
-}
-
-absl::StatusOr<Stmt> NestBuilder::SpatialNest(Instance& instance, size_t position,
-                                              std::function<absl::StatusOr<Emitted>(Instance&)> leaf) {
-  Walk walk;
-  walk.reduce_loops = false;
-  walk.attach = false;
-  walk.leaf = std::move(leaf);
-  HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, walk));
-  PlaceGuards(e, -1);
-  return e.stmt;
-}
-
-absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t position) {
-  const ir::Stage& stage = s_.workload.stages[instance.stage];
-  return SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
-    std::vector<Expr> axes = AxisValues(at);
-    Emitted e;
-    std::vector<Stmt> stores;
-    for (size_t k = 0; k < stage.results.size(); ++k) {
-      const ir::Tensor& t = s_.workload.tensors[stage.results[k]];
-      stores.push_back(ir::Store(location_[stage.results[k]].buffer, ResultIndex(at, static_cast<int>(k), axes),
-                                 ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, size_t position, Walk& walk) {
+  const StageSchedule& stage = s_.stages[instance.stage];
+  const int loop = stage.order[position];
+  const int64_t scratch = scratch_top_;
+  std::vector<Stmt> body;
+  std::vector<Location> saved;
+  bool shared = false;
+  if (walk.attach) {
+    HONE_RETURN_IF_ERROR(CheckCarriedInside(instance, position));
+    const bool any = std::any_of(stage_order_.begin(), stage_order_.end(), [&](int q) { return AttachedAt(q, instance.stage, loop); });
+    if (any) {
+      saved = location_;
+      HONE_RETURN_IF_ERROR(Attach(instance, position, &body, &shared));
     }
-    e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
-    e.domain = DomainGuards(at, axes);
-    return e;
-  });
+  }
+  const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == loop;
+  HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk) : Loops(instance, position + 1, walk));
+  if (!saved.empty()) location_ = std::move(saved);
+  scratch_top_ = scratch;
+  if (!body.empty()) {
+    // Producers attached here run whatever the consumer's guards say; only guards of the loops around may move out, and
+    // not even those where threads work together.
+    if (shared) PlaceGuards(e, -1);
+    e.stmt = Guard(std::move(e.stmt), e.value);
+    e.value.clear();
+    body.push_back(e.stmt);
+    // The next iteration overwrites what is in shared memory: not before all threads have read it.
+    if (shared && IsRepeated(instance, position)) body.push_back(ir::Sync());
+    e.stmt = ir::Block(std::move(body));
+  }
+  return e;
 }
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::Compute(Instance& instance) {
@@ -341,32 +304,9 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Compute(Instance& instance) {
   return Loops(instance, 0, walk);
 }
 
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) {
-  const ir::Stage& stage = s_.workload.stages[instance.stage];
-  std::vector<Expr> axes = AxisValues(instance);
-  Emitted e;
-  std::vector<Expr> values;
-  std::vector<int> buffers;
-  for (size_t k = 0; k < stage.body.size(); ++k) {
-    Expr body = stage.body[k];
-    if (!ir::IsTuple(stage.combiner) && stage.combiner != ir::Combiner::kNone) {
-      std::vector<Expr> guards;
-      body = TakeGuards(body, stage.combiner, &guards);
-      for (const Expr& g : guards) {
-        HONE_ASSIGN_OR_RETURN(Expr lowered, LowerExpr(g, axes));
-        e.value.push_back(lowered);
-      }
-    }
-    HONE_ASSIGN_OR_RETURN(Expr value, LowerExpr(body, axes));
-    values.push_back(value);
-    buffers.push_back(location_[stage.results[k]].buffer);
-  }
-  e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values), stage.combiner);
-  e.domain = DomainGuards(instance, axes);
-  return e;
-}
-
 absl::StatusOr<ir::Phase> NestBuilder::BuildPhase(int stage_id) {
+  HONE_RETURN_IF_ERROR(CheckOrderOfRoot(stage_id));
+  HONE_RETURN_IF_ERROR(CheckBoundLoops(stage_id));
   scratch_top_ = scratch_high_ = 0;
   Instance instance(s_, stage_id);
   HONE_ASSIGN_OR_RETURN(Emitted e, Compute(instance));
@@ -374,16 +314,10 @@ absl::StatusOr<ir::Phase> NestBuilder::BuildPhase(int stage_id) {
   ir::Phase phase;
   phase.body = e.stmt;
   phase.scratch_bytes = scratch_high_;
-  const StageSchedule& schedule = s_.stages[stage_id];
-  bool outermost = true;
-  for (size_t p = 0; p < schedule.order.size(); ++p) {
-    const LoopNode& n = schedule.loops[schedule.order[p]];
-    if (n.kind != ir::LoopKind::kParallel) {
-      outermost &= ExtentOf(s_, instance, schedule.order[p]) == 1 || KindOf(stage_id, p) == ir::LoopKind::kStep;
-      continue;
-    }
-    if (!outermost) return absl::InvalidArgumentError(fmt::format("{} is parallel but not outermost", n.name));
-    phase.parallel_extent = ExtentOf(s_, instance, schedule.order[p]);
+  for (int loop : s_.stages[stage_id].order) {
+    const LoopNode& n = s_.stages[stage_id].loops[loop];
+    if (n.kind != ir::LoopKind::kParallel) continue;
+    phase.parallel_extent = ExtentOf(s_, instance, loop);
     phase.threads = n.threads;
   }
   nest_.num_vars = static_cast<int>(ranges_.extent.size());

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,22 +25,28 @@ struct Location {
   /// Not empty: an accumulation tile indexed by the iterations of these loops of its Stage (strides by loop), so that its
   /// indices are constants whatever the loops were fused from.
   std::vector<int> tile_loops;
+  /// False: a tile that sticks out of its tensor, and what sticks out is not written.
+  bool filled = true;
   bool whole() const { return low.empty() && tile_loops.empty(); }
 };
 
-/// Turns one Schedule into loop nests, one root Stage at a time. Used once.
+/// Turns one Schedule into loop nests, one root Stage at a time. Used once. Every InvalidArgument it returns is a reason why the
+/// schedule is illegal.
 class NestBuilder {
  public:
   NestBuilder(const Schedule& schedule, const std::vector<int>& stage_order);
 
-  /// Adds an interface buffer for a tensor (in the order of the kernel's arguments).
-  void AddArgument(int tensor, const BufferBinding& binding);
+  /// Adds an interface buffer for a tensor (in the order of the kernel's arguments); `given`: the kernel only reads it.
+  void AddArgument(int tensor, const BufferBinding& binding, bool given);
   /// Makes an immediate tensor readable.
   void AddTable(int tensor);
+  /// The results of a tuple share one index, so their buffers must be laid out alike. After all arguments.
+  absl::Status CheckTuples() const;
   /// Lowers a live root Stage to a phase (without symbol).
   absl::StatusOr<ir::Phase> BuildPhase(int stage);
   ir::LoopNest& nest() { return nest_; }
-  /// True when the tensor must stand in memory as a whole: outputs, root Stages' results, carried values of scans.
+  /// True when the tensor must stand in memory as a whole: outputs, root Stages' results, carried values of scans, and the other
+  /// result of a tuple with such a one.
   static bool NeedsWholeBuffer(const Schedule& schedule, int tensor);
 
  private:
@@ -56,50 +64,98 @@ class NestBuilder {
     bool initialised = true;       ///< the reduction's start was emitted
     std::function<absl::StatusOr<Emitted>(Instance&)> leaf;
   };
+  /// A Stage computed inside some loop, the owner of the loop included, and the part of its domain that is needed there.
+  struct Needed {
+    Instance region;
+    std::vector<Span> axes;
+  };
 
+  // nest_builder.cc: loops.
   absl::StatusOr<Emitted> Loops(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<Emitted> EnterSegment(Instance& instance, size_t position, const Segment& segment, bool only,
                                        Walk& walk);
+  absl::StatusOr<Emitted> EnterThread(Instance& instance, size_t position, const Segment& segment, Walk& walk);
   absl::StatusOr<Emitted> LoopBody(Instance& instance, size_t position, Walk& walk);
-  absl::StatusOr<Emitted> TileBody(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<Emitted> Compute(Instance& instance);
+  /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root Stage is a step loop.
+  ir::LoopKind KindOf(int stage, size_t position) const;
+  static ir::Stmt Guard(ir::Stmt stmt, const std::vector<ir::Expr>& conditions);
+  /// Moves the conditions that use `var` (all when var < 0) out of `from` and around the statement.
+  static void PlaceGuards(Emitted& e, int var);
+
+  // nest_tile.cc: what stands in the innermost loops.
+  absl::StatusOr<Emitted> TileBody(Instance& instance, size_t position, Walk& walk);
+  absl::StatusOr<ir::Stmt> TileCopy(Instance& instance, size_t position, bool load);
   absl::StatusOr<Emitted> StoreLeaf(Instance& instance);
   absl::StatusOr<ir::Stmt> SpatialNest(Instance& instance, size_t position,
                                        std::function<absl::StatusOr<Emitted>(Instance&)> leaf);
   absl::StatusOr<ir::Stmt> IdentityNest(Instance& instance, size_t position);
-  absl::Status Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out);
-  absl::StatusOr<Instance> RegionOf(int stage, const std::vector<std::pair<int, std::vector<Span>>>& readers);
-  void AddTile(const Instance& region, int result, Storage storage);
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
+
+  // nest_regions.cc: Stages computed at loops.
+  absl::Status Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out, bool* shared);
+  bool IsRepeated(const Instance& instance, size_t position) const;
+  bool AttachedAt(int stage, int owner, int loop) const;
+  /// The owner and all Stages computed at its loops from `position` on or inside those, consumers first.
+  absl::StatusOr<std::vector<Needed>> RegionsInside(const Instance& instance, size_t position);
+  absl::StatusOr<Instance> RegionOf(int stage, const std::vector<Needed>& readers);
+  absl::Status AddTile(const Instance& region, int result, Storage storage);
   int AddPrivateBuffer(const ir::Tensor& tensor, int64_t elements, Storage storage);
 
+  // nest_access.cc: expressions and addresses.
   std::vector<ir::Expr> AxisValues(const Instance& instance);
   absl::StatusOr<ir::Expr> LowerExpr(const ir::Expr& e, const std::vector<ir::Expr>& axes);
   ir::Expr FlatIndex(const Location& location, const std::vector<ir::Expr>& indices);
   ir::Expr ResultIndex(const Instance& instance, int result, const std::vector<ir::Expr>& axes);
   std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes);
-  bool LoadsAreSafe(const ir::Expr& e, const std::vector<ir::Expr>& axes);
+  /// Whether every load of the body stays inside what was written, wherever the loop variables stand.
+  bool LoadsAreSafe(const ir::Expr& body, const std::vector<ir::Expr>& axes);
+  /// Where a tensor is read from: not from the tile that is just being accumulated.
+  const Location& ReadingFrom(int tensor) const;
 
-  /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root Stage is a step loop.
-  ir::LoopKind KindOf(int stage, size_t position) const;
+  // nest_legality.cc: schedules that would give another meaning.
+  absl::Status CheckAttachPlace(const Instance& instance, size_t position) const;
+  absl::Status CheckReadersInside(int stage, int owner, int loop, const std::vector<Needed>& inside) const;
+  absl::Status CheckOrderOfRoot(int stage) const;
+  absl::Status CheckBoundLoops(int stage) const;
+  absl::Status CheckSharedTile(int stage) const;
+  absl::Status CheckCarriedInside(const Instance& instance, size_t position);
+  absl::Status CheckWholeResultsInside(const Instance& instance, size_t position, int var, int64_t extent);
+  bool CoversAll(const ir::Stage& reader, const ir::Stage& producer) const;
+
   int NewVar(int64_t extent);
   int NewBuffer(ir::Buffer buffer);
-  static ir::Stmt Guard(ir::Stmt stmt, const std::vector<ir::Expr>& conditions);
-  /// Moves the conditions that use `var` (all when var < 0) out of `from` and around the statement.
-  void PlaceGuards(Emitted& e, int var);
 
   const Schedule& s_;
   const std::vector<int>& stage_order_;  ///< topological, live Stages only
   ir::LoopNest nest_;
   VarRanges ranges_;
   std::vector<Location> location_;       ///< by tensor
+  std::map<int, Location> home_;         ///< by tensor: where it lies while location_ is an accumulation tile
+  /// Thread loops in force: variable and number of threads, by kThreadX, kThreadY; var -1: none.
+  struct ThreadLoop {
+    int var = -1;
+    int64_t count = 0;
+  };
+  ThreadLoop threads_[2];
   int num_arguments_ = 0;
   int64_t scratch_top_ = 0;
   int64_t scratch_high_ = 0;
+  int64_t num_leaves_ = 0;               ///< statements emitted so far
 };
 
-/// Live Stages in an order where each comes after those it reads; inlined and dead ones are left out.
+/// Live Stages in an order where each comes after those it reads and a scan's Stages stand together; inlined and dead ones are
+/// left out.
 std::vector<int> LiveStages(const Schedule& schedule);
+
+/// A is loaded by B: true when `reader` loads a result of `producer`.
+bool Loads(const ir::Stage& reader, const ir::Stage& producer);
+
+/// True for a load, in a Stage of scan `scan`, of an earlier iteration: its first index is not the Stage's own t.
+bool IsCarriedLoad(const ir::Workload& workload, int scan, const ir::ExprNode& load);
+
+/// Whether the Schedule keeps the order of every scan's iterations and computes its Stages where that can be done.
+absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_order);
 
 }  // namespace hone::schedule

@@ -81,7 +81,7 @@ int64_t Schedule::NominalExtent(LoopRef ref) const {
     case LoopNode::Origin::kOuter:
       return (NominalExtent({ref.stage, n.parent}) + n.factor - 1) / n.factor;
     case LoopNode::Origin::kInner:
-      return std::min(n.factor, NominalExtent({ref.stage, n.parent}));
+      return n.tail == Tail::kMask ? n.factor : std::min(n.factor, NominalExtent({ref.stage, n.parent}));
   }
   return 1;
 }

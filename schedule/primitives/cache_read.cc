@@ -19,6 +19,7 @@ absl::Status ApplyCacheRead(Schedule& schedule, const Instruction& instruction) 
     ir::Visit(body, [&](const ir::ExprNode& e) { reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor; });
   }
   if (!reads) return Illegal(fmt::format("{} does not read {}", args.Text(0), args.Text(1)));
+  HONE_RETURN_IF_ERROR(RequireOutsideScan(schedule, id, tensor));
   HONE_ASSIGN_OR_RETURN(std::string name, TakeStageName(schedule, instruction));
   ir::Stage copy;
   copy.spatial = source.shape;

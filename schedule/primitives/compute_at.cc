@@ -26,6 +26,7 @@ absl::Status ApplyComputeAt(Schedule& schedule, const Instruction& instruction) 
   StageSchedule& s = schedule.stages[id];
   if (s.place != Place::kRoot) return Illegal(fmt::format("{} has a place already", stage.name));
   if (IsInside(schedule, at.stage, id)) return Illegal(fmt::format("{} would be inside itself", stage.name));
+  if (schedule.stages[at.stage].place == Place::kInline) return Illegal(fmt::format("{} has no loops, it is inlined", schedule.workload.stages[at.stage].name));
   Storage storage = Storage::kMemory;
   if (args.count() == 3) {
     if (args.Text(2) == "register") storage = Storage::kRegister;

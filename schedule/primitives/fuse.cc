@@ -17,8 +17,11 @@ absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
     return Illegal(fmt::format("{} is not just inside {}", args.Text(1), args.Text(0)));
   }
   if (schedule.IsReduce(outer) != schedule.IsReduce(inner)) return Illegal("a spatial and a reduce loop cannot be fused");
+  constexpr int64_t kMostIterations = int64_t{1} << 40;
+  if (schedule.NominalExtent(outer) > kMostIterations / schedule.NominalExtent(inner)) return Illegal("more than 2^40 iterations");
   for (const auto& ref : {outer, inner}) {
     HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
+    HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));
     const LoopNode& n = schedule.node(ref);
     if (!n.cuts.empty()) return Illegal("a partitioned loop cannot be fused");
     if (n.origin != LoopNode::Origin::kAxis && n.tail == Tail::kTwoSizes) {

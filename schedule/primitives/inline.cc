@@ -5,6 +5,16 @@
 
 namespace hone::schedule {
 
+namespace {
+/// Bodies that are inlined again and again double each time.
+constexpr int64_t kMaxNodes = 1 << 16;
+
+void CountNodes(const ir::Expr& e, int64_t* nodes) {
+  if (++*nodes > kMaxNodes) return;
+  for (const auto& a : e->args) CountNodes(a, nodes);
+}
+}  // namespace
+
 // inline(STAGE): its body stands in place of every load of its result. For Stages without reduction that are not outputs.
 absl::Status ApplyInline(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
@@ -22,6 +32,9 @@ absl::Status ApplyInline(Schedule& schedule, const Instruction& instruction) {
     ReplaceLoads(reader, producer.results[0], [&](const std::vector<ir::Expr>& indices) {
       return ir::SubstituteVars(producer.body[0], indices);
     });
+    int64_t nodes = 0;
+    for (const auto& body : reader.body) CountNodes(body, &nodes);
+    if (nodes > kMaxNodes) return Illegal(fmt::format("{} would have more than {} operations", reader.name, kMaxNodes));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,8 @@
 namespace hone::schedule {
 
 namespace {
+constexpr int64_t kMaxPacked = int64_t{1} << 40;
+
 /// One dimension of the packed layout: dimension `dim` of the source, whole, its quotient or its remainder.
 struct PackedDim {
   enum class Part : uint8_t { kWhole, kQuotient, kRemainder } part = Part::kWhole;
@@ -61,6 +63,13 @@ absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
     dims.push_back(d);
   }
   HONE_RETURN_IF_ERROR(CheckCovers(dims, rank));
+  HONE_RETURN_IF_ERROR(RequireOutsideScan(schedule, id, tensor));
+  if (dims.size() > ir::kMaxRank) return Illegal(fmt::format("the copy would have {} dimensions; {} at most", dims.size(), ir::kMaxRank));
+  bool reads = false;
+  for (const auto& body : schedule.workload.stages[id].body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) { reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor; });
+  }
+  if (!reads) return Illegal(fmt::format("{} does not read {}", args.Text(0), args.Text(1)));
   HONE_ASSIGN_OR_RETURN(std::string name, TakeStageName(schedule, instruction));
 
   ir::Stage copy;
@@ -82,6 +91,9 @@ absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
     ir::Expr c = ir::Lt(indices[i], ir::Int(source.shape[i]));
     inside = inside ? ir::And(inside, c) : c;
   }
+  int64_t elements = 1;
+  for (int64_t n : copy.spatial) elements = std::min(elements * n, kMaxPacked + 1);
+  if (elements > kMaxPacked) return Illegal("the copy would have more than 2^40 elements");
   ir::Expr load = ir::Load(tensor, source.dtype, indices);
   copy.body = {inside ? ir::Select(inside, load, ir::Const(source.dtype, 0)) : load};
   std::vector<int64_t> shape = copy.spatial;

@@ -115,13 +115,37 @@ void ReplaceLoads(ir::Stage& stage, int from,
 }
 
 absl::Status RequireUnscheduled(const Schedule& schedule, int stage) {
-  for (const auto& n : schedule.stages[stage].loops) {
-    if (!n.is_leaf() || n.kind != ir::LoopKind::kSerial) {
-      return Illegal(fmt::format("must come before the loops of {} are split, fused or annotated",
-                                 schedule.workload.stages[stage].name));
-    }
+  const StageSchedule& s = schedule.stages[stage];
+  bool touched = s.cache_write.has_value();
+  for (size_t l = 0; l < s.loops.size(); ++l) {
+    const LoopNode& n = s.loops[l];
+    touched |= !n.is_leaf() || n.kind != ir::LoopKind::kSerial || !n.cuts.empty() || s.order[l] != static_cast<int>(l);
+    if (touched) break;
+  }
+  for (const auto& other : schedule.stages) touched |= other.place == Place::kAt && other.at_stage == stage;
+  if (!touched) return absl::OkStatus();
+  return Illegal(fmt::format("must come before the loops of {} are split, fused, reordered, annotated or computed at",
+                             schedule.workload.stages[stage].name));
+}
+
+absl::Status RequireFree(const Schedule& schedule, Schedule::LoopRef ref) {
+  const std::string& name = schedule.node(ref).name;
+  const auto& tile = schedule.stages[ref.stage].cache_write;
+  if (tile && tile->loop == ref.loop) return Illegal(fmt::format("the tile {} stands at {}", tile->name, name));
+  for (size_t id = 0; id < schedule.stages.size(); ++id) {
+    const StageSchedule& s = schedule.stages[id];
+    if (s.place != Place::kAt || s.at_stage != ref.stage || s.at_loop != ref.loop) continue;
+    return Illegal(fmt::format("{} is computed at {}", schedule.workload.stages[id].name, name));
   }
   return absl::OkStatus();
+}
+
+absl::Status RequireOutsideScan(const Schedule& schedule, int stage, int tensor) {
+  const int producer = schedule.workload.Producer(tensor);
+  const int scan = schedule.workload.stages[stage].scan;
+  if (scan < 0 || producer < 0 || schedule.workload.stages[producer].scan != scan) return absl::OkStatus();
+  return Illegal(fmt::format("{} is made in the scan that {} belongs to", schedule.workload.tensors[tensor].name,
+                             schedule.workload.stages[stage].name));
 }
 
 absl::Status RequireSerial(const Schedule& schedule, Schedule::LoopRef ref) {

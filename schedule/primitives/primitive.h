@@ -49,10 +49,14 @@ int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType
                 std::vector<int64_t> shape);
 /// In every body of `stage`, loads of `from` become replace(indices).
 void ReplaceLoads(ir::Stage& stage, int from, const std::function<ir::Expr(const std::vector<ir::Expr>&)>& replace);
-/// Error unless no loop of the Stage was touched yet (primitives that rewrite its axes come first).
+/// Error unless nothing was done to the Stage's loops yet (primitives that rewrite its axes come first).
 absl::Status RequireUnscheduled(const Schedule& schedule, int stage);
 /// Error when the loop has an annotation already.
 absl::Status RequireSerial(const Schedule& schedule, Schedule::LoopRef ref);
+/// Error when a Stage is computed at the loop or a tile stands in it: then it must stay a loop.
+absl::Status RequireFree(const Schedule& schedule, Schedule::LoopRef ref);
+/// Error when STAGE reads `tensor` as a value of its own scan: a copy would have to be made in every iteration.
+absl::Status RequireOutsideScan(const Schedule& schedule, int stage, int tensor);
 
 using Primitive = absl::Status (*)(Schedule&, const Instruction&);
 absl::Status ApplySplit(Schedule&, const Instruction&);

@@ -27,9 +27,7 @@ absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   if (old.scan >= 0) return Illegal("a stage of a scan cannot be factored");
   const int64_t n = old.Extent(axis);
   if (f < 2 || f > n || f > 4096) return Illegal(fmt::format("the factor must lie in 2..min({}, 4096)", n));
-  for (int l : schedule.stages[id].order) {
-    if (schedule.stages[id].cache_write && l == schedule.stages[id].cache_write->loop) return Illegal("comes before cache_write");
-  }
+  if (S + 1 > ir::kMaxRank) return Illegal(fmt::format("the partial results would have {} dimensions", S + 1));
   HONE_ASSIGN_OR_RETURN(std::string name, TakeStageName(schedule, instruction));
   const ir::DType dtype = old.body[0]->dtype;
   const int64_t q = (n + f - 1) / f;

@@ -5,6 +5,12 @@
 
 namespace hone::schedule {
 
+namespace {
+constexpr size_t kMaxFactors = 8;
+constexpr int64_t kMaxPart = int64_t{1} << 40;
+constexpr int64_t kMaxPadding = 4096;
+}  // namespace
+
 // split(LOOP, [f1, …, fn], tail): LOOP becomes LOOP.0 … LOOP.n, outer to inner; f1…fn are the sizes of the inner
 // loops. tail: exact (default), mask, two_sizes (one factor only: sizes h and h-1, no remainder). A
 // factor larger than the extent is the extent.
@@ -21,11 +27,18 @@ absl::Status ApplySplit(Schedule& schedule, const Instruction& instruction) {
     else if (t != "exact") return Illegal(fmt::format("no tail {}; there are: exact mask two_sizes", t));
   }
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
+  HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));
   if (!schedule.node(ref).cuts.empty()) return Illegal("a partitioned loop cannot be split");
   if (factors.empty()) return Illegal("needs a factor");
   if (tail == Tail::kTwoSizes && factors.size() != 1) return Illegal("two_sizes takes one factor");
+  if (factors.size() > kMaxFactors) return Illegal(fmt::format("takes at most {} factors", kMaxFactors));
+  // A mask keeps the size of its parts, so they should not be much larger than the loop.
+  const int64_t most = tail == Tail::kMask ? std::min(kMaxPart, 2 * schedule.NominalExtent(ref) + kMaxPadding) : kMaxPart;
+  int64_t part = 1;
   for (int64_t f : factors) {
-    if (f < 1 || f > (int64_t{1} << 40)) return Illegal(fmt::format("the factor {} is not positive", f));
+    if (f < 1) return Illegal(fmt::format("the factor {} is not positive", f));
+    if (f > most / part) return Illegal(fmt::format("the factors multiply to more than {}", most));
+    part *= f;
   }
   StageSchedule& s = schedule.stages[ref.stage];
   const std::string base = s.loops[ref.loop].name;

@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "ir/range_analysis.h"
+#include "schedule/nest_builder.h"
+
+// Expressions and addresses at a point of lowering, and which points exist there.
+namespace hone::schedule {
+
+using ir::Expr;
+
+namespace {
+
+/// Walks a body whose variables are loop variables; selects make their conditions known inside their branches.
+class SafeLoads {
+ public:
+  /// `fits(load, d, index, bounds)` says whether the bounds of index d of a load are inside what may be read.
+  using Fits = std::function<bool(const ir::ExprNode& load, size_t d, Interval bounds)>;
+  SafeLoads(const VarRanges& ranges, Fits fits) : ranges_(ranges), fits_(std::move(fits)), known_(IntervalsOf(ranges), nullptr) {}
+
+  bool Check(const Expr& e) {
+    if (e->kind == ir::ExprKind::kSelect) {
+      if (!Check(e->args[0])) return false;
+      const size_t mark = known_.Mark();
+      known_.Assume(e->args[0], true);
+      const bool first = Check(e->args[1]);
+      known_.Forget(mark);
+      known_.Assume(e->args[0], false);
+      const bool second = first && Check(e->args[2]);
+      known_.Forget(mark);
+      return second;
+    }
+    if (e->kind == ir::ExprKind::kLoad) {
+      for (size_t d = 0; d < e->args.size(); ++d) {
+        if (fits_(*e, d, BoundsOf(e->args[d], ranges_))) continue;
+        const ir::Interval bounds = known_.Of(e->args[d]);
+        if (!fits_(*e, d, {bounds.lo, bounds.hi})) return false;
+      }
+    }
+    return std::all_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return Check(a); });
+  }
+
+ private:
+  static std::vector<ir::Interval> IntervalsOf(const VarRanges& ranges) {
+    std::vector<ir::Interval> out;
+    for (int64_t n : ranges.extent) out.push_back({0, n - 1});
+    return out;
+  }
+
+  const VarRanges& ranges_;
+  Fits fits_;
+  ir::RangeAnalysis known_;
+};
+
+}  // namespace
+
+const Location& NestBuilder::ReadingFrom(int tensor) const {
+  const auto home = home_.find(tensor);
+  return home == home_.end() ? location_[tensor] : home->second;
+}
+
+std::vector<Expr> NestBuilder::AxisValues(const Instance& instance) {
+  std::vector<Expr> out;
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  for (int a = 0; a < stage.num_axes(); ++a) out.push_back(SpanOfAxis(s_, instance, a, ranges_).low);
+  return out;
+}
+
+Expr NestBuilder::FlatIndex(const Location& location, const std::vector<Expr>& indices) {
+  Expr flat = ir::Int(location.offset);
+  for (size_t d = 0; d < indices.size(); ++d) {
+    Expr i = location.whole() ? indices[d] : indices[d] - location.low[d];
+    flat = flat + i * location.strides[d];
+  }
+  return Simplify(flat, ranges_);
+}
+
+Expr NestBuilder::ResultIndex(const Instance& instance, int result, const std::vector<Expr>& axes) {
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  const Location& at = location_[stage.results[result]];
+  if (!at.tile_loops.empty()) return TileIndex(instance, at);
+  std::vector<Expr> point(axes.begin(), axes.begin() + stage.num_spatial());
+  if (!stage.store.empty()) {
+    std::vector<Expr> mapped;
+    for (const Expr& e : stage.store) mapped.push_back(ir::SubstituteVars(e, point));
+    point = std::move(mapped);
+  }
+  return FlatIndex(at, point);
+}
+
+absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Expr>& axes) {
+  if (e->kind == ir::ExprKind::kVar) return axes[e->id];
+  if (e->kind == ir::ExprKind::kConst) return e;
+  std::vector<Expr> args;
+  for (const Expr& a : e->args) {
+    HONE_ASSIGN_OR_RETURN(Expr lowered, LowerExpr(a, axes));
+    args.push_back(std::move(lowered));
+  }
+  switch (e->kind) {
+    case ir::ExprKind::kLoad: {
+      const Location& at = ReadingFrom(e->id);
+      if (at.buffer < 0) {
+        return absl::InvalidArgumentError(fmt::format("{} is read where it is not computed yet", s_.workload.tensors[e->id].name));
+      }
+      return ir::Load(at.buffer, e->dtype, {FlatIndex(at, args)});
+    }
+    case ir::ExprKind::kSelect: {
+      if (auto known = Decide(args[0], ranges_)) return args[*known ? 1 : 2];
+      return ir::Select(Simplify(args[0], ranges_), args[1], args[2]);
+    }
+    case ir::ExprKind::kCast:
+      return ir::Cast(e->dtype, args[0]);
+    case ir::ExprKind::kUnary:
+      return ir::Unary(e->unary(), args[0]);
+    default: {
+      Expr out = ir::Binary(e->binary(), args[0], args[1]);
+      return out->dtype == ir::DType::kI64 || out->dtype == ir::DType::kBool ? Simplify(out, ranges_) : out;
+    }
+  }
+}
+
+bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes) {
+  SafeLoads loads(ranges_, [&](const ir::ExprNode& load, size_t d, Interval bounds) {
+    const Location& at = ReadingFrom(load.id);
+    // Elements of a tile beyond its tensor may never have been written.
+    if (at.whole() || !at.filled) {
+      if (bounds.low < 0 || bounds.high >= s_.workload.tensors[load.id].shape[d]) return false;
+    }
+    if (at.whole()) return true;
+    Interval local = BoundsOf(load.args[d] - at.low[d], ranges_);
+    return local.low >= 0 && local.high < at.extent[d];
+  });
+  return loads.Check(ir::SubstituteVars(body, axes));
+}
+
+std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes) {
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  Location& at = location_[stage.results[0]];
+  const bool tile = !at.tile_loops.empty();
+  bool free = !at.whole();
+  for (const Expr& body : stage.body) free = free && LoadsAreSafe(body, axes);
+  std::vector<Expr> guards;
+  auto require = [&](const Expr& condition) {
+    auto known = Decide(condition, ranges_);
+    if (known && *known) return false;
+    guards.push_back(Simplify(condition, ranges_));
+    return true;
+  };
+  for (int a = 0; a < stage.num_axes(); ++a) {
+    const Expr local = axes[a] - instance.low[a];
+    const bool reduce = a >= stage.num_spatial();
+    if (tile && !reduce && free) continue;
+    require(ir::Lt(local, ir::Int(instance.extent[a])));
+    if (reduce || free) continue;
+    const bool below = require(ir::Ge(axes[a], ir::Int(0)));
+    const bool above = require(ir::Lt(axes[a], ir::Int(stage.Extent(a))));
+    if (below || above) at.filled = false;
+  }
+  return guards;
+}
+
+}  // namespace hone::schedule

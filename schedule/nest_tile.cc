@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "ir/combiner.h"
+#include "schedule/nest_builder.h"
+
+// What stands in the innermost loops: stores, the start of reductions, tiles they accumulate in.
+namespace hone::schedule {
+
+using ir::Expr;
+using ir::Stmt;
+
+namespace {
+
+/// Larger tiles would not be tiles; also keeps sizes far from overflow.
+constexpr int64_t kMaxTileElements = int64_t{1} << 31;
+
+bool IsIdentity(const Expr& e, ir::Combiner combiner) {
+  return e->kind == ir::ExprKind::kConst && ir::Equal(e, ir::Identity(combiner, e->dtype, 0));
+}
+
+/// select(c, v, identity) → v under c; for sums also through the factors of a product, where a zero factor makes
+/// the whole contribution zero.
+Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards) {
+  if (e->kind == ir::ExprKind::kSelect && IsIdentity(e->args[2], combiner)) {
+    SplitConjunction(e->args[0], guards);
+    return TakeGuards(e->args[1], combiner, guards);
+  }
+  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kBinary && e->binary() == ir::BinaryOp::kMul) {
+    Expr a = TakeGuards(e->args[0], combiner, guards), b = TakeGuards(e->args[1], combiner, guards);
+    return a * b;
+  }
+  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kCast && !ir::IsBool(e->args[0]->dtype)) {
+    return ir::Cast(e->dtype, TakeGuards(e->args[0], combiner, guards));
+  }
+  return e;
+}
+
+}  // namespace
+
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position, Walk& walk) {
+  const StageSchedule& schedule = s_.stages[instance.stage];
+  const int result = s_.workload.stages[instance.stage].results[0];
+  for (size_t p = 0; p < position; ++p) {
+    const LoopNode& n = schedule.loops[schedule.order[p]];
+    if (n.kind != ir::LoopKind::kVector) continue;
+    return absl::InvalidArgumentError(fmt::format("the tile {} cannot stand inside the vector loop {}", schedule.cache_write->name, n.name));
+  }
+  home_[result] = location_[result];
+  HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
+
+  // Steps of the reduce loops outside: only the first begins with the identity.
+  Expr steps = ir::Int(0);
+  for (size_t p = 0; p < position; ++p) {
+    const int loop = schedule.order[p];
+    if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed) steps = steps + instance.bound[loop].value;
+  }
+  const Interval range = BoundsOf(steps, ranges_);
+  std::vector<Stmt> parts;
+  if (walk.initialised && range.low <= 0) {
+    HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position));
+    parts.push_back(range.high <= 0 ? identity : ir::If(ir::Binary(ir::BinaryOp::kEq, Simplify(steps, ranges_), ir::Int(0)), identity));
+  }
+  if (walk.initialised && range.high > 0) {
+    HONE_ASSIGN_OR_RETURN(Stmt load, TileCopy(instance, position, true));
+    parts.push_back(range.low > 0 ? load : ir::If(ir::Binary(ir::BinaryOp::kGt, Simplify(steps, ranges_), ir::Int(0)), load));
+  }
+  Walk inner = walk;
+  HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, inner));
+  PlaceGuards(e, -1);
+  parts.push_back(e.stmt);
+  HONE_ASSIGN_OR_RETURN(Stmt store, TileCopy(instance, position, false));
+  parts.push_back(store);
+  location_[result] = home_[result];
+  home_.erase(result);
+  return Emitted{ir::Block(std::move(parts)), {}, {}};
+}
+
+absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, bool load) {
+  const int result = s_.workload.stages[instance.stage].results[0];
+  const Location tile = location_[result];
+  const ir::DType dtype = s_.workload.tensors[result].dtype;
+  auto copy = SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
+    std::vector<Expr> axes = AxisValues(at);
+    location_[result] = home_[result];
+    const int home = location_[result].buffer;
+    Expr home_index = ResultIndex(at, 0, axes);
+    Emitted e;
+    e.domain = DomainGuards(at, axes);
+    home_[result] = location_[result];
+    location_[result] = tile;
+    Expr tile_index = TileIndex(at, tile);
+    e.stmt = load ? ir::Store(tile.buffer, tile_index, ir::Load(home, dtype, {home_index}))
+                  : ir::Store(home, home_index, ir::Load(tile.buffer, dtype, {tile_index}));
+    return e;
+  });
+  location_[result] = tile;
+  return copy;
+}
+
+absl::StatusOr<Stmt> NestBuilder::SpatialNest(Instance& instance, size_t position,
+                                              std::function<absl::StatusOr<Emitted>(Instance&)> leaf) {
+  Walk walk;
+  walk.reduce_loops = false;
+  walk.attach = false;
+  walk.leaf = std::move(leaf);
+  HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, walk));
+  PlaceGuards(e, -1);
+  return e.stmt;
+}
+
+absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t position) {
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  return SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
+    std::vector<Expr> axes = AxisValues(at);
+    Emitted e;
+    std::vector<Stmt> stores;
+    for (size_t k = 0; k < stage.results.size(); ++k) {
+      const ir::Tensor& t = s_.workload.tensors[stage.results[k]];
+      stores.push_back(ir::Store(location_[stage.results[k]].buffer, ResultIndex(at, static_cast<int>(k), axes),
+                                 ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
+    }
+    e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
+    e.domain = DomainGuards(at, axes);
+    return e;
+  });
+}
+
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) {
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  std::vector<Expr> axes = AxisValues(instance);
+  Emitted e;
+  std::vector<Expr> values;
+  std::vector<int> buffers;
+  for (size_t k = 0; k < stage.body.size(); ++k) {
+    Expr body = stage.body[k];
+    if (!ir::IsTuple(stage.combiner) && stage.combiner != ir::Combiner::kNone) {
+      std::vector<Expr> guards;
+      body = TakeGuards(body, stage.combiner, &guards);
+      for (const Expr& g : guards) {
+        HONE_ASSIGN_OR_RETURN(Expr lowered, LowerExpr(g, axes));
+        e.value.push_back(lowered);
+      }
+    }
+    HONE_ASSIGN_OR_RETURN(Expr value, LowerExpr(body, axes));
+    values.push_back(value);
+    buffers.push_back(location_[stage.results[k]].buffer);
+  }
+  e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values), stage.combiner);
+  e.domain = DomainGuards(instance, axes);
+  return e;
+}
+
+absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position, int result, Storage storage) {
+  const StageSchedule& schedule = s_.stages[instance.stage];
+  Location at;
+  int64_t elements = 1;
+  for (size_t p = schedule.order.size(); p-- > position;) {
+    const LoopNode& n = schedule.loops[schedule.order[p]];
+    if (s_.IsReduce({instance.stage, schedule.order[p]})) continue;
+    if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes) {
+      return absl::InvalidArgumentError(fmt::format("{} must stand outside the tile of {}", n.name,
+                                                    s_.workload.stages[instance.stage].name));
+    }
+    const int64_t extent = ExtentOf(s_, instance, schedule.order[p]);
+    at.tile_loops.push_back(schedule.order[p]);
+    at.strides.push_back(elements);
+    if (extent > kMaxTileElements / elements) {
+      return absl::InvalidArgumentError(fmt::format("the tile {} would have more than 2^31 elements", schedule.cache_write->name));
+    }
+    elements *= extent;
+  }
+  if (at.tile_loops.empty()) at.tile_loops.push_back(schedule.order.back()), at.strides.push_back(0);
+  at.buffer = AddPrivateBuffer(s_.workload.tensors[result], elements, storage);
+  location_[result] = std::move(at);
+  return absl::OkStatus();
+}
+
+Expr NestBuilder::TileIndex(const Instance& instance, const Location& tile) {
+  Expr flat = ir::Int(0);
+  for (size_t k = 0; k < tile.tile_loops.size(); ++k) {
+    const Expr& v = instance.bound[tile.tile_loops[k]].value;
+    if (v && tile.strides[k]) flat = flat + v * tile.strides[k];
+  }
+  return Simplify(flat, ranges_);
+}
+
+}  // namespace hone::schedule

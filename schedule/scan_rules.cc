@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "schedule/nest_builder.h"
+
+// Scans: the iterations t of a region follow each other, whatever else is reordered.
+namespace hone::schedule {
+
+using ir::Expr;
+
+namespace {
+
+absl::Status Refuse(std::string reason) { return absl::InvalidArgumentError(std::move(reason)); }
+
+/// The leaves that the sequential axis was split into, outer to inner (it is never fused).
+void LeavesOfT(const StageSchedule& s, int loop, std::vector<int>* leaves) {
+  const LoopNode& n = s.loops[loop];
+  if (n.split_outer < 0) {
+    leaves->push_back(loop);
+    return;
+  }
+  LeavesOfT(s, n.split_outer, leaves);
+  LeavesOfT(s, n.split_inner, leaves);
+}
+
+std::vector<int> LeavesOfT(const StageSchedule& s) {
+  std::vector<int> leaves;
+  LeavesOfT(s, 0, &leaves);
+  return leaves;
+}
+
+/// Its iterations are phases of their own: the sequential axis is outermost and whole.
+bool IsStepped(const StageSchedule& s) { return s.order[0] == 0; }
+
+absl::Status CheckLoopsOfT(const ir::Stage& stage, const StageSchedule& s) {
+  int before = -1;
+  for (int leaf : LeavesOfT(s)) {
+    const LoopNode& n = s.loops[leaf];
+    if (n.fused_into >= 0) return Refuse(fmt::format("{}: the sequential axis of {} cannot be fused", n.name, stage.name));
+    if (!n.cuts.empty()) return Refuse(fmt::format("{}: the sequential axis of {} cannot be partitioned", n.name, stage.name));
+    if (n.kind != ir::LoopKind::kSerial && n.kind != ir::LoopKind::kUnrolled) {
+      return Refuse(fmt::format("{}: the iterations of {} follow each other, they cannot be {}", n.name, stage.name, ir::ToString(n.kind)));
+    }
+    const auto at = static_cast<int>(std::find(s.order.begin(), s.order.end(), leaf) - s.order.begin());
+    if (at < before) return Refuse(fmt::format("{} must stand inside the outer part of the sequential axis", n.name));
+    before = at;
+  }
+  return absl::OkStatus();
+}
+
+/// Whether a Stage of the scan computed at this loop is computed for one t.
+absl::Status CheckPlaceInScan(const Schedule& s, int stage) {
+  const ir::Stage& q = s.workload.stages[stage];
+  const int owner = s.stages[stage].at_stage;
+  if (s.workload.stages[owner].scan != q.scan) {
+    return Refuse(fmt::format("{} belongs to a scan; it can only be computed at a loop of its scan", q.name));
+  }
+  if (s.stages[owner].place == Place::kAt) return absl::OkStatus();
+  const int last = LeavesOfT(s.stages[owner]).back();
+  if (s.PositionOf({owner, s.stages[stage].at_loop}) >= s.PositionOf({owner, last})) return absl::OkStatus();
+  return Refuse(fmt::format("{} belongs to a scan; it must be computed inside {}, one iteration at a time", q.name,
+                            s.stages[owner].loops[last].name));
+}
+
+}  // namespace
+
+absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_order) {
+  std::map<int, std::vector<int>> roots;
+  for (int id : stage_order) {
+    const ir::Stage& stage = schedule.workload.stages[id];
+    if (stage.scan < 0) continue;
+    HONE_RETURN_IF_ERROR(CheckLoopsOfT(stage, schedule.stages[id]));
+    if (schedule.stages[id].place == Place::kRoot) roots[stage.scan].push_back(id);
+    else HONE_RETURN_IF_ERROR(CheckPlaceInScan(schedule, id));
+  }
+  for (const auto& [scan, stages] : roots) {
+    for (int id : stages) {
+      if (stages.size() == 1 || IsStepped(schedule.stages[id])) continue;
+      return Refuse(fmt::format("{}: the sequential axis must be outermost, because its scan has other stages at root",
+                                schedule.workload.stages[id].name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t position) {
+  const ir::Stage& owner = s_.workload.stages[instance.stage];
+  const StageSchedule& schedule = s_.stages[instance.stage];
+  if (owner.scan < 0 || schedule.place != Place::kRoot || IsStepped(schedule)) return absl::OkStatus();
+  const std::vector<int> leaves = LeavesOfT(schedule);
+  if (schedule.order[position] != leaves.back()) return absl::OkStatus();
+  std::vector<int> t_vars;
+  for (int leaf : leaves) {
+    ir::Visit(instance.bound[leaf].value, [&](const ir::ExprNode& e) {
+      if (e.kind == ir::ExprKind::kVar) t_vars.push_back(e.id);
+    });
+  }
+  HONE_ASSIGN_OR_RETURN(std::vector<Needed> inside, RegionsInside(instance, position));
+  std::string wrong;
+  for (const Needed& reader : inside) {
+    const ir::Stage& r = s_.workload.stages[reader.region.stage];
+    if (r.scan != owner.scan) continue;
+    for (const auto& body : r.body) {
+      ir::Visit(body, [&](const ir::ExprNode& e) {
+        if (e.kind != ir::ExprKind::kLoad || !IsCarriedLoad(s_.workload, owner.scan, e)) return;
+        const int producer = s_.workload.Producer(e.id);
+        const auto made = std::find_if(inside.begin(), inside.end(), [&](const Needed& n) { return n.region.stage == producer; });
+        bool ok = made != inside.end();
+        for (size_t d = 1; ok && d < e.args.size(); ++d) {
+          const Span& have = made->axes[d];
+          ok = std::none_of(t_vars.begin(), t_vars.end(), [&](int v) { return DependsOnVar(have.low, v); });
+          if (have.width >= s_.workload.stages[producer].spatial[d] && ir::AsInt(have.low) == 0) continue;
+          const auto need = SpanOfIndex(e.args[d], reader.axes, ranges_);
+          const auto offset = need ? ir::AsInt(Simplify(need->low - have.low, ranges_)) : std::nullopt;
+          ok = ok && offset && *offset >= 0 && *offset + need->width <= have.width;
+        }
+        if (!ok && wrong.empty()) wrong = fmt::format("{} reads elements of {} that other iterations of the loops outside make", r.name,
+                                                      s_.workload.stages[producer].name);
+      });
+    }
+  }
+  if (wrong.empty()) return absl::OkStatus();
+  return Refuse(fmt::format("{}: the sequential axis must be outermost: {}", owner.name, wrong));
+}
+
+}  // namespace hone::schedule
