@@ -254,7 +254,7 @@ Value Arith::FloatBinary(BinaryOp op, const Value& a, const Value& b) {
     case BinaryOp::kTruncMod: return FloatRemainder(op, a, b);
     case BinaryOp::kMin:
     case BinaryOp::kMax: return FloatMinMax(op, a, b);
-    case BinaryOp::kPow: return wrap(VectorMath(&b_).Pow(a.llvm, b.llvm));
+    case BinaryOp::kPow: return wrap(VectorMath(&b_, isa_).Pow(a.llvm, b.llvm));
     default: break;
   }
   HONE_CHECK(false) << ToString(op) << " of " << ToString(a.dtype);
@@ -262,7 +262,7 @@ Value Arith::FloatBinary(BinaryOp op, const Value& a, const Value& b) {
 }
 
 Value Arith::FloatRemainder(BinaryOp op, const Value& a, const Value& b) {
-  llvm::Value* rest = VectorMath(&b_).Fmod(a.llvm, b.llvm);
+  llvm::Value* rest = VectorMath(&b_, isa_).Fmod(a.llvm, b.llvm);
   if (op == BinaryOp::kTruncMod) return {rest, a.dtype, a.lanes};
   llvm::Value* zero = Splat(rest->getType(), 0);
   llvm::Value* differ = b_.CreateICmpNE(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b.llvm, zero));
@@ -296,7 +296,7 @@ Value Arith::FloatUnary(UnaryOp op, const Value& a) {
       llvm::Value* infinity = llvm::ConstantFP::getInfinity(type);
       return {b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(I::fabs, x), infinity), DType::kBool, a.lanes};
     }
-    default: return wrap(VectorMath(&b_).Unary(op, x));
+    default: return wrap(VectorMath(&b_, isa_).Unary(op, x));
   }
 }
 

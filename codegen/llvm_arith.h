@@ -3,6 +3,7 @@
 #include "llvm/IR/IRBuilder.h"
 
 #include "ir/expr.h"
+#include "ir/target.h"
 #include "ir/workload.h"
 
 // Scalar and vector arithmetic with the semantics of ir/expr.h.
@@ -19,7 +20,7 @@ struct Value {
 /// Emits at the builder's insertion point. Operands of different lanes are splatted as needed.
 class Arith {
  public:
-  explicit Arith(llvm::IRBuilder<>* builder) : b_(*builder) {}
+  Arith(llvm::IRBuilder<>* builder, ir::Isa isa) : b_(*builder), isa_(isa) {}
 
   /// The type of values in registers, and of elements in memory (bool i8, bf16 i16, f16 half).
   llvm::Type* TypeOf(ir::DType dtype, int lanes);
@@ -72,6 +73,7 @@ class Arith {
   llvm::Value* SplatInt(llvm::Type* type, int64_t value);
 
   llvm::IRBuilder<>& b_;
+  ir::Isa isa_;
 };
 
 }  // namespace hone::codegen

@@ -39,7 +39,7 @@ FunctionEmitter::FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phas
       target_(target),
       module_(module),
       builder_(module->getContext()),
-      arith_(&builder_),
+      arith_(&builder_, target.isa),
       index_(nest.num_vars, this),
       states_(nest.buffers.size()) {
   CollectStmt(phase.body, &used_);
