@@ -7,6 +7,7 @@
 namespace hone::client {
 
 const OptionSpec* Arguments::CheckKnown(std::string_view name) const {
+  HONE_CHECK(command_ != nullptr);
   const OptionSpec* option = command_->FindOption(name);
   bool known = option != nullptr;
   for (const PositionalSpec& positional : command_->positionals) known |= positional.name == name;

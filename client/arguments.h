@@ -15,9 +15,12 @@ namespace hone::client {
 /// have, or for a value that is absent, is a programmer error.
 class Arguments {
  public:
+  /// Of no command: no name is known.
+  Arguments() = default;
   explicit Arguments(const CommandSpec& command) : command_(&command) {}
 
-  const CommandSpec& command() const { return *command_; }
+  /// Null only for a default-made object.
+  const CommandSpec* command() const { return command_; }
 
   /// Sets the values of an option or positional, replacing earlier ones.
   void Set(std::string_view name, std::vector<std::string> values);
@@ -36,7 +39,7 @@ class Arguments {
  private:
   const OptionSpec* CheckKnown(std::string_view name) const;
 
-  const CommandSpec* command_;
+  const CommandSpec* command_ = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 

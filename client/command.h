@@ -20,21 +20,30 @@ struct Environment {
   bool error_is_terminal = false;
 };
 
-/// One call of one command. Results go to `out` (with --json one object and nothing else), progress
-/// and warnings to `err`; the caller prints the error that the command returns.
+/// One call of one command. Results go to `out`, or with --json to `json_result`; progress and
+/// warnings to `err`; the caller prints the error that the command returns.
 struct CommandContext {
   const Arguments& arguments;
   const Environment& environment;
   std::ostream& out;
   std::ostream& err;
+  /// With --json: the result as one object, printed at the end, also beside an error.
+  std::string json_result = {};
 
   bool json() const { return arguments.Flag("json"); }
 };
 
 using CommandFunction = absl::Status (*)(CommandContext&);
 
+absl::Status RunBench(CommandContext& context);
+absl::Status RunCache(CommandContext& context);
+absl::Status RunCheck(CommandContext& context);
+absl::Status RunCompile(CommandContext& context);
 absl::Status RunCompletion(CommandContext& context);
+absl::Status RunDoctor(CommandContext& context);
+absl::Status RunInspect(CommandContext& context);
 absl::Status RunMan(CommandContext& context);
+absl::Status RunRun(CommandContext& context);
 absl::Status RunZoo(CommandContext& context);
 
 /// The function of a command of the option table; every command has one.

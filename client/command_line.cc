@@ -73,7 +73,7 @@ absl::Status UnexpectedWord(const CommandSpec& command, const std::string& word)
 
 absl::Status FillOption(const OptionSpec& option, const Values& given, const ConfigFile& config,
                         Arguments& arguments) {
-  const std::string_view command = arguments.command().name;
+  const std::string_view command = arguments.command()->name;
   if (given.size() > 1 && !option.repeated) {
     return Usage(command, fmt::format("--{} is given {} times", option.name, given.size()));
   }
@@ -95,7 +95,7 @@ absl::Status FillOption(const OptionSpec& option, const Values& given, const Con
 
 absl::Status FillPositional(const PositionalSpec& positional, const Values& given,
                             Arguments& arguments) {
-  const std::string_view command = arguments.command().name;
+  const std::string_view command = arguments.command()->name;
   if (given.empty() && !positional.required) return absl::OkStatus();
   const Values choices = SplitChoices(positional.choices);
   const std::string list =
@@ -114,7 +114,7 @@ absl::Status FillPositional(const PositionalSpec& positional, const Values& give
 
 absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& config) {
   CommandLine line;
-  line.arguments.emplace(*parser.command);
+  line.arguments = Arguments(*parser.command);
   const auto given = [&](std::string_view name) -> const Values& {
     return parser.values.find(std::string(name))->second;
   };
@@ -126,11 +126,11 @@ absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& confi
     return UnexpectedWord(*parser.command, extra.front());
   }
   for (const PositionalSpec& positional : parser.command->positionals) {
-    HONE_RETURN_IF_ERROR(FillPositional(positional, given(positional.name), *line.arguments));
+    HONE_RETURN_IF_ERROR(FillPositional(positional, given(positional.name), line.arguments));
   }
   for (const std::span<const OptionSpec> options : {CommonOptions(), parser.command->options}) {
     for (const OptionSpec& option : options) {
-      HONE_RETURN_IF_ERROR(FillOption(option, given(option.name), config, *line.arguments));
+      HONE_RETURN_IF_ERROR(FillOption(option, given(option.name), config, line.arguments));
     }
   }
   return line;

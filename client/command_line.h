@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,7 @@ struct CommandLine {
     kVersion,  ///< print versions
   };
   Action action = Action::kRun;
-  std::optional<Arguments> arguments;
+  Arguments arguments;  ///< kHelp: of no command means the program's help
 };
 
 /// Parses the words after the program's name against the option table; values missing there come

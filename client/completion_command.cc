@@ -1,10 +1,18 @@
+#include "nlohmann/json.hpp"
+
 #include "client/command.h"
 #include "client/completion.h"
 
 namespace hone::client {
 
 absl::Status RunCompletion(CommandContext& context) {
-  context.out << (context.arguments.Text("SHELL") == "zsh" ? ZshCompletion() : BashCompletion());
+  const std::string shell = context.arguments.Text("SHELL");
+  const std::string script = shell == "zsh" ? ZshCompletion() : BashCompletion();
+  if (context.json()) {
+    context.json_result = nlohmann::json({{"shell", shell}, {"script", script}}).dump();
+  } else {
+    context.out << script;
+  }
   return absl::OkStatus();
 }
 

@@ -1,4 +1,5 @@
 #include "fmt/format.h"
+#include "nlohmann/json.hpp"
 
 #include "base/file.h"
 #include "base/status.h"
@@ -18,6 +19,7 @@ absl::Status RunMan(CommandContext& context) {
       const std::string path = fmt::format("{}/hone-{}.1", folder, command.name);
       HONE_RETURN_IF_ERROR(WriteFileAtomically(path, ManPage(&command)));
     }
+    context.json_result = nlohmann::json({{"folder", folder}}).dump();
     return absl::OkStatus();
   }
   const CommandSpec* command = nullptr;
@@ -30,7 +32,12 @@ absl::Status RunMan(CommandContext& context) {
           ExitCode::kUsage);
     }
   }
-  context.out << ManPage(command);
+  const std::string page = ManPage(command);
+  if (context.json()) {
+    context.json_result = nlohmann::json({{"page", page}}).dump();
+  } else {
+    context.out << page;
+  }
   return absl::OkStatus();
 }
 

@@ -20,7 +20,123 @@ constexpr OptionSpec kJson = {.name = "json",
                               .help = "Print one JSON object, also for an error, and nothing else"};
 constexpr std::array kCommonOptions = {kHelp, kJson};
 
+// ---- options of commands that load a model ----
+
+constexpr OptionSpec kDim = {.name = "dim",
+                             .kind = ValueKind::kText,
+                             .argument = "NAME=N",
+                             .help = "Give a symbolic dimension of the model this size",
+                             .repeated = true};
+constexpr OptionSpec kShape = {.name = "shape",
+                               .kind = ValueKind::kText,
+                               .argument = "INPUT=1x3x224x224",
+                               .help = "Give an input of the model this shape",
+                               .repeated = true};
+constexpr OptionSpec kBind = {.name = "bind",
+                              .kind = ValueKind::kText,
+                              .argument = "INPUT=F.npy",
+                              .help = "Make an input of the model a constant",
+                              .repeated = true};
+constexpr OptionSpec kTarget = {.name = "target",
+                                .kind = ValueKind::kText,
+                                .argument = "TARGET",
+                                .help =
+                                    "What to make code for: cpu:avx2, cpu:avx512 or cpu:native, "
+                                    "then +vnni, +bf16 and ,threads=N if wanted",
+                                .default_text = "cpu:native"};
+constexpr OptionSpec kThreads = {
+    .name = "threads",
+    .kind = ValueKind::kInteger,
+    .argument = "N",
+    .help = "Threads that the model runs on",
+    .default_words = "the usable cores; of a package, what it was made for",
+    .low = 1,
+    .high = 1024};
+constexpr OptionSpec kTraces = {.name = "traces",
+                                .kind = ValueKind::kFile,
+                                .argument = "FOLDER",
+                                .help =
+                                    "Use the schedule FOLDER/HASH.trace for the kernel with that "
+                                    "workload hash, where there is one"};
+constexpr PositionalSpec kModelOrPackage = {.name = "MODEL",
+                                            .help = "A model (.onnx) or a package (.hone)"};
+constexpr std::array kModelOrPackagePositionals = {kModelOrPackage};
+constexpr OptionSpec kInputs = {.name = "inputs",
+                                .kind = ValueKind::kFile,
+                                .argument = "X.npz",
+                                .help = "Values of the inputs, by name"};
+constexpr OptionSpec kInput = {.name = "input",
+                               .kind = ValueKind::kText,
+                               .argument = "NAME=F.npy",
+                               .help = "Value of one input; wins over --inputs",
+                               .repeated = true};
+constexpr OptionSpec kOutputs = {.name = "outputs",
+                                 .kind = ValueKind::kFile,
+                                 .argument = "Y.npz",
+                                 .help = "Where to write the outputs, by name"};
+
 // ---- one table a command ----
+
+constexpr std::array kRunOptions = {
+    kInputs,
+    kInput,
+    kOutputs,
+    OptionSpec{.name = "expect",
+               .kind = ValueKind::kFile,
+               .argument = "E.npz",
+               .help = "Compare the outputs with these; ends with 10 when they differ"},
+    OptionSpec{.name = "absolute",
+               .kind = ValueKind::kNumber,
+               .argument = "A",
+               .help = "Allow an output to be A * max|e| + R * |e| away from the expected e: A",
+               .default_text = "1e-4",
+               .low = 0},
+    OptionSpec{.name = "relative",
+               .kind = ValueKind::kNumber,
+               .argument = "R",
+               .help = "R of --absolute",
+               .default_text = "1e-3",
+               .low = 0},
+    kThreads,
+    kTarget,
+    kDim,
+    kShape,
+    kBind,
+    kTraces,
+};
+
+constexpr std::array kBenchOptions = {
+    OptionSpec{.name = "seconds",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "How long to measure, after a tenth of it to warm up",
+               .default_text = "2",
+               .low = 0,
+               .high = 86400},
+    kThreads,
+    OptionSpec{.name = "profile",
+               .help = "Also tell the time of each kernel, with FLOP, bytes and "
+                       "share of what the machine can do"},
+    OptionSpec{.name = "inputs",
+               .kind = ValueKind::kFile,
+               .argument = "X.npz",
+               .help = "Values of the inputs, by name",
+               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
+    kInput,
+    kOutputs,
+    OptionSpec{.name = "seed",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "Seed of inputs that are not given",
+               .default_text = "0",
+               .low = 0},
+    OptionSpec{.name = "unpinned", .help = "Leave threads on the CPUs that the system chooses"},
+    kTarget,
+    kDim,
+    kShape,
+    kBind,
+    kTraces,
+};
 
 constexpr std::array kZooPositionals = {
     PositionalSpec{.name = "NAME",
@@ -42,6 +158,74 @@ constexpr std::array kZooOptions = {
                .help = "Seed of the weights",
                .default_text = "0",
                .low = 0},
+};
+
+constexpr std::array kCompileOptions = {
+    OptionSpec{.name = "output",
+               .letter = 'o',
+               .kind = ValueKind::kFile,
+               .argument = "FILE",
+               .help = "Where to write the package",
+               .default_words = "NAME.hone beside the model"},
+    kTarget,
+    kThreads,
+    kDim,
+    kShape,
+    kBind,
+    kTraces,
+};
+
+constexpr std::array kInspectOptions = {
+    OptionSpec{.name = "kernel",
+               .kind = ValueKind::kText,
+               .argument = "HASH",
+               .help = "Print workload and trace of the kernels whose workload hash starts so"},
+    kTarget,
+    kThreads,
+    kDim,
+    kShape,
+    kBind,
+    kTraces,
+};
+
+constexpr std::array kCheckOptions = {
+    OptionSpec{.name = "points",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "Elements of each output to compare",
+               .default_text = "32",
+               .low = 1,
+               .high = 1e6},
+    OptionSpec{.name = "every-step",
+               .help = "Check a kernel at each place where it occurs, not only at the first"},
+    OptionSpec{.name = "inputs",
+               .kind = ValueKind::kFile,
+               .argument = "X.npz",
+               .help = "Values of the inputs, by name",
+               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
+    kInput,
+    OptionSpec{.name = "seed",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "Seed of the compared elements and of inputs that are not given",
+               .default_text = "0",
+               .low = 0},
+    kTarget,
+    kThreads,
+    kDim,
+    kShape,
+    kBind,
+    kTraces,
+};
+constexpr std::array kModelPositionals = {
+    PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},
+};
+
+constexpr std::array kCachePositionals = {
+    PositionalSpec{.name = "ACTION",
+                   .kind = ValueKind::kChoice,
+                   .help = "What to do",
+                   .choices = "info|clear"},
 };
 
 constexpr std::array kCompletionPositionals = {
@@ -66,6 +250,64 @@ constexpr std::array kManOptions = {
 };
 
 constexpr std::array kCommands = {
+    CommandSpec{
+        .name = "compile",
+        .summary = "Compile a model into a package",
+        .description =
+            "Imports an ONNX model, cuts it into fused kernels, compiles them for the target and "
+            "writes one file that the runtime loads. The same model, target and schedules give "
+            "the same bytes everywhere; the host need not be of the target's kind.\n\nDimensions "
+            "that the model leaves open are given with --dim or --shape.",
+        .positionals = kModelPositionals,
+        .options = kCompileOptions,
+        .example = "hone compile resnet18.onnx -o resnet18.hone"},
+    CommandSpec{
+        .name = "run",
+        .summary = "Run a model or package once on given inputs",
+        .description =
+            "Loads a package, or compiles a model in memory with default schedules, and runs it "
+            "once. Inputs and outputs are NumPy archives whose names are those of the graph.\n\n"
+            "With --expect every output is compared, element by element: |y - e| must be at most "
+            "A * max|e| + R * |e|; integers must be equal. The first output that differs is "
+            "reported, with the worst element, and the program ends with 10.\n\nA package is "
+            "code: load only what you trust.",
+        .positionals = kModelOrPackagePositionals,
+        .options = kRunOptions,
+        .example = "hone run resnet18.hone --inputs x.npz --outputs y.npz"},
+    CommandSpec{
+        .name = "bench",
+        .summary = "Measure how long a model or package takes",
+        .description =
+            "Runs it again and again for the given time, each thread on a core of its own, and "
+            "tells median, least, 10th and 90th percentile of a run. Input and output copies are "
+            "not counted.\n\nWith --json one object is printed: model, version, threads, "
+            "target, median_us, min_us, p10_us, p90_us and samples_us.",
+        .positionals = kModelOrPackagePositionals,
+        .options = kBenchOptions,
+        .example = "hone bench resnet18.hone --threads 2 --seconds 5"},
+    CommandSpec{
+        .name = "inspect",
+        .summary = "Tell what a model or package consists of",
+        .description =
+            "Of a model: inputs and outputs, what each pass of the compiler did, every kernel "
+            "with its workload hash, how often it occurs, FLOP, bytes and the time that this "
+            "machine needs at least, and the memory that the plan needs at its peak, beside the "
+            "sum of all tensors and the lower bound.\n\nOf a package: what it says about "
+            "itself; any machine can read it.",
+        .positionals = kModelOrPackagePositionals,
+        .options = kInspectOptions,
+        .example = "hone inspect resnet18.onnx"},
+    CommandSpec{
+        .name = "check",
+        .summary = "Compare every compiled kernel with the interpreter",
+        .description =
+            "Runs the model kernel by kernel on real activations and compares elements of every "
+            "output (corners, both sides of tiles and tails, random ones) with an interpreter "
+            "that computes in double and knows its error bound. The first wrong kernel is named, "
+            "with workload and trace, and the program ends with 10.",
+        .positionals = kModelPositionals,
+        .options = kCheckOptions,
+        .example = "hone check resnet18.onnx"},
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =
@@ -76,6 +318,22 @@ constexpr std::array kCommands = {
                 .positionals = kZooPositionals,
                 .options = kZooOptions,
                 .example = "hone zoo resnet18 -o resnet18.onnx"},
+    CommandSpec{
+        .name = "doctor",
+        .summary = "Check whether this machine suits Hone, with remedies",
+        .description =
+            "Looks at instruction set, programs, cores, clock governor, foreign load, memory, "
+            "disk and sandbox. A warning means slow or noisy; a fault keeps Hone from working "
+            "and ends the program with 11.",
+        .positionals = {},
+        .options = {},
+        .example = "hone doctor"},
+    CommandSpec{.name = "cache",
+                .summary = "Tell the size of the caches, or delete them",
+                .description = "Caches lie in $XDG_CACHE_HOME/hone and can always be deleted.",
+                .positionals = kCachePositionals,
+                .options = {},
+                .example = "hone cache info"},
     CommandSpec{.name = "completion",
                 .summary = "Print a completion script for bash or zsh",
                 .description = "For bash: hone completion bash > "

@@ -20,8 +20,15 @@ struct CommandEntry {
   CommandFunction function;
 };
 constexpr std::array kFunctions = {
+    CommandEntry{"bench", RunBench},
+    CommandEntry{"cache", RunCache},
+    CommandEntry{"check", RunCheck},
+    CommandEntry{"compile", RunCompile},
     CommandEntry{"completion", RunCompletion},
+    CommandEntry{"doctor", RunDoctor},
+    CommandEntry{"inspect", RunInspect},
     CommandEntry{"man", RunMan},
+    CommandEntry{"run", RunRun},
     CommandEntry{"zoo", RunZoo},
 };
 
@@ -30,33 +37,41 @@ constexpr std::string_view kFaultHelp =
     "the "
     "whole output, `hone --version`, and the model if you may share it.\n";
 
+/// Prints the error; with --json also as an object, added to the command's result if there is one.
 ExitCode ReportError(const absl::Status& status, std::string_view command, bool json,
-                     std::ostream& out, std::ostream& err) {
+                     const std::string& json_result, std::ostream& out, std::ostream& err) {
   const ExitCode code = ExitCodeOf(status);
   const std::string message = StatusMessage(status);
   err << (command.empty() ? "hone" : fmt::format("hone {}", command)) << ": error: " << message
       << '\n';
   if (code == ExitCode::kFault) err << kFaultHelp;
   if (json) {
-    const nlohmann::ordered_json object = {{"error",
-                                            {{"code", static_cast<int>(code)},
-                                             {"name", std::string(ExitCodeName(code))},
-                                             {"message", message}}}};
+    auto object = json_result.empty() ? nlohmann::ordered_json::object()
+                                      : nlohmann::ordered_json::parse(json_result);
+    object["error"] = {{"code", static_cast<int>(code)},
+                       {"name", std::string(ExitCodeName(code))},
+                       {"message", message}};
     out << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   }
   return code;
 }
 
 absl::Status RunLine(const CommandLine& line, const Environment& environment, bool json,
-                     std::ostream& out, std::ostream& err) {
+                     std::ostream& out, std::ostream& err, std::string* json_result) {
+  const CommandSpec* command = line.arguments.command();
   switch (line.action) {
     case CommandLine::Action::kVersion: out << (json ? VersionJson() : VersionText()); break;
     case CommandLine::Action::kHelp:
-      out << (line.arguments ? CommandHelp(line.arguments->command()) : ProgramHelp());
+      out << (command != nullptr ? CommandHelp(*command) : ProgramHelp());
       break;
     case CommandLine::Action::kRun: {
-      CommandContext context{*line.arguments, environment, out, err};
-      HONE_RETURN_IF_ERROR(FindCommandFunction(line.arguments->command().name)(context));
+      CommandContext context{line.arguments, environment, out, err};
+      const absl::Status status = FindCommandFunction(command->name)(context);
+      if (!status.ok()) {
+        *json_result = std::move(context.json_result);
+        return status;
+      }
+      if (context.json()) out << context.json_result << '\n';
       break;
     }
   }
@@ -86,20 +101,21 @@ ExitCode RunProgram(const std::vector<std::string>& words, const Environment& en
   if (!words.empty()) {
     if (const CommandSpec* spec = FindCommand(words.front())) command = spec->name;
   }
+  std::string json_result;
+  absl::Status status;
   try {
-    const auto config = ReadConfig(environment.config_path);
-    if (!config.ok()) return ReportError(config.status(), command, json, out, err);
-    const auto line = ParseCommandLine(words, *config);
-    if (!line.ok()) return ReportError(line.status(), command, json, out, err);
-    const absl::Status status = RunLine(*line, environment, json, out, err);
-    return status.ok() ? ExitCode::kDone : ReportError(status, command, json, out, err);
+    status = [&]() -> absl::Status {
+      HONE_ASSIGN_OR_RETURN(const ConfigFile config, ReadConfig(environment.config_path));
+      HONE_ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(words, config));
+      return RunLine(line, environment, json, out, err, &json_result);
+    }();
   } catch (const std::bad_alloc&) {
-    return ReportError(absl::ResourceExhaustedError(
-                           "out of memory; close other programs or use a machine with more"),
-                       command, json, out, err);
+    status = absl::ResourceExhaustedError(
+        "out of memory; close other programs or use a machine with more");
   } catch (const std::exception& exception) {
-    return ReportError(absl::InternalError(exception.what()), command, json, out, err);
+    status = absl::InternalError(exception.what());
   }
+  return status.ok() ? ExitCode::kDone : ReportError(status, command, json, json_result, out, err);
 }
 
 }  // namespace hone::client

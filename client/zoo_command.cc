@@ -15,7 +15,7 @@ absl::Status RunZoo(CommandContext& context) {
   if (context.json()) {
     const nlohmann::ordered_json object = {
         {"name", name}, {"model", path}, {"parameters", model.parameters}, {"seed", seed}};
-    context.out << object.dump() << '\n';
+    context.json_result = object.dump();
     return absl::OkStatus();
   }
   context.out << fmt::format("wrote {} ({:.1f} M parameters)\n", path,

@@ -1,0 +1,83 @@
+#include <filesystem>
+#include <map>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/model_loader.h"
+#include "runtime/package.h"
+
+namespace hone::client {
+namespace {
+
+/// How many kernels each rung of the look-up ladder answered.
+std::map<std::string, int> RungCounts(const compiler::CompileReport& report) {
+  std::map<std::string, int> counts;
+  for (const compiler::KernelReport& kernel : report.kernels) ++counts[kernel.rung];
+  return counts;
+}
+
+std::string ReportText(const std::string& path, const compiler::CompiledModel& model,
+                       double seconds) {
+  const compiler::CompileReport& report = model.report;
+  std::string rungs;
+  for (const auto& [rung, count] : RungCounts(report)) {
+    rungs += fmt::format("{}{} {}", rungs.empty() ? "" : ", ", count, rung);
+  }
+  return fmt::format(
+      "wrote {} for {}\n{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory "
+      "{:.1f} "
+      "MB; {:.1f} s\n",
+      path, model.package.info.target, report.kernels.size(), rungs.empty() ? "none" : rungs,
+      report.num_steps, static_cast<double>(report.code_bytes) * 1e-6,
+      static_cast<double>(report.constant_bytes) * 1e-6,
+      static_cast<double>(report.arena_bytes) * 1e-6, seconds);
+}
+
+nlohmann::ordered_json ReportJson(const std::string& path, const compiler::CompiledModel& model,
+                                  double seconds) {
+  const compiler::CompileReport& report = model.report;
+  auto kernels = nlohmann::ordered_json::array();
+  for (const compiler::KernelReport& kernel : report.kernels) {
+    kernels.push_back({{"name", kernel.name},
+                       {"workload", kernel.workload_hash},
+                       {"count", kernel.count},
+                       {"rung", kernel.rung}});
+  }
+  return {{"package", path},
+          {"target", model.package.info.target},
+          {"kernels", std::move(kernels)},
+          {"steps", report.num_steps},
+          {"code_bytes", report.code_bytes},
+          {"constant_bytes", report.constant_bytes},
+          {"arena_bytes", report.arena_bytes},
+          {"seconds", seconds}};
+}
+
+}  // namespace
+
+absl::Status RunCompile(CommandContext& context) {
+  const Arguments& arguments = context.arguments;
+  const MonotonicClock& clock = *context.environment.clock;
+  const std::string source = arguments.Text("MODEL");
+  const std::string path =
+      arguments.TextOr("output", std::filesystem::path(source).replace_extension(".hone").string());
+  const int64_t begin = clock.NowNs();
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
+  HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
+                        CompileGraph(arguments, std::move(graph), clock));
+  if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
+    return ToAbsl(status);
+  }
+  const double seconds = static_cast<double>(clock.NowNs() - begin) * 1e-9;
+  if (context.json()) {
+    context.json_result = ReportJson(path, model, seconds).dump();
+  } else {
+    context.out << ReportText(path, model, seconds);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::client

@@ -1,0 +1,212 @@
+#include "client/doctor.h"
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "fmt/format.h"
+
+#include "base/core/cpu.h"
+#include "base/file.h"
+#include "base/helper_program.h"
+#include "base/status.h"
+#include "ir/target.h"
+
+namespace hone::client {
+namespace {
+
+constexpr double kMegabyte = 1e6;
+
+Finding Good(std::string check, std::string found) {
+  return {std::move(check), Health::kGood, std::move(found), ""};
+}
+
+/// Jiffies of /proc/stat's first line: all, and those of work.
+struct CpuTimes {
+  int64_t total = 0;
+  int64_t busy = 0;
+};
+
+bool ReadCpuTimes(const std::string& path, CpuTimes* times) {
+  const auto text = ReadFile(path);
+  if (!text.ok() || !text->starts_with("cpu ")) return false;
+  std::istringstream fields(text->substr(4, text->find('\n') - 4));
+  // user nice system idle iowait irq softirq steal
+  int64_t field = 0;
+  for (int i = 0; i < 8 && fields >> field; ++i) {
+    times->total += field;
+    if (i != 3 && i != 4) times->busy += field;
+  }
+  return times->total > 0;
+}
+
+/// Kilobytes of one line of /proc/meminfo, or -1.
+int64_t MemoryLine(const std::string& text, const std::string& name) {
+  const size_t at = text.find(name + ":");
+  if (at == std::string::npos) return -1;
+  std::istringstream rest(text.substr(at + name.size() + 1));
+  int64_t kilobytes = -1;
+  rest >> kilobytes;
+  return kilobytes;
+}
+
+std::string FirstExisting(std::filesystem::path path) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(path, ignored) && path.has_relative_path())
+    path = path.parent_path();
+  return path.string();
+}
+
+}  // namespace
+
+std::string_view ToString(Health health) {
+  switch (health) {
+    case Health::kGood: return "ok";
+    case Health::kWarning: return "warning";
+    case Health::kFault: return "fault";
+  }
+  HONE_UNREACHABLE();
+}
+
+Finding CheckInstructions() {
+  const std::string native = ir::ResolveNative("cpu:native", 1);
+  ir::Target target;
+  std::string why;
+  if (ir::ParseTarget(native, &target, &why) && ir::HostCanRun(target, &why)) {
+    return Good("instructions", native.substr(0, native.find(',')));
+  }
+  return {
+      "instructions", Health::kFault, why,
+      "Hone's code needs AVX2 and FMA; use a CPU of 2013 or later, or let the virtual machine pass "
+      "its CPU's features through"};
+}
+
+Finding CheckPrograms() {
+  const auto builder = FindHelperProgram("hone-builder");
+  if (builder.ok()) return Good("programs", *builder);
+  return {
+      "programs", Health::kFault, StatusMessage(builder.status()),
+      "install Hone as a whole: hone-builder belongs in ../libexec/hone beside the folder of hone"};
+}
+
+Finding CheckCores() {
+  const size_t allowed = AllowedCpus().size();
+  const double limit = CgroupCpuLimit();
+  const std::string found = fmt::format("{} CPUs allowed, {} cores usable", allowed, UsableCores());
+  if (limit == 0 || limit >= static_cast<double>(OnePerCore(AllowedCpus()).size())) {
+    return Good("cores", found);
+  }
+  return {"cores", Health::kWarning,
+          fmt::format("{}; the control group grants {:.2f} CPUs", found, limit),
+          "times vary when the limit is hit: raise it, or use --threads with a smaller number"};
+}
+
+Finding CheckGovernor(const DoctorPaths& paths) {
+  std::map<std::string, int> governors;
+  std::error_code error;
+  for (const auto& cpu :
+       std::filesystem::directory_iterator(paths.sys + "/devices/system/cpu", error)) {
+    const auto text = ReadFile((cpu.path() / "cpufreq" / "scaling_governor").string());
+    if (text.ok()) ++governors[text->substr(0, text->find('\n'))];
+  }
+  if (governors.empty())
+    return Good("governor", "the system tells none (a virtual machine, or fixed)");
+  std::string found;
+  for (const auto& [name, count] : governors) {
+    found += fmt::format("{}{} on {} CPUs", found.empty() ? "" : ", ", name, count);
+  }
+  if (governors.size() == 1 && governors.begin()->first == "performance")
+    return Good("governor", found);
+  return {
+      "governor", Health::kWarning, found,
+      "clock frequencies may change while Hone measures: cpupower frequency-set -g performance"};
+}
+
+Finding CheckForeignLoad(const DoctorPaths& paths, const MonotonicClock& clock) {
+  CpuTimes before, after;
+  const std::string path = paths.proc + "/stat";
+  bool known = ReadCpuTimes(path, &before);
+  clock.SleepNs(200'000'000);
+  known = ReadCpuTimes(path, &after) && known;
+  if (!known || after.total <= before.total) {
+    return {"foreign load", Health::kWarning, fmt::format("'{}' cannot be read", path),
+            "mount /proc; without it Hone cannot tell whether others disturb its measurements"};
+  }
+  const double share = static_cast<double>(after.busy - before.busy) /
+                       static_cast<double>(after.total - before.total);
+  const std::string found = fmt::format("{:.0f} % of all CPUs busy", 100 * share);
+  if (share <= 0.1) return Good("foreign load", found);
+  return {"foreign load", Health::kWarning, found,
+          "other programs disturb measurements: stop them while tuning (top shows them)"};
+}
+
+Finding CheckMemory(const DoctorPaths& paths) {
+  constexpr double kNeededMb = 2000;
+  const auto text = ReadFile(paths.proc + "/meminfo");
+  const int64_t available = text.ok() ? MemoryLine(*text, "MemAvailable") : -1;
+  if (available < 0) {
+    return {"memory", Health::kWarning, "the amount of free memory cannot be read", "mount /proc"};
+  }
+  const double megabytes = static_cast<double>(available) * 1024 / kMegabyte;
+  const std::string found = fmt::format("{:.0f} MB available", megabytes);
+  if (megabytes >= kNeededMb) return Good("memory", found);
+  return {"memory", Health::kWarning, found,
+          fmt::format("compiling needs up to {:.0f} MB: close other programs", kNeededMb)};
+}
+
+Finding CheckDisk(const DoctorPaths& paths) {
+  constexpr double kNeededMb = 500;
+  std::string found;
+  for (const std::string& folder : paths.written_folders) {
+    if (folder.empty()) {
+      return {"disk", Health::kWarning, "no home folder",
+              "set HOME, or XDG_DATA_HOME and XDG_CACHE_HOME"};
+    }
+    const std::string existing = FirstExisting(folder);
+    std::error_code error;
+    const auto space = std::filesystem::space(existing, error);
+    if (error) {
+      return {"disk", Health::kFault, fmt::format("'{}': {}", existing, error.message()),
+              "make the folder accessible"};
+    }
+    const double megabytes = static_cast<double>(space.available) / kMegabyte;
+    found += fmt::format("{}{:.0f} MB free for {}", found.empty() ? "" : ", ", megabytes, folder);
+    if (megabytes < kNeededMb) {
+      return {
+          "disk", Health::kFault, found,
+          fmt::format("logs and caches need {:.0f} MB there: make room, or set XDG_DATA_HOME and "
+                      "XDG_CACHE_HOME to another disk",
+                      kNeededMb)};
+    }
+  }
+  return Good("disk", found);
+}
+
+Finding CheckSandbox() {
+  // Where the kernel has no seccomp filters this says EINVAL instead of rejecting the null filter.
+  errno = 0;
+  const bool filters = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr) != 0 && errno != EINVAL;
+  if (filters) return Good("sandbox", "seccomp filters work");
+  return {
+      "sandbox", Health::kFault, "this kernel has no seccomp filters",
+      "candidates run sandboxed only: use a kernel with CONFIG_SECCOMP_FILTER, or a container that "
+      "does not forbid it"};
+}
+
+std::vector<Finding> CheckMachine(const DoctorPaths& paths, const MonotonicClock& clock) {
+  return {CheckInstructions(),
+          CheckPrograms(),
+          CheckCores(),
+          CheckGovernor(paths),
+          CheckForeignLoad(paths, clock),
+          CheckMemory(paths),
+          CheckDisk(paths),
+          CheckSandbox()};
+}
+
+}  // namespace hone::client

@@ -1,0 +1,235 @@
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/exit_code.h"
+#include "client/model_loader.h"
+#include "client/model_options.h"
+#include "client/roofline.h"
+#include "client/workload_cost.h"
+#include "ir/target.h"
+#include "ir/text.h"
+#include "runtime/executable.h"
+
+namespace hone::client {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Megabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
+
+Json ValuesJson(const std::vector<ir::PlanValue>& values) {
+  auto list = Json::array();
+  for (const ir::PlanValue& value : values) {
+    list.push_back({{"name", value.name},
+                    {"dtype", std::string(ir::ToString(value.dtype))},
+                    {"shape", value.shape}});
+  }
+  return list;
+}
+
+std::string ValuesText(std::string_view title, const std::vector<ir::PlanValue>& values) {
+  std::string text = fmt::format("{}\n", title);
+  for (const ir::PlanValue& value : values) {
+    text += fmt::format("  {}: {}\n", value.name,
+                        graph::ToText(graph::TensorType{value.dtype, value.shape}));
+  }
+  return text;
+}
+
+/// A kernel with what it costs and what the machine allows.
+struct InspectedKernel {
+  const compiler::KernelReport* report = nullptr;
+  WorkloadCost cost;
+  double bound_us = 0;
+};
+
+absl::StatusOr<std::vector<InspectedKernel>> InspectKernels(const compiler::CompileReport& report,
+                                                            const ir::Target& target,
+                                                            const Roofline* roofline) {
+  std::vector<InspectedKernel> kernels;
+  for (const compiler::KernelReport& each : report.kernels) {
+    HONE_ASSIGN_OR_RETURN(const ir::Workload workload, ir::ParseWorkload(each.workload));
+    InspectedKernel kernel = {.report = &each, .cost = CostOf(workload)};
+    if (roofline != nullptr) kernel.bound_us = roofline->BoundNs(kernel.cost, target) * 1e-3;
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+std::string KernelsText(const std::vector<InspectedKernel>& kernels, bool bounded) {
+  std::string text = fmt::format(
+      "kernels ({}), once each\n  {:<32} {:>5} {:>11} {:>9} {:>9}  {:<8} {}\n", kernels.size(),
+      "workload", "count", "MFLOP", "MB", "bound us", "rung", "operators");
+  double flop = 0, bound_us = 0;
+  for (const InspectedKernel& kernel : kernels) {
+    const compiler::KernelReport& report = *kernel.report;
+    text += fmt::format("  {:<32} {:>5} {:>11.3f} {:>9.3f} {:>9}  {:<8} {}\n", report.workload_hash,
+                        report.count, kernel.cost.flop * 1e-6, kernel.cost.bytes * 1e-6,
+                        bounded ? fmt::format("{:.1f}", kernel.bound_us) : "-", report.rung,
+                        report.name);
+    flop += kernel.cost.flop * report.count;
+    bound_us += kernel.bound_us * report.count;
+  }
+  text += fmt::format("  whole model: {:.4g} GFLOP", flop * 1e-9);
+  if (bounded) text += fmt::format(", at least {:.1f} us on this machine", bound_us);
+  return text + '\n';
+}
+
+Json KernelsJson(const std::vector<InspectedKernel>& kernels, bool bounded) {
+  auto list = Json::array();
+  for (const InspectedKernel& kernel : kernels) {
+    const compiler::KernelReport& report = *kernel.report;
+    Json object = {{"name", report.name},        {"workload", report.workload_hash},
+                   {"count", report.count},      {"flop", kernel.cost.flop},
+                   {"bytes", kernel.cost.bytes}, {"rung", report.rung}};
+    if (bounded) object["bound_us"] = kernel.bound_us;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+Json PassesJson(const std::vector<graph::PassReport>& passes) {
+  auto list = Json::array();
+  for (const graph::PassReport& pass : passes) {
+    list.push_back({{"pass", pass.pass},
+                    {"changes", pass.changes},
+                    {"nodes_before", pass.nodes_before},
+                    {"nodes_after", pass.nodes_after}});
+  }
+  return list;
+}
+
+/// The texts of the kernels whose hash starts with `prefix`.
+absl::StatusOr<std::string> KernelTexts(const compiler::CompileReport& report,
+                                        const std::string& prefix) {
+  std::string text;
+  for (const compiler::KernelReport& kernel : report.kernels) {
+    if (!kernel.workload_hash.starts_with(prefix)) continue;
+    text += fmt::format("kernel {} ({}, {})\n{}\ntrace\n{}\n", kernel.workload_hash, kernel.name,
+                        kernel.rung, kernel.workload, kernel.trace);
+  }
+  if (!text.empty()) return text;
+  return WithExitCode(
+      absl::NotFoundError(fmt::format(
+          "--kernel: the model has no kernel \"{}\"; `hone inspect` lists them", prefix)),
+      ExitCode::kUsage);
+}
+
+absl::Status InspectModel(CommandContext& context, const std::string& path) {
+  const Arguments& arguments = context.arguments;
+  const MonotonicClock& clock = *context.environment.clock;
+  HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
+  HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
+                        CompileGraph(arguments, std::move(graph), clock));
+  const compiler::CompileReport& report = model.report;
+  if (arguments.Given("kernel")) {
+    HONE_ASSIGN_OR_RETURN(const std::string texts, KernelTexts(report, arguments.Text("kernel")));
+    if (context.json()) {
+      context.json_result = Json({{"text", texts}}).dump();
+    } else {
+      context.out << texts;
+    }
+    return absl::OkStatus();
+  }
+  ir::Target target;
+  std::string error;
+  if (!ir::ParseTarget(target_text, &target, &error)) return absl::InternalError(error);
+  const bool bounded = ir::HostCanRun(target, &error);
+  Roofline roofline;
+  if (bounded) {
+    HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
+  }
+  HONE_ASSIGN_OR_RETURN(const std::vector<InspectedKernel> kernels,
+                        InspectKernels(report, target, bounded ? &roofline : nullptr));
+  const ir::Plan& plan = model.package.plan;
+  if (context.json()) {
+    const Json object = {{"model", ModelName(path)},
+                         {"target", target_text},
+                         {"inputs", ValuesJson(plan.inputs)},
+                         {"outputs", ValuesJson(plan.outputs)},
+                         {"passes", PassesJson(report.passes)},
+                         {"kernels", KernelsJson(kernels, bounded)},
+                         {"steps", report.num_steps},
+                         {"memory",
+                          {{"peak_bytes", report.arena_bytes},
+                           {"sum_bytes", report.sum_bytes},
+                           {"lower_bound_bytes", report.lower_bound_bytes}}},
+                         {"constant_bytes", report.constant_bytes},
+                         {"code_bytes", report.code_bytes}};
+    context.json_result = object.dump();
+    return absl::OkStatus();
+  }
+  context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
+              << ValuesText("inputs", plan.inputs) << ValuesText("outputs", plan.outputs)
+              << "passes\n"
+              << graph::ToText(report.passes) << KernelsText(kernels, bounded)
+              << fmt::format(
+                     "memory: peak {:.3f} MB, sum of tensors {:.3f} MB, lower bound {:.3f} MB\n",
+                     Megabytes(report.arena_bytes), Megabytes(report.sum_bytes),
+                     Megabytes(report.lower_bound_bytes))
+              << fmt::format("constants {:.3f} MB, code {:.3f} MB, {} steps\n",
+                             Megabytes(report.constant_bytes), Megabytes(report.code_bytes),
+                             report.num_steps);
+  return absl::OkStatus();
+}
+
+absl::Status InspectPackage(CommandContext& context, const std::string& path) {
+  // What a package says can be read on a machine that cannot run it.
+  runtime::Executable::Options options;
+  options.host_can_run = [](const ir::Target&, std::string*) { return true; };
+  const auto executable = runtime::Executable::Open(path, options);
+  if (!executable.ok()) return ToAbsl(executable.status());
+  const runtime::PackageInfo& info = (*executable)->info();
+  const ir::Plan& plan = (*executable)->plan();
+  std::vector<int> counts(plan.kernels.size(), 0);
+  for (const ir::PlanStep& step : plan.steps) {
+    if (step.kind == ir::PlanStepKind::kKernel) ++counts[static_cast<size_t>(step.kernel)];
+  }
+  auto kernels = Json::array();
+  std::string text =
+      fmt::format("{} for {}, by Hone {}\n", ModelName(path), info.target, info.program);
+  if (!info.device_class.empty()) text += fmt::format("device class {}\n", info.device_class);
+  text += ValuesText("inputs", plan.inputs) + ValuesText("outputs", plan.outputs);
+  text += fmt::format("kernels ({})\n", plan.kernels.size());
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    const runtime::PackageKernel& kernel = info.kernels[i];
+    kernels.push_back({{"workload", plan.kernels[i].workload_hash},
+                       {"trace", plan.kernels[i].trace_hash},
+                       {"count", counts[i]},
+                       {"rung", kernel.rung},
+                       {"record", kernel.record_id}});
+    text += fmt::format("  {} {:>5} x  {} {}\n", plan.kernels[i].workload_hash, counts[i],
+                        kernel.rung, kernel.record_id);
+  }
+  text += fmt::format(
+      "memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n", Megabytes(plan.arena_bytes),
+      Megabytes(static_cast<int64_t>((*executable)->constants().size())), plan.steps.size());
+  const Json object = {{"package", ModelName(path)},
+                       {"program", info.program},
+                       {"target", info.target},
+                       {"device_class", info.device_class},
+                       {"inputs", ValuesJson(plan.inputs)},
+                       {"outputs", ValuesJson(plan.outputs)},
+                       {"kernels", std::move(kernels)},
+                       {"steps", plan.steps.size()},
+                       {"memory", {{"peak_bytes", plan.arena_bytes}}},
+                       {"constant_bytes", (*executable)->constants().size()}};
+  context.json_result = object.dump();
+  if (!context.json()) context.out << text;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunInspect(CommandContext& context) {
+  const std::string path = context.arguments.Text("MODEL");
+  HONE_ASSIGN_OR_RETURN(const bool package, IsPackage(path));
+  return package ? InspectPackage(context, path) : InspectModel(context, path);
+}
+
+}  // namespace hone::client

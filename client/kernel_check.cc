@@ -1,0 +1,293 @@
+#include "client/kernel_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "client/compare.h"
+#include "client/sample_points.h"
+#include "compiler/kernel_build.h"
+#include "compiler/kernel_evaluator.h"
+#include "compiler/model_steps.h"
+#include "compiler/prologue.h"
+#include "graph/grouping.h"
+#include "graph/pipeline.h"
+#include "ir/interpreter.h"
+#include "ir/target.h"
+#include "runtime/externs.h"
+#include "runtime/kernel.h"
+#include "runtime/shared_object.h"
+
+namespace hone::client {
+namespace {
+
+using graph::ValueId;
+
+/// The oracle's bound is to first order; the code may err by as much itself.
+constexpr double kBoundFactor = 2;
+constexpr int kBatch = 8;  ///< points between two looks at the clock
+
+/// Memory for the values of a graph while its steps run one by one.
+class Activations {
+ public:
+  explicit Activations(const compiler::ModelSteps& model) : model_(model) {}
+
+  absl::Status SetInputs(const NamedTensors& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::span<const std::byte> bytes = inputs[i].second.bytes;
+      HONE_ASSIGN_OR_RETURN(std::byte * memory, Memory(model_.graph.inputs[i]));
+      if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
+    }
+    return absl::OkStatus();
+  }
+
+  /// Where a value lies; made when first asked for.
+  absl::StatusOr<std::byte*> Memory(ValueId value) {
+    const compiler::ValueAlias& alias = model_.aliases[static_cast<size_t>(value)];
+    if (alias.of != graph::kNoValue) {
+      HONE_ASSIGN_OR_RETURN(std::byte * whole, Memory(alias.of));
+      return whole + alias.offset_bytes;
+    }
+    auto it = regions_.find(value);
+    if (it == regions_.end()) {
+      const graph::Value& described = model_.graph.values[static_cast<size_t>(value)];
+      auto region = runtime::Region::Allocate(static_cast<size_t>(described.type.Bytes()),
+                                              "value " + described.name);
+      if (!region.ok()) return ToAbsl(region.status());
+      const graph::ConstantPtr& constant = described.constant;
+      if (constant != nullptr && !constant->bytes.empty()) {
+        std::memcpy(region->data(), constant->bytes.data(), constant->bytes.size());
+      }
+      it = regions_.emplace(value, *std::move(region)).first;
+    }
+    return it->second.data();
+  }
+
+  absl::StatusOr<ir::TensorBuffer> Copy(ValueId value) {
+    const graph::TensorType& type = model_.graph.values[static_cast<size_t>(value)].type;
+    HONE_ASSIGN_OR_RETURN(const std::byte* memory, Memory(value));
+    ir::TensorBuffer buffer = {type.dtype, type.shape, {}};
+    buffer.bytes.resize(static_cast<size_t>(type.Bytes()));
+    if (!buffer.bytes.empty()) std::memcpy(buffer.bytes.data(), memory, buffer.bytes.size());
+    return buffer;
+  }
+
+ private:
+  const compiler::ModelSteps& model_;
+  std::map<ValueId, runtime::Region> regions_;
+};
+
+/// Everything that stays the same while the steps run.
+struct CheckState {
+  const KernelCheckOptions& options;
+  const MonotonicClock& clock;
+  const compiler::ModelSteps& model;
+  const compiler::BuiltKernels& built;
+  const std::vector<compiler::FoundTrace>& traces;
+  runtime::SharedObject code;
+  std::unique_ptr<runtime::ThreadPool> pool;
+};
+
+absl::Status RunKernelStep(const CheckState& state, const compiler::ModelStep& step,
+                           const std::vector<graph::ConstantPtr>& prologue, Activations& memory) {
+  const ir::Artifact& artifact = state.built.kernels[static_cast<size_t>(step.kernel)].artifact;
+  auto kernel = runtime::Kernel::Resolve(artifact, state.code);
+  if (!kernel.ok()) return ToAbsl(kernel.status());
+  std::vector<void*> buffers;
+  std::vector<runtime::Region> own;
+  const auto add_own = [&](size_t bytes) -> absl::Status {
+    auto region = runtime::Region::Allocate(bytes, "kernel buffer");
+    if (!region.ok()) return ToAbsl(region.status());
+    own.push_back(*std::move(region));
+    buffers.push_back(own.back().data());
+    return absl::OkStatus();
+  };
+  for (const std::vector<ValueId>* values : {&step.inputs, &step.constants}) {
+    for (const ValueId value : *values) {
+      HONE_ASSIGN_OR_RETURN(buffers.emplace_back(), memory.Memory(value));
+    }
+  }
+  for (const graph::ConstantPtr& result : prologue) {
+    HONE_RETURN_IF_ERROR(add_own(result->bytes.size()));
+    if (result->bytes.empty()) continue;
+    std::memcpy(own.back().data(), result->bytes.data(), result->bytes.size());
+  }
+  for (const ValueId value : step.outputs) {
+    HONE_ASSIGN_OR_RETURN(std::byte * output, memory.Memory(value));
+    buffers.push_back(output);
+    // An element that the code forgets to write is NaN.
+    const int64_t bytes = state.model.graph.values[static_cast<size_t>(value)].type.Bytes();
+    std::fill_n(output, bytes, std::byte{0xff});
+  }
+  for (const ir::ArtifactBuffer& buffer : artifact.workspace) {
+    HONE_RETURN_IF_ERROR(add_own(static_cast<size_t>(buffer.bytes)));
+  }
+  auto scratch = runtime::Scratch::Allocate(state.pool->threads(), kernel->scratch_bytes());
+  if (!scratch.ok()) return ToAbsl(scratch.status());
+  const runtime::KernelFailure failure = kernel->Run(
+      {.buffers = buffers.data(), .scratch = &*scratch, .max_threads = state.pool->threads()},
+      *state.pool);
+  if (failure.ok()) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      fmt::format("{}: an index in operand {} is out of range",
+                  state.model.kernels[static_cast<size_t>(step.kernel)].name, failure.input()));
+}
+
+absl::Status RunExternStep(const CheckState& state, const compiler::ModelStep& step,
+                           Activations& memory) {
+  const runtime::ExternRoutine* routine = runtime::FindExtern(step.extern_name);
+  if (routine == nullptr) {
+    return absl::InternalError(fmt::format("the runtime has no routine {}", step.extern_name));
+  }
+  ir::PlanStep planned;
+  planned.kind = ir::PlanStepKind::kExtern;
+  planned.extern_name = step.extern_name;
+  planned.extern_attributes = step.extern_attributes;
+  std::vector<void*> buffers;
+  const auto add = [&](ValueId value, std::vector<ir::ArtifactBuffer>& list) -> absl::Status {
+    const graph::TensorType& type = state.model.graph.values[static_cast<size_t>(value)].type;
+    list.push_back({type.dtype, type.shape, type.Bytes()});
+    HONE_ASSIGN_OR_RETURN(buffers.emplace_back(), memory.Memory(value));
+    return absl::OkStatus();
+  };
+  for (const ValueId value : step.inputs) HONE_RETURN_IF_ERROR(add(value, planned.extern_inputs));
+  for (const ValueId value : step.outputs) HONE_RETURN_IF_ERROR(add(value, planned.extern_outputs));
+  return ToAbsl(routine->run(planned, buffers.data()));
+}
+
+/// What the oracle says of one output; the first wrong element, if any, in `*wrong`.
+absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& step, int output,
+                         std::span<const ir::TensorBuffer> arguments, Activations& memory,
+                         CheckedStep& checked, std::optional<WrongElement>* wrong) {
+  const compiler::ModelKernel& kernel = state.model.kernels[static_cast<size_t>(step.kernel)];
+  const ValueId value = step.outputs[static_cast<size_t>(output)];
+  const graph::Value& described = state.model.graph.values[static_cast<size_t>(value)];
+  HONE_ASSIGN_OR_RETURN(const std::byte* bytes, memory.Memory(value));
+  const ir::DType dtype = described.type.dtype;
+  const std::vector<int64_t> points =
+      SamplePoints(described.type.shape, state.options.points, state.options.seed);
+  const int64_t until = state.clock.NowNs() + state.options.kernel_time_ns;
+  for (size_t begin = 0; begin < points.size(); begin += kBatch) {
+    if (begin > 0 && state.clock.NowNs() > until) break;
+    const size_t count = std::min<size_t>(kBatch, points.size() - begin);
+    const std::span<const int64_t> batch = std::span(points).subspan(begin, count);
+    HONE_ASSIGN_OR_RETURN(const std::vector<ir::PointValue> oracle,
+                          ir::EvaluatePoints(kernel.workload, arguments, output, batch));
+    for (size_t i = 0; i < count; ++i) {
+      const double code = ir::ToDouble(
+          dtype, ir::ReadElement(dtype, reinterpret_cast<const uint8_t*>(bytes), batch[i]));
+      ++checked.points;
+      const bool both_nan = std::isnan(code) && std::isnan(oracle[i].value);
+      if (code == oracle[i].value || both_nan) continue;
+      const double allowed = kBoundFactor * oracle[i].bound;
+      const double difference = std::abs(code - oracle[i].value);
+      const bool inside = difference <= allowed;  // false for NaN
+      const double share = inside ? difference / allowed : std::numeric_limits<double>::infinity();
+      checked.worst_share = std::max(checked.worst_share, share);
+      if (inside) continue;
+      *wrong = WrongElement{.step = checked,
+                            .value = described.name,
+                            .index = IndexText(batch[i], described.type.shape),
+                            .code = code,
+                            .oracle = oracle[i].value,
+                            .bound = oracle[i].bound,
+                            .workload = kernel.text,
+                            .trace = state.built.kernels[static_cast<size_t>(step.kernel)].trace};
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const CheckState& state, size_t index,
+                       const std::vector<ir::TensorBuffer>& arguments, Activations& memory,
+                       KernelCheckReport& report) {
+  const compiler::ModelStep& step = state.model.steps[index];
+  const auto k = static_cast<size_t>(step.kernel);
+  CheckedStep checked = {.name = state.model.kernels[k].name,
+                         .workload_hash = state.model.kernels[k].hash,
+                         .rung = state.traces[k].rung,
+                         .step = static_cast<int>(index)};
+  for (size_t output = 0; output < step.outputs.size() && !report.wrong; ++output) {
+    HONE_RETURN_IF_ERROR(CheckOutput(state, step, static_cast<int>(output), arguments, memory,
+                                     checked, &report.wrong));
+  }
+  report.steps.push_back(std::move(checked));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KernelCheckReport> RunSteps(
+    const CheckState& state, const std::vector<std::vector<graph::ConstantPtr>>& prologues,
+    const NamedTensors& inputs) {
+  KernelCheckReport report;
+  Activations memory(state.model);
+  HONE_RETURN_IF_ERROR(memory.SetInputs(inputs));
+  std::vector<bool> seen(state.model.kernels.size(), false);
+  for (size_t i = 0; i < state.model.steps.size() && !report.wrong; ++i) {
+    const compiler::ModelStep& step = state.model.steps[i];
+    if (step.kind == ir::PlanStepKind::kExtern) {
+      HONE_RETURN_IF_ERROR(RunExternStep(state, step, memory));
+      ++report.unchecked_routines;
+      continue;
+    }
+    const auto k = static_cast<size_t>(step.kernel);
+    const bool check = state.options.every_step || !seen[k];
+    seen[k] = true;
+    // Before the run: an output may lie where an input did.
+    std::vector<ir::TensorBuffer> arguments;
+    if (check) {
+      for (const std::vector<ValueId>* values : {&step.inputs, &step.constants}) {
+        for (const ValueId value : *values) {
+          HONE_ASSIGN_OR_RETURN(arguments.emplace_back(), memory.Copy(value));
+        }
+      }
+    }
+    HONE_RETURN_IF_ERROR(RunKernelStep(state, step, prologues[i], memory));
+    if (check) HONE_RETURN_IF_ERROR(CheckStep(state, i, arguments, memory, report));
+  }
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTensors& inputs,
+                                               const KernelCheckOptions& options,
+                                               measure::BuilderClient& builder,
+                                               compiler::TraceSource& traces,
+                                               const MonotonicClock& clock) {
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(options.target, &target, &why)) return absl::InvalidArgumentError(why);
+  if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
+  compiler::KernelEvaluator evaluator(builder);
+  HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
+  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+  HONE_ASSIGN_OR_RETURN(const compiler::ModelSteps model,
+                        compiler::MakeSteps(std::move(graph), groups));
+  std::vector<compiler::FoundTrace> found;
+  for (const compiler::ModelKernel& kernel : model.kernels) {
+    HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
+  }
+  HONE_ASSIGN_OR_RETURN(const compiler::BuiltKernels built,
+                        compiler::BuildKernels(model.kernels, found, target.text, builder));
+  HONE_ASSIGN_OR_RETURN(const auto prologues, compiler::EvaluatePrologues(model, built, evaluator));
+  CheckState state = {options, clock, model, built, found, {}, nullptr};
+  if (!built.shared_object.empty()) {
+    auto code =
+        runtime::SharedObject::Load(std::as_bytes(std::span(built.shared_object)), "hone-check");
+    if (!code.ok()) return ToAbsl(code.status());
+    state.code = *std::move(code);
+  }
+  auto pool = runtime::ThreadPool::Create({.threads = target.threads, .cpus = {}});
+  if (!pool.ok()) return ToAbsl(pool.status());
+  state.pool = *std::move(pool);
+  return RunSteps(state, prologues, inputs);
+}
+
+}  // namespace hone::client

@@ -1,0 +1,119 @@
+#include "client/model_loader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+
+#include "fmt/format.h"
+
+#include "base/core/cpu.h"
+#include "base/status.h"
+#include "client/exit_code.h"
+#include "client/folder_trace_source.h"
+#include "client/model_options.h"
+#include "graph/onnx_import/import.h"
+#include "measure/builder_client.h"
+#include "runtime/package.h"
+
+namespace hone::client {
+namespace {
+
+absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
+  for (const char* option : {"dim", "shape", "bind", "target", "traces"}) {
+    if (!arguments.Given(option)) continue;
+    return WithExitCode(
+        absl::InvalidArgumentError(fmt::format(
+            "'{}' is a package, compiled already: --{} has no meaning for it; give the model", path,
+            option)),
+        ExitCode::kUsage);
+  }
+  auto executable = runtime::Executable::Open(path, {});
+  if (!executable.ok()) return ToAbsl(executable.status());
+  LoadedModel model;
+  model.name = ModelName(path);
+  model.executable = *executable;
+  model.inputs = InputsOf(model.executable->plan());
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> IsPackage(const std::string& path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
+                                                       [](std::FILE* f) { return std::fclose(f); });
+  if (!file) return ErrnoStatus(errno, fmt::format("read '{}'", path));
+  char start[8] = {};
+  const size_t got = std::fread(start, 1, sizeof start, file.get());
+  if (got < sizeof start && std::ferror(file.get()) != 0) {
+    return ErrnoStatus(errno, fmt::format("read '{}'", path));
+  }
+  return std::string_view(start, got) == "\x89HONE\r\n\x1a";
+}
+
+std::string ModelName(const std::string& path) {
+  return std::filesystem::path(path).stem().string();
+}
+
+absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const graph::ImportOptions options, ReadImportOptions(arguments));
+  return graph::ImportOnnxFile(path, options);
+}
+
+std::unique_ptr<compiler::TraceSource> OpenTraces(const Arguments& arguments) {
+  if (!arguments.Given("traces")) return std::make_unique<compiler::DefaultTraceSource>();
+  return std::make_unique<FolderTraceSource>(arguments.Text("traces"));
+}
+
+measure::BuilderOptions LocalBuilder() {
+  measure::BuilderOptions options;
+  options.processes = UsableCores();
+  return options;
+}
+
+absl::Status CompileError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kPermissionDenied: return status;
+    default: return WithExitCode(status, ExitCode::kFault);
+  }
+}
+
+absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
+                                                     const MonotonicClock& clock) {
+  compiler::CompileOptions options;
+  HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
+  measure::BuilderClient builder(LocalBuilder(), clock);
+  const std::unique_ptr<compiler::TraceSource> traces = OpenTraces(arguments);
+  auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
+  // A Trace of the user's may well not fit; the default always does.
+  if (!model.ok()) return arguments.Given("traces") ? model.status() : CompileError(model.status());
+  return model;
+}
+
+absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::string& path,
+                                      const MonotonicClock& clock) {
+  HONE_ASSIGN_OR_RETURN(const bool package, IsPackage(path));
+  if (package) return LoadPackage(arguments, path);
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
+  LoadedModel loaded;
+  loaded.name = ModelName(path);
+  loaded.inputs = InputsOf(graph);
+  std::string bytes;
+  {
+    HONE_ASSIGN_OR_RETURN(compiler::CompiledModel model,
+                          CompileGraph(arguments, std::move(graph), clock));
+    auto serialised = runtime::SerializePackage(model.package);
+    if (!serialised.ok()) return CompileError(ToAbsl(serialised.status()));
+    bytes = *std::move(serialised);
+    loaded.report = std::move(model.report);
+  }
+  auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(bytes)), {});
+  if (!executable.ok()) return ToAbsl(executable.status());
+  loaded.executable = *std::move(executable);
+  return loaded;
+}
+
+}  // namespace hone::client

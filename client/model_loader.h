@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "client/arguments.h"
+#include "client/model_inputs.h"
+#include "compiler/compile_model.h"
+#include "graph/graph.h"
+#include "runtime/executable.h"
+
+namespace hone::client {
+
+/// A model ready to run, from a package or compiled just now.
+struct LoadedModel {
+  std::string name;  ///< the file's name without its ending
+  std::shared_ptr<const runtime::Executable> executable;
+  std::vector<InputSpec> inputs;                  ///< in the plan's order
+  std::optional<compiler::CompileReport> report;  ///< of a model
+};
+
+/// True when the file starts as a package does. Errors of reading it.
+absl::StatusOr<bool> IsPackage(const std::string& path);
+
+/// "dir/NAME.onnx" to "NAME".
+std::string ModelName(const std::string& path);
+
+/// Imports a model with the command's --dim, --shape and --bind.
+absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path);
+
+/// Where the schedules come from: --traces, else the defaults.
+std::unique_ptr<compiler::TraceSource> OpenTraces(const Arguments& arguments);
+
+/// hone-builder on all usable cores.
+measure::BuilderOptions LocalBuilder();
+
+/// An error of the compiler after a successful import: what the user can mend (an unsupported
+/// operator, no memory) stays, all else is a fault.
+absl::Status CompileError(const absl::Status& status);
+
+/// Compiles for --target with the schedules of OpenTraces.
+absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
+                                                     const MonotonicClock& clock);
+
+/// Opens a package or compiles a model, in memory. Options that only a model has are usage errors
+/// with a package.
+absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::string& path,
+                                      const MonotonicClock& clock);
+
+}  // namespace hone::client

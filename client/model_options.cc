@@ -1,0 +1,103 @@
+#include "client/model_options.h"
+
+#include <charconv>
+#include <memory>
+
+#include "fmt/format.h"
+
+#include "base/core/cpu.h"
+#include "base/status.h"
+#include "client/exit_code.h"
+#include "client/npz.h"
+#include "ir/target.h"
+
+namespace hone::client {
+namespace {
+
+absl::Status Usage(const std::string& message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+/// A positive extent that fits; false otherwise.
+bool ParseExtent(std::string_view text, int64_t* extent) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *extent);
+  return error == std::errc() && stop == end && *extent >= 0;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
+  std::vector<int64_t> shape;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const size_t cross = rest.find('x');
+    int64_t extent = 0;
+    if (!ParseExtent(rest.substr(0, cross), &extent)) {
+      return Usage(fmt::format("--shape: \"{}\" is not a shape like 1x3x224x224", text));
+    }
+    shape.push_back(extent);
+    if (cross == std::string_view::npos) return shape;
+    rest.remove_prefix(cross + 1);
+  }
+  return Usage(fmt::format("--shape: \"{}\" is not a shape like 1x3x224x224", text));
+}
+
+}  // namespace
+
+absl::StatusOr<std::pair<std::string, std::string>> SplitAssignment(const std::string& option,
+                                                                    const std::string& text) {
+  // Names may hold '=' in theory, values of these options never do.
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    return Usage(fmt::format("--{}: \"{}\" is not NAME=VALUE", option, text));
+  }
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& arguments) {
+  graph::ImportOptions options;
+  const auto twice = [](const std::string& option, const std::string& name) {
+    return Usage(fmt::format("--{}: \"{}\" is given twice", option, name));
+  };
+  for (const std::string& text : arguments.List("dim")) {
+    HONE_ASSIGN_OR_RETURN(const auto pair, SplitAssignment("dim", text));
+    int64_t extent = 0;
+    if (!ParseExtent(pair.second, &extent)) {
+      return Usage(fmt::format("--dim: \"{}\" is not a whole number in \"{}\"", pair.second, text));
+    }
+    if (!options.dims.emplace(pair.first, extent).second) return twice("dim", pair.first);
+  }
+  for (const std::string& text : arguments.List("shape")) {
+    HONE_ASSIGN_OR_RETURN(const auto pair, SplitAssignment("shape", text));
+    HONE_ASSIGN_OR_RETURN(auto shape, ParseShape(pair.second));
+    if (!options.shapes.emplace(pair.first, std::move(shape)).second) {
+      return twice("shape", pair.first);
+    }
+  }
+  for (const std::string& text : arguments.List("bind")) {
+    HONE_ASSIGN_OR_RETURN(const auto pair, SplitAssignment("bind", text));
+    HONE_ASSIGN_OR_RETURN(graph::TensorData tensor, ReadNpy(pair.second));
+    auto shared = std::make_shared<const graph::TensorData>(std::move(tensor));
+    if (!options.binds.emplace(pair.first, std::move(shared)).second) {
+      return twice("bind", pair.first);
+    }
+  }
+  return options;
+}
+
+absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
+  const std::string given = arguments.Text("target");
+  const bool threads_given = arguments.Given("threads");
+  const int threads =
+      threads_given ? static_cast<int>(arguments.Integer("threads")) : UsableCores();
+  const std::string text = ir::ResolveNative(given, threads);
+  ir::Target target;
+  std::string error;
+  if (!ir::ParseTarget(text, &target, &error)) return Usage("--target: " + error);
+  if (threads_given && target.threads != threads) {
+    return Usage(fmt::format("--target says threads={} and --threads says {}; say it once",
+                             target.threads, threads));
+  }
+  return target.text;
+}
+
+}  // namespace hone::client

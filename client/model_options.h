@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "client/arguments.h"
+#include "graph/onnx_import/import.h"
+
+// Reading the options that every command with a model has: --dim, --shape, --bind, --target,
+// --threads.
+namespace hone::client {
+
+/// --dim NAME=N, --shape INPUT=1x3x224x224 and --bind INPUT=F.npy, each repeated. Usage errors for
+/// malformed ones and names given twice; those of ReadNpy.
+absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& arguments);
+
+/// The resolved target: --target (native where not given) with --threads, else the usable cores.
+/// Usage errors: not a target, threads said twice and differently.
+absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
+
+/// "NAME=VALUE" in two; a usage error that names the option otherwise.
+absl::StatusOr<std::pair<std::string, std::string>> SplitAssignment(const std::string& option,
+                                                                    const std::string& text);
+
+}  // namespace hone::client

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "client/npz.h"
+#include "runtime/context.h"
+#include "runtime/executable.h"
+
+namespace hone::client {
+
+/// A model with memory for its inputs and outputs. Not thread-safe.
+class ModelSession {
+ public:
+  /// Errors of runtime::Context::Create and of memory.
+  static absl::StatusOr<ModelSession> Create(std::shared_ptr<const runtime::Executable> executable,
+                                             const runtime::Context::Options& options);
+
+  /// Copies all inputs in; they are those of the plan, in its order (ReadInputs gives them so).
+  void SetInputs(const NamedTensors& inputs);
+
+  absl::Status Run();
+
+  /// The outputs of the last run; they refer to the session's memory.
+  NamedTensors Outputs() const;
+
+  const runtime::Context& context() const { return *context_; }
+  const ir::Plan& plan() const { return context_->executable().plan(); }
+
+ private:
+  std::unique_ptr<runtime::Context> context_;
+  std::vector<runtime::Region> inputs_, outputs_;
+  std::vector<runtime::InputBuffer> input_buffers_;
+  std::vector<runtime::OutputBuffer> output_buffers_;
+};
+
+}  // namespace hone::client
