@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "fmt/format.h"
 
 #include "graph/onnx_import/handler.h"
@@ -21,7 +23,85 @@ void Conv(NodeImport& n) {
                          {"layout", std::string("nchw")}}));
 }
 
+using Shape = std::vector<int64_t>;
+
+/// What is left of the pads when the output's shape is given, or wanted as input times stride.
+void ResolvePads(const Shape& input, const WindowAttributes& window, const Shape& output_shape,
+                 bool more_at_end, Shape& output_padding, Shape& pads) {
+  const size_t count = window.kernel.size();
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t span = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t total =
+        window.strides[i] * (input[2 + i] - 1) + output_padding[i] + span - output_shape[i];
+    if (total < 0) output_padding[i] -= std::exchange(total, 0);
+    pads[i] = more_at_end ? total / 2 : total - total / 2;
+    pads[count + i] = total - pads[i];
+  }
+}
+
+/// Spreads nothing, but gives the kernel zeros up to a multiple of the stride, so that every phase
+/// of the output has whole taps and the constant is padded once; the surplus is taken off the end
+/// of the output.
+ValueId WithWholeTaps(NodeImport& n, ValueId w, const WindowAttributes& window, Shape& pads) {
+  const size_t count = window.kernel.size();
+  Shape end(count + 2, 0);
+  bool needed = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (window.dilations[i] != 1) return w;
+    const int64_t taps = (window.kernel[i] + window.strides[i] - 1) / window.strides[i];
+    end[2 + i] = taps * window.strides[i] - window.kernel[i];
+    needed = needed || end[2 + i] != 0;
+  }
+  if (!needed) return w;
+  for (size_t i = 0; i < count; ++i) pads[count + i] += end[2 + i];
+  return n.Emit("Pad", {w},
+                {{"begin", Shape(count + 2, 0)}, {"end", end}, {"mode", std::string("constant")}});
+}
+
+void ConvTranspose(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  ValueId w = n.Input(1);
+  const std::string auto_pad = n.String("auto_pad", "NOTSET");
+  WindowAttributes window = ReadWindow(n, x, w);
+  if (!n.ok()) return;
+  const size_t count = window.kernel.size();
+  const Shape input = n.ShapeOf(x);
+  Shape output_padding = n.Ints("output_padding", Shape(count, 0));
+  Shape output_shape = n.Ints("output_shape");
+  if (output_shape.size() == count + 2)
+    output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  if (output_padding.size() != count || (!output_shape.empty() && output_shape.size() != count)) {
+    return n.Invalid(
+        fmt::format("output_padding or output_shape do not fit {} spatial axes", count));
+  }
+  for (const Shape& extents : {output_padding, output_shape}) {
+    for (int64_t extent : extents) {
+      if (extent < 0 || extent > (int64_t{1} << 31))
+        return n.Invalid(fmt::format("an extent or padding of {}", extent));
+    }
+  }
+  if (output_shape.empty() && same) {
+    for (size_t i = 0; i < count; ++i) output_shape.push_back(input[2 + i] * window.strides[i]);
+  }
+  Shape pads = window.pads;
+  if (!output_shape.empty()) {
+    ResolvePads(input, window, output_shape, auto_pad == "SAME_UPPER", output_padding, pads);
+  }
+  w = WithWholeTaps(n, w, window, pads);
+  std::vector<ValueId> inputs = {x, w};
+  if (n.Has(2)) inputs.push_back(n.Input(2));
+  n.SetOutput(0, n.Emit("ConvTranspose", inputs,
+                        {{"strides", window.strides},
+                         {"dilations", window.dilations},
+                         {"pads", pads},
+                         {"output_padding", output_padding},
+                         {"group", n.Int("group", 1)},
+                         {"layout", std::string("nchw")}}));
+}
+
 constexpr Handler kHandlers[] = {
+    {"ConvTranspose", 1, 2, 3, 1, ConvTranspose},
     {"Conv", 1, 2, 3, 1, Conv},
 };
 

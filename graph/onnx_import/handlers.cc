@@ -14,7 +14,7 @@ HandlerTable MakeTable() {
   for (const std::span<const Handler> family :
        {ActivationHandlers(), ElementwiseHandlers(), ShapeHandlers(), SliceHandlers(),
         GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(), MatMulHandlers(),
-        NormaliseHandlers(), ReduceHandlers()}) {
+        NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(), RecurrentHandlers()}) {
     for (const Handler& handler : family) table[handler.op][handler.since] = &handler;
   }
   return table;

@@ -44,6 +44,10 @@ WindowAttributes ReadWindow(NodeImport& node, ValueId x, ValueId weights) {
   if (!node.CheckRank(x, 3, 5, "the input")) return window;
   const std::vector<int64_t> shape = node.ShapeOf(x);
   const size_t count = shape.size() - 2;
+  if (*std::max_element(shape.begin(), shape.end()) > kMaxAttribute) {
+    node.Invalid("the input is too long: " + ToText(node.TypeOf(x)));
+    return window;
+  }
   if (weights != kNoValue) {
     if (!node.CheckRank(weights, shape.size(), shape.size(), "the weights")) return window;
     const std::vector<int64_t>& w = node.ShapeOf(weights);

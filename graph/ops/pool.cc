@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fmt/format.h"
 
 #include "base/status.h"
@@ -27,6 +29,10 @@ absl::StatusOr<Geometry> GeometryOf(const OpCall& call) {
   HONE_ASSIGN_OR_RETURN(g.layout, DataLayout::Of(call));
   const Rounding rounding = call.Int("ceil_mode", 0) != 0 ? Rounding::kCeil : Rounding::kFloor;
   HONE_ASSIGN_OR_RETURN(g.axes, WindowAxes(call, g.layout, call.Ints("kernel"), rounding));
+  for (WindowAxis& axis : g.axes) {
+    const int64_t reach = std::max<int64_t>(1, axis.pad_begin + axis.input);
+    axis.taps = std::min(axis.kernel, (reach + axis.dilation - 1) / axis.dilation);
+  }
   g.output = call.inputs[0].type.shape;
   for (size_t i = 0; i < g.axes.size(); ++i)
     g.output[g.layout.first_spatial + i] = g.axes[i].output;
@@ -91,7 +97,7 @@ Tensors ExpressMax(const OpCall& call, WorkloadBuilder& builder, const Geometry&
   const DType dtype = call.inputs[0].type.dtype;
   const int padded = AddPadStage(builder, x, g.layout, g.axes, Lowest(dtype));
   Shape window;
-  for (const WindowAxis& axis : g.axes) window.push_back(axis.kernel);
+  for (const WindowAxis& axis : g.axes) window.push_back(axis.taps);
   const Exprs at = WindowPoint(g);
   if (call.num_outputs < 2) {
     return {builder.AddReduce(g.output, window, ir::Combiner::kMax, builder.At(padded, at))};
@@ -129,7 +135,7 @@ absl::StatusOr<Tensors> ExpressPool(const OpCall& call, WorkloadBuilder& builder
   const DType accumulator = AccumulatorType(dtype);
   const int x = AddPadStage(builder, tensors[0], g.layout, g.axes, ir::Const(dtype, 0));
   Shape window;
-  for (const WindowAxis& axis : g.axes) window.push_back(axis.kernel);
+  for (const WindowAxis& axis : g.axes) window.push_back(axis.taps);
   const Exprs point = Axes(g.output.size());
   Expr tap = ir::Cast(accumulator, builder.At(x, WindowPoint(g)));
   const int64_t p = call.Int("p", 2);

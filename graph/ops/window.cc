@@ -42,12 +42,13 @@ absl::Status SetOutput(WindowAxis& axis, Rounding rounding) {
   const Wide padded = Wide{axis.input} + axis.pad_begin + axis.pad_end;
   const Wide span = Wide{axis.kernel - 1} * axis.dilation + 1;
   const Wide room = padded - span;
-  if (room < 0) {
+  if (room < 0 && rounding == Rounding::kFloor) {
     return Invalid(fmt::format(
         "a window of {} with dilation {} does not fit the input extent {} with pads {} and {}",
         axis.kernel, axis.dilation, axis.input, axis.pad_begin, axis.pad_end));
   }
-  Wide output = (rounding == Rounding::kCeil ? room + axis.stride - 1 : room) / axis.stride + 1;
+  const Wide rest = rounding == Rounding::kCeil ? axis.stride - 1 : 0;
+  Wide output = (room + rest) / axis.stride + 1;  // toward zero: a room of -1 is one window too
   // A window that would start behind the input and its first padding is dropped.
   if (rounding == Rounding::kCeil &&
       (output - 1) * axis.stride >= Wide{axis.input} + axis.pad_begin)
@@ -55,6 +56,7 @@ absl::Status SetOutput(WindowAxis& axis, Rounding rounding) {
   if (output < 1 || output > (Wide{1} << 40) || padded > (Wide{1} << 40))
     return Invalid("the size of its result overflows");
   axis.output = static_cast<int64_t>(output);
+  axis.taps = axis.kernel;
   return absl::OkStatus();
 }
 
@@ -91,9 +93,9 @@ int AddPadStage(ir::WorkloadBuilder& builder, int x, const DataLayout& layout,
   bool moved = false;
   for (size_t i = 0; i < axes.size(); ++i) {
     const WindowAxis& axis = axes[i];
-    const int64_t covered = (axis.output - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
-    const int64_t pad_end = std::max(axis.pad_end, covered - axis.input - axis.pad_begin);
-    if (axis.pad_begin == 0 && pad_end == 0) continue;
+    const int64_t covered = (axis.output - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
+    const int64_t pad_end = covered - axis.input - axis.pad_begin;  // what windows reach
+    if (axis.pad_begin == 0 && pad_end <= 0) continue;
     moved = true;
     const size_t d = layout.first_spatial + i;
     shape[d] += axis.pad_begin + pad_end;

@@ -19,6 +19,8 @@ struct WindowAxis {
   int64_t pad_begin = 0;
   int64_t pad_end = 0;
   int64_t output = 0;
+  int64_t taps =
+      1;  ///< of the kernel, those that are visited: pooling skips what lies behind the input
 };
 
 /// Where batch, channels and spatial axes stand in a tensor of `rank` axes.
@@ -36,9 +38,8 @@ enum class Rounding { kFloor, kCeil };
 absl::StatusOr<std::vector<WindowAxis>> WindowAxes(const OpCall& call, const DataLayout& layout,
                                                    const Shape& kernel, Rounding rounding);
 
-/// A Stage that surrounds input `x` with `fill` so that windows need no guards; `x` itself where
-/// nothing is padded. Guards stand on padded axes only. With ceil mode it also covers what the last
-/// window reads behind the padding.
+/// A Stage that surrounds input `x` with `fill` as far as windows reach, so that they need no
+/// guards; `x` itself where none reaches outside. Guards stand on padded axes only.
 int AddPadStage(ir::WorkloadBuilder& builder, int x, const DataLayout& layout,
                 const std::vector<WindowAxis>& axes, const ir::Expr& fill);
 

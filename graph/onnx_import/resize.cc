@@ -1,0 +1,162 @@
+#include <cmath>
+#include <numeric>
+
+#include "fmt/format.h"
+
+#include "graph/onnx_import/handler.h"
+
+// Resize and its predecessor Upsample.
+namespace hone::graph::onnx_import {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+struct Request {
+  Shape sizes;                 ///< of all axes
+  std::vector<double> scales;  ///< of all axes
+  std::vector<double> roi;     ///< begins, then ends, of all axes; or empty
+  std::string mode;
+  std::string coordinate;
+  std::string nearest;
+};
+
+void EmitResize(NodeImport& n, const Request& request) {
+  Attributes attributes{{"sizes", request.sizes},
+                        {"scales", request.scales},
+                        {"mode", request.mode},
+                        {"coordinate", request.coordinate},
+                        {"nearest", request.nearest},
+                        {"cubic_a", n.Float("cubic_coeff_a", -0.75)},
+                        {"exclude_outside", n.Int("exclude_outside", 0)},
+                        {"extrapolation", n.Float("extrapolation_value", 0)}};
+  if (n.opset() >= 18) attributes["antialias"] = n.Int("antialias", 0);
+  if (request.coordinate == "tf_crop_and_resize") attributes["roi"] = request.roi;
+  n.SetOutput(0, n.Emit("Resize", {n.Input(0)}, std::move(attributes)));
+}
+
+/// sizes = floor(input · scale)
+void SizesFromScales(NodeImport& n, const Shape& shape, Request& request) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const double size = std::floor(static_cast<double>(shape[i]) * request.scales[i]);
+    if (!(request.scales[i] > 0) || !(size >= 1 && size < 1e12)) {
+      return n.Invalid(fmt::format("scale {} of extent {}", request.scales[i], shape[i]));
+    }
+    request.sizes.push_back(static_cast<int64_t>(size));
+  }
+}
+
+void Upsample(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  Request request{.coordinate = "asymmetric", .nearest = "floor"};
+  request.mode = n.String("mode", "nearest");
+  request.scales = n.opset() < 9 ? n.Floats("scales") : n.KnownFloats(1, "the scales");
+  if (!n.ok()) return;
+  const Shape shape = n.ShapeOf(x);
+  if (request.scales.size() != shape.size())
+    return n.Invalid(fmt::format("{} scales for rank {}", request.scales.size(), shape.size()));
+  SizesFromScales(n, shape, request);
+  Attributes attributes{{"sizes", request.sizes},
+                        {"scales", request.scales},
+                        {"mode", request.mode},
+                        {"coordinate", request.coordinate},
+                        {"nearest", request.nearest}};
+  n.SetOutput(0, n.Emit("Resize", {x}, std::move(attributes)));
+}
+
+/// Sizes that keep the aspect ratio: the largest or smallest common scale.
+void KeepAspectRatio(NodeImport& n, const Shape& shape, const Shape& axes, Shape& sizes,
+                     std::vector<double>& scales) {
+  const std::string policy =
+      n.opset() >= 18 ? n.String("keep_aspect_ratio_policy", "stretch") : "stretch";
+  if (policy == "stretch" || axes.empty()) return;
+  if (policy != "not_larger" && policy != "not_smaller")
+    return n.Invalid(fmt::format("keep_aspect_ratio_policy is '{}'", policy));
+  double scale = scales[static_cast<size_t>(axes[0])];
+  for (int64_t axis : axes) {
+    const double own = scales[static_cast<size_t>(axis)];
+    scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+  }
+  for (int64_t axis : axes) {
+    const auto a = static_cast<size_t>(axis);
+    scales[a] = scale;
+    sizes[a] = std::max<int64_t>(
+        1, static_cast<int64_t>(std::floor(scale * static_cast<double>(shape[a]) + 0.5)));
+  }
+}
+
+void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
+  const ValueId x = n.Input(0);
+  const Shape shape = n.ShapeOf(x);
+  Shape axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (n.opset() >= 18 && n.HasAttribute("axes")) axes = n.Axes(n.Ints("axes"), shape.size());
+  Request request;
+  request.mode = n.String("mode", "nearest");
+  request.coordinate = n.String("coordinate_transformation_mode", "half_pixel");
+  request.nearest = n.String("nearest_mode", "round_prefer_floor");
+  request.scales.assign(shape.size(), 1.0);
+  const bool by_size = n.Has(sizes) && n.TypeOf(n.Input(sizes)).NumElements() > 0;
+  std::vector<double> given;
+  if (by_size) {
+    given = n.KnownFloats(sizes, "the sizes");
+  } else {
+    given = n.KnownFloats(scales, "the scales");
+  }
+  if (!n.ok()) return;
+  if (given.size() != axes.size())
+    return n.Invalid(fmt::format("{} sizes or scales for {} axes", given.size(), axes.size()));
+  if (by_size) request.sizes = shape;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto a = static_cast<size_t>(axes[i]);
+    if (by_size && !(given[i] >= 1 && given[i] < 1e12))
+      return n.Invalid(fmt::format("a size of {}", given[i]));
+    if (by_size) request.sizes[a] = static_cast<int64_t>(given[i]);
+    request.scales[a] = by_size ? given[i] / static_cast<double>(shape[a]) : given[i];
+  }
+  if (by_size) {
+    KeepAspectRatio(n, shape, axes, request.sizes, request.scales);
+  } else {
+    if (n.opset() >= 18) n.String("keep_aspect_ratio_policy", "stretch");
+    SizesFromScales(n, shape, request);
+  }
+  if (request.coordinate == "tf_crop_and_resize") {
+    const std::vector<double> box = n.KnownFloats(roi, "the region of interest");
+    if (!n.ok()) return;
+    if (box.size() != 2 * axes.size())
+      return n.Invalid(fmt::format("{} values of roi for {} axes", box.size(), axes.size()));
+    request.roi.assign(shape.size(), 0.0);
+    request.roi.insert(request.roi.end(), shape.size(), 1.0);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      request.roi[static_cast<size_t>(axes[i])] = box[i];
+      request.roi[shape.size() + static_cast<size_t>(axes[i])] = box[axes.size() + i];
+    }
+  }
+  if (n.ok()) EmitResize(n, request);
+}
+
+void ResizeOfOpset10(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  Request request{.coordinate = "asymmetric", .nearest = "floor"};
+  request.mode = n.String("mode", "nearest");
+  request.scales = n.KnownFloats(1, "the scales");
+  if (!n.ok()) return;
+  const Shape shape = n.ShapeOf(x);
+  if (request.scales.size() != shape.size())
+    return n.Invalid(fmt::format("{} scales for rank {}", request.scales.size(), shape.size()));
+  SizesFromScales(n, shape, request);
+  if (n.ok()) EmitResize(n, request);
+}
+
+void Resize(NodeImport& n) { ResizeAxes(n, 1, 2, 3); }
+
+constexpr Handler kHandlers[] = {
+    {"Upsample", 7, 1, 2, 1, Upsample},
+    {"Resize", 10, 2, 2, 1, ResizeOfOpset10},
+    {"Resize", 11, 1, 4, 1, Resize},
+};
+
+}  // namespace
+
+std::span<const Handler> ResizeHandlers() { return kHandlers; }
+
+}  // namespace hone::graph::onnx_import

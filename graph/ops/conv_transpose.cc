@@ -1,0 +1,225 @@
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/operand.h"
+#include "graph/ops/window.h"
+
+// ConvTranspose as a convolution with stride_h·stride_w·oc channels (one phase for each position of
+// an output pixel inside its stride) and a depth-to-space map. Phase r of an axis sees the taps r,
+// r + stride, …:
+//   phases[n, oc, q, r] = Σ ic, j  x[n, ic, q - j] · w[ic, oc, r + stride·j]
+//   y[n, oc, o]         = phases[n, oc, (o + pad) / stride, (o + pad) mod stride]
+// With dilation d > 1 the weights are spread first: tap t of the spread kernel is w[t / d] where d
+// divides t.
+namespace hone::graph::ops {
+namespace {
+
+using ir::DType;
+using ir::Expr;
+using ir::WorkloadBuilder;
+using Tensors = std::vector<int>;
+
+struct TransposedAxis {
+  int64_t input = 0;
+  int64_t stride = 1;
+  int64_t pad_begin = 0;
+  int64_t output = 0;
+  int64_t kernel = 1;  ///< spread by the dilation
+  int64_t dilation = 1;
+  int64_t taps = 1;       ///< of one phase
+  int64_t positions = 1;  ///< values of q
+};
+
+struct Geometry {
+  DataLayout layout;
+  std::vector<TransposedAxis> axes;
+  int64_t group = 1;
+  int64_t in_channels = 0;
+  int64_t group_out = 0;  ///< output channels of one group
+  Shape output;
+};
+
+absl::Status SetAxis(TransposedAxis& axis, int64_t pad_end, int64_t output_padding) {
+  constexpr int64_t kMax = int64_t{1} << 31;
+  if (axis.stride < 1 || axis.dilation < 1 || axis.kernel < 1 || output_padding < 0 ||
+      axis.stride > kMax || axis.dilation > kMax || axis.input > kMax || axis.kernel > kMax ||
+      output_padding > kMax) {
+    return Invalid(fmt::format("stride {}, dilation {}, output padding {}", axis.stride,
+                               axis.dilation, output_padding));
+  }
+  const __int128 span = static_cast<__int128>(axis.kernel - 1) * axis.dilation + 1;
+  const __int128 output = static_cast<__int128>(axis.stride) * (axis.input - 1) + span +
+                          output_padding - axis.pad_begin - pad_end;
+  if (output < 1 || output > (static_cast<__int128>(1) << 40) || span > kMax)
+    return Invalid("an output extent is below one or overflows");
+  axis.kernel = static_cast<int64_t>(span);
+  axis.output = static_cast<int64_t>(output);
+  axis.taps = (axis.kernel + axis.stride - 1) / axis.stride;
+  axis.positions = (axis.output - 1 + axis.pad_begin) / axis.stride + 1;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Geometry> GeometryOf(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  const Shape& x = call.inputs[0].type.shape;
+  const Shape& w = call.inputs[1].type.shape;
+  Geometry g;
+  HONE_ASSIGN_OR_RETURN(g.layout, DataLayout::Of(call));
+  if (w.size() != x.size())
+    return Invalid(fmt::format("the weights have rank {}, the input {}", w.size(), x.size()));
+  g.in_channels = x[g.layout.channel];
+  g.group = call.Int("group", 1);
+  g.group_out = w[1];
+  if (g.group < 1 || w[0] != g.in_channels || g.in_channels % g.group != 0) {
+    return Invalid(fmt::format("weights for {} input channels in {} groups, the input has {}", w[0],
+                               g.group, g.in_channels));
+  }
+  const size_t count = x.size() - 2;
+  const Shape strides = call.Ints("strides", Shape(count, 1));
+  const Shape dilations = call.Ints("dilations", Shape(count, 1));
+  const Shape pads = call.Ints("pads", Shape(2 * count, 0));
+  const Shape output_padding = call.Ints("output_padding", Shape(count, 0));
+  if (strides.size() != count || dilations.size() != count || pads.size() != 2 * count ||
+      output_padding.size() != count) {
+    return Invalid(fmt::format(
+        "strides, dilations, pads or output_padding do not fit {} spatial axes", count));
+  }
+  g.output = x;
+  if (__builtin_mul_overflow(g.group, g.group_out, &g.output[g.layout.channel]))
+    return Invalid("too many channels");
+  for (size_t i = 0; i < count; ++i) {
+    TransposedAxis axis{.input = x[g.layout.first_spatial + i],
+                        .stride = strides[i],
+                        .pad_begin = pads[i],
+                        .kernel = w[2 + i],
+                        .dilation = dilations[i]};
+    HONE_RETURN_IF_ERROR(SetAxis(axis, pads[count + i], output_padding[i]));
+    if (axis.pad_begin < 0) return Invalid("negative padding");
+    g.axes.push_back(axis);
+    g.output[g.layout.first_spatial + i] = axis.output;
+  }
+  return g;
+}
+
+absl::StatusOr<Types> InferConvTranspose(const OpCall& call) {
+  HONE_ASSIGN_OR_RETURN(Geometry g, GeometryOf(call));
+  const DType dtype = call.inputs[0].type.dtype;
+  if (call.inputs[1].type.dtype != dtype || ir::IsBool(dtype))
+    return Invalid("input and weights must have one numeric type");
+  const TensorType bias{dtype, {g.output[g.layout.channel]}};
+  if (call.inputs.size() > 2 && call.inputs[2].present && call.inputs[2].type != bias) {
+    return Invalid(
+        fmt::format("the bias must be {}, not {}", ToText(bias), ToText(call.inputs[2].type)));
+  }
+  return Types{{dtype, std::move(g.output)}};
+}
+
+/// x with zeros around it, so that q - j stays inside.
+int PadInput(WorkloadBuilder& builder, const Geometry& g, int x) {
+  Shape shape = builder.tensor(x).shape;
+  Exprs at = Axes(shape.size());
+  Expr inside;
+  for (size_t i = 0; i < g.axes.size(); ++i) {
+    const TransposedAxis& axis = g.axes[i];
+    const size_t d = g.layout.first_spatial + i;
+    const int64_t before = axis.taps - 1;
+    shape[d] = before + axis.positions;
+    if (before == 0 && axis.positions <= axis.input) continue;
+    at[d] = at[d] - before;
+    const Expr in_range = ir::InRange(at[d], axis.input);
+    inside = inside == nullptr ? in_range : ir::And(inside, in_range);
+  }
+  if (inside == nullptr) return x;
+  const Expr zero = ir::Const(builder.tensor(x).dtype, 0);
+  return builder.AddMap(shape, ir::Select(inside, builder.At(x, at), zero));
+}
+
+/// The weights spread by the dilations and filled with zeros to stride·taps.
+int PadWeights(WorkloadBuilder& builder, const Geometry& g, int w) {
+  Shape shape = builder.tensor(w).shape;
+  Exprs at = Axes(shape.size());
+  Expr inside;
+  const auto require = [&](const Expr& condition) {
+    inside = inside == nullptr ? condition : ir::And(inside, condition);
+  };
+  for (size_t i = 0; i < g.axes.size(); ++i) {
+    const TransposedAxis& axis = g.axes[i];
+    const Expr tap = at[2 + i];
+    shape[2 + i] = axis.taps * axis.stride;
+    if (axis.dilation > 1) {
+      require(ir::Binary(ir::BinaryOp::kEq, ir::FloorMod(tap, axis.dilation), ir::Int(0)));
+      at[2 + i] = ir::FloorDiv(tap, axis.dilation);
+    }
+    if (shape[2 + i] != axis.kernel) require(ir::Lt(tap, ir::Int(axis.kernel)));
+  }
+  if (inside == nullptr) return w;
+  const Expr zero = ir::Const(builder.tensor(w).dtype, 0);
+  return builder.AddMap(shape, ir::Select(inside, builder.At(w, at), zero));
+}
+
+/// The contraction: axes as the output's with each spatial axis replaced by its positions, then one
+/// axis of `stride` phases for each.
+int AddPhases(WorkloadBuilder& builder, const Geometry& g, int x, int w, DType accumulator) {
+  const size_t rank = g.output.size();
+  const size_t count = g.axes.size();
+  Shape spatial = g.output;
+  for (size_t i = 0; i < count; ++i) spatial[g.layout.first_spatial + i] = g.axes[i].positions;
+  for (const TransposedAxis& axis : g.axes) spatial.push_back(axis.stride);
+  const int64_t group_in = g.in_channels / g.group;
+  Shape reduce;
+  const bool channels_last = g.layout.channel != 1;
+  for (const TransposedAxis& axis : g.axes) reduce.push_back(axis.taps);
+  reduce.insert(channels_last ? reduce.end() : reduce.begin(), group_in);
+  const int first = static_cast<int>(spatial.size());
+  const int tap = channels_last ? first : first + 1;
+  const Expr out_channel = ir::Var(static_cast<int>(g.layout.channel));
+  const Expr own = ir::Var(channels_last ? first + static_cast<int>(count) : first);
+  const Expr in_channel =
+      g.group == 1 ? own : ir::FloorDiv(out_channel, g.group_out) * group_in + own;
+  Exprs at_x = Axes(rank);
+  at_x[g.layout.channel] = in_channel;
+  Exprs at_w = {in_channel, g.group == 1 ? out_channel : ir::FloorMod(out_channel, g.group_out)};
+  for (size_t i = 0; i < count; ++i) {
+    const TransposedAxis& axis = g.axes[i];
+    const Expr j = ir::Var(tap + static_cast<int>(i));
+    const size_t d = g.layout.first_spatial + i;
+    if (axis.taps > 1) at_x[d] = at_x[d] + ir::Int(axis.taps - 1) - j;
+    at_w.push_back(j * axis.stride + ir::Var(static_cast<int>(rank + i)));
+  }
+  return builder.AddReduce(
+      spatial, reduce, ir::Combiner::kSum,
+      ir::Cast(accumulator, builder.At(x, at_x)) * ir::Cast(accumulator, builder.At(w, at_w)));
+}
+
+absl::StatusOr<Tensors> ExpressConvTranspose(const OpCall& call, WorkloadBuilder& builder,
+                                             const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(call));
+  const DType dtype = call.inputs[0].type.dtype;
+  const int x = PadInput(builder, g, tensors[0]);
+  const int w = PadWeights(builder, g, tensors[1]);
+  const int phases = AddPhases(builder, g, x, w, AccumulatorType(dtype));
+  const Exprs point = Axes(g.output.size());
+  Exprs at = point;
+  for (size_t i = 0; i < g.axes.size(); ++i) {
+    const TransposedAxis& axis = g.axes[i];
+    const size_t d = g.layout.first_spatial + i;
+    const Expr shifted = point[d] + axis.pad_begin;
+    at[d] = ir::FloorDiv(shifted, axis.stride);
+    at.push_back(ir::FloorMod(shifted, axis.stride));
+  }
+  int y = builder.AddMap(g.output, ir::Cast(dtype, builder.At(phases, at)));
+  if (call.inputs.size() > 2 && call.inputs[2].present) {
+    y = builder.AddMap(g.output, builder.At(y, point) +
+                                     ReadAt(call, builder, tensors, 2, {point[g.layout.channel]}));
+  }
+  return Tensors{y};
+}
+
+constexpr OpDefinition kOps[] = {{"ConvTranspose", InferConvTranspose, ExpressConvTranspose}};
+
+}  // namespace
+
+std::span<const OpDefinition> ConvTransposeOps() { return kOps; }
+
+}  // namespace hone::graph::ops
