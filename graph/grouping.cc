@@ -1,6 +1,7 @@
 #include "graph/grouping.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -77,27 +78,34 @@ class Grouper {
 
   NodeId Producer(ValueId value) const { return value == kNoValue ? -1 : graph_.values[value].producer; }
 
-  // The draft of the last producer in topological order, when `n` may follow it there; else -1.
+  // The draft of the last producer (in topological order) that `n` may follow, or -1.
   int DraftToJoin(NodeId n) const {
-    NodeId last = -1;
-    for (ValueId input : graph_.nodes[n].inputs) last = std::max(last, Producer(input));
-    if (last < 0) return -1;
-    const int d = draft_of_[last];
+    const NodeRole role = profiles_[n].role;
+    if (role != NodeRole::kMove && role != NodeRole::kMap && role != NodeRole::kRowWise) return -1;
+    std::set<NodeId, std::greater<>> producers;
+    for (ValueId input : graph_.nodes[n].inputs) {
+      if (Producer(input) >= 0) producers.insert(Producer(input));
+    }
+    for (NodeId producer : producers) {
+      if (MayJoin(n, producer)) return draft_of_[producer];
+    }
+    return -1;
+  }
+
+  // Whether `n` may be a consumer in the draft of its producer.
+  bool MayJoin(NodeId n, NodeId producer) const {
+    const int d = draft_of_[producer];
     const NodeProfile& profile = profiles_[n];
-    const Draft& draft = drafts_[d];
-    if (draft.closed) return -1;
-    if (profile.role != NodeRole::kMove && profile.role != NodeRole::kMap && profile.role != NodeRole::kRowWise) {
-      return -1;
-    }
-    if (profile.role == NodeRole::kRowWise && !RowsFit(profile, draft)) return -1;
+    if (drafts_[d].closed) return false;
+    if (profile.role == NodeRole::kRowWise && !RowsFit(profile, drafts_[d])) return false;
     // A relabelling of a value that others read too is cheaper in its reader than stored a second time.
-    if (profile.role == NodeRole::kMove && !profile.alias_offset && !IsOnlyReader(n, last)) return -1;
+    if (profile.role == NodeRole::kMove && !profile.alias_offset && !IsOnlyReader(n, producer)) return false;
     for (size_t k = 0; k < profile.reads.size(); ++k) {
-      const NodeId producer = Producer(graph_.nodes[n].inputs[k]);
-      if (producer < 0 || draft_of_[producer] != d) continue;
-      if (profile.reads[k].read && !profile.reads[k].bijective) return -1;
+      const NodeId source = Producer(graph_.nodes[n].inputs[k]);
+      if (source < 0 || draft_of_[source] != d) continue;
+      if (profile.reads[k].read && !profile.reads[k].bijective) return false;
     }
-    return MakesCycle(d, n) ? -1 : d;
+    return !MakesCycle(d, n);
   }
 
   // design §3.1: at most one row-wise consumer joins, when row bytes × 6 ≤ half the Target's L2.

@@ -27,8 +27,8 @@ struct Group {
 };
 
 /// Cuts the graph into groups, in topological order; every node is in exactly one. Decided by index maps and static sizes
-/// only (docs: design §3.1, "Grouping"): nodes in topological order join the group of their last producer as
-/// consumers when they share its axes; what cannot is taken as a producer by its reader when recomputing it costs
+/// only (docs: design §3.1, "Grouping"): nodes in topological order join the group of their last producer they may
+/// follow, as consumers that share its axes; what cannot is taken as a producer by its reader when recomputing it costs
 /// little; everything else starts a group. A function of the graph and of `target.l2_bytes` alone.
 absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Target& target);
 

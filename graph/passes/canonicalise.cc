@@ -99,8 +99,20 @@ class Canonicaliser {
     if (op == "Slice" && same_type && AllEqual(call.Ints("steps"), 1)) return ReplaceBy(node, x);
     if (op == "Pad" && AllEqual(call.Ints("begin"), 0) && AllEqual(call.Ints("end"), 0)) return ReplaceBy(node, x);
     if (op == "MatMul") return FuseTransposes(node);
+    if (op == "Binary" && ConstantFirst(node, call.String("fn", ""))) {
+      Node swapped = node;
+      std::swap(swapped.inputs[0], swapped.inputs[1]);
+      HONE_ASSIGN_OR_RETURN(ValueId value, rewriter_.Add(std::move(swapped)));
+      return ReplaceBy(node, value);
+    }
     if (op == "Binary" || op == "Select") return DropExpands(node);
     return false;
+  }
+
+  // c + x is written x + c.
+  bool ConstantFirst(const Node& node, const std::string& fn) const {
+    if (fn != "add" && fn != "mul" && fn != "max" && fn != "min") return false;
+    return graph_.values[node.inputs[0]].constant != nullptr && graph_.values[node.inputs[1]].constant == nullptr;
   }
 
   absl::StatusOr<bool> SimplifyReshape(const Node& node) {

@@ -1,8 +1,10 @@
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "fmt/format.h"
 
@@ -58,17 +60,22 @@ std::string NodeKey(const Node& node) {
 absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext&) {
   int merged = 0;
   Rewriter rewriter(graph);
+  // Equal constants make nodes equal, but they stay apart: a bias of zeros in two places is two tensors of a
+  // Workload, as it will be when the model is trained further.
+  std::vector<ValueId> same_constant(graph.values.size());
+  std::iota(same_constant.begin(), same_constant.end(), 0);
   std::map<std::string, ValueId> constants;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const ConstantPtr& data = graph.values[v].constant;
     if (data == nullptr) continue;
-    const auto [first, added] = constants.emplace(ContentKey(*data), static_cast<ValueId>(v));
-    const ValueId same = static_cast<ValueId>(v);
-    if (!added && rewriter.MayReplace(same, first->second)) rewriter.Replace(same, first->second);
+    const ValueId first = constants.emplace(ContentKey(*data), static_cast<ValueId>(v)).first->second;
+    same_constant[v] = first;
   }
   std::map<std::string, std::vector<ValueId>> known;
   for (const Node& old : rewriter.old_nodes()) {
-    const auto [first, added] = known.emplace(NodeKey(rewriter.Mapped(old)), old.outputs);
+    Node key = rewriter.Mapped(old);
+    for (ValueId& input : key.inputs) input = input == kNoValue ? input : same_constant[input];
+    const auto [first, added] = known.emplace(NodeKey(key), old.outputs);
     if (added) {
       rewriter.Keep(old);
       continue;

@@ -75,7 +75,7 @@ const Node* Rewriter::ProducerOf(ValueId id, std::string_view op, std::string_vi
 }
 
 std::optional<double> Rewriter::Uniform(ValueId id) const {
-  constexpr int64_t kLongest = 4096;
+  constexpr int64_t kLongest = 1 << 20;
   const ConstantPtr& data = id == kNoValue ? nullptr : graph_.values[id].constant;
   if (data == nullptr || data->type.NumElements() < 1 || data->type.NumElements() > kLongest) return std::nullopt;
   const double first = data->DoubleAt(0);

@@ -43,7 +43,7 @@ class Rewriter {
   /// The new node that makes `id`, when it is an `op` (and its attribute `fn` is this): patterns are matched with it. Valid
   /// until the next node is added.
   const Node* ProducerOf(ValueId id, std::string_view op, std::string_view fn = {}) const;
-  /// The value of a constant whose elements are all the same; empty for anything else and for more than 4096 elements.
+  /// The value of a constant whose elements are all the same; empty for anything else and for more than 2^20 elements.
   std::optional<double> Uniform(ValueId id) const;
 
  private:
