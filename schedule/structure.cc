@@ -88,12 +88,12 @@ bool ReadOnce(const ir::Workload& w, const ir::Stage& reader, const ir::Stage& p
   return loads == 1 && points <= w.tensors[producer.results[0]].NumElements();
 }
 
-void InlineStages(TraceWriter& writer) {
+void InlineStages(TraceWriter& writer, int keep) {
   std::vector<int> live = LiveStages(writer.schedule());
   for (int id : live) {
     const ir::Stage stage = writer.stage(id);
     const ir::Workload& w = writer.workload();
-    if (stage.combiner != ir::Combiner::kNone || stage.scan >= 0 || IsOutput(w, stage)) continue;
+    if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 || IsOutput(w, stage)) continue;
     std::vector<int> readers = ReadersOf(w, LiveStages(writer.schedule()), id);
     bool in_scan = std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
     if (in_scan && CostOf(stage) > 0) continue;
@@ -170,8 +170,24 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
   return Role::kWindow;
 }
 
-std::vector<Cluster> FindClusters(TraceWriter& writer) {
-  InlineStages(writer);
+int FindPadStage(const ir::Workload& workload) {
+  for (size_t id = 0; id < workload.stages.size(); ++id) {
+    const ir::Stage& s = workload.stages[id];
+    if (s.combiner != ir::Combiner::kNone || s.scan >= 0 || IsOutput(workload, s)) continue;
+    if (s.body[0]->kind != ExprKind::kSelect || s.body[0]->args[2]->kind != ExprKind::kConst) continue;
+    std::vector<int> readers = workload.Readers(static_cast<int>(id));
+    bool heavy = !readers.empty();
+    for (int r : readers) {
+      Role role = RoleOf(workload, workload.stages[r]);
+      heavy &= role == Role::kContraction || role == Role::kWindow;
+    }
+    if (heavy) return static_cast<int>(id);
+  }
+  return -1;
+}
+
+std::vector<Cluster> FindClusters(TraceWriter& writer, int keep) {
+  InlineStages(writer, keep);
   const ir::Workload& w = writer.workload();
   const std::vector<int> live = LiveStages(writer.schedule());
   std::vector<Cluster> clusters;

@@ -42,7 +42,10 @@ struct Cluster {
 };
 
 /// Inlines what is better computed where it is read, then says which Stages own loops and what is computed inside them. The
-/// result's clusters are in topological order.
-std::vector<Cluster> FindClusters(TraceWriter& writer);
+/// result's clusters are in topological order. `keep` (a Stage, or -1) is not inlined.
+std::vector<Cluster> FindClusters(TraceWriter& writer, int keep);
+
+/// The Stage that pads the input of a reduction: a guarded copy that only reductions with reuse read; -1 when there is none.
+int FindPadStage(const ir::Workload& workload);
 
 }  // namespace hone::schedule

@@ -32,7 +32,7 @@ void Parallelise(TraceWriter& w, int owner, const std::vector<std::string>& loop
   w.Emit(fmt::format("parallel({}, {})", loop, target.threads));
 }
 
-void ScheduleMap(TraceWriter& w, int id, const ir::Target& target) {
+void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& target) {
   const ir::Stage stage = w.stage(id);
   const int v = VectorAxis(stage);
   if (v < 0) return;
@@ -51,10 +51,14 @@ void ScheduleMap(TraceWriter& w, int id, const ir::Target& target) {
   const std::string axis = fmt::format("{}.i{}", stage.name, v);
   if (n >= 2) {
     int64_t width = std::min<int64_t>(lanes, n);
-    w.Emit(fmt::format("split({}, {}{})", axis, width, n % width == 0 ? "" : ", mask"));
-    w.Emit(fmt::format("vectorize({}.1)", axis));
+    const bool unrolled = unroll > 1 && n >= width * unroll;
+    const int64_t step = unrolled ? width * unroll : width;
+    const std::string factors = unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
+    w.Emit(fmt::format("split({}, {}{})", axis, factors, n % step == 0 ? "" : ", mask"));
+    if (unrolled) w.Emit(fmt::format("unroll({}.1)", axis));
+    w.Emit(fmt::format("vectorize({}.{})", axis, unrolled ? 2 : 1));
     loops.push_back(axis + ".0");
-    extents.push_back((n + width - 1) / width);
+    extents.push_back((n + step - 1) / step);
   }
   if (points < kGrain) return;
   Parallelise(w, id, loops, extents, target);

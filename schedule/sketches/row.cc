@@ -9,9 +9,6 @@ namespace hone::schedule {
 
 namespace {
 
-/// Partial results of a row reduction kept side by side: four vectors hide the latency of the additions.
-constexpr int kPartialVectors = 4;
-
 /// The reduce axis that a load walks contiguously, by number among the reduce axes; -1 when there is none.
 int ContiguousReduceAxis(const ir::Workload& w, const ir::Stage& stage) {
   for (const auto& a : AccessesOf(w, stage)) {
@@ -23,13 +20,14 @@ int ContiguousReduceAxis(const ir::Workload& w, const ir::Stage& stage) {
 }
 
 /// Splits a row reduction into vectors of partial results computed at `loop` (empty: the Stage's own innermost spatial loop).
-void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, const ir::Target& target) {
+void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64_t partial_vectors,
+                          const ir::Target& target) {
   const ir::Stage stage = w.stage(id);
   const int r = ContiguousReduceAxis(w.workload(), stage);
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
   if (r >= 0 && !ir::IsTuple(stage.combiner) && stage.reduce[r] >= 2 * lanes) {
-    const int vectors = stage.reduce[r] >= kPartialVectors * lanes * 2 ? kPartialVectors : 1;
-    const int64_t width = static_cast<int64_t>(vectors) * lanes;
+    const int64_t vectors = std::clamp<int64_t>(stage.reduce[r] / (2 * lanes), 1, partial_vectors);
+    const int64_t width = vectors * lanes;
     const std::string partial = w.NextStage();
     w.Emit(fmt::format("{} = rfactor({}, {}.r{}, {}, inner)", partial, stage.name, stage.name, r, width));
     std::string at = loop;
@@ -66,7 +64,7 @@ void VectorizeLast(TraceWriter& w, int id, int first_free_axis, const ir::Target
 
 }  // namespace
 
-void ScheduleRows(TraceWriter& w, const Cluster& cluster, const ir::Target& target) {
+void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vectors, const ir::Target& target) {
   const ir::Stage owner = w.stage(cluster.owner);
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
   const std::string row_loop = rows > 0 ? fmt::format("{}.i{}", owner.name, rows - 1) : "";
@@ -74,10 +72,10 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, const ir::Target& targ
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
   for (int id : cluster.members) {
-    if (w.stage(id).combiner != ir::Combiner::kNone) ScheduleRowReduction(w, id, row_loop, target);
+    if (w.stage(id).combiner != ir::Combiner::kNone) ScheduleRowReduction(w, id, row_loop, partial_vectors, target);
     else VectorizeLast(w, id, rows, target);
   }
-  if (owner.combiner != ir::Combiner::kNone) ScheduleRowReduction(w, cluster.owner, row_loop, target);
+  if (owner.combiner != ir::Combiner::kNone) ScheduleRowReduction(w, cluster.owner, row_loop, partial_vectors, target);
   else VectorizeLast(w, cluster.owner, rows, target);
   std::vector<std::string> loops;
   std::vector<int64_t> extents;

@@ -10,6 +10,14 @@
 
 namespace hone::schedule {
 
+/// How the guarded copy that a convolution's or window's padding is becomes code.
+enum class Padding : uint8_t {
+  kGuard,   ///< inlined; taps are tested where they are read
+  kPeeled,  ///< inlined; the row axis's first and last tile are siblings with constants
+  kTile,    ///< a padded tile in scratch, per outermost row
+  kRoot,    ///< a padded copy of the whole input
+};
+
 /// The register tile of a contraction or window and the order of the loops around it.
 struct TileChoice {
   int64_t rows = 1;         ///< iterations of the row axis held in registers
@@ -35,12 +43,17 @@ struct TileForm {
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
-void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice, const ir::Target& target);
+/// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
+void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice, Padding padding,
+                  const ir::Target& target);
+/// Computes the pad Stage at the outermost row loop of the owner, into scratch.
+void SchedulePadTile(TraceWriter& writer, int pad, int owner, const ir::Target& target);
 
 /// Rows with their reductions: softmax, normalisation, row sums.
-void ScheduleRows(TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
-/// A Stage without reduction.
-void ScheduleMap(TraceWriter& writer, int stage, const ir::Target& target);
+/// partial_vectors: vectors of partial results per reduction.
+void ScheduleRows(TraceWriter& writer, const Cluster& cluster, int64_t partial_vectors, const ir::Target& target);
+/// A Stage without reduction; `unroll` vectors per iteration.
+void ScheduleMap(TraceWriter& writer, int stage, int64_t unroll, const ir::Target& target);
 /// A Stage of a scan.
 void ScheduleScan(TraceWriter& writer, int stage, const ir::Target& target);
 

@@ -267,7 +267,7 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
 
 }  // namespace
 
-void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, const ir::Target& target) {
+void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding, const ir::Target& target) {
   const ir::Stage owner = w.stage(f.owner);
   const std::string anchor = w.name(f.anchor);
   const std::string o = w.name(f.owner);
@@ -283,7 +283,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, const 
       std::string layout = PanelLayout(w, f, a, panel);
       const int copy = static_cast<int>(w.workload().stages.size());
       w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), anchor, w.workload().tensors[t].name, layout));
-      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant) ScheduleMap(w, copy, target);
+      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant) ScheduleMap(w, copy, 1, target);
       break;
     }
   }
@@ -315,10 +315,18 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, const 
   if (!row.empty()) {
     order.push_back(row + ".0");
     tile_loop = row + ".0";
-    if (f.border) w.Emit(fmt::format("partition({}.0, [1, -1])", row));
+    if (f.border && padding == Padding::kPeeled) w.Emit(fmt::format("partition({}.0, [1, -1])", row));
   }
   if (own) {
     for (int r : f.reduce) order.push_back(Loop(w, f.owner, r));
+    if (c.reduce_block > 0) {
+      // Blocks of the reduction outside the rows: the panel's block stays in cache while all rows pass.
+      const std::string inner = order.back();
+      w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
+      order.back() = inner + ".1";
+      order.insert(row.empty() ? order.begin() + static_cast<std::ptrdiff_t>(outer.names.size())
+                               : std::find(order.begin(), order.end(), row + ".0"), inner + ".0");
+    }
   }
   if (!row.empty()) order.push_back(row + ".1");
   order.push_back(v + ".1");
@@ -334,6 +342,28 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, const 
     ScheduleAnchorInside(w, f, tile_loop);
   }
   Parallelise(w, f.owner, outer.names, outer.extents, target);
+}
+
+void SchedulePadTile(TraceWriter& w, int pad, int owner, const ir::Target& target) {
+  const ir::Stage stage = w.stage(owner);
+  // The innermost leaf that is a whole outer axis of the owner before the tile's loops.
+  const StageSchedule& schedule = w.schedule().stages[owner];
+  std::string at;
+  for (int l : schedule.order) {
+    const LoopNode& n = schedule.loops[l];
+    if (n.origin != LoopNode::Origin::kAxis && n.origin != LoopNode::Origin::kFused) break;
+    at = n.name;
+  }
+  if (at.empty()) return;
+  w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(pad), at));
+  const ir::Stage copy = w.stage(pad);
+  const int v = VectorAxis(copy);
+  const int lanes = LanesFor(w.workload().tensors[copy.results[0]].dtype, target);
+  if (v < 0 || copy.spatial[v] < 2) return;
+  const int64_t width = std::min<int64_t>(lanes, copy.spatial[v]);
+  const std::string axis = fmt::format("{}.i{}", copy.name, v);
+  w.Emit(fmt::format("split({}, {}, mask)", axis, width));
+  w.Emit(fmt::format("vectorize({}.1)", axis));
 }
 
 }  // namespace hone::schedule
