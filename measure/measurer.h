@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "ir/workload.h"
+#include "measure/outcome.h"
+
+// What a search asks of whoever measures: this machine (LocalMeasurer), a farm, or a test.
+namespace hone::measure {
+
+/// How far a candidate's output may be from the default's, see measure/validation.h. Stored in
+/// logs: do not renumber.
+enum class Accuracy : uint8_t { kDefault = 0, kStrict = 1, kFast = 2 };
+
+/// How much a measurement is worth.
+enum class MeasureKind : uint8_t {
+  kScreen = 0,  ///< racing: stops early when hopeless
+  kFinal = 1,   ///< all repeats, whatever the incumbent
+};
+
+struct MeasureInput {
+  int64_t id = 0;  ///< the caller's; comes back in the result
+  std::shared_ptr<const ir::Workload> workload;
+  std::string target;  ///< resolved text
+  std::string trace;   ///< text; empty: the default schedule
+  MeasureKind kind = MeasureKind::kScreen;
+  Accuracy accuracy = Accuracy::kDefault;
+  int64_t incumbent_ns = 0;  ///< best so far of this task; 0: none
+  uint64_t seed = 0;         ///< of inputs and constants
+};
+
+struct MeasureResult {
+  int64_t id = 0;
+  Outcome outcome = Outcome::kWorkerLost;
+  std::string message;  ///< empty when ok; what, where, why otherwise
+  /// Time of one run of the kernel, in the order measured; at least one when ok, empty otherwise.
+  std::vector<int64_t> samples_ns;
+  bool hopeless = false;  ///< stopped after the first run: more than 1.5 times the incumbent
+  bool noisy = false;     ///< the sentinel kernel drifted while this was measured
+  double build_ms = 0;
+  double run_ms = 0;   ///< set-up, check and repeats together
+  std::string device;  ///< device class, see measure/device.h
+};
+
+/// Measures candidates, many in flight. Implementations say whether they are thread-safe.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+
+  /// Takes a candidate; returns at once. Its result is delivered by Collect, at most once, in any
+  /// order; from a farm perhaps never.
+  virtual void Submit(MeasureInput input) = 0;
+
+  /// Results that are ready. With none ready and some under way, waits at most `timeout_ns` for one
+  /// (0: does not wait; negative: as long as it takes). Empty: none came, or none is under way.
+  virtual std::vector<MeasureResult> Collect(int64_t timeout_ns) = 0;
+
+  /// Candidates submitted and not yet collected.
+  virtual int64_t num_in_flight() const = 0;
+
+  /// How many candidates keep it busy; more than twice as many in flight gain nothing.
+  virtual int capacity() const = 0;
+};
+
+/// Median of samples (the mean of the middle two); 0 for none.
+int64_t MedianNs(std::vector<int64_t> samples_ns);
+
+}  // namespace hone::measure
