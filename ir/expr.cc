@@ -1,5 +1,6 @@
 #include "ir/expr.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -269,8 +270,13 @@ Expr RewriteShared(const Expr& e, const std::function<Expr(const Expr&)>& replac
     args.push_back(RewriteShared(arg, replace, memo));
     changed |= args.back() != arg;
   }
-  if (changed) result = WithArgs(*e, std::move(args));
-  if (Expr other = replace(result)) result = std::move(other);
+  // x + 0 folds to x, which was seen as an argument already: replacing it again would substitute twice.
+  bool seen = false;
+  if (changed) {
+    result = WithArgs(*e, args);
+    seen = std::find(args.begin(), args.end(), result) != args.end();
+  }
+  if (Expr other = seen ? nullptr : replace(result)) result = std::move(other);
   if (shared) memo->emplace(e.get(), result);
   return result;
 }

@@ -106,6 +106,12 @@ TEST(ExprTest, NamesOfOperatorsReadBack) {
   EXPECT_EQ(ParseBinaryOp(""), std::nullopt);
 }
 
+TEST(ExprTest, SubstituteVarsReplacesEachVariableOnce) {
+  // v1 + v0 with v0 = 0 and v1 = v0: the sum folds to the new v0, which is not the old one.
+  EXPECT_TRUE(Equal(SubstituteVars(Var(1) + Var(0), {Int(0), Var(0)}), Var(0)));
+  EXPECT_TRUE(Equal(SubstituteVars(Var(1) * Var(0), {Int(1), Var(0)}), Var(0)));
+}
+
 TEST(ExprDeathTest, MismatchedTypesAreProgrammerErrors) {
   const Expr f = Const(DType::kF32, 1);
   EXPECT_DEATH(f + Int(1), "add of f32 and i64");
