@@ -59,6 +59,22 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
     case StmtKind::kStore: EmitStore(*stmt); return;
     case StmtKind::kFill: EmitFill(*stmt); return;
     case StmtKind::kSync: return;  // one thread runs the whole nest
+    case StmtKind::kFail: EmitFail(*stmt); return;
+  }
+}
+
+void FunctionEmitter::EmitFail(const StmtNode& node) {
+  const auto leave = [&] {
+    result_->addIncoming(builder_.getInt32(static_cast<uint32_t>(node.extent)), builder_.GetInsertBlock());
+    builder_.CreateBr(return_block_);
+    // What follows is never reached, but needs a place.
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "unreachable", inner_));
+    Boundary();
+  };
+  if (mask_ == nullptr) {
+    leave();
+  } else {
+    Branch(arith_.AnyLane(ActiveMask()), leave);
   }
 }
 

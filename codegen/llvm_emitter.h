@@ -119,6 +119,7 @@ class FunctionEmitter : private OpaqueSource {
   void EmitVector(const ir::StmtNode& node);
   void EmitIf(const ir::StmtNode& node);
   void EmitFill(const ir::StmtNode& node);
+  void EmitFail(const ir::StmtNode& node);
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);
   void EmitStore(const ir::StmtNode& node);
   void EmitReduceStore(const ir::StmtNode& node, const Affine& index);

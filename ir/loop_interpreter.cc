@@ -184,6 +184,10 @@ class LoopNestRunner : public ExprEvaluator {
         if (!machine->in_block) Wrong("a sync outside of thread loops");
         machine->waits_at = &node;
         break;
+      case StmtKind::kFail:
+        FailWith(absl::OutOfRangeError("phase " + std::to_string(phase_) + " ends with result " +
+                                       std::to_string(node.extent)));
+        break;
     }
     machine->frames.pop_back();
   }

@@ -42,6 +42,7 @@ class StmtPrinter {
                 std::to_string(stmt->extent) + "] = " + ToText(stmt->values[0], names_) + "\n";
         return;
       case StmtKind::kSync: *out += indent + "sync\n"; return;
+      case StmtKind::kFail: *out += indent + "fail " + std::to_string(stmt->extent) + "\n"; return;
     }
   }
 
@@ -145,6 +146,13 @@ Stmt Fill(int buffer, int64_t elements, Expr value) {
 }
 
 Stmt Sync() { return Make({.kind = StmtKind::kSync}); }
+
+Stmt Fail(int32_t result) {
+  HONE_CHECK(result != 0) << "0 is success";
+  StmtNode node{.kind = StmtKind::kFail};
+  node.extent = result;
+  return Make(std::move(node));
+}
 
 std::string ToText(const Stmt& stmt, const LoopNest& nest) {
   std::string text;

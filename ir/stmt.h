@@ -38,7 +38,7 @@ struct Buffer {
   std::vector<double> table = {};     ///< kTable
 };
 
-enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync };
+enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync, kFail };
 
 struct StmtNode;
 using Stmt = std::shared_ptr<const StmtNode>;
@@ -53,6 +53,8 @@ using Stmt = std::shared_ptr<const StmtNode>;
 ///           index does not, lanes are combined first. One flat index for all buffers (tuples share it).
 ///   kFill   buffer[0..elements) = the combiner's identity (or value for kNone); register and scratch tiles
 ///   kSync   barrier of the threads of a GPU block
+///   kFail   ends the phase at once with a result other than 0 (in `extent`; kPhaseBadIndex<<16 | input); under a masked If
+///           when any lane is on
 struct StmtNode {
   StmtKind kind = StmtKind::kBlock;
   std::vector<Stmt> body = {};
@@ -74,6 +76,8 @@ Stmt StoreTuple(std::vector<int> buffers, Expr index, std::vector<Expr> values, 
 /// Fills the first `elements` of a buffer (stored in `extent`) with value.
 Stmt Fill(int buffer, int64_t elements, Expr value);
 Stmt Sync();
+/// If(Not(index in range), Fail(kPhaseBadIndex << 16 | input)): how lowering refuses an index that was read from an input.
+Stmt Fail(int32_t result);
 
 /// One parallel region: code between two barriers.
 struct Phase {
