@@ -69,6 +69,12 @@ bool IsIdentity(const std::vector<Expr>& indices, const std::vector<int64_t>& ex
   return true;
 }
 
+// A scan's own tensors are loaded at t and t - 1, which must stay visible also when there is only one step.
+bool IsOfRegion(const Workload& workload, int tensor, int scan) {
+  const int producer = scan < 0 ? -1 : workload.Producer(tensor);
+  return producer >= 0 && workload.stages[producer].scan == scan;
+}
+
 void DropUnitReduceAxes(Stage& stage) {
   // A reduction over nothing but ones is still the reduction of one element: its last axis stays.
   std::vector<Expr> renamed = Axes(stage.spatial.size());
@@ -257,7 +263,7 @@ void Tidy(Workload& workload) {
     const std::vector<int64_t> extents = ExtentsOf(stage);
     for (Expr& body : stage.body) {
       body = ir::Rewrite(body, [&](const Expr& node) -> Expr {
-        if (node->kind != ExprKind::kLoad) return nullptr;
+        if (node->kind != ExprKind::kLoad || IsOfRegion(workload, node->id, stage.scan)) return nullptr;
         std::vector<Expr> indices;
         for (const Expr& index : node->args) indices.push_back(SimplifyIndex(index, extents));
         const std::vector<int64_t>& shape = workload.tensors[node->id].shape;

@@ -154,6 +154,7 @@ class LayoutChooser {
     if (op == "Tile") return ConvertLists(node, {"repeats"});
     if (op == "Expand" && RankOf(node.inputs[0]) == RankOf(node.outputs[0])) return ConvertLists(node, {"shape"});
     if (op == "BatchNorm") return ConvertWindow(node);
+    if (op == "Resize") return ConvertResize(node);
     if (op == "Normalise") return ConvertNormalise(node);
     if (op == "Transpose") return ConvertTranspose(node);
     if (op == "Reshape") return ConvertReshape(node);
@@ -272,6 +273,26 @@ class LayoutChooser {
       inputs.push_back(operand);
     }
     return MakeLast(node, std::move(inputs), std::move(attributes));
+  }
+
+  absl::StatusOr<bool> ConvertResize(const Node& node) {
+    if (!OnlyLast(node.inputs[0])) return false;
+    const OpCall call = MakeCall(graph_, node);
+    const Perm perm = ToLast(RankOf(node.inputs[0]));
+    const std::vector<double> scales = call.Floats("scales");
+    const std::vector<double> roi = call.Floats("roi");
+    std::vector<double> new_scales;
+    std::vector<double> new_roi;  // starts of all axes, then ends
+    for (int64_t axis : perm) new_scales.push_back(scales[axis]);
+    for (size_t half = 0; half < roi.size(); half += perm.size()) {
+      for (int64_t axis : perm) new_roi.push_back(roi[half + static_cast<size_t>(axis)]);
+    }
+    Attributes attributes = node.attributes;
+    attributes["sizes"] = Permuted(call.Ints("sizes"), perm);
+    attributes["scales"] = new_scales;
+    if (!roi.empty()) attributes["roi"] = new_roi;
+    HONE_ASSIGN_OR_RETURN(ValueId x, Last(node.inputs[0]));
+    return MakeLast(node, {x}, std::move(attributes));
   }
 
   absl::StatusOr<bool> ConvertNormalise(const Node& node) {

@@ -19,6 +19,8 @@ struct Affine {
 
 const ConstantPtr& ConstantOf(const Graph& graph, ValueId id) { return graph.values[id].constant; }
 
+bool IsConvolution(const Node& node) { return node.op == "Conv" || node.op == "ConvTranspose"; }
+
 /// Which dimension of a linear node's result is its channel, and which of its weights.
 struct Channels {
   size_t of_result;
@@ -27,7 +29,7 @@ struct Channels {
 };
 
 std::optional<Channels> ChannelsOf(const Graph& graph, const Node& node) {
-  const bool conv = node.op == "Conv";
+  const bool conv = IsConvolution(node);
   if (!conv && node.op != "MatMul") return std::nullopt;
   const Value& result = graph.values[node.outputs[0]];
   const ConstantPtr& weights = ConstantOf(graph, node.inputs[1]);
@@ -38,8 +40,11 @@ std::optional<Channels> ChannelsOf(const Graph& graph, const Node& node) {
     if (node.inputs.size() > 2 && node.inputs[2] != kNoValue && ConstantOf(graph, node.inputs[2]) == nullptr) {
       return std::nullopt;
     }
+    // Weights of a transposed convolution are [ic, oc / groups, …]: only one group names each output channel once.
+    const bool transposed = node.op == "ConvTranspose";
+    if (transposed && call.Int("group", 1) != 1) return std::nullopt;
     const size_t channel = call.String("layout", "nchw") == "nhwc" ? rank - 1 : 1;
-    return Channels{channel, 0, result.type.shape[channel]};
+    return Channels{channel, transposed ? size_t{1} : size_t{0}, result.type.shape[channel]};
   }
   if (weights->type.shape.size() != 2) return std::nullopt;
   return Channels{rank - 1, call.Int("transpose_b", 0) != 0 ? size_t{0} : size_t{1}, result.type.shape[rank - 1]};
@@ -150,7 +155,7 @@ class BatchNormFolder {
   Chain Follow(const Node& node, const Channels& channels) const {
     Chain chain;
     chain.total = {std::vector<double>(channels.count, 1.0), std::vector<double>(channels.count, 0.0)};
-    if (node.op == "Conv" && node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
+    if (IsConvolution(node) && node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
       chain.total.shift = ConstantOf(graph_, node.inputs[2])->AsDoubles();
     }
     chain.result = node.outputs[0];
@@ -174,7 +179,7 @@ class BatchNormFolder {
     const std::optional<Channels> channels = ChannelsOf(graph_, node);
     if (!channels) return false;
     const Chain chain = Follow(node, *channels);
-    const bool conv = node.op == "Conv";
+    const bool conv = IsConvolution(node);
     // A product with one addition behind it is as good as it gets.
     if (chain.nodes.empty() || (!conv && !chain.scales && chain.nodes.size() == 1)) return false;
 

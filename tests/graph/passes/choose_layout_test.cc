@@ -98,6 +98,36 @@ output %11 y
 )");
 }
 
+TEST(ChooseLayoutTest, ResizesChannelsLast) {
+  TestGraph t;
+  const ValueId y = t.Conv(t.Input({1, 3, 4, 4}), 2, 1);
+  t.Output(t.Op("Resize", {t.Relu(y)}, {{"sizes", Shape{1, 2, 8, 6}}, {"scales", std::vector<double>{1, 1, 2, 1.5}}, {"mode", std::string("linear")}}), "y");
+  ExpectRewrite(t.graph, ChooseLayout, R"(
+graph test
+%0:f32[1,3,4,4] = input input0
+%1:f32[2,3,1,1] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
+%2:f32[2] = constant {-0.85790956,-0.23763111}
+%3:f32[1,2,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%4:f32[] = constant {0}
+%5:f32[1,2,4,4] = Binary(%3, %4) {fn=max}
+%6:f32[1,2,8,6] = Resize(%5) {mode=linear scales=[1,1,2,1.5] sizes=[1,2,8,6]}
+output %6 y
+)",
+                R"(
+graph test
+%0:f32[1,3,4,4] = input input0
+%1:f32[1,4,4,3] = Transpose(%0) {perm=[0,2,3,1]}
+%2:f32[2,3,1,1] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
+%3:f32[2] = constant {-0.85790956,-0.23763111}
+%4:f32[1,4,4,2] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0] strides=[1,1]}
+%5:f32[] = constant {0}
+%6:f32[1,4,4,2] = Binary(%4, %5) {fn=max}
+%7:f32[1,8,6,2] = Resize(%6) {mode=linear scales=[1,2,1.5,1] sizes=[1,8,6,2]}
+%8:f32[1,2,8,6] = Transpose(%7) {perm=[0,3,1,2]}
+output %8 y
+)");
+}
+
 TEST(ChooseLayoutTest, FlattensAfterGlobalPoolingWithoutATranspose) {
   TestGraph t;
   const ValueId y = t.Conv(t.Input({1, 3, 4, 4}), 8, 3);

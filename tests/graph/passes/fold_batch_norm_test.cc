@@ -71,6 +71,34 @@ output %4 y
 )");
 }
 
+TEST(FoldBatchNormTest, FoldsIntoTransposedConvolutions) {
+  TestGraph t;
+  const ValueId y = t.Op("ConvTranspose", {t.Input({1, 3, 4, 4}), t.Constant({3, 2, 2, 2}), t.Constant({2})},
+                         {{"strides", Shape{2, 2}}, {"layout", std::string("nchw")}});
+  t.Output(t.BatchNorm(y), "y");
+  ExpectRewrite(t.graph, FoldBatchNorm, R"(
+graph test
+%0:f32[1,3,4,4] = input input0
+%1:f32[3,2,2,2] = constant
+%2:f32[2] = constant {-0.1911182,-0.57611865}
+%3:f32[1,2,8,8] = ConvTranspose(%0, %1, %2) {layout=nchw strides=[2,2]}
+%4:f32[2] = constant {0.8874949,1.3544313}
+%5:f32[2] = constant {0.5022862,0.9644916}
+%6:f32[2] = constant {-0.9780361,0.76249295}
+%7:f32[2] = constant {0.927959,0.894935}
+%8:f32[1,2,8,8] = BatchNorm(%3, %4, %5, %6, %7) {epsilon=1e-05 layout=nchw}
+output %8 y
+)",
+                R"(
+graph test
+%0:f32[1,3,4,4] = input input0
+%1:f32[3,2,2,2] = constant
+%2:f32[2] = constant {1.2272705,-0.9520285}
+%3:f32[1,2,8,8] = ConvTranspose(%0, %1, %2) {layout=nchw strides=[2,2]}
+output %3 y
+)");
+}
+
 TEST(FoldBatchNormTest, BecomesScaleAndShiftElsewhere) {
   TestGraph t;
   t.Output(t.BatchNorm(t.Relu(t.Input({1, 4, 3, 3}))), "y");

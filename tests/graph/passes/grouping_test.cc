@@ -203,24 +203,38 @@ group 1 kernel anchor Softmax: Softmax -> %1
 )");
 }
 
-TEST(GroupingTest, UNetSkip) {
+TestGraph UNet() {
   TestGraph t;
   const ValueId skip = t.Relu(t.Conv(t.Input({1, 3, 8, 8}), 4, 3, 1, 1));
   const ValueId down = t.Op("Pool", {skip},
                             {{"kind", std::string("max")}, {"kernel", Shape{2, 2}}, {"strides", Shape{2, 2}},
                              {"dilations", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}, {"layout", std::string("nchw")}});
   const ValueId deep = t.Relu(t.Conv(down, 8, 3, 1, 1));
-  // The up-sampling convolution written out: s·s·oc channels, then depth to space.
-  const ValueId wide = t.Reshape(t.Conv(deep, 16, 1), {1, 4, 2, 2, 4, 4});
-  const ValueId up = t.Reshape(t.Transpose(wide, {0, 1, 4, 2, 5, 3}), {1, 4, 8, 8});
+  const ValueId up = t.Op("ConvTranspose", {deep, t.Constant({8, 4, 2, 2}), t.Constant({4})},
+                          {{"strides", Shape{2, 2}}, {"layout", std::string("nchw")}});
   t.Output(t.Relu(t.Conv(Concat(t, skip, up), 4, 3, 1, 1)), "y");
-  ExpectGroups(t, R"(
+  return t;
+}
+
+TEST(GroupingTest, UNetSkip) {
+  ExpectGroups(UNet(), R"(
 group 0 kernel anchor Conv: Transpose, Conv, Binary.max -> %0
 group 1 kernel anchor Pool: Pool.max -> %1
 group 2 kernel anchor Conv: Conv, Binary.max -> %2
-group 3 kernel anchor Conv: Conv, Transpose, Reshape, Transpose, Reshape, Transpose -> %3
+group 3 kernel anchor ConvTranspose: ConvTranspose -> %3
 group 4 concat: Concat -> %4
 group 5 kernel anchor Conv: Conv, Binary.max, Transpose -> %5
+)");
+}
+
+TEST(GroupingTest, TransposedConvolutionsStoreByDepthToSpace) {
+  ExpectWorkload(UNet(), 3, R"(
+workload 1
+x0: f32[1,4,4,8] input range(-1,1)
+x1: f32[8,4,2,2] constant
+x2: f32[4] constant
+s0: f32[1,4,4,4,2,2] = sum[r0:8] (x0[0, i1, i2, r0] * x1[r0, i3, i4, i5])
+s1: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:4,i4:2,i5:2] at [0, i1 * 2 + i4, i2 * 2 + i5, i3] = s0[i0, i1, i2, i3, i4, i5] + x2[i3]
 )");
 }
 
@@ -235,6 +249,49 @@ TEST(GroupingTest, ASumFollowsTheOperandThatDoesNotComeBack) {
   ExpectGroups(t, R"(
 group 0 kernel anchor MatMul: MatMul, Unary.tanh -> %0, %1
 group 1 kernel anchor MatMul: MatMul, Binary.add -> %2
+)");
+}
+
+TestGraph LstmLayers() {
+  TestGraph t;
+  ValueId x = t.Input({3, 1, 4});
+  for (int layer = 0; layer < 2; ++layer) {
+    const ValueId zero = t.graph.AddConstant(MakeConstant(ir::DType::kF32, {1, 1, 5}, {0, 0, 0, 0, 0}));
+    const int64_t width = t.Shape(x).back();
+    const auto outputs = t.Ops("LSTM", {x, t.Constant({1, 20, width}), t.Constant({1, 20, 5}), t.Constant({1, 40}), kNoValue, zero, zero},
+                               3, {{"hidden_size", int64_t{5}}});
+    x = t.Reshape(outputs[0], {3, 1, 5});
+    t.Output(outputs[1], "h" + std::to_string(layer));
+  }
+  t.Output(t.Linear(x, 6), "y");
+  return t;
+}
+
+TEST(GroupingTest, LstmLayersAreOneWorkloadEach) {
+  ExpectGroups(LstmLayers(), R"(
+group 0 kernel anchor LSTM: LSTM -> %0, %1
+group 1 alias: Reshape -> %2
+group 2 kernel anchor LSTM: LSTM -> %3, %4
+group 3 alias: Reshape -> %5
+group 4 kernel anchor MatMul: MatMul, Binary.add -> %6
+)");
+}
+
+TEST(GroupingTest, AnLstmLayerHasItsProductOutsideTheScan) {
+  ExpectWorkload(LstmLayers(), 0, R"(
+workload 1
+x0: f32[3,1,4] input range(-1,1)
+x1: f32[1,20,4] constant
+x2: f32[1,40] constant
+x3: f32[1,1,5] constant
+x4: f32[1,20,5] constant
+s0: f32[3,1,20] = sum[r0:4] (x0[i0, 0, r0] * x1[0, i2, r0])
+s1: f32[3,1,20] = s0[i0, i1, i2] + x2[0, i2] + x2[0, i2 + 20]
+s2: f32[3,1,20] scan 0 = sum[r0:5] (select(i0 >= 1, s4[i0 - 1, i1, r0], x3[0, 0, r0]) * x4[0, i2, r0])
+s3: f32[3,1,5] scan 0 = sigmoid(s1[i0, 0, i2 + 10] + s2[i0, i1, i2 + 10]) * select(i0 >= 1, s3[i0 - 1, i1, i2], x3[0, 0, i2]) + sigmoid(s1[i0, 0, i2] + s2[i0, i1, i2]) * tanh(s1[i0, 0, i2 + 15] + s2[i0, i1, i2 + 15])
+s4: f32[3,1,5] scan 0 = sigmoid(s1[i0, 0, i2 + 5] + s2[i0, i1, i2 + 5]) * tanh(s3[i0, i1, i2])
+s5: f32[3,1,1,5] output over [i0:3,i1:1,i2:5] at [i0, 0, 0, i2] = s4[i0, i1, i2]
+s6: f32[1,1,5] output = s4[2, 0, i2]
 )");
 }
 
