@@ -14,7 +14,8 @@ HandlerTable MakeTable() {
   for (const std::span<const Handler> family :
        {ActivationHandlers(), ElementwiseHandlers(), ShapeHandlers(), SliceHandlers(),
         GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(), MatMulHandlers(),
-        NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(), RecurrentHandlers()}) {
+        NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(), RecurrentHandlers(),
+        SelectionHandlers(), QuantiseHandlers(), LossHandlers()}) {
     for (const Handler& handler : family) table[handler.op][handler.since] = &handler;
   }
   return table;

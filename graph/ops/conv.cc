@@ -121,7 +121,80 @@ absl::StatusOr<Tensors> ExpressConv(const OpCall& call, WorkloadBuilder& builder
   return Tensors{y};
 }
 
-constexpr OpDefinition kOps[] = {{"Conv", InferConv, ExpressConv}};
+// ConvInteger: inputs x, w, zero point of x?, of w? (one, or one per output channel).
+
+absl::StatusOr<Types> InferConvInteger(const OpCall& call) {
+  HONE_ASSIGN_OR_RETURN(Geometry g, GeometryOf(call));
+  for (size_t i = 0; i < 2; ++i) {
+    const DType dtype = call.inputs[i].type.dtype;
+    if (dtype != DType::kI8 && dtype != DType::kU8)
+      return Invalid(fmt::format("it takes i8 and u8, not {}", ToString(dtype)));
+    if (call.inputs.size() <= 2 + i || !call.inputs[2 + i].present) continue;
+    const TensorType& zero = call.inputs[2 + i].type;
+    const bool per_channel = i == 1 && zero.shape == Shape{g.out_channels};
+    if (zero.dtype != dtype || (zero.NumElements() != 1 && !per_channel))
+      return Invalid("zero point " + ToText(zero));
+  }
+  return Types{{DType::kI32, std::move(g.output)}};
+}
+
+/// Σ (x - zx)(w - zw) = Σ x·w - zw Σ x - zx Σ w + n·zx·zw, so that the contraction runs on raw
+/// bytes. The padding is zx, which counts as nothing.
+absl::StatusOr<Tensors> ExpressConvInteger(const OpCall& call, WorkloadBuilder& builder,
+                                           const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(call));
+  const auto zero_point = [&](size_t i, const Expr& channel) -> Expr {
+    if (call.inputs.size() <= i || !call.inputs[i].present) return nullptr;
+    const Shape& shape = call.inputs[i].type.shape;
+    return ReadAt(call, builder, tensors, i,
+                  Exprs(shape.size(), shape.empty() || shape[0] == 1 ? ir::Int(0) : channel));
+  };
+  const auto wide = [](const Expr& e) { return ir::Cast(DType::kI32, e); };
+  const Expr pad = zero_point(2, nullptr);
+  const int x = AddPadStage(builder, tensors[0], g.layout, g.axes,
+                            pad == nullptr ? ir::Const(call.inputs[0].type.dtype, 0) : pad);
+  const int raw = AddContraction(builder, g, x, tensors[1], DType::kI32);
+  const Exprs point = Axes(g.output.size());
+  const Expr channel = point[g.layout.channel];
+  const Expr zx = pad;
+  const Expr zw = zero_point(3, channel);
+  if (zx == nullptr && zw == nullptr) return Tensors{raw};
+  Expr result = builder.At(raw, point);
+  int64_t taps = g.group_in;
+  Shape window = {g.group_in};
+  for (const WindowAxis& axis : g.axes) {
+    taps *= axis.kernel;
+    window.push_back(axis.kernel);
+  }
+  if (zw != nullptr) {
+    Shape sums = g.output;
+    sums[g.layout.channel] = g.group;
+    Exprs at = Axes(sums.size());
+    const int first = static_cast<int>(sums.size());
+    at[g.layout.channel] = at[g.layout.channel] * g.group_in + ir::Var(first);
+    for (size_t i = 0; i < g.axes.size(); ++i) {
+      Expr& index = at[g.layout.first_spatial + i];
+      index = WindowIndex(g.axes[i], index, ir::Var(first + 1 + static_cast<int>(i)));
+    }
+    const int sum = builder.AddReduce(sums, window, ir::Combiner::kSum, wide(builder.At(x, at)));
+    Exprs row = point;
+    row[g.layout.channel] = ir::FloorDiv(channel, g.out_channels / g.group);
+    result = result - wide(zw) * builder.At(sum, row);
+  }
+  if (zx != nullptr) {
+    Exprs at = Axes(window.size() + 1);
+    const int sum = builder.AddReduce({g.out_channels}, window, ir::Combiner::kSum,
+                                      wide(builder.At(tensors[1], at)));
+    result = result - wide(zx) * builder.At(sum, {channel});
+    if (zw != nullptr) result = result + wide(zx) * wide(zw) * ir::ConstInt(DType::kI32, taps);
+  }
+  return Tensors{builder.AddMap(g.output, result)};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"Conv", InferConv, ExpressConv},
+    {"ConvInteger", InferConvInteger, ExpressConvInteger},
+};
 
 }  // namespace
 

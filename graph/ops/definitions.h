@@ -14,19 +14,18 @@ std::span<const OpDefinition> ShapeOps();        // Transpose, Reshape, Expand, 
 std::span<const OpDefinition> SliceOps();        // Slice, Pad
 std::span<const OpDefinition> ConcatOps();
 std::span<const OpDefinition> GatherOps();  // Gather, GatherElements, GatherND
-std::span<const OpDefinition> IndexOps();   // OneHot, Trilu, ReverseSequence, Iota-like
+std::span<const OpDefinition> IndexOps();   // Trilu, ReverseSequence
 std::span<const OpDefinition> ResizeOps();
-std::span<const OpDefinition> ConvOps();
+std::span<const OpDefinition> ConvOps();  // Conv, ConvInteger
 std::span<const OpDefinition> ConvTransposeOps();
-std::span<const OpDefinition> MatMulOps();  // MatMul, Einsum
+std::span<const OpDefinition> MatMulOps();  // MatMul, MatMulInteger, Einsum
 std::span<const OpDefinition> PoolOps();
 std::span<const OpDefinition> ReduceOps();  // Reduce, ArgReduce
 std::span<const OpDefinition> SoftmaxOps();
 std::span<const OpDefinition> NormaliseOps();  // Normalise, BatchNorm, LRN
 std::span<const OpDefinition> CumSumOps();
 std::span<const OpDefinition> RecurrentOps();  // LSTM, GRU, RNN
-std::span<const OpDefinition> QuantiseOps();
-std::span<const OpDefinition> ExternOps();  // TopK, Scatter*
+std::span<const OpDefinition> ExternOps();     // TopK, Scatter*
 
 std::vector<std::span<const OpDefinition>> AllFamilies();
 

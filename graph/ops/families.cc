@@ -4,9 +4,9 @@ namespace hone::graph::ops {
 
 std::vector<std::span<const OpDefinition>> AllFamilies() {
   return {
-      ElementwiseOps(), ShapeOps(),   SliceOps(),         ConcatOps(), GatherOps(),
-      ResizeOps(),      ConvOps(),    ConvTransposeOps(), MatMulOps(), PoolOps(),
-      ReduceOps(),      SoftmaxOps(), NormaliseOps(),     CumSumOps(), RecurrentOps(),
+      ElementwiseOps(), ShapeOps(),         SliceOps(),     ConcatOps(), GatherOps(), ResizeOps(),
+      ConvOps(),        ConvTransposeOps(), MatMulOps(),    PoolOps(),   ReduceOps(), SoftmaxOps(),
+      NormaliseOps(),   CumSumOps(),        RecurrentOps(), IndexOps(),  ExternOps(),
   };
 }
 

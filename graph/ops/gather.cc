@@ -53,16 +53,32 @@ class IndexReader {
     for (int64_t& value : values)
       value = std::clamp<int64_t>(value < 0 ? value + extent : value, 0, extent - 1);
     if (values.size() == 1) return ir::Int(values[0]);
-    Expr flat = ir::Int(0);
-    for (size_t d = 0; d < point.size(); ++d) {
-      flat = flat * type_.shape[d] + (type_.shape[d] == 1 ? ir::Int(0) : point[d]);
-    }
-    const int64_t step = values[1] - values[0];
-    bool affine = true;
-    for (size_t i = 1; affine && i < values.size(); ++i) affine = values[i] - values[i - 1] == step;
-    if (affine) return flat * step + values[0];
+    if (Expr affine = Affine(values, point)) return affine;
     const std::vector<double> immediate(values.begin(), values.end());
     return builder_.At(builder_.AddImmediate(ir::DType::kI64, type_.shape, immediate), point);
+  }
+
+  /// values[0] plus a step for each dimension, where the values are that.
+  Expr Affine(const std::vector<int64_t>& values, const Exprs& point) const {
+    const Shape& shape = type_.shape;
+    Shape steps(shape.size(), 0);
+    size_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (shape[d] > 1) steps[d] = values[stride] - values[0];
+      stride *= static_cast<size_t>(shape[d]);
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      int64_t expected = values[0];
+      auto rest = static_cast<int64_t>(i);
+      for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
+        expected += steps[d] * (rest % shape[d]);
+      if (values[i] != expected) return nullptr;
+    }
+    Expr result = ir::Int(values[0]);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (steps[d] != 0) result = result + point[d] * steps[d];
+    }
+    return result;
   }
 
   TensorType type_;

@@ -15,12 +15,10 @@ using ir::Expr;
 using ir::WorkloadBuilder;
 using Tensors = std::vector<int>;
 
-absl::StatusOr<Types> InferMatMul(const OpCall& call) {
+absl::StatusOr<Shape> ProductShape(const OpCall& call) {
   HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
   const TensorType& a = call.inputs[0].type;
   const TensorType& b = call.inputs[1].type;
-  if (a.dtype != b.dtype || ir::IsBool(a.dtype))
-    return Invalid("both operands must have one numeric type");
   if (a.shape.size() < 2 || b.shape.size() < 2)
     return Invalid("both operands must have rank 2 or more");
   const bool transpose_a = call.Int("transpose_a", 0) != 0;
@@ -34,7 +32,16 @@ absl::StatusOr<Types> InferMatMul(const OpCall& call) {
                                                      Shape(b.shape.begin(), b.shape.end() - 2)));
   shape.push_back(m);
   shape.push_back(n);
-  return Types{{a.dtype, std::move(shape)}};
+  return shape;
+}
+
+absl::StatusOr<Types> InferMatMul(const OpCall& call) {
+  HONE_ASSIGN_OR_RETURN(Shape shape, ProductShape(call));
+  const DType dtype = call.inputs[0].type.dtype;
+  if (dtype != call.inputs[1].type.dtype || ir::IsBool(dtype)) {
+    return Invalid("both operands must have one numeric type");
+  }
+  return Types{{dtype, std::move(shape)}};
 }
 
 /// Indices of one operand: broadcast batch axes, then `row` and `column`.
@@ -49,28 +56,97 @@ Exprs OperandIndices(const Shape& shape, const Exprs& batch, bool transposed, co
   return indices;
 }
 
-absl::StatusOr<Tensors> ExpressMatMul(const OpCall& call, WorkloadBuilder& builder,
-                                      const Tensors& tensors) {
-  HONE_ASSIGN_OR_RETURN(const Types types, InferMatMul(call));
-  const Shape& shape = types[0].shape;
+/// The operands' loads at row i, column j and inner index k over the result's axes.
+struct Factors {
+  Expr left;
+  Expr right;
+  int64_t inner = 0;
+};
+
+Factors FactorsOf(const OpCall& call, const WorkloadBuilder& builder, const Tensors& tensors,
+                  size_t rank) {
   const Shape& a = call.inputs[0].type.shape;
   const bool transpose_a = call.Int("transpose_a", 0) != 0;
   const bool transpose_b = call.Int("transpose_b", 0) != 0;
-  const int rank = static_cast<int>(shape.size());
-  const Exprs batch = Axes(shape.size() - 2);
-  const Expr i = ir::Var(rank - 2);
-  const Expr j = ir::Var(rank - 1);
-  const Expr k = ir::Var(rank);
-  const DType accumulator = AccumulatorType(types[0].dtype);
-  const Expr left = builder.At(tensors[0], OperandIndices(a, batch, transpose_a, i, k));
-  const Expr right =
-      builder.At(tensors[1], OperandIndices(call.inputs[1].type.shape, batch, transpose_b, k, j));
-  int y = builder.AddReduce(shape, {a[a.size() - (transpose_a ? 2 : 1)]}, ir::Combiner::kSum,
-                            ir::Cast(accumulator, left) * ir::Cast(accumulator, right));
-  if (accumulator != types[0].dtype) {
-    y = builder.AddMap(shape, ir::Cast(types[0].dtype, builder.At(y, Axes(shape.size()))));
-  }
+  const Exprs batch = Axes(rank - 2);
+  const Expr i = ir::Var(static_cast<int>(rank) - 2);
+  const Expr j = ir::Var(static_cast<int>(rank) - 1);
+  const Expr k = ir::Var(static_cast<int>(rank));
+  return {
+      builder.At(tensors[0], OperandIndices(a, batch, transpose_a, i, k)),
+      builder.At(tensors[1], OperandIndices(call.inputs[1].type.shape, batch, transpose_b, k, j)),
+      a[a.size() - (transpose_a ? 2 : 1)]};
+}
+
+absl::StatusOr<Tensors> ExpressMatMul(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Shape shape, ProductShape(call));
+  const DType dtype = call.inputs[0].type.dtype;
+  const DType accumulator = AccumulatorType(dtype);
+  const Factors factors = FactorsOf(call, builder, tensors, shape.size());
+  int y =
+      builder.AddReduce(shape, {factors.inner}, ir::Combiner::kSum,
+                        ir::Cast(accumulator, factors.left) * ir::Cast(accumulator, factors.right));
+  if (accumulator != dtype)
+    y = builder.AddMap(shape, ir::Cast(dtype, builder.At(y, Axes(shape.size()))));
   return Tensors{y};
+}
+
+// MatMulInteger: inputs a, b, zero point of a? (one, or one per row), of b? (one, or one per
+// column).
+
+absl::StatusOr<Types> InferMatMulInteger(const OpCall& call) {
+  HONE_ASSIGN_OR_RETURN(Shape shape, ProductShape(call));
+  for (size_t i = 0; i < 2; ++i) {
+    const DType dtype = call.inputs[i].type.dtype;
+    if (dtype != DType::kI8 && dtype != DType::kU8)
+      return Invalid(fmt::format("it takes i8 and u8, not {}", ToString(dtype)));
+    if (call.inputs.size() <= 2 + i || !call.inputs[2 + i].present) continue;
+    const TensorType& zero = call.inputs[2 + i].type;
+    const int64_t own = shape[shape.size() - 2 + i];
+    if (zero.dtype != dtype || zero.shape.size() > 1 ||
+        (zero.NumElements() != 1 && zero.NumElements() != own)) {
+      return Invalid(
+          fmt::format("zero point {} for {}", ToText(zero), ToText(call.inputs[i].type)));
+    }
+  }
+  return Types{{DType::kI32, std::move(shape)}};
+}
+
+/// Σ (a - za)(b - zb) = Σ a·b - zb Σ a - za Σ b + k·za·zb, so that the contraction runs on raw
+/// bytes.
+absl::StatusOr<Tensors> ExpressMatMulInteger(const OpCall& call, WorkloadBuilder& builder,
+                                             const Tensors& tensors) {
+  HONE_ASSIGN_OR_RETURN(const Shape shape, ProductShape(call));
+  const Factors factors = FactorsOf(call, builder, tensors, shape.size());
+  const auto wide = [](const Expr& e) { return ir::Cast(DType::kI32, e); };
+  const int raw = builder.AddReduce(shape, {factors.inner}, ir::Combiner::kSum,
+                                    wide(factors.left) * wide(factors.right));
+  const Exprs point = Axes(shape.size());
+  const auto zero_point = [&](size_t i, const Expr& own) -> Expr {
+    if (call.inputs.size() <= i || !call.inputs[i].present) return nullptr;
+    const Shape& zero = call.inputs[i].type.shape;
+    return wide(ReadAt(call, builder, tensors, i,
+                       Exprs(zero.size(), zero.empty() || zero[0] == 1 ? ir::Int(0) : own)));
+  };
+  const Expr za = zero_point(2, point[point.size() - 2]);
+  const Expr zb = zero_point(3, point[point.size() - 1]);
+  if (za == nullptr && zb == nullptr) return Tensors{raw};
+  // Sums over the inner axis keep the other operand's axis as one of extent 1.
+  const auto sum_of = [&](const Expr& factor, size_t gone) {
+    Shape sums = shape;
+    sums[gone] = 1;
+    Exprs at = point;
+    at[gone] = ir::Int(0);
+    return builder.At(builder.AddReduce(sums, {factors.inner}, ir::Combiner::kSum, wide(factor)),
+                      at);
+  };
+  Expr result = builder.At(raw, point);
+  if (zb != nullptr) result = result - zb * sum_of(factors.left, shape.size() - 1);
+  if (za != nullptr) result = result - za * sum_of(factors.right, shape.size() - 2);
+  if (za != nullptr && zb != nullptr)
+    result = result + za * zb * ir::ConstInt(DType::kI32, factors.inner);
+  return Tensors{builder.AddMap(shape, result)};
 }
 
 /// Einsum's attributes: `operands`, one string of letters per input, and `result`, the letters that
@@ -159,6 +235,7 @@ absl::StatusOr<Tensors> ExpressEinsum(const OpCall& call, WorkloadBuilder& build
 
 constexpr OpDefinition kOps[] = {
     {"MatMul", InferMatMul, ExpressMatMul},
+    {"MatMulInteger", InferMatMulInteger, ExpressMatMulInteger},
     {"Einsum", InferEinsum, ExpressEinsum},
 };
 

@@ -6,6 +6,7 @@
 #include "graph/ops/definitions.h"
 #include "graph/ops/operand.h"
 #include "graph/ops/resize_table.h"
+#include "ir/half.h"
 
 // Resize: every axis has its own table of neighbours and weights, so it is one Stage an axis;
 // nearest axes are index maps and share one.
@@ -79,8 +80,10 @@ std::vector<ResizedAxis> ResizedAxes(const OpCall& call) {
 
 /// values[o] as an expression: a formula where there is a plain one, else immediates (of limited
 /// size, so several for a long axis).
-Expr TableAt(WorkloadBuilder& builder, DType dtype, const std::vector<double>& values,
-             const Expr& o) {
+Expr TableAt(WorkloadBuilder& builder, DType dtype, std::vector<double> values, const Expr& o) {
+  if (ir::IsFloat(dtype)) {
+    for (double& value : values) value = ir::RoundTo(dtype, value);
+  }
   bool constant = true;
   for (double value : values) constant = constant && value == values[0];
   if (constant) return ir::Const(dtype, values[0]);

@@ -1,0 +1,203 @@
+#include <algorithm>
+
+#include "fmt/format.h"
+
+#include "graph/onnx_import/handler.h"
+#include "graph/onnx_import/window_attributes.h"
+
+// Quantised operators: integer contractions, and scaling composed from element-wise operators.
+namespace hone::graph::onnx_import {
+namespace {
+
+using ir::BinaryOp;
+using ir::DType;
+using ir::UnaryOp;
+using Shape = std::vector<int64_t>;
+
+/// A scale or zero point so that it broadcasts over `x`: one element, one per element of `axis`, or
+/// one per block of `block` elements of it.
+ValueId Fitted(NodeImport& n, ValueId parameter, ValueId x, int64_t axis, int64_t block) {
+  if (parameter == kNoValue || !n.ok()) return parameter;
+  const Shape shape = n.ShapeOf(x);
+  const Shape own = n.ShapeOf(parameter);
+  if (n.TypeOf(parameter).NumElements() == 1 && own.size() <= 1) return n.Reshape(parameter, {});
+  const auto a = static_cast<size_t>(n.Axis(axis, shape.size()));
+  if (!n.ok()) return kNoValue;
+  if (own.size() == 1 && own[0] == shape[a]) {
+    Shape spread(shape.size(), 1);
+    spread[a] = own[0];
+    return n.Reshape(parameter, std::move(spread));
+  }
+  Shape blocks = shape;
+  if (block > 0) blocks[a] = (shape[a] + block - 1) / block;
+  if (block <= 0 || own != blocks) {
+    n.Invalid(fmt::format("scale or zero point {} does not fit {}", ToText(n.TypeOf(parameter)),
+                          ToText(n.TypeOf(x))));
+    return kNoValue;
+  }
+  Shape indices;
+  for (int64_t i = 0; i < shape[a]; ++i) indices.push_back(i / block);
+  return n.Emit("Gather", {parameter, n.Int64s(indices)}, {{"axis", static_cast<int64_t>(a)}});
+}
+
+int64_t BlockSize(NodeImport& n) { return n.opset() >= 21 ? n.Int("block_size", 0) : 0; }
+
+/// round(x / scale) + zero point, half to even, saturating: the cast saturates.
+ValueId Quantised(NodeImport& n, ValueId x, ValueId scale, ValueId zero, DType to) {
+  const DType type = ir::SizeOf(to) > 2 ? DType::kF64 : DType::kF32;
+  const ValueId scaled = n.Div(n.Cast(x, DType::kF32), n.Cast(scale, DType::kF32));
+  ValueId rounded = n.Cast(n.Unary(UnaryOp::kRound, scaled), type);
+  if (zero != kNoValue) rounded = n.Add(rounded, n.Cast(zero, type));
+  return n.Cast(rounded, to);
+}
+
+void QuantizeLinear(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const int64_t axis = n.opset() >= 13 ? n.Int("axis", 1) : 1;
+  const int64_t block = BlockSize(n);
+  n.Int("saturate", 1);
+  if (n.opset() >= 23) n.Int("precision", 0);
+  const ValueId zero = n.OptionalInput(2);
+  DType to = zero == kNoValue ? DType::kU8 : n.DTypeOf(zero);
+  if (n.opset() >= 21 && n.HasAttribute("output_dtype") && n.Int("output_dtype", 0) != 0)
+    to = n.ElementType("output_dtype", to);
+  if (!ir::IsInteger(to)) return n.Invalid(fmt::format("a result of {}", ToString(to)));
+  const ValueId scale = Fitted(n, n.Input(1), x, axis, block);
+  n.SetOutput(0, Quantised(n, x, scale, Fitted(n, zero, x, axis, block), to));
+}
+
+void DequantizeLinear(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const int64_t axis = n.opset() >= 13 ? n.Int("axis", 1) : 1;
+  const int64_t block = BlockSize(n);
+  const ValueId scale = n.Input(1);
+  if (!n.ok()) return;
+  DType to = n.DTypeOf(scale);
+  if (n.opset() >= 23 && n.HasAttribute("output_dtype") && n.Int("output_dtype", 0) != 0)
+    to = n.ElementType("output_dtype", to);
+  if (!ir::IsInteger(n.DTypeOf(x)))
+    return n.Invalid(fmt::format("it takes integers, not {}", ToString(n.DTypeOf(x))));
+  ValueId wide = n.Cast(x, DType::kI32);
+  const ValueId zero = Fitted(n, n.OptionalInput(2), x, axis, block);
+  if (zero != kNoValue) wide = n.Sub(wide, n.Cast(zero, DType::kI32));
+  const ValueId fitted = Fitted(n, scale, x, axis, block);
+  n.SetOutput(0, n.Cast(n.Mul(n.Cast(wide, DType::kF32), n.Cast(fitted, DType::kF32)), to));
+}
+
+void DynamicQuantizeLinear(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  Shape axes;
+  for (size_t i = 0; i < n.RankOf(x); ++i) axes.push_back(static_cast<int64_t>(i));
+  const auto extreme = [&](const char* fn, BinaryOp with_zero) {
+    const ValueId value =
+        n.Emit("Reduce", {x}, {{"fn", std::string(fn)}, {"axes", axes}, {"keepdims", int64_t{0}}});
+    return n.Binary(with_zero, value, 0.0);
+  };
+  const ValueId low = extreme("min", BinaryOp::kMin);
+  const ValueId high = extreme("max", BinaryOp::kMax);
+  const ValueId scale = n.Binary(BinaryOp::kDiv, n.Sub(high, low), 255.0);
+  const ValueId shifted = n.Div(n.Unary(UnaryOp::kNeg, low), scale);
+  const ValueId limited = n.Binary(BinaryOp::kMin, n.Binary(BinaryOp::kMax, shifted, 0.0), 255.0);
+  const ValueId zero = n.Cast(n.Unary(UnaryOp::kRound, limited), DType::kU8);
+  n.SetOutput(0, Quantised(n, x, scale, zero, DType::kU8));
+  n.SetOutput(1, scale);
+  n.SetOutput(2, zero);
+}
+
+/// MatMulInteger of operands of rank 1 to 6; zero points of one element or one per row or column.
+ValueId IntegerProduct(NodeImport& n, ValueId a, ValueId b, ValueId zero_a, ValueId zero_b) {
+  if (!n.CheckRank(a, 1, 6, "the first operand") || !n.CheckRank(b, 1, 6, "the second operand"))
+    return kNoValue;
+  const Shape left = n.ShapeOf(a);
+  const Shape right = n.ShapeOf(b);
+  if (left.size() == 1) a = n.Reshape(a, {1, left[0]});
+  if (right.size() == 1) b = n.Reshape(b, {right[0], 1});
+  const auto flat = [&](ValueId zero) {
+    return zero == kNoValue ? zero : n.Reshape(zero, {n.TypeOf(zero).NumElements()});
+  };
+  const ValueId y = n.Emit("MatMulInteger", {a, b, flat(zero_a), flat(zero_b)});
+  if (!n.ok()) return kNoValue;
+  Shape shape = n.ShapeOf(y);
+  if (right.size() == 1) shape.pop_back();
+  if (left.size() == 1) shape.erase(shape.end() - (right.size() == 1 ? 1 : 2));
+  return n.Reshape(y, std::move(shape));
+}
+
+void MatMulInteger(NodeImport& n) {
+  const ValueId a = n.Input(0);
+  n.SetOutput(0, IntegerProduct(n, a, n.Input(1), n.OptionalInput(2), n.OptionalInput(3)));
+}
+
+/// An i32 sum with the scales of its factors as a quantised result.
+ValueId Requantised(NodeImport& n, ValueId sum, ValueId scale_a, ValueId scale_b, ValueId scale_y,
+                    ValueId zero_y) {
+  const ValueId factor = n.Div(n.Mul(scale_a, scale_b), scale_y);
+  const ValueId scaled = n.Mul(n.Cast(sum, DType::kF32), n.Cast(factor, DType::kF32));
+  const ValueId rounded = n.Add(n.Unary(UnaryOp::kRound, scaled), n.Cast(zero_y, DType::kF32));
+  return n.Cast(rounded, n.DTypeOf(zero_y));
+}
+
+/// A scale of b per column needs no more than its own axis; of a per row it stands in a column.
+ValueId PerRow(NodeImport& n, ValueId scale) {
+  const Shape shape = n.ShapeOf(scale);
+  return shape.size() == 1 && shape[0] > 1 ? n.Reshape(scale, {shape[0], 1}) : scale;
+}
+
+void QLinearMatMul(NodeImport& n) {
+  const ValueId a = n.Input(0);
+  const ValueId sum = IntegerProduct(n, a, n.Input(3), n.Input(2), n.Input(5));
+  const Shape shape = n.ShapeOf(sum);
+  const ValueId y = Requantised(n, sum, PerRow(n, n.Input(1)), n.Input(4), PerRow(n, n.Input(6)),
+                                PerRow(n, n.Input(7)));
+  n.SetOutput(0, n.Reshape(y, shape));
+}
+
+Attributes ConvAttributes(NodeImport& n, const WindowAttributes& window) {
+  return {{"strides", window.strides},
+          {"dilations", window.dilations},
+          {"pads", window.pads},
+          {"group", n.Int("group", 1)},
+          {"layout", std::string("nchw")}};
+}
+
+void ConvInteger(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const ValueId w = n.Input(1);
+  const WindowAttributes window = ReadWindow(n, x, w);
+  n.SetOutput(0, n.Emit("ConvInteger", {x, w, n.OptionalInput(2), n.OptionalInput(3)},
+                        ConvAttributes(n, window)));
+}
+
+void QLinearConv(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const ValueId w = n.Input(3);
+  const WindowAttributes window = ReadWindow(n, x, w);
+  ValueId sum = n.Emit("ConvInteger", {x, w, n.Input(2), n.Input(5)}, ConvAttributes(n, window));
+  const size_t rank = n.RankOf(sum);
+  const auto per_channel = [&](ValueId v) {
+    const int64_t count = n.TypeOf(v).NumElements();
+    if (count == 1 || !n.ok()) return n.Reshape(v, {});
+    Shape shape(rank - 1, 1);
+    shape[0] = count;
+    return n.Reshape(v, std::move(shape));
+  };
+  if (n.Has(8)) sum = n.Add(sum, per_channel(n.Input(8)));
+  n.SetOutput(0, Requantised(n, sum, per_channel(n.Input(1)), per_channel(n.Input(4)),
+                             per_channel(n.Input(6)), per_channel(n.Input(7))));
+}
+
+constexpr Handler kHandlers[] = {
+    {"QuantizeLinear", 10, 2, 3, 1, QuantizeLinear},
+    {"DequantizeLinear", 10, 2, 3, 1, DequantizeLinear},
+    {"DynamicQuantizeLinear", 11, 1, 1, 3, DynamicQuantizeLinear},
+    {"MatMulInteger", 10, 2, 4, 1, MatMulInteger},
+    {"QLinearMatMul", 10, 8, 8, 1, QLinearMatMul},
+    {"ConvInteger", 10, 2, 4, 1, ConvInteger},
+    {"QLinearConv", 10, 8, 9, 1, QLinearConv},
+};
+
+}  // namespace
+
+std::span<const Handler> QuantiseHandlers() { return kHandlers; }
+
+}  // namespace hone::graph::onnx_import

@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/ops/definitions.h"
+#include "graph/ops/operand.h"
+
+// Trilu and ReverseSequence: bodies that look at their own indices.
+namespace hone::graph::ops {
+namespace {
+
+using ir::Expr;
+using ir::WorkloadBuilder;
+using Tensors = std::vector<int>;
+
+absl::StatusOr<Types> InferTrilu(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 1));
+  const TensorType& x = call.inputs[0].type;
+  if (x.shape.size() < 2)
+    return Invalid(fmt::format("it takes matrices, not rank {}", x.shape.size()));
+  return Types{x};
+}
+
+/// Keeps what lies on and above (upper) or on and below the diagonal `k`.
+absl::StatusOr<Tensors> ExpressTrilu(const OpCall& call, WorkloadBuilder& builder,
+                                     const Tensors& tensors) {
+  const TensorType& x = call.inputs[0].type;
+  const Exprs point = Axes(x.shape.size());
+  const Expr row = point[point.size() - 2];
+  const Expr column = point[point.size() - 1];
+  const int64_t extents = x.shape[point.size() - 2] + x.shape[point.size() - 1];
+  const Expr k = ir::Int(std::clamp(call.Int("k", 0), -extents, extents));
+  const bool upper = call.Int("upper", 1) != 0;
+  const Expr kept = upper ? ir::Ge(column, row + k) : ir::Ge(row + k, column);
+  return Tensors{builder.AddMap(
+      x.shape, ir::Select(kept, ReadAt(call, builder, tensors, 0, point), ir::Const(x.dtype, 0)))};
+}
+
+absl::StatusOr<Types> InferReverseSequence(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  const TensorType& x = call.inputs[0].type;
+  const int64_t batch = call.Int("batch_axis", 1);
+  const int64_t time = call.Int("time_axis", 0);
+  if (x.shape.size() < 2 || batch < 0 || batch > 1 || time != 1 - batch) {
+    return Invalid(
+        fmt::format("batch_axis {} and time_axis {} of rank {}", batch, time, x.shape.size()));
+  }
+  const TensorType& lens = call.inputs[1].type;
+  if (lens.shape != Shape{x.shape[static_cast<size_t>(batch)]} || !ir::IsInteger(lens.dtype)) {
+    return Invalid(fmt::format("the lengths must be {} integers, not {}",
+                               x.shape[static_cast<size_t>(batch)], ToText(lens)));
+  }
+  return Types{x};
+}
+
+absl::StatusOr<Tensors> ExpressReverseSequence(const OpCall& call, WorkloadBuilder& builder,
+                                               const Tensors& tensors) {
+  const TensorType& x = call.inputs[0].type;
+  const auto time = static_cast<size_t>(call.Int("time_axis", 0));
+  Exprs at = Axes(x.shape.size());
+  const Expr t = at[time];
+  const Expr length = ir::Cast(ir::DType::kI64, ReadAt(call, builder, tensors, 1, {at[1 - time]}));
+  const Expr mirrored = ir::Select(ir::Lt(t, length), length - 1 - t, t);
+  at[time] = ir::Max(ir::Min(mirrored, ir::Int(x.shape[time] - 1)), ir::Int(0));
+  return Tensors{builder.AddMap(x.shape, ReadAt(call, builder, tensors, 0, std::move(at)))};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"Trilu", InferTrilu, ExpressTrilu},
+    {"ReverseSequence", InferReverseSequence, ExpressReverseSequence},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> IndexOps() { return kOps; }
+
+}  // namespace hone::graph::ops
