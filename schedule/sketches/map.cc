@@ -12,24 +12,27 @@ namespace {
 constexpr int64_t kGrain = 4096;
 }  // namespace
 
-void Parallelise(TraceWriter& w, int owner, const std::vector<std::string>& loops, const std::vector<int64_t>& extents,
-                 const ir::Target& target) {
+ParallelLoop Parallelise(TraceWriter& w, int owner, const std::vector<std::string>& loops,
+                         const std::vector<int64_t>& extents, const ir::Target& target) {
   const std::string name = w.name(owner);
   // Leading loops of one iteration do not count; then fuse until the threads' shares differ by at most a quarter.
   size_t first = 0;
   while (first < loops.size() && extents[first] == 1) ++first;
-  if (first == loops.size()) return;
+  if (first == loops.size()) return {};
   std::string loop = loops[first];
   int64_t n = extents[first];
   int fused = 0;
   auto uneven = [&] { return (n + target.threads - 1) / target.threads * target.threads * 4 > n * 5; };
+  size_t consumed = first + 1;
   for (size_t k = first + 1; k < loops.size() && target.threads > 1 && uneven(); ++k) {
+    consumed = k + 1;
     std::string result = fmt::format("{}.f{}", name, fused++);
     w.Emit(fmt::format("{} = fuse({}, {})", result, loop, loops[k]));
     loop = result;
     n *= extents[k];
   }
   w.Emit(fmt::format("parallel({}, {})", loop, target.threads));
+  return {loop, consumed};
 }
 
 void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& target) {

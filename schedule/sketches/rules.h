@@ -59,9 +59,14 @@ void ScheduleScan(TraceWriter& writer, int stage, const ir::Target& target);
 
 /// Lanes of a vector of this dtype on the target; at most 64.
 int LanesFor(ir::DType dtype, const ir::Target& target);
-/// Makes the outermost axes parallel: reorders nothing, fuses leading axes of `owner` (in `axes`, outer to inner, all before any
-/// other loop) until there is enough work for the threads.
-void Parallelise(TraceWriter& writer, int owner, const std::vector<std::string>& loops,
-                 const std::vector<int64_t>& extents, const ir::Target& target);
+/// Makes the outermost of `loops` (outer to inner, with their extents) parallel, fused with those that follow until the threads' shares
+/// are even enough. Call it before anything is computed at these loops. Gives the parallel loop and how many of `loops`, from the first
+/// on, it stands for (0: nothing was done).
+struct ParallelLoop {
+  std::string name;
+  size_t consumed = 0;
+};
+ParallelLoop Parallelise(TraceWriter& writer, int owner, const std::vector<std::string>& loops,
+                         const std::vector<int64_t>& extents, const ir::Target& target);
 
 }  // namespace hone::schedule

@@ -13,6 +13,9 @@ namespace hone::schedule {
 
 namespace {
 
+/// Multiply-adds of a window's unrolled tile above which the code outgrows what it gains.
+constexpr int64_t kMostWindowSteps = 160;
+
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string Loop(const TraceWriter& w, int stage, int axis) {
@@ -182,11 +185,14 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   const ir::Stage& stage = writer.stage(form.anchor);
   const bool contraction = RoleOf(writer.workload(), stage) == Role::kContraction;
   TileChoice best;
+  int64_t taps = 1;
+  for (int r : form.unrolled) taps *= stage.Extent(r);
   const int64_t most_vectors = contraction ? (target.registers >= 32 ? 4 : 3) : 2;
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
     int64_t most_rows = contraction ? (target.registers - vectors - 1) / vectors : (target.registers / 2) / vectors;
     most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
+    if (!contraction) most_rows = std::clamp<int64_t>(kMostWindowSteps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
       // Share of useful lanes × of full row tiles × of multiplications that hide their latency and their loads.
       double lanes = static_cast<double>(form.vectors_total) / static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
@@ -273,7 +279,6 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const std::string o = w.name(f.owner);
   const bool own = f.owner == f.anchor;
   if (ir::IsTuple(w.stage(f.anchor).combiner) || f.vector_axis < 0) {
-    Parallelise(w, f.owner, {}, {}, target);
     return;
   }
   const int64_t panel = c.vectors * f.lanes;
@@ -332,6 +337,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   order.push_back(v + ".1");
   order.push_back(v + ".2");
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  ParallelLoop parallel = Parallelise(w, f.owner, outer.names, outer.extents, target);
+  if (row.empty() && parallel.consumed == outer.names.size()) tile_loop = parallel.name;
   if (own) w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));
   if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
   w.Emit(fmt::format("unroll({}.1)", v));
@@ -341,7 +348,6 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   } else {
     ScheduleAnchorInside(w, f, tile_loop);
   }
-  Parallelise(w, f.owner, outer.names, outer.extents, target);
 }
 
 void SchedulePadTile(TraceWriter& w, int pad, int owner, const ir::Target& target) {
