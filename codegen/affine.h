@@ -30,8 +30,8 @@ struct Term {
   bool operator==(const Term&) const = default;
 };
 
-/// constant + sum of terms. Terms are sorted by atom and no coefficient is zero, so equal sums compare
-/// equal.
+/// constant + sum of terms. Terms are sorted by atom and no coefficient is zero, so equal sums
+/// compare equal.
 struct Affine {
   int64_t constant = 0;
   std::vector<Term> terms;

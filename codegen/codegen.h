@@ -7,26 +7,30 @@
 #include "ir/stmt.h"
 #include "ir/target.h"
 
-// Loop nests → machine code. The only library that links LLVM and LLD; neither shows here. Thread-safe; each thread keeps
-// its own code generators. LLVM may end the process on a bug of its own: call from a process that may die.
+// Loop nests → machine code. The only library that links LLVM and LLD; neither shows here.
+// Thread-safe; each thread keeps its own code generators. LLVM may end the process on a bug of its
+// own: call from a process that may die.
 namespace hone::codegen {
 
-/// An ELF relocatable object with, for every phase of every nest, `int32_t <phase.symbol>(const HoneCall*)` (ABI:
-/// ir/artifact.h). Code is for the target, whatever the host; the same input gives the same bytes. It calls nothing outside
-/// itself. An empty part (begin >= end) returns 0 at once.
-/// kInvalidArgument names phase and buffer: a register index that is not constant after unrolling, a store to a read-only
-/// buffer, a loop or scope of a GPU, two phases with one symbol.
+/// An ELF relocatable object with, for every phase of every nest, `int32_t <phase.symbol>(const
+/// HoneCall*)` (ABI: ir/artifact.h). Code is for the target, whatever the host; the same input
+/// gives the same bytes. It calls nothing outside itself. An empty part (begin >= end) returns 0 at
+/// once. kInvalidArgument names phase and buffer: a register index that is not constant after
+/// unrolling, a store to a read-only buffer, a loop or scope of a GPU, two phases with one symbol.
 absl::StatusOr<std::string> CompileToObject(const std::vector<const ir::LoopNest*>& nests,
                                             const ir::Target& target);
 
 /// The assembly text of the same code, Intel syntax: for tests and `hone explain`.
-absl::StatusOr<std::string> Assembly(const std::vector<const ir::LoopNest*>& nests, const ir::Target& target);
+absl::StatusOr<std::string> Assembly(const std::vector<const ir::LoopNest*>& nests,
+                                     const ir::Target& target);
 
 /// The LLVM IR before any pass: for goldens.
-absl::StatusOr<std::string> LlvmIr(const std::vector<const ir::LoopNest*>& nests, const ir::Target& target);
+absl::StatusOr<std::string> LlvmIr(const std::vector<const ir::LoopNest*>& nests,
+                                   const ir::Target& target);
 
-/// Links objects of CompileToObject into one ELF shared object, ready for dlopen (from a memfd, say). Every phase symbol is
-/// exported. An undefined or doubly defined symbol is kInvalidArgument with the linker's words.
+/// Links objects of CompileToObject into one ELF shared object, ready for dlopen (from a memfd,
+/// say). Every phase symbol is exported. An undefined or doubly defined symbol is kInvalidArgument
+/// with the linker's words.
 absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects);
 
 }  // namespace hone::codegen

@@ -156,7 +156,8 @@ void IndexSpace::PushFacts(const Affine& condition, bool truth) {
     PushFacts(negated, !truth);
     return;
   }
-  if (condition.terms.size() != 1 || condition.constant != 0 || condition.terms[0].coef != 1) return;
+  if (condition.terms.size() != 1 || condition.constant != 0 || condition.terms[0].coef != 1)
+    return;
   const Atom known = atom(condition.terms[0].atom);
   if (known.kind == AtomKind::kGeZero) {
     non_negative_.push_back(truth ? known.a : Affine(-1) - known.a);

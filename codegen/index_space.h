@@ -8,11 +8,12 @@
 #include "codegen/affine.h"
 #include "ir/expr.h"
 
-// Turns integer expressions over loop variables into affine sums and folds what their ranges decide.
-// Knows nothing of LLVM: the emitter gives atoms their values.
+// Turns integer expressions over loop variables into affine sums and folds what their ranges
+// decide. Knows nothing of LLVM: the emitter gives atoms their values.
 namespace hone::codegen {
 
-/// What an atom stands for. Operators take affine operands a, b, c of the atom; comparisons and logic give 0 or 1.
+/// What an atom stands for. Operators take affine operands a, b, c of the atom; comparisons and
+/// logic give 0 or 1.
 enum class AtomKind : uint8_t {
   kVariable,  ///< loop variable of a serial, parallel or step loop
   kLane,      ///< 0, 1, ... across the lanes of the current vector
@@ -54,7 +55,8 @@ class OpaqueSource {
 /// All atoms of one function, and the values bound to loop variables. Not thread-safe.
 class IndexSpace {
  public:
-  IndexSpace(int num_vars, OpaqueSource* source) : env_(static_cast<size_t>(num_vars)), source_(source) {}
+  IndexSpace(int num_vars, OpaqueSource* source)
+      : env_(static_cast<size_t>(num_vars)), source_(source) {}
 
   /// From now on Var(var) is this sum.
   void Bind(int var, Affine value) { env_[static_cast<size_t>(var)] = std::move(value); }
@@ -64,8 +66,8 @@ class IndexSpace {
   Affine Lane(int64_t extent);
   Affine NewOpaque(bool lane, Range range);
 
-  /// The sum of an integer or bool expression (bool: 0 or 1). Exact integers: narrower types that could
-  /// wrap become opaque.
+  /// The sum of an integer or bool expression (bool: 0 or 1). Exact integers: narrower types that
+  /// could wrap become opaque.
   Affine Decompose(const ir::Expr& expr);
 
   Range Bounds(const Affine& a) const;

@@ -29,8 +29,8 @@ absl::StatusOr<UniqueFd> ObjectInMemory(const std::string& bytes) {
   return fd;
 }
 
-/// A folder for the linker's output, which LLD makes under another name and renames: a file in memory would not do.
-/// Removed with what it holds.
+/// A folder for the linker's output, which LLD makes under another name and renames: a file in
+/// memory would not do. Removed with what it holds.
 class OutputFolder {
  public:
   OutputFolder() {
@@ -65,10 +65,10 @@ absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects) 
   }
   const OutputFolder folder;
   HONE_RETURN_IF_ERROR(folder.status());
-  std::vector<std::string> words = {"ld.lld",         "-shared",          "--threads=1",
-                                    "--build-id=none", "--hash-style=gnu", "--no-undefined",
-                                    "--gc-sections",  "-znoexecstack",    "-znow",
-                                    "-o",             folder.File()};
+  std::vector<std::string> words = {
+      "ld.lld",         "-shared",       "--threads=1",   "--build-id=none", "--hash-style=gnu",
+      "--no-undefined", "--gc-sections", "-znoexecstack", "-znow",           "-o",
+      folder.File()};
   for (const UniqueFd& file : files) words.push_back("/proc/self/fd/" + std::to_string(file.get()));
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());

@@ -3,8 +3,8 @@
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 
-// Values of index sums and addresses. Each is computed in the header of the innermost loop it depends on, so that the
-// loops inside see one pointer and constant displacements.
+// Values of index sums and addresses. Each is computed in the header of the innermost loop it
+// depends on, so that the loops inside see one pointer and constant displacements.
 namespace hone::codegen {
 
 using ir::BinaryOp;
@@ -45,7 +45,8 @@ llvm::Value* FunctionEmitter::AtomValue(int id) {
   return value;
 }
 
-// i1 for comparisons and logic, i64 for other scalars; lane-dependent ones are vectors of i1, i32 or i64.
+// i1 for comparisons and logic, i64 for other scalars; lane-dependent ones are vectors of i1, i32
+// or i64.
 llvm::Value* FunctionEmitter::MakeAtomValue(const Atom& atom) {
   unsigned bits = 64;
   if (atom.lane) {
@@ -103,7 +104,8 @@ llvm::Value* FunctionEmitter::MaterialiseScalar(const Affine& a) {
   for (const Term& term : a.terms) {
     llvm::Value* value = AtomValue(term.atom);
     if (value->getType()->isIntegerTy(1)) value = builder_.CreateZExt(value, builder_.getInt64Ty());
-    if (term.coef != 1) value = builder_.CreateMul(value, builder_.getInt64(static_cast<uint64_t>(term.coef)));
+    if (term.coef != 1)
+      value = builder_.CreateMul(value, builder_.getInt64(static_cast<uint64_t>(term.coef)));
     sum = sum == nullptr ? value : builder_.CreateAdd(sum, value);
   }
   llvm::Value* constant = builder_.getInt64(static_cast<uint64_t>(a.constant));
@@ -137,7 +139,8 @@ llvm::Value* FunctionEmitter::MaterialiseVector(const Affine& a, unsigned bits) 
   llvm::Value* base = builder_.CreateSExtOrTrunc(MaterialiseScalar(uniform), scalar_type);
   llvm::Value* sum = builder_.CreateVectorSplat(static_cast<unsigned>(vector_.lanes), base);
   if (varying.IsConst()) return sum;
-  if (llvm::Value* constants = LaneConstants(varying, bits)) return builder_.CreateAdd(sum, constants);
+  if (llvm::Value* constants = LaneConstants(varying, bits))
+    return builder_.CreateAdd(sum, constants);
   for (const Term& term : varying.terms) {
     llvm::Value* value = nullptr;
     if (index_.atom(term.atom).kind == AtomKind::kLane) {

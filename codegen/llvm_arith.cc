@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/core/check.h"
-#include "codegen/vector_math.h"
+#include "codegen/llvm_vector_math.h"
 
 namespace hone::codegen {
 
@@ -88,8 +88,8 @@ llvm::Value* Arith::ToMemory(const Value& value) {
   switch (value.dtype) {
     case DType::kBool: return b_.CreateZExt(value.llvm, type);
     case DType::kF16:
-      return b_.CreateBitCast(
-          b_.CreateFPTrunc(value.llvm, WithLanes(b_.getHalfTy(), value.lanes)), type);
+      return b_.CreateBitCast(b_.CreateFPTrunc(value.llvm, WithLanes(b_.getHalfTy(), value.lanes)),
+                              type);
     case DType::kBF16: return b_.CreateTrunc(BF16Bits(value.llvm, value.lanes), type);
     default: return value.llvm;
   }
@@ -101,9 +101,10 @@ llvm::Value* Arith::BF16Bits(llvm::Value* value, int lanes) {
   llvm::Value* bits = b_.CreateBitCast(value, type);
   llvm::Value* high = b_.CreateLShr(bits, SplatInt(type, 16));
   llvm::Value* odd = b_.CreateAnd(high, SplatInt(type, 1));
-  llvm::Value* rounded =
-      b_.CreateLShr(b_.CreateAdd(b_.CreateAdd(bits, SplatInt(type, 0x7fff)), odd), SplatInt(type, 16));
-  llvm::Value* nan = b_.CreateOr(b_.CreateAnd(high, SplatInt(type, 0x8000)), SplatInt(type, 0x7fc0));
+  llvm::Value* rounded = b_.CreateLShr(
+      b_.CreateAdd(b_.CreateAdd(bits, SplatInt(type, 0x7fff)), odd), SplatInt(type, 16));
+  llvm::Value* nan =
+      b_.CreateOr(b_.CreateAnd(high, SplatInt(type, 0x8000)), SplatInt(type, 0x7fc0));
   return b_.CreateSelect(b_.CreateFCmpUNO(value, value), nan, rounded);
 }
 
@@ -129,11 +130,14 @@ llvm::Value* Arith::SplatInt(llvm::Type* type, int64_t value) {
   return llvm::ConstantInt::getSigned(type, value, /*ImplicitTrunc=*/true);
 }
 
-Value Arith::Int(DType dtype, int64_t value) { return {SplatInt(TypeOf(dtype, 1), value), dtype, 1}; }
+Value Arith::Int(DType dtype, int64_t value) {
+  return {SplatInt(TypeOf(dtype, 1), value), dtype, 1};
+}
 
 Value Arith::Float(DType dtype, double value) {
   // Rounded here: ConstantFP rejects what the type cannot hold exactly in some paths.
-  const double rounded = dtype == DType::kF64 ? value : static_cast<double>(static_cast<float>(value));
+  const double rounded =
+      dtype == DType::kF64 ? value : static_cast<double>(static_cast<float>(value));
   return {Splat(TypeOf(dtype, 1), rounded), dtype, 1};
 }
 
@@ -216,8 +220,7 @@ Value Arith::Compare(BinaryOp op, const Value& a, const Value& b) {
 // instruction does when a cannot be NaN; otherwise a's NaN is put back.
 Value Arith::FloatMinMax(BinaryOp op, const Value& a, const Value& b) {
   const auto pick = [&](llvm::Value* x, llvm::Value* y) {
-    llvm::Value* better =
-        op == BinaryOp::kMax ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
+    llvm::Value* better = op == BinaryOp::kMax ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
     return b_.CreateSelect(better, x, y);
   };
   const auto safe = [](const std::optional<double>& c) { return c && !std::isnan(*c); };
@@ -265,7 +268,8 @@ Value Arith::FloatRemainder(BinaryOp op, const Value& a, const Value& b) {
   llvm::Value* rest = VectorMath(&b_, isa_).Fmod(a.llvm, b.llvm);
   if (op == BinaryOp::kTruncMod) return {rest, a.dtype, a.lanes};
   llvm::Value* zero = Splat(rest->getType(), 0);
-  llvm::Value* differ = b_.CreateICmpNE(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b.llvm, zero));
+  llvm::Value* differ =
+      b_.CreateICmpNE(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b.llvm, zero));
   differ = b_.CreateAnd(differ, b_.CreateFCmpUNE(rest, zero));
   return {b_.CreateSelect(differ, b_.CreateFAdd(rest, b.llvm), rest), a.dtype, a.lanes};
 }
@@ -294,7 +298,8 @@ Value Arith::FloatUnary(UnaryOp op, const Value& a) {
     case UnaryOp::kIsNan: return {b_.CreateFCmpUNO(x, x), DType::kBool, a.lanes};
     case UnaryOp::kIsInf: {
       llvm::Value* infinity = llvm::ConstantFP::getInfinity(type);
-      return {b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(I::fabs, x), infinity), DType::kBool, a.lanes};
+      return {b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(I::fabs, x), infinity), DType::kBool,
+              a.lanes};
     }
     default: return wrap(VectorMath(&b_, isa_).Unary(op, x));
   }

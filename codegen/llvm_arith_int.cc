@@ -52,11 +52,11 @@ Value Arith::IntBinary(BinaryOp op, const Value& a, const Value& b) {
     case BinaryOp::kTruncDiv:
     case BinaryOp::kTruncMod: return IntDivide(op, a, b);
     case BinaryOp::kMin:
-      return wrap(b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin,
-                                           a.llvm, b.llvm));
+      return wrap(b_.CreateBinaryIntrinsic(
+          is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a.llvm, b.llvm));
     case BinaryOp::kMax:
-      return wrap(b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax,
-                                           a.llvm, b.llvm));
+      return wrap(b_.CreateBinaryIntrinsic(
+          is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a.llvm, b.llvm));
     case BinaryOp::kPow: return IntPower(a, b);
     case BinaryOp::kAnd: return wrap(b_.CreateAnd(a.llvm, b.llvm));
     case BinaryOp::kOr: return wrap(b_.CreateOr(a.llvm, b.llvm));
@@ -89,16 +89,15 @@ Value Arith::IntDivide(BinaryOp op, const Value& a, const Value& b) {
     quotient = b_.CreateSDiv(a.llvm, divisor);
     rest = b_.CreateSub(a.llvm, b_.CreateMul(quotient, divisor));
     if (is_floor) {
-      llvm::Value* adjust =
-          b_.CreateAnd(b_.CreateICmpNE(rest, zero),
-                       b_.CreateICmpSLT(b_.CreateXor(rest, divisor), zero));
+      llvm::Value* adjust = b_.CreateAnd(b_.CreateICmpNE(rest, zero),
+                                         b_.CreateICmpSLT(b_.CreateXor(rest, divisor), zero));
       quotient = b_.CreateSub(quotient, b_.CreateZExt(adjust, type));
       rest = b_.CreateAdd(rest, b_.CreateSelect(adjust, divisor, zero));
     }
     quotient = b_.CreateSelect(negate, b_.CreateNeg(a.llvm), quotient);
   }
-  llvm::Value* result = is_div ? b_.CreateSelect(by_zero, zero, quotient)
-                               : b_.CreateSelect(by_zero, a.llvm, rest);
+  llvm::Value* result =
+      is_div ? b_.CreateSelect(by_zero, zero, quotient) : b_.CreateSelect(by_zero, a.llvm, rest);
   return {result, a.dtype, a.lanes};
 }
 
@@ -112,13 +111,14 @@ Value Arith::IntPower(const Value& a, const Value& b) {
   const unsigned bits = type->getScalarSizeInBits();
   for (unsigned bit = 0; bit < bits; ++bit) {
     llvm::Value* set = b_.CreateICmpNE(
-        b_.CreateAnd(b.llvm, llvm::ConstantInt::get(type, llvm::APInt::getOneBitSet(bits, bit))), zero);
+        b_.CreateAnd(b.llvm, llvm::ConstantInt::get(type, llvm::APInt::getOneBitSet(bits, bit))),
+        zero);
     result = b_.CreateSelect(set, b_.CreateMul(result, square), result);
     square = b_.CreateMul(square, square);
   }
   if (ir::IsInteger(a.dtype) && !ir::IsUnsigned(a.dtype)) {
-    llvm::Value* unit = b_.CreateOr(b_.CreateICmpEQ(a.llvm, one),
-                                    b_.CreateICmpEQ(a.llvm, SplatInt(type, -1)));
+    llvm::Value* unit =
+        b_.CreateOr(b_.CreateICmpEQ(a.llvm, one), b_.CreateICmpEQ(a.llvm, SplatInt(type, -1)));
     llvm::Value* keep = b_.CreateOr(unit, b_.CreateICmpSGE(b.llvm, zero));
     result = b_.CreateSelect(keep, result, zero);
   }
@@ -184,8 +184,7 @@ Value Arith::CastFromInt(const Value& value, DType dtype) {
 
 Value Arith::Identity(Combiner combiner, DType dtype, int result) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const bool first =
-      combiner == Combiner::kArgMin || combiner == Combiner::kArgMax;
+  const bool first = combiner == Combiner::kArgMin || combiner == Combiner::kArgMax;
   if (ir::IsArg(combiner) && result == 1) {
     return Int(dtype, first ? std::numeric_limits<int64_t>::max() : -1);
   }

@@ -120,8 +120,8 @@ Value FunctionEmitter::EvalSelect(const Expr& expr) {
   index_.PopFacts(facts);
   // A masked load has already put zeros into the other lanes.
   const Expr& first = expr->args[1];
-  if (first->kind == ExprKind::kLoad && a.lanes > 1 && condition.lanes > 1 && !IsRegister(first->id) &&
-      Of(first->id).scope != ir::Scope::kTable && IsZero(expr->args[2])) {
+  if (first->kind == ExprKind::kLoad && a.lanes > 1 && condition.lanes > 1 &&
+      !IsRegister(first->id) && Of(first->id).scope != ir::Scope::kTable && IsZero(expr->args[2])) {
     return a;
   }
   index_.PushFacts(decided, false);

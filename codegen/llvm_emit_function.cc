@@ -53,11 +53,11 @@ void FunctionEmitter::DeclareFunctions() {
     if (Of(id).scope == Scope::kArgument) types.push_back(pointer);
   }
   types.insert(types.end(), {pointer, i64, i64, i64});
-  inner_ = llvm::Function::Create(llvm::FunctionType::get(builder_.getInt32Ty(), types, false),
-                                  llvm::Function::InternalLinkage, phase_.symbol + ".body", module_);
-  outer_ = llvm::Function::Create(
-      llvm::FunctionType::get(builder_.getInt32Ty(), {pointer}, false),
-      llvm::Function::ExternalLinkage, phase_.symbol, module_);
+  inner_ =
+      llvm::Function::Create(llvm::FunctionType::get(builder_.getInt32Ty(), types, false),
+                             llvm::Function::InternalLinkage, phase_.symbol + ".body", module_);
+  outer_ = llvm::Function::Create(llvm::FunctionType::get(builder_.getInt32Ty(), {pointer}, false),
+                                  llvm::Function::ExternalLinkage, phase_.symbol, module_);
   for (llvm::Function* function : {inner_, outer_}) {
     function->setDoesNotThrow();
     function->addFnAttr("target-cpu", target_.llvm_cpu);
@@ -111,9 +111,9 @@ llvm::Value* FunctionEmitter::TableGlobal(int buffer) {
         llvm::cast<llvm::Constant>(arith_.ToMemory(arith_.Number(table.dtype, value))));
   }
   auto* type = llvm::ArrayType::get(arith_.MemoryType(table.dtype, 1), elements.size());
-  auto* global =
-      new llvm::GlobalVariable(*module_, type, /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
-                               llvm::ConstantArray::get(type, elements), phase_.symbol + ".table");
+  auto* global = new llvm::GlobalVariable(
+      *module_, type, /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
+      llvm::ConstantArray::get(type, elements), phase_.symbol + ".table");
   global->setAlignment(llvm::Align(64));
   return global;
 }
@@ -130,8 +130,8 @@ void FunctionEmitter::EmitEntry() {
     } else if (buffer.scope == Scope::kTable) {
       state.base = TableGlobal(id);
     } else if (state.is_flat) {
-      llvm::AllocaInst* memory = builder_.CreateAlloca(llvm::ArrayType::get(
-          FlatType(buffer.dtype, 1), static_cast<uint64_t>(buffer.elements)));
+      llvm::AllocaInst* memory = builder_.CreateAlloca(
+          llvm::ArrayType::get(FlatType(buffer.dtype, 1), static_cast<uint64_t>(buffer.elements)));
       memory->setAlignment(llvm::Align(64));
       state.base = memory;
     } else if (buffer.scope == Scope::kShared) {

@@ -2,9 +2,10 @@
 #include <bit>
 #include <utility>
 
+#include "fmt/core.h"
+
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
-#include "fmt/core.h"
 
 // Statements: loops, conditions, stores.
 namespace hone::codegen {
@@ -39,7 +40,8 @@ int64_t WidestValueBytes(const Expr& expr) {
 }  // namespace
 
 void FunctionEmitter::Fail(std::string message) {
-  if (status_.ok()) status_ = absl::InvalidArgumentError("phase '" + phase_.symbol + "': " + message);
+  if (status_.ok())
+    status_ = absl::InvalidArgumentError("phase '" + phase_.symbol + "': " + message);
 }
 
 // A place to insert before; removed at the end.
@@ -65,7 +67,8 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
 
 void FunctionEmitter::EmitFail(const StmtNode& node) {
   const auto leave = [&] {
-    result_->addIncoming(builder_.getInt32(static_cast<uint32_t>(node.extent)), builder_.GetInsertBlock());
+    result_->addIncoming(builder_.getInt32(static_cast<uint32_t>(node.extent)),
+                         builder_.GetInsertBlock());
     builder_.CreateBr(return_block_);
     // What follows is never reached, but needs a place.
     builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "unreachable", inner_));
@@ -114,7 +117,8 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
     }
     default: break;
   }
-  Fail(fmt::format("a {} loop is for GPUs and cannot be compiled for a CPU", std::string(ToString(node.loop))));
+  Fail(fmt::format("a {} loop is for GPUs and cannot be compiled for a CPU",
+                   std::string(ToString(node.loop))));
 }
 
 // Runs at least once: extents are static and empty parts of a parallel loop return at the entry.
@@ -125,16 +129,17 @@ void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtN
   builder_.CreateBr(header);
   builder_.SetInsertPoint(header);
   Boundary();
-  llvm::PHINode* counter = builder_.CreatePHI(builder_.getInt64Ty(), 2, fmt::format("v{}", node.var));
+  llvm::PHINode* counter =
+      builder_.CreatePHI(builder_.getInt64Ty(), 2, fmt::format("v{}", node.var));
   counter->addIncoming(begin, before);
   frames_.emplace_back();
   frames_.back().marker = Marker();
-  const Affine var =
-      index_.NewVariable(static_cast<int>(frames_.size()) - 1, {0, node.extent - 1});
+  const Affine var = index_.NewVariable(static_cast<int>(frames_.size()) - 1, {0, node.extent - 1});
   SetAtomValue(var, counter);
   index_.Bind(node.var, var);
   for (const Stmt& inner : node.body) EmitStmt(inner);
-  llvm::Value* next = builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+  llvm::Value* next =
+      builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
   llvm::BasicBlock* latch = builder_.GetInsertBlock();
   auto* exit = llvm::BasicBlock::Create(context, "exit", inner_);
   builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), header, exit);
@@ -271,7 +276,8 @@ void FunctionEmitter::EmitFillLoop(int buffer, int64_t elements, const Value& va
     llvm::PHINode* at = builder_.CreatePHI(builder_.getInt64Ty(), 2);
     at->addIncoming(builder_.getInt64(0), before);
     builder_.CreateAlignedStore(vector, builder_.CreateGEP(builder_.getInt8Ty(), base, at), align);
-    llvm::Value* next = builder_.CreateAdd(at, builder_.getInt64(static_cast<uint64_t>(lanes * size)));
+    llvm::Value* next =
+        builder_.CreateAdd(at, builder_.getInt64(static_cast<uint64_t>(lanes * size)));
     at->addIncoming(next, loop);
     llvm::Value* end = builder_.getInt64(static_cast<uint64_t>(whole * lanes * size));
     builder_.CreateCondBr(builder_.CreateICmpULT(next, end), loop, exit);
@@ -307,7 +313,8 @@ void FunctionEmitter::EmitStore(const StmtNode& node) {
   if (node.combiner == Combiner::kNone) {
     const std::vector<Value> values = EvalValues(node);
     for (size_t k = 0; k < values.size(); ++k) Store(node.buffers[k], index, values[k]);
-  } else if (vector_.lanes > 1 && !index_.DependsOnLane(index) && !StateOf(node.buffers[0]).is_private) {
+  } else if (vector_.lanes > 1 && !index_.DependsOnLane(index) &&
+             !StateOf(node.buffers[0]).is_private) {
     CombineLanes(node, index);
   } else if (vector_.lanes > 1 && !StateOf(node.buffers[0]).is_private && !IsInjective(index)) {
     CombineLaneByLane(node, index);

@@ -17,28 +17,32 @@
 #include "ir/stmt.h"
 #include "ir/target.h"
 
-// One phase of a loop nest → two LLVM functions: the phase symbol of the ABI, which loads the buffer pointers, and
-// an inner one with noalias parameters that holds the code.
+// One phase of a loop nest → two LLVM functions: the phase symbol of the ABI, which loads the
+// buffer pointers, and an inner one with noalias parameters that holds the code.
 namespace hone::codegen {
 
-/// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements), llvm_lanes.cc (folding lanes), llvm_emit_expr.cc (values),
-/// llvm_memory.cc (loads and stores), llvm_registers.cc (register buffers) and llvm_address.cc (addresses, atoms).
+/// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements),
+/// llvm_lanes.cc (folding lanes), llvm_emit_expr.cc (values), llvm_memory.cc (loads and stores),
+/// llvm_registers.cc (register buffers) and llvm_address.cc (addresses, atoms).
 class FunctionEmitter : private OpaqueSource {
  public:
   FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phase, const ir::Target& target,
                   llvm::Module* module);
 
-  /// Buffers to keep as plain memory of elements, because their accesses overlap with different shapes.
+  /// Buffers to keep as plain memory of elements, because their accesses overlap with different
+  /// shapes.
   void set_flat(const std::set<int>& flat) { flat_ = flat; }
 
-  /// kInvalidArgument names what the nest does wrong (a register index that is not constant, a GPU loop). If conflicts()
-  /// is not empty afterwards, the code is no good: Erase it and emit again with those buffers flat.
+  /// kInvalidArgument names what the nest does wrong (a register index that is not constant, a GPU
+  /// loop). If conflicts() is not empty afterwards, the code is no good: Erase it and emit again
+  /// with those buffers flat.
   absl::Status Emit();
   void Erase();
   const std::set<int>& conflicts() const { return conflicts_; }
 
  private:
-  /// A loop (or, outermost, the function): what is hoisted into it goes before `marker` in its header.
+  /// A loop (or, outermost, the function): what is hoisted into it goes before `marker` in its
+  /// header.
   struct Frame {
     llvm::Instruction* marker = nullptr;
     struct Pointer {
@@ -65,7 +69,7 @@ class FunctionEmitter : private OpaqueSource {
   };
   struct BufferState {
     llvm::Value* base = nullptr;
-    int64_t writes = 0;           // loads before the last store are not reused
+    int64_t writes = 0;            // loads before the last store are not reused
     int64_t fill_generation = -1;  // of the last Fill of a register buffer
     bool is_flat = false;
     bool is_private = false;  // in the vector loop being emitted: every lane has its own
@@ -128,7 +132,10 @@ class FunctionEmitter : private OpaqueSource {
   void Branch(llvm::Value* condition, const std::function<void()>& body);
   llvm::Instruction* Marker();
   /// After this nothing loaded before is reused: control flow joins here.
-  void Boundary() { ++generation_; statement_values_.clear(); }
+  void Boundary() {
+    ++generation_;
+    statement_values_.clear();
+  }
   int WidestBytes(const ir::Stmt& stmt);
 
   // llvm_lanes.cc
@@ -227,7 +234,8 @@ class FunctionEmitter : private OpaqueSource {
   Vector vector_;
   llvm::Value* mask_ = nullptr;   // lanes on, by enclosing Ifs and selects; null: all
   llvm::Value* guard_ = nullptr;  // scalar condition of the enclosing select arm; null: true
-  std::map<std::pair<const ir::ExprNode*, std::pair<llvm::Value*, llvm::Value*>>, Value> statement_values_;
+  std::map<std::pair<const ir::ExprNode*, std::pair<llvm::Value*, llvm::Value*>>, Value>
+      statement_values_;
   std::unordered_map<const ir::ExprNode*, bool> pure_;
   std::unordered_map<const ir::StmtNode*, int> widest_;
   std::unordered_map<llvm::Value*, Affine> opaque_;

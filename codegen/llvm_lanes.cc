@@ -3,7 +3,8 @@
 
 #include "codegen/llvm_emitter.h"
 
-// What vector loops do beside element by element: folding lanes into one element, buffers of which every lane needs its own.
+// What vector loops do beside element by element: folding lanes into one element, buffers of which
+// every lane needs its own.
 namespace hone::codegen {
 
 using ir::Combiner;
@@ -22,14 +23,17 @@ bool Mentions(const Expr& expr, int var) {
                      [var](const Expr& arg) { return Mentions(arg, var); });
 }
 
-/// What is written and read inside a vector loop, told apart by whether the index mentions its variable.
+/// What is written and read inside a vector loop, told apart by whether the index mentions its
+/// variable.
 struct LaneUse {
-  std::set<int> overwritten;  // filled or stored to, without combiner, at an index without the variable
-  std::set<int> spread;       // some index mentions the variable
+  std::set<int>
+      overwritten;       // filled or stored to, without combiner, at an index without the variable
+  std::set<int> spread;  // some index mentions the variable
 };
 
 void CollectLoads(const Expr& expr, int var, LaneUse* use) {
-  if (expr->kind == ir::ExprKind::kLoad && Mentions(expr->args[0], var)) use->spread.insert(expr->id);
+  if (expr->kind == ir::ExprKind::kLoad && Mentions(expr->args[0], var))
+    use->spread.insert(expr->id);
   for (const Expr& arg : expr->args) CollectLoads(arg, var, use);
 }
 
@@ -47,8 +51,9 @@ void CollectUse(const Stmt& stmt, int var, LaneUse* use) {
 
 }  // namespace
 
-// A register buffer that is filled or overwritten inside a vector loop holds one value a lane there. False: the loop cannot be
-// vectors (scratch used that way, or some of its indices differ between lanes) and runs lane by lane.
+// A register buffer that is filled or overwritten inside a vector loop holds one value a lane
+// there. False: the loop cannot be vectors (scratch used that way, or some of its indices differ
+// between lanes) and runs lane by lane.
 bool FunctionEmitter::SetPrivate(const StmtNode& vector_loop, std::vector<int>* buffers) {
   LaneUse use;
   for (const Stmt& inner : vector_loop.body) CollectUse(inner, vector_loop.var, &use);
@@ -65,7 +70,8 @@ bool FunctionEmitter::IsInjective(const Affine& index) {
   if (pattern.contiguous) return true;
   std::sort(pattern.offsets.begin(), pattern.offsets.end());
   return !pattern.offsets.empty() &&
-         std::adjacent_find(pattern.offsets.begin(), pattern.offsets.end()) == pattern.offsets.end();
+         std::adjacent_find(pattern.offsets.begin(), pattern.offsets.end()) ==
+             pattern.offsets.end();
 }
 
 // All lanes go into one element: they are folded first.

@@ -11,7 +11,9 @@ using ir::Scope;
 
 namespace {
 
-llvm::Align ElementAlign(DType dtype) { return llvm::Align(static_cast<uint64_t>(ir::SizeOf(dtype))); }
+llvm::Align ElementAlign(DType dtype) {
+  return llvm::Align(static_cast<uint64_t>(ir::SizeOf(dtype)));
+}
 
 /// Most elements, in vectors, that a shuffled load may span.
 constexpr int64_t kMaxShuffleVectors = 4;
@@ -127,8 +129,8 @@ Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {
   return arith_.FromMemory(raw, dtype, lanes);
 }
 
-// Lanes at fixed distances (strides, repeats, reversals): whole vectors that cover them, then shuffles.
-// Nothing outside the first and last lane is touched.
+// Lanes at fixed distances (strides, repeats, reversals): whole vectors that cover them, then
+// shuffles. Nothing outside the first and last lane is touched.
 Value FunctionEmitter::LoadShuffled(int buffer, const LanePattern& pattern) {
   const DType dtype = Of(buffer).dtype;
   const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
@@ -194,8 +196,9 @@ Value FunctionEmitter::LoadGathered(int buffer, const Affine& index) {
   } else {
     raw = llvm::PoisonValue::get(type);
     for (uint64_t k = 0; k < static_cast<uint64_t>(vector_.active); ++k) {
-      llvm::Value* element = builder_.CreateAlignedLoad(
-          arith_.MemoryType(dtype, 1), builder_.CreateExtractElement(pointers, k), ElementAlign(dtype));
+      llvm::Value* element = builder_.CreateAlignedLoad(arith_.MemoryType(dtype, 1),
+                                                        builder_.CreateExtractElement(pointers, k),
+                                                        ElementAlign(dtype));
       raw = builder_.CreateInsertElement(raw, element, k);
     }
   }
@@ -208,7 +211,8 @@ void FunctionEmitter::Store(int buffer, const Affine& index, const Value& value)
     return;
   }
   if (Of(buffer).scope != Scope::kArgument && Of(buffer).scope != Scope::kScratch) {
-    Fail("buffer '" + Of(buffer).name + "' is stored to but is neither argument, scratch nor register");
+    Fail("buffer '" + Of(buffer).name +
+         "' is stored to but is neither argument, scratch nor register");
     return;
   }
   ++StateOf(buffer).writes;
@@ -244,7 +248,8 @@ void FunctionEmitter::StoreLanes(int buffer, const Affine& index, const LanePatt
                                  llvm::Value* raw) {
   const DType dtype = Of(buffer).dtype;
   if (mask_ != nullptr) {
-    builder_.CreateMaskedScatter(raw, LanePointers(buffer, index), ElementAlign(dtype), ActiveMask());
+    builder_.CreateMaskedScatter(raw, LanePointers(buffer, index), ElementAlign(dtype),
+                                 ActiveMask());
     return;
   }
   llvm::Value* pointers = pattern.offsets.empty() ? LanePointers(buffer, index) : nullptr;

@@ -3,8 +3,9 @@
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 
-// Register buffers: one alloca a vector, at a constant offset, which LLVM promotes to SSA values. Buffers whose accesses
-// overlap with different shapes are emitted again as one alloca of elements ("flat").
+// Register buffers: one alloca a vector, at a constant offset, which LLVM promotes to SSA values.
+// Buffers whose accesses overlap with different shapes are emitted again as one alloca of elements
+// ("flat").
 namespace hone::codegen {
 
 bool FunctionEmitter::RegisterPattern(int buffer, const Affine& index, LanePattern* pattern) {
@@ -16,7 +17,8 @@ bool FunctionEmitter::RegisterPattern(int buffer, const Affine& index, LanePatte
   }
   if (!pattern->offsets.empty() && pattern->base.IsConst()) return true;
   Fail("register buffer '" + Of(buffer).name +
-       "' has an index that is not constant after unrolling; unroll the loops it depends on, or keep it in scratch");
+       "' has an index that is not constant after unrolling; unroll the loops it depends on, or "
+       "keep it in scratch");
   return false;
 }
 
@@ -60,8 +62,8 @@ FunctionEmitter::Slot* FunctionEmitter::FindSlot(int buffer, const LanePattern& 
     return nullptr;
   }
   const bool overlaps_next = next != state.slots.end() && next->first < offset + active;
-  const bool overlaps_previous =
-      next != state.slots.begin() && std::prev(next)->first + std::prev(next)->second.active > offset;
+  const bool overlaps_previous = next != state.slots.begin() &&
+                                 std::prev(next)->first + std::prev(next)->second.active > offset;
   if (overlaps_next || overlaps_previous) {
     conflicts_.insert(buffer);
     return nullptr;

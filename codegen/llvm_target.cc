@@ -4,11 +4,11 @@
 #include <memory>
 #include <mutex>
 
-#include "llvm/Pass.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCTargetOptions.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Pass.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
@@ -21,8 +21,9 @@ namespace {
 
 constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
 
-// Loop-strength reduction makes more pointers and longer live ranges: near the register limit it costs up to half the
-// speed, elsewhere it gives nothing, and it takes a quarter of the compile time (knowledge/lowering.md).
+// Loop-strength reduction makes more pointers and longer live ranges: near the register limit it
+// costs up to half the speed, elsewhere it gives nothing, and it takes a quarter of the compile
+// time (knowledge/lowering.md).
 void SetUpLlvm() {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
@@ -46,12 +47,13 @@ absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target) 
   const llvm::Triple triple(kTriple);
   std::string error;
   const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (backend == nullptr) return absl::InternalError("LLVM has no code generator for x86-64: " + error);
+  if (backend == nullptr)
+    return absl::InternalError("LLVM has no code generator for x86-64: " + error);
   llvm::TargetOptions options;
   options.MCOptions.OutputAsmVariant = 1;
   std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-      triple, target.llvm_cpu, target.llvm_features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Default));
+      triple, target.llvm_cpu, target.llvm_features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (machine == nullptr) {
     return absl::InternalError("LLVM cannot generate code for '" + target.text + "' (" + key + ")");
   }

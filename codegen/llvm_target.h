@@ -12,13 +12,14 @@ class TargetMachine;
 
 namespace hone::codegen {
 
-/// The code generator of a target, made on first use and kept by the calling thread (making one costs as much as a small
-/// kernel). kInternal if LLVM does not know the target.
+/// The code generator of a target, made on first use and kept by the calling thread (making one
+/// costs as much as a small kernel). kInternal if LLVM does not know the target.
 absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target);
 
 enum class Output { kObject, kAssembly };
 
 /// Promotes register buffers to SSA values and generates code; the module is used up.
-absl::StatusOr<std::string> GenerateCode(llvm::Module* module, llvm::TargetMachine* machine, Output output);
+absl::StatusOr<std::string> GenerateCode(llvm::Module* module, llvm::TargetMachine* machine,
+                                         Output output);
 
 }  // namespace hone::codegen

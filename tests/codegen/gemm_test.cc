@@ -1,22 +1,21 @@
 #include <algorithm>
 #include <map>
-#include <random>
 #include <regex>
 #include <sstream>
 
 #include "gtest/gtest.h"
 
+#include "base/core/random.h"
 #include "codegen/codegen.h"
 #include "tests/codegen/gemm_nest.h"
 
 namespace hone::codegen {
 namespace {
 
-std::vector<float> Random(size_t size, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> values(size);
-  for (float& v : values) v = uniform(engine);
+std::vector<float> RandomValues(int64_t size, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(static_cast<size_t>(size));
+  for (float& v : values) v = static_cast<float>(2 * random.Uniform() - 1);
   return values;
 }
 
@@ -35,7 +34,8 @@ std::vector<std::vector<std::string>> InnermostLoops(const std::string& assembly
     if (!std::regex_search(lines[i], match, jump)) continue;
     const auto target = labels.find(match[1]);
     if (target == labels.end() || target->second < last_end) continue;
-    loops.emplace_back(lines.begin() + static_cast<long>(target->second), lines.begin() + static_cast<long>(i));
+    loops.emplace_back(lines.begin() + static_cast<long>(target->second),
+                       lines.begin() + static_cast<long>(i));
     last_end = i;
   }
   return loops;
@@ -43,13 +43,14 @@ std::vector<std::vector<std::string>> InnermostLoops(const std::string& assembly
 
 size_t Count(const std::vector<std::string>& lines, const std::string& pattern) {
   const std::regex regex(pattern);
-  return static_cast<size_t>(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
-    return std::regex_search(line, regex);
-  }));
+  return static_cast<size_t>(
+      std::count_if(lines.begin(), lines.end(),
+                    [&](const std::string& line) { return std::regex_search(line, regex); }));
 }
 
 GemmShape ShapeFor(const ir::Target& target) {
-  if (target.isa == ir::Isa::kAvx512) return {.m = 18, .n = 128, .k = 37, .mr = 6, .nr = 64, .lanes = 16};
+  if (target.isa == ir::Isa::kAvx512)
+    return {.m = 18, .n = 128, .k = 37, .mr = 6, .nr = 64, .lanes = 16};
   return {.m = 18, .n = 48, .k = 37, .mr = 6, .nr = 16, .lanes = 8};
 }
 
@@ -57,9 +58,9 @@ TEST(GemmTest, TileEqualsTheProductInDouble) {
   for (const ir::Target& target : RunnableTargets()) {
     const GemmShape s = ShapeFor(target);
     const Kernel kernel(GemmNest(s), target);
-    std::vector<float> a = Random(static_cast<size_t>(s.m * s.k), 1);
-    std::vector<float> b = Random(static_cast<size_t>(s.k * s.n), 2);
-    std::vector<float> bias = Random(static_cast<size_t>(s.n), 3);
+    std::vector<float> a = RandomValues(s.m * s.k, 1);
+    std::vector<float> b = RandomValues(s.k * s.n, 2);
+    std::vector<float> bias = RandomValues(s.n, 3);
     std::vector<float> c(static_cast<size_t>(s.m * s.n), -7);
     ASSERT_EQ(kernel.Run("gemm", {a.data(), b.data(), bias.data(), c.data()}, 0, s.n / s.nr), 0);
     for (int64_t i = 0; i < s.m; ++i) {
@@ -70,7 +71,8 @@ TEST(GemmTest, TileEqualsTheProductInDouble) {
                  b[static_cast<size_t>((j / s.nr * s.k + k) * s.nr + j % s.nr)];
         }
         const double expected = std::max(0.0, sum + bias[static_cast<size_t>(j)]);
-        ASSERT_NEAR(c[static_cast<size_t>(i * s.n + j)], expected, 1e-5) << target.text << " " << i << "," << j;
+        ASSERT_NEAR(c[static_cast<size_t>(i * s.n + j)], expected, 1e-5)
+            << target.text << " " << i << "," << j;
       }
     }
   }
@@ -90,7 +92,8 @@ TEST(GemmTest, InnerLoopIsOneFmaAnAccumulatorWithoutStackStores) {
       if (Count(loop, "vfn?m") == 0) continue;
       found = true;
       EXPECT_EQ(Count(loop, "vfmadd...ps"), accumulators) << *text;
-      EXPECT_EQ(Count(loop, target.isa == ir::Isa::kAvx512 ? "vfmadd.*zmm" : "vfmadd.*ymm"), accumulators);
+      EXPECT_EQ(Count(loop, target.isa == ir::Isa::kAvx512 ? "vfmadd.*zmm" : "vfmadd.*ymm"),
+                accumulators);
       EXPECT_EQ(Count(loop, R"(\[rsp)"), 0U) << *text;
     }
     EXPECT_TRUE(found) << *text;

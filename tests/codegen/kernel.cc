@@ -31,7 +31,8 @@ std::vector<ir::Target> RunnableTargets() {
   return targets;
 }
 
-int NestBuilder::Argument(const std::string& name, ir::DType dtype, int64_t elements, bool read_only) {
+int NestBuilder::Argument(const std::string& name, ir::DType dtype, int64_t elements,
+                          bool read_only) {
   ir::Buffer buffer;
   buffer.name = name;
   buffer.dtype = dtype;

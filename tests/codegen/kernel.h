@@ -59,8 +59,8 @@ class Kernel {
   int64_t scratch_bytes_ = 0;
 };
 
-/// Memory of exactly `bytes`, ending at an unreadable page (and, with `at_start`, beginning after one): an access outside
-/// crashes the test.
+/// Memory of exactly `bytes`, ending at an unreadable page (and, with `at_start`, beginning after
+/// one): an access outside crashes the test.
 class GuardedMemory {
  public:
   enum class Side { kEnd, kStart };

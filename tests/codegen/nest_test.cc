@@ -28,7 +28,9 @@ using testing::HasSubstr;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Expr Load(int buffer, Expr index, DType dtype = DType::kF32) { return ir::Load(buffer, dtype, {std::move(index)}); }
+Expr Load(int buffer, Expr index, DType dtype = DType::kF32) {
+  return ir::Load(buffer, dtype, {std::move(index)});
+}
 Expr F(double value) { return ir::Const(DType::kF32, value); }
 
 /// Runs `check` for AVX2 and AVX-512 as far as this machine can.
@@ -77,9 +79,11 @@ TEST(NestTest, StepLoopTakesItsVariableFromTheCall) {
   NestBuilder b;
   const int y = b.Output("y", DType::kI64, 12);
   const int t = b.NewVar(), i = b.NewVar();
-  b.AddPhase("step", For(t, 3, LoopKind::kStep,
-                         For(i, 4, LoopKind::kParallel, ir::Store(y, Var(t) * 4 + Var(i), Var(t) * 10 + Var(i)))),
-             4);
+  b.AddPhase(
+      "step",
+      For(t, 3, LoopKind::kStep,
+          For(i, 4, LoopKind::kParallel, ir::Store(y, Var(t) * 4 + Var(i), Var(t) * 10 + Var(i)))),
+      4);
   ForEachTarget(b.nest, [](const Kernel& kernel) {
     std::vector<int64_t> ys(12, 0);
     for (int64_t step = 0; step < 3; ++step) kernel.Run("step", {ys.data()}, 0, 4, step);
@@ -94,9 +98,10 @@ TEST(NestTest, MaskedTailNeitherLoadsNorStores) {
   const int y = b.Output("y", DType::kF32, kElements);
   const int o = b.NewVar(), l = b.NewVar();
   const Expr at = Var(o) * 16 + Var(l);
-  b.AddPhase("scale", For(o, 3, LoopKind::kSerial,
-                          For(l, 16, LoopKind::kVector,
-                              ir::If(ir::Lt(at, Int(kElements)), ir::Store(y, at, Load(x, at) * F(2))))));
+  b.AddPhase("scale",
+             For(o, 3, LoopKind::kSerial,
+                 For(l, 16, LoopKind::kVector,
+                     ir::If(ir::Lt(at, Int(kElements)), ir::Store(y, at, Load(x, at) * F(2))))));
   ForEachTarget(b.nest, [&](const Kernel& kernel) {
     const GuardedMemory source(kElements * 4), to(kElements * 4);
     for (int64_t k = 0; k < kElements; ++k) source.as<float>()[k] = static_cast<float>(k);
@@ -113,11 +118,13 @@ TEST(NestTest, MaskedLanesGiveTheIdentityToReductions) {
   const int o = b.NewVar(), l = b.NewVar();
   const Expr at = Var(o) * 16 + Var(l);
   const auto reduce = [&](int64_t to, Combiner combiner) {
-    return For(o, 2, LoopKind::kSerial,
-               For(l, 16, LoopKind::kVector,
-                   ir::If(ir::Lt(at, Int(kElements)), ir::Store(y, Int(to), Load(x, at), combiner))));
+    return For(
+        o, 2, LoopKind::kSerial,
+        For(l, 16, LoopKind::kVector,
+            ir::If(ir::Lt(at, Int(kElements)), ir::Store(y, Int(to), Load(x, at), combiner))));
   };
-  b.AddPhase("reduce", ir::Block({reduce(0, Combiner::kSum), reduce(1, Combiner::kMax), reduce(2, Combiner::kProduct)}));
+  b.AddPhase("reduce", ir::Block({reduce(0, Combiner::kSum), reduce(1, Combiner::kMax),
+                                  reduce(2, Combiner::kProduct)}));
   ForEachTarget(b.nest, [&](const Kernel& kernel) {
     const GuardedMemory xs(kElements * 4);
     for (int64_t k = 0; k < kElements; ++k) xs.as<float>()[k] = -1;
@@ -136,8 +143,10 @@ TEST(NestTest, GuardedLoadsStayInside) {
     const int y = b.Output("y", DType::kF32, kElements + 2);
     const int i = b.NewVar();
     const Expr from = Var(i) + -1;
-    b.AddPhase("pad", For(i, kElements + 2, kind,
-                          ir::Store(y, Var(i), ir::Select(ir::InRange(from, kElements), Load(x, from), F(-5)))));
+    b.AddPhase(
+        "pad",
+        For(i, kElements + 2, kind,
+            ir::Store(y, Var(i), ir::Select(ir::InRange(from, kElements), Load(x, from), F(-5)))));
     ForEachTarget(b.nest, [&](const Kernel& kernel) {
       for (const auto side : {GuardedMemory::Side::kStart, GuardedMemory::Side::kEnd}) {
         const GuardedMemory source(kElements * 4, side);
@@ -146,7 +155,8 @@ TEST(NestTest, GuardedLoadsStayInside) {
         kernel.Run("pad", {source.as<void>(), ys.data()});
         EXPECT_EQ(ys.front(), -5);
         EXPECT_EQ(ys.back(), -5);
-        for (int64_t k = 0; k < kElements; ++k) EXPECT_EQ(ys[static_cast<size_t>(k + 1)], static_cast<float>(k));
+        for (int64_t k = 0; k < kElements; ++k)
+          EXPECT_EQ(ys[static_cast<size_t>(k + 1)], static_cast<float>(k));
       }
     });
   }
@@ -157,9 +167,12 @@ TEST(NestTest, StridedReversedAndRepeatedLoads) {
   const int x = b.Input("x", DType::kF32, 40);
   const int y = b.Output("y", DType::kF32, 64);
   const int l = b.NewVar();
-  const auto row = [&](int64_t to, const Expr& from) { return ir::Store(y, Var(l) + to, Load(x, from)); };
+  const auto row = [&](int64_t to, const Expr& from) {
+    return ir::Store(y, Var(l) + to, Load(x, from));
+  };
   b.AddPhase("shuffle", For(l, 16, LoopKind::kVector,
-                            ir::Block({row(0, Var(l) * 2 + 3), row(16, Var(l) * -1 + 39), row(32, ir::FloorDiv(Var(l), 3)),
+                            ir::Block({row(0, Var(l) * 2 + 3), row(16, Var(l) * -1 + 39),
+                                       row(32, ir::FloorDiv(Var(l), 3)),
                                        row(48, ir::FloorMod(Var(l) * 5, 7))})));
   ForEachTarget(b.nest, [&](const Kernel& kernel) {
     const GuardedMemory xs(40 * 4);
@@ -191,7 +204,8 @@ TEST(NestTest, GathersRowsByLoadedIndex) {
     std::vector<float> values(7 * 16), ys(5 * 16);
     for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(k);
     kernel.Run("gather", {rows.data(), values.data(), ys.data()});
-    for (size_t k = 0; k < ys.size(); ++k) EXPECT_EQ(ys[k], static_cast<float>(rows[k / 16] * 16 + static_cast<int>(k % 16)));
+    for (size_t k = 0; k < ys.size(); ++k)
+      EXPECT_EQ(ys[k], static_cast<float>(rows[k / 16] * 16 + static_cast<int>(k % 16)));
   });
 }
 
@@ -203,8 +217,10 @@ TEST(NestTest, FailEndsThePhaseWithItsResult) {
     const int y = b.Output("y", DType::kI32, 20);
     const int i = b.NewVar();
     const Expr id = Load(ids, Var(i), DType::kI32);
-    const Expr bad = ir::Unary(ir::UnaryOp::kNot, ir::Binary(BinaryOp::kLt, id, ir::ConstInt(DType::kI32, 9)));
-    b.AddPhase("check", For(i, 20, kind, ir::Block({ir::If(bad, ir::Fail(kResult)), ir::Store(y, Var(i), id)})));
+    const Expr bad =
+        ir::Unary(ir::UnaryOp::kNot, ir::Binary(BinaryOp::kLt, id, ir::ConstInt(DType::kI32, 9)));
+    b.AddPhase("check", For(i, 20, kind,
+                            ir::Block({ir::If(bad, ir::Fail(kResult)), ir::Store(y, Var(i), id)})));
     ForEachTarget(b.nest, [&](const Kernel& kernel) {
       std::vector<int32_t> rows(20, 8), ys(20, -1);
       EXPECT_EQ(kernel.Run("check", {rows.data(), ys.data()}), 0);
@@ -219,14 +235,16 @@ TEST(NestTest, FailEndsThePhaseWithItsResult) {
 
 TEST(NestTest, ArgMaxTakesTheFirstOfTies) {
   constexpr int64_t kElements = 35;
-  for (const auto& [combiner, expected] : {std::pair(Combiner::kArgMax, 7), std::pair(Combiner::kArgMaxLast, 33)}) {
+  for (const auto& [combiner, expected] :
+       {std::pair(Combiner::kArgMax, 7), std::pair(Combiner::kArgMaxLast, 33)}) {
     NestBuilder b;
     const int x = b.Input("x", DType::kF32, kElements);
     const int value = b.Output("value", DType::kF32, 1);
     const int index = b.Output("index", DType::kI64, 1);
     const int i = b.NewVar();
-    b.AddPhase("arg", For(i, kElements, LoopKind::kVector,
-                          ir::StoreTuple({value, index}, Int(0), {Load(x, Var(i)), Var(i)}, combiner)));
+    b.AddPhase("arg",
+               For(i, kElements, LoopKind::kVector,
+                   ir::StoreTuple({value, index}, Int(0), {Load(x, Var(i)), Var(i)}, combiner)));
     ForEachTarget(b.nest, [&, wanted = expected](const Kernel& kernel) {
       std::vector<float> xs(kElements, 1);
       xs[7] = xs[33] = xs[20] = 4;
@@ -250,7 +268,8 @@ TEST(NestTest, MaxAndMinKeepNan) {
   const int l = b.NewVar();
   const Expr a = Load(x, Var(l)), c = Load(z, Var(l));
   b.AddPhase("minmax", For(l, 8, LoopKind::kVector,
-                           ir::Block({ir::Store(y, Var(l), ir::Max(a, c)), ir::Store(y, Var(l) + 8, ir::Min(a, c)),
+                           ir::Block({ir::Store(y, Var(l), ir::Max(a, c)),
+                                      ir::Store(y, Var(l) + 8, ir::Min(a, c)),
                                       ir::Store(y, Var(l) + 16, ir::Max(a, F(0)))})));
   ForEachTarget(b.nest, [](const Kernel& kernel) {
     std::vector<float> xs = {kNan, 1, kNan, 2, -3, kInfinity, -kInfinity, 0};
@@ -275,22 +294,29 @@ TEST(NestTest, IntegerDivisionNeitherTrapsNorTruncates) {
   const int y = b.Output("y", DType::kI32, 32);
   const int l = b.NewVar();
   const auto row = [&](int64_t to, BinaryOp op) {
-    return ir::Store(y, Var(l) + to, ir::Binary(op, Load(x, Var(l), DType::kI32), Load(d, Var(l), DType::kI32)));
+    return ir::Store(y, Var(l) + to,
+                     ir::Binary(op, Load(x, Var(l), DType::kI32), Load(d, Var(l), DType::kI32)));
   };
   for (const LoopKind kind : {LoopKind::kVector, LoopKind::kSerial}) {
     b.nest.phases.clear();
-    b.AddPhase("divide", For(l, 8, kind, ir::Block({row(0, BinaryOp::kDiv), row(8, BinaryOp::kMod),
-                                                    row(16, BinaryOp::kTruncDiv), row(24, BinaryOp::kTruncMod)})));
+    b.AddPhase("divide",
+               For(l, 8, kind,
+                   ir::Block({row(0, BinaryOp::kDiv), row(8, BinaryOp::kMod),
+                              row(16, BinaryOp::kTruncDiv), row(24, BinaryOp::kTruncMod)})));
     ForEachTarget(b.nest, [](const Kernel& kernel) {
       constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
       std::vector<int32_t> xs = {7, -7, 7, -7, 5, kLowest, kLowest, 0};
       std::vector<int32_t> ds = {2, 2, -2, -2, 0, -1, 0, 3};
       std::vector<int32_t> ys(32);
       kernel.Run("divide", {xs.data(), ds.data(), ys.data()});
-      EXPECT_THAT(std::vector<int32_t>(ys.begin(), ys.begin() + 8), ElementsAre(3, -4, -4, 3, 0, kLowest, 0, 0));
-      EXPECT_THAT(std::vector<int32_t>(ys.begin() + 8, ys.begin() + 16), ElementsAre(1, 1, -1, -1, 5, 0, kLowest, 0));
-      EXPECT_THAT(std::vector<int32_t>(ys.begin() + 16, ys.begin() + 24), ElementsAre(3, -3, -3, 3, 0, kLowest, 0, 0));
-      EXPECT_THAT(std::vector<int32_t>(ys.begin() + 24, ys.end()), ElementsAre(1, -1, 1, -1, 5, 0, kLowest, 0));
+      EXPECT_THAT(std::vector<int32_t>(ys.begin(), ys.begin() + 8),
+                  ElementsAre(3, -4, -4, 3, 0, kLowest, 0, 0));
+      EXPECT_THAT(std::vector<int32_t>(ys.begin() + 8, ys.begin() + 16),
+                  ElementsAre(1, 1, -1, -1, 5, 0, kLowest, 0));
+      EXPECT_THAT(std::vector<int32_t>(ys.begin() + 16, ys.begin() + 24),
+                  ElementsAre(3, -3, -3, 3, 0, kLowest, 0, 0));
+      EXPECT_THAT(std::vector<int32_t>(ys.begin() + 24, ys.end()),
+                  ElementsAre(1, -1, 1, -1, 5, 0, kLowest, 0));
     });
   }
 }
@@ -303,21 +329,28 @@ ir::LoopNest CastNest(DType from, DType to, int64_t elements, int64_t lanes) {
   const int o = b.NewVar(), l = b.NewVar();
   const Expr at = Var(o) * lanes + Var(l);
   b.AddPhase("cast", For(o, elements / lanes, LoopKind::kSerial,
-                         For(l, lanes, LoopKind::kVector, ir::Store(y, at, ir::Cast(to, Load(x, at, from))))));
+                         For(l, lanes, LoopKind::kVector,
+                             ir::Store(y, at, ir::Cast(to, Load(x, at, from))))));
   return b.nest;
 }
 
 TEST(NestTest, SixteenBitFloatsRoundOnceToNearestEven) {
   constexpr int64_t kPatterns = 1 << 16;
   for (const DType to : {DType::kF16, DType::kBF16}) {
-    const auto narrow = [&](double v) { return to == DType::kF16 ? ir::F16FromDouble(v) : ir::BF16FromDouble(v); };
-    const auto widen = [&](uint16_t v) { return to == DType::kF16 ? ir::F16ToDouble(v) : ir::BF16ToDouble(v); };
-    // Doubles at and just beside the middle between neighbours, which two roundings would get wrong.
+    const auto narrow = [&](double v) {
+      return to == DType::kF16 ? ir::F16FromDouble(v) : ir::BF16FromDouble(v);
+    };
+    const auto widen = [&](uint16_t v) {
+      return to == DType::kF16 ? ir::F16ToDouble(v) : ir::BF16ToDouble(v);
+    };
+    // Doubles at and just beside the middle between neighbours, which two roundings would get
+    // wrong.
     std::vector<double> values;
     for (int64_t k = 0; k < kPatterns; ++k) {
       const double a = widen(static_cast<uint16_t>(k));
       const double middle = (a + widen(static_cast<uint16_t>(k + 1))) / 2;
-      values.push_back(k % 3 == 0 ? middle : std::nextafter(middle, k % 3 == 1 ? kInfinity : -kInfinity));
+      values.push_back(k % 3 == 0 ? middle
+                                  : std::nextafter(middle, k % 3 == 1 ? kInfinity : -kInfinity));
     }
     ForEachTarget(CastNest(DType::kF64, to, kPatterns, 8), [&](const Kernel& kernel) {
       std::vector<uint16_t> ys(kPatterns);
@@ -366,9 +399,11 @@ TEST(NestTest, BoolIsOneByteZeroOrOne) {
   const int z = b.Output("z", DType::kF32, 19);
   const int l = b.NewVar();
   const Expr positive = ir::Binary(BinaryOp::kGt, Load(x, Var(l)), F(0));
-  b.AddPhase("bool", For(l, 19, LoopKind::kVector,
-                         ir::Block({ir::Store(y, Var(l), positive),
-                                    ir::Store(z, Var(l), ir::Select(Load(y, Var(l), DType::kBool), F(2), F(3)))})));
+  b.AddPhase("bool",
+             For(l, 19, LoopKind::kVector,
+                 ir::Block({ir::Store(y, Var(l), positive),
+                            ir::Store(z, Var(l),
+                                      ir::Select(Load(y, Var(l), DType::kBool), F(2), F(3)))})));
   ForEachTarget(b.nest, [](const Kernel& kernel) {
     std::vector<float> xs(19), zs(19);
     for (size_t k = 0; k < xs.size(); ++k) xs[k] = k % 3 == 0 ? 1.f : -1.f;
@@ -389,7 +424,8 @@ TEST(NestTest, RegisterIndexMustBeConstant) {
   b.AddPhase("bad", For(i, 8, LoopKind::kSerial, ir::Store(acc, Var(i), Load(x, Var(i)))));
   const auto object = CompileToObject({&b.nest}, MakeTarget("avx2"));
   ASSERT_FALSE(object.ok());
-  EXPECT_THAT(object.status().ToString(), HasSubstr("'accumulator' has an index that is not constant"));
+  EXPECT_THAT(object.status().ToString(),
+              HasSubstr("'accumulator' has an index that is not constant"));
   EXPECT_THAT(object.status().ToString(), HasSubstr("phase 'bad'"));
 }
 

@@ -1,16 +1,15 @@
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "gtest/gtest.h"
 
-#include "base/core/check.h"
+#include "base/core/random.h"
 #include "ir/loop_interpreter.h"
 #include "ir/tensor_buffer.h"
 #include "tests/codegen/kernel.h"
 
-// Loop nests made at random (kinds of loops, index arithmetic, guards, masks, combiners, dtypes) against the interpreter of loop nests. Inputs
-// end at an unreadable page.
+// Loop nests made at random (kinds of loops, index arithmetic, guards, masks, combiners, dtypes)
+// against the interpreter of loop nests. Inputs end at an unreadable page.
 namespace hone::codegen {
 namespace {
 
@@ -29,13 +28,14 @@ class NestGenerator {
   explicit NestGenerator(unsigned seed) : random_(seed) {}
 
   NestBuilder Make() {
-    dtype_ = PickFrom<DType>({DType::kF32, DType::kF32, DType::kI32, DType::kU8, DType::kI64, DType::kBool,
-                              DType::kI16, DType::kF64, DType::kF16, DType::kBF16});
+    dtype_ = PickFrom<DType>({DType::kF32, DType::kF32, DType::kI32, DType::kU8, DType::kI64,
+                              DType::kBool, DType::kI16, DType::kF64, DType::kF16, DType::kBF16});
     MakeLoops();
     const bool tile = Chance(3);
-    combiner_ = Chance(2) ? Combiner::kNone
-                          : PickFrom<Combiner>({Combiner::kSum, Combiner::kMax, Combiner::kMin, Combiner::kSum,
-                                                Combiner::kArgMax, Combiner::kArgMinLast});
+    combiner_ =
+        Chance(2) ? Combiner::kNone
+                  : PickFrom<Combiner>({Combiner::kSum, Combiner::kMax, Combiner::kMin,
+                                        Combiner::kSum, Combiner::kArgMax, Combiner::kArgMinLast});
     if (ir::IsBool(dtype_) && combiner_ == Combiner::kSum) combiner_ = Combiner::kMax;
     Stmt body = tile ? TileBody() : PlainBody();
     for (size_t i = tile ? tile_from_ : loops_.size(); i-- > 0;) {
@@ -58,11 +58,11 @@ class NestGenerator {
     int64_t low, high;
   };
 
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  int64_t Int(int64_t low, int64_t high) { return random_.Between(low, high); }
   bool Chance(int of) { return Int(1, of) == 1; }
   template <typename T>
   T PickFrom(std::vector<T> from) {
-    return from[static_cast<size_t>(Int(0, static_cast<int64_t>(from.size()) - 1))];
+    return random_.Pick(from);
   }
 
   void MakeLoops() {
@@ -97,20 +97,24 @@ class NestGenerator {
     Ranged a = Index(depth - 1);
     const int64_t c = Int(1, 9);
     switch (Int(0, 9)) {
-      case 0: return {ir::FloorDiv(a.expr + Int(-3, 3), c), (a.low - 3) / c - 1, (a.high + 3) / c + 1};
+      case 0:
+        return {ir::FloorDiv(a.expr + Int(-3, 3), c), (a.low - 3) / c - 1, (a.high + 3) / c + 1};
       case 1: return {ir::FloorMod(a.expr + Int(-9, 9), c), 0, c - 1};
       case 2: return {a.expr * -1, -a.high, -a.low};
-      case 3: return {ir::Max(a.expr, ir::Int(2)), std::max<int64_t>(a.low, 2), std::max<int64_t>(a.high, 2)};
+      case 3:
+        return {ir::Max(a.expr, ir::Int(2)), std::max<int64_t>(a.low, 2),
+                std::max<int64_t>(a.high, 2)};
       case 4: {
         Ranged other = Index(0);
-        return {ir::Select(ir::Lt(a.expr, other.expr), a.expr + 1, other.expr), std::min(a.low + 1, other.low),
-                std::max(a.high + 1, other.high)};
+        return {ir::Select(ir::Lt(a.expr, other.expr), a.expr + 1, other.expr),
+                std::min(a.low + 1, other.low), std::max(a.high + 1, other.high)};
       }
       case 5: return {ir::Cast(DType::kI64, ir::Cast(DType::kI32, a.expr)), a.low, a.high};
       default: {
         Ranged other = Index(depth - 1);
         const int64_t k = Int(1, 5);
-        return {a.expr + other.expr * k + c, a.low + other.low * k + c, a.high + other.high * k + c};
+        return {a.expr + other.expr * k + c, a.low + other.low * k + c,
+                a.high + other.high * k + c};
       }
     }
   }
@@ -119,7 +123,8 @@ class NestGenerator {
   Expr InputLoad(DType dtype, int depth) {
     Ranged index = Index(static_cast<int>(Int(0, depth)));
     const int64_t slack = Chance(2) ? 0 : Int(1, 40);
-    const int id = b_.Input("x" + std::to_string(b_.nest.buffers.size()), dtype, index.high - index.low + 1 + slack);
+    const int id = b_.Input("x" + std::to_string(b_.nest.buffers.size()), dtype,
+                            index.high - index.low + 1 + slack);
     return ir::Load(id, dtype, {index.expr - index.low});
   }
 
@@ -129,7 +134,9 @@ class NestGenerator {
     switch (Int(0, 4)) {
       case 0: return ir::InRange(a.expr - 2, Int(1, 20));
       case 1: return ir::Binary(BinaryOp::kNe, a.expr, b.expr);
-      case 2: return ir::Binary(BinaryOp::kOr, ir::Lt(a.expr, ir::Int(4)), ir::Binary(BinaryOp::kEq, b.expr, ir::Int(1)));
+      case 2:
+        return ir::Binary(BinaryOp::kOr, ir::Lt(a.expr, ir::Int(4)),
+                          ir::Binary(BinaryOp::kEq, b.expr, ir::Int(1)));
       case 3: return ir::Unary(ir::UnaryOp::kNot, ir::Ge(a.expr, ir::Int(Int(0, 20))));
       default: return ir::Lt(a.expr, ir::Int(Int(0, 30)));
     }
@@ -158,7 +165,8 @@ class NestGenerator {
   Expr FromTable(DType dtype) {
     Ranged index = Index(1);
     std::vector<double> values;
-    for (int64_t i = index.low; i <= index.high; ++i) values.push_back(static_cast<double>(Int(0, 1)));
+    for (int64_t i = index.low; i <= index.high; ++i)
+      values.push_back(static_cast<double>(Int(0, 1)));
     const int id = b_.Table("table" + std::to_string(b_.nest.buffers.size()), dtype, values);
     return ir::Load(id, dtype, {index.expr - index.low});
   }
@@ -176,15 +184,19 @@ class NestGenerator {
     }
     if (ir::IsBool(dtype)) {
       if (Chance(3)) return ir::Binary(BinaryOp::kLe, Value(DType::kI32, 0), Value(DType::kI32, 0));
-      return ir::Binary(PickFrom<BinaryOp>({BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kXor, BinaryOp::kEq}),
-                        Value(dtype, depth - 1), Value(dtype, depth - 1));
+      return ir::Binary(
+          PickFrom<BinaryOp>({BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kXor, BinaryOp::kEq}),
+          Value(dtype, depth - 1), Value(dtype, depth - 1));
     }
     if (Chance(6)) return ir::Select(Condition(), Value(dtype, depth - 1), Value(dtype, depth - 1));
-    if (Chance(6)) return ir::Cast(dtype, Value(PickFrom<DType>({DType::kI32, DType::kU8, DType::kBool}), depth - 1));
-    std::vector<BinaryOp> ops = {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax};
+    if (Chance(6))
+      return ir::Cast(dtype,
+                      Value(PickFrom<DType>({DType::kI32, DType::kU8, DType::kBool}), depth - 1));
+    std::vector<BinaryOp> ops = {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin,
+                                 BinaryOp::kMax};
     if (ir::IsInteger(dtype)) {
-      ops.insert(ops.end(), {BinaryOp::kDiv, BinaryOp::kMod, BinaryOp::kTruncDiv, BinaryOp::kTruncMod, BinaryOp::kShr,
-                             BinaryOp::kShl, BinaryOp::kXor});
+      ops.insert(ops.end(), {BinaryOp::kDiv, BinaryOp::kMod, BinaryOp::kTruncDiv,
+                             BinaryOp::kTruncMod, BinaryOp::kShr, BinaryOp::kShl, BinaryOp::kXor});
     }
     return ir::Binary(PickFrom(ops), Value(dtype, depth - 1), Value(dtype, depth - 1));
   }
@@ -192,7 +204,7 @@ class NestGenerator {
   /// Row-major over the loops that are not reduced, in a random order of digits.
   Expr OutputIndex(const std::vector<size_t>& over, int64_t* elements) {
     std::vector<size_t> order = over;
-    std::shuffle(order.begin(), order.end(), random_);
+    random_.Shuffle(order);
     Expr index = ir::Int(0);
     int64_t size = 1;
     for (const size_t i : order) {
@@ -262,10 +274,11 @@ class NestGenerator {
     for (size_t t = tile.size(); t-- > 0;) {
       store = ir::For(loops_[tile[t]].var, loops_[tile[t]].extent, loops_[tile[t]].kind, store);
     }
-    return ir::Block({ir::Fill(acc, size, ir::Const(dtype_, static_cast<double>(Int(0, 1)))), inner, store});
+    return ir::Block(
+        {ir::Fill(acc, size, ir::Const(dtype_, static_cast<double>(Int(0, 1)))), inner, store});
   }
 
-  std::mt19937 random_;
+  Random random_;
   NestBuilder b_;
   std::vector<Loop> loops_;
   size_t tile_from_ = 0;
@@ -277,16 +290,19 @@ class NestGenerator {
 bool Near(DType dtype, double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return true;
   if (!ir::IsFloat(dtype)) return false;
-  const double relative = dtype == DType::kF64 ? 1e-12 : dtype == DType::kF32 ? 1e-4 : dtype == DType::kF16 ? 1e-2 : 6e-2;
+  const double relative = dtype == DType::kF64   ? 1e-12
+                          : dtype == DType::kF32 ? 1e-4
+                          : dtype == DType::kF16 ? 1e-2
+                                                 : 6e-2;
   return std::abs(a - b) <= relative * (1 + std::abs(b));
 }
 
 void FillRandom(DType dtype, int64_t elements, unsigned seed, uint8_t* memory) {
-  std::mt19937 random(seed);
+  Random random(seed);
   for (int64_t i = 0; i < elements; ++i) {
-    const double value = ir::IsFloat(dtype)  ? std::uniform_int_distribution<int>(-8, 8)(random) / 4.0
-                         : ir::IsBool(dtype) ? static_cast<double>(random() % 2)
-                                             : std::uniform_int_distribution<int>(-5, 100)(random);
+    const double value = ir::IsFloat(dtype)  ? static_cast<double>(random.Between(-8, 8)) / 4
+                         : ir::IsBool(dtype) ? static_cast<double>(random.Below(2))
+                                             : static_cast<double>(random.Between(-5, 100));
     ir::WriteElement(dtype, memory, i, ir::ElementOf(dtype, value));
   }
 }
@@ -330,10 +346,12 @@ TEST_P(RandomNestTest, CodeEqualsTheInterpreter) {
         if (buffer.scope != ir::Scope::kArgument) continue;
         const auto k = static_cast<size_t>(buffer.argument);
         for (int64_t i = 0; i < buffer.elements; ++i) {
-          const double want = ir::ToDouble(buffer.dtype, ir::ReadElement(buffer.dtype, expected[k].data(), i));
-          const double got =
-              ir::ToDouble(buffer.dtype, ir::ReadElement(buffer.dtype, static_cast<uint8_t*>(actual[k]), i));
-          ASSERT_TRUE(Near(buffer.dtype, got, want)) << buffer.name << "[" << i << "] = " << got << ", not " << want;
+          const double want =
+              ir::ToDouble(buffer.dtype, ir::ReadElement(buffer.dtype, expected[k].data(), i));
+          const double got = ir::ToDouble(
+              buffer.dtype, ir::ReadElement(buffer.dtype, static_cast<uint8_t*>(actual[k]), i));
+          ASSERT_TRUE(Near(buffer.dtype, got, want))
+              << buffer.name << "[" << i << "] = " << got << ", not " << want;
         }
       }
     }

@@ -9,8 +9,8 @@
 
 #include "tests/codegen/kernel.h"
 
-// Every elementary function over the whole range of its argument (a stride through all bit patterns), against the C++ library in
-// a wider type.
+// Every elementary function over the whole range of its argument (a stride through all bit
+// patterns), against the C++ library in a wider type.
 namespace hone::codegen {
 namespace {
 
@@ -24,7 +24,7 @@ constexpr int64_t kValues = 1 << 16;
 struct Function {
   UnaryOp op;
   long double (*reference)(long double);
-  double float_ulps;   // largest error allowed
+  double float_ulps;  // largest error allowed
   double double_ulps;
 };
 
@@ -51,16 +51,20 @@ const Function kFunctions[] = {
 };
 
 /// y[i] = op(x[i]) in vectors of `lanes` (1: scalar code).
-ir::LoopNest MapNest(const std::function<ir::Expr(ir::Expr, ir::Expr)>& body, DType dtype, int64_t lanes) {
+ir::LoopNest MapNest(const std::function<ir::Expr(ir::Expr, ir::Expr)>& body, DType dtype,
+                     int64_t lanes) {
   NestBuilder b;
   const int x = b.Input("x", dtype, kValues);
   const int x2 = b.Input("x2", dtype, kValues);
   const int y = b.Output("y", dtype, kValues);
   const int i = b.NewVar(), lane = b.NewVar();
   const ir::Expr at = ir::Var(i) * lanes + ir::Var(lane);
-  b.AddPhase("map", ir::For(i, kValues / lanes, LoopKind::kSerial,
-                            ir::For(lane, lanes, LoopKind::kVector,
-                                    ir::Store(y, at, body(ir::Load(x, dtype, {at}), ir::Load(x2, dtype, {at}))))));
+  b.AddPhase(
+      "map",
+      ir::For(
+          i, kValues / lanes, LoopKind::kSerial,
+          ir::For(lane, lanes, LoopKind::kVector,
+                  ir::Store(y, at, body(ir::Load(x, dtype, {at}), ir::Load(x2, dtype, {at}))))));
   return b.nest;
 }
 
@@ -83,11 +87,13 @@ double UlpError(T actual, long double expected) {
     // An ulp beyond the largest number is infinite as well.
     if (rounded == actual) return 0;
     const T largest = std::copysign(std::numeric_limits<T>::max(), rounded);
-    return std::signbit(actual) == std::signbit(rounded) && (actual == largest || rounded == largest)
+    return std::signbit(actual) == std::signbit(rounded) &&
+                   (actual == largest || rounded == largest)
                ? 1
                : std::numeric_limits<double>::infinity();
   }
-  return static_cast<double>(std::abs(static_cast<long double>(actual) - expected) / UlpOf<T>(expected));
+  return static_cast<double>(std::abs(static_cast<long double>(actual) - expected) /
+                             UlpOf<T>(expected));
 }
 
 /// Bit patterns at equal distances, and the values where functions turn.
@@ -95,14 +101,40 @@ template <typename T, typename Bits>
 std::vector<T> Arguments() {
   std::vector<T> values;
   const Bits stride = static_cast<Bits>(std::numeric_limits<Bits>::max() / kValues) | 1;
-  for (int64_t i = 0; i < kValues; ++i) values.push_back(std::bit_cast<T>(static_cast<Bits>(static_cast<Bits>(i) * stride)));
+  for (int64_t i = 0; i < kValues; ++i)
+    values.push_back(std::bit_cast<T>(static_cast<Bits>(static_cast<Bits>(i) * stride)));
   size_t at = 0;
   const T tiny = std::numeric_limits<T>::denorm_min();
-  for (const T v : {T(0), T(1), T(0.5), T(2), T(M_PI), T(M_PI_2), T(M_PI_4), T(88.7), T(88.8), T(89), T(87.3), T(103.9),
-                    T(104), T(709.7), T(710), T(745), T(746), T(9), T(22), tiny, std::numeric_limits<T>::min(),
-                    std::numeric_limits<T>::max(), std::numeric_limits<T>::infinity(),
-                    std::numeric_limits<T>::quiet_NaN(), T(1) - std::numeric_limits<T>::epsilon() / 2,
-                    T(1) + std::numeric_limits<T>::epsilon(), T(16367173) * 2, T(65535.9), T(65536.1), T(3e8)}) {
+  for (const T v : {T(0),
+                    T(1),
+                    T(0.5),
+                    T(2),
+                    T(M_PI),
+                    T(M_PI_2),
+                    T(M_PI_4),
+                    T(88.7),
+                    T(88.8),
+                    T(89),
+                    T(87.3),
+                    T(103.9),
+                    T(104),
+                    T(709.7),
+                    T(710),
+                    T(745),
+                    T(746),
+                    T(9),
+                    T(22),
+                    tiny,
+                    std::numeric_limits<T>::min(),
+                    std::numeric_limits<T>::max(),
+                    std::numeric_limits<T>::infinity(),
+                    std::numeric_limits<T>::quiet_NaN(),
+                    T(1) - std::numeric_limits<T>::epsilon() / 2,
+                    T(1) + std::numeric_limits<T>::epsilon(),
+                    T(16367173) * 2,
+                    T(65535.9),
+                    T(65536.1),
+                    T(3e8)}) {
     values[at++] = v;
     values[at++] = -v;
   }
@@ -114,7 +146,8 @@ std::vector<T> Arguments() {
 }
 
 template <typename T>
-void CheckFunction(const Function& f, const Kernel& kernel, const std::vector<T>& x, double allowed) {
+void CheckFunction(const Function& f, const Kernel& kernel, const std::vector<T>& x,
+                   double allowed) {
   std::vector<T> y(x.size());
   std::vector<T> input = x;
   ASSERT_EQ(kernel.Run("map", {input.data(), input.data(), y.data()}), 0);
@@ -127,8 +160,10 @@ void CheckFunction(const Function& f, const Kernel& kernel, const std::vector<T>
       at = x[i];
     }
   }
-  const size_t where = static_cast<size_t>(std::find_if(x.begin(), x.end(), [&](T v) { return v == at; }) - x.begin());
-  EXPECT_LE(worst, allowed) << ToString(f.op) << "(" << at << ") = " << (where < y.size() ? y[where] : T(0)) << ", not "
+  const size_t where = static_cast<size_t>(
+      std::find_if(x.begin(), x.end(), [&](T v) { return v == at; }) - x.begin());
+  EXPECT_LE(worst, allowed) << ToString(f.op) << "(" << at
+                            << ") = " << (where < y.size() ? y[where] : T(0)) << ", not "
                             << static_cast<double>(f.reference(at));
 }
 
@@ -137,7 +172,9 @@ TEST(VectorMathTest, FloatFunctionsOverTheWholeRange) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
     for (const Function& f : kFunctions) {
-      const Kernel kernel(MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF32, target.lanes), target);
+      const Kernel kernel(
+          MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF32, target.lanes),
+          target);
       CheckFunction<float>(f, kernel, x, f.float_ulps);
     }
   }
@@ -148,7 +185,9 @@ TEST(VectorMathTest, DoubleFunctionsOverTheWholeRange) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
     for (const Function& f : kFunctions) {
-      const Kernel kernel(MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF64, target.lanes / 2), target);
+      const Kernel kernel(
+          MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF64, target.lanes / 2),
+          target);
       CheckFunction<double>(f, kernel, x, f.double_ulps);
     }
   }
@@ -169,21 +208,27 @@ TEST(VectorMathTest, ScalarCodeGivesTheSameAsVectors) {
 TEST(VectorMathTest, PowFollowsIeee) {
   const std::vector<float> values = Arguments<float, uint32_t>();
   std::vector<float> x(kValues), y(kValues), z(kValues);
-  const float special[] = {0.f, -0.f, 1.f, -1.f, 2.f, -2.f, 3.f, -3.f, .5f, -.5f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 1e-40f,
-                           2.5f, -2.5f, 16777216.f, 33554431.f};
+  const float special[] = {0.f,  -0.f,   1.f,  -1.f,  2.f,        -2.f,      3.f,
+                           -3.f, .5f,    -.5f, 1e30f, -1e30f,     INFINITY,  -INFINITY,
+                           NAN,  1e-40f, 2.5f, -2.5f, 16777216.f, 33554431.f};
   for (size_t i = 0; i < static_cast<size_t>(kValues); ++i) {
     x[i] = i < 400 ? special[i / 20] : values[i];
-    y[i] = i < 400 ? special[i % 20] : static_cast<float>(static_cast<int>(i * 7919 % 401) - 200) / 8;
+    y[i] =
+        i < 400 ? special[i % 20] : static_cast<float>(static_cast<int>(i * 7919 % 401) - 200) / 8;
   }
   for (const ir::Target& target : RunnableTargets()) {
-    const Kernel kernel(
-        MapNest([](auto a, auto b) { return ir::Binary(BinaryOp::kPow, a, b); }, DType::kF32, target.lanes), target);
+    const Kernel kernel(MapNest([](auto a, auto b) { return ir::Binary(BinaryOp::kPow, a, b); },
+                                DType::kF32, target.lanes),
+                        target);
     ASSERT_EQ(kernel.Run("map", {x.data(), y.data(), z.data()}), 0);
     for (size_t i = 0; i < x.size(); ++i) {
-      const long double expected = std::pow(static_cast<long double>(x[i]), static_cast<long double>(y[i]));
-      ASSERT_LE(UlpError(z[i], expected), 1) << x[i] << " to " << y[i] << " = " << z[i] << ", not " << static_cast<double>(expected);
+      const long double expected =
+          std::pow(static_cast<long double>(x[i]), static_cast<long double>(y[i]));
+      ASSERT_LE(UlpError(z[i], expected), 1)
+          << x[i] << " to " << y[i] << " = " << z[i] << ", not " << static_cast<double>(expected);
       if (z[i] == 0) {
-        ASSERT_EQ(std::signbit(z[i]), std::signbit(static_cast<float>(expected))) << x[i] << " to " << y[i];
+        ASSERT_EQ(std::signbit(z[i]), std::signbit(static_cast<float>(expected)))
+            << x[i] << " to " << y[i];
       }
     }
   }
@@ -193,7 +238,9 @@ template <typename T>
 void CheckRemainders(DType dtype, const std::vector<T>& values) {
   for (const ir::Target& target : RunnableTargets()) {
     for (const BinaryOp op : {BinaryOp::kTruncMod, BinaryOp::kMod}) {
-      const Kernel kernel(MapNest([&](auto a, auto b) { return ir::Binary(op, a, b); }, dtype, target.lanes / 2), target);
+      const Kernel kernel(
+          MapNest([&](auto a, auto b) { return ir::Binary(op, a, b); }, dtype, target.lanes / 2),
+          target);
       std::vector<T> x = values, y = values, z(x.size());
       for (size_t i = 0; i < y.size(); ++i) y[i] = values[(i * 40503 + 17) % y.size()];
       ASSERT_EQ(kernel.Run("map", {x.data(), y.data(), z.data()}), 0);
@@ -201,7 +248,8 @@ void CheckRemainders(DType dtype, const std::vector<T>& values) {
         T expected = std::fmod(x[i], y[i]);
         if (op == BinaryOp::kMod && expected != 0 && (expected < 0) != (y[i] < 0)) expected += y[i];
         const bool same = z[i] == expected || (std::isnan(z[i]) && std::isnan(expected));
-        ASSERT_TRUE(same) << ToString(op) << " " << x[i] << ", " << y[i] << ": " << z[i] << ", not " << expected;
+        ASSERT_TRUE(same) << ToString(op) << " " << x[i] << ", " << y[i] << ": " << z[i] << ", not "
+                          << expected;
       }
     }
   }

@@ -2,16 +2,19 @@
 
 #include "llvm/IR/IRBuilder.h"
 
-#include "codegen/vector_number.h"
+#include "codegen/llvm_number.h"
 #include "ir/expr.h"
 #include "ir/target.h"
 
-// Elementary functions as inline polynomials, for float and double, scalar or vector. No calls. Polynomials are minimax fits
-// (Remez, relative error, coefficients rounded one by one) made for this file unless a comment names another source.
-// Largest errors found by tests/codegen/vector_math_test.cc, in units in the last place of float:
-//   exp 0.9, log 0.8, sin and cos 1.5, tan 3.2, tanh 4.1, sigmoid 2, erf 0.9, atan 2, all others 0.5 (computed in double)
-// and of double: 3.2 (pow: relative error 2^-52 times 1 + |y log x|). Infinities, NaN, zeros with their sign, and subnormal
-// arguments and results are handled; sin, cos and tan reduce any argument exactly.
+// Elementary functions as inline polynomials, for float and double, scalar or vector. No calls.
+// Polynomials are minimax fits (Remez, relative error, coefficients rounded one by one) made for
+// this file unless a comment names another source. Largest errors found by
+// tests/codegen/vector_math_test.cc, in units in the last place of float:
+//   exp 0.9, log 0.8, sin and cos 1.5, tan 3.2, tanh 4.1, sigmoid 2, erf 0.9, atan 2, all others
+//   0.5 (computed in double)
+// and of double: 3.2 (pow: relative error 2^-52 times 1 + |y log x|). Infinities, NaN, zeros with
+// their sign, and subnormal arguments and results are handled; sin, cos and tan reduce any argument
+// exactly.
 namespace hone::codegen {
 
 class VectorMath {
@@ -38,7 +41,7 @@ class VectorMath {
   Number ToDouble(const Number& x);
   Number ToFloat(const Number& x);
 
-  // Both types; vector_math.cc.
+  // Both types; llvm_vector_math.cc.
   Number Exp(const Number& x);
   Number Log(const Number& x);
   Number Sigmoid(const Number& x);
@@ -49,11 +52,11 @@ class VectorMath {
   Number CosOf(const Number& rest);
   Number ScaleByPowerOfTwo(const Number& x, const Number& exponent);
 
-  // vector_math_float.cc
+  // llvm_vector_math_float.cc
   Number TanhFloat(const Number& x);
   Number ErfFloat(const Number& x);
 
-  // vector_math_double.cc
+  // llvm_vector_math_double.cc
   Number TanhDouble(const Number& x);
   Number ErfDouble(const Number& x);
   Number AsinDouble(const Number& x);
@@ -68,7 +71,7 @@ class VectorMath {
   Number AsinPolynomial(const Number& z);
   Number PowDouble(const Number& x, const Number& y);
 
-  // vector_math_reduce.cc
+  // llvm_vector_math_reduce.cc
   Reduced ReduceHalfPi(const Number& x);
   Reduced ReduceSmall(const Number& x);
   Reduced ReduceLarge(const Number& x);

@@ -1,4 +1,4 @@
-#include "codegen/vector_math.h"
+#include "codegen/llvm_vector_math.h"
 
 #include <cmath>
 #include <limits>
@@ -45,7 +45,7 @@ constexpr double kExpDouble[] = {1,
                                  1.0 / 6227020800};
 
 // (log(1+f) - f + f^2/2) / f^3 on [sqrt(1/2)-1, sqrt(2)-1]: 2^-27.
-constexpr double kLogFloat[] = {0.333333313,  -0.250008225, 0.20001258,  -0.166233063,
+constexpr double kLogFloat[] = {0.333333313, -0.250008225, 0.20001258,  -0.166233063,
                                 0.142009541, -0.13159211,  0.127667397, -0.076452449};
 // (log((1+s)/(1-s)) - 2s) / s^3 in s^2, s up to (sqrt(2)-1)/(sqrt(2)+1): 2^-58.
 constexpr double kLogDouble[] = {0.66666666666667307, 0.39999999999433383, 0.2857142873902902,
@@ -58,17 +58,17 @@ constexpr double kCosFloat[] = {0.0416666456, -0.0013887299, 2.4430241e-05};
 constexpr double kSinDouble[] = {-0.16666666666666632,    0.0083333333333224634,
                                  -0.00019841269829822959, 2.7557313691269303e-06,
                                  -2.5050757319925395e-08, 1.5896717609074439e-10};
-constexpr double kCosDouble[] = {0.041666666666666616,    -0.001388888888887649,
-                                 2.4801587290763511e-05,  -2.7557314680731928e-07,
+constexpr double kCosDouble[] = {0.041666666666666616,   -0.001388888888887649,
+                                 2.4801587290763511e-05, -2.7557314680731928e-07,
                                  2.0875763539152932e-09, -1.1361552043935982e-11};
 
 // (atan(t) - t) / t^3 in t^2, |t| <= tan(pi/8): 2^-33 and 2^-59.
 constexpr double kAtanFloat[] = {-0.333333313, 0.199997976, -0.142789364,
                                  0.110066824,  -0.08265315, 0.0431212671};
-constexpr double kAtanDouble[] = {-0.33333333333333232,  0.19999999999961199,   -0.14285714280831494,
-                                  0.11111110810810859,   -0.090908984526788889, 0.076920713297007809,
-                                  -0.066632190942975386, 0.058486589017539246,  -0.050425169194044467,
-                                  0.038140624393923434,  -0.017985236417075005};
+constexpr double kAtanDouble[] = {
+    -0.33333333333333232,  0.19999999999961199,  -0.14285714280831494,  0.11111110810810859,
+    -0.090908984526788889, 0.076920713297007809, -0.066632190942975386, 0.058486589017539246,
+    -0.050425169194044467, 0.038140624393923434, -0.017985236417075005};
 
 }  // namespace
 
@@ -142,21 +142,28 @@ Number VectorMath::ToFloat(const Number& x) {
   return x.Of(b_.CreateFPTrunc(x.v, type));
 }
 
-Number VectorMath::InDouble(UnaryOp op, const Number& x) { return ToFloat(UnaryDouble(op, ToDouble(x))); }
+Number VectorMath::InDouble(UnaryOp op, const Number& x) {
+  return ToFloat(UnaryDouble(op, ToDouble(x)));
+}
 
-// x * 2^exponent for an integral exponent of at most twice the format's; overflow, underflow and subnormal results as the
-// hardware rounds them.
+// x * 2^exponent for an integral exponent of at most twice the format's; overflow, underflow and
+// subnormal results as the hardware rounds them.
 Number VectorMath::ScaleByPowerOfTwo(const Number& x, const Number& exponent) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  const unsigned bits = vector == nullptr ? 0 : static_cast<unsigned>(vector->getPrimitiveSizeInBits());
+  const unsigned bits =
+      vector == nullptr ? 0 : static_cast<unsigned>(vector->getPrimitiveSizeInBits());
   if (isa_ == ir::Isa::kAvx512 && (bits == 128 || bits == 256 || bits == 512)) {
     using namespace llvm;
     const bool d = x.is_double();
-    const auto id = bits == 512   ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_512 : Intrinsic::x86_avx512_mask_scalef_ps_512)
-                    : bits == 256 ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_256 : Intrinsic::x86_avx512_mask_scalef_ps_256)
-                                  : (d ? Intrinsic::x86_avx512_mask_scalef_pd_128 : Intrinsic::x86_avx512_mask_scalef_ps_128);
+    const auto id = bits == 512   ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_512
+                                       : Intrinsic::x86_avx512_mask_scalef_ps_512)
+                    : bits == 256 ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_256
+                                       : Intrinsic::x86_avx512_mask_scalef_ps_256)
+                                  : (d ? Intrinsic::x86_avx512_mask_scalef_pd_128
+                                       : Intrinsic::x86_avx512_mask_scalef_ps_128);
     llvm::Type* mask = bits == 512 && !d ? b_.getInt16Ty() : b_.getInt8Ty();
-    llvm::SmallVector<llvm::Value*, 5> arguments = {x.v, exponent.v, x.v, llvm::Constant::getAllOnesValue(mask)};
+    llvm::SmallVector<llvm::Value*, 5> arguments = {x.v, exponent.v, x.v,
+                                                    llvm::Constant::getAllOnesValue(mask)};
     if (bits == 512) arguments.push_back(b_.getInt32(4));  // round as the mode says
     return x.Of(b_.CreateIntrinsic(id, {}, arguments));
   }
@@ -166,7 +173,8 @@ Number VectorMath::ScaleByPowerOfTwo(const Number& x, const Number& exponent) {
     const uint64_t bias = x.is_double() ? 1023 : 127;
     const uint64_t mantissa = x.is_double() ? 52 : 23;
     llvm::Value* integer = (e + (x.is_double() ? kRoundDouble : kRoundFloat)).Bits();
-    return x.FromBits(b_.CreateShl(b_.CreateAdd(integer, x.BitsConstant(bias)), x.BitsConstant(mantissa)));
+    return x.FromBits(
+        b_.CreateShl(b_.CreateAdd(integer, x.BitsConstant(bias)), x.BitsConstant(mantissa)));
   };
   return x * power(half) * power(exponent - half);
 }
@@ -192,7 +200,8 @@ Number VectorMath::Log(const Number& x) {
   const uint64_t mantissa_bits = d ? 52 : 23;
   llvm::Value* bits = b_.CreateSub(normal.Bits(), x.BitsConstant(root_half));
   llvm::Value* high = b_.CreateAShr(bits, x.BitsConstant(mantissa_bits));
-  const Number m = x.FromBits(b_.CreateSub(normal.Bits(), b_.CreateShl(high, x.BitsConstant(mantissa_bits))));
+  const Number m =
+      x.FromBits(b_.CreateSub(normal.Bits(), b_.CreateShl(high, x.BitsConstant(mantissa_bits))));
   const double round = d ? kRoundDouble : kRoundFloat;
   // A small integer as a float: added to the low bits of a large one.
   Number e = x.FromBits(b_.CreateAdd(high, x.Constant(round).Bits())) - round;
@@ -237,11 +246,11 @@ Number VectorMath::CosOf(const Number& rest) {
 // sin(x + quadrants * pi/2).
 Number VectorMath::SinCos(const Number& x, int quadrants) {
   const Reduced reduced = ReduceHalfPi(x);
-  llvm::Value* q =
-      b_.CreateAdd(reduced.quadrant, x.BitsConstant(static_cast<uint64_t>(quadrants)));
+  llvm::Value* q = b_.CreateAdd(reduced.quadrant, x.BitsConstant(static_cast<uint64_t>(quadrants)));
   llvm::Value* odd = b_.CreateICmpNE(b_.CreateAnd(q, x.BitsConstant(1)), x.BitsConstant(0));
   const Number value = Select(odd, CosOf(reduced.rest), SinOf(reduced.rest));
-  llvm::Value* sign = b_.CreateShl(b_.CreateAnd(q, x.BitsConstant(2)), x.BitsConstant(x.is_double() ? 62 : 30));
+  llvm::Value* sign =
+      b_.CreateShl(b_.CreateAnd(q, x.BitsConstant(2)), x.BitsConstant(x.is_double() ? 62 : 30));
   return x.FromBits(b_.CreateXor(value.Bits(), sign));
 }
 
@@ -249,7 +258,8 @@ Number VectorMath::Tan(const Number& x) {
   const Reduced reduced = ReduceHalfPi(x);
   const Number sine = SinOf(reduced.rest);
   const Number cosine = CosOf(reduced.rest);
-  llvm::Value* odd = b_.CreateICmpNE(b_.CreateAnd(reduced.quadrant, x.BitsConstant(1)), x.BitsConstant(0));
+  llvm::Value* odd =
+      b_.CreateICmpNE(b_.CreateAnd(reduced.quadrant, x.BitsConstant(1)), x.BitsConstant(0));
   return Select(odd, -cosine, sine) / Select(odd, sine, cosine);
 }
 
@@ -272,7 +282,8 @@ Number VectorMath::Atan(const Number& x) {
     const Number zero = x.Constant(0);
     return Select(large, x.Constant(half_pi), Select(middle, x.Constant(half_pi / 2), zero));
   };
-  const double low = x.is_double() ? kPiLow / 2 : kPi / 2 - static_cast<double>(static_cast<float>(kPi / 2));
+  const double low =
+      x.is_double() ? kPiLow / 2 : kPi / 2 - static_cast<double>(static_cast<float>(kPi / 2));
   return CopySign(base(kPi / 2) + (tail + base(low)), x);
 }
 

@@ -5,15 +5,17 @@
 
 #include "llvm/IR/Module.h"
 
-#include "codegen/vector_math.h"
+#include "codegen/llvm_vector_math.h"
 
 // Remainders: of pi/2 for the trigonometric functions, and of any number.
 namespace hone::codegen {
 namespace {
 
 // pi/2 as a sum of three floats and of three doubles.
-constexpr double kHalfPiFloat[] = {1.5707963705062866, -4.3711388286737929e-08, -1.7151245100058819e-15};
-constexpr double kHalfPiDouble[] = {1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33};
+constexpr double kHalfPiFloat[] = {1.5707963705062866, -4.3711388286737929e-08,
+                                   -1.7151245100058819e-15};
+constexpr double kHalfPiDouble[] = {1.5707963267948966, 6.123233995736766e-17,
+                                    -1.4973849048591833e-33};
 
 // Up to here n * pi/2 is exact enough in three parts, n a small integer.
 constexpr double kSmallFloat = 0x1p16;
@@ -21,25 +23,28 @@ constexpr double kSmallDouble = 0x1p28;
 
 // 2/pi in digits of 24 bits: enough for double's exponents. The first eight do for float's.
 constexpr std::array<uint32_t, 48> kTwoOverPi = {
-    0xa2f983, 0x6e4e44, 0x1529fc, 0x2757d1, 0xf534dd, 0xc0db62, 0x95993c, 0x439041, 0xfe5163,
-    0xabdebb, 0xc561b7, 0x246e3a, 0x424dd2, 0xe00649, 0x2eea09, 0xd1921c, 0xfe1deb, 0x1cb129,
-    0xa73ee8, 0x8235f5, 0x2ebb44, 0x84e99c, 0x7026b4, 0x5f7e41, 0x3991d6, 0x398353, 0x39f49c,
-    0x845f8b, 0xbdf928, 0x3b1ff8, 0x97ffde, 0x05980f, 0xef2f11, 0x8b5a0a, 0x6d1f6d, 0x367ecf,
-    0x27cb09, 0xb74f46, 0x3f669e, 0x5fea2d, 0x7527ba, 0xc7ebe5, 0xf17b3d, 0x0739f7, 0x8a5292,
-    0xea6bfb, 0x5fb11f, 0x8d5d08,
+    0xa2f983, 0x6e4e44, 0x1529fc, 0x2757d1, 0xf534dd, 0xc0db62, 0x95993c, 0x439041,
+    0xfe5163, 0xabdebb, 0xc561b7, 0x246e3a, 0x424dd2, 0xe00649, 0x2eea09, 0xd1921c,
+    0xfe1deb, 0x1cb129, 0xa73ee8, 0x8235f5, 0x2ebb44, 0x84e99c, 0x7026b4, 0x5f7e41,
+    0x3991d6, 0x398353, 0x39f49c, 0x845f8b, 0xbdf928, 0x3b1ff8, 0x97ffde, 0x05980f,
+    0xef2f11, 0x8b5a0a, 0x6d1f6d, 0x367ecf, 0x27cb09, 0xb74f46, 0x3f669e, 0x5fea2d,
+    0x7527ba, 0xc7ebe5, 0xf17b3d, 0x0739f7, 0x8a5292, 0xea6bfb, 0x5fb11f, 0x8d5d08,
 };
 constexpr uint64_t kDigitsForFloat = 8;
 constexpr int kDigitBits = 24;
-// Digits are multiplied and arguments divided by this, so that the last digit is no subnormal number.
+// Digits are multiplied and arguments divided by this, so that the last digit is no subnormal
+// number.
 constexpr int kScaleBits = 200;
 
 llvm::Value* TwoOverPiTable(llvm::IRBuilder<>& b) {
   constexpr char kName[] = "hone.two_over_pi";
   llvm::Module* module = b.GetInsertBlock()->getModule();
-  if (llvm::GlobalVariable* known = module->getGlobalVariable(kName, /*AllowInternal=*/true)) return known;
+  if (llvm::GlobalVariable* known = module->getGlobalVariable(kName, /*AllowInternal=*/true))
+    return known;
   std::vector<double> digits;
   for (size_t k = 0; k < kTwoOverPi.size(); ++k) {
-    digits.push_back(std::ldexp(kTwoOverPi[k], kScaleBits - kDigitBits * (static_cast<int>(k) + 1)));
+    digits.push_back(
+        std::ldexp(kTwoOverPi[k], kScaleBits - kDigitBits * (static_cast<int>(k) + 1)));
   }
   llvm::Constant* values = llvm::ConstantDataArray::get(b.getContext(), digits);
   return new llvm::GlobalVariable(*module, values->getType(), /*isConstant=*/true,
@@ -69,13 +74,13 @@ VectorMath::Reduced VectorMath::ReduceSmall(const Number& x) {
   return {shifted.Bits(), rest};
 }
 
-// x * 2/pi modulo 4, digit by digit of 2/pi: each product is exact, its multiples of 4 are dropped at once, and the sum is kept
-// in two doubles. Any finite argument; in double.
+// x * 2/pi modulo 4, digit by digit of 2/pi: each product is exact, its multiples of 4 are dropped
+// at once, and the sum is kept in two doubles. Any finite argument; in double.
 VectorMath::Reduced VectorMath::ReduceLarge(const Number& x) {
   const bool from_float = !x.is_double();
   const Number scaled = (from_float ? ToDouble(x) : x) * std::ldexp(1.0, -kScaleBits);
-  const Number high = scaled.FromBits(
-      b_.CreateAnd(scaled.Bits(), scaled.BitsConstant(~((uint64_t{1} << 27) - 1))));
+  const Number high =
+      scaled.FromBits(b_.CreateAnd(scaled.Bits(), scaled.BitsConstant(~((uint64_t{1} << 27) - 1))));
   const Number low = scaled - high;
   const uint64_t digits = from_float ? kDigitsForFloat : kTwoOverPi.size();
   llvm::Value* table = TwoOverPiTable(b_);
@@ -90,7 +95,8 @@ VectorMath::Reduced VectorMath::ReduceLarge(const Number& x) {
   llvm::PHINode* lost_phi = b_.CreatePHI(scaled.type(), 2);
   Number sum = scaled.Of(sum_phi);
   Number lost = scaled.Of(lost_phi);
-  llvm::Value* value = b_.CreateLoad(b_.getDoubleTy(), b_.CreateGEP(b_.getDoubleTy(), table, digit));
+  llvm::Value* value =
+      b_.CreateLoad(b_.getDoubleTy(), b_.CreateGEP(b_.getDoubleTy(), table, digit));
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(scaled.type())) {
     value = b_.CreateVectorSplat(vector->getNumElements(), value);
   }
@@ -151,12 +157,13 @@ llvm::Value* VectorMath::ExponentOf(const Number& x) {
   return b_.CreateSub(exponent, b_.CreateSelect(subnormal, x.BitsConstant(54), x.BitsConstant(0)));
 }
 
-// Long division: takes off multiples of y * 2^k whose quotient has at most 22 bits, so that every step is exact; one step
-// unless x / y is above 2^21.
+// Long division: takes off multiples of y * 2^k whose quotient has at most 22 bits, so that every
+// step is exact; one step unless x / y is above 2^21.
 Number VectorMath::FmodDouble(const Number& x, const Number& y) {
   const Number divisor = Abs(y);
   const Number start = Abs(x);
-  llvm::Value* valid = b_.CreateAnd(Greater(divisor, 0), Less(start, std::numeric_limits<double>::infinity()));
+  llvm::Value* valid =
+      b_.CreateAnd(Greater(divisor, 0), Less(start, std::numeric_limits<double>::infinity()));
   const Number first = Select(valid, start, x.Constant(0));
   llvm::BasicBlock* before = b_.GetInsertBlock();
   auto* loop = llvm::BasicBlock::Create(b_.getContext(), "divide", before->getParent());
@@ -165,7 +172,8 @@ Number VectorMath::FmodDouble(const Number& x, const Number& y) {
   b_.SetInsertPoint(loop);
   llvm::PHINode* phi = b_.CreatePHI(x.type(), 2);
   const Number rest = x.Of(phi);
-  llvm::Value* shift = b_.CreateSub(b_.CreateSub(ExponentOf(rest), ExponentOf(divisor)), x.BitsConstant(20));
+  llvm::Value* shift =
+      b_.CreateSub(b_.CreateSub(ExponentOf(rest), ExponentOf(divisor)), x.BitsConstant(20));
   shift = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, shift, x.BitsConstant(0));
   // A small integer as a double: added to the low bits of a large one.
   const Number exponent = x.FromBits(b_.CreateAdd(shift, x.Constant(0x1.8p52).Bits())) - 0x1.8p52;

@@ -1,5 +1,3 @@
-#include "codegen/codegen.h"
-
 #include <memory>
 #include <set>
 
@@ -9,6 +7,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include "codegen/codegen.h"
 #include "codegen/llvm_emitter.h"
 #include "codegen/llvm_target.h"
 

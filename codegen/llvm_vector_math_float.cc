@@ -1,11 +1,11 @@
-#include "codegen/vector_math.h"
+#include "codegen/llvm_vector_math.h"
 
 // Functions with a formula of their own for float.
 namespace hone::codegen {
 namespace {
 
 // tanh(x) = x P(x^2) / Q(x^2) on [0, 9], beyond which it is 1: 2^-29.5.
-constexpr double kTanhP[] = {0.999999999,      0.136808249,       0.00386946788,
+constexpr double kTanhP[] = {0.999999999,    0.136808249,    0.00386946788,
                              2.80304716e-05, 3.06404118e-08, -1.22446083e-11};
 constexpr double kTanhQ[] = {1, 0.47014157, 0.0272500113, 0.000394064153, 1.28897507e-06};
 

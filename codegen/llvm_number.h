@@ -4,8 +4,8 @@
 
 #include "llvm/IR/IRBuilder.h"
 
-// Arithmetic on LLVM values written as formulas, for codegen/vector_math*.cc. A number is a float or double, or a vector of
-// them; plain doubles become constants of the other operand's type.
+// Arithmetic on LLVM values written as formulas, for codegen/llvm_vector_math*.cc. A number is a
+// float or double, or a vector of them; plain doubles become constants of the other operand's type.
 namespace hone::codegen {
 
 struct Number {
@@ -24,16 +24,25 @@ struct Number {
   llvm::Value* Bits() const { return b->CreateBitCast(v, BitsType()); }
   llvm::Value* BitsConstant(uint64_t value) const {
     const unsigned width = is_double() ? 64 : 32;
-    return llvm::ConstantInt::get(BitsType(), llvm::APInt(width, value, false, /*implicitTrunc=*/true));
+    return llvm::ConstantInt::get(BitsType(),
+                                  llvm::APInt(width, value, false, /*implicitTrunc=*/true));
   }
   Number FromBits(llvm::Value* bits) const { return Of(b->CreateBitCast(bits, type())); }
   Number Call(llvm::Intrinsic::ID id) const { return Of(b->CreateUnaryIntrinsic(id, v)); }
 };
 
-inline Number operator+(const Number& x, const Number& y) { return x.Of(x.b->CreateFAdd(x.v, y.v)); }
-inline Number operator-(const Number& x, const Number& y) { return x.Of(x.b->CreateFSub(x.v, y.v)); }
-inline Number operator*(const Number& x, const Number& y) { return x.Of(x.b->CreateFMul(x.v, y.v)); }
-inline Number operator/(const Number& x, const Number& y) { return x.Of(x.b->CreateFDiv(x.v, y.v)); }
+inline Number operator+(const Number& x, const Number& y) {
+  return x.Of(x.b->CreateFAdd(x.v, y.v));
+}
+inline Number operator-(const Number& x, const Number& y) {
+  return x.Of(x.b->CreateFSub(x.v, y.v));
+}
+inline Number operator*(const Number& x, const Number& y) {
+  return x.Of(x.b->CreateFMul(x.v, y.v));
+}
+inline Number operator/(const Number& x, const Number& y) {
+  return x.Of(x.b->CreateFDiv(x.v, y.v));
+}
 inline Number operator+(const Number& x, double y) { return x + x.Constant(y); }
 inline Number operator-(const Number& x, double y) { return x - x.Constant(y); }
 inline Number operator*(const Number& x, double y) { return x * x.Constant(y); }
@@ -62,7 +71,9 @@ inline Number Select(llvm::Value* condition, const Number& x, const Number& y) {
 /// Comparisons are false when either is NaN.
 inline llvm::Value* Less(const Number& x, const Number& y) { return x.b->CreateFCmpOLT(x.v, y.v); }
 inline llvm::Value* Less(const Number& x, double y) { return Less(x, x.Constant(y)); }
-inline llvm::Value* Greater(const Number& x, double y) { return x.b->CreateFCmpOGT(x.v, x.Constant(y).v); }
+inline llvm::Value* Greater(const Number& x, double y) {
+  return x.b->CreateFCmpOGT(x.v, x.Constant(y).v);
+}
 inline llvm::Value* Equal(const Number& x, const Number& y) { return x.b->CreateFCmpOEQ(x.v, y.v); }
 inline llvm::Value* Equal(const Number& x, double y) { return Equal(x, x.Constant(y)); }
 /// Limits that let NaN through; one instruction each.
