@@ -135,6 +135,35 @@ bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes) 
   return loads.Check(ir::SubstituteVars(body, axes));
 }
 
+void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, const Expr& path, std::vector<Expr>* guards) {
+  if (body->kind == ir::ExprKind::kSelect) {
+    TileGuards(body->args[0], axes, path, guards);
+    for (int branch = 1; branch <= 2; ++branch) {
+      // The branch is not taken, or what is already excused.
+      Expr excuse = body->args[0];
+      if (branch == 1) excuse = ir::Unary(ir::UnaryOp::kNot, excuse);
+      if (path) excuse = ir::Binary(ir::BinaryOp::kOr, path, excuse);
+      TileGuards(body->args[branch], axes, excuse, guards);
+    }
+    return;
+  }
+  if (body->kind == ir::ExprKind::kLoad && !ReadingFrom(body->id).whole()) {
+    const Location& at = ReadingFrom(body->id);
+    for (size_t d = 0; d < body->args.size(); ++d) {
+      auto local = LowerExpr(body->args[d], axes);
+      auto excuse = path ? LowerExpr(path, axes) : absl::StatusOr<Expr>(Expr());
+      if (!local.ok() || !excuse.ok()) continue;  // StoreLeaf meets the same error
+      const Expr i = *local - at.low[d];
+      for (const Expr& inside : {ir::Ge(i, ir::Int(0)), ir::Lt(i, ir::Int(at.extent[d]))}) {
+        const auto known = Decide(inside, ranges_);
+        if (known && *known) continue;
+        guards->push_back(Simplify(*excuse ? ir::Binary(ir::BinaryOp::kOr, *excuse, inside) : inside, ranges_));
+      }
+    }
+  }
+  for (const Expr& a : body->args) TileGuards(a, axes, path, guards);
+}
+
 std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   Location& at = location_[stage.results[0]];

@@ -136,8 +136,11 @@ void NestBuilder::AddTable(int tensor) {
 
 Stmt NestBuilder::Guard(Stmt stmt, const std::vector<Expr>& conditions) {
   Expr all;
-  for (const Expr& c : conditions) {
+  for (size_t k = 0; k < conditions.size(); ++k) {
+    const Expr& c = conditions[k];
     if (auto v = ir::AsInt(c); v && *v) continue;
+    const auto end = conditions.begin() + static_cast<std::ptrdiff_t>(k);
+    if (std::any_of(conditions.begin(), end, [&](const Expr& before) { return ir::Equal(before, c); })) continue;
     all = all ? ir::And(all, c) : c;
   }
   return all ? ir::If(all, std::move(stmt)) : stmt;
@@ -270,18 +273,23 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   const int64_t scratch = scratch_top_;
   std::vector<Stmt> body;
   std::vector<Location> saved;
+  std::map<int, Instance> needed;
   bool shared = false;
   if (walk.attach) {
     HONE_RETURN_IF_ERROR(CheckCarriedInside(instance, position));
     const bool any = std::any_of(stage_order_.begin(), stage_order_.end(), [&](int q) { return AttachedAt(q, instance.stage, loop); });
     if (any) {
       saved = location_;
+      needed = needed_;
       HONE_RETURN_IF_ERROR(Attach(instance, position, &body, &shared));
     }
   }
   const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == loop;
   HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk) : Loops(instance, position + 1, walk));
-  if (!saved.empty()) location_ = std::move(saved);
+  if (!saved.empty()) {
+    location_ = std::move(saved);
+    needed_ = std::move(needed);
+  }
   scratch_top_ = scratch;
   if (!body.empty()) {
     // Producers attached here run whatever the consumer's guards say; only guards of the loops around may move out, and

@@ -111,6 +111,8 @@ class NestBuilder {
   std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes);
   /// Whether every load of the body stays inside what was written, wherever the loop variables stand.
   bool LoadsAreSafe(const ir::Expr& body, const std::vector<ir::Expr>& axes);
+  /// Conditions under which the loads from private tiles stay inside them: a point for which they do not is not needed.
+  void TileGuards(const ir::Expr& body, const std::vector<ir::Expr>& axes, const ir::Expr& path, std::vector<ir::Expr>* guards);
   /// Where a tensor is read from: not from the tile that is just being accumulated.
   const Location& ReadingFrom(int tensor) const;
 
@@ -132,6 +134,7 @@ class NestBuilder {
   ir::LoopNest nest_;
   VarRanges ranges_;
   std::vector<Location> location_;       ///< by tensor
+  std::map<int, Instance> needed_;       ///< by Stage: what is needed of it inside the loops entered, where that is known
   std::map<int, Location> home_;         ///< by tensor: where it lies while location_ is an accumulation tile
   /// Thread loops in force: variable and number of threads, by kThreadX, kThreadY; var -1: none.
   struct ThreadLoop {

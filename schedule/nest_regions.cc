@@ -64,8 +64,11 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
     }
   }
   if (!read) return absl::InvalidArgumentError(fmt::format("nothing inside the loop that {} is computed at reads it", stage.name));
+  // Seen from a loop further out less may be needed, because spans are bounds; all that is made there is that much.
+  const auto outer = needed_.find(stage_id);
   for (size_t d = 0; d < need.size(); ++d) {
     Span s = Clip(*need[d], stage.spatial[d]);
+    if (outer != needed_.end() && outer->second.extent[d] < s.width) s = {outer->second.low[d], outer->second.extent[d]};
     region.low[d] = s.low;
     region.extent[d] = s.width;
   }
@@ -101,6 +104,7 @@ absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vecto
   const int here = s_.stages[instance.stage].order[position];
   HONE_RETURN_IF_ERROR(CheckAttachPlace(instance, position));
   HONE_ASSIGN_OR_RETURN(std::vector<Needed> inside, RegionsInside(instance, position));
+  for (size_t k = 1; k < inside.size(); ++k) needed_.insert_or_assign(inside[k].region.stage, inside[k].region);
   // What all threads of the block need together.
   Instance block = instance;
   for (int loop : s_.stages[instance.stage].order) {
@@ -123,7 +127,9 @@ absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vecto
     if (storage == Storage::kShared) {
       HONE_RETURN_IF_ERROR(CheckSharedTile(q));
       if (together.empty()) {
+        const auto own = std::exchange(needed_, {});
         HONE_ASSIGN_OR_RETURN(together, RegionsInside(block, position));
+        needed_ = own;
       }
       region = together[k].region;
       *shared = true;

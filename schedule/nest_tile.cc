@@ -150,6 +150,9 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
   }
   e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values), stage.combiner);
   e.domain = DomainGuards(instance, axes);
+  for (const Expr& body : stage.body) {
+    if (!LoadsAreSafe(body, axes)) TileGuards(body, axes, nullptr, &e.domain);
+  }
   return e;
 }
 

@@ -211,6 +211,7 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
       }
     }
   }
+  best.rows = CeilDiv(form.rows_total, CeilDiv(form.rows_total, best.rows));
   // The side with less imbalance between threads goes outside; ties go to the rows.
   int64_t outer = 1;
   for (int a : form.outer) outer *= stage.spatial[a];
