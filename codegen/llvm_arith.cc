@@ -216,8 +216,9 @@ Value Arith::Compare(BinaryOp op, const Value& a, const Value& b) {
   return {result, DType::kBool, a.lanes};
 }
 
-// x86's max(a, b) gives b when either is NaN, and LLVM selects it for `a > b ? a : b`. So one
-// instruction does when a cannot be NaN; otherwise a's NaN is put back.
+// x86's max(x, y) gives y when either is NaN, and LLVM selects it for `x > y ? x : y`. So one
+// instruction does when x cannot be NaN; otherwise b's NaN is put back (b: of a reduction the new
+// value, so that what is carried waits for nothing else).
 Value Arith::FloatMinMax(BinaryOp op, const Value& a, const Value& b) {
   const auto pick = [&](llvm::Value* x, llvm::Value* y) {
     llvm::Value* better = op == BinaryOp::kMax ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
@@ -230,7 +231,7 @@ Value Arith::FloatMinMax(BinaryOp op, const Value& a, const Value& b) {
   } else if (safe(ConstantFloat(b.llvm))) {
     result = pick(b.llvm, a.llvm);
   } else {
-    result = b_.CreateSelect(b_.CreateFCmpUNO(a.llvm, a.llvm), a.llvm, pick(a.llvm, b.llvm));
+    result = b_.CreateSelect(b_.CreateFCmpUNO(b.llvm, b.llvm), b.llvm, pick(b.llvm, a.llvm));
   }
   return {result, a.dtype, a.lanes};
 }

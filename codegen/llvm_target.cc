@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCTargetOptions.h"
@@ -65,6 +66,9 @@ absl::StatusOr<std::string> GenerateCode(llvm::Module* module, llvm::TargetMachi
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
+  // Before all others: a pass that finds none makes one that knows no target, which then holds for
+  // all (masked loads would become branches).
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine->getTargetIRAnalysis()));
   passes.add(llvm::createSROAPass());
   passes.add(llvm::createEarlyCSEPass());
   const auto type = output == Output::kObject ? llvm::CodeGenFileType::ObjectFile

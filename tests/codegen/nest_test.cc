@@ -416,6 +416,46 @@ TEST(NestTest, BoolIsOneByteZeroOrOne) {
   });
 }
 
+/// y[i] = value(x[i + shift] or 0 outside) over 999 elements in masked vectors.
+std::string AssemblyOfMap(const ir::Target& target, int64_t shift, Expr (*value)(Expr)) {
+  NestBuilder b;
+  const int x = b.Input("x", DType::kF32, 999);
+  const int y = b.Output("y", DType::kF32, 1024);
+  const int o = b.NewVar(), l = b.NewVar();
+  const Expr at = Var(o) * target.lanes + Var(l);
+  Expr load = Load(x, at + shift);
+  if (shift != 0) load = ir::Select(ir::InRange(at + shift, 999), load, F(0));
+  b.AddPhase("map", For(o, 992 / target.lanes, LoopKind::kSerial,
+                        For(l, target.lanes, LoopKind::kVector, ir::Store(y, at, value(load)))));
+  const auto text = Assembly({&b.nest}, target);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : "";
+}
+
+size_t CountOf(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  return static_cast<size_t>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
+}
+
+TEST(NestTest, GuardedVectorLoadIsOneMaskedInstruction) {
+  for (const char* isa : {"avx2", "avx512"}) {
+    const std::string text = AssemblyOfMap(MakeTarget(isa), 9, [](Expr x) { return x; });
+    EXPECT_EQ(CountOf(text, "vmaskmovps|vmovups\\s+zmm\\d+ \\{k"), 1U) << text;
+    // The loop and the empty part.
+    EXPECT_EQ(CountOf(text, "\n\\s+j\\w+"), 2U) << text;
+  }
+}
+
+TEST(NestTest, ReluIsOneInstruction) {
+  for (const char* isa : {"avx2", "avx512"}) {
+    const std::string text =
+        AssemblyOfMap(MakeTarget(isa), 0, [](Expr x) { return ir::Max(x, F(0)); });
+    EXPECT_EQ(CountOf(text, "vmaxps"), 1U) << text;
+    EXPECT_EQ(CountOf(text, "vcmp|vblend"), 0U) << text;
+  }
+}
+
 TEST(NestTest, RegisterIndexMustBeConstant) {
   NestBuilder b;
   const int x = b.Input("x", DType::kF32, 8);
