@@ -26,14 +26,16 @@ int64_t Operators(const Expr& e) {
 const Expr* Product(const Expr& e) {
   const Expr* inner = &e;
   while ((*inner)->kind == ExprKind::kCast) inner = &(*inner)->args[0];
-  const bool product = (*inner)->kind == ExprKind::kBinary && (*inner)->binary() == ir::BinaryOp::kMul;
+  const bool product =
+      (*inner)->kind == ExprKind::kBinary && (*inner)->binary() == ir::BinaryOp::kMul;
   return product && HasLoad((*inner)->args[0]) && HasLoad((*inner)->args[1]) ? inner : nullptr;
 }
 
 }  // namespace
 
 bool IsContraction(const ir::Stage& stage) {
-  return stage.combiner == ir::Combiner::kSum && !stage.reduce.empty() && Product(stage.body[0]) != nullptr &&
+  return stage.combiner == ir::Combiner::kSum && !stage.reduce.empty() &&
+         Product(stage.body[0]) != nullptr &&
          !ir::Equal((*Product(stage.body[0]))->args[0], (*Product(stage.body[0]))->args[1]);
 }
 

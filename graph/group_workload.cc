@@ -23,7 +23,8 @@ class GroupBuilder {
   absl::Status Append(const Node& node) {
     const OpDefinition* definition = FindOp(node.op);
     if (definition == nullptr || definition->express == nullptr) {
-      return absl::UnimplementedError(fmt::format("node {} ({}) cannot be expressed as a loop nest", node.origin, node.op));
+      return absl::UnimplementedError(
+          fmt::format("node {} ({}) cannot be expressed as a loop nest", node.origin, node.op));
     }
     std::vector<int> tensors;
     for (ValueId input : node.inputs) tensors.push_back(input == kNoValue ? -1 : TensorOf(input));
@@ -44,7 +45,8 @@ class GroupBuilder {
     return absl::OkStatus();
   }
 
-  /// Canonical Stages with these outputs; `shape_stages` changes them before the second canonicalisation.
+  /// Canonical Stages with these outputs; `shape_stages` changes them before the second
+  /// canonicalisation.
   template <typename Rewrite>
   GroupWorkload Finish(const std::vector<ValueId>& outputs, Rewrite rewrite) {
     for (ValueId output : outputs) builder_.MarkOutput(tensor_of_.at(output));

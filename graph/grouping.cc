@@ -24,13 +24,16 @@ struct Draft {
   int64_t flops = 0;                ///< of the maps in it, per element
   bool expensive = false;
   bool data_dependent = false;
-  int num_sources = 1;              ///< most sources of any move in it
+  int num_sources = 1;  ///< most sources of any move in it
 };
 
 class Grouper {
  public:
   Grouper(const Graph& graph, const ir::Target& target)
-      : graph_(graph), target_(target), readers_(graph.Readers()), draft_of_(graph.nodes.size(), -1) {
+      : graph_(graph),
+        target_(target),
+        readers_(graph.Readers()),
+        draft_of_(graph.nodes.size(), -1) {
     is_output_.resize(graph.values.size());
     for (ValueId output : graph.outputs) is_output_[output] = true;
   }
@@ -66,17 +69,21 @@ class Grouper {
         draft.role = profile.role;
       }
       draft.has_rows = draft.has_rows || profile.role == NodeRole::kRowWise;
-      draft.closed = draft.closed || profile.role == NodeRole::kScan || profile.role == NodeRole::kExtern;
+      draft.closed =
+          draft.closed || profile.role == NodeRole::kScan || profile.role == NodeRole::kExtern;
       return;
     }
     if (profile.role == NodeRole::kMap && draft.anchor < 0) draft.role = NodeRole::kMap;
     draft.flops += profile.flops;
     draft.expensive = draft.expensive || profile.expensive;
     draft.data_dependent = draft.data_dependent || profile.data_dependent;
-    if (profile.role == NodeRole::kMove) draft.num_sources = std::max(draft.num_sources, profile.num_sources);
+    if (profile.role == NodeRole::kMove)
+      draft.num_sources = std::max(draft.num_sources, profile.num_sources);
   }
 
-  NodeId Producer(ValueId value) const { return value == kNoValue ? -1 : graph_.values[value].producer; }
+  NodeId Producer(ValueId value) const {
+    return value == kNoValue ? -1 : graph_.values[value].producer;
+  }
 
   // The draft of the last producer (in topological order) that `n` may follow, or -1.
   int DraftToJoin(NodeId n) const {
@@ -98,8 +105,10 @@ class Grouper {
     const NodeProfile& profile = profiles_[n];
     if (drafts_[d].closed) return false;
     if (profile.role == NodeRole::kRowWise && !RowsFit(profile, drafts_[d])) return false;
-    // A relabelling of a value that others read too is cheaper in its reader than stored a second time.
-    if (profile.role == NodeRole::kMove && !profile.alias_offset && !IsOnlyReader(n, producer)) return false;
+    // A relabelling of a value that others read too is cheaper in its reader than stored a second
+    // time.
+    if (profile.role == NodeRole::kMove && !profile.alias_offset && !IsOnlyReader(n, producer))
+      return false;
     for (size_t k = 0; k < profile.reads.size(); ++k) {
       const NodeId source = Producer(graph_.nodes[n].inputs[k]);
       if (source < 0 || draft_of_[source] != d) continue;
@@ -110,7 +119,8 @@ class Grouper {
 
   // design §3.1: at most one row-wise consumer joins, when row bytes × 6 ≤ half the Target's L2.
   bool RowsFit(const NodeProfile& profile, const Draft& draft) const {
-    return !draft.has_rows && profile.contiguous_rows && profile.row_bytes * 6 <= target_.l2_bytes / 2;
+    return !draft.has_rows && profile.contiguous_rows &&
+           profile.row_bytes * 6 <= target_.l2_bytes / 2;
   }
 
   bool IsOnlyReader(NodeId n, NodeId producer) const {
@@ -171,11 +181,13 @@ class Grouper {
     drafts_[from] = Draft{};
   }
 
-  // A concatenation of whole values that kernels make stays by itself: they can write their parts in place.
+  // A concatenation of whole values that kernels make stays by itself: they can write their parts
+  // in place.
   void CloseConcat(NodeId n, int d) {
     Draft& draft = drafts_[d];
     const NodeProfile& profile = profiles_[n];
-    if (draft.nodes.size() != 1 || profile.role != NodeRole::kMove || profile.num_sources < 2) return;
+    if (draft.nodes.size() != 1 || profile.role != NodeRole::kMove || profile.num_sources < 2)
+      return;
     for (ValueId input : graph_.nodes[n].inputs) {
       if (Producer(input) < 0) return;
     }

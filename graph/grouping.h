@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "graph/graph.h"
 #include "ir/target.h"
 
@@ -12,9 +13,10 @@ namespace hone::graph {
 
 enum class GroupKind : uint8_t {
   kKernel,  ///< one Workload, one kernel
-  kAlias,   ///< one node whose result is (a part of) its operand's buffer: costs nothing, is never a copy
-  kConcat,  ///< one node that joins whole values made by kernels: each may be written in place through a Binding;
-            ///< where that cannot be, its Workload is a copy
+  kAlias,  ///< one node whose result is (a part of) its operand's buffer: costs nothing, is never a
+           ///< copy
+  kConcat,  ///< one node that joins whole values made by kernels: each may be written in place
+            ///< through a Binding; where that cannot be, its Workload is a copy
   kExtern,  ///< one node, a routine of the runtime
 };
 
@@ -22,14 +24,16 @@ enum class GroupKind : uint8_t {
 struct Group {
   GroupKind kind = GroupKind::kKernel;
   std::vector<NodeId> nodes;  ///< topological order
-  NodeId anchor = -1;         ///< the contraction, window, row-wise or scan node that gives the loops, or -1
-  int64_t alias_offset = 0;   ///< kAlias: first element of the operand's buffer
+  NodeId anchor =
+      -1;  ///< the contraction, window, row-wise or scan node that gives the loops, or -1
+  int64_t alias_offset = 0;  ///< kAlias: first element of the operand's buffer
 };
 
-/// Cuts the graph into groups, in topological order; every node is in exactly one. Decided by index maps and static sizes
-/// only (docs: design §3.1, "Grouping"): nodes in topological order join the group of their last producer they may
-/// follow, as consumers that share its axes; what cannot is taken as a producer by its reader when recomputing it costs
-/// little; everything else starts a group. A function of the graph and of `target.l2_bytes` alone.
+/// Cuts the graph into groups, in topological order; every node is in exactly one. Decided by index
+/// maps and static sizes only (docs: design §3.1, "Grouping"): nodes in topological order join the
+/// group of their last producer they may follow, as consumers that share its axes; what cannot is
+/// taken as a producer by its reader when recomputing it costs little; everything else starts a
+/// group. A function of the graph and of `target.l2_bytes` alone.
 absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Target& target);
 
 /// `group 3 kernel anchor Conv: Conv %5, Binary %6` one group a line: goldens, `hone inspect`.

@@ -44,10 +44,13 @@ void Normalise(IndexSum& sum, std::span<const int64_t> extents) {
       }
       if (!kept.empty()) {
         Term& low = kept.back();
-        if (low.digit.axis == term.digit.axis && low.digit.divisor * low.digit.extent == term.digit.divisor &&
+        if (low.digit.axis == term.digit.axis &&
+            low.digit.divisor * low.digit.extent == term.digit.divisor &&
             low.coefficient * low.digit.extent == term.coefficient) {
-          // Beyond the end of the axis there are no digits: 10 = 4 · 3 parts joined are 10 again, not 12.
-          const int64_t rest = (extents[low.digit.axis] + low.digit.divisor - 1) / low.digit.divisor;
+          // Beyond the end of the axis there are no digits: 10 = 4 · 3 parts joined are 10 again,
+          // not 12.
+          const int64_t rest =
+              (extents[low.digit.axis] + low.digit.divisor - 1) / low.digit.divisor;
           low.digit.extent = std::min(low.digit.extent * term.digit.extent, rest);
           changed = true;
           continue;
@@ -65,8 +68,10 @@ struct Division {
   IndexSum remainder;
 };
 
-// sum = divisor · quotient + remainder with remainder in [0, divisor), when digits can be parted that way.
-std::optional<Division> Divide(const IndexSum& sum, int64_t divisor, std::span<const int64_t> extents) {
+// sum = divisor · quotient + remainder with remainder in [0, divisor), when digits can be parted
+// that way.
+std::optional<Division> Divide(const IndexSum& sum, int64_t divisor,
+                               std::span<const int64_t> extents) {
   if (divisor <= 0) return std::nullopt;
   Division division;
   int64_t constant_quotient = sum.constant / divisor;
@@ -110,7 +115,8 @@ std::optional<IndexSum> AnalyseBinary(const ir::ExprNode& e, std::span<const int
       const int64_t sign = e.binary() == BinaryOp::kAdd ? 1 : -1;
       result = *a;
       result.constant += sign * b->constant;
-      for (const Term& term : b->terms) result.terms.push_back({sign * term.coefficient, term.digit});
+      for (const Term& term : b->terms)
+        result.terms.push_back({sign * term.coefficient, term.digit});
       break;
     }
     case BinaryOp::kMul: {
@@ -129,8 +135,7 @@ std::optional<IndexSum> AnalyseBinary(const ir::ExprNode& e, std::span<const int
       result = e.binary() == BinaryOp::kDiv ? division->quotient : division->remainder;
       break;
     }
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
   Normalise(result, extents);
   return result;
@@ -172,10 +177,8 @@ std::optional<IndexSum> AnalyseIndex(const ir::Expr& index, std::span<const int6
       Normalise(sum, extents);
       return sum;
     }
-    case ExprKind::kBinary:
-      return AnalyseBinary(*index, extents);
-    default:
-      return std::nullopt;
+    case ExprKind::kBinary: return AnalyseBinary(*index, extents);
+    default: return std::nullopt;
   }
 }
 
@@ -201,7 +204,8 @@ ir::Expr SimplifyIndex(const ir::Expr& index, std::span<const int64_t> extents) 
   return sum ? ToExpr(*sum, extents) : index;
 }
 
-std::optional<std::vector<ir::Expr>> InvertIndices(std::span<const ir::Expr> indices, std::span<const int64_t> extents,
+std::optional<std::vector<ir::Expr>> InvertIndices(std::span<const ir::Expr> indices,
+                                                   std::span<const int64_t> extents,
                                                    std::span<const int64_t> shape) {
   struct Place {
     Digit digit;
@@ -231,7 +235,8 @@ std::optional<std::vector<ir::Expr>> InvertIndices(std::span<const ir::Expr> ind
     IndexSum sum;
     for (const Place& place : places) {
       if (place.digit.axis != static_cast<int>(axis)) continue;
-      sum.terms.push_back({place.digit.divisor, {place.dimension, place.coefficient, place.digit.extent}});
+      sum.terms.push_back(
+          {place.digit.divisor, {place.dimension, place.coefficient, place.digit.extent}});
     }
     Normalise(sum, shape);
     inverse[axis] = ToExpr(sum, shape);
@@ -239,7 +244,8 @@ std::optional<std::vector<ir::Expr>> InvertIndices(std::span<const ir::Expr> ind
   return inverse;
 }
 
-std::optional<int64_t> ContiguousOffset(std::span<const ir::Expr> indices, std::span<const int64_t> extents,
+std::optional<int64_t> ContiguousOffset(std::span<const ir::Expr> indices,
+                                        std::span<const int64_t> extents,
                                         std::span<const int64_t> shape) {
   const std::vector<int64_t> tensor_strides = Strides(shape);
   IndexSum position;
@@ -264,7 +270,8 @@ std::optional<int64_t> ContiguousOffset(std::span<const ir::Expr> indices, std::
 }
 
 bool ReadsOnce(std::span<const ir::Expr> indices, std::span<const int64_t> extents) {
-  // The map is injective when the digits of each dimension do not overlap and together they name the whole point.
+  // The map is injective when the digits of each dimension do not overlap and together they name
+  // the whole point.
   std::vector<Digit> digits;
   for (size_t d = 0; d < indices.size(); ++d) {
     std::optional<IndexSum> sum = AnalyseIndex(indices[d], extents);

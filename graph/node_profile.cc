@@ -44,15 +44,9 @@ class CostOfBody {
         sources_.insert(e->id);
         for (const Expr& index : e->args) AddIndex(index);
         return;
-      case ExprKind::kCast:
-        ++profile_.flops;
-        break;
-      case ExprKind::kUnary:
-        AddUnary(e->unary());
-        break;
-      case ExprKind::kBinary:
-        AddBinary(*e);
-        break;
+      case ExprKind::kCast: ++profile_.flops; break;
+      case ExprKind::kUnary: AddUnary(e->unary()); break;
+      case ExprKind::kBinary: AddBinary(*e); break;
       case ExprKind::kSelect:
         // The condition of a border is arithmetic on axes, which costs no flop; one on data does.
         if (HasLoad(e->args[0])) {
@@ -63,8 +57,7 @@ class CostOfBody {
         Add(e->args[2]);
         return;
       case ExprKind::kConst:
-      case ExprKind::kVar:
-        return;
+      case ExprKind::kVar: return;
     }
     for (const Expr& arg : e->args) Add(arg);
   }
@@ -79,7 +72,9 @@ class CostOfBody {
     return found;
   }
 
-  void AddIndex(const Expr& index) { profile_.data_dependent = profile_.data_dependent || HasLoad(index); }
+  void AddIndex(const Expr& index) {
+    profile_.data_dependent = profile_.data_dependent || HasLoad(index);
+  }
 
   void AddUnary(UnaryOp op) {
     arithmetic_ = true;
@@ -93,12 +88,8 @@ class CostOfBody {
       case UnaryOp::kTrunc:
       case UnaryOp::kSign:
       case UnaryOp::kIsNan:
-      case UnaryOp::kIsInf:
-        ++profile_.flops;
-        return;
-      default:
-        profile_.expensive = true;
-        ++profile_.flops;
+      case UnaryOp::kIsInf: ++profile_.flops; return;
+      default: profile_.expensive = true; ++profile_.flops;
     }
   }
 
@@ -106,17 +97,13 @@ class CostOfBody {
     arithmetic_ = true;
     switch (e.binary()) {
       case BinaryOp::kMin:
-      case BinaryOp::kMax:
-        return;
+      case BinaryOp::kMax: return;
       case BinaryOp::kDiv:
       case BinaryOp::kMod:
       case BinaryOp::kTruncDiv:
       case BinaryOp::kTruncMod:
-      case BinaryOp::kPow:
-        profile_.expensive = true;
-        break;
-      default:
-        break;
+      case BinaryOp::kPow: profile_.expensive = true; break;
+      default: break;
     }
     ++profile_.flops;
   }
@@ -141,7 +128,8 @@ std::vector<LoadOf> LoadsOf(const Stage& stage) {
   return loads;
 }
 
-bool IsBijective(const LoadOf& load, const std::vector<int64_t>& extents, const Workload& workload) {
+bool IsBijective(const LoadOf& load, const std::vector<int64_t>& extents,
+                 const Workload& workload) {
   return InvertIndices(load.indices, extents, workload.tensors[load.tensor].shape).has_value();
 }
 
@@ -150,7 +138,8 @@ bool IsIdentity(const LoadOf& load, const std::vector<int64_t>& extents, const W
   for (size_t k = 0; k < extents.size(); ++k) {
     // An axis of extent 1 may also be written as 0.
     if (extents[k] == 1) continue;
-    if (load.indices[k]->kind != ExprKind::kVar || load.indices[k]->id != static_cast<int>(k)) return false;
+    if (load.indices[k]->kind != ExprKind::kVar || load.indices[k]->id != static_cast<int>(k))
+      return false;
   }
   return true;
 }
@@ -206,8 +195,8 @@ OperandRead ReadOf(const Workload& workload, int tensor) {
   return read;
 }
 
-// Row-wise: the reductions read all of one operand, each element once, and the last Stage is a map over its
-// elements. Gives that operand's tensor.
+// Row-wise: the reductions read all of one operand, each element once, and the last Stage is a map
+// over its elements. Gives that operand's tensor.
 std::optional<int> RowWiseOperand(const Workload& workload) {
   const Stage& last = workload.stages.back();
   if (!last.reduce.empty()) return std::nullopt;
@@ -235,11 +224,12 @@ void DescribeRows(const Workload& workload, int operand, NodeProfile& profile) {
   profile.contiguous_rows = true;
   for (const Stage& stage : workload.stages) {
     if (stage.reduce.empty()) continue;
-    profile.row_bytes = std::max(profile.row_bytes, Product(stage.reduce) * ir::SizeOf(tensor.dtype));
+    profile.row_bytes =
+        std::max(profile.row_bytes, Product(stage.reduce) * ir::SizeOf(tensor.dtype));
     for (const LoadOf& load : LoadsOf(stage)) {
       if (load.tensor != operand) continue;
-      profile.contiguous_rows =
-          profile.contiguous_rows && ContiguousOffset(load.indices, ExtentsOf(stage), tensor.shape) == 0;
+      profile.contiguous_rows = profile.contiguous_rows &&
+                                ContiguousOffset(load.indices, ExtentsOf(stage), tensor.shape) == 0;
     }
   }
 }
@@ -298,7 +288,8 @@ absl::StatusOr<NodeProfile> ProfileNode(const Graph& graph, NodeId id) {
   }
   HONE_ASSIGN_OR_RETURN(GroupWorkload group, BuildNodeWorkload(graph, id));
   Workload& workload = group.workload;
-  if (workload.stages.empty()) return absl::InternalError("node " + node.origin + " (" + node.op + ") has no Stage");
+  if (workload.stages.empty())
+    return absl::InternalError("node " + node.origin + " (" + node.op + ") has no Stage");
   InlineMaps(workload);
 
   const bool anchored = std::ranges::any_of(
@@ -316,8 +307,8 @@ absl::StatusOr<NodeProfile> ProfileNode(const Graph& graph, NodeId id) {
     if (tensors[k] >= 0) profile.reads[k] = ReadOf(workload, tensors[k]);
   }
   const Stage& only = workload.stages[0];
-  if (profile.role == NodeRole::kMove && workload.stages.size() == 1 && only.body[0]->kind == ExprKind::kLoad &&
-      !tensors.empty() && only.body[0]->id == tensors[0]) {
+  if (profile.role == NodeRole::kMove && workload.stages.size() == 1 &&
+      only.body[0]->kind == ExprKind::kLoad && !tensors.empty() && only.body[0]->id == tensors[0]) {
     profile.alias_offset =
         ContiguousOffset(only.body[0]->args, only.spatial, workload.tensors[tensors[0]].shape);
   }

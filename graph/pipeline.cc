@@ -37,7 +37,8 @@ constexpr Pass kPipeline[] = {
 
 }  // namespace
 
-absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& evaluator, const ir::Target& target) {
+absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& evaluator,
+                                                    const ir::Target& target) {
   const PassContext context{evaluator, target};
   std::vector<PassReport> reports;
   for (const Pass& pass : kPipeline) {
@@ -54,8 +55,8 @@ absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& eva
 std::string ToText(const std::vector<PassReport>& reports) {
   std::string text;
   for (const PassReport& report : reports) {
-    text += fmt::format("{:<24} {:>5} changes {:>6} -> {} nodes\n", report.pass, report.changes, report.nodes_before,
-                        report.nodes_after);
+    text += fmt::format("{:<24} {:>5} changes {:>6} -> {} nodes\n", report.pass, report.changes,
+                        report.nodes_before, report.nodes_after);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "graph/evaluator.h"
 #include "graph/graph.h"
 #include "ir/target.h"
@@ -18,9 +19,10 @@ struct PassReport {
   int nodes_after = 0;
 };
 
-/// Runs the passes of the list in pipeline.cc, in its order. Deterministic. The graph computes the same afterwards; on an
-/// error (with the name of the pass) it must not be used.
-absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& evaluator, const ir::Target& target);
+/// Runs the passes of the list in pipeline.cc, in its order. Deterministic. The graph computes the
+/// same afterwards; on an error (with the name of the pass) it must not be used.
+absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& evaluator,
+                                                    const ir::Target& target);
 
 /// A line a pass, `fold_constants   12 changes   80 -> 68 nodes`.
 std::string ToText(const std::vector<PassReport>& reports);

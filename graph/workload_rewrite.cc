@@ -40,8 +40,8 @@ Expr SimplifyLoads(const Expr& e, const std::vector<int64_t>& extents) {
 }
 
 bool IsMap(const Stage& stage) {
-  return stage.reduce.empty() && stage.combiner == ir::Combiner::kNone && stage.scan < 0 && stage.store.empty() &&
-         stage.body.size() == 1;
+  return stage.reduce.empty() && stage.combiner == ir::Combiner::kNone && stage.scan < 0 &&
+         stage.store.empty() && stage.body.size() == 1;
 }
 
 bool IsInlinable(const Workload& workload, const Stage& stage) {
@@ -69,7 +69,8 @@ bool IsIdentity(const std::vector<Expr>& indices, const std::vector<int64_t>& ex
   return true;
 }
 
-// A scan's own tensors are loaded at t and t - 1, which must stay visible also when there is only one step.
+// A scan's own tensors are loaded at t and t - 1, which must stay visible also when there is only
+// one step.
 bool IsOfRegion(const Workload& workload, int tensor, int scan) {
   const int producer = scan < 0 ? -1 : workload.Producer(tensor);
   return producer >= 0 && workload.stages[producer].scan == scan;
@@ -93,19 +94,23 @@ void DropUnitReduceAxes(Stage& stage) {
   for (Expr& body : stage.body) body = ir::SubstituteVars(body, renamed);
 }
 
-/// Moves maps one after the other, in Stage order. Without a reduction or scan the first output takes its place.
+/// Moves maps one after the other, in Stage order. Without a reduction or scan the first output
+/// takes its place.
 class AnchorAxes {
  public:
-  explicit AnchorAxes(Workload& workload) : workload_(workload), anchored_(workload.tensors.size()) {}
+  explicit AnchorAxes(Workload& workload)
+      : workload_(workload), anchored_(workload.tensors.size()) {}
 
   void Run() {
     // Stages appended while running are outputs split off, which need no second look.
     const size_t count = workload_.stages.size();
-    bool has_anchor = std::ranges::any_of(
-        workload_.stages, [](const Stage& stage) { return !stage.reduce.empty() || stage.scan >= 0; });
+    bool has_anchor = std::ranges::any_of(workload_.stages, [](const Stage& stage) {
+      return !stage.reduce.empty() || stage.scan >= 0;
+    });
     for (size_t s = 0; s < count; ++s) {
       bool follows = FollowsAnchor(workload_.stages[s]);
-      if (!has_anchor && workload_.tensors[workload_.stages[s].results[0]].output) follows = has_anchor = true;
+      if (!has_anchor && workload_.tensors[workload_.stages[s].results[0]].output)
+        follows = has_anchor = true;
       if (follows && IsMap(workload_.stages[s])) MoveMap(static_cast<int>(s));
       for (int result : workload_.stages[s].results) {
         anchored_.resize(workload_.tensors.size());
@@ -197,7 +202,8 @@ class AnchorAxes {
   void FoldCopies() {
     for (size_t s = 0; s < workload_.stages.size(); ++s) {
       const Stage& copy = workload_.stages[s];
-      if (copy.store.empty() || copy.body.size() != 1 || !IsMove(copy.body[0]) || !IsIdentity(copy.body[0]->args, copy.spatial)) {
+      if (copy.store.empty() || copy.body.size() != 1 || !IsMove(copy.body[0]) ||
+          !IsIdentity(copy.body[0]->args, copy.spatial)) {
         continue;
       }
       const int source = workload_.Producer(copy.body[0]->id);
@@ -263,7 +269,8 @@ void Tidy(Workload& workload) {
     const std::vector<int64_t> extents = ExtentsOf(stage);
     for (Expr& body : stage.body) {
       body = ir::Rewrite(body, [&](const Expr& node) -> Expr {
-        if (node->kind != ExprKind::kLoad || IsOfRegion(workload, node->id, stage.scan)) return nullptr;
+        if (node->kind != ExprKind::kLoad || IsOfRegion(workload, node->id, stage.scan))
+          return nullptr;
         std::vector<Expr> indices;
         for (const Expr& index : node->args) indices.push_back(SimplifyIndex(index, extents));
         const std::vector<int64_t>& shape = workload.tensors[node->id].shape;

@@ -77,8 +77,10 @@ class Canonicaliser {
     return true;
   }
 
-  absl::StatusOr<bool> ReplaceBy(const Node& node, std::string op, ValueId input, Attributes attributes) {
-    HONE_ASSIGN_OR_RETURN(ValueId value, rewriter_.Add(std::move(op), node.origin, {input}, std::move(attributes)));
+  absl::StatusOr<bool> ReplaceBy(const Node& node, std::string op, ValueId input,
+                                 Attributes attributes) {
+    HONE_ASSIGN_OR_RETURN(
+        ValueId value, rewriter_.Add(std::move(op), node.origin, {input}, std::move(attributes)));
     return ReplaceBy(node, value);
   }
 
@@ -97,7 +99,8 @@ class Canonicaliser {
       return false;
     }
     if (op == "Slice" && same_type && AllEqual(call.Ints("steps"), 1)) return ReplaceBy(node, x);
-    if (op == "Pad" && AllEqual(call.Ints("begin"), 0) && AllEqual(call.Ints("end"), 0)) return ReplaceBy(node, x);
+    if (op == "Pad" && AllEqual(call.Ints("begin"), 0) && AllEqual(call.Ints("end"), 0))
+      return ReplaceBy(node, x);
     if (op == "MatMul") return FuseTransposes(node);
     if (op == "Binary" && ConstantFirst(node, call.String("fn", ""))) {
       Node swapped = node;
@@ -112,7 +115,8 @@ class Canonicaliser {
   // c + x is written x + c.
   bool ConstantFirst(const Node& node, const std::string& fn) const {
     if (fn != "add" && fn != "mul" && fn != "max" && fn != "min") return false;
-    return graph_.values[node.inputs[0]].constant != nullptr && graph_.values[node.inputs[1]].constant == nullptr;
+    return graph_.values[node.inputs[0]].constant != nullptr &&
+           graph_.values[node.inputs[1]].constant == nullptr;
   }
 
   absl::StatusOr<bool> SimplifyReshape(const Node& node) {
@@ -158,8 +162,9 @@ class Canonicaliser {
     return ReplaceBy(node, "Cast", source, {{"to", std::string(ir::ToString(to))}});
   }
 
-  // The matrix product reads an operand with its last two axes swapped when that makes the transpose before it
-  // disappear, or leaves the innermost axis where it is (so that whole vectors move).
+  // The matrix product reads an operand with its last two axes swapped when that makes the
+  // transpose before it disappear, or leaves the innermost axis where it is (so that whole vectors
+  // move).
   absl::StatusOr<bool> FuseTransposes(const Node& node) {
     Node fused = node;
     bool changed = false;
@@ -174,7 +179,8 @@ class Canonicaliser {
       const ValueId source = transpose->inputs[0];
       fused.inputs[k] = source;
       if (!IsIota(perm)) {
-        HONE_ASSIGN_OR_RETURN(fused.inputs[k], rewriter_.Add("Transpose", node.origin, {source}, {{"perm", perm}}));
+        HONE_ASSIGN_OR_RETURN(fused.inputs[k],
+                              rewriter_.Add("Transpose", node.origin, {source}, {{"perm", perm}}));
       }
       fused.attributes[names[k]] = int64_t{1} - MakeCall(graph_, node).Int(names[k], 0);
       changed = true;
@@ -224,8 +230,8 @@ class Canonicaliser {
 }  // namespace
 
 absl::StatusOr<int> Canonicalise(Graph& graph, const PassContext&) {
-  // A change may make room for another one further down only, except through Mapped operands: two walks reach
-  // the end in practice, and the limit keeps a mistake from running for ever.
+  // A change may make room for another one further down only, except through Mapped operands: two
+  // walks reach the end in practice, and the limit keeps a mistake from running for ever.
   int total = 0;
   for (int walk = 0; walk < 8; ++walk) {
     HONE_ASSIGN_OR_RETURN(const int changes, Canonicaliser(graph).Run());

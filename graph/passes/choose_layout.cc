@@ -15,7 +15,8 @@ namespace {
 using Perm = std::vector<int64_t>;
 using Shape = std::vector<int64_t>;
 
-/// Which axis of the plain (channel second) form stands at axis i of the channels-last form: 0, 2, 3, …, 1.
+/// Which axis of the plain (channel second) form stands at axis i of the channels-last form: 0, 2,
+/// 3, …, 1.
 Perm ToLast(size_t rank) {
   Perm perm = {0};
   for (size_t i = 2; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
@@ -47,11 +48,12 @@ bool MovesNothing(const Shape& shape, const Perm& perm) {
   return true;
 }
 
-/// Walks the graph once. Every old value has up to two new forms, plain and channels last; the one a node makes is
-/// known, the other is made by a transpose when somebody asks for it.
+/// Walks the graph once. Every old value has up to two new forms, plain and channels last; the one
+/// a node makes is known, the other is made by a transpose when somebody asks for it.
 class LayoutChooser {
  public:
-  explicit LayoutChooser(Graph& graph) : rewriter_(graph), graph_(graph), forms_(graph.values.size()) {
+  explicit LayoutChooser(Graph& graph)
+      : rewriter_(graph), graph_(graph), forms_(graph.values.size()) {
     for (size_t v = 0; v < forms_.size(); ++v) {
       const Value& value = graph.values[v];
       if (value.producer < 0) forms_[v].plain = static_cast<ValueId>(v);
@@ -91,7 +93,8 @@ class LayoutChooser {
   absl::StatusOr<ValueId> Plain(ValueId old) {
     Forms& forms = forms_[old];
     if (forms.plain == kNoValue) {
-      HONE_ASSIGN_OR_RETURN(forms.plain, Transposed(forms.last, ToPlain(RankOf(old)), graph_.values[old].name));
+      HONE_ASSIGN_OR_RETURN(forms.plain,
+                            Transposed(forms.last, ToPlain(RankOf(old)), graph_.values[old].name));
       rewriter_.Replace(old, forms.plain);
     }
     return forms.plain;
@@ -100,19 +103,22 @@ class LayoutChooser {
   absl::StatusOr<ValueId> Last(ValueId old) {
     Forms& forms = forms_[old];
     if (forms.last == kNoValue) {
-      HONE_ASSIGN_OR_RETURN(forms.last, Transposed(forms.plain, ToLast(RankOf(old)), graph_.values[old].name));
+      HONE_ASSIGN_OR_RETURN(forms.last,
+                            Transposed(forms.plain, ToLast(RankOf(old)), graph_.values[old].name));
     }
     return forms.last;
   }
 
-  // An operand that broadcasts into a result of `rank` dimensions, for a result that is channels last.
+  // An operand that broadcasts into a result of `rank` dimensions, for a result that is channels
+  // last.
   absl::StatusOr<ValueId> LastOperand(ValueId old, size_t rank) {
     if (RankOf(old) == rank) return Last(old);
     if (graph_.values[old].type.NumElements() == 1) return Plain(old);
     HONE_ASSIGN_OR_RETURN(ValueId value, Plain(old));
     Shape shape = ShapeOf(old);
     shape.insert(shape.begin(), rank - shape.size(), 1);
-    HONE_ASSIGN_OR_RETURN(value, rewriter_.Add("Reshape", graph_.values[old].name, {value}, {{"shape", shape}}));
+    HONE_ASSIGN_OR_RETURN(
+        value, rewriter_.Add("Reshape", graph_.values[old].name, {value}, {{"shape", shape}}));
     return Transposed(value, ToLast(rank), graph_.values[old].name);
   }
 
@@ -128,8 +134,10 @@ class LayoutChooser {
   }
 
   // Appends the node; its result is the channels-last form of `old_output`.
-  absl::StatusOr<bool> MakeLast(const Node& node, std::vector<ValueId> inputs, Attributes attributes) {
-    HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(node.op, node.origin, std::move(inputs), std::move(attributes)));
+  absl::StatusOr<bool> MakeLast(const Node& node, std::vector<ValueId> inputs,
+                                Attributes attributes) {
+    HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(node.op, node.origin, std::move(inputs),
+                                                        std::move(attributes)));
     const ValueId old = node.outputs[0];
     HONE_CHECK(graph_.values[result].type.shape == Permuted(ShapeOf(old), ToLast(RankOf(old))))
         << node.op << " got the wrong shape";
@@ -145,14 +153,16 @@ class LayoutChooser {
     bool any = false;
     for (ValueId input : node.inputs) any = any || OnlyLast(input);
     if (!any) return ConvertTranspose(node);
-    if (op == "Unary" || op == "Binary" || op == "Select" || op == "Cast") return ConvertElementwise(node);
+    if (op == "Unary" || op == "Binary" || op == "Select" || op == "Cast")
+      return ConvertElementwise(node);
     if (op == "Reduce") return ConvertReduce(node);
     if (op == "Softmax" || op == "ArgReduce" || op == "CumSum") return ConvertAxis(node);
     if (op == "Concat") return ConvertConcat(node);
     if (op == "Slice") return ConvertLists(node, {"starts", "steps", "sizes"});
     if (op == "Pad") return ConvertLists(node, {"begin", "end"});
     if (op == "Tile") return ConvertLists(node, {"repeats"});
-    if (op == "Expand" && RankOf(node.inputs[0]) == RankOf(node.outputs[0])) return ConvertLists(node, {"shape"});
+    if (op == "Expand" && RankOf(node.inputs[0]) == RankOf(node.outputs[0]))
+      return ConvertLists(node, {"shape"});
     if (op == "BatchNorm") return ConvertWindow(node);
     if (op == "Resize") return ConvertResize(node);
     if (op == "Normalise") return ConvertNormalise(node);
@@ -162,7 +172,8 @@ class LayoutChooser {
   }
 
   absl::StatusOr<bool> ConvertWindow(const Node& node) {
-    if (MakeCall(graph_, node).String("layout", "nchw") != "nchw" || RankOf(node.inputs[0]) < 3) return false;
+    if (MakeCall(graph_, node).String("layout", "nchw") != "nchw" || RankOf(node.inputs[0]) < 3)
+      return false;
     HONE_ASSIGN_OR_RETURN(ValueId x, Last(node.inputs[0]));
     std::vector<ValueId> inputs = {x};
     for (size_t k = 1; k < node.inputs.size(); ++k) {
@@ -208,13 +219,16 @@ class LayoutChooser {
     if (call.Int("keepdims", 1) != 0) return MakeLast(node, {x}, std::move(attributes));
     const bool spatial_stays = std::find(gone.begin() + 2, gone.end(), false) != gone.end();
     if (spatial_stays && !gone[0] && !gone[1]) return MakeLast(node, {x}, std::move(attributes));
-    // What is left stands in the same order in both forms, unless channels pass spatial axes without the batch before them.
+    // What is left stands in the same order in both forms, unless channels pass spatial axes
+    // without the batch before them.
     if (spatial_stays && !gone[1]) return false;
     return MakePlain(node, {x}, std::move(attributes));
   }
 
-  absl::StatusOr<bool> MakePlain(const Node& node, std::vector<ValueId> inputs, Attributes attributes) {
-    HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(node.op, node.origin, std::move(inputs), std::move(attributes)));
+  absl::StatusOr<bool> MakePlain(const Node& node, std::vector<ValueId> inputs,
+                                 Attributes attributes) {
+    HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(node.op, node.origin, std::move(inputs),
+                                                        std::move(attributes)));
     forms_[node.outputs[0]].plain = result;
     rewriter_.Replace(node.outputs[0], result);
     ++changes_;
@@ -237,7 +251,8 @@ class LayoutChooser {
     int64_t last_elements = 0;
     int64_t elements = 0;
     for (ValueId input : node.inputs) {
-      const int64_t count = graph_.values[input].constant == nullptr ? graph_.values[input].type.NumElements() : 0;
+      const int64_t count =
+          graph_.values[input].constant == nullptr ? graph_.values[input].type.NumElements() : 0;
       elements += count;
       if (OnlyLast(input)) last_elements += count;
     }
@@ -316,8 +331,8 @@ class LayoutChooser {
     return MakeLast(node, std::move(inputs), std::move(attributes));
   }
 
-  // A transpose of a channels-last value is another transpose, or none; one that puts the channels last or second
-  // only says which form its operand is.
+  // A transpose of a channels-last value is another transpose, or none; one that puts the channels
+  // last or second only says which form its operand is.
   absl::StatusOr<bool> ConvertTranspose(const Node& node) {
     if (node.op != "Transpose" || RankOf(node.inputs[0]) < 3) return false;
     const ValueId x = node.inputs[0];

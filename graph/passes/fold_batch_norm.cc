@@ -37,23 +37,28 @@ std::optional<Channels> ChannelsOf(const Graph& graph, const Node& node) {
   const OpCall call = MakeCall(graph, node);
   const size_t rank = result.type.shape.size();
   if (conv) {
-    if (node.inputs.size() > 2 && node.inputs[2] != kNoValue && ConstantOf(graph, node.inputs[2]) == nullptr) {
+    if (node.inputs.size() > 2 && node.inputs[2] != kNoValue &&
+        ConstantOf(graph, node.inputs[2]) == nullptr) {
       return std::nullopt;
     }
-    // Weights of a transposed convolution are [ic, oc / groups, …]: only one group names each output channel once.
+    // Weights of a transposed convolution are [ic, oc / groups, …]: only one group names each
+    // output channel once.
     const bool transposed = node.op == "ConvTranspose";
     if (transposed && call.Int("group", 1) != 1) return std::nullopt;
     const size_t channel = call.String("layout", "nchw") == "nhwc" ? rank - 1 : 1;
     return Channels{channel, transposed ? size_t{1} : size_t{0}, result.type.shape[channel]};
   }
   if (weights->type.shape.size() != 2) return std::nullopt;
-  return Channels{rank - 1, call.Int("transpose_b", 0) != 0 ? size_t{0} : size_t{1}, result.type.shape[rank - 1]};
+  return Channels{rank - 1, call.Int("transpose_b", 0) != 0 ? size_t{0} : size_t{1},
+                  result.type.shape[rank - 1]};
 }
 
 // The values of a constant operand, one a channel, when it broadcasts over everything else.
-std::optional<std::vector<double>> PerChannel(const TensorData& data, size_t rank, size_t channel, int64_t count) {
+std::optional<std::vector<double>> PerChannel(const TensorData& data, size_t rank, size_t channel,
+                                              int64_t count) {
   const std::vector<int64_t>& shape = data.type.shape;
-  if (data.type.NumElements() == 1 && shape.size() <= rank) return std::vector<double>(count, data.DoubleAt(0));
+  if (data.type.NumElements() == 1 && shape.size() <= rank)
+    return std::vector<double>(count, data.DoubleAt(0));
   if (shape.size() > rank || data.type.NumElements() != count) return std::nullopt;
   const size_t missing = rank - shape.size();
   if (channel < missing || shape[channel - missing] != count) return std::nullopt;
@@ -78,7 +83,8 @@ std::optional<Affine> BatchNormAffine(const Graph& graph, const Node& node) {
 }
 
 // What `node` does to operand x, when that is a scale and a shift per channel.
-std::optional<Affine> AffineOf(const Graph& graph, const Node& node, ValueId x, const Channels& channels) {
+std::optional<Affine> AffineOf(const Graph& graph, const Node& node, ValueId x,
+                               const Channels& channels) {
   const size_t rank = graph.values[x].type.shape.size();
   if (node.op == "BatchNorm") {
     if (node.inputs[0] != x) return std::nullopt;
@@ -86,11 +92,13 @@ std::optional<Affine> AffineOf(const Graph& graph, const Node& node, ValueId x, 
     if ((last ? rank - 1 : 1) != channels.of_result) return std::nullopt;
     return BatchNormAffine(graph, node);
   }
-  if (node.op != "Binary" || graph.values[node.outputs[0]].type != graph.values[x].type) return std::nullopt;
+  if (node.op != "Binary" || graph.values[node.outputs[0]].type != graph.values[x].type)
+    return std::nullopt;
   const bool left = node.inputs[0] == x;
   const ConstantPtr& other = ConstantOf(graph, node.inputs[left ? 1 : 0]);
   if (other == nullptr) return std::nullopt;
-  std::optional<std::vector<double>> values = PerChannel(*other, rank, channels.of_result, channels.count);
+  std::optional<std::vector<double>> values =
+      PerChannel(*other, rank, channels.of_result, channels.count);
   if (!values) return std::nullopt;
   const std::string fn = MakeCall(graph, node).String("fn", "");
   const std::vector<double> ones(values->size(), 1.0);
@@ -108,12 +116,14 @@ std::optional<Affine> AffineOf(const Graph& graph, const Node& node, ValueId x, 
   return std::nullopt;
 }
 
-ConstantPtr ScaledWeights(const TensorData& weights, size_t channel, const std::vector<double>& scale) {
+ConstantPtr ScaledWeights(const TensorData& weights, size_t channel,
+                          const std::vector<double>& scale) {
   std::vector<double> values = weights.AsDoubles();
   int64_t inner = 1;
   for (size_t d = channel + 1; d < weights.type.shape.size(); ++d) inner *= weights.type.shape[d];
   const int64_t count = weights.type.shape[channel];
-  for (size_t i = 0; i < values.size(); ++i) values[i] *= scale[static_cast<int64_t>(i) / inner % count];
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] *= scale[static_cast<int64_t>(i) / inner % count];
   return MakeConstant(weights.type.dtype, weights.type.shape, values);
 }
 
@@ -127,8 +137,11 @@ struct Chain {
 
 class BatchNormFolder {
  public:
-  explicit BatchNormFolder(Graph& graph) : readers_(graph.Readers()), is_output_(graph.values.size()),
-                                           rewriter_(graph), graph_(graph) {
+  explicit BatchNormFolder(Graph& graph)
+      : readers_(graph.Readers()),
+        is_output_(graph.values.size()),
+        rewriter_(graph),
+        graph_(graph) {
     for (ValueId output : graph.outputs) is_output_[output] = true;
     dropped_.resize(rewriter_.old_nodes().size());
   }
@@ -154,7 +167,8 @@ class BatchNormFolder {
  private:
   Chain Follow(const Node& node, const Channels& channels) const {
     Chain chain;
-    chain.total = {std::vector<double>(channels.count, 1.0), std::vector<double>(channels.count, 0.0)};
+    chain.total = {std::vector<double>(channels.count, 1.0),
+                   std::vector<double>(channels.count, 0.0)};
     if (IsConvolution(node) && node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
       chain.total.shift = ConstantOf(graph_, node.inputs[2])->AsDoubles();
     }
@@ -187,18 +201,21 @@ class BatchNormFolder {
     linear.outputs.clear();
     if (chain.scales) {
       const ConstantPtr weights = ConstantOf(graph_, node.inputs[1]);
-      linear.inputs[1] = rewriter_.AddConstant(ScaledWeights(*weights, channels->of_weights, chain.total.scale));
+      linear.inputs[1] =
+          rewriter_.AddConstant(ScaledWeights(*weights, channels->of_weights, chain.total.scale));
     }
     bool shifts = false;
     for (double shift : chain.total.shift) shifts = shifts || shift != 0.0;
     const ir::DType dtype = graph_.values[node.outputs[0]].type.dtype;
     ValueId bias = kNoValue;
-    if (shifts) bias = rewriter_.AddConstant(MakeConstant(dtype, {channels->count}, chain.total.shift));
+    if (shifts)
+      bias = rewriter_.AddConstant(MakeConstant(dtype, {channels->count}, chain.total.shift));
     if (conv) linear.inputs.resize(2);
     if (conv && shifts) linear.inputs.push_back(bias);
     HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(std::move(linear)));
     if (!conv && shifts) {
-      HONE_ASSIGN_OR_RETURN(result, rewriter_.Add("Binary", node.origin, {result, bias}, {{"fn", std::string("add")}}));
+      HONE_ASSIGN_OR_RETURN(result, rewriter_.Add("Binary", node.origin, {result, bias},
+                                                  {{"fn", std::string("add")}}));
     }
     for (NodeId folded : chain.nodes) dropped_[folded] = true;
     rewriter_.Replace(chain.result, result);
@@ -217,10 +234,10 @@ class BatchNormFolder {
     if (!last && type.shape.size() > 2) shape.resize(type.shape.size() - 1, 1);
     const ValueId scale = rewriter_.AddConstant(MakeConstant(type.dtype, shape, affine->scale));
     const ValueId shift = rewriter_.AddConstant(MakeConstant(type.dtype, shape, affine->shift));
-    HONE_ASSIGN_OR_RETURN(ValueId scaled,
-                          rewriter_.Add("Binary", node.origin, {x, scale}, {{"fn", std::string("mul")}}));
-    HONE_ASSIGN_OR_RETURN(ValueId shifted,
-                          rewriter_.Add("Binary", node.origin, {scaled, shift}, {{"fn", std::string("add")}}));
+    HONE_ASSIGN_OR_RETURN(ValueId scaled, rewriter_.Add("Binary", node.origin, {x, scale},
+                                                        {{"fn", std::string("mul")}}));
+    HONE_ASSIGN_OR_RETURN(ValueId shifted, rewriter_.Add("Binary", node.origin, {scaled, shift},
+                                                         {{"fn", std::string("add")}}));
     rewriter_.Replace(node.outputs[0], shifted);
     return true;
   }
@@ -235,6 +252,8 @@ class BatchNormFolder {
 
 }  // namespace
 
-absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext&) { return BatchNormFolder(graph).Run(); }
+absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext&) {
+  return BatchNormFolder(graph).Run();
+}
 
 }  // namespace hone::graph

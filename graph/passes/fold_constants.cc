@@ -11,8 +11,8 @@
 namespace hone::graph {
 namespace {
 
-// Above this size a result is folded only when its operands are as large: weights may be transposed and
-// scaled, but a scalar is not expanded into the package.
+// Above this size a result is folded only when its operands are as large: weights may be transposed
+// and scaled, but a scalar is not expanded into the package.
 constexpr int64_t kSmallBytes = 64 << 10;
 
 bool IsWorthFolding(const Graph& graph, const Node& node) {
@@ -38,7 +38,8 @@ ConstantPtr Relabelled(const ConstantPtr& data, const TensorType& type) {
   return relabelled;
 }
 
-absl::StatusOr<std::vector<std::pair<ValueId, ConstantPtr>>> Compute(Graph& graph, NodeId id, Evaluator& evaluator) {
+absl::StatusOr<std::vector<std::pair<ValueId, ConstantPtr>>> Compute(Graph& graph, NodeId id,
+                                                                     Evaluator& evaluator) {
   std::vector<std::pair<ValueId, ConstantPtr>> results;
   const Node& node = graph.nodes[id];
   if (node.op == "Reshape") {
@@ -50,10 +51,12 @@ absl::StatusOr<std::vector<std::pair<ValueId, ConstantPtr>>> Compute(Graph& grap
   std::vector<ConstantPtr> tensors;
   for (ValueId value : group.inputs) tensors.push_back(graph.values[value].constant);
   for (ValueId value : group.constants) tensors.push_back(graph.values[value].constant);
-  HONE_ASSIGN_OR_RETURN(std::vector<ConstantPtr> outputs, evaluator.Evaluate(group.workload, tensors));
+  HONE_ASSIGN_OR_RETURN(std::vector<ConstantPtr> outputs,
+                        evaluator.Evaluate(group.workload, tensors));
   HONE_CHECK(outputs.size() == group.outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
-    results.emplace_back(group.outputs[k], Relabelled(outputs[k], graph.values[group.outputs[k]].type));
+    results.emplace_back(group.outputs[k],
+                         Relabelled(outputs[k], graph.values[group.outputs[k]].type));
   }
   return results;
 }

@@ -26,7 +26,10 @@ struct Parts {
 class SliceHoister {
  public:
   explicit SliceHoister(Graph& graph)
-      : readers_(graph.Readers()), is_output_(graph.values.size()), rewriter_(graph), graph_(graph) {
+      : readers_(graph.Readers()),
+        is_output_(graph.values.size()),
+        rewriter_(graph),
+        graph_(graph) {
     for (ValueId output : graph.outputs) is_output_[output] = true;
   }
 
@@ -62,18 +65,23 @@ class SliceHoister {
   std::optional<Parts> PartsOf(ValueId whole) const {
     const Shape& shape = graph_.values[whole].type.shape;
     const std::vector<NodeId>& readers = readers_[whole];
-    if (is_output_[whole] || readers.size() < 2 || shape.empty() || shape.back() % static_cast<int64_t>(readers.size()) != 0) {
+    if (is_output_[whole] || readers.size() < 2 || shape.empty() ||
+        shape.back() % static_cast<int64_t>(readers.size()) != 0) {
       return std::nullopt;
     }
     Shape part = shape;
     part.back() /= static_cast<int64_t>(readers.size());
     std::map<int64_t, NodeId> by_start;
     for (NodeId reader : readers) {
-      if (OldNode(reader).op != "Slice" || graph_.values[OldNode(reader).outputs[0]].type.shape != part) return std::nullopt;
+      if (OldNode(reader).op != "Slice" ||
+          graph_.values[OldNode(reader).outputs[0]].type.shape != part)
+        return std::nullopt;
       const OpCall call = MakeCall(graph_, OldNode(reader));
       const Shape steps = call.Ints("steps");
       const int64_t start = call.Ints("starts").back();
-      if (std::ranges::any_of(steps, [](int64_t step) { return step != 1; }) || start % part.back() != 0) return std::nullopt;
+      if (std::ranges::any_of(steps, [](int64_t step) { return step != 1; }) ||
+          start % part.back() != 0)
+        return std::nullopt;
       by_start[start] = reader;
     }
     if (by_start.size() != readers.size()) return std::nullopt;
@@ -105,7 +113,8 @@ class SliceHoister {
   absl::Status Hoist(ValueId whole, const Parts& parts) {
     const int64_t count = static_cast<int64_t>(parts.slices.size());
     const std::string origin = OldNode(parts.slices[0]).origin;
-    // [..., count · n] becomes [..., count, n], then [count, ..., n], then [count] + the parts' shape.
+    // [..., count · n] becomes [..., count, n], then [count, ..., n], then [count] + the parts'
+    // shape.
     Shape split = graph_.values[whole].type.shape;
     const int64_t rank = static_cast<int64_t>(split.size());
     split.back() /= count;
@@ -118,7 +127,8 @@ class SliceHoister {
     shape.insert(shape.begin(), count);
     Shape perm = {0};
     for (int64_t axis : parts.perm) perm.push_back(axis + 1);
-    HONE_ASSIGN_OR_RETURN(ValueId value, rewriter_.Add("Reshape", origin, {rewriter_.Mapped(whole)}, {{"shape", split}}));
+    HONE_ASSIGN_OR_RETURN(ValueId value, rewriter_.Add("Reshape", origin, {rewriter_.Mapped(whole)},
+                                                       {{"shape", split}}));
     HONE_ASSIGN_OR_RETURN(value, rewriter_.Add("Transpose", origin, {value}, {{"perm", to_front}}));
     HONE_ASSIGN_OR_RETURN(value, rewriter_.Add("Reshape", origin, {value}, {{"shape", shape}}));
     HONE_ASSIGN_OR_RETURN(value, rewriter_.Add("Transpose", origin, {value}, {{"perm", perm}}));
@@ -128,10 +138,13 @@ class SliceHoister {
       const Node& last = OldNode(parts.transposes[k]);
       Shape starts(sizes.size(), 0);
       starts[0] = k;
-      HONE_ASSIGN_OR_RETURN(ValueId part, rewriter_.Add("Slice", last.origin, {value},
-                                                        {{"starts", starts}, {"steps", Shape(sizes.size(), 1)}, {"sizes", sizes}}));
-      HONE_ASSIGN_OR_RETURN(part, rewriter_.Add("Reshape", last.origin, {part},
-                                                {{"shape", rewriter_.TypeOf(last.outputs[0]).shape}}));
+      HONE_ASSIGN_OR_RETURN(
+          ValueId part,
+          rewriter_.Add("Slice", last.origin, {value},
+                        {{"starts", starts}, {"steps", Shape(sizes.size(), 1)}, {"sizes", sizes}}));
+      HONE_ASSIGN_OR_RETURN(part,
+                            rewriter_.Add("Reshape", last.origin, {part},
+                                          {{"shape", rewriter_.TypeOf(last.outputs[0]).shape}}));
       rewriter_.Replace(last.outputs[0], part);
     }
     return absl::OkStatus();
@@ -145,6 +158,8 @@ class SliceHoister {
 
 }  // namespace
 
-absl::StatusOr<int> HoistSlices(Graph& graph, const PassContext&) { return SliceHoister(graph).Run(); }
+absl::StatusOr<int> HoistSlices(Graph& graph, const PassContext&) {
+  return SliceHoister(graph).Run();
+}
 
 }  // namespace hone::graph

@@ -13,7 +13,8 @@
 namespace hone::graph {
 namespace {
 
-/// A matrix product with constant weights [K, N] (or [N, K]), and the constant bias added to it, if there is one.
+/// A matrix product with constant weights [K, N] (or [N, K]), and the constant bias added to it, if
+/// there is one.
 struct Sibling {
   NodeId product = -1;
   NodeId bias_node = -1;
@@ -47,7 +48,10 @@ ConstantPtr Joined(const std::vector<ConstantPtr>& parts, bool along_columns) {
 class SiblingMerger {
  public:
   explicit SiblingMerger(Graph& graph)
-      : readers_(graph.Readers()), is_output_(graph.values.size()), rewriter_(graph), graph_(graph) {
+      : readers_(graph.Readers()),
+        is_output_(graph.values.size()),
+        rewriter_(graph),
+        graph_(graph) {
     for (ValueId output : graph.outputs) is_output_[output] = true;
   }
 
@@ -74,7 +78,8 @@ class SiblingMerger {
  private:
   const Node& OldNode(NodeId id) const { return rewriter_.old_nodes()[id]; }
 
-  // Siblings read one value and have weights of one height and type; they are merged where the first of them stands.
+  // Siblings read one value and have weights of one height and type; they are merged where the
+  // first of them stands.
   void FindFamilies() {
     using Key = std::tuple<ValueId, int64_t, int64_t, int64_t, ir::DType>;
     std::map<Key, std::vector<Sibling>> by_key;
@@ -83,8 +88,8 @@ class SiblingMerger {
       if (!sibling) continue;
       const OpCall call = MakeCall(graph_, OldNode(n));
       const int64_t transpose_b = call.Int("transpose_b", 0);
-      by_key[{OldNode(n).inputs[0], call.Int("transpose_a", 0), transpose_b, sibling->weights->type.shape[transpose_b],
-              sibling->weights->type.dtype}]
+      by_key[{OldNode(n).inputs[0], call.Int("transpose_a", 0), transpose_b,
+              sibling->weights->type.shape[transpose_b], sibling->weights->type.dtype}]
           .push_back(*sibling);
     }
     for (auto& [key, family] : by_key) {
@@ -108,7 +113,8 @@ class SiblingMerger {
     if (next.op != "Binary" || MakeCall(graph_, next).String("fn", "") != "add") return sibling;
     const ValueId other = next.inputs[next.inputs[0] == sibling.result ? 1 : 0];
     const ConstantPtr& bias = graph_.values[other].constant;
-    if (bias == nullptr || bias->type.shape != std::vector<int64_t>{sibling.columns}) return sibling;
+    if (bias == nullptr || bias->type.shape != std::vector<int64_t>{sibling.columns})
+      return sibling;
     sibling.bias_node = readers[0];
     sibling.bias = bias;
     sibling.result = next.outputs[0];
@@ -136,14 +142,17 @@ class SiblingMerger {
     HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add(std::move(product)));
     if (any_bias) {
       const ValueId bias = rewriter_.AddConstant(Joined(biases, true));
-      HONE_ASSIGN_OR_RETURN(result, rewriter_.Add("Binary", origin, {result, bias}, {{"fn", std::string("add")}}));
+      HONE_ASSIGN_OR_RETURN(
+          result, rewriter_.Add("Binary", origin, {result, bias}, {{"fn", std::string("add")}}));
     }
     std::vector<int64_t> starts(rewriter_.TypeOf(result).shape.size(), 0);
     for (const Sibling& sibling : family) {
       const std::vector<int64_t> steps(starts.size(), 1);
       HONE_ASSIGN_OR_RETURN(ValueId part,
                             rewriter_.Add("Slice", OldNode(sibling.product).origin, {result},
-                                          {{"starts", starts}, {"steps", steps}, {"sizes", rewriter_.TypeOf(sibling.result).shape}}));
+                                          {{"starts", starts},
+                                           {"steps", steps},
+                                           {"sizes", rewriter_.TypeOf(sibling.result).shape}}));
       rewriter_.Replace(sibling.result, part);
       starts.back() += sibling.columns;
     }
@@ -159,6 +168,8 @@ class SiblingMerger {
 
 }  // namespace
 
-absl::StatusOr<int> MergeSiblings(Graph& graph, const PassContext&) { return SiblingMerger(graph).Run(); }
+absl::StatusOr<int> MergeSiblings(Graph& graph, const PassContext&) {
+  return SiblingMerger(graph).Run();
+}
 
 }  // namespace hone::graph

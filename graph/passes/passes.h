@@ -1,14 +1,16 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+
 #include "graph/evaluator.h"
 #include "graph/graph.h"
 #include "ir/target.h"
 
-// Every pass over the graph: one file each in this folder, one test each in tests/graph/passes. A pass keeps what the graph
-// computes (the names and types of its inputs and outputs too), leaves the nodes in topological order, and gives the
-// number of changes it made; 0 means that it left the graph as it was. Errors are those of the Evaluator or of shape inference.
-// The order in which they run is in graph/pipeline.cc.
+// Every pass over the graph: one file each in this folder, one test each in tests/graph/passes. A
+// pass keeps what the graph computes (the names and types of its inputs and outputs too), leaves
+// the nodes in topological order, and gives the number of changes it made; 0 means that it left the
+// graph as it was. Errors are those of the Evaluator or of shape inference. The order in which they
+// run is in graph/pipeline.cc.
 namespace hone::graph {
 
 struct PassContext {
@@ -16,9 +18,10 @@ struct PassContext {
   const ir::Target& target;
 };
 
-/// One form for one thing: no reshape of a reshape, transpose of a transpose, cast that changes nothing, slice of
-/// everything, expansion that broadcasting does anyway; a transpose that moves only axes of extent 1 is a reshape; a
-/// transposed operand of a matrix product is an attribute of it.
+/// One form for one thing: no reshape of a reshape, transpose of a transpose, cast that changes
+/// nothing, slice of everything, expansion that broadcasting does anyway; a transpose that moves
+/// only axes of extent 1 is a reshape; a transposed operand of a matrix product is an attribute of
+/// it.
 ///
 ///   %2 = Transpose(%0) {perm=[0,2,1]}         %3 = MatMul(%1, %0) {transpose_b=1}
 ///   %3 = MatMul(%1, %2)
@@ -31,8 +34,8 @@ absl::StatusOr<int> Canonicalise(Graph& graph, const PassContext& context);
 ///   output %3
 absl::StatusOr<int> RemoveDeadCode(Graph& graph, const PassContext& context);
 
-/// Computes nodes all of whose operands are known, by the Evaluator; a node that would make a large constant out of a
-/// small one (Expand) stays.
+/// Computes nodes all of whose operands are known, by the Evaluator; a node that would make a large
+/// constant out of a small one (Expand) stays.
 ///
 ///   %2 = Binary(%c0, %c1) {fn=add}            %2 is a constant
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);
@@ -44,8 +47,8 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);
 ///   %4 = Binary(%2, %3) {fn=add}
 absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext& context);
 
-/// Algebraic rules that keep results to the last bit or nearly: x+0, x·1, pow(x, 2), x/4 = x·0.25, max of max, 1/√x,
-/// 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant.
+/// Algebraic rules that keep results to the last bit or nearly: x+0, x·1, pow(x, 2), x/4 = x·0.25,
+/// max of max, 1/√x, 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant.
 ///
 ///   %2 = Binary(%0, %c) {fn=pow}  c = 2       %2 = Binary(%0, %0) {fn=mul}
 absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context);
@@ -61,36 +64,40 @@ absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context)
 ///   %7 = %6 * %s + %b
 absl::StatusOr<int> RecogniseRows(Graph& graph, const PassContext& context);
 
-/// Matrix products of one value with several constant weights become one, and slices of its result (QKV).
+/// Matrix products of one value with several constant weights become one, and slices of its result
+/// (QKV).
 ///
 ///   %2 = MatMul(%0, %w1)                      %4 = MatMul(%0, %w)
 ///   %3 = MatMul(%0, %w2)                      %2 = Slice(%4), %3 = Slice(%4)
 absl::StatusOr<int> MergeSiblings(Graph& graph, const PassContext& context);
 
-/// Equal parts of the last axis that are all reshaped and transposed alike: the whole is, once, with the parts along the
-/// first axis, so that each part is a piece of one buffer (QKV split into heads).
+/// Equal parts of the last axis that are all reshaped and transposed alike: the whole is, once,
+/// with the parts along the first axis, so that each part is a piece of one buffer (QKV split into
+/// heads).
 ///
 ///   %1 = Slice(%0), %2 = Slice(%0)            %7 = Transpose(Reshape(%0)) {perm=[2,0,3,1,4]}
 ///   %3 = Transpose(Reshape(%1))               %3 = Reshape(Slice(%7))
 ///   %4 = Transpose(Reshape(%2))               %4 = Reshape(Slice(%7))
 absl::StatusOr<int> HoistSlices(Graph& graph, const PassContext& context);
 
-/// Gives every reader of a relabelling its own: a reshape costs nothing, and grouping can put each with its reader.
+/// Gives every reader of a relabelling its own: a reshape costs nothing, and grouping can put each
+/// with its reader.
 ///
 ///   %1 = Reshape(%0)                          %1 = Reshape(%0), %4 = Reshape(%0)
 ///   %2 = f(%1), %3 = g(%1)                    %2 = f(%1), %3 = g(%4)
 absl::StatusOr<int> SplitViews(Graph& graph, const PassContext& context);
 
-/// Makes scale and shift per channel part of the convolution or matrix product before them: batch norms, and
-/// multiplications and additions by constants. Constants are computed in double and rounded once. A batch norm that
-/// stands elsewhere becomes one multiplication and one addition.
+/// Makes scale and shift per channel part of the convolution or matrix product before them: batch
+/// norms, and multiplications and additions by constants. Constants are computed in double and
+/// rounded once. A batch norm that stands elsewhere becomes one multiplication and one addition.
 ///
 ///   %4 = Conv(%0, %1)                         %9 = Conv(%0, %7, %8)
 ///   %5 = BatchNorm(%4, %s, %b, %m, %v)
 absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext& context);
 
-/// Channels last: convolutions, pools and everything element-wise between them work on NHWC; transposes stand at the
-/// borders of such regions only. Reductions, Concat, Pad, Slice and Resize get their axes remapped.
+/// Channels last: convolutions, pools and everything element-wise between them work on NHWC;
+/// transposes stand at the borders of such regions only. Reductions, Concat, Pad, Slice and Resize
+/// get their axes remapped.
 ///
 ///   %2 = Conv(%0, %1) {layout=nchw}           %4 = Transpose(%0) {perm=[0,2,3,1]}
 ///   %3 = Unary(%2) {fn=relu}                  %5 = Conv(%4, %1) {layout=nhwc}

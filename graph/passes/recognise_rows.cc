@@ -30,7 +30,8 @@ struct Normal {
 
 class RowRecogniser {
  public:
-  explicit RowRecogniser(Graph& graph) : rewriter_(graph), graph_(graph), readers_(graph.values.size()) {
+  explicit RowRecogniser(Graph& graph)
+      : rewriter_(graph), graph_(graph), readers_(graph.values.size()) {
     for (const Node& node : rewriter_.old_nodes()) {
       for (ValueId input : node.inputs) {
         if (input != kNoValue) ++readers_[input];
@@ -72,7 +73,8 @@ class RowRecogniser {
     Shape axes = call.Ints("axes");
     for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
     std::sort(axes.begin(), axes.end());
-    // A last axis may also lose its dimension and get it back by a reshape; only the plain form is looked for.
+    // A last axis may also lose its dimension and get it back by a reshape; only the plain form is
+    // looked for.
     if (call.Int("keepdims", 1) == 0) return std::nullopt;
     return Rows{source, axes};
   }
@@ -87,10 +89,12 @@ class RowRecogniser {
     ValueId x = power->inputs[0];
     if (const Node* shifted = rewriter_.ProducerOf(x, "Binary", "sub")) {
       const std::optional<Rows> top = ReductionOf(shifted->inputs[1], "max");
-      if (top && top->source == shifted->inputs[0] && top->axes == sum->axes) x = shifted->inputs[0];
+      if (top && top->source == shifted->inputs[0] && top->axes == sum->axes)
+        x = shifted->inputs[0];
     }
     if (TypeOf(x) != TypeOf(node.outputs[0])) return false;
-    HONE_ASSIGN_OR_RETURN(ValueId softmax, rewriter_.Add("Softmax", node.origin, {x}, {{"axis", sum->axes[0]}}));
+    HONE_ASSIGN_OR_RETURN(ValueId softmax,
+                          rewriter_.Add("Softmax", node.origin, {x}, {{"axis", sum->axes[0]}}));
     rewriter_.Replace(node.outputs[0], softmax);
     return true;
   }
@@ -101,7 +105,8 @@ class RowRecogniser {
       return product->inputs[0] == product->inputs[1] ? product->inputs[0] : kNoValue;
     }
     const Node* power = rewriter_.ProducerOf(id, "Binary", "pow");
-    return power != nullptr && rewriter_.Uniform(power->inputs[1]) == 2.0 ? power->inputs[0] : kNoValue;
+    return power != nullptr && rewriter_.Uniform(power->inputs[1]) == 2.0 ? power->inputs[0]
+                                                                          : kNoValue;
   }
 
   // `root` is √(mean(d²) + epsilon): gives d's reduction and the epsilon.
@@ -129,7 +134,8 @@ class RowRecogniser {
     const std::string fn = MakeCall(graph_, node).String("fn", "");
     if (fn != "div" && fn != "mul") return std::nullopt;
     for (size_t k = 0; k < (fn == "mul" ? 2U : 1U); ++k) {
-      const Node* root = rewriter_.ProducerOf(node.inputs[1 - k], "Unary", fn == "div" ? "sqrt" : "rsqrt");
+      const Node* root =
+          rewriter_.ProducerOf(node.inputs[1 - k], "Unary", fn == "div" ? "sqrt" : "rsqrt");
       if (root == nullptr) continue;
       const std::optional<Deviation> deviation = DeviationOf(root->inputs[0]);
       if (!deviation) continue;
@@ -151,9 +157,10 @@ class RowRecogniser {
   absl::StatusOr<bool> Normalise(const Node& node) {
     const std::optional<Normal> normal = NormalOf(node);
     if (!normal || TypeOf(normal->source) != TypeOf(node.outputs[0])) return false;
-    HONE_ASSIGN_OR_RETURN(ValueId result,
-                          rewriter_.Add("Normalise", node.origin, {normal->source},
-                                        {{"axes", normal->axes}, {"epsilon", normal->epsilon}, {"kind", normal->kind}}));
+    HONE_ASSIGN_OR_RETURN(ValueId result, rewriter_.Add("Normalise", node.origin, {normal->source},
+                                                        {{"axes", normal->axes},
+                                                         {"epsilon", normal->epsilon},
+                                                         {"kind", normal->kind}}));
     rewriter_.Replace(node.outputs[0], result);
     return true;
   }
@@ -166,8 +173,12 @@ class RowRecogniser {
     for (size_t k = 0; k < 2; ++k) {
       const Node* inner = rewriter_.ProducerOf(node.inputs[k], "Normalise");
       const ValueId operand = node.inputs[1 - k];
-      if (inner == nullptr || readers_[old.inputs[k]] != 1 || graph_.values[operand].constant == nullptr) continue;
-      if (TypeOf(node.inputs[k]) != TypeOf(node.outputs[0]) || inner->inputs.size() > (fn == "mul" ? 1U : 2U)) continue;
+      if (inner == nullptr || readers_[old.inputs[k]] != 1 ||
+          graph_.values[operand].constant == nullptr)
+        continue;
+      if (TypeOf(node.inputs[k]) != TypeOf(node.outputs[0]) ||
+          inner->inputs.size() > (fn == "mul" ? 1U : 2U))
+        continue;
       Node whole = *inner;
       whole.outputs.clear();
       if (fn == "add") whole.inputs.resize(2, kNoValue);
@@ -186,6 +197,8 @@ class RowRecogniser {
 
 }  // namespace
 
-absl::StatusOr<int> RecogniseRows(Graph& graph, const PassContext&) { return RowRecogniser(graph).Run(); }
+absl::StatusOr<int> RecogniseRows(Graph& graph, const PassContext&) {
+  return RowRecogniser(graph).Run();
+}
 
 }  // namespace hone::graph

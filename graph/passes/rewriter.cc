@@ -40,8 +40,8 @@ absl::StatusOr<ValueId> Rewriter::Add(Node node) {
   return outputs[0];
 }
 
-absl::StatusOr<ValueId> Rewriter::Add(std::string op, std::string origin, std::vector<ValueId> inputs,
-                                      Attributes attributes) {
+absl::StatusOr<ValueId> Rewriter::Add(std::string op, std::string origin,
+                                      std::vector<ValueId> inputs, Attributes attributes) {
   Node node;
   node.op = std::move(op);
   node.origin = std::move(origin);
@@ -60,7 +60,8 @@ bool Rewriter::MayReplace(ValueId value, ValueId by) const {
 
 void Rewriter::Replace(ValueId value, ValueId by) {
   HONE_CHECK(graph_.values[value].type == graph_.values[by].type)
-      << "a value of " << ToText(graph_.values[value].type) << " replaced by one of " << ToText(graph_.values[by].type);
+      << "a value of " << ToText(graph_.values[value].type) << " replaced by one of "
+      << ToText(graph_.values[by].type);
   for (ValueId& other : replaced_) {
     if (other == value) other = by;
   }
@@ -77,7 +78,8 @@ const Node* Rewriter::ProducerOf(ValueId id, std::string_view op, std::string_vi
 std::optional<double> Rewriter::Uniform(ValueId id) const {
   constexpr int64_t kLongest = 1 << 20;
   const ConstantPtr& data = id == kNoValue ? nullptr : graph_.values[id].constant;
-  if (data == nullptr || data->type.NumElements() < 1 || data->type.NumElements() > kLongest) return std::nullopt;
+  if (data == nullptr || data->type.NumElements() < 1 || data->type.NumElements() > kLongest)
+    return std::nullopt;
   const double first = data->DoubleAt(0);
   for (int64_t i = 1; i < data->type.NumElements(); ++i) {
     if (data->DoubleAt(i) != first) return std::nullopt;
@@ -92,7 +94,8 @@ absl::Status Rewriter::Finish() {
     const NodeId producer = graph_.values[now].producer;
     const bool is_output = std::ranges::find(graph_.outputs, now) != graph_.outputs.end();
     if (producer < 0 || is_output) {
-      // An input, a constant or another output under a second name: a relabelling that the plan copies.
+      // An input, a constant or another output under a second name: a relabelling that the plan
+      // copies.
       Node same;
       same.op = "Reshape";
       same.origin = graph_.values[output].name;

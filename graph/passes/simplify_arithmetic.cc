@@ -39,9 +39,10 @@ class ArithmeticSimplifier {
     return true;
   }
 
-  absl::StatusOr<bool> ReplaceBy(const Node& node, const char* op, const char* fn, std::vector<ValueId> inputs) {
-    HONE_ASSIGN_OR_RETURN(ValueId value,
-                          rewriter_.Add(op, node.origin, std::move(inputs), {{"fn", std::string(fn)}}));
+  absl::StatusOr<bool> ReplaceBy(const Node& node, const char* op, const char* fn,
+                                 std::vector<ValueId> inputs) {
+    HONE_ASSIGN_OR_RETURN(ValueId value, rewriter_.Add(op, node.origin, std::move(inputs),
+                                                       {{"fn", std::string(fn)}}));
     return ReplaceBy(node, value);
   }
 
@@ -61,7 +62,8 @@ class ArithmeticSimplifier {
       if (inner != nullptr) return ReplaceBy(node, inner->inputs[0]);
     }
     for (const char* idempotent : {"abs", "floor", "ceil", "round", "trunc", "sign"}) {
-      if (fn == idempotent && rewriter_.ProducerOf(x, "Unary", idempotent) != nullptr) return ReplaceBy(node, x);
+      if (fn == idempotent && rewriter_.ProducerOf(x, "Unary", idempotent) != nullptr)
+        return ReplaceBy(node, x);
     }
     return false;
   }
@@ -103,7 +105,8 @@ class ArithmeticSimplifier {
   // x / c = x · (1/c) when 1/c is exact: c is a power of two.
   absl::StatusOr<bool> DivideByPowerOfTwo(const Node& node, double divisor) {
     int exponent = 0;
-    if (divisor == 0 || !std::isfinite(divisor) || std::abs(std::frexp(divisor, &exponent)) != 0.5) return false;
+    if (divisor == 0 || !std::isfinite(divisor) || std::abs(std::frexp(divisor, &exponent)) != 0.5)
+      return false;
     if (std::abs(exponent) > 64) return false;
     const TensorType type = TypeOf(node.inputs[1]);
     const std::vector<double> values(static_cast<size_t>(type.NumElements()), 1.0 / divisor);
@@ -115,7 +118,8 @@ class ArithmeticSimplifier {
   absl::StatusOr<bool> SimplifyReciprocal(const Node& node) {
     const ValueId x = node.inputs[1];
     if (TypeOf(x) != TypeOf(node.outputs[0])) return false;
-    if (const Node* root = rewriter_.ProducerOf(x, "Unary", "sqrt")) return ReplaceBy(node, "Unary", "rsqrt", {root->inputs[0]});
+    if (const Node* root = rewriter_.ProducerOf(x, "Unary", "sqrt"))
+      return ReplaceBy(node, "Unary", "rsqrt", {root->inputs[0]});
     const Node* sum = rewriter_.ProducerOf(x, "Binary", "add");
     if (sum == nullptr) return false;
     for (size_t k = 0; k < 2; ++k) {
@@ -154,7 +158,8 @@ class ArithmeticSimplifier {
       const ValueId taken = node.inputs[*condition != 0 ? 1 : 2];
       if (TypeOf(taken) == type) return ReplaceBy(node, taken);
     }
-    if (node.inputs[1] == node.inputs[2] && TypeOf(node.inputs[1]) == type) return ReplaceBy(node, node.inputs[1]);
+    if (node.inputs[1] == node.inputs[2] && TypeOf(node.inputs[1]) == type)
+      return ReplaceBy(node, node.inputs[1]);
     return false;
   }
 

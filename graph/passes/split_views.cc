@@ -19,12 +19,14 @@ absl::StatusOr<int> SplitViews(Graph& graph, const PassContext&) {
     Node node = old;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       ValueId& input = node.inputs[k];
-      const auto same = std::find(old.inputs.begin(), old.inputs.begin() + static_cast<std::ptrdiff_t>(k), input);
+      const auto same =
+          std::find(old.inputs.begin(), old.inputs.begin() + static_cast<std::ptrdiff_t>(k), input);
       if (same != old.inputs.begin() + static_cast<std::ptrdiff_t>(k)) {
         input = node.inputs[static_cast<size_t>(same - old.inputs.begin())];
         continue;
       }
-      if (input == kNoValue || input >= static_cast<ValueId>(view.size()) || view[input] == nullptr) continue;
+      if (input == kNoValue || input >= static_cast<ValueId>(view.size()) || view[input] == nullptr)
+        continue;
       if (!read[input]) {
         read[input] = true;
         continue;

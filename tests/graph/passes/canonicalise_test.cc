@@ -13,7 +13,8 @@ using Shape = std::vector<int64_t>;
 TEST(CanonicaliseTest, JoinsReshapesAndTransposes) {
   TestGraph t;
   const ValueId x = t.Input({2, 3, 4});
-  const ValueId y = t.Transpose(t.Transpose(t.Reshape(t.Reshape(x, {6, 4}), {3, 2, 4}), {1, 0, 2}), {1, 2, 0});
+  const ValueId y =
+      t.Transpose(t.Transpose(t.Reshape(t.Reshape(x, {6, 4}), {3, 2, 4}), {1, 0, 2}), {1, 2, 0});
   t.Output(t.Unary("neg", y), "y");
   ExpectRewrite(t.graph, Canonicalise, R"(
 graph test
@@ -107,8 +108,10 @@ TEST(CanonicaliseTest, DropsWhatChangesNothing) {
   TestGraph t;
   const ValueId x = t.Input({2, 3});
   const ValueId expanded = t.Op("Expand", {t.Input({1, 3})}, {{"shape", Shape{2, 3}}});
-  const ValueId y = t.Op("Slice", {t.Binary("add", x, expanded)}, {{"starts", Shape{0, 0}}, {"steps", Shape{1, 1}}, {"sizes", Shape{2, 3}}});
-  const ValueId z = t.Op("Cast", {t.Op("Cast", {y}, {{"to", std::string("f64")}})}, {{"to", std::string("f32")}});
+  const ValueId y = t.Op("Slice", {t.Binary("add", x, expanded)},
+                         {{"starts", Shape{0, 0}}, {"steps", Shape{1, 1}}, {"sizes", Shape{2, 3}}});
+  const ValueId z =
+      t.Op("Cast", {t.Op("Cast", {y}, {{"to", std::string("f64")}})}, {{"to", std::string("f32")}});
   t.Output(t.Op("Concat", {z}, {{"axis", int64_t{0}}}), "y");
   ExpectRewrite(t.graph, Canonicalise, R"(
 graph test

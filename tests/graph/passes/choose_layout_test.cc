@@ -22,12 +22,14 @@ graph test
 %0:f32[1,3,8,8] = input input0
 %1:f32[4,3,3,3] = constant
 %2:f32[4] = constant {-0.52766436,-0.5293867,-0.82103914,0.5362612}
-%3:f32[1,4,8,8] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1] strides=[1,1]}
+%3:f32[1,4,8,8] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1]
+    strides=[1,1]}
 %4:f32[] = constant {0}
 %5:f32[1,4,8,8] = Binary(%3, %4) {fn=max}
 %6:f32[4,4,3,3] = constant
 %7:f32[4] = constant {-0.08700961,0.5830339,0.8849254,-0.21332173}
-%8:f32[1,4,8,8] = Conv(%5, %6, %7) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1] strides=[1,1]}
+%8:f32[1,4,8,8] = Conv(%5, %6, %7) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1]
+    strides=[1,1]}
 %9:f32[1,4,8,8] = Binary(%8, %5) {fn=add}
 %10:f32[4,1,1] = constant {-0.55083704,-0.5127385,-0.4254925,-0.7656206}
 %11:f32[1,4,8,8] = Binary(%9, %10) {fn=mul}
@@ -40,12 +42,14 @@ graph test
 %1:f32[1,8,8,3] = Transpose(%0) {perm=[0,2,3,1]}
 %2:f32[4,3,3,3] = constant
 %3:f32[4] = constant {-0.52766436,-0.5293867,-0.82103914,0.5362612}
-%4:f32[1,8,8,4] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[1,1,1,1] strides=[1,1]}
+%4:f32[1,8,8,4] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[1,1,1,1]
+    strides=[1,1]}
 %5:f32[] = constant {0}
 %6:f32[1,8,8,4] = Binary(%4, %5) {fn=max}
 %7:f32[4,4,3,3] = constant
 %8:f32[4] = constant {-0.08700961,0.5830339,0.8849254,-0.21332173}
-%9:f32[1,8,8,4] = Conv(%6, %7, %8) {dilations=[1,1] group=1 layout=nhwc pads=[1,1,1,1] strides=[1,1]}
+%9:f32[1,8,8,4] = Conv(%6, %7, %8) {dilations=[1,1] group=1 layout=nhwc pads=[1,1,1,1]
+    strides=[1,1]}
 %10:f32[1,8,8,4] = Binary(%9, %6) {fn=add}
 %11:f32[4,1,1] = constant {-0.55083704,-0.5127385,-0.4254925,-0.7656206}
 %12:f32[1,4,1,1] = Reshape(%11) {shape=[1,4,1,1]}
@@ -61,16 +65,24 @@ TEST(ChooseLayoutTest, RemapsAxes) {
   TestGraph t;
   const ValueId y = t.Conv(t.Input({1, 3, 6, 5}), 4, 1);
   const ValueId both = t.Op("Concat", {y, t.Relu(y)}, {{"axis", int64_t{1}}});
-  const ValueId padded = t.Op("Pad", {both}, {{"begin", Shape{0, 0, 1, 0}}, {"end", Shape{0, 1, 0, 0}}, {"mode", std::string("constant")}});
-  const ValueId part = t.Op("Slice", {padded}, {{"starts", Shape{0, 2, 0, 1}}, {"steps", Shape{1, 1, 1, 1}}, {"sizes", Shape{1, 6, 7, 4}}});
+  const ValueId padded = t.Op("Pad", {both},
+                              {{"begin", Shape{0, 0, 1, 0}},
+                               {"end", Shape{0, 1, 0, 0}},
+                               {"mode", std::string("constant")}});
+  const ValueId part = t.Op(
+      "Slice", {padded},
+      {{"starts", Shape{0, 2, 0, 1}}, {"steps", Shape{1, 1, 1, 1}}, {"sizes", Shape{1, 6, 7, 4}}});
   const ValueId soft = t.Op("Softmax", {part}, {{"axis", int64_t{1}}});
-  t.Output(t.Op("Reduce", {soft}, {{"fn", std::string("mean")}, {"axes", Shape{2, 3}}, {"keepdims", int64_t{0}}}), "y");
+  t.Output(t.Op("Reduce", {soft},
+                {{"fn", std::string("mean")}, {"axes", Shape{2, 3}}, {"keepdims", int64_t{0}}}),
+           "y");
   ExpectRewrite(t.graph, ChooseLayout, R"(
 graph test
 %0:f32[1,3,6,5] = input input0
 %1:f32[4,3,1,1] = constant
 %2:f32[4] = constant {0.8655454,0.33819357,0.19986682,0.78108454}
-%3:f32[1,4,6,5] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%3:f32[1,4,6,5] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
 %4:f32[] = constant {0}
 %5:f32[1,4,6,5] = Binary(%3, %4) {fn=max}
 %6:f32[1,8,6,5] = Concat(%3, %5) {axis=1}
@@ -86,7 +98,8 @@ graph test
 %1:f32[1,6,5,3] = Transpose(%0) {perm=[0,2,3,1]}
 %2:f32[4,3,1,1] = constant
 %3:f32[4] = constant {0.8655454,0.33819357,0.19986682,0.78108454}
-%4:f32[1,6,5,4] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0] strides=[1,1]}
+%4:f32[1,6,5,4] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[1,1]}
 %5:f32[] = constant {0}
 %6:f32[1,6,5,4] = Binary(%4, %5) {fn=max}
 %7:f32[1,6,5,8] = Concat(%4, %6) {axis=3}
@@ -101,13 +114,18 @@ output %11 y
 TEST(ChooseLayoutTest, ResizesChannelsLast) {
   TestGraph t;
   const ValueId y = t.Conv(t.Input({1, 3, 4, 4}), 2, 1);
-  t.Output(t.Op("Resize", {t.Relu(y)}, {{"sizes", Shape{1, 2, 8, 6}}, {"scales", std::vector<double>{1, 1, 2, 1.5}}, {"mode", std::string("linear")}}), "y");
+  t.Output(t.Op("Resize", {t.Relu(y)},
+                {{"sizes", Shape{1, 2, 8, 6}},
+                 {"scales", std::vector<double>{1, 1, 2, 1.5}},
+                 {"mode", std::string("linear")}}),
+           "y");
   ExpectRewrite(t.graph, ChooseLayout, R"(
 graph test
 %0:f32[1,3,4,4] = input input0
 %1:f32[2,3,1,1] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
 %2:f32[2] = constant {-0.85790956,-0.23763111}
-%3:f32[1,2,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%3:f32[1,2,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
 %4:f32[] = constant {0}
 %5:f32[1,2,4,4] = Binary(%3, %4) {fn=max}
 %6:f32[1,2,8,6] = Resize(%5) {mode=linear scales=[1,1,2,1.5] sizes=[1,2,8,6]}
@@ -119,7 +137,8 @@ graph test
 %1:f32[1,4,4,3] = Transpose(%0) {perm=[0,2,3,1]}
 %2:f32[2,3,1,1] = constant {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594}
 %3:f32[2] = constant {-0.85790956,-0.23763111}
-%4:f32[1,4,4,2] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0] strides=[1,1]}
+%4:f32[1,4,4,2] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[1,1]}
 %5:f32[] = constant {0}
 %6:f32[1,4,4,2] = Binary(%4, %5) {fn=max}
 %7:f32[1,8,6,2] = Resize(%6) {mode=linear scales=[1,2,1.5,1] sizes=[1,8,6,2]}
@@ -131,14 +150,18 @@ output %8 y
 TEST(ChooseLayoutTest, FlattensAfterGlobalPoolingWithoutATranspose) {
   TestGraph t;
   const ValueId y = t.Conv(t.Input({1, 3, 4, 4}), 8, 3);
-  const ValueId pooled = t.Op("Reduce", {y}, {{"fn", std::string("mean")}, {"axes", Shape{2, 3}}, {"keepdims", int64_t{1}}});
+  const ValueId pooled =
+      t.Op("Reduce", {y},
+           {{"fn", std::string("mean")}, {"axes", Shape{2, 3}}, {"keepdims", int64_t{1}}});
   t.Output(t.Linear(t.Reshape(pooled, {1, 8}), 2), "y");
   ExpectRewrite(t.graph, ChooseLayout, R"(
 graph test
 %0:f32[1,3,4,4] = input input0
 %1:f32[8,3,3,3] = constant
-%2:f32[8] = constant {-0.007940717,0.58406854,0.5639925,0.9129295,0.6425678,-0.28432986,-0.07436769,-0.4741364}
-%3:f32[1,8,2,2] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%2:f32[8] = constant
+    {-0.007940717,0.58406854,0.5639925,0.9129295,0.6425678,-0.28432986,-0.07436769,-0.4741364}
+%3:f32[1,8,2,2] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
 %4:f32[1,8,1,1] = Reduce(%3) {axes=[2,3] fn=mean keepdims=1}
 %5:f32[1,8] = Reshape(%4) {shape=[1,8]}
 %6:f32[8,2] = constant
@@ -152,8 +175,10 @@ graph test
 %0:f32[1,3,4,4] = input input0
 %1:f32[1,4,4,3] = Transpose(%0) {perm=[0,2,3,1]}
 %2:f32[8,3,3,3] = constant
-%3:f32[8] = constant {-0.007940717,0.58406854,0.5639925,0.9129295,0.6425678,-0.28432986,-0.07436769,-0.4741364}
-%4:f32[1,2,2,8] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0] strides=[1,1]}
+%3:f32[8] = constant
+    {-0.007940717,0.58406854,0.5639925,0.9129295,0.6425678,-0.28432986,-0.07436769,-0.4741364}
+%4:f32[1,2,2,8] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[1,1]}
 %5:f32[1,1,1,8] = Reduce(%4) {axes=[1,2] fn=mean keepdims=1}
 %6:f32[1,8,1,1] = Reshape(%5) {shape=[1,8,1,1]}
 %7:f32[1,8] = Reshape(%6) {shape=[1,8]}
@@ -176,7 +201,8 @@ graph test
 %0:f32[1,3,8,8] = input input0
 %1:f32[6,3,2,2] = constant
 %2:f32[6] = constant {-0.17036031,-0.49648312,-0.80189073,0.63800997,-0.44912094,0.9624966}
-%3:f32[1,6,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[2,2]}
+%3:f32[1,6,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[2,2]}
 %4:f32[1,6,16] = Reshape(%3) {shape=[1,6,16]}
 %5:f32[1,16,6] = Transpose(%4) {perm=[0,2,1]}
 %6:f32[6] = constant {1.4996798,1.0392625,0.89824045,1.3265053,0.51785135,1.4926482}
@@ -186,7 +212,8 @@ graph test
 %10:f32[1,6,4,4] = Reshape(%9) {shape=[1,6,4,4]}
 %11:f32[4,6,1,1] = constant
 %12:f32[4] = constant {0.079192996,-0.41477168,0.5751337,0.56042266}
-%13:f32[1,4,4,4] = Conv(%10, %11, %12) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%13:f32[1,4,4,4] = Conv(%10, %11, %12) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
 %14:f32[] = constant {0}
 %15:f32[1,4,4,4] = Binary(%13, %14) {fn=max}
 output %15 y
@@ -197,7 +224,8 @@ graph test
 %1:f32[1,8,8,3] = Transpose(%0) {perm=[0,2,3,1]}
 %2:f32[6,3,2,2] = constant
 %3:f32[6] = constant {-0.17036031,-0.49648312,-0.80189073,0.63800997,-0.44912094,0.9624966}
-%4:f32[1,4,4,6] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0] strides=[2,2]}
+%4:f32[1,4,4,6] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[2,2]}
 %5:f32[1,16,6] = Reshape(%4) {shape=[1,16,6]}
 %6:f32[6] = constant {1.4996798,1.0392625,0.89824045,1.3265053,0.51785135,1.4926482}
 %7:f32[6] = constant {-0.16084754,0.64255923,-0.3693764,-0.005122737,0.40693578,0.01645087}
@@ -205,7 +233,8 @@ graph test
 %9:f32[1,4,4,6] = Reshape(%8) {shape=[1,4,4,6]}
 %10:f32[4,6,1,1] = constant
 %11:f32[4] = constant {0.079192996,-0.41477168,0.5751337,0.56042266}
-%12:f32[1,4,4,4] = Conv(%9, %10, %11) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0] strides=[1,1]}
+%12:f32[1,4,4,4] = Conv(%9, %10, %11) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[1,1]}
 %13:f32[] = constant {0}
 %14:f32[1,4,4,4] = Binary(%12, %13) {fn=max}
 %15:f32[1,4,4,4] = Transpose(%14) {perm=[0,3,1,2]}

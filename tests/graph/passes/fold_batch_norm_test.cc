@@ -18,7 +18,8 @@ graph test
 %0:f32[1,3,5,5] = input input0
 %1:f32[4,3,3,3] = constant
 %2:f32[4] = constant {-0.52766436,-0.5293867,-0.82103914,0.5362612}
-%3:f32[1,4,5,5] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1] strides=[1,1]}
+%3:f32[1,4,5,5] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1]
+    strides=[1,1]}
 %4:f32[4] = constant {1.2182064,1.1985116,1.0395966,0.79261416}
 %5:f32[4] = constant {0.5751337,0.56042266,-0.041670606,-0.56410646}
 %6:f32[4] = constant {0.7059265,-0.9014584,-0.416122,0.08009116}
@@ -33,7 +34,8 @@ graph test
 %0:f32[1,3,5,5] = input input0
 %1:f32[4,3,3,3] = constant
 %2:f32[4] = constant {-1.0292643,1.1176986,-0.38571438,-0.08641793}
-%3:f32[1,4,5,5] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1] strides=[1,1]}
+%3:f32[1,4,5,5] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1]
+    strides=[1,1]}
 %4:f32[] = constant {0}
 %5:f32[1,4,5,5] = Binary(%3, %4) {fn=max}
 output %5 y
@@ -73,8 +75,9 @@ output %4 y
 
 TEST(FoldBatchNormTest, FoldsIntoTransposedConvolutions) {
   TestGraph t;
-  const ValueId y = t.Op("ConvTranspose", {t.Input({1, 3, 4, 4}), t.Constant({3, 2, 2, 2}), t.Constant({2})},
-                         {{"strides", Shape{2, 2}}, {"layout", std::string("nchw")}});
+  const ValueId y =
+      t.Op("ConvTranspose", {t.Input({1, 3, 4, 4}), t.Constant({3, 2, 2, 2}), t.Constant({2})},
+           {{"strides", Shape{2, 2}}, {"layout", std::string("nchw")}});
   t.Output(t.BatchNorm(y), "y");
   ExpectRewrite(t.graph, FoldBatchNorm, R"(
 graph test
@@ -137,7 +140,8 @@ graph test
 %0:f32[1,3,4,4] = input input0
 %1:f32[4,3,1,1] = constant
 %2:f32[4] = constant {0.8655454,0.33819357,0.19986682,0.78108454}
-%3:f32[1,4,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%3:f32[1,4,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
 %4:f32[4] = constant {0.58045596,0.99135995,0.5458202,0.56377435}
 %5:f32[4] = constant {-0.07353961,-0.0070524593,0.22158429,-0.30046716}
 %6:f32[4] = constant {-0.1911182,-0.57611865,-0.2250102,0.70886254}
@@ -153,7 +157,8 @@ graph test
 %0:f32[1,3,4,4] = input input0
 %1:f32[4,3,1,1] = constant
 %2:f32[4] = constant {0.8655454,0.33819357,0.19986682,0.78108454}
-%3:f32[1,4,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0] strides=[1,1]}
+%3:f32[1,4,4,4] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
 %4:f32[4,1,1] = constant {0.5189363,0.8142725,0.7635589,0.47969827}
 %5:f32[1,4,4,4] = Binary(%3, %4) {fn=mul}
 %6:f32[4,1,1] = constant {0.025638562,0.46206513,0.39339283,-0.6405073}

@@ -13,7 +13,8 @@ using Shape = std::vector<int64_t>;
 TEST(FoldConstantsTest, ComputesWhatIsKnown) {
   TestGraph t;
   const ValueId sum = t.Binary("add", t.Scalar(2), t.Scalar(3));
-  const ValueId row = t.Reshape(t.graph.AddConstant(MakeConstant(ir::DType::kF32, {3}, {1, 2, 3})), {1, 3});
+  const ValueId row =
+      t.Reshape(t.graph.AddConstant(MakeConstant(ir::DType::kF32, {3}, {1, 2, 3})), {1, 3});
   t.Output(t.Binary("mul", t.Input({2, 3}), t.Binary("mul", row, sum)), "y");
   ExpectRewrite(t.graph, FoldConstants, R"(
 graph test

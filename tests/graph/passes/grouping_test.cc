@@ -9,7 +9,8 @@
 #include "ir/text.h"
 #include "tests/graph/passes/test_graph.h"
 
-// Which nodes of well-known blocks become one kernel. The graphs go through the whole pipeline first.
+// Which nodes of well-known blocks become one kernel. The graphs go through the whole pipeline
+// first.
 namespace hone::graph {
 namespace {
 
@@ -20,6 +21,7 @@ using testing::RunGroups;
 using testing::RunNodes;
 using testing::TestGraph;
 using testing::TestTarget;
+using testing::Wrapped;
 using Shape = std::vector<int64_t>;
 
 std::vector<Group> GroupsAfterPipeline(Graph& graph) {
@@ -34,7 +36,7 @@ std::vector<Group> GroupsAfterPipeline(Graph& graph) {
 void ExpectGroups(const TestGraph& test, std::string_view after) {
   Graph graph = test.graph;
   const std::vector<Group> groups = GroupsAfterPipeline(graph);
-  EXPECT_EQ("\n" + Renumbered(ToText(graph, groups)), after);
+  EXPECT_EQ("\n" + Wrapped(Renumbered(ToText(graph, groups))), after);
   const auto inputs = RandomInputs(test.graph, 11);
   ExpectSame(RunNodes(test.graph, inputs), RunGroups(graph, groups, inputs));
 }
@@ -45,13 +47,16 @@ void ExpectWorkload(const TestGraph& test, size_t number, std::string_view after
   const std::vector<Group> groups = GroupsAfterPipeline(graph);
   const auto workload = BuildWorkload(graph, groups.at(number));
   ASSERT_TRUE(workload.ok()) << StatusMessage(workload.status());
-  EXPECT_EQ("\n" + ir::ToText(workload->workload), after);
+  EXPECT_EQ("\n" + Wrapped(ir::ToText(workload->workload)), after);
 }
 
-ValueId Concat(TestGraph& t, ValueId a, ValueId b) { return t.Op("Concat", {a, b}, {{"axis", int64_t{1}}}); }
+ValueId Concat(TestGraph& t, ValueId a, ValueId b) {
+  return t.Op("Concat", {a, b}, {{"axis", int64_t{1}}});
+}
 
 ValueId GlobalPool(TestGraph& t, ValueId x) {
-  return t.Op("Reduce", {x}, {{"fn", std::string("mean")}, {"axes", Shape{2, 3}}, {"keepdims", int64_t{1}}});
+  return t.Op("Reduce", {x},
+              {{"fn", std::string("mean")}, {"axes", Shape{2, 3}}, {"keepdims", int64_t{1}}});
 }
 
 TestGraph ResNetBlocks() {
@@ -87,7 +92,8 @@ x0: f32[1,4,4,4] input range(-1,1)
 x1: f32[4,4,3,3] constant
 x2: f32[4] constant
 x3: f32[1,4,4,4] input range(-1,1)
-s0: f32[1,6,6,4] = select(i1 - 1 >= 0 & i1 - 1 < 4 & (i2 - 1 >= 0 & i2 - 1 < 4), x0[0, i1 - 1, i2 - 1, i3], 0.0)
+s0: f32[1,6,6,4] = select(i1 - 1 >= 0 & i1 - 1 < 4 & (i2 - 1 >= 0 & i2 - 1 < 4), x0[0, i1 - 1,
+    i2 - 1, i3], 0.0)
 s1: f32[1,4,4,4] = sum[r0:3,r1:3,r2:4] (s0[0, i1 + r0, i2 + r1, r2] * x1[i3, r2, r0, r1])
 s2: f32[1,4,4,4] = s1[i0, i1, i2, i3] + x2[i3]
 s3: f32[1,4,4,4] = s2[i0, i1, i2, i3] + x3[i0, i1, i2, i3]
@@ -104,7 +110,8 @@ TEST(GroupingTest, DenseNetLayers) {
   }
   t.Output(GlobalPool(t, t.Relu(t.BatchNorm(x))), "pooled");
   ExpectGroups(t, R"(
-group 0 kernel anchor Conv: Transpose, Conv, Binary.max, Binary.mul, Binary.add, Binary.max -> %0, %1
+group 0 kernel anchor Conv: Transpose, Conv, Binary.max, Binary.mul, Binary.add, Binary.max ->
+    %0, %1
 group 1 kernel anchor Conv: Conv, Binary.max -> %2
 group 2 kernel anchor Conv: Conv -> %3
 group 3 concat: Concat -> %4
@@ -137,17 +144,21 @@ TestGraph BertBlock() {
   TestGraph t;
   const ValueId x = t.Input({1, 6, 8});
   const ValueId mask = t.Input({1, 1, 1, 6});
-  const auto heads = [&](const Shape& perm) { return t.Transpose(t.Reshape(t.Linear(x, 8), {1, 6, 2, 4}), perm); };
+  const auto heads = [&](const Shape& perm) {
+    return t.Transpose(t.Reshape(t.Linear(x, 8), {1, 6, 2, 4}), perm);
+  };
   const ValueId q = heads({0, 2, 1, 3});
   const ValueId k = heads({0, 2, 3, 1});
   const ValueId v = heads({0, 2, 1, 3});
-  const ValueId scores = t.Binary("add", t.Binary("div", t.Op("MatMul", {q, k}), t.Scalar(2)), mask);
+  const ValueId scores =
+      t.Binary("add", t.Binary("div", t.Op("MatMul", {q, k}), t.Scalar(2)), mask);
   const ValueId soft = t.Op("Softmax", {scores}, {{"axis", int64_t{-1}}});
   const ValueId mixed = t.Reshape(t.Transpose(t.Op("MatMul", {soft, v}), {0, 2, 1, 3}), {1, 6, 8});
   const ValueId y = t.LayerNorm(t.Binary("add", t.Linear(mixed, 8), x));
   const ValueId wide = t.Linear(y, 16);
   const ValueId erf = t.Unary("erf", t.Binary("div", wide, t.Scalar(1.41421356)));
-  const ValueId gelu = t.Binary("mul", t.Binary("mul", wide, t.Binary("add", erf, t.Scalar(1))), t.Scalar(0.5));
+  const ValueId gelu =
+      t.Binary("mul", t.Binary("mul", wide, t.Binary("add", erf, t.Scalar(1))), t.Scalar(0.5));
   t.Output(t.LayerNorm(t.Binary("add", t.Linear(gelu, 8), y)), "y");
   return t;
 }
@@ -165,7 +176,8 @@ group 7 kernel anchor MatMul: MatMul, Binary.mul, Binary.add, Softmax -> %7
 group 8 kernel anchor MatMul: MatMul, Transpose -> %8
 group 9 alias: Reshape -> %9
 group 10 kernel anchor MatMul: MatMul, Binary.add, Binary.add, Normalise.layer -> %10
-group 11 kernel anchor MatMul: MatMul, Binary.add, Binary.div, Unary.erf, Binary.add, Binary.mul, Binary.mul -> %11
+group 11 kernel anchor MatMul: MatMul, Binary.add, Binary.div, Unary.erf, Binary.add,
+    Binary.mul, Binary.mul -> %11
 group 12 kernel anchor MatMul: MatMul, Binary.add, Binary.add, Normalise.layer -> %12
 )");
 }
@@ -177,7 +189,8 @@ x0: f32[1,6,8] input range(-1,1)
 x1: f32[8,24] constant
 x2: f32[24] constant
 s0: f32[1,6,24] = sum[r0:8] (x0[0, i1, r0] * x1[r0, i2])
-s1: f32[3,1,2,6,4] output over [i0:1,i1:6,i2:24] at [i2 // 8, 0, i2 // 4 % 2, i1, i2 % 4] = s0[i0, i1, i2] + x2[i2]
+s1: f32[3,1,2,6,4] output over [i0:1,i1:6,i2:24] at [i2 // 8, 0, i2 // 4 % 2, i1, i2 % 4] =
+    s0[i0, i1, i2] + x2[i2]
 )");
 }
 
@@ -196,7 +209,8 @@ TEST(GroupingTest, RowsTooLongForTheCacheStayApart) {
   TestGraph t;
   const ValueId x = t.Input({1, 2});
   // 22,000 floats · 4 bytes · 6 = 528,000 bytes: more than half of 1 MiB.
-  t.Output(t.Op("Softmax", {t.Op("MatMul", {x, t.Constant({2, 22000})})}, {{"axis", int64_t{1}}}), "y");
+  t.Output(t.Op("Softmax", {t.Op("MatMul", {x, t.Constant({2, 22000})})}, {{"axis", int64_t{1}}}),
+           "y");
   ExpectGroups(t, R"(
 group 0 kernel anchor MatMul: MatMul -> %0
 group 1 kernel anchor Softmax: Softmax -> %1
@@ -207,8 +221,12 @@ TestGraph UNet() {
   TestGraph t;
   const ValueId skip = t.Relu(t.Conv(t.Input({1, 3, 8, 8}), 4, 3, 1, 1));
   const ValueId down = t.Op("Pool", {skip},
-                            {{"kind", std::string("max")}, {"kernel", Shape{2, 2}}, {"strides", Shape{2, 2}},
-                             {"dilations", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}, {"layout", std::string("nchw")}});
+                            {{"kind", std::string("max")},
+                             {"kernel", Shape{2, 2}},
+                             {"strides", Shape{2, 2}},
+                             {"dilations", Shape{1, 1}},
+                             {"pads", Shape{0, 0, 0, 0}},
+                             {"layout", std::string("nchw")}});
   const ValueId deep = t.Relu(t.Conv(down, 8, 3, 1, 1));
   const ValueId up = t.Op("ConvTranspose", {deep, t.Constant({8, 4, 2, 2}), t.Constant({4})},
                           {{"strides", Shape{2, 2}}, {"layout", std::string("nchw")}});
@@ -234,13 +252,14 @@ x0: f32[1,4,4,8] input range(-1,1)
 x1: f32[8,4,2,2] constant
 x2: f32[4] constant
 s0: f32[1,4,4,4,2,2] = sum[r0:8] (x0[0, i1, i2, r0] * x1[r0, i3, i4, i5])
-s1: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:4,i4:2,i5:2] at [0, i1 * 2 + i4, i2 * 2 + i5, i3] = s0[i0, i1, i2, i3, i4, i5] + x2[i3]
+s1: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:4,i4:2,i5:2] at [0, i1 * 2 + i4, i2 * 2 + i5,
+    i3] = s0[i0, i1, i2, i3, i4, i5] + x2[i3]
 )");
 }
 
 TEST(GroupingTest, ASumFollowsTheOperandThatDoesNotComeBack) {
-  // The last operand is made beside the first product, on which the second depends: a group of the first product and
-  // the sum would not be convex.
+  // The last operand is made beside the first product, on which the second depends: a group of the
+  // first product and the sum would not be convex.
   TestGraph t;
   const ValueId first = t.Op("MatMul", {t.Input({4, 4}), t.Constant({4, 4})});
   const ValueId second = t.Op("MatMul", {first, t.Constant({4, 4})});
@@ -256,9 +275,12 @@ TestGraph LstmLayers() {
   TestGraph t;
   ValueId x = t.Input({3, 1, 4});
   for (int layer = 0; layer < 2; ++layer) {
-    const ValueId zero = t.graph.AddConstant(MakeConstant(ir::DType::kF32, {1, 1, 5}, {0, 0, 0, 0, 0}));
+    const ValueId zero =
+        t.graph.AddConstant(MakeConstant(ir::DType::kF32, {1, 1, 5}, {0, 0, 0, 0, 0}));
     const int64_t width = t.Shape(x).back();
-    const auto outputs = t.Ops("LSTM", {x, t.Constant({1, 20, width}), t.Constant({1, 20, 5}), t.Constant({1, 40}), kNoValue, zero, zero},
+    const auto outputs = t.Ops("LSTM",
+                               {x, t.Constant({1, 20, width}), t.Constant({1, 20, 5}),
+                                t.Constant({1, 40}), kNoValue, zero, zero},
                                3, {{"hidden_size", int64_t{5}}});
     x = t.Reshape(outputs[0], {3, 1, 5});
     t.Output(outputs[1], "h" + std::to_string(layer));
@@ -287,8 +309,11 @@ x3: f32[1,1,5] constant
 x4: f32[1,20,5] constant
 s0: f32[3,1,20] = sum[r0:4] (x0[i0, 0, r0] * x1[0, i2, r0])
 s1: f32[3,1,20] = s0[i0, i1, i2] + x2[0, i2] + x2[0, i2 + 20]
-s2: f32[3,1,20] scan 0 = sum[r0:5] (select(i0 >= 1, s4[i0 - 1, i1, r0], x3[0, 0, r0]) * x4[0, i2, r0])
-s3: f32[3,1,5] scan 0 = sigmoid(s1[i0, 0, i2 + 10] + s2[i0, i1, i2 + 10]) * select(i0 >= 1, s3[i0 - 1, i1, i2], x3[0, 0, i2]) + sigmoid(s1[i0, 0, i2] + s2[i0, i1, i2]) * tanh(s1[i0, 0, i2 + 15] + s2[i0, i1, i2 + 15])
+s2: f32[3,1,20] scan 0 = sum[r0:5] (select(i0 >= 1, s4[i0 - 1, i1, r0], x3[0, 0, r0]) * x4[0,
+    i2, r0])
+s3: f32[3,1,5] scan 0 = sigmoid(s1[i0, 0, i2 + 10] + s2[i0, i1, i2 + 10]) * select(i0 >= 1,
+    s3[i0 - 1, i1, i2], x3[0, 0, i2]) + sigmoid(s1[i0, 0, i2] + s2[i0, i1, i2]) * tanh(s1[i0, 0,
+    i2 + 15] + s2[i0, i1, i2 + 15])
 s4: f32[3,1,5] scan 0 = sigmoid(s1[i0, 0, i2 + 5] + s2[i0, i1, i2 + 5]) * tanh(s3[i0, i1, i2])
 s5: f32[3,1,1,5] output over [i0:3,i1:1,i2:5] at [i0, 0, 0, i2] = s4[i0, i1, i2]
 s6: f32[1,1,5] output = s4[2, 0, i2]

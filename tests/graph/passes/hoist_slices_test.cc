@@ -15,7 +15,9 @@ TEST(HoistSlicesTest, PutsHeadsSideBySide) {
   const ValueId whole = t.Unary("tanh", t.Input({1, 5, 12}));
   ValueId parts[2];
   for (int64_t k = 0; k < 2; ++k) {
-    const ValueId slice = t.Op("Slice", {whole}, {{"starts", Shape{0, 0, 6 * k}}, {"steps", Shape{1, 1, 1}}, {"sizes", Shape{1, 5, 6}}});
+    const ValueId slice = t.Op(
+        "Slice", {whole},
+        {{"starts", Shape{0, 0, 6 * k}}, {"steps", Shape{1, 1, 1}}, {"sizes", Shape{1, 5, 6}}});
     parts[k] = t.Transpose(t.Reshape(slice, {1, 5, 2, 3}), {0, 2, 1, 3});
   }
   t.Output(t.Op("MatMul", {parts[0], parts[1]}, {{"transpose_b", int64_t{1}}}), "scores");

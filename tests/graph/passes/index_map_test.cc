@@ -16,7 +16,8 @@ using ir::Var;
 using Shape = std::vector<int64_t>;
 
 std::string Text(const Expr& e) {
-  return ir::ToText(e, {[](int id) { return "i" + std::to_string(id); }, [](int id) { return "t" + std::to_string(id); }});
+  return ir::ToText(e, {[](int id) { return "i" + std::to_string(id); },
+                        [](int id) { return "t" + std::to_string(id); }});
 }
 
 int64_t ValueOf(const Expr& e, const std::vector<int64_t>& point) {
@@ -95,17 +96,23 @@ TEST(IndexMapTest, InvertsWhatPermutesDigits) {
 TEST(IndexMapTest, InvertsNothingThatIsNoBijection) {
   const Shape four = {4};
   EXPECT_FALSE(InvertIndices(std::vector<Expr>{Var(0) + 1}, four, Shape{5})) << "misses an element";
-  EXPECT_FALSE(InvertIndices(std::vector<Expr>{Int(0)}, four, Shape{1})) << "reads an element four times";
-  EXPECT_FALSE(InvertIndices(std::vector<Expr>{Var(0), Var(0)}, four, Shape{4, 4})) << "reads a diagonal";
-  EXPECT_FALSE(InvertIndices(std::vector<Expr>{Var(0) * 2}, four, Shape{8})) << "reads every second one";
+  EXPECT_FALSE(InvertIndices(std::vector<Expr>{Int(0)}, four, Shape{1}))
+      << "reads an element four times";
+  EXPECT_FALSE(InvertIndices(std::vector<Expr>{Var(0), Var(0)}, four, Shape{4, 4}))
+      << "reads a diagonal";
+  EXPECT_FALSE(InvertIndices(std::vector<Expr>{Var(0) * 2}, four, Shape{8}))
+      << "reads every second one";
 }
 
 TEST(IndexMapTest, FindsPartsOfBuffers) {
   const Shape extents = {1, 3, 4};
-  EXPECT_EQ(ContiguousOffset(std::vector<Expr>{Var(0) + 2, Var(1), Var(2)}, extents, Shape{5, 3, 4}), 24);
+  EXPECT_EQ(
+      ContiguousOffset(std::vector<Expr>{Var(0) + 2, Var(1), Var(2)}, extents, Shape{5, 3, 4}), 24);
   EXPECT_EQ(ContiguousOffset(std::vector<Expr>{Var(1) * 4 + Var(2)}, extents, Shape{12}), 0);
-  EXPECT_FALSE(ContiguousOffset(std::vector<Expr>{Var(0), Var(1), Var(2)}, extents, Shape{1, 3, 5}));
-  EXPECT_FALSE(ContiguousOffset(std::vector<Expr>{Var(0), Var(2), Var(1)}, extents, Shape{1, 4, 3}));
+  EXPECT_FALSE(
+      ContiguousOffset(std::vector<Expr>{Var(0), Var(1), Var(2)}, extents, Shape{1, 3, 5}));
+  EXPECT_FALSE(
+      ContiguousOffset(std::vector<Expr>{Var(0), Var(2), Var(1)}, extents, Shape{1, 4, 3}));
 }
 
 TEST(IndexMapTest, KnowsWhichElementsAreReadOnce) {

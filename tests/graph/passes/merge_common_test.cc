@@ -43,7 +43,8 @@ TEST(MergeCommonTest, KeepsWhatDiffersInAttributes) {
   TestGraph t;
   const ValueId x = t.Input({4, 4});
   const ValueId a = t.Binary("add", t.Transpose(x, {1, 0}), t.Reshape(x, {4, 4}));
-  t.Output(t.Binary("add", a, t.Binary("mul", t.Transpose(x, {0, 1}), t.Transpose(x, {1, 0}))), "y");
+  t.Output(t.Binary("add", a, t.Binary("mul", t.Transpose(x, {0, 1}), t.Transpose(x, {1, 0}))),
+           "y");
   ExpectRewrite(t.graph, MergeCommon, R"(
 graph test
 %0:f32[4,4] = input input0

@@ -55,7 +55,8 @@ TEST(PassEqualityTest, SplitViewsKeepsResults) { ExpectPassKeepsResults(SplitVie
 
 TEST(PassEqualityTest, PipelineKeepsResults) {
   ExpectPassKeepsResults([](Graph& graph, const PassContext& context) -> absl::StatusOr<int> {
-    HONE_ASSIGN_OR_RETURN(const auto reports, RunPipeline(graph, context.evaluator, context.target));
+    HONE_ASSIGN_OR_RETURN(const auto reports,
+                          RunPipeline(graph, context.evaluator, context.target));
     int changes = 0;
     for (const PassReport& report : reports) changes += report.changes;
     return changes;

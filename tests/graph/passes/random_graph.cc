@@ -40,12 +40,17 @@ class RandomGraphMaker {
     switch (random_.Below(9)) {
       case 0: return made_.Relu(x);
       case 1: return made_.Unary(random_.Pick<std::string>({"tanh", "sigmoid", "neg", "abs"}), x);
-      case 2: return made_.Binary(random_.Pick<std::string>({"add", "mul", "sub", "max"}), x, Partner(x));
-      case 3: return made_.Binary(random_.Pick<std::string>({"add", "mul"}), x, made_.Constant(Broadcast(shape)));
+      case 2:
+        return made_.Binary(random_.Pick<std::string>({"add", "mul", "sub", "max"}), x, Partner(x));
+      case 3:
+        return made_.Binary(random_.Pick<std::string>({"add", "mul"}), x,
+                            made_.Constant(Broadcast(shape)));
       case 4: return made_.Transpose(x, Permutation(rank));
       case 5: return made_.Reshape(x, OtherShape(shape));
       case 6: return Slice(x);
-      case 7: return made_.Op("Concat", {x, Partner(x)}, {{"axis", static_cast<int64_t>(random_.Below(shape.size()))}});
+      case 7:
+        return made_.Op("Concat", {x, Partner(x)},
+                        {{"axis", static_cast<int64_t>(random_.Below(shape.size()))}});
       default: return Reduce(x);
     }
   }
@@ -57,13 +62,16 @@ class RandomGraphMaker {
       case 0: return made_.BatchNorm(x);
       case 1: return made_.BatchNorm(made_.Conv(x, random_.Between(2, 5), kernel, 1, kernel / 2));
       case 2: return made_.Conv(x, shape[1], kernel, 1, kernel / 2, shape[1]);
-      case 3: return made_.Op("Pool", {x}, {{"kind", random_.Pick<std::string>({"max", "average"})},
-                                            {"kernel", Shape{kernel, kernel}},
-                                            {"strides", Shape{1, 1}},
-                                            {"dilations", Shape{1, 1}},
-                                            {"pads", Shape{0, kernel / 2, 0, kernel / 2}},
-                                            {"layout", std::string("nchw")}});
-      default: return made_.Conv(x, random_.Between(2, 5), kernel, random_.Between(1, 2), kernel / 2);
+      case 3:
+        return made_.Op("Pool", {x},
+                        {{"kind", random_.Pick<std::string>({"max", "average"})},
+                         {"kernel", Shape{kernel, kernel}},
+                         {"strides", Shape{1, 1}},
+                         {"dilations", Shape{1, 1}},
+                         {"pads", Shape{0, kernel / 2, 0, kernel / 2}},
+                         {"layout", std::string("nchw")}});
+      default:
+        return made_.Conv(x, random_.Between(2, 5), kernel, random_.Between(1, 2), kernel / 2);
     }
   }
 
@@ -73,7 +81,9 @@ class RandomGraphMaker {
       case 0: return made_.LayerNorm(x);
       case 3: return made_.Binary("add", made_.Linear(x, 4), made_.Linear(x, 4));
       case 5: return Attention(x);
-      case 1: return made_.Op("Softmax", {x}, {{"axis", static_cast<int64_t>(random_.Below(made_.Shape(x).size()))}});
+      case 1:
+        return made_.Op("Softmax", {x},
+                        {{"axis", static_cast<int64_t>(random_.Below(made_.Shape(x).size()))}});
       case 2: return made_.Op("MatMul", {x, made_.Transpose(x, Swapped(made_.Shape(x).size()))});
       default: return made_.Linear(x, random_.Between(2, 9));
     }
@@ -84,7 +94,8 @@ class RandomGraphMaker {
     const Shape shape = made_.Shape(x);
     const int64_t width = shape[2] / 2;
     const auto heads = [&](const Shape& perm) {
-      return made_.Transpose(made_.Reshape(made_.Linear(x, shape[2]), {shape[0], shape[1], 2, width}), perm);
+      return made_.Transpose(
+          made_.Reshape(made_.Linear(x, shape[2]), {shape[0], shape[1], 2, width}), perm);
     };
     const ValueId q = heads({0, 2, 1, 3});
     const ValueId k = heads({0, 2, 3, 1});
@@ -146,7 +157,8 @@ class RandomGraphMaker {
       starts.push_back(start);
       sizes.push_back(random_.Chance(0.7) ? extent - start : random_.Between(1, extent - start));
     }
-    return made_.Op("Slice", {x}, {{"starts", starts}, {"steps", Shape(starts.size(), 1)}, {"sizes", sizes}});
+    return made_.Op("Slice", {x},
+                    {{"starts", starts}, {"steps", Shape(starts.size(), 1)}, {"sizes", sizes}});
   }
 
   ValueId Reduce(ValueId x) {
@@ -156,9 +168,10 @@ class RandomGraphMaker {
     }
     if (axes.empty() || axes.size() == made_.Shape(x).size()) axes = {0};
     const int64_t keepdims = axes.size() == made_.Shape(x).size() ? 1 : random_.Between(0, 1);
-    return made_.Op("Reduce", {x}, {{"fn", random_.Pick<std::string>({"sum", "mean", "max"})},
-                                    {"axes", axes},
-                                    {"keepdims", keepdims}});
+    return made_.Op("Reduce", {x},
+                    {{"fn", random_.Pick<std::string>({"sum", "mean", "max"})},
+                     {"axes", axes},
+                     {"keepdims", keepdims}});
   }
 
   TestGraph made_;

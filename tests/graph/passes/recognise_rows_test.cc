@@ -13,7 +13,8 @@ using Shape = std::vector<int64_t>;
 TEST(RecogniseRowsTest, FindsLayerNorm) {
   TestGraph t;
   const ValueId x = t.Input({2, 6});
-  const Attributes mean = {{"fn", std::string("mean")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}};
+  const Attributes mean = {
+      {"fn", std::string("mean")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}};
   const ValueId centred = t.Binary("sub", x, t.Op("Reduce", {x}, mean));
   const ValueId variance = t.Op("Reduce", {t.Binary("pow", centred, t.Scalar(2))}, mean);
   const ValueId root = t.Unary("sqrt", t.Binary("add", variance, t.Scalar(1e-5)));
@@ -60,9 +61,11 @@ output %13 y
 TEST(RecogniseRowsTest, FindsRmsNorm) {
   TestGraph t;
   const ValueId x = t.Input({2, 6});
-  const Attributes mean = {{"fn", std::string("mean")}, {"axes", Shape{1}}, {"keepdims", int64_t{1}}};
+  const Attributes mean = {
+      {"fn", std::string("mean")}, {"axes", Shape{1}}, {"keepdims", int64_t{1}}};
   const ValueId variance = t.Op("Reduce", {t.Binary("mul", x, x)}, mean);
-  const ValueId normal = t.Binary("mul", x, t.Unary("rsqrt", t.Binary("add", variance, t.Scalar(1e-6))));
+  const ValueId normal =
+      t.Binary("mul", x, t.Unary("rsqrt", t.Binary("add", variance, t.Scalar(1e-6))));
   t.Output(t.Binary("mul", t.Constant({6}), normal), "y");
   ExpectRewrite(t.graph, RecogniseRows, R"(
 graph test
@@ -95,9 +98,12 @@ output %8 y
 TEST(RecogniseRowsTest, FindsSoftmax) {
   TestGraph t;
   const ValueId x = t.Input({2, 6});
-  const ValueId top = t.Op("Reduce", {x}, {{"fn", std::string("max")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}});
+  const ValueId top = t.Op(
+      "Reduce", {x}, {{"fn", std::string("max")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}});
   const ValueId power = t.Unary("exp", t.Binary("sub", x, top));
-  const ValueId sum = t.Op("Reduce", {power}, {{"fn", std::string("sum")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}});
+  const ValueId sum =
+      t.Op("Reduce", {power},
+           {{"fn", std::string("sum")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}});
   t.Output(t.Binary("div", power, sum), "y");
   ExpectRewrite(t.graph, RecogniseRows, R"(
 graph test

@@ -36,19 +36,25 @@ TEST(RemoveDeadCodeTest, DropsOutputsNobodyReads) {
   TestGraph t;
   const ValueId x = t.Input({1, 2, 4, 4});
   const auto pooled = t.Ops("Pool", {x}, 2,
-                            {{"kind", std::string("max")}, {"kernel", Shape{2, 2}}, {"strides", Shape{2, 2}},
-                             {"dilations", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}, {"layout", std::string("nchw")}});
+                            {{"kind", std::string("max")},
+                             {"kernel", Shape{2, 2}},
+                             {"strides", Shape{2, 2}},
+                             {"dilations", Shape{1, 1}},
+                             {"pads", Shape{0, 0, 0, 0}},
+                             {"layout", std::string("nchw")}});
   t.Output(pooled[0], "y");
   ExpectRewrite(t.graph, RemoveDeadCode, R"(
 graph test
 %0:f32[1,2,4,4] = input input0
-%1:f32[1,2,2,2], %2:i64[1,2,2,2] = Pool(%0) {dilations=[1,1] kernel=[2,2] kind=max layout=nchw pads=[0,0,0,0] strides=[2,2]}
+%1:f32[1,2,2,2], %2:i64[1,2,2,2] = Pool(%0) {dilations=[1,1] kernel=[2,2] kind=max layout=nchw
+    pads=[0,0,0,0] strides=[2,2]}
 output %1 y
 )",
                 R"(
 graph test
 %0:f32[1,2,4,4] = input input0
-%1:f32[1,2,2,2] = Pool(%0) {dilations=[1,1] kernel=[2,2] kind=max layout=nchw pads=[0,0,0,0] strides=[2,2]}
+%1:f32[1,2,2,2] = Pool(%0) {dilations=[1,1] kernel=[2,2] kind=max layout=nchw pads=[0,0,0,0]
+    strides=[2,2]}
 output %1 y
 )");
 }

@@ -13,7 +13,8 @@ using Shape = std::vector<int64_t>;
 TEST(SimplifyArithmeticTest, DropsNeutralOperands) {
   TestGraph t;
   const ValueId x = t.Input({4});
-  const ValueId y = t.Binary("mul", t.Scalar(1), t.Binary("sub", t.Binary("add", x, t.Scalar(0)), t.Scalar(0)));
+  const ValueId y =
+      t.Binary("mul", t.Scalar(1), t.Binary("sub", t.Binary("add", x, t.Scalar(0)), t.Scalar(0)));
   t.Output(t.Unary("neg", t.Unary("neg", t.Unary("neg", y))), "y");
   ExpectRewrite(t.graph, SimplifyArithmetic, R"(
 graph test
@@ -69,7 +70,8 @@ output %5 y
 TEST(SimplifyArithmeticTest, FindsSigmoidAndReciprocalRoot) {
   TestGraph t;
   const ValueId x = t.Input({4});
-  const ValueId sigmoid = t.Binary("div", t.Scalar(1), t.Binary("add", t.Unary("exp", t.Unary("neg", x)), t.Scalar(1)));
+  const ValueId sigmoid =
+      t.Binary("div", t.Scalar(1), t.Binary("add", t.Unary("exp", t.Unary("neg", x)), t.Scalar(1)));
   t.Output(t.Binary("div", t.Scalar(1), t.Unary("sqrt", sigmoid)), "y");
   ExpectRewrite(t.graph, SimplifyArithmetic, R"(
 graph test

@@ -21,14 +21,17 @@ std::vector<double> Draw(Random& random, int64_t count, double low, double high)
   return values;
 }
 
-int64_t Elements(const std::vector<int64_t>& shape) { return TensorType{ir::DType::kF32, shape}.NumElements(); }
+int64_t Elements(const std::vector<int64_t>& shape) {
+  return TensorType{ir::DType::kF32, shape}.NumElements();
+}
 
 using Values = std::map<ValueId, ConstantPtr>;
 
 Values Start(const Graph& graph, const Tensors& inputs) {
   Values values;
   for (size_t v = 0; v < graph.values.size(); ++v) {
-    if (graph.values[v].constant != nullptr) values[static_cast<ValueId>(v)] = graph.values[v].constant;
+    if (graph.values[v].constant != nullptr)
+      values[static_cast<ValueId>(v)] = graph.values[v].constant;
   }
   for (ValueId input : graph.inputs) values[input] = inputs.at(graph.values[input].name);
   return values;
@@ -75,14 +78,20 @@ ValueId TestGraph::Input(std::vector<int64_t> shape, ir::DType dtype) {
   return graph.inputs.back();
 }
 
-ValueId TestGraph::Constant(std::vector<int64_t> shape) { return graph.AddConstant(Seeded(std::move(shape), -1, 1)); }
+ValueId TestGraph::Constant(std::vector<int64_t> shape) {
+  return graph.AddConstant(Seeded(std::move(shape), -1, 1));
+}
 
-ValueId TestGraph::Positive(std::vector<int64_t> shape) { return graph.AddConstant(Seeded(std::move(shape), 0.5, 1.5)); }
+ValueId TestGraph::Positive(std::vector<int64_t> shape) {
+  return graph.AddConstant(Seeded(std::move(shape), 0.5, 1.5));
+}
 
-ValueId TestGraph::Scalar(double value) { return graph.AddConstant(MakeConstant(ir::DType::kF32, {}, {value})); }
+ValueId TestGraph::Scalar(double value) {
+  return graph.AddConstant(MakeConstant(ir::DType::kF32, {}, {value}));
+}
 
-std::vector<ValueId> TestGraph::Ops(const std::string& op, std::vector<ValueId> inputs, int num_outputs,
-                                    Attributes attributes) {
+std::vector<ValueId> TestGraph::Ops(const std::string& op, std::vector<ValueId> inputs,
+                                    int num_outputs, Attributes attributes) {
   Node node;
   node.op = op;
   node.origin = op + std::to_string(graph.nodes.size());
@@ -97,7 +106,8 @@ ValueId TestGraph::Op(const std::string& op, std::vector<ValueId> inputs, Attrib
   return Ops(op, std::move(inputs), 1, std::move(attributes))[0];
 }
 
-ValueId TestGraph::Conv(ValueId x, int64_t out_channels, int64_t kernel, int64_t stride, int64_t pad, int64_t group) {
+ValueId TestGraph::Conv(ValueId x, int64_t out_channels, int64_t kernel, int64_t stride,
+                        int64_t pad, int64_t group) {
   const int64_t in_channels = Shape(x)[1] / group;
   const ValueId w = Constant({out_channels, in_channels, kernel, kernel});
   const ValueId bias = Constant({out_channels});
@@ -111,8 +121,10 @@ ValueId TestGraph::Conv(ValueId x, int64_t out_channels, int64_t kernel, int64_t
 
 ValueId TestGraph::BatchNorm(ValueId x) {
   const int64_t channels = Shape(x)[1];
-  return Op("BatchNorm", {x, Positive({channels}), Constant({channels}), Constant({channels}), Positive({channels})},
-            {{"epsilon", 1e-5}, {"layout", std::string("nchw")}});
+  return Op(
+      "BatchNorm",
+      {x, Positive({channels}), Constant({channels}), Constant({channels}), Positive({channels})},
+      {{"epsilon", 1e-5}, {"layout", std::string("nchw")}});
 }
 
 ValueId TestGraph::Linear(ValueId x, int64_t columns) {
@@ -122,8 +134,9 @@ ValueId TestGraph::Linear(ValueId x, int64_t columns) {
 
 ValueId TestGraph::LayerNorm(ValueId x) {
   const int64_t last = static_cast<int64_t>(Shape(x).size()) - 1;
-  return Op("Normalise", {x, Positive({Shape(x).back()}), Constant({Shape(x).back()})},
-            {{"axes", std::vector<int64_t>{last}}, {"epsilon", 1e-5}, {"kind", std::string("layer")}});
+  return Op(
+      "Normalise", {x, Positive({Shape(x).back()}), Constant({Shape(x).back()})},
+      {{"axes", std::vector<int64_t>{last}}, {"epsilon", 1e-5}, {"kind", std::string("layer")}});
 }
 
 void TestGraph::Output(ValueId id, const std::string& name) {
@@ -136,7 +149,8 @@ Tensors RandomInputs(const Graph& graph, uint64_t seed) {
   Tensors tensors;
   for (ValueId id : graph.inputs) {
     const Value& value = graph.values[id];
-    std::vector<double> values = Draw(random, value.type.NumElements(), value.range.low, value.range.high);
+    std::vector<double> values =
+        Draw(random, value.type.NumElements(), value.range.low, value.range.high);
     tensors[value.name] = MakeConstant(value.type.dtype, value.type.shape, values);
   }
   return tensors;
@@ -152,13 +166,15 @@ std::vector<ConstantPtr> RunNodes(const Graph& graph, const Tensors& inputs) {
   return Outputs(graph, values);
 }
 
-std::vector<ConstantPtr> RunGroups(const Graph& graph, const std::vector<Group>& groups, const Tensors& inputs) {
+std::vector<ConstantPtr> RunGroups(const Graph& graph, const std::vector<Group>& groups,
+                                   const Tensors& inputs) {
   Values values = Start(graph, inputs);
   for (const Group& group : groups) {
     if (group.kind == GroupKind::kAlias) {
       const Node& node = graph.nodes[group.nodes[0]];
       const ValueId output = node.outputs[0];
-      values[output] = AliasOf(values.at(node.inputs[0]), graph.values[output].type, group.alias_offset);
+      values[output] =
+          AliasOf(values.at(node.inputs[0]), graph.values[output].type, group.alias_offset);
       continue;
     }
     auto workload = BuildWorkload(graph, group);
@@ -176,13 +192,32 @@ void ExpectSame(const std::vector<ConstantPtr>& expected, const std::vector<Cons
     const std::vector<double> b = actual[k]->AsDoubles();
     const bool exact = !ir::IsFloat(expected[k]->type.dtype);
     double largest = 0;
-    for (double value : a) largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+    for (double value : a)
+      largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
     for (size_t i = 0; i < a.size(); ++i) {
       if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
       const double tolerance = exact ? 0 : 1e-5 * largest + 1e-4 * std::abs(a[i]);
-      ASSERT_LE(std::abs(a[i] - b[i]), tolerance) << "output " << k << " element " << i << ": " << a[i] << " and " << b[i];
+      ASSERT_LE(std::abs(a[i] - b[i]), tolerance)
+          << "output " << k << " element " << i << ": " << a[i] << " and " << b[i];
     }
   }
+}
+
+std::string Wrapped(const std::string& text) {
+  constexpr size_t kColumns = 96;
+  std::string result;
+  size_t column = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t word = std::min(text.find_first_of(" \n", i + 1), text.size()) - i;
+    if (text[i] == ' ' && column + word > kColumns) {
+      result += "\n    ";
+      column = 4;
+      continue;
+    }
+    result += text[i];
+    column = text[i] == '\n' ? 0 : column + 1;
+  }
+  return result;
 }
 
 std::string Renumbered(const std::string& text) {
@@ -208,16 +243,17 @@ ir::Target TestTarget() {
   return target;
 }
 
-void ExpectRewrite(const Graph& graph, PassFunction pass, std::string_view before, std::string_view after) {
+void ExpectRewrite(const Graph& graph, PassFunction pass, std::string_view before,
+                   std::string_view after) {
   InterpreterEvaluator evaluator;
   const ir::Target target = TestTarget();
   const PassContext context{evaluator, target};
-  EXPECT_EQ("\n" + Renumbered(ToText(graph)), before);
+  EXPECT_EQ("\n" + Wrapped(Renumbered(ToText(graph))), before);
   Graph rewritten = graph;
   const auto changes = pass(rewritten, context);
   ASSERT_TRUE(changes.ok()) << StatusMessage(changes.status());
   EXPECT_GT(*changes, 0);
-  EXPECT_EQ("\n" + Renumbered(ToText(rewritten)), after);
+  EXPECT_EQ("\n" + Wrapped(Renumbered(ToText(rewritten))), after);
   const Tensors inputs = RandomInputs(graph, 7);
   ExpectSame(RunNodes(graph, inputs), RunNodes(rewritten, inputs));
   const auto again = pass(rewritten, context);
