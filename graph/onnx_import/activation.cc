@@ -164,7 +164,7 @@ void ClipWithAttributes(NodeImport& n) {
 constexpr Handler kHandlers[] = {
     {"Relu", 1, 1, 1, 1, Relu},
     {"LeakyRelu", 1, 1, 1, 1, LeakyRelu},
-    {"PRelu", 1, 2, 2, 1, PRelu},
+    {"PRelu", 7, 2, 2, 1, PRelu},
     {"Elu", 1, 1, 1, 1, Elu},
     {"Selu", 1, 1, 1, 1, Selu},
     {"Celu", 12, 1, 1, 1, Celu},

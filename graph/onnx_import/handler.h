@@ -38,6 +38,8 @@ std::span<const Handler> RecurrentHandlers();
 std::span<const Handler> QuantiseHandlers();
 std::span<const Handler> SelectionHandlers();
 std::span<const Handler> LossHandlers();
+std::span<const Handler> SamplingHandlers();
+std::span<const Handler> SignalHandlers();
 
 /// The handler of an operator at an opset, or null. Thread-safe.
 const Handler* FindHandler(std::string_view op, int64_t opset);

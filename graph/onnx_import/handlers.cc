@@ -15,7 +15,8 @@ HandlerTable MakeTable() {
        {ActivationHandlers(), ElementwiseHandlers(), ShapeHandlers(), SliceHandlers(),
         GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(), MatMulHandlers(),
         NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(), RecurrentHandlers(),
-        SelectionHandlers(), QuantiseHandlers(), LossHandlers()}) {
+        SelectionHandlers(), QuantiseHandlers(), LossHandlers(), SamplingHandlers(),
+        SignalHandlers()}) {
     for (const Handler& handler : family) table[handler.op][handler.since] = &handler;
   }
   return table;

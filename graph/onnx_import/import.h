@@ -21,7 +21,8 @@ struct ImportOptions {
   std::filesystem::path folder;                        ///< where external data lie (from bytes)
 };
 
-/// An ONNX model (opset 7 to kNewestOpset) on Hone's canonical operators (CANONICAL_OPS.md): static
+/// An ONNX model (opset 7 to kNewestOpset, and older ones where their operators already
+/// meant the same) on Hone's canonical operators (CANONICAL_OPS.md): static
 /// shapes, constants and shape chains folded, local functions and decided branches inlined. Weights
 /// may stay in a mapped file that the Graph keeps alive. Inputs and outputs keep their names; a
 /// graph input that has an initialiser is a constant. The inputs' doc strings `low=,high=` and

@@ -92,7 +92,7 @@ absl::StatusOr<std::map<std::string, int64_t>> Importer::Opsets(
   const auto found = opsets.find("");
   if (found == opsets.end())
     return Invalid("the model names no version of ONNX's default operator set");
-  constexpr int64_t kOldestOpset = 7;
+  constexpr int64_t kOldestOpset = 1;
   if (found->second < kOldestOpset || found->second > kNewestOpset) {
     return Invalid(fmt::format(
         "operator set {}: versions {} to {} are supported; onnx.version_converter converts models",

@@ -4,9 +4,10 @@ namespace hone::graph::ops {
 
 std::vector<std::span<const OpDefinition>> AllFamilies() {
   return {
-      ElementwiseOps(), ShapeOps(),         SliceOps(),     ConcatOps(), GatherOps(), ResizeOps(),
-      ConvOps(),        ConvTransposeOps(), MatMulOps(),    PoolOps(),   ReduceOps(), SoftmaxOps(),
-      NormaliseOps(),   CumSumOps(),        RecurrentOps(), IndexOps(),  ExternOps(),
+      ElementwiseOps(), ShapeOps(),    SliceOps(),         ConcatOps(), GatherOps(),
+      ResizeOps(),      ConvOps(),     ConvTransposeOps(), MatMulOps(), PoolOps(),
+      ReduceOps(),      SoftmaxOps(),  NormaliseOps(),     CumSumOps(), RecurrentOps(),
+      IndexOps(),       SamplingOps(), ExternOps(),
   };
 }
 
