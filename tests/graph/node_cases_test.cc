@@ -21,8 +21,6 @@
 namespace hone::graph {
 namespace {
 
-constexpr const char* kCases = "/usr/share/libonnx-testdata/data/node";
-
 /// Numbered tensors of a case: input_0.pb, input_1.pb, …
 absl::StatusOr<std::vector<NamedTensor>> ReadNumbered(const std::filesystem::path& folder,
                                                       const std::string& prefix) {
@@ -111,24 +109,23 @@ Outcome RunCase(const std::filesystem::path& folder) {
 }
 
 /// Cases known not to pass, with the reason: `name reason`.
-std::map<std::string, std::string> ReadTable() {
+std::map<std::string, std::string> ReadTable(const std::string& name) {
   std::map<std::string, std::string> table;
-  std::ifstream file(testing::SourceDir() + "/tests/graph/node_cases_open.txt");
+  std::ifstream file(testing::SourceDir() + "/tests/graph/" + name);
   for (std::string line; std::getline(file, line);) {
     const size_t space = line.find(' ');
-    if (!line.empty() && line[0] != '#')
-      table[line.substr(0, space)] = line.substr(std::min(space + 1, line.size()));
+    if (line.empty() || line[0] == '#') continue;
+    table[line.substr(0, space)] = line.substr(std::min(space + 1, line.size()));
   }
   return table;
 }
 
-TEST(NodeCasesTest, EveryCaseAgreesOrIsListed) {
-  if (!std::filesystem::exists(kCases)) GTEST_SKIP() << "package libonnx-testdata is not installed";
-  const std::map<std::string, std::string> table = ReadTable();
+/// Runs every case of a folder and compares with the table of those that are open, both ways.
+void CheckCases(const std::filesystem::path& root, const std::string& table_name) {
+  const std::map<std::string, std::string> table = ReadTable(table_name);
   std::map<Verdict, int> counts;
   std::set<std::filesystem::path> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(kCases))
-    folders.insert(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(root)) folders.insert(entry.path());
   for (const std::filesystem::path& folder : folders) {
     const std::string name = folder.filename().string();
     const Outcome outcome = RunCase(folder);
@@ -136,7 +133,7 @@ TEST(NodeCasesTest, EveryCaseAgreesOrIsListed) {
     const bool passed =
         outcome.verdict != Verdict::kUnsupported && outcome.verdict != Verdict::kFailed;
     if (passed) {
-      EXPECT_FALSE(table.contains(name)) << name << " passes now: take it off node_cases_open.txt";
+      EXPECT_FALSE(table.contains(name)) << name << " passes now: take it off " << table_name;
     } else if (!table.contains(name)) {
       ADD_FAILURE() << name << ": " << outcome.reason;
     }
@@ -145,6 +142,22 @@ TEST(NodeCasesTest, EveryCaseAgreesOrIsListed) {
       "{} cases: {} pass, {} with bound inputs, {} fold to constants, {} unsupported, {} wrong\n",
       folders.size(), counts[Verdict::kPassed], counts[Verdict::kPassedBound],
       counts[Verdict::kFolded], counts[Verdict::kUnsupported], counts[Verdict::kFailed]);
+}
+
+TEST(NodeCasesTest, PackagedCasesAgreeOrAreListed) {
+  const std::filesystem::path root = "/usr/share/libonnx-testdata/data/node";
+  if (!std::filesystem::exists(root)) {
+    GTEST_SKIP() << "package libonnx-testdata is not installed";
+  }
+  CheckCases(root, "node_cases_open.txt");
+}
+
+TEST(NodeCasesTest, NewerCasesAgreeOrAreListed) {
+  const std::filesystem::path root = testing::BuildDir() + "/node_cases";
+  if (!std::filesystem::exists(root)) {
+    GTEST_SKIP() << root << " is missing: tests/graph/make_node_cases.py writes it";
+  }
+  CheckCases(root, "newer_node_cases_open.txt");
 }
 
 }  // namespace
