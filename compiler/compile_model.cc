@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/versions.h"
+#include "compiler/concat_placement.h"
 #include "compiler/kernel_build.h"
 #include "compiler/kernel_evaluator.h"
 #include "compiler/model_steps.h"
@@ -75,7 +76,8 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   KernelEvaluator evaluator(builder);
   HONE_ASSIGN_OR_RETURN(model.report.passes, graph::RunPipeline(graph, evaluator, target));
   HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
-  HONE_ASSIGN_OR_RETURN(const ModelSteps steps, MakeSteps(std::move(graph), groups));
+  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), groups));
+  PlaceConcats(steps);
 
   // Kernels: a schedule for each, code, and what their constants become.
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,

@@ -36,11 +36,15 @@ absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernel
   result.kernels.resize(kernels.size());
   std::vector<absl::Status> statuses(kernels.size());
   std::atomic<size_t> next = 0;
+  std::atomic<bool> failed = false;
   const auto work = [&] {
-    for (size_t k = next++; k < kernels.size(); k = next++) {
+    // Taken in order, so the first failure in this order is found whatever the threads do.
+    for (size_t k = next++; k < kernels.size() && !failed; k = next++) {
       measure::BuildJob job{.target = target, .output = measure::BuildOutput::kObjects};
-      job.kernels.push_back({kernels[k].text, traces[k].trace, {}, fmt::format("k{}", k)});
+      job.kernels.push_back(
+          {kernels[k].text, traces[k].trace, kernels[k].binding, fmt::format("k{}", k)});
       statuses[k] = BuildOne(kernels[k], traces[k], std::move(job), builder, &result.kernels[k]);
+      if (!statuses[k].ok()) failed = true;
     }
   };
   std::vector<std::thread> threads;

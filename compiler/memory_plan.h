@@ -14,7 +14,8 @@ inline constexpr int64_t kArenaAlignmentBytes = 64;
 struct MemoryTensor {
   int64_t bytes = 0;
   /// Another tensor whose memory this one is a part of (reshape: all of it; a concat's operand:
-  /// some of it), or -1. Chains are allowed, cycles are not.
+  /// some of it, perhaps strided), or -1. Chains are allowed, cycles are not. Parts that are
+  /// written have no element in common.
   int alias_of = -1;
   int64_t alias_offset_bytes = 0;
   /// Lives outside the arena (the caller's inputs and outputs, constants); takes part in the order

@@ -37,7 +37,9 @@ class StepMaker {
       case GroupKind::kKernel:
       case GroupKind::kConcat: {
         HONE_ASSIGN_OR_RETURN(GroupWorkload workload, graph::BuildWorkload(result_.graph, group));
+        const size_t steps = result_.steps.size();
         AddKernel(std::move(workload), NameOf(group));
+        if (group.kind == GroupKind::kConcat && result_.steps.size() > steps) MarkConcat(group);
         return absl::OkStatus();
       }
       case GroupKind::kAlias: return AddAlias(group);
@@ -89,14 +91,10 @@ class StepMaker {
   void AddKernel(GroupWorkload group, std::string name) {
     const auto empty = [&](ValueId value) { return BytesOf(value) == 0; };
     if (std::all_of(group.outputs.begin(), group.outputs.end(), empty)) return;
-    std::string text = ir::ToText(group.workload);
+    ModelKernel kernel = MakeKernel(std::move(group.workload), std::move(name));
     const auto [found, fresh] =
-        kernel_of_text_.try_emplace(text, static_cast<int>(result_.kernels.size()));
-    if (fresh) {
-      std::string hash = ir::StructuralHash(group.workload).ToHex();
-      result_.kernels.push_back(
-          {std::move(group.workload), std::move(text), std::move(hash), 0, std::move(name)});
-    }
+        kernel_of_text_.try_emplace(kernel.text, static_cast<int>(result_.kernels.size()));
+    if (fresh) result_.kernels.push_back(std::move(kernel));
     ++result_.kernels[found->second].count;
     ModelStep step;
     step.kernel = found->second;
@@ -109,6 +107,18 @@ class StepMaker {
   void AddStep(ModelStep step) {
     for (const ValueId value : step.outputs) written_[value] = true;
     result_.steps.push_back(std::move(step));
+  }
+
+  // The last step is the copy that a lone Concat is.
+  void MarkConcat(const Group& group) {
+    const graph::NodeId number = group.nodes.front();
+    const graph::Node& node = result_.graph.nodes[number];
+    if (node.op != "Concat") return;
+    const auto rank =
+        static_cast<int64_t>(result_.graph.values[node.outputs.front()].type.shape.size());
+    const int64_t axis = graph::MakeCall(result_.graph, node).Int("axis", 0);
+    result_.steps.back().concat_axis = static_cast<int>(axis < 0 ? axis + rank : axis);
+    result_.steps.back().concat_operands = node.inputs;
   }
 
   absl::Status AddAlias(const Group& group) {
@@ -163,25 +173,11 @@ class StepMaker {
 
   // A step that copies `value` to a new one.
   ValueId AddCopy(ValueId value) {
-    const graph::Value from = result_.graph.values[value];
-    ir::WorkloadBuilder builder;
-    const int source = from.constant != nullptr
-                           ? builder.AddConstant(from.type.dtype, from.type.shape)
-                           : builder.AddInput(from.type.dtype, from.type.shape, from.range);
-    std::vector<ir::Expr> point;
-    for (size_t d = 0; d < from.type.shape.size(); ++d)
-      point.push_back(ir::Var(static_cast<int>(d)));
-    builder.MarkOutput(builder.AddMap(from.type.shape, builder.At(source, point)));
-
-    graph::Value copy;
-    copy.name = from.name;
-    copy.type = from.type;
-    const ValueId to = result_.graph.AddValue(std::move(copy));
-    result_.aliases.emplace_back();
-    result_.output_of.push_back(-1);
     GroupWorkload group;
-    group.workload = builder.Finish().workload;
-    (from.constant != nullptr ? group.constants : group.inputs) = {value};
+    group.workload = CopyWorkload(result_.graph.values[value]);
+    const bool known = result_.graph.values[value].constant != nullptr;
+    (known ? group.constants : group.inputs) = {value};
+    const ValueId to = AddValueLike(result_, value);
     group.outputs = {to};
     AddKernel(std::move(group), "copy");
     return to;
@@ -193,6 +189,37 @@ class StepMaker {
 };
 
 }  // namespace
+
+ModelKernel MakeKernel(ir::Workload workload, std::string name) {
+  ModelKernel kernel;
+  kernel.text = ir::ToText(workload);
+  kernel.hash = ir::StructuralHash(workload).ToHex();
+  kernel.workload = std::move(workload);
+  kernel.name = std::move(name);
+  return kernel;
+}
+
+ir::Workload CopyWorkload(const graph::Value& value) {
+  const graph::TensorType& type = value.type;
+  ir::WorkloadBuilder builder;
+  const int source = value.constant != nullptr
+                         ? builder.AddConstant(type.dtype, type.shape)
+                         : builder.AddInput(type.dtype, type.shape, value.range);
+  std::vector<ir::Expr> point;
+  for (size_t d = 0; d < type.shape.size(); ++d) point.push_back(ir::Var(static_cast<int>(d)));
+  builder.MarkOutput(builder.AddMap(type.shape, builder.At(source, point)));
+  return builder.Finish().workload;
+}
+
+ValueId AddValueLike(ModelSteps& model, ValueId value) {
+  graph::Value copy;
+  copy.name = model.graph.values[value].name;
+  copy.type = model.graph.values[value].type;
+  copy.range = model.graph.values[value].range;
+  model.aliases.emplace_back();
+  model.output_of.push_back(-1);
+  return model.graph.AddValue(std::move(copy));
+}
 
 absl::StatusOr<ModelSteps> MakeSteps(Graph graph, const std::vector<Group>& groups) {
   StepMaker maker(std::move(graph));

@@ -10,6 +10,7 @@
 #include "graph/grouping.h"
 #include "ir/plan.h"
 #include "ir/workload.h"
+#include "schedule/lower.h"
 
 namespace hone::compiler {
 
@@ -17,9 +18,10 @@ namespace hone::compiler {
 struct ModelKernel {
   ir::Workload workload;
   std::string text;
-  std::string hash;  ///< 32 hex digits
-  int count = 0;     ///< how many steps run it
-  std::string name;  ///< for people: the operators of its first group
+  std::string hash;           ///< 32 hex digits
+  schedule::Binding binding;  ///< empty: all buffers dense
+  int count = 0;              ///< how many steps run it
+  std::string name;           ///< for people: the operators of its first group
 };
 
 /// One kernel run or extern routine, on values of the graph.
@@ -31,12 +33,19 @@ struct ModelStep {
   std::vector<graph::ValueId> outputs;
   std::string extern_name;
   std::vector<int64_t> extern_attributes;
+  /// A Concat that is still a copy: the axis, and the operands one after the other; else -1 and
+  /// none.
+  int concat_axis = -1;
+  std::vector<graph::ValueId> concat_operands;
 };
 
-/// A value that lies in another's memory.
+/// A value that lies in another's memory: from some byte on in one piece, or (an operand of a
+/// Concat made in place) from some place on along one axis.
 struct ValueAlias {
   graph::ValueId of = graph::kNoValue;  ///< kNoValue: it has memory of its own
-  int64_t offset_bytes = 0;
+  int64_t offset_bytes = 0;             ///< in one piece
+  int concat_axis = -1;                 ///< not in one piece: the axis
+  int64_t concat_start = 0;             ///< and the first place along it
 };
 
 /// Everything that runs when the model runs, before schedules and memory are chosen.
@@ -54,5 +63,29 @@ struct ModelSteps {
 /// value that a step writes, so an output that is an input, a constant, or another output again is
 /// copied. Steps whose results have no elements are left out. Errors are those of BuildWorkload.
 absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const std::vector<graph::Group>& groups);
+
+/// Where the elements of a value lie in memory that is nobody's part: element [i, j, ...] at
+/// begin_bytes + (offset + i * strides[0] + j * strides[1] + ...) * element size.
+struct ValueView {
+  graph::ValueId root = graph::kNoValue;
+  int64_t begin_bytes = 0;  ///< multiple of 64; 0 in a model's output, whose middle has no buffer
+  int64_t offset = 0;       ///< elements
+  std::vector<int64_t> strides;  ///< elements, by dimension; empty: dense
+
+  bool IsWholeBuffer() const { return offset == 0 && strides.empty(); }
+};
+ValueView ViewOf(const ModelSteps& model, graph::ValueId value);
+
+/// How a step's kernel must address its values; empty when all are dense.
+schedule::Binding BindingOf(const ModelSteps& model, const ModelStep& step);
+
+/// A kernel of this Workload, dense, used by no step yet.
+ModelKernel MakeKernel(ir::Workload workload, std::string name);
+
+/// A Workload that copies a value (a constant: from the constants).
+ir::Workload CopyWorkload(const graph::Value& value);
+
+/// A new value of the same type and name, in memory of its own.
+graph::ValueId AddValueLike(ModelSteps& model, graph::ValueId value);
 
 }  // namespace hone::compiler

@@ -28,7 +28,7 @@ PlannedMemory DescribeMemory(const ModelSteps& model, const BuiltKernels& built)
     MemoryTensor& tensor = memory.problem.tensors.emplace_back();
     tensor.bytes = value.type.Bytes();
     tensor.alias_of = model.aliases[v].of;
-    tensor.alias_offset_bytes = model.aliases[v].offset_bytes;
+    tensor.alias_offset_bytes = model.aliases[v].offset_bytes;  // 0 for what is not in one piece
     tensor.external = is_input[v] || value.constant != nullptr || model.output_of[v] >= 0;
   }
   for (const ModelStep& step : model.steps) {
@@ -138,16 +138,17 @@ class PlanMaker {
     if (model_.graph.values[value].constant != nullptr) {
       return ConstantBuffer(model_.graph.values[value].constant);
     }
-    const ValueAlias& alias = model_.aliases[value];
-    const ValueId root = alias.of == graph::kNoValue ? value : alias.of;
-    const int64_t root_bytes = model_.graph.values[root].type.Bytes();
-    if (model_.output_of[root] >= 0) {
-      return Buffer(ir::PlanBufferKind::kOutput, model_.output_of[root], root_bytes);
+    const ValueView view = ViewOf(model_, value);
+    const int64_t root_bytes = model_.graph.values[view.root].type.Bytes();
+    if (model_.output_of[view.root] >= 0) {
+      return Buffer(ir::PlanBufferKind::kOutput, model_.output_of[view.root], root_bytes);
     }
-    if (const auto input = input_of_.find(root); input != input_of_.end()) {
+    if (const auto input = input_of_.find(view.root); input != input_of_.end()) {
       return Buffer(ir::PlanBufferKind::kInput, input->second, root_bytes);
     }
-    return ArenaBuffer(memory_.offset_bytes[value], model_.graph.values[value].type.Bytes());
+    const int64_t bytes = view.IsWholeBuffer() ? model_.graph.values[value].type.Bytes()
+                                               : root_bytes - view.begin_bytes;
+    return ArenaBuffer(memory_.offset_bytes[view.root] + view.begin_bytes, bytes);
   }
 
   const ModelSteps& model_;

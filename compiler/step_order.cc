@@ -51,14 +51,36 @@ absl::Status ResolveAliases(const MemoryProblem& problem, StepGraph& steps) {
   return absl::OkStatus();
 }
 
-// Whether the two tensors have bytes in common.
-bool Overlap(const MemoryProblem& problem, const StepGraph& steps, int a, int b) {
-  if (a == b) return true;  // of no bytes, even
-  const int64_t begin_a = steps.offset_in_root_bytes[a];
-  const int64_t begin_b = steps.offset_in_root_bytes[b];
-  return steps.root[a] == steps.root[b] && begin_a < begin_b + problem.tensors[b].bytes &&
-         begin_b < begin_a + problem.tensors[a].bytes;
-}
+// Which tensors a step that reads one must wait for: the tree of parts, read both ways.
+class PartTree {
+ public:
+  explicit PartTree(const MemoryProblem& problem) : problem_(problem) {
+    has_writer_.resize(problem.tensors.size(), 0);
+    for (const MemoryStep& step : problem.steps) {
+      for (const int written : step.writes) {
+        for (int t = written; t >= 0; t = problem.tensors[t].alias_of) has_writer_[t] = 1;
+      }
+    }
+  }
+
+  // Whether what is written through `written` can be seen through `read`.
+  bool Shares(int read, int written) const {
+    // A view that nothing is written through shows its whole, made of whatever parts.
+    while (!has_writer_[read] && problem_.tensors[read].alias_of >= 0) {
+      read = problem_.tensors[read].alias_of;
+    }
+    return IsPart(read, written) || IsPart(written, read);
+  }
+
+ private:
+  bool IsPart(int part, int whole) const {
+    while (part >= 0 && part != whole) part = problem_.tensors[part].alias_of;
+    return part == whole;
+  }
+
+  const MemoryProblem& problem_;
+  std::vector<char> has_writer_;  // the tensor or a part of it
+};
 
 // Edges from the writers of what a step reads to that step.
 absl::Status AddDependences(const MemoryProblem& problem, StepGraph& steps) {
@@ -72,13 +94,14 @@ absl::Status AddDependences(const MemoryProblem& problem, StepGraph& steps) {
       writes[steps.root[tensor]].push_back({static_cast<int>(s), tensor});
     }
   }
+  const PartTree parts(problem);
   steps.successors.resize(problem.steps.size());
   steps.num_predecessors.resize(problem.steps.size(), 0);
   for (size_t s = 0; s < problem.steps.size(); ++s) {
     std::set<int> before;
     for (const int tensor : problem.steps[s].reads) {
       for (const Write& write : writes[steps.root[tensor]]) {
-        if (!Overlap(problem, steps, tensor, write.tensor)) continue;
+        if (!parts.Shares(tensor, write.tensor)) continue;
         if (write.step >= static_cast<int>(s)) {
           return Invalid(
               fmt::format("step {} reads tensor {}, which step {} writes", s, tensor, write.step));

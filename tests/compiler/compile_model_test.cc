@@ -6,10 +6,9 @@
 #include "gtest/gtest.h"
 
 #include "base/core/clock.h"
-#include "base/core/random.h"
 #include "base/status.h"
-#include "graph/op.h"
 #include "ir/target.h"
+#include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
 #include "tests/test_paths.h"
 
@@ -31,47 +30,16 @@ class CompileModelTest : public ::testing::Test {
     return options;
   }
 
-  static ValueId Input(Graph& graph, const std::string& name, std::vector<int64_t> shape) {
-    graph::Value value;
-    value.name = name;
-    value.type = {ir::DType::kF32, std::move(shape)};
-    graph.inputs.push_back(graph.AddValue(std::move(value)));
-    return graph.inputs.back();
-  }
-
-  static ValueId Node(Graph& graph, const std::string& op, graph::Attributes attributes,
-                      std::vector<ValueId> inputs) {
-    graph::Node node;
-    node.op = op;
-    node.origin = op;
-    node.attributes = std::move(attributes);
-    node.inputs = std::move(inputs);
-    absl::StatusOr<std::vector<ValueId>> outputs = graph::AppendNode(graph, std::move(node));
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
-    return outputs->front();
-  }
-
-  static ValueId Weights(Graph& graph, std::vector<int64_t> shape, Random& random) {
-    graph::TensorType type{ir::DType::kF32, shape};
-    std::vector<double> values;
-    for (int64_t i = 0; i < type.NumElements(); ++i) values.push_back(random.Uniform() - 0.5);
-    return graph.AddConstant(graph::MakeConstant(ir::DType::kF32, std::move(shape), values));
-  }
-
   // Two dense layers.
   static Graph Perceptron() {
-    Graph graph;
-    Random random(5);
-    const ValueId x = Input(graph, "x", {4, 24});
-    const ValueId zero = graph.AddConstant(graph::MakeConstant(ir::DType::kF32, {}, {0.0}));
-    ValueId h = Node(graph, "MatMul", {}, {x, Weights(graph, {24, 40}, random)});
-    h = Node(graph, "Binary", {{"fn", "add"}}, {h, Weights(graph, {40}, random)});
-    h = Node(graph, "Binary", {{"fn", "max"}}, {h, zero});
-    ValueId y = Node(graph, "MatMul", {}, {h, Weights(graph, {40, 10}, random)});
-    y = Node(graph, "Binary", {{"fn", "add"}}, {y, Weights(graph, {10}, random)});
-    graph.values[y].name = "y";
-    graph.outputs = {y};
-    return graph;
+    GraphMaker maker(5);
+    const ValueId x = maker.Input("x", {4, 24});
+    ValueId h = maker.Node("MatMul", {}, {x, maker.Weights({24, 40})});
+    h = maker.Node("Binary", {{"fn", "add"}}, {h, maker.Weights({40})});
+    h = maker.Node("Binary", {{"fn", "max"}}, {h, maker.Scalar(0)});
+    ValueId y = maker.Node("MatMul", {}, {h, maker.Weights({40, 10})});
+    y = maker.Node("Binary", {{"fn", "add"}}, {y, maker.Weights({10})});
+    return maker.Finish({y});
   }
 
   CompiledModel Compile(const Graph& graph, int processes = 1) {
@@ -130,7 +98,7 @@ TEST_F(CompileModelTest, ThePackageSaysWhatItIs) {
   ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
   EXPECT_EQ(parsed->info.target, "cpu:avx2,threads=2");
   EXPECT_EQ(parsed->plan.inputs.at(0).name, "x");
-  EXPECT_EQ(parsed->plan.outputs.at(0).name, "y");
+  EXPECT_EQ(parsed->plan.outputs.at(0).name, "y0");
   ASSERT_EQ(parsed->info.kernels.size(), parsed->plan.kernels.size());
   for (const runtime::PackageKernel& kernel : parsed->info.kernels)
     EXPECT_EQ(kernel.rung, "default");
@@ -145,14 +113,13 @@ TEST_F(CompileModelTest, TheSameModelGivesTheSameBytes) {
 }
 
 TEST_F(CompileModelTest, EqualLayersShareOneKernel) {
-  Graph graph;
-  Random random(6);
-  ValueId h = Input(graph, "x", {4, 32});
+  GraphMaker maker(6);
+  ValueId h = maker.Input("x", {4, 32});
   for (int layer = 0; layer < 3; ++layer) {
-    h = Node(graph, "MatMul", {}, {h, Weights(graph, {32, 32}, random)});
-    h = Node(graph, "Unary", {{"fn", "tanh"}}, {h});
+    h = maker.Node("MatMul", {}, {h, maker.Weights({32, 32})});
+    h = maker.Unary("tanh", h);
   }
-  graph.outputs = {h};
+  const Graph graph = maker.Finish({h});
   const CompiledModel model = Compile(graph);
   ASSERT_EQ(model.report.kernels.size(), 1u);
   EXPECT_EQ(model.report.kernels[0].count, 3);
@@ -161,23 +128,95 @@ TEST_F(CompileModelTest, EqualLayersShareOneKernel) {
 }
 
 TEST_F(CompileModelTest, OutputsMayBeInputsConstantsAndViewsOfEachOther) {
-  Graph graph;
-  Random random(7);
-  const ValueId x = Input(graph, "x", {4, 8});
-  const ValueId e = Node(graph, "Unary", {{"fn", "exp"}}, {x});
-  const ValueId view = Node(graph, "Reshape", {{"shape", std::vector<int64_t>{2, 16}}}, {e});
-  const ValueId sum =
-      Node(graph, "Reduce",
-           {{"fn", "sum"}, {"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}}, {view});
-  const ValueId part = Node(graph, "Slice",
-                            {{"starts", std::vector<int64_t>{1, 0}},
-                             {"steps", std::vector<int64_t>{1, 1}},
-                             {"sizes", std::vector<int64_t>{2, 8}}},
-                            {e});
-  graph.outputs = {e, x, Weights(graph, {3}, random), view, sum, part};
-  for (const ValueId v : graph.outputs) {
-    if (graph.values[v].name.empty()) graph.values[v].name = "value" + std::to_string(v);
+  GraphMaker maker(7);
+  const ValueId x = maker.Input("x", {4, 8});
+  const ValueId e = maker.Unary("exp", x);
+  const ValueId view = maker.Node("Reshape", {{"shape", std::vector<int64_t>{2, 16}}}, {e});
+  const ValueId sum = maker.Node(
+      "Reduce", {{"fn", "sum"}, {"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}},
+      {view});
+  const ValueId part = maker.Node("Slice",
+                                  {{"starts", std::vector<int64_t>{1, 0}},
+                                   {"steps", std::vector<int64_t>{1, 1}},
+                                   {"sizes", std::vector<int64_t>{2, 8}}},
+                                  {e});
+  ExpectComputesTheSame(maker.Finish({e, x, maker.Weights({3}), view, sum, part}));
+}
+
+// Chains of matrix products: element-wise nodes would join their readers' groups, and products of
+// one operand would be merged.
+class ConcatTest : public CompileModelTest {
+ protected:
+  static ValueId Dense(GraphMaker& maker, ValueId x, int64_t in, int64_t out) {
+    return maker.Node("MatMul", {}, {x, maker.Weights({in, out})});
   }
+};
+
+TEST_F(ConcatTest, OperandsAreWrittenInPlace) {
+  GraphMaker maker(8);
+  const ValueId x = maker.Input("x", {6, 8});
+  const ValueId a = Dense(maker, x, 8, 16);
+  const ValueId b = Dense(maker, a, 16, 5);
+  const ValueId c = Dense(maker, b, 5, 3);
+  const ValueId all = maker.Concat(1, {a, b, c});
+  const Graph graph = maker.Finish({Dense(maker, all, 24, 4)});
+  const CompiledModel model = Compile(graph);
+  EXPECT_EQ(model.package.plan.steps.size(), 4u);  // the products, no copy
+  EXPECT_EQ(model.report.sum_bytes, 6 * 24 * 4);   // one tensor for all three: 576 = 9 * 64 bytes
+  ExpectComputesTheSame(graph);
+}
+
+TEST_F(ConcatTest, PartsInOnePieceNeedNoOtherKernel) {
+  GraphMaker maker(9);
+  const ValueId x = maker.Input("x", {2, 32});
+  const ValueId a = Dense(maker, x, 32, 32);
+  const ValueId b = Dense(maker, a, 32, 32);
+  const Graph graph = maker.Finish({maker.Concat(0, {a, b})});
+  const CompiledModel model = Compile(graph);
+  EXPECT_EQ(model.package.plan.steps.size(), 2u);
+  ExpectComputesTheSame(graph);
+}
+
+TEST_F(ConcatTest, OperandsThatOthersNeedWholeAreCopied) {
+  GraphMaker maker(10);
+  const ValueId x = maker.Input("x", {4, 8});
+  const ValueId a = Dense(maker, x, 8, 8);
+  const ValueId out = Dense(maker, x, 8, 8);
+  const ValueId constant = maker.Weights({4, 8});
+  const ValueId all = maker.Concat(1, {x, a, constant, out, a});
+  const Graph graph = maker.Finish(
+      {out, all, maker.Node("Reshape", {{"shape", std::vector<int64_t>{160}}}, {all})});
+  ExpectComputesTheSame(graph);
+}
+
+TEST_F(ConcatTest, DenseBlocksLieInOneTensor) {
+  GraphMaker maker(11);
+  ValueId x = maker.Input("x", {4, 16});
+  std::vector<ValueId> features = {Dense(maker, x, 16, 16)};
+  ValueId all = features[0];
+  for (int64_t layer = 1; layer < 5; ++layer) {
+    features.push_back(Dense(maker, all, 16 * layer, 16));
+    all = maker.Concat(1, features);
+  }
+  const Graph graph = maker.Finish({Dense(maker, all, 80, 3)});
+  const CompiledModel model = Compile(graph);
+  EXPECT_EQ(model.package.plan.steps.size(), 6u);
+  EXPECT_EQ(model.report.sum_bytes, 4 * 80 * 4);
+  ExpectComputesTheSame(graph);
+}
+
+TEST_F(ConcatTest, ConcatsOfConcatsLieInTheLast) {
+  GraphMaker maker(12);
+  const ValueId x = maker.Input("x", {2, 4, 8});
+  const ValueId a = Dense(maker, x, 8, 8);
+  const ValueId b = Dense(maker, a, 8, 8);
+  const ValueId rows = maker.Concat(1, {a, b});
+  const ValueId more = Dense(maker, rows, 8, 8);
+  const Graph graph = maker.Finish(
+      {maker.Concat(2, {more, rows}), maker.Node("Softmax", {{"axis", int64_t{2}}}, {rows})});
+  const CompiledModel model = Compile(graph);
+  EXPECT_EQ(model.package.plan.steps.size(), 4u);
+  EXPECT_EQ(model.report.sum_bytes, 0);  // everything lies in the outputs
   ExpectComputesTheSame(graph);
 }
 

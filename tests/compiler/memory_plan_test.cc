@@ -133,6 +133,23 @@ TEST(MemoryPlanTest, PartsOfAConcatLieInTheirWhole) {
   ExpectNothingIsOverwritten(problem, *plan);
 }
 
+TEST(MemoryPlanTest, PartsDependOnTheirOwnWritersOnly) {
+  // 0 is made of 1 and 2, strided: step 1 reads part 1 before step 2 writes part 2 from it.
+  MemoryProblem problem{Sizes({128, 64, 64, 64, 64}),
+                        {Make(1, {}), Make(3, {1}), Make(2, {3}), Make(4, {0})}};
+  problem.tensors[1].alias_of = 0;
+  problem.tensors[2].alias_of = 0;
+  const absl::StatusOr<MemoryPlan> plan = PlanMemory(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->order, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(plan->arena_bytes, 128 + 64);
+
+  // A view of the whole waits for both parts.
+  problem.tensors.push_back({.bytes = 32, .alias_of = 0});
+  problem.steps[1].reads = {5};
+  EXPECT_EQ(PlanMemory(problem).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(MemoryPlanTest, ExternalTensorsTakeNoArena) {
   MemoryProblem problem{Sizes({640, 64, 640}), {Make(1, {0}), Make(2, {1})}};
   problem.tensors[0].external = true;
