@@ -1,0 +1,20 @@
+#pragma once
+
+#include <array>
+
+namespace hone::db {
+
+/// One step of the schema: from version `to - 1` to `to`, run inside a transaction.
+struct Migration {
+  int to = 0;
+  const char* sql = nullptr;
+};
+
+extern const char kMigration001[];
+
+/// Every step since the empty file, in order; the last one's `to` is kSchemaVersion. Steps that were
+/// released never change.
+inline constexpr int kNumMigrations = 1;
+inline const std::array<Migration, kNumMigrations> kMigrations = {{{1, kMigration001}}};
+
+}  // namespace hone::db

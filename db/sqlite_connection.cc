@@ -1,0 +1,220 @@
+#include "db/sqlite_connection.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "fmt/core.h"
+
+namespace hone::db {
+namespace {
+
+// How long a reader waits while another process recovers or closes the log.
+constexpr int kBusyTimeoutMs = 10'000;
+
+absl::StatusCode CodeOf(int code, int system_error) {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: return absl::StatusCode::kUnavailable;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return absl::StatusCode::kDataLoss;
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+    case SQLITE_TOOBIG: return absl::StatusCode::kResourceExhausted;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH: return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH: return absl::StatusCode::kInvalidArgument;
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+      return system_error == 0 ? absl::StatusCode::kUnknown : ErrnoStatus(system_error, "").code();
+    default: return absl::StatusCode::kInternal;
+  }
+}
+
+std::string_view RemedyOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kDataLoss:
+      return "; the log is damaged: `hone db verify` lists what, a snapshot or backup has the rest";
+    case absl::StatusCode::kResourceExhausted:
+      return "; free some space and run again, everything acknowledged so far is kept";
+    case absl::StatusCode::kUnavailable: return "; another process has it, try again";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+std::array<unsigned char, 16> HashToBytes(const Hash128& hash) {
+  std::array<unsigned char, 16> bytes{};
+  for (size_t i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<unsigned char>(hash.high >> (56 - 8 * i));
+    bytes[8 + i] = static_cast<unsigned char>(hash.low >> (56 - 8 * i));
+  }
+  return bytes;
+}
+
+Query::~Query() {
+  if (statement_ == nullptr) return;
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+absl::StatusOr<bool> Query::Next() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  // The connection's name stands in its first attached file.
+  sqlite3* handle = sqlite3_db_handle(statement_);
+  const absl::StatusCode status = CodeOf(code, sqlite3_system_errno(handle));
+  return absl::Status(status, fmt::format("log '{}': {}{}", sqlite3_db_filename(handle, "main"),
+                                          sqlite3_errmsg(handle), RemedyOf(status)));
+}
+
+absl::Status Query::Finish() {
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool row, Next());
+    if (!row) return absl::OkStatus();
+  }
+}
+
+std::string_view Query::Bytes(int column) const {
+  const void* data = sqlite3_column_blob(statement_, column);
+  const int size = sqlite3_column_bytes(statement_, column);
+  if (data == nullptr || size <= 0) return {};
+  return {static_cast<const char*>(data), static_cast<size_t>(size)};
+}
+
+Hash128 Query::Hash(int column) const {
+  const std::string_view bytes = Bytes(column);
+  if (bytes.size() != 16) return {};
+  Hash128 hash;
+  for (size_t i = 0; i < 8; ++i) {
+    hash.high = hash.high << 8 | static_cast<unsigned char>(bytes[i]);
+    hash.low = hash.low << 8 | static_cast<unsigned char>(bytes[8 + i]);
+  }
+  return hash;
+}
+
+int Query::Bind(int index, std::string_view text) {
+  // A null pointer would bind NULL.
+  const char* data = text.empty() ? "" : text.data();
+  return sqlite3_bind_text64(statement_, index, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+int Query::Bind(int index, BlobBytes blob) {
+  const char* data = blob.bytes.empty() ? "" : blob.bytes.data();
+  return sqlite3_bind_blob64(statement_, index, data, blob.bytes.size(), SQLITE_TRANSIENT);
+}
+
+int Query::Bind(int index, const Hash128& hash) {
+  const std::array<unsigned char, 16> bytes = HashToBytes(hash);
+  return sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+}
+
+int Query::Bind(int index, const std::optional<Hash128>& hash) {
+  return hash ? Bind(index, *hash) : sqlite3_bind_null(statement_, index);
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& path,
+                                                             Access access) {
+  int flags = SQLITE_OPEN_READONLY;
+  if (access == Access::kReadWrite) flags = SQLITE_OPEN_READWRITE;
+  if (access == Access::kCreate) flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  std::string name = path;
+  if (access == Access::kImmutable) {
+    // A URI: every byte with a meaning in one is escaped.
+    name = "file:";
+    for (const char c : path) {
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '.' ||
+                         c == '_' || c == '-';
+      name += plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    }
+    name += "?immutable=1";
+    flags |= SQLITE_OPEN_URI;
+  }
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<Connection> connection(new Connection(path, handle));
+  if (code != SQLITE_OK) return connection->Error(code, "open");
+  sqlite3_extended_result_codes(handle, 1);
+  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, nullptr);
+  return connection;
+}
+
+Connection::~Connection() {
+  for (const auto& [sql, statement] : prepared_) sqlite3_finalize(statement);
+  sqlite3_close(handle_);
+}
+
+absl::Status Connection::Execute(const std::string& sql) {
+  const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code, "write");
+}
+
+absl::StatusOr<sqlite3_stmt*> Connection::Prepare(const std::string& sql) {
+  const auto found = prepared_.find(sql);
+  if (found != prepared_.end()) return found->second;
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v3(handle_, sql.c_str(), static_cast<int>(sql.size()) + 1,
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code != SQLITE_OK) return Error(code, "read");
+  prepared_.emplace(sql, statement);
+  return statement;
+}
+
+absl::StatusOr<std::string> Connection::ReadRaw(int64_t offset, int64_t count) {
+  HONE_ASSIGN_OR_RETURN(const int64_t size, FileBytes());
+  std::string bytes(static_cast<size_t>(std::max<int64_t>(std::min(count, size - offset), 0)), '\0');
+  sqlite3_file* file = nullptr;
+  int code = sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code == SQLITE_OK && !bytes.empty()) {
+    code = file->pMethods->xRead(file, bytes.data(), static_cast<int>(bytes.size()), offset);
+  }
+  if (code != SQLITE_OK) return Error(code, "read");
+  return bytes;
+}
+
+absl::StatusOr<int64_t> Connection::FileBytes() {
+  sqlite3_file* file = nullptr;
+  int code = sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  sqlite3_int64 size = 0;
+  if (code == SQLITE_OK) code = file->pMethods->xFileSize(file, &size);
+  if (code != SQLITE_OK) return Error(code, "read");
+  return static_cast<int64_t>(size);
+}
+
+absl::Status Connection::Error(int code, std::string_view doing) const {
+  const int system_error = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
+  const absl::StatusCode status = CodeOf(code, system_error);
+  std::string why = handle_ != nullptr && sqlite3_errcode(handle_) != SQLITE_OK
+                        ? sqlite3_errmsg(handle_)
+                        : sqlite3_errstr(code);
+  if (system_error != 0 && ((code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR)) {
+    why += fmt::format(" ({})", std::strerror(system_error));
+  }
+  return absl::Status(
+      status, fmt::format("cannot {} log '{}': {}{}", doing, path_, why, RemedyOf(status)));
+}
+
+absl::StatusOr<Transaction> Transaction::Begin(Connection& connection, const char* sql) {
+  HONE_RETURN_IF_ERROR(connection.Execute(sql));
+  return Transaction(connection);
+}
+
+Transaction::~Transaction() {
+  if (connection_ == nullptr || sqlite3_get_autocommit(connection_->handle()) != 0) return;
+  sqlite3_exec(connection_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+absl::Status Transaction::Commit() {
+  HONE_RETURN_IF_ERROR(connection_->Execute("COMMIT"));
+  connection_ = nullptr;
+  return absl::OkStatus();
+}
+
+}  // namespace hone::db

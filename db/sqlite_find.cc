@@ -1,0 +1,131 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+
+#include "db/sqlite_log_file.h"
+#include "db/sqlite_rows.h"
+
+namespace hone::db {
+namespace {
+
+// What a record counts as (EffectiveRigor); the parameter is the query's builder version.
+constexpr char kEffectiveRigor[] =
+    "CASE WHEN r.merged = 1 OR (?1 <> '' AND r.builder <> ?1) THEN 0 ELSE r.rigor END";
+
+// RanksBefore as an ORDER BY.
+std::string RankOrder() { return fmt::format("{} DESC, r.low_ns, r.id", kEffectiveRigor); }
+
+// The records of one workload that `condition` lets through, only the best one of each group.
+std::string BestOfGroups(const std::string& condition, const std::string& group) {
+  return fmt::format(
+      "{0} WHERE r.sequence IN (SELECT sequence FROM (SELECT r.sequence AS sequence, row_number() "
+      "OVER (PARTITION BY {2} ORDER BY {3}) AS place FROM records r "
+      "JOIN targets t ON t.hash = r.target JOIN devices d ON d.id = r.device "
+      "WHERE r.workload = ?2 AND r.policy = ?3 AND r.accuracy <= ?4 AND {1}) WHERE place = 1) "
+      "ORDER BY {3} LIMIT ?7",
+      kSelectRecords, condition, group, RankOrder());
+}
+
+absl::StatusOr<std::vector<RankedRecord>> ReadRanked(Query query, const RecordQuery& asked,
+                                                     const std::string& path) {
+  std::vector<RankedRecord> records;
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
+    if (!row) return records;
+    HONE_ASSIGN_OR_RETURN(RankedRecord record,
+                          RankedRecordOfRow(query, asked.builder_version, path));
+    records.push_back(std::move(record));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::TopRecords(const RecordQuery& query,
+                                                                    int limit) {
+  static const std::string kSql =
+      BestOfGroups("t.text = ?5 AND d.device_class = ?6", "r.trace");
+  HONE_ASSIGN_OR_RETURN(
+      Query rows, connection_->Run(kSql, query.builder_version, query.key.workload,
+                                   query.key.measurement_policy,
+                                   static_cast<int>(query.key.accuracy), query.key.target,
+                                   query.key.device_class, limit));
+  return ReadRanked(std::move(rows), query, path());
+}
+
+absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::SameIsaRecords(const RecordQuery& query) {
+  static const std::string kSql = BestOfGroups(
+      "t.isa = ?8 AND NOT (t.text = ?5 AND d.device_class = ?6)", "r.target, d.device_class");
+  HONE_ASSIGN_OR_RETURN(
+      Query rows,
+      connection_->Run(kSql, query.builder_version, query.key.workload,
+                       query.key.measurement_policy, static_cast<int>(query.key.accuracy),
+                       query.key.target, query.key.device_class, -1, IsaOfTarget(query.key.target)));
+  return ReadRanked(std::move(rows), query, path());
+}
+
+absl::StatusOr<std::vector<WorkloadRow>> SqliteLogFile::MeasuredWorkloads(const std::string& isa,
+                                                                          int measurement_policy) {
+  static const std::string kSql =
+      std::string(kSelectWorkloads) +
+      "WHERE EXISTS (SELECT 1 FROM records r JOIN targets t ON t.hash = r.target "
+      "WHERE r.workload = w.hash AND r.policy = ? AND t.isa = ?) ORDER BY w.hash";
+  HONE_ASSIGN_OR_RETURN(Query rows, connection_->Run(kSql, measurement_policy, isa));
+  std::vector<WorkloadRow> workloads;
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+    if (!row) return workloads;
+    StoredFact<WorkloadRow> stored = WorkloadOfRow(rows);
+    HONE_RETURN_IF_ERROR(CheckContent(stored, "workload", stored.fact.hash, path()));
+    workloads.push_back(std::move(stored.fact));
+  }
+}
+
+absl::StatusOr<std::optional<WorkloadRow>> SqliteLogFile::FindWorkload(const Hash128& hash) {
+  HONE_ASSIGN_OR_RETURN(
+      Query rows, connection_->Run(std::string(kSelectWorkloads) + "WHERE w.hash = ?", hash));
+  HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+  if (!row) return std::optional<WorkloadRow>();
+  StoredFact<WorkloadRow> stored = WorkloadOfRow(rows);
+  HONE_RETURN_IF_ERROR(CheckContent(stored, "workload", stored.fact.hash, path()));
+  return std::optional<WorkloadRow>(std::move(stored.fact));
+}
+
+absl::StatusOr<std::optional<RankedRecord>> SqliteLogFile::FindRecord(const Hash128& id) {
+  HONE_ASSIGN_OR_RETURN(
+      Query rows, connection_->Run(std::string(kSelectRecords) + "WHERE r.id = ?", id));
+  HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+  if (!row) return std::optional<RankedRecord>();
+  HONE_ASSIGN_OR_RETURN(RankedRecord ranked, RankedRecordOfRow(rows, "", path()));
+  HONE_ASSIGN_OR_RETURN(
+      Query samples, connection_->Run("SELECT values_ns FROM samples WHERE record = ?", id));
+  HONE_ASSIGN_OR_RETURN(const bool any, samples.Next());
+  if (any) ranked.record.samples_ns = DecodeSamples(samples.Bytes(0));
+  return std::optional<RankedRecord>(std::move(ranked));
+}
+
+absl::StatusOr<std::optional<Session>> SqliteLogFile::FindSession(const Hash128& id) {
+  HONE_ASSIGN_OR_RETURN(
+      Query rows, connection_->Run(std::string(kSelectSessions) + "WHERE s.id = ?", id));
+  HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+  if (!row) return std::optional<Session>();
+  StoredFact<Session> stored = SessionOfRow(rows);
+  HONE_RETURN_IF_ERROR(CheckContent(stored, "session", stored.fact.id, path()));
+  return std::optional<Session>(std::move(stored.fact));
+}
+
+absl::StatusOr<std::optional<std::string>> SqliteLogFile::FindBlob(const std::string& digest) {
+  HONE_ASSIGN_OR_RETURN(Query rows,
+                        connection_->Run("SELECT bytes FROM blobs WHERE digest = ?", digest));
+  HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+  if (!row) return std::optional<std::string>();
+  Blob blob{.digest = digest, .bytes = rows.Text(0)};
+  if (!CheckFact(blob).ok()) {
+    return absl::DataLossError(
+        fmt::format("log '{}' is damaged: blob {} has another SHA-256", path(), digest));
+  }
+  return std::optional<std::string>(std::move(blob.bytes));
+}
+
+}  // namespace hone::db

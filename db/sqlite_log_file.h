@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/log_file.h"
+#include "db/log_lock.h"
+#include "db/migrations/migration.h"
+#include "db/sqlite_connection.h"
+
+namespace hone::db {
+
+/// LogFile over one Connection. Its methods stand in sqlite_append.cc, sqlite_find.cc,
+/// sqlite_scan.cc and sqlite_maintain.cc.
+class SqliteLogFile final : public LogFile {
+ public:
+  /// `lock` for a writer alone; it is released after the connection is closed.
+  SqliteLogFile(OpenMode mode, std::optional<LogLock> lock, std::unique_ptr<Connection> connection)
+      : mode_(mode), lock_(std::move(lock)), connection_(std::move(connection)) {}
+  ~SqliteLogFile() override;
+
+  const std::string& path() const override { return connection_->path(); }
+
+  absl::StatusOr<Appended> Append(const Batch& batch, Origin origin) override;
+  absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() override;
+  absl::StatusOr<std::vector<RankedRecord>> TopRecords(const RecordQuery& query,
+                                                       int limit) override;
+  absl::StatusOr<std::vector<RankedRecord>> SameIsaRecords(const RecordQuery& query) override;
+  absl::StatusOr<std::vector<WorkloadRow>> MeasuredWorkloads(const std::string& isa,
+                                                             int measurement_policy) override;
+  absl::StatusOr<std::optional<WorkloadRow>> FindWorkload(const Hash128& hash) override;
+  absl::StatusOr<std::optional<RankedRecord>> FindRecord(const Hash128& id) override;
+  absl::StatusOr<std::optional<Session>> FindSession(const Hash128& id) override;
+  absl::StatusOr<std::optional<std::string>> FindBlob(const std::string& digest) override;
+  absl::Status ScanWorkloads(const Visit<WorkloadRow>& visit) override;
+  absl::Status ScanDevices(const Visit<Device>& visit) override;
+  absl::Status ScanSessions(const Visit<StoredSession>& visit) override;
+  absl::Status ScanBlobs(const Visit<Blob>& visit) override;
+  absl::Status ScanRecords(const FactFilter& filter, const Visit<RankedRecord>& visit) override;
+  absl::Status ScanAttempts(const FactFilter& filter, const Visit<Attempt>& visit) override;
+  absl::Status ScanEvents(const FactFilter& filter, const Visit<Event>& visit) override;
+  absl::StatusOr<LogStats> Stats() override;
+
+  absl::StatusOr<std::string> Snapshot(const std::string& path) override;
+  absl::StatusOr<VerifyReport> Verify() override;
+  absl::StatusOr<CompactReport> Compact() override;
+
+  /// For tests: the connection, to damage or limit the file through SQLite.
+  Connection& connection() { return *connection_; }
+
+ private:
+  const OpenMode mode_;
+  std::optional<LogLock> lock_;
+  std::unique_ptr<Connection> connection_;
+  bool reading_ = false;  // a ReadScope lives
+};
+
+}  // namespace hone::db

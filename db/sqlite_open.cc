@@ -1,0 +1,178 @@
+#include "db/sqlite_open.h"
+
+#include <fcntl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "fmt/core.h"
+
+#include "db/publish_file.h"
+#include "db/sqlite_header.h"
+#include "db/sqlite_migrate.h"
+
+namespace hone::db {
+namespace {
+
+using LogPointer = std::unique_ptr<SqliteLogFile>;
+
+// One name for one log, whatever links lead to it: all must meet at one lock.
+std::string RealPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
+  return error ? path : real.string();
+}
+
+// Shared memory and locks of these do not reach from one machine to another.
+bool IsNetworkFolder(const std::string& folder) {
+  struct statfs info {};
+  if (::statfs(folder.c_str(), &info) != 0) return false;
+  constexpr uint32_t kNfs = 0x6969;
+  constexpr uint32_t kSmb = 0x517b;
+  constexpr uint32_t kCifs = 0xff534d42;
+  constexpr uint32_t kSmb2 = 0xfe534d42;
+  const auto type = static_cast<uint32_t>(info.f_type);
+  return type == kNfs || type == kSmb || type == kCifs || type == kSmb2;
+}
+
+absl::Status Damaged(const std::string& path, const std::string& why) {
+  return absl::DataLossError(
+      fmt::format("log '{}' is damaged ({}); it was left as it is. Put a snapshot or backup in its "
+                  "place, or take what is sound into a new log: hone db merge NEW {}",
+                  path, why, path));
+}
+
+absl::Status QuickCheck(Connection& connection) {
+  HONE_ASSIGN_OR_RETURN(Query query, connection.Run("PRAGMA quick_check(1)"));
+  const absl::StatusOr<bool> row = query.Next();
+  if (!row.ok()) {
+    if (row.status().code() != absl::StatusCode::kDataLoss) return row.status();
+    return Damaged(connection.path(), sqlite3_errmsg(connection.handle()));
+  }
+  if (*row && query.Text(0) == "ok") return absl::OkStatus();
+  return Damaged(connection.path(), *row ? query.Text(0) : "no answer");
+}
+
+// As long as a log may prove damaged, closing it must not fold its WAL into it.
+void CheckpointOnClose(Connection& connection, bool enabled) {
+  sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, enabled ? 0 : 1,
+                    nullptr);
+}
+
+absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
+                                          absl::Span<const Migration> migrations) {
+  if (IsNetworkFolder(FolderOf(path))) {
+    return absl::FailedPreconditionError(
+        fmt::format("log '{}' lies on a network file system, where SQLite can lose it; put it on a "
+                    "local disk (--db) and share snapshots (hone db snapshot)",
+                    path));
+  }
+  HONE_ASSIGN_OR_RETURN(LogLock lock, LogLock::Take(path));
+  std::error_code ignored;
+  if (FileSize(path) == 0 && !std::filesystem::is_directory(path, ignored)) {
+    HONE_RETURN_IF_ERROR(CreateLog(path, migrations));
+  }
+  HONE_ASSIGN_OR_RETURN(const LogHeader header, ReadLogHeader(path));
+  HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, header.schema_version, migrations.back().to));
+  if (!header.live) {
+    return absl::FailedPreconditionError(
+        fmt::format("'{}' is a snapshot, which never changes; to go on from it: hone db merge "
+                    "NEW.db {}",
+                    path, path));
+  }
+  const bool has_wal = FileSize(path + "-wal") > 0;
+  if (!has_wal) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> looking,
+                          Connection::Open(path, Connection::Access::kImmutable));
+    HONE_RETURN_IF_ERROR(QuickCheck(*looking));
+  }
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                        Connection::Open(path, Connection::Access::kReadWrite));
+  CheckpointOnClose(*connection, false);
+  if (has_wal) HONE_RETURN_IF_ERROR(QuickCheck(*connection));
+  HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
+  HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, version, migrations.back().to));
+  CheckpointOnClose(*connection, true);
+  HONE_RETURN_IF_ERROR(connection->Execute(
+      "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
+      "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384"));
+  HONE_RETURN_IF_ERROR(MigrateLog(*connection, migrations));
+  return std::make_unique<SqliteLogFile>(OpenMode::kWrite, std::move(lock), std::move(connection));
+}
+
+absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const std::string& sha256,
+                                        int newest) {
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                        Connection::Open(path, Connection::Access::kImmutable));
+  if (!sha256.empty()) {
+    HONE_ASSIGN_OR_RETURN(const std::string found, FileSha256(*connection));
+    if (found != sha256) {
+      return absl::InvalidArgumentError(
+          fmt::format("snapshot '{}' is not the pinned one: its SHA-256 is {}, {} was asked for; "
+                      "restore that file or pin this one",
+                      path, found, sha256));
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
+  if (version < newest) {
+    return absl::FailedPreconditionError(
+        fmt::format("snapshot '{}' was written by an older Hone: it has schema {}, this program "
+                    "reads {}; merge it into a log (hone db merge) and make a new one",
+                    path, version, newest));
+  }
+  return std::make_unique<SqliteLogFile>(OpenMode::kSnapshot, std::nullopt, std::move(connection));
+}
+
+absl::StatusOr<LogPointer> OpenForReading(const std::string& path, int newest) {
+  const std::string folder = FolderOf(path);
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return absl::FailedPreconditionError(
+        fmt::format("log '{0}' is live, and reading it needs a folder that can be written, which "
+                    "'{1}' is not for this user; read a copy instead, made by somebody who can "
+                    "write there: hone db snapshot {0} FILE",
+                    path, folder));
+  }
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                        Connection::Open(path, Connection::Access::kReadOnly));
+  HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
+  HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, version, newest));
+  if (version < newest) {
+    return absl::FailedPreconditionError(
+        fmt::format("log '{}' has schema {}, this program reads {}; open it once for writing to "
+                    "migrate it: hone db compact {}",
+                    path, version, newest, path));
+  }
+  return std::make_unique<SqliteLogFile>(OpenMode::kRead, std::nullopt, std::move(connection));
+}
+
+}  // namespace
+
+absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOptions& options,
+                                         absl::Span<const Migration> migrations) {
+  const std::string real = RealPath(path);
+  const int newest = migrations.back().to;
+  if (options.mode == OpenMode::kWrite) return OpenForWriting(real, migrations);
+  HONE_ASSIGN_OR_RETURN(const LogHeader header, ReadLogHeader(real));
+  HONE_RETURN_IF_ERROR(CheckSchemaVersion(real, header.schema_version, newest));
+  if (!header.live) return OpenSnapshot(real, options.sha256, newest);
+  if (options.mode == OpenMode::kSnapshot || !options.sha256.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("'{0}' is a live log, which changes and cannot be pinned; make a snapshot of it: "
+                    "hone db snapshot {0} FILE",
+                    real));
+  }
+  return OpenForReading(real, newest);
+}
+
+absl::StatusOr<std::unique_ptr<LogFile>> OpenLog(const std::string& path,
+                                                 const OpenOptions& options) {
+  return OpenSqliteLog(path, options);
+}
+
+SqliteLogFile::~SqliteLogFile() = default;
+
+}  // namespace hone::db
