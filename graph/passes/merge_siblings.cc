@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -85,7 +86,7 @@ class SiblingMerger {
     std::map<Key, std::vector<Sibling>> by_key;
     for (NodeId n = 0; n < static_cast<NodeId>(rewriter_.old_nodes().size()); ++n) {
       const std::optional<Sibling> sibling = SiblingAt(n);
-      if (!sibling) continue;
+      if (!sibling || !IsWorthMerging(*sibling)) continue;
       const OpCall call = MakeCall(graph_, OldNode(n));
       const int64_t transpose_b = call.Int("transpose_b", 0);
       by_key[{OldNode(n).inputs[0], call.Int("transpose_a", 0), transpose_b,
@@ -95,6 +96,16 @@ class SiblingMerger {
     for (auto& [key, family] : by_key) {
       if (family.size() >= 2) families_[family[0].product] = std::move(family);
     }
+  }
+
+  // An epilogue that could be fused into a product alone would have to read its part of the whole
+  // from memory; readers that relabel or multiply do so anyway.
+  bool IsWorthMerging(const Sibling& sibling) const {
+    if (is_output_[sibling.result]) return false;
+    return std::ranges::all_of(readers_[sibling.result], [&](NodeId reader) {
+      const std::string& op = OldNode(reader).op;
+      return op == "Reshape" || op == "Transpose" || op == "MatMul";
+    });
   }
 
   std::optional<Sibling> SiblingAt(NodeId n) const {

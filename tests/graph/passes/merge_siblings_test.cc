@@ -1,5 +1,6 @@
 #include "gtest/gtest.h"
 
+#include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -8,14 +9,16 @@ namespace {
 
 using testing::ExpectRewrite;
 using testing::TestGraph;
-using Shape = std::vector<int64_t>;
+using testing::TestTarget;
 
 TEST(MergeSiblingsTest, MergesProductsOfOneValue) {
   TestGraph t;
   const ValueId x = t.Input({2, 5, 6});
-  t.Output(t.Linear(x, 4), "q");
-  t.Output(t.Linear(x, 4), "k");
-  t.Output(t.Op("MatMul", {x, t.Constant({6, 3})}), "v");
+  const ValueId q = t.Linear(x, 4);
+  const ValueId k = t.Linear(x, 4);
+  const ValueId v = t.Op("MatMul", {x, t.Constant({6, 3})});
+  const ValueId scores = t.Op("MatMul", {q, k}, {{"transpose_b", int64_t{1}}});
+  t.Output(t.Op("MatMul", {scores, v}), "y");
   ExpectRewrite(t.graph, MergeSiblings, R"(
 graph test
 %0:f32[2,5,6] = input input0
@@ -29,9 +32,9 @@ graph test
 %8:f32[2,5,4] = Binary(%6, %7) {fn=add}
 %9:f32[6,3] = constant
 %10:f32[2,5,3] = MatMul(%0, %9)
-output %4 q
-output %8 k
-output %10 v
+%11:f32[2,5,5] = MatMul(%4, %8) {transpose_b=1}
+%12:f32[2,5,3] = MatMul(%11, %10)
+output %12 y
 )",
                 R"(
 graph test
@@ -43,10 +46,23 @@ graph test
 %5:f32[2,5,4] = Slice(%4) {sizes=[2,5,4] starts=[0,0,0] steps=[1,1,1]}
 %6:f32[2,5,4] = Slice(%4) {sizes=[2,5,4] starts=[0,0,4] steps=[1,1,1]}
 %7:f32[2,5,3] = Slice(%4) {sizes=[2,5,3] starts=[0,0,8] steps=[1,1,1]}
-output %5 q
-output %6 k
-output %7 v
+%8:f32[2,5,5] = MatMul(%5, %6) {transpose_b=1}
+%9:f32[2,5,3] = MatMul(%8, %7)
+output %9 y
 )");
+}
+
+TEST(MergeSiblingsTest, LeavesProductsWithEpilogues) {
+  // silu(gate) · up: both products have one.
+  TestGraph t;
+  const ValueId x = t.Input({2, 6});
+  const ValueId gate = t.Linear(x, 4);
+  const ValueId up = t.Linear(x, 4);
+  t.Output(t.Binary("mul", t.Binary("mul", gate, t.Unary("sigmoid", gate)), up), "y");
+  Graph graph = t.graph;
+  InterpreterEvaluator evaluator;
+  const ir::Target target = TestTarget();
+  EXPECT_EQ(*MergeSiblings(graph, {evaluator, target}), 0);
 }
 
 }  // namespace

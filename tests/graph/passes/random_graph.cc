@@ -27,7 +27,18 @@ class RandomGraphMaker {
  private:
   using Shape = std::vector<int64_t>;
 
+  // Not the large ones: the interpreter is slow.
   ValueId Pick() {
+    constexpr int64_t kLargest = 600;
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      const ValueId picked = PickAny();
+      const TensorType& type = made_.graph.values[picked].type;
+      if (type.NumElements() <= kLargest && !type.shape.empty()) return picked;
+    }
+    return pool_[0];
+  }
+
+  ValueId PickAny() {
     if (random_.Chance(0.6)) return pool_.back();
     return random_.Pick(pool_);
   }
@@ -37,7 +48,7 @@ class RandomGraphMaker {
     const int64_t rank = static_cast<int64_t>(shape.size());
     if (rank == 4 && random_.Chance(0.5)) return DrawImage(x);
     if (rank >= 2 && random_.Chance(0.3)) return DrawMatrix(x);
-    switch (random_.Below(9)) {
+    switch (random_.Below(16)) {
       case 0: return made_.Relu(x);
       case 1: return made_.Unary(random_.Pick<std::string>({"tanh", "sigmoid", "neg", "abs"}), x);
       case 2:
@@ -73,6 +84,22 @@ class RandomGraphMaker {
       default:
         return made_.Conv(x, random_.Between(2, 5), kernel, random_.Between(1, 2), kernel / 2);
     }
+  }
+
+  ValueId UpSample(ValueId x) {
+    const ValueId weights = made_.Constant({made_.Shape(x)[1], 3, 2, 2});
+    return made_.Op("ConvTranspose", {x, weights, made_.Constant({3})},
+                    {{"strides", Shape{2, 2}}, {"layout", std::string("nchw")}});
+  }
+
+  ValueId Resize(ValueId x) {
+    Shape sizes = made_.Shape(x);
+    sizes[3] *= 2;
+    return made_.Op("Resize", {x},
+                    {{"sizes", sizes},
+                     {"scales", std::vector<double>{1, 1, 1, 2}},
+                     {"mode", random_.Pick<std::string>({"nearest", "linear"})},
+                     {"coordinate", std::string("half_pixel")}});
   }
 
   ValueId DrawMatrix(ValueId x) {
