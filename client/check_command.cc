@@ -88,7 +88,7 @@ absl::Status RunCheck(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context.err));
   measure::BuilderClient builder(LocalBuilder(), clock);
-  const std::unique_ptr<compiler::TraceSource> traces = OpenTraces(arguments);
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   const auto report = CheckKernels(std::move(graph), inputs, options, builder, *traces, clock);
   if (!report.ok()) {
     const bool mine = arguments.Given("traces") || absl::IsFailedPrecondition(report.status()) ||

@@ -44,6 +44,7 @@ absl::Status RunDoctor(CommandContext& context);
 absl::Status RunInspect(CommandContext& context);
 absl::Status RunMan(CommandContext& context);
 absl::Status RunRun(CommandContext& context);
+absl::Status RunTune(CommandContext& context);
 absl::Status RunZoo(CommandContext& context);
 
 /// The function of a command of the option table; every command has one.

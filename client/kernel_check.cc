@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "client/compare.h"
 #include "client/sample_points.h"
+#include "compiler/concat_placement.h"
 #include "compiler/kernel_build.h"
 #include "compiler/kernel_evaluator.h"
 #include "compiler/model_steps.h"
@@ -47,16 +48,13 @@ class Activations {
     return absl::OkStatus();
   }
 
-  /// Where a value lies; made when first asked for.
+  /// What a kernel is given for a value: its place inside the memory of its root, up to what the
+  /// kernel's Binding says. Constants and roots are made when first asked for.
   absl::StatusOr<std::byte*> Memory(ValueId value) {
-    const compiler::ValueAlias& alias = model_.aliases[static_cast<size_t>(value)];
-    if (alias.of != graph::kNoValue) {
-      HONE_ASSIGN_OR_RETURN(std::byte * whole, Memory(alias.of));
-      return whole + alias.offset_bytes;
-    }
-    auto it = regions_.find(value);
+    const compiler::ValueView view = compiler::ViewOf(model_, value);
+    auto it = regions_.find(view.root);
     if (it == regions_.end()) {
-      const graph::Value& described = model_.graph.values[static_cast<size_t>(value)];
+      const graph::Value& described = model_.graph.values[static_cast<size_t>(view.root)];
       auto region = runtime::Region::Allocate(static_cast<size_t>(described.type.Bytes()),
                                               "value " + described.name);
       if (!region.ok()) return ToAbsl(region.status());
@@ -64,21 +62,54 @@ class Activations {
       if (constant != nullptr && !constant->bytes.empty()) {
         std::memcpy(region->data(), constant->bytes.data(), constant->bytes.size());
       }
-      it = regions_.emplace(value, *std::move(region)).first;
+      it = regions_.emplace(view.root, *std::move(region)).first;
     }
-    return it->second.data();
+    return it->second.data() + view.begin_bytes;
+  }
+
+  /// Calls visit(address of an element, its row-major number) for every element.
+  template <typename Visit>
+  absl::Status ForEachElement(ValueId value, const Visit& visit) {
+    const graph::TensorType& type = model_.graph.values[static_cast<size_t>(value)].type;
+    const compiler::ValueView view = compiler::ViewOf(model_, value);
+    HONE_ASSIGN_OR_RETURN(std::byte * memory, Memory(value));
+    const int64_t size = ir::SizeOf(type.dtype), elements = type.NumElements();
+    for (int64_t i = 0; i < elements; ++i) visit(memory + PlaceOf(view, type, i) * size, i);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<ir::TensorBuffer> Copy(ValueId value) {
     const graph::TensorType& type = model_.graph.values[static_cast<size_t>(value)].type;
-    HONE_ASSIGN_OR_RETURN(const std::byte* memory, Memory(value));
     ir::TensorBuffer buffer = {type.dtype, type.shape, {}};
     buffer.bytes.resize(static_cast<size_t>(type.Bytes()));
-    if (!buffer.bytes.empty()) std::memcpy(buffer.bytes.data(), memory, buffer.bytes.size());
+    const auto size = static_cast<size_t>(ir::SizeOf(type.dtype));
+    HONE_RETURN_IF_ERROR(ForEachElement(value, [&](const std::byte* element, int64_t i) {
+      std::memcpy(buffer.bytes.data() + static_cast<size_t>(i) * size, element, size);
+    }));
     return buffer;
   }
 
+  /// Makes every element of a value 0xff…: a NaN, if the code forgets to write it.
+  absl::Status Poison(ValueId value) {
+    const int64_t size = ir::SizeOf(model_.graph.values[static_cast<size_t>(value)].type.dtype);
+    return ForEachElement(value, [size](std::byte* element, int64_t) {
+      std::fill_n(element, size, std::byte{0xff});
+    });
+  }
+
  private:
+  /// Elements from what Memory gives to element number `flat`.
+  static int64_t PlaceOf(const compiler::ValueView& view, const graph::TensorType& type,
+                         int64_t flat) {
+    if (view.strides.empty()) return view.offset + flat;
+    int64_t place = view.offset;
+    for (size_t d = type.shape.size(); d-- > 0;) {
+      place += flat % type.shape[d] * view.strides[d];
+      flat /= type.shape[d];
+    }
+    return place;
+  }
+
   const compiler::ModelSteps& model_;
   std::map<ValueId, runtime::Region> regions_;
 };
@@ -119,11 +150,8 @@ absl::Status RunKernelStep(const CheckState& state, const compiler::ModelStep& s
     std::memcpy(own.back().data(), result->bytes.data(), result->bytes.size());
   }
   for (const ValueId value : step.outputs) {
-    HONE_ASSIGN_OR_RETURN(std::byte * output, memory.Memory(value));
-    buffers.push_back(output);
-    // An element that the code forgets to write is NaN.
-    const int64_t bytes = state.model.graph.values[static_cast<size_t>(value)].type.Bytes();
-    std::fill_n(output, bytes, std::byte{0xff});
+    HONE_ASSIGN_OR_RETURN(buffers.emplace_back(), memory.Memory(value));
+    HONE_RETURN_IF_ERROR(memory.Poison(value));
   }
   for (const ir::ArtifactBuffer& buffer : artifact.workspace) {
     HONE_RETURN_IF_ERROR(add_own(static_cast<size_t>(buffer.bytes)));
@@ -168,8 +196,7 @@ absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& ste
   const compiler::ModelKernel& kernel = state.model.kernels[static_cast<size_t>(step.kernel)];
   const ValueId value = step.outputs[static_cast<size_t>(output)];
   const graph::Value& described = state.model.graph.values[static_cast<size_t>(value)];
-  HONE_ASSIGN_OR_RETURN(const std::byte* bytes, memory.Memory(value));
-  const ir::DType dtype = described.type.dtype;
+  HONE_ASSIGN_OR_RETURN(const ir::TensorBuffer result, memory.Copy(value));
   const std::vector<int64_t> points =
       SamplePoints(described.type.shape, state.options.points, state.options.seed);
   const int64_t until = state.clock.NowNs() + state.options.kernel_time_ns;
@@ -180,8 +207,7 @@ absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& ste
     HONE_ASSIGN_OR_RETURN(const std::vector<ir::PointValue> oracle,
                           ir::EvaluatePoints(kernel.workload, arguments, output, batch));
     for (size_t i = 0; i < count; ++i) {
-      const double code = ir::ToDouble(
-          dtype, ir::ReadElement(dtype, reinterpret_cast<const uint8_t*>(bytes), batch[i]));
+      const double code = result.DoubleAt(batch[i]);
       ++checked.points;
       const bool both_nan = std::isnan(code) && std::isnan(oracle[i].value);
       if (code == oracle[i].value || both_nan) continue;
@@ -268,8 +294,8 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
   compiler::KernelEvaluator evaluator(builder);
   HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
   HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
-  HONE_ASSIGN_OR_RETURN(const compiler::ModelSteps model,
-                        compiler::MakeSteps(std::move(graph), groups));
+  HONE_ASSIGN_OR_RETURN(compiler::ModelSteps model, compiler::MakeSteps(std::move(graph), groups));
+  compiler::PlaceConcats(model);
   std::vector<compiler::FoundTrace> found;
   for (const compiler::ModelKernel& kernel : model.kernels) {
     HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));

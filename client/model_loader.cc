@@ -12,16 +12,18 @@
 #include "base/status.h"
 #include "client/exit_code.h"
 #include "client/folder_trace_source.h"
+#include "client/log_trace_source.h"
 #include "client/model_options.h"
 #include "graph/onnx_import/import.h"
 #include "measure/builder_client.h"
+#include "measure/device.h"
 #include "runtime/package.h"
 
 namespace hone::client {
 namespace {
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option : {"dim", "shape", "bind", "target", "traces"}) {
+  for (const char* option : {"dim", "shape", "bind", "target", "traces", "db"}) {
     if (!arguments.Given(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -61,9 +63,21 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
   return graph::ImportOnnxFile(path, options);
 }
 
-std::unique_ptr<compiler::TraceSource> OpenTraces(const Arguments& arguments) {
-  if (!arguments.Given("traces")) return std::make_unique<compiler::DefaultTraceSource>();
-  return std::make_unique<FolderTraceSource>(arguments.Text("traces"));
+absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
+  std::unique_ptr<compiler::TraceSource> source;
+  if (arguments.Given("traces")) {
+    source = std::make_unique<FolderTraceSource>(arguments.Text("traces"));
+  } else if (arguments.Given("db")) {
+    HONE_ASSIGN_OR_RETURN(auto log, db::OpenLog(arguments.Text("db"), {}));
+    const std::string require = arguments.Text("require");
+    source = std::make_unique<LogTraceSource>(std::move(log), arguments.TextOr("device-class", measure::DescribeHost().device_class),
+                                              require == "exact"     ? RequiredRung::kExact
+                                              : require == "nearest" ? RequiredRung::kNearest
+                                                                     : RequiredRung::kDefault);
+  } else {
+    source = std::make_unique<compiler::DefaultTraceSource>();
+  }
+  return source;
 }
 
 measure::BuilderOptions LocalBuilder() {
@@ -86,10 +100,10 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   compiler::CompileOptions options;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
   measure::BuilderClient builder(LocalBuilder(), clock);
-  const std::unique_ptr<compiler::TraceSource> traces = OpenTraces(arguments);
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
   // A Trace of the user's may well not fit; the default always does.
-  if (!model.ok()) return arguments.Given("traces") ? model.status() : CompileError(model.status());
+  if (!model.ok()) return arguments.Given("traces") || arguments.Given("db") ? model.status() : CompileError(model.status());
   return model;
 }
 

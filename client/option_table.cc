@@ -58,6 +58,21 @@ constexpr OptionSpec kTraces = {.name = "traces",
                                 .help =
                                     "Use the schedule FOLDER/HASH.trace for the kernel with that "
                                     "workload hash, where there is one"};
+constexpr OptionSpec kDb = {.name = "db",
+                            .kind = ValueKind::kFile,
+                            .argument = "LOG",
+                            .help = "The tuning log (or a snapshot) whose best schedules are used"};
+constexpr OptionSpec kRequire = {.name = "require",
+                                 .kind = ValueKind::kChoice,
+                                 .argument = "RUNG",
+                                 .help = "Fail rather than answer from a lower rung of the look-up",
+                                 .default_text = "default",
+                                 .choices = "exact|nearest|default"};
+constexpr OptionSpec kDeviceClass = {.name = "device-class",
+                                     .kind = ValueKind::kText,
+                                     .argument = "CLASS",
+                                     .help = "Use the log's records of this device class",
+                                     .default_words = "this machine's"};
 constexpr PositionalSpec kModelOrPackage = {.name = "MODEL",
                                             .help = "A model (.onnx) or a package (.hone)"};
 constexpr std::array kModelOrPackagePositionals = {kModelOrPackage};
@@ -103,6 +118,9 @@ constexpr std::array kRunOptions = {
     kShape,
     kBind,
     kTraces,
+    kDb,
+    kRequire,
+    kDeviceClass,
 };
 
 constexpr std::array kBenchOptions = {
@@ -136,6 +154,9 @@ constexpr std::array kBenchOptions = {
     kShape,
     kBind,
     kTraces,
+    kDb,
+    kRequire,
+    kDeviceClass,
 };
 
 constexpr std::array kZooPositionals = {
@@ -173,6 +194,45 @@ constexpr std::array kCompileOptions = {
     kShape,
     kBind,
     kTraces,
+    kDb,
+    kRequire,
+    kDeviceClass,
+};
+
+constexpr std::array kTuneOptions = {
+    OptionSpec{.name = "db",
+               .kind = ValueKind::kFile,
+               .argument = "LOG",
+               .help = "The tuning log to write",
+               .default_words = "$XDG_DATA_HOME/hone/tune.db"},
+    OptionSpec{.name = "seconds",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "Stop after so many seconds",
+               .default_words = "600, unless --trials or --minutes is given",
+               .low = 0},
+    OptionSpec{.name = "minutes",
+               .kind = ValueKind::kNumber,
+               .argument = "M",
+               .help = "Stop after so many minutes",
+               .low = 0},
+    OptionSpec{.name = "trials",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "Stop after so many candidates",
+               .low = 1},
+    OptionSpec{.name = "seed",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "Seed of the search and of the measured inputs",
+               .default_text = "0",
+               .low = 0},
+    OptionSpec{.name = "dry-run", .help = "Print the tasks and stop"},
+    kTarget,
+    kThreads,
+    kDim,
+    kShape,
+    kBind,
 };
 
 constexpr std::array kInspectOptions = {
@@ -186,6 +246,9 @@ constexpr std::array kInspectOptions = {
     kShape,
     kBind,
     kTraces,
+    kDb,
+    kRequire,
+    kDeviceClass,
 };
 
 constexpr std::array kCheckOptions = {
@@ -216,6 +279,9 @@ constexpr std::array kCheckOptions = {
     kShape,
     kBind,
     kTraces,
+    kDb,
+    kRequire,
+    kDeviceClass,
 };
 constexpr std::array kModelPositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},
@@ -250,6 +316,18 @@ constexpr std::array kManOptions = {
 };
 
 constexpr std::array kCommands = {
+    CommandSpec{
+        .name = "tune",
+        .summary = "Search for faster schedules of a model's kernels",
+        .description =
+            "Cuts the model into kernels, measures candidate schedules of each on this machine and "
+            "keeps every result in the log. A candidate that crashes, hangs or computes something "
+            "else costs only itself.\n\nThe same command again goes on where it was interrupted; "
+            "after it has finished it starts anew from the log's best. `hone compile --db LOG` "
+            "reads the log back.",
+        .positionals = kModelPositionals,
+        .options = kTuneOptions,
+        .example = "hone tune resnet18.onnx --db tune.db --seconds 60"},
     CommandSpec{
         .name = "compile",
         .summary = "Compile a model into a package",

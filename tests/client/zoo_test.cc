@@ -29,7 +29,8 @@ assert n == parameters, (n, parameters)
 if run:
     import onnxruntime as ort
     o = ort.SessionOptions()
-    o.graph_optimization_level, o.intra_op_num_threads = ort.GraphOptimizationLevel.ORT_DISABLE_ALL, 1
+    o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    o.intra_op_num_threads = 1
     s = ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
     rng, feeds = np.random.default_rng(0), {}
     for v in m.graph.input:

@@ -1,0 +1,285 @@
+// The commands that take a model, run as programs on networks of the zoo.
+
+#include <filesystem>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "base/file.h"
+#include "client/npz.h"
+#include "tests/client/python.h"
+#include "tests/client/run_hone.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using testing::ProgramRun;
+using testing::RunHone;
+using testing::TemporaryFolder;
+
+json Parse(const ProgramRun& run) {
+  const json object = json::parse(run.out, nullptr, false);
+  EXPECT_FALSE(object.is_discarded()) << run.out << run.err;
+  return object;
+}
+
+class ModelCommandsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model_}).exit_code, 0);
+    std::vector<double> values;
+    for (int i = 0; i < 784; ++i) values.push_back((i % 29) * 0.05 - 0.7);
+    ASSERT_TRUE(
+        WriteNpz(inputs_, {{"input", *graph::MakeConstant(ir::DType::kF32, {1, 784}, values)}})
+            .ok());
+  }
+  void Compile() {
+    const ProgramRun run = RunHone({"compile", model_, "-o", package_, "--threads", "1"});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("default"));
+  }
+  const TemporaryFolder folder_;
+  const std::string model_ = folder_.Path("mlp.onnx");
+  const std::string package_ = folder_.Path("mlp.hone");
+  const std::string inputs_ = folder_.Path("x.npz");
+  const std::string outputs_ = folder_.Path("y.npz");
+};
+
+TEST_F(ModelCommandsTest, ModelAndPackageGiveTheSameAnswer) {
+  Compile();
+  const ProgramRun first =
+      RunHone({"run", model_, "--threads", "1", "--inputs", inputs_, "--outputs", outputs_});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const ProgramRun second = RunHone({"run", package_, "--inputs", inputs_, "--expect", outputs_,
+                                     "--absolute", "0", "--relative", "0"});
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("as expected"));
+}
+
+TEST_F(ModelCommandsTest, AgreesWithOnnxRuntime) {
+  HONE_SKIP_WITHOUT_PYTHON();
+  const auto python = testing::RunPython(R"(
+import sys, numpy as np, onnxruntime as ort
+s = ort.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+feeds = dict(np.load(sys.argv[2]))
+np.savez(sys.argv[3], **dict(zip([o.name for o in s.get_outputs()], s.run(None, feeds))))
+)",
+                                         {model_, inputs_, folder_.Path("e.npz")});
+  ASSERT_EQ(python.exit_code, 0) << python.err;
+  const ProgramRun run =
+      RunHone({"run", model_, "--inputs", inputs_, "--expect", folder_.Path("e.npz"), "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const json object = Parse(run);
+  EXPECT_EQ(object["outputs"][0]["name"], "output");
+  EXPECT_EQ(object["outputs"][0]["shape"], json({1, 10}));
+  EXPECT_EQ(object["outputs"][0]["differing"], 0);
+}
+
+TEST_F(ModelCommandsTest, DifferingOutputsEndWith10AndSayWhere) {
+  ASSERT_EQ(RunHone({"run", model_, "--inputs", inputs_, "--outputs", outputs_}).exit_code, 0);
+  const NamedTensors right = *ReadNpz(outputs_);
+  std::vector<double> values = right[0].second.AsDoubles();
+  values[7] += 5;
+  const std::string wrong = folder_.Path("wrong.npz");
+  ASSERT_TRUE(
+      WriteNpz(wrong, {{"output", *graph::MakeConstant(ir::DType::kF32, {1, 10}, values)}}).ok());
+  const ProgramRun run = RunHone({"run", model_, "--inputs", inputs_, "--expect", wrong, "--json"});
+  EXPECT_EQ(run.exit_code, 10);
+  EXPECT_THAT(run.err, HasSubstr("output output differs"));
+  EXPECT_THAT(run.err, HasSubstr("1 of 10 elements; the worst is [0, 7]"));
+  const json object = Parse(run);
+  EXPECT_EQ(object["error"]["name"], "outputs_differ");
+  EXPECT_EQ(object["outputs"][0]["differing"], 1);
+}
+
+TEST_F(ModelCommandsTest, BadInputEndsWith3) {
+  const ProgramRun absent = RunHone({"run", folder_.Path("absent.onnx"), "--inputs", inputs_});
+  EXPECT_EQ(absent.exit_code, 3);
+  EXPECT_THAT(absent.err, HasSubstr("absent.onnx"));
+  ASSERT_TRUE(WriteFileAtomically(folder_.Path("noise.onnx"), std::string(500, '\x5a')).ok());
+  EXPECT_EQ(RunHone({"inspect", folder_.Path("noise.onnx")}).exit_code, 3);
+  ASSERT_TRUE(WriteFileAtomically(folder_.Path("m.pt"), "PK").ok());
+  EXPECT_THAT(RunHone({"compile", folder_.Path("m.pt")}).err, HasSubstr("onnx"));
+  const ProgramRun missing = RunHone({"run", model_});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("no value: input: f32[1,784]"));
+}
+
+TEST_F(ModelCommandsTest, ADamagedPackageEndsWith3AndASoundOneRefusesModelOptions) {
+  Compile();
+  std::string bytes = *ReadFile(package_);
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(folder_.Path("bad.hone"), bytes).ok());
+  EXPECT_EQ(RunHone({"run", folder_.Path("bad.hone"), "--inputs", inputs_}).exit_code, 3);
+  const ProgramRun target = RunHone({"bench", package_, "--target", "cpu:avx2"});
+  EXPECT_EQ(target.exit_code, 2);
+  EXPECT_THAT(target.err, HasSubstr("is a package"));
+}
+
+TEST_F(ModelCommandsTest, CompilingTwiceGivesTheSameBytes) {
+  Compile();
+  const std::string first = *ReadFile(package_);
+  Compile();
+  EXPECT_EQ(*ReadFile(package_), first);
+}
+
+TEST_F(ModelCommandsTest, CompileTellsEachKernelsRung) {
+  const ProgramRun run =
+      RunHone({"compile", model_, "-o", package_, "--json", "--target", "cpu:avx2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = Parse(run);
+  EXPECT_THAT(object["target"].get<std::string>(), HasSubstr("cpu:avx2,threads="));
+  ASSERT_FALSE(object["kernels"].empty());
+  for (const json& kernel : object["kernels"]) {
+    EXPECT_EQ(kernel["rung"], "default");
+    EXPECT_EQ(kernel["workload"].get<std::string>().size(), 32U);
+  }
+  EXPECT_EQ(RunHone({"compile", model_, "-o", "/dev/null/x.hone"}).exit_code, 3);
+  EXPECT_EQ(RunHone({"compile", model_, "--target", "cpu:sse"}).exit_code, 2);
+}
+
+TEST_F(ModelCommandsTest, BenchPrintsOneObject) {
+  Compile();
+  const ProgramRun run =
+      RunHone({"bench", package_, "--seconds", "0.05", "--json", "--threads", "1"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = Parse(run);
+  for (const char* key :
+       {"model", "version", "threads", "median_us", "min_us", "p10_us", "p90_us", "samples_us"}) {
+    EXPECT_TRUE(object.contains(key)) << key;
+  }
+  EXPECT_EQ(object["model"], "mlp");
+  EXPECT_EQ(object["threads"], 1);
+  const auto samples = object["samples_us"].get<std::vector<double>>();
+  EXPECT_GE(samples.size(), 5U);
+  EXPECT_LE(object["min_us"], object["p10_us"]);
+  EXPECT_LE(object["p10_us"], object["median_us"]);
+  EXPECT_LE(object["median_us"], object["p90_us"]);
+  EXPECT_GT(object["min_us"].get<double>(), 0);
+}
+
+TEST_F(ModelCommandsTest, BenchProfilesEveryKernel) {
+  const ProgramRun run = RunHone({"bench", model_, "--seconds", "0.05", "--json", "--profile",
+                                  "--outputs", outputs_, "--inputs", inputs_});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = Parse(run);
+  ASSERT_FALSE(object["profile"].empty());
+  double flop = 0;
+  for (const json& kernel : object["profile"]) {
+    EXPECT_GT(kernel["us"].get<double>(), 0);
+    EXPECT_GT(kernel["bytes"].get<double>(), 0);
+    EXPECT_GT(kernel["roofline_share"].get<double>(), 0);
+    flop += kernel["flop"].get<double>();
+  }
+  const double contractions = 2.0 * (784 * 256 + 256 * 128 + 128 * 10);
+  EXPECT_GE(flop, contractions);
+  EXPECT_LE(flop, contractions + 3 * (256 + 128 + 10));
+  EXPECT_EQ((*ReadNpz(outputs_))[0].first, "output");
+}
+
+TEST_F(ModelCommandsTest, InspectTellsPassesKernelsAndMemory) {
+  const json object = Parse(RunHone({"inspect", model_, "--json"}));
+  EXPECT_EQ(object["inputs"][0]["name"], "input");
+  EXPECT_FALSE(object["passes"].empty());
+  double flop = 0;
+  for (const json& kernel : object["kernels"]) {
+    flop += kernel["flop"].get<double>() * kernel["count"].get<double>();
+    EXPECT_GT(kernel["bound_us"].get<double>(), 0);
+  }
+  EXPECT_GE(flop, 2.0 * (784 * 256 + 256 * 128 + 128 * 10));
+  const json& memory = object["memory"];
+  EXPECT_LE(memory["lower_bound_bytes"], memory["peak_bytes"]);
+  EXPECT_LE(memory["peak_bytes"], memory["sum_bytes"]);
+  const std::string hash = object["kernels"][0]["workload"].get<std::string>();
+  const ProgramRun kernel = RunHone({"inspect", model_, "--kernel", hash.substr(0, 8)});
+  EXPECT_EQ(kernel.exit_code, 0) << kernel.err;
+  EXPECT_THAT(kernel.out, HasSubstr("workload 1\n"));
+  EXPECT_THAT(kernel.out, HasSubstr("trace\n"));
+  EXPECT_EQ(RunHone({"inspect", model_, "--kernel", "zz"}).exit_code, 2);
+}
+
+TEST_F(ModelCommandsTest, InspectReadsAPackage) {
+  Compile();
+  const json object = Parse(RunHone({"inspect", package_, "--json"}));
+  EXPECT_EQ(object["outputs"][0]["shape"], json({1, 10}));
+  EXPECT_EQ(object["kernels"][0]["rung"], "default");
+  EXPECT_THAT(RunHone({"inspect", package_}).out, HasSubstr("input: f32[1,784]"));
+}
+
+TEST_F(ModelCommandsTest, TracesFromAFolderAreUsed) {
+  const json object = Parse(RunHone({"inspect", model_, "--json"}));
+  const std::string hash = object["kernels"][0]["workload"].get<std::string>();
+  const std::string text = RunHone({"inspect", model_, "--kernel", hash}).out;
+  const std::string trace = text.substr(text.find("\ntrace\n") + 7);
+  std::filesystem::create_directories(folder_.Path("traces"));
+  const std::string file = folder_.Path("traces/" + hash + ".trace");
+  ASSERT_TRUE(WriteFileAtomically(file, trace).ok());
+  const json used = Parse(
+      RunHone({"compile", model_, "-o", package_, "--traces", folder_.Path("traces"), "--json"}));
+  int exact = 0;
+  for (const json& kernel : used["kernels"]) exact += kernel["rung"] == "exact" ? 1 : 0;
+  EXPECT_EQ(exact, 1);
+  ASSERT_TRUE(WriteFileAtomically(file, "split(((").ok());
+  const ProgramRun bad = RunHone({"compile", model_, "--traces", folder_.Path("traces")});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_THAT(bad.err, HasSubstr(hash + ".trace"));
+}
+
+TEST_F(ModelCommandsTest, CheckFindsEveryKernelRight) {
+  const ProgramRun run = RunHone({"check", model_, "--json", "--every-step"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = Parse(run);
+  EXPECT_EQ(object["ok"], true);
+  std::set<std::string> workloads;
+  for (const json& step : object["steps"]) {
+    EXPECT_GT(step["points"], 0);
+    workloads.insert(step["workload"].get<std::string>());
+  }
+  EXPECT_EQ(workloads.size(), Parse(RunHone({"inspect", model_, "--json"}))["kernels"].size());
+}
+
+TEST(CacheCommandTest, TellsAndClears) {
+  const TemporaryFolder home;
+  EXPECT_THAT(RunHone({"cache", "info"}, home.path()).out, HasSubstr("0 files"));
+  std::filesystem::create_directories(home.Path(".cache/hone/a"));
+  ASSERT_TRUE(WriteFileAtomically(home.Path(".cache/hone/a/b"), std::string(1000, 'x')).ok());
+  const json info = Parse(RunHone({"cache", "info", "--json"}, home.path()));
+  EXPECT_EQ(info["files"], 1);
+  EXPECT_EQ(info["bytes"], 1000);
+  EXPECT_EQ(RunHone({"cache", "clear"}, home.path()).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(home.Path(".cache/hone")));
+  EXPECT_EQ(RunHone({"cache", "empty"}, home.path()).exit_code, 2);
+}
+
+TEST(DoctorCommandTest, EndsWith0Or11AndListsItsChecks) {
+  const TemporaryFolder home;
+  const ProgramRun run = RunHone({"doctor", "--json"}, home.path());
+  const json object = Parse(run);
+  bool fault = false;
+  std::set<std::string> checks;
+  for (const json& check : object["checks"]) {
+    checks.insert(check["check"].get<std::string>());
+    fault |= check["health"] == "fault";
+  }
+  EXPECT_EQ(run.exit_code, fault ? 11 : 0);
+  EXPECT_THAT(checks, Contains("instructions"));
+  EXPECT_THAT(checks, Contains("foreign load"));
+  EXPECT_EQ(checks.size(), 8U);
+}
+
+TEST(DoctorCommandTest, AFaultEndsWith11) {
+  if (!std::filesystem::exists("/proc/self")) GTEST_SKIP() << "no /proc";
+  // A home on a file system without room.
+  const ProgramRun run = RunHone({"doctor"}, "/proc");
+  EXPECT_EQ(run.exit_code, 11);
+  EXPECT_THAT(run.err, HasSubstr("Hone cannot work here: disk"));
+}
+
+}  // namespace
+}  // namespace hone::client
