@@ -32,6 +32,9 @@ struct BuildJob {
   std::string target;  ///< resolved text, see ir::ParseTarget
   std::vector<KernelJob> kernels;
   BuildOutput output = BuildOutput::kSharedObject;
+  /// Makes the builder misbehave, for tests; heeded only by one that was started with --test-hooks:
+  /// "crash", "hang", "memory".
+  std::string test_hook = {};
 };
 
 /// The answer for one kernel. `status` not ok: nothing else means anything, and the shared object
@@ -60,6 +63,9 @@ struct LinkReply {
   absl::Status status;
   std::string shared_object;
 };
+
+/// Equal for Bindings that give the same code; empty when all buffers are dense.
+std::string BindingText(const schedule::Binding& binding);
 
 std::string EncodeBuildJob(const BuildJob& job);
 absl::StatusOr<BuildJob> DecodeBuildJob(std::string_view payload);

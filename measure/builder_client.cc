@@ -143,6 +143,7 @@ absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::StartProc
     HONE_ASSIGN_OR_RETURN(program, FindHelperProgram("hone-builder"));
   }
   spawn.argv = {program};
+  if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
   spawn.limits.address_space_bytes = options_.address_space_bytes;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();

@@ -27,6 +27,7 @@ struct BuilderOptions {
   /// Address space of a builder; unset: unlimited (AddressSanitizer needs that).
   std::optional<int64_t> address_space_bytes = int64_t{4} << 30;
   int64_t max_reply_bytes = int64_t{1} << 29;
+  bool test_hooks = false;  ///< heed BuildJob::test_hook
 };
 
 /// Sends jobs to hone-builder processes and reads their answers. The processes start when first

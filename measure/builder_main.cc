@@ -2,8 +2,10 @@
 // ends. Started by BuilderClient; LLVM lives here and may end the process without harm to anybody
 // else.
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
@@ -21,6 +23,7 @@
 #include "ir/text.h"
 #include "measure/build_job.h"
 #include "measure/builder_exit.h"
+#include "measure/sandbox.h"
 #include "measure/wire.h"
 #include "schedule/lower.h"
 #include "schedule/trace.h"
@@ -51,6 +54,8 @@ absl::StatusOr<schedule::Lowered> Lower(const KernelJob& job, const ir::Target& 
   built->artifact = lowered.artifact;
   built->artifact.workload_hash = ir::StructuralHash(workload).ToHex();
   built->artifact.trace_hash = HashBytes(built->trace).ToHex();
+  const std::string binding = BindingText(job.binding);
+  if (!binding.empty()) built->artifact.binding_hash = HashBytes(binding).ToHex();
   if (built->artifact.prologue_workload.empty() && !lowered.prologue.stages.empty()) {
     built->artifact.prologue_workload = ir::ToText(lowered.prologue);
   }
@@ -109,10 +114,23 @@ LinkReply Link(const LinkJob& job) {
   return {absl::OkStatus(), *std::move(linked)};
 }
 
-absl::Status Answer(const Frame& frame, JobRunner& runner, int output) {
+// Misbehaves as LLVM might, for tests.
+void Misbehave(const std::string& hook) {
+  if (hook == "crash") std::abort();
+  if (hook == "hang") {
+    for (;;) poll(nullptr, 0, -1);
+  }
+  if (hook == "memory") {
+    std::vector<std::string> blocks;
+    for (;;) blocks.emplace_back(size_t{64} << 20, 'x');
+  }
+}
+
+absl::Status Answer(const Frame& frame, JobRunner& runner, int output, bool test_hooks) {
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::kBuildRequest: {
       HONE_ASSIGN_OR_RETURN(const BuildJob job, DecodeBuildJob(frame.payload));
+      if (test_hooks) Misbehave(job.test_hook);
       return ToAbsl(
           WriteFrame(output, FrameType::kBuildReply, EncodeBuildReply(runner.Build(job))));
     }
@@ -124,11 +142,16 @@ absl::Status Answer(const Frame& frame, JobRunner& runner, int output) {
   }
 }
 
-int Main() {
+int Main(bool test_hooks) {
   std::set_new_handler(EndWithoutMemory);
   // What libraries print must not land between the frames.
   const int output = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
+  const Status sandboxed = EnterSandbox(SandboxKind::kBuilder);
+  if (!sandboxed.ok()) {
+    fmt::print(stderr, "hone-builder: {}\n", sandboxed.message());
+    return 1;
+  }
   SystemMonotonicClock clock;
   JobRunner runner(clock);
   FrameDecoder decoder;
@@ -139,7 +162,7 @@ int Main() {
       fmt::print(stderr, "hone-builder: {}\n", frame.status().message());
       return 1;
     }
-    const absl::Status status = Answer(*frame, runner, output);
+    const absl::Status status = Answer(*frame, runner, output, test_hooks);
     if (!status.ok()) {
       fmt::print(stderr, "hone-builder: {}\n", StatusMessage(status));
       return 1;
@@ -150,4 +173,6 @@ int Main() {
 }  // namespace
 }  // namespace hone::measure
 
-int main() { return hone::measure::Main(); }
+int main(int argc, char** argv) {
+  return hone::measure::Main(argc > 1 && std::strcmp(argv[1], "--test-hooks") == 0);
+}

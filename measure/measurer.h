@@ -7,15 +7,12 @@
 
 #include "absl/status/statusor.h"
 
+#include "ir/accuracy_class.h"
 #include "ir/workload.h"
 #include "measure/outcome.h"
 
 // What a search asks of whoever measures: this machine (LocalMeasurer), a farm, or a test.
 namespace hone::measure {
-
-/// How far a candidate's output may be from the default's, see measure/validation.h. Stored in
-/// logs: do not renumber.
-enum class Accuracy : uint8_t { kDefault = 0, kStrict = 1, kFast = 2 };
 
 /// How much a measurement is worth.
 enum class MeasureKind : uint8_t {
@@ -29,7 +26,7 @@ struct MeasureInput {
   std::string target;  ///< resolved text
   std::string trace;   ///< text; empty: the default schedule
   MeasureKind kind = MeasureKind::kScreen;
-  Accuracy accuracy = Accuracy::kDefault;
+  ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;  ///< see measure/validation.h
   int64_t incumbent_ns = 0;  ///< best so far of this task; 0: none
   uint64_t seed = 0;         ///< of inputs and constants
 };
@@ -44,7 +41,7 @@ struct MeasureResult {
   bool noisy = false;     ///< the sentinel kernel drifted while this was measured
   double build_ms = 0;
   double run_ms = 0;   ///< set-up, check and repeats together
-  std::string device;  ///< device class, see measure/device.h
+  std::string device;  ///< device class of where it ran
 };
 
 /// Measures candidates, many in flight. Implementations say whether they are thread-safe.

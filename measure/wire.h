@@ -35,6 +35,10 @@ enum class FrameType : uint16_t {
   kBuildReply = 2,
   kLinkRequest = 3,
   kLinkReply = 4,
+  kPrepareRequest = 5,
+  kPrepareReply = 6,
+  kTimeRequest = 7,
+  kTimeReply = 8,
 };
 
 struct Frame {

@@ -1,0 +1,148 @@
+#include "measure/candidate_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "measure/fill.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int kReferenceSlot = kMaxSlots - 1;
+constexpr int kPointsAtOnce = 4;
+constexpr double kDrift = 1.25;
+
+Outcome OutcomeOfRunner(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kDeadlineExceeded: return Outcome::kRunTimeout;
+    case absl::StatusCode::kResourceExhausted: return Outcome::kOutOfMemory;
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kOutOfRange: return Outcome::kRunCrashed;
+    case absl::StatusCode::kInvalidArgument: return Outcome::kBuildFailed;
+    default: return Outcome::kWorkerLost;
+  }
+}
+
+AttemptError ErrorOf(const absl::Status& status) {
+  return {OutcomeOfRunner(status), StatusMessage(status)};
+}
+
+// What the runner makes up, made up here.
+std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64_t seed) {
+  std::vector<int> ids = workload.Inputs();
+  for (const int constant : workload.Constants()) ids.push_back(constant);
+  const std::vector<RunTensor> tensors = RunTensorsOf(workload, ids);
+  std::vector<ir::TensorBuffer> arguments;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    arguments.push_back(ir::TensorBuffer::Zeros(workload.tensors[ids[i]].dtype,
+                                                workload.tensors[ids[i]].shape));
+    FillTensor(tensors[i].dtype, tensors[i].low, tensors[i].high, seed, static_cast<int>(i),
+               std::as_writable_bytes(std::span(arguments.back().bytes)));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+CandidateRunner::CandidateRunner(RunnerOptions runner, OracleOptions oracle,
+                                 CandidateBuilder& builder, const MonotonicClock& clock)
+    : runner_(std::move(runner), clock), oracle_(oracle), builder_(builder), clock_(clock) {}
+
+AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCandidate& candidate,
+                                      int slot, const std::string& hook) {
+  const Reference& reference = ReferenceOf(input, candidate.job);
+  if (reference.error.outcome != Outcome::kOk) return reference.error;
+  PrepareJob job = candidate.job;
+  job.slot = slot;
+  job.test_hook = hook;
+  const auto outputs = runner_.Prepare(job);
+  if (!outputs.ok()) return ErrorOf(outputs.status());
+  const absl::Status same = CompareOutputs(reference.outputs, *outputs, input.accuracy);
+  if (!same.ok()) return {Outcome::kWrongAnswer, StatusMessage(same)};
+  return {Outcome::kOk, ""};
+}
+
+CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& policy) {
+  Timed timed;
+  absl::StatusOr<TimeReply> reply = runner_.Time({slot, policy});
+  if (!reply.ok()) {
+    timed.error = ErrorOf(reply.status());
+    return timed;
+  }
+  timed.error.outcome = Outcome::kOk;
+  timed.reply = *std::move(reply);
+  const int64_t sentinel_ns = timed.reply.sentinel_ns;
+  if (least_sentinel_ns_ == 0 || sentinel_ns < least_sentinel_ns_) least_sentinel_ns_ = sentinel_ns;
+  timed.noisy =
+      static_cast<double>(sentinel_ns) > kDrift * static_cast<double>(least_sentinel_ns_);
+  return timed;
+}
+
+const CandidateRunner::Reference& CandidateRunner::ReferenceOf(const MeasureInput& input,
+                                                               const PrepareJob& job) {
+  const std::string key = fmt::format("{}/{}/{}", job.data_key, input.target,
+                                      std::string(ir::AccuracyClassName(input.accuracy)));
+  const auto known = references_.find(key);
+  if (known != references_.end()) {
+    if (known->second.error.outcome != Outcome::kWorkerLost) return known->second;
+    references_.erase(known);
+  }
+  if (reference_bytes_ > oracle_.max_reference_bytes) {
+    references_.clear();
+    reference_bytes_ = 0;
+  }
+  const int64_t start_ns = clock_.NowNs();
+  Reference reference = MakeReferenceOf(input);
+  reference_ns_ += clock_.NowNs() - start_ns;
+  ++num_references_;
+  reference_bytes_ += reference.bytes;
+  return references_.try_emplace(key, std::move(reference)).first->second;
+}
+
+CandidateRunner::Reference CandidateRunner::MakeReferenceOf(const MeasureInput& input) {
+  Reference reference;
+  const auto fail = [&](AttemptError error) {
+    error.message = "the default schedule, which candidates are compared with: " + error.message;
+    reference.error = std::move(error);
+    return reference;
+  };
+  BuiltCandidate built = builder_.Build(*input.workload, input.target, "", input.seed, "");
+  if (built.error.outcome != Outcome::kOk) return fail(built.error);
+  built.job.slot = kReferenceSlot;
+  const auto outputs = runner_.Prepare(built.job);
+  if (!outputs.ok()) return fail(ErrorOf(outputs.status()));
+  reference.outputs = MakeReference(*input.workload, *outputs);
+  for (const ReferenceOutput& output : reference.outputs) {
+    reference.bytes += static_cast<int64_t>(output.bytes.size());
+  }
+  const absl::Status right = CheckDefault(input, reference.outputs);
+  if (!right.ok()) return fail({Outcome::kWrongAnswer, StatusMessage(right)});
+  reference.error.outcome = Outcome::kOk;
+  return reference;
+}
+
+absl::Status CandidateRunner::CheckDefault(const MeasureInput& input,
+                                           const std::vector<ReferenceOutput>& made) {
+  const std::vector<ir::TensorBuffer> arguments = MakeArguments(*input.workload, input.seed);
+  const int64_t deadline_ns = clock_.NowNs() + oracle_.budget_ns;
+  const int per_output =
+      std::max(2, oracle_.points / std::max(1, static_cast<int>(made.size())));
+  for (size_t k = 0; k < made.size(); ++k) {
+    const std::vector<int64_t> points = SamplePoints(made[k].shape, per_output, input.seed);
+    for (size_t at = 0; at < points.size(); at += kPointsAtOnce) {
+      const auto some = std::span(points).subspan(
+          at, std::min<size_t>(kPointsAtOnce, points.size() - at));
+      HONE_RETURN_IF_ERROR(CheckWithOracle(*input.workload, arguments, made, static_cast<int>(k),
+                                           some, input.accuracy));
+      // Expensive Workloads (long scans) get fewer points, each output at least the first ones.
+      if (clock_.NowNs() >= deadline_ns) break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::measure

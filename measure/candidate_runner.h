@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "measure/candidate_builder.h"
+#include "measure/measurer.h"
+#include "measure/runner_client.h"
+#include "measure/validation.h"
+
+namespace hone::measure {
+
+struct OracleOptions {
+  int points = 32;                      ///< per Workload, over all its outputs
+  int64_t budget_ns = 3'000'000'000;    ///< no further points once this much was spent
+  int64_t max_reference_bytes = int64_t{1} << 30;  ///< of references kept
+};
+
+/// Runs built candidates one at a time: checks their whole output against the default schedule's,
+/// which was checked against the oracle once per (Workload, target, seed), then times them.
+/// Not thread-safe.
+class CandidateRunner {
+ public:
+  /// All must outlive it.
+  CandidateRunner(RunnerOptions runner, OracleOptions oracle, CandidateBuilder& builder,
+                  const MonotonicClock& clock);
+
+  /// Prepares a candidate in `slot` (0 to kMaxSlots - 2) and checks it: outcome kOk, or why not. `hook`:
+  /// PrepareJob::test_hook.
+  AttemptError Prepare(const MeasureInput& input, const BuiltCandidate& candidate, int slot,
+                       const std::string& hook);
+
+  struct Timed {
+    AttemptError error;
+    TimeReply reply;
+    bool noisy = false;  ///< the sentinel took over 1.25 times its least
+  };
+  Timed Time(int slot, const TimingPolicy& policy);
+
+  /// Time spent on defaults and their oracles: once per task, in no result's run_ms.
+  int64_t reference_ns() const { return reference_ns_; }
+  int64_t num_references() const { return num_references_; }
+
+ private:
+  struct Reference {
+    AttemptError error;  ///< not kOk: the default itself is wrong or does not run
+    std::vector<ReferenceOutput> outputs;
+    int64_t bytes = 0;
+  };
+
+  const Reference& ReferenceOf(const MeasureInput& input, const PrepareJob& job);
+  Reference MakeReferenceOf(const MeasureInput& input);
+  absl::Status CheckDefault(const MeasureInput& input, const std::vector<ReferenceOutput>& made);
+
+  RunnerClient runner_;
+  const OracleOptions oracle_;
+  CandidateBuilder& builder_;
+  const MonotonicClock& clock_;
+  std::map<std::string, Reference> references_;
+  int64_t reference_bytes_ = 0;
+  int64_t reference_ns_ = 0;
+  int64_t num_references_ = 0;
+  int64_t least_sentinel_ns_ = 0;
+};
+
+}  // namespace hone::measure

@@ -1,0 +1,244 @@
+#include "measure/local_measurer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/core/check.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int kMinRounds = 3;
+constexpr int kMaxRounds = 50;
+
+double Milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
+
+}  // namespace
+
+LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      client_(options_.builder, clock),
+      builder_(client_, clock),
+      runner_(options_.runner, options_.oracle, builder_, clock) {
+  HONE_CHECK(options_.built_ahead > 0);
+  for (int i = 0; i < options_.builder.processes; ++i) {
+    threads_.emplace_back([this] { BuildLoop(); });
+  }
+  threads_.emplace_back([this] { RunLoop(); });
+}
+
+LocalMeasurer::~LocalMeasurer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void LocalMeasurer::Submit(MeasureInput input) {
+  HONE_CHECK(input.workload != nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({std::move(input), {}});
+    ++in_flight_;
+  }
+  changed_.notify_all();
+}
+
+std::vector<MeasureResult> LocalMeasurer::Collect(int64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return !results_.empty() || in_flight_ == 0; };
+  if (timeout_ns < 0) {
+    changed_.wait(lock, ready);
+  } else if (timeout_ns > 0) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ready);
+  }
+  in_flight_ -= static_cast<int64_t>(results_.size());
+  return std::exchange(results_, {});
+}
+
+int64_t LocalMeasurer::num_in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_;
+}
+
+int64_t LocalMeasurer::reference_ns() const {
+  const std::lock_guard lock(mutex_);
+  return reference_ns_;
+}
+
+std::vector<ComparedTrace> LocalMeasurer::Compare(const std::vector<MeasureInput>& inputs,
+                                                  int rounds) {
+  HONE_CHECK(static_cast<int>(inputs.size()) < kMaxSlots);
+  Comparison comparison{.inputs = &inputs, .rounds = std::clamp(rounds, kMinRounds, kMaxRounds)};
+  std::unique_lock lock(mutex_);
+  comparisons_.push_back(&comparison);
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return comparison.done; });
+  return std::move(comparison.result);
+}
+
+bool LocalMeasurer::MayBuild() const {
+  if (waiting_.empty() || !comparisons_.empty()) return false;
+  if (options_.alternate && running_) return false;
+  return static_cast<int>(built_.size()) + building_ < options_.built_ahead;
+}
+
+bool LocalMeasurer::MayRun() const {
+  if (!comparisons_.empty()) return building_ == 0;
+  if (built_.empty()) return false;
+  if (!options_.alternate) return true;
+  return building_ == 0 && !MayBuild();
+}
+
+void LocalMeasurer::BuildLoop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || MayBuild(); });
+    if (stopping_) return;
+    Item item = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++building_;
+    lock.unlock();
+    const MeasureInput& input = item.input;
+    item.built = builder_.Build(*input.workload, input.target, input.trace, input.seed,
+                                HookOf(options_.build_hook, input));
+    lock.lock();
+    --building_;
+    built_.push_back(std::move(item));
+    changed_.notify_all();
+  }
+}
+
+void LocalMeasurer::RunLoop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || MayRun(); });
+    if (stopping_) break;
+    running_ = true;
+    if (!comparisons_.empty()) {
+      RunComparison(lock);
+    } else {
+      RunBuilt(lock);
+    }
+    running_ = false;
+    changed_.notify_all();
+  }
+  for (Comparison* comparison : comparisons_) {
+    comparison->result.assign(
+        comparison->inputs->size(),
+        {{Outcome::kWorkerLost, "measuring was ended before the comparison"}, {}});
+    comparison->done = true;
+  }
+  comparisons_.clear();
+  changed_.notify_all();
+}
+
+void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
+  std::deque<Item> items = std::exchange(built_, {});
+  // Neighbours of one Workload share the runner's tensors.
+  std::ranges::stable_sort(items, {}, [](const Item& item) { return item.built.job.data_key; });
+  for (const Item& item : items) {
+    if (stopping_) return;
+    lock.unlock();
+    MeasureResult result = RunOne(item);
+    const int64_t reference_ns = runner_.reference_ns();
+    lock.lock();
+    reference_ns_ = reference_ns;
+    results_.push_back(std::move(result));
+    changed_.notify_all();
+  }
+}
+
+void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
+  Comparison* const comparison = comparisons_.front();
+  lock.unlock();
+  std::vector<ComparedTrace> result = CompareNow(*comparison->inputs, comparison->rounds);
+  lock.lock();
+  comparison->result = std::move(result);
+  comparison->done = true;
+  comparisons_.pop_front();
+}
+
+std::string LocalMeasurer::HookOf(const std::function<std::string(const MeasureInput&)>& hook,
+                                  const MeasureInput& input) const {
+  return hook ? hook(input) : std::string();
+}
+
+MeasureResult LocalMeasurer::RunOne(const Item& item) {
+  const MeasureInput& input = item.input;
+  MeasureResult result;
+  result.id = input.id;
+  result.device = options_.device_class;
+  result.build_ms = Milliseconds(item.built.build_ns);
+  const auto fail = [&](AttemptError error) {
+    result.outcome = error.outcome;
+    result.message = std::move(error.message);
+    return result;
+  };
+  if (item.built.error.outcome != Outcome::kOk) return fail(item.built.error);
+  const int64_t reference_before_ns = runner_.reference_ns();
+  const int64_t start_ns = clock_.NowNs();
+  AttemptError error = runner_.Prepare(input, item.built, 0, HookOf(options_.run_hook, input));
+  CandidateRunner::Timed timed;
+  if (error.outcome == Outcome::kOk) {
+    TimingPolicy policy =
+        input.kind == MeasureKind::kFinal ? options_.final : options_.screen;
+    policy.incumbent_ns = input.kind == MeasureKind::kFinal ? 0 : input.incumbent_ns;
+    timed = runner_.Time(0, policy);
+    error = timed.error;
+  }
+  const int64_t reference_ns = runner_.reference_ns() - reference_before_ns;
+  result.run_ms = Milliseconds(clock_.NowNs() - start_ns - reference_ns);
+  if (error.outcome != Outcome::kOk) return fail(std::move(error));
+  result.outcome = Outcome::kOk;
+  result.samples_ns = std::move(timed.reply.samples_ns);
+  result.hopeless = timed.reply.hopeless;
+  result.noisy = timed.noisy;
+  return result;
+}
+
+void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
+                               std::vector<ComparedTrace>* compared) {
+  std::vector<BuiltCandidate> built;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const MeasureInput& input = inputs[i];
+    built.push_back(builder_.Build(*input.workload, input.target, input.trace, input.seed,
+                                   HookOf(options_.build_hook, input)));
+    (*compared)[i].error = built.back().error;
+  }
+  // One that crashes takes those before it along: they are prepared again, without it.
+  for (bool failed = true; failed;) {
+    failed = false;
+    for (size_t i = 0; i < inputs.size() && !failed; ++i) {
+      AttemptError& error = (*compared)[i].error;
+      if (error.outcome != Outcome::kOk) continue;
+      error = runner_.Prepare(inputs[i], built[i], static_cast<int>(i),
+                              HookOf(options_.run_hook, inputs[i]));
+      failed = error.outcome != Outcome::kOk;
+    }
+  }
+}
+
+std::vector<ComparedTrace> LocalMeasurer::CompareNow(const std::vector<MeasureInput>& inputs,
+                                                     int rounds) {
+  std::vector<ComparedTrace> compared(inputs.size());
+  PrepareAll(inputs, &compared);
+  TimingPolicy once = options_.final;
+  once.min_samples = once.max_samples = 1;
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (compared[i].error.outcome != Outcome::kOk) continue;
+      CandidateRunner::Timed timed = runner_.Time(static_cast<int>(i), once);
+      compared[i].error = timed.error;
+      if (timed.error.outcome != Outcome::kOk) continue;
+      compared[i].samples_ns.push_back(timed.reply.samples_ns.front());
+    }
+  }
+  return compared;
+}
+
+}  // namespace hone::measure

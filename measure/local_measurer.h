@@ -1,0 +1,110 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "measure/builder_client.h"
+#include "measure/candidate_builder.h"
+#include "measure/candidate_runner.h"
+#include "measure/measurer.h"
+#include "measure/runner_client.h"
+
+namespace hone::measure {
+
+struct LocalMeasurerOptions {
+  BuilderOptions builder;  ///< `processes` build side by side; give it the cores
+  RunnerOptions runner;
+  OracleOptions oracle;
+  TimingPolicy screen;  ///< the incumbent is filled in per candidate
+  TimingPolicy final = {.hopeless_ratio = 0, .min_samples = 10, .max_total_ns = 1'500'000'000};
+  /// Measured threads and builders together are more than the cores: nothing is built while
+  /// something runs.
+  bool alternate = true;
+  int built_ahead = 16;  ///< candidates built before they are run; the capacity
+  std::string device_class;
+  /// Tests: what a candidate's builder or run shall do wrong, see BuildJob and PrepareJob. Needs
+  /// test_hooks of builder or runner.
+  std::function<std::string(const MeasureInput&)> build_hook, run_hook;
+};
+
+/// One Trace of a comparison.
+struct ComparedTrace {
+  AttemptError error;
+  std::vector<int64_t> samples_ns;  ///< sample r of all Traces was taken in round r
+};
+
+/// Measures on this machine with hone-builder and hone-runner. Thread-safe. A failure of a
+/// candidate, its builder or its runner costs that candidate alone. The destructor waits for what
+/// is being built or run just then, and drops the rest.
+class LocalMeasurer final : public Measurer {
+ public:
+  /// `clock` must outlive it.
+  LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock& clock);
+  ~LocalMeasurer() override;
+
+  void Submit(MeasureInput input) override;
+  std::vector<MeasureResult> Collect(int64_t timeout_ns) override;
+  int64_t num_in_flight() const override;
+  int capacity() const override { return options_.built_ahead; }
+
+  /// Times several Traces of one Workload and seed in turns (A B C A B C …), at least 3 and at most
+  /// 50 rounds, after each was checked. Waits for what is being measured. Fewer
+  /// than kMaxSlots.
+  std::vector<ComparedTrace> Compare(const std::vector<MeasureInput>& inputs, int rounds);
+
+  /// Time spent so far on defaults and oracles, once per task; no result's time contains it.
+  int64_t reference_ns() const;
+
+ private:
+  struct Item {
+    MeasureInput input;
+    BuiltCandidate built;
+  };
+  struct Comparison {
+    const std::vector<MeasureInput>* inputs = nullptr;
+    int rounds = 0;
+    std::vector<ComparedTrace> result;
+    bool done = false;
+  };
+
+  void BuildLoop();
+  void RunLoop();
+  bool MayBuild() const;
+  bool MayRun() const;
+  void RunBuilt(std::unique_lock<std::mutex>& lock);
+  void RunComparison(std::unique_lock<std::mutex>& lock);
+  MeasureResult RunOne(const Item& item);
+  std::vector<ComparedTrace> CompareNow(const std::vector<MeasureInput>& inputs, int rounds);
+  void PrepareAll(const std::vector<MeasureInput>& inputs, std::vector<ComparedTrace>* compared);
+  std::string HookOf(const std::function<std::string(const MeasureInput&)>& hook,
+                     const MeasureInput& input) const;
+
+  const LocalMeasurerOptions options_;
+  const MonotonicClock& clock_;
+  BuilderClient client_;
+  CandidateBuilder builder_;
+  CandidateRunner runner_;  // the run thread's alone
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> waiting_, built_;         // all guarded by mutex_ from here on
+  std::deque<Comparison*> comparisons_;
+  std::vector<MeasureResult> results_;
+  int building_ = 0;
+  bool running_ = false;
+  bool stopping_ = false;
+  int64_t in_flight_ = 0;
+  int64_t reference_ns_ = 0;
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hone::measure

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "base/core/result.h"
+#include "measure/guarded_buffer.h"
+#include "measure/run_job.h"
+#include "measure/timing.h"
+#include "runtime/kernel.h"
+#include "runtime/shared_object.h"
+#include "runtime/thread_pool.h"
+
+// What a runner holds of a candidate. None of this is thread-safe.
+namespace hone::measure {
+
+/// Inputs and constants of one Workload and seed, read-only, shared by its kernels.
+struct RunData {
+  std::string key;
+  std::vector<GuardedBuffer> inputs, constants;
+
+  static Result<std::shared_ptr<const RunData>> Make(const PrepareJob& job);
+};
+
+/// A loaded kernel with all its memory.
+class PreparedKernel {
+ public:
+  /// Loads the code, runs the prologue. `pool` must outlive it.
+  static Result<std::unique_ptr<PreparedKernel>> Make(PrepareJob job,
+                                                      std::shared_ptr<const RunData> data,
+                                                      runtime::ThreadPool& pool);
+
+  /// Runs once with poisoned outputs that lie in the memory file `output_fd`. `hook` is called with
+  /// the outputs after the run, for tests (may be empty).
+  using Hook = std::function<void(const std::vector<GuardedBuffer>& outputs)>;
+  Status RunForCheck(int output_fd, const Hook& hook);
+
+  /// Runs and times on outputs of its own. What a run returns was seen in the check.
+  Result<Race> Time(const TimingPolicy& policy, const MonotonicClock& clock);
+
+ private:
+  PreparedKernel(std::shared_ptr<const RunData> data, runtime::ThreadPool& pool)
+      : data_(std::move(data)), pool_(pool) {}
+
+  Status RunPrologue(const PrepareJob& job);
+  Status AllocateWorkspace();
+  std::vector<void*> Pointers(const std::vector<GuardedBuffer>& outputs) const;
+  Status Run(const std::vector<void*>& pointers) const;
+  void FlushConstants() const;
+
+  std::shared_ptr<const RunData> data_;
+  runtime::ThreadPool& pool_;
+  ir::Artifact artifact_;
+  runtime::SharedObject code_;
+  runtime::Kernel kernel_;
+  runtime::Scratch scratch_;
+  std::vector<GuardedBuffer> prologue_, workspace_, outputs_;
+};
+
+}  // namespace hone::measure

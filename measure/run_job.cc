@@ -1,0 +1,208 @@
+#include "measure/run_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/status_macros.h"
+#include "measure/artifact_wire.h"
+#include "measure/wire.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kAlignBytes = 64;
+// Larger than any machine's memory, small enough that sums of a few do not overflow.
+constexpr int64_t kMaxBufferBytes = int64_t{1} << 40;
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+void PutTensors(WireWriter& writer, const std::vector<RunTensor>& tensors) {
+  writer.PutCount(tensors.size());
+  for (const RunTensor& tensor : tensors) {
+    writer.Put(static_cast<uint8_t>(tensor.dtype));
+    writer.Put(tensor.bytes);
+    writer.Put(tensor.low);
+    writer.Put(tensor.high);
+  }
+}
+
+std::vector<RunTensor> GetTensors(WireReader& reader) {
+  std::vector<RunTensor> tensors(reader.GetCount(25));
+  for (RunTensor& tensor : tensors) {
+    tensor.dtype = GetDType(reader);
+    tensor.bytes = reader.Get<int64_t>();
+    if (tensor.bytes < 0 || tensor.bytes > kMaxBufferBytes) reader.Fail("a tensor's size");
+    tensor.low = reader.Get<double>();
+    tensor.high = reader.Get<double>();
+  }
+  return tensors;
+}
+
+void PutKernel(WireWriter& writer, const RunKernel& kernel) {
+  PutArtifact(writer, kernel.artifact);
+  writer.PutString(kernel.shared_object);
+}
+
+RunKernel GetKernel(WireReader& reader) {
+  RunKernel kernel;
+  kernel.artifact = GetArtifact(reader);
+  kernel.shared_object = reader.GetString();
+  const ir::Artifact& artifact = kernel.artifact;
+  for (const auto* buffers : {&artifact.inputs, &artifact.constants, &artifact.prologue,
+                              &artifact.outputs, &artifact.workspace}) {
+    for (const ir::ArtifactBuffer& buffer : *buffers) {
+      if (buffer.bytes < 0 || buffer.bytes > kMaxBufferBytes) reader.Fail("a buffer's size");
+    }
+  }
+  for (const ir::ArtifactStep& step : artifact.steps) {
+    const auto phases = static_cast<int64_t>(artifact.phases.size());
+    if (step.first < 0 || step.count < 0 || int64_t{step.first} + step.count > phases) {
+      reader.Fail("a step over phases that are not there");
+    }
+  }
+  return kernel;
+}
+
+int32_t GetSlot(WireReader& reader) {
+  const auto slot = reader.Get<int32_t>();
+  if (slot < 0 || slot >= kMaxSlots) reader.Fail("slot " + std::to_string(slot));
+  return slot;
+}
+
+void PutStatus(WireWriter& writer, const Status& status) {
+  writer.Put(static_cast<int32_t>(status.code()));
+  writer.PutString(status.message());
+}
+
+Status GetStatus(WireReader& reader) {
+  const auto code = reader.Get<int32_t>();
+  const std::string message(reader.GetString());
+  if (code < 0 || code > static_cast<int32_t>(StatusCode::kUnauthenticated)) {
+    reader.Fail("status code " + std::to_string(code));
+  }
+  if (code == 0 || reader.failed()) return {};
+  return Status(static_cast<StatusCode>(code), message);
+}
+
+template <typename T>
+Result<T> Finished(const WireReader& reader, std::string_view what, T value) {
+  HONE_RETURN_IF_ERROR(reader.Finish(what));
+  return value;
+}
+
+}  // namespace
+
+std::vector<SharedBuffer> PlaceOutputs(const std::vector<ir::ArtifactBuffer>& outputs) {
+  std::vector<SharedBuffer> places;
+  int64_t end = 0;
+  for (const ir::ArtifactBuffer& output : outputs) {
+    SharedBuffer place;
+    const int64_t aligned = RoundUp(output.bytes, kAlignBytes);
+    place.region_offset = end;
+    place.region_bytes = RoundUp(std::max(aligned, int64_t{1}), kPageBytes);
+    place.data_bytes = output.bytes;
+    place.data_offset = place.region_offset + place.region_bytes - aligned;
+    end += place.region_bytes;
+    places.push_back(place);
+  }
+  return places;
+}
+
+int64_t SharedBytes(const std::vector<SharedBuffer>& places) {
+  return places.empty() ? 0 : places.back().region_offset + places.back().region_bytes;
+}
+
+std::string EncodePrepareJob(const PrepareJob& job) {
+  WireWriter writer;
+  writer.Put(job.slot);
+  writer.PutString(job.data_key);
+  writer.Put(job.seed);
+  PutTensors(writer, job.inputs);
+  PutTensors(writer, job.constants);
+  PutKernel(writer, job.kernel);
+  PutKernel(writer, job.prologue);
+  PutInts(writer, job.prologue_arguments);
+  writer.Put(job.threads);
+  writer.PutString(job.test_hook);
+  return writer.Take();
+}
+
+Result<PrepareJob> DecodePrepareJob(std::string_view payload) {
+  WireReader reader(payload);
+  PrepareJob job;
+  job.slot = GetSlot(reader);
+  job.data_key = reader.GetString();
+  job.seed = reader.Get<uint64_t>();
+  job.inputs = GetTensors(reader);
+  job.constants = GetTensors(reader);
+  job.kernel = GetKernel(reader);
+  job.prologue = GetKernel(reader);
+  job.prologue_arguments = GetPositions(reader, job.constants.size());
+  job.threads = reader.Get<int32_t>();
+  job.test_hook = reader.GetString();
+  return Finished(reader, "job for the runner", std::move(job));
+}
+
+std::string EncodePrepareReply(const PrepareReply& reply) {
+  WireWriter writer;
+  PutStatus(writer, reply.status);
+  return writer.Take();
+}
+
+Result<PrepareReply> DecodePrepareReply(std::string_view payload) {
+  WireReader reader(payload);
+  PrepareReply reply;
+  reply.status = GetStatus(reader);
+  return Finished(reader, "answer of the runner", std::move(reply));
+}
+
+std::string EncodeTimeJob(const TimeJob& job) {
+  WireWriter writer;
+  writer.Put(job.slot);
+  writer.Put(job.policy.incumbent_ns);
+  writer.Put(job.policy.hopeless_ratio);
+  writer.Put(job.policy.warmups);
+  writer.Put(job.policy.min_samples);
+  writer.Put(job.policy.max_samples);
+  writer.Put(job.policy.max_total_ns);
+  writer.Put(job.policy.min_sample_ns);
+  writer.Put(static_cast<uint8_t>(job.policy.cold_constants));
+  return writer.Take();
+}
+
+Result<TimeJob> DecodeTimeJob(std::string_view payload) {
+  WireReader reader(payload);
+  TimeJob job;
+  job.slot = GetSlot(reader);
+  job.policy.incumbent_ns = reader.Get<int64_t>();
+  job.policy.hopeless_ratio = reader.Get<double>();
+  job.policy.warmups = reader.Get<int32_t>();
+  job.policy.min_samples = reader.Get<int32_t>();
+  job.policy.max_samples = reader.Get<int32_t>();
+  job.policy.max_total_ns = reader.Get<int64_t>();
+  job.policy.min_sample_ns = reader.Get<int64_t>();
+  job.policy.cold_constants = reader.Get<uint8_t>() != 0;
+  return Finished(reader, "order to time", job);
+}
+
+std::string EncodeTimeReply(const TimeReply& reply) {
+  WireWriter writer;
+  PutStatus(writer, reply.status);
+  PutInts(writer, reply.samples_ns);
+  writer.Put(static_cast<uint8_t>(reply.hopeless));
+  writer.Put(reply.sentinel_ns);
+  return writer.Take();
+}
+
+Result<TimeReply> DecodeTimeReply(std::string_view payload) {
+  WireReader reader(payload);
+  TimeReply reply;
+  reply.status = GetStatus(reader);
+  reply.samples_ns = GetInts(reader);
+  reply.hopeless = reader.Get<uint8_t>() != 0;
+  reply.sentinel_ns = reader.Get<int64_t>();
+  return Finished(reader, "times of the runner", std::move(reply));
+}
+
+}  // namespace hone::measure

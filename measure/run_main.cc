@@ -1,0 +1,151 @@
+// hone-runner: reads jobs on standard input, writes answers to standard output, until its input
+// ends. Started by RunnerClient; runs code that nobody has checked, so it gives up every right that
+// it does not need before the first job, and may end at any moment without harm to anybody else.
+//
+//     hone-runner THREADS [--test-hooks]
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/core/clock.h"
+#include "base/core/status_macros.h"
+#include "measure/prepared_kernel.h"
+#include "measure/run_job.h"
+#include "measure/run_test_hook.h"
+#include "measure/sandbox.h"
+#include "measure/wire.h"
+#include "runtime/thread_pool.h"
+
+namespace hone::measure {
+namespace {
+
+void EndWithoutMemory() {
+  constexpr char kMessage[] = "hone-runner: out of memory\n";
+  // Nothing can be done about a failing write here.
+  if (write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0) _exit(kRunnerOutOfMemory);
+  _exit(kRunnerOutOfMemory);
+}
+
+// A fixed chain of dependent operations: its time tells how fast the core is just now.
+int64_t SentinelNs(const MonotonicClock& clock) {
+  int64_t least_ns = INT64_MAX;
+  for (int turn = 0; turn < 3; ++turn) {
+    volatile double seed = 0.5;
+    double value = seed;
+    const int64_t start_ns = clock.NowNs();
+    for (int i = 0; i < 2000; ++i) value = value * 0.999 + 0.001;
+    seed = value;
+    const int64_t took_ns = clock.NowNs() - start_ns;
+    if (took_ns < least_ns) least_ns = took_ns;
+  }
+  return least_ns;
+}
+
+class Runner {
+ public:
+  Runner(runtime::ThreadPool& pool, bool test_hooks) : pool_(pool), test_hooks_(test_hooks) {}
+
+  Status Answer(const Frame& frame) {
+    switch (static_cast<FrameType>(frame.type)) {
+      case FrameType::kPrepareRequest: {
+        HONE_ASSIGN_OR_RETURN(PrepareJob job, DecodePrepareJob(frame.payload));
+        const PrepareReply reply{Prepare(std::move(job))};
+        return WriteFrame(STDOUT_FILENO, FrameType::kPrepareReply, EncodePrepareReply(reply));
+      }
+      case FrameType::kTimeRequest: {
+        HONE_ASSIGN_OR_RETURN(const TimeJob job, DecodeTimeJob(frame.payload));
+        return WriteFrame(STDOUT_FILENO, FrameType::kTimeReply, EncodeTimeReply(Time(job)));
+      }
+      default:
+        return Status(StatusCode::kDataLoss, "a frame of type " + std::to_string(frame.type));
+    }
+  }
+
+ private:
+  Status Prepare(PrepareJob job) {
+    std::unique_ptr<PreparedKernel>& slot = slots_[static_cast<size_t>(job.slot)];
+    slot.reset();
+    if (data_ == nullptr || data_->key != job.data_key) {
+      for (auto& other : slots_) other.reset();
+      data_.reset();
+      HONE_ASSIGN_OR_RETURN(data_, RunData::Make(job));
+    }
+    PreparedKernel::Hook hook;
+    if (test_hooks_ && !job.test_hook.empty()) {
+      hook = [name = job.test_hook](const auto& outputs) { Misbehave(name, outputs); };
+    }
+    HONE_ASSIGN_OR_RETURN(slot, PreparedKernel::Make(std::move(job), data_, pool_));
+    return slot->RunForCheck(kOutputFd, hook);
+  }
+
+  TimeReply Time(const TimeJob& job) {
+    TimeReply reply;
+    PreparedKernel* const kernel = slots_[static_cast<size_t>(job.slot)].get();
+    if (kernel == nullptr) {
+      reply.status = Status(StatusCode::kFailedPrecondition, "nothing is prepared in this slot");
+      return reply;
+    }
+    reply.sentinel_ns = SentinelNs(clock_);
+    Result<Race> race = kernel->Time(job.policy, clock_);
+    reply.status = race.status();
+    if (!race.ok()) return reply;
+    reply.samples_ns = std::move(race->samples_ns);
+    reply.hopeless = race->hopeless;
+    return reply;
+  }
+
+  SystemMonotonicClock clock_;
+  runtime::ThreadPool& pool_;
+  const bool test_hooks_;
+  std::shared_ptr<const RunData> data_;
+  std::array<std::unique_ptr<PreparedKernel>, kMaxSlots> slots_;
+};
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "hone-runner: %s\n", status.message().c_str());
+  return 1;
+}
+
+int Main(int threads, bool test_hooks) {
+  std::set_new_handler(EndWithoutMemory);
+  DieWithParent();
+  Result<std::unique_ptr<runtime::ThreadPool>> pool =
+      runtime::ThreadPool::Create({.threads = threads, .cpus = {}});
+  if (!pool.ok()) return Fail(pool.status());
+  const Status sandboxed = EnterSandbox(SandboxKind::kRunner);
+  if (!sandboxed.ok()) {
+    Fail(sandboxed);
+    return kRunnerNoSandbox;
+  }
+  Runner runner(**pool, test_hooks);
+  FrameDecoder decoder;
+  for (;;) {
+    Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);
+    // Without destructors: what a candidate left behind is not worth a crash.
+    if (frame.status().code() == StatusCode::kUnavailable) _exit(0);
+    if (!frame.ok()) return Fail(frame.status());
+    const Status status = runner.Answer(*frame);
+    if (!status.ok()) return Fail(status);
+  }
+}
+
+}  // namespace
+}  // namespace hone::measure
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  const bool test_hooks = argc > 2 && std::strcmp(argv[2], "--test-hooks") == 0;
+  if (threads < 1) {
+    std::fprintf(stderr, "hone-runner is started by Hone: hone-runner THREADS\n");
+    return 2;
+  }
+  return hone::measure::Main(threads, test_hooks);
+}

@@ -1,0 +1,51 @@
+#include "measure/run_test_hook.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+
+namespace hone::measure {
+namespace {
+
+[[noreturn]] void UseAllMemory() {
+  constexpr size_t kChunkBytes = size_t{64} << 20;
+  for (;;) {
+    auto* chunk = static_cast<volatile char*>(::operator new(kChunkBytes));
+    chunk[0] = 1;
+  }
+}
+
+}  // namespace
+
+void Misbehave(const std::string& hook, const std::vector<GuardedBuffer>& outputs) {
+  if (hook == "crash") {
+    volatile char* volatile nowhere = nullptr;
+    *nowhere = 1;
+  } else if (hook == "overrun") {
+    const std::span<std::byte> output = outputs.at(0).span();
+    volatile std::byte* behind = output.data() + (output.size() + 63) / 64 * 64;
+    *behind = std::byte{1};
+  } else if (hook == "hang") {
+    for (;;) __builtin_ia32_pause();
+  } else if (hook == "memory") {
+    UseAllMemory();
+  } else if (hook == "socket") {
+    static_cast<void>(::socket(AF_INET, SOCK_STREAM, 0));
+  } else if (hook == "exec") {
+    char program[] = "/bin/true";
+    char* const words[] = {program, nullptr};
+    ::execv(program, words);
+  } else if (hook == "fork") {
+    if (::fork() == 0) ::_exit(0);
+  } else if (hook == "write") {
+    static_cast<void>(::open("/tmp/hone-escaped", O_WRONLY | O_CREAT, 0600));
+  } else if (hook == "wrong") {
+    const std::span<std::byte> output = outputs.at(0).span();
+    if (!output.empty()) output.back() ^= std::byte{0x40};
+  }
+}
+
+}  // namespace hone::measure

@@ -1,0 +1,202 @@
+#include "measure/runner_client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "fmt/core.h"
+
+#include "base/helper_program.h"
+#include "base/status.h"
+#include "base/subprocess.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int64_t kMaxReplyBytes = int64_t{1} << 20;
+constexpr int64_t kFileBytes = int64_t{1} << 28;  // code in memory files is small
+constexpr int64_t kDyingNs = 2'000'000'000;
+constexpr size_t kLastWordsBytes = 1000;
+constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
+
+std::string ReadLastWords(int fd) {
+  std::string text;
+  std::array<char, 4096> chunk;
+  for (;;) {
+    const ssize_t got = read(fd, chunk.data(), chunk.size());
+    if (got <= 0) break;
+    text.append(chunk.data(), static_cast<size_t>(got));
+    if (text.size() > kLastWordsBytes) text.erase(0, text.size() - kLastWordsBytes);
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool StreamEnded(int fd) {
+  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
+}
+
+}  // namespace
+
+struct RunnerClient::Process {
+  Process(Subprocess started, int number_of_threads)
+      : child(std::move(started)), threads(number_of_threads) {}
+
+  Subprocess child;
+  FrameDecoder decoder{kMaxReplyBytes};
+  int threads;
+  int jobs_done = 0;
+};
+
+RunnerClient::RunnerClient(RunnerOptions options, const MonotonicClock& clock)
+    : options_(std::move(options)), clock_(clock) {}
+
+RunnerClient::~RunnerClient() {
+  process_.reset();
+  if (!mapped_.empty()) munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+}
+
+absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
+    const PrepareJob& job) {
+  const std::vector<SharedBuffer> places = PlaceOutputs(job.kernel.artifact.outputs);
+  HONE_RETURN_IF_ERROR(MakeRoom(SharedBytes(places)));
+  if (process_ != nullptr && (process_->threads != job.threads ||
+                              (job.slot == 0 &&
+                               process_->jobs_done >= options_.jobs_per_process))) {
+    process_.reset();
+  }
+  if (process_ == nullptr) HONE_RETURN_IF_ERROR(Start(job.threads));
+  HONE_ASSIGN_OR_RETURN(const std::string payload,
+                        Call(FrameType::kPrepareRequest, EncodePrepareJob(job),
+                             FrameType::kPrepareReply, options_.prepare_timeout_ns));
+  const Result<PrepareReply> reply = DecodePrepareReply(payload);
+  HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
+  HONE_RETURN_IF_ERROR(ToAbsl(reply->status));
+  std::vector<std::span<const std::byte>> outputs;
+  for (const SharedBuffer& place : places) {
+    outputs.push_back(mapped_.subspan(static_cast<size_t>(place.data_offset),
+                                      static_cast<size_t>(place.data_bytes)));
+  }
+  return outputs;
+}
+
+absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {
+  if (process_ == nullptr) return absl::FailedPreconditionError("no runner holds this kernel");
+  HONE_ASSIGN_OR_RETURN(const std::string payload,
+                        Call(FrameType::kTimeRequest, EncodeTimeJob(job), FrameType::kTimeReply,
+                             options_.time_timeout_ns));
+  Result<TimeReply> reply = DecodeTimeReply(payload);
+  HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
+  HONE_RETURN_IF_ERROR(ToAbsl(reply->status));
+  if (reply->samples_ns.empty()) return absl::DataLossError("the runner sent no times");
+  return *std::move(reply);
+}
+
+// The file only grows, and nobody can make it smaller: what is mapped here stays readable.
+absl::Status RunnerClient::MakeRoom(int64_t bytes) {
+  if (!output_file_.valid()) {
+    output_file_.Reset(memfd_create("hone-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!output_file_.valid()) return ErrnoStatus(errno, "make a memory file for outputs");
+    if (fcntl(output_file_.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+      return ErrnoStatus(errno, "seal the memory file of outputs");
+    }
+  }
+  if (!mapped_.empty() && bytes <= static_cast<int64_t>(mapped_.size())) return absl::OkStatus();
+  int64_t room = std::max(kFirstRoomBytes, static_cast<int64_t>(mapped_.size()));
+  while (room < bytes) room *= 2;
+  if (ftruncate(output_file_.get(), room) != 0) {
+    return ErrnoStatus(errno, fmt::format("make {} bytes of memory for outputs", room));
+  }
+  void* address =
+      mmap(nullptr, static_cast<size_t>(room), PROT_READ, MAP_SHARED, output_file_.get(), 0);
+  if (address == MAP_FAILED) return ErrnoStatus(errno, fmt::format("map {} bytes", room));
+  if (!mapped_.empty()) munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+  mapped_ = {static_cast<const std::byte*>(address), static_cast<size_t>(room)};
+  return absl::OkStatus();
+}
+
+absl::Status RunnerClient::Start(int threads) {
+  SubprocessOptions spawn;
+  std::string program = options_.program;
+  if (program.empty()) {
+    HONE_ASSIGN_OR_RETURN(program, FindHelperProgram("hone-runner"));
+  }
+  spawn.argv = {program, fmt::format("{}", threads)};
+  if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
+  spawn.environment.emplace();
+  spawn.inherited = {{output_file_.get(), kOutputFd}};
+  spawn.limits.address_space_bytes = options_.address_space_bytes;
+  spawn.limits.file_bytes = std::max(kFileBytes, static_cast<int64_t>(mapped_.size()));
+  HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
+  const int error_fd = child.standard_error().get();
+  fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);
+  process_ = std::make_unique<Process>(std::move(child), threads);
+  ++num_started_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_view payload,
+                                               FrameType reply, int64_t timeout_ns) {
+  if (static_cast<int64_t>(payload.size()) > kMaxFramePayloadBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("a job for the runner of {} bytes; at most {} can be sent", payload.size(),
+                    kMaxFramePayloadBytes));
+  }
+  const WireDeadline deadline{&clock_, clock_.NowNs() + timeout_ns};
+  Subprocess& child = process_->child;
+  Status failure = WriteFrame(child.standard_input().get(), request, payload, deadline);
+  // A runner that dies while it is written to may have said why: the pipe's end is read either way.
+  if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
+    Result<Frame> frame = ReadFrame(child.standard_output().get(), process_->decoder, deadline);
+    if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
+      ++process_->jobs_done;
+      return std::move((*frame).payload);
+    }
+    failure =
+        frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
+  }
+  const absl::Status explained = Explain(failure, timeout_ns);
+  process_.reset();  // kills what is left of it
+  return explained;
+}
+
+absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
+  Subprocess& child = process_->child;
+  if (failure.code() == StatusCode::kDeadlineExceeded) {
+    return absl::DeadlineExceededError(
+        fmt::format("the kernel did not finish within {:.1f} s and its process was ended",
+                    static_cast<double>(timeout_ns) * 1e-9));
+  }
+  // A process that broke the protocol but lives on is ended: its stream cannot be found again.
+  const bool dying = StreamEnded(child.standard_output().get());
+  HONE_ASSIGN_OR_RETURN(const std::optional<ExitState> exit,
+                        child.Wait(clock_, dying ? kDyingNs : 0));
+  const std::string last_words = ReadLastWords(child.standard_error().get());
+  const std::string detail = last_words.empty() ? "" : fmt::format(": {}", last_words);
+  if (!exit.has_value() || exit->success()) {
+    return absl::DataLossError(
+        fmt::format("the runner broke off: {}{}", failure.message(), detail));
+  }
+  if (exit->code == kRunnerNoSandbox) return absl::FailedPreconditionError(last_words);
+  if (exit->code == kRunnerOutOfMemory || exit->signal == SIGKILL) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "the kernel's process ran out of memory ({})",
+        options_.address_space_bytes.has_value()
+            ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
+            : std::string("it has no limit of its own")));
+  }
+  if (exit->signal == SIGSYS) {
+    return absl::AbortedError("the kernel made a system call that the sandbox forbids");
+  }
+  return absl::AbortedError(fmt::format("the kernel crashed: {}{}", exit->ToString(), detail));
+}
+
+}  // namespace hone::measure

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "base/core/unique_fd.h"
+#include "measure/run_job.h"
+#include "measure/wire.h"
+
+namespace hone::measure {
+
+struct RunnerOptions {
+  /// Program to start; empty: hone-runner beside this program (FindHelperProgram).
+  std::string program;
+  int64_t prepare_timeout_ns = 15'000'000'000;  ///< loading, filling, prologue and one run
+  int64_t time_timeout_ns = 15'000'000'000;     ///< all repeats
+  /// Address space of a runner; unset: unlimited (AddressSanitizer needs that).
+  std::optional<int64_t> address_space_bytes = int64_t{8} << 30;
+  int jobs_per_process = 2000;  ///< then a fresh one is started
+  bool test_hooks = false;      ///< heed PrepareJob::test_hook
+};
+
+/// Sends jobs to one hone-runner process, which starts when first needed, stays for later jobs and
+/// ends with this object. Not thread-safe; the process also ends with the thread that first called
+/// Prepare.
+///
+/// Every failure of the process costs the job it had (and what was prepared), and nothing else:
+///   kDeadlineExceeded   the job took too long (the process was killed)
+///   kResourceExhausted  it ran out of memory
+///   kAborted            it crashed or made a forbidden system call
+///   kDataLoss           it answered what is no answer (it was killed)
+///   kOutOfRange         the kernel says that an index in its inputs is out of range
+///   kInvalidArgument    the kernel cannot be loaded
+///   kNotFound, kPermissionDenied, kFailedPrecondition  no runner could be started
+class RunnerClient {
+ public:
+  /// `clock` must outlive the client.
+  RunnerClient(RunnerOptions options, const MonotonicClock& clock);
+  ~RunnerClient();
+  RunnerClient(const RunnerClient&) = delete;
+  RunnerClient& operator=(const RunnerClient&) = delete;
+
+  /// Prepares a kernel and runs it once. The result is its outputs, in memory shared with the
+  /// runner; it stays valid until the next call of Prepare.
+  absl::StatusOr<std::vector<std::span<const std::byte>>> Prepare(const PrepareJob& job);
+
+  /// Times what was prepared in a slot and not lost since.
+  absl::StatusOr<TimeReply> Time(const TimeJob& job);
+
+  /// Processes started so far; grows with crashes.
+  int64_t num_started() const { return num_started_; }
+
+ private:
+  struct Process;
+
+  absl::Status MakeRoom(int64_t bytes);
+  absl::Status Start(int threads);
+  absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,
+                                   int64_t timeout_ns);
+  absl::Status Explain(const Status& failure, int64_t timeout_ns);
+
+  const RunnerOptions options_;
+  const MonotonicClock& clock_;
+  UniqueFd output_file_;
+  std::span<const std::byte> mapped_;
+  std::unique_ptr<Process> process_;
+  int64_t num_started_ = 0;
+};
+
+}  // namespace hone::measure

@@ -1,0 +1,128 @@
+#include "measure/sandbox.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "base/core/status_macros.h"
+
+namespace hone::measure {
+namespace {
+
+Status Refused(const std::string& what, int error) {
+  return Status(StatusCode::kFailedPrecondition,
+                "the sandbox cannot be set up: " + what + ": " +
+                    std::generic_category().message(error) +
+                    "; 'hone doctor' says what this machine allows");
+}
+
+// What memory, the C library's start of a thread, dlopen from memory, pipes and clocks need.
+constexpr int kAlways[] = {
+    SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close),
+    SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek), SCMP_SYS(fcntl), SCMP_SYS(poll),
+    SCMP_SYS(ppoll), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap),
+    SCMP_SYS(madvise), SCMP_SYS(brk), SCMP_SYS(memfd_create), SCMP_SYS(futex),
+    SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(nanosleep),
+    SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres),
+    SCMP_SYS(gettimeofday), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(gettid),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigpending),
+    SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
+    SCMP_SYS(restart_syscall), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd),
+    SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
+    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(getrusage), SCMP_SYS(membarrier),
+};
+
+// LLD writes its result beside a temporary name; LLVM asks for the machine and starts threads.
+constexpr int kBuilderToo[] = {
+    SCMP_SYS(openat), SCMP_SYS(open), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rmdir),
+    SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rename), SCMP_SYS(renameat),
+    SCMP_SYS(renameat2), SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(chmod),
+    SCMP_SYS(fchmod), SCMP_SYS(fchmodat), SCMP_SYS(umask), SCMP_SYS(pwrite64), SCMP_SYS(msync),
+    SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(getdents64), SCMP_SYS(uname), SCMP_SYS(sysinfo),
+    SCMP_SYS(prlimit64), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(pipe2),
+    SCMP_SYS(ioctl), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
+    SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(sched_setaffinity), SCMP_SYS(prctl),
+};
+
+using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
+
+Status Add(const Filter& filter, uint32_t action, int call) {
+  const int error = seccomp_rule_add(filter.get(), action, call, 0);
+  return error == 0 ? Status() : Refused("system call " + std::to_string(call), -error);
+}
+
+template <typename... Conditions>
+Status AllowIf(const Filter& filter, int call, Conditions... conditions) {
+  const int error =
+      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, sizeof...(conditions), conditions...);
+  return error == 0 ? Status() : Refused("system call " + std::to_string(call), -error);
+}
+
+Status AddRules(const Filter& filter, SandboxKind kind) {
+  for (const int call : kAlways) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
+  // abort() signals its own thread.
+  const auto self = static_cast<scmp_datum_t>(::getpid());
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self)));
+  if (kind == SandboxKind::kBuilder) {
+    for (const int call : kBuilderToo) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
+    // Threads only. The C library falls back to clone, whose flags can be looked at.
+    HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3)));
+    return AllowIf(filter, SCMP_SYS(clone),
+                   SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+  }
+  // The loader opens code by its name in /proc/self/fd; nothing is opened for writing or made.
+  constexpr scmp_datum_t kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+  HONE_RETURN_IF_ERROR(
+      AllowIf(filter, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, 0)));
+  return AllowIf(filter, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, 0));
+}
+
+Status LoadAllowList(SandboxKind kind) {
+  // A candidate has no business with other calls; libraries may try one and do without.
+  const uint32_t others =
+      kind == SandboxKind::kRunner ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
+  const Filter filter(seccomp_init(others), &seccomp_release);
+  if (filter == nullptr) return Refused("seccomp", ENOMEM);
+  // Threads that run already come under it too.
+  int error = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1);
+  if (error == 0) error = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
+  if (error != 0) return Refused("seccomp", -error);
+  HONE_RETURN_IF_ERROR(AddRules(filter, kind));
+  error = seccomp_load(filter.get());
+  return error == 0 ? Status() : Refused("seccomp", -error);
+}
+
+}  // namespace
+
+bool SandboxHasAllowList() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;
+#else
+  return true;
+#endif
+}
+
+Status EnterSandbox(SandboxKind kind) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("no_new_privs", errno);
+  const rlimit none{0, 0};
+  if (::setrlimit(RLIMIT_CORE, &none) != 0) return Refused("core limit", errno);
+  if (!SandboxHasAllowList()) return {};
+  if (kind == SandboxKind::kRunner && ::setrlimit(RLIMIT_NPROC, &none) != 0) {
+    return Refused("process limit", errno);
+  }
+  return LoadAllowList(kind);
+}
+
+void DieWithParent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
+
+}  // namespace hone::measure

@@ -1,0 +1,254 @@
+#include "measure/local_measurer.h"
+
+#include <map>
+#include <memory>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "ir/text.h"
+#include "measure/sandbox.h"
+#include "tests/test_paths.h"
+
+namespace hone::measure {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kGemm[] =
+    "workload 1\n"
+    "x0: f32[48,64] input range(-1,1)\n"
+    "x1: f32[64,96] constant\n"
+    "s0: f32[48,96] output = sum[r0:64] (x0[i0, r0] * x1[r0, i1])\n";
+// Packs the constant: with a prologue.
+constexpr char kPacked[] =
+    "s1 = pack(s0, x1, [i1/32, i0, i1%32])\n"
+    "split(s0.i1, [2,16])\n"
+    "split(s0.i0, 6, two_sizes)\n"
+    "reorder(s0.i1.0, s0.i0.0, s0.r0, s0.i0.1, s0.i1.1, s0.i1.2)\n"
+    "s2 = cache_write(s0, register, at=s0.i0.0)\n"
+    "unroll(s0.i0.1)\n"
+    "unroll(s0.i1.1)\n"
+    "vectorize(s0.i1.2)\n"
+    "parallel(s0.i1.0, 1)";
+constexpr char kSlow[] = "parallel(s0.i0, 1)";
+constexpr char kTarget[] = "cpu:avx2,threads=1";
+
+class LocalMeasurerTest : public ::testing::Test {
+ protected:
+  LocalMeasurerTest() {
+    absl::StatusOr<ir::Workload> gemm = ir::ParseWorkload(kGemm);
+    EXPECT_TRUE(gemm.ok()) << gemm.status();
+    workload_ = std::make_shared<ir::Workload>(*std::move(gemm));
+    const std::string programs = hone::testing::BuildDir() + "/libexec/hone/";
+    options_.builder.program = programs + "hone-builder";
+    options_.builder.processes = 2;
+    options_.builder.test_hooks = true;
+    options_.runner.program = programs + "hone-runner";
+    options_.runner.test_hooks = true;
+    options_.device_class = "a test's";
+    if (!SandboxHasAllowList()) {  // a sanitizer reserves terabytes
+      options_.builder.address_space_bytes.reset();
+      options_.runner.address_space_bytes.reset();
+    }
+  }
+
+  MeasureInput Input(int64_t id, const std::string& trace) const {
+    return {.id = id, .workload = workload_, .target = kTarget, .trace = trace, .seed = 7};
+  }
+
+  // All results, by id.
+  static std::map<int64_t, MeasureResult> CollectAll(Measurer& measurer) {
+    std::map<int64_t, MeasureResult> results;
+    while (measurer.num_in_flight() > 0) {
+      for (MeasureResult& result : measurer.Collect(-1)) {
+        const int64_t id = result.id;
+        EXPECT_TRUE(results.emplace(id, std::move(result)).second) << "twice: " << id;
+      }
+    }
+    return results;
+  }
+
+  MeasureResult MeasureOne(Measurer& measurer, const std::string& trace) {
+    measurer.Submit(Input(1, trace));
+    return CollectAll(measurer)[1];
+  }
+
+  // Candidate 2 of 4 misbehaves and ends as `outcome`; its neighbours are measured.
+  void ExpectCostsOnlyItself(Outcome outcome, const std::string& says) {
+    LocalMeasurer measurer(options_, clock_);
+    for (int64_t id = 1; id <= 4; ++id) measurer.Submit(Input(id, id % 2 == 0 ? kPacked : ""));
+    const std::map<int64_t, MeasureResult> results = CollectAll(measurer);
+    ASSERT_EQ(results.size(), 4u);
+    for (const auto& [id, result] : results) {
+      if (id == 2) {
+        EXPECT_EQ(ToString(result.outcome), ToString(outcome)) << result.message;
+        EXPECT_THAT(result.message, HasSubstr(says));
+        EXPECT_TRUE(result.samples_ns.empty());
+      } else {
+        EXPECT_EQ(result.outcome, Outcome::kOk) << id << ": " << result.message;
+      }
+    }
+  }
+
+  void RunHook(const std::string& hook) {
+    options_.run_hook = [hook](const MeasureInput& input) { return input.id == 2 ? hook : ""; };
+  }
+  void BuildHook(const std::string& hook) {
+    options_.build_hook = [hook](const MeasureInput& input) { return input.id == 2 ? hook : ""; };
+  }
+
+  SystemMonotonicClock clock_;
+  LocalMeasurerOptions options_;
+  std::shared_ptr<const ir::Workload> workload_;
+};
+
+TEST_F(LocalMeasurerTest, MeasuresTheDefaultAndACandidateWithAPrologue) {
+  LocalMeasurer measurer(options_, clock_);
+  for (const char* trace : {"", kPacked}) {
+    const MeasureResult result = MeasureOne(measurer, trace);
+    ASSERT_EQ(result.outcome, Outcome::kOk) << result.message;
+    EXPECT_GE(result.samples_ns.size(), 5u);
+    for (const int64_t sample_ns : result.samples_ns) EXPECT_GT(sample_ns, 0);
+    EXPECT_GT(result.build_ms, 0);
+    EXPECT_GT(result.run_ms, 0);
+    EXPECT_EQ(result.device, "a test's");
+  }
+  EXPECT_GT(measurer.reference_ns(), 0);
+}
+
+TEST_F(LocalMeasurerTest, OverlapGivesTheSameOutcomes) {
+  options_.alternate = false;
+  options_.built_ahead = 2;
+  LocalMeasurer measurer(options_, clock_);
+  for (int64_t id = 0; id < 6; ++id) measurer.Submit(Input(id, id % 2 == 0 ? kPacked : "split(q)"));
+  for (const auto& [id, result] : CollectAll(measurer)) {
+    EXPECT_EQ(result.outcome, id % 2 == 0 ? Outcome::kOk : Outcome::kIllegal) << result.message;
+  }
+}
+
+TEST_F(LocalMeasurerTest, AnIllegalTraceIsRefusedWithItsReason) {
+  LocalMeasurer measurer(options_, clock_);
+  const MeasureResult result = MeasureOne(measurer, "vectorize(s9.i0)");
+  EXPECT_EQ(result.outcome, Outcome::kIllegal);
+  EXPECT_THAT(result.message, HasSubstr("s9"));
+}
+
+TEST_F(LocalMeasurerTest, AForeignTargetIsRefused) {
+  LocalMeasurer measurer(options_, clock_);
+  MeasureInput input = Input(1, "");
+  input.target = "cuda:sm_90a";
+  measurer.Submit(input);
+  EXPECT_EQ(CollectAll(measurer)[1].outcome, Outcome::kIllegal);
+}
+
+TEST_F(LocalMeasurerTest, AHopelessCandidateGetsOneSample) {
+  LocalMeasurer measurer(options_, clock_);
+  MeasureInput input = Input(1, kSlow);
+  input.incumbent_ns = 1;
+  measurer.Submit(input);
+  input.id = 2;
+  input.kind = MeasureKind::kFinal;
+  measurer.Submit(input);
+  std::map<int64_t, MeasureResult> results = CollectAll(measurer);
+  EXPECT_EQ(results[1].samples_ns.size(), 1u) << results[1].message;
+  EXPECT_TRUE(results[1].hopeless);
+  EXPECT_GE(results[2].samples_ns.size(), 10u) << results[2].message;
+  EXPECT_FALSE(results[2].hopeless);
+}
+
+TEST_F(LocalMeasurerTest, CompareTakesTurnsAndLeavesOutWhatFails) {
+  RunHook("crash");
+  LocalMeasurer measurer(options_, clock_);
+  const std::vector<ComparedTrace> compared = measurer.Compare(
+      {Input(1, ""), Input(3, kPacked), Input(2, kPacked), Input(4, kSlow)}, 5);
+  ASSERT_EQ(compared.size(), 4u);
+  EXPECT_EQ(compared[2].error.outcome, Outcome::kRunCrashed);
+  for (const size_t i : {0, 1, 3}) {
+    EXPECT_EQ(compared[i].error.outcome, Outcome::kOk) << compared[i].error.message;
+    EXPECT_EQ(compared[i].samples_ns.size(), 5u);
+  }
+  EXPECT_LT(MedianNs(compared[1].samples_ns), MedianNs(compared[3].samples_ns));
+}
+
+TEST_F(LocalMeasurerTest, ACrashCostsOnlyItself) {
+  RunHook("crash");
+  ExpectCostsOnlyItself(Outcome::kRunCrashed, "signal 11");
+}
+
+TEST_F(LocalMeasurerTest, RunningPastTheEndOfAnOutputCostsOnlyItself) {
+  RunHook("overrun");
+  ExpectCostsOnlyItself(Outcome::kRunCrashed, "signal 11");
+}
+
+TEST_F(LocalMeasurerTest, AHangCostsOnlyItself) {
+  RunHook("hang");
+  options_.runner.prepare_timeout_ns = 500'000'000;
+  ExpectCostsOnlyItself(Outcome::kRunTimeout, "0.5 s");
+}
+
+TEST_F(LocalMeasurerTest, AWrongAnswerCostsOnlyItself) {
+  RunHook("wrong");
+  ExpectCostsOnlyItself(Outcome::kWrongAnswer, "1 of 4608 elements of output 0 are wrong");
+}
+
+TEST_F(LocalMeasurerTest, RunningOutOfMemoryCostsOnlyItself) {
+  if (!SandboxHasAllowList()) GTEST_SKIP() << "address space cannot be limited in this build";
+  RunHook("memory");
+  options_.runner.address_space_bytes = int64_t{1} << 30;
+  ExpectCostsOnlyItself(Outcome::kOutOfMemory, "1024 MiB");
+}
+
+TEST_F(LocalMeasurerTest, EscapesCostOnlyThemselves) {
+  if (!SandboxHasAllowList()) GTEST_SKIP() << "no allow-list of system calls in this build";
+  for (const char* hook : {"socket", "exec", "fork", "write"}) {
+    SCOPED_TRACE(hook);
+    RunHook(hook);
+    ExpectCostsOnlyItself(Outcome::kRunCrashed, "sandbox");
+  }
+}
+
+TEST_F(LocalMeasurerTest, ABuilderThatCrashesCostsOnlyItsCandidate) {
+  BuildHook("crash");
+  ExpectCostsOnlyItself(Outcome::kBuildCrashed, "signal 6");
+}
+
+TEST_F(LocalMeasurerTest, ABuilderThatHangsCostsOnlyItsCandidate) {
+  BuildHook("hang");
+  options_.builder.job_timeout_ns = 3'000'000'000;
+  ExpectCostsOnlyItself(Outcome::kBuildTimeout, "3.0 s");
+}
+
+TEST_F(LocalMeasurerTest, ABuilderThatBlowsUpCostsOnlyItsCandidate) {
+  if (!SandboxHasAllowList()) GTEST_SKIP() << "address space cannot be limited in this build";
+  BuildHook("memory");
+  options_.builder.address_space_bytes = int64_t{1} << 30;
+  ExpectCostsOnlyItself(Outcome::kOutOfMemory, "1024 MiB");
+}
+
+TEST_F(LocalMeasurerTest, HooksAreNotHeededUnlessAskedFor) {
+  RunHook("crash");
+  BuildHook("crash");
+  options_.runner.test_hooks = false;
+  options_.builder.test_hooks = false;
+  LocalMeasurer measurer(options_, clock_);
+  measurer.Submit(Input(2, kPacked));
+  const std::map<int64_t, MeasureResult> results = CollectAll(measurer);
+  EXPECT_EQ(results.at(2).outcome, Outcome::kOk) << results.at(2).message;
+}
+
+TEST_F(LocalMeasurerTest, AMissingRunnerSaysNothingAboutTheCandidate) {
+  options_.runner.program = "/nowhere/hone-runner";
+  LocalMeasurer measurer(options_, clock_);
+  const MeasureResult result = MeasureOne(measurer, kPacked);
+  EXPECT_EQ(result.outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(result.message, HasSubstr("/nowhere/hone-runner"));
+}
+
+TEST_F(LocalMeasurerTest, CollectDoesNotWaitForNothing) {
+  LocalMeasurer measurer(options_, clock_);
+  EXPECT_TRUE(measurer.Collect(-1).empty());
+}
+
+}  // namespace
+}  // namespace hone::measure
