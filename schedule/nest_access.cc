@@ -13,6 +13,10 @@ using ir::Expr;
 
 namespace {
 
+bool HasLoad(const Expr& e) {
+  return e->kind == ir::ExprKind::kLoad || std::any_of(e->args.begin(), e->args.end(), HasLoad);
+}
+
 /// Walks a body whose variables are loop variables; selects make their conditions known inside their branches.
 class SafeLoads {
  public:
@@ -121,9 +125,10 @@ absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Exp
   }
 }
 
-bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes) {
+bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes, Inner inner) {
   SafeLoads loads(ranges_, [&](const ir::ExprNode& load, size_t d, Interval bounds) {
     const Location& at = ReadingFrom(load.id);
+    if (at.buffer < 0) return inner == Inner::kGivesAll;
     // Elements of a tile beyond its tensor may never have been written.
     if (at.whole() || !at.filled) {
       if (bounds.low < 0 || bounds.high >= s_.workload.tensors[load.id].shape[d]) return false;
@@ -150,6 +155,7 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
   if (body->kind == ir::ExprKind::kLoad && !ReadingFrom(body->id).whole()) {
     const Location& at = ReadingFrom(body->id);
     for (size_t d = 0; d < body->args.size(); ++d) {
+      if (HasLoad(body->args[d])) continue;  // the tile has all of such a dimension
       auto local = LowerExpr(body->args[d], axes);
       auto excuse = path ? LowerExpr(path, axes) : absl::StatusOr<Expr>(Expr());
       if (!local.ok() || !excuse.ok()) continue;  // StoreLeaf meets the same error
@@ -164,12 +170,12 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
   for (const Expr& a : body->args) TileGuards(a, axes, path, guards);
 }
 
-std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes) {
+std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes, Inner inner) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
-  Location& at = location_[stage.results[0]];
+  const Location& at = location_[stage.results[0]];
   const bool tile = !at.tile_loops.empty();
   bool free = !at.whole();
-  for (const Expr& body : stage.body) free = free && LoadsAreSafe(body, axes);
+  for (const Expr& body : stage.body) free = free && LoadsAreSafe(body, axes, inner);
   std::vector<Expr> guards;
   auto require = [&](const Expr& condition) {
     auto known = Decide(condition, ranges_);
@@ -185,7 +191,17 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
     if (reduce || free) continue;
     const bool below = require(ir::Ge(axes[a], ir::Int(0)));
     const bool above = require(ir::Lt(axes[a], ir::Int(stage.Extent(a))));
-    if (below || above) at.filled = false;
+    if (!below && !above) continue;
+    for (int r : stage.results) location_[r].filled = false;
+  }
+  // Where a masked part of a part sticks out, the next part's points would be met twice.
+  const StageSchedule& schedule = s_.stages[instance.stage];
+  for (size_t l = 0; l < schedule.loops.size(); ++l) {
+    const LoopNode& n = schedule.loops[l];
+    if (n.split_outer < 0 || n.origin == LoopNode::Origin::kAxis || schedule.loops[n.split_outer].tail != Tail::kMask) continue;
+    const int loop = static_cast<int>(l);
+    if (tile && free && !s_.IsReduce({instance.stage, loop})) continue;
+    require(ir::Lt(SpanOfLoop(s_, instance, loop, ranges_).low, ir::Int(ExtentOf(s_, instance, loop))));
   }
   return guards;
 }

@@ -272,24 +272,24 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   const int loop = stage.order[position];
   const int64_t scratch = scratch_top_;
   std::vector<Stmt> body;
-  std::vector<Location> saved;
+  std::vector<std::pair<int, Location>> saved;  // of what is computed here
   std::map<int, Instance> needed;
   bool shared = false;
   if (walk.attach) {
     HONE_RETURN_IF_ERROR(CheckCarriedInside(instance, position));
-    const bool any = std::any_of(stage_order_.begin(), stage_order_.end(), [&](int q) { return AttachedAt(q, instance.stage, loop); });
-    if (any) {
-      saved = location_;
+    for (int q : stage_order_) {
+      if (!AttachedAt(q, instance.stage, loop)) continue;
+      for (int r : s_.workload.stages[q].results) saved.emplace_back(r, location_[r]);
+    }
+    if (!saved.empty()) {
       needed = needed_;
       HONE_RETURN_IF_ERROR(Attach(instance, position, &body, &shared));
     }
   }
   const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == loop;
   HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk) : Loops(instance, position + 1, walk));
-  if (!saved.empty()) {
-    location_ = std::move(saved);
-    needed_ = std::move(needed);
-  }
+  if (!saved.empty()) needed_ = std::move(needed);
+  for (auto& [tensor, location] : saved) location_[tensor] = std::move(location);
   scratch_top_ = scratch;
   if (!body.empty()) {
     // Producers attached here run whatever the consumer's guards say; only guards of the loops around may move out, and

@@ -85,7 +85,7 @@ class NestBuilder {
 
   // nest_tile.cc: what stands in the innermost loops.
   absl::StatusOr<Emitted> TileBody(Instance& instance, size_t position, Walk& walk);
-  absl::StatusOr<ir::Stmt> TileCopy(Instance& instance, size_t position, bool load);
+  absl::StatusOr<ir::Stmt> TileCopy(Instance& instance, size_t position, bool load, bool* partial);
   absl::StatusOr<Emitted> StoreLeaf(Instance& instance);
   absl::StatusOr<ir::Stmt> SpatialNest(Instance& instance, size_t position,
                                        std::function<absl::StatusOr<Emitted>(Instance&)> leaf);
@@ -108,10 +108,13 @@ class NestBuilder {
   absl::StatusOr<ir::Expr> LowerExpr(const ir::Expr& e, const std::vector<ir::Expr>& axes);
   ir::Expr FlatIndex(const Location& location, const std::vector<ir::Expr>& indices);
   ir::Expr ResultIndex(const Instance& instance, int result, const std::vector<ir::Expr>& axes);
-  std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes);
+  /// What is taken for granted of Stages that are computed further inside.
+  enum class Inner : uint8_t { kGivesAll, kMayGiveLess };
+  std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes, Inner inner);
   /// Whether every load of the body stays inside what was written, wherever the loop variables stand.
-  bool LoadsAreSafe(const ir::Expr& body, const std::vector<ir::Expr>& axes);
-  /// Conditions under which the loads from private tiles stay inside them: a point for which they do not is not needed.
+  bool LoadsAreSafe(const ir::Expr& body, const std::vector<ir::Expr>& axes, Inner inner);
+  /// Conditions under which the loads from private tiles stay inside them; a point for which they do not is not needed. `path`:
+  /// what excuses this part of the body, because it is in a branch that is not taken then; null: nothing.
   void TileGuards(const ir::Expr& body, const std::vector<ir::Expr>& axes, const ir::Expr& path, std::vector<ir::Expr>* guards);
   /// Where a tensor is read from: not from the tile that is just being accumulated.
   const Location& ReadingFrom(int tensor) const;

@@ -59,26 +59,30 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   }
   const Interval range = BoundsOf(steps, ranges_);
   std::vector<Stmt> parts;
-  if (walk.initialised && range.low <= 0) {
+  bool partial = false;
+  if (walk.initialised) {
     HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position));
-    parts.push_back(range.high <= 0 ? identity : ir::If(ir::Binary(ir::BinaryOp::kEq, Simplify(steps, ranges_), ir::Int(0)), identity));
-  }
-  if (walk.initialised && range.high > 0) {
-    HONE_ASSIGN_OR_RETURN(Stmt load, TileCopy(instance, position, true));
-    parts.push_back(range.low > 0 ? load : ir::If(ir::Binary(ir::BinaryOp::kGt, Simplify(steps, ranges_), ir::Int(0)), load));
+    HONE_ASSIGN_OR_RETURN(Stmt load, TileCopy(instance, position, true, &partial));
+    // What is not loaded must still begin somewhere.
+    const bool always = range.high <= 0 || partial;
+    const Expr step = Simplify(steps, ranges_);
+    if (always) parts.push_back(identity);
+    else if (range.low <= 0) parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kEq, step, ir::Int(0)), identity));
+    if (range.low > 0) parts.push_back(load);
+    else if (range.high > 0) parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kGt, step, ir::Int(0)), load));
   }
   Walk inner = walk;
   HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, inner));
   PlaceGuards(e, -1);
   parts.push_back(e.stmt);
-  HONE_ASSIGN_OR_RETURN(Stmt store, TileCopy(instance, position, false));
+  HONE_ASSIGN_OR_RETURN(Stmt store, TileCopy(instance, position, false, &partial));
   parts.push_back(store);
   location_[result] = home_[result];
   home_.erase(result);
   return Emitted{ir::Block(std::move(parts)), {}, {}};
 }
 
-absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, bool load) {
+absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, bool load, bool* partial) {
   const int result = s_.workload.stages[instance.stage].results[0];
   const Location tile = location_[result];
   const ir::DType dtype = s_.workload.tensors[result].dtype;
@@ -88,7 +92,8 @@ absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, 
     const int home = location_[result].buffer;
     Expr home_index = ResultIndex(at, 0, axes);
     Emitted e;
-    e.domain = DomainGuards(at, axes);
+    e.domain = DomainGuards(at, axes, Inner::kMayGiveLess);
+    *partial |= !e.domain.empty();
     home_[result] = location_[result];
     location_[result] = tile;
     Expr tile_index = TileIndex(at, tile);
@@ -123,7 +128,7 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
                                  ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
     }
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
-    e.domain = DomainGuards(at, axes);
+    e.domain = DomainGuards(at, axes, Inner::kGivesAll);
     return e;
   });
 }
@@ -145,14 +150,19 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
       }
     }
     HONE_ASSIGN_OR_RETURN(Expr value, LowerExpr(body, axes));
+    std::vector<Expr> inside;
+    if (!LoadsAreSafe(stage.body[k], axes, Inner::kGivesAll)) TileGuards(stage.body[k], axes, nullptr, &inside);
+    if (stage.combiner != ir::Combiner::kNone) {
+      e.value.insert(e.value.end(), inside.begin(), inside.end());
+    } else {
+      // Written all the same, so that nobody meets what was never written.
+      for (const Expr& g : inside) value = ir::Select(g, value, ir::Const(value->dtype, 0));
+    }
     values.push_back(value);
     buffers.push_back(location_[stage.results[k]].buffer);
   }
   e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values), stage.combiner);
-  e.domain = DomainGuards(instance, axes);
-  for (const Expr& body : stage.body) {
-    if (!LoadsAreSafe(body, axes)) TileGuards(body, axes, nullptr, &e.domain);
-  }
+  e.domain = DomainGuards(instance, axes, Inner::kGivesAll);
   return e;
 }
 

@@ -35,7 +35,9 @@ std::vector<int> LeavesOfT(const StageSchedule& s) {
 /// Its iterations are phases of their own: the sequential axis is outermost and whole.
 bool IsStepped(const StageSchedule& s) { return s.order[0] == 0; }
 
-absl::Status CheckLoopsOfT(const ir::Stage& stage, const StageSchedule& s) {
+absl::Status CheckLoopsOfT(const Schedule& schedule, int id) {
+  const ir::Stage& stage = schedule.workload.stages[id];
+  const StageSchedule& s = schedule.stages[id];
   int before = -1;
   for (int leaf : LeavesOfT(s)) {
     const LoopNode& n = s.loops[leaf];
@@ -47,6 +49,11 @@ absl::Status CheckLoopsOfT(const ir::Stage& stage, const StageSchedule& s) {
     const auto at = static_cast<int>(std::find(s.order.begin(), s.order.end(), leaf) - s.order.begin());
     if (at < before) return Refuse(fmt::format("{} must stand inside the outer part of the sequential axis", n.name));
     before = at;
+  }
+  // A later iteration reads finished values. (Inside another Stage there is one iteration only.)
+  for (int p = 0; p < before && s.place == Place::kRoot; ++p) {
+    if (!schedule.IsReduce({id, s.order[p]})) continue;
+    return Refuse(fmt::format("{} must stand inside the sequential axis of {}", s.loops[s.order[p]].name, stage.name));
   }
   return absl::OkStatus();
 }
@@ -72,7 +79,7 @@ absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_
   for (int id : stage_order) {
     const ir::Stage& stage = schedule.workload.stages[id];
     if (stage.scan < 0) continue;
-    HONE_RETURN_IF_ERROR(CheckLoopsOfT(stage, schedule.stages[id]));
+    HONE_RETURN_IF_ERROR(CheckLoopsOfT(schedule, id));
     if (schedule.stages[id].place == Place::kRoot) roots[stage.scan].push_back(id);
     else HONE_RETURN_IF_ERROR(CheckPlaceInScan(schedule, id));
   }
