@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "graph/ops/definitions.h"
+#include "graph/value_range.h"
 
 namespace hone::graph {
 namespace {
@@ -146,6 +147,7 @@ absl::StatusOr<std::vector<ValueId>> AppendNode(Graph& graph, Node node, int num
     node.outputs.push_back(graph.AddValue(std::move(value)));
   }
   std::vector<ValueId> outputs = node.outputs;
+  SetRanges(graph, node);
   graph.nodes.push_back(std::move(node));
   return outputs;
 }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "graph/onnx_import/handler.h"
 #include "graph/onnx_import/node_order.h"
+#include "graph/value_range.h"
 
 namespace hone::graph::onnx_import {
 namespace {
@@ -81,6 +82,7 @@ absl::StatusOr<Graph> Importer::Run() {
   HONE_RETURN_IF_ERROR(AddNodes(graph.node(), body, scope));
   HONE_RETURN_IF_ERROR(Verdict());
   HONE_RETURN_IF_ERROR(SetOutputs(graph, scope));
+  InferRanges(graph_, unstated_);
   return std::move(graph_);
 }
 

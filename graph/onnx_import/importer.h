@@ -77,6 +77,7 @@ class Importer {
   Graph graph_;
   std::map<std::string, int64_t> dims_;  ///< symbolic dimensions bound so far
   std::vector<std::string> unbound_;     ///< shapes that are missing, and what to do
+  std::vector<ValueId> unstated_;        ///< inputs whose value range the model does not state
   std::vector<absl::Status> reports_;
 };
 

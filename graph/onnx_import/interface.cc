@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "base/status.h"
 #include "graph/onnx_import/importer.h"
 #include "graph/op.h"
+#include "graph/value_range.h"
 
 // The Importer's view of a graph's inputs and outputs: shapes, symbolic dimensions, value ranges,
 // names.
@@ -16,11 +19,10 @@ namespace {
 
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
 
-/// "low=0,high=30522" or "ones=100" of an input's doc string; the dtype's default otherwise.
-ir::ValueRange RangeOf(const std::string& doc, ir::DType dtype) {
-  ir::ValueRange range;
-  if (ir::IsBool(dtype)) range = {0, 2};
-  if (ir::IsInteger(dtype)) range = {0, 16};
+/// "low=0,high=30522" or "ones=100" of an input's doc string, or nothing.
+std::optional<ir::ValueRange> StatedRange(const std::string& doc) {
+  ir::ValueRange range{0, 0};
+  bool stated = false;
   size_t at = 0;
   while (at < doc.size()) {
     const size_t end = std::min(doc.find(',', at), doc.size());
@@ -29,15 +31,18 @@ ir::ValueRange RangeOf(const std::string& doc, ir::DType dtype) {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos) continue;
     const std::string key = entry.substr(0, equals);
+    const char* const first = entry.data() + equals + 1;
     double value = 0;
-    const auto [stop, error] =
-        std::from_chars(entry.data() + equals + 1, entry.data() + entry.size(), value);
-    if (error != std::errc()) continue;
+    if (std::from_chars(first, entry.data() + entry.size(), value).ec != std::errc()) continue;
     if (key == "low") range.low = value;
     if (key == "high") range.high = value;
     if (key == "ones") range = {0, 2};
+    stated = stated || key == "high" || key == "ones";
   }
-  if (!(range.low < range.high)) range.high = range.low + 1;
+  if (!stated || !(range.low < range.high) || !std::isfinite(range.low) ||
+      !std::isfinite(range.high)) {
+    return std::nullopt;
+  }
   return range;
 }
 
@@ -195,10 +200,12 @@ absl::Status Importer::AddInputs(const onnx::GraphProto& graph, Scope& scope) {
       Value value;
       value.name = input.name();
       value.type = std::move(type);
-      value.range = RangeOf(input.doc_string(), value.type.dtype);
+      const auto stated = StatedRange(input.doc_string());
+      value.range = stated.value_or(DefaultRange(value.type.dtype));
       if (known) value.constant = MakeConstant(value.type, {});
       id = graph_.AddValue(std::move(value));
       if (!known) graph_.inputs.push_back(id);
+      if (!known && !stated) unstated_.push_back(id);
     }
     if (!scope.Define(input.name(), id))
       return Invalid(fmt::format("two graph inputs are called '{}'", input.name()));

@@ -49,7 +49,7 @@ void AffineGrid(NodeImport& n) {
   }
   const Shape extents(size.begin() + 2, size.end());
   const int64_t pixels = TensorType{.shape = extents}.NumElements();
-  if (pixels < 1 || pixels > (int64_t{1} << 24))
+  if (pixels < 1 || pixels > (int64_t{1} << 22))
     return n.Unsupported(fmt::format("a grid of [{}]", fmt::join(extents, ",")));
   std::vector<double> places;
   for (size_t row = 0; row < axes; ++row) {  // x first: the last axis

@@ -188,7 +188,7 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadSparse(const onnx::SparseTensorPro
   *dense.mutable_dims() = tensor.dims();
   dense.set_data_type(tensor.values().data_type());
   HONE_ASSIGN_OR_RETURN(TensorType type, TypeOf(dense));
-  constexpr int64_t kMaxDense = int64_t{1} << 31;
+  constexpr int64_t kMaxDense = int64_t{1} << 28;
   const int64_t count = values->type.NumElements();
   const auto rank = static_cast<int64_t>(type.shape.size());
   const bool flat = indices->type.shape.size() == 1;

@@ -42,8 +42,11 @@ absl::StatusOr<Types> InferResize(const OpCall& call) {
     if ((sizes[i] != x.shape[i] || scales[i] != 1) && std::max(sizes[i], x.shape[i]) > kMaxExtent) {
       return Invalid(fmt::format("axis {} of extent {} is too long to be resized", i, sizes[i]));
     }
-    if (call.Int("antialias", 0) != 0 && scales[i] < 1e-3)
-      return Invalid(fmt::format("antialiasing at scale {}", scales[i]));
+    constexpr double kMaxTaps = 1 << 24;
+    const double taps = call.Int("antialias", 0) != 0 ? 4 / std::min(1.0, scales[i]) : 4;
+    if (taps * static_cast<double>(sizes[i]) > kMaxTaps) {
+      return Invalid(fmt::format("axis {} at scale {} reads too many neighbours", i, scales[i]));
+    }
   }
   return Types{{x.dtype, sizes}};
 }

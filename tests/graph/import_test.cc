@@ -1,0 +1,327 @@
+#include "graph/onnx_import/import.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/status.h"
+#include "tests/graph/onnx_model.h"
+
+namespace hone::graph {
+namespace {
+
+using onnx::TensorProto;
+using ::testing::HasSubstr;
+
+TEST(ImportTest, ConvolutionAndReluBecomeCanonicalNodes) {
+  OnnxModel model;
+  model.Input("x", {"1", "3", "8", "8"}).Zeros("w", {4, 3, 3, 3}).Output("y");
+  SetInts(model.Node("Conv", {"x", "w"}, {"c"}), "pads", {1, 1, 1, 1});
+  model.Node("Relu", {"c"}, {"y"});
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(ToText(*graph),
+            "graph test\n"
+            "%1:f32[1,3,8,8] = input x\n"
+            "%0:f32[4,3,3,3] = constant\n"
+            "%2:f32[1,4,8,8] = Conv(%1, %0) {dilations=[1,1] group=1 layout=nchw pads=[1,1,1,1] "
+            "strides=[1,1]}\n"
+            "%3:f32[] = constant {0}\n"
+            "%4:f32[1,4,8,8] = Binary(%2, %3) {fn=max}\n"
+            "output %4 y\n");
+}
+
+TEST(ImportTest, ShapeChainsFoldAway) {
+  OnnxModel model;
+  model.Input("x", {"2", "3", "4"}).Ints("zero", {0}).Ints("rest", {-1}).Output("y");
+  model.Node("Shape", {"x"}, {"shape"});
+  model.Node("Gather", {"shape", "zero"}, {"batch"});
+  SetInt(model.Node("Concat", {"batch", "rest"}, {"target"}), "axis", 0);
+  model.Node("Reshape", {"x", "target"}, {"y"});
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->nodes.size(), 1U);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].type.shape,
+            (std::vector<int64_t>{2, 12}));
+}
+
+TEST(ImportTest, AllUnsupportedNodesAreReportedAtOnce) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Output("y");
+  model.Node("Frobnicate", {"x"}, {"a"});
+  model.Node("Relu", {"a"}, {"b"});
+  model.Node("FusedThing", {"b", "x"}, {"y"}).set_domain("com.example");
+  const auto graph = model.Import();
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(StatusMessage(graph.status()),
+            "2 nodes cannot be imported:\n"
+            "  node a (Frobnicate) of f32[2,3]: no such operator in Hone\n"
+            "  node y (com.example::FusedThing) of ?, f32[2,3]: no such operator in Hone");
+}
+
+TEST(ImportTest, MismatchNamesNodeOperatorAndShapes) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Zeros("w", {4, 5}).Output("y");
+  model.Node("MatMul", {"x", "w"}, {"y"}).set_name("fc");
+  const auto graph = model.Import();
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(StatusMessage(graph.status()),
+            "node fc (MatMul) of f32[2,3], f32[4,5]: inner extents 3 and 4 differ");
+}
+
+TEST(ImportTest, DamagedGraphsAreRefusedWithTheReason) {
+  const auto one = [](const std::function<void(OnnxModel&)>& change) {
+    OnnxModel model;
+    model.Input("x", {"2", "3"}).Output("y");
+    change(model);
+    return model.Error();
+  };
+  EXPECT_THAT(one([](OnnxModel& m) { SetInt(m.Node("Relu", {"x"}, {"y"}), "slope", 1); }),
+              HasSubstr("unknown attribute 'slope' at opset 18"));
+  EXPECT_THAT(one([](OnnxModel& m) { SetString(m.Node("Flatten", {"x"}, {"y"}), "axis", "1"); }),
+              HasSubstr("attribute 'axis' must be INT, not STRING"));
+  EXPECT_THAT(one([](OnnxModel& m) {
+                m.Node("Add", {"x", "b"}, {"a"});
+                m.Node("Relu", {"a"}, {"b"});
+                m.Node("Relu", {"b"}, {"y"});
+              }),
+              HasSubstr("cycle through node a (Add)"));
+  EXPECT_THAT(
+      one([](OnnxModel& m) {
+        m.Node("Add", {"x", "w"}, {"y"});
+      }),
+      HasSubstr("reads 'w', but that is no graph input, no initialiser and no node makes it"));
+  EXPECT_THAT(one([](OnnxModel& m) { m.Node("Relu", {"x"}, {"z"}); }),
+              HasSubstr("nobody makes the output 'y'"));
+  EXPECT_THAT(one([](OnnxModel& m) {
+                m.Node("Relu", {"x"}, {"y"});
+                m.Node("Abs", {"x"}, {"y"});
+              }),
+              HasSubstr("makes 'y', which exists already"));
+  EXPECT_THAT(one([](OnnxModel& m) {
+                m.Node("Relu", {"x", "x"}, {"y"});
+              }),
+              HasSubstr("2 inputs, not 1"));
+  EXPECT_THAT(one([](OnnxModel& m) { m.Node("GlobalAveragePool", {"x"}, {"y"}); }),
+              HasSubstr("must have rank 3 to 6, not 2"));
+  EXPECT_THAT(one([](OnnxModel& m) {
+                m.Ints("n", {int64_t{1} << 40, int64_t{1} << 40});
+                m.Node("Tile", {"x", "n"}, {"y"});
+              }),
+              HasSubstr("overflow"));
+  EXPECT_THAT(one([](OnnxModel& m) {
+                m.Zeros("w", {2, 3});
+                m.graph().mutable_initializer(0)->set_dims(0, 5);
+                m.Node("Add", {"x", "w"}, {"y"});
+              }),
+              HasSubstr("initialiser 'w': f32[5,3] takes 60 bytes, its data have 24"));
+  EXPECT_THAT(one([](OnnxModel& m) { m.Node("Cast", {"x"}, {"y"}); }),
+              HasSubstr("attribute 'to' is missing"));
+}
+
+TEST(ImportTest, OutputsAreCheckedAgainstTheirDeclaration) {
+  OnnxModel model;
+  model.Input("x", {"2"}).Output("y", TensorProto::INT64);
+  model.Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(model.Error(), "output 'y' is declared as i64, but its node makes f32[2]");
+}
+
+TEST(ImportTest, FilesThatAreNoModelsAreNamed) {
+  EXPECT_THAT(StatusMessage(ImportBytes("").status()), HasSubstr("empty"));
+  EXPECT_THAT(StatusMessage(ImportBytes("\x01\x02garbage").status()),
+              HasSubstr("damaged or was cut off"));
+  OnnxModel model;
+  model.Input("x", {"2"}).Output("y");
+  model.Node("Relu", {"x"}, {"y"});
+  const std::string bytes = model.Bytes();
+  EXPECT_THAT(StatusMessage(ImportBytes(bytes.substr(0, bytes.size() - 3)).status()),
+              HasSubstr("damaged or was cut off"));
+  EXPECT_THAT(StatusMessage(ImportBytes(std::string("PK\x03\x04", 4) + "data").status()),
+              HasSubstr("torch.onnx.export"));
+  EXPECT_THAT(StatusMessage(ImportBytes(std::string("\x1c\0\0\0TFL3", 8) + "data").status()),
+              HasSubstr("--tflite"));
+  EXPECT_THAT(StatusMessage(ImportBytes(std::string("\x02\0\0\0\0\0\0\0{}", 10)).status()),
+              HasSubstr("safetensors"));
+  const std::filesystem::path file =
+      std::filesystem::path(::testing::TempDir()) / "graph_import_test.pb";
+  std::ofstream(file) << "not a graph";
+  EXPECT_THAT(StatusMessage(ImportOnnxFile(file).status()), HasSubstr("tf2onnx"));
+  std::filesystem::remove(file);
+  EXPECT_EQ(ImportOnnxFile(file).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ImportTest, OperatorSetsOutsideTheSupportedAreRefused) {
+  for (const int64_t opset : {int64_t{0}, kNewestOpset + 1}) {
+    OnnxModel model(opset);
+    model.Input("x", {"2"}).Output("y");
+    model.Node("Relu", {"x"}, {"y"});
+    EXPECT_THAT(model.Error(), HasSubstr(fmt::format("operator set {}: versions", opset)));
+  }
+}
+
+OnnxModel Symbolic() {
+  OnnxModel model;
+  model.Input("x", {"batch", "seq", "4"}).Input("m", {"batch", "seq"}).Output("y");
+  model.Node("Relu", {"x"}, {"y"});
+  return model;
+}
+
+TEST(ImportTest, UnboundDimensionsAreNamedWithTheirOption) {
+  EXPECT_EQ(Symbolic().Error({.dims = {{"batch", 2}}}),
+            "dimension 'seq' of input 'x' (batchxseqx4) is not bound: give it with --dim seq=N; "
+            "dimension 'seq' of "
+            "input 'm' (batchxseq) is not bound: give it with --dim seq=N");
+}
+
+TEST(ImportTest, DimensionsBindByNameAndByShape) {
+  for (const ImportOptions& options : {ImportOptions{.dims = {{"batch", 2}, {"seq", 5}}},
+                                       ImportOptions{.shapes = {{"x", {2, 5, 4}}}}}) {
+    const auto graph = Symbolic().Import(options);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[1])].type.shape,
+              (std::vector<int64_t>{2, 5}));
+  }
+}
+
+TEST(ImportTest, OptionsThatFitNothingAreRefused) {
+  EXPECT_EQ(Symbolic().Error({.dims = {{"bach", 2}}}),
+            "--dim bach=2: the model has no such dimension; it has: batch, seq");
+  EXPECT_EQ(Symbolic().Error({.shapes = {{"z", {1}}}}),
+            "--shape z: the model has no such input; it has: m, x");
+  EXPECT_THAT(Symbolic().Error({.shapes = {{"x", {2, 5}}}}),
+              HasSubstr("--shape of input 'x' is 2x5, the model says batchxseqx4"));
+  EXPECT_THAT(Symbolic().Error({.dims = {{"seq", 7}}, .shapes = {{"x", {2, 5, 4}}}}),
+              HasSubstr("makes dimension 'seq' 5, but it is 7 already"));
+}
+
+TEST(ImportTest, ValuesThatDecideShapesAreAskedForByInput) {
+  OnnxModel model;
+  model.Input("x", {"6"}).Input("shape", {"2"}, TensorProto::INT64).Output("y");
+  model.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_THAT(model.Error(), HasSubstr("comes from the graph input 'shape'; values that do not "
+                                       "change can be given with --bind"));
+  const auto graph = model.Import({.binds = {{"shape", MakeInt64s({2}, {2, 3})}}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->inputs.size(), 1U);
+}
+
+TEST(ImportTest, InitialisersThatAreInputsTooAreConstants) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Input("w", {"2", "3"}).Zeros("w", {2, 3}).Output("y");
+  model.Node("Add", {"x", "w"}, {"y"});
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->inputs.size(), 1U);
+}
+
+TEST(ImportTest, EveryOutputIsAValueOfItsOwn) {
+  OnnxModel model;
+  model.Input("x", {"2"}).Zeros("w", {2}).Output("same").Output("twice").Output("constant");
+  model.Node("Identity", {"x"}, {"same"});
+  model.Node("Identity", {"same"}, {"twice"});
+  model.Node("Identity", {"w"}, {"constant"});
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::set<ValueId> distinct(graph->outputs.begin(), graph->outputs.end());
+  distinct.insert(graph->inputs.begin(), graph->inputs.end());
+  EXPECT_EQ(distinct.size(), 4U);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[1])].name, "twice");
+}
+
+TEST(ImportTest, DecidedBranchesAndLocalFunctionsAreInlined) {
+  OnnxModel model;
+  model.Input("x", {"2"}).Output("y");
+  onnx::TensorProto& condition = *model.graph().add_initializer();
+  condition.set_name("yes");
+  condition.set_data_type(TensorProto::BOOL);
+  condition.add_int32_data(1);
+  onnx::NodeProto& branch = model.Node("If", {"yes"}, {"a"});
+  for (const auto& [name, op] :
+       {std::pair("then_branch", "Abs"), std::pair("else_branch", "Neg")}) {
+    onnx::AttributeProto& attribute = *branch.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::GRAPH);
+    onnx::NodeProto& node = *attribute.mutable_g()->add_node();
+    node.set_op_type(op);
+    node.add_input("x");
+    node.add_output("inner");
+    attribute.mutable_g()->add_output()->set_name("inner");
+  }
+  onnx::FunctionProto& function = *model.model.add_functions();
+  function.set_name("Slope");
+  function.set_domain("local");
+  function.add_opset_import()->set_version(18);
+  function.add_input("in");
+  function.add_output("out");
+  onnx::NodeProto& body = *function.add_node();
+  body.set_op_type("LeakyRelu");
+  body.add_input("in");
+  body.add_output("out");
+  onnx::AttributeProto& reference = *body.add_attribute();
+  reference.set_name("alpha");
+  reference.set_ref_attr_name("steepness");
+  reference.set_type(onnx::AttributeProto::FLOAT);
+  onnx::NodeProto& call = model.Node("Slope", {"a"}, {"y"});
+  call.set_domain("local");
+  SetFloat(call, "steepness", 0.25F);
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(ToText(*graph), HasSubstr("Unary(%1) {fn=abs}"));
+  EXPECT_THAT(ToText(*graph), HasSubstr("constant {0.25}"));
+
+  onnx::NodeProto& again = *function.add_node();  // a function that calls itself
+  again.set_op_type("Slope");
+  again.set_domain("local");
+  again.add_input("in");
+  again.add_output("unused");
+  EXPECT_THAT(model.Error(), HasSubstr("call each other too deeply"));
+}
+
+TEST(ImportTest, ExternalDataMustBeWholeAndBesideTheModel) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "graph_import_test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "w.data") << std::string(32, 'a');
+  const auto import = [&](const std::string& location, const std::string& offset) {
+    OnnxModel model;
+    model.Input("x", {"2", "3"}).Zeros("w", {2, 3}).Output("y");
+    onnx::TensorProto& w = *model.graph().mutable_initializer(0);
+    w.clear_raw_data();
+    w.set_data_location(TensorProto::EXTERNAL);
+    for (const auto& [key, value] : {std::pair("location", location), std::pair("offset", offset),
+                                     std::pair("length", std::string("24"))}) {
+      onnx::StringStringEntryProto& entry = *w.add_external_data();
+      entry.set_key(key);
+      entry.set_value(value);
+    }
+    model.Node("Add", {"x", "w"}, {"y"});
+    return model.Error({.folder = folder});
+  };
+  EXPECT_EQ(import("w.data", "8"), "ok");
+  EXPECT_THAT(import("w.data", "16"),
+              HasSubstr("24 bytes at 16 of 'w.data', which has 32: is the file complete?"));
+  EXPECT_THAT(import("w.data", "-1"), HasSubstr("not a number of bytes"));
+  EXPECT_THAT(import("missing", "0"), HasSubstr("keep the .data file beside the model"));
+  EXPECT_THAT(import("../w.data", "0"), HasSubstr("must be a file beside the model"));
+  EXPECT_THAT(import("/etc/hostname", "0"), HasSubstr("must be a file beside the model"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ImportTest, TensorsWithoutElementsVanish) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Input("none", {"2", "0"}).Output("y");
+  SetInt(model.Node("Concat", {"none", "x"}, {"y"}), "axis", 1);
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->inputs.size(), 1U);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].type.shape,
+            (std::vector<int64_t>{2, 3}));
+}
+
+}  // namespace
+}  // namespace hone::graph
