@@ -11,6 +11,7 @@
 #include "base/core/unique_fd.h"
 #include "base/file.h"
 #include "codegen/codegen.h"
+#include "codegen/llvm_target.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -73,14 +74,14 @@ absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects) 
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
 
-  // LLD keeps its state in globals.
-  static std::mutex mutex;
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    // LLD keeps its state in globals, some of them LLVM's.
+    const std::unique_lock<std::shared_mutex> alone(LlvmOptionsMutex());
     const lld::Result result =
         lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
+    SetLlvmOptions();
     if (result.retCode != 0) return absl::InvalidArgumentError("linking failed: " + messages);
   }
   return ReadFile(folder.File());

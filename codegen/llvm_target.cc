@@ -22,21 +22,33 @@ namespace {
 
 constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
 
-// Loop-strength reduction makes more pointers and longer live ranges: near the register limit it
-// costs up to half the speed, elsewhere it gives nothing, and it takes a quarter of the compile
-// time (knowledge/lowering.md).
 void SetUpLlvm() {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
   LLVMInitializeX86AsmParser();
-  auto& options = llvm::cl::getRegisteredOptions();
-  const auto option = options.find("disable-lsr");
-  if (option != options.end()) static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(true);
+  const std::unique_lock<std::shared_mutex> alone(LlvmOptionsMutex());
+  SetLlvmOptions();
 }
 
 }  // namespace
+
+std::shared_mutex& LlvmOptionsMutex() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
+
+// Loop-strength reduction makes more pointers and longer live ranges: near the register limit it
+// costs up to half the speed, elsewhere it gives nothing, and it takes a quarter of the compile
+// time.
+void SetLlvmOptions() {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto option = options.find("disable-lsr");
+  if (option != options.end()) {
+    static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(true);
+  }
+}
 
 absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target) {
   static std::once_flag once;
@@ -63,6 +75,7 @@ absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target) 
 
 absl::StatusOr<std::string> GenerateCode(llvm::Module* module, llvm::TargetMachine* machine,
                                          Output output) {
+  const std::shared_lock<std::shared_mutex> options(LlvmOptionsMutex());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;

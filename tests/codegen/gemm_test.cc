@@ -83,6 +83,10 @@ TEST(GemmTest, InnerLoopIsOneFmaAnAccumulatorWithoutStackStores) {
     const ir::Target target = MakeTarget(isa);
     const GemmShape s = ShapeFor(target);
     const ir::LoopNest nest = GemmNest(s);
+    // LLD resets LLVM's options, and with them loop-strength reduction.
+    const auto object = CompileToObject({&nest}, target);
+    ASSERT_TRUE(object.ok()) << object.status();
+    ASSERT_TRUE(LinkShared({*object}).ok());
     const auto text = Assembly({&nest}, target);
     ASSERT_TRUE(text.ok()) << text.status();
     const auto loops = InnermostLoops(*text);
@@ -95,6 +99,7 @@ TEST(GemmTest, InnerLoopIsOneFmaAnAccumulatorWithoutStackStores) {
       EXPECT_EQ(Count(loop, target.isa == ir::Isa::kAvx512 ? "vfmadd.*zmm" : "vfmadd.*ymm"),
                 accumulators);
       EXPECT_EQ(Count(loop, R"(\[rsp)"), 0U) << *text;
+      EXPECT_EQ(Count(loop, R"(^\s+(inc|add|sub)\s)"), 1U) << "one counter\n" << *text;
     }
     EXPECT_TRUE(found) << *text;
   }
