@@ -29,6 +29,7 @@ constexpr std::array kFunctions = {
     CommandEntry{"inspect", RunInspect},
     CommandEntry{"man", RunMan},
     CommandEntry{"run", RunRun},
+    CommandEntry{"tune", RunTune},
     CommandEntry{"zoo", RunZoo},
 };
 

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "compiler/model_steps.h"
+#include "graph/graph.h"
+#include "measure/builder_client.h"
+
+namespace hone::compiler {
+
+/// The distinct Workloads of a model as CompileModel would build them for this target, with how often each occurs; no
+/// code is made for the target. Errors as CompileModel's.
+absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph, const std::string& target,
+                                                        measure::BuilderClient& builder);
+
+}  // namespace hone::compiler

@@ -1,0 +1,319 @@
+#include "search/session.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/core/random_id.h"
+#include "base/status.h"
+#include "base/versions.h"
+#include "ir/text.h"
+
+namespace hone::search {
+
+namespace {
+constexpr int64_t kCollectNs = 200'000'000;
+constexpr int64_t kFirstModelRows = 32;     ///< below this the analytic model ranks
+constexpr int64_t kRowsPerModel = 24;
+constexpr double kWorthwhile = 1.01;        ///< a winner's lower bound must exceed this
+constexpr double kFinalShare = 0.12;        ///< of the time budget kept for final comparisons
+}  // namespace
+
+MedianInterval IntervalOf(std::vector<int64_t> samples) {
+  MedianInterval out;
+  if (samples.empty()) return out;
+  std::sort(samples.begin(), samples.end());
+  const auto n = static_cast<double>(samples.size());
+  const size_t middle = samples.size() / 2;
+  out.median = samples.size() % 2 ? static_cast<double>(samples[middle])
+                                  : 0.5 * static_cast<double>(samples[middle - 1] + samples[middle]);
+  const double reach = 0.98 * std::sqrt(n);
+  const auto low = static_cast<size_t>(std::max(0.0, std::floor(n / 2 - reach)));
+  const auto high = static_cast<size_t>(std::min(n - 1, std::ceil(n / 2 + reach)));
+  out.low = static_cast<double>(samples[low]);
+  out.high = static_cast<double>(samples[high]);
+  return out;
+}
+
+Session::Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
+                 const WallClock& wall_clock, SessionOptions options)
+    : db_(database), measurer_(measurer), clock_(clock), wall_clock_(wall_clock), options_(std::move(options)) {}
+
+double Session::ElapsedSeconds() const {
+  return earlier_seconds_ + static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
+}
+
+db::RecordKey Session::KeyOf(int task) const {
+  return {tuner_->task(task).hash, options_.target.text, options_.device.device_class, options_.accuracy, kMeasurementPolicyVersion};
+}
+
+db::Event Session::MakeEvent(std::string type, std::string payload) {
+  db::Event e;
+  e.id = RandomId();
+  e.session = id_;
+  e.type = std::move(type);
+  e.payload = std::move(payload);
+  return e;
+}
+
+absl::Status Session::FindUnfinished() {
+  HONE_ASSIGN_OR_RETURN(std::vector<db::StoredSession> sessions, db_.Sessions());
+  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
+    if (it->merged || it->session.request != options_.request) continue;
+    HONE_ASSIGN_OR_RETURN(std::vector<db::Event> events, db_.EventsOf(it->session.id));
+    if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
+    id_ = it->session.id;
+    resumed_ = true;
+    for (const db::Event& e : events) {
+      HONE_RETURN_IF_ERROR(tuner_->Replay(e.type, e.payload));
+      if (e.type == "elapsed") earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
+    }
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::WarmStart() {
+  for (int i = 0; i < tuner_->num_tasks(); ++i) {
+    HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords({KeyOf(i), options_.builder_version}, 2));
+    for (const auto& r : records) {
+      if (auto id = tuner_->search(i).space().Locate(r.record.trace)) tuner_->search(i).AddTransplant(*id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Start(std::vector<TuningTask> tasks) {
+  start_ns_ = clock_.NowNs();
+  db::Batch batch;
+  for (const auto& t : tasks) {
+    const std::string text = ir::ToText(*t.workload);
+    int64_t bytes = 0;
+    for (const auto& x : t.workload->tensors) {
+      if (x.kind != ir::TensorKind::kStage || x.output) bytes += x.Bytes();
+    }
+    batch.workloads.push_back({t.hash, text, static_cast<int64_t>(t.flop), bytes});
+  }
+  tuner_ = std::make_unique<Tuner>(std::move(tasks), options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy});
+  verdicts_.resize(static_cast<size_t>(tuner_->num_tasks()));
+  HONE_RETURN_IF_ERROR(FindUnfinished());
+  if (!resumed_) {
+    id_ = RandomId();
+    db::Session s;
+    s.id = id_;
+    s.request = options_.request;
+    s.seed = options_.seed;
+    s.versions = options_.versions;
+    s.created_ms = wall_clock_.UnixNs() / 1'000'000;
+    batch.sessions.push_back(std::move(s));
+    batch.devices.push_back(options_.device);
+    HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  }
+  HONE_RETURN_IF_ERROR(WarmStart());
+  HONE_RETURN_IF_ERROR(Train());
+  // What was proposed but never answered is measured now; it was charged already.
+  for (const auto& p : tuner_->Open()) {
+    in_flight_[p.attempt] = p;
+    measurer_.Submit(InputOf(p, measure::MeasureKind::kScreen));
+  }
+  return absl::OkStatus();
+}
+
+measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const {
+  measure::MeasureInput in;
+  in.id = p.attempt;
+  in.workload = tuner_->task(p.task).workload;
+  in.target = options_.target.text;
+  in.trace = p.trace;
+  in.kind = kind;
+  in.accuracy = options_.accuracy;
+  in.incumbent_ns = static_cast<int64_t>(tuner_->search(p.task).best_ns());
+  in.seed = options_.seed;
+  return in;
+}
+
+bool Session::OutOfBudget() {
+  if (options_.interrupted && options_.interrupted->load()) reason_ = StopReason::kInterrupted;
+  else if (options_.seconds > 0 && ElapsedSeconds() >= options_.seconds * (1 - kFinalShare)) reason_ = StopReason::kTime;
+  else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns) reason_ = StopReason::kDate;
+  return reason_ != StopReason::kNone;
+}
+
+absl::Status Session::SubmitRound() {
+  const int room = measurer_.capacity() * 2 - static_cast<int>(measurer_.num_in_flight());
+  if (room <= 0) return absl::OkStatus();
+  std::vector<Tuner::Proposal> proposals = tuner_->Propose(room);
+  if (proposals.empty()) return absl::OkStatus();
+  db::Batch batch;
+  for (const auto& p : proposals) batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(p)));
+  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  for (const auto& p : proposals) {
+    in_flight_[p.attempt] = p;
+    measurer_.Submit(InputOf(p, measure::MeasureKind::kScreen));
+  }
+  return absl::OkStatus();
+}
+
+db::TuningRecord Session::MakeRecord(int task, const std::string& trace, const std::vector<int64_t>& samples, db::Rigor rigor) {
+  db::TuningRecord r;
+  r.id = RandomId();
+  r.key = KeyOf(task);
+  r.device = db::DeviceId(options_.device);
+  r.trace = trace;
+  r.trace_version = kTraceTextVersion;
+  r.builder_version = options_.builder_version;
+  r.rigor = rigor;
+  const MedianInterval m = IntervalOf(samples);
+  r.median_ns = m.median;
+  r.low_ns = m.low;
+  r.high_ns = m.high;
+  r.session = id_;
+  r.seed = options_.seed;
+  r.created_ms = wall_clock_.UnixNs() / 1'000'000;
+  r.samples_ns.assign(samples.begin(), samples.end());
+  return r;
+}
+
+absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& results) {
+  struct Answer {
+    int64_t attempt;
+    measure::Outcome outcome;
+    double median_ns, cost;
+  };
+  std::vector<Answer> answers;
+  db::Batch batch;
+  for (const auto& r : results) {
+    auto it = in_flight_.find(r.id);
+    if (it == in_flight_.end()) continue;
+    const Tuner::Proposal p = std::move(it->second);
+    in_flight_.erase(it);
+    measure::Outcome outcome = r.outcome;
+    if (outcome == measure::Outcome::kOk && r.samples_ns.empty()) outcome = measure::Outcome::kRunCrashed;
+    const double median = outcome == measure::Outcome::kOk ? IntervalOf(r.samples_ns).median : 0;
+    const double cost = (r.build_ms + r.run_ms) * 1e-3;
+    db::Attempt a;
+    a.id = RandomId();
+    a.session = id_;
+    a.key = KeyOf(p.task);
+    a.device = db::DeviceId(options_.device);
+    a.trace = p.trace;
+    a.proposer = std::string(ProposerName(p.proposer));
+    a.outcome = outcome;
+    a.message = r.message.empty() && outcome != measure::Outcome::kOk ? std::string(measure::ToString(outcome)) : r.message;
+    a.cost_ns = static_cast<int64_t>(cost * 1e9);
+    a.created_ms = wall_clock_.UnixNs() / 1'000'000;
+    if (outcome == measure::Outcome::kOk) {
+      batch.records.push_back(MakeRecord(p.task, p.trace, r.samples_ns, db::Rigor::kScreened));
+      a.record = batch.records.back().id;
+    } else {
+      failures_[outcome]++;
+    }
+    batch.attempts.push_back(std::move(a));
+    batch.events.push_back(MakeEvent("result", Tuner::ResultEvent(p.attempt, outcome, median, cost)));
+    answers.push_back({p.attempt, outcome, median, cost});
+  }
+  if (answers.empty()) return absl::OkStatus();
+  batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
+  // Durable first: what the Tuner acts on, a restart knows too.
+  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  for (const auto& a : answers) tuner_->Result(a.attempt, a.outcome, a.median_ns, a.cost);
+  return absl::OkStatus();
+}
+
+absl::Status Session::Train() {
+  const int64_t rows = tuner_->training_rows();
+  if (rows < kFirstModelRows || rows < rows_at_training_ + kRowsPerModel) return absl::OkStatus();
+  rows_at_training_ = rows;
+  auto model = costmodel::XgboostModel::Train(tuner_->TrainingRows(), options_.seed);
+  if (model.ok()) tuner_->SetModel(*std::move(model));
+  return absl::OkStatus();
+}
+
+absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
+  while (!OutOfBudget()) {
+    HONE_RETURN_IF_ERROR(SubmitRound());
+    if (measurer_.num_in_flight() == 0 && in_flight_.empty()) {
+      reason_ = tuner_->reason();
+      break;
+    }
+    HONE_RETURN_IF_ERROR(TakeResults(measurer_.Collect(kCollectNs)));
+    HONE_RETURN_IF_ERROR(Train());
+    if (progress) progress(*this);
+  }
+  // What is under way is finished, so that nothing measured is lost.
+  while (measurer_.num_in_flight() > 0) {
+    std::vector<measure::MeasureResult> results = measurer_.Collect(kCollectNs * 50);
+    if (results.empty()) break;
+    HONE_RETURN_IF_ERROR(TakeResults(results));
+  }
+  if (reason_ != StopReason::kInterrupted) HONE_RETURN_IF_ERROR(FinalComparisons());
+  if (progress) progress(*this);
+  db::Batch batch;
+  batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
+  batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished", std::string(StopReasonName(reason_))));
+  return db_.Append(batch).status();
+}
+
+absl::Status Session::CompareTask(int task) {
+  const TaskSearch& s = tuner_->search(task);
+  TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+  std::vector<uint64_t> finalists = s.Top(2);
+  if (finalists.empty()) return absl::OkStatus();
+  const uint64_t fallback = s.space().DefaultId();
+  if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end()) finalists.push_back(fallback);
+  // Rounds in turn: a drift of the machine meets all alike.
+  std::vector<std::vector<int64_t>> samples(finalists.size());
+  std::vector<std::string> traces;
+  for (uint64_t id : finalists) {
+    HONE_ASSIGN_OR_RETURN(schedule::Trace t, s.space().TraceOf(id));
+    traces.push_back(schedule::ToText(t));
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (size_t k = 0; k < finalists.size(); ++k) {
+      Tuner::Proposal p{-1 - static_cast<int64_t>(k), task, finalists[k], Proposer::kModel, traces[k]};
+      measure::MeasureInput in = InputOf(p, measure::MeasureKind::kFinal);
+      in.incumbent_ns = 0;
+      measurer_.Submit(std::move(in));
+      for (const auto& r : measurer_.Collect(-1)) {
+        if (r.outcome == measure::Outcome::kOk) samples[k].insert(samples[k].end(), r.samples_ns.begin(), r.samples_ns.end());
+      }
+    }
+  }
+  size_t winner = finalists.size() - 1, base = finalists.size();
+  for (size_t k = 0; k < finalists.size(); ++k) {
+    if (finalists[k] == fallback) base = winner = k;
+  }
+  if (base == finalists.size() || samples[base].empty()) return absl::OkStatus();
+  const MedianInterval d = IntervalOf(samples[base]);
+  double best = d.median;
+  for (size_t k = 0; k < finalists.size(); ++k) {
+    if (samples[k].empty() || k == base) continue;
+    const MedianInterval m = IntervalOf(samples[k]);
+    if (d.low / m.high > kWorthwhile && m.median < best) best = m.median, winner = k;
+    else if (d.median / m.median > 1.05 && m.median < best) best = m.median, winner = k;
+  }
+  v = {true, winner != base, d.median, best, traces[winner]};
+  db::Batch batch;
+  batch.records.push_back(MakeRecord(task, traces[winner], samples[winner], db::Rigor::kVerified));
+  batch.events.push_back(MakeEvent("verdict", fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", d.median, best)));
+  return db_.Append(batch).status();
+}
+
+absl::Status Session::FinalComparisons() {
+  // The tasks with the most to win first, while the budget lasts.
+  std::vector<int> order;
+  for (int i = 0; i < tuner_->num_tasks(); ++i) {
+    if (tuner_->search(i).best() && tuner_->search(i).trials() > 1) order.push_back(i);
+  }
+  auto gain = [&](int i) { return tuner_->task(i).count * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns()); };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
+  for (int i : order) {
+    if (options_.interrupted && options_.interrupted->load()) break;
+    if (options_.seconds > 0 && ElapsedSeconds() >= options_.seconds) break;
+    HONE_RETURN_IF_ERROR(CompareTask(i));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::search

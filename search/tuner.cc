@@ -1,0 +1,178 @@
+#include "search/tuner.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/status.h"
+
+namespace hone::search {
+
+namespace {
+constexpr double kStaleChance = 0.05;
+constexpr int kBatch = 8;  ///< candidates a task gets in a row
+}  // namespace
+
+std::string_view StopReasonName(StopReason reason) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "running", "trials used up", "time used up", "date reached", "every candidate was measured", "no gain is expected any more",
+      "interrupted", "disk full"};
+  return kNames[static_cast<size_t>(reason)];
+}
+
+Tuner::Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const TunerOptions& options)
+    : tasks_(std::move(tasks)), options_(options), random_(options.seed) {
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    auto space = std::make_shared<schedule::Space>(*tasks_[i].workload, target, options.accuracy);
+    uint64_t seed = options.seed ^ tasks_[i].hash.low;
+    searches_.push_back(std::make_unique<TaskSearch>(std::move(space), seed));
+  }
+  cost_seconds_.assign(tasks_.size(), 0.05);
+  last_batch_.assign(tasks_.size(), -1);
+}
+
+double Tuner::ExpectedGain(int i) const {
+  const TaskSearch& s = *searches_[i];
+  if (s.exhausted()) return 0;
+  if (s.trials() == 0) return 1e30;
+  const double best = s.best_ns();
+  if (best <= 0) return 0;
+  const double left = std::max(0.0, best - tasks_[i].bound_ns);
+  // The 1/t law: what the search gained so far shrinks with the number of batches; a slope over the last batches beside it.
+  const auto& h = s.history();
+  const double n = static_cast<double>(h.size());
+  const size_t window = std::min<size_t>(h.size() - 1, 3 * kBatch);
+  const double slope = window ? (h[h.size() - 1 - window] - best) / static_cast<double>(window) : 0;
+  const double forward = std::min(left, best / (n + 1));
+  return tasks_[i].count * (0.2 * slope + 0.8 * forward) / std::max(1e-3, cost_seconds_[i]);
+}
+
+int Tuner::PickTask() {
+  int best = -1, stalest = -1;
+  double most = 0;
+  for (int i = 0; i < num_tasks(); ++i) {
+    if (searches_[i]->exhausted()) continue;
+    double g = ExpectedGain(i);
+    // Among tasks that never ran the one that occurs most and costs most goes first.
+    if (last_batch_[i] < 0) g = 1e30 * (1 + tasks_[i].count * tasks_[i].flop);
+    if (best < 0 || g > most) best = i, most = g;
+    if (stalest < 0 || last_batch_[i] < last_batch_[stalest]) stalest = i;
+  }
+  if (best < 0) return -1;
+  Random random = random_.Fork(static_cast<uint64_t>(batches_));
+  return random.Uniform() < kStaleChance ? stalest : best;
+}
+
+std::vector<Tuner::Proposal> Tuner::Propose(int n) {
+  std::vector<Proposal> out;
+  while (static_cast<int>(out.size()) < n) {
+    int64_t room = options_.trials > 0 ? options_.trials - attempts_ : n;
+    if (room <= 0) {
+      reason_ = StopReason::kTrials;
+      break;
+    }
+    int i = PickTask();
+    if (i < 0) {
+      reason_ = StopReason::kExhausted;
+      break;
+    }
+    const bool first = last_batch_[i] < 0;
+    last_batch_[i] = batches_++;
+    int want = static_cast<int>(std::min<int64_t>({room, first ? 1 : kBatch, n - static_cast<int64_t>(out.size())}));
+    for (const auto& p : searches_[i]->Propose(want, model_.get())) {
+      Proposal proposal{attempts_++, i, p.id, p.proposer, ""};
+      auto trace = searches_[i]->space().TraceOf(p.id);
+      if (trace.ok()) proposal.trace = schedule::ToText(*trace);
+      open_[proposal.attempt] = proposal;
+      out.push_back(std::move(proposal));
+    }
+  }
+  return out;
+}
+
+std::string Tuner::ProposedEvent(const Proposal& p) {
+  return fmt::format("{} {} {} {}", p.attempt, p.task, p.id, ProposerName(p.proposer));
+}
+
+std::string Tuner::ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds) {
+  return fmt::format("{} {} {} {}", attempt, measure::ToString(outcome), median_ns, cost_seconds);
+}
+
+bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds) {
+  auto it = open_.find(attempt);
+  if (it == open_.end()) return false;
+  const Proposal p = std::move(it->second);
+  open_.erase(it);
+  ++answered_;
+  searches_[p.task]->Report(p.id, outcome, median_ns);
+  cost_seconds_[p.task] = 0.8 * cost_seconds_[p.task] + 0.2 * cost_seconds;
+  return true;
+}
+
+absl::Status Tuner::Replay(const std::string& type, const std::string& payload) {
+  long long attempt = 0;
+  char word[64] = {};
+  if (type == "proposed") {
+    int task = 0;
+    unsigned long long id = 0;
+    if (std::sscanf(payload.c_str(), "%lld %d %llu %63s", &attempt, &task, &id, word) != 4 || task < 0 || task >= num_tasks() ||
+        id >= searches_[task]->space().product()) {
+      return absl::DataLossError(fmt::format("the log's event `proposed {}` does not fit this session", payload));
+    }
+    auto proposer = ParseProposer(word);
+    if (!proposer) return absl::DataLossError(fmt::format("unknown proposer {}", word));
+    searches_[task]->MarkProposed(id, *proposer);
+    if (last_batch_[task] < 0) last_batch_[task] = batches_++;
+    Proposal p{attempt, task, id, *proposer, ""};
+    auto trace = searches_[task]->space().TraceOf(id);
+    if (trace.ok()) p.trace = schedule::ToText(*trace);
+    open_[attempt] = std::move(p);
+    attempts_ = std::max<int64_t>(attempts_, attempt + 1);
+    return absl::OkStatus();
+  }
+  if (type == "result") {
+    double ns = 0, cost = 0;
+    if (std::sscanf(payload.c_str(), "%lld %63s %lf %lf", &attempt, word, &ns, &cost) != 4) {
+      return absl::DataLossError(fmt::format("the log's event `result {}` cannot be read", payload));
+    }
+    auto outcome = measure::ParseOutcome(word);
+    if (!outcome) return absl::DataLossError(fmt::format("unknown outcome {}", word));
+    Result(attempt, *outcome, ns, cost);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Tuner::Proposal> Tuner::Open() const {
+  std::vector<Proposal> out;
+  for (const auto& [attempt, p] : open_) out.push_back(p);
+  return out;
+}
+
+double Tuner::TotalNs(bool best) const {
+  double total = 0;
+  for (int i = 0; i < num_tasks(); ++i) {
+    const TaskSearch& s = *searches_[i];
+    total += tasks_[i].count * (best || s.default_ns() == 0 ? s.best_ns() : s.default_ns());
+  }
+  return total;
+}
+
+std::vector<costmodel::TrainingTask> Tuner::TrainingRows() const {
+  std::vector<costmodel::TrainingTask> out;
+  for (const auto& s : searches_) {
+    auto t = s->TrainingRows();
+    if (t.labels.size() >= 2) out.push_back(std::move(t));
+  }
+  return out;
+}
+
+int64_t Tuner::training_rows() const {
+  int64_t n = 0;
+  for (const auto& s : searches_) n += s->trials();
+  return n;
+}
+
+}  // namespace hone::search
