@@ -44,7 +44,8 @@ template <typename F>
 void Try(F run, int accumulators, int lanes, double seconds, FmaPeak* best) {
   using Clock = std::chrono::steady_clock;
   long steps = 20000;
-  for (auto begin = Clock::now(); std::chrono::duration<double>(Clock::now() - begin).count() < seconds;) {
+  for (auto begin = Clock::now();
+       std::chrono::duration<double>(Clock::now() - begin).count() < seconds;) {
     auto t0 = Clock::now();
     g_sink = run(steps);
     double s = std::chrono::duration<double>(Clock::now() - t0).count();

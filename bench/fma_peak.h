@@ -2,8 +2,8 @@
 
 namespace hone::bench {
 
-/// The best multiply-add rate of the calling thread: GFLOP/s (two operations each), over several numbers of independent
-/// accumulators, and which number gave it. Takes about `seconds`.
+/// The best multiply-add rate of the calling thread: GFLOP/s (two operations each), over several
+/// numbers of independent accumulators, and which number gave it. Takes about `seconds`.
 struct FmaPeak {
   double gflops = 0;
   int accumulators = 0;

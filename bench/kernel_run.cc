@@ -1,6 +1,7 @@
 #include "bench/kernel_run.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "base/core/random.h"
 #include "base/status.h"
@@ -21,27 +20,36 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double Since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+double Since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
 
 void Fill(void* data, ir::DType dtype, int64_t bytes, const ir::ValueRange& range, Random* random) {
   const int64_t n = bytes / ir::SizeOf(dtype);
   for (int64_t i = 0; i < n; ++i) {
     const double u = random->Uniform();
     const double v = range.low + u * (range.high - range.low);
-    if (dtype == ir::DType::kF32) static_cast<float*>(data)[i] = static_cast<float>(v);
-    else if (dtype == ir::DType::kF64) static_cast<double*>(data)[i] = v;
-    else if (dtype == ir::DType::kI64) static_cast<int64_t*>(data)[i] = static_cast<int64_t>(std::floor(v));
-    else if (dtype == ir::DType::kI32) static_cast<int32_t*>(data)[i] = static_cast<int32_t>(std::floor(v));
-    else if (ir::SizeOf(dtype) == 1) static_cast<int8_t*>(data)[i] = static_cast<int8_t>(std::floor(v));
+    if (dtype == ir::DType::kF32)
+      static_cast<float*>(data)[i] = static_cast<float>(v);
+    else if (dtype == ir::DType::kF64)
+      static_cast<double*>(data)[i] = v;
+    else if (dtype == ir::DType::kI64)
+      static_cast<int64_t*>(data)[i] = static_cast<int64_t>(std::floor(v));
+    else if (dtype == ir::DType::kI32)
+      static_cast<int32_t*>(data)[i] = static_cast<int32_t>(std::floor(v));
+    else if (ir::SizeOf(dtype) == 1)
+      static_cast<int8_t*>(data)[i] = static_cast<int8_t>(std::floor(v));
   }
 }
 
-/// The descriptor stays open as long as the library: dlopen takes an equal name for the same library.
+/// The descriptor stays open as long as the library: dlopen takes an equal name for the same
+/// library.
 absl::StatusOr<void*> Load(const std::string& object, int* kept) {
   int fd = *kept = memfd_create("kernel", MFD_CLOEXEC);
   if (fd < 0) return absl::InternalError("memfd_create failed");
   bool ok = write(fd, object.data(), object.size()) == static_cast<ssize_t>(object.size());
-  void* handle = ok ? dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* handle =
+      ok ? dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (!handle) return absl::InternalError(dlerror());
   return handle;
 }
@@ -68,8 +76,10 @@ KernelRun::~KernelRun() {
   std::free(scratch_);
 }
 
-absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& workload, const schedule::Trace& trace,
-                                                           const ir::Target& target, uint64_t seed) {
+absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& workload,
+                                                           const schedule::Trace& trace,
+                                                           const ir::Target& target,
+                                                           uint64_t seed) {
   auto k = std::unique_ptr<KernelRun>(new KernelRun);
   HONE_ASSIGN_OR_RETURN(k->lowered_, schedule::LowerTrace(workload, trace, target, {}, "kernel"));
   auto t0 = Clock::now();
@@ -106,14 +116,16 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& w
   for (const auto& p : a.prologue) prologue.push_back(k->Allocate(p.bytes, p.dtype));
   if (!prologue.empty()) {
     HONE_ASSIGN_OR_RETURN(schedule::Trace t, schedule::DefaultTrace(k->lowered_.prologue, target));
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> p, Make(k->lowered_.prologue, t, target, seed));
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> p,
+                          Make(k->lowered_.prologue, t, target, seed));
     for (size_t i = 0; i < a.prologue_inputs.size(); ++i) {
       const Buffer& from = constants[a.prologue_inputs[i]];
       std::memcpy(p->buffers_[i], from.data, static_cast<size_t>(from.bytes));
     }
     if (!p->Run()) return absl::InternalError("the prologue failed");
     for (size_t i = 0; i < prologue.size(); ++i) {
-      std::memcpy(prologue[i].data, p->outputs_[a.prologue_outputs[i]].data, static_cast<size_t>(prologue[i].bytes));
+      std::memcpy(prologue[i].data, p->outputs_[a.prologue_outputs[i]].data,
+                  static_cast<size_t>(prologue[i].bytes));
     }
   }
   for (const auto& b : prologue) k->buffers_.push_back(b.data);

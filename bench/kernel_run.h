@@ -6,17 +6,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "ir/target.h"
 #include "ir/workload.h"
 #include "schedule/lower.h"
 
 namespace hone::bench {
 
-/// A kernel compiled into this process, with its own buffers filled with seeded values in the stated ranges. For benchmarks: no
-/// sandbox, one thread.
+/// A kernel compiled into this process, with its own buffers filled with seeded values in the
+/// stated ranges. For benchmarks: no sandbox, one thread.
 class KernelRun {
  public:
-  static absl::StatusOr<std::unique_ptr<KernelRun>> Make(const ir::Workload& workload, const schedule::Trace& trace,
+  static absl::StatusOr<std::unique_ptr<KernelRun>> Make(const ir::Workload& workload,
+                                                         const schedule::Trace& trace,
                                                          const ir::Target& target, uint64_t seed);
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
@@ -52,7 +54,8 @@ class KernelRun {
   std::string assembly_;
 };
 
-/// 2 × multiply-adds of the workload's contractions (every sum of products, taps in the padding too).
+/// 2 × multiply-adds of the workload's contractions (every sum of products, taps in the padding
+/// too).
 double FlopOf(const ir::Workload& workload);
 
 }  // namespace hone::bench

@@ -1,11 +1,12 @@
-// bench-traces [--target T] [--seconds S] [--assembly] FILE…: times kept Traces on one thread, as a share of the FMA peak measured
-// around each, and checks each against the same workload without a schedule. FILE: workload text, a line `---`, trace text.
+// bench-traces [--target T] [--seconds S] [--assembly] FILE…: times kept Traces on one thread, as a
+// share of the FMA peak measured around each, and checks each against the same workload without a
+// schedule. FILE: workload text, a line `---`, trace text.
+#include <fmt/format.h>
+
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 #include "bench/fma_peak.h"
@@ -28,7 +29,8 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   all << in.rdbuf();
   const std::string text = all.str();
   const size_t cut = text.find("\n---\n");
-  if (!in || cut == std::string::npos) return absl::InvalidArgumentError(path + ": no workload and trace with --- between");
+  if (!in || cut == std::string::npos)
+    return absl::InvalidArgumentError(path + ": no workload and trace with --- between");
   HONE_ASSIGN_OR_RETURN(ir::Workload workload, ir::ParseWorkload(text.substr(0, cut + 1)));
   HONE_ASSIGN_OR_RETURN(schedule::Trace trace, schedule::ParseTrace(text.substr(cut + 5)));
   if (trace.instructions.empty()) {
@@ -48,9 +50,11 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   FmaPeak after = MeasureFmaPeak(wide, 0.1);
   const double peak = std::max(before.gflops, after.gflops);
   const double gflops = FlopOf(workload) / seconds * 1e-9;
-  std::cout << fmt::format("{:34} {:9.1f} us {:7.1f} GFLOP/s {:6.1f} % of {:.1f} (peaks {:.1f} {:.1f}) compile {:.1f} ms  error {:.2g} of the tolerance{}\n",
-                           path.substr(path.rfind('/') + 1), seconds * 1e6, gflops, 100 * gflops / peak, peak, before.gflops,
-                           after.gflops, kernel->compile_ms(), worst, worst <= 1 ? "" : "  WRONG");
+  std::cout << fmt::format(
+      "{:34} {:9.1f} us {:7.1f} GFLOP/s {:6.1f} % of {:.1f} (peaks {:.1f} {:.1f}) compile {:.1f} "
+      "ms  error {:.2g} of the tolerance{}\n",
+      path.substr(path.rfind('/') + 1), seconds * 1e6, gflops, 100 * gflops / peak, peak,
+      before.gflops, after.gflops, kernel->compile_ms(), worst, worst <= 1 ? "" : "  WRONG");
   return worst <= 1 ? absl::OkStatus() : absl::InternalError(path + ": wrong answer");
 }
 
@@ -60,10 +64,14 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
 int main(int argc, char** argv) {
   hone::bench::Options options;
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--target") && i + 1 < argc) options.target = argv[++i];
-    else if (!std::strcmp(argv[i], "--seconds") && i + 1 < argc) options.seconds = std::atof(argv[++i]);
-    else if (!std::strcmp(argv[i], "--assembly")) options.assembly = true;
-    else options.files.push_back(argv[i]);
+    if (!std::strcmp(argv[i], "--target") && i + 1 < argc)
+      options.target = argv[++i];
+    else if (!std::strcmp(argv[i], "--seconds") && i + 1 < argc)
+      options.seconds = std::atof(argv[++i]);
+    else if (!std::strcmp(argv[i], "--assembly"))
+      options.assembly = true;
+    else
+      options.files.push_back(argv[i]);
   }
   hone::ir::Target target;
   std::string error;

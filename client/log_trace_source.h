@@ -11,8 +11,8 @@ namespace hone::client {
 /// The lowest rung of the look-up ladder that may answer.
 enum class RequiredRung : uint8_t { kDefault, kNearest, kExact };
 
-/// Schedules from a tuning log, rung by rung: exact, other threads or device class of the same ISA, default. A Trace that no longer
-/// fits its Workload counts as absent.
+/// Schedules from a tuning log, rung by rung: exact, other threads or device class of the same ISA,
+/// default. A Trace that no longer fits its Workload counts as absent.
 class LogTraceSource final : public compiler::TraceSource {
  public:
   LogTraceSource(std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required);

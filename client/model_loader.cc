@@ -70,10 +70,11 @@ absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Argument
   } else if (arguments.Given("db")) {
     HONE_ASSIGN_OR_RETURN(auto log, db::OpenLog(arguments.Text("db"), {}));
     const std::string require = arguments.Text("require");
-    source = std::make_unique<LogTraceSource>(std::move(log), arguments.TextOr("device-class", measure::DescribeHost().device_class),
-                                              require == "exact"     ? RequiredRung::kExact
-                                              : require == "nearest" ? RequiredRung::kNearest
-                                                                     : RequiredRung::kDefault);
+    source = std::make_unique<LogTraceSource>(
+        std::move(log), arguments.TextOr("device-class", measure::DescribeHost().device_class),
+        require == "exact"     ? RequiredRung::kExact
+        : require == "nearest" ? RequiredRung::kNearest
+                               : RequiredRung::kDefault);
   } else {
     source = std::make_unique<compiler::DefaultTraceSource>();
   }
@@ -103,7 +104,9 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
   // A Trace of the user's may well not fit; the default always does.
-  if (!model.ok()) return arguments.Given("traces") || arguments.Given("db") ? model.status() : CompileError(model.status());
+  if (!model.ok())
+    return arguments.Given("traces") || arguments.Given("db") ? model.status()
+                                                              : CompileError(model.status());
   return model;
 }
 

@@ -33,7 +33,8 @@ std::string ModelName(const std::string& path);
 /// Imports a model with the command's --dim, --shape and --bind.
 absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path);
 
-/// Where the schedules come from: --traces, else --db, else the defaults. Errors of opening the log.
+/// Where the schedules come from: --traces, else --db, else the defaults. Errors of opening the
+/// log.
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments);
 
 /// hone-builder on all usable cores.

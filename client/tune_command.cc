@@ -51,15 +51,18 @@ class SignalScope {
   struct sigaction int_ = {}, term_ = {}, hup_ = {};
 };
 
-/// The least time of a kernel on this target, ns: multiply-adds at two per lane and nominal cycle, a quarter of them where Winograd's
-/// F(4×4) may be used, or its bytes at a generous last-level cache rate.
+/// The least time of a kernel on this target, ns: multiply-adds at two per lane and nominal cycle,
+/// a quarter of them where Winograd's F(4×4) may be used, or its bytes at a generous last-level
+/// cache rate.
 double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
   constexpr double kGigahertz = 4.5, kWinograd = 4, kBytesPerNs = 200;
-  const double compute = static_cast<double>(cost.flops) / (2.0 * target.lanes * 2 * target.threads * kGigahertz) / kWinograd;
+  const double compute = static_cast<double>(cost.flops) /
+                         (2.0 * target.lanes * 2 * target.threads * kGigahertz) / kWinograd;
   return std::max(compute, static_cast<double>(cost.Bytes()) / (kBytesPerNs * target.threads));
 }
 
-std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> kernels, const ir::Target& target) {
+std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> kernels,
+                                          const ir::Target& target) {
   std::vector<search::TuningTask> tasks;
   for (auto& k : kernels) {
     search::TuningTask t;
@@ -77,15 +80,18 @@ std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> ker
 
 std::string Duration(double seconds) {
   const auto s = static_cast<int64_t>(seconds + 0.5);
-  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : fmt::format("{}:{:02}", s / 60, s % 60);
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
 std::string TaskLine(const search::Session& session, int i) {
   const search::TaskSearch& s = session.tuner().search(i);
   const search::TuningTask& t = session.tuner().task(i);
   const double gain = s.best_ns() > 0 && s.default_ns() > 0 ? s.default_ns() / s.best_ns() : 1;
-  return fmt::format("{:3} {:28.28} x{:<3} {:10.1f} us  {:5.2f} x default  {:8.1f} GFLOP/s  {:4} of {:5} trials\n", i, t.name, t.count,
-                     s.best_ns() * 1e-3, gain, s.best_ns() > 0 ? t.flop / s.best_ns() : 0, s.trials(), s.space().admitted());
+  return fmt::format(
+      "{:3} {:28.28} x{:<3} {:10.1f} us  {:5.2f} x default  {:8.1f} GFLOP/s  {:4} of {:5} trials\n",
+      i, t.name, t.count, s.best_ns() * 1e-3, gain, s.best_ns() > 0 ? t.flop / s.best_ns() : 0,
+      s.trials(), s.space().admitted());
 }
 
 /// The live table on a terminal, a plain line now and then elsewhere.
@@ -106,10 +112,12 @@ class Progress {
       lines_ = t.num_tasks() + 1;
     }
     std::string failures;
-    for (const auto& [outcome, n] : session.failures()) failures += fmt::format(", {} {}", n, measure::ToString(outcome));
-    text += fmt::format("{} of {}  {} candidates measured{}; kernels {:.3f} ms by default, {:.3f} ms now\n", Duration(now),
-                        seconds_ > 0 ? Duration(seconds_) : "-", t.answered(), failures, t.TotalNs(false) * 1e-6,
-                        t.TotalNs(true) * 1e-6);
+    for (const auto& [outcome, n] : session.failures())
+      failures += fmt::format(", {} {}", n, measure::ToString(outcome));
+    text += fmt::format(
+        "{} of {}  {} candidates measured{}; kernels {:.3f} ms by default, {:.3f} ms now\n",
+        Duration(now), seconds_ > 0 ? Duration(seconds_) : "-", t.answered(), failures,
+        t.TotalNs(false) * 1e-6, t.TotalNs(true) * 1e-6);
     context_.err << text << std::flush;
   }
 
@@ -128,18 +136,32 @@ nlohmann::ordered_json ResultJson(const search::Session& session, const std::str
   for (int i = 0; i < t.num_tasks(); ++i) {
     const search::TaskSearch& s = t.search(i);
     const search::TaskVerdict& v = session.verdicts()[static_cast<size_t>(i)];
-    tasks.push_back({{"workload", t.task(i).hash.ToHex()}, {"name", t.task(i).name}, {"count", t.task(i).count},
-                     {"default_us", s.default_ns() * 1e-3}, {"best_us", s.best_ns() * 1e-3}, {"trials", s.trials()},
-                     {"compared", v.compared}, {"replaced", v.replaced}});
-    for (const auto& [p, c] : s.counts()) proposers[p].candidates += c.candidates, proposers[p].wins += c.wins;
+    tasks.push_back({{"workload", t.task(i).hash.ToHex()},
+                     {"name", t.task(i).name},
+                     {"count", t.task(i).count},
+                     {"default_us", s.default_ns() * 1e-3},
+                     {"best_us", s.best_ns() * 1e-3},
+                     {"trials", s.trials()},
+                     {"compared", v.compared},
+                     {"replaced", v.replaced}});
+    for (const auto& [p, c] : s.counts())
+      proposers[p].candidates += c.candidates, proposers[p].wins += c.wins;
     if (auto r = s.RankCorrelationOnRandom(t.model())) correlations.push_back(*r);
   }
   nlohmann::ordered_json by = nlohmann::ordered_json::object();
-  for (const auto& [p, c] : proposers) by[std::string(search::ProposerName(p))] = {{"candidates", c.candidates}, {"wins", c.wins}};
-  return {{"log", log}, {"session", session.id().ToHex()}, {"resumed", session.resumed()},
-          {"reason", std::string(search::StopReasonName(session.reason()))}, {"seconds", session.ElapsedSeconds()},
-          {"attempts", t.attempts()}, {"default_us", t.TotalNs(false) * 1e-3}, {"best_us", t.TotalNs(true) * 1e-3},
-          {"proposers", by}, {"rank_correlation_on_random", correlations}, {"tasks", tasks}};
+  for (const auto& [p, c] : proposers)
+    by[std::string(search::ProposerName(p))] = {{"candidates", c.candidates}, {"wins", c.wins}};
+  return {{"log", log},
+          {"session", session.id().ToHex()},
+          {"resumed", session.resumed()},
+          {"reason", std::string(search::StopReasonName(session.reason()))},
+          {"seconds", session.ElapsedSeconds()},
+          {"attempts", t.attempts()},
+          {"default_us", t.TotalNs(false) * 1e-3},
+          {"best_us", t.TotalNs(true) * 1e-3},
+          {"proposers", by},
+          {"rank_correlation_on_random", correlations},
+          {"tasks", tasks}};
 }
 
 /// --seconds, else --minutes, else ten minutes unless another limit is given.
@@ -152,14 +174,17 @@ double SecondsOf(const Arguments& a) {
 absl::StatusOr<std::string> LogPath(CommandContext& context) {
   if (context.arguments.Given("db")) return context.arguments.Text("db");
   if (context.environment.data_folder.empty()) {
-    return WithExitCode(absl::InvalidArgumentError("no home folder to keep the log in; name one with --db FILE"), ExitCode::kUsage);
+    return WithExitCode(
+        absl::InvalidArgumentError("no home folder to keep the log in; name one with --db FILE"),
+        ExitCode::kUsage);
   }
   std::error_code error;
   std::filesystem::create_directories(context.environment.data_folder, error);
   return context.environment.data_folder + "/tune.db";
 }
 
-measure::LocalMeasurerOptions MeasurerOptions(const ir::Target& target, const std::string& device_class) {
+measure::LocalMeasurerOptions MeasurerOptions(const ir::Target& target,
+                                              const std::string& device_class) {
   measure::LocalMeasurerOptions o;
   o.builder.processes = UsableCores();
   o.builder.job_timeout_ns = 20'000'000'000;
@@ -189,19 +214,27 @@ absl::Status RunTune(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const std::string path, LogPath(context));
   const double seconds = SecondsOf(arguments);
   const int64_t trials = arguments.Given("trials") ? arguments.Integer("trials") : 0;
-  context.err << fmt::format("{} tasks for {}, log {}, budget {}{}\n", tasks.size(), target.text, path,
-                             seconds > 0 ? Duration(seconds) : "without a time limit", trials > 0 ? fmt::format(", {} trials", trials) : "");
+  context.err << fmt::format("{} tasks for {}, log {}, budget {}{}\n", tasks.size(), target.text,
+                             path, seconds > 0 ? Duration(seconds) : "without a time limit",
+                             trials > 0 ? fmt::format(", {} trials", trials) : "");
   if (arguments.Flag("dry-run")) {
-    for (const auto& t : tasks) context.out << fmt::format("{} x{} {} {:.1f} MFLOP\n", t.hash.ToHex(), t.count, t.name, t.flop * 1e-6);
+    for (const auto& t : tasks)
+      context.out << fmt::format("{} x{} {} {:.1f} MFLOP\n", t.hash.ToHex(), t.count, t.name,
+                                 t.flop * 1e-6);
     return absl::OkStatus();
   }
   const measure::HostDevice host = measure::DescribeHost();
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log, db::OpenLog(path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log,
+                        db::OpenLog(path, {.mode = db::OpenMode::kWrite}));
   SignalScope signals;
   measure::LocalMeasurer measurer(MeasurerOptions(target, host.device_class), clock);
   search::SessionOptions options;
-  options.request = nlohmann::ordered_json({{"model", ModelName(arguments.Text("MODEL"))}, {"target", target.text}, {"seconds", seconds},
-                                            {"trials", trials}, {"seed", arguments.Integer("seed")}}).dump();
+  options.request = nlohmann::ordered_json({{"model", ModelName(arguments.Text("MODEL"))},
+                                            {"target", target.text},
+                                            {"seconds", seconds},
+                                            {"trials", trials},
+                                            {"seed", arguments.Integer("seed")}})
+                        .dump();
   options.versions = VersionJson();
   options.seed = static_cast<uint64_t>(arguments.Integer("seed"));
   options.trials = trials;
@@ -212,21 +245,28 @@ absl::Status RunTune(CommandContext& context) {
   options.interrupted = &g_interrupted;
   search::Session session(*log, measurer, clock, wall_clock, std::move(options));
   HONE_RETURN_IF_ERROR(session.Start(std::move(tasks)));
-  if (session.resumed()) context.err << fmt::format("going on with session {}\n", session.id().ToHex());
+  if (session.resumed())
+    context.err << fmt::format("going on with session {}\n", session.id().ToHex());
   Progress progress(context, seconds);
   HONE_RETURN_IF_ERROR(session.Run([&](const search::Session& s) { progress(s); }));
   if (context.json()) {
     context.json_result = ResultJson(session, path).dump();
   } else {
     for (int i = 0; i < session.tuner().num_tasks(); ++i) context.out << TaskLine(session, i);
-    context.out << fmt::format("{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\nlog {}, session {}\n",
-                               search::StopReasonName(session.reason()), session.tuner().answered(), Duration(session.ElapsedSeconds()),
-                               session.tuner().TotalNs(false) * 1e-6, session.tuner().TotalNs(true) * 1e-6,
-                               session.tuner().TotalNs(false) / std::max(1.0, session.tuner().TotalNs(true)), path, session.id().ToHex());
+    context.out << fmt::format(
+        "{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\nlog "
+        "{}, session {}\n",
+        search::StopReasonName(session.reason()), session.tuner().answered(),
+        Duration(session.ElapsedSeconds()), session.tuner().TotalNs(false) * 1e-6,
+        session.tuner().TotalNs(true) * 1e-6,
+        session.tuner().TotalNs(false) / std::max(1.0, session.tuner().TotalNs(true)), path,
+        session.id().ToHex());
   }
   if (session.reason() == search::StopReason::kInterrupted) {
-    return absl::CancelledError(fmt::format("interrupted after {} candidates; what was measured stands in '{}' and the same command "
-                                            "goes on from there", session.tuner().answered(), path));
+    return absl::CancelledError(fmt::format(
+        "interrupted after {} candidates; what was measured stands in '{}' and the same command "
+        "goes on from there",
+        session.tuner().answered(), path));
   }
   return absl::OkStatus();
 }

@@ -23,11 +23,14 @@ float Log(double x) { return static_cast<float>(std::log2(1 + std::max(0.0, x)))
 
 const std::array<std::string_view, kNumFeatures>& FeatureNames() {
   static constexpr std::array<std::string_view, kNumFeatures> kNames = {
-      "multiply_adds", "points", "reduce", "rows_total", "columns_total", "outer", "input_bytes", "constant_bytes",
-      "output_bytes", "channel", "rows", "vectors", "tile", "live", "live_over_registers", "row_balance", "lane_use",
-      "thread_balance", "efficiency", "columns_outside", "reduce_block", "pad_guard", "pad_peeled", "pad_tile", "pad_root",
-      "winograd2", "winograd4", "one_phase", "tile_rows", "partial_vectors", "unroll", "panel_bytes", "panel_over_l2",
-      "set_rows", "compute_us", "feed_us", "memory_us", "transform_us", "analytic_us", "lanes"};
+      "multiply_adds", "points",      "reduce",         "rows_total",   "columns_total",
+      "outer",         "input_bytes", "constant_bytes", "output_bytes", "channel",
+      "rows",          "vectors",     "tile",           "live",         "live_over_registers",
+      "row_balance",   "lane_use",    "thread_balance", "efficiency",   "columns_outside",
+      "reduce_block",  "pad_guard",   "pad_peeled",     "pad_tile",     "pad_root",
+      "winograd2",     "winograd4",   "one_phase",      "tile_rows",    "partial_vectors",
+      "unroll",        "panel_bytes", "panel_over_l2",  "set_rows",     "compute_us",
+      "feed_us",       "memory_us",   "transform_us",   "analytic_us",  "lanes"};
   return kNames;
 }
 
@@ -61,13 +64,16 @@ FeatureExtractor::FeatureExtractor(const schedule::Space& space) : space_(space)
   channel_ = static_cast<double>(space.form().reduce_inner);
   if (f.row_axis >= 0) {
     for (const auto& a : schedule::AccessesOf(w, anchor)) {
-      if (a.linear[f.row_axis]) row_stride_bytes_ = std::max(row_stride_bytes_, 4.0 * std::abs(static_cast<double>(a.stride[f.row_axis])));
+      if (a.linear[f.row_axis])
+        row_stride_bytes_ =
+            std::max(row_stride_bytes_, 4.0 * std::abs(static_cast<double>(a.stride[f.row_axis])));
     }
   }
 }
 
 double FeatureExtractor::Terms::Seconds() const {
-  return std::max({compute, feed, memory}) + 0.25 * std::min(compute, std::max(feed, memory)) + transform + barrier;
+  return std::max({compute, feed, memory}) + 0.25 * std::min(compute, std::max(feed, memory)) +
+         transform + barrier;
 }
 
 FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::PlanChoice& c) const {
@@ -76,7 +82,8 @@ FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::PlanChoice& c)
   Terms out;
   if (space_.form().kind != schedule::PlanForm::Kind::kTile) {
     out.compute = points_ / (lanes * threads * kClock);
-    out.memory = (input_bytes_ + output_bytes_ + constant_bytes_) / (kL3BytesPerCycle * kClock * threads);
+    out.memory =
+        (input_bytes_ + output_bytes_ + constant_bytes_) / (kL3BytesPerCycle * kClock * threads);
     out.barrier = kPhaseSeconds;
     // A chain of dependent additions waits four cycles for each.
     if (space_.form().kind == schedule::PlanForm::Kind::kRows) {
@@ -92,14 +99,17 @@ FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::PlanChoice& c)
     const double m = c.winograd, alpha = m + 2;
     alpha2 = alpha * alpha;
     const double tiles = points_ / columns_ / (m * m);
-    rows = c.one_phase ? std::max(1.0, tiles / outer_ * static_cast<double>(c.tile_rows) / std::max(1.0, rows_ / m) * (rows_ / m)) : tiles;
+    rows = c.one_phase ? std::max(1.0, tiles / outer_ * static_cast<double>(c.tile_rows) /
+                                           std::max(1.0, rows_ / m) * (rows_ / m))
+                       : tiles;
     outer = std::max(1.0, tiles / rows) * alpha2;
     reduce = channel_;
     work = tiles * alpha2 * channel_ * columns_;
     // Both transforms stream the transformed tensors once in and once out.
     const double traffic = 4 * alpha2 * tiles * (channel_ + columns_) * (c.one_phase ? 1.5 : 2.5);
-    out.transform = traffic / ((c.one_phase ? kL2BytesPerCycle : kL3BytesPerCycle) * kClock * threads) +
-                    alpha2 * tiles * (channel_ + columns_) * 2 * alpha2 / (m + 2) / (lanes * threads * kClock);
+    out.transform =
+        traffic / ((c.one_phase ? kL2BytesPerCycle : kL3BytesPerCycle) * kClock * threads) +
+        alpha2 * tiles * (channel_ + columns_) * 2 * alpha2 / (m + 2) / (lanes * threads * kClock);
     out.barrier = (c.one_phase ? 1 : 3) * kBarrierSeconds;
   } else {
     out.barrier = kPhaseSeconds + (c.padding == schedule::Padding::kRoot ? kBarrierSeconds : 0);
@@ -115,28 +125,41 @@ FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::PlanChoice& c)
   const double tiles_r = Ceil(rows, h), panels = Ceil(columns, v * lanes);
   out.row_balance = rows / (tiles_r * Ceil(rows, tiles_r));
   out.lane_use = columns / (panels * v * lanes);
-  const double shares = c.tile.order == schedule::TileChoice::Order::kRowsOutside ? std::max(outer, 1.0) : panels;
+  const double shares =
+      c.tile.order == schedule::TileChoice::Order::kRowsOutside ? std::max(outer, 1.0) : panels;
   out.thread_balance = shares / (Ceil(shares, threads) * threads);
   const double live = h * v + v + 1;
   const double spill = live > t.registers ? 1 + 0.6 * (live - t.registers) : 1;
   const double step = contraction_ ? std::max({h * v, h + v, 4.0}) : std::max(h * v * 1.2, 4.0);
   out.efficiency = h * v / (step * spill + 0.2);
-  out.compute = work / (lanes * threads * kClock) / (out.efficiency * out.row_balance * out.lane_use * out.thread_balance);
+  out.compute = work / (lanes * threads * kClock) /
+                (out.efficiency * out.row_balance * out.lane_use * out.thread_balance);
   // Each row tile streams its panel again; a panel beyond L2 comes from L3.
-  const double block = c.tile.reduce_block > 0 ? static_cast<double>(c.tile.reduce_block) * reduce / channel_ : reduce;
+  const double block = c.tile.reduce_block > 0
+                           ? static_cast<double>(c.tile.reduce_block) * reduce / channel_
+                           : reduce;
   out.panel_bytes = contraction_ ? block * v * lanes * 4 : 0;
-  const double rate = out.panel_bytes > 0.4 * static_cast<double>(t.l2_bytes) ? kL3BytesPerCycle : kL2BytesPerCycle;
-  if (contraction_) out.feed = outer * panels * tiles_r * reduce * v * lanes * 4 / (rate * kClock * threads);
+  const double rate =
+      out.panel_bytes > 0.4 * static_cast<double>(t.l2_bytes) ? kL3BytesPerCycle : kL2BytesPerCycle;
+  if (contraction_)
+    out.feed = outer * panels * tiles_r * reduce * v * lanes * 4 / (rate * kClock * threads);
   const double passes = c.tile.reduce_block > 0 ? Ceil(reduce, block) : 1;
-  out.memory = (input_bytes_ * (c.tile.order == schedule::TileChoice::Order::kRowsOutside ? 1 : panels) / kL3BytesPerCycle +
-                output_bytes_ * (2 * passes - 1) / kL3BytesPerCycle + constant_bytes_ * alpha2 / 9 / kMemoryBytesPerCycle) /
-               (kClock * threads);
-  out.set_rows = std::ceil(h * static_cast<double>(std::gcd(static_cast<int64_t>(row_stride_bytes_), int64_t{4096})) / 4096);
+  out.memory =
+      (input_bytes_ * (c.tile.order == schedule::TileChoice::Order::kRowsOutside ? 1 : panels) /
+           kL3BytesPerCycle +
+       output_bytes_ * (2 * passes - 1) / kL3BytesPerCycle +
+       constant_bytes_ * alpha2 / 9 / kMemoryBytesPerCycle) /
+      (kClock * threads);
+  out.set_rows = std::ceil(
+      h * static_cast<double>(std::gcd(static_cast<int64_t>(row_stride_bytes_), int64_t{4096})) /
+      4096);
   if (c.winograd == 0 && out.set_rows > 8) out.compute *= 1 + 0.04 * (out.set_rows - 8);
   return out;
 }
 
-double FeatureExtractor::AnalyticSeconds(uint64_t id) const { return TermsOf(space_.ChoiceOf(id)).Seconds(); }
+double FeatureExtractor::AnalyticSeconds(uint64_t id) const {
+  return TermsOf(space_.ChoiceOf(id)).Seconds();
+}
 
 FeatureVector FeatureExtractor::Extract(uint64_t id) const {
   const schedule::PlanChoice c = space_.ChoiceOf(id);
@@ -145,18 +168,45 @@ FeatureVector FeatureExtractor::Extract(uint64_t id) const {
   auto is = [](bool b) { return b ? 1.0F : 0.0F; };
   const bool direct = c.winograd == 0;
   using schedule::Padding;
-  return {Log(multiply_adds_), Log(points_), Log(reduce_), Log(rows_), Log(columns_), Log(outer_), Log(input_bytes_),
-          Log(constant_bytes_), Log(output_bytes_), Log(channel_), static_cast<float>(c.tile.rows),
-          static_cast<float>(c.tile.vectors), static_cast<float>(c.tile.rows * c.tile.vectors), static_cast<float>(live),
-          static_cast<float>(live / space_.target().registers), static_cast<float>(t.row_balance), static_cast<float>(t.lane_use),
-          static_cast<float>(t.thread_balance), static_cast<float>(t.efficiency),
-          is(c.tile.order == schedule::TileChoice::Order::kColumnsOutside), Log(static_cast<double>(c.tile.reduce_block)),
-          is(direct && c.padding == Padding::kGuard), is(direct && c.padding == Padding::kPeeled),
-          is(direct && c.padding == Padding::kTile), is(direct && c.padding == Padding::kRoot), is(c.winograd == 2),
-          is(c.winograd == 4), is(c.one_phase), static_cast<float>(c.tile_rows), static_cast<float>(c.partial_vectors),
-          static_cast<float>(c.unroll), Log(t.panel_bytes),
-          static_cast<float>(t.panel_bytes / static_cast<double>(space_.target().l2_bytes)), static_cast<float>(t.set_rows),
-          Log(t.compute * 1e6), Log(t.feed * 1e6), Log(t.memory * 1e6), Log(t.transform * 1e6), Log(t.Seconds() * 1e6),
+  return {Log(multiply_adds_),
+          Log(points_),
+          Log(reduce_),
+          Log(rows_),
+          Log(columns_),
+          Log(outer_),
+          Log(input_bytes_),
+          Log(constant_bytes_),
+          Log(output_bytes_),
+          Log(channel_),
+          static_cast<float>(c.tile.rows),
+          static_cast<float>(c.tile.vectors),
+          static_cast<float>(c.tile.rows * c.tile.vectors),
+          static_cast<float>(live),
+          static_cast<float>(live / space_.target().registers),
+          static_cast<float>(t.row_balance),
+          static_cast<float>(t.lane_use),
+          static_cast<float>(t.thread_balance),
+          static_cast<float>(t.efficiency),
+          is(c.tile.order == schedule::TileChoice::Order::kColumnsOutside),
+          Log(static_cast<double>(c.tile.reduce_block)),
+          is(direct && c.padding == Padding::kGuard),
+          is(direct && c.padding == Padding::kPeeled),
+          is(direct && c.padding == Padding::kTile),
+          is(direct && c.padding == Padding::kRoot),
+          is(c.winograd == 2),
+          is(c.winograd == 4),
+          is(c.one_phase),
+          static_cast<float>(c.tile_rows),
+          static_cast<float>(c.partial_vectors),
+          static_cast<float>(c.unroll),
+          Log(t.panel_bytes),
+          static_cast<float>(t.panel_bytes / static_cast<double>(space_.target().l2_bytes)),
+          static_cast<float>(t.set_rows),
+          Log(t.compute * 1e6),
+          Log(t.feed * 1e6),
+          Log(t.memory * 1e6),
+          Log(t.transform * 1e6),
+          Log(t.Seconds() * 1e6),
           static_cast<float>(space_.target().lanes)};
 }
 

@@ -8,9 +8,9 @@
 
 namespace hone::costmodel {
 
-/// A candidate as numbers: closed forms over the Space's form and the columns of its tables, no lowering. Counts, bytes and
-/// times stand as log2(1 + x), shares as themselves. The meaning of a column never changes under one kFeatureSchemaVersion
-/// (base/versions.h); FeatureNames tells them.
+/// A candidate as numbers: closed forms over the Space's form and the columns of its tables, no
+/// lowering. Counts, bytes and times stand as log2(1 + x), shares as themselves. The meaning of a
+/// column never changes under one kFeatureSchemaVersion (base/versions.h); FeatureNames tells them.
 inline constexpr int kNumFeatures = 40;
 using FeatureVector = std::array<float, kNumFeatures>;
 
@@ -23,26 +23,28 @@ class FeatureExtractor {
 
   /// About a quarter of a microsecond.
   FeatureVector Extract(uint64_t id) const;
-  /// Predicted time of one run, seconds: the largest of arithmetic at the tile's efficiency and of traffic per cache level, plus
-  /// packing and barriers, with the Target's nominal numbers (cost stack 1; the tile model is the one of BLIS-like register
-  /// kernels: Low et al., "Analytical Modeling Is Enough for High-Performance BLIS", TOMS 2016, with the port limits measured).
+  /// Predicted time of one run, seconds: the largest of arithmetic at the tile's efficiency and of
+  /// traffic per cache level, plus packing and barriers, with the Target's nominal numbers (cost
+  /// stack 1; the tile model is the one of BLIS-like register kernels: Low et al., "Analytical
+  /// Modeling Is Enough for High-Performance BLIS", TOMS 2016, with the port limits measured).
   double AnalyticSeconds(uint64_t id) const;
 
  private:
   struct Terms {
     double compute = 0, feed = 0, memory = 0, transform = 0, barrier = 0;
-    double efficiency = 1, row_balance = 1, lane_use = 1, thread_balance = 1, panel_bytes = 0, set_rows = 0;
+    double efficiency = 1, row_balance = 1, lane_use = 1, thread_balance = 1, panel_bytes = 0,
+           set_rows = 0;
     double Seconds() const;
   };
   Terms TermsOf(const schedule::PlanChoice& choice) const;
 
   const schedule::Space& space_;
-  double multiply_adds_ = 0;   ///< of the anchor, padding included
-  double points_ = 0;          ///< results of the anchor or owner
+  double multiply_adds_ = 0;  ///< of the anchor, padding included
+  double points_ = 0;         ///< results of the anchor or owner
   double reduce_ = 1;
   double rows_ = 1, columns_ = 1, outer_ = 1;
   double input_bytes_ = 0, constant_bytes_ = 0, output_bytes_ = 0;
-  double channel_ = 1;         ///< innermost reduce extent
+  double channel_ = 1;  ///< innermost reduce extent
   double row_stride_bytes_ = 0;
   bool contraction_ = false;
 };

@@ -1,12 +1,11 @@
 #include "costmodel/xgboost_model.h"
 
+#include <fmt/format.h>
 #include <xgboost/c_api.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "base/core/random.h"
 #include "base/status.h"
@@ -23,8 +22,8 @@ absl::Status LastError(const char* what) {
   return absl::InternalError(fmt::format("XGBoost: {}: {}", what, message));
 }
 
-#define HONE_XGB(call) \
-  do {                 \
+#define HONE_XGB(call)                        \
+  do {                                        \
     if ((call) != 0) return LastError(#call); \
   } while (false)
 
@@ -46,9 +45,17 @@ struct Booster {
 
 absl::Status SetParameters(BoosterHandle b, uint64_t seed) {
   const std::pair<const char*, std::string> kParameters[] = {
-      {"tree_method", "hist"}, {"max_depth", std::to_string(XgboostModel::kDepth)}, {"eta", "0.2"}, {"max_bin", "64"},
-      {"subsample", "0.8"}, {"colsample_bytree", "0.8"}, {"nthread", "1"}, {"base_score", "0"}, {"verbosity", "0"},
-      {"min_child_weight", "0.01"}, {"seed", std::to_string(seed & 0x7fffffff)}};
+      {"tree_method", "hist"},
+      {"max_depth", std::to_string(XgboostModel::kDepth)},
+      {"eta", "0.2"},
+      {"max_bin", "64"},
+      {"subsample", "0.8"},
+      {"colsample_bytree", "0.8"},
+      {"nthread", "1"},
+      {"base_score", "0"},
+      {"verbosity", "0"},
+      {"min_child_weight", "0.01"},
+      {"seed", std::to_string(seed & 0x7fffffff)}};
   for (const auto& [key, value] : kParameters) HONE_XGB(XGBoosterSetParam(b, key, value.c_str()));
   return absl::OkStatus();
 }
@@ -58,13 +65,15 @@ std::string ArrayInterface(const void* data, size_t rows) {
                      reinterpret_cast<uintptr_t>(data), rows, kNumFeatures);
 }
 
-/// LambdaNDCG for one task: adds gradients and hessians of every pair with different labels. Pairs of a long list are thinned to
-/// those with a member among the best by score, where NDCG changes.
-void AddLambdas(std::span<const float> score, std::span<const float> label, std::span<float> gradient, std::span<float> hessian) {
+/// LambdaNDCG for one task: adds gradients and hessians of every pair with different labels. Pairs
+/// of a long list are thinned to those with a member among the best by score, where NDCG changes.
+void AddLambdas(std::span<const float> score, std::span<const float> label,
+                std::span<float> gradient, std::span<float> hessian) {
   const size_t n = score.size();
   std::vector<size_t> order(n), rank(n);
   for (size_t i = 0; i < n; ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score[a] > score[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return score[a] > score[b]; });
   for (size_t r = 0; r < n; ++r) rank[order[r]] = r;
   std::vector<float> ideal(label.begin(), label.end());
   std::sort(ideal.rbegin(), ideal.rend());
@@ -76,10 +85,13 @@ void AddLambdas(std::span<const float> score, std::span<const float> label, std:
       size_t a = order[r], b = order[q];
       if (label[a] == label[b]) continue;
       if (label[a] < label[b]) std::swap(a, b);
-      const double discount = std::abs(1 / std::log2(2.0 + static_cast<double>(rank[a])) - 1 / std::log2(2.0 + static_cast<double>(rank[b])));
+      const double discount = std::abs(1 / std::log2(2.0 + static_cast<double>(rank[a])) -
+                                       1 / std::log2(2.0 + static_cast<double>(rank[b])));
       const double delta = (label[a] - label[b]) * discount / top;
-      const double p = 1 / (1 + std::exp(static_cast<double>(score[a]) - static_cast<double>(score[b])));
-      const auto g = static_cast<float>(p * delta), h = static_cast<float>(std::max(p * (1 - p) * delta, 1e-7));
+      const double p =
+          1 / (1 + std::exp(static_cast<double>(score[a]) - static_cast<double>(score[b])));
+      const auto g = static_cast<float>(p * delta),
+                 h = static_cast<float>(std::max(p * (1 - p) * delta, 1e-7));
       gradient[a] -= g;
       gradient[b] += g;
       hessian[a] += h;
@@ -88,10 +100,12 @@ void AddLambdas(std::span<const float> score, std::span<const float> label, std:
   }
 }
 
-absl::Status TrainOne(const std::vector<TrainingTask>& tasks, const std::vector<FeatureVector>& rows,
-                      const std::vector<size_t>& begins, uint64_t seed, Booster* out) {
+absl::Status TrainOne(const std::vector<TrainingTask>& tasks,
+                      const std::vector<FeatureVector>& rows, const std::vector<size_t>& begins,
+                      uint64_t seed, Booster* out) {
   Matrix matrix;
-  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows.data(), rows.size()).c_str(), R"({"missing":NaN,"nthread":1})", &matrix.handle));
+  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows.data(), rows.size()).c_str(),
+                                    R"({"missing":NaN,"nthread":1})", &matrix.handle));
   HONE_XGB(XGBoosterCreate(&matrix.handle, 1, &out->handle));
   HONE_RETURN_IF_ERROR(SetParameters(out->handle, seed));
   std::vector<float> gradient(rows.size()), hessian(rows.size());
@@ -107,10 +121,12 @@ absl::Status TrainOne(const std::vector<TrainingTask>& tasks, const std::vector<
     std::fill(hessian.begin(), hessian.end(), 1e-6F);
     for (size_t t = 0; t < tasks.size(); ++t) {
       const size_t n = tasks[t].labels.size();
-      AddLambdas(std::span(score).subspan(begins[t], n), tasks[t].labels, std::span(gradient).subspan(begins[t], n),
+      AddLambdas(std::span(score).subspan(begins[t], n), tasks[t].labels,
+                 std::span(gradient).subspan(begins[t], n),
                  std::span(hessian).subspan(begins[t], n));
     }
-    HONE_XGB(XGBoosterBoostOneIter(out->handle, matrix.handle, gradient.data(), hessian.data(), rows.size()));
+    HONE_XGB(XGBoosterBoostOneIter(out->handle, matrix.handle, gradient.data(), hessian.data(),
+                                   rows.size()));
   }
   return absl::OkStatus();
 }
@@ -126,12 +142,14 @@ struct XgboostModel::Impl {
 XgboostModel::XgboostModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 XgboostModel::~XgboostModel() = default;
 
-absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Train(const std::vector<TrainingTask>& tasks, uint64_t seed) {
+absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Train(
+    const std::vector<TrainingTask>& tasks, uint64_t seed) {
   auto impl = std::make_unique<Impl>();
   Random random(seed);
   size_t longest = 0;
   for (const auto& t : tasks) longest = std::max(longest, t.labels.size());
-  if (longest < 2) return absl::InvalidArgumentError("a model needs a task with at least two measured candidates");
+  if (longest < 2)
+    return absl::InvalidArgumentError("a model needs a task with at least two measured candidates");
   for (int bag = 0; bag < kBags; ++bag) {
     // Each bag sees its own draw (with replacement) of every task's rows.
     std::vector<TrainingTask> drawn;
@@ -149,10 +167,12 @@ absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Train(const std::vec
       drawn.push_back(std::move(d));
     }
     Booster booster;
-    HONE_RETURN_IF_ERROR(TrainOne(drawn, rows, begins, seed + static_cast<uint64_t>(bag), &booster));
+    HONE_RETURN_IF_ERROR(
+        TrainOne(drawn, rows, begins, seed + static_cast<uint64_t>(bag), &booster));
     impl->bags.push_back(std::move(booster));
   }
-  // Train in one booster, publish a fresh one: loading settles every lazy state before threads share it.
+  // Train in one booster, publish a fresh one: loading settles every lazy state before threads
+  // share it.
   std::unique_ptr<XgboostModel> trained(new XgboostModel(std::move(impl)));
   HONE_ASSIGN_OR_RETURN(std::string bytes, trained->Save());
   return Load(bytes);
@@ -181,16 +201,20 @@ absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::stri
   const std::string head = line(&at);
   char magic[32] = {};
   int schema = 0, bags = 0;
-  if (std::sscanf(head.c_str(), "%31s %d %d", magic, &schema, &bags) != 3 || std::strcmp(magic, kMagic) != 0 || bags < 1 || bags > 64) {
+  if (std::sscanf(head.c_str(), "%31s %d %d", magic, &schema, &bags) != 3 ||
+      std::strcmp(magic, kMagic) != 0 || bags < 1 || bags > 64) {
     return absl::InvalidArgumentError("not a cost model of Hone");
   }
   if (schema != kFeatureSchemaVersion) {
-    return absl::InvalidArgumentError(fmt::format("the cost model has feature schema {}, this Hone has {}: train it again", schema, kFeatureSchemaVersion));
+    return absl::InvalidArgumentError(
+        fmt::format("the cost model has feature schema {}, this Hone has {}: train it again",
+                    schema, kFeatureSchemaVersion));
   }
   auto impl = std::make_unique<Impl>();
   for (int i = 0; i < bags; ++i) {
     unsigned long n = 0;
-    if (std::sscanf(line(&at).c_str(), "%lu", &n) != 1 || n > bytes.size() - at) return absl::InvalidArgumentError("the cost model is cut short");
+    if (std::sscanf(line(&at).c_str(), "%lu", &n) != 1 || n > bytes.size() - at)
+      return absl::InvalidArgumentError("the cost model is cut short");
     Booster b;
     HONE_XGB(XGBoosterCreate(nullptr, 0, &b.handle));
     HONE_XGB(XGBoosterLoadModelFromBuffer(b.handle, bytes.data() + at, n));
@@ -204,17 +228,20 @@ absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::stri
   return model;
 }
 
-absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(std::span<const FeatureVector> rows) const {
+absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(
+    std::span<const FeatureVector> rows) const {
   std::vector<Prediction> out(rows.size());
   if (rows.empty()) return out;
   std::vector<float> square(rows.size(), 0);
   const std::string array = ArrayInterface(rows.data(), rows.size());
-  const char* config = R"({"type":1,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":false,"cache_id":0,"missing":NaN})";
+  const char* config =
+      R"({"type":1,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":false,"cache_id":0,"missing":NaN})";
   for (const auto& b : impl_->bags) {
     const bst_ulong* shape = nullptr;
     bst_ulong dimensions = 0;
     const float* result = nullptr;
-    HONE_XGB(XGBoosterPredictFromDense(b.handle, array.c_str(), config, nullptr, &shape, &dimensions, &result));
+    HONE_XGB(XGBoosterPredictFromDense(b.handle, array.c_str(), config, nullptr, &shape,
+                                       &dimensions, &result));
     for (size_t i = 0; i < rows.size(); ++i) {
       out[i].mean += result[i];
       square[i] += result[i] * result[i];

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "costmodel/features.h"
 
 namespace hone::costmodel {
 
-/// Measured candidates of one task. `label` is throughput relative to the task's best, in (0, 1]; a candidate that failed by its own
-/// fault has 0.
+/// Measured candidates of one task. `label` is throughput relative to the task's best, in (0, 1]; a
+/// candidate that failed by its own fault has 0.
 struct TrainingTask {
   std::vector<FeatureVector> features;
   std::vector<float> labels;
@@ -24,9 +25,10 @@ struct Prediction {
   float spread = 0;
 };
 
-/// A bag of boosted trees trained to rank within tasks: LambdaNDCG gradients on float labels (Burges 2010, "From RankNet to
-/// LambdaRank to LambdaMART", §7, with gains 2^y-1 replaced by y), given to XGBoost as a custom objective. Deterministic: fixed seeds,
-/// one thread. Predict is thread-safe.
+/// A bag of boosted trees trained to rank within tasks: LambdaNDCG gradients on float labels
+/// (Burges 2010, "From RankNet to LambdaRank to LambdaMART", §7, with gains 2^y-1 replaced by y),
+/// given to XGBoost as a custom objective. Deterministic: fixed seeds, one thread. Predict is
+/// thread-safe.
 class XgboostModel {
  public:
   static constexpr int kBags = 4;
@@ -34,7 +36,8 @@ class XgboostModel {
   static constexpr int kDepth = 6;
 
   /// Needs at least two rows in some task; InvalidArgument otherwise.
-  static absl::StatusOr<std::unique_ptr<XgboostModel>> Train(const std::vector<TrainingTask>& tasks, uint64_t seed);
+  static absl::StatusOr<std::unique_ptr<XgboostModel>> Train(const std::vector<TrainingTask>& tasks,
+                                                             uint64_t seed);
   /// Reads what Save wrote; InvalidArgument on another feature schema or damaged bytes.
   static absl::StatusOr<std::unique_ptr<XgboostModel>> Load(const std::string& bytes);
   absl::StatusOr<std::string> Save() const;

@@ -9,13 +9,15 @@
 // Plain structs of the kernel interface and the package. std only: the runtime includes this file.
 namespace hone::ir {
 
-/// The argument of every generated function `int32_t phase(const HoneCall*)`. Layout is ABI: do not reorder.
+/// The argument of every generated function `int32_t phase(const HoneCall*)`. Layout is ABI: do not
+/// reorder.
 struct HoneCall {
-  void* const* buffers;  ///< inputs, constants, prologue results, outputs, workspace, in Artifact order
-  void* scratch;         ///< this thread's scratch, 64-aligned, at least the phase's scratch_bytes
-  int64_t begin;         ///< part [begin, end) of the parallel loop
+  void* const*
+      buffers;    ///< inputs, constants, prologue results, outputs, workspace, in Artifact order
+  void* scratch;  ///< this thread's scratch, 64-aligned, at least the phase's scratch_bytes
+  int64_t begin;  ///< part [begin, end) of the parallel loop
   int64_t end;
-  int64_t step;          ///< iteration of the step loop (scan)
+  int64_t step;  ///< iteration of the step loop (scan)
   int32_t thread;
 };
 
@@ -50,12 +52,13 @@ struct Artifact {
   int32_t builder = 0;        ///< builder version
   std::string workload_hash;  ///< 32 hex digits
   std::string trace_hash;
-  std::string binding_hash;   ///< empty: dense
+  std::string binding_hash;  ///< empty: dense
   std::vector<ArtifactPhase> phases;
   std::vector<ArtifactStep> steps;
   std::vector<ArtifactBuffer> inputs, constants, prologue, outputs, workspace;
-  /// Text of the prologue Workload, empty when there is none. Its input k is constants[prologue_inputs[k]];
-  /// prologue[k] is its output prologue_outputs[k]. A constant with bytes 0 is read by the prologue only.
+  /// Text of the prologue Workload, empty when there is none. Its input k is
+  /// constants[prologue_inputs[k]]; prologue[k] is its output prologue_outputs[k]. A constant with
+  /// bytes 0 is read by the prologue only.
   std::string prologue_workload;
   std::vector<int32_t> prologue_inputs, prologue_outputs;
   bool may_alias = false;

@@ -7,7 +7,8 @@
 
 namespace hone::ir {
 
-/// Element types of tensors and expressions. The values are stored in packages and logs: do not renumber.
+/// Element types of tensors and expressions. The values are stored in packages and logs: do not
+/// renumber.
 enum class DType : uint8_t {
   kBool = 0,
   kI8 = 1,
@@ -42,8 +43,8 @@ constexpr bool IsUnsigned(DType t) {
 
 /// The one text form: bool i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64.
 constexpr std::string_view ToString(DType t) {
-  constexpr std::string_view kNames[kNumDTypes] = {"bool", "i8",  "u8",  "i16",  "u16", "i32", "u32",
-                                                   "i64",  "u64", "f16", "bf16", "f32", "f64"};
+  constexpr std::string_view kNames[kNumDTypes] = {
+      "bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"};
   return kNames[static_cast<int>(t)];
 }
 

@@ -9,8 +9,8 @@
 namespace hone::ir {
 namespace {
 
-/// The shortcut for index arithmetic, which is most of the work: i64 expressions of constants and variables
-/// with the commonest operators. False for all others.
+/// The shortcut for index arithmetic, which is most of the work: i64 expressions of constants and
+/// variables with the commonest operators. False for all others.
 bool PlainIndex(const ExprNode& e, std::span<const int64_t> vars, int64_t* result) {
   if (e.dtype != DType::kI64) return false;
   if (e.kind == ExprKind::kConst) {

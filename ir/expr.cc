@@ -270,7 +270,8 @@ Expr RewriteShared(const Expr& e, const std::function<Expr(const Expr&)>& replac
     args.push_back(RewriteShared(arg, replace, memo));
     changed |= args.back() != arg;
   }
-  // x + 0 folds to x, which was seen as an argument already: replacing it again would substitute twice.
+  // x + 0 folds to x, which was seen as an argument already: replacing it again would substitute
+  // twice.
   bool seen = false;
   if (changed) {
     result = WithArgs(*e, args);

@@ -24,7 +24,8 @@ struct PlanBuffer {
   int64_t bytes = 0;
 };
 
-/// Stands for a constant of a kernel that only its prologue reads: not in the package, a null pointer for the code.
+/// Stands for a constant of a kernel that only its prologue reads: not in the package, a null
+/// pointer for the code.
 inline constexpr int32_t kNoPlanBuffer = -1;
 
 enum class PlanStepKind : uint8_t { kKernel = 0, kExtern = 1 };
@@ -32,11 +33,11 @@ enum class PlanStepKind : uint8_t { kKernel = 0, kExtern = 1 };
 /// One kernel run (all its phases) or one extern routine. Buffer ids index Plan::buffers.
 struct PlanStep {
   PlanStepKind kind = PlanStepKind::kKernel;
-  int32_t kernel = -1;            ///< index into Plan::kernels
-  std::string extern_name;        ///< routine of the runtime
+  int32_t kernel = -1;      ///< index into Plan::kernels
+  std::string extern_name;  ///< routine of the runtime
   std::vector<int64_t> extern_attributes;
   std::vector<ArtifactBuffer> extern_inputs, extern_outputs;
-  std::vector<int32_t> buffers;   ///< kernel: in Artifact order; extern: inputs then outputs
+  std::vector<int32_t> buffers;  ///< kernel: in Artifact order; extern: inputs then outputs
   int32_t threads = 1;
 };
 

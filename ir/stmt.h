@@ -10,17 +10,29 @@
 
 namespace hone::ir {
 
-/// How a loop runs. kUnrolled bodies are emitted once per iteration with the variable a constant. kVector: the
-/// variable is the lane (extent = lanes; any extent 2..64). kParallel: outermost of a phase, the range is
-/// split over threads. kStep: outermost, one phase launch per iteration (a scan's t, or outer sequential
-/// loop), barrier between. The GPU kinds run in the interpreter and the CUDA emitter.
-enum class LoopKind : uint8_t { kSerial, kUnrolled, kVector, kParallel, kStep, kBlockX, kBlockY, kThreadX, kThreadY };
+/// How a loop runs. kUnrolled bodies are emitted once per iteration with the variable a constant.
+/// kVector: the variable is the lane (extent = lanes; any extent 2..64). kParallel: outermost of a
+/// phase, the range is split over threads. kStep: outermost, one phase launch per iteration (a
+/// scan's t, or outer sequential loop), barrier between. The GPU kinds run in the interpreter and
+/// the CUDA emitter.
+enum class LoopKind : uint8_t {
+  kSerial,
+  kUnrolled,
+  kVector,
+  kParallel,
+  kStep,
+  kBlockX,
+  kBlockY,
+  kThreadX,
+  kThreadY
+};
 std::string_view ToString(LoopKind kind);
 
 enum class Scope : uint8_t {
   kArgument,  ///< passed in HoneCall.buffers at `argument`
   kScratch,   ///< this thread's scratch memory, at byte offset `scratch_offset`
-  kRegister,  ///< vectors kept in registers; every index must be constant after unrolling (vector lanes aside)
+  kRegister,  ///< vectors kept in registers; every index must be constant after unrolling (vector
+              ///< lanes aside)
   kTable,     ///< immediate values
   kShared,    ///< GPU shared memory
 };
@@ -32,10 +44,10 @@ struct Buffer {
   DType dtype = DType::kF32;
   int64_t elements = 0;
   bool read_only = false;
-  int argument = -1;             ///< kArgument: slot in HoneCall.buffers
-  int64_t scratch_offset = 0;    ///< kScratch: bytes, 64-aligned
-  int64_t alignment = 4;         ///< kArgument: bytes the base pointer is known to be aligned to
-  std::vector<double> table = {};     ///< kTable
+  int argument = -1;               ///< kArgument: slot in HoneCall.buffers
+  int64_t scratch_offset = 0;      ///< kScratch: bytes, 64-aligned
+  int64_t alignment = 4;           ///< kArgument: bytes the base pointer is known to be aligned to
+  std::vector<double> table = {};  ///< kTable
 };
 
 enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync, kFail };
@@ -46,14 +58,16 @@ using Stmt = std::shared_ptr<const StmtNode>;
 /// One statement; fields by kind:
 ///   kBlock  body: statements in order
 ///   kFor    var in [0, extent), loop, body
-///   kIf     condition (bool; may depend on a vector lane: then everything inside runs under that mask: masked
+///   kIf     condition (bool; may depend on a vector lane: then everything inside runs under that
+///   mask: masked
 ///           lanes are neither loaded nor stored and contribute the combiner's identity), body
 ///   kStore  buffers[k][index] = values[k], or with a combiner other than kNone
-///           buffers[k][index] = combine(buffers[k][index], values[k]). When the values depend on a vector lane and the
-///           index does not, lanes are combined first. One flat index for all buffers (tuples share it).
-///   kFill   buffer[0..elements) = the combiner's identity (or value for kNone); register and scratch tiles
-///   kSync   barrier of the threads of a GPU block
-///   kFail   ends the phase at once with a result other than 0 (in `extent`; kPhaseBadIndex<<16 | input); under a masked If
+///           buffers[k][index] = combine(buffers[k][index], values[k]). When the values depend on a
+///           vector lane and the index does not, lanes are combined first. One flat index for all
+///           buffers (tuples share it).
+///   kFill   buffer[0..elements) = the combiner's identity (or value for kNone); register and
+///   scratch tiles kSync   barrier of the threads of a GPU block kFail   ends the phase at once
+///   with a result other than 0 (in `extent`; kPhaseBadIndex<<16 | input); under a masked If
 ///           when any lane is on
 struct StmtNode {
   StmtKind kind = StmtKind::kBlock;
@@ -76,16 +90,17 @@ Stmt StoreTuple(std::vector<int> buffers, Expr index, std::vector<Expr> values, 
 /// Fills the first `elements` of a buffer (stored in `extent`) with value.
 Stmt Fill(int buffer, int64_t elements, Expr value);
 Stmt Sync();
-/// If(Not(index in range), Fail(kPhaseBadIndex << 16 | input)): how lowering refuses an index that was read from an input.
+/// If(Not(index in range), Fail(kPhaseBadIndex << 16 | input)): how lowering refuses an index that
+/// was read from an input.
 Stmt Fail(int32_t result);
 
 /// One parallel region: code between two barriers.
 struct Phase {
-  std::string symbol = {};            ///< unique in the object; set by the packager's prefix + number
-  Stmt body = {};                     ///< outermost: at most one kStep, then at most one kParallel loop
-  int64_t parallel_extent = 1;   ///< iterations of the parallel loop
-  int threads = 1;               ///< most threads worth using (from the Trace's `parallel`)
-  int64_t scratch_bytes = 0;     ///< per thread
+  std::string symbol = {};      ///< unique in the object; set by the packager's prefix + number
+  Stmt body = {};               ///< outermost: at most one kStep, then at most one kParallel loop
+  int64_t parallel_extent = 1;  ///< iterations of the parallel loop
+  int threads = 1;              ///< most threads worth using (from the Trace's `parallel`)
+  int64_t scratch_bytes = 0;    ///< per thread
 };
 
 /// A run of phases with a barrier after each, repeated (scan: repeats = T; `step` counts).
@@ -96,8 +111,8 @@ struct KernelStep {
   bool operator==(const KernelStep&) const = default;
 };
 
-/// What lowering gives and codegen takes: buffers by id (Expr Load ids and Store buffers index this list).
-/// Arguments are ordered: inputs, constants, prologue results, outputs, workspace tensors.
+/// What lowering gives and codegen takes: buffers by id (Expr Load ids and Store buffers index this
+/// list). Arguments are ordered: inputs, constants, prologue results, outputs, workspace tensors.
 struct LoopNest {
   std::vector<Buffer> buffers = {};
   std::vector<Phase> phases = {};
@@ -105,7 +120,8 @@ struct LoopNest {
   int num_vars = 0;
 };
 
-/// Text for goldens, `hone explain` and error messages; one statement a line, two spaces of indentation.
+/// Text for goldens, `hone explain` and error messages; one statement a line, two spaces of
+/// indentation.
 std::string ToText(const LoopNest& nest);
 std::string ToText(const Stmt& stmt, const LoopNest& nest);
 

@@ -6,8 +6,9 @@
 
 namespace hone::ir {
 
-/// Collects tensors and Stages in any convenient order and gives the canonical Workload: Stages in post-order
-/// from the outputs (dead ones dropped), tensors by first use, names x0…, s0…. Not thread-safe.
+/// Collects tensors and Stages in any convenient order and gives the canonical Workload: Stages in
+/// post-order from the outputs (dead ones dropped), tensors by first use, names x0…, s0…. Not
+/// thread-safe.
 class WorkloadBuilder {
  public:
   int AddInput(DType dtype, std::vector<int64_t> shape, ValueRange range = {});
@@ -17,12 +18,14 @@ class WorkloadBuilder {
   /// An element-wise Stage; gives its result's tensor id. The dtype is the body's.
   int AddMap(std::vector<int64_t> spatial, Expr body);
   /// A reduction; body over Var(0..S-1) and Var(S..S+R-1).
-  int AddReduce(std::vector<int64_t> spatial, std::vector<int64_t> reduce, Combiner combiner, Expr body);
-  /// A general Stage (tuple combiners, scans, store maps). For every body a result tensor is made; with a store
-  /// map `result_shape` is the tensor's shape (else it is `stage.spatial`). Gives the tensor ids. A scan
-  /// Stage that reads its own region at t - c may use the ids of ReserveStage.
+  int AddReduce(std::vector<int64_t> spatial, std::vector<int64_t> reduce, Combiner combiner,
+                Expr body);
+  /// A general Stage (tuple combiners, scans, store maps). For every body a result tensor is made;
+  /// with a store map `result_shape` is the tensor's shape (else it is `stage.spatial`). Gives the
+  /// tensor ids. A scan Stage that reads its own region at t - c may use the ids of ReserveStage.
   std::vector<int> AddStage(Stage stage, std::vector<int64_t> result_shape = {});
-  /// A result tensor whose Stage comes later (carried values of a scan): pass it in Stage::results to AddStage.
+  /// A result tensor whose Stage comes later (carried values of a scan): pass it in Stage::results
+  /// to AddStage.
   int ReserveResult(DType dtype, std::vector<int64_t> shape);
   /// A new scan region number.
   int AddScan() { return num_scans_++; }
@@ -49,10 +52,11 @@ class WorkloadBuilder {
   int num_scans_ = 0;
 };
 
-/// Canonical form of an existing Workload (idempotent): order, names, dead parts. canonical[k] as in
-/// WorkloadBuilder::Result.
+/// Canonical form of an existing Workload (idempotent): order, names, dead parts. canonical[k] as
+/// in WorkloadBuilder::Result.
 WorkloadBuilder::Result Canonicalise(const Workload& workload);
-/// The same for other outputs than the marked ones, in this order; what they do not need is dropped.
+/// The same for other outputs than the marked ones, in this order; what they do not need is
+/// dropped.
 WorkloadBuilder::Result CanonicaliseFor(const Workload& workload, const std::vector<int>& outputs);
 
 }  // namespace hone::ir

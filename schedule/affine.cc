@@ -40,8 +40,9 @@ int Compare(const Expr& a, const Expr& b) {
 
 void AddTerm(Linear* out, const Expr& atom, int64_t coefficient) {
   if (coefficient == 0) return;
-  auto it = std::lower_bound(out->terms.begin(), out->terms.end(), atom,
-                             [](const Linear::Term& t, const Expr& e) { return Compare(t.atom, e) < 0; });
+  auto it =
+      std::lower_bound(out->terms.begin(), out->terms.end(), atom,
+                       [](const Linear::Term& t, const Expr& e) { return Compare(t.atom, e) < 0; });
   if (it != out->terms.end() && Compare(it->atom, atom) == 0) {
     it->coefficient += coefficient;
     if (it->coefficient == 0) out->terms.erase(it);
@@ -84,8 +85,8 @@ void SplitByFactor(const Linear& l, int64_t c, Linear* q, Linear* r) {
 Linear DivideBy(const Linear& l, int64_t c, const VarRanges& ranges) {
   if (c == 1) return l;
   // (x div a + k) div c with one atom that is itself a division: (x + k·a) div (a·c).
-  if (l.terms.size() == 1 && l.terms[0].coefficient == 1 && l.terms[0].atom->kind == ExprKind::kBinary &&
-      l.terms[0].atom->binary() == BinaryOp::kDiv) {
+  if (l.terms.size() == 1 && l.terms[0].coefficient == 1 &&
+      l.terms[0].atom->kind == ExprKind::kBinary && l.terms[0].atom->binary() == BinaryOp::kDiv) {
     if (auto a = ir::AsInt(l.terms[0].atom->args[1]); a && *a > 0) {
       Linear inner = ToLinear(l.terms[0].atom->args[0], ranges);
       inner.constant += l.constant * *a;
@@ -99,7 +100,8 @@ Linear DivideBy(const Linear& l, int64_t c, const VarRanges& ranges) {
     q.constant += FloorDivInt(b.low, c);
     return q;
   }
-  // A part that stays below a common factor of the others and c changes nothing: (64·x + y) div 128 = x div 2 for y < 64.
+  // A part that stays below a common factor of the others and c changes nothing: (64·x + y) div 128
+  // = x div 2 for y < 64.
   for (const auto& t : r.terms) {
     const int64_t g = std::gcd(c, t.coefficient);
     if (g == 1) continue;
@@ -147,7 +149,8 @@ void JoinDivMod(Linear* l, const VarRanges& ranges) {
     if (!c || *c <= 0) continue;
     int64_t k = l->terms[i].coefficient;
     Linear quotient = DivideBy(ToLinear(mod->args[0], ranges), *c, ranges);
-    if (quotient.terms.size() != 1 || quotient.constant != 0 || quotient.terms[0].coefficient != 1) continue;
+    if (quotient.terms.size() != 1 || quotient.constant != 0 || quotient.terms[0].coefficient != 1)
+      continue;
     const Expr div = quotient.terms[0].atom;
     auto it = std::find_if(l->terms.begin(), l->terms.end(),
                            [&](const Linear::Term& t) { return Compare(t.atom, div) == 0; });
@@ -171,7 +174,8 @@ Interval BoundsOfAtom(const Expr& e, const VarRanges& ranges) {
       if (ranges.load_range) return ranges.load_range(*e);
       return {};
     case ExprKind::kCast:
-      if (e->dtype == ir::DType::kI64 && ir::IsInteger(e->args[0]->dtype)) return BoundsOf(e->args[0], ranges);
+      if (e->dtype == ir::DType::kI64 && ir::IsInteger(e->args[0]->dtype))
+        return BoundsOf(e->args[0], ranges);
       if (e->args[0]->dtype == ir::DType::kBool) return {0, 1};
       return {};
     case ExprKind::kSelect: {
@@ -190,8 +194,7 @@ Interval BoundsOfAtom(const Expr& e, const VarRanges& ranges) {
       if (e->binary() == BinaryOp::kMax) return {std::max(a.low, b.low), std::max(a.high, b.high)};
       return {};
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -225,15 +228,16 @@ Linear LinearOfBinary(const Expr& e, const VarRanges& ranges) {
     case BinaryOp::kMod: {
       Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
       if (b.terms.empty() && b.constant > 0) {
-        return e->binary() == BinaryOp::kDiv ? DivideBy(a, b.constant, ranges) : ModuloBy(a, b.constant, ranges);
+        return e->binary() == BinaryOp::kDiv ? DivideBy(a, b.constant, ranges)
+                                             : ModuloBy(a, b.constant, ranges);
       }
       return Atom(ir::Binary(e->binary(), ToExpr(a), ToExpr(b)));
     }
     case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return LinearOfMinMax(e, ranges);
+    case BinaryOp::kMax: return LinearOfMinMax(e, ranges);
     default:
-      return Atom(ir::Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges)));
+      return Atom(
+          ir::Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges)));
   }
 }
 
@@ -248,10 +252,22 @@ Expr SimplifyComparison(const Expr& e, const VarRanges& ranges) {
   Interval v = BoundsOf(d, ranges);
   auto known = [](bool value) { return ir::ConstInt(ir::DType::kBool, value ? 1 : 0); };
   switch (e->binary()) {
-    case BinaryOp::kLt: if (v.high < 0) return known(true); if (v.low >= 0) return known(false); break;
-    case BinaryOp::kLe: if (v.high <= 0) return known(true); if (v.low > 0) return known(false); break;
-    case BinaryOp::kGt: if (v.low > 0) return known(true); if (v.high <= 0) return known(false); break;
-    case BinaryOp::kGe: if (v.low >= 0) return known(true); if (v.high < 0) return known(false); break;
+    case BinaryOp::kLt:
+      if (v.high < 0) return known(true);
+      if (v.low >= 0) return known(false);
+      break;
+    case BinaryOp::kLe:
+      if (v.high <= 0) return known(true);
+      if (v.low > 0) return known(false);
+      break;
+    case BinaryOp::kGt:
+      if (v.low > 0) return known(true);
+      if (v.high <= 0) return known(false);
+      break;
+    case BinaryOp::kGe:
+      if (v.low >= 0) return known(true);
+      if (v.high < 0) return known(false);
+      break;
     case BinaryOp::kEq:
     case BinaryOp::kNe: {
       bool ne = e->binary() == BinaryOp::kNe;
@@ -289,8 +305,7 @@ Linear ToLinear(const Expr& e, const VarRanges& ranges) {
     case ExprKind::kVar:
       if (ranges.ExtentOf(e->id) == 1) return {};
       return Atom(e);
-    case ExprKind::kBinary:
-      return LinearOfBinary(e, ranges);
+    case ExprKind::kBinary: return LinearOfBinary(e, ranges);
     case ExprKind::kUnary:
       if (e->unary() == ir::UnaryOp::kNeg) return Scale(ToLinear(e->args[0], ranges), -1);
       return Atom(ir::Unary(e->unary(), Simplify(e->args[0], ranges)));
@@ -320,9 +335,12 @@ Interval BoundsOf(const Linear& linear, const VarRanges& ranges) {
   __int128 low = linear.constant, high = linear.constant;
   for (const auto& t : linear.terms) {
     Interval b = BoundsOfAtom(t.atom, ranges);
-    int64_t at_low = t.coefficient > 0 ? b.low : b.high, at_high = t.coefficient > 0 ? b.high : b.low;
-    low = Unbounded(at_low) ? static_cast<__int128>(Interval::kMin) * 4 : low + static_cast<__int128>(at_low) * t.coefficient;
-    high = Unbounded(at_high) ? static_cast<__int128>(Interval::kMax) * 4 : high + static_cast<__int128>(at_high) * t.coefficient;
+    int64_t at_low = t.coefficient > 0 ? b.low : b.high,
+            at_high = t.coefficient > 0 ? b.high : b.low;
+    low = Unbounded(at_low) ? static_cast<__int128>(Interval::kMin) * 4
+                            : low + static_cast<__int128>(at_low) * t.coefficient;
+    high = Unbounded(at_high) ? static_cast<__int128>(Interval::kMax) * 4
+                              : high + static_cast<__int128>(at_high) * t.coefficient;
   }
   return {Clamp(low), Clamp(high)};
 }
@@ -334,18 +352,15 @@ Interval BoundsOf(const Expr& e, const VarRanges& ranges) {
 
 Expr Simplify(const Expr& e, const VarRanges& ranges) {
   switch (e->kind) {
-    case ExprKind::kConst:
-      return e;
-    case ExprKind::kVar:
-      return ranges.ExtentOf(e->id) == 1 ? ir::Int(0) : e;
+    case ExprKind::kConst: return e;
+    case ExprKind::kVar: return ranges.ExtentOf(e->id) == 1 ? ir::Int(0) : e;
     case ExprKind::kLoad: {
       std::vector<Expr> args;
       args.reserve(e->args.size());
       for (const auto& a : e->args) args.push_back(Simplify(a, ranges));
       return ir::Load(e->id, e->dtype, std::move(args));
     }
-    case ExprKind::kCast:
-      return ir::Cast(e->dtype, Simplify(e->args[0], ranges));
+    case ExprKind::kCast: return ir::Cast(e->dtype, Simplify(e->args[0], ranges));
     case ExprKind::kSelect: {
       Expr c = Simplify(e->args[0], ranges);
       if (auto v = ir::AsInt(c)) return Simplify(e->args[*v ? 1 : 2], ranges);
@@ -357,7 +372,8 @@ Expr Simplify(const Expr& e, const VarRanges& ranges) {
     }
     case ExprKind::kBinary:
       if (ir::IsComparison(e->binary())) return SimplifyComparison(e, ranges);
-      if (e->dtype == ir::DType::kBool && (e->binary() == BinaryOp::kAnd || e->binary() == BinaryOp::kOr)) {
+      if (e->dtype == ir::DType::kBool &&
+          (e->binary() == BinaryOp::kAnd || e->binary() == BinaryOp::kOr)) {
         return SimplifyLogic(e, ranges);
       }
       if (e->dtype == ir::DType::kI64) return ToExpr(ToLinear(e, ranges));

@@ -18,7 +18,8 @@ struct Interval {
   int64_t high = kMax;
 };
 
-/// What is known about the variables of an index expression. Var v lies in [0, extent[v]) where extent[v] > 0.
+/// What is known about the variables of an index expression. Var v lies in [0, extent[v]) where
+/// extent[v] > 0.
 struct VarRanges {
   std::vector<int64_t> extent;
   /// Bounds of a loaded value used as an index; null: unbounded.
@@ -29,8 +30,9 @@ struct VarRanges {
   }
 };
 
-/// An integer expression as constant + Σ coefficient · atom. Atoms are variables or expressions that are not
-/// linear (floor-div, mod, min, max, loads, …), kept in a fixed order, so equal sums have equal forms.
+/// An integer expression as constant + Σ coefficient · atom. Atoms are variables or expressions
+/// that are not linear (floor-div, mod, min, max, loads, …), kept in a fixed order, so equal sums
+/// have equal forms.
 struct Linear {
   int64_t constant = 0;
   struct Term {
@@ -40,19 +42,20 @@ struct Linear {
   std::vector<Term> terms;
 };
 
-/// The linear form of an i64 expression, simplified: (c·q + r) div c = q when 0 <= r < c, mod likewise,
-/// nested divisions join, c·(x div c) + x mod c = x, min and max decided by ranges.
+/// The linear form of an i64 expression, simplified: (c·q + r) div c = q when 0 <= r < c, mod
+/// likewise, nested divisions join, c·(x div c) + x mod c = x, min and max decided by ranges.
 Linear ToLinear(const ir::Expr& e, const VarRanges& ranges);
 ir::Expr ToExpr(const Linear& linear);
 Interval BoundsOf(const Linear& linear, const VarRanges& ranges);
 Interval BoundsOf(const ir::Expr& e, const VarRanges& ranges);
 
-/// Simplifies every integer subexpression and every condition; folds selects whose condition is decided. Floats are
-/// left alone except inside folded selects.
+/// Simplifies every integer subexpression and every condition; folds selects whose condition is
+/// decided. Floats are left alone except inside folded selects.
 ir::Expr Simplify(const ir::Expr& e, const VarRanges& ranges);
 /// True or false when the ranges decide the condition.
 std::optional<bool> Decide(const ir::Expr& condition, const VarRanges& ranges);
-/// The largest g > 0 known to divide every value of `linear` (its constant included); 0 when it is always 0.
+/// The largest g > 0 known to divide every value of `linear` (its constant included); 0 when it is
+/// always 0.
 int64_t KnownFactor(const Linear& linear);
 /// The conjuncts of nested kAnd.
 void SplitConjunction(const ir::Expr& condition, std::vector<ir::Expr>* conjuncts);

@@ -1,8 +1,8 @@
 #include "schedule/instance.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 
@@ -13,7 +13,8 @@ using ir::Expr;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Sizes of a two_sizes split of n with parts of at most h: `large` parts of `height`, then `small` of height - 1.
+/// Sizes of a two_sizes split of n with parts of at most h: `large` parts of `height`, then `small`
+/// of height - 1.
 struct TwoSizes {
   int64_t height, large, small;
 };
@@ -44,14 +45,16 @@ Span ModuloSpan(const Span& a, int64_t c, const VarRanges& ranges) {
   int64_t factor = KnownFactor(ToLinear(a.low, ranges));
   // A block of w aligned elements never crosses a multiple of c when w divides c.
   bool aligned = factor == 0 || factor % a.width == 0;
-  if (a.width <= c && c % a.width == 0 && aligned) return {Simplify(ir::FloorMod(a.low, c), ranges), a.width};
+  if (a.width <= c && c % a.width == 0 && aligned)
+    return {Simplify(ir::FloorMod(a.low, c), ranges), a.width};
   if (factor == 0 && a.width <= c) return {ir::Int(0), a.width};
   return {ir::Int(0), c};
 }
 
 bool UsesVarsFrom(const Expr& e, int first) {
   if (e->kind == ir::ExprKind::kVar) return e->id >= first;
-  return std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return UsesVarsFrom(a, first); });
+  return std::any_of(e->args.begin(), e->args.end(),
+                     [&](const Expr& a) { return UsesVarsFrom(a, first); });
 }
 
 /// Splits an expression over variables ≥ first (inner, from 0) into low + width.
@@ -107,17 +110,18 @@ Instance::Instance(const Schedule& schedule, int stage_id) : stage(stage_id) {
 int64_t ExtentOf(const Schedule& schedule, const Instance& instance, int loop) {
   const LoopNode& n = schedule.stages[instance.stage].loops[loop];
   switch (n.origin) {
-    case LoopNode::Origin::kAxis:
-      return instance.extent[n.axis];
+    case LoopNode::Origin::kAxis: return instance.extent[n.axis];
     case LoopNode::Origin::kFused:
-      return ExtentOf(schedule, instance, n.fused_outer) * ExtentOf(schedule, instance, n.fused_inner);
+      return ExtentOf(schedule, instance, n.fused_outer) *
+             ExtentOf(schedule, instance, n.fused_inner);
     case LoopNode::Origin::kOuter: {
       int64_t parent = ExtentOf(schedule, instance, n.parent);
       return CeilDiv(parent, n.tail == Tail::kMask ? n.factor : std::min(n.factor, parent));
     }
     case LoopNode::Origin::kInner: {
       int64_t parent = ExtentOf(schedule, instance, n.parent);
-      // A masked part keeps its size, so that vectors have full lanes; an exact one is the parent when that is smaller.
+      // A masked part keeps its size, so that vectors have full lanes; an exact one is the parent
+      // when that is smaller.
       if (n.tail == Tail::kMask) return n.factor;
       if (n.tail == Tail::kExact) return std::min(n.factor, parent);
       int outer = schedule.stages[instance.stage].loops[n.parent].split_outer;
@@ -128,7 +132,8 @@ int64_t ExtentOf(const Schedule& schedule, const Instance& instance, int loop) {
   return 1;
 }
 
-absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const Instance& instance, int loop) {
+absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const Instance& instance,
+                                                int loop) {
   const LoopNode& n = schedule.stages[instance.stage].loops[loop];
   std::vector<Segment> parts;
   int64_t extent = ExtentOf(schedule, instance, loop);
@@ -141,8 +146,8 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const 
     if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kExact) {
       int64_t parent = ExtentOf(schedule, instance, n.parent);
       if (parent % std::min(n.factor, parent) != 0) {
-        return absl::InvalidArgumentError(fmt::format("{}: {} does not divide {}; use mask or two_sizes", n.name,
-                                                      n.factor, parent));
+        return absl::InvalidArgumentError(fmt::format(
+            "{}: {} does not divide {}; use mask or two_sizes", n.name, n.factor, parent));
       }
     }
   }
@@ -163,7 +168,8 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const 
   return parts;
 }
 
-Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop, const VarRanges& ranges) {
+Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
+                const VarRanges& ranges) {
   const StageSchedule& s = schedule.stages[instance.stage];
   const LoopNode& n = s.loops[loop];
   if (n.split_outer >= 0) {
@@ -179,26 +185,30 @@ Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop, co
     int64_t factor = outer.tail == Tail::kMask ? outer.factor : std::min(outer.factor, extent);
     int64_t width = (o.width - 1) * factor + i.width;
     Expr low = o.low * factor + i.low;
-    if (ir::AsInt(low) == 0 && !instance.bound[n.split_outer].fixed) width = std::min(width, extent);
+    if (ir::AsInt(low) == 0 && !instance.bound[n.split_outer].fixed)
+      width = std::min(width, extent);
     return {low, width};
   }
   if (n.fused_into >= 0) {
     const LoopNode& f = s.loops[n.fused_into];
     Span whole = SpanOfLoop(schedule, instance, n.fused_into, ranges);
     int64_t inner = ExtentOf(schedule, instance, f.fused_inner);
-    return f.fused_outer == loop ? DivideSpan(whole, inner, ranges) : ModuloSpan(whole, inner, ranges);
+    return f.fused_outer == loop ? DivideSpan(whole, inner, ranges)
+                                 : ModuloSpan(whole, inner, ranges);
   }
   if (instance.bound[loop].fixed) return {instance.bound[loop].value, 1};
   return {ir::Int(0), ExtentOf(schedule, instance, loop)};
 }
 
-Span SpanOfAxis(const Schedule& schedule, const Instance& instance, int axis, const VarRanges& ranges) {
+Span SpanOfAxis(const Schedule& schedule, const Instance& instance, int axis,
+                const VarRanges& ranges) {
   Span s = SpanOfLoop(schedule, instance, axis, ranges);  // loop ids 0…n-1 are the axes
   s.low = Simplify(instance.low[axis] + s.low, ranges);
   return s;
 }
 
-std::optional<Span> SpanOfIndex(const Expr& index, const std::vector<Span>& axes, VarRanges& ranges) {
+std::optional<Span> SpanOfIndex(const Expr& index, const std::vector<Span>& axes,
+                                VarRanges& ranges) {
   // A loaded index could be anything, and where it would be loaded from is not decided yet.
   if (HasLoad(index)) return std::nullopt;
   const size_t keep = ranges.extent.size();

@@ -50,7 +50,8 @@ class Order {
     }
     return producers;
   }
-  /// A scan counts as one: first what its Stages read from outside, then they, in the order of the Workload.
+  /// A scan counts as one: first what its Stages read from outside, then they, in the order of the
+  /// Workload.
   void Visit(int stage) {
     if (!seen_.insert(stage).second) return;
     const int scan = w_.stages[stage].scan;

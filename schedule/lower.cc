@@ -1,8 +1,8 @@
 #include "schedule/lower.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "base/versions.h"
@@ -14,11 +14,13 @@ namespace hone::schedule {
 
 namespace {
 
-/// Live root Stages that depend on constants and immediates only (and no Stage that is not such): made once.
+/// Live root Stages that depend on constants and immediates only (and no Stage that is not such):
+/// made once.
 std::vector<bool> PrologueStages(const Schedule& s, const std::vector<int>& order) {
   std::vector<bool> prologue(s.workload.stages.size(), false);
   for (int id : order) {
-    bool constant = s.workload.stages[id].scan < 0 && s.stages[id].place == Place::kRoot, reads = false;
+    bool constant = s.workload.stages[id].scan < 0 && s.stages[id].place == Place::kRoot,
+         reads = false;
     for (int r : s.workload.stages[id].results) constant &= !s.workload.tensors[r].output;
     for (const auto& body : s.workload.stages[id].body) {
       ir::Visit(body, [&](const ir::ExprNode& e) {
@@ -38,15 +40,17 @@ std::vector<bool> PrologueStages(const Schedule& s, const std::vector<int>& orde
 bool StageReads(const ir::Stage& stage, int tensor) {
   bool reads = false;
   for (const auto& body : stage.body) {
-    ir::Visit(body, [&](const ir::ExprNode& e) { reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor; });
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor;
+    });
   }
   return reads;
 }
 
 /// Everything about the kernel's interface, found before any loop is made.
 struct Interface {
-  std::vector<int> order;            ///< live Stages, topological
-  std::vector<bool> prologue;        ///< by Stage
+  std::vector<int> order;      ///< live Stages, topological
+  std::vector<bool> prologue;  ///< by Stage
   std::vector<int> inputs, constants, prologue_results, outputs, workspace;  ///< tensors
 };
 
@@ -62,7 +66,8 @@ Interface FindInterface(const Schedule& s) {
       if (s.workload.tensors[r].output) continue;
       if (f.prologue[id]) {
         bool needed = false;
-        for (int reader : f.order) needed |= !f.prologue[reader] && StageReads(s.workload.stages[reader], r);
+        for (int reader : f.order)
+          needed |= !f.prologue[reader] && StageReads(s.workload.stages[reader], r);
         if (needed) f.prologue_results.push_back(r);
       } else if (NestBuilder::NeedsWholeBuffer(s, r)) {
         f.workspace.push_back(r);
@@ -76,7 +81,8 @@ ir::ArtifactBuffer Describe(const ir::Tensor& t, int64_t elements) {
   return {t.dtype, t.shape, elements * ir::SizeOf(t.dtype)};
 }
 
-/// The prologue as a canonical Workload of its own; fills the artifact's map of its inputs and outputs.
+/// The prologue as a canonical Workload of its own; fills the artifact's map of its inputs and
+/// outputs.
 ir::Workload PrologueWorkload(const Schedule& s, const Interface& f, ir::Artifact* artifact) {
   ir::Workload w;
   if (f.prologue_results.empty()) return w;
@@ -89,9 +95,11 @@ ir::Workload PrologueWorkload(const Schedule& s, const Interface& f, ir::Artifac
   }
   ir::WorkloadBuilder::Result canonical = ir::Canonicalise(w);
   auto index_of = [&](const std::vector<int>& list, int tensor) {
-    return static_cast<int32_t>(std::find(list.begin(), list.end(), canonical.canonical[tensor]) - list.begin());
+    return static_cast<int32_t>(std::find(list.begin(), list.end(), canonical.canonical[tensor]) -
+                                list.begin());
   };
-  const std::vector<int> inputs = canonical.workload.Inputs(), outputs = canonical.workload.Outputs();
+  const std::vector<int> inputs = canonical.workload.Inputs(),
+                         outputs = canonical.workload.Outputs();
   artifact->prologue_inputs.resize(inputs.size());
   for (size_t c = 0; c < f.constants.size(); ++c) {
     if (canonical.canonical[f.constants[c]] < 0) continue;
@@ -106,9 +114,11 @@ absl::Status CheckPlaces(const Schedule& s, const Interface& f) {
   for (int id : f.order) {
     if (s.stages[id].place != Place::kAt) continue;
     const int owner = s.stages[id].at_stage;
-    if (std::find(f.order.begin(), f.order.end(), owner) != f.order.end() && !f.prologue[owner]) continue;
-    return absl::InvalidArgumentError(fmt::format("{} is computed at a loop of {}, which nothing reads", s.workload.stages[id].name,
-                                                  s.workload.stages[owner].name));
+    if (std::find(f.order.begin(), f.order.end(), owner) != f.order.end() && !f.prologue[owner])
+      continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{} is computed at a loop of {}, which nothing reads",
+                    s.workload.stages[id].name, s.workload.stages[owner].name));
   }
   return absl::OkStatus();
 }
@@ -117,14 +127,18 @@ absl::Status CheckPlaces(const Schedule& s, const Interface& f) {
 absl::Status CheckPrologue(const Schedule& s, const Interface& f) {
   for (int id : f.order) {
     const auto& align = s.stages[id].align;
-    if (!f.prologue[id] || std::all_of(align.begin(), align.end(), [](int64_t n) { return n == 0; })) continue;
-    return absl::InvalidArgumentError(fmt::format("align({}): it depends on constants only, so it is made when packaging, dense",
-                                                  s.workload.stages[id].name));
+    if (!f.prologue[id] ||
+        std::all_of(align.begin(), align.end(), [](int64_t n) { return n == 0; }))
+      continue;
+    return absl::InvalidArgumentError(
+        fmt::format("align({}): it depends on constants only, so it is made when packaging, dense",
+                    s.workload.stages[id].name));
   }
   return absl::OkStatus();
 }
 
-absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::string& prefix, NestBuilder* builder) {
+absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::string& prefix,
+                         NestBuilder* builder) {
   int open_scan = -1;
   for (int id : f.order) {
     if (f.prologue[id] || s.stages[id].place != Place::kRoot) continue;
@@ -134,7 +148,8 @@ absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::strin
     phase->symbol = fmt::format("{}_p{}", prefix, number);
     builder->nest().phases.push_back(*std::move(phase));
     const ir::Stage& stage = s.workload.stages[id];
-    const bool step = stage.scan >= 0 && s.stages[id].order[0] == 0;  // the sequential axis, whole and outermost
+    const bool step =
+        stage.scan >= 0 && s.stages[id].order[0] == 0;  // the sequential axis, whole and outermost
     if (step && stage.scan == open_scan) {
       builder->nest().steps.back().count++;
     } else {
@@ -147,8 +162,9 @@ absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::strin
 
 }  // namespace
 
-absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& trace, const ir::Target& target,
-                                   const Binding& binding, const std::string& prefix) {
+absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& trace,
+                                   const ir::Target& target, const Binding& binding,
+                                   const std::string& prefix) {
   HONE_ASSIGN_OR_RETURN(Schedule s, Replay(workload, trace));
   const Interface f = FindInterface(s);
   HONE_RETURN_IF_ERROR(CheckScans(s, f.order));
@@ -158,7 +174,8 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
   Lowered out;
   size_t bound = 0;
   enum class Role : uint8_t { kGiven, kMade };
-  auto add = [&](const std::vector<int>& tensors, std::vector<ir::ArtifactBuffer>* list, Role role, bool takes_binding) {
+  auto add = [&](const std::vector<int>& tensors, std::vector<ir::ArtifactBuffer>* list, Role role,
+                 bool takes_binding) {
     for (int t : tensors) {
       BufferBinding b;
       if (takes_binding && bound < binding.buffers.size()) b = binding.buffers[bound++];
@@ -175,14 +192,16 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
   // A constant that only the prologue reads takes no memory at run time.
   for (size_t c = 0; c < f.constants.size(); ++c) {
     bool read = false;
-    for (int id : f.order) read |= !f.prologue[id] && StageReads(s.workload.stages[id], f.constants[c]);
+    for (int id : f.order)
+      read |= !f.prologue[id] && StageReads(s.workload.stages[id], f.constants[c]);
     if (!read) out.artifact.constants[c].bytes = 0;
   }
   for (int id : f.order) {
     if (f.prologue[id]) continue;
     for (size_t t = 0; t < s.workload.tensors.size(); ++t) {
       bool immediate = s.workload.tensors[t].kind == ir::TensorKind::kImmediate;
-      if (immediate && StageReads(s.workload.stages[id], static_cast<int>(t))) builder.AddTable(static_cast<int>(t));
+      if (immediate && StageReads(s.workload.stages[id], static_cast<int>(t)))
+        builder.AddTable(static_cast<int>(t));
     }
   }
   HONE_RETURN_IF_ERROR(BuildPhases(s, f, prefix, &builder));
@@ -191,7 +210,8 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
   out.artifact.target = target.text;
   out.artifact.builder = kBuilderVersion;
   for (const auto& p : out.nest.phases) {
-    out.artifact.phases.push_back({p.symbol, p.parallel_extent, p.scratch_bytes, std::min(p.threads, target.threads)});
+    out.artifact.phases.push_back(
+        {p.symbol, p.parallel_extent, p.scratch_bytes, std::min(p.threads, target.threads)});
   }
   for (const auto& k : out.nest.steps) out.artifact.steps.push_back({k.first, k.count, k.repeats});
   return out;

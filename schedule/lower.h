@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "ir/artifact.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
@@ -23,22 +24,24 @@ struct Binding {
   std::vector<BufferBinding> buffers;
 };
 
-/// A lowered kernel: code for codegen, its interface for plan and package. `artifact.phases[k].symbol` and
-/// `nest.phases[k].symbol` are `prefix` + "_p" + k.
+/// A lowered kernel: code for codegen, its interface for plan and package.
+/// `artifact.phases[k].symbol` and `nest.phases[k].symbol` are `prefix` + "_p" + k.
 struct Lowered {
   ir::LoopNest nest;
   ir::Artifact artifact;
-  /// Stages that depend on constants only, as a canonical Workload; artifact.prologue_inputs and prologue_outputs map it. No
-  /// stages when there are none.
+  /// Stages that depend on constants only, as a canonical Workload; artifact.prologue_inputs and
+  /// prologue_outputs map it. No stages when there are none.
   ir::Workload prologue;
 };
 
-/// Replays `trace` on `workload` and lowers. InvalidArgument: the trace is illegal here, with the instruction and
-/// the reason. Deterministic.
-absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& trace, const ir::Target& target,
-                                   const Binding& binding, const std::string& prefix);
+/// Replays `trace` on `workload` and lowers. InvalidArgument: the trace is illegal here, with the
+/// instruction and the reason. Deterministic.
+absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& trace,
+                                   const ir::Target& target, const Binding& binding,
+                                   const std::string& prefix);
 
-/// The schedule used when nothing better is known: a function of the texts of workload and target only.
+/// The schedule used when nothing better is known: a function of the texts of workload and target
+/// only.
 absl::StatusOr<Trace> DefaultTrace(const ir::Workload& workload, const ir::Target& target);
 
 }  // namespace hone::schedule

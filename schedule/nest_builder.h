@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "ir/stmt.h"
 #include "schedule/affine.h"
 #include "schedule/instance.h"
@@ -15,43 +16,46 @@
 
 namespace hone::schedule {
 
-/// Where a tensor's elements lie at a point of lowering: element (i…) is at offset + Σ (i_d - low_d)·stride_d of `buffer`.
+/// Where a tensor's elements lie at a point of lowering: element (i…) is at offset + Σ (i_d -
+/// low_d)·stride_d of `buffer`.
 struct Location {
   int buffer = -1;
-  std::vector<ir::Expr> low;      ///< per dimension; null entries mean 0
-  std::vector<int64_t> extent;    ///< per dimension: how many indices from low on exist
-  std::vector<int64_t> strides;   ///< elements
+  std::vector<ir::Expr> low;     ///< per dimension; null entries mean 0
+  std::vector<int64_t> extent;   ///< per dimension: how many indices from low on exist
+  std::vector<int64_t> strides;  ///< elements
   int64_t offset = 0;
-  /// Not empty: an accumulation tile indexed by the iterations of these loops of its Stage (strides by loop), so that its
-  /// indices are constants whatever the loops were fused from.
+  /// Not empty: an accumulation tile indexed by the iterations of these loops of its Stage (strides
+  /// by loop), so that its indices are constants whatever the loops were fused from.
   std::vector<int> tile_loops;
   /// False: a tile that sticks out of its tensor, and what sticks out is not written.
   bool filled = true;
   bool whole() const { return low.empty() && tile_loops.empty(); }
 };
 
-/// Turns one Schedule into loop nests, one root Stage at a time. Used once. Every InvalidArgument it returns is a reason why the
-/// schedule is illegal.
+/// Turns one Schedule into loop nests, one root Stage at a time. Used once. Every InvalidArgument
+/// it returns is a reason why the schedule is illegal.
 class NestBuilder {
  public:
   NestBuilder(const Schedule& schedule, const std::vector<int>& stage_order);
 
-  /// Adds an interface buffer for a tensor (in the order of the kernel's arguments); `given`: the kernel only reads it.
+  /// Adds an interface buffer for a tensor (in the order of the kernel's arguments); `given`: the
+  /// kernel only reads it.
   void AddArgument(int tensor, const BufferBinding& binding, bool given);
   /// Makes an immediate tensor readable.
   void AddTable(int tensor);
-  /// The results of a tuple share one index, so their buffers must be laid out alike. After all arguments.
+  /// The results of a tuple share one index, so their buffers must be laid out alike. After all
+  /// arguments.
   absl::Status CheckTuples() const;
   /// Lowers a live root Stage to a phase (without symbol).
   absl::StatusOr<ir::Phase> BuildPhase(int stage);
   ir::LoopNest& nest() { return nest_; }
-  /// True when the tensor must stand in memory as a whole: outputs, root Stages' results, carried values of scans, and the other
-  /// result of a tuple with such a one.
+  /// True when the tensor must stand in memory as a whole: outputs, root Stages' results, carried
+  /// values of scans, and the other result of a tuple with such a one.
   static bool NeedsWholeBuffer(const Schedule& schedule, int tensor);
 
  private:
-  /// A statement and the conditions under which it must run, not yet placed: they are put just inside the innermost
-  /// loop whose variable they use.
+  /// A statement and the conditions under which it must run, not yet placed: they are put just
+  /// inside the innermost loop whose variable they use.
   struct Emitted {
     ir::Stmt stmt;
     std::vector<ir::Expr> domain;  ///< guards of points that do not exist
@@ -59,12 +63,13 @@ class NestBuilder {
   };
   /// What to do with the loops of a Stage from one position on.
   struct Walk {
-    bool reduce_loops = true;      ///< false: only the spatial loops (initialisation, copies)
-    bool attach = true;            ///< compute the Stages attached to these loops
-    bool initialised = true;       ///< the reduction's start was emitted
+    bool reduce_loops = true;  ///< false: only the spatial loops (initialisation, copies)
+    bool attach = true;        ///< compute the Stages attached to these loops
+    bool initialised = true;   ///< the reduction's start was emitted
     std::function<absl::StatusOr<Emitted>(Instance&)> leaf;
   };
-  /// A Stage computed inside some loop, the owner of the loop included, and the part of its domain that is needed there.
+  /// A Stage computed inside some loop, the owner of the loop included, and the part of its domain
+  /// that is needed there.
   struct Needed {
     Instance region;
     std::vector<Span> axes;
@@ -72,12 +77,14 @@ class NestBuilder {
 
   // nest_builder.cc: loops.
   absl::StatusOr<Emitted> Loops(Instance& instance, size_t position, Walk& walk);
-  absl::StatusOr<Emitted> EnterSegment(Instance& instance, size_t position, const Segment& segment, bool only,
-                                       Walk& walk);
-  absl::StatusOr<Emitted> EnterThread(Instance& instance, size_t position, const Segment& segment, Walk& walk);
+  absl::StatusOr<Emitted> EnterSegment(Instance& instance, size_t position, const Segment& segment,
+                                       bool only, Walk& walk);
+  absl::StatusOr<Emitted> EnterThread(Instance& instance, size_t position, const Segment& segment,
+                                      Walk& walk);
   absl::StatusOr<Emitted> LoopBody(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<Emitted> Compute(Instance& instance);
-  /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root Stage is a step loop.
+  /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root
+  /// Stage is a step loop.
   ir::LoopKind KindOf(int stage, size_t position) const;
   static ir::Stmt Guard(ir::Stmt stmt, const std::vector<ir::Expr>& conditions);
   /// Moves the conditions that use `var` (all when var < 0) out of `from` and around the statement.
@@ -94,10 +101,12 @@ class NestBuilder {
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
 
   // nest_regions.cc: Stages computed at loops.
-  absl::Status Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out, bool* shared);
+  absl::Status Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out,
+                      bool* shared);
   bool IsRepeated(const Instance& instance, size_t position) const;
   bool AttachedAt(int stage, int owner, int loop) const;
-  /// The owner and all Stages computed at its loops from `position` on or inside those, consumers first.
+  /// The owner and all Stages computed at its loops from `position` on or inside those, consumers
+  /// first.
   absl::StatusOr<std::vector<Needed>> RegionsInside(const Instance& instance, size_t position);
   absl::StatusOr<Instance> RegionOf(int stage, const std::vector<Needed>& readers);
   absl::Status AddTile(const Instance& region, int result, Storage storage);
@@ -110,23 +119,29 @@ class NestBuilder {
   ir::Expr ResultIndex(const Instance& instance, int result, const std::vector<ir::Expr>& axes);
   /// What is taken for granted of Stages that are computed further inside.
   enum class Inner : uint8_t { kGivesAll, kMayGiveLess };
-  std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes, Inner inner);
-  /// Whether every load of the body stays inside what was written, wherever the loop variables stand.
+  std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes,
+                                     Inner inner);
+  /// Whether every load of the body stays inside what was written, wherever the loop variables
+  /// stand.
   bool LoadsAreSafe(const ir::Expr& body, const std::vector<ir::Expr>& axes, Inner inner);
-  /// Conditions under which the loads from private tiles stay inside them; a point for which they do not is not needed. `path`:
-  /// what excuses this part of the body, because it is in a branch that is not taken then; null: nothing.
-  void TileGuards(const ir::Expr& body, const std::vector<ir::Expr>& axes, const ir::Expr& path, std::vector<ir::Expr>* guards);
+  /// Conditions under which the loads from private tiles stay inside them; a point for which they
+  /// do not is not needed. `path`: what excuses this part of the body, because it is in a branch
+  /// that is not taken then; null: nothing.
+  void TileGuards(const ir::Expr& body, const std::vector<ir::Expr>& axes, const ir::Expr& path,
+                  std::vector<ir::Expr>* guards);
   /// Where a tensor is read from: not from the tile that is just being accumulated.
   const Location& ReadingFrom(int tensor) const;
 
   // nest_legality.cc: schedules that would give another meaning.
   absl::Status CheckAttachPlace(const Instance& instance, size_t position) const;
-  absl::Status CheckReadersInside(int stage, int owner, int loop, const std::vector<Needed>& inside) const;
+  absl::Status CheckReadersInside(int stage, int owner, int loop,
+                                  const std::vector<Needed>& inside) const;
   absl::Status CheckOrderOfRoot(int stage) const;
   absl::Status CheckBoundLoops(int stage) const;
   absl::Status CheckSharedTile(int stage) const;
   absl::Status CheckCarriedInside(const Instance& instance, size_t position);
-  absl::Status CheckWholeResultsInside(const Instance& instance, size_t position, int var, int64_t extent);
+  absl::Status CheckWholeResultsInside(const Instance& instance, size_t position, int var,
+                                       int64_t extent);
   bool CoversAll(const ir::Stage& reader, const ir::Stage& producer) const;
 
   int NewVar(int64_t extent);
@@ -136,9 +151,11 @@ class NestBuilder {
   const std::vector<int>& stage_order_;  ///< topological, live Stages only
   ir::LoopNest nest_;
   VarRanges ranges_;
-  std::vector<Location> location_;       ///< by tensor
-  std::map<int, Instance> needed_;       ///< by Stage: what is needed of it inside the loops entered, where that is known
-  std::map<int, Location> home_;         ///< by tensor: where it lies while location_ is an accumulation tile
+  std::vector<Location> location_;  ///< by tensor
+  std::map<int, Instance>
+      needed_;  ///< by Stage: what is needed of it inside the loops entered, where that is known
+  std::map<int, Location>
+      home_;  ///< by tensor: where it lies while location_ is an accumulation tile
   /// Thread loops in force: variable and number of threads, by kThreadX, kThreadY; var -1: none.
   struct ThreadLoop {
     int var = -1;
@@ -148,20 +165,22 @@ class NestBuilder {
   int num_arguments_ = 0;
   int64_t scratch_top_ = 0;
   int64_t scratch_high_ = 0;
-  int64_t num_leaves_ = 0;               ///< statements emitted so far
+  int64_t num_leaves_ = 0;  ///< statements emitted so far
 };
 
-/// Live Stages in an order where each comes after those it reads and a scan's Stages stand together; inlined and dead ones are
-/// left out.
+/// Live Stages in an order where each comes after those it reads and a scan's Stages stand
+/// together; inlined and dead ones are left out.
 std::vector<int> LiveStages(const Schedule& schedule);
 
 /// A is loaded by B: true when `reader` loads a result of `producer`.
 bool Loads(const ir::Stage& reader, const ir::Stage& producer);
 
-/// True for a load, in a Stage of scan `scan`, of an earlier iteration: its first index is not the Stage's own t.
+/// True for a load, in a Stage of scan `scan`, of an earlier iteration: its first index is not the
+/// Stage's own t.
 bool IsCarriedLoad(const ir::Workload& workload, int scan, const ir::ExprNode& load);
 
-/// Whether the Schedule keeps the order of every scan's iterations and computes its Stages where that can be done.
+/// Whether the Schedule keeps the order of every scan's iterations and computes its Stages where
+/// that can be done.
 absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_order);
 
 }  // namespace hone::schedule

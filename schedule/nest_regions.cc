@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "schedule/nest_builder.h"
@@ -13,7 +13,8 @@ using ir::Expr;
 namespace {
 
 constexpr int64_t kScratchAlignment = 64;
-/// A masked vector sticks out of the domain by less than this; such a part is kept whole (its points are free or guarded).
+/// A masked vector sticks out of the domain by less than this; such a part is kept whole (its
+/// points are free or guarded).
 constexpr int64_t kLargestOvershoot = 64;
 constexpr int64_t kMaxTileElements = int64_t{1} << 31;
 
@@ -50,25 +51,32 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
     for (const auto& body : r.body) {
       ir::Visit(body, [&](const ir::ExprNode& e) {
         if (e.kind != ir::ExprKind::kLoad) return;
-        if (std::find(stage.results.begin(), stage.results.end(), e.id) == stage.results.end()) return;
+        if (std::find(stage.results.begin(), stage.results.end(), e.id) == stage.results.end())
+          return;
         // Earlier iterations of a scan stand in the whole buffer already.
         if (r.scan >= 0 && r.scan == stage.scan && IsCarriedLoad(s_.workload, r.scan, e)) return;
         read = true;
         for (size_t d = 0; d < need.size(); ++d) {
           auto span = SpanOfIndex(e.args[d], reader.axes, ranges_);
           Span whole{ir::Int(0), stage.spatial[d]};
-          if (!need[d]) need[d] = span.value_or(whole);
-          else need[d] = Union(*need[d], span.value_or(whole), stage.spatial[d], ranges_);
+          if (!need[d])
+            need[d] = span.value_or(whole);
+          else
+            need[d] = Union(*need[d], span.value_or(whole), stage.spatial[d], ranges_);
         }
       });
     }
   }
-  if (!read) return absl::InvalidArgumentError(fmt::format("nothing inside the loop that {} is computed at reads it", stage.name));
-  // Seen from a loop further out less may be needed, because spans are bounds; all that is made there is that much.
+  if (!read)
+    return absl::InvalidArgumentError(
+        fmt::format("nothing inside the loop that {} is computed at reads it", stage.name));
+  // Seen from a loop further out less may be needed, because spans are bounds; all that is made
+  // there is that much.
   const auto outer = needed_.find(stage_id);
   for (size_t d = 0; d < need.size(); ++d) {
     Span s = Clip(*need[d], stage.spatial[d]);
-    if (outer != needed_.end() && outer->second.extent[d] < s.width) s = {outer->second.low[d], outer->second.extent[d]};
+    if (outer != needed_.end() && outer->second.extent[d] < s.width)
+      s = {outer->second.low[d], outer->second.extent[d]};
     region.low[d] = s.low;
     region.extent[d] = s.width;
   }
@@ -80,7 +88,8 @@ bool NestBuilder::AttachedAt(int stage, int owner, int loop) const {
   return s.place == Place::kAt && s.at_stage == owner && s.at_loop == loop;
 }
 
-absl::StatusOr<std::vector<NestBuilder::Needed>> NestBuilder::RegionsInside(const Instance& instance, size_t position) {
+absl::StatusOr<std::vector<NestBuilder::Needed>> NestBuilder::RegionsInside(
+    const Instance& instance, size_t position) {
   std::vector<Needed> inside;
   inside.push_back({instance, {}});
   for (int a = 0; a < s_.workload.stages[instance.stage].num_axes(); ++a) {
@@ -89,22 +98,26 @@ absl::StatusOr<std::vector<NestBuilder::Needed>> NestBuilder::RegionsInside(cons
   for (auto it = stage_order_.rbegin(); it != stage_order_.rend(); ++it) {
     const StageSchedule& p = s_.stages[*it];
     if (p.place != Place::kAt) continue;
-    bool here = p.at_stage == instance.stage && s_.PositionOf({p.at_stage, p.at_loop}) >= static_cast<int>(position);
+    bool here = p.at_stage == instance.stage &&
+                s_.PositionOf({p.at_stage, p.at_loop}) >= static_cast<int>(position);
     for (size_t k = 1; k < inside.size(); ++k) here |= p.at_stage == inside[k].region.stage;
     if (!here) continue;
     HONE_ASSIGN_OR_RETURN(Instance region, RegionOf(*it, inside));
     std::vector<Span> axes;
-    for (size_t a = 0; a < region.low.size(); ++a) axes.push_back({region.low[a], region.extent[a]});
+    for (size_t a = 0; a < region.low.size(); ++a)
+      axes.push_back({region.low[a], region.extent[a]});
     inside.push_back({std::move(region), std::move(axes)});
   }
   return inside;
 }
 
-absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out, bool* shared) {
+absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out,
+                                 bool* shared) {
   const int here = s_.stages[instance.stage].order[position];
   HONE_RETURN_IF_ERROR(CheckAttachPlace(instance, position));
   HONE_ASSIGN_OR_RETURN(std::vector<Needed> inside, RegionsInside(instance, position));
-  for (size_t k = 1; k < inside.size(); ++k) needed_.insert_or_assign(inside[k].region.stage, inside[k].region);
+  for (size_t k = 1; k < inside.size(); ++k)
+    needed_.insert_or_assign(inside[k].region.stage, inside[k].region);
   // What all threads of the block need together.
   Instance block = instance;
   for (int loop : s_.stages[instance.stage].order) {
@@ -115,7 +128,9 @@ absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vecto
   // Shared results that some thread may not have written yet.
   std::vector<int> pending;
   auto reads_pending = [&](int stage) {
-    return std::any_of(pending.begin(), pending.end(), [&](int p) { return Loads(s_.workload.stages[stage], s_.workload.stages[p]); });
+    return std::any_of(pending.begin(), pending.end(), [&](int p) {
+      return Loads(s_.workload.stages[stage], s_.workload.stages[p]);
+    });
   };
   // Producers first.
   for (size_t k = inside.size(); k-- > 1;) {
@@ -138,7 +153,8 @@ absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vecto
       if (!NeedsWholeBuffer(s_, r)) HONE_RETURN_IF_ERROR(AddTile(region, r, storage));
     }
     if (std::any_of(inside.begin() + 1, inside.end(), [&](const Needed& n) {
-          return (n.region.stage == q || s_.stages[n.region.stage].at_stage == q) && reads_pending(n.region.stage);
+          return (n.region.stage == q || s_.stages[n.region.stage].at_stage == q) &&
+                 reads_pending(n.region.stage);
         })) {
       out->push_back(ir::Sync());
       pending.clear();
@@ -175,7 +191,8 @@ absl::Status NestBuilder::AddTile(const Instance& region, int result, Storage st
   for (size_t d = t.shape.size(); d-- > 0;) {
     at.strides[d] = elements;
     if (at.extent[d] > kMaxTileElements / elements) {
-      return absl::InvalidArgumentError(fmt::format("the tile of {} would have more than 2^31 elements", t.name));
+      return absl::InvalidArgumentError(
+          fmt::format("the tile of {} would have more than 2^31 elements", t.name));
     }
     elements *= at.extent[d];
     if (!schedule.align.empty() && storage == Storage::kMemory) elements += schedule.align[d];
@@ -192,10 +209,12 @@ int NestBuilder::AddPrivateBuffer(const ir::Tensor& t, int64_t elements, Storage
   b.elements = elements;
   b.alignment = kScratchAlignment;
   b.scope = storage == Storage::kRegister ? ir::Scope::kRegister
-            : storage == Storage::kShared ? ir::Scope::kShared : ir::Scope::kScratch;
+            : storage == Storage::kShared ? ir::Scope::kShared
+                                          : ir::Scope::kScratch;
   if (storage == Storage::kMemory) {
     b.scratch_offset = scratch_top_;
-    scratch_top_ += (elements * ir::SizeOf(t.dtype) + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+    scratch_top_ += (elements * ir::SizeOf(t.dtype) + kScratchAlignment - 1) / kScratchAlignment *
+                    kScratchAlignment;
     scratch_high_ = std::max(scratch_high_, scratch_top_);
   }
   return NewBuffer(std::move(b));

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "ir/combiner.h"
@@ -21,18 +21,20 @@ bool IsIdentity(const Expr& e, ir::Combiner combiner) {
   return e->kind == ir::ExprKind::kConst && ir::Equal(e, ir::Identity(combiner, e->dtype, 0));
 }
 
-/// select(c, v, identity) → v under c; for sums also through the factors of a product, where a zero factor makes
-/// the whole contribution zero.
+/// select(c, v, identity) → v under c; for sums also through the factors of a product, where a zero
+/// factor makes the whole contribution zero.
 Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards) {
   if (e->kind == ir::ExprKind::kSelect && IsIdentity(e->args[2], combiner)) {
     SplitConjunction(e->args[0], guards);
     return TakeGuards(e->args[1], combiner, guards);
   }
-  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kBinary && e->binary() == ir::BinaryOp::kMul) {
+  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kBinary &&
+      e->binary() == ir::BinaryOp::kMul) {
     Expr a = TakeGuards(e->args[0], combiner, guards), b = TakeGuards(e->args[1], combiner, guards);
     return a * b;
   }
-  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kCast && !ir::IsBool(e->args[0]->dtype)) {
+  if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kCast &&
+      !ir::IsBool(e->args[0]->dtype)) {
     return ir::Cast(e->dtype, TakeGuards(e->args[0], combiner, guards));
   }
   return e;
@@ -40,13 +42,15 @@ Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards)
 
 }  // namespace
 
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position, Walk& walk) {
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position,
+                                                           Walk& walk) {
   const StageSchedule& schedule = s_.stages[instance.stage];
   const int result = s_.workload.stages[instance.stage].results[0];
   for (size_t p = 0; p < position; ++p) {
     const LoopNode& n = schedule.loops[schedule.order[p]];
     if (n.kind != ir::LoopKind::kVector) continue;
-    return absl::InvalidArgumentError(fmt::format("the tile {} cannot stand inside the vector loop {}", schedule.cache_write->name, n.name));
+    return absl::InvalidArgumentError(fmt::format(
+        "the tile {} cannot stand inside the vector loop {}", schedule.cache_write->name, n.name));
   }
   home_[result] = location_[result];
   HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
@@ -55,7 +59,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   Expr steps = ir::Int(0);
   for (size_t p = 0; p < position; ++p) {
     const int loop = schedule.order[p];
-    if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed) steps = steps + instance.bound[loop].value;
+    if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed)
+      steps = steps + instance.bound[loop].value;
   }
   const Interval range = BoundsOf(steps, ranges_);
   std::vector<Stmt> parts;
@@ -66,10 +71,14 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
     // What is not loaded must still begin somewhere.
     const bool always = range.high <= 0 || partial;
     const Expr step = Simplify(steps, ranges_);
-    if (always) parts.push_back(identity);
-    else if (range.low <= 0) parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kEq, step, ir::Int(0)), identity));
-    if (range.low > 0) parts.push_back(load);
-    else if (range.high > 0) parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kGt, step, ir::Int(0)), load));
+    if (always)
+      parts.push_back(identity);
+    else if (range.low <= 0)
+      parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kEq, step, ir::Int(0)), identity));
+    if (range.low > 0)
+      parts.push_back(load);
+    else if (range.high > 0)
+      parts.push_back(ir::If(ir::Binary(ir::BinaryOp::kGt, step, ir::Int(0)), load));
   }
   Walk inner = walk;
   HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, inner));
@@ -82,7 +91,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   return Emitted{ir::Block(std::move(parts)), {}, {}};
 }
 
-absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, bool load, bool* partial) {
+absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, bool load,
+                                           bool* partial) {
   const int result = s_.workload.stages[instance.stage].results[0];
   const Location tile = location_[result];
   const ir::DType dtype = s_.workload.tensors[result].dtype;
@@ -105,8 +115,8 @@ absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, 
   return copy;
 }
 
-absl::StatusOr<Stmt> NestBuilder::SpatialNest(Instance& instance, size_t position,
-                                              std::function<absl::StatusOr<Emitted>(Instance&)> leaf) {
+absl::StatusOr<Stmt> NestBuilder::SpatialNest(
+    Instance& instance, size_t position, std::function<absl::StatusOr<Emitted>(Instance&)> leaf) {
   Walk walk;
   walk.reduce_loops = false;
   walk.attach = false;
@@ -124,7 +134,8 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
     std::vector<Stmt> stores;
     for (size_t k = 0; k < stage.results.size(); ++k) {
       const ir::Tensor& t = s_.workload.tensors[stage.results[k]];
-      stores.push_back(ir::Store(location_[stage.results[k]].buffer, ResultIndex(at, static_cast<int>(k), axes),
+      stores.push_back(ir::Store(location_[stage.results[k]].buffer,
+                                 ResultIndex(at, static_cast<int>(k), axes),
                                  ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
     }
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
@@ -151,7 +162,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
     }
     HONE_ASSIGN_OR_RETURN(Expr value, LowerExpr(body, axes));
     std::vector<Expr> inside;
-    if (!LoadsAreSafe(stage.body[k], axes, Inner::kGivesAll)) TileGuards(stage.body[k], axes, nullptr, &inside);
+    if (!LoadsAreSafe(stage.body[k], axes, Inner::kGivesAll))
+      TileGuards(stage.body[k], axes, nullptr, &inside);
     if (stage.combiner != ir::Combiner::kNone) {
       e.value.insert(e.value.end(), inside.begin(), inside.end());
     } else {
@@ -161,12 +173,14 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
     values.push_back(value);
     buffers.push_back(location_[stage.results[k]].buffer);
   }
-  e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values), stage.combiner);
+  e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values),
+                          stage.combiner);
   e.domain = DomainGuards(instance, axes, Inner::kGivesAll);
   return e;
 }
 
-absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position, int result, Storage storage) {
+absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position, int result,
+                                      Storage storage) {
   const StageSchedule& schedule = s_.stages[instance.stage];
   Location at;
   int64_t elements = 1;
@@ -181,11 +195,13 @@ absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position,
     at.tile_loops.push_back(schedule.order[p]);
     at.strides.push_back(elements);
     if (extent > kMaxTileElements / elements) {
-      return absl::InvalidArgumentError(fmt::format("the tile {} would have more than 2^31 elements", schedule.cache_write->name));
+      return absl::InvalidArgumentError(fmt::format(
+          "the tile {} would have more than 2^31 elements", schedule.cache_write->name));
     }
     elements *= extent;
   }
-  if (at.tile_loops.empty()) at.tile_loops.push_back(schedule.order.back()), at.strides.push_back(0);
+  if (at.tile_loops.empty())
+    at.tile_loops.push_back(schedule.order.back()), at.strides.push_back(0);
   at.buffer = AddPrivateBuffer(s_.workload.tensors[result], elements, storage);
   location_[result] = std::move(at);
   return absl::OkStatus();

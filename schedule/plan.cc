@@ -1,8 +1,8 @@
 #include "schedule/plan.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "schedule/lower.h"
@@ -45,10 +45,13 @@ PlanForm::Kind KindOf(const TraceWriter& writer, const Cluster& c) {
   return PlanForm::Kind::kMap;
 }
 
-void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& choice, const ir::Target& target) {
+void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& choice,
+                     const ir::Target& target) {
   switch (KindOf(writer, c)) {
     case PlanForm::Kind::kScan: ScheduleScan(writer, c.owner, target); return;
-    case PlanForm::Kind::kTile: ScheduleTile(writer, FindTileForm(writer, c, target), choice.tile, choice.padding, target); return;
+    case PlanForm::Kind::kTile:
+      ScheduleTile(writer, FindTileForm(writer, c, target), choice.tile, choice.padding, target);
+      return;
     case PlanForm::Kind::kRows: ScheduleRows(writer, c, choice.partial_vectors, target); return;
     case PlanForm::Kind::kMap: ScheduleMap(writer, c.owner, choice.unroll, target); return;
   }
@@ -73,7 +76,8 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
     form.nominal = NominalTile(writer, form.tile, target);
     form.padded = pad >= 0;
     form.winograd = FindWinogradStage(workload) >= 0;
-    if (!form.tile.reduce.empty()) form.reduce_inner = writer.stage(c.anchor).Extent(form.tile.reduce.back());
+    if (!form.tile.reduce.empty())
+      form.reduce_inner = writer.stage(c.anchor).Extent(form.tile.reduce.back());
   }
   return form;
 }
@@ -84,7 +88,8 @@ PlanChoice NominalChoice(const PlanForm& form) {
   return c;
 }
 
-absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& target, const PlanChoice& choice) {
+absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& target,
+                                const PlanChoice& choice) {
   TraceWriter writer(workload);
   if (choice.winograd > 0) {
     HONE_RETURN_IF_ERROR(PlanWinograd(writer, choice, target));
@@ -103,7 +108,8 @@ absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& 
       nominal.tile = NominalTile(writer, FindTileForm(writer, clusters[i], target), target);
     }
     ScheduleCluster(writer, clusters[i], i == main ? choice : nominal, target);
-    if (i == main && pad >= 0 && choice.padding == Padding::kTile) SchedulePadTile(writer, pad, clusters[i].owner, target);
+    if (i == main && pad >= 0 && choice.padding == Padding::kTile)
+      SchedulePadTile(writer, pad, clusters[i].owner, target);
   }
   HONE_RETURN_IF_ERROR(writer.status());
   return writer.trace();

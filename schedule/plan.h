@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+
 #include "ir/target.h"
 #include "ir/workload.h"
 #include "schedule/sketches/rules.h"
@@ -10,26 +11,27 @@
 
 namespace hone::schedule {
 
-/// Everything the rules decide for the heaviest cluster of a Workload; the other clusters follow the nominal rules.
+/// Everything the rules decide for the heaviest cluster of a Workload; the other clusters follow
+/// the nominal rules.
 struct PlanChoice {
   Padding padding = Padding::kPeeled;
-  int winograd = 0;                    ///< 0: direct; 2 or 4: F(m×m, 3×3)
-  bool one_phase = false;              ///< Winograd: transforms computed at blocks of tile rows
-  int64_t tile_rows = 2;               ///< Winograd, one phase: tile rows per block
-  TileChoice tile;                     ///< contraction, window
-  int64_t partial_vectors = 4;         ///< rows: vectors of partial results
-  int64_t unroll = 1;                  ///< maps: vectors per iteration
+  int winograd = 0;             ///< 0: direct; 2 or 4: F(m×m, 3×3)
+  bool one_phase = false;       ///< Winograd: transforms computed at blocks of tile rows
+  int64_t tile_rows = 2;        ///< Winograd, one phase: tile rows per block
+  TileChoice tile;              ///< contraction, window
+  int64_t partial_vectors = 4;  ///< rows: vectors of partial results
+  int64_t unroll = 1;           ///< maps: vectors per iteration
 };
 
 /// What can be chosen for a Workload, found once.
 struct PlanForm {
   enum class Kind : uint8_t { kTile, kRows, kMap, kScan } kind = Kind::kMap;
-  bool padded = false;        ///< a pad Stage is read by the anchor
-  bool winograd = false;      ///< the anchor is a 3×3 stride-1 convolution in NHWC
-  TileForm tile;              ///< kTile
+  bool padded = false;    ///< a pad Stage is read by the anchor
+  bool winograd = false;  ///< the anchor is a 3×3 stride-1 convolution in NHWC
+  TileForm tile;          ///< kTile
   TileChoice nominal;
-  int64_t reduce_inner = 1;   ///< kTile: extent of the innermost reduce axis
-  int64_t row_length = 1;     ///< kRows, kMap: elements along the vector axis
+  int64_t reduce_inner = 1;  ///< kTile: extent of the innermost reduce axis
+  int64_t row_length = 1;    ///< kRows, kMap: elements along the vector axis
   int lanes = 16;
 };
 
@@ -37,6 +39,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target);
 /// The choice of the default schedule.
 PlanChoice NominalChoice(const PlanForm& form);
 /// Writes the Trace of a choice. InvalidArgument when the choice does not fit the Workload.
-absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& target, const PlanChoice& choice);
+absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& target,
+                                const PlanChoice& choice);
 
 }  // namespace hone::schedule

@@ -1,8 +1,8 @@
 #include "schedule/schedule.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "schedule/primitives/primitive.h"
@@ -27,7 +27,8 @@ void Schedule::AddStageSchedule() {
   for (int a = 0; a < stage.num_axes(); ++a) {
     LoopNode n;
     bool spatial = a < stage.num_spatial();
-    n.name = fmt::format("{}.{}{}", stage.name, spatial ? 'i' : 'r', spatial ? a : a - stage.num_spatial());
+    n.name = fmt::format("{}.{}{}", stage.name, spatial ? 'i' : 'r',
+                         spatial ? a : a - stage.num_spatial());
     n.axis = a;
     s.loops.push_back(std::move(n));
     s.order.push_back(a);
@@ -49,7 +50,8 @@ absl::StatusOr<Schedule::LoopRef> Schedule::Loop(std::string_view name) const {
   int loop = stages[stage].FindLoop(name);
   if (loop >= 0 && stages[stage].loops[loop].is_leaf()) return LoopRef{stage, loop};
   std::string known;
-  for (int l : stages[stage].order) known += (known.empty() ? "" : " ") + stages[stage].loops[l].name;
+  for (int l : stages[stage].order)
+    known += (known.empty() ? "" : " ") + stages[stage].loops[l].name;
   return absl::NotFoundError(fmt::format("{} is not a loop of {} now; its loops are: {}", name,
                                          workload.stages[stage].name, known));
 }
@@ -62,26 +64,23 @@ int Schedule::PositionOf(LoopRef ref) const {
 bool Schedule::IsReduce(LoopRef ref) const {
   const LoopNode& n = node(ref);
   switch (n.origin) {
-    case LoopNode::Origin::kAxis:
-      return n.axis >= workload.stages[ref.stage].num_spatial();
-    case LoopNode::Origin::kFused:
-      return IsReduce({ref.stage, n.fused_outer});
-    default:
-      return IsReduce({ref.stage, n.parent});
+    case LoopNode::Origin::kAxis: return n.axis >= workload.stages[ref.stage].num_spatial();
+    case LoopNode::Origin::kFused: return IsReduce({ref.stage, n.fused_outer});
+    default: return IsReduce({ref.stage, n.parent});
   }
 }
 
 int64_t Schedule::NominalExtent(LoopRef ref) const {
   const LoopNode& n = node(ref);
   switch (n.origin) {
-    case LoopNode::Origin::kAxis:
-      return workload.stages[ref.stage].Extent(n.axis);
+    case LoopNode::Origin::kAxis: return workload.stages[ref.stage].Extent(n.axis);
     case LoopNode::Origin::kFused:
       return NominalExtent({ref.stage, n.fused_outer}) * NominalExtent({ref.stage, n.fused_inner});
     case LoopNode::Origin::kOuter:
       return (NominalExtent({ref.stage, n.parent}) + n.factor - 1) / n.factor;
     case LoopNode::Origin::kInner:
-      return n.tail == Tail::kMask ? n.factor : std::min(n.factor, NominalExtent({ref.stage, n.parent}));
+      return n.tail == Tail::kMask ? n.factor
+                                   : std::min(n.factor, NominalExtent({ref.stage, n.parent}));
   }
   return 1;
 }
@@ -91,8 +90,8 @@ absl::StatusOr<Schedule> Replay(const ir::Workload& workload, const Trace& trace
   for (size_t i = 0; i < trace.instructions.size(); ++i) {
     const Instruction& instruction = trace.instructions[i];
     if (absl::Status s = Apply(schedule, instruction); !s.ok()) {
-      return absl::InvalidArgumentError(fmt::format("instruction {} `{}`: {}", i + 1, ToText(instruction),
-                                                    std::string(s.message())));
+      return absl::InvalidArgumentError(fmt::format("instruction {} `{}`: {}", i + 1,
+                                                    ToText(instruction), std::string(s.message())));
     }
   }
   return schedule;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "ir/stmt.h"
 #include "ir/workload.h"
 #include "schedule/trace.h"
@@ -26,16 +27,16 @@ struct LoopNode {
   enum class Origin : uint8_t { kAxis, kOuter, kInner, kFused };
   std::string name;  ///< "s1.i2.0"
   Origin origin = Origin::kAxis;
-  int axis = -1;     ///< kAxis
-  int parent = -1;   ///< kOuter, kInner: the loop that was split
+  int axis = -1;    ///< kAxis
+  int parent = -1;  ///< kOuter, kInner: the loop that was split
   int64_t factor = 0;
   Tail tail = Tail::kExact;
   int fused_outer = -1, fused_inner = -1;  ///< kFused: what was fused
   int split_outer = -1, split_inner = -1;  ///< set when this loop was split
   int fused_into = -1;                     ///< set when this loop was fused
   ir::LoopKind kind = ir::LoopKind::kSerial;
-  int threads = 1;                 ///< kParallel
-  std::vector<int64_t> cuts;       ///< partition: sibling loops begin at these indices
+  int threads = 1;            ///< kParallel
+  std::vector<int64_t> cuts;  ///< partition: sibling loops begin at these indices
 
   bool is_leaf() const { return split_outer < 0 && fused_into < 0; }
 };
@@ -52,20 +53,22 @@ struct CacheWrite {
 
 /// How one Stage is scheduled.
 struct StageSchedule {
-  std::vector<LoopNode> loops;  ///< every loop ever made; ids are indices and names are never reused
-  std::vector<int> order;       ///< the leaves, outer to inner
+  std::vector<LoopNode>
+      loops;               ///< every loop ever made; ids are indices and names are never reused
+  std::vector<int> order;  ///< the leaves, outer to inner
   Place place = Place::kRoot;
   int at_stage = -1;
   int at_loop = -1;
   Storage storage = Storage::kMemory;
   std::optional<CacheWrite> cache_write;
-  std::vector<int64_t> align;   ///< extra elements per dimension of the private buffer; empty: none
+  std::vector<int64_t> align;  ///< extra elements per dimension of the private buffer; empty: none
 
   int FindLoop(std::string_view name) const;
 };
 
-/// A Workload with the primitives applied so far. Primitives that make Stages rewrite `workload` (new Stages at the
-/// end, names as the Trace gives them); the meaning of the outputs never changes. A value type.
+/// A Workload with the primitives applied so far. Primitives that make Stages rewrite `workload`
+/// (new Stages at the end, names as the Trace gives them); the meaning of the outputs never
+/// changes. A value type.
 struct Schedule {
   ir::Workload workload;
   std::vector<StageSchedule> stages;  ///< one per Stage of `workload`
@@ -87,13 +90,16 @@ struct Schedule {
   int PositionOf(LoopRef ref) const;
   LoopNode& node(LoopRef ref) { return stages[ref.stage].loops[ref.loop]; }
   const LoopNode& node(LoopRef ref) const { return stages[ref.stage].loops[ref.loop]; }
-  /// True when the loop iterates reduce axes only; false for spatial; a fusion of both cannot be made.
+  /// True when the loop iterates reduce axes only; false for spatial; a fusion of both cannot be
+  /// made.
   bool IsReduce(LoopRef ref) const;
-  /// Extent of a loop of a root Stage; for a Stage computed at a loop the extents of its axes are those of its whole domain.
+  /// Extent of a loop of a root Stage; for a Stage computed at a loop the extents of its axes are
+  /// those of its whole domain.
   int64_t NominalExtent(LoopRef ref) const;
 };
 
-/// Applies one primitive. InvalidArgument gives the reason, without the instruction's text (Replay adds it).
+/// Applies one primitive. InvalidArgument gives the reason, without the instruction's text (Replay
+/// adds it).
 absl::Status Apply(Schedule& schedule, const Instruction& instruction);
 /// Applies a whole Trace to a fresh Schedule; the error names the instruction and its number.
 absl::StatusOr<Schedule> Replay(const ir::Workload& workload, const Trace& trace);

@@ -1,11 +1,11 @@
 #include "schedule/space.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "base/core/check.h"
 #include "base/core/hash128.h"
@@ -18,20 +18,29 @@ namespace {
 
 constexpr int64_t kMostRows = 16;
 constexpr int64_t kMostVectors = 6;
-/// Unrolled multiply-adds of one tile and its siblings above which code generation costs more than a candidate is worth.
+/// Unrolled multiply-adds of one tile and its siblings above which code generation costs more than
+/// a candidate is worth.
 constexpr int64_t kMostSteps = 700;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void Apply(const std::string& column, int64_t value, PlanChoice* c) {
-  if (column == "rows") c->tile.rows = value;
-  else if (column == "vectors") c->tile.vectors = value;
-  else if (column == "order") c->tile.order = static_cast<TileChoice::Order>(value);
-  else if (column == "reduce_block") c->tile.reduce_block = value;
-  else if (column == "tile_rows") c->tile_rows = value;
-  else if (column == "partial_vectors") c->partial_vectors = value;
-  else if (column == "unroll") c->unroll = value;
-  else HONE_CHECK(false);
+  if (column == "rows")
+    c->tile.rows = value;
+  else if (column == "vectors")
+    c->tile.vectors = value;
+  else if (column == "order")
+    c->tile.order = static_cast<TileChoice::Order>(value);
+  else if (column == "reduce_block")
+    c->tile.reduce_block = value;
+  else if (column == "tile_rows")
+    c->tile_rows = value;
+  else if (column == "partial_vectors")
+    c->partial_vectors = value;
+  else if (column == "unroll")
+    c->unroll = value;
+  else
+    HONE_CHECK(false);
 }
 
 /// Row heights that make different tilings: for a number of tiles only the largest height counts.
@@ -44,7 +53,8 @@ std::vector<int64_t> Heights(int64_t total) {
   return out;
 }
 
-DecisionTable TileTable(int64_t rows_total, int64_t vectors_total, const ir::Target& target, bool contraction) {
+DecisionTable TileTable(int64_t rows_total, int64_t vectors_total, const ir::Target& target,
+                        bool contraction) {
   DecisionTable t{"tile", {"rows", "vectors"}, {}};
   for (int64_t h : Heights(rows_total)) {
     for (int64_t v = 1; v <= std::min(kMostVectors, vectors_total); ++v) {
@@ -72,7 +82,8 @@ DecisionTable BlockTable(int64_t extent) {
 PlanChoice Sketch::Fill(const std::vector<int>& rows) const {
   PlanChoice c = base;
   for (size_t t = 0; t < tables.size(); ++t) {
-    for (size_t k = 0; k < tables[t].columns.size(); ++k) Apply(tables[t].columns[k], tables[t].rows[rows[t]][k], &c);
+    for (size_t k = 0; k < tables[t].columns.size(); ++k)
+      Apply(tables[t].columns[k], tables[t].rows[rows[t]][k], &c);
   }
   return c;
 }
@@ -86,9 +97,7 @@ uint64_t Sketch::Product() const {
 Space::Space(const ir::Workload& workload, const ir::Target& target, ir::AccuracyClass accuracy)
     : workload_(workload), target_(target), form_(FindPlanForm(workload, target)) {
   switch (form_.kind) {
-    case PlanForm::Kind::kTile:
-      AddTileSketches(accuracy);
-      break;
+    case PlanForm::Kind::kTile: AddTileSketches(accuracy); break;
     case PlanForm::Kind::kRows:
       sketches_.push_back({"rows", {}, {{"partial", {"partial_vectors"}, {{1}, {2}, {4}, {8}}}}});
       break;
@@ -100,21 +109,24 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
       sketches_.push_back({"map", {}, {t}});
       break;
     }
-    case PlanForm::Kind::kScan:
-      sketches_.push_back({"scan", {}, {}});
-      break;
+    case PlanForm::Kind::kScan: sketches_.push_back({"scan", {}, {}}); break;
   }
   Finish();
 }
 
 void Space::AddTileSketches(ir::AccuracyClass accuracy) {
   const bool own = form_.tile.owner == form_.tile.anchor;
-  const bool contraction = !form_.tile.packed.empty() || RoleOf(workload_, workload_.stages[form_.tile.anchor]) == Role::kContraction;
-  DecisionTable tile = TileTable(form_.tile.rows_total, form_.tile.vectors_total, target_, contraction);
+  const bool contraction =
+      !form_.tile.packed.empty() ||
+      RoleOf(workload_, workload_.stages[form_.tile.anchor]) == Role::kContraction;
+  DecisionTable tile =
+      TileTable(form_.tile.rows_total, form_.tile.vectors_total, target_, contraction);
   DecisionTable order{"order", {"order"}, {{0}, {1}}};
   std::vector<std::pair<std::string, Padding>> forms = {{"direct", Padding::kPeeled}};
   if (form_.padded) {
-    forms = {{"direct/peeled", Padding::kPeeled}, {"direct/guard", Padding::kGuard}, {"direct/tile", Padding::kTile},
+    forms = {{"direct/peeled", Padding::kPeeled},
+             {"direct/guard", Padding::kGuard},
+             {"direct/tile", Padding::kTile},
              {"direct/root", Padding::kRoot}};
   }
   for (const auto& [name, padding] : forms) {
@@ -137,7 +149,8 @@ void Space::AddWinograd(int m) {
   probe.tile = {6, 1, 0, TileChoice::Order::kRowsOutside};
   if (!PlanTrace(workload_, target_, probe).ok()) return;
   const auto& stage = workload_.stages[form_.tile.anchor];
-  const int64_t tile_rows = CeilDiv(stage.spatial[1], m), tiles = tile_rows * CeilDiv(stage.spatial[2], m);
+  const int64_t tile_rows = CeilDiv(stage.spatial[1], m),
+                tiles = tile_rows * CeilDiv(stage.spatial[2], m);
   DecisionTable tile = TileTable(tiles, form_.tile.vectors_total, target_, true);
   std::erase_if(tile.rows, [](const auto& r) { return r[0] * r[1] < 8; });
   if (tile.rows.empty()) return;
@@ -176,8 +189,9 @@ void Space::Finish() {
   const PlanChoice nominal = NominalChoice(form_);
   for (uint64_t id = 0; id < product_; ++id) {
     PlanChoice c = ChoiceOf(id);
-    if (c.winograd == nominal.winograd && c.padding == nominal.padding && c.tile.rows == nominal.tile.rows &&
-        c.tile.vectors == nominal.tile.vectors && c.tile.order == nominal.tile.order && c.tile.reduce_block == 0 &&
+    if (c.winograd == nominal.winograd && c.padding == nominal.padding &&
+        c.tile.rows == nominal.tile.rows && c.tile.vectors == nominal.tile.vectors &&
+        c.tile.order == nominal.tile.order && c.tile.reduce_block == 0 &&
         c.partial_vectors == nominal.partial_vectors && c.unroll == nominal.unroll) {
       default_id_ = id;
       break;
@@ -188,7 +202,9 @@ void Space::Finish() {
 Candidate Space::At(uint64_t id) const {
   HONE_CHECK(id < product_);
   Candidate c;
-  c.sketch = static_cast<int>(std::upper_bound(first_id_.begin(), first_id_.end(), id) - first_id_.begin()) - 1;
+  c.sketch = static_cast<int>(std::upper_bound(first_id_.begin(), first_id_.end(), id) -
+                              first_id_.begin()) -
+             1;
   uint64_t rest = id - first_id_[c.sketch];
   for (const auto& t : sketches_[c.sketch].tables) {
     c.rows.push_back(static_cast<int>(rest % t.rows.size()));
@@ -221,7 +237,8 @@ bool Space::Admits(uint64_t id) const {
   for (int r : form_.tile.unrolled) taps *= anchor.Extent(r);
   if (c.winograd == 0) {
     const int64_t siblings = c.padding == Padding::kPeeled && form_.tile.border ? 3 : 1;
-    const bool unrolled = c.padding == Padding::kPeeled || c.padding == Padding::kGuard || form_.tile.packed.empty();
+    const bool unrolled =
+        c.padding == Padding::kPeeled || c.padding == Padding::kGuard || form_.tile.packed.empty();
     if (c.tile.rows * c.tile.vectors * (unrolled ? taps : 1) * siblings > kMostSteps) return false;
     return true;
   }
@@ -230,7 +247,8 @@ bool Space::Admits(uint64_t id) const {
   // V of a block of tile rows and M of one panel live in scratch: at most L2.
   const int64_t tiles = c.tile_rows * CeilDiv(anchor.spatial[2], c.winograd);
   const int64_t channels = anchor.Extent(form_.tile.reduce.back());
-  return alpha * alpha * tiles * (channels + c.tile.vectors * target_.lanes) * 4 <= target_.l2_bytes;
+  return alpha * alpha * tiles * (channels + c.tile.vectors * target_.lanes) * 4 <=
+         target_.l2_bytes;
 }
 
 uint64_t Space::admitted() const {
@@ -259,7 +277,8 @@ std::vector<uint64_t> Space::Neighbours(uint64_t id) const {
     for (int step : {-1, 1}) {
       Candidate n = c;
       n.rows[t] += step;
-      if (n.rows[t] < 0 || n.rows[t] >= static_cast<int>(sketches_[c.sketch].tables[t].rows.size())) continue;
+      if (n.rows[t] < 0 || n.rows[t] >= static_cast<int>(sketches_[c.sketch].tables[t].rows.size()))
+        continue;
       uint64_t to = IdOf(n);
       if (Admits(to)) out.push_back(to);
     }
@@ -271,7 +290,8 @@ std::optional<uint64_t> Space::Nearest(const Space& other, uint64_t id) const {
   const Candidate from = other.At(id);
   const Sketch& source = other.sketches_[from.sketch];
   for (size_t s = 0; s < sketches_.size(); ++s) {
-    if (sketches_[s].name != source.name || sketches_[s].tables.size() != source.tables.size()) continue;
+    if (sketches_[s].name != source.name || sketches_[s].tables.size() != source.tables.size())
+      continue;
     Candidate to{static_cast<int>(s), {}};
     for (size_t t = 0; t < source.tables.size(); ++t) {
       const auto& wanted = source.tables[t].rows[from.rows[t]];
@@ -280,8 +300,9 @@ std::optional<uint64_t> Space::Nearest(const Space& other, uint64_t id) const {
       for (size_t r = 0; r < sketches_[s].tables[t].rows.size(); ++r) {
         double distance = 0;
         for (size_t k = 0; k < wanted.size(); ++k) {
-          distance += std::abs(std::log2(1.0 + static_cast<double>(wanted[k])) -
-                               std::log2(1.0 + static_cast<double>(sketches_[s].tables[t].rows[r][k])));
+          distance +=
+              std::abs(std::log2(1.0 + static_cast<double>(wanted[k])) -
+                       std::log2(1.0 + static_cast<double>(sketches_[s].tables[t].rows[r][k])));
         }
         if (distance < best) best = distance, choice = static_cast<int>(r);
       }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "ir/accuracy_class.h"
 #include "ir/target.h"
 #include "ir/workload.h"
@@ -16,12 +17,13 @@ namespace hone::schedule {
 
 /// One Decision: every row is a choice of values for the columns. Sizes depend on the Sketch alone.
 struct DecisionTable {
-  std::string name;                        ///< "tile", "order", …
-  std::vector<std::string> columns;        ///< what the values mean, e.g. rows, vectors
+  std::string name;                  ///< "tile", "order", …
+  std::vector<std::string> columns;  ///< what the values mean, e.g. rows, vectors
   std::vector<std::vector<int64_t>> rows;
 };
 
-/// A Trace whose structure is fixed: padding form, algorithm and places; its tables fill in the numbers.
+/// A Trace whose structure is fixed: padding form, algorithm and places; its tables fill in the
+/// numbers.
 struct Sketch {
   std::string name;  ///< "direct/peeled", "winograd4/one_phase", "rows", …
   PlanChoice base;
@@ -39,11 +41,11 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-
 /// Everything the search may choose for one Workload on one Target. Immutable; thread-safe to read.
 class Space {
  public:
-  /// Winograd F(4×4), whose rms error is about 8 × the direct one's, only where `accuracy` is not strict.
+  /// Winograd F(4×4), whose rms error is about 8 × the direct one's, only where `accuracy` is not
+  /// strict.
   Space(const ir::Workload& workload, const ir::Target& target, ir::AccuracyClass accuracy);
 
   const ir::Workload& workload() const { return workload_; }
@@ -56,10 +58,11 @@ class Space {
   /// 32 hex digits over Sketches and tables: an id means something only beside this.
   const std::string& hash() const { return hash_; }
 
-  Candidate At(uint64_t id) const;            ///< id < product()
+  Candidate At(uint64_t id) const;  ///< id < product()
   uint64_t IdOf(const Candidate& c) const;
   PlanChoice ChoiceOf(uint64_t id) const;
-  /// Predicates on table columns: live vectors against registers, rows that share an L1 set, scratch against L2, emitted code.
+  /// Predicates on table columns: live vectors against registers, rows that share an L1 set,
+  /// scratch against L2, emitted code.
   bool Admits(uint64_t id) const;
   /// The default schedule's point.
   uint64_t DefaultId() const { return default_id_; }
@@ -68,8 +71,8 @@ class Space {
   std::optional<uint64_t> Locate(const std::string& trace_text) const;
   /// Points that differ from this one by one step in one table of the same Sketch.
   std::vector<uint64_t> Neighbours(uint64_t id) const;
-  /// The admitted point with the nearest values in a Space of another Workload (transplant): same Sketch by name, rows by
-  /// log distance; nothing when the Sketch does not exist here.
+  /// The admitted point with the nearest values in a Space of another Workload (transplant): same
+  /// Sketch by name, rows by log distance; nothing when the Sketch does not exist here.
   std::optional<uint64_t> Nearest(const Space& other, uint64_t id) const;
 
  private:

@@ -1,9 +1,9 @@
 #include "schedule/structure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
-
-#include <fmt/format.h>
 
 #include "schedule/affine.h"
 #include "schedule/nest_builder.h"
@@ -35,8 +35,10 @@ void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& 
       for (const auto& t : l.terms) {
         for (int x = 0; x < stage.num_axes(); ++x) {
           if (t.atom->kind == ExprKind::kVar ? t.atom->id != x : !DependsOnVar(t.atom, x)) continue;
-          if (t.atom->kind == ExprKind::kVar) a.stride[x] += t.coefficient * scale;
-          else a.linear[x] = false;
+          if (t.atom->kind == ExprKind::kVar)
+            a.stride[x] += t.coefficient * scale;
+          else
+            a.linear[x] = false;
         }
       }
     }
@@ -51,19 +53,23 @@ int64_t CostOfExpr(const Expr& e) {
   int64_t cost = 0;
   if (e->kind == ExprKind::kLoad) return 0;  // index arithmetic is not counted
   if (e->kind == ExprKind::kUnary) {
-    bool cheap = e->unary() == ir::UnaryOp::kNeg || e->unary() == ir::UnaryOp::kAbs || e->unary() == ir::UnaryOp::kNot;
+    bool cheap = e->unary() == ir::UnaryOp::kNeg || e->unary() == ir::UnaryOp::kAbs ||
+                 e->unary() == ir::UnaryOp::kNot;
     cost = cheap ? 1 : 16;
   }
   if (e->kind == ExprKind::kBinary && ir::IsFloat(e->dtype)) {
-    cost = e->binary() == ir::BinaryOp::kPow ? 16 : e->binary() == ir::BinaryOp::kDiv ? 4
-           : e->binary() == ir::BinaryOp::kMax || e->binary() == ir::BinaryOp::kMin ? 0 : 1;
+    cost = e->binary() == ir::BinaryOp::kPow                                        ? 16
+           : e->binary() == ir::BinaryOp::kDiv                                      ? 4
+           : e->binary() == ir::BinaryOp::kMax || e->binary() == ir::BinaryOp::kMin ? 0
+                                                                                    : 1;
   }
   for (const Expr& a : e->args) cost += CostOfExpr(a);
   return cost;
 }
 
 bool IsOutput(const ir::Workload& w, const ir::Stage& s) {
-  return std::any_of(s.results.begin(), s.results.end(), [&](int r) { return w.tensors[r].output; });
+  return std::any_of(s.results.begin(), s.results.end(),
+                     [&](int r) { return w.tensors[r].output; });
 }
 
 std::vector<int> ReadersOf(const ir::Workload& w, const std::vector<int>& live, int id) {
@@ -93,9 +99,12 @@ void InlineStages(TraceWriter& writer, int keep) {
   for (int id : live) {
     const ir::Stage stage = writer.stage(id);
     const ir::Workload& w = writer.workload();
-    if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 || IsOutput(w, stage)) continue;
+    if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 ||
+        IsOutput(w, stage))
+      continue;
     std::vector<int> readers = ReadersOf(w, LiveStages(writer.schedule()), id);
-    bool in_scan = std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
+    bool in_scan =
+        std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
     if (in_scan && CostOf(stage) > 0) continue;
     bool once = readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage);
     if (once || CostOf(stage) <= kCheap) writer.Emit(fmt::format("inline({})", stage.name));
@@ -106,7 +115,8 @@ void InlineStages(TraceWriter& writer, int keep) {
 int SharedLeading(const ir::Workload& w, const ir::Stage& reader, const ir::Stage& stage) {
   int shared = std::min(reader.num_spatial(), stage.num_spatial());
   for (const auto& a : AccessesOf(w, reader)) {
-    if (std::find(stage.results.begin(), stage.results.end(), a.tensor) == stage.results.end()) continue;
+    if (std::find(stage.results.begin(), stage.results.end(), a.tensor) == stage.results.end())
+      continue;
     int k = 0;
     while (k < shared && a.indices[k]->kind == ExprKind::kVar && a.indices[k]->id == k) ++k;
     shared = k;
@@ -144,7 +154,8 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
   if (stage.combiner == ir::Combiner::kNone) return Role::kMap;
   std::vector<Access> accesses;
   for (auto& a : AccessesOf(workload, stage)) {
-    if (workload.tensors[a.tensor].kind != ir::TensorKind::kImmediate) accesses.push_back(std::move(a));
+    if (workload.tensors[a.tensor].kind != ir::TensorKind::kImmediate)
+      accesses.push_back(std::move(a));
   }
   const int v = VectorAxis(stage);
   if (stage.combiner == ir::Combiner::kSum && accesses.size() >= 2 && v >= 0) {
@@ -155,7 +166,8 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
       right |= accesses[1].DependsOn(a) && !accesses[0].DependsOn(a);
     }
     if (left || right) {
-      // A product whose vector axis is read by one factor is a contraction; when both read it, it is a window.
+      // A product whose vector axis is read by one factor is a contraction; when both read it, it
+      // is a window.
       if (accesses[0].DependsOn(v) != accesses[1].DependsOn(v)) return Role::kContraction;
     }
   }
@@ -174,7 +186,8 @@ int FindPadStage(const ir::Workload& workload) {
   for (size_t id = 0; id < workload.stages.size(); ++id) {
     const ir::Stage& s = workload.stages[id];
     if (s.combiner != ir::Combiner::kNone || s.scan >= 0 || IsOutput(workload, s)) continue;
-    if (s.body[0]->kind != ExprKind::kSelect || s.body[0]->args[2]->kind != ExprKind::kConst) continue;
+    if (s.body[0]->kind != ExprKind::kSelect || s.body[0]->args[2]->kind != ExprKind::kConst)
+      continue;
     std::vector<int> readers = workload.Readers(static_cast<int>(id));
     bool heavy = !readers.empty();
     for (int r : readers) {
@@ -201,10 +214,11 @@ std::vector<Cluster> FindClusters(TraceWriter& writer, int keep) {
     if (!IsOutput(w, stage) && !readers.empty() && stage.scan < 0) {
       Cluster* home = nullptr;
       bool one = cluster_of[readers[0]] >= 0;
-      for (int r : readers) one = one && cluster_of[r] == cluster_of[readers[0]] && w.stages[r].scan < 0;
+      for (int r : readers)
+        one = one && cluster_of[r] == cluster_of[readers[0]] && w.stages[r].scan < 0;
       if (one) home = &clusters[cluster_of[readers[0]]];
-      if (home && heavy && readers.size() == 1 && readers[0] == home->owner && home->anchor < 0 && home->members.empty() &&
-          IdentityRead(w, w.stages[home->owner], stage)) {
+      if (home && heavy && readers.size() == 1 && readers[0] == home->owner && home->anchor < 0 &&
+          home->members.empty() && IdentityRead(w, w.stages[home->owner], stage)) {
         home->anchor = id;
         cluster_of[id] = cluster_of[readers[0]];
         continue;
@@ -212,7 +226,8 @@ std::vector<Cluster> FindClusters(TraceWriter& writer, int keep) {
       if (home && !heavy && home->anchor < 0) {
         int rows = home->members.empty() ? w.stages[home->owner].num_spatial() : home->row_axes;
         for (int r : readers) rows = std::min(rows, SharedLeading(w, w.stages[r], stage));
-        // A map with one reader per row would be inlined; a reduction per row wants at least one shared axis.
+        // A map with one reader per row would be inlined; a reduction per row wants at least one
+        // shared axis.
         int64_t row_points = 1;
         for (int a = 0; a < rows; ++a) row_points *= stage.spatial[a];
         int64_t reader_points = 1;

@@ -1,8 +1,8 @@
 #include "schedule/trace.h"
 
-#include <cctype>
-
 #include <fmt/format.h>
+
+#include <cctype>
 
 #include "base/status.h"
 
@@ -12,7 +12,9 @@ namespace {
 constexpr size_t kMaxTraceBytes = 1 << 20;
 constexpr size_t kMaxInstructions = 4096;
 
-bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+bool IsWordChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+}
 
 /// A cursor over the text; every error carries line and column.
 class Reader {
@@ -22,7 +24,8 @@ class Reader {
   absl::StatusOr<Trace> Read() {
     Trace trace;
     for (SkipSeparators(); at_ < text_.size(); SkipSeparators()) {
-      if (trace.instructions.size() == kMaxInstructions) return Error("more than 4096 instructions");
+      if (trace.instructions.size() == kMaxInstructions)
+        return Error("more than 4096 instructions");
       HONE_ASSIGN_OR_RETURN(Instruction i, ReadInstruction());
       trace.instructions.push_back(std::move(i));
       SkipBlanks();
@@ -37,13 +40,17 @@ class Reader {
   absl::Status Error(std::string_view what) const {
     int line = 1, column = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
-      if (text_[i] == '\n') ++line, column = 1;
-      else ++column;
+      if (text_[i] == '\n')
+        ++line, column = 1;
+      else
+        ++column;
     }
-    return absl::InvalidArgumentError(fmt::format("trace, line {}, column {}: {}", line, column, what));
+    return absl::InvalidArgumentError(
+        fmt::format("trace, line {}, column {}: {}", line, column, what));
   }
   void SkipBlanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   void SkipSeparators() {
     for (;;) {

@@ -3,13 +3,14 @@
 #include <string>
 
 #include "absl/status/status.h"
+
 #include "schedule/schedule.h"
 #include "schedule/trace.h"
 
 namespace hone::schedule {
 
-/// Writes a Trace and applies it as it grows, so that rules can ask what the Stages look like by now. The first illegal
-/// instruction sticks: everything after it is ignored and `status` tells.
+/// Writes a Trace and applies it as it grows, so that rules can ask what the Stages look like by
+/// now. The first illegal instruction sticks: everything after it is ignored and `status` tells.
 class TraceWriter {
  public:
   explicit TraceWriter(const ir::Workload& workload) : schedule_(workload) {}

@@ -1,9 +1,9 @@
 #include "search/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "base/core/random_id.h"
 #include "base/status.h"
@@ -14,10 +14,10 @@ namespace hone::search {
 
 namespace {
 constexpr int64_t kCollectNs = 200'000'000;
-constexpr int64_t kFirstModelRows = 32;     ///< below this the analytic model ranks
+constexpr int64_t kFirstModelRows = 32;  ///< below this the analytic model ranks
 constexpr int64_t kRowsPerModel = 24;
-constexpr double kWorthwhile = 1.01;        ///< a winner's lower bound must exceed this
-constexpr double kFinalShare = 0.12;        ///< of the time budget kept for final comparisons
+constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
+constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
 }  // namespace
 
 MedianInterval IntervalOf(std::vector<int64_t> samples) {
@@ -26,8 +26,9 @@ MedianInterval IntervalOf(std::vector<int64_t> samples) {
   std::sort(samples.begin(), samples.end());
   const auto n = static_cast<double>(samples.size());
   const size_t middle = samples.size() / 2;
-  out.median = samples.size() % 2 ? static_cast<double>(samples[middle])
-                                  : 0.5 * static_cast<double>(samples[middle - 1] + samples[middle]);
+  out.median = samples.size() % 2
+                   ? static_cast<double>(samples[middle])
+                   : 0.5 * static_cast<double>(samples[middle - 1] + samples[middle]);
   const double reach = 0.98 * std::sqrt(n);
   const auto low = static_cast<size_t>(std::max(0.0, std::floor(n / 2 - reach)));
   const auto high = static_cast<size_t>(std::min(n - 1, std::ceil(n / 2 + reach)));
@@ -38,14 +39,19 @@ MedianInterval IntervalOf(std::vector<int64_t> samples) {
 
 Session::Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
                  const WallClock& wall_clock, SessionOptions options)
-    : db_(database), measurer_(measurer), clock_(clock), wall_clock_(wall_clock), options_(std::move(options)) {}
+    : db_(database),
+      measurer_(measurer),
+      clock_(clock),
+      wall_clock_(wall_clock),
+      options_(std::move(options)) {}
 
 double Session::ElapsedSeconds() const {
   return earlier_seconds_ + static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
 }
 
 db::RecordKey Session::KeyOf(int task) const {
-  return {tuner_->task(task).hash, options_.target.text, options_.device.device_class, options_.accuracy, kMeasurementPolicyVersion};
+  return {tuner_->task(task).hash, options_.target.text, options_.device.device_class,
+          options_.accuracy, kMeasurementPolicyVersion};
 }
 
 db::Event Session::MakeEvent(std::string type, std::string payload) {
@@ -67,7 +73,8 @@ absl::Status Session::FindUnfinished() {
     resumed_ = true;
     for (const db::Event& e : events) {
       HONE_RETURN_IF_ERROR(tuner_->Replay(e.type, e.payload));
-      if (e.type == "elapsed") earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
+      if (e.type == "elapsed")
+        earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
     }
     return absl::OkStatus();
   }
@@ -78,7 +85,8 @@ absl::Status Session::WarmStart() {
   for (int i = 0; i < tuner_->num_tasks(); ++i) {
     HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords({KeyOf(i), options_.builder_version}, 2));
     for (const auto& r : records) {
-      if (auto id = tuner_->search(i).space().Locate(r.record.trace)) tuner_->search(i).AddTransplant(*id);
+      if (auto id = tuner_->search(i).space().Locate(r.record.trace))
+        tuner_->search(i).AddTransplant(*id);
     }
   }
   return absl::OkStatus();
@@ -95,7 +103,8 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
     }
     batch.workloads.push_back({t.hash, text, static_cast<int64_t>(t.flop), bytes});
   }
-  tuner_ = std::make_unique<Tuner>(std::move(tasks), options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy});
+  tuner_ = std::make_unique<Tuner>(std::move(tasks), options_.target,
+                                   TunerOptions{options_.seed, options_.trials, options_.accuracy});
   verdicts_.resize(static_cast<size_t>(tuner_->num_tasks()));
   HONE_RETURN_IF_ERROR(FindUnfinished());
   if (!resumed_) {
@@ -134,9 +143,12 @@ measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::Measur
 }
 
 bool Session::OutOfBudget() {
-  if (options_.interrupted && options_.interrupted->load()) reason_ = StopReason::kInterrupted;
-  else if (options_.seconds > 0 && ElapsedSeconds() >= options_.seconds * (1 - kFinalShare)) reason_ = StopReason::kTime;
-  else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns) reason_ = StopReason::kDate;
+  if (options_.interrupted && options_.interrupted->load())
+    reason_ = StopReason::kInterrupted;
+  else if (options_.seconds > 0 && ElapsedSeconds() >= options_.seconds * (1 - kFinalShare))
+    reason_ = StopReason::kTime;
+  else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns)
+    reason_ = StopReason::kDate;
   return reason_ != StopReason::kNone;
 }
 
@@ -146,7 +158,8 @@ absl::Status Session::SubmitRound() {
   std::vector<Tuner::Proposal> proposals = tuner_->Propose(room);
   if (proposals.empty()) return absl::OkStatus();
   db::Batch batch;
-  for (const auto& p : proposals) batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(p)));
+  for (const auto& p : proposals)
+    batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(p)));
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
   for (const auto& p : proposals) {
     in_flight_[p.attempt] = p;
@@ -155,7 +168,8 @@ absl::Status Session::SubmitRound() {
   return absl::OkStatus();
 }
 
-db::TuningRecord Session::MakeRecord(int task, const std::string& trace, const std::vector<int64_t>& samples, db::Rigor rigor) {
+db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
+                                     const std::vector<int64_t>& samples, db::Rigor rigor) {
   db::TuningRecord r;
   r.id = RandomId();
   r.key = KeyOf(task);
@@ -189,7 +203,8 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
     const Tuner::Proposal p = std::move(it->second);
     in_flight_.erase(it);
     measure::Outcome outcome = r.outcome;
-    if (outcome == measure::Outcome::kOk && r.samples_ns.empty()) outcome = measure::Outcome::kRunCrashed;
+    if (outcome == measure::Outcome::kOk && r.samples_ns.empty())
+      outcome = measure::Outcome::kRunCrashed;
     const double median = outcome == measure::Outcome::kOk ? IntervalOf(r.samples_ns).median : 0;
     const double cost = (r.build_ms + r.run_ms) * 1e-3;
     db::Attempt a;
@@ -200,7 +215,9 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
     a.trace = p.trace;
     a.proposer = std::string(ProposerName(p.proposer));
     a.outcome = outcome;
-    a.message = r.message.empty() && outcome != measure::Outcome::kOk ? std::string(measure::ToString(outcome)) : r.message;
+    a.message = r.message.empty() && outcome != measure::Outcome::kOk
+                    ? std::string(measure::ToString(outcome))
+                    : r.message;
     a.cost_ns = static_cast<int64_t>(cost * 1e9);
     a.created_ms = wall_clock_.UnixNs() / 1'000'000;
     if (outcome == measure::Outcome::kOk) {
@@ -210,7 +227,8 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
       failures_[outcome]++;
     }
     batch.attempts.push_back(std::move(a));
-    batch.events.push_back(MakeEvent("result", Tuner::ResultEvent(p.attempt, outcome, median, cost)));
+    batch.events.push_back(
+        MakeEvent("result", Tuner::ResultEvent(p.attempt, outcome, median, cost)));
     answers.push_back({p.attempt, outcome, median, cost});
   }
   if (answers.empty()) return absl::OkStatus();
@@ -251,7 +269,8 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   if (progress) progress(*this);
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
-  batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished", std::string(StopReasonName(reason_))));
+  batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished",
+                                   std::string(StopReasonName(reason_))));
   return db_.Append(batch).status();
 }
 
@@ -261,7 +280,8 @@ absl::Status Session::CompareTask(int task) {
   std::vector<uint64_t> finalists = s.Top(2);
   if (finalists.empty()) return absl::OkStatus();
   const uint64_t fallback = s.space().DefaultId();
-  if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end()) finalists.push_back(fallback);
+  if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end())
+    finalists.push_back(fallback);
   // Rounds in turn: a drift of the machine meets all alike.
   std::vector<std::vector<int64_t>> samples(finalists.size());
   std::vector<std::string> traces;
@@ -271,12 +291,14 @@ absl::Status Session::CompareTask(int task) {
   }
   for (int round = 0; round < 3; ++round) {
     for (size_t k = 0; k < finalists.size(); ++k) {
-      Tuner::Proposal p{-1 - static_cast<int64_t>(k), task, finalists[k], Proposer::kModel, traces[k]};
+      Tuner::Proposal p{-1 - static_cast<int64_t>(k), task, finalists[k], Proposer::kModel,
+                        traces[k]};
       measure::MeasureInput in = InputOf(p, measure::MeasureKind::kFinal);
       in.incumbent_ns = 0;
       measurer_.Submit(std::move(in));
       for (const auto& r : measurer_.Collect(-1)) {
-        if (r.outcome == measure::Outcome::kOk) samples[k].insert(samples[k].end(), r.samples_ns.begin(), r.samples_ns.end());
+        if (r.outcome == measure::Outcome::kOk)
+          samples[k].insert(samples[k].end(), r.samples_ns.begin(), r.samples_ns.end());
       }
     }
   }
@@ -290,13 +312,17 @@ absl::Status Session::CompareTask(int task) {
   for (size_t k = 0; k < finalists.size(); ++k) {
     if (samples[k].empty() || k == base) continue;
     const MedianInterval m = IntervalOf(samples[k]);
-    if (d.low / m.high > kWorthwhile && m.median < best) best = m.median, winner = k;
-    else if (d.median / m.median > 1.05 && m.median < best) best = m.median, winner = k;
+    if (d.low / m.high > kWorthwhile && m.median < best)
+      best = m.median, winner = k;
+    else if (d.median / m.median > 1.05 && m.median < best)
+      best = m.median, winner = k;
   }
   v = {true, winner != base, d.median, best, traces[winner]};
   db::Batch batch;
   batch.records.push_back(MakeRecord(task, traces[winner], samples[winner], db::Rigor::kVerified));
-  batch.events.push_back(MakeEvent("verdict", fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", d.median, best)));
+  batch.events.push_back(MakeEvent(
+      "verdict",
+      fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", d.median, best)));
   return db_.Append(batch).status();
 }
 
@@ -306,7 +332,9 @@ absl::Status Session::FinalComparisons() {
   for (int i = 0; i < tuner_->num_tasks(); ++i) {
     if (tuner_->search(i).best() && tuner_->search(i).trials() > 1) order.push_back(i);
   }
-  auto gain = [&](int i) { return tuner_->task(i).count * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns()); };
+  auto gain = [&](int i) {
+    return tuner_->task(i).count * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns());
+  };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
   for (int i : order) {
     if (options_.interrupted && options_.interrupted->load()) break;

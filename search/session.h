@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "base/core/clock.h"
 #include "db/database.h"
 #include "measure/measurer.h"
@@ -16,8 +17,8 @@
 namespace hone::search {
 
 struct SessionOptions {
-  std::string request;        ///< JSON; the same request finds its unfinished session again
-  std::string versions;       ///< JSON of version numbers
+  std::string request;   ///< JSON; the same request finds its unfinished session again
+  std::string versions;  ///< JSON of version numbers
   uint64_t seed = 0;
   int64_t trials = 0;         ///< 0: no such limit
   double seconds = 600;       ///< 0: no such limit; counted across restarts
@@ -32,21 +33,23 @@ struct SessionOptions {
 /// One finished comparison of a task's best against its default.
 struct TaskVerdict {
   bool compared = false;
-  bool replaced = false;      ///< the best is faster with the interval's lower bound above 1.01
+  bool replaced = false;  ///< the best is faster with the interval's lower bound above 1.01
   double default_ns = 0, best_ns = 0;
-  std::string trace;          ///< of what is best now
+  std::string trace;  ///< of what is best now
 };
 
-/// Runs one tuning session on a Measurer: commits every event before it acts on it, trains models, compares finalists. One
-/// thread.
+/// Runs one tuning session on a Measurer: commits every event before it acts on it, trains models,
+/// compares finalists. One thread.
 class Session {
  public:
-  Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock, const WallClock& wall_clock,
-          SessionOptions options);
+  Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
+          const WallClock& wall_clock, SessionOptions options);
 
-  /// Sets up the tasks and, where the log has an unfinished session of the same request, replays it.
+  /// Sets up the tasks and, where the log has an unfinished session of the same request, replays
+  /// it.
   absl::Status Start(std::vector<TuningTask> tasks);
-  /// Until a budget is used up or nothing is left; `progress` is called after every round of results.
+  /// Until a budget is used up or nothing is left; `progress` is called after every round of
+  /// results.
   absl::Status Run(const std::function<void(const Session&)>& progress);
 
   const Tuner& tuner() const { return *tuner_; }
@@ -68,7 +71,8 @@ class Session {
   absl::Status CompareTask(int task);
   bool OutOfBudget();
   db::RecordKey KeyOf(int task) const;
-  db::TuningRecord MakeRecord(int task, const std::string& trace, const std::vector<int64_t>& samples, db::Rigor rigor);
+  db::TuningRecord MakeRecord(int task, const std::string& trace,
+                              const std::vector<int64_t>& samples, db::Rigor rigor);
   db::Event MakeEvent(std::string type, std::string payload);
   measure::MeasureInput InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const;
 
@@ -81,7 +85,7 @@ class Session {
   Hash128 id_;
   bool resumed_ = false;
   int64_t start_ns_ = 0;
-  double earlier_seconds_ = 0;     ///< used by earlier runs of the session
+  double earlier_seconds_ = 0;  ///< used by earlier runs of the session
   std::map<int64_t, Tuner::Proposal> in_flight_;
   int64_t rows_at_training_ = 0;
   StopReason reason_ = StopReason::kNone;
@@ -89,8 +93,8 @@ class Session {
   std::map<measure::Outcome, int64_t> failures_;
 };
 
-/// Median and an interval of it (distribution-free, about 95 %: order statistics of the binomial; Conover, "Practical Nonparametric
-/// Statistics", §3.2). One sample: the interval is that sample.
+/// Median and an interval of it (distribution-free, about 95 %: order statistics of the binomial;
+/// Conover, "Practical Nonparametric Statistics", §3.2). One sample: the interval is that sample.
 struct MedianInterval {
   double median = 0, low = 0, high = 0;
 };

@@ -8,12 +8,15 @@
 namespace hone::search {
 
 namespace {
-constexpr std::array<std::string_view, kNumProposers> kNames = {"default", "transplant", "model", "uncertainty", "neighbour", "random"};
+constexpr std::array<std::string_view, kNumProposers> kNames = {
+    "default", "transplant", "model", "uncertainty", "neighbour", "random"};
 /// A Space with more points than this is sampled: scoring stays well under a second.
 constexpr uint64_t kMostPoints = 1 << 18;
 constexpr float kKappa = 1.0F;  ///< weight of the bag's spread in exploration slots
 
-bool OwnFault(measure::Outcome o) { return o != measure::Outcome::kOk && o != measure::Outcome::kWorkerLost; }
+bool OwnFault(measure::Outcome o) {
+  return o != measure::Outcome::kOk && o != measure::Outcome::kWorkerLost;
+}
 }  // namespace
 
 std::string_view ProposerName(Proposer proposer) { return kNames[static_cast<size_t>(proposer)]; }
@@ -32,14 +35,16 @@ TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t se
   for (uint64_t id = 0; id < product; id += step) {
     if (space_->Admits(id)) points_.push_back(id);
   }
-  if (std::find(points_.begin(), points_.end(), space_->DefaultId()) == points_.end()) points_.push_back(space_->DefaultId());
+  if (std::find(points_.begin(), points_.end(), space_->DefaultId()) == points_.end())
+    points_.push_back(space_->DefaultId());
   for (uint64_t id : points_) {
     features_.push_back(extractor_.Extract(id));
     analytic_.push_back(static_cast<float>(-std::log(extractor_.AnalyticSeconds(id))));
   }
 }
 
-std::vector<float> TaskSearch::Scores(const costmodel::XgboostModel* model, std::vector<float>* spread) const {
+std::vector<float> TaskSearch::Scores(const costmodel::XgboostModel* model,
+                                      std::vector<float>* spread) const {
   spread->assign(points_.size(), 0);
   if (model) {
     auto predicted = model->Predict(features_);
@@ -56,7 +61,8 @@ std::vector<float> TaskSearch::Scores(const costmodel::XgboostModel* model, std:
 }
 
 void TaskSearch::AddTransplant(uint64_t id) {
-  if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end()) transplants_.push_back(id);
+  if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end())
+    transplants_.push_back(id);
 }
 
 void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
@@ -80,8 +86,9 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
   std::vector<size_t> order(points_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   auto by = [&](float kappa) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return score[a] + kappa * spread[a] > score[b] + kappa * spread[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return score[a] + kappa * spread[a] > score[b] + kappa * spread[b];
+    });
   };
   const int room = n - static_cast<int>(out.size());
   const int explore = model ? std::max(room * 15 / 100, room >= 4 ? 1 : 0) : 0;
@@ -93,7 +100,8 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
       auto it = std::find(points_.begin(), points_.end(), id);
       return it == points_.end() ? -1e30F : score[static_cast<size_t>(it - points_.begin())];
     };
-    std::stable_sort(near.begin(), near.end(), [&](uint64_t a, uint64_t b) { return score_of(a) > score_of(b); });
+    std::stable_sort(near.begin(), near.end(),
+                     [&](uint64_t a, uint64_t b) { return score_of(a) > score_of(b); });
     int taken = 0;
     for (uint64_t id : near) {
       if (taken < neighbours && !seen_.count(id)) take(id, Proposer::kNeighbour), ++taken;
@@ -111,7 +119,8 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
     by(kKappa);
     int taken = 0;
     for (size_t i : order) {
-      if (taken < explore && !seen_.count(points_[i])) take(points_[i], Proposer::kUncertainty), ++taken;
+      if (taken < explore && !seen_.count(points_[i]))
+        take(points_[i], Proposer::kUncertainty), ++taken;
     }
   }
   by(0);
@@ -160,12 +169,14 @@ costmodel::TrainingTask TaskSearch::TrainingRows() const {
     const Result& r = results_.at(id);
     if (r.outcome != measure::Outcome::kOk && !OwnFault(r.outcome)) continue;
     t.features.push_back(extractor_.Extract(id));
-    t.labels.push_back(r.outcome == measure::Outcome::kOk ? static_cast<float>(best_ns_ / r.median_ns) : 0.0F);
+    t.labels.push_back(
+        r.outcome == measure::Outcome::kOk ? static_cast<float>(best_ns_ / r.median_ns) : 0.0F);
   }
   return t;
 }
 
-std::optional<double> TaskSearch::RankCorrelationOnRandom(const costmodel::XgboostModel* model) const {
+std::optional<double> TaskSearch::RankCorrelationOnRandom(
+    const costmodel::XgboostModel* model) const {
   std::vector<costmodel::FeatureVector> rows;
   std::vector<double> speed, score;
   for (uint64_t id : order_) {

@@ -23,8 +23,8 @@ inline constexpr int kNumProposers = 6;
 std::string_view ProposerName(Proposer proposer);
 std::optional<Proposer> ParseProposer(std::string_view name);
 
-/// The search of one Space: which points were tried, how fast they were, and what to try next. No clock, no I/O; the same calls
-/// give the same proposals. Not thread-safe.
+/// The search of one Space: which points were tried, how fast they were, and what to try next. No
+/// clock, no I/O; the same calls give the same proposals. Not thread-safe.
 class TaskSearch {
  public:
   TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed);
@@ -33,13 +33,15 @@ class TaskSearch {
     uint64_t id = 0;
     Proposer proposer = Proposer::kRandom;
   };
-  /// At most n new points; fewer when the Space is exhausted. The first is the default schedule, then transplants. Without a model
-  /// the analytic model ranks. Most slots exploit, some explore where the bag disagrees, some are random (the unbiased check), and the
-  /// one-step neighbours of the incumbent always compete.
+  /// At most n new points; fewer when the Space is exhausted. The first is the default schedule,
+  /// then transplants. Without a model the analytic model ranks. Most slots exploit, some explore
+  /// where the bag disagrees, some are random (the unbiased check), and the one-step neighbours of
+  /// the incumbent always compete.
   std::vector<Proposal> Propose(int n, const costmodel::XgboostModel* model);
   /// Marks a point as proposed (a replayed proposal).
   void MarkProposed(uint64_t id, Proposer proposer);
-  /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the point back.
+  /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the
+  /// point back.
   void Report(uint64_t id, measure::Outcome outcome, double median_ns);
   /// A point worth an early trial: from another task's record.
   void AddTransplant(uint64_t id);
@@ -58,7 +60,8 @@ class TaskSearch {
   std::vector<uint64_t> Top(int n) const;
   /// Rows for the cost model: throughput relative to the best; own faults 0.
   costmodel::TrainingTask TrainingRows() const;
-  /// Spearman correlation of the current scores with the latencies of randomly proposed points; nothing below four of them.
+  /// Spearman correlation of the current scores with the latencies of randomly proposed points;
+  /// nothing below four of them.
   std::optional<double> RankCorrelationOnRandom(const costmodel::XgboostModel* model) const;
   struct ProposerCount {
     int candidates = 0;
@@ -78,12 +81,12 @@ class TaskSearch {
   costmodel::FeatureExtractor extractor_;
   Random random_;
   uint64_t calls_ = 0;
-  std::vector<uint64_t> points_;                     ///< admitted
-  std::vector<costmodel::FeatureVector> features_;   ///< by point
-  std::vector<float> analytic_;                      ///< -log seconds, by point
+  std::vector<uint64_t> points_;                    ///< admitted
+  std::vector<costmodel::FeatureVector> features_;  ///< by point
+  std::vector<float> analytic_;                     ///< -log seconds, by point
   std::unordered_map<uint64_t, Proposer> seen_;
   std::unordered_map<uint64_t, Result> results_;
-  std::vector<uint64_t> order_;                      ///< of results
+  std::vector<uint64_t> order_;  ///< of results
   std::vector<uint64_t> transplants_;
   std::optional<uint64_t> best_;
   double best_ns_ = 0;

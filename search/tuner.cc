@@ -1,11 +1,11 @@
 #include "search/tuner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 
@@ -17,9 +17,14 @@ constexpr int kBatch = 8;  ///< candidates a task gets in a row
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "running", "trials used up", "time used up", "date reached", "every candidate was measured", "no gain is expected any more",
-      "interrupted", "disk full"};
+  constexpr std::array<std::string_view, 8> kNames = {"running",
+                                                      "trials used up",
+                                                      "time used up",
+                                                      "date reached",
+                                                      "every candidate was measured",
+                                                      "no gain is expected any more",
+                                                      "interrupted",
+                                                      "disk full"};
   return kNames[static_cast<size_t>(reason)];
 }
 
@@ -41,7 +46,8 @@ double Tuner::ExpectedGain(int i) const {
   const double best = s.best_ns();
   if (best <= 0) return 0;
   const double left = std::max(0.0, best - tasks_[i].bound_ns);
-  // The 1/t law: what the search gained so far shrinks with the number of batches; a slope over the last batches beside it.
+  // The 1/t law: what the search gained so far shrinks with the number of batches; a slope over the
+  // last batches beside it.
   const auto& h = s.history();
   const double n = static_cast<double>(h.size());
   const size_t window = std::min<size_t>(h.size() - 1, 3 * kBatch);
@@ -81,7 +87,8 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n) {
     }
     const bool first = last_batch_[i] < 0;
     last_batch_[i] = batches_++;
-    int want = static_cast<int>(std::min<int64_t>({room, first ? 1 : kBatch, n - static_cast<int64_t>(out.size())}));
+    int want = static_cast<int>(
+        std::min<int64_t>({room, first ? 1 : kBatch, n - static_cast<int64_t>(out.size())}));
     for (const auto& p : searches_[i]->Propose(want, model_.get())) {
       Proposal proposal{attempts_++, i, p.id, p.proposer, ""};
       auto trace = searches_[i]->space().TraceOf(p.id);
@@ -97,11 +104,13 @@ std::string Tuner::ProposedEvent(const Proposal& p) {
   return fmt::format("{} {} {} {}", p.attempt, p.task, p.id, ProposerName(p.proposer));
 }
 
-std::string Tuner::ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds) {
+std::string Tuner::ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns,
+                               double cost_seconds) {
   return fmt::format("{} {} {} {}", attempt, measure::ToString(outcome), median_ns, cost_seconds);
 }
 
-bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds) {
+bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
+                   double cost_seconds) {
   auto it = open_.find(attempt);
   if (it == open_.end()) return false;
   const Proposal p = std::move(it->second);
@@ -118,9 +127,10 @@ absl::Status Tuner::Replay(const std::string& type, const std::string& payload) 
   if (type == "proposed") {
     int task = 0;
     unsigned long long id = 0;
-    if (std::sscanf(payload.c_str(), "%lld %d %llu %63s", &attempt, &task, &id, word) != 4 || task < 0 || task >= num_tasks() ||
-        id >= searches_[task]->space().product()) {
-      return absl::DataLossError(fmt::format("the log's event `proposed {}` does not fit this session", payload));
+    if (std::sscanf(payload.c_str(), "%lld %d %llu %63s", &attempt, &task, &id, word) != 4 ||
+        task < 0 || task >= num_tasks() || id >= searches_[task]->space().product()) {
+      return absl::DataLossError(
+          fmt::format("the log's event `proposed {}` does not fit this session", payload));
     }
     auto proposer = ParseProposer(word);
     if (!proposer) return absl::DataLossError(fmt::format("unknown proposer {}", word));
@@ -136,7 +146,8 @@ absl::Status Tuner::Replay(const std::string& type, const std::string& payload) 
   if (type == "result") {
     double ns = 0, cost = 0;
     if (std::sscanf(payload.c_str(), "%lld %63s %lf %lf", &attempt, word, &ns, &cost) != 4) {
-      return absl::DataLossError(fmt::format("the log's event `result {}` cannot be read", payload));
+      return absl::DataLossError(
+          fmt::format("the log's event `result {}` cannot be read", payload));
     }
     auto outcome = measure::ParseOutcome(word);
     if (!outcome) return absl::DataLossError(fmt::format("unknown outcome {}", word));

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "base/core/hash128.h"
 #include "ir/accuracy_class.h"
 #include "ir/target.h"
@@ -18,24 +19,34 @@ namespace hone::search {
 struct TuningTask {
   std::shared_ptr<const ir::Workload> workload;
   Hash128 hash;
-  std::string name;   ///< for people
-  int count = 1;      ///< how often it occurs in the model
+  std::string name;  ///< for people
+  int count = 1;     ///< how often it occurs in the model
   double flop = 0;
   double bound_ns = 0;  ///< no schedule can be faster (roofline); 0: unknown
 };
 
 /// Why a Tuner proposes no more.
-enum class StopReason : uint8_t { kNone, kTrials, kTime, kDate, kExhausted, kNothingExpected, kInterrupted, kDiskFull };
+enum class StopReason : uint8_t {
+  kNone,
+  kTrials,
+  kTime,
+  kDate,
+  kExhausted,
+  kNothingExpected,
+  kInterrupted,
+  kDiskFull
+};
 std::string_view StopReasonName(StopReason reason);
 
 struct TunerOptions {
   uint64_t seed = 0;
-  int64_t trials = 0;       ///< budget of attempts; 0: none
+  int64_t trials = 0;  ///< budget of attempts; 0: none
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
 };
 
-/// The search over all tasks of a session: a stepped state machine without threads, clock or I/O. Every change is an event with a text
-/// form; replaying the same events gives the same state and so the same next proposals. Not thread-safe.
+/// The search over all tasks of a session: a stepped state machine without threads, clock or I/O.
+/// Every change is an event with a text form; replaying the same events gives the same state and so
+/// the same next proposals. Not thread-safe.
 class Tuner {
  public:
   Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const TunerOptions& options);
@@ -47,13 +58,16 @@ class Tuner {
     Proposer proposer = Proposer::kRandom;
     std::string trace;
   };
-  /// The next candidates, at most n: of the task with the largest expected gain per second, the stalest now and then. Nothing when
-  /// every task is exhausted or the budget is reserved. Commit the event of each (ProposedEvent) before submitting it.
+  /// The next candidates, at most n: of the task with the largest expected gain per second, the
+  /// stalest now and then. Nothing when every task is exhausted or the budget is reserved. Commit
+  /// the event of each (ProposedEvent) before submitting it.
   std::vector<Proposal> Propose(int n);
   static std::string ProposedEvent(const Proposal& p);
-  /// A result by attempt number, in any order, at most once each (later ones are ignored and false is returned).
+  /// A result by attempt number, in any order, at most once each (later ones are ignored and false
+  /// is returned).
   bool Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds);
-  static std::string ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds);
+  static std::string ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns,
+                                 double cost_seconds);
   /// A trained model; null: analytic only.
   void SetModel(std::shared_ptr<const costmodel::XgboostModel> model) { model_ = std::move(model); }
   /// Applies an event of an earlier run of the session ("proposed", "result").
@@ -84,8 +98,8 @@ class Tuner {
   std::vector<TuningTask> tasks_;
   TunerOptions options_;
   std::vector<std::unique_ptr<TaskSearch>> searches_;
-  std::vector<double> cost_seconds_;   ///< of one attempt, running mean by task
-  std::vector<int64_t> last_batch_;    ///< when each task last got a batch, in batches
+  std::vector<double> cost_seconds_;  ///< of one attempt, running mean by task
+  std::vector<int64_t> last_batch_;   ///< when each task last got a batch, in batches
   std::shared_ptr<const costmodel::XgboostModel> model_;
   Random random_;
   int64_t attempts_ = 0, answered_ = 0, batches_ = 0;

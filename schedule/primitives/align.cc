@@ -5,8 +5,8 @@
 
 namespace hone::schedule {
 
-// align(STAGE, dimension, elements): so many unused elements after each row of that dimension of STAGE's private buffer, so
-// that its stride is no multiple of 4 KiB.
+// align(STAGE, dimension, elements): so many unused elements after each row of that dimension of
+// STAGE's private buffer, so that its stride is no multiple of 4 KiB.
 absl::Status ApplyAlign(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(3, 3));
@@ -16,7 +16,8 @@ absl::Status ApplyAlign(Schedule& schedule, const Instruction& instruction) {
   const ir::Stage& stage = schedule.workload.stages[id];
   const ir::Tensor& t = schedule.workload.tensors[stage.results[0]];
   if (t.output) return Illegal(fmt::format("{} is an output; its strides are given", stage.name));
-  if (dimension < 0 || dimension >= static_cast<int64_t>(t.shape.size())) return Illegal("no such dimension");
+  if (dimension < 0 || dimension >= static_cast<int64_t>(t.shape.size()))
+    return Illegal("no such dimension");
   if (elements < 0 || elements > 4096) return Illegal("elements must lie in 0..4096");
   auto& align = schedule.stages[id].align;
   align.resize(t.shape.size(), 0);

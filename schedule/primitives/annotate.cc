@@ -7,8 +7,8 @@ namespace hone::schedule {
 
 // vectorize(LOOP): its iterations are the lanes of vectors; 2 to 64 of them.
 // unroll(LOOP): the body is emitted once per iteration with the index a constant.
-// parallel(LOOP, threads): the outermost loop of a root Stage is split over at most so many threads.
-// bind(LOOP, block.x|block.y|thread.x|thread.y): the GPU's grid.
+// parallel(LOOP, threads): the outermost loop of a root Stage is split over at most so many
+// threads. bind(LOOP, block.x|block.y|thread.x|thread.y): the GPU's grid.
 absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   bool parallel = instruction.primitive == "parallel", bind = instruction.primitive == "bind";
@@ -19,10 +19,12 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   LoopNode& node = schedule.node(ref);
   if (instruction.primitive == "vectorize") {
     const auto combiner = schedule.workload.stages[ref.stage].combiner;
-    if (schedule.IsReduce(ref) && ir::IsTuple(combiner)) return Illegal("lanes of a tuple reduction cannot be combined");
+    if (schedule.IsReduce(ref) && ir::IsTuple(combiner))
+      return Illegal("lanes of a tuple reduction cannot be combined");
     for (int l : schedule.stages[ref.stage].order) {
       if (schedule.stages[ref.stage].loops[l].kind == ir::LoopKind::kVector) {
-        return Illegal(fmt::format("{} is a vector already", schedule.stages[ref.stage].loops[l].name));
+        return Illegal(
+            fmt::format("{} is a vector already", schedule.stages[ref.stage].loops[l].name));
       }
     }
     node.kind = ir::LoopKind::kVector;
@@ -30,8 +32,10 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
     node.kind = ir::LoopKind::kUnrolled;
   } else if (parallel) {
     if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
-    if (schedule.stages[ref.stage].place != Place::kRoot) return Illegal("only a root stage has a parallel loop");
-    if (!node.cuts.empty() || (node.origin == LoopNode::Origin::kOuter && node.tail == Tail::kTwoSizes)) {
+    if (schedule.stages[ref.stage].place != Place::kRoot)
+      return Illegal("only a root stage has a parallel loop");
+    if (!node.cuts.empty() ||
+        (node.origin == LoopNode::Origin::kOuter && node.tail == Tail::kTwoSizes)) {
       return Illegal("a loop with siblings cannot be parallel");
     }
     HONE_ASSIGN_OR_RETURN(int64_t threads, args.Integer(1));
@@ -41,11 +45,16 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   } else {
     if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
     const std::string& where = args.Text(1);
-    if (where == "block.x") node.kind = ir::LoopKind::kBlockX;
-    else if (where == "block.y") node.kind = ir::LoopKind::kBlockY;
-    else if (where == "thread.x") node.kind = ir::LoopKind::kThreadX;
-    else if (where == "thread.y") node.kind = ir::LoopKind::kThreadY;
-    else return Illegal(fmt::format("no {}; there are: block.x block.y thread.x thread.y", where));
+    if (where == "block.x")
+      node.kind = ir::LoopKind::kBlockX;
+    else if (where == "block.y")
+      node.kind = ir::LoopKind::kBlockY;
+    else if (where == "thread.x")
+      node.kind = ir::LoopKind::kThreadX;
+    else if (where == "thread.y")
+      node.kind = ir::LoopKind::kThreadY;
+    else
+      return Illegal(fmt::format("no {}; there are: block.x block.y thread.x thread.y", where));
   }
   return absl::OkStatus();
 }

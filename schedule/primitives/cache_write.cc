@@ -5,9 +5,10 @@
 
 namespace hone::schedule {
 
-// sN = cache_write(STAGE, register|memory, at=LOOP): inside LOOP (one of STAGE's own) the reduction accumulates in a tile; the
-// tile starts from the combiner's identity, or from STAGE's buffer when LOOP lies within reduce loops and
-// this is not their first step, and is stored back at the end of LOOP's body. sN names the tile.
+// sN = cache_write(STAGE, register|memory, at=LOOP): inside LOOP (one of STAGE's own) the reduction
+// accumulates in a tile; the tile starts from the combiner's identity, or from STAGE's buffer when
+// LOOP lies within reduce loops and this is not their first step, and is stored back at the end of
+// LOOP's body. sN names the tile.
 absl::Status ApplyCacheWrite(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2, {"at"}));
@@ -17,13 +18,16 @@ absl::Status ApplyCacheWrite(Schedule& schedule, const Instruction& instruction)
   HONE_ASSIGN_OR_RETURN(Schedule::LoopRef at, schedule.Loop(*loop));
   const ir::Stage& stage = schedule.workload.stages[id];
   if (at.stage != id) return Illegal(fmt::format("{} is not a loop of {}", *loop, stage.name));
-  if (stage.combiner == ir::Combiner::kNone) return Illegal(fmt::format("{} does not reduce", stage.name));
+  if (stage.combiner == ir::Combiner::kNone)
+    return Illegal(fmt::format("{} does not reduce", stage.name));
   if (ir::IsTuple(stage.combiner)) return Illegal("a tuple reduction keeps its own buffers");
   StageSchedule& s = schedule.stages[id];
   if (s.cache_write) return Illegal(fmt::format("{} has a tile already", stage.name));
   CacheWrite tile;
-  if (args.Text(1) == "memory") tile.storage = Storage::kMemory;
-  else if (args.Text(1) != "register") return Illegal(fmt::format("no storage {}; there are: register memory", args.Text(1)));
+  if (args.Text(1) == "memory")
+    tile.storage = Storage::kMemory;
+  else if (args.Text(1) != "register")
+    return Illegal(fmt::format("no storage {}; there are: register memory", args.Text(1)));
   HONE_ASSIGN_OR_RETURN(tile.name, TakeStageName(schedule, instruction));
   tile.loop = at.loop;
   s.cache_write = std::move(tile);

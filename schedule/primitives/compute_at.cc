@@ -8,15 +8,17 @@ namespace hone::schedule {
 namespace {
 /// True when `stage` is computed, directly or through others, inside `other`.
 bool IsInside(const Schedule& s, int stage, int other) {
-  for (int at = stage; at >= 0; at = s.stages[at].place == Place::kAt ? s.stages[at].at_stage : -1) {
+  for (int at = stage; at >= 0;
+       at = s.stages[at].place == Place::kAt ? s.stages[at].at_stage : -1) {
     if (at == other) return true;
   }
   return false;
 }
 }  // namespace
 
-// compute_at(STAGE, LOOP[, memory|register|shared]): what LOOP's inside needs of STAGE is computed at its beginning, into a
-// tile of scratch memory (default), registers or GPU shared memory. All readers must be inside LOOP.
+// compute_at(STAGE, LOOP[, memory|register|shared]): what LOOP's inside needs of STAGE is computed
+// at its beginning, into a tile of scratch memory (default), registers or GPU shared memory. All
+// readers must be inside LOOP.
 absl::Status ApplyComputeAt(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 3));
@@ -25,20 +27,28 @@ absl::Status ApplyComputeAt(Schedule& schedule, const Instruction& instruction) 
   const ir::Stage& stage = schedule.workload.stages[id];
   StageSchedule& s = schedule.stages[id];
   if (s.place != Place::kRoot) return Illegal(fmt::format("{} has a place already", stage.name));
-  if (IsInside(schedule, at.stage, id)) return Illegal(fmt::format("{} would be inside itself", stage.name));
-  if (schedule.stages[at.stage].place == Place::kInline) return Illegal(fmt::format("{} has no loops, it is inlined", schedule.workload.stages[at.stage].name));
+  if (IsInside(schedule, at.stage, id))
+    return Illegal(fmt::format("{} would be inside itself", stage.name));
+  if (schedule.stages[at.stage].place == Place::kInline)
+    return Illegal(
+        fmt::format("{} has no loops, it is inlined", schedule.workload.stages[at.stage].name));
   Storage storage = Storage::kMemory;
   if (args.count() == 3) {
-    if (args.Text(2) == "register") storage = Storage::kRegister;
-    else if (args.Text(2) == "shared") storage = Storage::kShared;
-    else if (args.Text(2) != "memory") return Illegal(fmt::format("no storage {}; there are: memory register shared", args.Text(2)));
+    if (args.Text(2) == "register")
+      storage = Storage::kRegister;
+    else if (args.Text(2) == "shared")
+      storage = Storage::kShared;
+    else if (args.Text(2) != "memory")
+      return Illegal(fmt::format("no storage {}; there are: memory register shared", args.Text(2)));
   }
   for (const auto& n : s.loops) {
-    if (n.kind == ir::LoopKind::kParallel) return Illegal(fmt::format("{} has a parallel loop", stage.name));
+    if (n.kind == ir::LoopKind::kParallel)
+      return Illegal(fmt::format("{} has a parallel loop", stage.name));
   }
   if (storage != Storage::kMemory) {
     for (int r : stage.results) {
-      if (schedule.workload.tensors[r].output) return Illegal(fmt::format("{} is an output", stage.name));
+      if (schedule.workload.tensors[r].output)
+        return Illegal(fmt::format("{} is an output", stage.name));
     }
   }
   s.place = Place::kAt;

@@ -5,8 +5,8 @@
 
 namespace hone::schedule {
 
-// NAME = fuse(OUTER, INNER): one loop over both, OUTER slower; they must be neighbours in the order. NAME must begin with
-// the stage's name, e.g. s1.f0.
+// NAME = fuse(OUTER, INNER): one loop over both, OUTER slower; they must be neighbours in the
+// order. NAME must begin with the stage's name, e.g. s1.f0.
 absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2));
@@ -16,9 +16,11 @@ absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
   if (schedule.PositionOf(inner) != schedule.PositionOf(outer) + 1) {
     return Illegal(fmt::format("{} is not just inside {}", args.Text(1), args.Text(0)));
   }
-  if (schedule.IsReduce(outer) != schedule.IsReduce(inner)) return Illegal("a spatial and a reduce loop cannot be fused");
+  if (schedule.IsReduce(outer) != schedule.IsReduce(inner))
+    return Illegal("a spatial and a reduce loop cannot be fused");
   constexpr int64_t kMostIterations = int64_t{1} << 40;
-  if (schedule.NominalExtent(outer) > kMostIterations / schedule.NominalExtent(inner)) return Illegal("more than 2^40 iterations");
+  if (schedule.NominalExtent(outer) > kMostIterations / schedule.NominalExtent(inner))
+    return Illegal("more than 2^40 iterations");
   for (const auto& ref : {outer, inner}) {
     HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
     HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));

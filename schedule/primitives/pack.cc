@@ -8,7 +8,8 @@ namespace hone::schedule {
 namespace {
 constexpr int64_t kMaxPacked = int64_t{1} << 40;
 
-/// One dimension of the packed layout: dimension `dim` of the source, whole, its quotient or its remainder.
+/// One dimension of the packed layout: dimension `dim` of the source, whole, its quotient or its
+/// remainder.
 struct PackedDim {
   enum class Part : uint8_t { kWhole, kQuotient, kRemainder } part = Part::kWhole;
   int dim = 0;
@@ -19,14 +20,17 @@ absl::StatusOr<PackedDim> ParseDim(const std::string& text, int rank) {
   PackedDim d;
   size_t at = text.find_first_of("/%");
   std::string name = text.substr(0, at);
-  if (name.size() < 2 || name[0] != 'i') return Illegal(fmt::format("{}: dimensions are i0, i0/c or i0%c", text));
+  if (name.size() < 2 || name[0] != 'i')
+    return Illegal(fmt::format("{}: dimensions are i0, i0/c or i0%c", text));
   HONE_ASSIGN_OR_RETURN(int64_t dim, ParseInteger(std::string_view(name).substr(1)));
-  if (dim < 0 || dim >= rank) return Illegal(fmt::format("{}: the tensor has {} dimensions", text, rank));
+  if (dim < 0 || dim >= rank)
+    return Illegal(fmt::format("{}: the tensor has {} dimensions", text, rank));
   d.dim = static_cast<int>(dim);
   if (at == std::string::npos) return d;
   d.part = text[at] == '/' ? PackedDim::Part::kQuotient : PackedDim::Part::kRemainder;
   HONE_ASSIGN_OR_RETURN(d.block, ParseInteger(std::string_view(text).substr(at + 1)));
-  if (d.block < 1 || d.block > 65536) return Illegal(fmt::format("{}: the block must lie in 1..65536", text));
+  if (d.block < 1 || d.block > 65536)
+    return Illegal(fmt::format("{}: the block must lie in 1..65536", text));
   return d;
 }
 
@@ -36,19 +40,25 @@ absl::Status CheckCovers(const std::vector<PackedDim>& dims, int rank) {
     int64_t block = 0;
     for (const auto& d : dims) {
       if (d.dim != i) continue;
-      if (d.part == PackedDim::Part::kWhole) ++whole;
-      else if (block != 0 && d.block != block) return Illegal(fmt::format("i{} has two different blocks", i));
-      else block = d.block, (d.part == PackedDim::Part::kQuotient ? quotient : remainder)++;
+      if (d.part == PackedDim::Part::kWhole)
+        ++whole;
+      else if (block != 0 && d.block != block)
+        return Illegal(fmt::format("i{} has two different blocks", i));
+      else
+        block = d.block, (d.part == PackedDim::Part::kQuotient ? quotient : remainder)++;
     }
-    bool ok = (whole == 1 && quotient == 0 && remainder == 0) || (whole == 0 && quotient == 1 && remainder == 1);
-    if (!ok) return Illegal(fmt::format("i{} must stand once whole, or once as i{}/c and once as i{}%c", i, i, i));
+    bool ok = (whole == 1 && quotient == 0 && remainder == 0) ||
+              (whole == 0 && quotient == 1 && remainder == 1);
+    if (!ok)
+      return Illegal(
+          fmt::format("i{} must stand once whole, or once as i{}/c and once as i{}%c", i, i, i));
   }
   return absl::OkStatus();
 }
 }  // namespace
 
-// sN = pack(STAGE, TENSOR, [i0/64, i1, i0%64]): a copy of TENSOR at root in a blocked layout, padded with zeros, that STAGE reads
-// instead. Of a constant it is made once, when packaging.
+// sN = pack(STAGE, TENSOR, [i0/64, i1, i0%64]): a copy of TENSOR at root in a blocked layout,
+// padded with zeros, that STAGE reads instead. Of a constant it is made once, when packaging.
 absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(3, 3));
@@ -64,10 +74,14 @@ absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
   }
   HONE_RETURN_IF_ERROR(CheckCovers(dims, rank));
   HONE_RETURN_IF_ERROR(RequireOutsideScan(schedule, id, tensor));
-  if (dims.size() > ir::kMaxRank) return Illegal(fmt::format("the copy would have {} dimensions; {} at most", dims.size(), ir::kMaxRank));
+  if (dims.size() > ir::kMaxRank)
+    return Illegal(
+        fmt::format("the copy would have {} dimensions; {} at most", dims.size(), ir::kMaxRank));
   bool reads = false;
   for (const auto& body : schedule.workload.stages[id].body) {
-    ir::Visit(body, [&](const ir::ExprNode& e) { reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor; });
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor;
+    });
   }
   if (!reads) return Illegal(fmt::format("{} does not read {}", args.Text(0), args.Text(1)));
   HONE_ASSIGN_OR_RETURN(std::string name, TakeStageName(schedule, instruction));
@@ -80,13 +94,15 @@ absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
     int64_t n = source.shape[d.dim];
     ir::Expr v = ir::Var(static_cast<int>(k));
     if (d.part == PackedDim::Part::kQuotient) v = v * d.block;
-    copy.spatial.push_back(d.part == PackedDim::Part::kWhole ? n
-                           : d.part == PackedDim::Part::kQuotient ? (n + d.block - 1) / d.block : d.block);
+    copy.spatial.push_back(d.part == PackedDim::Part::kWhole      ? n
+                           : d.part == PackedDim::Part::kQuotient ? (n + d.block - 1) / d.block
+                                                                  : d.block);
     indices[d.dim] = indices[d.dim] ? indices[d.dim] + v : v;
   }
   for (int i = 0; i < rank; ++i) {
     bool blocked = false;
-    for (const auto& d : dims) blocked |= d.dim == i && d.part != PackedDim::Part::kWhole && source.shape[i] % d.block != 0;
+    for (const auto& d : dims)
+      blocked |= d.dim == i && d.part != PackedDim::Part::kWhole && source.shape[i] % d.block != 0;
     if (!blocked) continue;
     ir::Expr c = ir::Lt(indices[i], ir::Int(source.shape[i]));
     inside = inside ? ir::And(inside, c) : c;
@@ -102,8 +118,9 @@ absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
     std::vector<ir::Expr> packed;
     for (const auto& d : dims) {
       const ir::Expr& i = at[d.dim];
-      packed.push_back(d.part == PackedDim::Part::kWhole ? i
-                       : d.part == PackedDim::Part::kQuotient ? ir::FloorDiv(i, d.block) : ir::FloorMod(i, d.block));
+      packed.push_back(d.part == PackedDim::Part::kWhole      ? i
+                       : d.part == PackedDim::Part::kQuotient ? ir::FloorDiv(i, d.block)
+                                                              : ir::FloorMod(i, d.block));
     }
     return ir::Load(result, source.dtype, packed);
   });

@@ -5,8 +5,9 @@
 
 namespace hone::schedule {
 
-// partition(LOOP, [c1, c2, …]): LOOP becomes sibling loops over [0,c1), [c1,c2), …, each with everything inside it; a
-// sibling of one iteration is straight code with constants (peeled borders). Negative cuts count from the end.
+// partition(LOOP, [c1, c2, …]): LOOP becomes sibling loops over [0,c1), [c1,c2), …, each with
+// everything inside it; a sibling of one iteration is straight code with constants (peeled
+// borders). Negative cuts count from the end.
 absl::Status ApplyPartition(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2));

@@ -1,10 +1,10 @@
 #include "schedule/primitives/primitive.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <functional>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 
@@ -12,10 +12,12 @@ namespace hone::schedule {
 
 absl::Status Illegal(std::string reason) { return absl::InvalidArgumentError(std::move(reason)); }
 
-absl::Status Arguments::Expect(int low, int high, std::initializer_list<std::string_view> named) const {
+absl::Status Arguments::Expect(int low, int high,
+                               std::initializer_list<std::string_view> named) const {
   if (count() < low || count() > high) {
-    return Illegal(low == high ? fmt::format("takes {} arguments, not {}", low, count())
-                               : fmt::format("takes {} to {} arguments, not {}", low, high, count()));
+    return Illegal(low == high
+                       ? fmt::format("takes {} arguments, not {}", low, count())
+                       : fmt::format("takes {} to {} arguments, not {}", low, high, count()));
   }
   for (const auto& [key, value] : instruction_.named) {
     if (std::find(named.begin(), named.end(), key) == named.end()) {
@@ -43,7 +45,8 @@ absl::StatusOr<int64_t> ParseInteger(std::string_view text) {
 absl::StatusOr<int64_t> Arguments::Integer(int i) const { return ParseInteger(Text(i)); }
 
 absl::StatusOr<std::vector<std::string>> ListItems(std::string_view text) {
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return Illegal(fmt::format("{} is not a list", text));
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']')
+    return Illegal(fmt::format("{} is not a list", text));
   text = text.substr(1, text.size() - 2);
   std::vector<std::string> out;
   while (!text.empty()) {
@@ -82,14 +85,16 @@ absl::StatusOr<std::string> TakeStageName(Schedule& schedule, const Instruction&
   if (name.size() < 2 || name[0] != 's') return Illegal("needs a result: sN = …");
   HONE_ASSIGN_OR_RETURN(int64_t number, ParseInteger(std::string_view(name).substr(1)));
   if (number < schedule.next_name || number > 1'000'000 || fmt::format("s{}", number) != name) {
-    return Illegal(fmt::format("the result {} is taken or not a stage name; the next free one is s{}", name,
-                               schedule.next_name));
+    return Illegal(
+        fmt::format("the result {} is taken or not a stage name; the next free one is s{}", name,
+                    schedule.next_name));
   }
   schedule.next_name = static_cast<int>(number) + 1;
   return name;
 }
 
-int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType dtype, std::vector<int64_t> shape) {
+int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType dtype,
+                std::vector<int64_t> shape) {
   ir::Tensor t;
   t.name = name;
   t.kind = ir::TensorKind::kStage;
@@ -119,19 +124,23 @@ absl::Status RequireUnscheduled(const Schedule& schedule, int stage) {
   bool touched = s.cache_write.has_value();
   for (size_t l = 0; l < s.loops.size(); ++l) {
     const LoopNode& n = s.loops[l];
-    touched |= !n.is_leaf() || n.kind != ir::LoopKind::kSerial || !n.cuts.empty() || s.order[l] != static_cast<int>(l);
+    touched |= !n.is_leaf() || n.kind != ir::LoopKind::kSerial || !n.cuts.empty() ||
+               s.order[l] != static_cast<int>(l);
     if (touched) break;
   }
-  for (const auto& other : schedule.stages) touched |= other.place == Place::kAt && other.at_stage == stage;
+  for (const auto& other : schedule.stages)
+    touched |= other.place == Place::kAt && other.at_stage == stage;
   if (!touched) return absl::OkStatus();
-  return Illegal(fmt::format("must come before the loops of {} are split, fused, reordered, annotated or computed at",
-                             schedule.workload.stages[stage].name));
+  return Illegal(fmt::format(
+      "must come before the loops of {} are split, fused, reordered, annotated or computed at",
+      schedule.workload.stages[stage].name));
 }
 
 absl::Status RequireFree(const Schedule& schedule, Schedule::LoopRef ref) {
   const std::string& name = schedule.node(ref).name;
   const auto& tile = schedule.stages[ref.stage].cache_write;
-  if (tile && tile->loop == ref.loop) return Illegal(fmt::format("the tile {} stands at {}", tile->name, name));
+  if (tile && tile->loop == ref.loop)
+    return Illegal(fmt::format("the tile {} stands at {}", tile->name, name));
   for (size_t id = 0; id < schedule.stages.size(); ++id) {
     const StageSchedule& s = schedule.stages[id];
     if (s.place != Place::kAt || s.at_stage != ref.stage || s.at_loop != ref.loop) continue;
@@ -143,14 +152,17 @@ absl::Status RequireFree(const Schedule& schedule, Schedule::LoopRef ref) {
 absl::Status RequireOutsideScan(const Schedule& schedule, int stage, int tensor) {
   const int producer = schedule.workload.Producer(tensor);
   const int scan = schedule.workload.stages[stage].scan;
-  if (scan < 0 || producer < 0 || schedule.workload.stages[producer].scan != scan) return absl::OkStatus();
-  return Illegal(fmt::format("{} is made in the scan that {} belongs to", schedule.workload.tensors[tensor].name,
+  if (scan < 0 || producer < 0 || schedule.workload.stages[producer].scan != scan)
+    return absl::OkStatus();
+  return Illegal(fmt::format("{} is made in the scan that {} belongs to",
+                             schedule.workload.tensors[tensor].name,
                              schedule.workload.stages[stage].name));
 }
 
 absl::Status RequireSerial(const Schedule& schedule, Schedule::LoopRef ref) {
   const LoopNode& n = schedule.node(ref);
-  if (n.kind != ir::LoopKind::kSerial) return Illegal(fmt::format("{} is {} already", n.name, ir::ToString(n.kind)));
+  if (n.kind != ir::LoopKind::kSerial)
+    return Illegal(fmt::format("{} is {} already", n.name, ir::ToString(n.kind)));
   return absl::OkStatus();
 }
 
@@ -160,11 +172,11 @@ struct Entry {
   Primitive apply;
 };
 constexpr Entry kPrimitives[] = {
-    {"algorithm", ApplyAlgorithm},  {"inline", ApplyInline},        {"compute_at", ApplyComputeAt},
-    {"split", ApplySplit},          {"partition", ApplyPartition},  {"reorder", ApplyReorder},
-    {"fuse", ApplyFuse},            {"cache_read", ApplyCacheRead}, {"cache_write", ApplyCacheWrite},
-    {"pack", ApplyPack},            {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
-    {"unroll", ApplyAnnotate},      {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
+    {"algorithm", ApplyAlgorithm}, {"inline", ApplyInline},        {"compute_at", ApplyComputeAt},
+    {"split", ApplySplit},         {"partition", ApplyPartition},  {"reorder", ApplyReorder},
+    {"fuse", ApplyFuse},           {"cache_read", ApplyCacheRead}, {"cache_write", ApplyCacheWrite},
+    {"pack", ApplyPack},           {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
+    {"unroll", ApplyAnnotate},     {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
     {"bind", ApplyAnnotate},
 };
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "schedule/schedule.h"
 
 // What every primitive shares: its arguments' meaning and the table of primitives.
@@ -18,9 +19,11 @@ absl::Status Illegal(std::string reason);
 /// Typed access to an instruction's arguments; every error says which argument.
 class Arguments {
  public:
-  Arguments(Schedule& schedule, const Instruction& instruction) : schedule_(schedule), instruction_(instruction) {}
+  Arguments(Schedule& schedule, const Instruction& instruction)
+      : schedule_(schedule), instruction_(instruction) {}
 
-  /// The number of positional arguments must lie in [low, high]; unknown named arguments are refused.
+  /// The number of positional arguments must lie in [low, high]; unknown named arguments are
+  /// refused.
   absl::Status Expect(int low, int high, std::initializer_list<std::string_view> named = {}) const;
   int count() const { return static_cast<int>(instruction_.positional.size()); }
   const std::string& Text(int i) const { return instruction_.positional[i]; }
@@ -48,14 +51,17 @@ absl::StatusOr<std::string> TakeStageName(Schedule& schedule, const Instruction&
 int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType dtype,
                 std::vector<int64_t> shape);
 /// In every body of `stage`, loads of `from` become replace(indices).
-void ReplaceLoads(ir::Stage& stage, int from, const std::function<ir::Expr(const std::vector<ir::Expr>&)>& replace);
-/// Error unless nothing was done to the Stage's loops yet (primitives that rewrite its axes come first).
+void ReplaceLoads(ir::Stage& stage, int from,
+                  const std::function<ir::Expr(const std::vector<ir::Expr>&)>& replace);
+/// Error unless nothing was done to the Stage's loops yet (primitives that rewrite its axes come
+/// first).
 absl::Status RequireUnscheduled(const Schedule& schedule, int stage);
 /// Error when the loop has an annotation already.
 absl::Status RequireSerial(const Schedule& schedule, Schedule::LoopRef ref);
 /// Error when a Stage is computed at the loop or a tile stands in it: then it must stay a loop.
 absl::Status RequireFree(const Schedule& schedule, Schedule::LoopRef ref);
-/// Error when STAGE reads `tensor` as a value of its own scan: a copy would have to be made in every iteration.
+/// Error when STAGE reads `tensor` as a value of its own scan: a copy would have to be made in
+/// every iteration.
 absl::Status RequireOutsideScan(const Schedule& schedule, int stage, int tensor);
 
 using Primitive = absl::Status (*)(Schedule&, const Instruction&);

@@ -6,9 +6,10 @@
 
 namespace hone::schedule {
 
-// sN = rfactor(STAGE, STAGE.rK, f, inner|outer): the reduction over rK becomes two: sN folds ceil(n/f) elements for each of f partial
-// results (inner: element r = q·f + p belongs to partial p; outer: r = p·ceil(n/f) + q), with p its last spatial axis;
-// STAGE folds the partial results. Floats are then added in another order.
+// sN = rfactor(STAGE, STAGE.rK, f, inner|outer): the reduction over rK becomes two: sN folds
+// ceil(n/f) elements for each of f partial results (inner: element r = q·f + p belongs to partial
+// p; outer: r = p·ceil(n/f) + q), with p its last spatial axis; STAGE folds the partial results.
+// Floats are then added in another order.
 absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(4, 4));
@@ -17,7 +18,8 @@ absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   HONE_ASSIGN_OR_RETURN(int64_t f, args.Integer(2));
   const bool inner = args.Text(3) == "inner";
   if (!inner && args.Text(3) != "outer") return Illegal("says inner or outer");
-  if (ref.stage != id) return Illegal(fmt::format("{} is not a loop of {}", args.Text(1), args.Text(0)));
+  if (ref.stage != id)
+    return Illegal(fmt::format("{} is not a loop of {}", args.Text(1), args.Text(0)));
   HONE_RETURN_IF_ERROR(RequireUnscheduled(schedule, id));
   const ir::Stage old = schedule.workload.stages[id];
   const int S = old.num_spatial();
@@ -26,8 +28,10 @@ absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   if (ir::IsTuple(old.combiner)) return Illegal("a tuple reduction cannot be factored");
   if (old.scan >= 0) return Illegal("a stage of a scan cannot be factored");
   const int64_t n = old.Extent(axis);
-  if (f < 2 || f > n || f > 4096) return Illegal(fmt::format("the factor must lie in 2..min({}, 4096)", n));
-  if (S + 1 > ir::kMaxRank) return Illegal(fmt::format("the partial results would have {} dimensions", S + 1));
+  if (f < 2 || f > n || f > 4096)
+    return Illegal(fmt::format("the factor must lie in 2..min({}, 4096)", n));
+  if (S + 1 > ir::kMaxRank)
+    return Illegal(fmt::format("the partial results would have {} dimensions", S + 1));
   HONE_ASSIGN_OR_RETURN(std::string name, TakeStageName(schedule, instruction));
   const ir::DType dtype = old.body[0]->dtype;
   const int64_t q = (n + f - 1) / f;
@@ -44,7 +48,8 @@ absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   ir::Expr p = ir::Var(S), step = ir::Var(axis + 1);
   vars[axis] = inner ? step * f + p : p * q + step;
   ir::Expr body = ir::SubstituteVars(old.body[0], vars);
-  if (n % f != 0) body = ir::Select(ir::Lt(vars[axis], ir::Int(n)), body, ir::Identity(old.combiner, dtype, 0));
+  if (n % f != 0)
+    body = ir::Select(ir::Lt(vars[axis], ir::Int(n)), body, ir::Identity(old.combiner, dtype, 0));
   partial.body = {body};
   std::vector<int64_t> shape = partial.spatial;
   int result = AppendStage(schedule, std::move(partial), name, dtype, shape);

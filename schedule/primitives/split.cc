@@ -11,9 +11,9 @@ constexpr int64_t kMaxPart = int64_t{1} << 40;
 constexpr int64_t kMaxPadding = 4096;
 }  // namespace
 
-// split(LOOP, [f1, …, fn], tail): LOOP becomes LOOP.0 … LOOP.n, outer to inner; f1…fn are the sizes of the inner
-// loops. tail: exact (default), mask, two_sizes (one factor only: sizes h and h-1, no remainder). A
-// factor larger than the extent is the extent.
+// split(LOOP, [f1, …, fn], tail): LOOP becomes LOOP.0 … LOOP.n, outer to inner; f1…fn are the sizes
+// of the inner loops. tail: exact (default), mask, two_sizes (one factor only: sizes h and h-1, no
+// remainder). A factor larger than the extent is the extent.
 absl::Status ApplySplit(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 3));
@@ -22,18 +22,24 @@ absl::Status ApplySplit(Schedule& schedule, const Instruction& instruction) {
   Tail tail = Tail::kExact;
   if (args.count() == 3) {
     const std::string& t = args.Text(2);
-    if (t == "mask") tail = Tail::kMask;
-    else if (t == "two_sizes") tail = Tail::kTwoSizes;
-    else if (t != "exact") return Illegal(fmt::format("no tail {}; there are: exact mask two_sizes", t));
+    if (t == "mask")
+      tail = Tail::kMask;
+    else if (t == "two_sizes")
+      tail = Tail::kTwoSizes;
+    else if (t != "exact")
+      return Illegal(fmt::format("no tail {}; there are: exact mask two_sizes", t));
   }
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));
   if (!schedule.node(ref).cuts.empty()) return Illegal("a partitioned loop cannot be split");
   if (factors.empty()) return Illegal("needs a factor");
   if (tail == Tail::kTwoSizes && factors.size() != 1) return Illegal("two_sizes takes one factor");
-  if (factors.size() > kMaxFactors) return Illegal(fmt::format("takes at most {} factors", kMaxFactors));
+  if (factors.size() > kMaxFactors)
+    return Illegal(fmt::format("takes at most {} factors", kMaxFactors));
   // A mask keeps the size of its parts, so they should not be much larger than the loop.
-  const int64_t most = tail == Tail::kMask ? std::min(kMaxPart, 2 * schedule.NominalExtent(ref) + kMaxPadding) : kMaxPart;
+  const int64_t most = tail == Tail::kMask
+                           ? std::min(kMaxPart, 2 * schedule.NominalExtent(ref) + kMaxPadding)
+                           : kMaxPart;
   int64_t part = 1;
   for (int64_t f : factors) {
     if (f < 1) return Illegal(fmt::format("the factor {} is not positive", f));

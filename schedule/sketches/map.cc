@@ -1,7 +1,7 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "schedule/sketches/rules.h"
 
@@ -15,14 +15,17 @@ constexpr int64_t kGrain = 4096;
 ParallelLoop Parallelise(TraceWriter& w, int owner, const std::vector<std::string>& loops,
                          const std::vector<int64_t>& extents, const ir::Target& target) {
   const std::string name = w.name(owner);
-  // Leading loops of one iteration do not count; then fuse until the threads' shares differ by at most a quarter.
+  // Leading loops of one iteration do not count; then fuse until the threads' shares differ by at
+  // most a quarter.
   size_t first = 0;
   while (first < loops.size() && extents[first] == 1) ++first;
   if (first == loops.size()) return {};
   std::string loop = loops[first];
   int64_t n = extents[first];
   int fused = 0;
-  auto uneven = [&] { return (n + target.threads - 1) / target.threads * target.threads * 4 > n * 5; };
+  auto uneven = [&] {
+    return (n + target.threads - 1) / target.threads * target.threads * 4 > n * 5;
+  };
   size_t consumed = first + 1;
   for (size_t k = first + 1; k < loops.size() && target.threads > 1 && uneven(); ++k) {
     consumed = k + 1;
@@ -56,7 +59,8 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
     int64_t width = std::min<int64_t>(lanes, n);
     const bool unrolled = unroll > 1 && n >= width * unroll;
     const int64_t step = unrolled ? width * unroll : width;
-    const std::string factors = unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
+    const std::string factors =
+        unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
     w.Emit(fmt::format("split({}, {}{})", axis, factors, n % step == 0 ? "" : ", mask"));
     if (unrolled) w.Emit(fmt::format("unroll({}.1)", axis));
     w.Emit(fmt::format("vectorize({}.{})", axis, unrolled ? 2 : 1));
@@ -74,17 +78,20 @@ void ScheduleScan(TraceWriter& w, int id, const ir::Target& target) {
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
   const std::string axis = fmt::format("{}.i{}", stage.name, v);
   const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);
-  w.Emit(fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
+  w.Emit(
+      fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
   if (stage.num_reduce() > 0) {
     std::vector<std::string> order;
-    for (int r = 0; r < stage.num_reduce(); ++r) order.push_back(fmt::format("{}.r{}", stage.name, r));
+    for (int r = 0; r < stage.num_reduce(); ++r)
+      order.push_back(fmt::format("{}.r{}", stage.name, r));
     order.push_back(axis + ".1");
     std::vector<std::string> all;
     all.push_back(axis + ".0");
     all.insert(all.end(), order.begin(), order.end());
     w.Emit(fmt::format("reorder({})", fmt::join(all, ", ")));
     if (!ir::IsTuple(stage.combiner)) {
-      w.Emit(fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), stage.name, axis));
+      w.Emit(
+          fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), stage.name, axis));
     }
   }
   if (!ir::IsTuple(stage.combiner)) w.Emit(fmt::format("vectorize({}.1)", axis));

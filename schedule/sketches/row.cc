@@ -1,7 +1,7 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "schedule/sketches/rules.h"
 
@@ -9,7 +9,8 @@ namespace hone::schedule {
 
 namespace {
 
-/// The reduce axis that a load walks contiguously, by number among the reduce axes; -1 when there is none.
+/// The reduce axis that a load walks contiguously, by number among the reduce axes; -1 when there
+/// is none.
 int ContiguousReduceAxis(const ir::Workload& w, const ir::Stage& stage) {
   for (const auto& a : AccessesOf(w, stage)) {
     for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
@@ -19,7 +20,8 @@ int ContiguousReduceAxis(const ir::Workload& w, const ir::Stage& stage) {
   return -1;
 }
 
-/// Splits a row reduction into vectors of partial results computed at `loop` (empty: the Stage's own innermost spatial loop).
+/// Splits a row reduction into vectors of partial results computed at `loop` (empty: the Stage's
+/// own innermost spatial loop).
 void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64_t partial_vectors,
                           const ir::Target& target) {
   const ir::Stage stage = w.stage(id);
@@ -29,7 +31,8 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
     const int64_t vectors = std::clamp<int64_t>(stage.reduce[r] / (2 * lanes), 1, partial_vectors);
     const int64_t width = vectors * lanes;
     const std::string partial = w.NextStage();
-    w.Emit(fmt::format("{} = rfactor({}, {}.r{}, {}, inner)", partial, stage.name, stage.name, r, width));
+    w.Emit(fmt::format("{} = rfactor({}, {}.r{}, {}, inner)", partial, stage.name, stage.name, r,
+                       width));
     std::string at = loop;
     if (at.empty()) at = fmt::format("{}.i{}", stage.name, stage.num_spatial() - 1);
     if (stage.num_spatial() > 0) {
@@ -37,7 +40,8 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
       const std::string axis = fmt::format("{}.i{}", partial, stage.num_spatial());
       w.Emit(fmt::format("split({}, {})", axis, lanes));
       std::vector<std::string> order;
-      for (int k = 0; k < stage.num_reduce(); ++k) order.push_back(fmt::format("{}.r{}", partial, k));
+      for (int k = 0; k < stage.num_reduce(); ++k)
+        order.push_back(fmt::format("{}.r{}", partial, k));
       order.push_back(axis + ".0");
       order.push_back(axis + ".1");
       w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
@@ -58,13 +62,15 @@ void VectorizeLast(TraceWriter& w, int id, int first_free_axis, const ir::Target
   const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);
   if (width < 2) return;
   const std::string axis = fmt::format("{}.i{}", stage.name, v);
-  w.Emit(fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
+  w.Emit(
+      fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
   w.Emit(fmt::format("vectorize({}.1)", axis));
 }
 
 }  // namespace
 
-void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vectors, const ir::Target& target) {
+void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vectors,
+                  const ir::Target& target) {
   const ir::Stage owner = w.stage(cluster.owner);
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
   const std::string row_loop = rows > 0 ? fmt::format("{}.i{}", owner.name, rows - 1) : "";
@@ -72,11 +78,15 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vector
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
   for (int id : cluster.members) {
-    if (w.stage(id).combiner != ir::Combiner::kNone) ScheduleRowReduction(w, id, row_loop, partial_vectors, target);
-    else VectorizeLast(w, id, rows, target);
+    if (w.stage(id).combiner != ir::Combiner::kNone)
+      ScheduleRowReduction(w, id, row_loop, partial_vectors, target);
+    else
+      VectorizeLast(w, id, rows, target);
   }
-  if (owner.combiner != ir::Combiner::kNone) ScheduleRowReduction(w, cluster.owner, row_loop, partial_vectors, target);
-  else VectorizeLast(w, cluster.owner, rows, target);
+  if (owner.combiner != ir::Combiner::kNone)
+    ScheduleRowReduction(w, cluster.owner, row_loop, partial_vectors, target);
+  else
+    VectorizeLast(w, cluster.owner, rows, target);
   std::vector<std::string> loops;
   std::vector<int64_t> extents;
   for (int a = 0; a < rows; ++a) {
@@ -89,8 +99,10 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vector
     extents.pop_back();
     size_t best = 0;
     while (best < loops.size() && extents[best] == 1) ++best;
-    if (best < loops.size()) Parallelise(w, cluster.owner, loops, extents, target);
-    else w.Emit(fmt::format("parallel({}, {})", row_loop, target.threads));
+    if (best < loops.size())
+      Parallelise(w, cluster.owner, loops, extents, target);
+    else
+      w.Emit(fmt::format("parallel({}, {})", row_loop, target.threads));
   }
 }
 

@@ -20,9 +20,10 @@ enum class Padding : uint8_t {
 
 /// The register tile of a contraction or window and the order of the loops around it.
 struct TileChoice {
-  int64_t rows = 1;         ///< iterations of the row axis held in registers
-  int64_t vectors = 1;      ///< vectors along the vector axis
-  int64_t reduce_block = 0; ///< contraction: iterations of the innermost reduce axis per pass; 0: all
+  int64_t rows = 1;     ///< iterations of the row axis held in registers
+  int64_t vectors = 1;  ///< vectors along the vector axis
+  int64_t reduce_block =
+      0;  ///< contraction: iterations of the innermost reduce axis per pass; 0: all
   enum class Order : uint8_t { kRowsOutside, kColumnsOutside } order = Order::kRowsOutside;
 };
 
@@ -33,7 +34,8 @@ struct TileForm {
   int row_axis = -1;          ///< -1: none
   std::vector<int> outer;     ///< the owner's other axes, in order
   std::vector<int> reduce;    ///< the anchor's reduce axes in loop order, innermost last
-  std::vector<int> unrolled;  ///< reduce axes emitted once per iteration (a border decides them, or a window's taps)
+  std::vector<int> unrolled;  ///< reduce axes emitted once per iteration (a border decides them, or
+                              ///< a window's taps)
   std::vector<int> packed;    ///< tensors to lay out in panels along the vector axis
   bool border = false;        ///< the row axis has guarded ends
   int lanes = 16;
@@ -44,14 +46,15 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
 /// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
-void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice, Padding padding,
-                  const ir::Target& target);
+void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
+                  Padding padding, const ir::Target& target);
 /// Computes the pad Stage at the outermost row loop of the owner, into scratch.
 void SchedulePadTile(TraceWriter& writer, int pad, int owner, const ir::Target& target);
 
 /// Rows with their reductions: softmax, normalisation, row sums.
 /// partial_vectors: vectors of partial results per reduction.
-void ScheduleRows(TraceWriter& writer, const Cluster& cluster, int64_t partial_vectors, const ir::Target& target);
+void ScheduleRows(TraceWriter& writer, const Cluster& cluster, int64_t partial_vectors,
+                  const ir::Target& target);
 /// A Stage without reduction; `unroll` vectors per iteration.
 void ScheduleMap(TraceWriter& writer, int stage, int64_t unroll, const ir::Target& target);
 /// A Stage of a scan.
@@ -59,9 +62,10 @@ void ScheduleScan(TraceWriter& writer, int stage, const ir::Target& target);
 
 /// Lanes of a vector of this dtype on the target; at most 64.
 int LanesFor(ir::DType dtype, const ir::Target& target);
-/// Makes the outermost of `loops` (outer to inner, with their extents) parallel, fused with those that follow until the threads' shares
-/// are even enough. Call it before anything is computed at these loops. Gives the parallel loop and how many of `loops`, from the first
-/// on, it stands for (0: nothing was done).
+/// Makes the outermost of `loops` (outer to inner, with their extents) parallel, fused with those
+/// that follow until the threads' shares are even enough. Call it before anything is computed at
+/// these loops. Gives the parallel loop and how many of `loops`, from the first on, it stands for
+/// (0: nothing was done).
 struct ParallelLoop {
   std::string name;
   size_t consumed = 0;

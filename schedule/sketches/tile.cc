@@ -1,14 +1,15 @@
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "schedule/affine.h"
 #include "schedule/sketches/rules.h"
 
-// Contractions (matrix products, convolutions as implicit products) and windows (depthwise, pooling, column sums): a tile of rows ×
-// vectors of the result accumulates in registers while the reduce loops run.
+// Contractions (matrix products, convolutions as implicit products) and windows (depthwise,
+// pooling, column sums): a tile of rows × vectors of the result accumulates in registers while the
+// reduce loops run.
 namespace hone::schedule {
 
 namespace {
@@ -20,7 +21,8 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string Loop(const TraceWriter& w, int stage, int axis) {
   const int spatial = w.stage(stage).num_spatial();
-  return axis < spatial ? fmt::format("{}.i{}", w.name(stage), axis) : fmt::format("{}.r{}", w.name(stage), axis - spatial);
+  return axis < spatial ? fmt::format("{}.i{}", w.name(stage), axis)
+                        : fmt::format("{}.r{}", w.name(stage), axis - spatial);
 }
 
 /// Axes (spatial and reduce) that stand in some guard of the Stage's body.
@@ -46,7 +48,8 @@ std::vector<int> ReduceAxesGuardedWith(const ir::Stage& stage, int axis) {
       for (const auto& c : conjuncts) {
         if (!DependsOnVar(c, axis)) continue;
         for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
-          if (DependsOnVar(c, r) && std::find(out.begin(), out.end(), r) == out.end()) out.push_back(r);
+          if (DependsOnVar(c, r) && std::find(out.begin(), out.end(), r) == out.end())
+            out.push_back(r);
         }
       }
     });
@@ -54,7 +57,8 @@ std::vector<int> ReduceAxesGuardedWith(const ir::Stage& stage, int axis) {
   return out;
 }
 
-/// Loop order of the reduction: axes by the largest stride of any load, so that the innermost walks memory in order.
+/// Loop order of the reduction: axes by the largest stride of any load, so that the innermost walks
+/// memory in order.
 std::vector<int> ReduceOrder(const ir::Workload& w, const ir::Stage& stage) {
   std::vector<std::pair<int64_t, int>> keyed;
   std::vector<Access> accesses = AccessesOf(w, stage);
@@ -73,7 +77,8 @@ std::vector<int> ReduceOrder(const ir::Workload& w, const ir::Stage& stage) {
 }
 
 bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {
-  if (a.guarded || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate || extent == 1) return false;
+  if (a.guarded || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate || extent == 1)
+    return false;
   if (!a.DependsOn(v) || !a.linear[v]) return false;
   const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;
   // Every dimension of the panel layout must be plain: one axis, or none.
@@ -89,7 +94,8 @@ bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent)
 }
 
 /// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder].
-std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const Access& access, int64_t panel) {
+std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const Access& access,
+                        int64_t panel) {
   const ir::Stage& stage = writer.stage(form.anchor);
   std::vector<std::string> front, middle;
   std::vector<std::pair<size_t, int>> reduce_dims;
@@ -104,8 +110,10 @@ std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const A
     for (size_t k = 0; k < form.reduce.size(); ++k) {
       if (DependsOnVar(access.indices[d], form.reduce[k])) place = k;
     }
-    if (place < form.reduce.size()) reduce_dims.emplace_back(place, static_cast<int>(d));
-    else front.push_back(fmt::format("i{}", d));
+    if (place < form.reduce.size())
+      reduce_dims.emplace_back(place, static_cast<int>(d));
+    else
+      front.push_back(fmt::format("i{}", d));
   }
   std::stable_sort(reduce_dims.begin(), reduce_dims.end());
   for (const auto& [place, d] : reduce_dims) middle.push_back(fmt::format("i{}", d));
@@ -120,7 +128,8 @@ std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const A
 }  // namespace
 
 int LanesFor(ir::DType dtype, const ir::Target& target) {
-  int64_t bytes = std::max<int64_t>(ir::SizeOf(dtype), dtype == ir::DType::kF16 || dtype == ir::DType::kBF16 ? 4 : 1);
+  int64_t bytes = std::max<int64_t>(ir::SizeOf(dtype),
+                                    dtype == ir::DType::kF16 || dtype == ir::DType::kBF16 ? 4 : 1);
   return static_cast<int>(std::min<int64_t>(target.lanes * 4 / bytes, 64));
 }
 
@@ -190,19 +199,25 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   const int64_t most_vectors = contraction ? (target.registers >= 32 ? 4 : 3) : 2;
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
-    int64_t most_rows = contraction ? (target.registers - vectors - 1) / vectors : (target.registers / 2) / vectors;
+    int64_t most_rows =
+        contraction ? (target.registers - vectors - 1) / vectors : (target.registers / 2) / vectors;
     most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
-    if (!contraction) most_rows = std::clamp<int64_t>(kMostWindowSteps / (taps * vectors), 1, most_rows);
+    if (!contraction)
+      most_rows = std::clamp<int64_t>(kMostWindowSteps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
-      // Share of useful lanes × of full row tiles × of multiplications that hide their latency and their loads.
-      double lanes = static_cast<double>(form.vectors_total) / static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
+      // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
+      // their loads.
+      double lanes = static_cast<double>(form.vectors_total) /
+                     static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
       int64_t tiles = CeilDiv(form.rows_total, rows);
-      double balance = static_cast<double>(form.rows_total) / static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
+      double balance = static_cast<double>(form.rows_total) /
+                       static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
       double work = static_cast<double>(rows * vectors);
-      // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what feeds the panel from L2
-      // and what the loop itself costs; a chain of fewer than eight additions waits for its own results.
-      double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) + 0.3 * static_cast<double>(vectors) +
-                      0.05 * static_cast<double>(rows) + 0.2;
+      // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
+      // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
+      // additions waits for its own results.
+      double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) +
+                      0.3 * static_cast<double>(vectors) + 0.05 * static_cast<double>(rows) + 0.2;
       double score = lanes * balance * work / cycles;
       if (score > best_score + 1e-9) {
         best_score = score;
@@ -216,9 +231,13 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   int64_t outer = 1;
   for (int a : form.outer) outer *= stage.spatial[a];
   int64_t columns = CeilDiv(form.vectors_total, best.vectors);
-  auto waste = [&](int64_t n) { return static_cast<double>(CeilDiv(n, target.threads) * target.threads) / static_cast<double>(n); };
-  best.order = waste(outer) <= waste(columns) + 1e-9 && outer > 1 ? TileChoice::Order::kRowsOutside
-                                                                  : TileChoice::Order::kColumnsOutside;
+  auto waste = [&](int64_t n) {
+    return static_cast<double>(CeilDiv(n, target.threads) * target.threads) /
+           static_cast<double>(n);
+  };
+  best.order = waste(outer) <= waste(columns) + 1e-9 && outer > 1
+                   ? TileChoice::Order::kRowsOutside
+                   : TileChoice::Order::kColumnsOutside;
   return best;
 }
 
@@ -230,10 +249,12 @@ struct OuterLoops {
   std::vector<int64_t> extents;
 };
 
-OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice& c, bool vector, bool row_block) {
+OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice& c, bool vector,
+                      bool row_block) {
   const ir::Stage& owner = w.stage(f.owner);
   OuterLoops rows, columns, all;
-  for (int a : f.outer) rows.names.push_back(Loop(w, f.owner, a)), rows.extents.push_back(owner.spatial[a]);
+  for (int a : f.outer)
+    rows.names.push_back(Loop(w, f.owner, a)), rows.extents.push_back(owner.spatial[a]);
   if (row_block) {
     rows.names.push_back(Loop(w, f.owner, f.row_axis) + ".0");
     rows.extents.push_back(2);
@@ -255,7 +276,8 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
   const std::string anchor = w.name(f.anchor);
   w.Emit(fmt::format("compute_at({}, {}, register)", anchor, tile_loop));
   std::vector<std::string> order;
-  if (f.vector_axis >= 0) w.Emit(fmt::format("split({}, {})", Loop(w, f.anchor, f.vector_axis), f.lanes));
+  if (f.vector_axis >= 0)
+    w.Emit(fmt::format("split({}, {})", Loop(w, f.anchor, f.vector_axis), f.lanes));
   for (int r : f.reduce) order.push_back(Loop(w, f.anchor, r));
   for (int a : f.outer) order.push_back(Loop(w, f.anchor, a));
   if (f.row_axis >= 0) order.push_back(Loop(w, f.anchor, f.row_axis));
@@ -274,7 +296,8 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
 
 }  // namespace
 
-void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding, const ir::Target& target) {
+void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding,
+                  const ir::Target& target) {
   const ir::Stage owner = w.stage(f.owner);
   const std::string anchor = w.name(f.anchor);
   const std::string o = w.name(f.owner);
@@ -288,14 +311,17 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
       if (a.tensor != t) continue;
       std::string layout = PanelLayout(w, f, a, panel);
       const int copy = static_cast<int>(w.workload().stages.size());
-      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), anchor, w.workload().tensors[t].name, layout));
-      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant) ScheduleMap(w, copy, 1, target);
+      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), anchor,
+                         w.workload().tensors[t].name, layout));
+      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
+        ScheduleMap(w, copy, 1, target);
       break;
     }
   }
   const std::string v = Loop(w, f.owner, f.vector_axis);
   const bool whole_vectors = owner.spatial[f.vector_axis] % panel == 0;
-  w.Emit(fmt::format("split({}, [{}, {}]{})", v, c.vectors, f.lanes, whole_vectors ? "" : ", mask"));
+  w.Emit(
+      fmt::format("split({}, [{}, {}]{})", v, c.vectors, f.lanes, whole_vectors ? "" : ", mask"));
   std::string row;
   bool row_block = false;
   if (f.row_axis >= 0) {
@@ -303,7 +329,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
     // With no other loop outside to share among threads, the rows are cut into blocks first.
     int64_t outer = CeilDiv(f.vectors_total, c.vectors);
     for (int a : f.outer) outer *= owner.spatial[a];
-    row_block = target.threads > 1 && outer < target.threads && f.rows_total % target.threads == 0 && f.rows_total > c.rows;
+    row_block = target.threads > 1 && outer < target.threads &&
+                f.rows_total % target.threads == 0 && f.rows_total > c.rows;
     if (row_block) {
       w.Emit(fmt::format("split({}, {})", row, f.rows_total / target.threads));
     }
@@ -321,17 +348,20 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   if (!row.empty()) {
     order.push_back(row + ".0");
     tile_loop = row + ".0";
-    if (f.border && padding == Padding::kPeeled) w.Emit(fmt::format("partition({}.0, [1, -1])", row));
+    if (f.border && padding == Padding::kPeeled)
+      w.Emit(fmt::format("partition({}.0, [1, -1])", row));
   }
   if (own) {
     for (int r : f.reduce) order.push_back(Loop(w, f.owner, r));
     if (c.reduce_block > 0) {
-      // Blocks of the reduction outside the rows: the panel's block stays in cache while all rows pass.
+      // Blocks of the reduction outside the rows: the panel's block stays in cache while all rows
+      // pass.
       const std::string inner = order.back();
       w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
       order.back() = inner + ".1";
       order.insert(row.empty() ? order.begin() + static_cast<std::ptrdiff_t>(outer.names.size())
-                               : std::find(order.begin(), order.end(), row + ".0"), inner + ".0");
+                               : std::find(order.begin(), order.end(), row + ".0"),
+                   inner + ".0");
     }
   }
   if (!row.empty()) order.push_back(row + ".1");
@@ -340,7 +370,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
   ParallelLoop parallel = Parallelise(w, f.owner, outer.names, outer.extents, target);
   if (row.empty() && parallel.consumed == outer.names.size()) tile_loop = parallel.name;
-  if (own) w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));
+  if (own)
+    w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));
   if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
   w.Emit(fmt::format("unroll({}.1)", v));
   w.Emit(fmt::format("vectorize({}.2)", v));

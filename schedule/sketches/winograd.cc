@@ -1,8 +1,8 @@
 #include "schedule/sketches/winograd.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "schedule/structure.h"
@@ -11,43 +11,51 @@ namespace hone::schedule {
 
 namespace {
 
-/// Floats between the slabs of the transformed tensors, so that their strides are no multiple of 4 KiB.
+/// Floats between the slabs of the transformed tensors, so that their strides are no multiple of 4
+/// KiB.
 constexpr int kSlabPad = 16;
 
 struct Names {
   std::string conv, owner, rows, v, u, product, y_rows, packed;
 };
 
-void TransformLoops(TraceWriter& w, const std::string& stage, const char* a, const char* b, const char* vector) {
+void TransformLoops(TraceWriter& w, const std::string& stage, const char* a, const char* b,
+                    const char* vector) {
   w.Emit(fmt::format("reorder({0}.{1}, {0}.{2}, {0}.r0, {0}.{3})", stage, a, b, vector));
-  w.Emit(fmt::format("unroll({0}.{1}); unroll({0}.{2}); unroll({0}.r0); vectorize({0}.{3})", stage, a, b, vector));
+  w.Emit(fmt::format("unroll({0}.{1}); unroll({0}.{2}); unroll({0}.r0); vectorize({0}.{3})", stage,
+                     a, b, vector));
 }
 
 /// V: rows attached inside its channel loop, everything of one tile unrolled.
-void InputTransform(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes, const ir::Target& target) {
+void InputTransform(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
+                    const ir::Target& target) {
   w.Emit(fmt::format("align({}, 1, {})", n.v, kSlabPad));
   w.Emit(fmt::format("split({}.i5, {}, mask)", n.v, lanes));
-  w.Emit(fmt::format("reorder({0}.i2, {0}.i3, {0}.i4, {0}.i5.0, {0}.i0, {0}.i1, {0}.r0, {0}.i5.1)", n.v));
+  w.Emit(fmt::format("reorder({0}.i2, {0}.i3, {0}.i4, {0}.i5.0, {0}.i0, {0}.i1, {0}.r0, {0}.i5.1)",
+                     n.v));
   w.Emit(fmt::format("unroll({0}.i0); unroll({0}.i1); unroll({0}.r0); vectorize({0}.i5.1)", n.v));
   if (!choice.one_phase) w.Emit(fmt::format("parallel({}.i3, {})", n.v, target.threads));
   w.Emit(fmt::format("compute_at({}, {}.i5.0, register)", n.rows, n.v));
   TransformLoops(w, n.rows, "i3", "i4", "i5");
 }
 
-void Product(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes, const ir::Target& target) {
+void Product(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
+             const ir::Target& target) {
   const std::string& p = n.product;
   w.Emit(fmt::format("align({}, 1, {})", p, kSlabPad));
   w.Emit(fmt::format("{0}.f0 = fuse({0}.i3, {0}.i4)", p));
   w.Emit(fmt::format("split({}.f0, {}, two_sizes)", p, choice.tile.rows));
   if (choice.one_phase) {
     w.Emit(fmt::format("split({}.i5, {})", p, lanes));
-    w.Emit(fmt::format("reorder({0}.i0, {0}.i1, {0}.f0.0, {0}.r0, {0}.f0.1, {0}.i5.0, {0}.i5.1)", p));
+    w.Emit(
+        fmt::format("reorder({0}.i0, {0}.i1, {0}.f0.0, {0}.r0, {0}.f0.1, {0}.i5.0, {0}.i5.1)", p));
     w.Emit(fmt::format("{} = cache_write({}, register, at={}.f0.0)", w.NextStage(), p, p));
     w.Emit(fmt::format("unroll({0}.f0.1); unroll({0}.i5.0); vectorize({0}.i5.1)", p));
     return;
   }
   w.Emit(fmt::format("split({}.i5, [{}, {}], mask)", p, choice.tile.vectors, lanes));
-  w.Emit(fmt::format("reorder({0}.i0, {0}.i1, {0}.i5.0, {0}.f0.0, {0}.r0, {0}.f0.1, {0}.i5.1, {0}.i5.2)", p));
+  w.Emit(fmt::format(
+      "reorder({0}.i0, {0}.i1, {0}.i5.0, {0}.f0.0, {0}.r0, {0}.f0.1, {0}.i5.1, {0}.i5.2)", p));
   w.Emit(fmt::format("{} = cache_write({}, register, at={}.f0.0)", w.NextStage(), p, p));
   w.Emit(fmt::format("unroll({0}.f0.1); unroll({0}.i5.1); vectorize({0}.i5.2)", p));
   w.Emit(fmt::format("{0}.f1 = fuse({0}.i0, {0}.i1)", p));
@@ -55,7 +63,8 @@ void Product(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes
 }
 
 /// The owner's tile of m × m pixels, with both output transforms computed inside.
-void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes, const ir::Target& target) {
+void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
+            const ir::Target& target) {
   const int m = choice.winograd;
   const std::string& o = n.owner;
   std::string channel = o + ".i3.0", tile_row = o + ".i1.0";
@@ -64,7 +73,10 @@ void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
     w.Emit(fmt::format("split({}.i1.1, {}, mask)", o, m));
     w.Emit(fmt::format("split({}.i2, {}, mask)", o, m));
     w.Emit(fmt::format("split({}.i3, [{}, {}], mask)", o, choice.tile.vectors, lanes));
-    w.Emit(fmt::format("reorder({0}.i1.0, {0}.i3.0, {0}.i1.1.0, {0}.i2.0, {0}.i3.1, {0}.i1.1.1, {0}.i2.1, {0}.i3.2)", o));
+    w.Emit(
+        fmt::format("reorder({0}.i1.0, {0}.i3.0, {0}.i1.1.0, {0}.i2.0, {0}.i3.1, {0}.i1.1.1, "
+                    "{0}.i2.1, {0}.i3.2)",
+                    o));
     w.Emit(fmt::format("unroll({0}.i1.1.1); unroll({0}.i2.1); vectorize({0}.i3.2)", o));
     channel = o + ".i3.1";
   } else {
@@ -93,7 +105,8 @@ int FindWinogradStage(const ir::Workload& workload) {
   for (size_t id = 0; id < workload.stages.size(); ++id) {
     if (workload.stages[id].combiner != ir::Combiner::kSum) continue;
     TraceWriter probe(workload);
-    probe.Emit(fmt::format("{} = algorithm({}, winograd, 2)", probe.NextStage(), workload.stages[id].name));
+    probe.Emit(fmt::format("{} = algorithm({}, winograd, 2)", probe.NextStage(),
+                           workload.stages[id].name));
     if (probe.status().ok()) return static_cast<int>(id);
   }
   return -1;
@@ -111,7 +124,8 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
   n.u = fmt::format("s{}", first + 3);
   n.product = fmt::format("s{}", first + 4);
   n.y_rows = fmt::format("s{}", first + 5);
-  // Pads and epilogues are inlined as ever; what is left must be the convolution and one map that reads it.
+  // Pads and epilogues are inlined as ever; what is left must be the convolution and one map that
+  // reads it.
   int owner = -1;
   for (const Cluster& c : FindClusters(w, -1)) {
     const std::string& name = w.name(c.owner);
@@ -122,10 +136,12 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
   }
   HONE_RETURN_IF_ERROR(w.status());
   if (owner < 0 || w.stage(owner).spatial != w.stage(id).spatial) {
-    return absl::InvalidArgumentError("winograd: the epilogue has another shape than the convolution");
+    return absl::InvalidArgumentError(
+        "winograd: the epilogue has another shape than the convolution");
   }
   n.owner = w.name(owner);
-  if (n.owner == n.conv) return absl::InvalidArgumentError("winograd: the convolution has no epilogue to own the tiles");
+  if (n.owner == n.conv)
+    return absl::InvalidArgumentError("winograd: the convolution has no epilogue to own the tiles");
   const int lanes = target.lanes;
   n.packed = w.NextStage();
   w.Emit(fmt::format("{} = pack({}, {}, [i0, i1, i3/{}, i2, i3%{}])", n.packed, n.product, n.u,

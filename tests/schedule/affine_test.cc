@@ -18,16 +18,20 @@ using ir::FloorMod;
 using ir::Int;
 using ir::Var;
 
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+int64_t FloorDivide(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
 
-/// What an integer or bool expression without loads means, written down apart from every simplifier.
+/// What an integer or bool expression without loads means, written down apart from every
+/// simplifier.
 int64_t Evaluate(const Expr& e, const std::vector<int64_t>& vars) {
   if (e->kind == ir::ExprKind::kConst) return e->int_value;
   if (e->kind == ir::ExprKind::kVar) return vars[static_cast<size_t>(e->id)];
   std::vector<int64_t> a;
   for (const Expr& arg : e->args) a.push_back(Evaluate(arg, vars));
   if (e->kind == ir::ExprKind::kSelect) return a[0] != 0 ? a[1] : a[2];
-  if (e->kind == ir::ExprKind::kUnary) return e->unary() == ir::UnaryOp::kNeg ? -a[0] : (a[0] == 0 ? 1 : 0);
+  if (e->kind == ir::ExprKind::kUnary)
+    return e->unary() == ir::UnaryOp::kNeg ? -a[0] : (a[0] == 0 ? 1 : 0);
   switch (e->binary()) {
     case BinaryOp::kAdd: return a[0] + a[1];
     case BinaryOp::kSub: return a[0] - a[1];
@@ -49,7 +53,8 @@ int64_t Evaluate(const Expr& e, const std::vector<int64_t>& vars) {
 }
 
 std::string Text(const Expr& e) {
-  return ir::ToText(e, {[](int id) { return "v" + std::to_string(id); }, [](int) { return std::string("x"); }});
+  return ir::ToText(
+      e, {[](int id) { return "v" + std::to_string(id); }, [](int) { return std::string("x"); }});
 }
 
 class Generator {
@@ -57,15 +62,20 @@ class Generator {
   explicit Generator(Random random) : random_(random) {}
 
   Expr Index(int depth) {
-    if (depth == 0) return random_.Chance(0.75) ? Var(static_cast<int>(random_.Below(4))) : Int(random_.Between(-9, 9));
+    if (depth == 0)
+      return random_.Chance(0.75) ? Var(static_cast<int>(random_.Below(4)))
+                                  : Int(random_.Between(-9, 9));
     const Expr a = Index(depth - 1);
     switch (random_.Below(8)) {
-      case 0: case 1: return a + Index(depth - 1);
+      case 0:
+      case 1: return a + Index(depth - 1);
       case 2: return a - Index(depth - 1);
       case 3: return a * random_.Between(-4, 6);
-      case 4: case 5: return FloorDiv(a, random_.Between(1, 7));
+      case 4:
+      case 5: return FloorDiv(a, random_.Between(1, 7));
       case 6: return FloorMod(a, random_.Between(1, 7));
-      default: return random_.Chance(0.5) ? ir::Min(a, Index(depth - 1)) : ir::Max(a, Index(depth - 1));
+      default:
+        return random_.Chance(0.5) ? ir::Min(a, Index(depth - 1)) : ir::Max(a, Index(depth - 1));
     }
   }
   Expr Condition(int depth) {
@@ -74,7 +84,8 @@ class Generator {
                                            BinaryOp::kLe, BinaryOp::kGt, BinaryOp::kGe};
       return ir::Binary(kComparisons[random_.Below(6)], Index(2), Index(1));
     }
-    return ir::Binary(random_.Chance(0.6) ? BinaryOp::kAnd : BinaryOp::kOr, Condition(depth - 1), Condition(0));
+    return ir::Binary(random_.Chance(0.6) ? BinaryOp::kAnd : BinaryOp::kOr, Condition(depth - 1),
+                      Condition(0));
   }
   VarRanges Ranges() {
     VarRanges r;
@@ -97,9 +108,12 @@ void ForEachPoint(const VarRanges& ranges, F visit) {
 
 void ExpectSame(const Expr& before, const Expr& after, const VarRanges& ranges) {
   bool same = true;
-  ForEachPoint(ranges, [&](const std::vector<int64_t>& v) { same &= Evaluate(before, v) == Evaluate(after, v); });
-  EXPECT_TRUE(same) << Text(before) << "  became  " << Text(after) << "  with extents " << ranges.extent[0] << " "
-                    << ranges.extent[1] << " " << ranges.extent[2] << " " << ranges.extent[3];
+  ForEachPoint(ranges, [&](const std::vector<int64_t>& v) {
+    same &= Evaluate(before, v) == Evaluate(after, v);
+  });
+  EXPECT_TRUE(same) << Text(before) << "  became  " << Text(after) << "  with extents "
+                    << ranges.extent[0] << " " << ranges.extent[1] << " " << ranges.extent[2] << " "
+                    << ranges.extent[3];
 }
 
 TEST(Affine, SimplifiedIndicesKeepTheirValue) {
@@ -138,7 +152,8 @@ TEST(Affine, BoundsContainEveryValueAndFactorsDivideIt) {
     ForEachPoint(ranges, [&](const std::vector<int64_t>& v) {
       const int64_t value = Evaluate(e, v);
       EXPECT_TRUE(bounds.low <= value && value <= bounds.high) << Text(e) << " = " << value;
-      EXPECT_TRUE(factor == 0 ? value == 0 : value % factor == 0) << Text(e) << " = " << value << ", factor " << factor;
+      EXPECT_TRUE(factor == 0 ? value == 0 : value % factor == 0)
+          << Text(e) << " = " << value << ", factor " << factor;
     });
     if (::testing::Test::HasFailure()) return;
   }
@@ -161,7 +176,8 @@ TEST(Affine, DecidesConditionsByRanges) {
   EXPECT_EQ(Decide(ir::Lt(Var(0) * 8 + Var(1), Int(40)), ranges), true);
   EXPECT_EQ(Decide(ir::Ge(Var(0) - 5, Int(0)), ranges), false);
   EXPECT_EQ(Decide(ir::Lt(Var(0), Int(4)), ranges), std::nullopt);
-  EXPECT_EQ(Decide(ir::Binary(BinaryOp::kEq, Var(2), Int(0)), ranges), true) << "an axis of extent 1 is 0";
+  EXPECT_EQ(Decide(ir::Binary(BinaryOp::kEq, Var(2), Int(0)), ranges), true)
+      << "an axis of extent 1 is 0";
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "tests/schedule/nest_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <span>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "gtest/gtest.h"
 
@@ -50,7 +50,8 @@ struct Memory {
 
 int64_t BytesOfBuffer(const ir::LoopNest& nest, size_t argument) {
   for (const auto& b : nest.buffers) {
-    if (b.scope == ir::Scope::kArgument && b.argument == static_cast<int>(argument)) return b.elements * ir::SizeOf(b.dtype);
+    if (b.scope == ir::Scope::kArgument && b.argument == static_cast<int>(argument))
+      return b.elements * ir::SizeOf(b.dtype);
   }
   return 0;
 }
@@ -62,7 +63,8 @@ struct Layout {
 
 Layout LayoutOf(const std::vector<int64_t>& shape, const Binding& binding, size_t buffer) {
   Layout l;
-  if (buffer < binding.buffers.size()) l = {binding.buffers[buffer].offset, binding.buffers[buffer].strides};
+  if (buffer < binding.buffers.size())
+    l = {binding.buffers[buffer].offset, binding.buffers[buffer].strides};
   if (l.strides.empty()) {
     l.strides.resize(shape.size());
     int64_t stride = 1;
@@ -78,14 +80,16 @@ void ForEachElement(const std::vector<int64_t>& shape, const Layout& layout, F v
   for (int64_t d : shape) n *= d;
   for (int64_t i = 0; i < n; ++i) {
     int64_t at = layout.offset, rest = i;
-    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) at += rest % shape[d] * layout.strides[d];
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
+      at += rest % shape[d] * layout.strides[d];
     visit(i, at);
   }
 }
 
 class Checker {
  public:
-  Checker(const ir::Workload& workload, const CheckOptions& options) : w_(workload), options_(options) {}
+  Checker(const ir::Workload& workload, const CheckOptions& options)
+      : w_(workload), options_(options) {}
 
   CheckResult Run(const Trace& trace) {
     CheckResult result;
@@ -95,7 +99,8 @@ class Checker {
     result.lowered = *std::move(lowered);
     const absl::Status status = Compare(result.lowered, target);
     if (status.ok()) return result;
-    result.agreement = status.code() == absl::StatusCode::kInvalidArgument ? Agreement::kRefused : Agreement::kDifferent;
+    result.agreement = status.code() == absl::StatusCode::kInvalidArgument ? Agreement::kRefused
+                                                                           : Agreement::kDifferent;
     result.why = std::string(status.message());
     return result;
   }
@@ -104,10 +109,12 @@ class Checker {
   absl::Status Compare(const Lowered& lowered, const ir::Target& target) {
     Random random(options_.seed);
     for (const auto& ids : {w_.Inputs(), w_.Constants()}) {
-      for (int id : ids) arguments_.push_back(RandomTensor(w_.tensors[static_cast<size_t>(id)], &random));
+      for (int id : ids)
+        arguments_.push_back(RandomTensor(w_.tensors[static_cast<size_t>(id)], &random));
     }
     auto expected = ir::RunWorkload(w_, arguments_);
-    if (!expected.ok()) return absl::InternalError("interpreter: " + std::string(expected.status().message()));
+    if (!expected.ok())
+      return absl::InternalError("interpreter: " + std::string(expected.status().message()));
     HONE_ASSIGN_OR_RETURN(Memory memory, MakeMemory(lowered));
     Memory for_code = memory;
     std::vector<std::span<uint8_t>> spans;
@@ -127,14 +134,17 @@ class Checker {
     const ir::Artifact& a = lowered.artifact;
     auto add_unset = [&](size_t count) {
       for (size_t k = 0; k < count; ++k) {
-        memory.buffers.emplace_back(static_cast<size_t>(BytesOfBuffer(lowered.nest, memory.buffers.size())), 0xFF);
+        memory.buffers.emplace_back(
+            static_cast<size_t>(BytesOfBuffer(lowered.nest, memory.buffers.size())), 0xFF);
       }
     };
     for (const TensorBuffer& t : arguments_) {
       const size_t k = memory.buffers.size();
       const Layout layout = LayoutOf(t.shape, options_.binding, k);
       std::vector<uint8_t> bytes(static_cast<size_t>(BytesOfBuffer(lowered.nest, k)), 0xFF);
-      ForEachElement(t.shape, layout, [&](int64_t i, int64_t at) { ir::WriteElement(t.dtype, bytes.data(), at, t.At(i)); });
+      ForEachElement(t.shape, layout, [&](int64_t i, int64_t at) {
+        ir::WriteElement(t.dtype, bytes.data(), at, t.At(i));
+      });
       memory.buffers.push_back(std::move(bytes));
     }
     HONE_RETURN_IF_ERROR(AddPrologue(lowered, &memory));
@@ -143,26 +153,31 @@ class Checker {
     return memory;
   }
 
-  /// What the prologue's Workload gives, run by the interpreter, as the compiler does it when packaging.
+  /// What the prologue's Workload gives, run by the interpreter, as the compiler does it when
+  /// packaging.
   absl::Status AddPrologue(const Lowered& lowered, Memory* memory) {
     const ir::Artifact& a = lowered.artifact;
     if (a.prologue.empty()) return absl::OkStatus();
     const size_t first_constant = w_.Inputs().size();
     std::vector<TensorBuffer> arguments;
-    for (int32_t k : a.prologue_inputs) arguments.push_back(arguments_[first_constant + static_cast<size_t>(k)]);
+    for (int32_t k : a.prologue_inputs)
+      arguments.push_back(arguments_[first_constant + static_cast<size_t>(k)]);
     auto results = ir::RunWorkload(lowered.prologue, arguments);
-    if (!results.ok()) return absl::InternalError("prologue: " + std::string(results.status().message()));
+    if (!results.ok())
+      return absl::InternalError("prologue: " + std::string(results.status().message()));
     for (size_t k = 0; k < a.prologue.size(); ++k) {
       const TensorBuffer& t = (*results)[static_cast<size_t>(a.prologue_outputs[k])].tensor;
       if (a.prologue[k].bytes != static_cast<int64_t>(t.bytes.size())) {
-        return absl::InternalError(fmt::format("prologue result {} has {} bytes, its buffer {}", k, t.bytes.size(), a.prologue[k].bytes));
+        return absl::InternalError(fmt::format("prologue result {} has {} bytes, its buffer {}", k,
+                                               t.bytes.size(), a.prologue[k].bytes));
       }
       memory->buffers.push_back(t.bytes);
     }
     return absl::OkStatus();
   }
 
-  absl::Status CompareOutputs(const std::vector<ir::InterpretedTensor>& expected, const Memory& memory, const char* what) {
+  absl::Status CompareOutputs(const std::vector<ir::InterpretedTensor>& expected,
+                              const Memory& memory, const char* what) {
     const size_t num_given = arguments_.size();
     for (size_t k = 0; k < expected.size(); ++k) {
       const TensorBuffer& t = expected[k].tensor;
@@ -175,13 +190,19 @@ class Checker {
       const Layout layout = LayoutOf(t.shape, options_.binding, num_given + k);
       ForEachElement(t.shape, layout, [&](int64_t i, int64_t at) {
         const double want = expected[k].values[static_cast<size_t>(i)];
-        const double got = ir::ToDouble(t.dtype, ir::ReadElement(t.dtype, memory.buffers[memory.first_output + k].data(), at));
-        const double bound = 2 * expected[k].bounds[static_cast<size_t>(i)] + options_.slack * largest;
-        const bool same = want == got || (std::isnan(want) && std::isnan(got)) || std::fabs(want - got) <= bound;
+        const double got = ir::ToDouble(
+            t.dtype, ir::ReadElement(t.dtype, memory.buffers[memory.first_output + k].data(), at));
+        const double bound =
+            2 * expected[k].bounds[static_cast<size_t>(i)] + options_.slack * largest;
+        const bool same =
+            want == got || (std::isnan(want) && std::isnan(got)) || std::fabs(want - got) <= bound;
         if (same) return;
-        if (count++ < 4) wrong += fmt::format(" [{}] is {} instead of {} ± {};", i, got, want, bound);
+        if (count++ < 4)
+          wrong += fmt::format(" [{}] is {} instead of {} ± {};", i, got, want, bound);
       });
-      if (count > 0) return absl::InternalError(fmt::format("{}: output {}: {} wrong:{}", what, k, count, wrong));
+      if (count > 0)
+        return absl::InternalError(
+            fmt::format("{}: output {}: {} wrong:{}", what, k, count, wrong));
     }
     return absl::OkStatus();
   }
@@ -193,11 +214,13 @@ class Checker {
 
 }  // namespace
 
-CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace, const CheckOptions& options) {
+CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace,
+                       const CheckOptions& options) {
   return Checker(workload, options).Run(trace);
 }
 
-CheckResult CheckTexts(const std::string& workload, const std::string& trace, const CheckOptions& options) {
+CheckResult CheckTexts(const std::string& workload, const std::string& trace,
+                       const CheckOptions& options) {
   return CheckTrace(WorkloadOf(workload), TraceOf(trace), options);
 }
 

@@ -9,14 +9,15 @@
 #include "schedule/lower.h"
 #include "schedule/trace.h"
 
-// Compares a Workload run by the interpreter with the loop nest its Trace lowers to, on seeded inputs.
+// Compares a Workload run by the interpreter with the loop nest its Trace lowers to, on seeded
+// inputs.
 namespace hone::schedule {
 
 enum class Agreement : uint8_t {
   kEqual,
-  kIllegal,   ///< the Trace was refused; `why` is the reason
-  kRefused,   ///< the code generator refused the nest (kInvalidArgument)
-  kDifferent, ///< a bug: outputs differ, or the nest does something forbidden
+  kIllegal,    ///< the Trace was refused; `why` is the reason
+  kRefused,    ///< the code generator refused the nest (kInvalidArgument)
+  kDifferent,  ///< a bug: outputs differ, or the nest does something forbidden
 };
 
 struct CheckResult {
@@ -29,15 +30,18 @@ struct CheckResult {
 struct CheckOptions {
   std::string target = "cpu:avx2,threads=1";
   Binding binding;
-  bool compile = false;   ///< also as machine code for `target`, where this host can run it
-  /// Added to the interpreter's error bound, in units of the largest |value| of the output: for algorithms with another error.
+  bool compile = false;  ///< also as machine code for `target`, where this host can run it
+  /// Added to the interpreter's error bound, in units of the largest |value| of the output: for
+  /// algorithms with another error.
   double slack = 0;
   uint64_t seed = 1;
 };
 
 /// Both texts must parse and the Workload verify (else the test fails).
-CheckResult CheckTexts(const std::string& workload, const std::string& trace, const CheckOptions& options = {});
-CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace, const CheckOptions& options = {});
+CheckResult CheckTexts(const std::string& workload, const std::string& trace,
+                       const CheckOptions& options = {});
+CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace,
+                       const CheckOptions& options = {});
 
 /// The Workload of a text; a failure of the test when it does not parse or verify.
 ir::Workload WorkloadOf(const std::string& text);

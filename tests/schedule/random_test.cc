@@ -1,3 +1,5 @@
+#include "base/core/random.h"
+
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -6,7 +8,6 @@
 
 #include "gtest/gtest.h"
 
-#include "base/core/random.h"
 #include "ir/stmt.h"
 #include "tests/schedule/nest_check.h"
 #include "tests/schedule/random_trace.h"
@@ -31,10 +32,13 @@ struct Tally {
 std::string KindOfReason(const std::string& why) {
   std::string kind;
   for (size_t i = 0; i < why.size(); ++i) {
-    const bool name = (why[i] == 's' || why[i] == 'x' || std::isdigit(static_cast<unsigned char>(why[i])) != 0) &&
-                      (i == 0 || std::isalpha(static_cast<unsigned char>(why[i - 1])) == 0);
+    const bool name =
+        (why[i] == 's' || why[i] == 'x' || std::isdigit(static_cast<unsigned char>(why[i])) != 0) &&
+        (i == 0 || std::isalpha(static_cast<unsigned char>(why[i - 1])) == 0);
     size_t end = i;
-    while (name && end < why.size() && (std::isalnum(static_cast<unsigned char>(why[end])) != 0 || why[end] == '.')) ++end;
+    while (name && end < why.size() &&
+           (std::isalnum(static_cast<unsigned char>(why[end])) != 0 || why[end] == '.'))
+      ++end;
     if (end > i && why.substr(i, end - i).find_first_of("0123456789") != std::string::npos) {
       kind += "…";
       i = end - 1;
@@ -45,12 +49,14 @@ std::string KindOfReason(const std::string& why) {
   return kind;
 }
 
-/// The same Trace with its register tiles in memory: the code generator wants constant indices of registers, which takes unrolled
-/// loops that few random Traces have.
+/// The same Trace with its register tiles in memory: the code generator wants constant indices of
+/// registers, which takes unrolled loops that few random Traces have.
 Trace InMemory(Trace trace) {
   for (Instruction& i : trace.instructions) {
-    if (i.primitive != "compute_at" && i.primitive != "cache_write" && i.primitive != "cache_read") continue;
-    std::replace(i.positional.begin(), i.positional.end(), std::string("register"), std::string("memory"));
+    if (i.primitive != "compute_at" && i.primitive != "cache_write" && i.primitive != "cache_read")
+      continue;
+    std::replace(i.positional.begin(), i.positional.end(), std::string("register"),
+                 std::string("memory"));
     for (auto& [key, value] : i.named) {
       if (key == "storage" && value == "register") value = "memory";
     }
@@ -58,21 +64,24 @@ Trace InMemory(Trace trace) {
   return trace;
 }
 
-/// Rows further apart than they are long and an offset, as the memory plan gives them for a concatenation.
+/// Rows further apart than they are long and an offset, as the memory plan gives them for a
+/// concatenation.
 Binding RandomBinding(const ir::Workload& w, Random* random) {
   Binding binding;
   for (const auto& ids : {w.Inputs(), w.Constants(), w.Outputs()}) {
     for (int id : ids) {
       const ir::Tensor& t = w.tensors[static_cast<size_t>(id)];
       const int producer = w.Producer(id);
-      const bool tuple = producer >= 0 && w.stages[static_cast<size_t>(producer)].results.size() > 1;
+      const bool tuple =
+          producer >= 0 && w.stages[static_cast<size_t>(producer)].results.size() > 1;
       BufferBinding b;
       if (!tuple && random->Chance(0.5)) {
         b.offset = random->Between(0, 3);
         b.alignment = ir::SizeOf(t.dtype);
         b.strides.resize(t.shape.size());
         int64_t stride = 1;
-        for (size_t d = t.shape.size(); d-- > 0; stride *= t.shape[d] + random->Between(0, 2)) b.strides[d] = stride;
+        for (size_t d = t.shape.size(); d-- > 0; stride *= t.shape[d] + random->Between(0, 2))
+          b.strides[d] = stride;
       }
       binding.buffers.push_back(std::move(b));
     }
@@ -108,20 +117,26 @@ void CheckOne(uint64_t seed, Tally* tally) {
   ++tally->families[made.family];
   tally->compiled += options.compile && result.agreement == Agreement::kEqual ? 1 : 0;
   tally->refused += result.agreement == Agreement::kRefused ? 1 : 0;
-  if (result.agreement == Agreement::kRefused) ++tally->reasons["code: " + KindOfReason(result.why)];
+  if (result.agreement == Agreement::kRefused)
+    ++tally->reasons["code: " + KindOfReason(result.why)];
   tally->with_tail_and_stages += use.has_tail && use.stages >= 3 ? 1 : 0;
   for (const auto& [what, count] : use.counts) ++tally->uses[what];
   if (result.agreement != Agreement::kDifferent) return;
-  ADD_FAILURE() << "seed " << seed << " (" << made.family << "): " << result.why << "\n" << made.text << "\n" << ToText(trace) << "\n"
+  ADD_FAILURE() << "seed " << seed << " (" << made.family << "): " << result.why << "\n"
+                << made.text << "\n"
+                << ToText(trace) << "\n"
                 << ir::ToText(result.lowered.nest);
 }
 
 void Print(const Tally& t) {
-  std::cout << t.accepted << " traces accepted, " << t.rejected << " rejected; " << t.with_tail_and_stages
-            << " with a tail and three or more stages; " << t.compiled << " also as code, " << t.refused << " refused by the code generator\n";
+  std::cout << t.accepted << " traces accepted, " << t.rejected << " rejected; "
+            << t.with_tail_and_stages << " with a tail and three or more stages; " << t.compiled
+            << " also as code, " << t.refused << " refused by the code generator\n";
   for (const auto& [what, count] : t.uses) std::cout << "  " << what << ": " << count << "\n";
-  for (const auto& [what, count] : t.families) std::cout << "  family " << what << ": " << count << "\n";
-  for (const auto& [why, count] : t.reasons) std::cout << "  not taken " << count << " times: " << why << "\n";
+  for (const auto& [what, count] : t.families)
+    std::cout << "  family " << what << ": " << count << "\n";
+  for (const auto& [why, count] : t.reasons)
+    std::cout << "  not taken " << count << " times: " << why << "\n";
 }
 
 TEST(RandomTraces, EqualTheInterpreter) {
@@ -139,9 +154,12 @@ TEST(RandomTraces, EqualTheInterpreter) {
   EXPECT_GE(tally.accepted, 3000);
   EXPECT_GE(tally.accepted, 2 * tally.rejected);
   EXPECT_GE(2 * tally.with_tail_and_stages, tally.accepted);
-  for (const char* what : {"algorithm", "inline", "compute_at", "split", "partition", "reorder", "fuse", "cache_read", "cache_write", "pack",
-                           "rfactor", "vectorize", "unroll", "parallel", "align", "bind", "tail exact", "tail mask", "tail two_sizes",
-                           "place root", "place memory", "place register", "place shared", "binding"}) {
+  for (const char* what :
+       {"algorithm",    "inline",         "compute_at",   "split",          "partition",
+        "reorder",      "fuse",           "cache_read",   "cache_write",    "pack",
+        "rfactor",      "vectorize",      "unroll",       "parallel",       "align",
+        "bind",         "tail exact",     "tail mask",    "tail two_sizes", "place root",
+        "place memory", "place register", "place shared", "binding"}) {
     EXPECT_GE(tally.uses[what], 100) << what;
   }
 }

@@ -1,10 +1,10 @@
 #include "tests/schedule/random_trace.h"
 
-#include <algorithm>
-#include <vector>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "schedule/nest_builder.h"
 
@@ -15,7 +15,8 @@ namespace {
 /// Proposes instructions and keeps those that apply.
 class Generator {
  public:
-  Generator(const ir::Workload& workload, Random& random, TraceUse* use) : s_(workload), r_(random), use_(*use) {}
+  Generator(const ir::Workload& workload, Random& random, TraceUse* use)
+      : s_(workload), r_(random), use_(*use) {}
 
   Trace Run(const std::string& kind) {
     if (kind == "winograd") StartWinograd();
@@ -54,11 +55,14 @@ class Generator {
   std::string NewName() const { return fmt::format("s{}", s_.next_name); }
   std::vector<std::string> Loops(int id) const {
     std::vector<std::string> names;
-    for (int l : schedule(id).order) names.push_back(schedule(id).loops[static_cast<size_t>(l)].name);
+    for (int l : schedule(id).order)
+      names.push_back(schedule(id).loops[static_cast<size_t>(l)].name);
     return names;
   }
   bool IsOutput(int id) const {
-    return std::ranges::any_of(stage(id).results, [&](int t) { return s_.workload.tensors[static_cast<size_t>(t)].output; });
+    return std::ranges::any_of(stage(id).results, [&](int t) {
+      return s_.workload.tensors[static_cast<size_t>(t)].output;
+    });
   }
   std::vector<int> Readers(int id) const {
     std::vector<int> readers;
@@ -70,20 +74,25 @@ class Generator {
 
   void StartWinograd() {
     for (int id : LiveStages(s_)) {
-      if (stage(id).num_reduce() == 3 && Try(fmt::format("{} = algorithm({}, winograd, {})", NewName(), Name(id), r_.Chance(0.7) ? 2 : 4))) return;
+      if (stage(id).num_reduce() == 3 &&
+          Try(fmt::format("{} = algorithm({}, winograd, {})", NewName(), Name(id),
+                          r_.Chance(0.7) ? 2 : 4)))
+        return;
     }
   }
 
   /// Primitives that rewrite Stages: before their loops are touched.
   void Rewrite() {
     for (int id : LiveStages(s_)) {
-      if (stage(id).combiner == ir::Combiner::kNone && !IsOutput(id) && r_.Chance(0.3)) Try(fmt::format("inline({})", Name(id)));
+      if (stage(id).combiner == ir::Combiner::kNone && !IsOutput(id) && r_.Chance(0.3))
+        Try(fmt::format("inline({})", Name(id)));
     }
     for (int id : LiveStages(s_)) {
       if (stage(id).num_reduce() > 0 && r_.Chance(0.3)) {
-        const auto axis = static_cast<int64_t>(r_.Below(static_cast<uint64_t>(stage(id).num_reduce())));
-        Try(fmt::format("{} = rfactor({}, {}.r{}, {}, {})", NewName(), Name(id), Name(id), axis, r_.Between(2, 5),
-                        r_.Chance(0.5) ? "inner" : "outer"));
+        const auto axis =
+            static_cast<int64_t>(r_.Below(static_cast<uint64_t>(stage(id).num_reduce())));
+        Try(fmt::format("{} = rfactor({}, {}.r{}, {}, {})", NewName(), Name(id), Name(id), axis,
+                        r_.Between(2, 5), r_.Chance(0.5) ? "inner" : "outer"));
       }
     }
     for (int id : LiveStages(s_)) {
@@ -95,7 +104,8 @@ class Generator {
     std::vector<int> out;
     for (const auto& body : stage(id).body) {
       ir::Visit(body, [&](const ir::ExprNode& e) {
-        if (e.kind == ir::ExprKind::kLoad && std::ranges::find(out, e.id) == out.end()) out.push_back(e.id);
+        if (e.kind == ir::ExprKind::kLoad && std::ranges::find(out, e.id) == out.end())
+          out.push_back(e.id);
       });
     }
     return out;
@@ -121,7 +131,8 @@ class Generator {
     Try(fmt::format("{} = pack({}, {}, [{}])", NewName(), Name(id), t.name, fmt::join(dims, ",")));
   }
 
-  /// Where each loop of the Stages around stands: the chain (stage, position) from `id` to its root.
+  /// Where each loop of the Stages around stands: the chain (stage, position) from `id` to its
+  /// root.
   std::vector<std::pair<int, int>> Chain(int id) const {
     std::vector<std::pair<int, int>> chain;
     while (schedule(id).place == Place::kAt) {
@@ -140,7 +151,8 @@ class Generator {
     std::vector<std::string> loops;
     auto add = [&](int owner, int last) {
       const std::vector<std::string> names = Loops(owner);
-      for (int p = 0; p <= last && p < static_cast<int>(names.size()); ++p) loops.push_back(names[static_cast<size_t>(p)]);
+      for (int p = 0; p <= last && p < static_cast<int>(names.size()); ++p)
+        loops.push_back(names[static_cast<size_t>(p)]);
     };
     std::map<int, int> around;  // stage → innermost allowed position
     std::map<int, int> times;
@@ -161,12 +173,16 @@ class Generator {
         const auto ref = s_.Loop(loop);
         const std::vector<int>& order = schedule(ref->stage).order;
         const auto at = std::find(order.begin(), order.end(), ref->loop);
-        return stage(ref->stage).scan != stage(id).scan || std::any_of(at + 1, order.end(), [&](int l) { return IsSequential(ref->stage, l); });
+        return stage(ref->stage).scan != stage(id).scan ||
+               std::any_of(at + 1, order.end(), [&](int l) { return IsSequential(ref->stage, l); });
       });
     }
     if (loops.empty()) return;
     const bool registers = !IsOutput(id) && r_.Chance(0.4);
-    Try(fmt::format("compute_at({}, {}{})", Name(id), r_.Pick(loops), registers ? ", register" : r_.Chance(0.5) ? ", memory" : ""));
+    Try(fmt::format("compute_at({}, {}{})", Name(id), r_.Pick(loops),
+                    registers        ? ", register"
+                    : r_.Chance(0.5) ? ", memory"
+                                     : ""));
   }
 
   void ShapeLoops(int id) {
@@ -181,22 +197,28 @@ class Generator {
       size_t first = 0;
       for (size_t k = 0; k < loops.size(); ++k) {
         const LoopNode& n = s_.node(*s_.Loop(loops[k]));
-        if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes && !s_.IsReduce(*s_.Loop(loops[k]))) first = k;
+        if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes &&
+            !s_.IsReduce(*s_.Loop(loops[k])))
+          first = k;
       }
       if (r_.Chance(0.05)) first = 0;
-      Try(fmt::format("{} = cache_write({}, {}, at={})", NewName(), Name(id), r_.Chance(0.8) ? "register" : "memory",
+      Try(fmt::format("{} = cache_write({}, {}, at={})", NewName(), Name(id),
+                      r_.Chance(0.8) ? "register" : "memory",
                       loops[first + r_.Below(std::max<size_t>(1, loops.size() - 1 - first))]));
     }
     if (r_.Chance(0.25)) {
       const std::vector<std::string> loops = Loops(id);
       if (loops.empty()) return;
       std::vector<std::string> cuts;
-      for (int64_t k = r_.Between(1, 2); k > 0; --k) cuts.push_back(std::to_string(r_.Chance(0.5) ? r_.Between(1, 3) : -r_.Between(1, 2)));
+      for (int64_t k = r_.Between(1, 2); k > 0; --k)
+        cuts.push_back(std::to_string(r_.Chance(0.5) ? r_.Between(1, 3) : -r_.Between(1, 2)));
       const std::string loop = r_.Pick(loops);
-      if (!IsSequential(loop) || r_.Chance(0.05)) Try(fmt::format("partition({}, [{}])", loop, fmt::join(cuts, ",")));
+      if (!IsSequential(loop) || r_.Chance(0.05))
+        Try(fmt::format("partition({}, [{}])", loop, fmt::join(cuts, ",")));
     }
     if (!IsOutput(id) && r_.Chance(0.2) && stage(id).num_spatial() > 0) {
-      Try(fmt::format("align({}, {}, {})", Name(id), r_.Below(static_cast<uint64_t>(stage(id).num_spatial())), r_.Between(1, 5)));
+      Try(fmt::format("align({}, {}, {})", Name(id),
+                      r_.Below(static_cast<uint64_t>(stage(id).num_spatial())), r_.Between(1, 5)));
     }
   }
 
@@ -262,7 +284,8 @@ class Generator {
       if (producer >= 0 && schedule(producer).place == Place::kAt && r_.Chance(0.9)) continue;
       const std::string name = NewName();
       std::string at;
-      if (!loops.empty() && r_.Chance(0.8)) at = fmt::format(", at={}{}", r_.Pick(loops), r_.Chance(0.3) ? ", storage=register" : "");
+      if (!loops.empty() && r_.Chance(0.8))
+        at = fmt::format(", at={}{}", r_.Pick(loops), r_.Chance(0.3) ? ", storage=register" : "");
       if (!Try(fmt::format("{} = cache_read({}, {}{})", name, Name(id), tensor, at))) continue;
       const auto copy = s_.Stage(name);
       if (copy.ok() && r_.Chance(0.5)) ShapeLoops(*copy);
@@ -275,14 +298,16 @@ class Generator {
     const auto& tile = schedule(id).cache_write;
     if (tile && s_.PositionOf({id, tile->loop}) >= position) return true;
     return std::ranges::any_of(s_.stages, [&](const StageSchedule& s) {
-      return s.place == Place::kAt && s.at_stage == id && s_.PositionOf({id, s.at_loop}) >= position;
+      return s.place == Place::kAt && s.at_stage == id &&
+             s_.PositionOf({id, s.at_loop}) >= position;
     });
   }
   /// The t of a scan or a part of it.
   bool IsSequential(int id, int loop) const {
     if (stage(id).scan < 0) return false;
     const auto& loops = schedule(id).loops;
-    while (loops[static_cast<size_t>(loop)].parent >= 0) loop = loops[static_cast<size_t>(loop)].parent;
+    while (loops[static_cast<size_t>(loop)].parent >= 0)
+      loop = loops[static_cast<size_t>(loop)].parent;
     return loop == 0;
   }
   bool IsSequential(const std::string& name) const {
@@ -296,7 +321,8 @@ class Generator {
     // A vector needs the loops around it, and nothing may stand in it: mostly the innermost loop.
     if (r_.Chance(0.55)) {
       const int loop = r_.Chance(0.8) ? order.back() : r_.Pick(order);
-      if ((!SomethingInside(id, loop) && !IsSequential(id, loop)) || r_.Chance(0.03)) Try(fmt::format("vectorize({})", LoopName(id, loop)));
+      if ((!SomethingInside(id, loop) && !IsSequential(id, loop)) || r_.Chance(0.03))
+        Try(fmt::format("vectorize({})", LoopName(id, loop)));
     }
     if (schedule(id).place == Place::kRoot && r_.Chance(0.4)) {
       size_t outermost = 0;
@@ -305,11 +331,14 @@ class Generator {
       Try(fmt::format("parallel({}, {})", LoopName(id, order[outermost]), r_.Between(1, 3)));
     }
     for (int loop : order) {
-      if (r_.Chance(0.35) && s_.NominalExtent({id, loop}) <= 16) Try(fmt::format("unroll({})", LoopName(id, loop)));
+      if (r_.Chance(0.35) && s_.NominalExtent({id, loop}) <= 16)
+        Try(fmt::format("unroll({})", LoopName(id, loop)));
     }
   }
 
-  std::string LoopName(int id, int loop) const { return schedule(id).loops[static_cast<size_t>(loop)].name; }
+  std::string LoopName(int id, int loop) const {
+    return schedule(id).loops[static_cast<size_t>(loop)].name;
+  }
 
   /// The last Stage on a grid; what it reads in shared memory or at root.
   void Grid() {
@@ -322,18 +351,23 @@ class Generator {
     const std::string name = Name(owner);
     const int64_t ty = r_.Between(1, 3), tx = r_.Between(2, 4);
     const std::string first = fmt::format("{}.i0", name), second = fmt::format("{}.i1", name);
-    if (!Try(fmt::format("split({}, {}, mask)", first, ty)) || !Try(fmt::format("split({}, [{},{}], mask)", second, tx, r_.Between(1, 2)))) return;
+    if (!Try(fmt::format("split({}, {}, mask)", first, ty)) ||
+        !Try(fmt::format("split({}, [{},{}], mask)", second, tx, r_.Between(1, 2))))
+      return;
     ++use_.counts["tail mask"], ++use_.counts["tail mask"];
     use_.has_tail = true;
     std::string reduce;
     if (stage(owner).num_reduce() > 0) {
       reduce = fmt::format("{}.r0", name);
       const int64_t n = stage(owner).reduce[0];
-      if (r_.Chance(0.8) && Try(fmt::format("split({}, {}, {})", reduce, r_.Between(1, n), r_.Chance(0.5) ? "mask" : "two_sizes"))) reduce += ".0";
+      if (r_.Chance(0.8) && Try(fmt::format("split({}, {}, {})", reduce, r_.Between(1, n),
+                                            r_.Chance(0.5) ? "mask" : "two_sizes")))
+        reduce += ".0";
     }
     std::vector<std::string> order = {first + ".0", second + ".0", first + ".1", second + ".1"};
     for (const std::string& loop : Loops(owner)) {
-      if (std::ranges::find(order, loop) == order.end() && loop != second + ".2") order.push_back(loop);
+      if (std::ranges::find(order, loop) == order.end() && loop != second + ".2")
+        order.push_back(loop);
     }
     order.push_back(second + ".2");
     Try(fmt::format("reorder({})", fmt::join(order, ", ")));
@@ -341,13 +375,16 @@ class Generator {
     Try(fmt::format("bind({}, block.x)", order[1]));
     Try(fmt::format("bind({}, thread.y)", order[2]));
     Try(fmt::format("bind({}, thread.x)", order[3]));
-    if (!reduce.empty() && r_.Chance(0.8)) Try(fmt::format("{} = cache_write({}, register, at={})", NewName(), name, order[3]));
+    if (!reduce.empty() && r_.Chance(0.8))
+      Try(fmt::format("{} = cache_write({}, register, at={})", NewName(), name, order[3]));
     const std::string at = reduce.empty() || r_.Chance(0.2) ? order[3] : reduce;
     for (int tensor : TensorsReadBy(owner)) {
       const ir::Tensor t = s_.workload.tensors[static_cast<size_t>(tensor)];
       if (t.shape.empty() || r_.Chance(0.2)) continue;
       const std::string copy = NewName();
-      if (!Try(fmt::format("{} = cache_read({}, {}, at={}, storage=shared)", copy, name, t.name, at))) continue;
+      if (!Try(fmt::format("{} = cache_read({}, {}, at={}, storage=shared)", copy, name, t.name,
+                           at)))
+        continue;
       ShareAmongThreads(copy, static_cast<int>(t.shape.size()), ty, tx);
     }
   }
@@ -371,7 +408,8 @@ class Generator {
     static const char* kStorage[] = {"memory", "register", "shared"};
     const StageSchedule& s = schedule(id);
     if (s.place == Place::kRoot) ++use_.counts["place root"];
-    if (s.place == Place::kAt) ++use_.counts[fmt::format("place {}", kStorage[static_cast<int>(s.storage)])];
+    if (s.place == Place::kAt)
+      ++use_.counts[fmt::format("place {}", kStorage[static_cast<int>(s.storage)])];
   }
 
   Schedule s_;
@@ -383,7 +421,8 @@ class Generator {
 
 }  // namespace
 
-Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind, TraceUse* use) {
+Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind,
+                TraceUse* use) {
   return Generator(workload, random, use).Run(kind);
 }
 

@@ -17,8 +17,10 @@ struct TraceUse {
   int stages = 0;                     ///< live Stages
 };
 
-/// A random Trace, each instruction of which applies to the Workload; it may still be illegal as a whole.
-/// `kind`: "" for a CPU; "winograd" begins with that algorithm, "grid" binds to blocks and threads.
-Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind, TraceUse* use);
+/// A random Trace, each instruction of which applies to the Workload; it may still be illegal as a
+/// whole. `kind`: "" for a CPU; "winograd" begins with that algorithm, "grid" binds to blocks and
+/// threads.
+Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind,
+                TraceUse* use);
 
 }  // namespace hone::schedule

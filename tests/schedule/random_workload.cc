@@ -1,8 +1,8 @@
 #include "tests/schedule/random_workload.h"
 
-#include <vector>
-
 #include <fmt/format.h>
+
+#include <vector>
 
 namespace hone::schedule {
 
@@ -23,9 +23,11 @@ class Writer {
     body_ += fmt::format("{}: {}{} = {}\n", name, type, what, right);
     return name;
   }
-  std::string Tuple(const std::string& type, const std::string& second, const std::string& what, const std::string& right) {
+  std::string Tuple(const std::string& type, const std::string& second, const std::string& what,
+                    const std::string& right) {
     std::string name = fmt::format("s{}", stages_++);
-    body_ += fmt::format("{}: {}{}, {}.1: {}{} = {}\n", name, type, what, name, second, what, right);
+    body_ +=
+        fmt::format("{}: {}{}, {}.1: {}{} = {}\n", name, type, what, name, second, what, right);
     return name;
   }
   std::string Next() const { return fmt::format("s{}", stages_); }
@@ -50,11 +52,14 @@ class Writer {
 void Gemm(Writer& w) {
   const int64_t m = w.Size(1, 7), n = w.Size(2, 13), k = w.Size(1, 9);
   const std::string x = w.Input(fmt::format("f32[{},{}]", m, k));
-  const std::string y = w.Chance(0.6) ? w.Constant(fmt::format("f32[{},{}]", k, n)) : w.Input(fmt::format("f32[{},{}]", k, n));
+  const std::string y = w.Chance(0.6) ? w.Constant(fmt::format("f32[{},{}]", k, n))
+                                      : w.Input(fmt::format("f32[{},{}]", k, n));
   const std::string b = w.Constant(fmt::format("f32[{}]", n));
   const std::string type = fmt::format("f32[{},{}]", m, n);
-  const std::string mm = w.Stage(type, "", fmt::format("sum[r0:{}] ({}[i0, r0] * {}[r0, i1])", k, x, y));
-  const std::string sum = w.Stage(type, w.Chance(0.25) ? " output" : "", fmt::format("{}[i0, i1] + {}[i1]", mm, b));
+  const std::string mm =
+      w.Stage(type, "", fmt::format("sum[r0:{}] ({}[i0, r0] * {}[r0, i1])", k, x, y));
+  const std::string sum =
+      w.Stage(type, w.Chance(0.25) ? " output" : "", fmt::format("{}[i0, i1] + {}[i1]", mm, b));
   if (w.Chance(0.5)) {
     w.Stage(type, " output", fmt::format("max({}[i0, i1], 0.0)", sum));
     return;
@@ -62,7 +67,9 @@ void Gemm(Writer& w) {
   // A second product: rows joined.
   const int64_t p = w.Size(1, 6);
   const std::string z = w.Constant(fmt::format("f32[{},{}]", n, p));
-  const std::string second = w.Stage(fmt::format("f32[{},{}]", m, p), "", fmt::format("sum[r0:{}] ({}[i0, r0] * {}[r0, i1])", n, sum, z));
+  const std::string second =
+      w.Stage(fmt::format("f32[{},{}]", m, p), "",
+              fmt::format("sum[r0:{}] ({}[i0, r0] * {}[r0, i1])", n, sum, z));
   w.Stage(fmt::format("f32[{},{}]", p, m), " output", fmt::format("{}[i1, i0] * 0.5", second));
 }
 
@@ -70,43 +77,59 @@ void BatchedGemm(Writer& w) {
   const int64_t b = w.Size(1, 3), m = w.Size(1, 5), n = w.Size(2, 9), k = w.Size(2, 6);
   const std::string x = w.Input(fmt::format("f32[{},{},{}]", b, m, k));
   const std::string y = w.Input(fmt::format("f32[{},{},{}]", b, n, k));
-  const std::string t = w.Stage(fmt::format("f32[{},{},{}]", b, k, n), "", fmt::format("{}[i0, i2, i1]", y));
-  const std::string mm = w.Stage(fmt::format("f32[{},{},{}]", b, m, n), "",
-                                 fmt::format("sum[r0:{}] ({}[i0, i1, r0] * {}[i0, r0, i2])", k, x, t));
-  w.Stage(fmt::format("f32[{},{},{}]", m, b, n), " output", fmt::format("{}[i1, i0, i2] + 1.0", mm));
+  const std::string t =
+      w.Stage(fmt::format("f32[{},{},{}]", b, k, n), "", fmt::format("{}[i0, i2, i1]", y));
+  const std::string mm =
+      w.Stage(fmt::format("f32[{},{},{}]", b, m, n), "",
+              fmt::format("sum[r0:{}] ({}[i0, i1, r0] * {}[i0, r0, i2])", k, x, t));
+  w.Stage(fmt::format("f32[{},{},{}]", m, b, n), " output",
+          fmt::format("{}[i1, i0, i2] + 1.0", mm));
 }
 
 void Requantise(Writer& w) {
   const int64_t m = w.Size(1, 5), n = w.Size(2, 9), k = w.Size(1, 9);
   const std::string x = w.Input(fmt::format("u8[{},{}]", m, k), "range(0,256)");
   const std::string y = w.Constant(fmt::format("i8[{},{}]", k, n));
-  const std::string mm = w.Stage(fmt::format("i32[{},{}]", m, n), "",
-                                 fmt::format("sum[r0:{}] (i32({}[i0, r0]) * i32({}[r0, i1]))", k, x, y));
-  const std::string rows = w.Stage(fmt::format("i32[{}]", m), "", fmt::format("sum[r0:{}] (i32({}[i0, r0]))", k, x));
-  const std::string columns = w.Stage(fmt::format("i32[{}]", n), "", fmt::format("sum[r0:{}] (i32({}[r0, i0]))", k, y));
+  const std::string mm =
+      w.Stage(fmt::format("i32[{},{}]", m, n), "",
+              fmt::format("sum[r0:{}] (i32({}[i0, r0]) * i32({}[r0, i1]))", k, x, y));
+  const std::string rows =
+      w.Stage(fmt::format("i32[{}]", m), "", fmt::format("sum[r0:{}] (i32({}[i0, r0]))", k, x));
+  const std::string columns =
+      w.Stage(fmt::format("i32[{}]", n), "", fmt::format("sum[r0:{}] (i32({}[r0, i0]))", k, y));
   w.Stage(fmt::format("i8[{},{}]", m, n), " output",
-          fmt::format("i8(max(min(({}[i0, i1] - {}[i0] * 3:i32 + {}[i1]) >> 6:i32, 127:i32), -128:i32))", mm, rows, columns));
+          fmt::format(
+              "i8(max(min(({}[i0, i1] - {}[i0] * 3:i32 + {}[i1]) >> 6:i32, 127:i32), -128:i32))",
+              mm, rows, columns));
 }
 
 void Convolution(Writer& w, int64_t kernel) {
   const int64_t h = w.Size(2, 6), x_size = w.Size(2, 6), ic = w.Size(1, 3), oc = w.Size(1, 9);
   const int64_t pad = kernel == 1 ? 0 : w.Size(0, 1);
   const int64_t stride = kernel == 3 && w.Chance(0.6) ? 1 : w.Size(1, 2);
-  const int64_t in_h = (h - 1) * stride + kernel - 2 * pad, in_w = (x_size - 1) * stride + kernel - 2 * pad;
+  const int64_t in_h = (h - 1) * stride + kernel - 2 * pad,
+                in_w = (x_size - 1) * stride + kernel - 2 * pad;
   if (in_h < 1 || in_w < 1) return Convolution(w, kernel);
   const std::string x = w.Input(fmt::format("f32[1,{},{},{}]", in_h, in_w, ic));
   const std::string k = w.Constant(fmt::format("f32[{},{},{},{}]", oc, ic, kernel, kernel));
   const std::string b = w.Constant(fmt::format("f32[{}]", oc));
   std::string padded = x;
   if (pad > 0) {
-    padded = w.Stage(fmt::format("f32[1,{},{},{}]", in_h + 2, in_w + 2, ic), "",
-                     fmt::format("select(i1 >= 1 & i1 < {} & i2 >= 1 & i2 < {}, {}[i0, i1 - 1, i2 - 1, i3], 0.0)", in_h + 1, in_w + 1, x));
+    padded = w.Stage(
+        fmt::format("f32[1,{},{},{}]", in_h + 2, in_w + 2, ic), "",
+        fmt::format(
+            "select(i1 >= 1 & i1 < {} & i2 >= 1 & i2 < {}, {}[i0, i1 - 1, i2 - 1, i3], 0.0)",
+            in_h + 1, in_w + 1, x));
   }
   const std::string out = fmt::format("f32[1,{},{},{}]", h, x_size, oc);
-  const std::string at = stride == 1 ? "i1 + r0, i2 + r1" : fmt::format("i1 * {} + r0, i2 * {} + r1", stride, stride);
-  const std::string conv = w.Stage(out, "", fmt::format("sum[r0:{},r1:{},r2:{}] ({}[i0, {}, r2] * {}[i3, r2, r0, r1])", kernel, kernel,
-                                                        ic, padded, at, k));
-  const std::string biased = w.Stage(out, w.Chance(0.3) ? " output" : "", fmt::format("{}[i0, i1, i2, i3] + {}[i3]", conv, b));
+  const std::string at =
+      stride == 1 ? "i1 + r0, i2 + r1" : fmt::format("i1 * {} + r0, i2 * {} + r1", stride, stride);
+  const std::string conv =
+      w.Stage(out, "",
+              fmt::format("sum[r0:{},r1:{},r2:{}] ({}[i0, {}, r2] * {}[i3, r2, r0, r1])", kernel,
+                          kernel, ic, padded, at, k));
+  const std::string biased = w.Stage(out, w.Chance(0.3) ? " output" : "",
+                                     fmt::format("{}[i0, i1, i2, i3] + {}[i3]", conv, b));
   w.Stage(out, " output", fmt::format("max({}[i0, i1, i2, i3], 0.0)", biased));
 }
 
@@ -115,9 +138,10 @@ void Window(Writer& w) {
   const bool pool = w.Chance(0.5);
   const std::string x = w.Input(fmt::format("f32[{},{},{}]", h + k - 1, x_size + k - 1, c));
   const int64_t bottom = h + k - 1, right = x_size + k - 1;
-  const std::string padded = w.Stage(fmt::format("f32[{},{},{}]", bottom + 2, right + 2, c), "",
-                                     fmt::format("select(i0 >= 1 & i0 <= {} & i1 >= 1 & i1 <= {}, {}[i0 - 1, i1 - 1, i2], {})", bottom,
-                                                 right, x, pool ? "-inf" : "0.0"));
+  const std::string padded = w.Stage(
+      fmt::format("f32[{},{},{}]", bottom + 2, right + 2, c), "",
+      fmt::format("select(i0 >= 1 & i0 <= {} & i1 >= 1 & i1 <= {}, {}[i0 - 1, i1 - 1, i2], {})",
+                  bottom, right, x, pool ? "-inf" : "0.0"));
   std::string result;
   const std::string out = fmt::format("f32[{},{},{}]", h + 2, x_size + 2, c);
   const std::string taps = fmt::format("[r0:{},r1:{}]", k, k);
@@ -125,9 +149,11 @@ void Window(Writer& w) {
     result = w.Stage(out, "", fmt::format("max{} ({}[i0 + r0, i1 + r1, i2])", taps, padded));
   } else {
     const std::string f = w.Constant(fmt::format("f32[{},{},{}]", c, k, k));
-    result = w.Stage(out, "", fmt::format("sum{} ({}[i0 + r0, i1 + r1, i2] * {}[i2, r0, r1])", taps, padded, f));
+    result = w.Stage(
+        out, "", fmt::format("sum{} ({}[i0 + r0, i1 + r1, i2] * {}[i2, r0, r1])", taps, padded, f));
   }
-  w.Stage(fmt::format("f32[{},{},{}]", c, h + 2, x_size + 2), " output", fmt::format("{}[i1, i2, i0] * 2.0", result));
+  w.Stage(fmt::format("f32[{},{},{}]", c, h + 2, x_size + 2), " output",
+          fmt::format("{}[i1, i2, i0] * 2.0", result));
 }
 
 void Softmax(Writer& w) {
@@ -136,7 +162,8 @@ void Softmax(Writer& w) {
   const std::string type = fmt::format("f32[{},{}]", m, n), row = fmt::format("f32[{}]", m);
   const std::string best = w.Stage(row, "", fmt::format("max[r0:{}] ({}[i0, r0])", n, x));
   const std::string e = w.Stage(type, "", fmt::format("exp({}[i0, i1] - {}[i0])", x, best));
-  const std::string sum = w.Stage(row, w.Chance(0.2) ? " output" : "", fmt::format("sum[r0:{}] ({}[i0, r0])", n, e));
+  const std::string sum =
+      w.Stage(row, w.Chance(0.2) ? " output" : "", fmt::format("sum[r0:{}] ({}[i0, r0])", n, e));
   w.Stage(type, " output", fmt::format("{}[i0, i1] / {}[i0]", e, sum));
 }
 
@@ -144,21 +171,29 @@ void LayerNorm(Writer& w) {
   const int64_t m = w.Size(1, 5), n = w.Size(2, 13);
   const std::string type = fmt::format("f32[{},{}]", m, n);
   const std::string x = w.Input(type), y = w.Input(type), g = w.Constant(fmt::format("f32[{}]", n));
-  const std::string sum = w.Stage(type, w.Chance(0.4) ? " output" : "", fmt::format("{}[i0, i1] + {}[i0, i1]", x, y));
+  const std::string sum =
+      w.Stage(type, w.Chance(0.4) ? " output" : "", fmt::format("{}[i0, i1] + {}[i0, i1]", x, y));
   const std::string row = fmt::format("f32[{}]", m);
-  const std::string s = w.Tuple(row, row, "", fmt::format("sum_sumsq[r0:{}] ({}[i0, r0], {}[i0, r0] * {}[i0, r0])", n, sum, sum, sum));
-  w.Stage(type, " output", fmt::format("({}[i0, i1] - {}[i0] / {}.0) * rsqrt({}.1[i0] / {}.0 - {}[i0] / {}.0 * ({}[i0] / {}.0) + 1.0) * {}[i1]",
-                                       sum, s, n, s, n, s, n, s, n, g));
+  const std::string s = w.Tuple(
+      row, row, "",
+      fmt::format("sum_sumsq[r0:{}] ({}[i0, r0], {}[i0, r0] * {}[i0, r0])", n, sum, sum, sum));
+  w.Stage(type, " output",
+          fmt::format("({}[i0, i1] - {}[i0] / {}.0) * rsqrt({}.1[i0] / {}.0 - {}[i0] / {}.0 * "
+                      "({}[i0] / {}.0) + 1.0) * {}[i1]",
+                      sum, s, n, s, n, s, n, s, n, g));
 }
 
 void ArgReduce(Writer& w) {
   const int64_t m = w.Size(1, 6), n = w.Size(2, 9);
   const std::string x = w.Input(fmt::format("i32[{},{}]", m, n), "range(-4,4)");
-  const std::string y = w.Stage(fmt::format("i32[{},{}]", m, n), "", fmt::format("abs({}[i0, i1])", x));
+  const std::string y =
+      w.Stage(fmt::format("i32[{},{}]", m, n), "", fmt::format("abs({}[i0, i1])", x));
   const char* kinds[] = {"argmax", "argmin", "argmax_last", "argmin_last"};
-  const std::string a = w.Tuple(fmt::format("i32[{}]", m), fmt::format("i64[{}]", m), w.Chance(0.3) ? " output" : "",
-                                fmt::format("{}[r0:{}] ({}[i0, r0], r0)", kinds[w.random().Below(4)], n, y));
-  w.Stage(fmt::format("i32[{}]", m), " output", fmt::format("{}[i0] * 2:i32 + i32({}.1[i0])", a, a));
+  const std::string a =
+      w.Tuple(fmt::format("i32[{}]", m), fmt::format("i64[{}]", m), w.Chance(0.3) ? " output" : "",
+              fmt::format("{}[r0:{}] ({}[i0, r0], r0)", kinds[w.random().Below(4)], n, y));
+  w.Stage(fmt::format("i32[{}]", m), " output",
+          fmt::format("{}[i0] * 2:i32 + i32({}.1[i0])", a, a));
 }
 
 void Elementwise(Writer& w) {
@@ -168,16 +203,20 @@ void Elementwise(Writer& w) {
   std::string last = w.Stage(type, "", fmt::format("{}[i0, i1, i2] * {}[i0, i2]", x, y));
   const int64_t length = w.Size(1, 3);
   for (int64_t k = 0; k < length; ++k) {
-    const char* bodies[] = {"max({0}[i0, i1, i2], 0.0)", "{0}[i0, i1, i2] + {1}[i0, i1, i2]", "tanh({0}[i0, i1, i2])",
-                            "{0}[i0, i1, i2] * {0}[i0, i1, i2]", "select(i1 >= 1, {0}[i0, i1 - 1, i2], 0.5)"};
-    last = w.Stage(type, w.Chance(0.25) ? " output" : "", fmt::format(fmt::runtime(bodies[w.random().Below(5)]), last, x));
+    const char* bodies[] = {"max({0}[i0, i1, i2], 0.0)", "{0}[i0, i1, i2] + {1}[i0, i1, i2]",
+                            "tanh({0}[i0, i1, i2])", "{0}[i0, i1, i2] * {0}[i0, i1, i2]",
+                            "select(i1 >= 1, {0}[i0, i1 - 1, i2], 0.5)"};
+    last = w.Stage(type, w.Chance(0.25) ? " output" : "",
+                   fmt::format(fmt::runtime(bodies[w.random().Below(5)]), last, x));
   }
   if (w.Chance(0.3)) {
     w.Stage(type, " output", fmt::format("abs({}[i0, i1, i2])", last));
   } else if (w.Chance(0.5)) {
-    w.Stage(fmt::format("f32[{},{},{}]", c, a, b), " output", fmt::format("{}[i1, i2, i0] - 1.0", last));
+    w.Stage(fmt::format("f32[{},{},{}]", c, a, b), " output",
+            fmt::format("{}[i1, i2, i0] - 1.0", last));
   } else {
-    w.Stage(fmt::format("f32[{},{}]", a * b, c), " output", fmt::format("{}[i0 // {}, i0 % {}, i1] - 1.0", last, b, b));
+    w.Stage(fmt::format("f32[{},{}]", a * b, c), " output",
+            fmt::format("{}[i0 // {}, i0 % {}, i1] - 1.0", last, b, b));
   }
 }
 
@@ -185,20 +224,26 @@ void Elementwise(Writer& w) {
 void Indexing(Writer& w) {
   const int64_t a = w.Size(2, 6), b = w.Size(2, 7), n = w.Size(1, 6);
   const std::string x = w.Input(fmt::format("f32[{},{}]", a, b));
-  const std::string scaled = w.Stage(fmt::format("f32[{},{}]", a, b), "", fmt::format("{}[i0, i1] * 3.0", x));
+  const std::string scaled =
+      w.Stage(fmt::format("f32[{},{}]", a, b), "", fmt::format("{}[i0, i1] * 3.0", x));
   if (w.Chance(0.4)) {
     const std::string i = w.Input(fmt::format("i64[{}]", n), fmt::format("range(0,{})", a));
-    const std::string g = w.Stage(fmt::format("f32[{},{}]", n, b), "", fmt::format("{}[{}[i0], i1] + 1.0", scaled, i));
+    const std::string g = w.Stage(fmt::format("f32[{},{}]", n, b), "",
+                                  fmt::format("{}[{}[i0], i1] + 1.0", scaled, i));
     w.Stage(fmt::format("f32[{},{}]", n, b), " output", fmt::format("{}[i0, {} - i1]", g, b - 1));
   } else if (w.Chance(0.5)) {
     const std::string y = w.Input(fmt::format("f32[{},{}]", n, b));
-    const std::string c = w.Stage(fmt::format("f32[{},{}]", a + n, b), "",
-                                  fmt::format("select(i0 < {}, {}[i0, i1], {}[i0 - {}, i1])", a, scaled, y, a));
-    w.Stage(fmt::format("f32[{},{}]", a + n, (b + 1) / 2), " output", fmt::format("{}[i0, i1 * 2] + 0.5", c));
+    const std::string c =
+        w.Stage(fmt::format("f32[{},{}]", a + n, b), "",
+                fmt::format("select(i0 < {}, {}[i0, i1], {}[i0 - {}, i1])", a, scaled, y, a));
+    w.Stage(fmt::format("f32[{},{}]", a + n, (b + 1) / 2), " output",
+            fmt::format("{}[i0, i1 * 2] + 0.5", c));
   } else {
     // Depth to space: the point (i0, i1, i2) is stored at [i0, i1 * 2 + i2].
-    const std::string c = w.Stage(fmt::format("f32[{},{},2]", a, b), "", fmt::format("{}[i0, i1] + f32(i2)", scaled));
-    w.Stage(fmt::format("f32[{},{}]", b * 2, a), fmt::format(" output over [i0:{},i1:{},i2:2] at [i1 * 2 + i2, i0]", a, b),
+    const std::string c =
+        w.Stage(fmt::format("f32[{},{},2]", a, b), "", fmt::format("{}[i0, i1] + f32(i2)", scaled));
+    w.Stage(fmt::format("f32[{},{}]", b * 2, a),
+            fmt::format(" output over [i0:{},i1:{},i2:2] at [i1 * 2 + i2, i0]", a, b),
             fmt::format("{}[i0, i1, i2] * 2.0", c));
   }
 }
@@ -211,39 +256,51 @@ void Scan(Writer& w) {
   std::string state;
   if (w.Chance(0.35)) {
     state = w.Next();
-    w.Stage(type, w.Chance(0.5) ? " output scan 0" : " scan 0",
-            fmt::format("{}[i0, i1, i2] + select(i0 >= 1, {}[i0 - 1, i1, i2], 0.0)", scaled, state));
+    w.Stage(
+        type, w.Chance(0.5) ? " output scan 0" : " scan 0",
+        fmt::format("{}[i0, i1, i2] + select(i0 >= 1, {}[i0 - 1, i1, i2], 0.0)", scaled, state));
   } else if (w.Chance(0.5)) {
     // h[t] = tanh(x[t] + h[t-1] · R), the product in a Stage of its own.
     const std::string r = w.Constant(fmt::format("f32[{},{}]", n, n));
     const int first = std::stoi(w.Next().substr(1));
     state = fmt::format("s{}", first + 1);
-    const std::string p = w.Stage(type, " scan 0", fmt::format("sum[r0:{}] (select(i0 >= 1, {}[i0 - 1, i1, r0], 0.25) * {}[r0, i2])", n, state, r));
-    w.Stage(type, w.Chance(0.5) ? " output scan 0" : " scan 0", fmt::format("tanh({}[i0, i1, i2] + {}[i0, i1, i2] * 0.0625)", scaled, p));
+    const std::string p =
+        w.Stage(type, " scan 0",
+                fmt::format("sum[r0:{}] (select(i0 >= 1, {}[i0 - 1, i1, r0], 0.25) * {}[r0, i2])",
+                            n, state, r));
+    w.Stage(type, w.Chance(0.5) ? " output scan 0" : " scan 0",
+            fmt::format("tanh({}[i0, i1, i2] + {}[i0, i1, i2] * 0.0625)", scaled, p));
   } else {
     // The product of the state in the Stage itself.
     state = w.Next();
-    w.Stage(type, " scan 0", fmt::format("sum[r0:{}] (select(i0 >= 1, {}[i0 - 1, i1, r0], {}[0, i1, r0]) * 0.25)", n, state, scaled));
+    w.Stage(type, " scan 0",
+            fmt::format("sum[r0:{}] (select(i0 >= 1, {}[i0 - 1, i1, r0], {}[0, i1, r0]) * 0.25)", n,
+                        state, scaled));
   }
-  w.Stage(fmt::format("f32[{},{}]", b, n), " output", fmt::format("{}[{}, i0, i1] + 1.0", state, t - 1));
+  w.Stage(fmt::format("f32[{},{}]", b, n), " output",
+          fmt::format("{}[{}, i0, i1] + 1.0", state, t - 1));
 }
 
 void SplitSum(Writer& w) {
   const int64_t m = w.Size(1, 4), k = w.Size(5, 23), n = w.Size(1, 5);
-  const std::string x = w.Input(fmt::format("f32[{},{}]", m, k)), y = w.Constant(fmt::format("f32[{},{}]", k, n));
+  const std::string x = w.Input(fmt::format("f32[{},{}]", m, k)),
+                    y = w.Constant(fmt::format("f32[{},{}]", k, n));
   const char* kinds[] = {"sum", "max", "min", "product"};
-  const std::string scaled = w.Stage(fmt::format("f32[{},{}]", m, k), "", fmt::format("{}[i0, i1] + 0.5", x));
-  const std::string s = w.Stage(fmt::format("f32[{},{}]", m, n), "",
-                                fmt::format("{}[r0:{}] ({}[i0, r0] * {}[r0, i1])", kinds[w.random().Below(4)], k, scaled, y));
+  const std::string scaled =
+      w.Stage(fmt::format("f32[{},{}]", m, k), "", fmt::format("{}[i0, i1] + 0.5", x));
+  const std::string s = w.Stage(
+      fmt::format("f32[{},{}]", m, n), "",
+      fmt::format("{}[r0:{}] ({}[i0, r0] * {}[r0, i1])", kinds[w.random().Below(4)], k, scaled, y));
   w.Stage(fmt::format("f32[{},{}]", m, n), " output", fmt::format("{}[i0, i1] * 2.0", s));
 }
 
 }  // namespace
 
 RandomWorkload MakeWorkload(Random& random, const std::string& family) {
-  static const std::vector<std::string> kFamilies = {"gemm",    "gemm",      "batched",     "requantise", "conv3x3", "conv3x3",
-                                                     "conv",    "window",    "softmax",     "layer_norm", "argreduce",
-                                                     "elementwise", "elementwise", "indexing", "scan", "scan", "split_sum"};
+  static const std::vector<std::string> kFamilies = {
+      "gemm",        "gemm",     "batched", "requantise", "conv3x3",   "conv3x3",
+      "conv",        "window",   "softmax", "layer_norm", "argreduce", "elementwise",
+      "elementwise", "indexing", "scan",    "scan",       "split_sum"};
   RandomWorkload out;
   out.family = family.empty() ? random.Pick(kFamilies) : family;
   Writer w(random);

@@ -11,7 +11,8 @@
 #include "tests/schedule/nest_check.h"
 #include "tests/test_paths.h"
 
-// The Workloads and Traces of docs/decisions/0002-traces-of-the-lowering.md: interpreter, loop nest and code agree on them.
+// The Workloads and Traces of docs/decisions/0002-traces-of-the-lowering.md: interpreter, loop nest
+// and code agree on them.
 namespace hone::schedule {
 namespace {
 
@@ -55,8 +56,8 @@ class StepTwo : public ::testing::TestWithParam<Example> {};
 TEST_P(StepTwo, InterpreterLoopNestAndCodeAgree) {
   const Example& e = GetParam();
   CheckOptions options;
-  // F(4×4) has another error than the sum it replaces: about 1e-5 of the largest output (knowledge of its class), here 32 times
-  // the unit roundoff and more.
+  // F(4×4) has another error than the sum it replaces: about 1e-5 of the largest output (knowledge
+  // of its class), here 32 times the unit roundoff and more.
   if (e.section == "winograd") options.slack = e.name.rfind("f4", 0) == 0 ? 2e-5 : 2e-6;
   if (e.section == "concat") {
     // Two inputs, then two outputs in rows of 22 elements: the second begins 6 elements later.
@@ -70,7 +71,7 @@ TEST_P(StepTwo, InterpreterLoopNestAndCodeAgree) {
     options.compile = !gpu;
     const CheckResult result = CheckTexts(e.workload, e.trace, options);
     EXPECT_EQ(result.agreement, Agreement::kEqual) << target << ": " << result.why << "\n"
-                                                    << ir::ToText(result.lowered.nest);
+                                                   << ir::ToText(result.lowered.nest);
     if (gpu || HasFailure()) break;
   }
 }
@@ -83,9 +84,9 @@ TEST(StepTwoPage, HoldsEverySection) {
   std::map<std::string, int> traces;
   for (const Example& e : ReadPage()) ++traces[e.section];
   const std::map<std::string, int> expected = {
-      {"gemm", 2},  {"gemm_tails", 2}, {"conv3x3", 4},        {"depthwise3x3", 2},
+      {"gemm", 2},     {"gemm_tails", 2},      {"conv3x3", 4},     {"depthwise3x3", 2},
       {"winograd", 4}, {"gemm_layer_norm", 2}, {"softmax_197", 2}, {"online_softmax_attention", 2},
-      {"lstm", 2},  {"split_k", 1},    {"concat", 1},         {"u8_s8_requantise", 2},
+      {"lstm", 2},     {"split_k", 1},         {"concat", 1},      {"u8_s8_requantise", 2},
       {"gpu_gemm", 1}};
   EXPECT_EQ(traces, expected);
 }

@@ -26,12 +26,14 @@ TEST(TraceText, PrintsOneInstructionALine) {
 }
 
 TEST(TraceText, ReadsBlanksCommentsAndSemicolons) {
-  EXPECT_EQ(RoundTrip("# why\n  split ( s0.i1 ,[ 4 , 16 ] ,mask ) ; unroll(s0.i1.1)  # inner\r\n\n;;"),
-            "split(s0.i1, [4,16], mask)\nunroll(s0.i1.1)\n");
+  EXPECT_EQ(
+      RoundTrip("# why\n  split ( s0.i1 ,[ 4 , 16 ] ,mask ) ; unroll(s0.i1.1)  # inner\r\n\n;;"),
+      "split(s0.i1, [4,16], mask)\nunroll(s0.i1.1)\n");
 }
 
 TEST(TraceText, KeepsBlockedDimensions) {
-  EXPECT_EQ(RoundTrip("s3 = pack(s1, x1, [i0/32, i1, i0%32])"), "s3 = pack(s1, x1, [i0/32,i1,i0%32])\n");
+  EXPECT_EQ(RoundTrip("s3 = pack(s1, x1, [i0/32, i1, i0%32])"),
+            "s3 = pack(s1, x1, [i0/32,i1,i0%32])\n");
 }
 
 TEST(TraceText, KeepsNegativeNumbersAndEmptyArguments) {
@@ -67,7 +69,8 @@ TEST(TraceText, RefusalsNameLineAndColumn) {
 }
 
 TEST(TraceText, BoundsItsSize) {
-  EXPECT_THAT(std::string(ParseTrace(std::string((1 << 20) + 1, ' ')).status().message()), HasSubstr("1 MiB"));
+  EXPECT_THAT(std::string(ParseTrace(std::string((1 << 20) + 1, ' ')).status().message()),
+              HasSubstr("1 MiB"));
   std::string many;
   for (int i = 0; i < 4097; ++i) many += "inline(s0)\n";
   EXPECT_THAT(std::string(ParseTrace(many).status().message()), HasSubstr("4096 instructions"));
