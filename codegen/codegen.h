@@ -17,6 +17,7 @@ namespace hone::codegen {
 /// gives the same bytes. It calls nothing outside itself. An empty part (begin >= end) returns 0 at
 /// once. kInvalidArgument names phase and buffer: a register index that is not constant after
 /// unrolling, a store to a read-only buffer, a loop or scope of a GPU, two phases with one symbol.
+/// kResourceExhausted: so much is unrolled that compiling would take seconds.
 absl::StatusOr<std::string> CompileToObject(const std::vector<const ir::LoopNest*>& nests,
                                             const ir::Target& target);
 

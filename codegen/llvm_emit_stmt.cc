@@ -302,6 +302,14 @@ std::vector<Value> FunctionEmitter::EvalValues(const StmtNode& node) {
 }
 
 void FunctionEmitter::EmitStore(const StmtNode& node) {
+  // LLVM needs milliseconds for a hundred of them: what is far beyond any good kernel is refused.
+  constexpr int64_t kMostStores = 40000;
+  if (++stores_ > kMostStores) {
+    status_ = absl::ResourceExhaustedError(
+        fmt::format("phase '{}': more than {} stores after unrolling; unroll less", phase_.symbol,
+                    kMostStores));
+    return;
+  }
   statement_values_.clear();
   for (const int buffer : node.buffers) {
     if (Of(buffer).read_only) {

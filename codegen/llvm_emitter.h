@@ -230,6 +230,7 @@ class FunctionEmitter : private OpaqueSource {
   std::vector<llvm::Value*> atom_values_;
   std::unordered_map<LoadKey, AvailableLoad, LoadKeyHash> available_;
   int64_t generation_ = 0;
+  int64_t stores_ = 0;  // emitted so far
 
   Vector vector_;
   llvm::Value* mask_ = nullptr;   // lanes on, by enclosing Ifs and selects; null: all

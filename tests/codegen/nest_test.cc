@@ -469,6 +469,18 @@ TEST(NestTest, RegisterIndexMustBeConstant) {
   EXPECT_THAT(object.status().ToString(), HasSubstr("phase 'bad'"));
 }
 
+TEST(NestTest, EndlessUnrollingIsRefused) {
+  NestBuilder b;
+  const int y = b.Output("y", DType::kF32, 1);
+  const int i = b.NewVar(), j = b.NewVar();
+  b.AddPhase("huge", For(i, 100000, LoopKind::kUnrolled,
+                         For(j, 100000, LoopKind::kUnrolled, ir::Store(y, Int(0), F(1)))));
+  const auto object = CompileToObject({&b.nest}, MakeTarget("avx2"));
+  ASSERT_FALSE(object.ok());
+  EXPECT_EQ(object.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(object.status().ToString(), HasSubstr("unroll less"));
+}
+
 TEST(NestTest, StoreToReadOnlyIsRefused) {
   NestBuilder b;
   const int x = b.Input("weights", DType::kF32, 8);
