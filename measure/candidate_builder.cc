@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 
+#include "base/core/hash128.h"
 #include "base/status.h"
 #include "ir/hash.h"
 #include "ir/target.h"
@@ -33,6 +34,13 @@ Outcome OutcomeOfBuilder(const absl::Status& status) {
 Outcome OutcomeOfKernel(const absl::Status& status) {
   return status.code() == absl::StatusCode::kInvalidArgument ? Outcome::kIllegal
                                                              : Outcome::kBuildFailed;
+}
+
+// The same prologue on the same constants gives the same results, in this order.
+std::string PrologueKey(const ir::Artifact& artifact) {
+  return fmt::format("{}/{}/{}", HashBytes(artifact.prologue_workload).ToHex(),
+                     fmt::join(artifact.prologue_inputs, ","),
+                     fmt::join(artifact.prologue_outputs, ","));
 }
 
 AttemptError Refuse(Outcome outcome, const absl::Status& status) {
@@ -101,6 +109,7 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
       return built;
     }
     built.job.prologue = (*prologue)->kernel;
+    built.job.prologue_key = PrologueKey(artifact);
     for (const int argument : (*prologue)->arguments) {
       built.job.prologue_arguments.push_back(
           artifact.prologue_inputs.at(static_cast<size_t>(argument)));

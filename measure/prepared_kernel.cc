@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kLineBytes = 64;
 // More than this leaves the caches by itself.
 constexpr size_t kMaxFlushBytes = size_t{64} << 20;
+constexpr int64_t kMaxPrologueBytes = int64_t{256} << 20;
 
 Status Invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
@@ -87,17 +88,17 @@ Status Failure(const runtime::KernelFailure& failure) {
 
 }  // namespace
 
-Result<std::shared_ptr<const RunData>> RunData::Make(const PrepareJob& job) {
+Result<std::shared_ptr<RunData>> RunData::Make(const PrepareJob& job) {
   auto data = std::make_shared<RunData>();
   data->key = job.data_key;
   HONE_RETURN_IF_ERROR(MakeTensors(job.inputs, job.seed, 0, &data->inputs));
   HONE_RETURN_IF_ERROR(MakeTensors(job.constants, job.seed, static_cast<int>(job.inputs.size()),
                                    &data->constants));
-  return std::shared_ptr<const RunData>(std::move(data));
+  return data;
 }
 
 Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Make(PrepareJob job,
-                                                             std::shared_ptr<const RunData> data,
+                                                             std::shared_ptr<RunData> data,
                                                              runtime::ThreadPool& pool) {
   std::unique_ptr<PreparedKernel> prepared(new PreparedKernel(std::move(data), pool));
   prepared->artifact_ = std::move(job.kernel.artifact);
@@ -109,14 +110,36 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Make(PrepareJob job,
       runtime::SharedObject::Load(std::as_bytes(std::span(job.kernel.shared_object)), "candidate"));
   HONE_ASSIGN_OR_RETURN(prepared->kernel_,
                         runtime::Kernel::Resolve(artifact, prepared->code_));
-  HONE_RETURN_IF_ERROR(prepared->RunPrologue(job));
+  HONE_RETURN_IF_ERROR(prepared->TakePrologue(job, *prepared->data_));
   HONE_RETURN_IF_ERROR(prepared->AllocateWorkspace());
   return prepared;
 }
 
-Status PreparedKernel::RunPrologue(const PrepareJob& job) {
-  HONE_ASSIGN_OR_RETURN(prologue_, AllocateAll(artifact_.prologue));
-  if (artifact_.prologue.empty()) return {};
+Status PreparedKernel::TakePrologue(const PrepareJob& job, RunData& data) {
+  if (artifact_.prologue.empty()) {
+    prologue_ = std::make_shared<const std::vector<GuardedBuffer>>();
+    return {};
+  }
+  const auto known = data.prologues.find(job.prologue_key);
+  if (known != data.prologues.end()) {
+    prologue_ = known->second;
+    return {};
+  }
+  HONE_ASSIGN_OR_RETURN(std::vector<GuardedBuffer> made, RunPrologue(job));
+  prologue_ = std::make_shared<const std::vector<GuardedBuffer>>(std::move(made));
+  int64_t bytes = 0;
+  for (const GuardedBuffer& buffer : *prologue_) bytes += static_cast<int64_t>(buffer.span().size());
+  if (data.prologue_bytes + bytes > kMaxPrologueBytes) {
+    data.prologues.clear();
+    data.prologue_bytes = 0;
+  }
+  data.prologues[job.prologue_key] = prologue_;
+  data.prologue_bytes += bytes;
+  return {};
+}
+
+Result<std::vector<GuardedBuffer>> PreparedKernel::RunPrologue(const PrepareJob& job) const {
+  HONE_ASSIGN_OR_RETURN(std::vector<GuardedBuffer> results, AllocateAll(artifact_.prologue));
   const ir::Artifact& prologue = job.prologue.artifact;
   if (job.prologue_arguments.size() != prologue.inputs.size() || !prologue.constants.empty() ||
       !prologue.prologue.empty()) {
@@ -139,17 +162,16 @@ Status PreparedKernel::RunPrologue(const PrepareJob& job) {
   }
   HONE_ASSIGN_OR_RETURN(const runtime::Scratch scratch,
                         runtime::Scratch::Allocate(pool_.threads(), kernel.scratch_bytes()));
-  HONE_RETURN_IF_ERROR(
-      Failure(kernel.Run({pointers.data(), &scratch, pool_.threads()}, pool_)));
-  for (size_t i = 0; i < prologue_.size(); ++i) {
+  HONE_RETURN_IF_ERROR(Failure(kernel.Run({pointers.data(), &scratch, pool_.threads()}, pool_)));
+  for (size_t i = 0; i < results.size(); ++i) {
     const auto output = static_cast<size_t>(artifact_.prologue_outputs.at(i));
-    if (output >= outputs.size() || outputs[output].span().size() < prologue_[i].span().size()) {
+    if (output >= outputs.size() || outputs[output].span().size() < results[i].span().size()) {
       return Invalid("a result of the prologue is smaller than the kernel reads");
     }
-    std::memcpy(prologue_[i].data(), outputs[output].data(), prologue_[i].span().size());
-    HONE_RETURN_IF_ERROR(prologue_[i].Protect());
+    std::memcpy(results[i].data(), outputs[output].data(), results[i].span().size());
+    HONE_RETURN_IF_ERROR(results[i].Protect());
   }
-  return {};
+  return results;
 }
 
 Status PreparedKernel::AllocateWorkspace() {
@@ -162,7 +184,9 @@ Status PreparedKernel::AllocateWorkspace() {
 
 std::vector<void*> PreparedKernel::Pointers(const std::vector<GuardedBuffer>& outputs) const {
   std::vector<void*> pointers;
-  for (const auto* list : {&data_->inputs, &data_->constants, &prologue_, &outputs, &workspace_}) {
+  using List = const std::vector<GuardedBuffer>*;
+  for (List list : {List(&data_->inputs), List(&data_->constants), prologue_.get(), &outputs,
+                    List(&workspace_)}) {
     for (const GuardedBuffer& buffer : *list) pointers.push_back(buffer.data());
   }
   return pointers;
@@ -172,7 +196,7 @@ Status PreparedKernel::Run(const std::vector<void*>& pointers) const {
   return Failure(kernel_.Run({pointers.data(), &scratch_, pool_.threads()}, pool_));
 }
 
-Status PreparedKernel::RunForCheck(int output_fd, const Hook& hook) {
+Status PreparedKernel::RunForCheck(int output_fd, const MonotonicClock& clock, const Hook& hook) {
   std::vector<GuardedBuffer> outputs;
   const std::vector<SharedBuffer> places = PlaceOutputs(artifact_.outputs);
   for (size_t i = 0; i < places.size(); ++i) {
@@ -180,7 +204,10 @@ Status PreparedKernel::RunForCheck(int output_fd, const Hook& hook) {
     Poison(artifact_.outputs[i].dtype, buffer.span());
     outputs.push_back(std::move(buffer));
   }
-  HONE_RETURN_IF_ERROR(Run(Pointers(outputs)));
+  const std::vector<void*> pointers = Pointers(outputs);
+  const int64_t start_ns = clock.NowNs();
+  HONE_RETURN_IF_ERROR(Run(pointers));
+  check_ns_ = clock.NowNs() - start_ns;
   if (hook) hook(outputs);
   return {};
 }
@@ -190,12 +217,12 @@ void PreparedKernel::FlushConstants() const {
   for (const ir::ArtifactBuffer& constant : artifact_.constants) {
     total += static_cast<size_t>(constant.bytes);
   }
-  for (const GuardedBuffer& buffer : prologue_) total += buffer.span().size();
+  for (const GuardedBuffer& buffer : *prologue_) total += buffer.span().size();
   if (total > kMaxFlushBytes) return;
   for (size_t i = 0; i < artifact_.constants.size(); ++i) {
     FlushLines(data_->constants[i].span().first(static_cast<size_t>(artifact_.constants[i].bytes)));
   }
-  for (const GuardedBuffer& buffer : prologue_) FlushLines(buffer.span());
+  for (const GuardedBuffer& buffer : *prologue_) FlushLines(buffer.span());
   _mm_mfence();
 }
 
@@ -204,7 +231,7 @@ Result<Race> PreparedKernel::Time(const TimingPolicy& policy, const MonotonicClo
     HONE_ASSIGN_OR_RETURN(outputs_, AllocateAll(artifact_.outputs));
   }
   const std::vector<void*> pointers = Pointers(outputs_);
-  return RunRace(policy, [&] {
+  return RunRace(policy, check_ns_, [&] {
     if (policy.cold_constants) FlushConstants();
     // In a model the workers have just left another kernel: they are awake.
     if (pool_.threads() > 1) pool_.Run(pool_.threads(), [](int) {});

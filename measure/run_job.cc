@@ -123,6 +123,7 @@ std::string EncodePrepareJob(const PrepareJob& job) {
   PutKernel(writer, job.kernel);
   PutKernel(writer, job.prologue);
   PutInts(writer, job.prologue_arguments);
+  writer.PutString(job.prologue_key);
   writer.Put(job.threads);
   writer.PutString(job.test_hook);
   return writer.Take();
@@ -139,6 +140,7 @@ Result<PrepareJob> DecodePrepareJob(std::string_view payload) {
   job.kernel = GetKernel(reader);
   job.prologue = GetKernel(reader);
   job.prologue_arguments = GetPositions(reader, job.constants.size());
+  job.prologue_key = reader.GetString();
   job.threads = reader.Get<int32_t>();
   job.test_hook = reader.GetString();
   return Finished(reader, "job for the runner", std::move(job));

@@ -52,6 +52,8 @@ struct PrepareJob {
   /// the constants as inputs: its input i is constant prologue_arguments[i].
   RunKernel prologue;
   std::vector<int32_t> prologue_arguments;
+  /// What tells prologues apart: equal ones on equal data are run once.
+  std::string prologue_key;
   int32_t threads = 1;
   /// Heeded only by a runner that was started with --test-hooks: "crash", "overrun", "hang",
   /// "wrong", "memory", "socket", "exec", "write".
@@ -82,7 +84,7 @@ struct TimingPolicy {
   int32_t warmups = 1;
   int32_t min_samples = 5;
   int32_t max_samples = 20;
-  int64_t max_total_ns = 400'000'000;  ///< no further sample once this much was timed
+  int64_t max_total_ns = 60'000'000;   ///< no further sample once this much was timed
   int64_t min_sample_ns = 20'000;      ///< shorter runs are repeated within a sample
   bool cold_constants = true;          ///< constants leave the caches before each run
 };

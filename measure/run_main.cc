@@ -83,7 +83,7 @@ class Runner {
       hook = [name = job.test_hook](const auto& outputs) { Misbehave(name, outputs); };
     }
     HONE_ASSIGN_OR_RETURN(slot, PreparedKernel::Make(std::move(job), data_, pool_));
-    return slot->RunForCheck(kOutputFd, hook);
+    return slot->RunForCheck(kOutputFd, clock_, hook);
   }
 
   TimeReply Time(const TimeJob& job) {
@@ -105,7 +105,7 @@ class Runner {
   SystemMonotonicClock clock_;
   runtime::ThreadPool& pool_;
   const bool test_hooks_;
-  std::shared_ptr<const RunData> data_;
+  std::shared_ptr<RunData> data_;
   std::array<std::unique_ptr<PreparedKernel>, kMaxSlots> slots_;
 };
 

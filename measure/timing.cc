@@ -26,10 +26,12 @@ double MedianLowerBoundNs(std::vector<int64_t> samples_ns) {
          1.58 * spread / std::sqrt(static_cast<double>(samples_ns.size()));
 }
 
-Race RunRace(const TimingPolicy& policy, const std::function<int64_t()>& run) {
+Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& run) {
   Race race;
-  int64_t guess_ns = 0;
-  for (int i = 0; i < policy.warmups; ++i) guess_ns = run();
+  int64_t guess_ns = last_ns;
+  if (last_ns < kNoWarmupFromNs) {
+    for (int i = 0; i < policy.warmups; ++i) guess_ns = run();
+  }
   int64_t total_ns = 0;
   int64_t runs_per_sample = 1;
   const auto take_sample = [&] {
@@ -38,7 +40,7 @@ Race RunRace(const TimingPolicy& policy, const std::function<int64_t()>& run) {
     total_ns += sum_ns;
     race.samples_ns.push_back(sum_ns / runs_per_sample);
   };
-  if (policy.warmups > 0 && guess_ns < policy.min_sample_ns) {
+  if (guess_ns < policy.min_sample_ns) {
     runs_per_sample = std::clamp<int64_t>(policy.min_sample_ns / std::max<int64_t>(guess_ns, 1), 1,
                                           kMaxRunsPerSample);
   }

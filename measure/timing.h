@@ -8,16 +8,20 @@
 
 namespace hone::measure {
 
+/// Caches are as after many runs by then; warming up would only cost time.
+inline constexpr int64_t kNoWarmupFromNs = 1'000'000;
+
 struct Race {
   std::vector<int64_t> samples_ns;
   bool hopeless = false;
 };
 
-/// Repeats `run` (which returns its own time in ns, without set-up) as the policy says: warm-ups;
-/// one sample, and an end when it is hopeless; samples up to `min_samples`; then more while the
+/// Repeats `run` (which returns its own time in ns, without set-up) as the policy says: warm-ups,
+/// unless one run took longer than kNoWarmupFromNs (`last_ns`, of the check just before) and is warm
+/// from that; one sample, and an end when it is hopeless; samples up to `min_samples`; then more while the
 /// median's lower bound (half-width 1.58 IQR / sqrt n, McGill, Tukey, Larsen 1978) is not above the
 /// incumbent. A sample is the mean of as many runs as reach `min_sample_ns`. At least one sample.
-Race RunRace(const TimingPolicy& policy, const std::function<int64_t()>& run);
+Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& run);
 
 /// The lower bound of the median that RunRace compares; `samples_ns` is not empty.
 double MedianLowerBoundNs(std::vector<int64_t> samples_ns);

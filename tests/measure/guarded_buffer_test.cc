@@ -1,0 +1,48 @@
+#include "measure/guarded_buffer.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+namespace hone::measure {
+namespace {
+
+void Touch(std::byte* address) { *const_cast<volatile std::byte*>(address) = std::byte{1}; }
+
+TEST(GuardedBufferTest, AGuardFollowsTheLastAlignedByte) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{64}, int64_t{4096}, int64_t{5000},
+                              int64_t{(2 << 20) - 64}, int64_t{(2 << 20) + 4}}) {
+    SCOPED_TRACE(bytes);
+    Result<GuardedBuffer> buffer = GuardedBuffer::Allocate(bytes);
+    ASSERT_TRUE(buffer.ok()) << buffer.status().message();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
+    EXPECT_EQ(buffer->span().size(), static_cast<size_t>(bytes));
+    std::memset(buffer->data(), 1, static_cast<size_t>(bytes));
+    const int64_t aligned = (bytes + 63) / 64 * 64;
+    Touch(buffer->data() + aligned - 1);
+    EXPECT_DEATH(Touch(buffer->data() + aligned), "");
+    ASSERT_TRUE(buffer->Protect().ok());
+    EXPECT_DEATH(Touch(buffer->data()), "");
+    EXPECT_DEATH(Touch(buffer->data() + aligned), "");
+  }
+}
+
+TEST(GuardedBufferTest, NoBytesAreGuardedToo) {
+  Result<GuardedBuffer> buffer = GuardedBuffer::Allocate(0);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_NE(buffer->data(), nullptr);
+  EXPECT_DEATH(Touch(buffer->data()), "");
+}
+
+TEST(GuardedBufferTest, PoisonIsNoValueOfAKernel) {
+  float value = 0;
+  Poison(ir::DType::kF32, std::as_writable_bytes(std::span(&value, 1)));
+  EXPECT_TRUE(std::isnan(value));
+  uint8_t flag = 0;
+  Poison(ir::DType::kBool, std::as_writable_bytes(std::span(&flag, 1)));
+  EXPECT_GT(flag, 1);
+}
+
+}  // namespace
+}  // namespace hone::measure

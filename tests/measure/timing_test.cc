@@ -1,0 +1,86 @@
+#include "measure/timing.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hone::measure {
+namespace {
+
+// A kernel whose run r takes times[r], the last one for ever.
+struct Scripted {
+  std::vector<int64_t> times_ns;
+  size_t runs = 0;
+
+  int64_t operator()() { return times_ns[std::min(runs++, times_ns.size() - 1)]; }
+};
+
+Race Raced(const TimingPolicy& policy, Scripted& kernel, int64_t last_ns = 0) {
+  return RunRace(policy, last_ns, [&] { return kernel(); });
+}
+
+constexpr TimingPolicy kPolicy = {.incumbent_ns = 1'000'000, .max_total_ns = 1'000'000'000'000};
+
+TEST(TimingTest, AHopelessKernelRunsTwice) {
+  Scripted kernel{{100'000, 1'600'000}};
+  const Race race = Raced(kPolicy, kernel);
+  EXPECT_TRUE(race.hopeless);
+  EXPECT_EQ(race.samples_ns, std::vector<int64_t>{1'600'000});
+  EXPECT_EQ(kernel.runs, 2u);
+}
+
+TEST(TimingTest, WithoutIncumbentNothingIsHopelessAndAllSamplesAreTaken) {
+  TimingPolicy policy = kPolicy;
+  policy.incumbent_ns = 0;
+  Scripted kernel{{1'600'000}};
+  const Race race = Raced(policy, kernel);
+  EXPECT_FALSE(race.hopeless);
+  EXPECT_EQ(race.samples_ns.size(), 20u);
+}
+
+TEST(TimingTest, AClearLoserStopsAtTheLeastNumberOfSamples) {
+  Scripted kernel{{1'300'000, 1'310'000, 1'290'000, 1'305'000, 1'295'000, 1'300'000}};
+  EXPECT_EQ(Raced(kPolicy, kernel).samples_ns.size(), 5u);
+}
+
+TEST(TimingTest, OneThatMayStillWinGoesOn) {
+  Scripted close{{1'050'000, 900'000, 1'200'000, 990'000, 1'150'000, 1'020'000}};
+  EXPECT_GT(Raced(kPolicy, close).samples_ns.size(), 5u);
+  Scripted winner{{800'000}};
+  EXPECT_EQ(Raced(kPolicy, winner).samples_ns.size(), 20u);
+}
+
+TEST(TimingTest, TimeIsBoundedButOneSampleIsAlwaysTaken) {
+  TimingPolicy policy = kPolicy;
+  policy.incumbent_ns = 0;
+  policy.max_total_ns = 9'000'000;
+  Scripted kernel{{2'000'000}};
+  EXPECT_EQ(Raced(policy, kernel).samples_ns.size(), 5u);
+  Scripted slow{{50'000'000}};
+  EXPECT_EQ(Raced(policy, slow).samples_ns.size(), 1u);
+}
+
+TEST(TimingTest, ShortRunsAreRepeatedWithinASample) {
+  TimingPolicy policy = kPolicy;
+  policy.incumbent_ns = 0;
+  Scripted kernel{{1'000}};
+  const Race race = Raced(policy, kernel);
+  ASSERT_EQ(race.samples_ns.size(), 20u);
+  EXPECT_EQ(race.samples_ns[0], 1'000);           // a mean
+  EXPECT_EQ(kernel.runs, 1u + 20u * 20u);         // one warm-up, 20 us a sample
+}
+
+TEST(TimingTest, AKernelThatJustRanForLongNeedsNoWarmUp) {
+  Scripted kernel{{1'600'000}};
+  Raced(kPolicy, kernel, 1'600'000);
+  EXPECT_EQ(kernel.runs, 1u);
+}
+
+TEST(TimingTest, LowerBoundIsThatOfANotchedBoxPlot) {
+  // Median 5, quartiles 3 and 7: 5 - 1.58 * 4 / sqrt(9).
+  EXPECT_NEAR(MedianLowerBoundNs({9, 8, 7, 6, 5, 4, 3, 2, 1}), 5 - 1.58 * 4 / 3, 1e-9);
+  EXPECT_EQ(MedianLowerBoundNs({42}), 42);
+}
+
+}  // namespace
+}  // namespace hone::measure
