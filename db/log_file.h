@@ -23,6 +23,9 @@ struct OpenOptions {
   /// 64 hexadecimal digits: the snapshot must have this SHA-256 (kRead finds a pinned live log
   /// wrong). Empty: any.
   std::string sha256;
+  /// Scans pass over damaged facts (LogFile::damaged_facts) instead of ending: to save the others by
+  /// MergeLog into a new log. Not for kWrite.
+  bool skip_damaged = false;
 };
 
 struct VerifyReport {
@@ -43,6 +46,10 @@ inline constexpr int kSampleQuantiles = 17;
 class LogFile : public Database {
  public:
   virtual const std::string& path() const = 0;
+
+  /// Facts that scans passed over so far, see OpenOptions::skip_damaged. Damage that ends a scan
+  /// counts as one.
+  virtual int64_t damaged_facts() const = 0;
 
   /// Writes everything committed so far to `path` as a file that never changes again: it can be
   /// read where nothing may be written, and be pinned by the returned SHA-256. An existing file is

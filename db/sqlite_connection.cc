@@ -1,7 +1,9 @@
 #include "db/sqlite_connection.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "fmt/core.h"
 
@@ -28,6 +30,7 @@ absl::StatusCode CodeOf(int code, int system_error) {
     case SQLITE_MISMATCH: return absl::StatusCode::kInvalidArgument;
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
+      if (system_error == EFBIG) return absl::StatusCode::kResourceExhausted;
       return system_error == 0 ? absl::StatusCode::kUnknown : ErrnoStatus(system_error, "").code();
     default: return absl::StatusCode::kInternal;
   }
@@ -36,12 +39,31 @@ absl::StatusCode CodeOf(int code, int system_error) {
 std::string_view RemedyOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kDataLoss:
-      return "; the log is damaged: `hone db verify` lists what, a snapshot or backup has the rest";
+      return "; the log is damaged: `hone db verify` lists what, `hone db merge NEW.db LOG --salvage` saves "
+             "the rest";
     case absl::StatusCode::kResourceExhausted:
       return "; free some space and run again, everything acknowledged so far is kept";
     case absl::StatusCode::kUnavailable: return "; another process has it, try again";
     default: return "";
   }
+}
+
+// `system_error` is errno as the failed call left it; SQLite itself keeps it only sometimes.
+absl::Status StatusOf(sqlite3* handle, int code, int system_error, std::string_view doing,
+                      std::string_view path) {
+  if (handle != nullptr && sqlite3_system_errno(handle) != 0) {
+    system_error = sqlite3_system_errno(handle);
+  }
+  const absl::StatusCode status = CodeOf(code, system_error);
+  std::string why = handle != nullptr && sqlite3_errcode(handle) != SQLITE_OK
+                        ? sqlite3_errmsg(handle)
+                        : sqlite3_errstr(code);
+  const int kind = code & 0xff;
+  if (system_error != 0 && (kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR)) {
+    why += fmt::format(" ({})", std::generic_category().message(system_error));
+  }
+  return absl::Status(
+      status, fmt::format("cannot {} log '{}': {}{}", doing, path, why, RemedyOf(status)));
 }
 
 }  // namespace
@@ -62,14 +84,13 @@ Query::~Query() {
 }
 
 absl::StatusOr<bool> Query::Next() {
+  errno = 0;
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  // The connection's name stands in its first attached file.
+  const int system_error = errno;
   sqlite3* handle = sqlite3_db_handle(statement_);
-  const absl::StatusCode status = CodeOf(code, sqlite3_system_errno(handle));
-  return absl::Status(status, fmt::format("log '{}': {}{}", sqlite3_db_filename(handle, "main"),
-                                          sqlite3_errmsg(handle), RemedyOf(status)));
+  return StatusOf(handle, code, system_error, "use", sqlite3_db_filename(handle, "main"));
 }
 
 absl::Status Query::Finish() {
@@ -135,6 +156,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
     flags |= SQLITE_OPEN_URI;
   }
   sqlite3* handle = nullptr;
+  errno = 0;
   const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Connection> connection(new Connection(path, handle));
   if (code != SQLITE_OK) return connection->Error(code, "open");
@@ -152,6 +174,7 @@ Connection::~Connection() {
 }
 
 absl::Status Connection::Execute(const std::string& sql) {
+  errno = 0;
   const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   return code == SQLITE_OK ? absl::OkStatus() : Error(code, "write");
 }
@@ -189,16 +212,7 @@ absl::StatusOr<int64_t> Connection::FileBytes() {
 }
 
 absl::Status Connection::Error(int code, std::string_view doing) const {
-  const int system_error = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
-  const absl::StatusCode status = CodeOf(code, system_error);
-  std::string why = handle_ != nullptr && sqlite3_errcode(handle_) != SQLITE_OK
-                        ? sqlite3_errmsg(handle_)
-                        : sqlite3_errstr(code);
-  if (system_error != 0 && ((code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR)) {
-    why += fmt::format(" ({})", std::strerror(system_error));
-  }
-  return absl::Status(
-      status, fmt::format("cannot {} log '{}': {}{}", doing, path_, why, RemedyOf(status)));
+  return StatusOf(handle_, code, errno, doing, path_);
 }
 
 absl::StatusOr<Transaction> Transaction::Begin(Connection& connection, const char* sql) {

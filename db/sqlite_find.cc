@@ -98,11 +98,21 @@ absl::StatusOr<std::optional<RankedRecord>> SqliteLogFile::FindRecord(const Hash
   HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
   if (!row) return std::optional<RankedRecord>();
   HONE_ASSIGN_OR_RETURN(RankedRecord ranked, RankedRecordOfRow(rows, "", path()));
-  HONE_ASSIGN_OR_RETURN(
-      Query samples, connection_->Run("SELECT values_ns FROM samples WHERE record = ?", id));
-  HONE_ASSIGN_OR_RETURN(const bool any, samples.Next());
-  if (any) ranked.record.samples_ns = DecodeSamples(samples.Bytes(0));
+  HONE_RETURN_IF_ERROR(ReadSamples(ranked.record));
   return std::optional<RankedRecord>(std::move(ranked));
+}
+
+absl::Status SqliteLogFile::ReadSamples(TuningRecord& record) {
+  HONE_ASSIGN_OR_RETURN(
+      Query samples,
+      connection_->Run("SELECT values_ns, content FROM samples WHERE record = ?", record.id));
+  HONE_ASSIGN_OR_RETURN(const bool any, samples.Next());
+  if (!any) return absl::OkStatus();
+  if (HashBytes(samples.Bytes(0)) != samples.Hash(1)) {
+    return DamagedFact("samples of record", record.id, path());
+  }
+  record.samples_ns = DecodeSamples(samples.Bytes(0));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<Session>> SqliteLogFile::FindSession(const Hash128& id) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,11 +20,16 @@ namespace hone::db {
 class SqliteLogFile final : public LogFile {
  public:
   /// `lock` for a writer alone; it is released after the connection is closed.
-  SqliteLogFile(OpenMode mode, std::optional<LogLock> lock, std::unique_ptr<Connection> connection)
-      : mode_(mode), lock_(std::move(lock)), connection_(std::move(connection)) {}
+  SqliteLogFile(const OpenOptions& options, std::optional<LogLock> lock,
+                std::unique_ptr<Connection> connection)
+      : mode_(options.mode),
+        skip_damaged_(options.skip_damaged),
+        lock_(std::move(lock)),
+        connection_(std::move(connection)) {}
   ~SqliteLogFile() override;
 
   const std::string& path() const override { return connection_->path(); }
+  int64_t damaged_facts() const override { return damaged_facts_; }
 
   absl::StatusOr<Appended> Append(const Batch& batch, Origin origin) override;
   absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() override;
@@ -52,10 +59,19 @@ class SqliteLogFile final : public LogFile {
   Connection& connection() { return *connection_; }
 
  private:
+  /// Reads and visits row after row; with skip_damaged_, damage is counted and passed over.
+  template <typename T>
+  absl::Status ScanRows(absl::StatusOr<Query> rows,
+                        const std::function<absl::StatusOr<T>(const Query& row)>& read,
+                        const Visit<T>& visit);
+  absl::Status ReadSamples(TuningRecord& record);
+
   const OpenMode mode_;
+  const bool skip_damaged_;
   std::optional<LogLock> lock_;
   std::unique_ptr<Connection> connection_;
   bool reading_ = false;  // a ReadScope lives
+  int64_t damaged_facts_ = 0;
 };
 
 }  // namespace hone::db

@@ -23,8 +23,15 @@ using LogPointer = std::unique_ptr<SqliteLogFile>;
 // One name for one log, whatever links lead to it: all must meet at one lock.
 std::string RealPath(const std::string& path) {
   std::error_code error;
-  const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
-  return error ? path : real.string();
+  std::filesystem::path real = path;
+  // weakly_canonical does not follow a link to a file that is yet to be made.
+  constexpr int kMaxLinks = 40;
+  for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(real, error); ++i) {
+    const std::filesystem::path target = std::filesystem::read_symlink(real, error);
+    real = real.parent_path() / target;
+  }
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(real, error);
+  return error ? path : canonical.string();
 }
 
 // Shared memory and locks of these do not reach from one machine to another.
@@ -42,7 +49,7 @@ bool IsNetworkFolder(const std::string& folder) {
 absl::Status Damaged(const std::string& path, const std::string& why) {
   return absl::DataLossError(
       fmt::format("log '{}' is damaged ({}); it was left as it is. Put a snapshot or backup in its "
-                  "place, or take what is sound into a new log: hone db merge NEW {}",
+                  "place, or save what is sound: hone db merge NEW.db {} --salvage",
                   path, why, path));
 }
 
@@ -101,20 +108,20 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
       "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
       "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384"));
   HONE_RETURN_IF_ERROR(MigrateLog(*connection, migrations));
-  return std::make_unique<SqliteLogFile>(OpenMode::kWrite, std::move(lock), std::move(connection));
+  return std::make_unique<SqliteLogFile>(OpenOptions{.mode = OpenMode::kWrite}, std::move(lock), std::move(connection));
 }
 
-absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const std::string& sha256,
+absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptions& options,
                                         int newest) {
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         Connection::Open(path, Connection::Access::kImmutable));
-  if (!sha256.empty()) {
+  if (!options.sha256.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::string found, FileSha256(*connection));
-    if (found != sha256) {
+    if (found != options.sha256) {
       return absl::InvalidArgumentError(
           fmt::format("snapshot '{}' is not the pinned one: its SHA-256 is {}, {} was asked for; "
                       "restore that file or pin this one",
-                      path, found, sha256));
+                      path, found, options.sha256));
     }
   }
   HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
@@ -124,10 +131,11 @@ absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const std::stri
                     "reads {}; merge it into a log (hone db merge) and make a new one",
                     path, version, newest));
   }
-  return std::make_unique<SqliteLogFile>(OpenMode::kSnapshot, std::nullopt, std::move(connection));
+  return std::make_unique<SqliteLogFile>(options, std::nullopt, std::move(connection));
 }
 
-absl::StatusOr<LogPointer> OpenForReading(const std::string& path, int newest) {
+absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOptions& options,
+                                          int newest) {
   const std::string folder = FolderOf(path);
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return absl::FailedPreconditionError(
@@ -146,7 +154,7 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, int newest) {
                     "migrate it: hone db compact {}",
                     path, version, newest, path));
   }
-  return std::make_unique<SqliteLogFile>(OpenMode::kRead, std::nullopt, std::move(connection));
+  return std::make_unique<SqliteLogFile>(options, std::nullopt, std::move(connection));
 }
 
 }  // namespace
@@ -158,14 +166,14 @@ absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOpti
   if (options.mode == OpenMode::kWrite) return OpenForWriting(real, migrations);
   HONE_ASSIGN_OR_RETURN(const LogHeader header, ReadLogHeader(real));
   HONE_RETURN_IF_ERROR(CheckSchemaVersion(real, header.schema_version, newest));
-  if (!header.live) return OpenSnapshot(real, options.sha256, newest);
+  if (!header.live) return OpenSnapshot(real, options, newest);
   if (options.mode == OpenMode::kSnapshot || !options.sha256.empty()) {
     return absl::FailedPreconditionError(
         fmt::format("'{0}' is a live log, which changes and cannot be pinned; make a snapshot of it: "
                     "hone db snapshot {0} FILE",
                     real));
   }
-  return OpenForReading(real, newest);
+  return OpenForReading(real, options, newest);
 }
 
 absl::StatusOr<std::unique_ptr<LogFile>> OpenLog(const std::string& path,

@@ -126,8 +126,8 @@ StoredFact<WorkloadRow> WorkloadOfRow(const Query& row) {
 absl::Status DamagedFact(const std::string& kind, const Hash128& id, const std::string& path) {
   return absl::DataLossError(fmt::format(
       "log '{}' is damaged: {} {} is not what was written; `hone db verify` lists all such facts, "
-      "`hone db merge` takes the sound ones into a new log",
-      path, kind, id.ToHex()));
+      "`hone db merge NEW.db {} --salvage` saves the others",
+      path, kind, id.ToHex(), path));
 }
 
 absl::StatusOr<RankedRecord> RankedRecordOfRow(const Query& row, const std::string& builder_version,

@@ -1,3 +1,4 @@
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -69,93 +70,105 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> SqliteLogFile::BeginRead() 
       std::make_unique<SqliteReadScope>(std::move(transaction), &reading_));
 }
 
-absl::Status SqliteLogFile::ScanWorkloads(const Visit<WorkloadRow>& visit) {
-  HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(std::string(kSelectWorkloads) + "ORDER BY w.hash"));
+template <typename T>
+absl::Status SqliteLogFile::ScanRows(
+    absl::StatusOr<Query> rows, const std::function<absl::StatusOr<T>(const Query& row)>& read,
+    const Visit<T>& visit) {
+  HONE_RETURN_IF_ERROR(rows.status());
+  const auto skips = [&](const absl::Status& status) {
+    if (!skip_damaged_ || status.code() != absl::StatusCode::kDataLoss) return false;
+    ++damaged_facts_;
+    return true;
+  };
   for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    const StoredFact<WorkloadRow> stored = WorkloadOfRow(rows);
-    HONE_RETURN_IF_ERROR(CheckContent(stored, "workload", stored.fact.hash, path()));
-    HONE_RETURN_IF_ERROR(visit(stored.fact));
+    const absl::StatusOr<bool> row = rows->Next();
+    if (!row.ok()) return skips(row.status()) ? absl::OkStatus() : row.status();
+    if (!*row) return absl::OkStatus();
+    const absl::StatusOr<T> fact = read(*rows);
+    if (fact.ok()) {
+      HONE_RETURN_IF_ERROR(visit(*fact));
+    } else if (!skips(fact.status())) {
+      return fact.status();
+    }
   }
+}
+
+absl::Status SqliteLogFile::ScanWorkloads(const Visit<WorkloadRow>& visit) {
+  return ScanRows<WorkloadRow>(
+      connection_->Run(std::string(kSelectWorkloads) + "ORDER BY w.hash"),
+      [&](const Query& row) -> absl::StatusOr<WorkloadRow> {
+        StoredFact<WorkloadRow> stored = WorkloadOfRow(row);
+        HONE_RETURN_IF_ERROR(CheckContent(stored, "workload", stored.fact.hash, path()));
+        return std::move(stored.fact);
+      },
+      visit);
 }
 
 absl::Status SqliteLogFile::ScanDevices(const Visit<Device>& visit) {
-  HONE_ASSIGN_OR_RETURN(
-      Query rows,
-      connection_->Run("SELECT id, device_class, fingerprint FROM devices ORDER BY id"));
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    const Device device{.device_class = rows.Text(1), .fingerprint = rows.Text(2)};
-    if (DeviceId(device) != rows.Hash(0)) return DamagedFact("device", rows.Hash(0), path());
-    HONE_RETURN_IF_ERROR(visit(device));
-  }
+  return ScanRows<Device>(
+      connection_->Run("SELECT id, device_class, fingerprint FROM devices ORDER BY id"),
+      [&](const Query& row) -> absl::StatusOr<Device> {
+        Device device{.device_class = row.Text(1), .fingerprint = row.Text(2)};
+        if (DeviceId(device) != row.Hash(0)) return DamagedFact("device", row.Hash(0), path());
+        return device;
+      },
+      visit);
 }
 
 absl::Status SqliteLogFile::ScanSessions(const Visit<StoredSession>& visit) {
-  HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(std::string(kSelectSessions) + "ORDER BY s.sequence"));
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    StoredFact<Session> stored = SessionOfRow(rows);
-    HONE_RETURN_IF_ERROR(CheckContent(stored, "session", stored.fact.id, path()));
-    HONE_RETURN_IF_ERROR(
-        visit(StoredSession{.session = std::move(stored.fact), .merged = stored.merged}));
-  }
+  return ScanRows<StoredSession>(
+      connection_->Run(std::string(kSelectSessions) + "ORDER BY s.sequence"),
+      [&](const Query& row) -> absl::StatusOr<StoredSession> {
+        StoredFact<Session> stored = SessionOfRow(row);
+        HONE_RETURN_IF_ERROR(CheckContent(stored, "session", stored.fact.id, path()));
+        return StoredSession{.session = std::move(stored.fact), .merged = stored.merged};
+      },
+      visit);
 }
 
 absl::Status SqliteLogFile::ScanBlobs(const Visit<Blob>& visit) {
-  HONE_ASSIGN_OR_RETURN(Query rows,
-                        connection_->Run("SELECT digest, bytes FROM blobs ORDER BY digest"));
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    HONE_RETURN_IF_ERROR(visit(Blob{.digest = rows.Text(0), .bytes = rows.Text(1)}));
-  }
+  return ScanRows<Blob>(
+      connection_->Run("SELECT digest, bytes FROM blobs ORDER BY digest"),
+      [&](const Query& row) -> absl::StatusOr<Blob> {
+        Blob blob{.digest = row.Text(0), .bytes = row.Text(1)};
+        if (CheckFact(blob).ok()) return blob;
+        return DamagedFact("blob", HashBytes(blob.digest), path());
+      },
+      visit);
 }
 
 absl::Status SqliteLogFile::ScanRecords(const FactFilter& filter,
                                         const Visit<RankedRecord>& visit) {
-  HONE_ASSIGN_OR_RETURN(Query rows, RunScan(*connection_, kSelectRecords,
-                                            ConditionOf(filter, "r", ScanOf::kMeasured)));
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    HONE_ASSIGN_OR_RETURN(RankedRecord ranked, RankedRecordOfRow(rows, "", path()));
-    HONE_ASSIGN_OR_RETURN(Query samples,
-                          connection_->Run("SELECT values_ns FROM samples WHERE record = ?",
-                                           ranked.record.id));
-    HONE_ASSIGN_OR_RETURN(const bool any, samples.Next());
-    if (any) ranked.record.samples_ns = DecodeSamples(samples.Bytes(0));
-    HONE_RETURN_IF_ERROR(visit(ranked));
-  }
+  return ScanRows<RankedRecord>(
+      RunScan(*connection_, kSelectRecords, ConditionOf(filter, "r", ScanOf::kMeasured)),
+      [&](const Query& row) -> absl::StatusOr<RankedRecord> {
+        HONE_ASSIGN_OR_RETURN(RankedRecord ranked, RankedRecordOfRow(row, "", path()));
+        HONE_RETURN_IF_ERROR(ReadSamples(ranked.record));
+        return ranked;
+      },
+      visit);
 }
 
 absl::Status SqliteLogFile::ScanAttempts(const FactFilter& filter, const Visit<Attempt>& visit) {
-  HONE_ASSIGN_OR_RETURN(Query rows, RunScan(*connection_, kSelectAttempts,
-                                            ConditionOf(filter, "a", ScanOf::kMeasured)));
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    const StoredFact<Attempt> stored = AttemptOfRow(rows);
-    HONE_RETURN_IF_ERROR(CheckContent(stored, "attempt", stored.fact.id, path()));
-    HONE_RETURN_IF_ERROR(visit(stored.fact));
-  }
+  return ScanRows<Attempt>(
+      RunScan(*connection_, kSelectAttempts, ConditionOf(filter, "a", ScanOf::kMeasured)),
+      [&](const Query& row) -> absl::StatusOr<Attempt> {
+        StoredFact<Attempt> stored = AttemptOfRow(row);
+        HONE_RETURN_IF_ERROR(CheckContent(stored, "attempt", stored.fact.id, path()));
+        return std::move(stored.fact);
+      },
+      visit);
 }
 
 absl::Status SqliteLogFile::ScanEvents(const FactFilter& filter, const Visit<Event>& visit) {
-  HONE_ASSIGN_OR_RETURN(Query rows, RunScan(*connection_, kSelectEvents,
-                                            ConditionOf(filter, "e", ScanOf::kEvents)));
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
-    if (!row) return absl::OkStatus();
-    const StoredFact<Event> stored = EventOfRow(rows);
-    HONE_RETURN_IF_ERROR(CheckContent(stored, "event", stored.fact.id, path()));
-    HONE_RETURN_IF_ERROR(visit(stored.fact));
-  }
+  return ScanRows<Event>(
+      RunScan(*connection_, kSelectEvents, ConditionOf(filter, "e", ScanOf::kEvents)),
+      [&](const Query& row) -> absl::StatusOr<Event> {
+        StoredFact<Event> stored = EventOfRow(row);
+        HONE_RETURN_IF_ERROR(CheckContent(stored, "event", stored.fact.id, path()));
+        return std::move(stored.fact);
+      },
+      visit);
 }
 
 absl::StatusOr<LogStats> SqliteLogFile::Stats() {

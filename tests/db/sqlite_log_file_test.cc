@@ -1,7 +1,3 @@
-#include "db/sqlite_log_file.h"
-
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,18 +5,19 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/sha256.h"
+#include "base/status.h"
 #include "database_conformance.h"
+#include "db/log_file.h"
+#include "db/sqlite_log_file.h"
+#include "log_contents.h"
 
 namespace hone::db {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::unique_ptr<LogFile> MustOpen(const std::string& path, OpenMode mode) {
-  absl::StatusOr<std::unique_ptr<LogFile>> log = OpenLog(path, {.mode = mode});
-  EXPECT_TRUE(log.ok()) << log.status();
-  return log.ok() ? *std::move(log) : nullptr;
-}
+using ::testing::IsEmpty;
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, DatabaseConformance,
                          ::testing::Values(DatabaseMaker{
@@ -31,14 +28,24 @@ INSTANTIATE_TEST_SUITE_P(Sqlite, DatabaseConformance,
                              }}),
                          MakerName);
 
+// A closed log with `steps` steps.
+std::string MakeLog(const TestFolder& folder, int steps, const std::string& name = "tune.db") {
+  const std::unique_ptr<LogFile> log = MustOpen(folder / name, OpenMode::kWrite);
+  EXPECT_TRUE(log->Append(TestGround()).ok());
+  Batch batch;
+  for (int i = 0; i < steps; ++i) {
+    batch.records.push_back(TestRecord(i));
+    batch.attempts.push_back(TestAttempt(i));
+    batch.events.push_back(TestEvent(i));
+  }
+  EXPECT_TRUE(log->Append(batch).ok());
+  return folder / name;
+}
+
 TEST(SqliteLogFile, ReopenedLogHasEverything) {
   const TestFolder folder;
-  const std::string path = folder / "tune.db";
-  {
-    const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
-    ASSERT_TRUE(log->Append(TestGround()).ok());
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(log->Append(TestStep(i)).ok());
-  }
+  const std::string path = MakeLog(folder, 20);
+  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("tune.db", "tune.db.lock"));
   for (const OpenMode mode : {OpenMode::kWrite, OpenMode::kRead}) {
     const std::unique_ptr<LogFile> log = MustOpen(path, mode);
     EXPECT_EQ(log->BestRecord({.key = TestKey()}).value()->record.id, TestId("record", 0));
@@ -47,18 +54,186 @@ TEST(SqliteLogFile, ReopenedLogHasEverything) {
   }
 }
 
-TEST(SqliteLogFile, SecondWriterIsRefusedWithPidHostAndRemedy) {
+TEST(SqliteLogFile, TheWriterUsesWalFullSyncAndForeignKeys) {
   const TestFolder folder;
-  const std::string path = folder / "tune.db";
-  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
-  const std::string link = folder / "link.db";
-  std::filesystem::create_symlink(path, link);
-  for (const std::string& name : {path, link}) {
-    const absl::Status refused = OpenLog(name, {.mode = OpenMode::kWrite}).status();
-    EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(StatusMessage(refused), HasSubstr("pid " + std::to_string(::getpid()) + " on host "));
-    EXPECT_THAT(StatusMessage(refused), HasSubstr("hone db snapshot"));
+  const std::unique_ptr<LogFile> log = MustOpen(folder / "tune.db", OpenMode::kWrite);
+  Connection& connection = static_cast<SqliteLogFile&>(*log).connection();
+  EXPECT_EQ(connection.Number("PRAGMA synchronous").value(), 2);
+  EXPECT_EQ(connection.Number("PRAGMA foreign_keys").value(), 1);
+  Query mode = connection.Run("PRAGMA journal_mode").value();
+  ASSERT_TRUE(mode.Next().value());
+  EXPECT_EQ(mode.Text(0), "wal");
+}
+
+TEST(SqliteLogFile, FactsNeverChangeEvenThroughSql) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 2), OpenMode::kWrite);
+  Connection& connection = static_cast<SqliteLogFile&>(*log).connection();
+  const LogContents before = ContentsOf(*log);
+  ASSERT_TRUE(log->Append({.blobs = {TestBlob("model")}}).ok());
+  for (const char* table : {"workloads", "traces", "targets", "devices", "sessions", "records",
+                            "attempts", "events", "blobs", "samples"}) {
+    const absl::Status erased = connection.Execute(std::string("DELETE FROM ") + table);
+    EXPECT_FALSE(erased.ok()) << table;
+    if (std::string(table) == "samples") continue;
+    const std::string column = connection.Number(std::string("SELECT 1 FROM pragma_table_info('") +
+                                                 table + "') WHERE name = 'merged'")
+                                           .value() == 1
+                                   ? "merged = 1"
+                                   : "rowid = rowid + 1";
+    const absl::Status changed =
+        connection.Execute(std::string("UPDATE ") + table + " SET " + column);
+    EXPECT_THAT(StatusMessage(changed), HasSubstr("facts never change")) << table;
   }
+  EXPECT_FALSE(connection.Execute("UPDATE samples SET values_ns = x''").ok());
+  EXPECT_EQ(ContentsOf(*log).records, before.records);
+}
+
+TEST(SqliteLogFile, WrongTypesAreRefusedByStrictTables) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(folder / "tune.db", OpenMode::kWrite);
+  Connection& connection = static_cast<SqliteLogFile&>(*log).connection();
+  EXPECT_FALSE(
+      connection.Execute("INSERT INTO workloads VALUES (zeroblob(16), 'w', 'x', 1, zeroblob(16))")
+          .ok());
+  EXPECT_FALSE(
+      connection.Execute("INSERT INTO workloads VALUES (zeroblob(15), 'w', 1, 1, zeroblob(16))")
+          .ok());
+}
+
+TEST(SqliteLogFile, ReadersCannotAppend) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 1), OpenMode::kRead);
+  EXPECT_EQ(log->Append(TestStep(2)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(log->Compact().status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(SqliteLogFile, AReaderSeesOneStateWhileTheWriterGoesOn) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 1);
+  const std::unique_ptr<LogFile> writer = MustOpen(path, OpenMode::kWrite);
+  const std::unique_ptr<LogFile> reader = MustOpen(path, OpenMode::kRead);
+  {
+    const auto scope = reader->BeginRead();
+    ASSERT_TRUE(scope.ok());
+    ASSERT_TRUE(writer->Append(TestStep(5)).ok());
+    EXPECT_EQ(reader->Stats().value().records, 1);
+  }
+  EXPECT_EQ(reader->Stats().value().records, 2);
+}
+
+TEST(SqliteLogFile, ASnapshotNeverChangesIsPinnedAndIsReadWhereNothingCanBeWritten) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 5);
+  const std::string file = folder / "pin 100%?.snapshot";
+  std::string sha256;
+  {
+    // Beside a writer whose rows are still in its WAL, by another connection.
+    const std::unique_ptr<LogFile> writer = MustOpen(path, OpenMode::kWrite);
+    ASSERT_TRUE(writer->Append(TestStep(7)).ok());
+    sha256 = MustOpen(path, OpenMode::kRead)->Snapshot(file).value();
+    EXPECT_EQ(MustOpen(path, OpenMode::kRead)->Snapshot(folder / "again").value(), sha256);
+  }
+  EXPECT_EQ(sha256, Sha256Hex(BytesOf(file)));
+  for (const OpenMode mode : {OpenMode::kSnapshot, OpenMode::kRead}) {
+    const auto snapshot = OpenLog(file, {.mode = mode, .sha256 = sha256});
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    EXPECT_EQ((*snapshot)->Stats().value().records, 6);
+    EXPECT_THAT((*snapshot)->Verify().value().problems, IsEmpty());
+    EXPECT_EQ(ContentsOf(**snapshot), ContentsOf(*MustOpen(path, OpenMode::kRead)));
+    EXPECT_EQ((*snapshot)->Append(TestStep(8)).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_EQ(Sha256Hex(BytesOf(file)), sha256);
+  EXPECT_THAT(FilesIn(folder.path()),
+              ElementsAre("again", "pin 100%?.snapshot", "tune.db", "tune.db-shm", "tune.db-wal",
+                          "tune.db.lock"));
+
+  const absl::Status other =
+      OpenLog(file, {.mode = OpenMode::kSnapshot, .sha256 = std::string(64, '0')}).status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(other), HasSubstr(sha256));
+  const absl::Status written = OpenLog(file, {.mode = OpenMode::kWrite}).status();
+  EXPECT_EQ(written.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(StatusMessage(written), HasSubstr("hone db merge"));
+  for (const OpenOptions& options :
+       {OpenOptions{.mode = OpenMode::kSnapshot}, OpenOptions{.sha256 = sha256}}) {
+    const absl::Status live = OpenLog(path, options).status();
+    EXPECT_EQ(live.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(StatusMessage(live), HasSubstr("hone db snapshot"));
+  }
+}
+
+TEST(SqliteLogFile, ASnapshotReplacesOnlySnapshots) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 1), OpenMode::kWrite);
+  const std::string file = folder / "a.snapshot";
+  const std::string first = log->Snapshot(file).value();
+  ASSERT_TRUE(log->Append(TestStep(9)).ok());
+  const std::string second = log->Snapshot(file).value();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(MustOpen(file, OpenMode::kSnapshot)->Stats().value().records, 2);
+
+  EXPECT_EQ(log->Snapshot(log->path()).status().code(), absl::StatusCode::kFailedPrecondition);
+  WriteBytes(folder / "model.onnx", "not a log");
+  EXPECT_EQ(log->Snapshot(folder / "model.onnx").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(BytesOf(folder / "model.onnx"), "not a log");
+  EXPECT_FALSE(log->Snapshot(folder / "none/a.snapshot").ok());
+  EXPECT_THAT(log->Verify().value().problems, IsEmpty());
+}
+
+TEST(SqliteLogFile, CompactingFoldsSamplesToQuantilesAndKeepsEveryFact) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 3), OpenMode::kWrite);
+  TuningRecord many = TestRecord(10);
+  many.samples_ns.clear();
+  for (int i = 0; i < 1601; ++i) many.samples_ns.push_back((i * 7) % 1601);  // 0 … 1600, shuffled
+  ASSERT_TRUE(log->Append({.records = {many}}).ok());
+  LogContents before = ContentsOf(*log);
+
+  const CompactReport report = log->Compact().value();
+  EXPECT_EQ(report.folded_records, 1);
+  EXPECT_LT(report.bytes_after, report.bytes_before);
+  const RankedRecord folded = log->FindRecord(many.id).value().value();
+  std::vector<double> quantiles;
+  for (int i = 0; i < kSampleQuantiles; ++i) quantiles.push_back(100.0 * i);
+  EXPECT_EQ(folded.record.samples_ns, quantiles);
+  EXPECT_EQ(folded.content, ContentHash(many));
+  before.records.back().samples_ns = quantiles;
+  EXPECT_EQ(ContentsOf(*log), before);
+  EXPECT_EQ(log->Compact().value().folded_records, 0);
+  EXPECT_THAT(log->Verify().value().problems, IsEmpty());
+}
+
+TEST(SqliteLogFile, VerifyNamesFactsThatAreNotWhatWasWritten) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 3);
+  const LogContents whole = ContentsOf(*MustOpen(path, OpenMode::kRead));
+  {
+    const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+    EXPECT_EQ(log->Verify().value().facts, 3 + 3 + 1 + 1 + 1 + 3 + 3 + 3 + 3);
+    Connection& connection = static_cast<SqliteLogFile&>(*log).connection();
+    ASSERT_TRUE(connection
+                    .Execute("DROP TRIGGER records_stay; DROP TRIGGER samples_fold_once;"
+                             "UPDATE records SET median_ns = median_ns + 0.125 WHERE sequence = 2;"
+                             "UPDATE samples SET values_ns = zeroblob(8) WHERE rowid = 3")
+                    .ok());
+  }
+  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kRead);
+  const VerifyReport report = log->Verify().value();
+  EXPECT_THAT(report.problems, ElementsAre(HasSubstr("record " + TestId("record", 1).ToHex()),
+                                           HasSubstr("samples of " + TestId("record", 2).ToHex())));
+  EXPECT_EQ(log->FindRecord(TestId("record", 1)).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ContentsOf(*log).status.code(), absl::StatusCode::kDataLoss);
+
+  const auto saving = OpenLog(path, {.mode = OpenMode::kRead, .skip_damaged = true});
+  ASSERT_TRUE(saving.ok());
+  const LogContents saved = ContentsOf(**saving);
+  EXPECT_TRUE(saved.status.ok());
+  EXPECT_EQ(saved.records, std::vector<TuningRecord>{whole.records[0]});
+  EXPECT_EQ(saved.attempts, whole.attempts);
+  EXPECT_EQ((*saving)->damaged_facts(), 2);
 }
 
 }  // namespace

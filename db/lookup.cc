@@ -1,0 +1,164 @@
+#include "db/lookup.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <tuple>
+
+#include "fmt/core.h"
+
+#include "base/status.h"
+
+namespace hone::db {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRungNames = {"exact", "threads", "nearest", "default"};
+
+// The N of ",threads=N"; 1 where there is none.
+int ThreadsOfTarget(const std::string& target) {
+  const size_t at = target.find(",threads=");
+  return at == std::string::npos ? 1 : std::max(std::atoi(target.c_str() + at + 9), 1);
+}
+
+// Lower is better: the same device with a similar number of threads, then other devices.
+auto Strangeness(const RecordKey& wanted, const RecordKey& found) {
+  const double ratio = static_cast<double>(ThreadsOfTarget(found.target)) /
+                       static_cast<double>(ThreadsOfTarget(wanted.target));
+  return std::tuple(found.device_class != wanted.device_class, std::abs(std::log2(ratio)));
+}
+
+std::string Describe(const RankedRecord& ranked) {
+  std::string text = fmt::format("record {} ({}", ranked.record.id.ToHex(), RigorName(ranked.rigor));
+  if (ranked.merged) text += ", merged from another log";
+  if (ranked.other_builder) text += ", made with builder " + ranked.record.builder_version;
+  if (ranked.record.noisy) text += ", noisy";
+  return text + ")";
+}
+
+std::string WhyOf(const LookupAnswer& answer, const RecordKey& key) {
+  std::string text;
+  switch (answer.rung) {
+    case Rung::kExact: text = Describe(*answer.record); break;
+    case Rung::kThreads:
+      text = fmt::format("{} of {} on {}; none of {} on {}", Describe(*answer.record),
+                         answer.record->record.key.target, answer.record->record.key.device_class,
+                         key.target, key.device_class);
+      break;
+    case Rung::kNearest:
+      text = fmt::format("{} of workload {}; none of workload {}",
+                         Describe(answer.candidates[0].record),
+                         answer.candidates[0].workload.hash.ToHex(), key.workload.ToHex());
+      break;
+    case Rung::kDefault:
+      text = fmt::format("no record of workload {} or one of its form for {}", key.workload.ToHex(),
+                         IsaOfTarget(key.target));
+      break;
+  }
+  if (!answer.stale.empty()) {
+    text += fmt::format("; {} stale, e.g. {}: {}", answer.stale.size(),
+                        answer.stale[0].id.ToHex(), answer.stale[0].why);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view RungName(Rung rung) { return kRungNames[static_cast<size_t>(rung)]; }
+
+std::optional<Rung> ParseRung(std::string_view name) {
+  for (size_t i = 0; i < kRungNames.size(); ++i) {
+    if (kRungNames[i] == name) return static_cast<Rung>(i);
+  }
+  return std::nullopt;
+}
+
+bool Lookup::TakeFirst(std::vector<RankedRecord> records, Rung rung, const ReplayCheck& replay,
+                       LookupAnswer& answer) {
+  if (records.size() > kMaxTried) records.resize(kMaxTried);
+  for (RankedRecord& ranked : records) {
+    const absl::Status replays = replay(ranked.record);
+    if (replays.ok()) {
+      answer.rung = rung;
+      answer.record = std::move(ranked);
+      return true;
+    }
+    answer.stale.push_back({.id = ranked.record.id, .why = StatusMessage(replays)});
+  }
+  return false;
+}
+
+absl::StatusOr<LookupAnswer> Lookup::Find(const RecordKey& key, std::string_view workload_text,
+                                          const ReplayCheck& replay) {
+  LookupAnswer answer;
+  const RecordQuery query{.key = key, .builder_version = builder_version_};
+  const auto climb = [&]() -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> exact, database_.TopRecords(query, kMaxTried));
+    if (TakeFirst(std::move(exact), Rung::kExact, replay, answer)) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> others, database_.SameIsaRecords(query));
+    std::stable_sort(others.begin(), others.end(),
+                     [&](const RankedRecord& a, const RankedRecord& b) {
+                       return Strangeness(key, a.record.key) < Strangeness(key, b.record.key);
+                     });
+    if (TakeFirst(std::move(others), Rung::kThreads, replay, answer)) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(answer.candidates, Nearest(key, workload_text));
+    answer.rung = answer.candidates.empty() ? Rung::kDefault : Rung::kNearest;
+    return absl::OkStatus();
+  };
+  HONE_RETURN_IF_ERROR(climb());
+  answer.why = WhyOf(answer, key);
+  return answer;
+}
+
+absl::StatusOr<const std::vector<Lookup::FormRow>*> Lookup::FormsOf(const std::string& isa,
+                                                                    int policy) {
+  const auto [place, added] = forms_.try_emplace({isa, policy});
+  if (!added) return &place->second;
+  absl::StatusOr<std::vector<WorkloadRow>> workloads = database_.MeasuredWorkloads(isa, policy);
+  if (!workloads.ok()) {
+    forms_.erase(place);
+    return workloads.status();
+  }
+  for (WorkloadRow& workload : *workloads) {
+    WorkloadForm form = FormOf(workload.text);
+    place->second.push_back({.workload = std::move(workload), .form = std::move(form)});
+  }
+  return &place->second;
+}
+
+absl::StatusOr<std::vector<NearCandidate>> Lookup::Nearest(const RecordKey& key,
+                                                           std::string_view workload_text) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<FormRow>* forms,
+                        FormsOf(IsaOfTarget(key.target), key.measurement_policy));
+  const WorkloadForm wanted = FormOf(workload_text);
+  std::vector<std::pair<double, const FormRow*>> near;
+  for (const FormRow& row : *forms) {
+    if (row.workload.hash == key.workload) continue;
+    const std::optional<double> distance = WorkloadDistance(wanted, row.form);
+    if (distance) near.emplace_back(*distance, &row);
+  }
+  // Rows stand in the order of their hashes: ties are broken alike everywhere.
+  std::stable_sort(near.begin(), near.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<NearCandidate> candidates;
+  for (const auto& [distance, row] : near) {
+    if (candidates.size() == kMaxTried) break;
+    RecordQuery query{.key = key, .builder_version = builder_version_};
+    query.key.workload = row->workload.hash;
+    HONE_ASSIGN_OR_RETURN(std::optional<RankedRecord> record, database_.BestRecord(query));
+    if (!record) {
+      HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> others, database_.SameIsaRecords(query));
+      const auto least = std::min_element(
+          others.begin(), others.end(), [&](const RankedRecord& a, const RankedRecord& b) {
+            return Strangeness(key, a.record.key) < Strangeness(key, b.record.key);
+          });
+      if (least != others.end()) record = std::move(*least);
+    }
+    if (!record) continue;  // of a laxer accuracy class
+    candidates.push_back(
+        {.workload = row->workload, .record = *std::move(record), .distance = distance});
+  }
+  return candidates;
+}
+
+}  // namespace hone::db

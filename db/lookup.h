@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "db/database.h"
+#include "db/workload_distance.h"
+
+namespace hone::db {
+
+/// From where a kernel's Trace comes, best first. The names stand in packages.
+enum class Rung : uint8_t {
+  kExact = 0,    ///< a record of this very key
+  kThreads = 1,  ///< of other threads or another device class, same ISA
+  kNearest = 2,  ///< of a Workload of the same form with other extents, to be transplanted
+  kDefault = 3,  ///< no record: the default schedule
+};
+
+/// "exact", "threads", "nearest", "default".
+std::string_view RungName(Rung rung);
+/// The inverse; nullopt for other texts.
+std::optional<Rung> ParseRung(std::string_view name);
+
+/// A record of another Workload whose Trace may be transplanted.
+struct NearCandidate {
+  WorkloadRow workload;
+  RankedRecord record;
+  double distance = 0;  ///< WorkloadDistance
+
+  bool operator==(const NearCandidate&) const = default;
+};
+
+/// A record that would have answered but does not replay any more.
+struct StaleRecord {
+  Hash128 id;
+  std::string why;
+
+  bool operator==(const StaleRecord&) const = default;
+};
+
+struct LookupAnswer {
+  Rung rung = Rung::kDefault;
+  std::optional<RankedRecord> record;     ///< kExact, kThreads: it replays
+  std::vector<NearCandidate> candidates;  ///< kNearest: nearest first, at least one; untried
+  std::string why;                        ///< one line: what answered, and what was missing above
+  std::vector<StaleRecord> stale;
+};
+
+/// Replays a record's Trace for the Workload and Target that are looked up; an error says why it
+/// cannot be used.
+using ReplayCheck = std::function<absl::Status(const TuningRecord& record)>;
+
+/// The look-up ladder of design §5 over one state of a log: it reads what it needs as it is asked,
+/// so keep it inside a ReadScope where the log is live. One thread at a time.
+class Lookup {
+ public:
+  /// Records tried on a rung before the next one is taken, and candidates returned of the nearest.
+  static constexpr int kMaxTried = 16;
+
+  /// `database` must outlive this. `builder_version` is the one in use: records of others count as
+  /// screened, and the answer says so.
+  Lookup(Database& database, std::string builder_version)
+      : database_(database), builder_version_(std::move(builder_version)) {}
+
+  /// The first rung that answers. `workload_text` is the canonical text of key.workload.
+  absl::StatusOr<LookupAnswer> Find(const RecordKey& key, std::string_view workload_text,
+                                    const ReplayCheck& replay);
+
+ private:
+  struct FormRow {
+    WorkloadRow workload;
+    WorkloadForm form;
+  };
+
+  /// Takes the first of `records` that replays; the others before it become stale.
+  static bool TakeFirst(std::vector<RankedRecord> records, Rung rung, const ReplayCheck& replay,
+                        LookupAnswer& answer);
+  absl::StatusOr<std::vector<NearCandidate>> Nearest(const RecordKey& key,
+                                                     std::string_view workload_text);
+  absl::StatusOr<const std::vector<FormRow>*> FormsOf(const std::string& isa, int policy);
+
+  Database& database_;
+  const std::string builder_version_;
+  std::map<std::pair<std::string, int>, std::vector<FormRow>> forms_;  // by ISA and policy
+};
+
+}  // namespace hone::db
