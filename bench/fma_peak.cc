@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include <chrono>
+#include <algorithm>
 
 namespace hone::bench {
 namespace {
@@ -41,34 +41,35 @@ __attribute__((target("avx2,fma"))) float RunAvx2(long steps) {
 volatile float g_sink;
 
 template <typename F>
-void Try(F run, int accumulators, int lanes, double seconds, FmaPeak* best) {
-  using Clock = std::chrono::steady_clock;
+void Try(F run, int accumulators, int lanes, double seconds, const MonotonicClock& clock,
+         FmaPeak* best) {
   long steps = 20000;
-  for (auto begin = Clock::now();
-       std::chrono::duration<double>(Clock::now() - begin).count() < seconds;) {
-    auto t0 = Clock::now();
+  const int64_t begin = clock.NowNs();
+  for (int64_t now = begin; static_cast<double>(now - begin) * 1e-9 < seconds;) {
+    const int64_t before = clock.NowNs();
     g_sink = run(steps);
-    double s = std::chrono::duration<double>(Clock::now() - t0).count();
-    double gflops = 2.0 * lanes * accumulators * static_cast<double>(steps) / s * 1e-9;
+    now = clock.NowNs();
+    const double ns = static_cast<double>(std::max<int64_t>(1, now - before));
+    const double gflops = 2.0 * lanes * accumulators * static_cast<double>(steps) / ns;
     if (gflops > best->gflops) *best = {gflops, accumulators};
   }
 }
 
 }  // namespace
 
-FmaPeak MeasureFmaPeak(bool avx512, double seconds) {
+FmaPeak MeasureFmaPeak(bool avx512, double seconds, const MonotonicClock& clock) {
   FmaPeak best;
   const double each = seconds / 4;
   if (avx512) {
-    Try(RunAvx512<8>, 8, 16, each, &best);
-    Try(RunAvx512<12>, 12, 16, each, &best);
-    Try(RunAvx512<16>, 16, 16, each, &best);
-    Try(RunAvx512<24>, 24, 16, each, &best);
+    Try(RunAvx512<8>, 8, 16, each, clock, &best);
+    Try(RunAvx512<12>, 12, 16, each, clock, &best);
+    Try(RunAvx512<16>, 16, 16, each, clock, &best);
+    Try(RunAvx512<24>, 24, 16, each, clock, &best);
   } else {
-    Try(RunAvx2<8>, 8, 8, each, &best);
-    Try(RunAvx2<10>, 10, 8, each, &best);
-    Try(RunAvx2<12>, 12, 8, each, &best);
-    Try(RunAvx2<14>, 14, 8, each, &best);
+    Try(RunAvx2<8>, 8, 8, each, clock, &best);
+    Try(RunAvx2<10>, 10, 8, each, clock, &best);
+    Try(RunAvx2<12>, 12, 8, each, clock, &best);
+    Try(RunAvx2<14>, 14, 8, each, clock, &best);
   }
   return best;
 }

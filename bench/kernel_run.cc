@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -18,10 +17,8 @@ namespace hone::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point t) {
-  return std::chrono::duration<double>(Clock::now() - t).count();
+double SecondsSince(int64_t start_ns, const MonotonicClock& clock) {
+  return static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
 }
 
 void Fill(void* data, ir::DType dtype, int64_t bytes, const ir::ValueRange& range, Random* random) {
@@ -79,13 +76,14 @@ KernelRun::~KernelRun() {
 absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& workload,
                                                            const schedule::Trace& trace,
                                                            const ir::Target& target,
+                                                           const MonotonicClock& clock,
                                                            uint64_t seed) {
-  auto k = std::unique_ptr<KernelRun>(new KernelRun);
+  auto k = std::unique_ptr<KernelRun>(new KernelRun(clock));
   HONE_ASSIGN_OR_RETURN(k->lowered_, schedule::LowerTrace(workload, trace, target, {}, "kernel"));
-  auto t0 = Clock::now();
+  const int64_t start_ns = clock.NowNs();
   HONE_ASSIGN_OR_RETURN(std::string object, codegen::CompileToObject({&k->lowered_.nest}, target));
   HONE_ASSIGN_OR_RETURN(std::string shared, codegen::LinkShared({object}));
-  k->compile_ms_ = Since(t0) * 1e3;
+  k->compile_ms_ = SecondsSince(start_ns, clock) * 1e3;
   HONE_ASSIGN_OR_RETURN(k->assembly_, codegen::Assembly({&k->lowered_.nest}, target));
   HONE_ASSIGN_OR_RETURN(k->handle_, Load(shared, &k->fd_));
   int64_t scratch = 64;
@@ -117,7 +115,7 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& w
   if (!prologue.empty()) {
     HONE_ASSIGN_OR_RETURN(schedule::Trace t, schedule::DefaultTrace(k->lowered_.prologue, target));
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> p,
-                          Make(k->lowered_.prologue, t, target, seed));
+                          Make(k->lowered_.prologue, t, target, clock, seed));
     for (size_t i = 0; i < a.prologue_inputs.size(); ++i) {
       const Buffer& from = constants[a.prologue_inputs[i]];
       std::memcpy(p->buffers_[i], from.data, static_cast<size_t>(from.bytes));
@@ -156,10 +154,10 @@ bool KernelRun::Run() {
 
 double KernelRun::BestSeconds(double seconds) {
   double best = 1e30;
-  for (auto begin = Clock::now(); Since(begin) < seconds;) {
-    auto t0 = Clock::now();
+  for (const int64_t begin_ns = clock_.NowNs(); SecondsSince(begin_ns, clock_) < seconds;) {
+    const int64_t start_ns = clock_.NowNs();
     Run();
-    best = std::min(best, Since(t0));
+    best = std::min(best, SecondsSince(start_ns, clock_));
   }
   return best;
 }

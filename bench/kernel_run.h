@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "base/core/clock.h"
 #include "ir/target.h"
 #include "ir/workload.h"
 #include "schedule/lower.h"
@@ -19,7 +20,9 @@ class KernelRun {
  public:
   static absl::StatusOr<std::unique_ptr<KernelRun>> Make(const ir::Workload& workload,
                                                          const schedule::Trace& trace,
-                                                         const ir::Target& target, uint64_t seed);
+                                                         const ir::Target& target,
+                                                         const MonotonicClock& clock,
+                                                         uint64_t seed);
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
@@ -34,7 +37,7 @@ class KernelRun {
   const std::string& assembly() const { return assembly_; }
 
  private:
-  KernelRun() = default;
+  explicit KernelRun(const MonotonicClock& clock) : clock_(clock) {}
   struct Buffer {
     void* data = nullptr;
     int64_t bytes = 0;
@@ -42,6 +45,7 @@ class KernelRun {
   };
   Buffer Allocate(int64_t bytes, ir::DType dtype);
 
+  const MonotonicClock& clock_;
   schedule::Lowered lowered_;
   std::vector<ir::PhaseFunction> functions_;
   std::vector<Buffer> owned_;

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "base/core/clock.h"
 #include "base/status.h"
 #include "bench/fma_peak.h"
 #include "bench/kernel_run.h"
@@ -24,6 +25,7 @@ struct Options {
 };
 
 absl::Status RunFile(const std::string& path, const Options& options, const ir::Target& target) {
+  const SystemMonotonicClock clock;
   std::ifstream in(path);
   std::stringstream all;
   all << in.rdbuf();
@@ -36,18 +38,18 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   if (trace.instructions.empty()) {
     HONE_ASSIGN_OR_RETURN(trace, schedule::DefaultTrace(workload, target));
   }
-  HONE_ASSIGN_OR_RETURN(auto kernel, KernelRun::Make(workload, trace, target, 1));
+  HONE_ASSIGN_OR_RETURN(auto kernel, KernelRun::Make(workload, trace, target, clock, 1));
   if (options.assembly) {
     std::cout << kernel->assembly();
     return absl::OkStatus();
   }
-  HONE_ASSIGN_OR_RETURN(auto plain, KernelRun::Make(workload, {}, target, 1));
+  HONE_ASSIGN_OR_RETURN(auto plain, KernelRun::Make(workload, {}, target, clock, 1));
   if (!kernel->Run() || !plain->Run()) return absl::InternalError(path + ": a phase failed");
   const double worst = kernel->WorstAgainst(*plain);
   const bool wide = target.isa == ir::Isa::kAvx512;
-  FmaPeak before = MeasureFmaPeak(wide, 0.1);
+  FmaPeak before = MeasureFmaPeak(wide, 0.1, clock);
   const double seconds = kernel->BestSeconds(options.seconds);
-  FmaPeak after = MeasureFmaPeak(wide, 0.1);
+  FmaPeak after = MeasureFmaPeak(wide, 0.1, clock);
   const double peak = std::max(before.gflops, after.gflops);
   const double gflops = FlopOf(workload) / seconds * 1e-9;
   std::cout << fmt::format(

@@ -193,6 +193,41 @@ measure::LocalMeasurerOptions MeasurerOptions(const ir::Target& target,
   return o;
 }
 
+search::SessionOptions MakeSessionOptions(const Arguments& arguments, const ir::Target& target,
+                                          const measure::HostDevice& host) {
+  search::SessionOptions options;
+  options.seconds = SecondsOf(arguments);
+  options.trials = arguments.Given("trials") ? arguments.Integer("trials") : 0;
+  options.seed = static_cast<uint64_t>(arguments.Integer("seed"));
+  options.request = nlohmann::ordered_json({{"model", ModelName(arguments.Text("MODEL"))},
+                                            {"target", target.text},
+                                            {"seconds", options.seconds},
+                                            {"trials", options.trials},
+                                            {"seed", arguments.Integer("seed")}})
+                        .dump();
+  options.versions = VersionJson();
+  options.target = target;
+  options.device = {host.device_class, host.fingerprint};
+  options.builder_version = BuilderVersionText();
+  options.interrupted = &g_interrupted;
+  return options;
+}
+
+void Report(CommandContext& context, const search::Session& session, const std::string& log) {
+  const search::Tuner& t = session.tuner();
+  if (context.json()) {
+    context.json_result = ResultJson(session, log).dump();
+    return;
+  }
+  for (int i = 0; i < t.num_tasks(); ++i) context.out << TaskLine(session, i);
+  context.out << fmt::format(
+      "{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\n"
+      "log {}, session {}\n",
+      search::StopReasonName(session.reason()), t.answered(), Duration(session.ElapsedSeconds()),
+      t.TotalNs(false) * 1e-6, t.TotalNs(true) * 1e-6,
+      t.TotalNs(false) / std::max(1.0, t.TotalNs(true)), log, session.id().ToHex());
+}
+
 }  // namespace
 
 absl::Status RunTune(CommandContext& context) {
@@ -228,40 +263,14 @@ absl::Status RunTune(CommandContext& context) {
                         db::OpenLog(path, {.mode = db::OpenMode::kWrite}));
   SignalScope signals;
   measure::LocalMeasurer measurer(MeasurerOptions(target, host.device_class), clock);
-  search::SessionOptions options;
-  options.request = nlohmann::ordered_json({{"model", ModelName(arguments.Text("MODEL"))},
-                                            {"target", target.text},
-                                            {"seconds", seconds},
-                                            {"trials", trials},
-                                            {"seed", arguments.Integer("seed")}})
-                        .dump();
-  options.versions = VersionJson();
-  options.seed = static_cast<uint64_t>(arguments.Integer("seed"));
-  options.trials = trials;
-  options.seconds = seconds;
-  options.target = target;
-  options.device = {host.device_class, host.fingerprint};
-  options.builder_version = BuilderVersionText();
-  options.interrupted = &g_interrupted;
+  search::SessionOptions options = MakeSessionOptions(arguments, target, host);
   search::Session session(*log, measurer, clock, wall_clock, std::move(options));
   HONE_RETURN_IF_ERROR(session.Start(std::move(tasks)));
   if (session.resumed())
     context.err << fmt::format("going on with session {}\n", session.id().ToHex());
   Progress progress(context, seconds);
   HONE_RETURN_IF_ERROR(session.Run([&](const search::Session& s) { progress(s); }));
-  if (context.json()) {
-    context.json_result = ResultJson(session, path).dump();
-  } else {
-    for (int i = 0; i < session.tuner().num_tasks(); ++i) context.out << TaskLine(session, i);
-    context.out << fmt::format(
-        "{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\nlog "
-        "{}, session {}\n",
-        search::StopReasonName(session.reason()), session.tuner().answered(),
-        Duration(session.ElapsedSeconds()), session.tuner().TotalNs(false) * 1e-6,
-        session.tuner().TotalNs(true) * 1e-6,
-        session.tuner().TotalNs(false) / std::max(1.0, session.tuner().TotalNs(true)), path,
-        session.id().ToHex());
-  }
+  Report(context, session, path);
   if (session.reason() == search::StopReason::kInterrupted) {
     return absl::CancelledError(fmt::format(
         "interrupted after {} candidates; what was measured stands in '{}' and the same command "

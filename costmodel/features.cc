@@ -77,84 +77,106 @@ double FeatureExtractor::Terms::Seconds() const {
 }
 
 FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::PlanChoice& c) const {
+  if (space_.form().kind != schedule::PlanForm::Kind::kTile) return StreamTerms(c);
+  Terms out;
+  Work work{.rows = rows_, .outer = outer_, .reduce = reduce_, .multiply_adds = multiply_adds_};
+  if (c.winograd > 0) {
+    work = WinogradWork(c, &out);
+  } else {
+    AddPadding(c, &out);
+  }
+  AddTile(c, work, &out);
+  return out;
+}
+
+/// Rows and maps: one pass over the data.
+FeatureExtractor::Terms FeatureExtractor::StreamTerms(const schedule::PlanChoice& c) const {
+  const double lanes = space_.form().lanes, threads = space_.target().threads;
+  Terms out;
+  out.compute = points_ / (lanes * threads * kClock);
+  out.memory =
+      (input_bytes_ + output_bytes_ + constant_bytes_) / (kL3BytesPerCycle * kClock * threads);
+  out.barrier = kPhaseSeconds;
+  // A chain of dependent additions waits four cycles for each.
+  if (space_.form().kind == schedule::PlanForm::Kind::kRows) {
+    out.compute *= 1 + 0.3 * std::max(0.0, 4.0 / static_cast<double>(c.partial_vectors) - 1);
+  } else {
+    out.compute *= 1 + 0.05 * std::abs(std::log2(static_cast<double>(c.unroll)) - 1);
+  }
+  return out;
+}
+
+FeatureExtractor::Work FeatureExtractor::WinogradWork(const schedule::PlanChoice& c,
+                                                      Terms* out) const {
+  const double lanes = space_.form().lanes, threads = space_.target().threads;
+  const double m = c.winograd, alpha = m + 2, alpha2 = alpha * alpha;
+  const double tiles = points_ / columns_ / (m * m);
+  Work work;
+  work.alpha2 = alpha2;
+  work.rows = c.one_phase ? std::max(1.0, tiles / outer_ * static_cast<double>(c.tile_rows) /
+                                              std::max(1.0, rows_ / m) * (rows_ / m))
+                          : tiles;
+  work.outer = std::max(1.0, tiles / work.rows) * alpha2;
+  work.reduce = channel_;
+  work.multiply_adds = tiles * alpha2 * channel_ * columns_;
+  // Both transforms stream the transformed tensors once in and once out.
+  const double traffic = 4 * alpha2 * tiles * (channel_ + columns_) * (c.one_phase ? 1.5 : 2.5);
+  out->transform =
+      traffic / ((c.one_phase ? kL2BytesPerCycle : kL3BytesPerCycle) * kClock * threads) +
+      alpha2 * tiles * (channel_ + columns_) * 2 * alpha2 / (m + 2) / (lanes * threads * kClock);
+  out->barrier = (c.one_phase ? 1 : 3) * kBarrierSeconds;
+  return work;
+}
+
+void FeatureExtractor::AddPadding(const schedule::PlanChoice& c, Terms* out) const {
+  const double threads = space_.target().threads;
+  const bool root = c.padding == schedule::Padding::kRoot;
+  out->barrier = kPhaseSeconds + (root ? kBarrierSeconds : 0);
+  if (root || c.padding == schedule::Padding::kTile) {
+    const double again = c.padding == schedule::Padding::kTile ? 3 : 2;
+    out->transform = again * input_bytes_ / (kL2BytesPerCycle * kClock * threads);
+  }
+  if (c.padding == schedule::Padding::kGuard && space_.form().tile.border) {
+    out->transform += 0.03 * multiply_adds_ / (space_.form().lanes * threads * kClock);
+  }
+}
+
+void FeatureExtractor::AddTile(const schedule::PlanChoice& c, const Work& work, Terms* out) const {
   const ir::Target& t = space_.target();
   const double lanes = space_.form().lanes, threads = t.threads;
-  Terms out;
-  if (space_.form().kind != schedule::PlanForm::Kind::kTile) {
-    out.compute = points_ / (lanes * threads * kClock);
-    out.memory =
-        (input_bytes_ + output_bytes_ + constant_bytes_) / (kL3BytesPerCycle * kClock * threads);
-    out.barrier = kPhaseSeconds;
-    // A chain of dependent additions waits four cycles for each.
-    if (space_.form().kind == schedule::PlanForm::Kind::kRows) {
-      out.compute *= 1 + 0.3 * std::max(0.0, 4.0 / static_cast<double>(c.partial_vectors) - 1);
-    } else {
-      out.compute *= 1 + 0.05 * std::abs(std::log2(static_cast<double>(c.unroll)) - 1);
-    }
-    return out;
-  }
-  double rows = rows_, columns = columns_, outer = outer_, reduce = reduce_, work = multiply_adds_;
-  double alpha2 = 1;
-  if (c.winograd > 0) {
-    const double m = c.winograd, alpha = m + 2;
-    alpha2 = alpha * alpha;
-    const double tiles = points_ / columns_ / (m * m);
-    rows = c.one_phase ? std::max(1.0, tiles / outer_ * static_cast<double>(c.tile_rows) /
-                                           std::max(1.0, rows_ / m) * (rows_ / m))
-                       : tiles;
-    outer = std::max(1.0, tiles / rows) * alpha2;
-    reduce = channel_;
-    work = tiles * alpha2 * channel_ * columns_;
-    // Both transforms stream the transformed tensors once in and once out.
-    const double traffic = 4 * alpha2 * tiles * (channel_ + columns_) * (c.one_phase ? 1.5 : 2.5);
-    out.transform =
-        traffic / ((c.one_phase ? kL2BytesPerCycle : kL3BytesPerCycle) * kClock * threads) +
-        alpha2 * tiles * (channel_ + columns_) * 2 * alpha2 / (m + 2) / (lanes * threads * kClock);
-    out.barrier = (c.one_phase ? 1 : 3) * kBarrierSeconds;
-  } else {
-    out.barrier = kPhaseSeconds + (c.padding == schedule::Padding::kRoot ? kBarrierSeconds : 0);
-    if (c.padding == schedule::Padding::kRoot || c.padding == schedule::Padding::kTile) {
-      const double again = c.padding == schedule::Padding::kTile ? 3 : 2;
-      out.transform = again * input_bytes_ / (kL2BytesPerCycle * kClock * threads);
-    }
-    if (c.padding == schedule::Padding::kGuard && space_.form().tile.border) {
-      out.transform += 0.03 * work / (lanes * threads * kClock);
-    }
-  }
+  const bool rows_outside = c.tile.order == schedule::TileChoice::Order::kRowsOutside;
   const double h = static_cast<double>(c.tile.rows), v = static_cast<double>(c.tile.vectors);
-  const double tiles_r = Ceil(rows, h), panels = Ceil(columns, v * lanes);
-  out.row_balance = rows / (tiles_r * Ceil(rows, tiles_r));
-  out.lane_use = columns / (panels * v * lanes);
-  const double shares =
-      c.tile.order == schedule::TileChoice::Order::kRowsOutside ? std::max(outer, 1.0) : panels;
-  out.thread_balance = shares / (Ceil(shares, threads) * threads);
+  const double tiles_r = Ceil(work.rows, h), panels = Ceil(columns_, v * lanes);
+  out->row_balance = work.rows / (tiles_r * Ceil(work.rows, tiles_r));
+  out->lane_use = columns_ / (panels * v * lanes);
+  const double shares = rows_outside ? std::max(work.outer, 1.0) : panels;
+  out->thread_balance = shares / (Ceil(shares, threads) * threads);
   const double live = h * v + v + 1;
   const double spill = live > t.registers ? 1 + 0.6 * (live - t.registers) : 1;
   const double step = contraction_ ? std::max({h * v, h + v, 4.0}) : std::max(h * v * 1.2, 4.0);
-  out.efficiency = h * v / (step * spill + 0.2);
-  out.compute = work / (lanes * threads * kClock) /
-                (out.efficiency * out.row_balance * out.lane_use * out.thread_balance);
+  out->efficiency = h * v / (step * spill + 0.2);
+  out->compute = work.multiply_adds / (lanes * threads * kClock) /
+                 (out->efficiency * out->row_balance * out->lane_use * out->thread_balance);
   // Each row tile streams its panel again; a panel beyond L2 comes from L3.
   const double block = c.tile.reduce_block > 0
-                           ? static_cast<double>(c.tile.reduce_block) * reduce / channel_
-                           : reduce;
-  out.panel_bytes = contraction_ ? block * v * lanes * 4 : 0;
-  const double rate =
-      out.panel_bytes > 0.4 * static_cast<double>(t.l2_bytes) ? kL3BytesPerCycle : kL2BytesPerCycle;
-  if (contraction_)
-    out.feed = outer * panels * tiles_r * reduce * v * lanes * 4 / (rate * kClock * threads);
-  const double passes = c.tile.reduce_block > 0 ? Ceil(reduce, block) : 1;
-  out.memory =
-      (input_bytes_ * (c.tile.order == schedule::TileChoice::Order::kRowsOutside ? 1 : panels) /
-           kL3BytesPerCycle +
-       output_bytes_ * (2 * passes - 1) / kL3BytesPerCycle +
-       constant_bytes_ * alpha2 / 9 / kMemoryBytesPerCycle) /
-      (kClock * threads);
-  out.set_rows = std::ceil(
+                           ? static_cast<double>(c.tile.reduce_block) * work.reduce / channel_
+                           : work.reduce;
+  out->panel_bytes = contraction_ ? block * v * lanes * 4 : 0;
+  const double rate = out->panel_bytes > 0.4 * static_cast<double>(t.l2_bytes) ? kL3BytesPerCycle
+                                                                               : kL2BytesPerCycle;
+  if (contraction_) {
+    out->feed =
+        work.outer * panels * tiles_r * work.reduce * v * lanes * 4 / (rate * kClock * threads);
+  }
+  const double passes = c.tile.reduce_block > 0 ? Ceil(work.reduce, block) : 1;
+  out->memory = (input_bytes_ * (rows_outside ? 1 : panels) / kL3BytesPerCycle +
+                 output_bytes_ * (2 * passes - 1) / kL3BytesPerCycle +
+                 constant_bytes_ * work.alpha2 / 9 / kMemoryBytesPerCycle) /
+                (kClock * threads);
+  out->set_rows = std::ceil(
       h * static_cast<double>(std::gcd(static_cast<int64_t>(row_stride_bytes_), int64_t{4096})) /
       4096);
-  if (c.winograd == 0 && out.set_rows > 8) out.compute *= 1 + 0.04 * (out.set_rows - 8);
-  return out;
+  if (c.winograd == 0 && out->set_rows > 8) out->compute *= 1 + 0.04 * (out->set_rows - 8);
 }
 
 double FeatureExtractor::AnalyticSeconds(uint64_t id) const {

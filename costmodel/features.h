@@ -36,7 +36,16 @@ class FeatureExtractor {
            set_rows = 0;
     double Seconds() const;
   };
+  /// The contraction or window that the tile computes, after Winograd's transform if any.
+  struct Work {
+    double rows = 1, outer = 1, reduce = 1, multiply_adds = 0;
+    double alpha2 = 1;  ///< products a Winograd tile needs; 1 without
+  };
   Terms TermsOf(const schedule::PlanChoice& choice) const;
+  Terms StreamTerms(const schedule::PlanChoice& choice) const;
+  Work WinogradWork(const schedule::PlanChoice& choice, Terms* terms) const;
+  void AddPadding(const schedule::PlanChoice& choice, Terms* terms) const;
+  void AddTile(const schedule::PlanChoice& choice, const Work& work, Terms* terms) const;
 
   const schedule::Space& space_;
   double multiply_adds_ = 0;  ///< of the anchor, padding included

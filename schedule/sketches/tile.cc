@@ -294,6 +294,37 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
   }
 }
 
+/// Copies what the anchor reads again and again into panels of the tile's width.
+void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Target& target) {
+  for (int t : f.packed) {
+    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
+      if (a.tensor != t) continue;
+      std::string layout = PanelLayout(w, f, a, panel);
+      const int copy = static_cast<int>(w.workload().stages.size());
+      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
+                         w.workload().tensors[t].name, layout));
+      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
+        ScheduleMap(w, copy, 1, target);
+      break;
+    }
+  }
+}
+
+/// Appends the owner's reduce loops to `order`, whose first `outer` loops stand outside the tile.
+/// Blocks of the reduction go outside the rows: the panel's block stays in cache while all rows
+/// pass.
+void OrderReduce(TraceWriter& w, const TileForm& f, const TileChoice& c, size_t outer,
+                 const std::string& row, std::vector<std::string>* order) {
+  for (int r : f.reduce) order->push_back(Loop(w, f.owner, r));
+  if (c.reduce_block <= 0) return;
+  const std::string inner = order->back();
+  w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
+  order->back() = inner + ".1";
+  order->insert(row.empty() ? order->begin() + static_cast<std::ptrdiff_t>(outer)
+                            : std::find(order->begin(), order->end(), row + ".0"),
+                inner + ".0");
+}
+
 }  // namespace
 
 void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding,
@@ -306,18 +337,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
     return;
   }
   const int64_t panel = c.vectors * f.lanes;
-  for (int t : f.packed) {
-    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
-      if (a.tensor != t) continue;
-      std::string layout = PanelLayout(w, f, a, panel);
-      const int copy = static_cast<int>(w.workload().stages.size());
-      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), anchor,
-                         w.workload().tensors[t].name, layout));
-      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
-        ScheduleMap(w, copy, 1, target);
-      break;
-    }
-  }
+  PackPanels(w, f, panel, target);
   const std::string v = Loop(w, f.owner, f.vector_axis);
   const bool whole_vectors = owner.spatial[f.vector_axis] % panel == 0;
   w.Emit(
@@ -351,19 +371,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
     if (f.border && padding == Padding::kPeeled)
       w.Emit(fmt::format("partition({}.0, [1, -1])", row));
   }
-  if (own) {
-    for (int r : f.reduce) order.push_back(Loop(w, f.owner, r));
-    if (c.reduce_block > 0) {
-      // Blocks of the reduction outside the rows: the panel's block stays in cache while all rows
-      // pass.
-      const std::string inner = order.back();
-      w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
-      order.back() = inner + ".1";
-      order.insert(row.empty() ? order.begin() + static_cast<std::ptrdiff_t>(outer.names.size())
-                               : std::find(order.begin(), order.end(), row + ".0"),
-                   inner + ".0");
-    }
-  }
+  if (own) OrderReduce(w, f, c, outer.names.size(), row, &order);
   if (!row.empty()) order.push_back(row + ".1");
   order.push_back(v + ".1");
   order.push_back(v + ".2");
