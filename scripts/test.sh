@@ -31,6 +31,9 @@ log=$build/configure.log
 cmake --preset "$preset" -B "$build" >"$log" 2>&1 ||
   { cat "$log"; echo "test.sh: CMake failed (see above)" >&2; exit 1; }
 
+# With ccache every checkout shares what another has compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
+
 stage "build"
 jobs=$(scripts/jobs.sh)
 quiet=(-- --quiet)
