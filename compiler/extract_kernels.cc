@@ -11,7 +11,8 @@
 
 namespace hone::compiler {
 
-absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph, const std::string& target_text,
+absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
+                                                        const std::string& target_text,
                                                         measure::BuilderClient& builder) {
   ir::Target target;
   std::string error;

@@ -10,9 +10,10 @@
 
 namespace hone::compiler {
 
-/// The distinct Workloads of a model as CompileModel would build them for this target, with how often each occurs; no
-/// code is made for the target. Errors as CompileModel's.
-absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph, const std::string& target,
+/// The distinct Workloads of a model as CompileModel would build them for this target, with how
+/// often each occurs; no code is made for the target. Errors as CompileModel's.
+absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
+                                                        const std::string& target,
                                                         measure::BuilderClient& builder);
 
 }  // namespace hone::compiler
