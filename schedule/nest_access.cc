@@ -186,7 +186,9 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
   for (int a = 0; a < stage.num_axes(); ++a) {
     const Expr local = axes[a] - instance.low[a];
     const bool reduce = a >= stage.num_spatial();
-    if (tile && !reduce && free) continue;
+    // Later iterations of a scan read what is not computed yet.
+    const bool sequential = stage.scan >= 0 && a == 0;
+    if (tile && !reduce && free && !sequential) continue;
     require(ir::Lt(local, ir::Int(instance.extent[a])));
     if (reduce || free) continue;
     const bool below = require(ir::Ge(axes[a], ir::Int(0)));
@@ -194,13 +196,20 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
     if (!below && !above) continue;
     for (int r : stage.results) location_[r].filled = false;
   }
+  // What other iterations of a parallel loop make is left to them.
+  const auto needed = at.whole() ? needed_.find(instance.stage) : needed_.end();
+  for (int a = 0; needed != needed_.end() && a < stage.num_spatial(); ++a) {
+    const Instance& region = needed->second;
+    require(ir::Ge(axes[a] - region.low[a], ir::Int(0)));
+    require(ir::Lt(axes[a] - region.low[a], ir::Int(region.extent[a])));
+  }
   // Where a masked part of a part sticks out, the next part's points would be met twice.
   const StageSchedule& schedule = s_.stages[instance.stage];
   for (size_t l = 0; l < schedule.loops.size(); ++l) {
     const LoopNode& n = schedule.loops[l];
     if (n.split_outer < 0 || n.origin == LoopNode::Origin::kAxis || schedule.loops[n.split_outer].tail != Tail::kMask) continue;
     const int loop = static_cast<int>(l);
-    if (tile && free && !s_.IsReduce({instance.stage, loop})) continue;
+    if (tile && free && stage.scan < 0 && !s_.IsReduce({instance.stage, loop})) continue;
     require(ir::Lt(SpanOfLoop(s_, instance, loop, ranges_).low, ir::Int(ExtentOf(s_, instance, loop))));
   }
   return guards;

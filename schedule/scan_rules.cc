@@ -51,6 +51,9 @@ absl::Status CheckLoopsOfT(const Schedule& schedule, int id) {
     before = at;
   }
   // A later iteration reads finished values. (Inside another Stage there is one iteration only.)
+  if (s.place == Place::kRoot && s.cache_write && schedule.PositionOf({id, s.cache_write->loop}) < before) {
+    return Refuse(fmt::format("the tile {} must stand inside the sequential axis of {}", s.cache_write->name, stage.name));
+  }
   for (int p = 0; p < before && s.place == Place::kRoot; ++p) {
     if (!schedule.IsReduce({id, s.order[p]})) continue;
     return Refuse(fmt::format("{} must stand inside the sequential axis of {}", s.loops[s.order[p]].name, stage.name));

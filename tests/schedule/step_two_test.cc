@@ -1,55 +1,16 @@
-#include <fstream>
 #include <map>
-#include <set>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 
 #include "ir/stmt.h"
+#include "tests/schedule/examples.h"
 #include "tests/schedule/nest_check.h"
-#include "tests/test_paths.h"
 
 // The Workloads and Traces of docs/decisions/0002-traces-of-the-lowering.md: interpreter, loop nest
 // and code agree on them.
 namespace hone::schedule {
 namespace {
-
-struct Example {
-  std::string section, name, workload, trace;
-};
-
-void PrintTo(const Example& e, std::ostream* out) { *out << e.section << "/" << e.name; }
-
-/// `## section`, a ```workload block, then ```trace NAME blocks.
-std::vector<Example> ReadPage() {
-  std::ifstream page(testing::SourceDir() + "/docs/decisions/0002-traces-of-the-lowering.md");
-  std::vector<Example> examples;
-  Example next;
-  std::string line, fence, block;
-  while (std::getline(page, line)) {
-    if (line.rfind("## ", 0) == 0) next = {.section = line.substr(3)};
-    if (line.rfind("```", 0) == 0) {
-      if (!fence.empty() && line == "```") {
-        if (fence == "workload") {
-          next.workload = block;
-        } else {
-          next.trace = block;
-          next.name = fence.substr(fence.find(' ') + 1);
-          examples.push_back(next);
-        }
-        fence.clear();
-      } else {
-        fence = line.substr(3);
-        block.clear();
-      }
-    } else if (!fence.empty()) {
-      block += line + "\n";
-    }
-  }
-  return examples;
-}
 
 class StepTwo : public ::testing::TestWithParam<Example> {};
 
@@ -76,13 +37,13 @@ TEST_P(StepTwo, InterpreterLoopNestAndCodeAgree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Page, StepTwo, ::testing::ValuesIn(ReadPage()), [](const auto& example) {
+INSTANTIATE_TEST_SUITE_P(Page, StepTwo, ::testing::ValuesIn(ReadExamples()), [](const auto& example) {
   return example.param.section + "_" + example.param.name;
 });
 
 TEST(StepTwoPage, HoldsEverySection) {
   std::map<std::string, int> traces;
-  for (const Example& e : ReadPage()) ++traces[e.section];
+  for (const Example& e : ReadExamples()) ++traces[e.section];
   const std::map<std::string, int> expected = {
       {"gemm", 2},     {"gemm_tails", 2},      {"conv3x3", 4},     {"depthwise3x3", 2},
       {"winograd", 4}, {"gemm_layer_norm", 2}, {"softmax_197", 2}, {"online_softmax_attention", 2},
