@@ -137,10 +137,9 @@ absl::StatusOr<std::shared_ptr<const CandidateBuilder::Prologue>> CandidateBuild
   for (const int tensor : workload.Inputs()) {
     prologue->arguments.push_back(static_cast<int>(std::ranges::find(ids, tensor) - ids.begin()));
   }
-  HONE_ASSIGN_OR_RETURN(
-      BuildReply reply,
-      client_.Build({.target = kPrologueTarget,
-                     .kernels = {{ir::ToText(workload), "", {}, "prologue"}}}));
+  HONE_ASSIGN_OR_RETURN(BuildReply reply,
+                        client_.Build({.target = kPrologueTarget,
+                                       .kernels = {{ir::ToText(workload), "", {}, "prologue"}}}));
   HONE_RETURN_IF_ERROR(reply.kernels.front().status);
   prologue->kernel = {std::move(reply.kernels.front().artifact), std::move(reply.shared_object)};
   const std::lock_guard lock(mutex_);

@@ -12,16 +12,10 @@
 #include "base/core/clock.h"
 #include "ir/workload.h"
 #include "measure/builder_client.h"
-#include "measure/outcome.h"
+#include "measure/measurer.h"
 #include "measure/run_job.h"
 
 namespace hone::measure {
-
-/// A failed attempt.
-struct AttemptError {
-  Outcome outcome = Outcome::kWorkerLost;
-  std::string message;
-};
 
 /// A candidate as the runner takes it, or why there is none.
 struct BuiltCandidate {

@@ -38,8 +38,8 @@ std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64
   const std::vector<RunTensor> tensors = RunTensorsOf(workload, ids);
   std::vector<ir::TensorBuffer> arguments;
   for (size_t i = 0; i < ids.size(); ++i) {
-    arguments.push_back(ir::TensorBuffer::Zeros(workload.tensors[ids[i]].dtype,
-                                                workload.tensors[ids[i]].shape));
+    arguments.push_back(
+        ir::TensorBuffer::Zeros(workload.tensors[ids[i]].dtype, workload.tensors[ids[i]].shape));
     FillTensor(tensors[i].dtype, tensors[i].low, tensors[i].high, seed, static_cast<int>(i),
                std::as_writable_bytes(std::span(arguments.back().bytes)));
   }
@@ -77,8 +77,7 @@ CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& polic
   timed.reply = *std::move(reply);
   const int64_t sentinel_ns = timed.reply.sentinel_ns;
   if (least_sentinel_ns_ == 0 || sentinel_ns < least_sentinel_ns_) least_sentinel_ns_ = sentinel_ns;
-  timed.noisy =
-      static_cast<double>(sentinel_ns) > kDrift * static_cast<double>(least_sentinel_ns_);
+  timed.noisy = static_cast<double>(sentinel_ns) > kDrift * static_cast<double>(least_sentinel_ns_);
   return timed;
 }
 
@@ -129,13 +128,12 @@ absl::Status CandidateRunner::CheckDefault(const MeasureInput& input,
                                            const std::vector<ReferenceOutput>& made) {
   const std::vector<ir::TensorBuffer> arguments = MakeArguments(*input.workload, input.seed);
   const int64_t deadline_ns = clock_.NowNs() + oracle_.budget_ns;
-  const int per_output =
-      std::max(2, oracle_.points / std::max(1, static_cast<int>(made.size())));
+  const int per_output = std::max(2, oracle_.points / std::max(1, static_cast<int>(made.size())));
   for (size_t k = 0; k < made.size(); ++k) {
     const std::vector<int64_t> points = SamplePoints(made[k].shape, per_output, input.seed);
     for (size_t at = 0; at < points.size(); at += kPointsAtOnce) {
-      const auto some = std::span(points).subspan(
-          at, std::min<size_t>(kPointsAtOnce, points.size() - at));
+      const auto some =
+          std::span(points).subspan(at, std::min<size_t>(kPointsAtOnce, points.size() - at));
       HONE_RETURN_IF_ERROR(CheckWithOracle(*input.workload, arguments, made, static_cast<int>(k),
                                            some, input.accuracy));
       // Expensive Workloads (long scans) get fewer points, each output at least the first ones.

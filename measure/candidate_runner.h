@@ -15,8 +15,8 @@
 namespace hone::measure {
 
 struct OracleOptions {
-  int points = 32;                      ///< per Workload, over all its outputs
-  int64_t budget_ns = 3'000'000'000;    ///< no further points once this much was spent
+  int points = 32;                                 ///< per Workload, over all its outputs
+  int64_t budget_ns = 3'000'000'000;               ///< no further points once this much was spent
   int64_t max_reference_bytes = int64_t{1} << 30;  ///< of references kept
 };
 
@@ -29,8 +29,8 @@ class CandidateRunner {
   CandidateRunner(RunnerOptions runner, OracleOptions oracle, CandidateBuilder& builder,
                   const MonotonicClock& clock);
 
-  /// Prepares a candidate in `slot` (0 to kMaxSlots - 2) and checks it: outcome kOk, or why not. `hook`:
-  /// PrepareJob::test_hook.
+  /// Prepares a candidate in `slot` (0 to kMaxSlots - 2) and checks it: outcome kOk, or why not.
+  /// `hook`: PrepareJob::test_hook.
   AttemptError Prepare(const MeasureInput& input, const BuiltCandidate& candidate, int slot,
                        const std::string& hook);
 

@@ -28,23 +28,29 @@ HostDevice DescribeHost(const std::string& cpuinfo, const std::string& sysfs_cpu
   std::ifstream in(cpuinfo);
   for (std::string line; std::getline(in, line) && !line.empty();) {
     const size_t colon = line.find(':');
-    if (colon != std::string::npos) facts[Trim(line.substr(0, colon))] = Trim(line.substr(colon + 1));
+    if (colon != std::string::npos)
+      facts[Trim(line.substr(0, colon))] = Trim(line.substr(colon + 1));
   }
-  auto fact = [&](const char* key) { return facts.count(key) ? facts[key] : std::string("unknown"); };
+  auto fact = [&](const char* key) {
+    return facts.count(key) ? facts[key] : std::string("unknown");
+  };
   std::map<std::string, std::string> caches;
   for (int i = 0; i < 8; ++i) {
     const std::string folder = sysfs_cpu + "/cpu0/cache/index" + std::to_string(i) + "/";
     const std::string level = FirstLine(folder + "level"), type = FirstLine(folder + "type");
     if (!level.empty() && type != "Instruction") caches[level] = FirstLine(folder + "size");
   }
-  auto cache = [&](const char* level) { return caches.count(level) ? caches[level] : std::string("0K"); };
+  auto cache = [&](const char* level) {
+    return caches.count(level) ? caches[level] : std::string("0K");
+  };
   const std::string cores = std::to_string(OnePerCore(AllowedCpus()).size());
   HostDevice d;
-  d.device_class = "cpu-1:" + fact("vendor_id") + "-" + fact("cpu family") + "-" + fact("model") + "-l2." + cache("2") + "-l3." +
-                   cache("3") + "-c" + cores;
-  d.fingerprint = "model name: " + fact("model name") + "\nvendor: " + fact("vendor_id") + "\nfamily: " + fact("cpu family") +
-                  "\nmodel: " + fact("model") + "\nstepping: " + fact("stepping") + "\nl1: " + cache("1") + "\nl2: " + cache("2") +
-                  "\nl3: " + cache("3") + "\ncores: " + cores + "\n";
+  d.device_class = "cpu-1:" + fact("vendor_id") + "-" + fact("cpu family") + "-" + fact("model") +
+                   "-l2." + cache("2") + "-l3." + cache("3") + "-c" + cores;
+  d.fingerprint = "model name: " + fact("model name") + "\nvendor: " + fact("vendor_id") +
+                  "\nfamily: " + fact("cpu family") + "\nmodel: " + fact("model") +
+                  "\nstepping: " + fact("stepping") + "\nl1: " + cache("1") +
+                  "\nl2: " + cache("2") + "\nl3: " + cache("3") + "\ncores: " + cores + "\n";
   return d;
 }
 

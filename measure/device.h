@@ -4,14 +4,17 @@
 
 namespace hone::measure {
 
-/// This machine as the log knows it. The class is a documented function of the fingerprint (version 1): vendor, family, model, L2 and
-/// L3 bytes of a core, cores: `cpu-1:AuthenticAMD-25-17-l2.1024K-l3.32768K-c2`. Records of one class compete.
+/// This machine as the log knows it. The class is a documented function of the fingerprint (version
+/// 1): vendor, family, model, L2 and L3 bytes of a core, cores:
+/// `cpu-1:AuthenticAMD-25-17-l2.1024K-l3.32768K-c2`. Records of one class compete.
 struct HostDevice {
   std::string device_class;
   std::string fingerprint;  ///< a line per fact: model name, cpuid, caches, cores
 };
 
-/// Reads /proc/cpuinfo and the caches below `sysfs_cpu`; what cannot be read counts as 0 or "unknown".
-HostDevice DescribeHost(const std::string& cpuinfo = "/proc/cpuinfo", const std::string& sysfs_cpu = "/sys/devices/system/cpu");
+/// Reads /proc/cpuinfo and the caches below `sysfs_cpu`; what cannot be read counts as 0 or
+/// "unknown".
+HostDevice DescribeHost(const std::string& cpuinfo = "/proc/cpuinfo",
+                        const std::string& sysfs_cpu = "/sys/devices/system/cpu");
 
 }  // namespace hone::measure

@@ -72,7 +72,8 @@ int64_t LocalMeasurer::reference_ns() const {
 
 std::vector<ComparedTrace> LocalMeasurer::Compare(const std::vector<MeasureInput>& inputs,
                                                   int rounds) {
-  HONE_CHECK(static_cast<int>(inputs.size()) < kMaxSlots);
+  static_assert(kMaxCompared == kMaxSlots);  // the last slot is the default's
+  HONE_CHECK(static_cast<int>(inputs.size()) < kMaxCompared);
   Comparison comparison{.inputs = &inputs, .rounds = std::clamp(rounds, kMinRounds, kMaxRounds)};
   std::unique_lock lock(mutex_);
   comparisons_.push_back(&comparison);
@@ -185,8 +186,7 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   AttemptError error = runner_.Prepare(input, item.built, 0, HookOf(options_.run_hook, input));
   CandidateRunner::Timed timed;
   if (error.outcome == Outcome::kOk) {
-    TimingPolicy policy =
-        input.kind == MeasureKind::kFinal ? options_.final : options_.screen;
+    TimingPolicy policy = input.kind == MeasureKind::kFinal ? options_.final : options_.screen;
     policy.incumbent_ns = input.kind == MeasureKind::kFinal ? 0 : input.incumbent_ns;
     timed = runner_.Time(0, policy);
     error = timed.error;

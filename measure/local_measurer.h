@@ -35,12 +35,6 @@ struct LocalMeasurerOptions {
   std::function<std::string(const MeasureInput&)> build_hook, run_hook;
 };
 
-/// One Trace of a comparison.
-struct ComparedTrace {
-  AttemptError error;
-  std::vector<int64_t> samples_ns;  ///< sample r of all Traces was taken in round r
-};
-
 /// Measures on this machine with hone-builder and hone-runner. Thread-safe. A failure of a
 /// candidate, its builder or its runner costs that candidate alone. The destructor waits for what
 /// is being built or run just then, and drops the rest.
@@ -55,10 +49,8 @@ class LocalMeasurer final : public Measurer {
   int64_t num_in_flight() const override;
   int capacity() const override { return options_.built_ahead; }
 
-  /// Times several Traces of one Workload and seed in turns (A B C A B C …), at least 3 and at most
-  /// 50 rounds, after each was checked. Waits for what is being measured. Fewer
-  /// than kMaxSlots.
-  std::vector<ComparedTrace> Compare(const std::vector<MeasureInput>& inputs, int rounds);
+  /// At least 3 and at most 50 rounds.
+  std::vector<ComparedTrace> Compare(const std::vector<MeasureInput>& inputs, int rounds) override;
 
   /// Time spent so far on defaults and oracles, once per task; no result's time contains it.
   int64_t reference_ns() const;
@@ -95,7 +87,7 @@ class LocalMeasurer final : public Measurer {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> waiting_, built_;         // all guarded by mutex_ from here on
+  std::deque<Item> waiting_, built_;  // all guarded by mutex_ from here on
   std::deque<Comparison*> comparisons_;
   std::vector<MeasureResult> results_;
   int building_ = 0;

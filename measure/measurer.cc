@@ -4,6 +4,12 @@
 
 namespace hone::measure {
 
+std::vector<ComparedTrace> Measurer::Compare(const std::vector<MeasureInput>& inputs,
+                                             int /*rounds*/) {
+  return std::vector<ComparedTrace>(inputs.size(),
+                                    {{Outcome::kWorkerLost, "this measurer compares nothing"}, {}});
+}
+
 int64_t MedianNs(std::vector<int64_t> samples_ns) {
   if (samples_ns.empty()) return 0;
   std::sort(samples_ns.begin(), samples_ns.end());

@@ -27,8 +27,8 @@ struct MeasureInput {
   std::string trace;   ///< text; empty: the default schedule
   MeasureKind kind = MeasureKind::kScreen;
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;  ///< see measure/validation.h
-  int64_t incumbent_ns = 0;  ///< best so far of this task; 0: none
-  uint64_t seed = 0;         ///< of inputs and constants
+  int64_t incumbent_ns = 0;                                  ///< best so far of this task; 0: none
+  uint64_t seed = 0;                                         ///< of inputs and constants
 };
 
 struct MeasureResult {
@@ -44,6 +44,19 @@ struct MeasureResult {
   std::string device;  ///< device class of where it ran
 };
 
+/// How an attempt ended when not well, and why.
+struct AttemptError {
+  Outcome outcome = Outcome::kWorkerLost;
+  std::string message;
+};
+
+/// One Trace of a comparison.
+struct ComparedTrace {
+  AttemptError error;  ///< outcome kOk: there are samples
+  /// Sample r of all Traces was taken in round r, so that they pair.
+  std::vector<int64_t> samples_ns;
+};
+
 /// Measures candidates, many in flight. Implementations say whether they are thread-safe.
 class Measurer {
  public:
@@ -56,6 +69,12 @@ class Measurer {
   /// Results that are ready. With none ready and some under way, waits at most `timeout_ns` for one
   /// (0: does not wait; negative: as long as it takes). Empty: none came, or none is under way.
   virtual std::vector<MeasureResult> Collect(int64_t timeout_ns) = 0;
+
+  /// Times several Traces of one Workload, target and seed in turns (A B C A B C …) after each was
+  /// checked, so that a drift of the machine meets all alike: the decision between finalists,
+  /// incumbent and default. Waits for it, and for what is being measured. Fewer than kMaxCompared.
+  static constexpr int kMaxCompared = 64;
+  virtual std::vector<ComparedTrace> Compare(const std::vector<MeasureInput>& inputs, int rounds);
 
   /// Candidates submitted and not yet collected.
   virtual int64_t num_in_flight() const = 0;

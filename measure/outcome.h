@@ -9,15 +9,15 @@ namespace hone::measure {
 /// How an attempt ended. Stored in logs: do not renumber.
 enum class Outcome : uint8_t {
   kOk = 0,
-  kIllegal = 1,       ///< the Trace does not apply to the Workload
-  kBuildFailed = 2,   ///< Hone could not make code of it
+  kIllegal = 1,      ///< the Trace does not apply to the Workload
+  kBuildFailed = 2,  ///< Hone could not make code of it
   kBuildTimeout = 3,
   kBuildCrashed = 4,
-  kRunCrashed = 5,    ///< a signal, a guard page, a forbidden system call
+  kRunCrashed = 5,  ///< a signal, a guard page, a forbidden system call
   kRunTimeout = 6,
-  kOutOfMemory = 7,   ///< of the builder or the runner
+  kOutOfMemory = 7,  ///< of the builder or the runner
   kWrongAnswer = 8,
-  kWorkerLost = 9,    ///< nobody knows; may be tried again
+  kWorkerLost = 9,  ///< nobody knows; may be tried again
 };
 
 inline constexpr int kNumOutcomes = 10;

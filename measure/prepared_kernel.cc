@@ -92,8 +92,8 @@ Result<std::shared_ptr<RunData>> RunData::Make(const PrepareJob& job) {
   auto data = std::make_shared<RunData>();
   data->key = job.data_key;
   HONE_RETURN_IF_ERROR(MakeTensors(job.inputs, job.seed, 0, &data->inputs));
-  HONE_RETURN_IF_ERROR(MakeTensors(job.constants, job.seed, static_cast<int>(job.inputs.size()),
-                                   &data->constants));
+  HONE_RETURN_IF_ERROR(
+      MakeTensors(job.constants, job.seed, static_cast<int>(job.inputs.size()), &data->constants));
   return data;
 }
 
@@ -108,8 +108,7 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Make(PrepareJob job,
   HONE_ASSIGN_OR_RETURN(
       prepared->code_,
       runtime::SharedObject::Load(std::as_bytes(std::span(job.kernel.shared_object)), "candidate"));
-  HONE_ASSIGN_OR_RETURN(prepared->kernel_,
-                        runtime::Kernel::Resolve(artifact, prepared->code_));
+  HONE_ASSIGN_OR_RETURN(prepared->kernel_, runtime::Kernel::Resolve(artifact, prepared->code_));
   HONE_RETURN_IF_ERROR(prepared->TakePrologue(job, *prepared->data_));
   HONE_RETURN_IF_ERROR(prepared->AllocateWorkspace());
   return prepared;
@@ -128,7 +127,8 @@ Status PreparedKernel::TakePrologue(const PrepareJob& job, RunData& data) {
   HONE_ASSIGN_OR_RETURN(std::vector<GuardedBuffer> made, RunPrologue(job));
   prologue_ = std::make_shared<const std::vector<GuardedBuffer>>(std::move(made));
   int64_t bytes = 0;
-  for (const GuardedBuffer& buffer : *prologue_) bytes += static_cast<int64_t>(buffer.span().size());
+  for (const GuardedBuffer& buffer : *prologue_)
+    bytes += static_cast<int64_t>(buffer.span().size());
   if (data.prologue_bytes + bytes > kMaxPrologueBytes) {
     data.prologues.clear();
     data.prologue_bytes = 0;
@@ -145,10 +145,9 @@ Result<std::vector<GuardedBuffer>> PreparedKernel::RunPrologue(const PrepareJob&
       !prologue.prologue.empty()) {
     return Invalid("the prologue does not fit its kernel");
   }
-  HONE_ASSIGN_OR_RETURN(
-      const runtime::SharedObject code,
-      runtime::SharedObject::Load(std::as_bytes(std::span(job.prologue.shared_object)),
-                                  "prologue"));
+  HONE_ASSIGN_OR_RETURN(const runtime::SharedObject code,
+                        runtime::SharedObject::Load(
+                            std::as_bytes(std::span(job.prologue.shared_object)), "prologue"));
   HONE_ASSIGN_OR_RETURN(const runtime::Kernel kernel, runtime::Kernel::Resolve(prologue, code));
   std::vector<void*> pointers;
   for (const int32_t constant : job.prologue_arguments) {

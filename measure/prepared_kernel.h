@@ -34,8 +34,7 @@ struct RunData {
 class PreparedKernel {
  public:
   /// Loads the code, runs the prologue. `pool` must outlive it.
-  static Result<std::unique_ptr<PreparedKernel>> Make(PrepareJob job,
-                                                      std::shared_ptr<RunData> data,
+  static Result<std::unique_ptr<PreparedKernel>> Make(PrepareJob job, std::shared_ptr<RunData> data,
                                                       runtime::ThreadPool& pool);
 
   /// Runs once with poisoned outputs that lie in the memory file `output_fd`. `hook` is called with

@@ -84,9 +84,9 @@ struct TimingPolicy {
   int32_t warmups = 1;
   int32_t min_samples = 5;
   int32_t max_samples = 20;
-  int64_t max_total_ns = 60'000'000;   ///< no further sample once this much was timed
-  int64_t min_sample_ns = 20'000;      ///< shorter runs are repeated within a sample
-  bool cold_constants = true;          ///< constants leave the caches before each run
+  int64_t max_total_ns = 60'000'000;  ///< no further sample once this much was timed
+  int64_t min_sample_ns = 20'000;     ///< shorter runs are repeated within a sample
+  bool cold_constants = true;         ///< constants leave the caches before each run
 };
 
 struct TimeJob {

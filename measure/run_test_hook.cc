@@ -41,7 +41,7 @@ void Misbehave(const std::string& hook, const std::vector<GuardedBuffer>& output
   } else if (hook == "fork") {
     if (::fork() == 0) ::_exit(0);
   } else if (hook == "write") {
-    static_cast<void>(::open("/tmp/hone-escaped", O_WRONLY | O_CREAT, 0600));
+    static_cast<void>(::open("escaped", O_WRONLY | O_CREAT, 0600));
   } else if (hook == "wrong") {
     const std::span<std::byte> output = outputs.at(0).span();
     if (!output.empty()) output.back() ^= std::byte{0x40};

@@ -68,9 +68,9 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
     const PrepareJob& job) {
   const std::vector<SharedBuffer> places = PlaceOutputs(job.kernel.artifact.outputs);
   HONE_RETURN_IF_ERROR(MakeRoom(SharedBytes(places)));
-  if (process_ != nullptr && (process_->threads != job.threads ||
-                              (job.slot == 0 &&
-                               process_->jobs_done >= options_.jobs_per_process))) {
+  if (process_ != nullptr &&
+      (process_->threads != job.threads ||
+       (job.slot == 0 && process_->jobs_done >= options_.jobs_per_process))) {
     process_.reset();
   }
   if (process_ == nullptr) HONE_RETURN_IF_ERROR(Start(job.threads));
@@ -187,11 +187,11 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
   }
   if (exit->code == kRunnerNoSandbox) return absl::FailedPreconditionError(last_words);
   if (exit->code == kRunnerOutOfMemory || exit->signal == SIGKILL) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "the kernel's process ran out of memory ({})",
-        options_.address_space_bytes.has_value()
-            ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
-            : std::string("it has no limit of its own")));
+    return absl::ResourceExhaustedError(
+        fmt::format("the kernel's process ran out of memory ({})",
+                    options_.address_space_bytes.has_value()
+                        ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
+                        : std::string("it has no limit of its own")));
   }
   if (exit->signal == SIGSYS) {
     return absl::AbortedError("the kernel made a system call that the sandbox forbids");

@@ -28,30 +28,77 @@ Status Refused(const std::string& what, int error) {
 
 // What memory, the C library's start of a thread, dlopen from memory, pipes and clocks need.
 constexpr int kAlways[] = {
-    SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close),
-    SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek), SCMP_SYS(fcntl), SCMP_SYS(poll),
-    SCMP_SYS(ppoll), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap),
-    SCMP_SYS(madvise), SCMP_SYS(brk), SCMP_SYS(memfd_create), SCMP_SYS(futex),
-    SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(nanosleep),
-    SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres),
-    SCMP_SYS(gettimeofday), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(gettid),
-    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigpending),
-    SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
-    SCMP_SYS(restart_syscall), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd),
-    SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
-    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(getrusage), SCMP_SYS(membarrier),
+    SCMP_SYS(read),
+    SCMP_SYS(pread64),
+    SCMP_SYS(write),
+    SCMP_SYS(writev),
+    SCMP_SYS(close),
+    SCMP_SYS(fstat),
+    SCMP_SYS(newfstatat),
+    SCMP_SYS(lseek),
+    SCMP_SYS(fcntl),
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(mmap),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(mremap),
+    SCMP_SYS(madvise),
+    SCMP_SYS(brk),
+    SCMP_SYS(memfd_create),
+    SCMP_SYS(futex),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(nanosleep),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_getres),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(getpid),
+    SCMP_SYS(gettid),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigpending),
+    SCMP_SYS(rt_sigtimedwait),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat),
+    SCMP_SYS(getcwd),
+    SCMP_SYS(access),
+    SCMP_SYS(faccessat),
+    SCMP_SYS(stat),
+    SCMP_SYS(lstat),
+    SCMP_SYS(statx),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(getrusage),
+    SCMP_SYS(membarrier),
 };
 
 // LLD writes its result beside a temporary name; LLVM asks for the machine and starts threads.
 constexpr int kBuilderToo[] = {
-    SCMP_SYS(openat), SCMP_SYS(open), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rmdir),
-    SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rename), SCMP_SYS(renameat),
-    SCMP_SYS(renameat2), SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(chmod),
-    SCMP_SYS(fchmod), SCMP_SYS(fchmodat), SCMP_SYS(umask), SCMP_SYS(pwrite64), SCMP_SYS(msync),
-    SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(getdents64), SCMP_SYS(uname), SCMP_SYS(sysinfo),
-    SCMP_SYS(prlimit64), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(pipe2),
-    SCMP_SYS(ioctl), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
-    SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(sched_setaffinity), SCMP_SYS(prctl),
+    SCMP_SYS(openat),     SCMP_SYS(open),
+    SCMP_SYS(mkdir),      SCMP_SYS(mkdirat),
+    SCMP_SYS(rmdir),      SCMP_SYS(unlink),
+    SCMP_SYS(unlinkat),   SCMP_SYS(rename),
+    SCMP_SYS(renameat),   SCMP_SYS(renameat2),
+    SCMP_SYS(ftruncate),  SCMP_SYS(fallocate),
+    SCMP_SYS(chmod),      SCMP_SYS(fchmod),
+    SCMP_SYS(fchmodat),   SCMP_SYS(umask),
+    SCMP_SYS(pwrite64),   SCMP_SYS(msync),
+    SCMP_SYS(statfs),     SCMP_SYS(fstatfs),
+    SCMP_SYS(getdents64), SCMP_SYS(uname),
+    SCMP_SYS(sysinfo),    SCMP_SYS(prlimit64),
+    SCMP_SYS(dup),        SCMP_SYS(dup2),
+    SCMP_SYS(dup3),       SCMP_SYS(pipe2),
+    SCMP_SYS(ioctl),      SCMP_SYS(getuid),
+    SCMP_SYS(geteuid),    SCMP_SYS(getgid),
+    SCMP_SYS(getegid),    SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),       SCMP_SYS(sched_setaffinity),
+    SCMP_SYS(prctl),
 };
 
 using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
@@ -82,8 +129,7 @@ Status AddRules(const Filter& filter, SandboxKind kind) {
   }
   // The loader opens code by its name in /proc/self/fd; nothing is opened for writing or made.
   constexpr scmp_datum_t kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
-  HONE_RETURN_IF_ERROR(
-      AllowIf(filter, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, 0)));
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, 0)));
   return AllowIf(filter, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, 0));
 }
 

@@ -15,8 +15,9 @@ enum class SandboxKind {
 
 /// Called once, by the process itself, when all its threads have started (kRunner). Sets
 /// no_new_privs, core and process limits, and an allow-list of system calls for every thread: any
-/// other call ends a runner with SIGSYS and fails with EPERM in a builder. Under a sanitizer, whose runtime makes other calls, the
-/// allow-list is left out. kFailedPrecondition when the kernel refuses.
+/// other call ends a runner with SIGSYS and fails with EPERM in a builder. Under a sanitizer, whose
+/// runtime makes other calls, the allow-list is left out. kFailedPrecondition when the kernel
+/// refuses.
 Status EnterSandbox(SandboxKind kind);
 
 /// Ends this process when the thread that started it ends.

@@ -19,8 +19,7 @@ constexpr double kOracleFactor = 4;
 constexpr double kFlippedShare = 1e-3;
 
 double At(ir::DType dtype, const void* bytes, int64_t index) {
-  return ir::ToDouble(dtype,
-                      ir::ReadElement(dtype, static_cast<const uint8_t*>(bytes), index));
+  return ir::ToDouble(dtype, ir::ReadElement(dtype, static_cast<const uint8_t*>(bytes), index));
 }
 
 bool Near(double value, double reference, double max_abs, const Tolerance& tolerance) {

@@ -160,8 +160,8 @@ TEST_F(LocalMeasurerTest, AHopelessCandidateGetsOneSample) {
 TEST_F(LocalMeasurerTest, CompareTakesTurnsAndLeavesOutWhatFails) {
   RunHook("crash");
   LocalMeasurer measurer(options_, clock_);
-  const std::vector<ComparedTrace> compared = measurer.Compare(
-      {Input(1, ""), Input(3, kPacked), Input(2, kPacked), Input(4, kSlow)}, 5);
+  const std::vector<ComparedTrace> compared =
+      measurer.Compare({Input(1, ""), Input(3, kPacked), Input(2, kPacked), Input(4, kSlow)}, 5);
   ASSERT_EQ(compared.size(), 4u);
   EXPECT_EQ(compared[2].error.outcome, Outcome::kRunCrashed);
   for (const size_t i : {0, 1, 3}) {

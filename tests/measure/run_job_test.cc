@@ -46,8 +46,7 @@ TEST(RunJobTest, JobsAndAnswersComeBack) {
   EXPECT_EQ(time_back->policy.incumbent_ns, 9);
   EXPECT_FALSE(time_back->policy.cold_constants);
 
-  const Result<TimeReply> reply =
-      DecodeTimeReply(EncodeTimeReply({Status(), {5, 6, 7}, true, 11}));
+  const Result<TimeReply> reply = DecodeTimeReply(EncodeTimeReply({Status(), {5, 6, 7}, true, 11}));
   ASSERT_TRUE(reply.ok());
   EXPECT_EQ(reply->samples_ns, (std::vector<int64_t>{5, 6, 7}));
   EXPECT_TRUE(reply->hopeless);
@@ -88,9 +87,8 @@ TEST(RunJobTest, DamagedJobsAreAnErrorOrAJob) {
 }
 
 TEST(RunJobTest, OutputsEndAtTheEndOfTheirPages) {
-  const std::vector<SharedBuffer> places = PlaceOutputs({{ir::DType::kF32, {1025}, 4100},
-                                                         {ir::DType::kF32, {}, 4},
-                                                         {ir::DType::kF32, {0}, 0}});
+  const std::vector<SharedBuffer> places = PlaceOutputs(
+      {{ir::DType::kF32, {1025}, 4100}, {ir::DType::kF32, {}, 4}, {ir::DType::kF32, {0}, 0}});
   ASSERT_EQ(places.size(), 3u);
   EXPECT_EQ(places[0].region_bytes, 8192);
   EXPECT_EQ(places[0].data_offset, 8192 - 4160);  // 64-aligned

@@ -66,8 +66,8 @@ TEST(TimingTest, ShortRunsAreRepeatedWithinASample) {
   Scripted kernel{{1'000}};
   const Race race = Raced(policy, kernel);
   ASSERT_EQ(race.samples_ns.size(), 20u);
-  EXPECT_EQ(race.samples_ns[0], 1'000);           // a mean
-  EXPECT_EQ(kernel.runs, 1u + 20u * 20u);         // one warm-up, 20 us a sample
+  EXPECT_EQ(race.samples_ns[0], 1'000);    // a mean
+  EXPECT_EQ(kernel.runs, 1u + 20u * 20u);  // one warm-up, 20 us a sample
 }
 
 TEST(TimingTest, AKernelThatJustRanForLongNeedsNoWarmUp) {
