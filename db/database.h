@@ -32,7 +32,7 @@ struct Conflict {
 struct Appended {
   int64_t added = 0;
   int64_t known = 0;
-  int64_t last_sequence = 0;         ///< of the log's events, after this batch
+  int64_t last_sequence = 0;        ///< of the log's events, after this batch
   std::vector<Conflict> conflicts;  ///< not stored; only for Origin::kMerged
 };
 
@@ -48,7 +48,7 @@ struct RankedRecord {
   TuningRecord record;
   Hash128 content;  ///< ContentHash(record)
   bool merged = false;
-  bool other_builder = false;       ///< made with another builder version than the query's
+  bool other_builder = false;      ///< made with another builder version than the query's
   Rigor rigor = Rigor::kScreened;  ///< what it counts as: screened if merged or other_builder
 
   bool operator==(const RankedRecord&) const = default;
@@ -81,7 +81,7 @@ struct LogStats {
   int64_t merged_records = 0;
   int64_t events = 0;
   int64_t blobs = 0;
-  std::array<int64_t, kNumRigors> by_rigor{};                   ///< as measured
+  std::array<int64_t, kNumRigors> by_rigor{};               ///< as measured
   std::array<int64_t, measure::kNumOutcomes> by_outcome{};  ///< of attempts
   int64_t file_bytes = 0;  ///< main file, without what stands in its WAL; 0 in memory
 
@@ -89,7 +89,7 @@ struct LogStats {
 };
 
 /// The log: an append-only set of facts. Facts are read in the order in which they were appended.
-/// One thread at a time. Every implementation passes tests/db/database_conformance.
+/// One thread at a time. Every implementation passes tests/db/database_conformance_test.cc.
 ///
 /// Errors: kUnavailable busy; kDataLoss damaged; kResourceExhausted disk full; kPermissionDenied
 /// not writable; kFailedPrecondition opened for reading; kAlreadyExists an id with other content;

@@ -13,8 +13,9 @@ namespace hone::db {
 using WriteLine = std::function<absl::Status(const std::string& line)>;
 
 /// Writes every fact of a log as one JSON object a line, in an order that never names what comes
-/// later; `kind` says what it is (docs/formats/log.md). 64-bit seeds are strings. Texts that are not
-/// UTF-8 appear as hexadecimal under their name with "_hex" added; blobs appear by digest and size.
+/// later; `kind` says what it is (docs/formats/log.md). 64-bit seeds are strings. Texts that are
+/// not UTF-8 appear as hexadecimal under their name with "_hex" added; blobs appear by digest and
+/// size.
 absl::Status ExportLog(Database& database, const WriteLine& write);
 
 }  // namespace hone::db

@@ -23,8 +23,8 @@ struct OpenOptions {
   /// 64 hexadecimal digits: the snapshot must have this SHA-256 (kRead finds a pinned live log
   /// wrong). Empty: any.
   std::string sha256;
-  /// Scans pass over damaged facts (LogFile::damaged_facts) instead of ending: to save the others by
-  /// MergeLog into a new log. Not for kWrite.
+  /// Scans pass over damaged facts (LogFile::damaged_facts) instead of ending: to save the others
+  /// by MergeLog into a new log. Not for kWrite.
   bool skip_damaged = false;
 };
 

@@ -46,7 +46,8 @@ absl::StatusOr<LogLock> LogLock::Take(const std::string& log_path) {
   }
   const std::string holder = fmt::format("pid {} on host {}\n", ::getpid(), HostName());
   const auto size = static_cast<ssize_t>(holder.size());
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), holder.data(), holder.size(), 0) != size) {
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), holder.data(), holder.size(), 0) != size) {
     return ErrnoStatus(errno, fmt::format("write '{}'", path));
   }
   return LogLock(std::move(fd));

@@ -29,7 +29,8 @@ auto Strangeness(const RecordKey& wanted, const RecordKey& found) {
 }
 
 std::string Describe(const RankedRecord& ranked) {
-  std::string text = fmt::format("record {} ({}", ranked.record.id.ToHex(), RigorName(ranked.rigor));
+  std::string text =
+      fmt::format("record {} ({}", ranked.record.id.ToHex(), RigorName(ranked.rigor));
   if (ranked.merged) text += ", merged from another log";
   if (ranked.other_builder) text += ", made with builder " + ranked.record.builder_version;
   if (ranked.record.noisy) text += ", noisy";
@@ -56,8 +57,8 @@ std::string WhyOf(const LookupAnswer& answer, const RecordKey& key) {
       break;
   }
   if (!answer.stale.empty()) {
-    text += fmt::format("; {} stale, e.g. {}: {}", answer.stale.size(),
-                        answer.stale[0].id.ToHex(), answer.stale[0].why);
+    text += fmt::format("; {} stale, e.g. {}: {}", answer.stale.size(), answer.stale[0].id.ToHex(),
+                        answer.stale[0].why);
   }
   return text;
 }

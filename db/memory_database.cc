@@ -59,9 +59,9 @@ absl::Status MemoryDatabase::AddFact(const T& fact, const std::string& kind, Ori
   } else if (origin == Origin::kMerged) {
     appended.conflicts.push_back({.kind = kind, .id = fact.id});
   } else {
-    return absl::AlreadyExistsError(fmt::format(
-        "the log has a {} {} with other content; nothing of the batch was stored", kind,
-        fact.id.ToHex()));
+    return absl::AlreadyExistsError(
+        fmt::format("the log has a {} {} with other content; nothing of the batch was stored", kind,
+                    fact.id.ToHex()));
   }
   return absl::OkStatus();
 }
@@ -186,8 +186,8 @@ absl::StatusOr<std::vector<RankedRecord>> MemoryDatabase::SameIsaRecords(const R
       });
 }
 
-absl::StatusOr<std::vector<WorkloadRow>> MemoryDatabase::MeasuredWorkloads(
-    const std::string& isa, int measurement_policy) {
+absl::StatusOr<std::vector<WorkloadRow>> MemoryDatabase::MeasuredWorkloads(const std::string& isa,
+                                                                           int measurement_policy) {
   std::set<Hash128> measured;
   for (const auto& [record, merged] : facts_.records) {
     if (record.key.measurement_policy == measurement_policy &&

@@ -11,8 +11,8 @@
 #include "ir/accuracy_class.h"
 #include "measure/outcome.h"
 
-// What the log holds: plain values, no SQL. All of it is facts: written once, never changed. Ids are
-// 128 random bits (RandomId()), so that facts of different logs never collide.
+// What the log holds: plain values, no SQL. All of it is facts: written once, never changed. Ids
+// are 128 random bits (RandomId()), so that facts of different logs never collide.
 namespace hone::db {
 
 using measure::Outcome;
@@ -64,9 +64,9 @@ Hash128 DeviceId(const Device& device);
 /// One request to tune.
 struct Session {
   Hash128 id;
-  std::string request;   ///< JSON: model, budget, options
+  std::string request;  ///< JSON: model, budget, options
   uint64_t seed = 0;
-  std::string versions;  ///< JSON: what base/versions.h, LLVM and XGBoost said
+  std::string versions;    ///< JSON: what base/versions.h, LLVM and XGBoost said
   int64_t created_ms = 0;  ///< since 1970, for people; nothing is decided by it
 
   bool operator==(const Session&) const = default;
@@ -93,8 +93,8 @@ struct Attempt {
 struct TuningRecord {
   Hash128 id;
   RecordKey key;
-  Hash128 device;     ///< DeviceId; its class is key.device_class
-  std::string trace;  ///< text
+  Hash128 device;               ///< DeviceId; its class is key.device_class
+  std::string trace;            ///< text
   int trace_version = 0;        ///< kTraceTextVersion
   std::string builder_version;  ///< "1+22.1": kBuilderVersion and LLVM's major.minor
   Rigor rigor = Rigor::kScreened;
@@ -148,8 +148,8 @@ struct Batch {
   bool empty() const;
 };
 
-/// Hashes of everything in a fact but samples, sequence and where it came from: equal content, equal
-/// hash, in every log. A package keeps that of each record it was built from.
+/// Hashes of everything in a fact but samples, sequence and where it came from: equal content,
+/// equal hash, in every log. A package keeps that of each record it was built from.
 Hash128 ContentHash(const WorkloadRow& workload);
 Hash128 ContentHash(const Session& session);
 Hash128 ContentHash(const Attempt& attempt);

@@ -145,18 +145,20 @@ absl::Status Appender::Add(const TuningRecord& record) {
   HONE_RETURN_IF_ERROR(AddTrace(record.trace));
   HONE_RETURN_IF_ERROR(AddTarget(record.key.target));
   const Hash128 content = ContentHash(record);
-  HONE_RETURN_IF_ERROR(Named(
-      connection_.Do(
-          "INSERT INTO records (id, workload, target, device, accuracy, policy, trace, "
-          "trace_version, builder, rigor, median_ns, low_ns, high_ns, noisy, session, seed, created_ms, "
-          "content, merged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-          "ON CONFLICT (id) DO NOTHING",
-          record.id, record.key.workload, HashBytes(record.key.target), record.device,
-          static_cast<int>(record.key.accuracy), record.key.measurement_policy,
-          TraceHash(record.trace), record.trace_version, record.builder_version,
-          static_cast<int>(record.rigor), record.median_ns, record.low_ns, record.high_ns,
-          record.noisy, record.session, static_cast<int64_t>(record.seed), record.created_ms, content, merged()),
-      "record", record.id));
+  HONE_RETURN_IF_ERROR(
+      Named(connection_.Do(
+                "INSERT INTO records (id, workload, target, device, accuracy, policy, trace, "
+                "trace_version, builder, rigor, median_ns, low_ns, high_ns, noisy, session, seed, "
+                "created_ms, "
+                "content, merged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO NOTHING",
+                record.id, record.key.workload, HashBytes(record.key.target), record.device,
+                static_cast<int>(record.key.accuracy), record.key.measurement_policy,
+                TraceHash(record.trace), record.trace_version, record.builder_version,
+                static_cast<int>(record.rigor), record.median_ns, record.low_ns, record.high_ns,
+                record.noisy, record.session, static_cast<int64_t>(record.seed), record.created_ms,
+                content, merged()),
+            "record", record.id));
   const bool inserted = Inserted();
   HONE_RETURN_IF_ERROR(Count("record", "records", record.id, content));
   if (!inserted || record.samples_ns.empty()) return absl::OkStatus();

@@ -39,7 +39,8 @@ absl::StatusCode CodeOf(int code, int system_error) {
 std::string_view RemedyOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kDataLoss:
-      return "; the log is damaged: `hone db verify` lists what, `hone db merge NEW.db LOG --salvage` saves "
+      return "; the log is damaged: `hone db verify` lists what, `hone db merge NEW.db LOG "
+             "--salvage` saves "
              "the rest";
     case absl::StatusCode::kResourceExhausted:
       return "; free some space and run again, everything acknowledged so far is kept";
@@ -62,8 +63,8 @@ absl::Status StatusOf(sqlite3* handle, int code, int system_error, std::string_v
   if (system_error != 0 && (kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR)) {
     why += fmt::format(" ({})", std::generic_category().message(system_error));
   }
-  return absl::Status(
-      status, fmt::format("cannot {} log '{}': {}{}", doing, path, why, RemedyOf(status)));
+  return absl::Status(status,
+                      fmt::format("cannot {} log '{}': {}{}", doing, path, why, RemedyOf(status)));
 }
 
 }  // namespace
@@ -192,7 +193,8 @@ absl::StatusOr<sqlite3_stmt*> Connection::Prepare(const std::string& sql) {
 
 absl::StatusOr<std::string> Connection::ReadRaw(int64_t offset, int64_t count) {
   HONE_ASSIGN_OR_RETURN(const int64_t size, FileBytes());
-  std::string bytes(static_cast<size_t>(std::max<int64_t>(std::min(count, size - offset), 0)), '\0');
+  std::string bytes(static_cast<size_t>(std::max<int64_t>(std::min(count, size - offset), 0)),
+                    '\0');
   sqlite3_file* file = nullptr;
   int code = sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
   if (code == SQLITE_OK && !bytes.empty()) {

@@ -44,13 +44,12 @@ absl::StatusOr<std::vector<RankedRecord>> ReadRanked(Query query, const RecordQu
 
 absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::TopRecords(const RecordQuery& query,
                                                                     int limit) {
-  static const std::string kSql =
-      BestOfGroups("t.text = ?5 AND d.device_class = ?6", "r.trace");
+  static const std::string kSql = BestOfGroups("t.text = ?5 AND d.device_class = ?6", "r.trace");
   HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(kSql, query.builder_version, query.key.workload,
-                                   query.key.measurement_policy,
-                                   static_cast<int>(query.key.accuracy), query.key.target,
-                                   query.key.device_class, limit));
+      Query rows,
+      connection_->Run(kSql, query.builder_version, query.key.workload,
+                       query.key.measurement_policy, static_cast<int>(query.key.accuracy),
+                       query.key.target, query.key.device_class, limit));
   return ReadRanked(std::move(rows), query, path());
 }
 
@@ -58,10 +57,10 @@ absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::SameIsaRecords(const Re
   static const std::string kSql = BestOfGroups(
       "t.isa = ?8 AND NOT (t.text = ?5 AND d.device_class = ?6)", "r.target, d.device_class");
   HONE_ASSIGN_OR_RETURN(
-      Query rows,
-      connection_->Run(kSql, query.builder_version, query.key.workload,
-                       query.key.measurement_policy, static_cast<int>(query.key.accuracy),
-                       query.key.target, query.key.device_class, -1, IsaOfTarget(query.key.target)));
+      Query rows, connection_->Run(kSql, query.builder_version, query.key.workload,
+                                   query.key.measurement_policy,
+                                   static_cast<int>(query.key.accuracy), query.key.target,
+                                   query.key.device_class, -1, IsaOfTarget(query.key.target)));
   return ReadRanked(std::move(rows), query, path());
 }
 
@@ -83,8 +82,8 @@ absl::StatusOr<std::vector<WorkloadRow>> SqliteLogFile::MeasuredWorkloads(const 
 }
 
 absl::StatusOr<std::optional<WorkloadRow>> SqliteLogFile::FindWorkload(const Hash128& hash) {
-  HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(std::string(kSelectWorkloads) + "WHERE w.hash = ?", hash));
+  HONE_ASSIGN_OR_RETURN(Query rows,
+                        connection_->Run(std::string(kSelectWorkloads) + "WHERE w.hash = ?", hash));
   HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
   if (!row) return std::optional<WorkloadRow>();
   StoredFact<WorkloadRow> stored = WorkloadOfRow(rows);
@@ -93,8 +92,8 @@ absl::StatusOr<std::optional<WorkloadRow>> SqliteLogFile::FindWorkload(const Has
 }
 
 absl::StatusOr<std::optional<RankedRecord>> SqliteLogFile::FindRecord(const Hash128& id) {
-  HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(std::string(kSelectRecords) + "WHERE r.id = ?", id));
+  HONE_ASSIGN_OR_RETURN(Query rows,
+                        connection_->Run(std::string(kSelectRecords) + "WHERE r.id = ?", id));
   HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
   if (!row) return std::optional<RankedRecord>();
   HONE_ASSIGN_OR_RETURN(RankedRecord ranked, RankedRecordOfRow(rows, "", path()));
@@ -116,8 +115,8 @@ absl::Status SqliteLogFile::ReadSamples(TuningRecord& record) {
 }
 
 absl::StatusOr<std::optional<Session>> SqliteLogFile::FindSession(const Hash128& id) {
-  HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(std::string(kSelectSessions) + "WHERE s.id = ?", id));
+  HONE_ASSIGN_OR_RETURN(Query rows,
+                        connection_->Run(std::string(kSelectSessions) + "WHERE s.id = ?", id));
   HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
   if (!row) return std::optional<Session>();
   StoredFact<Session> stored = SessionOfRow(rows);

@@ -27,9 +27,8 @@ uint32_t BigEndian32(std::string_view bytes, size_t at) {
 }
 
 absl::Status NotALog(const std::string& path, std::string_view why) {
-  return absl::InvalidArgumentError(
-      fmt::format("'{}' is not a tuning log of Hone: {}; it was left as it is, name another file",
-                  path, why));
+  return absl::InvalidArgumentError(fmt::format(
+      "'{}' is not a tuning log of Hone: {}; it was left as it is, name another file", path, why));
 }
 
 }  // namespace

@@ -128,22 +128,20 @@ std::vector<double> QuantilesOf(std::vector<double> samples_ns) {
         static_cast<double>(samples_ns.size() - 1) * i / static_cast<double>(kSampleQuantiles - 1);
     const auto below = static_cast<size_t>(place);
     const size_t above = std::min(below + 1, samples_ns.size() - 1);
-    quantiles.push_back(std::lerp(samples_ns[below], samples_ns[above],
-                                  place - static_cast<double>(below)));
+    quantiles.push_back(
+        std::lerp(samples_ns[below], samples_ns[above], place - static_cast<double>(below)));
   }
   return quantiles;
 }
 
 absl::StatusOr<int64_t> FoldSamples(Connection& connection) {
-  HONE_ASSIGN_OR_RETURN(Transaction transaction,
-                        Transaction::Begin(connection, "BEGIN IMMEDIATE"));
+  HONE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection, "BEGIN IMMEDIATE"));
   std::vector<std::pair<Hash128, std::vector<double>>> folded;
   {
     HONE_ASSIGN_OR_RETURN(
-        Query rows,
-        connection.Run("SELECT record, values_ns FROM samples WHERE folded = 0 AND "
-                       "length(values_ns) > ?",
-                       static_cast<int64_t>(kSampleQuantiles * sizeof(double))));
+        Query rows, connection.Run("SELECT record, values_ns FROM samples WHERE folded = 0 AND "
+                                   "length(values_ns) > ?",
+                                   static_cast<int64_t>(kSampleQuantiles * sizeof(double))));
     for (;;) {
       HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
       if (!row) break;
@@ -152,9 +150,9 @@ absl::StatusOr<int64_t> FoldSamples(Connection& connection) {
   }
   for (const auto& [record, quantiles] : folded) {
     const std::string bytes = EncodeSamples(quantiles);
-    HONE_RETURN_IF_ERROR(connection.Do(
-        "UPDATE samples SET folded = 1, values_ns = ?, content = ? WHERE record = ?",
-        Query::BlobBytes{bytes}, HashBytes(bytes), record));
+    HONE_RETURN_IF_ERROR(
+        connection.Do("UPDATE samples SET folded = 1, values_ns = ?, content = ? WHERE record = ?",
+                      Query::BlobBytes{bytes}, HashBytes(bytes), record));
   }
   HONE_RETURN_IF_ERROR(transaction.Commit());
   return static_cast<int64_t>(folded.size());

@@ -18,8 +18,8 @@ absl::Status RunSteps(Connection& connection, absl::Span<const Migration> migrat
                       int64_t version) {
   for (const Migration& step : migrations) {
     if (step.to > version) {
-      HONE_RETURN_IF_ERROR(Annotate(connection.Execute(step.sql),
-                                    fmt::format("migration to schema {}", step.to)));
+      HONE_RETURN_IF_ERROR(
+          Annotate(connection.Execute(step.sql), fmt::format("migration to schema {}", step.to)));
     }
   }
   return connection.Execute(fmt::format("PRAGMA user_version = {}", migrations.back().to));
@@ -53,10 +53,11 @@ absl::Status FillNewLog(const std::string& temporary, absl::Span<const Migration
 absl::Status CreateLog(const std::string& path, absl::Span<const Migration> migrations) {
   // SQLite would replay it into the new file.
   if (FileSize(path + "-wal") > 0) {
-    return absl::DataLossError(fmt::format(
-        "there is no log '{0}' but its newest rows are in '{0}-wal': put the log back beside it, or "
-        "remove '{0}-wal' to begin a new one",
-        path));
+    return absl::DataLossError(
+        fmt::format("there is no log '{0}' but its newest rows are in '{0}-wal': put the log back "
+                    "beside it, or "
+                    "remove '{0}-wal' to begin a new one",
+                    path));
   }
   const std::string temporary = path + ".tmp";
   RemoveDatabaseFiles(temporary);

@@ -108,7 +108,8 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
       "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
       "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384"));
   HONE_RETURN_IF_ERROR(MigrateLog(*connection, migrations));
-  return std::make_unique<SqliteLogFile>(OpenOptions{.mode = OpenMode::kWrite}, std::move(lock), std::move(connection));
+  return std::make_unique<SqliteLogFile>(OpenOptions{.mode = OpenMode::kWrite}, std::move(lock),
+                                         std::move(connection));
 }
 
 absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptions& options,
@@ -168,10 +169,10 @@ absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOpti
   HONE_RETURN_IF_ERROR(CheckSchemaVersion(real, header.schema_version, newest));
   if (!header.live) return OpenSnapshot(real, options, newest);
   if (options.mode == OpenMode::kSnapshot || !options.sha256.empty()) {
-    return absl::FailedPreconditionError(
-        fmt::format("'{0}' is a live log, which changes and cannot be pinned; make a snapshot of it: "
-                    "hone db snapshot {0} FILE",
-                    real));
+    return absl::FailedPreconditionError(fmt::format(
+        "'{0}' is a live log, which changes and cannot be pinned; make a snapshot of it: "
+        "hone db snapshot {0} FILE",
+        real));
   }
   return OpenForReading(real, options, newest);
 }

@@ -26,14 +26,16 @@ const char kSelectEvents[] =
     "SELECT e.id, e.session, e.type, e.payload, e.sequence, e.content, e.merged FROM events e ";
 
 const char kSelectSessions[] =
-    "SELECT s.id, s.request, s.seed, s.versions, s.created_ms, s.content, s.merged FROM sessions s ";
+    "SELECT s.id, s.request, s.seed, s.versions, s.created_ms, s.content, s.merged FROM sessions "
+    "s ";
 
 const char kSelectWorkloads[] =
     "SELECT w.hash, w.text, w.flop, w.bytes, w.content FROM workloads w ";
 
 namespace {
 
-// A number of an enum with `count` values; a damaged one becomes the first and is found by its hash.
+// A number of an enum with `count` values; a damaged one becomes the first and is found by its
+// hash.
 template <typename T>
 T EnumOf(int64_t number, int count) {
   return number >= 0 && number < count ? static_cast<T>(number) : T{};
@@ -117,8 +119,7 @@ StoredFact<Session> SessionOfRow(const Query& row) {
 
 StoredFact<WorkloadRow> WorkloadOfRow(const Query& row) {
   StoredFact<WorkloadRow> stored;
-  stored.fact = {
-      .hash = row.Hash(0), .text = row.Text(1), .flop = row.Int(2), .bytes = row.Int(3)};
+  stored.fact = {.hash = row.Hash(0), .text = row.Text(1), .flop = row.Int(2), .bytes = row.Int(3)};
   stored.content = row.Hash(4);
   return stored;
 }
@@ -137,8 +138,7 @@ absl::StatusOr<RankedRecord> RankedRecordOfRow(const Query& row, const std::stri
   RankedRecord ranked;
   ranked.content = stored.content;
   ranked.merged = stored.merged;
-  ranked.other_builder =
-      !builder_version.empty() && stored.fact.builder_version != builder_version;
+  ranked.other_builder = !builder_version.empty() && stored.fact.builder_version != builder_version;
   ranked.rigor = EffectiveRigor(stored.fact, ranked.merged, ranked.other_builder);
   ranked.record = std::move(stored.fact);
   return ranked;

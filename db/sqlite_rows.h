@@ -12,8 +12,8 @@
 // it was written when its ContentHash is the stored one.
 namespace hone::db {
 
-/// SELECT … FROM … of one kind of fact, to be followed by WHERE; the tables' aliases are r (records),
-/// a (attempts), e (events), s (sessions), w (workloads), t (targets), d (devices).
+/// SELECT … FROM … of one kind of fact, to be followed by WHERE; the tables' aliases are r
+/// (records), a (attempts), e (events), s (sessions), w (workloads), t (targets), d (devices).
 extern const char kSelectRecords[];
 extern const char kSelectAttempts[];
 extern const char kSelectEvents[];

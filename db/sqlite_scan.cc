@@ -71,9 +71,9 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> SqliteLogFile::BeginRead() 
 }
 
 template <typename T>
-absl::Status SqliteLogFile::ScanRows(
-    absl::StatusOr<Query> rows, const std::function<absl::StatusOr<T>(const Query& row)>& read,
-    const Visit<T>& visit) {
+absl::Status SqliteLogFile::ScanRows(absl::StatusOr<Query> rows,
+                                     const std::function<absl::StatusOr<T>(const Query& row)>& read,
+                                     const Visit<T>& visit) {
   HONE_RETURN_IF_ERROR(rows.status());
   const auto skips = [&](const absl::Status& status) {
     if (!skip_damaged_ || status.code() != absl::StatusCode::kDataLoss) return false;

@@ -19,8 +19,8 @@ struct WorkloadForm {
 
 WorkloadForm FormOf(std::string_view workload_text);
 
-/// Sum of |log2| of the ratios of integers; 0 for equal texts, 1 for one extent doubled. nullopt when
-/// the forms differ.
+/// Sum of |log2| of the ratios of integers; 0 for equal texts, 1 for one extent doubled. nullopt
+/// when the forms differ.
 std::optional<double> WorkloadDistance(const WorkloadForm& a, const WorkloadForm& b);
 
 }  // namespace hone::db

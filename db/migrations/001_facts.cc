@@ -2,8 +2,8 @@
 
 namespace hone::db {
 
-// Ids and hashes are 16 bytes, big-endian. `content` is ContentHash of db/record.h. `merged` is 1 for
-// what came from another log. `sequence` is the order in which this log got its facts.
+// Ids and hashes are 16 bytes, big-endian. `content` is ContentHash of db/record.h. `merged` is 1
+// for what came from another log. `sequence` is the order in which this log got its facts.
 const char kMigration001[] = R"sql(
 CREATE TABLE workloads (
   hash BLOB PRIMARY KEY CHECK (length(hash) = 16),

@@ -12,8 +12,8 @@ struct Migration {
 
 extern const char kMigration001[];
 
-/// Every step since the empty file, in order; the last one's `to` is kSchemaVersion. Steps that were
-/// released never change.
+/// Every step since the empty file, in order; the last one's `to` is kSchemaVersion. Steps that
+/// were released never change.
 inline constexpr int kNumMigrations = 1;
 inline const std::array<Migration, kNumMigrations> kMigrations = {{{1, kMigration001}}};
 

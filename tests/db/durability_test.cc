@@ -30,8 +30,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A child process that appends steps first, first + 1, … and says each number once it is acknowledged.
-// It inherits no open log.
+// A child process that appends steps first, first + 1, … and says each number once it is
+// acknowledged. It inherits no open log.
 class WritingChild {
  public:
   /// `between` runs in the child after each acknowledgement.
@@ -79,7 +79,8 @@ class WritingChild {
   UniqueFd acknowledged_;
 };
 
-// Steps 0 to `last` stand in the log in order, each with all of its facts; returns how many there are.
+// Steps 0 to `last` stand in the log in order, each with all of its facts; returns how many there
+// are.
 int ExpectSteps(LogFile& log, int last) {
   const LogContents contents = ContentsOf(log);
   EXPECT_TRUE(contents.status.ok()) << contents.status;
@@ -150,8 +151,8 @@ TEST(Durability, KillingTheMakerOfALogLeavesALogOrNone) {
   }
 }
 
-// The failure of design §5: a descriptor of the log closed in the writer's process drops its locks, a
-// reader that closes then deletes the live write-ahead log, and acknowledged commits vanish.
+// The failure of design §5: a descriptor of the log closed in the writer's process drops its locks,
+// a reader that closes then deletes the live write-ahead log, and acknowledged commits vanish.
 TEST(Durability, ReadersThatComeAndGoTakeNothingFromALiveWriter) {
   const TestFolder folder;
   const std::string path = folder / "tune.db";
@@ -167,7 +168,8 @@ TEST(Durability, ReadersThatComeAndGoTakeNothingFromALiveWriter) {
       last = writer.Next();
       ASSERT_EQ(last, i) << "the writer or its readers failed";
       EXPECT_GT(MustOpen(path, OpenMode::kRead)->Stats().value().records, last);
-      // Somebody with the sqlite3 shell: not read-only, so it would delete a log it believes unused.
+      // Somebody with the sqlite3 shell: not read-only, so it would delete a log it believes
+      // unused.
       const auto shell = Connection::Open(path, Connection::Access::kReadWrite).value();
       EXPECT_GT(shell->Number("SELECT count(*) FROM records").value(), last);
     }

@@ -75,10 +75,13 @@ TEST(ExportLog, WritesEveryKindAsOneObjectALine) {
               R"(",)" + key + R"("device":")" + device + R"(",)" + trace +
               R"("proposer":"model","outcome":"run_timeout","message":"longer than 2 s",)"
               R"("cost_ns":50000000,"created_ms":1700000000001})",
-          R"({"kind":"event","id":")" + TestId("event", 1).ToHex() + R"(","sequence":1,"session":")" +
-              session + R"(","type":"result","payload_hex":"617474656d707420310)" + R"(0ff"})",
+          R"({"kind":"event","id":")" + TestId("event", 1).ToHex() +
+              R"(","sequence":1,"session":")" + session +
+              R"(","type":"result","payload_hex":"617474656d707420310)" + R"(0ff"})",
           R"({"kind":"event","id":")" + TestId("event", 2).ToHex() +
-              R"(","sequence":2,"type":"tick","payload":")" "\xc3\xa9" R"(\u0001"})"));
+              R"(","sequence":2,"type":"tick","payload":")"
+              "\xc3\xa9"
+              R"(\u0001"})"));
 }
 
 TEST(ExportLog, TextsThatAreNotUtf8AppearInHexadecimal) {
@@ -97,8 +100,7 @@ TEST(ExportLog, TextsThatAreNotUtf8AppearInHexadecimal) {
   for (const auto& [text, is_text] : texts) {
     MemoryDatabase database;
     ASSERT_TRUE(
-        database
-            .Append({.events = {{.id = TestId("event", 1), .type = "t", .payload = text}}})
+        database.Append({.events = {{.id = TestId("event", 1), .type = "t", .payload = text}}})
             .ok());
     const std::string line = Export(database).at(0);
     EXPECT_EQ(line.find("payload_hex") == std::string::npos, is_text) << line;
@@ -111,7 +113,8 @@ TEST(ExportLog, AnErrorOfTheWriterEndsIt) {
   int lines = 0;
   EXPECT_EQ(ExportLog(database,
                       [&](const std::string&) {
-                        return ++lines == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+                        return ++lines == 2 ? absl::ResourceExhaustedError("full")
+                                            : absl::OkStatus();
                       }),
             absl::ResourceExhaustedError("full"));
   EXPECT_EQ(lines, 2);

@@ -35,9 +35,8 @@ class LookupTest : public ::testing::Test {
     Lookup lookup(database_, kBuilder);
     absl::StatusOr<LookupAnswer> answer =
         lookup.Find(TestKey(), TestWorkload(0).text, [this](const TuningRecord& record) {
-          return broken_.contains(record.id)
-                     ? absl::InvalidArgumentError("stage s7 does not exist")
-                     : absl::OkStatus();
+          return broken_.contains(record.id) ? absl::InvalidArgumentError("stage s7 does not exist")
+                                             : absl::OkStatus();
         });
     EXPECT_TRUE(answer.ok()) << answer.status();
     return answer.ok() ? *std::move(answer) : LookupAnswer{};
@@ -84,8 +83,9 @@ TEST_F(LookupTest, ARecordThatDoesNotReplayIsStaleAndTheNextAnswers) {
   broken_ = {TestId("record", 1)};
   const LookupAnswer answer = Find();
   EXPECT_EQ(answer.record->record.id, TestId("record", 2));
-  EXPECT_EQ(answer.stale, (std::vector<StaleRecord>{
-                              {.id = TestId("record", 1), .why = "stage s7 does not exist"}}));
+  EXPECT_EQ(
+      answer.stale,
+      (std::vector<StaleRecord>{{.id = TestId("record", 1), .why = "stage s7 does not exist"}}));
   EXPECT_THAT(answer.why, HasSubstr("1 stale, e.g. " + TestId("record", 1).ToHex()));
 }
 
@@ -109,8 +109,8 @@ TEST_F(LookupTest, OtherThreadsOfThisDeviceAnswerBeforeOtherDevices) {
     order.push_back(answer.record->record.id);
     broken_.insert(order.back());
   }
-  EXPECT_EQ(order, (std::vector<Hash128>{TestId("record", 3), TestId("record", 2),
-                                         TestId("record", 1)}));
+  EXPECT_EQ(order,
+            (std::vector<Hash128>{TestId("record", 3), TestId("record", 2), TestId("record", 1)}));
   EXPECT_EQ(Find().rung, Rung::kDefault);
   EXPECT_THAT(Find().stale, SizeIs(3));
 }
@@ -121,8 +121,8 @@ TEST_F(LookupTest, NearestWorkloadsOfTheSameFormAreCandidatesNearestFirst) {
   other.hash = HashBytes(other.text);
   Add({.workloads = {TestWorkload(90), other}});
   int number = 10;
-  for (const Hash128& workload : {TestWorkload(2).hash, TestWorkload(90).hash, TestWorkload(1).hash,
-                                  other.hash}) {
+  for (const Hash128& workload :
+       {TestWorkload(2).hash, TestWorkload(90).hash, TestWorkload(1).hash, other.hash}) {
     TuningRecord record = TestRecord(number++);
     record.key.workload = workload;
     AddRecord(record);

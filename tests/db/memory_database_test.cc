@@ -8,8 +8,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Memory, DatabaseConformance,
                          ::testing::Values(DatabaseMaker{
                              .name = "Memory",
-                             .make =
-                                 [](const TestFolder&) -> std::unique_ptr<Database> {
+                             .make = [](const TestFolder&) -> std::unique_ptr<Database> {
                                return std::make_unique<MemoryDatabase>();
                              }}),
                          MakerName);

@@ -40,8 +40,8 @@ void MakeLog(const std::string& path) {
   ASSERT_TRUE(log->Append(batch).ok());
 }
 
-// Every way of opening refuses the file with `code`, a message with these words, and leaves it and its
-// folder alone.
+// Every way of opening refuses the file with `code`, a message with these words, and leaves it and
+// its folder alone.
 void ExpectRefused(const std::string& path, absl::StatusCode code, const std::string& words) {
   const std::string before = BytesOf(path);
   for (const OpenMode mode : {OpenMode::kWrite, OpenMode::kRead, OpenMode::kSnapshot}) {

@@ -19,25 +19,24 @@ TEST(ContentHash, PublishedVectorHolds) {
 
 TEST(ContentHash, EveryFieldOfARecordCountsButSamples) {
   using Change = std::function<void(TuningRecord&)>;
-  const std::vector<Change> changes = {
-      [](auto& r) { r.id.low ^= 1; },
-      [](auto& r) { r.key.workload.high ^= 1; },
-      [](auto& r) { r.key.target += "0"; },
-      [](auto& r) { r.key.device_class += "x"; },
-      [](auto& r) { r.key.accuracy = ir::AccuracyClass::kFast; },
-      [](auto& r) { ++r.key.measurement_policy; },
-      [](auto& r) { r.device.low ^= 1; },
-      [](auto& r) { r.trace += " "; },
-      [](auto& r) { ++r.trace_version; },
-      [](auto& r) { r.builder_version += "x"; },
-      [](auto& r) { r.rigor = Rigor::kVerified; },
-      [](auto& r) { r.median_ns += 0.125; },
-      [](auto& r) { r.low_ns -= 0.125; },
-      [](auto& r) { r.high_ns += 0.125; },
-      [](auto& r) { r.noisy = !r.noisy; },
-      [](auto& r) { r.session.low ^= 1; },
-      [](auto& r) { ++r.seed; },
-      [](auto& r) { ++r.created_ms; }};
+  const std::vector<Change> changes = {[](auto& r) { r.id.low ^= 1; },
+                                       [](auto& r) { r.key.workload.high ^= 1; },
+                                       [](auto& r) { r.key.target += "0"; },
+                                       [](auto& r) { r.key.device_class += "x"; },
+                                       [](auto& r) { r.key.accuracy = ir::AccuracyClass::kFast; },
+                                       [](auto& r) { ++r.key.measurement_policy; },
+                                       [](auto& r) { r.device.low ^= 1; },
+                                       [](auto& r) { r.trace += " "; },
+                                       [](auto& r) { ++r.trace_version; },
+                                       [](auto& r) { r.builder_version += "x"; },
+                                       [](auto& r) { r.rigor = Rigor::kVerified; },
+                                       [](auto& r) { r.median_ns += 0.125; },
+                                       [](auto& r) { r.low_ns -= 0.125; },
+                                       [](auto& r) { r.high_ns += 0.125; },
+                                       [](auto& r) { r.noisy = !r.noisy; },
+                                       [](auto& r) { r.session.low ^= 1; },
+                                       [](auto& r) { ++r.seed; },
+                                       [](auto& r) { ++r.created_ms; }};
   const TuningRecord record = TestRecord(1);
   for (size_t i = 0; i < changes.size(); ++i) {
     TuningRecord changed = record;

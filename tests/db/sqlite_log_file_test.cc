@@ -1,3 +1,5 @@
+#include "db/sqlite_log_file.h"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,7 +11,6 @@
 #include "base/status.h"
 #include "database_conformance.h"
 #include "db/log_file.h"
-#include "db/sqlite_log_file.h"
 #include "log_contents.h"
 
 namespace hone::db {
@@ -22,8 +23,7 @@ using ::testing::IsEmpty;
 INSTANTIATE_TEST_SUITE_P(Sqlite, DatabaseConformance,
                          ::testing::Values(DatabaseMaker{
                              .name = "Sqlite",
-                             .make =
-                                 [](const TestFolder& folder) -> std::unique_ptr<Database> {
+                             .make = [](const TestFolder& folder) -> std::unique_ptr<Database> {
                                return MustOpen(folder / "tune.db", OpenMode::kWrite);
                              }}),
                          MakerName);
@@ -145,9 +145,8 @@ TEST(SqliteLogFile, ASnapshotNeverChangesIsPinnedAndIsReadWhereNothingCanBeWritt
               absl::StatusCode::kFailedPrecondition);
   }
   EXPECT_EQ(Sha256Hex(BytesOf(file)), sha256);
-  EXPECT_THAT(FilesIn(folder.path()),
-              ElementsAre("again", "pin 100%?.snapshot", "tune.db", "tune.db-shm", "tune.db-wal",
-                          "tune.db.lock"));
+  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("again", "pin 100%?.snapshot", "tune.db",
+                                                  "tune.db-shm", "tune.db-wal", "tune.db.lock"));
 
   const absl::Status other =
       OpenLog(file, {.mode = OpenMode::kSnapshot, .sha256 = std::string(64, '0')}).status();

@@ -224,7 +224,8 @@ TEST_P(DatabaseConformance, EventsKeepTheirOrderAndContinue) {
     }));
     return ids;
   };
-  EXPECT_THAT(payloads(TestId("session", 1), 0), ElementsAre(TestId("event", 1), TestId("event", 3)));
+  EXPECT_THAT(payloads(TestId("session", 1), 0),
+              ElementsAre(TestId("event", 1), TestId("event", 3)));
   EXPECT_THAT(payloads(TestId("session", 0), after_two),
               ElementsAre(TestId("event", 2), TestId("event", 12), TestId("event", 13)));
 }
