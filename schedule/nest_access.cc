@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "ir/range_analysis.h"
@@ -17,12 +17,15 @@ bool HasLoad(const Expr& e) {
   return e->kind == ir::ExprKind::kLoad || std::any_of(e->args.begin(), e->args.end(), HasLoad);
 }
 
-/// Walks a body whose variables are loop variables; selects make their conditions known inside their branches.
+/// Walks a body whose variables are loop variables; selects make their conditions known inside
+/// their branches.
 class SafeLoads {
  public:
-  /// `fits(load, d, index, bounds)` says whether the bounds of index d of a load are inside what may be read.
+  /// `fits(load, d, index, bounds)` says whether the bounds of index d of a load are inside what
+  /// may be read.
   using Fits = std::function<bool(const ir::ExprNode& load, size_t d, Interval bounds)>;
-  SafeLoads(const VarRanges& ranges, Fits fits) : ranges_(ranges), fits_(std::move(fits)), known_(IntervalsOf(ranges), nullptr) {}
+  SafeLoads(const VarRanges& ranges, Fits fits)
+      : ranges_(ranges), fits_(std::move(fits)), known_(IntervalsOf(ranges), nullptr) {}
 
   bool Check(const Expr& e) {
     if (e->kind == ir::ExprKind::kSelect) {
@@ -68,7 +71,8 @@ const Location& NestBuilder::ReadingFrom(int tensor) const {
 std::vector<Expr> NestBuilder::AxisValues(const Instance& instance) {
   std::vector<Expr> out;
   const ir::Stage& stage = s_.workload.stages[instance.stage];
-  for (int a = 0; a < stage.num_axes(); ++a) out.push_back(SpanOfAxis(s_, instance, a, ranges_).low);
+  for (int a = 0; a < stage.num_axes(); ++a)
+    out.push_back(SpanOfAxis(s_, instance, a, ranges_).low);
   return out;
 }
 
@@ -106,7 +110,8 @@ absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Exp
     case ir::ExprKind::kLoad: {
       const Location& at = ReadingFrom(e->id);
       if (at.buffer < 0) {
-        return absl::InvalidArgumentError(fmt::format("{} is read where it is not computed yet", s_.workload.tensors[e->id].name));
+        return absl::InvalidArgumentError(fmt::format("{} is read where it is not computed yet",
+                                                      s_.workload.tensors[e->id].name));
       }
       return ir::Load(at.buffer, e->dtype, {FlatIndex(at, args)});
     }
@@ -114,13 +119,13 @@ absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Exp
       if (auto known = Decide(args[0], ranges_)) return args[*known ? 1 : 2];
       return ir::Select(Simplify(args[0], ranges_), args[1], args[2]);
     }
-    case ir::ExprKind::kCast:
-      return ir::Cast(e->dtype, args[0]);
-    case ir::ExprKind::kUnary:
-      return ir::Unary(e->unary(), args[0]);
+    case ir::ExprKind::kCast: return ir::Cast(e->dtype, args[0]);
+    case ir::ExprKind::kUnary: return ir::Unary(e->unary(), args[0]);
     default: {
       Expr out = ir::Binary(e->binary(), args[0], args[1]);
-      return out->dtype == ir::DType::kI64 || out->dtype == ir::DType::kBool ? Simplify(out, ranges_) : out;
+      return out->dtype == ir::DType::kI64 || out->dtype == ir::DType::kBool
+                 ? Simplify(out, ranges_)
+                 : out;
     }
   }
 }
@@ -140,7 +145,8 @@ bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes, 
   return loads.Check(ir::SubstituteVars(body, axes));
 }
 
-void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, const Expr& path, std::vector<Expr>* guards) {
+void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, const Expr& path,
+                             std::vector<Expr>* guards) {
   if (body->kind == ir::ExprKind::kSelect) {
     TileGuards(body->args[0], axes, path, guards);
     for (int branch = 1; branch <= 2; ++branch) {
@@ -163,14 +169,16 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
       for (const Expr& inside : {ir::Ge(i, ir::Int(0)), ir::Lt(i, ir::Int(at.extent[d]))}) {
         const auto known = Decide(inside, ranges_);
         if (known && *known) continue;
-        guards->push_back(Simplify(*excuse ? ir::Binary(ir::BinaryOp::kOr, *excuse, inside) : inside, ranges_));
+        guards->push_back(
+            Simplify(*excuse ? ir::Binary(ir::BinaryOp::kOr, *excuse, inside) : inside, ranges_));
       }
     }
   }
   for (const Expr& a : body->args) TileGuards(a, axes, path, guards);
 }
 
-std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes, Inner inner) {
+std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes,
+                                            Inner inner) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   const Location& at = location_[stage.results[0]];
   const bool tile = !at.tile_loops.empty();
@@ -207,10 +215,13 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
   const StageSchedule& schedule = s_.stages[instance.stage];
   for (size_t l = 0; l < schedule.loops.size(); ++l) {
     const LoopNode& n = schedule.loops[l];
-    if (n.split_outer < 0 || n.origin == LoopNode::Origin::kAxis || schedule.loops[n.split_outer].tail != Tail::kMask) continue;
+    if (n.split_outer < 0 || n.origin == LoopNode::Origin::kAxis ||
+        schedule.loops[n.split_outer].tail != Tail::kMask)
+      continue;
     const int loop = static_cast<int>(l);
     if (tile && free && stage.scan < 0 && !s_.IsReduce({instance.stage, loop})) continue;
-    require(ir::Lt(SpanOfLoop(s_, instance, loop, ranges_).low, ir::Int(ExtentOf(s_, instance, loop))));
+    require(
+        ir::Lt(SpanOfLoop(s_, instance, loop, ranges_).low, ir::Int(ExtentOf(s_, instance, loop))));
   }
   return guards;
 }

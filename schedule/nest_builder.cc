@@ -1,9 +1,9 @@
 #include "schedule/nest_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 #include "ir/combiner.h"
@@ -18,18 +18,25 @@ namespace {
 constexpr int64_t kMaxLanes = 64;
 constexpr int64_t kMaxUnroll = 512;
 
-/// Statements of one nest; more come from partitions of partitions and would take minutes to compile.
+/// Statements of one nest; more come from partitions of partitions and would take minutes to
+/// compile.
 constexpr int64_t kMaxLeaves = 1 << 15;
 
-bool IsThread(ir::LoopKind kind) { return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY; }
-bool IsBlock(ir::LoopKind kind) { return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY; }
+bool IsThread(ir::LoopKind kind) {
+  return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY;
+}
+bool IsBlock(ir::LoopKind kind) {
+  return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY;
+}
 
 absl::Status CheckExtent(const LoopNode& node, int64_t count) {
   if (node.kind == ir::LoopKind::kVector && count > kMaxLanes) {
-    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; a vector has at most {} lanes", node.name, count, kMaxLanes));
+    return absl::InvalidArgumentError(fmt::format(
+        "{} has {} iterations; a vector has at most {} lanes", node.name, count, kMaxLanes));
   }
   if (node.kind == ir::LoopKind::kUnrolled && count > kMaxUnroll) {
-    return absl::InvalidArgumentError(fmt::format("{} has {} iterations; at most {} are unrolled", node.name, count, kMaxUnroll));
+    return absl::InvalidArgumentError(
+        fmt::format("{} has {} iterations; at most {} are unrolled", node.name, count, kMaxUnroll));
   }
   return absl::OkStatus();
 }
@@ -90,7 +97,8 @@ absl::Status NestBuilder::CheckTuples() const {
     const Location& a = location_[stage.results[0]];
     const Location& b = location_[stage.results[1]];
     if (a.buffer < 0 || b.buffer < 0 || (a.strides == b.strides && a.offset == b.offset)) continue;
-    return absl::InvalidArgumentError(fmt::format("{}: the binding gives its two results different strides or offsets", stage.name));
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: the binding gives its two results different strides or offsets", stage.name));
   }
   return absl::OkStatus();
 }
@@ -140,7 +148,9 @@ Stmt NestBuilder::Guard(Stmt stmt, const std::vector<Expr>& conditions) {
     const Expr& c = conditions[k];
     if (auto v = ir::AsInt(c); v && *v) continue;
     const auto end = conditions.begin() + static_cast<std::ptrdiff_t>(k);
-    if (std::any_of(conditions.begin(), end, [&](const Expr& before) { return ir::Equal(before, c); })) continue;
+    if (std::any_of(conditions.begin(), end,
+                    [&](const Expr& before) { return ir::Equal(before, c); }))
+      continue;
     all = all ? ir::And(all, c) : c;
   }
   return all ? ir::If(all, std::move(stmt)) : stmt;
@@ -163,16 +173,19 @@ void NestBuilder::PlaceGuards(Emitted& e, int var) {
 ir::LoopKind NestBuilder::KindOf(int stage, size_t position) const {
   const StageSchedule& schedule = s_.stages[stage];
   const LoopNode& node = schedule.loops[schedule.order[position]];
-  bool sequential = s_.workload.stages[stage].scan >= 0 && node.origin == LoopNode::Origin::kAxis && node.axis == 0;
+  bool sequential = s_.workload.stages[stage].scan >= 0 && node.origin == LoopNode::Origin::kAxis &&
+                    node.axis == 0;
   if (sequential && position == 0 && schedule.place == Place::kRoot) return ir::LoopKind::kStep;
   return node.kind;
 }
 
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size_t position, Walk& walk) {
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size_t position,
+                                                        Walk& walk) {
   const StageSchedule& stage = s_.stages[instance.stage];
   if (position == stage.order.size()) {
     if (++num_leaves_ > kMaxLeaves) {
-      return absl::InvalidArgumentError(fmt::format("the loop nest has more than {} statements; partition less", kMaxLeaves));
+      return absl::InvalidArgumentError(
+          fmt::format("the loop nest has more than {} statements; partition less", kMaxLeaves));
     }
     return walk.leaf(instance);
   }
@@ -182,7 +195,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size
   if (reduce && !walk.initialised && stage.cache_write && walk.attach) {
     // A tile inside the reduce loops starts itself: see TileBody.
     const auto& order = stage.order;
-    bool inside = std::find(order.begin() + static_cast<std::ptrdiff_t>(position), order.end(), stage.cache_write->loop) != order.end();
+    bool inside = std::find(order.begin() + static_cast<std::ptrdiff_t>(position), order.end(),
+                            stage.cache_write->loop) != order.end();
     if (inside) walk.initialised = true;
   }
   if (reduce && !walk.initialised) {
@@ -206,15 +220,18 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size
 }
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instance, size_t position,
-                                                               const Segment& segment, bool only, Walk& walk) {
+                                                               const Segment& segment, bool only,
+                                                               Walk& walk) {
   const int loop = s_.stages[instance.stage].order[position];
   const LoopNode& node = s_.stages[instance.stage].loops[loop];
   HONE_RETURN_IF_ERROR(CheckExtent(node, segment.count));
-  const bool thread = IsThread(node.kind), block = IsBlock(node.kind), parallel = node.kind == ir::LoopKind::kParallel;
+  const bool thread = IsThread(node.kind), block = IsBlock(node.kind),
+             parallel = node.kind == ir::LoopKind::kParallel;
   ThreadLoop& in_force = threads_[node.kind == ir::LoopKind::kThreadX ? 0 : 1];
   if (thread && in_force.var >= 0) return EnterThread(instance, position, segment, walk);
   if ((thread || block) && s_.stages[instance.stage].place != Place::kRoot) {
-    return absl::InvalidArgumentError(fmt::format("{} is {}, but no loop around it is", node.name, ir::ToString(node.kind)));
+    return absl::InvalidArgumentError(
+        fmt::format("{} is {}, but no loop around it is", node.name, ir::ToString(node.kind)));
   }
   int var = -1;
   Expr index = ir::Int(segment.first);
@@ -231,7 +248,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
   }
   if (thread) in_force = {var, segment.count};
   const std::map<int, Instance> needed = needed_;
-  if (parallel) HONE_RETURN_IF_ERROR(CheckWholeResultsInside(instance, position, var, segment.count));
+  if (parallel)
+    HONE_RETURN_IF_ERROR(CheckWholeResultsInside(instance, position, var, segment.count));
   auto body = LoopBody(instance, position, walk);
   needed_ = needed;
   if (thread) in_force = {};
@@ -247,15 +265,17 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
   return e;
 }
 
-/// A loop of a Stage computed inside the thread loops runs on those threads: its index is the thread's number.
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterThread(Instance& instance, size_t position, const Segment& segment,
-                                                              Walk& walk) {
+/// A loop of a Stage computed inside the thread loops runs on those threads: its index is the
+/// thread's number.
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterThread(Instance& instance, size_t position,
+                                                              const Segment& segment, Walk& walk) {
   const int loop = s_.stages[instance.stage].order[position];
   const LoopNode& node = s_.stages[instance.stage].loops[loop];
   const ThreadLoop& in_force = threads_[node.kind == ir::LoopKind::kThreadX ? 0 : 1];
   if (segment.count > in_force.count) {
-    return absl::InvalidArgumentError(fmt::format("{} has {} iterations, but there are {} threads; split it", node.name,
-                                                  segment.count, in_force.count));
+    return absl::InvalidArgumentError(
+        fmt::format("{} has {} iterations, but there are {} threads; split it", node.name,
+                    segment.count, in_force.count));
   }
   Instance::Bound& bound = instance.bound[loop];
   bound.fixed = true;
@@ -265,11 +285,13 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterThread(Instance& instance
   if (!body.ok()) return body.status();
   Emitted e = *std::move(body);
   PlaceGuards(e, -1);
-  if (segment.count < in_force.count) e.stmt = ir::If(ir::Lt(ir::Var(in_force.var), ir::Int(segment.count)), std::move(e.stmt));
+  if (segment.count < in_force.count)
+    e.stmt = ir::If(ir::Lt(ir::Var(in_force.var), ir::Int(segment.count)), std::move(e.stmt));
   return e;
 }
 
-absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, size_t position, Walk& walk) {
+absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, size_t position,
+                                                           Walk& walk) {
   const StageSchedule& stage = s_.stages[instance.stage];
   const int loop = stage.order[position];
   const int64_t scratch = scratch_top_;
@@ -289,13 +311,14 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
     }
   }
   const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == loop;
-  HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk) : Loops(instance, position + 1, walk));
+  HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk)
+                                        : Loops(instance, position + 1, walk));
   if (!saved.empty()) needed_ = std::move(needed);
   for (auto& [tensor, location] : saved) location_[tensor] = std::move(location);
   scratch_top_ = scratch;
   if (!body.empty()) {
-    // Producers attached here run whatever the consumer's guards say; only guards of the loops around may move out, and
-    // not even those where threads work together.
+    // Producers attached here run whatever the consumer's guards say; only guards of the loops
+    // around may move out, and not even those where threads work together.
     if (shared) PlaceGuards(e, -1);
     e.stmt = Guard(std::move(e.stmt), e.value);
     e.value.clear();

@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 #include "schedule/nest_builder.h"
@@ -15,11 +15,16 @@ namespace {
 
 absl::Status Refuse(std::string reason) { return absl::InvalidArgumentError(std::move(reason)); }
 
-bool IsThread(ir::LoopKind kind) { return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY; }
-bool IsBlock(ir::LoopKind kind) { return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY; }
+bool IsThread(ir::LoopKind kind) {
+  return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY;
+}
+bool IsBlock(ir::LoopKind kind) {
+  return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY;
+}
 bool IsBound(ir::LoopKind kind) { return IsThread(kind) || IsBlock(kind); }
 
-/// The root Stage inside whose loops a Stage is computed; -1 when it hangs on one that is not computed.
+/// The root Stage inside whose loops a Stage is computed; -1 when it hangs on one that is not
+/// computed.
 int RootOf(const Schedule& s, int stage) {
   while (stage >= 0 && s.stages[stage].place == Place::kAt) stage = s.stages[stage].at_stage;
   return stage >= 0 && s.stages[stage].place == Place::kRoot ? stage : -1;
@@ -31,9 +36,11 @@ void CollectVars(const Expr& e, std::set<int>* vars) {
   });
 }
 
-/// Whether the indices in `dims` together take every value of their dimensions when all axes they use run.
-bool HitsEveryElement(const ir::Stage& reader, const std::vector<Expr>& indices, const std::vector<size_t>& dims,
-                      const std::set<int>& axes, const std::vector<int64_t>& shape) {
+/// Whether the indices in `dims` together take every value of their dimensions when all axes they
+/// use run.
+bool HitsEveryElement(const ir::Stage& reader, const std::vector<Expr>& indices,
+                      const std::vector<size_t>& dims, const std::set<int>& axes,
+                      const std::vector<int64_t>& shape) {
   constexpr int64_t kMostPoints = 1 << 16;
   int64_t points = 1, elements = 1;
   for (int a : axes) points = std::min(points * reader.Extent(a), kMostPoints + 1);
@@ -59,7 +66,8 @@ bool HitsEveryElement(const ir::Stage& reader, const std::vector<Expr>& indices,
   return static_cast<int64_t>(hit.size()) == elements;
 }
 
-bool IsOnto(const ir::Stage& reader, const std::vector<Expr>& indices, const std::vector<int64_t>& shape) {
+bool IsOnto(const ir::Stage& reader, const std::vector<Expr>& indices,
+            const std::vector<int64_t>& shape) {
   std::vector<std::set<int>> axes(indices.size());
   std::vector<bool> done(indices.size(), false);
   for (size_t d = 0; d < indices.size(); ++d) CollectVars(indices[d], &axes[d]);
@@ -69,21 +77,23 @@ bool IsOnto(const ir::Stage& reader, const std::vector<Expr>& indices, const std
     std::vector<size_t> dims = {d};
     std::set<int> used = axes[d];
     for (size_t k = 0; k < indices.size(); ++k) {
-      const bool joins = !done[k] && std::any_of(axes[k].begin(), axes[k].end(), [&](int a) { return used.contains(a); });
+      const bool joins = !done[k] && std::any_of(axes[k].begin(), axes[k].end(),
+                                                 [&](int a) { return used.contains(a); });
       if (!joins || std::find(dims.begin(), dims.end(), k) != dims.end()) continue;
       dims.push_back(k);
       used.insert(axes[k].begin(), axes[k].end());
       k = static_cast<size_t>(-1);
     }
     for (size_t k : dims) done[k] = true;
-    const bool plain = dims.size() == 1 && indices[d]->kind == ir::ExprKind::kVar && reader.Extent(indices[d]->id) == shape[d];
+    const bool plain = dims.size() == 1 && indices[d]->kind == ir::ExprKind::kVar &&
+                       reader.Extent(indices[d]->id) == shape[d];
     if (!plain && !HitsEveryElement(reader, indices, dims, used, shape)) return false;
   }
   return true;
 }
 
-/// Whether boxes [low(v), low(v) + width) for v in [0, extent) are disjoint. Only dimensions whose low depends on nothing but
-/// `var` are looked at.
+/// Whether boxes [low(v), low(v) + width) for v in [0, extent) are disjoint. Only dimensions whose
+/// low depends on nothing but `var` are looked at.
 bool AreDisjoint(const Instance& region, int var, int64_t extent) {
   constexpr int64_t kMostIterations = 1 << 20;
   if (extent == 1) return true;
@@ -108,7 +118,8 @@ bool AreDisjoint(const Instance& region, int var, int64_t extent) {
     for (int64_t low : sorted) apart = apart && low - before >= region.extent[d], before = low;
     for (size_t v = 0; apart && v < lows.size(); ++v) corners[v].push_back(lows[v]);
   }
-  return std::set<std::vector<int64_t>>(corners.begin(), corners.end()).size() == static_cast<size_t>(extent);
+  return std::set<std::vector<int64_t>>(corners.begin(), corners.end()).size() ==
+         static_cast<size_t>(extent);
 }
 
 }  // namespace
@@ -121,36 +132,46 @@ absl::Status NestBuilder::CheckAttachPlace(const Instance& instance, size_t posi
       return Refuse(fmt::format("nothing can be computed inside the vector loop {}", n.name));
     }
     if (p > position && (n.kind == ir::LoopKind::kParallel || IsBound(n.kind))) {
-      return Refuse(fmt::format("something is computed at {}, outside of the {} loop {}", schedule.loops[schedule.order[position]].name,
-                                ir::ToString(n.kind), n.name));
+      return Refuse(fmt::format("something is computed at {}, outside of the {} loop {}",
+                                schedule.loops[schedule.order[position]].name, ir::ToString(n.kind),
+                                n.name));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status NestBuilder::CheckReadersInside(int stage, int owner, int loop, const std::vector<Needed>& inside) const {
+absl::Status NestBuilder::CheckReadersInside(int stage, int owner, int loop,
+                                             const std::vector<Needed>& inside) const {
   const ir::Stage& q = s_.workload.stages[stage];
   const std::string& where = s_.stages[owner].loops[loop].name;
   const bool whole = NeedsWholeBuffer(s_, q.results[0]);
-  const auto place_of = [&](int id) { return std::find(stage_order_.begin(), stage_order_.end(), id) - stage_order_.begin(); };
+  const auto place_of = [&](int id) {
+    return std::find(stage_order_.begin(), stage_order_.end(), id) - stage_order_.begin();
+  };
   const int root = RootOf(s_, stage);
   for (int r : stage_order_) {
     const ir::Stage& reader = s_.workload.stages[r];
-    if (r == stage || std::any_of(inside.begin(), inside.end(), [&](const Needed& n) { return n.region.stage == r; })) continue;
+    if (r == stage || std::any_of(inside.begin(), inside.end(),
+                                  [&](const Needed& n) { return n.region.stage == r; }))
+      continue;
     bool reads = false;
     for (const auto& body : reader.body) {
       ir::Visit(body, [&](const ir::ExprNode& e) {
-        const bool load = e.kind == ir::ExprKind::kLoad && std::find(q.results.begin(), q.results.end(), e.id) != q.results.end();
-        reads |= load && !(q.scan >= 0 && reader.scan == q.scan && IsCarriedLoad(s_.workload, q.scan, e));
+        const bool load = e.kind == ir::ExprKind::kLoad &&
+                          std::find(q.results.begin(), q.results.end(), e.id) != q.results.end();
+        reads |= load &&
+                 !(q.scan >= 0 && reader.scan == q.scan && IsCarriedLoad(s_.workload, q.scan, e));
       });
     }
     if (!reads) continue;
     const int reader_root = RootOf(s_, r);
     if (!whole || reader_root == root) {
-      return Refuse(fmt::format("{} is computed at {} but {} reads it outside", q.name, where, reader.name));
+      return Refuse(
+          fmt::format("{} is computed at {} but {} reads it outside", q.name, where, reader.name));
     }
     if (reader_root >= 0 && place_of(reader_root) < place_of(root)) {
-      return Refuse(fmt::format("{} is computed at {}, after {} reads it", q.name, where, reader.name));
+      return Refuse(
+          fmt::format("{} is computed at {}, after {} reads it", q.name, where, reader.name));
     }
   }
   return absl::OkStatus();
@@ -161,8 +182,12 @@ bool NestBuilder::CoversAll(const ir::Stage& reader, const ir::Stage& producer) 
   for (const auto& body : reader.body) {
     ir::Visit(body, [&](const ir::ExprNode& e) {
       if (covers || e.kind != ir::ExprKind::kLoad) return;
-      if (std::find(producer.results.begin(), producer.results.end(), e.id) == producer.results.end()) return;
-      if (reader.scan >= 0 && reader.scan == producer.scan && IsCarriedLoad(s_.workload, reader.scan, e)) return;
+      if (std::find(producer.results.begin(), producer.results.end(), e.id) ==
+          producer.results.end())
+        return;
+      if (reader.scan >= 0 && reader.scan == producer.scan &&
+          IsCarriedLoad(s_.workload, reader.scan, e))
+        return;
       covers = IsOnto(reader, e.args, producer.spatial);
     });
   }
@@ -177,10 +202,13 @@ absl::Status NestBuilder::CheckOrderOfRoot(int stage) const {
     if (n.kind != ir::LoopKind::kParallel) continue;
     for (size_t q = 0; q < p; ++q) {
       const int outer = schedule.order[q];
-      const bool alone = ExtentOf(s_, instance, outer) == 1 && !s_.IsReduce({stage, outer}) && schedule.loops[outer].cuts.empty();
-      if (!alone && KindOf(stage, q) != ir::LoopKind::kStep) return Refuse(fmt::format("{} is parallel but not outermost", n.name));
+      const bool alone = ExtentOf(s_, instance, outer) == 1 && !s_.IsReduce({stage, outer}) &&
+                         schedule.loops[outer].cuts.empty();
+      if (!alone && KindOf(stage, q) != ir::LoopKind::kStep)
+        return Refuse(fmt::format("{} is parallel but not outermost", n.name));
       if (schedule.cache_write && schedule.cache_write->loop == outer) {
-        return Refuse(fmt::format("the tile {} stands outside of the parallel loop {}", schedule.cache_write->name, n.name));
+        return Refuse(fmt::format("the tile {} stands outside of the parallel loop {}",
+                                  schedule.cache_write->name, n.name));
       }
     }
   }
@@ -189,12 +217,14 @@ absl::Status NestBuilder::CheckOrderOfRoot(int stage) const {
   for (auto it = stage_order_.rbegin(); it != stage_order_.rend(); ++it) {
     const ir::Stage& q = s_.workload.stages[*it];
     if (s_.stages[*it].place != Place::kAt || RootOf(s_, *it) != stage) continue;
-    const bool covers = std::any_of(covered.begin(), covered.end(), [&](int r) { return CoversAll(s_.workload.stages[r], q); });
+    const bool covers = std::any_of(covered.begin(), covered.end(),
+                                    [&](int r) { return CoversAll(s_.workload.stages[r], q); });
     if (covers) {
       covered.insert(*it);
     } else if (NeedsWholeBuffer(s_, q.results[0])) {
-      return Refuse(fmt::format("{} is needed as a whole, but {} does not read all of it where it is computed", q.name,
-                                s_.workload.stages[stage].name));
+      return Refuse(fmt::format(
+          "{} is needed as a whole, but {} does not read all of it where it is computed", q.name,
+          s_.workload.stages[stage].name));
     }
   }
   return absl::OkStatus();
@@ -206,24 +236,32 @@ absl::Status NestBuilder::CheckBoundLoops(int stage) const {
   size_t last = 0;
   for (size_t p = 0; p < schedule.order.size(); ++p) {
     const LoopNode& n = schedule.loops[schedule.order[p]];
-    if (n.kind == ir::LoopKind::kParallel && !seen.empty()) return Refuse(fmt::format("{} is parallel inside of bound loops", n.name));
+    if (n.kind == ir::LoopKind::kParallel && !seen.empty())
+      return Refuse(fmt::format("{} is parallel inside of bound loops", n.name));
     if (!IsBound(n.kind)) continue;
-    if (!seen.insert(n.kind).second) return Refuse(fmt::format("two loops around each other are {}", ir::ToString(n.kind)));
-    const bool after_threads = seen.contains(ir::LoopKind::kThreadX) || seen.contains(ir::LoopKind::kThreadY);
+    if (!seen.insert(n.kind).second)
+      return Refuse(fmt::format("two loops around each other are {}", ir::ToString(n.kind)));
+    const bool after_threads =
+        seen.contains(ir::LoopKind::kThreadX) || seen.contains(ir::LoopKind::kThreadY);
     if (seen.size() != p + 1 || (IsBlock(n.kind) && after_threads)) {
-      return Refuse(fmt::format("{}: block loops must stand outermost, thread loops just inside them", n.name));
+      return Refuse(fmt::format(
+          "{}: block loops must stand outermost, thread loops just inside them", n.name));
     }
     last = p;
   }
   if (seen.empty()) return absl::OkStatus();
-  if (s_.workload.stages[stage].scan >= 0) return Refuse("a stage of a scan cannot be bound to a grid");
-  if (schedule.cache_write && s_.PositionOf({stage, schedule.cache_write->loop}) < static_cast<int>(last)) {
-    return Refuse(fmt::format("the tile {} stands outside of the thread loops", schedule.cache_write->name));
+  if (s_.workload.stages[stage].scan >= 0)
+    return Refuse("a stage of a scan cannot be bound to a grid");
+  if (schedule.cache_write &&
+      s_.PositionOf({stage, schedule.cache_write->loop}) < static_cast<int>(last)) {
+    return Refuse(
+        fmt::format("the tile {} stands outside of the thread loops", schedule.cache_write->name));
   }
   for (int q : stage_order_) {
     if (s_.stages[q].place != Place::kAt || RootOf(s_, q) != stage) continue;
     if (NeedsWholeBuffer(s_, s_.workload.stages[q].results[0])) {
-      return Refuse(fmt::format("{} is needed as a whole and cannot be computed inside a grid", s_.workload.stages[q].name));
+      return Refuse(fmt::format("{} is needed as a whole and cannot be computed inside a grid",
+                                s_.workload.stages[q].name));
     }
   }
   return absl::OkStatus();
@@ -232,32 +270,41 @@ absl::Status NestBuilder::CheckBoundLoops(int stage) const {
 absl::Status NestBuilder::CheckSharedTile(int stage) const {
   const StageSchedule& schedule = s_.stages[stage];
   const std::string& name = s_.workload.stages[stage].name;
-  if (s_.stages[schedule.at_stage].place != Place::kRoot || (threads_[0].var < 0 && threads_[1].var < 0)) {
-    return Refuse(fmt::format("{} is in shared memory, so it must be computed inside the thread loops of a root stage", name));
+  if (s_.stages[schedule.at_stage].place != Place::kRoot ||
+      (threads_[0].var < 0 && threads_[1].var < 0)) {
+    return Refuse(fmt::format(
+        "{} is in shared memory, so it must be computed inside the thread loops of a root stage",
+        name));
   }
   for (int k = 0; k < 2; ++k) {
     const ir::LoopKind kind = k == 0 ? ir::LoopKind::kThreadX : ir::LoopKind::kThreadY;
-    const auto has = std::count_if(schedule.order.begin(), schedule.order.end(), [&](int l) { return schedule.loops[l].kind == kind; });
+    const auto has = std::count_if(schedule.order.begin(), schedule.order.end(),
+                                   [&](int l) { return schedule.loops[l].kind == kind; });
     if (threads_[k].var >= 0 && has != 1) {
-      return Refuse(fmt::format("{} is in shared memory, so one of its loops must be bound to {}", name, ir::ToString(kind)));
+      return Refuse(fmt::format("{} is in shared memory, so one of its loops must be bound to {}",
+                                name, ir::ToString(kind)));
     }
   }
   for (int p : stage_order_) {
     const StageSchedule& producer = s_.stages[p];
-    const bool own_tile = producer.place == Place::kAt && producer.at_stage != stage && RootOf(s_, p) == schedule.at_stage &&
+    const bool own_tile = producer.place == Place::kAt && producer.at_stage != stage &&
+                          RootOf(s_, p) == schedule.at_stage &&
                           producer.storage != Storage::kShared;
     if (own_tile && Loads(s_.workload.stages[stage], s_.workload.stages[p])) {
-      return Refuse(fmt::format("{} is made by all threads together and cannot read {}, which each thread has its own of", name,
-                                s_.workload.stages[p].name));
+      return Refuse(fmt::format(
+          "{} is made by all threads together and cannot read {}, which each thread has its own of",
+          name, s_.workload.stages[p].name));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status NestBuilder::CheckWholeResultsInside(const Instance& instance, size_t position, int var, int64_t extent) {
+absl::Status NestBuilder::CheckWholeResultsInside(const Instance& instance, size_t position,
+                                                  int var, int64_t extent) {
   bool any = false;
   for (int q : stage_order_) {
-    any |= s_.stages[q].place == Place::kAt && RootOf(s_, q) == instance.stage && NeedsWholeBuffer(s_, s_.workload.stages[q].results[0]);
+    any |= s_.stages[q].place == Place::kAt && RootOf(s_, q) == instance.stage &&
+           NeedsWholeBuffer(s_, s_.workload.stages[q].results[0]);
   }
   if (!any) return absl::OkStatus();
   HONE_ASSIGN_OR_RETURN(std::vector<Needed> inside, RegionsInside(instance, position));
@@ -266,8 +313,9 @@ absl::Status NestBuilder::CheckWholeResultsInside(const Instance& instance, size
     if (!NeedsWholeBuffer(s_, q.results[0])) continue;
     needed_.insert_or_assign(inside[k].region.stage, inside[k].region);
     if (AreDisjoint(inside[k].region, var, extent)) continue;
-    return Refuse(fmt::format("two iterations of the parallel loop of {} would both write elements of {}",
-                              s_.workload.stages[instance.stage].name, q.name));
+    return Refuse(
+        fmt::format("two iterations of the parallel loop of {} would both write elements of {}",
+                    s_.workload.stages[instance.stage].name, q.name));
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/status.h"
 #include "schedule/nest_builder.h"
@@ -41,22 +41,33 @@ absl::Status CheckLoopsOfT(const Schedule& schedule, int id) {
   int before = -1;
   for (int leaf : LeavesOfT(s)) {
     const LoopNode& n = s.loops[leaf];
-    if (n.fused_into >= 0) return Refuse(fmt::format("{}: the sequential axis of {} cannot be fused", n.name, stage.name));
-    if (!n.cuts.empty()) return Refuse(fmt::format("{}: the sequential axis of {} cannot be partitioned", n.name, stage.name));
+    if (n.fused_into >= 0)
+      return Refuse(
+          fmt::format("{}: the sequential axis of {} cannot be fused", n.name, stage.name));
+    if (!n.cuts.empty())
+      return Refuse(
+          fmt::format("{}: the sequential axis of {} cannot be partitioned", n.name, stage.name));
     if (n.kind != ir::LoopKind::kSerial && n.kind != ir::LoopKind::kUnrolled) {
-      return Refuse(fmt::format("{}: the iterations of {} follow each other, they cannot be {}", n.name, stage.name, ir::ToString(n.kind)));
+      return Refuse(fmt::format("{}: the iterations of {} follow each other, they cannot be {}",
+                                n.name, stage.name, ir::ToString(n.kind)));
     }
-    const auto at = static_cast<int>(std::find(s.order.begin(), s.order.end(), leaf) - s.order.begin());
-    if (at < before) return Refuse(fmt::format("{} must stand inside the outer part of the sequential axis", n.name));
+    const auto at =
+        static_cast<int>(std::find(s.order.begin(), s.order.end(), leaf) - s.order.begin());
+    if (at < before)
+      return Refuse(
+          fmt::format("{} must stand inside the outer part of the sequential axis", n.name));
     before = at;
   }
   // A later iteration reads finished values. (Inside another Stage there is one iteration only.)
-  if (s.place == Place::kRoot && s.cache_write && schedule.PositionOf({id, s.cache_write->loop}) < before) {
-    return Refuse(fmt::format("the tile {} must stand inside the sequential axis of {}", s.cache_write->name, stage.name));
+  if (s.place == Place::kRoot && s.cache_write &&
+      schedule.PositionOf({id, s.cache_write->loop}) < before) {
+    return Refuse(fmt::format("the tile {} must stand inside the sequential axis of {}",
+                              s.cache_write->name, stage.name));
   }
   for (int p = 0; p < before && s.place == Place::kRoot; ++p) {
     if (!schedule.IsReduce({id, s.order[p]})) continue;
-    return Refuse(fmt::format("{} must stand inside the sequential axis of {}", s.loops[s.order[p]].name, stage.name));
+    return Refuse(fmt::format("{} must stand inside the sequential axis of {}",
+                              s.loops[s.order[p]].name, stage.name));
   }
   return absl::OkStatus();
 }
@@ -66,13 +77,16 @@ absl::Status CheckPlaceInScan(const Schedule& s, int stage) {
   const ir::Stage& q = s.workload.stages[stage];
   const int owner = s.stages[stage].at_stage;
   if (s.workload.stages[owner].scan != q.scan) {
-    return Refuse(fmt::format("{} belongs to a scan; it can only be computed at a loop of its scan", q.name));
+    return Refuse(
+        fmt::format("{} belongs to a scan; it can only be computed at a loop of its scan", q.name));
   }
   if (s.stages[owner].place == Place::kAt) return absl::OkStatus();
   const int last = LeavesOfT(s.stages[owner]).back();
-  if (s.PositionOf({owner, s.stages[stage].at_loop}) >= s.PositionOf({owner, last})) return absl::OkStatus();
-  return Refuse(fmt::format("{} belongs to a scan; it must be computed inside {}, one iteration at a time", q.name,
-                            s.stages[owner].loops[last].name));
+  if (s.PositionOf({owner, s.stages[stage].at_loop}) >= s.PositionOf({owner, last}))
+    return absl::OkStatus();
+  return Refuse(
+      fmt::format("{} belongs to a scan; it must be computed inside {}, one iteration at a time",
+                  q.name, s.stages[owner].loops[last].name));
 }
 
 }  // namespace
@@ -83,14 +97,17 @@ absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_
     const ir::Stage& stage = schedule.workload.stages[id];
     if (stage.scan < 0) continue;
     HONE_RETURN_IF_ERROR(CheckLoopsOfT(schedule, id));
-    if (schedule.stages[id].place == Place::kRoot) roots[stage.scan].push_back(id);
-    else HONE_RETURN_IF_ERROR(CheckPlaceInScan(schedule, id));
+    if (schedule.stages[id].place == Place::kRoot)
+      roots[stage.scan].push_back(id);
+    else
+      HONE_RETURN_IF_ERROR(CheckPlaceInScan(schedule, id));
   }
   for (const auto& [scan, stages] : roots) {
     for (int id : stages) {
       if (stages.size() == 1 || IsStepped(schedule.stages[id])) continue;
-      return Refuse(fmt::format("{}: the sequential axis must be outermost, because its scan has other stages at root",
-                                schedule.workload.stages[id].name));
+      return Refuse(fmt::format(
+          "{}: the sequential axis must be outermost, because its scan has other stages at root",
+          schedule.workload.stages[id].name));
     }
   }
   return absl::OkStatus();
@@ -99,7 +116,8 @@ absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_
 absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t position) {
   const ir::Stage& owner = s_.workload.stages[instance.stage];
   const StageSchedule& schedule = s_.stages[instance.stage];
-  if (owner.scan < 0 || schedule.place != Place::kRoot || IsStepped(schedule)) return absl::OkStatus();
+  if (owner.scan < 0 || schedule.place != Place::kRoot || IsStepped(schedule))
+    return absl::OkStatus();
   const std::vector<int> leaves = LeavesOfT(schedule);
   if (schedule.order[position] != leaves.back()) return absl::OkStatus();
   std::vector<int> t_vars;
@@ -117,18 +135,24 @@ absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t po
       ir::Visit(body, [&](const ir::ExprNode& e) {
         if (e.kind != ir::ExprKind::kLoad || !IsCarriedLoad(s_.workload, owner.scan, e)) return;
         const int producer = s_.workload.Producer(e.id);
-        const auto made = std::find_if(inside.begin(), inside.end(), [&](const Needed& n) { return n.region.stage == producer; });
+        const auto made = std::find_if(inside.begin(), inside.end(),
+                                       [&](const Needed& n) { return n.region.stage == producer; });
         bool ok = made != inside.end();
         for (size_t d = 1; ok && d < e.args.size(); ++d) {
           const Span& have = made->axes[d];
-          ok = std::none_of(t_vars.begin(), t_vars.end(), [&](int v) { return DependsOnVar(have.low, v); });
-          if (have.width >= s_.workload.stages[producer].spatial[d] && ir::AsInt(have.low) == 0) continue;
+          ok = std::none_of(t_vars.begin(), t_vars.end(),
+                            [&](int v) { return DependsOnVar(have.low, v); });
+          if (have.width >= s_.workload.stages[producer].spatial[d] && ir::AsInt(have.low) == 0)
+            continue;
           const auto need = SpanOfIndex(e.args[d], reader.axes, ranges_);
-          const auto offset = need ? ir::AsInt(Simplify(need->low - have.low, ranges_)) : std::nullopt;
+          const auto offset =
+              need ? ir::AsInt(Simplify(need->low - have.low, ranges_)) : std::nullopt;
           ok = ok && offset && *offset >= 0 && *offset + need->width <= have.width;
         }
-        if (!ok && wrong.empty()) wrong = fmt::format("{} reads elements of {} that other iterations of the loops outside make", r.name,
-                                                      s_.workload.stages[producer].name);
+        if (!ok && wrong.empty())
+          wrong =
+              fmt::format("{} reads elements of {} that other iterations of the loops outside make",
+                          r.name, s_.workload.stages[producer].name);
       });
     }
   }

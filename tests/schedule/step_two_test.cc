@@ -37,9 +37,10 @@ TEST_P(StepTwo, InterpreterLoopNestAndCodeAgree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Page, StepTwo, ::testing::ValuesIn(ReadExamples()), [](const auto& example) {
-  return example.param.section + "_" + example.param.name;
-});
+INSTANTIATE_TEST_SUITE_P(Page, StepTwo, ::testing::ValuesIn(ReadExamples()),
+                         [](const auto& example) {
+                           return example.param.section + "_" + example.param.name;
+                         });
 
 TEST(StepTwoPage, HoldsEverySection) {
   std::map<std::string, int> traces;

@@ -1,9 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "gtest/gtest.h"
 
@@ -13,8 +13,8 @@
 #include "tests/schedule/examples.h"
 #include "tests/schedule/nest_check.h"
 
-// Traces come from logs that somebody merged: whatever they say, replaying and lowering ends, with a nest or a reason, and a
-// nest equals the interpreter.
+// Traces come from logs that somebody merged: whatever they say, replaying and lowering ends, with
+// a nest or a reason, and a nest equals the interpreter.
 namespace hone::schedule {
 namespace {
 
@@ -41,30 +41,50 @@ std::vector<std::string> Lines(const std::string& text) {
 }
 
 std::string Number(Random* r) {
-  static const char* kNumbers[] = {"0", "1", "2", "3", "5", "8", "64", "65", "-1", "4096", "1099511627776", "9223372036854775807",
-                                   "99999999999999999999", "x"};
+  static const char* kNumbers[] = {"0",
+                                   "1",
+                                   "2",
+                                   "3",
+                                   "5",
+                                   "8",
+                                   "64",
+                                   "65",
+                                   "-1",
+                                   "4096",
+                                   "1099511627776",
+                                   "9223372036854775807",
+                                   "99999999999999999999",
+                                   "x"};
   return kNumbers[r->Below(std::size(kNumbers))];
 }
 
 /// One number, name or mark of a line becomes another.
 void ChangeToken(std::string* line, const std::vector<std::string>& lines, Random* r) {
-  static const char* kTokens[] = {"s0", "s1", "s2", "s3", "s1.i0", "s2.i1", "s1.r0", "s2.i0.0", "register", "memory", "shared", "mask",
-                                  "two_sizes", "exact", "inner", "block.x", "thread.x", "[1,-1]", "[2,8]", "[]", "[i0,i1]", "at=s1.i0"};
+  static const char* kTokens[] = {
+      "s0",       "s1",     "s2",     "s3",   "s1.i0",     "s2.i1",   "s1.r0", "s2.i0.0",
+      "register", "memory", "shared", "mask", "two_sizes", "exact",   "inner", "block.x",
+      "thread.x", "[1,-1]", "[2,8]",  "[]",   "[i0,i1]",   "at=s1.i0"};
   std::vector<size_t> starts;
   for (size_t i = 0; i < line->size(); ++i) {
-    const auto word = [&](size_t k) { return std::isalnum(static_cast<unsigned char>((*line)[k])) != 0 || (*line)[k] == '.' || (*line)[k] == '_'; };
+    const auto word = [&](size_t k) {
+      return std::isalnum(static_cast<unsigned char>((*line)[k])) != 0 || (*line)[k] == '.' ||
+             (*line)[k] == '_';
+    };
     if (word(i) && (i == 0 || !word(i - 1))) starts.push_back(i);
   }
   if (starts.empty()) return;
   const size_t begin = r->Pick(starts);
   size_t end = begin;
-  while (end < line->size() && (std::isalnum(static_cast<unsigned char>((*line)[end])) != 0 || (*line)[end] == '.' || (*line)[end] == '_')) ++end;
+  while (end < line->size() && (std::isalnum(static_cast<unsigned char>((*line)[end])) != 0 ||
+                                (*line)[end] == '.' || (*line)[end] == '_'))
+    ++end;
   std::string with = r->Chance(0.4) ? Number(r) : kTokens[r->Below(std::size(kTokens))];
   if (r->Chance(0.3)) {
     const std::string& other = r->Pick(lines);
     const size_t open = other.find('(');
     const size_t stop = other.find_first_of(",)", open == std::string::npos ? 0 : open);
-    if (open != std::string::npos && stop != std::string::npos) with = other.substr(open + 1, stop - open - 1);
+    if (open != std::string::npos && stop != std::string::npos)
+      with = other.substr(open + 1, stop - open - 1);
   }
   line->replace(begin, end - begin, with);
 }
@@ -74,9 +94,11 @@ std::string Mutate(const std::string& trace, Random* r) {
   for (int64_t n = r->Chance(0.7) ? 1 : r->Between(2, 4); n > 0 && !lines.empty(); --n) {
     const size_t k = r->Below(lines.size());
     switch (r->Below(10)) {
-      case 0: case 1: lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(k)); break;
+      case 0:
+      case 1: lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(k)); break;
       case 2: lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(k), r->Pick(lines)); break;
-      case 3: case 4: std::swap(lines[k], lines[std::min(lines.size() - 1, k + r->Below(3))]); break;
+      case 3:
+      case 4: std::swap(lines[k], lines[std::min(lines.size() - 1, k + r->Below(3))]); break;
       case 5: {
         const char noise = static_cast<char>(r->Below(256));
         if (!lines[k].empty()) lines[k][r->Below(lines[k].size())] = noise;
@@ -117,11 +139,16 @@ TEST(TraceFuzz, MutantsAreRefusedOrRight) {
       if (iterations > kMostIterations) continue;
       ++compared;
       const CheckResult result = CheckTrace(workload, *trace, {.slack = 2e-5});
-      ASSERT_EQ(result.agreement, Agreement::kEqual) << "seed " << seed << ", mutant " << k << " of " << e.section << "/" << e.name << ": "
-                                                     << result.why << "\n" << e.workload << "\n" << text << "\n" << ir::ToText(result.lowered.nest);
+      ASSERT_EQ(result.agreement, Agreement::kEqual)
+          << "seed " << seed << ", mutant " << k << " of " << e.section << "/" << e.name << ": "
+          << result.why << "\n"
+          << e.workload << "\n"
+          << text << "\n"
+          << ir::ToText(result.lowered.nest);
     }
   }
-  std::cout << unreadable << " unreadable, " << illegal << " illegal, " << lowered << " lowered, " << compared << " compared\n";
+  std::cout << unreadable << " unreadable, " << illegal << " illegal, " << lowered << " lowered, "
+            << compared << " compared\n";
   EXPECT_GE(illegal, 500);
   EXPECT_GE(compared, 500);
 }
@@ -131,7 +158,8 @@ TEST(TraceFuzz, NoiseIsReadOrRefused) {
   constexpr char kCharacters[] = "s0123.i=,()[]# ;\n-x/%atsplit\xff\0";
   for (int k = 0; k < 5000; ++k) {
     std::string text;
-    for (int64_t n = random.Between(0, 60); n > 0; --n) text += kCharacters[random.Below(sizeof(kCharacters) - 1)];
+    for (int64_t n = random.Between(0, 60); n > 0; --n)
+      text += kCharacters[random.Below(sizeof(kCharacters) - 1)];
     const auto trace = ParseTrace(text);
     if (!trace.ok()) continue;
     const auto again = ParseTrace(ToText(*trace));
