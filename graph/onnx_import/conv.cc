@@ -100,7 +100,34 @@ void ConvTranspose(NodeImport& n) {
                          {"layout", std::string("nchw")}}));
 }
 
+void DeformConv(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const ValueId w = n.Input(1);
+  const WindowAttributes window = ReadWindow(n, x, w);
+  n.SetOutput(0, n.Emit("DeformConv", {x, w, n.Input(2), n.OptionalInput(3), n.OptionalInput(4)},
+                        {{"strides", window.strides},
+                         {"dilations", window.dilations},
+                         {"pads", window.pads},
+                         {"group", n.Int("group", 1)},
+                         {"offset_group", n.Int("offset_group", 1)}}));
+}
+
+void Col2Im(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const Shape image = n.KnownInts(1, "the image's shape");
+  const Shape block = n.KnownInts(2, "the block's shape");
+  const Shape ones(image.size(), 1);
+  n.SetOutput(0, n.Emit("Col2Im", {x},
+                        {{"image", image},
+                         {"block", block},
+                         {"strides", n.Ints("strides", ones)},
+                         {"dilations", n.Ints("dilations", ones)},
+                         {"pads", n.Ints("pads", Shape(2 * image.size(), 0))}}));
+}
+
 constexpr Handler kHandlers[] = {
+    {"DeformConv", 19, 3, 5, 1, DeformConv},
+    {"Col2Im", 18, 3, 3, 1, Col2Im},
     {"ConvTranspose", 1, 2, 3, 1, ConvTranspose},
     {"Conv", 1, 2, 3, 1, Conv},
 };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
@@ -69,6 +72,36 @@ absl::StatusOr<std::vector<ConstantPtr>> Run(const OpCall& call, const ir::Workl
   return values;
 }
 
+/// What a reduction over no elements gives, and a product over an inner axis of none.
+std::optional<double> ValueOfNothing(const OpCall& call) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (call.op == "MatMul") return 0;
+  if (call.op != "Reduce") return std::nullopt;
+  const std::string fn = call.String("fn", "");
+  const bool integer = !ir::IsFloat(call.inputs[0].type.dtype);
+  if (fn == "sum" || fn == "l1" || fn == "l2" || fn == "sum_square" || fn == "any") return 0;
+  if (fn == "prod" || fn == "all") return 1;
+  if (fn == "log_sum" || fn == "log_sum_exp") return -kInfinity;
+  // Extremes of integers: their limits, which Const saturates to.
+  if (fn == "max") return integer ? -1e30 : -kInfinity;
+  if (fn == "min") return integer ? 1e30 : kInfinity;
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<ConstantPtr>> FoldWithoutElements(const OpCall& call,
+                                                             const std::vector<TensorType>& types) {
+  const std::optional<double> value = ValueOfNothing(call);
+  const int64_t count = types[0].NumElements();
+  if (!value || types.size() != 1 || count > kMaxElementOperations) {
+    return absl::UnimplementedError("an input without elements is not supported here");
+  }
+  const ir::Expr constant = ir::Const(types[0].dtype, *value);
+  const double exact = ir::IsFloat(types[0].dtype) ? constant->float_value
+                                                   : static_cast<double>(constant->int_value);
+  return std::vector<ConstantPtr>{MakeConstant(
+      types[0].dtype, types[0].shape, std::vector<double>(static_cast<size_t>(count), exact))};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ConstantPtr>> Fold(const OpCall& call,
@@ -79,11 +112,11 @@ absl::StatusOr<std::vector<ConstantPtr>> Fold(const OpCall& call,
     for (const TensorType& type : types) values.push_back(MakeConstant(type, {}));
     return values;
   }
-  bool elements = true;
   for (const OpInput& input : call.inputs) {
-    if (!input.present) continue;
-    if (input.constant == nullptr) return as_node;
-    elements = elements && input.type.NumElements() > 0;
+    if (input.present && input.type.NumElements() == 0) return FoldWithoutElements(call, types);
+  }
+  for (const OpInput& input : call.inputs) {
+    if (input.present && input.constant == nullptr) return as_node;
   }
   if (call.op == "Reshape") {  // the same bytes: nothing to compute
     auto data = std::make_shared<TensorData>(*call.inputs[0].constant);
@@ -93,7 +126,7 @@ absl::StatusOr<std::vector<ConstantPtr>> Fold(const OpCall& call,
   const OpDefinition* definition = FindOp(call.op);
   int64_t size = 0;
   for (const TensorType& type : types) size = std::max(size, type.NumElements());
-  if (definition->express == nullptr || !elements || size > kMaxElementOperations) return as_node;
+  if (definition->express == nullptr || size > kMaxElementOperations) return as_node;
   ir::WorkloadBuilder builder;
   std::vector<int> tensors;
   for (const OpInput& input : call.inputs) {

@@ -27,6 +27,7 @@ std::span<const Handler> ElementwiseHandlers();
 std::span<const Handler> ShapeHandlers();
 std::span<const Handler> SliceHandlers();
 std::span<const Handler> GatherHandlers();
+std::span<const Handler> AttentionHandlers();
 std::span<const Handler> ConstantHandlers();
 std::span<const Handler> ConvHandlers();
 std::span<const Handler> PoolHandlers();

@@ -12,11 +12,11 @@ using HandlerTable = std::map<std::string_view, std::map<int64_t, const Handler*
 HandlerTable MakeTable() {
   HandlerTable table;
   for (const std::span<const Handler> family :
-       {ActivationHandlers(), ElementwiseHandlers(), ShapeHandlers(), SliceHandlers(),
-        GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(), MatMulHandlers(),
-        NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(), RecurrentHandlers(),
-        SelectionHandlers(), QuantiseHandlers(), LossHandlers(), SamplingHandlers(),
-        SignalHandlers()}) {
+       {ActivationHandlers(), AttentionHandlers(), ElementwiseHandlers(), ShapeHandlers(),
+        SliceHandlers(), GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(),
+        MatMulHandlers(), NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(),
+        RecurrentHandlers(), SelectionHandlers(), QuantiseHandlers(), LossHandlers(),
+        SamplingHandlers(), SignalHandlers()}) {
     for (const Handler& handler : family) table[handler.op][handler.since] = &handler;
   }
   return table;

@@ -39,17 +39,53 @@ void FlattenedSoftmax(NodeImport& n) {
   n.SetOutput(0, n.Reshape(y, shape));
 }
 
+/// A value per channel, so that it broadcasts over [n, c, spatial…].
+ValueId PerChannel(NodeImport& n, ValueId v, size_t rank) {
+  if (!n.CheckRank(v, 1, 1, "scale and bias")) return kNoValue;
+  Shape shape(std::max<size_t>(rank, 2) - 1, 1);
+  shape[0] = n.ShapeOf(v)[0];
+  return n.Reshape(v, std::move(shape));
+}
+
+ValueId Mean(NodeImport& n, ValueId v, const Shape& axes, int64_t keepdims) {
+  return n.Emit("Reduce", {v},
+                {{"fn", std::string("mean")}, {"axes", axes}, {"keepdims", keepdims}});
+}
+
+/// With the batch's own statistics; gives the running ones too (opset 14).
+void TrainingBatchNormalization(NodeImport& n, double epsilon, double momentum) {
+  const ValueId x = n.Input(0);
+  const size_t rank = n.RankOf(x);
+  if (!n.CheckRank(x, 2, 6, "the input")) return;
+  Shape axes(rank - 1);
+  std::iota(axes.begin(), axes.end(), 1);
+  axes[0] = 0;
+  const ValueId scale = PerChannel(n, n.Input(1), rank);
+  const ValueId bias = PerChannel(n, n.Input(2), rank);
+  n.SetOutput(0, n.Emit("Normalise", {x, scale, bias},
+                        {{"axes", axes}, {"epsilon", epsilon}, {"kind", std::string("batch")}}));
+  const ValueId centred = n.Sub(x, Mean(n, x, axes, 1));
+  const auto running = [&](size_t input, ValueId own) {
+    return n.Add(n.Binary(BinaryOp::kMul, n.Input(input), momentum),
+                 n.Binary(BinaryOp::kMul, own, 1 - momentum));
+  };
+  if (n.Wants(1)) n.SetOutput(1, running(3, Mean(n, x, axes, 0)));
+  if (n.Wants(2)) n.SetOutput(2, running(4, Mean(n, n.Mul(centred, centred), axes, 0)));
+}
+
 void BatchNormalization(NodeImport& n) {
-  n.Float("momentum", 0.9);
-  if (n.Int("training_mode", 0) != 0) return n.Unsupported("training_mode");
+  const double momentum = n.Float("momentum", 0.9F);
+  const double epsilon = n.Float("epsilon", 1e-5F);
+  const bool training = n.opset() >= 14 && n.Int("training_mode", 0) != 0;
   if (n.opset() < 9 && n.Int("spatial", 1) != 1)
     return n.Unsupported("statistics per position (spatial = 0)");
+  if (training && n.num_outputs() <= 3) return TrainingBatchNormalization(n, epsilon, momentum);
   for (size_t i = 1; i < n.num_outputs(); ++i) {
     if (n.Wants(i)) return n.Unsupported("the outputs of training");
   }
   const ValueId x = n.Input(0);
   n.SetOutput(0, n.Emit("BatchNorm", {x, n.Input(1), n.Input(2), n.Input(3), n.Input(4)},
-                        {{"epsilon", n.Float("epsilon", 1e-5F)}, {"layout", std::string("nchw")}}));
+                        {{"epsilon", epsilon}, {"layout", std::string("nchw")}}));
 }
 
 Shape AxesFrom(int64_t first, size_t rank) {
@@ -72,13 +108,9 @@ void LayerNormalization(NodeImport& n) {
                         {{"axes", axes}, {"epsilon", epsilon}, {"kind", std::string("layer")}}));
   if (!n.Wants(1) && !n.Wants(2)) return;
   // The statistics, for whoever wants them.
-  const auto mean_of = [&](ValueId v) {
-    return n.Emit("Reduce", {v},
-                  {{"fn", std::string("mean")}, {"axes", axes}, {"keepdims", int64_t{1}}});
-  };
-  const ValueId mean = mean_of(x);
+  const ValueId mean = Mean(n, x, axes, 1);
   const ValueId centred = n.Sub(x, mean);
-  const ValueId variance = mean_of(n.Mul(centred, centred));
+  const ValueId variance = Mean(n, n.Mul(centred, centred), axes, 1);
   const ValueId deviation =
       n.Unary(ir::UnaryOp::kSqrt, n.Binary(BinaryOp::kAdd, variance, epsilon));
   if (n.Wants(1)) n.SetOutput(1, n.Cast(mean, ir::DType::kF32));
@@ -96,14 +128,6 @@ void RmsNormalization(NodeImport& n) {
       0,
       n.Emit("Normalise", {x, n.Input(1)},
              {{"axes", AxesFrom(axis, rank)}, {"epsilon", epsilon}, {"kind", std::string("rms")}}));
-}
-
-/// A value per channel, so that it broadcasts over [n, c, spatial…].
-ValueId PerChannel(NodeImport& n, ValueId v, size_t rank) {
-  if (!n.CheckRank(v, 1, 1, "scale and bias")) return kNoValue;
-  Shape shape(rank - 1, 1);
-  shape[0] = n.ShapeOf(v)[0];
-  return n.Reshape(v, std::move(shape));
 }
 
 void InstanceNormalization(NodeImport& n) {
@@ -163,7 +187,10 @@ void LpNormalization(NodeImport& n) {
   const ValueId norm = n.Emit(
       "Reduce", {x},
       {{"fn", std::string(p == 1 ? "l1" : "l2")}, {"axes", Shape{axis}}, {"keepdims", int64_t{1}}});
-  n.SetOutput(0, n.Div(x, norm));
+  // A row of zeros stays zero.
+  const ValueId divisor =
+      n.Select(n.Binary(BinaryOp::kEq, norm, 0.0), n.Scalar(n.DTypeOf(x), 1), norm);
+  n.SetOutput(0, n.Div(x, divisor));
 }
 
 void Lrn(NodeImport& n) {

@@ -207,6 +207,15 @@ void MaxUnpool(NodeImport& n) {
   n.SetOutput(0, n.Reshape(flat, result));
 }
 
+void TensorScatter(NodeImport& n) {
+  const ValueId cache = n.Input(0);
+  const std::string mode = n.String("mode", "linear");
+  if (mode != "linear" && mode != "circular") n.Invalid("mode is '" + mode + "'");
+  n.SetOutput(0, n.Emit("TensorScatter", {cache, n.Input(1), n.OptionalInput(2)},
+                        {{"axis", n.Axis(n.Int("axis", -2), n.RankOf(cache))},
+                         {"circular", int64_t{mode == "circular"}}}));
+}
+
 void DataDependent(NodeImport& n) {
   n.Unsupported(
       "the number of its results depends on data, but Hone compiles for fixed shapes; cut the "
@@ -225,6 +234,7 @@ constexpr Handler kHandlers[] = {
     {"Trilu", 14, 1, 2, 1, Trilu},
     {"Compress", 9, 2, 2, 1, Compress},
     {"MaxUnpool", 9, 2, 3, 1, MaxUnpool},
+    {"TensorScatter", 24, 2, 3, 1, TensorScatter},
     {"Unique", 11, 1, 1, 4, DataDependent},
     {"NonMaxSuppression", 10, 2, 5, 1, DataDependent},
 };

@@ -14,11 +14,12 @@ std::span<const OpDefinition> ShapeOps();        // Transpose, Reshape, Expand, 
 std::span<const OpDefinition> SliceOps();        // Slice, Pad
 std::span<const OpDefinition> ConcatOps();
 std::span<const OpDefinition> GatherOps();  // Gather, GatherElements, GatherND
-std::span<const OpDefinition> IndexOps();   // Trilu, ReverseSequence
+std::span<const OpDefinition> IndexOps();   // Trilu, ReverseSequence, TensorScatter
 std::span<const OpDefinition> ResizeOps();
 std::span<const OpDefinition> ConvOps();  // Conv, ConvInteger
 std::span<const OpDefinition> ConvTransposeOps();
-std::span<const OpDefinition> MatMulOps();  // MatMul, MatMulInteger, Einsum
+std::span<const OpDefinition> DeformConvOps();  // DeformConv, Col2Im
+std::span<const OpDefinition> MatMulOps();      // MatMul, MatMulInteger, Einsum
 std::span<const OpDefinition> PoolOps();
 std::span<const OpDefinition> ReduceOps();  // Reduce, ArgReduce
 std::span<const OpDefinition> SoftmaxOps();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -6,7 +7,7 @@
 #include "graph/ops/definitions.h"
 #include "graph/ops/operand.h"
 
-// Trilu and ReverseSequence: bodies that look at their own indices.
+// Trilu, ReverseSequence and TensorScatter: bodies that look at their own indices.
 namespace hone::graph::ops {
 namespace {
 
@@ -66,8 +67,51 @@ absl::StatusOr<Tensors> ExpressReverseSequence(const OpCall& call, WorkloadBuild
   return Tensors{builder.AddMap(x.shape, ReadAt(call, builder, tensors, 0, std::move(at)))};
 }
 
+/// TensorScatter: inputs cache, update, first position of each batch row? (0).
+absl::StatusOr<Types> InferTensorScatter(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  const TensorType& cache = call.inputs[0].type;
+  const TensorType& update = call.inputs[1].type;
+  const size_t rank = cache.shape.size();
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", -2), rank));
+  bool fits = axis > 0 && update.dtype == cache.dtype && update.shape.size() == rank;
+  for (size_t d = 0; fits && d < rank; ++d) {
+    const bool written = static_cast<int64_t>(d) == axis;
+    fits = written ? update.shape[d] <= cache.shape[d] : update.shape[d] == cache.shape[d];
+  }
+  if (!fits) return Invalid(fmt::format("an update of {} for {}", ToText(update), ToText(cache)));
+  if (call.inputs.size() > 2 && call.inputs[2].present) {
+    const TensorType& first = call.inputs[2].type;
+    if (first.shape != Shape{cache.shape[0]} || !ir::IsInteger(first.dtype)) {
+      return Invalid("positions " + ToText(first));
+    }
+  }
+  return Types{cache};
+}
+
+absl::StatusOr<Tensors> ExpressTensorScatter(const OpCall& call, WorkloadBuilder& builder,
+                                             const Tensors& tensors) {
+  const TensorType& cache = call.inputs[0].type;
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", -2), cache.shape.size()));
+  const auto a = static_cast<size_t>(axis);
+  const int64_t length = call.inputs[1].type.shape[a];
+  const Exprs point = Axes(cache.shape.size());
+  Expr offset = point[a];
+  if (call.inputs.size() > 2 && call.inputs[2].present) {
+    offset = offset - ir::Cast(ir::DType::kI64, ReadAt(call, builder, tensors, 2, {point[0]}));
+  }
+  if (call.Int("circular", 0) != 0) offset = ir::FloorMod(offset, cache.shape[a]);
+  Exprs at = point;
+  at[a] = ir::Max(ir::Min(offset, ir::Int(length - 1)), ir::Int(0));
+  const Expr written = ReadAt(call, builder, tensors, 1, std::move(at));
+  const Expr kept = ReadAt(call, builder, tensors, 0, point);
+  return Tensors{
+      builder.AddMap(cache.shape, ir::Select(ir::InRange(offset, length), written, kept))};
+}
+
 constexpr OpDefinition kOps[] = {
     {"Trilu", InferTrilu, ExpressTrilu},
+    {"TensorScatter", InferTensorScatter, ExpressTensorScatter},
     {"ReverseSequence", InferReverseSequence, ExpressReverseSequence},
 };
 
