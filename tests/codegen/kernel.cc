@@ -6,8 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
-
-#include "gtest/gtest.h"
+#include <regex>
 
 #include "base/core/check.h"
 #include "codegen/codegen.h"
@@ -124,6 +123,12 @@ int32_t Kernel::Run(const std::string& symbol, const std::vector<void*>& buffers
   call.end = end;
   call.step = step;
   return function(&call);
+}
+
+size_t CountOf(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  return static_cast<size_t>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
 }
 
 GuardedMemory::GuardedMemory(int64_t bytes, Side side) {

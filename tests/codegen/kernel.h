@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "gtest/gtest.h"
+
 #include "ir/artifact.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
@@ -58,6 +60,20 @@ class Kernel {
   void* library_ = nullptr;
   int64_t scratch_bytes_ = 0;
 };
+
+/// Runs `check(kernel)` for AVX2 and AVX-512 as far as this machine can.
+template <typename Check>
+void ForEachTarget(const ir::LoopNest& nest, Check check) {
+  for (const ir::Target& target : RunnableTargets()) {
+    SCOPED_TRACE(target.text);
+    const Kernel kernel(nest, target);
+    if (testing::Test::HasFailure()) return;
+    check(kernel);
+  }
+}
+
+/// Matches of a regular expression.
+size_t CountOf(const std::string& text, const std::string& pattern);
 
 /// Memory of exactly `bytes`, ending at an unreadable page (and, with `at_start`, beginning after
 /// one): an access outside crashes the test.

@@ -31,17 +31,6 @@ Expr Load(int buffer, Expr index, DType dtype = DType::kF32) {
 }
 Expr F(double value) { return ir::Const(DType::kF32, value); }
 
-/// Runs `check` for AVX2 and AVX-512 as far as this machine can.
-template <typename Check>
-void ForEachTarget(const ir::LoopNest& nest, Check check) {
-  for (const ir::Target& target : RunnableTargets()) {
-    SCOPED_TRACE(target.text);
-    const Kernel kernel(nest, target);
-    if (testing::Test::HasFailure()) return;
-    check(kernel);
-  }
-}
-
 TEST(NestTest, CopiesEveryExtentWithinItsBounds) {
   for (int64_t extent = 1; extent <= 64; ++extent) {
     SCOPED_TRACE(extent);

@@ -1,5 +1,3 @@
-#include <regex>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -35,12 +33,6 @@ std::string AssemblyOfMap(const ir::Target& target, int64_t shift, Expr (*value)
   const auto text = Assembly({&b.nest}, target);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : "";
-}
-
-size_t CountOf(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
-  return static_cast<size_t>(
-      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
 }
 
 TEST(ObjectTest, GuardedVectorLoadIsOneMaskedInstruction) {
