@@ -79,6 +79,7 @@ std::optional<double> ValueOfNothing(const OpCall& call) {
   if (call.op != "Reduce") return std::nullopt;
   const std::string fn = call.String("fn", "");
   const bool integer = !ir::IsFloat(call.inputs[0].type.dtype);
+  if (ir::IsBool(call.inputs[0].type.dtype)) return fn == "min" || fn == "all" ? 1 : 0;
   if (fn == "sum" || fn == "l1" || fn == "l2" || fn == "sum_square" || fn == "any") return 0;
   if (fn == "prod" || fn == "all") return 1;
   if (fn == "log_sum" || fn == "log_sum_exp") return -kInfinity;
