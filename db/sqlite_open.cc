@@ -70,6 +70,12 @@ void CheckpointOnClose(Connection& connection, bool enabled) {
                     nullptr);
 }
 
+// Lets SQLite read what there is of a file that is shorter than its header says.
+absl::Status TolerateDamage(Connection& connection) {
+  sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+  return connection.Execute("PRAGMA writable_schema = ON");
+}
+
 absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
                                           absl::Span<const Migration> migrations) {
   if (IsNetworkFolder(FolderOf(path))) {
@@ -116,6 +122,7 @@ absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptio
                                         int newest) {
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         Connection::Open(path, Connection::Access::kImmutable));
+  if (options.skip_damaged) HONE_RETURN_IF_ERROR(TolerateDamage(*connection));
   if (!options.sha256.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::string found, FileSha256(*connection));
     if (found != options.sha256) {
@@ -147,6 +154,7 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOpt
   }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         Connection::Open(path, Connection::Access::kReadOnly));
+  if (options.skip_damaged) HONE_RETURN_IF_ERROR(TolerateDamage(*connection));
   HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
   HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, version, newest));
   if (version < newest) {

@@ -74,12 +74,15 @@ template <typename T>
 absl::Status SqliteLogFile::ScanRows(absl::StatusOr<Query> rows,
                                      const std::function<absl::StatusOr<T>(const Query& row)>& read,
                                      const Visit<T>& visit) {
-  HONE_RETURN_IF_ERROR(rows.status());
   const auto skips = [&](const absl::Status& status) {
-    if (!skip_damaged_ || status.code() != absl::StatusCode::kDataLoss) return false;
+    // kInternal: a whole table is gone from the schema.
+    const bool damage = status.code() == absl::StatusCode::kDataLoss ||
+                        status.code() == absl::StatusCode::kInternal;
+    if (!skip_damaged_ || !damage) return false;
     ++damaged_facts_;
     return true;
   };
+  if (!rows.ok()) return skips(rows.status()) ? absl::OkStatus() : rows.status();
   for (;;) {
     const absl::StatusOr<bool> row = rows->Next();
     if (!row.ok()) return skips(row.status()) ? absl::OkStatus() : row.status();

@@ -1,7 +1,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -217,6 +219,38 @@ TEST(OpenLog, TruncatedLogsAreRefusedAndLeftUntouched) {
     EXPECT_EQ(BytesOf(folder / "tune.db"), whole.substr(0, size));
     EXPECT_THAT(FilesIn(folder.path()), ElementsAre("tune.db", "tune.db.lock"));
   }
+}
+
+TEST(OpenLog, WhatIsLeftOfATruncatedLogCanBeSaved) {
+  const TestFolder folder;
+  const std::string path = folder / "tune.db";
+  {
+    const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+    ASSERT_TRUE(log->Append(TestGround()).ok());
+    for (int first = 0; first < 2000; first += 100) {
+      Batch batch;
+      for (int i = first; i < first + 100; ++i) batch.records.push_back(TestRecord(i));
+      ASSERT_TRUE(log->Append(batch).ok());
+    }
+  }
+  const std::string whole = BytesOf(path);
+  size_t most_saved = 0;
+  for (const double part : {0.01, 0.1, 0.5, 0.97}) {
+    const std::string cut = whole.substr(0, static_cast<size_t>(part * double(whole.size())));
+    WriteBytes(path, cut);
+    const auto saving = OpenLog(path, {.skip_damaged = true});
+    ASSERT_TRUE(saving.ok()) << saving.status();
+    const LogContents saved = ContentsOf(**saving);
+    EXPECT_TRUE(saved.status.ok()) << saved.status;
+    EXPECT_GT((*saving)->damaged_facts(), 0);
+    for (const TuningRecord& record : saved.records) {
+      EXPECT_EQ(record, TestRecord(static_cast<int>(record.median_ns) - 1000));
+    }
+    most_saved = std::max(most_saved, saved.records.size());
+    EXPECT_TRUE(BytesOf(path) == cut);
+  }
+  std::printf("at most %zu of 2000 records saved\n", most_saved);
+  EXPECT_GT(most_saved, 100u);
 }
 
 TEST(OpenLog, FlippedBitsAreRefusedOrFoundOrHarmlessAndNeverACrash) {
