@@ -15,6 +15,17 @@
 namespace hone::graph {
 namespace {
 
+// What a Workload says of an input's values. Estimates of floats differ from layer to layer, and
+// equal layers are to be one task: only their sign is kept. Integers are indices, whose range is
+// exact.
+ir::ValueRange TaskRange(const Value& value) {
+  if (!ir::IsFloat(value.type.dtype)) return value.range;
+  if (value.range.low > 0) return {0.5, 1.5};
+  if (value.range.low == 0) return {0, 1};
+  if (value.range.high <= 0) return {-1, 0};
+  return {-1, 1};
+}
+
 /// Expresses nodes one after the other; remembers which builder tensor is which value.
 class GroupBuilder {
  public:
@@ -81,9 +92,10 @@ class GroupBuilder {
     const auto found = tensor_of_.find(id);
     if (found != tensor_of_.end()) return found->second;
     const Value& value = graph_.values[id];
-    const int tensor = value.constant != nullptr
-                           ? builder_.AddConstant(value.type.dtype, value.type.shape)
-                           : builder_.AddInput(value.type.dtype, value.type.shape, value.range);
+    const int tensor =
+        value.constant != nullptr
+            ? builder_.AddConstant(value.type.dtype, value.type.shape)
+            : builder_.AddInput(value.type.dtype, value.type.shape, TaskRange(value));
     tensor_of_[id] = tensor;
     return tensor;
   }

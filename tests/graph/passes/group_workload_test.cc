@@ -96,6 +96,26 @@ s3: f32[4,3] output over [i0:3,i1:4] at [i1, i0] = exp(s1[i0, i1])
 )");
 }
 
+TEST(GroupWorkloadTest, KeepsTheSignOfFloatsAndTheRangeOfIndices) {
+  TestGraph t;
+  const ValueId x = t.Input({4});
+  const ValueId variance = t.Input({4});
+  const ValueId index = t.Input({4}, ir::DType::kI64);
+  t.graph.values[x].range = {-7.25, 3};
+  t.graph.values[variance].range = {0.001, 90};
+  t.graph.values[index].range = {0, 5};
+  const ValueId scaled = t.Binary("mul", x, t.Unary("rsqrt", variance));
+  const ValueId rows = t.Op("Gather", {t.Constant({5}), index}, {{"axis", int64_t{0}}});
+  t.Output(t.Binary("add", scaled, rows), "y");
+  const GroupWorkload group = Whole(t);
+  const std::vector<int> inputs = group.workload.Inputs();
+  // The Stage of rsqrt comes first, so its operand does.
+  ASSERT_EQ(group.inputs, (std::vector<ValueId>{variance, x, index}));
+  EXPECT_EQ(group.workload.tensors[inputs[0]].range, (ir::ValueRange{0.5, 1.5}));
+  EXPECT_EQ(group.workload.tensors[inputs[1]].range, (ir::ValueRange{-1, 1}));
+  EXPECT_EQ(group.workload.tensors[inputs[2]].range, (ir::ValueRange{0, 5}));
+}
+
 TEST(GroupWorkloadTest, PointwiseConvolutionsHaveOneReduceAxis) {
   TestGraph t;
   t.Output(t.Conv(t.Input({1, 3, 4, 4}), 2, 1), "y");

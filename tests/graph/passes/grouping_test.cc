@@ -88,10 +88,10 @@ group 8 kernel anchor MatMul: MatMul, Binary.add -> %8
 TEST(GroupingTest, ResidualAdditionAndActivationFollowTheConvolution) {
   ExpectWorkload(ResNetBlocks(), 2, R"(
 workload 1
-x0: f32[1,4,4,4] input range(-1,1)
+x0: f32[1,4,4,4] input range(0,1)
 x1: f32[4,4,3,3] constant
 x2: f32[4] constant
-x3: f32[1,4,4,4] input range(-1,1)
+x3: f32[1,4,4,4] input range(0,1)
 s0: f32[1,6,6,4] = select(i1 - 1 >= 0 & i1 - 1 < 4 & (i2 - 1 >= 0 & i2 - 1 < 4), x0[0, i1 - 1,
     i2 - 1, i3], 0.0)
 s1: f32[1,4,4,4] = sum[r0:3,r1:3,r2:4] (s0[0, i1 + r0, i2 + r1, r2] * x1[i3, r2, r0, r1])
@@ -248,7 +248,7 @@ group 5 kernel anchor Conv: Conv, Binary.max, Transpose -> %5
 TEST(GroupingTest, TransposedConvolutionsStoreByDepthToSpace) {
   ExpectWorkload(UNet(), 3, R"(
 workload 1
-x0: f32[1,4,4,8] input range(-1,1)
+x0: f32[1,4,4,8] input range(0,1)
 x1: f32[8,4,2,2] constant
 x2: f32[4] constant
 s0: f32[1,4,4,4,2,2] = sum[r0:8] (x0[0, i1, i2, r0] * x1[r0, i3, i4, i5])
