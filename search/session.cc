@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/core/random_id.h"
+#include "base/sha256.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "ir/text.h"
@@ -18,6 +19,19 @@ constexpr int64_t kFirstModelRows = 32;  ///< below this the analytic model rank
 constexpr int64_t kRowsPerModel = 24;
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
+constexpr int kFinalRounds = 24;
+
+/// Lower bound of the interval of the median paired ratio a / b.
+double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  constexpr double kScale = 1e6;
+  std::vector<int64_t> ratios;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (b[i] > 0)
+      ratios.push_back(
+          static_cast<int64_t>(kScale * static_cast<double>(a[i]) / static_cast<double>(b[i])));
+  }
+  return IntervalOf(std::move(ratios)).low / kScale;
+}
 }  // namespace
 
 MedianInterval IntervalOf(std::vector<int64_t> samples) {
@@ -71,11 +85,14 @@ absl::Status Session::FindUnfinished() {
     if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
     id_ = it->session.id;
     resumed_ = true;
+    std::string model;
     for (const db::Event& e : events) {
+      if (e.type == "model") model = e.payload;
       HONE_RETURN_IF_ERROR(tuner_->Replay(e.type, e.payload));
       if (e.type == "elapsed")
         earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
     }
+    if (!model.empty()) return LoadModel(model);
     return absl::OkStatus();
   }
   return absl::OkStatus();
@@ -84,10 +101,7 @@ absl::Status Session::FindUnfinished() {
 absl::Status Session::WarmStart() {
   for (int i = 0; i < tuner_->num_tasks(); ++i) {
     HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords({KeyOf(i), options_.builder_version}, 2));
-    for (const auto& r : records) {
-      if (auto id = tuner_->search(i).space().Locate(r.record.trace))
-        tuner_->search(i).AddTransplant(*id);
-    }
+    for (const auto& r : records) tuner_->search(i).AddTransplant(r.record.trace);
   }
   return absl::OkStatus();
 }
@@ -244,8 +258,38 @@ absl::Status Session::Train() {
   if (rows < kFirstModelRows || rows < rows_at_training_ + kRowsPerModel) return absl::OkStatus();
   rows_at_training_ = rows;
   auto model = costmodel::XgboostModel::Train(tuner_->TrainingRows(), options_.seed);
-  if (model.ok()) tuner_->SetModel(*std::move(model));
+  if (!model.ok()) return absl::OkStatus();  // the analytic model goes on ranking
+  HONE_ASSIGN_OR_RETURN(std::string bytes, (*model)->Save());
+  db::Batch batch;
+  batch.blobs.push_back({Sha256Hex(bytes), std::move(bytes)});
+  batch.events.push_back(MakeEvent("model", fmt::format("{} {}", batch.blobs[0].digest, rows)));
+  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  tuner_->SetModel(*std::move(model));
   return absl::OkStatus();
+}
+
+absl::Status Session::LoadModel(const std::string& payload) {
+  const std::string digest = payload.substr(0, payload.find(' '));
+  HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, db_.FindBlob(digest));
+  if (!bytes)
+    return absl::DataLossError(
+        fmt::format("the log lacks the model {} that its events name", digest));
+  HONE_ASSIGN_OR_RETURN(auto model, costmodel::XgboostModel::Load(*bytes));
+  tuner_->SetModel(std::move(model));
+  rows_at_training_ = std::atoll(payload.c_str() + std::min(payload.size(), digest.size()));
+  return absl::OkStatus();
+}
+
+absl::Status Session::GiveUpLost() {
+  std::vector<measure::MeasureResult> lost;
+  for (const auto& [attempt, p] : in_flight_) {
+    measure::MeasureResult r;
+    r.id = attempt;
+    r.outcome = measure::Outcome::kWorkerLost;
+    r.message = "no result came back";
+    lost.push_back(std::move(r));
+  }
+  return TakeResults(lost);
 }
 
 absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
@@ -255,7 +299,9 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
       reason_ = tuner_->reason();
       break;
     }
-    HONE_RETURN_IF_ERROR(TakeResults(measurer_.Collect(kCollectNs)));
+    std::vector<measure::MeasureResult> results = measurer_.Collect(kCollectNs);
+    if (results.empty() && measurer_.num_in_flight() == 0) HONE_RETURN_IF_ERROR(GiveUpLost());
+    HONE_RETURN_IF_ERROR(TakeResults(results));
     HONE_RETURN_IF_ERROR(Train());
     if (progress) progress(*this);
   }
@@ -277,52 +323,41 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
 absl::Status Session::CompareTask(int task) {
   const TaskSearch& s = tuner_->search(task);
   TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
-  std::vector<uint64_t> finalists = s.Top(2);
+  std::vector<uint64_t> finalists = s.Top(3);
   if (finalists.empty()) return absl::OkStatus();
   const uint64_t fallback = s.space().DefaultId();
   if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end())
     finalists.push_back(fallback);
-  // Rounds in turn: a drift of the machine meets all alike.
-  std::vector<std::vector<int64_t>> samples(finalists.size());
-  std::vector<std::string> traces;
+  // All in turns, so that a drift of the machine meets all alike and the samples pair.
+  std::vector<measure::MeasureInput> inputs;
   for (uint64_t id : finalists) {
     HONE_ASSIGN_OR_RETURN(schedule::Trace t, s.space().TraceOf(id));
-    traces.push_back(schedule::ToText(t));
+    inputs.push_back(InputOf({0, task, id, Proposer::kModel, schedule::ToText(t)},
+                             measure::MeasureKind::kFinal));
+    inputs.back().incumbent_ns = 0;
   }
-  for (int round = 0; round < 3; ++round) {
-    for (size_t k = 0; k < finalists.size(); ++k) {
-      Tuner::Proposal p{-1 - static_cast<int64_t>(k), task, finalists[k], Proposer::kModel,
-                        traces[k]};
-      measure::MeasureInput in = InputOf(p, measure::MeasureKind::kFinal);
-      in.incumbent_ns = 0;
-      measurer_.Submit(std::move(in));
-      for (const auto& r : measurer_.Collect(-1)) {
-        if (r.outcome == measure::Outcome::kOk)
-          samples[k].insert(samples[k].end(), r.samples_ns.begin(), r.samples_ns.end());
-      }
-    }
-  }
-  size_t winner = finalists.size() - 1, base = finalists.size();
+  const std::vector<measure::ComparedTrace> compared = measurer_.Compare(inputs, kFinalRounds);
+  if (compared.size() != inputs.size()) return absl::OkStatus();
+  const size_t base = static_cast<size_t>(std::find(finalists.begin(), finalists.end(), fallback) -
+                                          finalists.begin());
+  if (compared[base].samples_ns.empty()) return absl::OkStatus();
+  const double default_ns = IntervalOf(compared[base].samples_ns).median;
+  size_t winner = base;
+  double best = default_ns;
   for (size_t k = 0; k < finalists.size(); ++k) {
-    if (finalists[k] == fallback) base = winner = k;
+    if (k == base || compared[k].samples_ns.empty()) continue;
+    const double median = IntervalOf(compared[k].samples_ns).median;
+    if (median < best &&
+        LowerRatio(compared[base].samples_ns, compared[k].samples_ns) > kWorthwhile)
+      best = median, winner = k;
   }
-  if (base == finalists.size() || samples[base].empty()) return absl::OkStatus();
-  const MedianInterval d = IntervalOf(samples[base]);
-  double best = d.median;
-  for (size_t k = 0; k < finalists.size(); ++k) {
-    if (samples[k].empty() || k == base) continue;
-    const MedianInterval m = IntervalOf(samples[k]);
-    if (d.low / m.high > kWorthwhile && m.median < best)
-      best = m.median, winner = k;
-    else if (d.median / m.median > 1.05 && m.median < best)
-      best = m.median, winner = k;
-  }
-  v = {true, winner != base, d.median, best, traces[winner]};
+  v = {true, winner != base, default_ns, best, inputs[winner].trace};
   db::Batch batch;
-  batch.records.push_back(MakeRecord(task, traces[winner], samples[winner], db::Rigor::kVerified));
+  batch.records.push_back(
+      MakeRecord(task, v.trace, compared[winner].samples_ns, db::Rigor::kVerified));
   batch.events.push_back(MakeEvent(
       "verdict",
-      fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", d.median, best)));
+      fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", default_ns, best)));
   return db_.Append(batch).status();
 }
 

@@ -67,6 +67,9 @@ class Session {
   absl::Status SubmitRound();
   absl::Status TakeResults(const std::vector<measure::MeasureResult>& results);
   absl::Status Train();
+  absl::Status LoadModel(const std::string& payload);
+  /// Candidates under way that the Measurer knows nothing of: nobody's fault, put back.
+  absl::Status GiveUpLost();
   absl::Status FinalComparisons();
   absl::Status CompareTask(int task);
   bool OutOfBudget();

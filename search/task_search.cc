@@ -12,6 +12,9 @@ constexpr std::array<std::string_view, kNumProposers> kNames = {
     "default", "transplant", "model", "uncertainty", "neighbour", "random"};
 /// A Space with more points than this is sampled: scoring stays well under a second.
 constexpr uint64_t kMostPoints = 1 << 18;
+/// Up to this many points are compared by their Traces: different decisions may mean the same
+/// schedule.
+constexpr uint64_t kMostCompared = 4096;
 constexpr float kKappa = 1.0F;  ///< weight of the bag's spread in exploration slots
 
 bool OwnFault(measure::Outcome o) {
@@ -32,15 +35,23 @@ TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t se
     : space_(std::move(space)), extractor_(*space_), random_(seed) {
   const uint64_t product = space_->product();
   const uint64_t step = std::max<uint64_t>(1, product / kMostPoints);
+  points_.push_back(space_->DefaultId());
   for (uint64_t id = 0; id < product; id += step) {
-    if (space_->Admits(id)) points_.push_back(id);
+    if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
   }
-  if (std::find(points_.begin(), points_.end(), space_->DefaultId()) == points_.end())
-    points_.push_back(space_->DefaultId());
+  if (points_.size() <= kMostCompared) DropEqualTraces();
   for (uint64_t id : points_) {
     features_.push_back(extractor_.Extract(id));
     analytic_.push_back(static_cast<float>(-std::log(extractor_.AnalyticSeconds(id))));
   }
+}
+
+void TaskSearch::DropEqualTraces() {
+  std::unordered_set<Hash128> seen;
+  std::erase_if(points_, [&](uint64_t id) {
+    auto trace = space_->TraceOf(id);
+    return !trace.ok() || !seen.insert(HashBytes(schedule::ToText(*trace))).second;
+  });
 }
 
 std::vector<float> TaskSearch::Scores(const costmodel::XgboostModel* model,
@@ -60,18 +71,26 @@ std::vector<float> TaskSearch::Scores(const costmodel::XgboostModel* model,
   return analytic_;
 }
 
-void TaskSearch::AddTransplant(uint64_t id) {
-  if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end())
-    transplants_.push_back(id);
+void TaskSearch::AddTransplant(const std::string& trace_text) {
+  for (uint64_t id : points_) {
+    auto trace = space_->TraceOf(id);
+    if (!trace.ok() || schedule::ToText(*trace) != trace_text) continue;
+    if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end())
+      transplants_.push_back(id);
+    return;
+  }
 }
 
 void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
-  if (seen_.emplace(id, proposer).second) counts_[proposer].candidates++;
+  ++proposals_;
+  if (!seen_.emplace(id, proposer).second) return;
+  counts_[proposer].candidates++;
 }
 
 std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::XgboostModel* model) {
   std::vector<Proposal> out;
-  Random random = random_.Fork(calls_++);
+  // The stream depends on what was proposed before, so that a replayed search goes on equally.
+  Random random = random_.Fork(proposals_);
   auto take = [&](uint64_t id, Proposer p) {
     if (static_cast<int>(out.size()) >= n || seen_.count(id)) return;
     MarkProposed(id, p);
@@ -132,7 +151,10 @@ void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns)
   if (outcome == measure::Outcome::kWorkerLost) {
     // Nobody's fault: the point may be proposed again.
     auto it = seen_.find(id);
-    if (it != seen_.end() && !results_.count(id)) counts_[it->second].candidates--, seen_.erase(it);
+    if (it != seen_.end() && !results_.count(id)) {
+      counts_[it->second].candidates--;
+      seen_.erase(it);
+    }
     return;
   }
   auto it = seen_.find(id);

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/core/hash128.h"
 #include "base/core/random.h"
 #include "costmodel/features.h"
 #include "costmodel/xgboost_model.h"
@@ -43,8 +45,8 @@ class TaskSearch {
   /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the
   /// point back.
   void Report(uint64_t id, measure::Outcome outcome, double median_ns);
-  /// A point worth an early trial: from another task's record.
-  void AddTransplant(uint64_t id);
+  /// A Trace worth an early trial: a record's. Ignored when no point has it.
+  void AddTransplant(const std::string& trace_text);
 
   const schedule::Space& space() const { return *space_; }
   std::shared_ptr<const schedule::Space> shared_space() const { return space_; }
@@ -75,12 +77,14 @@ class TaskSearch {
     double median_ns;
     Proposer proposer;
   };
+  /// Drops illegal points and those whose Trace an earlier point has; the default stays.
+  void DropEqualTraces();
   std::vector<float> Scores(const costmodel::XgboostModel* model, std::vector<float>* spread) const;
 
   std::shared_ptr<const schedule::Space> space_;
   costmodel::FeatureExtractor extractor_;
   Random random_;
-  uint64_t calls_ = 0;
+  uint64_t proposals_ = 0;                          ///< made so far, replayed ones included
   std::vector<uint64_t> points_;                    ///< admitted
   std::vector<costmodel::FeatureVector> features_;  ///< by point
   std::vector<float> analytic_;                     ///< -log seconds, by point

@@ -42,7 +42,8 @@ Tuner::Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const Tune
 double Tuner::ExpectedGain(int i) const {
   const TaskSearch& s = *searches_[i];
   if (s.exhausted()) return 0;
-  if (s.trials() == 0) return 1e30;
+  if (s.trials() == 0)
+    return 1e30 / (1 + s.proposed());  // nothing is known: those with least under way first
   const double best = s.best_ns();
   if (best <= 0) return 0;
   const double left = std::max(0.0, best - tasks_[i].bound_ns);
@@ -68,7 +69,7 @@ int Tuner::PickTask() {
     if (stalest < 0 || last_batch_[i] < last_batch_[stalest]) stalest = i;
   }
   if (best < 0) return -1;
-  Random random = random_.Fork(static_cast<uint64_t>(batches_));
+  Random random = random_.Fork(static_cast<uint64_t>(attempts_));
   return random.Uniform() < kStaleChance ? stalest : best;
 }
 
@@ -86,13 +87,13 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n) {
       break;
     }
     const bool first = last_batch_[i] < 0;
-    last_batch_[i] = batches_++;
     int want = static_cast<int>(
         std::min<int64_t>({room, first ? 1 : kBatch, n - static_cast<int64_t>(out.size())}));
     for (const auto& p : searches_[i]->Propose(want, model_.get())) {
       Proposal proposal{attempts_++, i, p.id, p.proposer, ""};
       auto trace = searches_[i]->space().TraceOf(p.id);
       if (trace.ok()) proposal.trace = schedule::ToText(*trace);
+      last_batch_[i] = proposal.attempt;
       open_[proposal.attempt] = proposal;
       out.push_back(std::move(proposal));
     }
@@ -135,7 +136,7 @@ absl::Status Tuner::Replay(const std::string& type, const std::string& payload) 
     auto proposer = ParseProposer(word);
     if (!proposer) return absl::DataLossError(fmt::format("unknown proposer {}", word));
     searches_[task]->MarkProposed(id, *proposer);
-    if (last_batch_[task] < 0) last_batch_[task] = batches_++;
+    last_batch_[task] = attempt;
     Proposal p{attempt, task, id, *proposer, ""};
     auto trace = searches_[task]->space().TraceOf(id);
     if (trace.ok()) p.trace = schedule::ToText(*trace);

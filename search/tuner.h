@@ -99,10 +99,10 @@ class Tuner {
   TunerOptions options_;
   std::vector<std::unique_ptr<TaskSearch>> searches_;
   std::vector<double> cost_seconds_;  ///< of one attempt, running mean by task
-  std::vector<int64_t> last_batch_;   ///< when each task last got a batch, in batches
+  std::vector<int64_t> last_batch_;   ///< latest attempt of each task; -1: none
   std::shared_ptr<const costmodel::XgboostModel> model_;
   Random random_;
-  int64_t attempts_ = 0, answered_ = 0, batches_ = 0;
+  int64_t attempts_ = 0, answered_ = 0;
   std::map<int64_t, Proposal> open_;
   StopReason reason_ = StopReason::kNone;
 };

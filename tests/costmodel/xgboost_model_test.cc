@@ -1,0 +1,81 @@
+#include "costmodel/xgboost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "base/core/random.h"
+
+namespace hone::costmodel {
+namespace {
+
+/// A landscape whose throughput depends on two columns.
+TrainingTask MakeTask(Random& random, int rows) {
+  TrainingTask t;
+  for (int i = 0; i < rows; ++i) {
+    FeatureVector f{};
+    for (float& x : f) x = static_cast<float>(random.Uniform());
+    t.features.push_back(f);
+    t.labels.push_back(0.1F + 0.9F * f[3] * (1 - std::abs(f[7] - 0.5F)));
+  }
+  const float best = *std::max_element(t.labels.begin(), t.labels.end());
+  for (float& y : t.labels) y /= best;
+  return t;
+}
+
+TEST(XgboostModelTest, RanksAnUnseenTask) {
+  Random random(7);
+  std::vector<TrainingTask> tasks;
+  for (int i = 0; i < 8; ++i) tasks.push_back(MakeTask(random, 48));
+  const TrainingTask unseen = MakeTask(random, 200);
+  auto model = XgboostModel::Train(tasks, 1);
+  ASSERT_TRUE(model.ok()) << model.status();
+  auto scores = (*model)->Predict(unseen.features);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  // The best of the five that score highest: a random five reach 0.93 in one of twenty draws.
+  std::vector<size_t> order(unseen.labels.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return (*scores)[a].mean > (*scores)[b].mean; });
+  float top = 0;
+  for (int k = 0; k < 5; ++k) top = std::max(top, unseen.labels[order[static_cast<size_t>(k)]]);
+  EXPECT_GT(top, 0.93F);
+}
+
+TEST(XgboostModelTest, SavedModelPredictsTheSame) {
+  Random random(3);
+  std::vector<TrainingTask> tasks = {MakeTask(random, 64)};
+  auto model = XgboostModel::Train(tasks, 5);
+  ASSERT_TRUE(model.ok()) << model.status();
+  auto bytes = (*model)->Save();
+  ASSERT_TRUE(bytes.ok());
+  auto again = XgboostModel::Load(*bytes);
+  ASSERT_TRUE(again.ok()) << again.status();
+  auto a = (*model)->Predict(tasks[0].features), b = (*again)->Predict(tasks[0].features);
+  ASSERT_TRUE(a.ok() && b.ok());
+  for (size_t i = 0; i < a->size(); ++i) EXPECT_EQ((*a)[i].mean, (*b)[i].mean);
+}
+
+TEST(XgboostModelTest, SameSeedGivesTheSameModel) {
+  Random random(4);
+  std::vector<TrainingTask> tasks = {MakeTask(random, 40)};
+  auto a = XgboostModel::Train(tasks, 9), b = XgboostModel::Train(tasks, 9);
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(*(*a)->Save(), *(*b)->Save());
+}
+
+TEST(XgboostModelTest, RefusesWhatIsNoModel) {
+  EXPECT_EQ(XgboostModel::Load("").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(XgboostModel::Load("hone-trees 999999 1\n").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  Random random(3);
+  auto model = XgboostModel::Train({MakeTask(random, 32)}, 5);
+  ASSERT_TRUE(model.ok());
+  std::string bytes = *(*model)->Save();
+  EXPECT_FALSE(XgboostModel::Load(bytes.substr(0, bytes.size() / 2)).ok());
+  EXPECT_EQ(XgboostModel::Train({}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hone::costmodel

@@ -1,0 +1,97 @@
+#include "tests/search/fake_measurer.h"
+
+#include <algorithm>
+
+#include "base/core/check.h"
+#include "base/core/hash128.h"
+#include "ir/hash.h"
+#include "ir/text.h"
+
+namespace hone::search {
+
+namespace {
+constexpr char kProduct[] =
+    "workload 1\n"
+    "x0: f32[48,64] input range(-1,1)\n"
+    "x1: f32[64,96] constant\n"
+    "s0: f32[48,96] output = sum[r0:64] (x0[i0, r0] * x1[r0, i1])\n";
+constexpr char kConvolution[] =
+    "workload 1\n"
+    "x0: f32[1,14,14,32] input range(-1,1)\n"
+    "x1: f32[64,32,3,3] constant\n"
+    "x2: f32[64] constant\n"
+    "s0: f32[1,16,16,32] = select(i1 >= 1 & i1 < 15 & i2 >= 1 & i2 < 15, x0[0, i1 - 1, i2 - 1, "
+    "i3], 0.0)\n"
+    "s1: f32[1,14,14,64] = sum[r0:3,r1:3,r2:32] (s0[0, i1 + r0, i2 + r1, r2] * x1[i3, r2, r0, "
+    "r1])\n"
+    "s2: f32[1,14,14,64] output = s1[i0, i1, i2, i3] + x2[i3]\n";
+}  // namespace
+
+std::vector<TuningTask> TwoTasks() {
+  std::vector<TuningTask> out;
+  for (const char* text : {kProduct, kConvolution}) {
+    TuningTask t;
+    auto workload = ir::ParseWorkload(text);
+    HONE_CHECK(workload.ok());
+    t.workload = std::make_shared<const ir::Workload>(*std::move(workload));
+    t.hash = HashBytes(ir::ToText(*t.workload));
+    t.name = "task";
+    t.count = static_cast<int>(out.size()) + 1;
+    t.flop = 1e6;
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+ir::Target TestTarget() {
+  ir::Target target;
+  std::string error;
+  HONE_CHECK(ir::ParseTarget("cpu:avx2,threads=1", &target, &error));
+  return target;
+}
+
+double LandscapeNs(const std::string& trace) {
+  return 1000 + static_cast<double>(HashBytes(trace).low % 100000);
+}
+
+void FakeMeasurer::Submit(measure::MeasureInput input) { waiting_.push_back(std::move(input)); }
+
+std::vector<measure::MeasureResult> FakeMeasurer::Collect(int64_t) {
+  if (waiting_.empty()) return {};
+  if (faults_.delay > 0 && static_cast<int>(waiting_.size()) < faults_.delay && random_.Chance(0.5))
+    return {};
+  size_t pick = faults_.reorder ? static_cast<size_t>(random_.Below(waiting_.size())) : 0;
+  const measure::MeasureInput input = waiting_[pick];
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(pick));
+  if (random_.Chance(faults_.lose)) return {};
+  measure::MeasureResult r;
+  r.id = input.id;
+  r.build_ms = 5;
+  r.run_ms = 5;
+  if (random_.Chance(faults_.fail)) {
+    r.outcome = measure::Outcome::kWrongAnswer;
+    r.message = "element 3 is 1, not 2";
+  } else {
+    r.outcome = measure::Outcome::kOk;
+    const auto ns = static_cast<int64_t>(LandscapeNs(input.trace));
+    r.samples_ns = {ns, ns + 1, ns + 2};
+  }
+  measured_.push_back(HashBytes(ir::ToText(*input.workload)).ToHex() + input.trace);
+  if (on_answer) on_answer();
+  return {r};
+}
+
+std::vector<measure::ComparedTrace> FakeMeasurer::Compare(
+    const std::vector<measure::MeasureInput>& inputs, int rounds) {
+  std::vector<measure::ComparedTrace> out;
+  for (const auto& in : inputs) {
+    measure::ComparedTrace t;
+    t.error.outcome = measure::Outcome::kOk;
+    for (int i = 0; i < rounds; ++i)
+      t.samples_ns.push_back(static_cast<int64_t>(LandscapeNs(in.trace)) + i % 3);
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+}  // namespace hone::search

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "base/core/random.h"
+#include "measure/measurer.h"
+#include "search/tuner.h"
+
+namespace hone::search {
+
+/// Two small tasks: a product and a convolution.
+std::vector<TuningTask> TwoTasks();
+ir::Target TestTarget();
+
+/// A deterministic time for a Trace, so that every run of a test sees the same landscape.
+double LandscapeNs(const std::string& trace);
+
+/// A Measurer like a farm's: answers late, in another order, and sometimes never.
+class FakeMeasurer final : public measure::Measurer {
+ public:
+  struct Faults {
+    double lose = 0;  ///< chance that a candidate is never answered
+    double fail = 0;  ///< chance that a candidate's code is wrong
+    bool reorder = false;
+    int delay = 0;  ///< results held back at least
+  };
+  FakeMeasurer(uint64_t seed, Faults faults) : random_(seed), faults_(faults) {}
+
+  void Submit(measure::MeasureInput input) override;
+  std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override;
+  std::vector<measure::ComparedTrace> Compare(const std::vector<measure::MeasureInput>& inputs,
+                                              int rounds) override;
+  int64_t num_in_flight() const override { return static_cast<int64_t>(waiting_.size()); }
+  int capacity() const override { return 8; }
+
+  const std::vector<std::string>& measured() const { return measured_; }
+  /// Called after every answer; a test throws here to kill the session.
+  std::function<void()> on_answer;
+
+ private:
+  Random random_;
+  Faults faults_;
+  std::deque<measure::MeasureInput> waiting_;
+  std::vector<std::string> measured_;  ///< workload hash + trace of everything answered
+};
+
+}  // namespace hone::search

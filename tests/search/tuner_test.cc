@@ -1,0 +1,129 @@
+#include "search/tuner.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+
+#include "tests/search/fake_measurer.h"
+
+namespace hone::search {
+namespace {
+
+/// Proposes and answers n attempts; gives the events in order.
+std::vector<std::pair<std::string, std::string>> Steps(Tuner& tuner, int n) {
+  std::vector<std::pair<std::string, std::string>> events;
+  while (n > 0) {
+    std::vector<Tuner::Proposal> batch = tuner.Propose(std::min(n, 5));
+    if (batch.empty()) break;
+    for (const auto& p : batch) events.emplace_back("proposed", Tuner::ProposedEvent(p));
+    for (const auto& p : batch) {
+      const double ns = LandscapeNs(p.trace);
+      events.emplace_back("result", Tuner::ResultEvent(p.attempt, measure::Outcome::kOk, ns, 0.01));
+      EXPECT_TRUE(tuner.Result(p.attempt, measure::Outcome::kOk, ns, 0.01));
+      --n;
+    }
+  }
+  return events;
+}
+
+TEST(TunerTest, TheFirstCandidateOfEachTaskIsItsDefault) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
+  std::set<int> seen;
+  for (const auto& p : tuner.Propose(2)) {
+    EXPECT_EQ(p.proposer, Proposer::kDefault);
+    EXPECT_EQ(p.id, tuner.search(p.task).space().DefaultId());
+    seen.insert(p.task);
+  }
+  EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST(TunerTest, NoCandidateTwiceAndTheBudgetHolds) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1, .trials = 40});
+  std::set<std::pair<int, uint64_t>> seen;
+  for (;;) {
+    std::vector<Tuner::Proposal> batch = tuner.Propose(7);
+    if (batch.empty()) break;
+    for (const auto& p : batch) {
+      EXPECT_TRUE(seen.insert({p.task, p.id}).second);
+      EXPECT_FALSE(p.trace.empty());
+      tuner.Result(p.attempt, measure::Outcome::kOk, LandscapeNs(p.trace), 0.01);
+    }
+  }
+  EXPECT_EQ(seen.size(), 40u);
+  EXPECT_EQ(tuner.reason(), StopReason::kTrials);
+}
+
+TEST(TunerTest, TheWholeSpaceIsTheEnd) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 2});
+  Steps(tuner, 1 << 20);
+  EXPECT_EQ(tuner.reason(), StopReason::kExhausted);
+  double best = 1e30;
+  const schedule::Space& space = tuner.search(0).space();
+  for (uint64_t id = 0; id < space.product(); ++id) {
+    if (!space.Admits(id)) continue;
+    auto trace = space.TraceOf(id);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    best = std::min(best, LandscapeNs(schedule::ToText(*trace)));
+  }
+  EXPECT_EQ(tuner.search(0).best_ns(), best);
+}
+
+TEST(TunerTest, AReplayedTunerProposesWhatTheFirstOneWould) {
+  for (uint64_t seed : {1, 2, 3, 4, 5}) {
+    Tuner first(TwoTasks(), TestTarget(), {.seed = seed});
+    const auto events = Steps(first, 30);
+    Tuner second(TwoTasks(), TestTarget(), {.seed = seed});
+    for (const auto& [type, payload] : events) ASSERT_TRUE(second.Replay(type, payload).ok());
+    EXPECT_EQ(second.attempts(), first.attempts());
+    const auto a = first.Propose(12), b = second.Propose(12);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(Tuner::ProposedEvent(a[i]), Tuner::ProposedEvent(b[i])) << "seed " << seed;
+    }
+  }
+}
+
+TEST(TunerTest, ProposalsWithoutAnAnswerAreOpenAfterAReplay) {
+  Tuner first(TwoTasks(), TestTarget(), {.seed = 1});
+  std::vector<Tuner::Proposal> batch = first.Propose(4);
+  Tuner second(TwoTasks(), TestTarget(), {.seed = 1});
+  for (const auto& p : batch) ASSERT_TRUE(second.Replay("proposed", Tuner::ProposedEvent(p)).ok());
+  ASSERT_TRUE(
+      second.Replay("result", Tuner::ResultEvent(batch[1].attempt, measure::Outcome::kOk, 5, 1))
+          .ok());
+  std::vector<Tuner::Proposal> open = second.Open();
+  ASSERT_EQ(open.size(), batch.size() - 1);
+  for (const auto& p : open) EXPECT_NE(p.attempt, batch[1].attempt);
+}
+
+TEST(TunerTest, ASecondResultOfAnAttemptIsIgnored) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
+  const auto p = tuner.Propose(1).front();
+  EXPECT_TRUE(tuner.Result(p.attempt, measure::Outcome::kOk, 100, 1));
+  EXPECT_FALSE(tuner.Result(p.attempt, measure::Outcome::kOk, 1, 1));
+  EXPECT_EQ(tuner.search(p.task).best_ns(), 100);
+}
+
+TEST(TunerTest, AFailureIsNoLatencyAndALostCandidateComesBack) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
+  const auto p = tuner.Propose(1).front();
+  tuner.Result(p.attempt, measure::Outcome::kWorkerLost, 0, 1);
+  EXPECT_EQ(tuner.search(p.task).trials(), 0);
+  bool again = false;
+  for (const auto& q : tuner.Propose(4)) again |= q.task == p.task && q.id == p.id;
+  EXPECT_TRUE(again);
+  const auto r = tuner.Propose(1).front();
+  tuner.Result(r.attempt, measure::Outcome::kWrongAnswer, 0, 1);
+  EXPECT_FALSE(tuner.search(r.task).best().has_value());
+}
+
+TEST(TunerTest, EventsThatDoNotFitAreRefused) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
+  EXPECT_EQ(tuner.Replay("proposed", "0 9 0 random").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(tuner.Replay("proposed", "0 0 0 nobody").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(tuner.Replay("proposed", "garbage").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(tuner.Replay("result", "0 perfect 1 1").code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace hone::search
