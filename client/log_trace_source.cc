@@ -1,13 +1,58 @@
 #include "client/log_trace_source.h"
 
+#include <optional>
+#include <utility>
+
 #include "fmt/format.h"
 
 #include "base/status.h"
 #include "base/versions.h"
 #include "client/exit_code.h"
+#include "client/open_log.h"
+#include "ir/text.h"
 #include "schedule/lower.h"
+#include "schedule/space.h"
 
 namespace hone::client {
+namespace {
+
+absl::Status Replays(const ir::Workload& workload, const std::string& text,
+                     const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const schedule::Trace trace, schedule::ParseTrace(text));
+  return schedule::LowerTrace(workload, trace, target, {}, "probe").status();
+}
+
+/// The candidate's Trace moved to the point of `space` with the nearest values; nothing where it
+/// has no such point or that cannot be lowered.
+std::optional<std::string> Transplant(const db::NearCandidate& candidate,
+                                      const schedule::Space& space) {
+  auto other = ir::ParseWorkload(candidate.workload.text);
+  if (!other.ok()) return std::nullopt;
+  const schedule::Space source(*other, space.target(), ir::AccuracyClass::kDefault);
+  const auto from = source.Locate(candidate.record.record.trace);
+  if (!from) return std::nullopt;
+  const auto to = space.Nearest(source, *from);
+  if (!to) return std::nullopt;
+  auto trace = space.TraceOf(*to);
+  if (!trace.ok()) return std::nullopt;
+  std::string text = schedule::ToText(*trace);
+  if (!Replays(space.workload(), text, space.target()).ok()) return std::nullopt;
+  return text;
+}
+
+void SetRecord(const db::RankedRecord& r, std::string trace, db::Rung rung, LogAnswer& answer) {
+  answer.found = {std::move(trace), std::string(db::RungName(rung)), r.record.id.ToHex(),
+                  r.content.ToHex()};
+  answer.median_ns = r.record.median_ns;
+  answer.low_ns = r.record.low_ns;
+  answer.high_ns = r.record.high_ns;
+}
+
+absl::Status Missing(const std::string& message) {
+  return WithExitCode(absl::NotFoundError(message), ExitCode::kRecordMissing);
+}
+
+}  // namespace
 
 std::string BuilderVersionText() {
   return fmt::format("{}+{}", kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
@@ -15,49 +60,70 @@ std::string BuilderVersionText() {
 
 LogTraceSource::LogTraceSource(std::unique_ptr<db::LogFile> log, std::string device_class,
                                RequiredRung required)
-    : log_(std::move(log)), device_class_(std::move(device_class)), required_(required) {}
+    : log_(std::move(log)),
+      lookup_(*log_, BuilderVersionText()),
+      device_class_(std::move(device_class)),
+      required_(required) {}
+
+absl::StatusOr<std::unique_ptr<LogTraceSource>> LogTraceSource::Create(
+    std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required) {
+  std::unique_ptr<LogTraceSource> source(
+      new LogTraceSource(std::move(log), std::move(device_class), required));
+  auto scope = source->log_->BeginRead();
+  if (!scope.ok()) return LogError(scope.status());
+  source->scope_ = *std::move(scope);
+  return source;
+}
+
+absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
+                                               const std::string& hash, const ir::Target& target) {
+  const auto key_hash = Hash128::FromHex(hash);
+  if (!key_hash) return absl::InternalError("a workload hash of another form");
+  const db::RecordKey key = {*key_hash, target.text, device_class_, ir::AccuracyClass::kDefault,
+                             kMeasurementPolicyVersion};
+  auto looked = lookup_.Find(key, ir::ToText(workload), [&](const db::TuningRecord& record) {
+    return Replays(workload, record.trace, target);
+  });
+  if (!looked.ok()) return LogError(looked.status());
+  LogAnswer answer;
+  answer.found.rung = db::RungName(db::Rung::kDefault);
+  answer.why = std::move(looked->why);
+  answer.stale = std::move(looked->stale);
+  if (looked->record) {
+    SetRecord(*looked->record, looked->record->record.trace, looked->rung, answer);
+  } else if (!looked->candidates.empty() && required_ != RequiredRung::kExact) {
+    const schedule::Space space(workload, target, ir::AccuracyClass::kDefault);
+    for (const db::NearCandidate& candidate : looked->candidates) {
+      auto trace = Transplant(candidate, space);
+      if (!trace) continue;
+      SetRecord(candidate.record, *std::move(trace), db::Rung::kNearest, answer);
+      break;
+    }
+    if (answer.median_ns == 0) {
+      answer.why =
+          fmt::format("none of {} near records fits workload {}", looked->candidates.size(), hash);
+    }
+  }
+  return answer;
+}
 
 absl::StatusOr<compiler::FoundTrace> LogTraceSource::Find(const ir::Workload& workload,
                                                           const std::string& hash,
                                                           const ir::Target& target) {
-  const auto key_hash = Hash128::FromHex(hash);
-  if (!key_hash) return absl::InternalError("a workload hash of another form");
-  db::RecordQuery query;
-  query.key = {*key_hash, target.text, device_class_, ir::AccuracyClass::kDefault,
-               kMeasurementPolicyVersion};
-  query.builder_version = BuilderVersionText();
-  auto answer = [&](const db::RankedRecord& r,
-                    const char* rung) -> std::optional<compiler::FoundTrace> {
-    auto trace = schedule::ParseTrace(r.record.trace);
-    if (!trace.ok() || !schedule::LowerTrace(workload, *trace, target, {}, "probe").ok())
-      return std::nullopt;
-    return compiler::FoundTrace{r.record.trace, rung, r.record.id.ToHex(), r.content.ToHex()};
-  };
-  HONE_ASSIGN_OR_RETURN(auto exact, log_->TopRecords(query, 4));
-  for (const auto& r : exact) {
-    if (auto found = answer(r, "exact")) return *found;
+  HONE_ASSIGN_OR_RETURN(LogAnswer answer, Look(workload, hash, target));
+  if (required_ == RequiredRung::kExact && answer.found.rung != db::RungName(db::Rung::kExact)) {
+    return Missing(
+        fmt::format("the log '{}' has no record of workload {} for {} on {} that still replays; "
+                    "tune the model there, or allow a lower rung with --require nearest",
+                    log_->path(), hash, target.text, device_class_));
   }
-  if (required_ == RequiredRung::kExact) {
-    return WithExitCode(
-        absl::NotFoundError(
-            fmt::format("the log '{}' has no record of workload {} for {} on {}; tune the model "
-                        "there, or allow a lower rung with --require nearest",
-                        log_->path(), hash, target.text, device_class_)),
-        ExitCode::kRecordMissing);
+  if (required_ == RequiredRung::kNearest && answer.median_ns == 0) {
+    return Missing(
+        fmt::format("the log '{}' has nothing for workload {} on this ISA; tune the model, or "
+                    "allow the default schedule with --require default",
+                    log_->path(), hash));
   }
-  HONE_ASSIGN_OR_RETURN(auto similar, log_->SameIsaRecords(query));
-  for (const auto& r : similar) {
-    if (auto found = answer(r, "threads")) return *found;
-  }
-  if (required_ == RequiredRung::kNearest) {
-    return WithExitCode(
-        absl::NotFoundError(
-            fmt::format("the log '{}' has nothing for workload {} on this ISA; tune the model, or "
-                        "allow the default schedule with --require default",
-                        log_->path(), hash)),
-        ExitCode::kRecordMissing);
-  }
-  return compiler::FoundTrace{.rung = "default"};
+  return std::move(answer.found);
 }
 
 }  // namespace hone::client

@@ -2,26 +2,50 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler/trace_source.h"
 #include "db/log_file.h"
+#include "db/lookup.h"
 
 namespace hone::client {
 
 /// The lowest rung of the look-up ladder that may answer.
 enum class RequiredRung : uint8_t { kDefault, kNearest, kExact };
 
-/// Schedules from a tuning log, rung by rung: exact, other threads or device class of the same ISA,
-/// default. A Trace that no longer fits its Workload counts as absent.
+/// What a log answers for one kernel.
+struct LogAnswer {
+  compiler::FoundTrace found;
+  std::string why;       ///< one line: what answered, and what was missing above
+  double median_ns = 0;  ///< of the record, on its own Workload and machine; 0: no record
+  double low_ns = 0, high_ns = 0;
+  std::vector<db::StaleRecord> stale;  ///< would have answered, but do not replay any more
+};
+
+/// Schedules from a tuning log by the look-up ladder (db::Lookup): exact, other threads or device
+/// class of the same ISA, the nearest Workload's transplanted, default. A Trace that cannot be
+/// lowered for its Workload any more counts as absent. All answers are of one state of the log.
+/// Not thread-safe.
 class LogTraceSource final : public compiler::TraceSource {
  public:
-  LogTraceSource(std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required);
+  /// Begins to read; errors of that, and later of reading, are the log's (exit code 5).
+  static absl::StatusOr<std::unique_ptr<LogTraceSource>> Create(std::unique_ptr<db::LogFile> log,
+                                                                std::string device_class,
+                                                                RequiredRung required);
 
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
 
+  /// As Find, with the reasons.
+  absl::StatusOr<LogAnswer> Look(const ir::Workload& workload, const std::string& hash,
+                                 const ir::Target& target);
+
  private:
+  LogTraceSource(std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required);
+
   std::unique_ptr<db::LogFile> log_;
+  std::unique_ptr<db::Database::ReadScope> scope_;  // after log_: destroyed first
+  db::Lookup lookup_;
   std::string device_class_;
   RequiredRung required_;
 };

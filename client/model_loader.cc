@@ -14,6 +14,7 @@
 #include "client/folder_trace_source.h"
 #include "client/log_trace_source.h"
 #include "client/model_options.h"
+#include "client/open_log.h"
 #include "graph/onnx_import/import.h"
 #include "measure/builder_client.h"
 #include "measure/device.h"
@@ -22,8 +23,12 @@
 namespace hone::client {
 namespace {
 
+absl::Status Usage(const std::string& message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option : {"dim", "shape", "bind", "target", "traces", "db"}) {
+  for (const char* option : {"dim", "shape", "bind", "target", "traces", "db", "snapshot"}) {
     if (!arguments.Given(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -63,18 +68,42 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
   return graph::ImportOnnxFile(path, options);
 }
 
+absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments) {
+  const bool pinned = arguments.Given("snapshot");
+  if (pinned && arguments.Given("db")) return Usage("--db and --snapshot exclude each other");
+  std::string path = arguments.TextOr(pinned ? "snapshot" : "db", "");
+  if (path.empty()) return Usage("name a log with --db LOG or --snapshot FILE@sha256:DIGEST");
+  db::OpenOptions options;
+  if (pinned) {
+    constexpr std::string_view kMark = "@sha256:";
+    const size_t at = path.rfind(kMark);
+    options.sha256 = at == std::string::npos ? "" : path.substr(at + kMark.size());
+    if (options.sha256.size() != 64 ||
+        options.sha256.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      return Usage(fmt::format(
+          "--snapshot: \"{}\" is not FILE@sha256: and 64 hexadecimal digits in lower case; "
+          "`hone db snapshot` prints it",
+          path));
+    }
+    path.resize(at);
+    options.mode = db::OpenMode::kSnapshot;
+  }
+  HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(path, options));
+  const bool has_require = arguments.command()->FindOption("require") != nullptr;
+  const std::string require = has_require ? arguments.Text("require") : "default";
+  return LogTraceSource::Create(
+      std::move(log), arguments.TextOr("device-class", measure::DescribeHost().device_class),
+      require == "exact"     ? RequiredRung::kExact
+      : require == "nearest" ? RequiredRung::kNearest
+                             : RequiredRung::kDefault);
+}
+
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
   std::unique_ptr<compiler::TraceSource> source;
   if (arguments.Given("traces")) {
     source = std::make_unique<FolderTraceSource>(arguments.Text("traces"));
-  } else if (arguments.Given("db")) {
-    HONE_ASSIGN_OR_RETURN(auto log, db::OpenLog(arguments.Text("db"), {}));
-    const std::string require = arguments.Text("require");
-    source = std::make_unique<LogTraceSource>(
-        std::move(log), arguments.TextOr("device-class", measure::DescribeHost().device_class),
-        require == "exact"     ? RequiredRung::kExact
-        : require == "nearest" ? RequiredRung::kNearest
-                               : RequiredRung::kDefault);
+  } else if (arguments.Given("db") || arguments.Given("snapshot")) {
+    HONE_ASSIGN_OR_RETURN(source, OpenLogTraces(arguments));
   } else {
     source = std::make_unique<compiler::DefaultTraceSource>();
   }
@@ -105,8 +134,9 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
   // A Trace of the user's may well not fit; the default always does.
   if (!model.ok())
-    return arguments.Given("traces") || arguments.Given("db") ? model.status()
-                                                              : CompileError(model.status());
+    return arguments.Given("traces") || arguments.Given("db") || arguments.Given("snapshot")
+               ? model.status()
+               : CompileError(model.status());
   return model;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/core/clock.h"
 #include "client/arguments.h"
+#include "client/log_trace_source.h"
 #include "client/model_inputs.h"
 #include "compiler/compile_model.h"
 #include "graph/graph.h"
@@ -33,8 +34,11 @@ std::string ModelName(const std::string& path);
 /// Imports a model with the command's --dim, --shape and --bind.
 absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path);
 
-/// Where the schedules come from: --traces, else --db, else the defaults. Errors of opening the
-/// log.
+/// The log of --db or --snapshot, with --device-class and --require where the command has it.
+/// Errors of opening it; usage errors where neither or both are given.
+absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments);
+
+/// Where the schedules come from: --traces, else the log, else the defaults.
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments);
 
 /// hone-builder on all usable cores.

@@ -2,7 +2,7 @@
 
 #include <array>
 
-
+#include "client/shared_options.h"
 
 namespace hone::client {
 namespace {
@@ -13,76 +13,6 @@ constexpr OptionSpec kHelp = {.name = "help", .letter = 'h', .help = "Print this
 constexpr OptionSpec kJson = {.name = "json",
                               .help = "Print one JSON object, also for an error, and nothing else"};
 constexpr std::array kCommonOptions = {kHelp, kJson};
-
-// ---- options of commands that load a model ----
-
-constexpr OptionSpec kDim = {.name = "dim",
-                             .kind = ValueKind::kText,
-                             .argument = "NAME=N",
-                             .help = "Give a symbolic dimension of the model this size",
-                             .repeated = true};
-constexpr OptionSpec kShape = {.name = "shape",
-                               .kind = ValueKind::kText,
-                               .argument = "INPUT=1x3x224x224",
-                               .help = "Give an input of the model this shape",
-                               .repeated = true};
-constexpr OptionSpec kBind = {.name = "bind",
-                              .kind = ValueKind::kText,
-                              .argument = "INPUT=F.npy",
-                              .help = "Make an input of the model a constant",
-                              .repeated = true};
-constexpr OptionSpec kTarget = {.name = "target",
-                                .kind = ValueKind::kText,
-                                .argument = "TARGET",
-                                .help =
-                                    "What to make code for: cpu:avx2, cpu:avx512 or cpu:native, "
-                                    "then +vnni, +bf16 and ,threads=N if wanted",
-                                .default_text = "cpu:native"};
-constexpr OptionSpec kThreads = {
-    .name = "threads",
-    .kind = ValueKind::kInteger,
-    .argument = "N",
-    .help = "Threads that the model runs on",
-    .default_words = "the usable cores; of a package, what it was made for",
-    .low = 1,
-    .high = 1024};
-constexpr OptionSpec kTraces = {.name = "traces",
-                                .kind = ValueKind::kFile,
-                                .argument = "FOLDER",
-                                .help =
-                                    "Use the schedule FOLDER/HASH.trace for the kernel with that "
-                                    "workload hash, where there is one"};
-constexpr OptionSpec kDb = {.name = "db",
-                            .kind = ValueKind::kFile,
-                            .argument = "LOG",
-                            .help = "The tuning log (or a snapshot) whose best schedules are used"};
-constexpr OptionSpec kRequire = {.name = "require",
-                                 .kind = ValueKind::kChoice,
-                                 .argument = "RUNG",
-                                 .help = "Fail rather than answer from a lower rung of the look-up",
-                                 .default_text = "default",
-                                 .choices = "exact|nearest|default"};
-constexpr OptionSpec kDeviceClass = {.name = "device-class",
-                                     .kind = ValueKind::kText,
-                                     .argument = "CLASS",
-                                     .help = "Use the log's records of this device class",
-                                     .default_words = "this machine's"};
-constexpr PositionalSpec kModelOrPackage = {.name = "MODEL",
-                                            .help = "A model (.onnx) or a package (.hone)"};
-constexpr std::array kModelOrPackagePositionals = {kModelOrPackage};
-constexpr OptionSpec kInputs = {.name = "inputs",
-                                .kind = ValueKind::kFile,
-                                .argument = "X.npz",
-                                .help = "Values of the inputs, by name"};
-constexpr OptionSpec kInput = {.name = "input",
-                               .kind = ValueKind::kText,
-                               .argument = "NAME=F.npy",
-                               .help = "Value of one input; wins over --inputs",
-                               .repeated = true};
-constexpr OptionSpec kOutputs = {.name = "outputs",
-                                 .kind = ValueKind::kFile,
-                                 .argument = "Y.npz",
-                                 .help = "Where to write the outputs, by name"};
 
 // ---- one table a command ----
 
@@ -113,6 +43,7 @@ constexpr std::array kRunOptions = {
     kBind,
     kTraces,
     kDb,
+    kSnapshot,
     kRequire,
     kDeviceClass,
 };
@@ -149,6 +80,7 @@ constexpr std::array kBenchOptions = {
     kBind,
     kTraces,
     kDb,
+    kSnapshot,
     kRequire,
     kDeviceClass,
 };
@@ -189,6 +121,7 @@ constexpr std::array kCompileOptions = {
     kBind,
     kTraces,
     kDb,
+    kSnapshot,
     kRequire,
     kDeviceClass,
 };
@@ -241,6 +174,7 @@ constexpr std::array kInspectOptions = {
     kBind,
     kTraces,
     kDb,
+    kSnapshot,
     kRequire,
     kDeviceClass,
 };
@@ -274,6 +208,7 @@ constexpr std::array kCheckOptions = {
     kBind,
     kTraces,
     kDb,
+    kSnapshot,
     kRequire,
     kDeviceClass,
 };
@@ -281,11 +216,32 @@ constexpr std::array kModelPositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},
 };
 
+constexpr std::array kQueryOptions = {
+    kDb, kSnapshot, kTarget, kThreads, kDeviceClass, kDim, kShape, kBind,
+};
+
 constexpr std::array kCachePositionals = {
     PositionalSpec{.name = "ACTION",
                    .kind = ValueKind::kChoice,
                    .help = "What to do",
                    .choices = "info|clear"},
+};
+
+constexpr std::array kDbPositionals = {
+    PositionalSpec{.name = "ACTION",
+                   .kind = ValueKind::kChoice,
+                   .help = "What to do",
+                   .choices = "stats|best|export|merge|snapshot|verify|compact"},
+    PositionalSpec{.name = "LOG", .help = "A tuning log, or a snapshot of one"},
+    PositionalSpec{.name = "FROM", .help = "merge: the log to add to LOG", .required = false},
+};
+constexpr std::array kDbOptions = {
+    OptionSpec{.name = "output",
+               .letter = 'o',
+               .kind = ValueKind::kFile,
+               .argument = "FILE",
+               .help = "export, snapshot: where to write",
+               .default_words = "export: standard output"},
 };
 
 constexpr std::array kCompletionPositionals = {
@@ -370,6 +326,17 @@ constexpr std::array kCommands = {
         .options = kInspectOptions,
         .example = "hone inspect resnet18.onnx"},
     CommandSpec{
+        .name = "query",
+        .summary = "Tell what a log knows about a model's kernels",
+        .description =
+            "For each kernel: the rung of the look-up ladder that answers (exact; threads: other "
+            "threads or device class of the same instruction set; nearest: another workload's, "
+            "transplanted; default), the record, its latency and why. `hone compile --db LOG` "
+            "takes these schedules.",
+        .positionals = kModelPositionals,
+        .options = kQueryOptions,
+        .example = "hone query resnet18.onnx --db tune.db"},
+    CommandSpec{
         .name = "check",
         .summary = "Compare every compiled kernel with the interpreter",
         .description =
@@ -386,7 +353,8 @@ constexpr std::array kCommands = {
                     "Writes the topology of a published network with weights drawn from a "
                     "seed, so that nobody needs a download to try Hone. The same name and "
                     "seed give the same bytes on every machine. The weights are not "
-                    "trained: speed is real, answers mean nothing.",
+                    "trained: speed is real, answers mean nothing. Random inputs go "
+                    "to NAME.inputs.npz beside the model.",
                 .positionals = kZooPositionals,
                 .options = kZooOptions,
                 .example = "hone zoo resnet18 -o resnet18.onnx"},
@@ -406,6 +374,18 @@ constexpr std::array kCommands = {
                 .positionals = kCachePositionals,
                 .options = {},
                 .example = "hone cache info"},
+    CommandSpec{
+        .name = "db",
+        .summary = "Look after a tuning log",
+        .description =
+            "stats counts what it holds; best prints the best record of every kernel; export "
+            "writes every fact as JSON, one a line; merge adds another log, whose records then "
+            "count as screened; snapshot writes a file that never changes and prints its pin "
+            "FILE@sha256:...; verify checks every fact; compact folds samples and gives space "
+            "back.\n\nA log that is busy, damaged or from a newer Hone ends the program with 5.",
+        .positionals = kDbPositionals,
+        .options = kDbOptions,
+        .example = "hone db stats tune.db"},
     CommandSpec{.name = "completion",
                 .summary = "Print a completion script for bash or zsh",
                 .description = "For bash: hone completion bash > "

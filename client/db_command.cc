@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/file.h"
+#include "base/status.h"
+#include "client/command.h"
+#include "client/exit_code.h"
+#include "client/open_log.h"
+#include "db/export.h"
+#include "db/merge.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::ordered_json;
+
+absl::Status Usage(const std::string& message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+absl::Status Stats(CommandContext& context, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const db::LogStats stats, log->Stats());
+  ordered_json rigors = ordered_json::object(), outcomes = ordered_json::object();
+  for (int i = 0; i < db::kNumRigors; ++i) {
+    rigors[std::string(db::RigorName(static_cast<db::Rigor>(i)))] = stats.by_rigor[i];
+  }
+  for (int i = 0; i < measure::kNumOutcomes; ++i) {
+    outcomes[std::string(measure::ToString(static_cast<db::Outcome>(i)))] = stats.by_outcome[i];
+  }
+  const ordered_json object = {{"log", path},
+                               {"workloads", stats.workloads},
+                               {"traces", stats.traces},
+                               {"devices", stats.devices},
+                               {"sessions", stats.sessions},
+                               {"attempts", stats.attempts},
+                               {"records", stats.records},
+                               {"merged_records", stats.merged_records},
+                               {"events", stats.events},
+                               {"blobs", stats.blobs},
+                               {"file_bytes", stats.file_bytes},
+                               {"records_by_rigor", rigors},
+                               {"attempts_by_outcome", outcomes}};
+  context.json_result = object.dump();
+  if (context.json()) return absl::OkStatus();
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number()) context.out << fmt::format("{:<20}{:>12}\n", name, value.dump());
+  }
+  for (const auto& [name, value] : rigors.items()) {
+    context.out << fmt::format("  {:<18}{:>12} records\n", name, value.dump());
+  }
+  for (const auto& [name, value] : outcomes.items()) {
+    if (value != 0) context.out << fmt::format("  {:<18}{:>12} attempts\n", name, value.dump());
+  }
+  return absl::OkStatus();
+}
+
+/// The best record of each key, by workload.
+absl::Status Best(CommandContext& context, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  using Key = std::tuple<std::string, std::string, std::string, int, int>;
+  std::map<Key, db::RankedRecord> best;
+  HONE_RETURN_IF_ERROR(log->ScanRecords({}, [&](const db::RankedRecord& r) -> absl::Status {
+    const db::RecordKey& k = r.record.key;
+    const auto [place, fresh] =
+        best.try_emplace(Key(k.workload.ToHex(), k.target, k.device_class,
+                             static_cast<int>(k.accuracy), k.measurement_policy),
+                         r);
+    if (!fresh && db::RanksBefore(r, place->second)) place->second = r;
+    return absl::OkStatus();
+  }));
+  ordered_json records = ordered_json::array();
+  for (const auto& [key, r] : best) {
+    const db::TuningRecord& record = r.record;
+    records.push_back({{"workload", std::get<0>(key)},
+                       {"target", record.key.target},
+                       {"device_class", record.key.device_class},
+                       {"accuracy", std::string(ir::AccuracyClassName(record.key.accuracy))},
+                       {"measurement_policy", record.key.measurement_policy},
+                       {"record", record.id.ToHex()},
+                       {"rigor", std::string(db::RigorName(r.rigor))},
+                       {"merged", r.merged},
+                       {"median_us", record.median_ns * 1e-3},
+                       {"low_us", record.low_ns * 1e-3},
+                       {"high_us", record.high_ns * 1e-3},
+                       {"trace", record.trace}});
+    if (context.json()) continue;
+    context.out << fmt::format("{}  {:>11.2f} us  [{:.2f}, {:.2f}]  {:<9}  {}  record {}\n",
+                               std::get<0>(key), record.median_ns * 1e-3, record.low_ns * 1e-3,
+                               record.high_ns * 1e-3, db::RigorName(r.rigor), record.key.target,
+                               record.id.ToHex());
+  }
+  context.json_result = ordered_json({{"log", path}, {"records", records}})
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return absl::OkStatus();
+}
+
+absl::Status Export(CommandContext& context, const std::string& path) {
+  const std::string output = context.arguments.TextOr("output", "");
+  if (context.json() && output.empty()) {
+    return Usage("an export is one object a line; with --json name a file for it with --output");
+  }
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  std::string text;
+  int64_t lines = 0;
+  HONE_RETURN_IF_ERROR(db::ExportLog(*log, [&](const std::string& line) -> absl::Status {
+    ++lines;
+    if (output.empty()) {
+      context.out << line << '\n';
+    } else {
+      text.append(line).push_back('\n');
+    }
+    return absl::OkStatus();
+  }));
+  if (output.empty()) return absl::OkStatus();
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(output, text));
+  context.json_result = ordered_json({{"log", path}, {"output", output}, {"facts", lines}}).dump();
+  if (!context.json()) context.out << fmt::format("wrote {} facts to {}\n", lines, output);
+  return absl::OkStatus();
+}
+
+absl::Status Merge(CommandContext& context, const std::string& path) {
+  const std::string other = context.arguments.TextOr("FROM", "");
+  if (other.empty()) return Usage("merge adds one log to another: hone db merge LOG FROM");
+  // The source first: a misspelt name must not make an empty log.
+  HONE_ASSIGN_OR_RETURN(const auto from, OpenUserLog(other, {.skip_damaged = true}));
+  HONE_ASSIGN_OR_RETURN(const auto into, OpenUserLog(path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(const db::MergeReport report, db::MergeLog(*into, *from));
+  ordered_json conflicts = ordered_json::array();
+  for (const db::Conflict& c : report.conflicts) {
+    conflicts.push_back({{"kind", c.kind}, {"id", c.id.ToHex()}});
+    context.err << fmt::format("refused: {} {} stands for other content in '{}'\n", c.kind,
+                               c.id.ToHex(), path);
+  }
+  const int64_t damaged = from->damaged_facts();
+  if (damaged + report.dropped > 0) {
+    context.err << fmt::format("left out: {} damaged facts of '{}', {} that name them\n", damaged,
+                               other, report.dropped);
+  }
+  context.json_result = ordered_json({{"log", path},
+                                      {"from", other},
+                                      {"added", report.added},
+                                      {"known", report.known},
+                                      {"damaged", damaged},
+                                      {"dropped", report.dropped},
+                                      {"conflicts", conflicts}})
+                            .dump();
+  if (!context.json()) {
+    context.out << fmt::format("{} facts of {} added to {}, {} were there\n", report.added, other,
+                               path, report.known);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Snapshot(CommandContext& context, const std::string& path) {
+  const std::string output = context.arguments.TextOr("output", "");
+  if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const std::string digest, log->Snapshot(output));
+  context.json_result = ordered_json({{"log", path},
+                                      {"snapshot", output},
+                                      {"sha256", digest},
+                                      {"pin", fmt::format("{}@sha256:{}", output, digest)}})
+                            .dump();
+  if (!context.json()) context.out << fmt::format("{}@sha256:{}\n", output, digest);
+  return absl::OkStatus();
+}
+
+absl::Status Verify(CommandContext& context, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const db::VerifyReport report, log->Verify());
+  context.json_result = ordered_json({{"log", path},
+                                      {"facts", report.facts},
+                                      {"ok", report.problems.empty()},
+                                      {"problems", report.problems}})
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (report.problems.empty()) {
+    if (!context.json()) context.out << fmt::format("{}: {} facts, sound\n", path, report.facts);
+    return absl::OkStatus();
+  }
+  if (!context.json()) {
+    for (const std::string& problem : report.problems) context.out << problem << '\n';
+  }
+  return absl::DataLossError(
+      fmt::format("'{}' is damaged ({} problems, e.g. {}); save what is sound with `hone db merge "
+                  "NEW_LOG {}`",
+                  path, report.problems.size(), report.problems.front(), path));
+}
+
+absl::Status Compact(CommandContext& context, const std::string& path) {
+  // Opened for reading first: compacting an absent log must not make one.
+  HONE_RETURN_IF_ERROR(OpenUserLog(path, {}).status());
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(const db::CompactReport report, log->Compact());
+  context.json_result = ordered_json({{"log", path},
+                                      {"folded_records", report.folded_records},
+                                      {"bytes_before", report.bytes_before},
+                                      {"bytes_after", report.bytes_after}})
+                            .dump();
+  if (!context.json()) {
+    context.out << fmt::format("{}: samples of {} records folded, {:.2f} MB before, {:.2f} after\n",
+                               path, report.folded_records,
+                               static_cast<double>(report.bytes_before) * 1e-6,
+                               static_cast<double>(report.bytes_after) * 1e-6);
+  }
+  return absl::OkStatus();
+}
+
+struct Action {
+  std::string_view name;
+  absl::Status (*function)(CommandContext&, const std::string& path);
+};
+constexpr Action kActions[] = {{"stats", Stats},    {"best", Best},         {"export", Export},
+                               {"merge", Merge},    {"snapshot", Snapshot}, {"verify", Verify},
+                               {"compact", Compact}};
+
+}  // namespace
+
+absl::Status RunDb(CommandContext& context) {
+  const Arguments& arguments = context.arguments;
+  const std::string name = arguments.Text("ACTION");
+  if (name != "merge" && arguments.Has("FROM")) {
+    return Usage(fmt::format("\"{}\" is one argument too many: only merge takes a second log",
+                             arguments.Text("FROM")));
+  }
+  const auto* const action = std::find_if(std::begin(kActions), std::end(kActions),
+                                          [&](const Action& a) { return a.name == name; });
+  HONE_CHECK(action != std::end(kActions)) << name;
+  return LogError(action->function(context, arguments.Text("LOG")));
+}
+
+}  // namespace hone::client

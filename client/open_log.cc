@@ -1,0 +1,23 @@
+#include "client/open_log.h"
+
+#include "client/exit_code.h"
+
+namespace hone::client {
+
+absl::Status LogError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kFailedPrecondition: return WithExitCode(status, ExitCode::kLog);
+    default: return status;
+  }
+}
+
+absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,
+                                                         const db::OpenOptions& options) {
+  auto log = db::OpenLog(path, options);
+  if (!log.ok()) return LogError(log.status());
+  return log;
+}
+
+}  // namespace hone::client

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "db/log_file.h"
+
+namespace hone::client {
+
+/// An error of a log with its exit code: busy, damaged, newer or not readable from here (kLog);
+/// others keep theirs.
+absl::Status LogError(const absl::Status& status);
+
+/// db::OpenLog with the errors of LogError.
+absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,
+                                                         const db::OpenOptions& options);
+
+}  // namespace hone::client

@@ -1,0 +1,76 @@
+#include <map>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/log_trace_source.h"
+#include "client/model_loader.h"
+#include "client/model_options.h"
+#include "compiler/extract_kernels.h"
+#include "ir/target.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json KernelJson(const compiler::ModelKernel& kernel, const LogAnswer& answer) {
+  ordered_json object = {{"workload", kernel.hash}, {"name", kernel.name},
+                         {"count", kernel.count},   {"rung", answer.found.rung},
+                         {"record", nullptr},       {"median_us", nullptr},
+                         {"low_us", nullptr},       {"high_us", nullptr},
+                         {"why", answer.why},       {"stale", ordered_json::array()}};
+  if (answer.median_ns > 0) {
+    object["record"] = answer.found.record_id;
+    object["median_us"] = answer.median_ns * 1e-3;
+    object["low_us"] = answer.low_ns * 1e-3;
+    object["high_us"] = answer.high_ns * 1e-3;
+  }
+  for (const db::StaleRecord& stale : answer.stale) {
+    object["stale"].push_back({{"record", stale.id.ToHex()}, {"why", stale.why}});
+  }
+  return object;
+}
+
+std::string KernelText(const compiler::ModelKernel& kernel, const LogAnswer& answer) {
+  const std::string latency =
+      answer.median_ns > 0 ? fmt::format("{:.2f} us", answer.median_ns * 1e-3) : "-";
+  return fmt::format("{}  x{:<3} {:<8} {:>12}  {}\n    {}\n", kernel.hash.substr(0, 12),
+                     kernel.count, answer.found.rung, latency, kernel.name, answer.why);
+}
+
+}  // namespace
+
+absl::Status RunQuery(CommandContext& context) {
+  const Arguments& arguments = context.arguments;
+  HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
+  ir::Target target;
+  std::string error;
+  if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> log, OpenLogTraces(arguments));
+  measure::BuilderClient builder(LocalBuilder(), *context.environment.clock);
+  const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
+  if (!kernels.ok()) return CompileError(kernels.status());
+
+  ordered_json objects = ordered_json::array();
+  std::map<std::string, int> rungs;
+  for (const compiler::ModelKernel& kernel : *kernels) {
+    if (kernel.count == 0) continue;
+    HONE_ASSIGN_OR_RETURN(const LogAnswer answer, log->Look(kernel.workload, kernel.hash, target));
+    ++rungs[answer.found.rung];
+    objects.push_back(KernelJson(kernel, answer));
+    if (!context.json()) context.out << KernelText(kernel, answer);
+  }
+  context.json_result =
+      ordered_json({{"target", target.text}, {"rungs", rungs}, {"kernels", objects}})
+          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (!context.json()) {
+    for (const auto& [rung, count] : rungs) context.out << fmt::format("{} {}\n", count, rung);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::client

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+
+#include "client/option_table.h"
+
+// Options and positionals that several commands have, for option_table.cc alone.
+namespace hone::client {
+
+// ---- options of commands that load a model ----
+
+inline constexpr OptionSpec kDim = {.name = "dim",
+                                    .kind = ValueKind::kText,
+                                    .argument = "NAME=N",
+                                    .help = "Give a symbolic dimension of the model this size",
+                                    .repeated = true};
+inline constexpr OptionSpec kShape = {.name = "shape",
+                                      .kind = ValueKind::kText,
+                                      .argument = "INPUT=1x3x224x224",
+                                      .help = "Give an input of the model this shape",
+                                      .repeated = true};
+inline constexpr OptionSpec kBind = {.name = "bind",
+                                     .kind = ValueKind::kText,
+                                     .argument = "INPUT=F.npy",
+                                     .help = "Make an input of the model a constant",
+                                     .repeated = true};
+inline constexpr OptionSpec kTarget = {
+    .name = "target",
+    .kind = ValueKind::kText,
+    .argument = "TARGET",
+    .help =
+        "What to make code for: cpu:avx2, cpu:avx512 or cpu:native, "
+        "then +vnni, +bf16 and ,threads=N if wanted",
+    .default_text = "cpu:native"};
+inline constexpr OptionSpec kThreads = {
+    .name = "threads",
+    .kind = ValueKind::kInteger,
+    .argument = "N",
+    .help = "Threads that the model runs on",
+    .default_words = "the usable cores; of a package, what it was made for",
+    .low = 1,
+    .high = 1024};
+inline constexpr OptionSpec kTraces = {
+    .name = "traces",
+    .kind = ValueKind::kFile,
+    .argument = "FOLDER",
+    .help =
+        "Use the schedule FOLDER/HASH.trace for the kernel with that "
+        "workload hash, where there is one"};
+inline constexpr OptionSpec kDb = {
+    .name = "db",
+    .kind = ValueKind::kFile,
+    .argument = "LOG",
+    .help = "The tuning log (or a snapshot) whose best schedules are used"};
+inline constexpr OptionSpec kSnapshot = {
+    .name = "snapshot",
+    .kind = ValueKind::kText,
+    .argument = "FILE@sha256:DIGEST",
+    .help = "Like --db, of a pinned snapshot; fails when the file is another"};
+inline constexpr OptionSpec kRequire = {
+    .name = "require",
+    .kind = ValueKind::kChoice,
+    .argument = "RUNG",
+    .help = "Fail rather than answer from a lower rung of the look-up",
+    .default_text = "default",
+    .choices = "exact|nearest|default"};
+inline constexpr OptionSpec kDeviceClass = {.name = "device-class",
+                                            .kind = ValueKind::kText,
+                                            .argument = "CLASS",
+                                            .help = "Use the log's records of this device class",
+                                            .default_words = "this machine's"};
+inline constexpr PositionalSpec kModelOrPackage = {.name = "MODEL",
+                                                   .help = "A model (.onnx) or a package (.hone)"};
+inline constexpr std::array kModelOrPackagePositionals = {kModelOrPackage};
+inline constexpr OptionSpec kInputs = {.name = "inputs",
+                                       .kind = ValueKind::kFile,
+                                       .argument = "X.npz",
+                                       .help = "Values of the inputs, by name"};
+inline constexpr OptionSpec kInput = {.name = "input",
+                                      .kind = ValueKind::kText,
+                                      .argument = "NAME=F.npy",
+                                      .help = "Value of one input; wins over --inputs",
+                                      .repeated = true};
+inline constexpr OptionSpec kOutputs = {.name = "outputs",
+                                        .kind = ValueKind::kFile,
+                                        .argument = "Y.npz",
+                                        .help = "Where to write the outputs, by name"};
+
+}  // namespace hone::client
