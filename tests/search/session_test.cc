@@ -53,8 +53,9 @@ TEST_F(SessionTest, EveryAttemptIsInTheLogOnceAndTheBudgetHolds) {
                                  "1+22.1"});
     ASSERT_TRUE(best.ok());
     ASSERT_TRUE(best->has_value());
-    if (session.verdicts()[static_cast<size_t>(i)].compared)
+    if (session.verdicts()[static_cast<size_t>(i)].compared) {
       EXPECT_EQ((*best)->rigor, db::Rigor::kVerified);
+    }
     EXPECT_LE((*best)->record.median_ns, session.tuner().search(i).default_ns() + 2);
   }
 }
