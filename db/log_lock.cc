@@ -41,7 +41,8 @@ absl::StatusOr<LogLock> LogLock::Take(const std::string& log_path) {
     if (errno != EWOULDBLOCK) return ErrnoStatus(errno, fmt::format("lock '{}'", path));
     return absl::UnavailableError(fmt::format(
         "log '{}' is being written by {}; wait until it is done or stop it, tune into another log "
-        "(--db) and merge it later (hone db merge), or read a copy (hone db snapshot {} FILE)",
+        "(--db) and merge it later (hone db merge), or read a copy (hone db snapshot {} --output "
+        "FILE)",
         log_path, ReadHolder(fd.get()), log_path));
   }
   const std::string holder = fmt::format("pid {} on host {}\n", ::getpid(), HostName());

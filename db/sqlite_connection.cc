@@ -39,8 +39,7 @@ absl::StatusCode CodeOf(int code, int system_error) {
 std::string_view RemedyOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kDataLoss:
-      return "; the log is damaged: `hone db verify` lists what, `hone db merge NEW.db LOG "
-             "--salvage` saves "
+      return "; the log is damaged: `hone db verify` lists what, `hone db merge NEW_LOG LOG` saves "
              "the rest";
     case absl::StatusCode::kResourceExhausted:
       return "; free some space and run again, everything acknowledged so far is kept";

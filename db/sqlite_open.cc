@@ -49,7 +49,7 @@ bool IsNetworkFolder(const std::string& folder) {
 absl::Status Damaged(const std::string& path, const std::string& why) {
   return absl::DataLossError(
       fmt::format("log '{}' is damaged ({}); it was left as it is. Put a snapshot or backup in its "
-                  "place, or save what is sound: hone db merge NEW.db {} --salvage",
+                  "place, or save what is sound: hone db merge NEW_LOG {}",
                   path, why, path));
 }
 
@@ -94,7 +94,7 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
   if (!header.live) {
     return absl::FailedPreconditionError(
         fmt::format("'{}' is a snapshot, which never changes; to go on from it: hone db merge "
-                    "NEW.db {}",
+                    "NEW_LOG {}",
                     path, path));
   }
   const bool has_wal = FileSize(path + "-wal") > 0;
@@ -149,7 +149,7 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOpt
     return absl::FailedPreconditionError(
         fmt::format("log '{0}' is live, and reading it needs a folder that can be written, which "
                     "'{1}' is not for this user; read a copy instead, made by somebody who can "
-                    "write there: hone db snapshot {0} FILE",
+                    "write there: hone db snapshot {0} --output FILE",
                     path, folder));
   }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
@@ -179,7 +179,7 @@ absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOpti
   if (options.mode == OpenMode::kSnapshot || !options.sha256.empty()) {
     return absl::FailedPreconditionError(fmt::format(
         "'{0}' is a live log, which changes and cannot be pinned; make a snapshot of it: "
-        "hone db snapshot {0} FILE",
+        "hone db snapshot {0} --output FILE",
         real));
   }
   return OpenForReading(real, options, newest);

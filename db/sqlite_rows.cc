@@ -127,7 +127,7 @@ StoredFact<WorkloadRow> WorkloadOfRow(const Query& row) {
 absl::Status DamagedFact(const std::string& kind, const Hash128& id, const std::string& path) {
   return absl::DataLossError(fmt::format(
       "log '{}' is damaged: {} {} is not what was written; `hone db verify` lists all such facts, "
-      "`hone db merge NEW.db {} --salvage` saves the others",
+      "`hone db merge NEW_LOG {}` saves the others",
       path, kind, id.ToHex(), path));
 }
 

@@ -160,7 +160,7 @@ TEST(OpenLog, AFolderThatCannotBeWrittenTellsHowToSnapshot) {
   ASSERT_EQ(me == 0 ? ::seteuid(me) : 0, 0);
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(StatusMessage(refused), HasSubstr("hone db snapshot " + path + " FILE"));
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("hone db snapshot " + path + " --output FILE"));
   EXPECT_EQ(writer.code(), absl::StatusCode::kPermissionDenied);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ((*read)->Stats().value().records, 60);
@@ -215,7 +215,7 @@ TEST(OpenLog, TruncatedLogsAreRefusedAndLeftUntouched) {
     WriteBytes(folder / "tune.db", whole.substr(0, size));
     const absl::Status refused = OpenLog(folder / "tune.db", {.mode = OpenMode::kWrite}).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss) << refused;
-    EXPECT_THAT(StatusMessage(refused), HasSubstr("--salvage"));
+    EXPECT_THAT(StatusMessage(refused), HasSubstr("hone db merge NEW_LOG "));
     EXPECT_EQ(BytesOf(folder / "tune.db"), whole.substr(0, size));
     EXPECT_THAT(FilesIn(folder.path()), ElementsAre("tune.db", "tune.db.lock"));
   }
