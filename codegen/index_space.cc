@@ -341,7 +341,7 @@ Affine IndexSpace::DecomposeBinary(const Expr& expr) {
     case BinaryOp::kOr: {
       if (!ir::IsBool(expr->dtype)) return source_->Opaque(expr);
       const AtomKind kind = op == BinaryOp::kAnd ? AtomKind::kAnd : AtomKind::kOr;
-      const Affine a = Decompose(expr->args[0]);
+      Affine a = Decompose(expr->args[0]);
       // The right side of a decided left side may load what must not be loaded.
       if (a.IsConst() && (a.constant != 0) != (kind == AtomKind::kAnd)) return a;
       return Logic(kind, a, Decompose(expr->args[1]));

@@ -72,6 +72,7 @@ absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects) 
       folder.File()};
   for (const UniqueFd& file : files) words.push_back("/proc/self/fd/" + std::to_string(file.get()));
   std::vector<const char*> arguments;
+  arguments.reserve(words.size());
   for (const std::string& word : words) arguments.push_back(word.c_str());
 
   std::string messages;

@@ -124,6 +124,7 @@ void FunctionEmitter::CombineLaneByLane(const StmtNode& node, const Affine& inde
         SetAtomValue(at, element(indices));
       }
       std::vector<Value> mine;
+      mine.reserve(values.size());
       for (const Value& value : values) {
         mine.push_back(value.lanes == 1 ? value : Value{element(value.llvm), value.dtype, 1});
       }
