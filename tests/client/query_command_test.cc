@@ -1,0 +1,145 @@
+// hone query, and the look-up of compile, on a log of a small network.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "base/versions.h"
+#include "client/log_trace_source.h"
+#include "db/log_file.h"
+#include "tests/client/run_hone.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::ProgramRun;
+using testing::RunHone;
+using testing::TemporaryFolder;
+
+json Parse(const ProgramRun& run) {
+  const json object = json::parse(run.out, nullptr, false);
+  EXPECT_FALSE(object.is_discarded()) << run.out << run.err;
+  return object;
+}
+
+/// The network mlp and a log with one record: of its first kernel, the default Trace.
+class QueryCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model_}).exit_code, 0);
+    const json inspected = Parse(RunHone({"inspect", model_, "--json", "--target", kTarget}));
+    hash_ = inspected["kernels"][0]["workload"].get<std::string>();
+    const std::string text =
+        RunHone({"inspect", model_, "--kernel", hash_, "--target", kTarget}).out;
+    const size_t begin = text.find("workload 1\n"), trace = text.find("\ntrace\n");
+    ASSERT_NE(begin, std::string::npos) << text;
+    ASSERT_NE(trace, std::string::npos) << text;
+    trace_ = text.substr(trace + 7);
+    workload_ = text.substr(begin, trace + 1 - begin);
+    while (HashBytes(workload_).ToHex() != hash_ && !workload_.empty()) workload_.pop_back();
+    ASSERT_FALSE(workload_.empty()) << text;
+    Append(trace_, 5000);
+  }
+
+  void Append(const std::string& trace, double median_ns) {
+    auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
+    ASSERT_TRUE(log.ok()) << log.status();
+    const db::Device device = {"class-a", "fingerprint"};
+    db::Batch batch;
+    batch.workloads.push_back({HashBytes(workload_), workload_, 1, 1});
+    batch.devices.push_back(device);
+    batch.sessions.push_back({{7, 7}, "{}", 0, "{}", 1});
+    db::TuningRecord r;
+    r.id = {1, static_cast<uint64_t>(median_ns)};
+    r.key = {HashBytes(workload_), kTarget, device.device_class, ir::AccuracyClass::kDefault,
+             kMeasurementPolicyVersion};
+    r.device = db::DeviceId(device);
+    r.trace = trace;
+    r.trace_version = kTraceTextVersion;
+    r.builder_version = BuilderVersionText();
+    r.median_ns = r.low_ns = r.high_ns = median_ns;
+    r.session = {7, 7};
+    r.created_ms = 1;
+    r.samples_ns = {median_ns};
+    batch.records.push_back(r);
+    const auto appended = (*log)->Append(batch);
+    ASSERT_TRUE(appended.ok()) << appended.status();
+  }
+
+  /// The answer of `hone query` for the first kernel.
+  json Query(std::vector<std::string> options) {
+    std::vector<std::string> words = {"query", model_, "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const json object = Parse(run);
+    for (const json& kernel : object["kernels"]) {
+      if (kernel["workload"] == hash_) return kernel;
+    }
+    ADD_FAILURE() << run.out;
+    return {};
+  }
+
+  static constexpr char kTarget[] = "cpu:avx2,threads=1";
+  const TemporaryFolder folder_;
+  const std::string model_ = folder_.Path("mlp.onnx");
+  const std::string log_ = folder_.Path("tune.db");
+  std::string hash_, workload_, trace_;
+};
+
+TEST_F(QueryCommandTest, TellsTheRungTheRecordAndItsLatency) {
+  const json exact = Query({"--db", log_, "--target", kTarget, "--device-class", "class-a"});
+  EXPECT_EQ(exact["rung"], "exact");
+  EXPECT_DOUBLE_EQ(exact["median_us"], 5.0);
+  EXPECT_EQ(exact["record"], (Hash128{1, 5000}).ToHex());
+  const json other = Query({"--db", log_, "--target", kTarget, "--device-class", "class-b"});
+  EXPECT_EQ(other["rung"], "threads");
+  EXPECT_THAT(other["why"].get<std::string>(), HasSubstr("class-a"));
+  const json none = Query({"--db", log_, "--target", "cpu:avx512,threads=1"});
+  EXPECT_EQ(none["rung"], "default");
+  EXPECT_TRUE(none["record"].is_null());
+}
+
+TEST_F(QueryCommandTest, ARecordThatNoLongerReplaysIsStale) {
+  Append("no trace at all", 1000);
+  const json kernel = Query({"--db", log_, "--target", kTarget, "--device-class", "class-a"});
+  EXPECT_EQ(kernel["rung"], "exact");
+  EXPECT_DOUBLE_EQ(kernel["median_us"], 5.0);
+  ASSERT_EQ(kernel["stale"].size(), 1U);
+  EXPECT_EQ(kernel["stale"][0]["record"], (Hash128{1, 1000}).ToHex());
+}
+
+TEST_F(QueryCommandTest, CompileTakesTheLogsRungsAndRefusesLowerOnes) {
+  const std::vector<std::string> compile = {"compile", model_,     "-o",   folder_.Path("m.hone"),
+                                            "--json",  "--target", kTarget};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), compile.begin(), compile.end());
+    return RunHone(more);
+  };
+  const json object = Parse(with({"--db", log_, "--device-class", "class-a"}));
+  int exact = 0;
+  for (const json& kernel : object["kernels"]) exact += kernel["rung"] == "exact" ? 1 : 0;
+  EXPECT_EQ(exact, 1);
+  const ProgramRun refused = with({"--db", log_, "--require", "exact"});
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_EQ(Parse(refused)["error"]["name"], "record_missing");
+}
+
+TEST_F(QueryCommandTest, APinnedSnapshotAnswersAndAnotherFileIsRefused) {
+  const json made = Parse(RunHone({"db", "snapshot", log_, "-o", folder_.Path("s.db"), "--json"}));
+  const std::string pin = made["pin"].get<std::string>();
+  EXPECT_EQ(Query({"--snapshot", pin, "--target", kTarget, "--device-class", "class-a"})["rung"],
+            "exact");
+  std::string wrong = pin;
+  wrong.back() = wrong.back() == '0' ? '1' : '0';
+  EXPECT_EQ(RunHone({"query", model_, "--snapshot", wrong}).exit_code, 3);
+  EXPECT_EQ(RunHone({"query", model_, "--snapshot", folder_.Path("s.db")}).exit_code, 2);
+  EXPECT_EQ(RunHone({"query", model_, "--snapshot", pin, "--db", log_}).exit_code, 2);
+  EXPECT_EQ(RunHone({"query", model_}).exit_code, 2);
+  EXPECT_EQ(RunHone({"query", model_, "--db", folder_.Path("absent.db")}).exit_code, 3);
+}
+
+}  // namespace
+}  // namespace hone::client
