@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "fmt/format.h"
@@ -25,16 +27,19 @@ void Conv(NodeImport& n) {
 
 using Shape = std::vector<int64_t>;
 
-/// What is left of the pads when the output's shape is given, or wanted as input times stride.
-void ResolvePads(const Shape& input, const WindowAttributes& window, const Shape& output_shape,
-                 bool more_at_end, Shape& output_padding, Shape& pads) {
+/// Shares what the convolution makes beyond `wanted` between the pads. Where it makes less: zeros
+/// are appended to an output_shape, auto_pad takes what there is.
+void ResolvePads(const Shape& input, const WindowAttributes& window, const Shape& wanted,
+                 const std::string& auto_pad, bool append_zeros, Shape& output_padding,
+                 Shape& pads) {
   const size_t count = window.kernel.size();
   for (size_t i = 0; i < count; ++i) {
     const int64_t span = (window.kernel[i] - 1) * window.dilations[i] + 1;
-    int64_t total =
-        window.strides[i] * (input[2 + i] - 1) + output_padding[i] + span - output_shape[i];
-    if (total < 0) output_padding[i] -= std::exchange(total, 0);
-    pads[i] = more_at_end ? total / 2 : total - total / 2;
+    int64_t total = window.strides[i] * (input[2 + i] - 1) + output_padding[i] + span - wanted[i];
+    const int64_t missing =
+        std::max<int64_t>(0, -std::exchange(total, std::max<int64_t>(0, total)));
+    if (append_zeros) output_padding[i] += missing;
+    pads[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
     pads[count + i] = total - pads[i];
   }
 }
@@ -81,12 +86,13 @@ void ConvTranspose(NodeImport& n) {
         return n.Invalid(fmt::format("an extent or padding of {}", extent));
     }
   }
-  if (output_shape.empty() && same) {
+  const bool asked = !output_shape.empty();
+  if (!asked && same) {
     for (size_t i = 0; i < count; ++i) output_shape.push_back(input[2 + i] * window.strides[i]);
   }
   Shape pads = window.pads;
   if (!output_shape.empty()) {
-    ResolvePads(input, window, output_shape, auto_pad == "SAME_UPPER", output_padding, pads);
+    ResolvePads(input, window, output_shape, auto_pad, asked, output_padding, pads);
   }
   w = WithWholeTaps(n, w, window, pads);
   std::vector<ValueId> inputs = {x, w};

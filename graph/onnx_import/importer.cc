@@ -123,10 +123,9 @@ absl::Status Importer::AddInitializers(const onnx::GraphProto& graph, Scope& sco
 }
 
 absl::Status Importer::AddNodes(const NodeProtos& nodes, const Body& body, Scope& scope) {
-  HONE_ASSIGN_OR_RETURN(const std::vector<int> order,
-                        TopologicalOrder(nodes, [&](const std::string& name) {
-                          return scope.Find(name) != nullptr;
-                        }));
+  const KnownNames known = {[&](const std::string& name) { return scope.Find(name) != nullptr; },
+                            [&](const std::string& name) { return scope.Owns(name); }};
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder(nodes, known));
   for (int i : order) {
     HONE_RETURN_IF_ERROR(AddNode(nodes[i], body, scope));
     if (graph_.nodes.size() > kMaxNodes)

@@ -23,6 +23,7 @@ class Scope {
   /// What a name means: a value, kNoValue for something an unsupported node would have made, or
   /// nothing.
   const ValueId* Find(const std::string& name) const;
+  bool Owns(const std::string& name) const { return names_.contains(name); }
   /// False when the name is taken in this very scope.
   bool Define(const std::string& name, ValueId value) { return names_.emplace(name, value).second; }
 

@@ -28,13 +28,13 @@ struct Edges {
   std::vector<int> waits_for;
 };
 
-absl::StatusOr<std::map<std::string, int>> Makers(
-    const NodeProtos& nodes, const std::function<bool(const std::string&)>& is_defined) {
+absl::StatusOr<std::map<std::string, int>> Makers(const NodeProtos& nodes,
+                                                  const KnownNames& known) {
   std::map<std::string, int> makers;
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& output : nodes[i].output()) {
       if (output.empty()) continue;
-      if (is_defined(output) || !makers.emplace(output, i).second) {
+      if (known.is_own(output) || !makers.emplace(output, i).second) {
         return absl::InvalidArgumentError(
             fmt::format("{} makes '{}', which exists already", NodeText(nodes[i]), output));
       }
@@ -43,9 +43,8 @@ absl::StatusOr<std::map<std::string, int>> Makers(
   return makers;
 }
 
-absl::StatusOr<Edges> EdgesOf(const NodeProtos& nodes,
-                              const std::function<bool(const std::string&)>& is_defined) {
-  HONE_ASSIGN_OR_RETURN(const auto makers, Makers(nodes, is_defined));
+absl::StatusOr<Edges> EdgesOf(const NodeProtos& nodes, const KnownNames& known) {
+  HONE_ASSIGN_OR_RETURN(const auto makers, Makers(nodes, known));
   Edges edges{std::vector<std::vector<int>>(static_cast<size_t>(nodes.size())),
               std::vector<int>(static_cast<size_t>(nodes.size()))};
   for (int i = 0; i < nodes.size(); ++i) {
@@ -54,7 +53,7 @@ absl::StatusOr<Edges> EdgesOf(const NodeProtos& nodes,
       const auto maker = makers.find(input);
       if (maker != makers.end()) {
         sources.insert(maker->second);
-      } else if (!input.empty() && !is_defined(input)) {
+      } else if (!input.empty() && !known.is_visible(input)) {
         return absl::InvalidArgumentError(fmt::format(
             "{} reads '{}', but that is no graph input, no initialiser and no node makes it",
             NodeText(nodes[i]), input));
@@ -86,9 +85,9 @@ std::string NodeText(const onnx::NodeProto& node) {
   return fmt::format("node {} ({})", name.empty() ? "without name" : name, op);
 }
 
-absl::StatusOr<std::vector<int>> TopologicalOrder(
-    const NodeProtos& nodes, const std::function<bool(const std::string&)>& is_defined) {
-  HONE_ASSIGN_OR_RETURN(Edges edges, EdgesOf(nodes, is_defined));
+absl::StatusOr<std::vector<int>> TopologicalOrder(const NodeProtos& nodes,
+                                                  const KnownNames& known) {
+  HONE_ASSIGN_OR_RETURN(Edges edges, EdgesOf(nodes, known));
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (int i = 0; i < nodes.size(); ++i) {
     if (edges.waits_for[static_cast<size_t>(i)] == 0) ready.push(i);

@@ -15,10 +15,16 @@ using NodeProtos = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 /// How messages call a node: "node conv1 (Conv)".
 std::string NodeText(const onnx::NodeProto& node);
 
+/// The names that exist before a list of nodes: those it may read, and among them those of its own
+/// graph, which no node may make again (a branch may reuse names from around it).
+struct KnownNames {
+  std::function<bool(const std::string&)> is_visible;
+  std::function<bool(const std::string&)> is_own;
+};
+
 /// The nodes by number so that each comes after those whose outputs it (or a branch inside it)
-/// reads; the order of the file where it is one already. `is_defined`: names that exist beforehand.
-/// kInvalidArgument for a name nobody makes, one made twice, and cycles.
-absl::StatusOr<std::vector<int>> TopologicalOrder(
-    const NodeProtos& nodes, const std::function<bool(const std::string&)>& is_defined);
+/// reads; the order of the file where it is one already. kInvalidArgument for a name nobody makes,
+/// one made twice, and cycles.
+absl::StatusOr<std::vector<int>> TopologicalOrder(const NodeProtos& nodes, const KnownNames& known);
 
 }  // namespace hone::graph::onnx_import

@@ -23,8 +23,13 @@ void ReduceOver(NodeImport& n, std::string_view fn, Shape axes, EmptyAxes empty)
     axes.resize(n.RankOf(x));
     std::iota(axes.begin(), axes.end(), 0);
   }
-  n.SetOutput(
-      0, n.Emit("Reduce", {x}, {{"fn", std::string(fn)}, {"axes", axes}, {"keepdims", keepdims}}));
+  // Roots and logarithms of integers are taken in f64.
+  const ir::DType dtype = n.DTypeOf(x);
+  const bool rooted = fn == "l2" || fn == "log_sum" || fn == "log_sum_exp";
+  const ValueId wide = rooted && ir::IsInteger(dtype) ? n.Cast(x, ir::DType::kF64) : x;
+  const ValueId y =
+      n.Emit("Reduce", {wide}, {{"fn", std::string(fn)}, {"axes", axes}, {"keepdims", keepdims}});
+  n.SetOutput(0, n.Cast(y, dtype));
 }
 
 constexpr std::pair<std::string_view, std::string_view> kFunctions[] = {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "fmt/format.h"
@@ -29,13 +30,16 @@ ValueId EmitSlice(NodeImport& n, ValueId x, const Box& box) {
 
 /// The axis of `box` that [start, end) with `step` leaves, with NumPy's clamping.
 void SetAxis(Box& box, size_t axis, int64_t extent, int64_t start, int64_t end, int64_t step) {
+  if (extent == 0) step = 1;
   const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
     return at < 0 ? std::max(at < -extent ? low : at + extent, low) : std::min(at, high);
   };
-  const int64_t low = step > 0 ? 0 : -1;
+  // Backwards a start before the first element is the first, an end there is behind it.
   const int64_t high = step > 0 ? extent : extent - 1;
-  const int64_t first = clamp(start, low, high);
-  const int64_t last = clamp(end, low, high);
+  const int64_t first = clamp(start, 0, high);
+  // As in onnxruntime, the largest numbers mean "all there is" in both directions.
+  const bool open = end == INT64_MAX || end == INT32_MAX;
+  const int64_t last = open && step < 0 ? -1 : clamp(end, step > 0 ? 0 : -1, high);
   const int64_t distance = step > 0 ? last - first : first - last;
   const uint64_t stride =
       step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);

@@ -240,7 +240,8 @@ class Direction {
     const Expr next_c = forget * c_before + input * Activate(1, gate(3, -1, c_before));
     AddState(WhileRunning(next_c, c_before), c_);
     const Expr c = builder_.At(c_, {t(), b(), j()});
-    const Expr next_h = Activate(0, gate(1, 1, c)) * Activate(2, c);
+    const Expr next_h =
+        Activate(0, gate(1, 1, c)) * Apply(Function(2), c, 0);  // c itself is not clipped
     AddState(WhileRunning(next_h, Before(h_, kInitialH, j())), h_);
   }
 

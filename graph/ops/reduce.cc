@@ -84,6 +84,7 @@ Combiner CombinerOf(std::string_view fn) {
 
 /// log(sum(exp(x))) as max + log(sum(exp(x - max))); an infinite maximum is taken as zero.
 int AddLogSumExp(WorkloadBuilder& builder, const Frame& frame, const Expr& x) {
+  if (frame.reduce.empty()) return builder.AddMap(frame.output, x);
   const int max = builder.AddReduce(frame.output, frame.reduce, Combiner::kMax, x);
   const Exprs point = Axes(frame.output.size());
   const Expr top = builder.At(max, point);

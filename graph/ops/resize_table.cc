@@ -19,7 +19,7 @@ double Coordinate(const ResizeAxis& axis, const ResizeRule& rule, double x) {
     const double start = axis.roi_begin * (input - 1);
     return output == 1 ? start + span / 2 : start + x * span / (width - 1);
   }
-  if (rule.coordinate == "pytorch_half_pixel" && output == 1) return -0.5;
+  if (rule.coordinate == "pytorch_half_pixel" && output == 1) return 0;
   if (rule.coordinate == "half_pixel_symmetric") {
     return input / 2 * (1 - output / width) + (x + 0.5) / axis.scale - 0.5;
   }

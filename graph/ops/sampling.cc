@@ -58,9 +58,10 @@ struct Border {
     const Expr folded = ir::Binary(BinaryOp::kMod, x - constant(low), constant(2 * span));
     return ir::Min(folded, constant(2 * span) - folded) + constant(low);
   }
-  /// A place drawn inside, for the paddings that do so before interpolating.
-  Expr Place(const Expr& x, int64_t extent) const {
-    if (padding == "border") {
+  /// A place drawn inside, for the paddings that do so before interpolating. The cubic kernel is
+  /// wider than a pixel: it draws its pixels inside instead, as PyTorch does.
+  Expr Place(const Expr& x, int64_t extent, bool cubic) const {
+    if (padding == "border" && !cubic) {
       return ir::Min(ir::Max(x, ir::Const(x->dtype, 0)),
                      ir::Const(x->dtype, static_cast<double>(extent - 1)));
     }
@@ -109,7 +110,7 @@ absl::StatusOr<Tensors> ExpressGridSample(const OpCall& call, WorkloadBuilder& b
     Expr pixel = border.align_corners ? shifted * constant((length - 1) / 2)
                                       : (shifted * constant(length) - constant(1)) * constant(0.5);
     if (mode == "nearest") pixel = ir::Unary(UnaryOp::kRound, pixel);
-    place.push_back(builder.AddMap(places, border.Place(pixel, x.shape[2 + d])));
+    place.push_back(builder.AddMap(places, border.Place(pixel, x.shape[2 + d], mode == "cubic")));
   }
   const Exprs point = Axes(types[0].shape.size());
   Exprs out(point.begin() + 2, point.end());
