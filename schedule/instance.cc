@@ -168,6 +168,16 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const 
   return parts;
 }
 
+namespace {
+/// Whether the loop, or what it was split or fused into, is entered.
+bool IsEntered(const StageSchedule& s, const Instance& instance, int loop) {
+  const LoopNode& n = s.loops[loop];
+  if (n.split_outer >= 0) return IsEntered(s, instance, n.split_outer);
+  if (n.fused_into >= 0) return IsEntered(s, instance, n.fused_into);
+  return instance.bound[loop].fixed;
+}
+}  // namespace
+
 Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
                 const VarRanges& ranges) {
   const StageSchedule& s = schedule.stages[instance.stage];
@@ -185,7 +195,7 @@ Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
     int64_t factor = outer.tail == Tail::kMask ? outer.factor : std::min(outer.factor, extent);
     int64_t width = (o.width - 1) * factor + i.width;
     Expr low = o.low * factor + i.low;
-    if (ir::AsInt(low) == 0 && !instance.bound[n.split_outer].fixed)
+    if (ir::AsInt(low) == 0 && !IsEntered(s, instance, n.split_outer))
       width = std::min(width, extent);
     return {low, width};
   }

@@ -30,6 +30,7 @@ class SafeLoads {
   bool Check(const Expr& e) {
     if (e->kind == ir::ExprKind::kSelect) {
       if (!Check(e->args[0])) return false;
+      if (const auto taken = Decide(e->args[0], ranges_)) return Check(e->args[*taken ? 1 : 2]);
       const size_t mark = known_.Mark();
       known_.Assume(e->args[0], true);
       const bool first = Check(e->args[1]);
@@ -177,13 +178,30 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
   for (const Expr& a : body->args) TileGuards(a, axes, path, guards);
 }
 
+bool NestBuilder::IsFree(const Instance& instance, const std::vector<Expr>& axes, Inner inner) {
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  if (location_[stage.results[0]].whole()) return false;
+  // A reduction begins and is copied where its loops are not entered: for all of their iterations.
+  const size_t keep = ranges_.extent.size();
+  std::vector<Expr> all = axes;
+  for (int a = stage.num_spatial(); a < stage.num_axes(); ++a) {
+    const Span span = SpanOfAxis(s_, instance, a, ranges_);
+    if (span.width == 1) continue;
+    all[a] = span.low + ir::Var(static_cast<int>(ranges_.extent.size()));
+    ranges_.extent.push_back(span.width);
+  }
+  const bool safe = std::all_of(stage.body.begin(), stage.body.end(),
+                                [&](const Expr& body) { return LoadsAreSafe(body, all, inner); });
+  ranges_.extent.resize(keep);
+  return safe;
+}
+
 std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes,
                                             Inner inner) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   const Location& at = location_[stage.results[0]];
   const bool tile = !at.tile_loops.empty();
-  bool free = !at.whole();
-  for (const Expr& body : stage.body) free = free && LoadsAreSafe(body, axes, inner);
+  const bool free = IsFree(instance, axes, inner);
   std::vector<Expr> guards;
   auto require = [&](const Expr& condition) {
     auto known = Decide(condition, ranges_);
@@ -205,9 +223,9 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
     for (int r : stage.results) location_[r].filled = false;
   }
   // What other iterations of a parallel loop make is left to them.
-  const auto needed = at.whole() ? needed_.find(instance.stage) : needed_.end();
-  for (int a = 0; needed != needed_.end() && a < stage.num_spatial(); ++a) {
-    const Instance& region = needed->second;
+  const auto share = at.whole() ? share_.find(instance.stage) : share_.end();
+  for (int a = 0; share != share_.end() && a < stage.num_spatial(); ++a) {
+    const Instance& region = share->second;
     require(ir::Ge(axes[a] - region.low[a], ir::Int(0)));
     require(ir::Lt(axes[a] - region.low[a], ir::Int(region.extent[a])));
   }

@@ -247,11 +247,10 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     bound.inner_extent = segment.height;
   }
   if (thread) in_force = {var, segment.count};
-  const std::map<int, Instance> needed = needed_;
   if (parallel)
     HONE_RETURN_IF_ERROR(CheckWholeResultsInside(instance, position, var, segment.count));
   auto body = LoopBody(instance, position, walk);
-  needed_ = needed;
+  if (parallel) share_.clear();
   if (thread) in_force = {};
   instance.bound[loop] = {};
   if (!body.ok()) return body.status();

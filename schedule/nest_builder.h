@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,6 +122,8 @@ class NestBuilder {
   enum class Inner : uint8_t { kGivesAll, kMayGiveLess };
   std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes,
                                      Inner inner);
+  /// Whether points that do not exist may be computed all the same, into a private tile.
+  bool IsFree(const Instance& instance, const std::vector<ir::Expr>& axes, Inner inner);
   /// Whether every load of the body stays inside what was written, wherever the loop variables
   /// stand.
   bool LoadsAreSafe(const ir::Expr& body, const std::vector<ir::Expr>& axes, Inner inner);
@@ -140,6 +143,9 @@ class NestBuilder {
   absl::Status CheckBoundLoops(int stage) const;
   absl::Status CheckSharedTile(int stage) const;
   absl::Status CheckCarriedInside(const Instance& instance, size_t position);
+  /// The Stages of which every element in their box is computed inside this loop.
+  std::set<int> MadeWholly(const Instance& instance, size_t position,
+                           const std::vector<Needed>& inside) const;
   absl::Status CheckWholeResultsInside(const Instance& instance, size_t position, int var,
                                        int64_t extent);
   bool CoversAll(const ir::Stage& reader, const ir::Stage& producer) const;
@@ -154,6 +160,8 @@ class NestBuilder {
   std::vector<Location> location_;  ///< by tensor
   std::map<int, Instance>
       needed_;  ///< by Stage: what is needed of it inside the loops entered, where that is known
+  /// By Stage that is needed as a whole: the part that this iteration of the parallel loop makes.
+  std::map<int, Instance> share_;
   std::map<int, Location>
       home_;  ///< by tensor: where it lies while location_ is an accumulation tile
   /// Thread loops in force: variable and number of threads, by kThreadX, kThreadY; var -1: none.

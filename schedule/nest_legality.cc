@@ -311,7 +311,7 @@ absl::Status NestBuilder::CheckWholeResultsInside(const Instance& instance, size
   for (size_t k = 1; k < inside.size(); ++k) {
     const ir::Stage& q = s_.workload.stages[inside[k].region.stage];
     if (!NeedsWholeBuffer(s_, q.results[0])) continue;
-    needed_.insert_or_assign(inside[k].region.stage, inside[k].region);
+    share_.insert_or_assign(inside[k].region.stage, inside[k].region);
     if (AreDisjoint(inside[k].region, var, extent)) continue;
     return Refuse(
         fmt::format("two iterations of the parallel loop of {} would both write elements of {}",

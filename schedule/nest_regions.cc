@@ -71,11 +71,11 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
     return absl::InvalidArgumentError(
         fmt::format("nothing inside the loop that {} is computed at reads it", stage.name));
   // Seen from a loop further out less may be needed, because spans are bounds; all that is made
-  // there is that much.
+  // there is that much (but vectors stay full).
   const auto outer = needed_.find(stage_id);
   for (size_t d = 0; d < need.size(); ++d) {
     Span s = Clip(*need[d], stage.spatial[d]);
-    if (outer != needed_.end() && outer->second.extent[d] < s.width)
+    if (outer != needed_.end() && outer->second.extent[d] + kLargestOvershoot <= s.width)
       s = {outer->second.low[d], outer->second.extent[d]};
     region.low[d] = s.low;
     region.extent[d] = s.width;

@@ -72,6 +72,22 @@ absl::Status CheckLoopsOfT(const Schedule& schedule, int id) {
   return absl::OkStatus();
 }
 
+/// Whether the reader loads, at its own t, the element of the producer at some of its own axes.
+bool ReadsByAxes(const ir::Workload& w, int reader, int producer) {
+  bool reads = false;
+  for (const auto& body : w.stages[reader].body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      if (e.kind != ir::ExprKind::kLoad || w.Producer(e.id) != producer) return;
+      std::set<int> axes;
+      for (const Expr& i : e.args) {
+        if (i->kind == ir::ExprKind::kVar) axes.insert(i->id);
+      }
+      reads |= axes.size() == e.args.size() && !IsCarriedLoad(w, w.stages[producer].scan, e);
+    });
+  }
+  return reads;
+}
+
 /// Whether a Stage of the scan computed at this loop is computed for one t.
 absl::Status CheckPlaceInScan(const Schedule& s, int stage) {
   const ir::Stage& q = s.workload.stages[stage];
@@ -113,6 +129,32 @@ absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_
   return absl::OkStatus();
 }
 
+std::set<int> NestBuilder::MadeWholly(const Instance& instance, size_t position,
+                                      const std::vector<Needed>& inside) const {
+  std::set<int> wholly;
+  // The owner: its loops from here on meet as many points as its box has.
+  int64_t points = 1, box = 1;
+  const StageSchedule& schedule = s_.stages[instance.stage];
+  for (size_t p = position + 1; p < schedule.order.size(); ++p) {
+    const int loop = schedule.order[p];
+    if (!s_.IsReduce({instance.stage, loop})) points *= ExtentOf(s_, instance, loop);
+  }
+  for (int a = 1; a < s_.workload.stages[instance.stage].num_spatial(); ++a)
+    box *= inside[0].axes[a].width;
+  if (points == box) wholly.insert(instance.stage);
+  // A Stage computed right here is computed in one piece; one further inside has what a reader that
+  // is made wholly asks for with its own axes.
+  for (const Needed& made : inside) {
+    const int q = made.region.stage;
+    if (AttachedAt(q, instance.stage, schedule.order[position])) wholly.insert(q);
+    for (const Needed& reader : inside) {
+      if (wholly.contains(reader.region.stage) && ReadsByAxes(s_.workload, reader.region.stage, q))
+        wholly.insert(q);
+    }
+  }
+  return wholly;
+}
+
 absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t position) {
   const ir::Stage& owner = s_.workload.stages[instance.stage];
   const StageSchedule& schedule = s_.stages[instance.stage];
@@ -127,6 +169,7 @@ absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t po
     });
   }
   HONE_ASSIGN_OR_RETURN(std::vector<Needed> inside, RegionsInside(instance, position));
+  const std::set<int> wholly = MadeWholly(instance, position, inside);
   std::string wrong;
   for (const Needed& reader : inside) {
     const ir::Stage& r = s_.workload.stages[reader.region.stage];
@@ -137,7 +180,7 @@ absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t po
         const int producer = s_.workload.Producer(e.id);
         const auto made = std::find_if(inside.begin(), inside.end(),
                                        [&](const Needed& n) { return n.region.stage == producer; });
-        bool ok = made != inside.end();
+        bool ok = made != inside.end() && wholly.contains(producer);
         for (size_t d = 1; ok && d < e.args.size(); ++d) {
           const Span& have = made->axes[d];
           ok = std::none_of(t_vars.begin(), t_vars.end(),

@@ -7,6 +7,18 @@
 
 namespace hone::schedule {
 
+namespace {
+/// True when the loop is `source` or was split or fused from it, at any remove.
+bool IsMadeFrom(const StageSchedule& s, int loop, int source) {
+  if (loop < 0 || loop == source) return loop == source;
+  const LoopNode& n = s.loops[loop];
+  if (n.origin == LoopNode::Origin::kFused) {
+    return IsMadeFrom(s, n.fused_outer, source) || IsMadeFrom(s, n.fused_inner, source);
+  }
+  return IsMadeFrom(s, n.parent, source);
+}
+}  // namespace
+
 // reorder(A, B, …): these loops of one stage take, in this order, the positions they hold together.
 absl::Status ApplyReorder(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
@@ -31,14 +43,8 @@ absl::Status ApplyReorder(Schedule& schedule, const Instruction& instruction) {
     const LoopNode& n = s.loops[s.order[p]];
     if (n.origin != LoopNode::Origin::kOuter || n.tail != Tail::kTwoSizes) continue;
     for (size_t q = 0; q < p; ++q) {
-      int node = s.order[q];
-      while (node >= 0 && s.loops[node].origin != LoopNode::Origin::kAxis) {
-        if (s.loops[node].origin == LoopNode::Origin::kInner && s.loops[node].parent == n.parent) {
-          return Illegal(fmt::format("{} must stay inside {}", s.loops[s.order[q]].name, n.name));
-        }
-        if (s.loops[node].origin == LoopNode::Origin::kFused) break;
-        node = s.loops[node].parent;
-      }
+      if (!IsMadeFrom(s, s.order[q], s.loops[n.parent].split_inner)) continue;
+      return Illegal(fmt::format("{} must stay inside {}", s.loops[s.order[q]].name, n.name));
     }
   }
   return absl::OkStatus();

@@ -120,6 +120,8 @@ TEST(Primitive, SplitTwoSizes) {
             "v6 * 8]\n");
   EXPECT_THAT(Loops(kProduct, "split(s0.i0, [3,2], two_sizes)"),
               HasSubstr("two_sizes takes one factor"));
+  EXPECT_THAT(Loops(kProduct, "split(s0.i0, 2, two_sizes)\nsplit(s0.i0.0, 2, mask)"),
+              HasSubstr("the parts of a two_sizes split cannot be split"));
 }
 
 TEST(Primitive, Partition) {

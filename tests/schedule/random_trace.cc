@@ -189,6 +189,9 @@ class Generator {
     for (const std::string& loop : Loops(id)) {
       if (r_.Chance(IsSequential(loop) ? 0.15 : 0.55)) Split(loop);
     }
+    for (const std::string& loop : Loops(id)) {
+      if (r_.Chance(0.1)) Split(loop);
+    }
     if (r_.Chance(0.3)) Fuse(id);
     if (r_.Chance(0.7)) Reorder(id);
     if (stage(id).num_reduce() > 0 && r_.Chance(0.5)) {
