@@ -145,7 +145,9 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
   for (const Item& item : items) {
     if (stopping_) return;
     lock.unlock();
+    if (options_.before_run) options_.before_run({item.input.id});
     MeasureResult result = RunOne(item);
+    if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     lock.lock();
     reference_ns_ = reference_ns;
@@ -157,7 +159,13 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
 void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   Comparison* const comparison = comparisons_.front();
   lock.unlock();
+  if (options_.before_run) {
+    std::vector<int64_t> ids;
+    for (const MeasureInput& input : *comparison->inputs) ids.push_back(input.id);
+    options_.before_run(ids);
+  }
   std::vector<ComparedTrace> result = CompareNow(*comparison->inputs, comparison->rounds);
+  if (options_.after_run) options_.after_run();
   lock.lock();
   comparison->result = std::move(result);
   comparison->done = true;

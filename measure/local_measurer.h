@@ -30,6 +30,11 @@ struct LocalMeasurerOptions {
   bool alternate = true;
   int built_ahead = 16;  ///< candidates built before they are run; the capacity
   std::string device_class;
+  /// Called on the run thread around everything that is timed: before the first run of a candidate
+  /// (or comparison) with the ids it has, and after the last. A farm's worker takes the device's
+  /// lock and reports the candidate as started.
+  std::function<void(const std::vector<int64_t>& ids)> before_run;
+  std::function<void()> after_run;
   /// Tests: what a candidate's builder or run shall do wrong, see BuildJob and PrepareJob. Needs
   /// test_hooks of builder or runner.
   std::function<std::string(const MeasureInput&)> build_hook, run_hook;

@@ -122,7 +122,7 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
   verdicts_.resize(static_cast<size_t>(tuner_->num_tasks()));
   HONE_RETURN_IF_ERROR(FindUnfinished());
   if (!resumed_) {
-    id_ = RandomId();
+    id_ = options_.id == Hash128{} ? RandomId() : options_.id;
     db::Session s;
     s.id = id_;
     s.request = options_.request;
@@ -203,6 +203,10 @@ db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
   return r;
 }
 
+absl::Status Session::CommitResults(const db::Batch& batch) {
+  return options_.commit_results ? options_.commit_results(batch) : db_.Append(batch).status();
+}
+
 absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& results) {
   struct Answer {
     int64_t attempt;
@@ -248,7 +252,7 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
   if (answers.empty()) return absl::OkStatus();
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   // Durable first: what the Tuner acts on, a restart knows too.
-  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  HONE_RETURN_IF_ERROR(CommitResults(batch));
   for (const auto& a : answers) tuner_->Result(a.attempt, a.outcome, a.median_ns, a.cost);
   return absl::OkStatus();
 }
@@ -358,7 +362,7 @@ absl::Status Session::CompareTask(int task) {
   batch.events.push_back(MakeEvent(
       "verdict",
       fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", default_ns, best)));
-  return db_.Append(batch).status();
+  return CommitResults(batch);
 }
 
 absl::Status Session::FinalComparisons() {

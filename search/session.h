@@ -28,6 +28,11 @@ struct SessionOptions {
   db::Device device;
   std::string builder_version;
   const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
+  /// A new session's id; zero: random. One that goes on keeps its own.
+  Hash128 id;
+  /// Makes a batch durable together with the end of what its results answer; unset: the log's
+  /// Append. A farm ends leases in the same transaction.
+  std::function<absl::Status(const db::Batch&)> commit_results;
 };
 
 /// One finished comparison of a task's best against its default.
@@ -77,6 +82,8 @@ class Session {
   db::TuningRecord MakeRecord(int task, const std::string& trace,
                               const std::vector<int64_t>& samples, db::Rigor rigor);
   db::Event MakeEvent(std::string type, std::string payload);
+  /// Makes results durable: options_.commit_results, else Append.
+  absl::Status CommitResults(const db::Batch& batch);
   measure::MeasureInput InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const;
 
   db::Database& db_;
