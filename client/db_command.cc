@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <tuple>
 
@@ -192,8 +193,12 @@ absl::Status Verify(CommandContext& context, const std::string& path) {
 }
 
 absl::Status Compact(CommandContext& context, const std::string& path) {
-  // Opened for reading first: compacting an absent log must not make one.
-  HONE_RETURN_IF_ERROR(OpenUserLog(path, {}).status());
+  // Compacting an absent log must not make one; opening it for reading would refuse an older
+  // schema, which opening it for writing migrates.
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return absl::NotFoundError(fmt::format("log '{}' does not exist", path));
+  }
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {.mode = db::OpenMode::kWrite}));
   HONE_ASSIGN_OR_RETURN(const db::CompactReport report, log->Compact());
   context.json_result = ordered_json({{"log", path},

@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "schedule/lower.h"
 #include "schedule/space.h"
+#include "search/transplant.h"
 
 namespace hone::client {
 namespace {
@@ -26,12 +27,7 @@ absl::Status Replays(const ir::Workload& workload, const std::string& text,
 /// has no such point or that cannot be lowered.
 std::optional<std::string> Transplant(const db::NearCandidate& candidate,
                                       const schedule::Space& space) {
-  auto other = ir::ParseWorkload(candidate.workload.text);
-  if (!other.ok()) return std::nullopt;
-  const schedule::Space source(*other, space.target(), ir::AccuracyClass::kDefault);
-  const auto from = source.Locate(candidate.record.record.trace);
-  if (!from) return std::nullopt;
-  const auto to = space.Nearest(source, *from);
+  const auto to = search::TransplantPoint(candidate, space);
   if (!to) return std::nullopt;
   auto trace = space.TraceOf(*to);
   if (!trace.ok()) return std::nullopt;

@@ -27,6 +27,13 @@ absl::Status Usage(const std::string& message) {
   return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
 }
 
+/// Whose records are looked up, and what the package says it was made for.
+std::string DeviceClassOf(const Arguments& arguments) {
+  const bool has_option = arguments.command()->FindOption("device-class") != nullptr;
+  return has_option && arguments.Given("device-class") ? arguments.Text("device-class")
+                                                       : measure::DescribeHost().device_class;
+}
+
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
   for (const char* option : {"dim", "shape", "bind", "target", "traces", "db", "snapshot"}) {
     if (!arguments.Given(option)) continue;
@@ -91,11 +98,10 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(path, options));
   const bool has_require = arguments.command()->FindOption("require") != nullptr;
   const std::string require = has_require ? arguments.Text("require") : "default";
-  return LogTraceSource::Create(
-      std::move(log), arguments.TextOr("device-class", measure::DescribeHost().device_class),
-      require == "exact"     ? RequiredRung::kExact
-      : require == "nearest" ? RequiredRung::kNearest
-                             : RequiredRung::kDefault);
+  return LogTraceSource::Create(std::move(log), DeviceClassOf(arguments),
+                                require == "exact"     ? RequiredRung::kExact
+                                : require == "nearest" ? RequiredRung::kNearest
+                                                       : RequiredRung::kDefault);
 }
 
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
@@ -129,14 +135,15 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
                                                      const MonotonicClock& clock) {
   compiler::CompileOptions options;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
+  // Without a log nothing depends on the machine: the same bytes everywhere.
+  const bool has_log = arguments.Given("db") || arguments.Given("snapshot");
+  if (has_log) options.device_class = DeviceClassOf(arguments);
   measure::BuilderClient builder(LocalBuilder(), clock);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
   // A Trace of the user's may well not fit; the default always does.
   if (!model.ok())
-    return arguments.Given("traces") || arguments.Given("db") || arguments.Given("snapshot")
-               ? model.status()
-               : CompileError(model.status());
+    return arguments.Given("traces") || has_log ? model.status() : CompileError(model.status());
   return model;
 }
 

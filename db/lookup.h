@@ -74,6 +74,11 @@ class Lookup {
   absl::StatusOr<LookupAnswer> Find(const RecordKey& key, std::string_view workload_text,
                                     const ReplayCheck& replay);
 
+  /// The best records of Workloads of the same form, nearest first, at most kMaxTried; that of the
+  /// key's own Workload is not among them.
+  absl::StatusOr<std::vector<NearCandidate>> Nearest(const RecordKey& key,
+                                                     std::string_view workload_text);
+
  private:
   struct FormRow {
     WorkloadRow workload;
@@ -83,8 +88,6 @@ class Lookup {
   /// Takes the first of `records` that replays; the others before it become stale.
   static bool TakeFirst(std::vector<RankedRecord> records, Rung rung, const ReplayCheck& replay,
                         LookupAnswer& answer);
-  absl::StatusOr<std::vector<NearCandidate>> Nearest(const RecordKey& key,
-                                                     std::string_view workload_text);
   absl::StatusOr<const std::vector<FormRow>*> FormsOf(const std::string& isa, int policy);
 
   Database& database_;

@@ -12,6 +12,7 @@
 
 #include "base/helper_program.h"
 #include "measure/builder_exit.h"
+#include "measure/process_load.h"
 
 namespace hone::measure {
 namespace {
@@ -102,6 +103,7 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
   if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
     Result<Frame> frame =
         ReadFrame(process->child.standard_output().get(), process->decoder, deadline);
+  LimitCpuTime(process->child.pid(), static_cast<double>(options_.job_timeout_ns) * 1e-9);
     if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
       ++process->jobs_done;
       std::string answer = std::move((*frame).payload);
@@ -187,6 +189,9 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
     return absl::ResourceExhaustedError(
         fmt::format("the builder ran out of memory ({})",
                     options_.address_space_bytes.has_value()
+  if (exit->signal == SIGXCPU) {
+    return absl::DeadlineExceededError("the builder used more CPU time than a job may");
+  }
                         ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
                         : std::string("it has no limit of its own")));
   }

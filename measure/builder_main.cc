@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -148,6 +149,18 @@ int Main(bool test_hooks) {
   const int output = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   const Status sandboxed = EnterSandbox(SandboxKind::kBuilder);
+/// Ends this process when nobody is left to write to it, also in the middle of a job that takes for
+/// ever: whoever started it may have been killed.
+void EndWithParent() {
+  std::thread([] {
+    pollfd input{.fd = STDIN_FILENO, .events = 0, .revents = 0};
+    while (poll(&input, 1, -1) < 0 || (input.revents & (POLLHUP | POLLERR)) == 0) {
+    }
+    // What is half done goes nowhere; destructors would race with the job.
+    _exit(0);
+  }).detach();
+}
+
   if (!sandboxed.ok()) {
     fmt::print(stderr, "hone-builder: {}\n", sandboxed.message());
     return 1;
@@ -158,6 +171,7 @@ int Main(bool test_hooks) {
   for (;;) {
     Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);
     if (!frame.ok()) {
+  EndWithParent();
       if (frame.status().code() == StatusCode::kUnavailable) return 0;
       fmt::print(stderr, "hone-builder: {}\n", frame.status().message());
       return 1;

@@ -21,7 +21,8 @@ LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock&
       clock_(clock),
       client_(options_.builder, clock),
       builder_(client_, clock),
-      runner_(options_.runner, options_.oracle, builder_, clock) {
+      runner_(options_.runner, options_.oracle, builder_, clock),
+      load_(clock) {
   HONE_CHECK(options_.built_ahead > 0);
   for (int i = 0; i < options_.builder.processes; ++i) {
     threads_.emplace_back([this] { BuildLoop(); });
@@ -60,6 +61,30 @@ std::vector<MeasureResult> LocalMeasurer::Collect(int64_t timeout_ns) {
   return std::exchange(results_, {});
 }
 
+void LocalMeasurer::DropWaiting() {
+  const std::lock_guard lock(mutex_);
+  in_flight_ -= static_cast<int64_t>(waiting_.size() + built_.size());
+  waiting_.clear();
+  built_.clear();
+  changed_.notify_all();
+}
+
+void LocalMeasurer::WhileNotTiming(const std::function<void()>& work) {
+  std::unique_lock lock(mutex_);
+  ++others_;
+  changed_.wait(lock, [this] { return !running_; });
+  lock.unlock();
+  work();
+  lock.lock();
+  --others_;
+  changed_.notify_all();
+}
+
+int64_t LocalMeasurer::paused_ns() const {
+  const std::lock_guard lock(mutex_);
+  return paused_ns_;
+}
+
 int64_t LocalMeasurer::num_in_flight() const {
   const std::lock_guard lock(mutex_);
   return in_flight_;
@@ -89,6 +114,7 @@ bool LocalMeasurer::MayBuild() const {
 }
 
 bool LocalMeasurer::MayRun() const {
+  if (others_ > 0) return false;
   if (!comparisons_.empty()) return building_ == 0;
   if (built_.empty()) return false;
   if (!options_.alternate) return true;
@@ -139,20 +165,47 @@ void LocalMeasurer::RunLoop() {
 }
 
 void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
-  std::deque<Item> items = std::exchange(built_, {});
   // Neighbours of one Workload share the runner's tensors.
-  std::ranges::stable_sort(items, {}, [](const Item& item) { return item.built.job.data_key; });
-  for (const Item& item : items) {
-    if (stopping_) return;
+  std::ranges::stable_sort(built_, {}, [](const Item& item) { return item.built.job.data_key; });
+  std::vector<MeasureResult> held;
+  while (!built_.empty() && !stopping_ && others_ == 0 && comparisons_.empty()) {
+    const Item item = std::move(built_.front());
+    built_.pop_front();
     lock.unlock();
     if (options_.before_run) options_.before_run({item.input.id});
-    MeasureResult result = RunOne(item);
+    held.push_back(RunOne(item));
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
+    const std::optional<double> foreign = load_.SinceLast();
+    if (foreign) disturbed_ = *foreign > ForeignLoad::kDisturbing;
     lock.lock();
     reference_ns_ = reference_ns;
+    if (!foreign) continue;
+    Deliver(held);
+    if (disturbed_) AwaitQuiet(lock);
+  }
+  Deliver(held);
+}
+
+void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
+  for (MeasureResult& result : held) {
+    result.noisy = result.noisy || disturbed_;
     results_.push_back(std::move(result));
-    changed_.notify_all();
+  }
+  held.clear();
+  changed_.notify_all();
+}
+
+void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
+  while (disturbed_ && paused_ns_ < options_.max_pause_ns && !stopping_ && others_ == 0) {
+    lock.unlock();
+    const int64_t start_ns = clock_.NowNs();
+    clock_.SleepNs(ForeignLoad::kLeastNs);
+    const std::optional<double> foreign = load_.SinceLast();
+    const int64_t waited_ns = clock_.NowNs() - start_ns;
+    lock.lock();
+    paused_ns_ += waited_ns;
+    disturbed_ = foreign && *foreign > ForeignLoad::kDisturbing;
   }
 }
 

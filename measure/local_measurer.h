@@ -15,6 +15,7 @@
 #include "measure/candidate_builder.h"
 #include "measure/candidate_runner.h"
 #include "measure/measurer.h"
+#include "measure/process_load.h"
 #include "measure/runner_client.h"
 
 namespace hone::measure {
@@ -30,6 +31,9 @@ struct LocalMeasurerOptions {
   bool alternate = true;
   int built_ahead = 16;  ///< candidates built before they are run; the capacity
   std::string device_class;
+  /// While other programs keep CPUs busy nothing is timed, for at most so long altogether; then
+  /// results are marked noisy. 0: never waits.
+  int64_t max_pause_ns = 0;
   /// Called on the run thread around everything that is timed: before the first run of a candidate
   /// (or comparison) with the ids it has, and after the last. A farm's worker takes the device's
   /// lock and reports the candidate as started.
@@ -51,6 +55,9 @@ class LocalMeasurer final : public Measurer {
 
   void Submit(MeasureInput input) override;
   std::vector<MeasureResult> Collect(int64_t timeout_ns) override;
+  void DropWaiting() override;
+  /// Waits until nothing is being timed.
+  void WhileNotTiming(const std::function<void()>& work) override;
   int64_t num_in_flight() const override;
   int capacity() const override { return options_.built_ahead; }
 
@@ -59,6 +66,9 @@ class LocalMeasurer final : public Measurer {
 
   /// Time spent so far on defaults and oracles, once per task; no result's time contains it.
   int64_t reference_ns() const;
+
+  /// Time spent waiting for other programs.
+  int64_t paused_ns() const;
 
  private:
   struct Item {
@@ -77,6 +87,10 @@ class LocalMeasurer final : public Measurer {
   bool MayBuild() const;
   bool MayRun() const;
   void RunBuilt(std::unique_lock<std::mutex>& lock);
+  /// Delivers results, as noisy where other programs ran meanwhile.
+  void Deliver(std::vector<MeasureResult>& held);
+  /// Until other programs are quiet, or max_pause_ns is used up.
+  void AwaitQuiet(std::unique_lock<std::mutex>& lock);
   void RunComparison(std::unique_lock<std::mutex>& lock);
   MeasureResult RunOne(const Item& item);
   std::vector<ComparedTrace> CompareNow(const std::vector<MeasureInput>& inputs, int rounds);
@@ -88,7 +102,9 @@ class LocalMeasurer final : public Measurer {
   const MonotonicClock& clock_;
   BuilderClient client_;
   CandidateBuilder builder_;
-  CandidateRunner runner_;  // the run thread's alone
+  CandidateRunner runner_;  // the run thread's alone, as is
+  ForeignLoad load_;        // these
+  bool disturbed_ = false;  // other programs ran when last looked at
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -97,9 +113,11 @@ class LocalMeasurer final : public Measurer {
   std::vector<MeasureResult> results_;
   int building_ = 0;
   bool running_ = false;
+  int others_ = 0;  // callers in WhileNotTiming, waiting or working
   bool stopping_ = false;
   int64_t in_flight_ = 0;
   int64_t reference_ns_ = 0;
+  int64_t paused_ns_ = 0;
 
   std::vector<std::thread> threads_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,14 @@ class Measurer {
   /// incumbent and default. Waits for it, and for what is being measured. Fewer than kMaxCompared.
   static constexpr int kMaxCompared = 64;
   virtual std::vector<ComparedTrace> Compare(const std::vector<MeasureInput>& inputs, int rounds);
+
+  /// Gives up what has not begun: it is no longer in flight and gets no result. Called when a
+  /// session ends; those that keep nothing back need not do anything.
+  virtual void DropWaiting() {}
+
+  /// Runs `work` of the caller's while nothing is being timed, and times nothing meanwhile, so that
+  /// the search's own arithmetic disturbs no measurement on this machine.
+  virtual void WhileNotTiming(const std::function<void()>& work) { work(); }
 
   /// Candidates submitted and not yet collected.
   virtual int64_t num_in_flight() const = 0;

@@ -160,7 +160,7 @@ Result<std::vector<GuardedBuffer>> PreparedKernel::RunPrologue(const PrepareJob&
     for (const GuardedBuffer& buffer : *list) pointers.push_back(buffer.data());
   }
   HONE_ASSIGN_OR_RETURN(const runtime::Scratch scratch,
-                        runtime::Scratch::Allocate(pool_.threads(), kernel.scratch_bytes()));
+                        runtime::Scratch::AllocateGuarded(pool_.threads(), kernel.scratch_bytes()));
   HONE_RETURN_IF_ERROR(Failure(kernel.Run({pointers.data(), &scratch, pool_.threads()}, pool_)));
   for (size_t i = 0; i < results.size(); ++i) {
     const auto output = static_cast<size_t>(artifact_.prologue_outputs.at(i));
@@ -175,9 +175,12 @@ Result<std::vector<GuardedBuffer>> PreparedKernel::RunPrologue(const PrepareJob&
 
 Status PreparedKernel::AllocateWorkspace() {
   HONE_ASSIGN_OR_RETURN(workspace_, AllocateAll(artifact_.workspace));
-  HONE_ASSIGN_OR_RETURN(scratch_,
-                        runtime::Scratch::Allocate(pool_.threads(), kernel_.scratch_bytes()));
-  Poison(ir::DType::kF32, scratch_.span());
+  const int64_t bytes = kernel_.scratch_bytes();
+  HONE_ASSIGN_OR_RETURN(scratch_, runtime::Scratch::AllocateGuarded(pool_.threads(), bytes));
+  for (int thread = 0; thread < pool_.threads(); ++thread) {
+    Poison(ir::DType::kF32,
+           {static_cast<std::byte*>(scratch_.Of(thread)), static_cast<size_t>(bytes)});
+  }
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "base/helper_program.h"
 #include "base/status.h"
 #include "base/subprocess.h"
+#include "measure/process_load.h"
 
 namespace hone::measure {
 namespace {
@@ -90,14 +91,26 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
 
 absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {
   if (process_ == nullptr) return absl::FailedPreconditionError("no runner holds this kernel");
+  HONE_ASSIGN_OR_RETURN(TimeReply reply, AskForTimes(job));
+  HONE_RETURN_IF_ERROR(ToAbsl(reply.status));
+  if (reply.samples_ns.empty()) return absl::DataLossError("the runner sent no times");
+  return reply;
+}
+
+absl::StatusOr<TimeReply> RunnerClient::AskForTimes(const TimeJob& job) {
   HONE_ASSIGN_OR_RETURN(const std::string payload,
                         Call(FrameType::kTimeRequest, EncodeTimeJob(job), FrameType::kTimeReply,
                              options_.time_timeout_ns));
   Result<TimeReply> reply = DecodeTimeReply(payload);
   HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
-  HONE_RETURN_IF_ERROR(ToAbsl(reply->status));
-  if (reply->samples_ns.empty()) return absl::DataLossError("the runner sent no times");
   return *std::move(reply);
+}
+
+absl::Status RunnerClient::Ping() {
+  HONE_RETURN_IF_ERROR(MakeRoom(kFirstRoomBytes));
+  if (process_ == nullptr) HONE_RETURN_IF_ERROR(Start(1));
+  // It says that nothing is prepared: that is an answer.
+  return AskForTimes({.slot = kMaxSlots - 1, .policy = {}}).status();
 }
 
 // The file only grows, and nobody can make it smaller: what is mapped here stays readable.
@@ -152,6 +165,8 @@ absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_vi
   }
   const WireDeadline deadline{&clock_, clock_.NowNs() + timeout_ns};
   Subprocess& child = process_->child;
+  // All threads' time counts.
+  LimitCpuTime(child.pid(), static_cast<double>(timeout_ns) * 1e-9 * process_->threads);
   Status failure = WriteFrame(child.standard_input().get(), request, payload, deadline);
   // A runner that dies while it is written to may have said why: the pipe's end is read either way.
   if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
@@ -192,6 +207,9 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
                     options_.address_space_bytes.has_value()
                         ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
                         : std::string("it has no limit of its own")));
+  }
+  if (exit->signal == SIGXCPU) {
+    return absl::DeadlineExceededError("the kernel used more CPU time than a job may");
   }
   if (exit->signal == SIGSYS) {
     return absl::AbortedError("the kernel made a system call that the sandbox forbids");

@@ -53,6 +53,9 @@ class RunnerClient {
   /// runner; it stays valid until the next call of Prepare.
   absl::StatusOr<std::vector<std::span<const std::byte>>> Prepare(const PrepareJob& job);
 
+  /// Whether a runner starts, gives up its rights and answers.
+  absl::Status Ping();
+
   /// Times what was prepared in a slot and not lost since.
   absl::StatusOr<TimeReply> Time(const TimeJob& job);
 
@@ -64,6 +67,7 @@ class RunnerClient {
 
   absl::Status MakeRoom(int64_t bytes);
   absl::Status Start(int threads);
+  absl::StatusOr<TimeReply> AskForTimes(const TimeJob& job);
   absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,
                                    int64_t timeout_ns);
   absl::Status Explain(const Status& failure, int64_t timeout_ns);

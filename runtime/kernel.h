@@ -22,13 +22,20 @@ class Scratch {
 
   /// `bytes` for each of `threads` threads. kResourceExhausted.
   static Result<Scratch> Allocate(int threads, int64_t bytes);
+  /// As Allocate; a page that nobody may touch follows right after the last (64-rounded) byte of
+  /// each thread's, so that a kernel which runs past it crashes: for code that nobody has checked.
+  static Result<Scratch> AllocateGuarded(int threads, int64_t bytes);
 
-  void* Of(int thread) const { return region_.data() + static_cast<size_t>(thread) * stride_; }
+  void* Of(int thread) const {
+    return region_.data() + static_cast<size_t>(thread) * stride_ + offset_;
+  }
+  /// All of it; not for one with guards.
   std::span<std::byte> span() const { return region_.span(); }
 
  private:
   Region region_;
   size_t stride_ = 0;
+  size_t offset_ = 0;  // of a thread's first byte in its part
 };
 
 /// Why a kernel stopped: what the phase returned (0: it did not stop).

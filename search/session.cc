@@ -9,7 +9,9 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "db/lookup.h"
 #include "ir/text.h"
+#include "search/transplant.h"
 
 namespace hone::search {
 
@@ -17,21 +19,10 @@ namespace {
 constexpr int64_t kCollectNs = 200'000'000;
 constexpr int64_t kFirstModelRows = 32;  ///< below this the analytic model ranks
 constexpr int64_t kRowsPerModel = 24;
-constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
-constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
-constexpr int kFinalRounds = 24;
-
-/// Lower bound of the interval of the median paired ratio a / b.
-double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  constexpr double kScale = 1e6;
-  std::vector<int64_t> ratios;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (b[i] > 0)
-      ratios.push_back(
-          static_cast<int64_t>(kScale * static_cast<double>(a[i]) / static_cast<double>(b[i])));
-  }
-  return IntervalOf(std::move(ratios)).low / kScale;
-}
+constexpr double kFinalShare = 0.12;     ///< of the time budget kept for final comparisons
+constexpr double kTrainingShare = 0.08;  ///< of a session's time at most
+constexpr int kNearRecords = 3;          ///< transplanted into a task before it starts
+constexpr int64_t kDrainNs = 2'000'000'000;
 }  // namespace
 
 MedianInterval IntervalOf(std::vector<int64_t> samples) {
@@ -83,27 +74,54 @@ absl::Status Session::FindUnfinished() {
     if (it->merged || it->session.request != options_.request) continue;
     HONE_ASSIGN_OR_RETURN(std::vector<db::Event> events, db_.EventsOf(it->session.id));
     if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
-    id_ = it->session.id;
-    resumed_ = true;
-    std::string model;
-    for (const db::Event& e : events) {
-      if (e.type == "model") model = e.payload;
-      HONE_RETURN_IF_ERROR(tuner_->Replay(e.type, e.payload));
-      if (e.type == "elapsed")
-        earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
-    }
-    if (!model.empty()) return LoadModel(model);
+    HONE_ASSIGN_OR_RETURN(resumed_, ReplayEvents(events));
+    if (resumed_) id_ = it->session.id;
     return absl::OkStatus();
   }
   return absl::OkStatus();
 }
 
-absl::Status Session::WarmStart() {
-  for (int i = 0; i < tuner_->num_tasks(); ++i) {
-    HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords({KeyOf(i), options_.builder_version}, 2));
-    for (const auto& r : records) tuner_->search(i).AddTransplant(r.record.trace);
+absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events) {
+  // Another model under the same name, or Spaces of another Hone: ids mean something else there.
+  if (events.empty() || events[0].type != "join" || events[0].payload != tuner_->Fingerprint())
+    return false;
+  std::string model;
+  for (const db::Event& e : events) {
+    if (e.type == "model") model = e.payload;
+    HONE_RETURN_IF_ERROR(tuner_->Replay(e.type, e.payload));
+    if (e.type == "elapsed")
+      earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
+    if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
   }
-  return absl::OkStatus();
+  if (!model.empty()) HONE_RETURN_IF_ERROR(LoadModel(model));
+  return true;
+}
+
+absl::Status Session::WarmStart() {
+  db::Lookup lookup(db_, options_.builder_version);
+  db::Batch batch;
+  for (int i = 0; i < tuner_->num_tasks(); ++i) {
+    const TaskSearch& s = tuner_->search(i);
+    std::vector<uint64_t> found;
+    const db::RecordQuery query{KeyOf(i), options_.builder_version};
+    HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords(query, 2));
+    HONE_ASSIGN_OR_RETURN(auto others, db_.SameIsaRecords(query));
+    if (others.size() > 2) others.resize(2);
+    records.insert(records.end(), others.begin(), others.end());
+    for (const auto& r : records) {
+      if (const auto id = s.Locate(r.record.trace)) found.push_back(*id);
+    }
+    HONE_ASSIGN_OR_RETURN(const auto near,
+                          lookup.Nearest(query.key, ir::ToText(*tuner_->task(i).workload)));
+    for (size_t k = 0; k < near.size() && k < kNearRecords; ++k) {
+      if (const auto id = TransplantPoint(near[k], s.space())) found.push_back(*id);
+    }
+    for (uint64_t id : found) {
+      tuner_->Import(i, id);
+      batch.events.push_back(MakeEvent("imported", Tuner::ImportedEvent(i, id)));
+    }
+  }
+  return batch.events.empty() ? absl::OkStatus() : db_.Append(batch).status();
 }
 
 absl::Status Session::Start(std::vector<TuningTask> tasks) {
@@ -131,9 +149,10 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
     s.created_ms = wall_clock_.UnixNs() / 1'000'000;
     batch.sessions.push_back(std::move(s));
     batch.devices.push_back(options_.device);
+    batch.events.push_back(MakeEvent("join", tuner_->Fingerprint()));
     HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+    HONE_RETURN_IF_ERROR(WarmStart());
   }
-  HONE_RETURN_IF_ERROR(WarmStart());
   HONE_RETURN_IF_ERROR(Train());
   // What was proposed but never answered is measured now; it was charged already.
   for (const auto& p : tuner_->Open()) {
@@ -156,10 +175,16 @@ measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::Measur
   return in;
 }
 
+double Session::SearchSeconds() const {
+  // However long the end takes, most of the time is for the search.
+  const double reserve = std::min(options_.reserve_seconds, 0.3 * options_.seconds);
+  return options_.seconds * (1 - kFinalShare) - reserve;
+}
+
 bool Session::OutOfBudget() {
-  if (options_.interrupted && options_.interrupted->load())
+  if (Interrupted())
     reason_ = StopReason::kInterrupted;
-  else if (options_.seconds > 0 && ElapsedSeconds() >= options_.seconds * (1 - kFinalShare))
+  else if (options_.seconds > 0 && ElapsedSeconds() >= SearchSeconds())
     reason_ = StopReason::kTime;
   else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns)
     reason_ = StopReason::kDate;
@@ -169,9 +194,11 @@ bool Session::OutOfBudget() {
 absl::Status Session::SubmitRound() {
   const int room = measurer_.capacity() * 2 - static_cast<int>(measurer_.num_in_flight());
   if (room <= 0) return absl::OkStatus();
-  std::vector<Tuner::Proposal> proposals = tuner_->Propose(room);
+  std::vector<Tuner::Proposal> proposals;
+  measurer_.WhileNotTiming([&] { proposals = tuner_->Propose(room); });
   if (proposals.empty()) return absl::OkStatus();
   db::Batch batch;
+  batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   for (const auto& p : proposals)
     batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(p)));
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
@@ -183,7 +210,8 @@ absl::Status Session::SubmitRound() {
 }
 
 db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
-                                     const std::vector<int64_t>& samples, db::Rigor rigor) {
+                                     const std::vector<int64_t>& samples, db::Rigor rigor,
+                                     bool noisy) {
   db::TuningRecord r;
   r.id = RandomId();
   r.key = KeyOf(task);
@@ -196,6 +224,7 @@ db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
   r.median_ns = m.median;
   r.low_ns = m.low;
   r.high_ns = m.high;
+  r.noisy = noisy;
   r.session = id_;
   r.seed = options_.seed;
   r.created_ms = wall_clock_.UnixNs() / 1'000'000;
@@ -218,6 +247,7 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
   for (const auto& r : results) {
     auto it = in_flight_.find(r.id);
     if (it == in_flight_.end()) continue;
+    HONE_RETURN_IF_ERROR(CheckLost(r));
     const Tuner::Proposal p = std::move(it->second);
     in_flight_.erase(it);
     measure::Outcome outcome = r.outcome;
@@ -239,7 +269,8 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
     a.cost_ns = static_cast<int64_t>(cost * 1e9);
     a.created_ms = wall_clock_.UnixNs() / 1'000'000;
     if (outcome == measure::Outcome::kOk) {
-      batch.records.push_back(MakeRecord(p.task, p.trace, r.samples_ns, db::Rigor::kScreened));
+      batch.records.push_back(
+          MakeRecord(p.task, p.trace, r.samples_ns, db::Rigor::kScreened, r.noisy));
       a.record = batch.records.back().id;
     } else {
       failures_[outcome]++;
@@ -257,11 +288,29 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
   return absl::OkStatus();
 }
 
+absl::Status Session::CheckLost(const measure::MeasureResult& result) {
+  lost_in_a_row_ = result.outcome == measure::Outcome::kWorkerLost ? lost_in_a_row_ + 1 : 0;
+  if (lost_in_a_row_ < std::max(32, 4 * measurer_.capacity())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("the last {} candidates could not be measured at all: {}; what was measured "
+                  "before stands in the log, and the same command goes on from there",
+                  lost_in_a_row_, result.message));
+}
+
 absl::Status Session::Train() {
   const int64_t rows = tuner_->training_rows();
   if (rows < kFirstModelRows || rows < rows_at_training_ + kRowsPerModel) return absl::OkStatus();
+  // Training is worth a share of the time, not more.
+  if (rows_at_training_ > 0 && static_cast<double>(training_ns_ + last_training_ns_) * 1e-9 >
+                                   kTrainingShare * ElapsedSeconds())
+    return absl::OkStatus();
   rows_at_training_ = rows;
-  auto model = costmodel::XgboostModel::Train(tuner_->TrainingRows(), options_.seed);
+  const int64_t start_ns = clock_.NowNs();
+  absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> model = nullptr;
+  measurer_.WhileNotTiming(
+      [&] { model = costmodel::XgboostModel::Train(tuner_->TrainingRows(), options_.seed); });
+  last_training_ns_ = clock_.NowNs() - start_ns;
+  training_ns_ += last_training_ns_;
   if (!model.ok()) return absl::OkStatus();  // the analytic model goes on ranking
   HONE_ASSIGN_OR_RETURN(std::string bytes, (*model)->Save());
   db::Batch batch;
@@ -309,78 +358,21 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
     HONE_RETURN_IF_ERROR(Train());
     if (progress) progress(*this);
   }
-  // What is under way is finished, so that nothing measured is lost.
-  while (measurer_.num_in_flight() > 0) {
-    std::vector<measure::MeasureResult> results = measurer_.Collect(kCollectNs * 50);
-    if (results.empty()) break;
-    HONE_RETURN_IF_ERROR(TakeResults(results));
+  // What is being measured just now is finished, so that it is not lost; what waits is not begun.
+  measurer_.DropWaiting();
+  const int64_t drain_until_ns = clock_.NowNs() + kDrainNs;
+  while (measurer_.num_in_flight() > 0 && clock_.NowNs() < drain_until_ns) {
+    HONE_RETURN_IF_ERROR(TakeResults(measurer_.Collect(kCollectNs)));
   }
-  if (reason_ != StopReason::kInterrupted) HONE_RETURN_IF_ERROR(FinalComparisons());
+  if (!Interrupted()) HONE_RETURN_IF_ERROR(FinalComparisons());
+  if (!Interrupted() && options_.before_end) HONE_RETURN_IF_ERROR(options_.before_end(*this));
+  if (Interrupted()) reason_ = StopReason::kInterrupted;
   if (progress) progress(*this);
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished",
                                    std::string(StopReasonName(reason_))));
   return db_.Append(batch).status();
-}
-
-absl::Status Session::CompareTask(int task) {
-  const TaskSearch& s = tuner_->search(task);
-  TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
-  std::vector<uint64_t> finalists = s.Top(3);
-  if (finalists.empty()) return absl::OkStatus();
-  const uint64_t fallback = s.space().DefaultId();
-  if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end())
-    finalists.push_back(fallback);
-  // All in turns, so that a drift of the machine meets all alike and the samples pair.
-  std::vector<measure::MeasureInput> inputs;
-  for (uint64_t id : finalists) {
-    HONE_ASSIGN_OR_RETURN(schedule::Trace t, s.space().TraceOf(id));
-    inputs.push_back(InputOf({0, task, id, Proposer::kModel, schedule::ToText(t)},
-                             measure::MeasureKind::kFinal));
-    inputs.back().incumbent_ns = 0;
-  }
-  const std::vector<measure::ComparedTrace> compared = measurer_.Compare(inputs, kFinalRounds);
-  if (compared.size() != inputs.size()) return absl::OkStatus();
-  const size_t base = static_cast<size_t>(std::find(finalists.begin(), finalists.end(), fallback) -
-                                          finalists.begin());
-  if (compared[base].samples_ns.empty()) return absl::OkStatus();
-  const double default_ns = IntervalOf(compared[base].samples_ns).median;
-  size_t winner = base;
-  double best = default_ns;
-  for (size_t k = 0; k < finalists.size(); ++k) {
-    if (k == base || compared[k].samples_ns.empty()) continue;
-    const double median = IntervalOf(compared[k].samples_ns).median;
-    if (median < best &&
-        LowerRatio(compared[base].samples_ns, compared[k].samples_ns) > kWorthwhile)
-      best = median, winner = k;
-  }
-  v = {true, winner != base, default_ns, best, inputs[winner].trace};
-  db::Batch batch;
-  batch.records.push_back(
-      MakeRecord(task, v.trace, compared[winner].samples_ns, db::Rigor::kVerified));
-  batch.events.push_back(MakeEvent(
-      "verdict",
-      fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", default_ns, best)));
-  return CommitResults(batch);
-}
-
-absl::Status Session::FinalComparisons() {
-  // The tasks with the most to win first, while the budget lasts.
-  std::vector<int> order;
-  for (int i = 0; i < tuner_->num_tasks(); ++i) {
-    if (tuner_->search(i).best() && tuner_->search(i).trials() > 1) order.push_back(i);
-  }
-  auto gain = [&](int i) {
-    return tuner_->task(i).count * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns());
-  };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
-  for (int i : order) {
-    if (options_.interrupted && options_.interrupted->load()) break;
-    if (options_.seconds > 0 && ElapsedSeconds() >= options_.seconds) break;
-    HONE_RETURN_IF_ERROR(CompareTask(i));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace hone::search

@@ -28,6 +28,11 @@ struct SessionOptions {
   db::Device device;
   std::string builder_version;
   const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
+  /// Kept at the end of the time budget for what comes after the search (`before_end`).
+  double reserve_seconds = 0;
+  /// Called once after the comparisons of finalists unless interrupted: the comparison of whole
+  /// models, which adds its facts through Session::AddConfirmations. Its error ends the session.
+  std::function<absl::Status(class Session&)> before_end;
   /// A new session's id; zero: random. One that goes on keeps its own.
   Hash128 id;
   /// Makes a batch durable together with the end of what its results answer; unset: the log's
@@ -39,8 +44,17 @@ struct SessionOptions {
 struct TaskVerdict {
   bool compared = false;
   bool replaced = false;  ///< the best is faster with the interval's lower bound above 1.01
+  bool put_back = false;  ///< won here, but lost in the model
   double default_ns = 0, best_ns = 0;
   std::string trace;  ///< of what is best now
+  /// Samples of the comparison, ns.
+  std::vector<int64_t> default_samples, best_samples;
+};
+
+/// What the comparison of whole models says of one task's verdict.
+struct Confirmation {
+  int task = 0;
+  bool put_back = false;  ///< in the model the default is faster
 };
 
 /// Runs one tuning session on a Measurer: commits every event before it acts on it, trains models,
@@ -57,6 +71,10 @@ class Session {
   /// results.
   absl::Status Run(const std::function<void(const Session&)>& progress);
 
+  /// The winners among `confirmations` become confirmed records, and so do the defaults of those
+  /// put back: look-up then takes the default. Each is an event "verdict" too.
+  absl::Status AddConfirmations(const std::vector<Confirmation>& confirmations);
+
   const Tuner& tuner() const { return *tuner_; }
   const Hash128& id() const { return id_; }
   bool resumed() const { return resumed_; }
@@ -68,6 +86,9 @@ class Session {
 
  private:
   absl::Status FindUnfinished();
+  /// Applies the events of an earlier run; false where they are about another search.
+  absl::StatusOr<bool> ReplayEvents(const std::vector<db::Event>& events);
+  absl::Status ReplayVerdict(const std::string& payload);
   absl::Status WarmStart();
   absl::Status SubmitRound();
   absl::Status TakeResults(const std::vector<measure::MeasureResult>& results);
@@ -75,12 +96,21 @@ class Session {
   absl::Status LoadModel(const std::string& payload);
   /// Candidates under way that the Measurer knows nothing of: nobody's fault, put back.
   absl::Status GiveUpLost();
+  /// Measuring does not work at all any more.
+  absl::Status CheckLost(const measure::MeasureResult& result);
+  bool Interrupted() const { return options_.interrupted && options_.interrupted->load(); }
+  /// Rounds of a comparison of these that fit the time which is left to each of `tasks_left`.
+  int RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const;
   absl::Status FinalComparisons();
-  absl::Status CompareTask(int task);
+  absl::Status CompareTask(int task, int tasks_left);
+  absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
+                             size_t base, int rounds);
   bool OutOfBudget();
+  double SearchSeconds() const;
   db::RecordKey KeyOf(int task) const;
   db::TuningRecord MakeRecord(int task, const std::string& trace,
-                              const std::vector<int64_t>& samples, db::Rigor rigor);
+                              const std::vector<int64_t>& samples, db::Rigor rigor,
+                              bool noisy = false);
   db::Event MakeEvent(std::string type, std::string payload);
   /// Makes results durable: options_.commit_results, else Append.
   absl::Status CommitResults(const db::Batch& batch);
@@ -98,6 +128,8 @@ class Session {
   double earlier_seconds_ = 0;  ///< used by earlier runs of the session
   std::map<int64_t, Tuner::Proposal> in_flight_;
   int64_t rows_at_training_ = 0;
+  int64_t training_ns_ = 0, last_training_ns_ = 0;
+  int64_t lost_in_a_row_ = 0;
   StopReason reason_ = StopReason::kNone;
   std::vector<TaskVerdict> verdicts_;
   std::map<measure::Outcome, int64_t> failures_;

@@ -16,6 +16,7 @@ constexpr uint64_t kMostPoints = 1 << 18;
 /// schedule.
 constexpr uint64_t kMostCompared = 4096;
 constexpr float kKappa = 1.0F;  ///< weight of the bag's spread in exploration slots
+constexpr int kIncumbents = 3;  ///< whose neighbours compete
 
 bool OwnFault(measure::Outcome o) {
   return o != measure::Outcome::kOk && o != measure::Outcome::kWorkerLost;
@@ -33,52 +34,112 @@ std::optional<Proposer> ParseProposer(std::string_view name) {
 
 TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed)
     : space_(std::move(space)), extractor_(*space_), random_(seed) {
-  const uint64_t product = space_->product();
-  const uint64_t step = std::max<uint64_t>(1, product / kMostPoints);
-  points_.push_back(space_->DefaultId());
-  for (uint64_t id = 0; id < product; id += step) {
-    if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
-  }
+  ChoosePoints();
   if (points_.size() <= kMostCompared) DropEqualTraces();
-  for (uint64_t id : points_) {
-    features_.push_back(extractor_.Extract(id));
-    analytic_.push_back(static_cast<float>(-std::log(extractor_.AnalyticSeconds(id))));
+  for (size_t i = 0; i < points_.size(); ++i) place_[points_[i]] = static_cast<uint32_t>(i);
+}
+
+void TaskSearch::ChoosePoints() {
+  const uint64_t product = space_->product();
+  points_.push_back(space_->DefaultId());
+  if (product <= kMostPoints) {
+    for (uint64_t id = 0; id < product; ++id) {
+      if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
+    }
+    return;
+  }
+  // One point from each of equal strata: every Sketch and every value of the outer tables is met.
+  Random random = random_.Fork(~uint64_t{0});
+  for (uint64_t i = 0; i < kMostPoints; ++i) {
+    const auto first =
+        static_cast<uint64_t>(static_cast<double>(product) / kMostPoints * static_cast<double>(i));
+    const uint64_t id = std::min(product - 1, first + random.Below(product / kMostPoints));
+    if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
   }
 }
 
 void TaskSearch::DropEqualTraces() {
-  std::unordered_set<Hash128> seen;
   std::erase_if(points_, [&](uint64_t id) {
     auto trace = space_->TraceOf(id);
-    return !trace.ok() || !seen.insert(HashBytes(schedule::ToText(*trace))).second;
+    if (!trace.ok()) return true;
+    const auto [known, fresh] = by_trace_.try_emplace(HashBytes(schedule::ToText(*trace)), id);
+    if (!fresh) same_as_[id] = known->second;
+    return !fresh;
   });
 }
 
-std::vector<float> TaskSearch::Scores(const costmodel::XgboostModel* model,
-                                      std::vector<float>* spread) const {
-  spread->assign(points_.size(), 0);
-  if (model) {
-    auto predicted = model->Predict(features_);
-    if (predicted.ok()) {
-      std::vector<float> out;
-      for (size_t i = 0; i < predicted->size(); ++i) {
-        out.push_back((*predicted)[i].mean);
-        (*spread)[i] = (*predicted)[i].spread;
-      }
-      return out;
-    }
-  }
-  return analytic_;
+uint64_t TaskSearch::Canonical(uint64_t id) const {
+  const auto it = same_as_.find(id);
+  return it == same_as_.end() ? id : it->second;
 }
 
-void TaskSearch::AddTransplant(const std::string& trace_text) {
-  for (uint64_t id : points_) {
-    auto trace = space_->TraceOf(id);
-    if (!trace.ok() || schedule::ToText(*trace) != trace_text) continue;
-    if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end())
-      transplants_.push_back(id);
-    return;
+const TaskSearch::Ranking& TaskSearch::Rank(const costmodel::XgboostModel* model) {
+  if (ranking_.made && ranking_.model == model) return ranking_;
+  ranking_ = {model, true, {}, {}, {}};
+  std::vector<float> daring;
+  if (model) {
+    std::vector<costmodel::FeatureVector> features;
+    features.reserve(points_.size());
+    for (uint64_t id : points_) features.push_back(extractor_.Extract(id));
+    auto predicted = model->Predict(features);
+    for (size_t i = 0; predicted.ok() && i < predicted->size(); ++i) {
+      ranking_.score.push_back((*predicted)[i].mean);
+      daring.push_back((*predicted)[i].mean + kKappa * (*predicted)[i].spread);
+    }
   }
+  if (ranking_.score.size() != points_.size()) {
+    ranking_.score.clear();
+    for (uint64_t id : points_)
+      ranking_.score.push_back(static_cast<float>(-std::log(extractor_.AnalyticSeconds(id))));
+    daring = ranking_.score;
+  }
+  const auto sorted = [&](const std::vector<float>& by) {
+    std::vector<uint32_t> order(points_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return by[a] > by[b]; });
+    return order;
+  };
+  ranking_.best_first = sorted(ranking_.score);
+  ranking_.daring_first = sorted(daring);
+  return ranking_;
+}
+
+void TaskSearch::AddTransplant(uint64_t id) {
+  if (id >= space_->product() || !space_->Admits(id)) return;
+  id = Canonical(id);
+  if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end())
+    transplants_.push_back(id);
+}
+
+std::optional<uint64_t> TaskSearch::Locate(const std::string& trace_text) const {
+  if (by_trace_.empty()) return space_->Locate(trace_text);
+  const auto it = by_trace_.find(HashBytes(trace_text));
+  if (it == by_trace_.end()) return std::nullopt;
+  return it->second;
+}
+
+std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking) const {
+  std::vector<std::pair<float, uint64_t>> near;
+  std::unordered_set<uint64_t> met;
+  for (uint64_t from : Top(kIncumbents)) {
+    for (uint64_t id : space_->Neighbours(from)) {
+      id = Canonical(id);
+      if (seen_.count(id) || !met.insert(id).second) continue;
+      const auto place = place_.find(id);
+      near.emplace_back(place == place_.end() ? -1e30F : ranking.score[place->second], id);
+    }
+  }
+  std::stable_sort(near.begin(), near.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<uint64_t> out;
+  for (const auto& [score, id] : near) out.push_back(id);
+  return out;
+}
+
+bool TaskSearch::settled() const {
+  const int n = static_cast<int>(history_.size());
+  return best_ && n - last_gain_ >= std::max(kMinStale, last_gain_);
 }
 
 void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
@@ -87,63 +148,50 @@ void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
   counts_[proposer].candidates++;
 }
 
-std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::XgboostModel* model) {
+std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::XgboostModel* model,
+                                                      const std::vector<uint64_t>& hints) {
   std::vector<Proposal> out;
   // The stream depends on what was proposed before, so that a replayed search goes on equally.
   Random random = random_.Fork(proposals_);
-  auto take = [&](uint64_t id, Proposer p) {
-    if (static_cast<int>(out.size()) >= n || seen_.count(id)) return;
+  const auto take = [&](uint64_t id, Proposer p) {
+    id = Canonical(id);
+    if (static_cast<int>(out.size()) >= n || seen_.count(id)) return false;
     MarkProposed(id, p);
     out.push_back({id, p});
+    return true;
   };
   if (seen_.empty()) take(space_->DefaultId(), Proposer::kDefault);
   for (uint64_t id : transplants_) take(id, Proposer::kTransplant);
+  for (uint64_t id : hints) {
+    if (id < space_->product() && space_->Admits(id)) take(id, Proposer::kTransplant);
+  }
   if (static_cast<int>(out.size()) >= n || exhausted()) return out;
 
-  std::vector<float> spread;
-  const std::vector<float> score = Scores(model, &spread);
-  std::vector<size_t> order(points_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  auto by = [&](float kappa) {
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return score[a] + kappa * spread[a] > score[b] + kappa * spread[b];
-    });
-  };
+  const Ranking& ranking = Rank(model);
   const int room = n - static_cast<int>(out.size());
   const int explore = model ? std::max(room * 15 / 100, room >= 4 ? 1 : 0) : 0;
   const int at_random = std::max(room / 10, room >= 4 ? 1 : 0);
-  const int neighbours = best_ && room >= 3 ? std::max(1, room / 4) : 0;
-  if (best_) {
-    std::vector<uint64_t> near = space_->Neighbours(*best_);
-    auto score_of = [&](uint64_t id) {
-      auto it = std::find(points_.begin(), points_.end(), id);
-      return it == points_.end() ? -1e30F : score[static_cast<size_t>(it - points_.begin())];
-    };
-    std::stable_sort(near.begin(), near.end(),
-                     [&](uint64_t a, uint64_t b) { return score_of(a) > score_of(b); });
-    int taken = 0;
-    for (uint64_t id : near) {
-      if (taken < neighbours && !seen_.count(id)) take(id, Proposer::kNeighbour), ++taken;
+  int neighbours = best_ && room >= 3 ? std::max(1, room / 4) : 0;
+  if (neighbours > 0) {
+    for (uint64_t id : NearIncumbents(ranking)) {
+      if (neighbours > 0 && take(id, Proposer::kNeighbour)) --neighbours;
     }
   }
   for (int k = 0; k < at_random; ++k) {
     for (int tries = 0; tries < 64; ++tries) {
-      uint64_t id = points_[static_cast<size_t>(random.Below(points_.size()))];
-      if (seen_.count(id)) continue;
-      take(id, Proposer::kRandom);
-      break;
+      if (take(points_[static_cast<size_t>(random.Below(points_.size()))], Proposer::kRandom))
+        break;
     }
   }
-  if (explore > 0) {
-    by(kKappa);
-    int taken = 0;
-    for (size_t i : order) {
-      if (taken < explore && !seen_.count(points_[i]))
-        take(points_[i], Proposer::kUncertainty), ++taken;
-    }
+  int daring = explore;
+  for (uint32_t i : ranking.daring_first) {
+    if (daring <= 0) break;
+    if (take(points_[i], Proposer::kUncertainty)) --daring;
   }
-  by(0);
-  for (size_t i : order) take(points_[i], Proposer::kModel);
+  for (uint32_t i : ranking.best_first) {
+    if (static_cast<int>(out.size()) >= n) break;
+    take(points_[i], Proposer::kModel);
+  }
   return out;
 }
 
@@ -171,6 +219,10 @@ void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns)
     }
   }
   history_.push_back(best_ns_);
+  if (best_ && (noticed_ns_ == 0 || best_ns_ * kNoticeable < noticed_ns_)) {
+    noticed_ns_ = best_ns_;
+    last_gain_ = static_cast<int>(history_.size());
+  }
 }
 
 std::vector<uint64_t> TaskSearch::Top(int n) const {

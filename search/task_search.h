@@ -36,17 +36,22 @@ class TaskSearch {
     Proposer proposer = Proposer::kRandom;
   };
   /// At most n new points; fewer when the Space is exhausted. The first is the default schedule,
-  /// then transplants. Without a model the analytic model ranks. Most slots exploit, some explore
-  /// where the bag disagrees, some are random (the unbiased check), and the one-step neighbours of
-  /// the incumbent always compete.
-  std::vector<Proposal> Propose(int n, const costmodel::XgboostModel* model);
+  /// then transplants: those added before and `hints` (ids of this Space), once each. Without a
+  /// model the analytic model ranks. Most slots exploit, some explore where the bag disagrees, some
+  /// are random (the unbiased check), and the one-step neighbours of the incumbent always compete.
+  std::vector<Proposal> Propose(int n, const costmodel::XgboostModel* model,
+                                const std::vector<uint64_t>& hints = {});
+  /// To be called when the model that Propose gets is another one, even at the same address.
+  void ModelChanged() { ranking_.made = false; }
   /// Marks a point as proposed (a replayed proposal).
   void MarkProposed(uint64_t id, Proposer proposer);
   /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the
   /// point back.
   void Report(uint64_t id, measure::Outcome outcome, double median_ns);
-  /// A Trace worth an early trial: a record's. Ignored when no point has it.
-  void AddTransplant(const std::string& trace_text);
+  /// A point worth an early trial: a record's, or a near record's moved here.
+  void AddTransplant(uint64_t id);
+  /// The point that has this Trace; nothing when none has.
+  std::optional<uint64_t> Locate(const std::string& trace_text) const;
 
   const schedule::Space& space() const { return *space_; }
   std::shared_ptr<const schedule::Space> shared_space() const { return space_; }
@@ -56,6 +61,11 @@ class TaskSearch {
   int trials() const { return static_cast<int>(results_.size()); }
   int proposed() const { return static_cast<int>(seen_.size()); }
   bool exhausted() const { return seen_.size() >= points_.size(); }
+  /// Nothing more is expected: as many candidates again as it took to find the best (and kMinStale
+  /// at least) were measured since, and none was better by kNoticeable.
+  bool settled() const;
+  static constexpr int kMinStale = 128;
+  static constexpr double kNoticeable = 1.01;
   /// Best latency after each result, in the order of results.
   const std::vector<double>& history() const { return history_; }
   /// The fastest measured points, best first.
@@ -77,17 +87,32 @@ class TaskSearch {
     double median_ns;
     Proposer proposer;
   };
+  /// Scores of all points under one model, and the points by falling score.
+  struct Ranking {
+    const costmodel::XgboostModel* model = nullptr;
+    bool made = false;
+    std::vector<float> score;
+    std::vector<uint32_t> best_first, daring_first;  ///< by mean; by mean and spread
+  };
+
+  void ChoosePoints();
   /// Drops illegal points and those whose Trace an earlier point has; the default stays.
   void DropEqualTraces();
-  std::vector<float> Scores(const costmodel::XgboostModel* model, std::vector<float>* spread) const;
+  /// The point that stands for all with this one's Trace.
+  uint64_t Canonical(uint64_t id) const;
+  const Ranking& Rank(const costmodel::XgboostModel* model);
+  /// Unseen neighbours of the incumbents, most promising first.
+  std::vector<uint64_t> NearIncumbents(const Ranking& ranking) const;
 
   std::shared_ptr<const schedule::Space> space_;
   costmodel::FeatureExtractor extractor_;
   Random random_;
   uint64_t proposals_ = 0;                          ///< made so far, replayed ones included
-  std::vector<uint64_t> points_;                    ///< admitted
-  std::vector<costmodel::FeatureVector> features_;  ///< by point
-  std::vector<float> analytic_;                     ///< -log seconds, by point
+  std::vector<uint64_t> points_;                    ///< admitted, one for each Trace
+  std::unordered_map<uint64_t, uint32_t> place_;    ///< in points_, by id
+  std::unordered_map<uint64_t, uint64_t> same_as_;  ///< points left out: the one with their Trace
+  std::unordered_map<Hash128, uint64_t> by_trace_;  ///< where Traces were compared
+  Ranking ranking_;
   std::unordered_map<uint64_t, Proposer> seen_;
   std::unordered_map<uint64_t, Result> results_;
   std::vector<uint64_t> order_;  ///< of results
@@ -96,6 +121,8 @@ class TaskSearch {
   double best_ns_ = 0;
   double default_ns_ = 0;
   std::vector<double> history_;
+  int last_gain_ = 0;  ///< results at the last noticeable improvement
+  double noticed_ns_ = 0;
   std::map<Proposer, ProposerCount> counts_;
 };
 

@@ -8,12 +8,16 @@
 #include <cstdio>
 
 #include "base/status.h"
+#include "db/workload_distance.h"
+#include "ir/text.h"
 
 namespace hone::search {
 
 namespace {
 constexpr double kStaleChance = 0.05;
 constexpr int kBatch = 8;  ///< candidates a task gets in a row
+constexpr int kMostSiblings = 4;
+constexpr int kMostHints = 2;  ///< of siblings, a batch
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
@@ -37,69 +41,124 @@ Tuner::Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const Tune
   }
   cost_seconds_.assign(tasks_.size(), 0.05);
   last_batch_.assign(tasks_.size(), -1);
+  in_flight_.assign(tasks_.size(), 0);
+  siblings_.resize(tasks_.size());
+  FindSiblings();
+}
+
+void Tuner::FindSiblings() {
+  std::vector<db::WorkloadForm> forms;
+  for (const auto& t : tasks_) forms.push_back(db::FormOf(ir::ToText(*t.workload)));
+  for (size_t i = 0; i < forms.size(); ++i) {
+    std::vector<std::pair<double, int>> near;
+    for (size_t j = 0; j < forms.size(); ++j) {
+      const auto distance = i == j ? std::nullopt : db::WorkloadDistance(forms[i], forms[j]);
+      if (distance) near.emplace_back(*distance, static_cast<int>(j));
+    }
+    std::sort(near.begin(), near.end());
+    if (near.size() > kMostSiblings) near.resize(kMostSiblings);
+    for (const auto& [distance, j] : near) siblings_[i].push_back(j);
+  }
+}
+
+std::vector<uint64_t> Tuner::SiblingHints(int task) const {
+  std::vector<uint64_t> out;
+  for (int j : siblings_[static_cast<size_t>(task)]) {
+    const TaskSearch& s = *searches_[static_cast<size_t>(j)];
+    if (!s.best() || *s.best() == s.space().DefaultId()) continue;
+    const auto moved = searches_[static_cast<size_t>(task)]->space().Nearest(s.space(), *s.best());
+    if (moved) out.push_back(*moved);
+    if (out.size() >= kMostHints) break;
+  }
+  return out;
+}
+
+std::string Tuner::Fingerprint() const {
+  std::string text;
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    text += fmt::format("{} {} {}\n", tasks_[i].hash.ToHex(), tasks_[i].count,
+                        searches_[i]->space().hash());
+  return HashBytes(text).ToHex();
+}
+
+void Tuner::SetModel(std::shared_ptr<const costmodel::XgboostModel> model) {
+  model_ = std::move(model);
+  for (auto& s : searches_) s->ModelChanged();
 }
 
 double Tuner::ExpectedGain(int i) const {
   const TaskSearch& s = *searches_[i];
-  if (s.exhausted()) return 0;
+  if (s.exhausted() || s.settled()) return 0;
+  // Those under way count as measured: they are paid, and others wait for their turn.
+  const auto under_way = static_cast<double>(in_flight_[i]);
   if (s.trials() == 0)
-    return 1e30 / (1 + s.proposed());  // nothing is known: those with least under way first
+    return 1e30 / (1 + under_way);  // nothing is known: those with least under way first
   const double best = s.best_ns();
-  if (best <= 0) return 0;
+  if (best <= 0) return 1 / (1 + under_way + s.trials());  // all failed so far: when idle
   const double left = std::max(0.0, best - tasks_[i].bound_ns);
   // The 1/t law: what the search gained so far shrinks with the number of batches; a slope over the
   // last batches beside it.
   const auto& h = s.history();
-  const double n = static_cast<double>(h.size());
   const size_t window = std::min<size_t>(h.size() - 1, 3 * kBatch);
   const double slope = window ? (h[h.size() - 1 - window] - best) / static_cast<double>(window) : 0;
-  const double forward = std::min(left, best / (n + 1));
-  return tasks_[i].count * (0.2 * slope + 0.8 * forward) / std::max(1e-3, cost_seconds_[i]);
+  const double trials = static_cast<double>(h.size()) + under_way;
+  const double forward = std::min(left, best / (trials + 1));
+  return tasks_[i].count * (0.2 * slope / (1 + under_way / kBatch) + 0.8 * forward) /
+         std::max(1e-3, cost_seconds_[i]);
 }
 
 int Tuner::PickTask() {
   int best = -1, stalest = -1;
   double most = 0;
+  bool all_exhausted = true;
   for (int i = 0; i < num_tasks(); ++i) {
     if (searches_[i]->exhausted()) continue;
+    all_exhausted = false;
+    if (searches_[i]->settled()) continue;
     double g = ExpectedGain(i);
     // Among tasks that never ran the one that occurs most and costs most goes first.
     if (last_batch_[i] < 0) g = 1e30 * (1 + tasks_[i].count * tasks_[i].flop);
     if (best < 0 || g > most) best = i, most = g;
     if (stalest < 0 || last_batch_[i] < last_batch_[stalest]) stalest = i;
   }
-  if (best < 0) return -1;
+  if (best < 0) {
+    reason_ = all_exhausted ? StopReason::kExhausted : StopReason::kNothingExpected;
+    return -1;
+  }
   Random random = random_.Fork(static_cast<uint64_t>(attempts_));
   return random.Uniform() < kStaleChance ? stalest : best;
 }
 
 std::vector<Tuner::Proposal> Tuner::Propose(int n) {
   std::vector<Proposal> out;
+  reason_ = StopReason::kNone;
   while (static_cast<int>(out.size()) < n) {
     int64_t room = options_.trials > 0 ? options_.trials - attempts_ : n;
     if (room <= 0) {
       reason_ = StopReason::kTrials;
       break;
     }
-    int i = PickTask();
-    if (i < 0) {
-      reason_ = StopReason::kExhausted;
-      break;
-    }
+    const int i = PickTask();
+    if (i < 0) break;
     const bool first = last_batch_[i] < 0;
     int want = static_cast<int>(
         std::min<int64_t>({room, first ? 1 : kBatch, n - static_cast<int64_t>(out.size())}));
-    for (const auto& p : searches_[i]->Propose(want, model_.get())) {
+    const auto fresh = searches_[i]->Propose(want, model_.get(), SiblingHints(i));
+    if (fresh.empty()) break;
+    for (const auto& p : fresh) {
       Proposal proposal{attempts_++, i, p.id, p.proposer, ""};
       auto trace = searches_[i]->space().TraceOf(p.id);
       if (trace.ok()) proposal.trace = schedule::ToText(*trace);
       last_batch_[i] = proposal.attempt;
+      ++in_flight_[i];
       open_[proposal.attempt] = proposal;
       out.push_back(std::move(proposal));
     }
   }
   return out;
 }
+
+std::string Tuner::ImportedEvent(int task, uint64_t id) { return fmt::format("{} {}", task, id); }
 
 std::string Tuner::ProposedEvent(const Proposal& p) {
   return fmt::format("{} {} {} {}", p.attempt, p.task, p.id, ProposerName(p.proposer));
@@ -117,6 +176,7 @@ bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
   const Proposal p = std::move(it->second);
   open_.erase(it);
   ++answered_;
+  --in_flight_[p.task];
   searches_[p.task]->Report(p.id, outcome, median_ns);
   cost_seconds_[p.task] = 0.8 * cost_seconds_[p.task] + 0.2 * cost_seconds;
   return true;
@@ -140,8 +200,19 @@ absl::Status Tuner::Replay(const std::string& type, const std::string& payload) 
     Proposal p{attempt, task, id, *proposer, ""};
     auto trace = searches_[task]->space().TraceOf(id);
     if (trace.ok()) p.trace = schedule::ToText(*trace);
-    open_[attempt] = std::move(p);
+    if (open_.emplace(attempt, std::move(p)).second) ++in_flight_[task];
     attempts_ = std::max<int64_t>(attempts_, attempt + 1);
+    return absl::OkStatus();
+  }
+  if (type == "imported") {
+    int task = 0;
+    unsigned long long id = 0;
+    if (std::sscanf(payload.c_str(), "%d %llu", &task, &id) != 2 || task < 0 ||
+        task >= num_tasks()) {
+      return absl::DataLossError(
+          fmt::format("the log's event `imported {}` does not fit this session", payload));
+    }
+    Import(task, id);
     return absl::OkStatus();
   }
   if (type == "result") {

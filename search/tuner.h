@@ -69,8 +69,14 @@ class Tuner {
   static std::string ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns,
                                  double cost_seconds);
   /// A trained model; null: analytic only.
-  void SetModel(std::shared_ptr<const costmodel::XgboostModel> model) { model_ = std::move(model); }
-  /// Applies an event of an earlier run of the session ("proposed", "result").
+  void SetModel(std::shared_ptr<const costmodel::XgboostModel> model);
+  /// A point of a task worth an early trial, from records of this or a near Workload.
+  void Import(int task, uint64_t id) { searches_[static_cast<size_t>(task)]->AddTransplant(id); }
+  static std::string ImportedEvent(int task, uint64_t id);
+  /// What the events of a session are about: tasks, counts and the hashes of their Spaces. Events
+  /// mean something only to a Tuner with the same fingerprint.
+  std::string Fingerprint() const;
+  /// Applies an event of an earlier run of the session ("proposed", "result", "imported").
   absl::Status Replay(const std::string& type, const std::string& payload);
   /// Attempts proposed and not answered, as a restart finds them: submit them again.
   std::vector<Proposal> Open() const;
@@ -81,6 +87,8 @@ class Tuner {
   TaskSearch& search(int i) { return *searches_[i]; }
   int64_t attempts() const { return attempts_; }
   int64_t answered() const { return answered_; }
+  /// Proposed and neither answered nor given up.
+  int64_t open() const { return static_cast<int64_t>(open_.size()); }
   /// Σ count · best (or default) latency over all tasks that have one, ns.
   double TotalNs(bool best) const;
   /// Rows for training, one TrainingTask a task.
@@ -94,12 +102,17 @@ class Tuner {
 
  private:
   int PickTask();
+  /// The best points of tasks of the same form, nearest first, moved into this task's Space.
+  std::vector<uint64_t> SiblingHints(int task) const;
+  void FindSiblings();
 
   std::vector<TuningTask> tasks_;
   TunerOptions options_;
   std::vector<std::unique_ptr<TaskSearch>> searches_;
-  std::vector<double> cost_seconds_;  ///< of one attempt, running mean by task
-  std::vector<int64_t> last_batch_;   ///< latest attempt of each task; -1: none
+  std::vector<double> cost_seconds_;        ///< of one attempt, running mean by task
+  std::vector<int64_t> last_batch_;         ///< latest attempt of each task; -1: none
+  std::vector<int64_t> in_flight_;          ///< by task
+  std::vector<std::vector<int>> siblings_;  ///< tasks whose Workload differs in extents alone
   std::shared_ptr<const costmodel::XgboostModel> model_;
   Random random_;
   int64_t attempts_ = 0, answered_ = 0;

@@ -5,6 +5,8 @@
 
 #include "gtest/gtest.h"
 
+#include "runtime/kernel.h"
+
 namespace hone::measure {
 namespace {
 
@@ -33,6 +35,20 @@ TEST(GuardedBufferTest, NoBytesAreGuardedToo) {
   ASSERT_TRUE(buffer.ok());
   EXPECT_NE(buffer->data(), nullptr);
   EXPECT_DEATH(Touch(buffer->data()), "");
+}
+
+TEST(GuardedBufferTest, AGuardFollowsEachThreadsScratch) {
+  for (const int64_t bytes : {int64_t{4}, int64_t{4096}, int64_t{5000}, int64_t{3} << 20}) {
+    SCOPED_TRACE(bytes);
+    Result<runtime::Scratch> scratch = runtime::Scratch::AllocateGuarded(2, bytes);
+    ASSERT_TRUE(scratch.ok()) << scratch.status().message();
+    for (const int thread : {0, 1}) {
+      auto* const mine = static_cast<std::byte*>(scratch->Of(thread));
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(mine) % 64, 0u);
+      std::memset(mine, 1, static_cast<size_t>(bytes));
+      EXPECT_DEATH(Touch(mine + (bytes + 63) / 64 * 64), "");
+    }
+  }
 }
 
 TEST(GuardedBufferTest, PoisonIsNoValueOfAKernel) {

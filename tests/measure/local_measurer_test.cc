@@ -1,5 +1,6 @@
 #include "measure/local_measurer.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 
@@ -243,6 +244,39 @@ TEST_F(LocalMeasurerTest, AMissingRunnerSaysNothingAboutTheCandidate) {
   const MeasureResult result = MeasureOne(measurer, kPacked);
   EXPECT_EQ(result.outcome, Outcome::kWorkerLost);
   EXPECT_THAT(result.message, HasSubstr("/nowhere/hone-runner"));
+}
+
+TEST_F(LocalMeasurerTest, WhatHasNotBegunCanBeDropped) {
+  options_.builder.processes = 1;
+  LocalMeasurer measurer(options_, clock_);
+  for (int64_t id = 0; id < 40; ++id) measurer.Submit(Input(id, kPacked));
+  measurer.DropWaiting();
+  EXPECT_LE(measurer.num_in_flight(), 2);
+  EXPECT_LE(CollectAll(measurer).size(), 2u);
+  EXPECT_EQ(MeasureOne(measurer, kPacked).outcome, Outcome::kOk);
+}
+
+// What runs under WhileNotTiming never runs beside a candidate.
+TEST_F(LocalMeasurerTest, TheCallersArithmeticDisturbsNoMeasurement) {
+  std::atomic<bool> timing = false;
+  options_.before_run = [&](const auto&) { timing = true; };
+  options_.after_run = [&] { timing = false; };
+  LocalMeasurer measurer(options_, clock_);
+  for (int64_t id = 0; id < 6; ++id) measurer.Submit(Input(id, kPacked));
+  int disturbed = 0, turns = 0;
+  while (measurer.num_in_flight() > 0) {
+    measurer.WhileNotTiming([&] {
+      for (int i = 0; i < 20; ++i) {
+        disturbed += timing.load() ? 1 : 0;
+        clock_.SleepNs(100'000);
+      }
+    });
+    ++turns;
+    for (const MeasureResult& result : measurer.Collect(10'000'000))
+      EXPECT_EQ(result.outcome, Outcome::kOk) << result.message;
+  }
+  EXPECT_EQ(disturbed, 0);
+  EXPECT_GT(turns, 2);
 }
 
 TEST_F(LocalMeasurerTest, CollectDoesNotWaitForNothing) {

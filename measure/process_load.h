@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/core/clock.h"
+
+// Who keeps the CPUs busy, from /proc. Neither class is thread-safe.
+namespace hone::measure {
+
+/// CPU time of a process so far, seconds; nullopt when it is gone or /proc does not tell.
+std::optional<double> CpuSecondsOf(pid_t pid, const std::string& proc = "/proc");
+
+/// The process's CPU time may grow by `seconds` from now on, then the kernel ends it with SIGXCPU:
+/// a job that runs hot ends even while nobody watches the wall clock. Only as good as /proc; where
+/// that is missing nothing is limited.
+void LimitCpuTime(pid_t pid, double seconds);
+
+/// How many CPUs other programs kept busy: everything that /proc/stat counts as work (time stolen
+/// by other virtual machines too) less this process, its ended and its running children.
+class ForeignLoad {
+ public:
+  /// `clock` must outlive it. `proc`: where /proc is mounted, tests give a folder.
+  explicit ForeignLoad(const MonotonicClock& clock, std::string proc = "/proc");
+
+  /// CPUs since the last call or the constructor; nullopt when that is less than kLeastNs ago (the
+  /// kernel counts in ticks of 10 ms) or /proc does not tell.
+  std::optional<double> SinceLast();
+
+  static constexpr int64_t kLeastNs = 300'000'000;
+  /// From this on a measurement is disturbed.
+  static constexpr double kDisturbing = 0.25;
+
+ private:
+  struct Times {
+    int64_t at_ns = 0;
+    double busy = 0;  ///< seconds, of all CPUs
+    double ours = 0;
+  };
+  std::optional<Times> Read() const;
+
+  const MonotonicClock& clock_;
+  const std::string proc_;
+  std::optional<Times> last_;
+};
+
+}  // namespace hone::measure

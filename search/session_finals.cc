@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/status.h"
+#include "search/session.h"
+
+// The end of a session: comparisons of finalists, and what the comparison of whole models adds.
+namespace hone::search {
+
+namespace {
+constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
+constexpr int kFinalRounds = 24, kLeastRounds = 5;
+
+/// Lower bound of the interval of the median paired ratio a / b.
+double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  constexpr double kScale = 1e6;
+  std::vector<int64_t> ratios;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (b[i] > 0)
+      ratios.push_back(
+          static_cast<int64_t>(kScale * static_cast<double>(a[i]) / static_cast<double>(b[i])));
+  }
+  return IntervalOf(std::move(ratios)).low / kScale;
+}
+}  // namespace
+
+int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const {
+  if (options_.seconds <= 0) return kFinalRounds;
+  const double left = options_.seconds - options_.reserve_seconds - ElapsedSeconds();
+  const TaskSearch& s = tuner_->search(task);
+  double round_ns = 0;
+  for (uint64_t id : finalists)
+    round_ns += id == s.space().DefaultId() ? s.default_ns() : s.best_ns();
+  const double rounds = 1e9 * left / std::max(1, tasks_left) / std::max(1.0, round_ns);
+  return static_cast<int>(std::clamp(rounds, double{kLeastRounds}, double{kFinalRounds}));
+}
+
+absl::Status Session::CompareTask(int task, int tasks_left) {
+  const TaskSearch& s = tuner_->search(task);
+  std::vector<uint64_t> finalists = s.Top(3);
+  if (finalists.empty()) return absl::OkStatus();
+  const uint64_t fallback = s.space().DefaultId();
+  if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end())
+    finalists.push_back(fallback);
+  // All in turns, so that a drift of the machine meets all alike and the samples pair.
+  std::vector<measure::MeasureInput> inputs;
+  for (uint64_t id : finalists) {
+    HONE_ASSIGN_OR_RETURN(schedule::Trace t, s.space().TraceOf(id));
+    inputs.push_back(InputOf({0, task, id, Proposer::kModel, schedule::ToText(t)},
+                             measure::MeasureKind::kFinal));
+    inputs.back().incumbent_ns = 0;
+  }
+  const auto base = static_cast<size_t>(std::find(finalists.begin(), finalists.end(), fallback) -
+                                        finalists.begin());
+  return CompareInputs(task, inputs, base, RoundsFor(finalists, task, tasks_left));
+}
+
+absl::Status Session::CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
+                                    size_t base, int rounds) {
+  const std::vector<measure::ComparedTrace> compared = measurer_.Compare(inputs, rounds);
+  if (compared.size() != inputs.size() || compared[base].samples_ns.empty())
+    return absl::OkStatus();
+  const double default_ns = IntervalOf(compared[base].samples_ns).median;
+  size_t winner = base;
+  double best = default_ns;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (k == base || compared[k].samples_ns.empty()) continue;
+    const double median = IntervalOf(compared[k].samples_ns).median;
+    if (median < best &&
+        LowerRatio(compared[base].samples_ns, compared[k].samples_ns) > kWorthwhile)
+      best = median, winner = k;
+  }
+  TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+  v.compared = true;
+  v.replaced = winner != base;
+  v.default_ns = default_ns;
+  v.best_ns = best;
+  v.trace = inputs[winner].trace;
+  v.default_samples = compared[base].samples_ns;
+  v.best_samples = compared[winner].samples_ns;
+  db::Batch batch;
+  batch.records.push_back(
+      MakeRecord(task, v.trace, compared[winner].samples_ns, db::Rigor::kVerified));
+  batch.events.push_back(MakeEvent(
+      "verdict",
+      fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", default_ns, best)));
+  return CommitResults(batch);
+}
+
+absl::Status Session::ReplayVerdict(const std::string& payload) {
+  int task = 0;
+  char word[16] = {};
+  double default_ns = 0, best_ns = 0;
+  if (std::sscanf(payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) != 4 ||
+      task < 0 || task >= tuner_->num_tasks()) {
+    return absl::DataLossError(
+        fmt::format("the log's event `verdict {}` does not fit this session", payload));
+  }
+  TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+  v.compared = true;
+  v.replaced = std::string_view(word) == "won" || std::string_view(word) == "confirmed";
+  v.put_back = std::string_view(word) == "put_back";
+  v.default_ns = default_ns;
+  v.best_ns = best_ns;
+  return absl::OkStatus();
+}
+
+absl::Status Session::FinalComparisons() {
+  // The tasks with the most to win first, while the budget lasts.
+  std::vector<int> order;
+  for (int i = 0; i < tuner_->num_tasks(); ++i) {
+    const bool done = verdicts_[static_cast<size_t>(i)].compared;
+    if (!done && tuner_->search(i).best() && tuner_->search(i).trials() > 1) order.push_back(i);
+  }
+  auto gain = [&](int i) {
+    return tuner_->task(i).count * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns());
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
+  const double until =
+      options_.seconds - std::min(options_.reserve_seconds, 0.3 * options_.seconds);
+  for (size_t k = 0; k < order.size(); ++k) {
+    if (Interrupted()) break;
+    if (options_.seconds > 0 && ElapsedSeconds() >= until) break;
+    HONE_RETURN_IF_ERROR(CompareTask(order[k], static_cast<int>(order.size() - k)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::AddConfirmations(const std::vector<Confirmation>& confirmations) {
+  db::Batch batch;
+  for (const Confirmation& c : confirmations) {
+    HONE_CHECK(c.task >= 0 && c.task < tuner_->num_tasks());
+    TaskVerdict& v = verdicts_[static_cast<size_t>(c.task)];
+    const TaskSearch& s = tuner_->search(c.task);
+    std::string trace = v.trace;
+    std::vector<int64_t> samples = v.best_samples;
+    if (c.put_back) {
+      HONE_ASSIGN_OR_RETURN(const schedule::Trace t, s.space().TraceOf(s.space().DefaultId()));
+      trace = schedule::ToText(t);
+      samples = v.default_samples;
+      v.put_back = true;
+      v.replaced = false;
+    }
+    if (samples.empty()) continue;  // compared by an earlier run of the session: verified it stays
+    batch.records.push_back(MakeRecord(c.task, trace, samples, db::Rigor::kConfirmed));
+    batch.events.push_back(MakeEvent(
+        "verdict", fmt::format("{} {} {:.1f} {:.1f}", c.task, c.put_back ? "put_back" : "confirmed",
+                               v.default_ns, v.best_ns)));
+  }
+  return batch.events.empty() ? absl::OkStatus() : CommitResults(batch);
+}
+
+}  // namespace hone::search
