@@ -2,7 +2,7 @@
 # Imported targets are SYSTEM, so their headers print no warnings. What to link:
 #   absl::status, absl::statusor, absl::span, absl::flat_hash_map ...   fmt::fmt      spdlog::spdlog
 #   hone_llvm, hone_lld (codegen only)        xgboost::xgboost          SQLite::SQLite3
-#   protobuf::libprotobuf                     CLI11::CLI11              nlohmann_json::nlohmann_json
+#   protobuf::libprotobuf   gRPC::grpc++      CLI11::CLI11              nlohmann_json::nlohmann_json
 #   PkgConfig::libzip   PkgConfig::libseccomp OpenSSL::Crypto           GTest::gmock_main
 #   benchmark::benchmark                      Threads::Threads          ${CMAKE_DL_LIBS}
 
@@ -19,6 +19,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(ZLIB REQUIRED)
 # Debian's protobuf 3.21 has no config file: module mode.
 find_package(Protobuf REQUIRED)
+find_package(gRPC REQUIRED CONFIG)
 # libzip's own config file insists on its command-line programs; its .pc file does not.
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(libseccomp REQUIRED IMPORTED_TARGET libseccomp)

@@ -201,6 +201,12 @@ absl::Status Appender::Add(const Event& event) {
 
 }  // namespace
 
+absl::StatusOr<Appended> SqliteLogFile::AppendInTransaction(const Batch& batch, Origin origin) {
+  Appender appender(*connection_, origin);
+  HONE_RETURN_IF_ERROR(appender.AddAll(batch));
+  return appender.Take();
+}
+
 absl::StatusOr<Appended> SqliteLogFile::Append(const Batch& batch, Origin origin) {
   if (mode_ != OpenMode::kWrite || reading_) {
     return absl::FailedPreconditionError(fmt::format(
@@ -209,10 +215,9 @@ absl::StatusOr<Appended> SqliteLogFile::Append(const Batch& batch, Origin origin
   }
   HONE_ASSIGN_OR_RETURN(Transaction transaction,
                         Transaction::Begin(*connection_, "BEGIN IMMEDIATE"));
-  Appender appender(*connection_, origin);
-  HONE_RETURN_IF_ERROR(appender.AddAll(batch));
+  HONE_ASSIGN_OR_RETURN(Appended appended, AppendInTransaction(batch, origin));
   HONE_RETURN_IF_ERROR(transaction.Commit());
-  return appender.Take();
+  return appended;
 }
 
 }  // namespace hone::db

@@ -55,7 +55,10 @@ class SqliteLogFile final : public LogFile {
   absl::StatusOr<VerifyReport> Verify() override;
   absl::StatusOr<CompactReport> Compact() override;
 
-  /// For tests: the connection, to damage or limit the file through SQLite.
+  /// Append, but for the transaction: the caller holds one (db/sqlite_farm.cc).
+  absl::StatusOr<Appended> AppendInTransaction(const Batch& batch, Origin origin);
+
+  /// For sqlite_farm.cc; and for tests, to damage or limit the file through SQLite.
   Connection& connection() { return *connection_; }
 
  private:

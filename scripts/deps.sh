@@ -8,7 +8,7 @@ build_packages=(
   g++-12 g++ cmake ninja-build pkg-config ccache mold
   llvm-22-dev liblld-22-dev zlib1g-dev libzstd-dev
   libxgboost-dev xgboost          # xgboost: its CMake file insists on the program
-  libprotobuf-dev protobuf-compiler
+  libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libsqlite3-dev libspdlog-dev libfmt-dev libabsl-dev libcli11-dev nlohmann-json3-dev
   libzip-dev libseccomp-dev libssl-dev
 )

@@ -171,22 +171,24 @@ TEST(OpenLog, MigratesForwardAfterABackupWhichTheOlderProgramStillReads) {
   const std::string path = folder / "tune.db";
   MakeLog(path);
   const LogContents before = ContentsOf(*MustOpen(path, OpenMode::kRead));
-  const std::array<Migration, 2> next = {
-      {{1, kMigration001}, {2, "CREATE TABLE notes (x TEXT) STRICT"}}};
+  constexpr int kNext = kSchemaVersion + 1;
+  const std::array<Migration, kNumMigrations + 1> next = {
+      {kMigrations[0], kMigrations[1], {kNext, "CREATE TABLE notes (x TEXT) STRICT"}}};
   const absl::Status old = OpenSqliteLog(path, {.mode = OpenMode::kRead}, next).status();
   EXPECT_EQ(old.code(), absl::StatusCode::kFailedPrecondition);
   {
     const auto log = OpenSqliteLog(path, {.mode = OpenMode::kWrite}, next);
     ASSERT_TRUE(log.ok()) << log.status();
     EXPECT_EQ(ContentsOf(**log), before);
-    EXPECT_EQ((*log)->connection().Number("PRAGMA user_version").value(), 2);
+    EXPECT_EQ((*log)->connection().Number("PRAGMA user_version").value(), kNext);
     EXPECT_EQ((*log)->connection().Number("SELECT count(*) FROM notes").value(), 0);
     // Those who only look at the header see the new version while the log is open.
-    EXPECT_EQ(ReadLogHeader(path).value().schema_version, 2u);
+    EXPECT_EQ(ReadLogHeader(path).value().schema_version, static_cast<uint32_t>(kNext));
   }
   EXPECT_EQ(OpenLog(path, {.mode = OpenMode::kWrite}).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  const std::unique_ptr<LogFile> backup = MustOpen(path + ".schema1.bak", OpenMode::kWrite);
+  const std::unique_ptr<LogFile> backup =
+      MustOpen(fmt::format("{}.schema{}.bak", path, kSchemaVersion), OpenMode::kWrite);
   EXPECT_EQ(ContentsOf(*backup), before);
   EXPECT_TRUE(backup->Append(TestStep(100)).ok());
 }
@@ -196,10 +198,13 @@ TEST(OpenLog, AMigrationThatFailsChangesNothing) {
   const std::string path = folder / "tune.db";
   MakeLog(path);
   const LogContents before = ContentsOf(*MustOpen(path, OpenMode::kRead));
-  const std::array<Migration, 2> broken = {
-      {{1, kMigration001}, {2, "CREATE TABLE notes (x TEXT) STRICT; DROP TABLE nothing"}}};
+  constexpr int kNext = kSchemaVersion + 1;
+  const std::array<Migration, kNumMigrations + 1> broken = {
+      {kMigrations[0],
+       kMigrations[1],
+       {kNext, "CREATE TABLE notes (x TEXT) STRICT; DROP TABLE nothing"}}};
   const absl::Status failed = OpenSqliteLog(path, {.mode = OpenMode::kWrite}, broken).status();
-  EXPECT_THAT(StatusMessage(failed), HasSubstr("migration to schema 2"));
+  EXPECT_THAT(StatusMessage(failed), HasSubstr(fmt::format("migration to schema {}", kNext)));
   EXPECT_EQ(ContentsOf(*MustOpen(path, OpenMode::kWrite)), before);
 }
 

@@ -1,0 +1,357 @@
+#include "proto/convert.h"
+
+#include <cmath>
+
+#include "fmt/format.h"
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "hone/v1/farm.pb.h"
+#include "ir/target.h"
+#include "proto/field_check.h"
+#include "proto/limits.h"
+
+namespace hone::proto {
+namespace {
+
+absl::StatusOr<DeviceFacts> Device(const v1::DeviceFacts& wire) {
+  DeviceFacts d;
+  HONE_ASSIGN_OR_RETURN(d.name, Name(wire.name(), "device.name"));
+  HONE_ASSIGN_OR_RETURN(d.device_class, Name(wire.device_class(), "device.device_class"));
+  HONE_ASSIGN_OR_RETURN(d.fingerprint, Text(wire.fingerprint(), "device.fingerprint"));
+  HONE_ASSIGN_OR_RETURN(d.target, TargetText(wire.target(), "device.target"));
+  HONE_RETURN_IF_ERROR(InRange(wire.cores(), 1, 4096, "device.cores"));
+  HONE_RETURN_IF_ERROR(InRange(wire.memory_bytes(), 0, int64_t{1} << 50, "device.memory_bytes"));
+  d.cores = wire.cores();
+  d.memory_bytes = wire.memory_bytes();
+  return d;
+}
+
+void Device(const DeviceFacts& d, v1::DeviceFacts* wire) {
+  wire->set_name(Cut(d.name, kMaxNameBytes));
+  wire->set_device_class(Cut(d.device_class, kMaxNameBytes));
+  wire->set_fingerprint(Cut(d.fingerprint, kMaxTextBytes));
+  wire->set_target(d.target);
+  wire->set_cores(d.cores);
+  wire->set_memory_bytes(d.memory_bytes);
+}
+
+template <typename List>
+absl::StatusOr<std::vector<HeldLease>> Held(const List& wire) {
+  HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(wire.size()), kMaxHeld, "held"));
+  std::vector<HeldLease> held;
+  for (const v1::HeldLease& lease : wire) {
+    HONE_ASSIGN_OR_RETURN(const Hash128 token, IdFromBytes(lease.token(), "held.token"));
+    held.push_back({token, lease.started()});
+  }
+  return held;
+}
+
+template <typename List>
+void Held(const std::vector<HeldLease>& held, List* wire) {
+  for (const HeldLease& lease : held) {
+    v1::HeldLease* one = wire->Add();
+    one->set_token(IdBytes(lease.token));
+    one->set_started(lease.started);
+  }
+}
+
+absl::StatusOr<WorkerMessage> FromHello(const v1::Hello& wire) {
+  Hello h;
+  h.protocol = wire.protocol();
+  h.measurement_policy = wire.measurement_policy();
+  HONE_ASSIGN_OR_RETURN(h.builder_version, Text(wire.builder_version(), "builder_version"));
+  HONE_ASSIGN_OR_RETURN(h.program_version, Text(wire.program_version(), "program_version"));
+  HONE_ASSIGN_OR_RETURN(h.instance, IdFromBytes(wire.instance(), "instance"));
+  HONE_RETURN_IF_ERROR(InRange(wire.role(), 1, 3, "role"));
+  h.role = static_cast<WorkerRole>(wire.role());
+  HONE_ASSIGN_OR_RETURN(h.device, Device(wire.device()));
+  HONE_RETURN_IF_ERROR(AtMost(wire.labels().size(), kMaxLabels, "labels"));
+  for (const auto& [key, value] : wire.labels()) {
+    HONE_ASSIGN_OR_RETURN(std::string name, Name(key, "labels"));
+    HONE_ASSIGN_OR_RETURN(h.labels[name], Text(value, "labels"));
+  }
+  HONE_ASSIGN_OR_RETURN(h.held, Held(wire.held()));
+  h.sandboxed = wire.sandboxed();
+  return h;
+}
+
+void FromHello(const Hello& h, v1::Hello* wire) {
+  wire->set_protocol(h.protocol);
+  wire->set_builder_version(h.builder_version);
+  wire->set_measurement_policy(h.measurement_policy);
+  wire->set_program_version(h.program_version);
+  wire->set_instance(IdBytes(h.instance));
+  wire->set_role(static_cast<v1::Role>(h.role));
+  Device(h.device, wire->mutable_device());
+  for (const auto& [key, value] : h.labels) {
+    (*wire->mutable_labels())[Cut(key, kMaxNameBytes)] = Cut(value, kMaxTextBytes);
+  }
+  Held(h.held, wire->mutable_held());
+  wire->set_sandboxed(h.sandboxed);
+}
+
+// A result that says it is ok has samples, another has none.
+absl::Status SamplesFit(measure::Outcome outcome, const std::vector<int64_t>& samples) {
+  if ((outcome == measure::Outcome::kOk) == !samples.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("samples_ns: outcome {} with {} samples",
+                                                measure::ToString(outcome), samples.size()));
+}
+
+absl::StatusOr<WorkerMessage> FromResult(const v1::Result& wire) {
+  WorkResult r;
+  HONE_ASSIGN_OR_RETURN(r.token, IdFromBytes(wire.token(), "token"));
+  HONE_RETURN_IF_ERROR(InRange(wire.outcome(), 0, measure::kNumOutcomes - 1, "outcome"));
+  r.outcome = static_cast<measure::Outcome>(wire.outcome());
+  HONE_ASSIGN_OR_RETURN(r.message, Text(wire.message(), "message"));
+  HONE_ASSIGN_OR_RETURN(r.samples_ns, Samples(wire.samples_ns(), "samples_ns"));
+  r.hopeless = wire.hopeless();
+  r.noisy = wire.noisy();
+  HONE_RETURN_IF_ERROR(InRange(wire.build_ns(), 0, kMaxNs, "build_ns"));
+  HONE_RETURN_IF_ERROR(InRange(wire.run_ns(), 0, kMaxNs, "run_ns"));
+  r.build_ns = wire.build_ns();
+  r.run_ns = wire.run_ns();
+  HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(wire.compared_size()), kMaxTraces, "compared"));
+  for (const v1::Compared& one : wire.compared()) {
+    ComparedResult& c = r.compared.emplace_back();
+    HONE_RETURN_IF_ERROR(InRange(one.outcome(), 0, measure::kNumOutcomes - 1, "compared.outcome"));
+    c.outcome = static_cast<measure::Outcome>(one.outcome());
+    HONE_ASSIGN_OR_RETURN(c.message, Text(one.message(), "compared.message"));
+    HONE_ASSIGN_OR_RETURN(c.samples_ns, Samples(one.samples_ns(), "compared.samples_ns"));
+    if (c.outcome == measure::Outcome::kOk) {
+      HONE_RETURN_IF_ERROR(SamplesFit(c.outcome, c.samples_ns));
+    }
+  }
+  if (r.compared.empty()) HONE_RETURN_IF_ERROR(SamplesFit(r.outcome, r.samples_ns));
+  return r;
+}
+
+void FromResult(const WorkResult& r, v1::Result* wire) {
+  wire->set_token(IdBytes(r.token));
+  wire->set_outcome(static_cast<int>(r.outcome));
+  wire->set_message(Cut(r.message, kMaxTextBytes));
+  wire->mutable_samples_ns()->Assign(r.samples_ns.begin(), r.samples_ns.end());
+  wire->set_hopeless(r.hopeless);
+  wire->set_noisy(r.noisy);
+  wire->set_build_ns(r.build_ns);
+  wire->set_run_ns(r.run_ns);
+  for (const ComparedResult& c : r.compared) {
+    v1::Compared* one = wire->add_compared();
+    one->set_outcome(static_cast<int>(c.outcome));
+    one->set_message(Cut(c.message, kMaxTextBytes));
+    one->mutable_samples_ns()->Assign(c.samples_ns.begin(), c.samples_ns.end());
+  }
+}
+
+absl::StatusOr<Job> FromJob(const v1::Job& wire) {
+  Job job;
+  HONE_RETURN_IF_ERROR(InRange(wire.kind(), 1, 2, "job.kind"));
+  job.kind = static_cast<JobKind>(wire.kind());
+  HONE_ASSIGN_OR_RETURN(job.workload,
+                        Bounded(wire.workload(), 1, kMaxWorkloadBytes, "job.workload"));
+  HONE_ASSIGN_OR_RETURN(job.target, TargetText(wire.target(), "job.target"));
+  const auto traces = static_cast<size_t>(wire.traces_size());
+  HONE_RETURN_IF_ERROR(AtMost(traces, kMaxTraces, "job.traces"));
+  if (traces == 0 || (job.kind == JobKind::kScreen && traces != 1)) {
+    return absl::InvalidArgumentError("job.traces: one for a screen, several for a comparison");
+  }
+  for (const std::string& trace : wire.traces()) {
+    HONE_ASSIGN_OR_RETURN(job.traces.emplace_back(),
+                          Bounded(trace, 0, kMaxTraceBytes, "job.traces"));
+  }
+  HONE_RETURN_IF_ERROR(InRange(wire.accuracy(), 0, ir::kNumAccuracyClasses - 1, "job.accuracy"));
+  job.accuracy = static_cast<ir::AccuracyClass>(wire.accuracy());
+  HONE_RETURN_IF_ERROR(InRange(wire.incumbent_ns(), 0, kMaxNs, "job.incumbent_ns"));
+  job.incumbent_ns = wire.incumbent_ns();
+  job.seed = wire.seed();
+  HONE_RETURN_IF_ERROR(InRange(wire.rounds(), 0, kMaxRounds, "job.rounds"));
+  job.rounds = wire.rounds();
+  return job;
+}
+
+void FromJob(const Job& job, v1::Job* wire) {
+  wire->set_kind(static_cast<v1::JobKind>(job.kind));
+  wire->set_workload(job.workload);
+  wire->set_target(job.target);
+  for (const std::string& trace : job.traces) wire->add_traces(trace);
+  wire->set_accuracy(static_cast<int>(job.accuracy));
+  wire->set_incumbent_ns(job.incumbent_ns);
+  wire->set_seed(job.seed);
+  wire->set_rounds(job.rounds);
+}
+
+absl::StatusOr<ServerMessage> FromGrant(const v1::Grant& wire) {
+  Grant g;
+  HONE_ASSIGN_OR_RETURN(g.token, IdFromBytes(wire.token(), "token"));
+  HONE_ASSIGN_OR_RETURN(g.session, IdFromBytes(wire.session(), "session"));
+  HONE_RETURN_IF_ERROR(InRange(wire.attempt(), 0, INT64_MAX, "attempt"));
+  g.attempt = wire.attempt();
+  HONE_ASSIGN_OR_RETURN(g.job, FromJob(wire.job()));
+  HONE_RETURN_IF_ERROR(InRange(wire.start_by_ms(), 1, kMaxMs, "start_by_ms"));
+  HONE_RETURN_IF_ERROR(InRange(wire.run_by_ms(), 1, kMaxMs, "run_by_ms"));
+  g.start_by_ms = wire.start_by_ms();
+  g.run_by_ms = wire.run_by_ms();
+  return g;
+}
+
+absl::StatusOr<ServerMessage> FromWelcome(const v1::Welcome& wire) {
+  Welcome w;
+  HONE_RETURN_IF_ERROR(InRange(wire.heartbeat_ms(), 1, kMaxMs, "heartbeat_ms"));
+  w.heartbeat_ms = wire.heartbeat_ms();
+  for (const auto& [list, out] : {std::pair{&wire.keep(), &w.keep}, {&wire.drop(), &w.drop}}) {
+    HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(list->size()), kMaxHeld, "keep, drop"));
+    for (const std::string& token : *list) {
+      HONE_ASSIGN_OR_RETURN(out->emplace_back(), IdFromBytes(token, "keep, drop"));
+    }
+  }
+  return w;
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerMessage> FromWire(const v1::WorkerMessage& wire) {
+  switch (wire.kind_case()) {
+    case v1::WorkerMessage::kHello: return FromHello(wire.hello());
+    case v1::WorkerMessage::kHeartbeat: {
+      Heartbeat h;
+      HONE_ASSIGN_OR_RETURN(h.held, Held(wire.heartbeat().held()));
+      HONE_RETURN_IF_ERROR(InRange(wire.heartbeat().busy_ns(), 0, INT64_MAX, "busy_ns"));
+      h.busy_ns = wire.heartbeat().busy_ns();
+      return h;
+    }
+    case v1::WorkerMessage::kStarted: {
+      HONE_ASSIGN_OR_RETURN(const Hash128 token, IdFromBytes(wire.started().token(), "token"));
+      return Started{token};
+    }
+    case v1::WorkerMessage::kResult: return FromResult(wire.result());
+    case v1::WorkerMessage::kReturned: {
+      Returned r;
+      HONE_ASSIGN_OR_RETURN(r.token, IdFromBytes(wire.returned().token(), "token"));
+      HONE_ASSIGN_OR_RETURN(r.reason, Text(wire.returned().reason(), "reason"));
+      return r;
+    }
+    case v1::WorkerMessage::kCredit:
+      HONE_RETURN_IF_ERROR(InRange(wire.credit().leases(), 0, INT64_MAX, "leases"));
+      return WorkerCredit{wire.credit().leases()};
+    case v1::WorkerMessage::kDraining: return Draining{};
+    case v1::WorkerMessage::KIND_NOT_SET: break;
+  }
+  return absl::InvalidArgumentError("a worker's message of no known kind");
+}
+
+void ToWire(const WorkerMessage& message, v1::WorkerMessage* wire) {
+  if (const auto* hello = std::get_if<Hello>(&message)) {
+    FromHello(*hello, wire->mutable_hello());
+  } else if (const auto* heartbeat = std::get_if<Heartbeat>(&message)) {
+    Held(heartbeat->held, wire->mutable_heartbeat()->mutable_held());
+    wire->mutable_heartbeat()->set_busy_ns(heartbeat->busy_ns);
+  } else if (const auto* started = std::get_if<Started>(&message)) {
+    wire->mutable_started()->set_token(IdBytes(started->token));
+  } else if (const auto* result = std::get_if<WorkResult>(&message)) {
+    FromResult(*result, wire->mutable_result());
+  } else if (const auto* returned = std::get_if<Returned>(&message)) {
+    wire->mutable_returned()->set_token(IdBytes(returned->token));
+    wire->mutable_returned()->set_reason(Cut(returned->reason, kMaxTextBytes));
+  } else if (const auto* credit = std::get_if<WorkerCredit>(&message)) {
+    wire->mutable_credit()->set_leases(credit->leases);
+  } else {
+    wire->mutable_draining();
+  }
+}
+
+absl::StatusOr<ServerMessage> FromWire(const v1::ServerMessage& wire) {
+  switch (wire.kind_case()) {
+    case v1::ServerMessage::kWelcome: return FromWelcome(wire.welcome());
+    case v1::ServerMessage::kGrant: return FromGrant(wire.grant());
+    case v1::ServerMessage::kAcknowledgement: {
+      Acknowledgement a;
+      HONE_ASSIGN_OR_RETURN(a.token, IdFromBytes(wire.acknowledgement().token(), "token"));
+      HONE_RETURN_IF_ERROR(InRange(wire.acknowledgement().verdict(), 1, 4, "verdict"));
+      a.verdict = static_cast<Verdict>(wire.acknowledgement().verdict());
+      HONE_ASSIGN_OR_RETURN(a.reason, Text(wire.acknowledgement().reason(), "reason"));
+      return a;
+    }
+    case v1::ServerMessage::kRevoke: {
+      Revoke r;
+      HONE_ASSIGN_OR_RETURN(r.token, IdFromBytes(wire.revoke().token(), "token"));
+      HONE_ASSIGN_OR_RETURN(r.reason, Text(wire.revoke().reason(), "reason"));
+      return r;
+    }
+    case v1::ServerMessage::kCredit:
+      HONE_RETURN_IF_ERROR(InRange(wire.credit().results(), 0, INT64_MAX, "results"));
+      return ServerCredit{wire.credit().results()};
+    case v1::ServerMessage::kDrain: {
+      HONE_ASSIGN_OR_RETURN(std::string reason, Text(wire.drain().reason(), "reason"));
+      return Drain{std::move(reason)};
+    }
+    case v1::ServerMessage::KIND_NOT_SET: break;
+  }
+  return absl::InvalidArgumentError("a server's message of no known kind");
+}
+
+void ToWire(const ServerMessage& message, v1::ServerMessage* wire) {
+  if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    wire->mutable_welcome()->set_heartbeat_ms(welcome->heartbeat_ms);
+    for (const Hash128& t : welcome->keep) wire->mutable_welcome()->add_keep(IdBytes(t));
+    for (const Hash128& t : welcome->drop) wire->mutable_welcome()->add_drop(IdBytes(t));
+  } else if (const auto* grant = std::get_if<Grant>(&message)) {
+    v1::Grant* out = wire->mutable_grant();
+    out->set_token(IdBytes(grant->token));
+    out->set_session(IdBytes(grant->session));
+    out->set_attempt(grant->attempt);
+    FromJob(grant->job, out->mutable_job());
+    out->set_start_by_ms(grant->start_by_ms);
+    out->set_run_by_ms(grant->run_by_ms);
+  } else if (const auto* ack = std::get_if<Acknowledgement>(&message)) {
+    wire->mutable_acknowledgement()->set_token(IdBytes(ack->token));
+    wire->mutable_acknowledgement()->set_verdict(static_cast<v1::Verdict>(ack->verdict));
+    wire->mutable_acknowledgement()->set_reason(Cut(ack->reason, kMaxTextBytes));
+  } else if (const auto* revoke = std::get_if<Revoke>(&message)) {
+    wire->mutable_revoke()->set_token(IdBytes(revoke->token));
+    wire->mutable_revoke()->set_reason(Cut(revoke->reason, kMaxTextBytes));
+  } else if (const auto* credit = std::get_if<ServerCredit>(&message)) {
+    wire->mutable_credit()->set_results(credit->results);
+  } else {
+    wire->mutable_drain()->set_reason(Cut(std::get<Drain>(message).reason, kMaxTextBytes));
+  }
+}
+
+absl::StatusOr<DeviceInfo> FromWire(const v1::DeviceInfo& wire) {
+  DeviceInfo d;
+  HONE_ASSIGN_OR_RETURN(d.worker, Name(wire.worker(), "worker"));
+  HONE_ASSIGN_OR_RETURN(d.device, Device(wire.device()));
+  HONE_RETURN_IF_ERROR(InRange(wire.state(), 1, 5, "state"));
+  d.state = static_cast<db::DeviceState>(wire.state() - 1);
+  HONE_ASSIGN_OR_RETURN(d.reason, Text(wire.reason(), "reason"));
+  d.connected = wire.connected();
+  d.sandboxed = wire.sandboxed();
+  d.leases = wire.leases();
+  d.busy_ns = wire.busy_ns();
+  d.results = wire.results();
+  return d;
+}
+
+void ToWire(const DeviceInfo& d, v1::DeviceInfo* wire) {
+  wire->set_worker(d.worker);
+  Device(d.device, wire->mutable_device());
+  wire->set_state(static_cast<v1::DeviceState>(static_cast<int>(d.state) + 1));
+  wire->set_reason(Cut(d.reason, kMaxTextBytes));
+  wire->set_connected(d.connected);
+  wire->set_sandboxed(d.sandboxed);
+  wire->set_leases(d.leases);
+  wire->set_busy_ns(d.busy_ns);
+  wire->set_results(d.results);
+}
+
+std::string ResultDigest(const WorkResult& r) {
+  std::string text = fmt::format(
+      "result 1\n{}\n{}:{}\n{}\n{} {} {} {}\n", static_cast<int>(r.outcome), r.message.size(),
+      r.message, fmt::join(r.samples_ns, " "), r.hopeless, r.noisy, r.build_ns, r.run_ns);
+  for (const ComparedResult& c : r.compared) {
+    text += fmt::format("{} {}:{} {}\n", static_cast<int>(c.outcome), c.message.size(), c.message,
+                        fmt::join(c.samples_ns, " "));
+  }
+  return Sha256Hex(text);
+}
+
+}  // namespace hone::proto

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Every bound of the farm's protocol. What is beyond is refused whole.
+namespace hone::proto {
+
+inline constexpr int64_t kMaxMessageBytes = int64_t{4} << 20;
+inline constexpr int64_t kMaxArtifactBytes = int64_t{64} << 20;
+inline constexpr size_t kMaxWorkloads = 5000;  ///< of a session
+inline constexpr size_t kMaxTraceBytes = size_t{1} << 20;
+inline constexpr size_t kMaxWorkloadBytes = size_t{1} << 20;
+inline constexpr size_t kMaxTraces = 63;       ///< of a comparison
+inline constexpr size_t kMaxSamples = 4096;    ///< of one trace
+inline constexpr size_t kMaxTextBytes = 4096;  ///< messages, reasons, fingerprints
+inline constexpr size_t kMaxNameBytes = 256;   ///< names, classes, targets, request ids
+inline constexpr size_t kMaxLabels = 32;
+inline constexpr size_t kMaxHeld = 4096;  ///< leases of one worker
+inline constexpr int kMaxRounds = 200;
+inline constexpr int kMaxPriority = 100;
+inline constexpr int kMaxListed = 1000;
+inline constexpr int kMaxFound = 64;                  ///< records of one look-up
+inline constexpr size_t kChunkBytes = 256 << 10;      ///< of streamed files
+inline constexpr double kMaxSeconds = 365.0 * 86400;  ///< of a session
+
+}  // namespace hone::proto
