@@ -26,7 +26,8 @@ double WeightOf(const TraceWriter& writer, const Cluster& cluster) {
     for (int a = 0; a < s.num_axes(); ++a) points *= static_cast<double>(s.Extent(a));
     heaviest = std::max(heaviest, points);
   }
-  return heaviest;
+  // The iterations of a scan follow each other: what is in one weighs more than what is hoisted.
+  return writer.stage(cluster.owner).scan >= 0 ? heaviest * 4 : heaviest;
 }
 
 size_t Heaviest(const TraceWriter& writer, const std::vector<Cluster>& clusters) {
@@ -48,7 +49,7 @@ PlanForm::Kind KindOf(const TraceWriter& writer, const Cluster& c) {
 void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& choice,
                      const ir::Target& target) {
   switch (KindOf(writer, c)) {
-    case PlanForm::Kind::kScan: ScheduleScan(writer, c.owner, target); return;
+    case PlanForm::Kind::kScan: ScheduleScan(writer, c.owner, choice.tile, target); return;
     case PlanForm::Kind::kTile:
       ScheduleTile(writer, FindTileForm(writer, c, target), choice.tile, choice.padding, target);
       return;
@@ -57,13 +58,27 @@ void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& ch
   }
 }
 
+/// The register tile of a cluster that has one, and what it would be nominally.
+TileForm FormOf(const TraceWriter& writer, const Cluster& c, const ir::Target& target) {
+  switch (KindOf(writer, c)) {
+    case PlanForm::Kind::kTile: return FindTileForm(writer, c, target);
+    case PlanForm::Kind::kScan: return FindScanForm(writer, c.owner, target);
+    default: return {};
+  }
+}
+
+TileChoice NominalTileOf(const TraceWriter& writer, const Cluster& c, const ir::Target& target) {
+  const TileForm form = FormOf(writer, c, target);
+  return form.anchor < 0 ? TileChoice{} : NominalTile(writer, form, target);
+}
+
 }  // namespace
 
 PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   TraceWriter writer(workload);
   PlanForm form;
-  const int pad = FindPadStage(writer.workload());
-  std::vector<Cluster> clusters = FindClusters(writer, -1);
+  const int input = FindInputStage(writer.workload());
+  std::vector<Cluster> clusters = FindClusters(writer, -1, -1);
   if (clusters.empty() || !writer.status().ok()) return form;
   const Cluster& c = clusters[Heaviest(writer, clusters)];
   form.kind = KindOf(writer, c);
@@ -71,10 +86,12 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   const int v = VectorAxis(owner);
   form.row_length = v < 0 ? 1 : owner.spatial[v];
   form.lanes = LanesFor(writer.workload().tensors[owner.results[0]].dtype, target);
+  form.tile = FormOf(writer, c, target);
+  form.nominal = NominalTileOf(writer, c, target);
+  if (form.kind == PlanForm::Kind::kScan) form.nominal.order = TileChoice::Order::kRowsOutside;
   if (form.kind == PlanForm::Kind::kTile) {
-    form.tile = FindTileForm(writer, c, target);
-    form.nominal = NominalTile(writer, form.tile, target);
-    form.padded = pad >= 0;
+    form.prepared = input >= 0;
+    form.computed = input >= 0 && Computes(writer.stage(input));
     form.winograd = FindWinogradStage(workload) >= 0;
     if (!form.tile.reduce.empty())
       form.reduce_inner = writer.stage(c.anchor).Extent(form.tile.reduce.back());
@@ -85,6 +102,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
 PlanChoice NominalChoice(const PlanForm& form) {
   PlanChoice c;
   c.tile = form.nominal;
+  if (form.computed) c.padding = Padding::kRoot;
   return c;
 }
 
@@ -96,20 +114,19 @@ absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& 
     HONE_RETURN_IF_ERROR(writer.status());
     return writer.trace();
   }
-  const bool keep_pad = choice.padding == Padding::kTile || choice.padding == Padding::kRoot;
-  const int pad = keep_pad ? FindPadStage(writer.workload()) : -1;
-  std::vector<Cluster> clusters = FindClusters(writer, pad);
+  const bool keep = choice.padding == Padding::kTile || choice.padding == Padding::kRoot;
+  const int input = FindInputStage(writer.workload());
+  const int kept = keep ? input : -1;
+  std::vector<Cluster> clusters = FindClusters(writer, kept, keep ? -1 : input);
   HONE_RETURN_IF_ERROR(writer.status());
   const size_t main = clusters.empty() ? 0 : Heaviest(writer, clusters);
   for (size_t i = 0; i < clusters.size(); ++i) {
-    if (pad >= 0 && clusters[i].owner == pad && choice.padding == Padding::kTile) continue;
+    if (kept >= 0 && clusters[i].owner == kept && choice.padding == Padding::kTile) continue;
     PlanChoice nominal;
-    if (i != main && KindOf(writer, clusters[i]) == PlanForm::Kind::kTile) {
-      nominal.tile = NominalTile(writer, FindTileForm(writer, clusters[i], target), target);
-    }
+    if (i != main) nominal.tile = NominalTileOf(writer, clusters[i], target);
     ScheduleCluster(writer, clusters[i], i == main ? choice : nominal, target);
-    if (i == main && pad >= 0 && choice.padding == Padding::kTile)
-      SchedulePadTile(writer, pad, clusters[i].owner, target);
+    if (i == main && kept >= 0 && choice.padding == Padding::kTile)
+      ScheduleInputTile(writer, kept, clusters[i].owner, target);
   }
   HONE_RETURN_IF_ERROR(writer.status());
   return writer.trace();

@@ -26,9 +26,10 @@ struct PlanChoice {
 /// What can be chosen for a Workload, found once.
 struct PlanForm {
   enum class Kind : uint8_t { kTile, kRows, kMap, kScan } kind = Kind::kMap;
-  bool padded = false;    ///< a pad Stage is read by the anchor
+  bool prepared = false;  ///< the anchor reads a Stage that pads or computes its input
+  bool computed = false;  ///< and that Stage computes
   bool winograd = false;  ///< the anchor is a 3×3 stride-1 convolution in NHWC
-  TileForm tile;          ///< kTile
+  TileForm tile;          ///< kTile; kScan: of its product, anchor -1 when it has none
   TileChoice nominal;
   int64_t reduce_inner = 1;  ///< kTile: extent of the innermost reduce axis
   int64_t row_length = 1;    ///< kRows, kMap: elements along the vector axis

@@ -57,7 +57,8 @@ DecisionTable TileTable(int64_t rows_total, int64_t vectors_total, const ir::Tar
                         bool contraction) {
   DecisionTable t{"tile", {"rows", "vectors"}, {}};
   for (int64_t h : Heights(rows_total)) {
-    for (int64_t v = 1; v <= std::min(kMostVectors, vectors_total); ++v) {
+    const int64_t most_vectors = rows_total == 1 ? 2 * kMostVectors : kMostVectors;
+    for (int64_t v = 1; v <= std::min(most_vectors, vectors_total); ++v) {
       const int64_t live = h * v + v + 1;
       if (contraction && live > target.registers + 2) continue;
       if (!contraction && h * v > target.registers) continue;
@@ -109,7 +110,15 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
       sketches_.push_back({"map", {}, {t}});
       break;
     }
-    case PlanForm::Kind::kScan: sketches_.push_back({"scan", {}, {}}); break;
+    case PlanForm::Kind::kScan: {
+      Sketch scan{"scan", {}, {}};
+      if (form_.tile.anchor >= 0) {
+        scan.tables.push_back(
+            TileTable(form_.tile.rows_total, form_.tile.vectors_total, target_, true));
+      }
+      sketches_.push_back(std::move(scan));
+      break;
+    }
   }
   Finish();
 }
@@ -123,7 +132,7 @@ void Space::AddTileSketches(ir::AccuracyClass accuracy) {
       TileTable(form_.tile.rows_total, form_.tile.vectors_total, target_, contraction);
   DecisionTable order{"order", {"order"}, {{0}, {1}}};
   std::vector<std::pair<std::string, Padding>> forms = {{"direct", Padding::kPeeled}};
-  if (form_.padded) {
+  if (form_.prepared) {
     forms = {{"direct/peeled", Padding::kPeeled},
              {"direct/guard", Padding::kGuard},
              {"direct/tile", Padding::kTile},

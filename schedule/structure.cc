@@ -15,7 +15,8 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
-constexpr int64_t kCheap = 2;  ///< operations that may be repeated for every read
+constexpr int64_t kCheap = 2;      ///< operations that may be repeated for every read
+constexpr int64_t kShortAxis = 8;  ///< iterations below which an axis fills no vector
 
 void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& e, bool guarded,
                      std::vector<Access>* out) {
@@ -94,7 +95,16 @@ bool ReadOnce(const ir::Workload& w, const ir::Stage& reader, const ir::Stage& p
   return loads == 1 && points <= w.tensors[producer.results[0]].NumElements();
 }
 
-void InlineStages(TraceWriter& writer, int keep) {
+/// Whether some reader evaluates each element of a computed Stage again and again in its innermost
+/// loop: a contraction's broadcast operand costs as much there as the product itself.
+bool IsComputedForContraction(const ir::Workload& w, const ir::Stage& stage,
+                              const std::vector<int>& readers) {
+  return Computes(stage) && std::any_of(readers.begin(), readers.end(), [&](int r) {
+           return RoleOf(w, w.stages[r]) == Role::kContraction && !ReadOnce(w, w.stages[r], stage);
+         });
+}
+
+void InlineStages(TraceWriter& writer, int keep, int force) {
   std::vector<int> live = LiveStages(writer.schedule());
   for (int id : live) {
     const ir::Stage stage = writer.stage(id);
@@ -106,7 +116,8 @@ void InlineStages(TraceWriter& writer, int keep) {
     bool in_scan =
         std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
     if (in_scan && CostOf(stage) > 0) continue;
-    bool once = readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage);
+    if (id != force && IsComputedForContraction(w, stage, readers)) continue;
+    bool once = id == force || (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
     if (once || CostOf(stage) <= kCheap) writer.Emit(fmt::format("inline({})", stage.name));
   }
 }
@@ -143,11 +154,31 @@ int64_t CostOf(const ir::Stage& stage) {
   return cost;
 }
 
+bool Computes(const ir::Stage& stage) {
+  bool computes = false;
+  const std::function<void(const Expr&)> visit = [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) return;  // index arithmetic is not counted
+    computes |= e->kind == ExprKind::kUnary;
+    computes |= e->kind == ExprKind::kBinary && ir::IsFloat(e->dtype);
+    computes |= e->kind == ExprKind::kCast && ir::IsFloat(e->dtype);
+    for (const Expr& a : e->args) visit(a);
+  };
+  for (const auto& body : stage.body) visit(body);
+  return computes;
+}
+
 int VectorAxis(const ir::Stage& stage) {
-  for (int a = stage.num_spatial(); a-- > 0;) {
-    if (stage.spatial[a] > 1) return a;
+  int axis = -1;
+  for (int a = stage.num_spatial(); a-- > 0 && axis < 0;) {
+    if (stage.spatial[a] > 1) axis = a;
   }
-  return -1;
+  // A store map may hold the memory's innermost axis further outside, as depth-to-space does.
+  if (axis < 0 || stage.store.empty() || stage.spatial[axis] >= kShortAxis) return axis;
+  const Expr& last = stage.store.back();
+  if (last->kind == ExprKind::kVar && stage.spatial[last->id] > stage.spatial[axis]) {
+    return last->id;
+  }
+  return axis;
 }
 
 Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
@@ -158,18 +189,18 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
       accesses.push_back(std::move(a));
   }
   const int v = VectorAxis(stage);
-  if (stage.combiner == ir::Combiner::kSum && accesses.size() >= 2 && v >= 0) {
-    bool left = false, right = false;
-    for (int a = 0; a < stage.num_spatial(); ++a) {
-      if (stage.spatial[a] == 1) continue;
-      left |= accesses[0].DependsOn(a) && !accesses[1].DependsOn(a);
-      right |= accesses[1].DependsOn(a) && !accesses[0].DependsOn(a);
+  // A product whose vector axis is read by one factor is a contraction; when all read it, it is a
+  // window.
+  if (stage.combiner == ir::Combiner::kSum && v >= 0) {
+    bool along = false, across = false;
+    for (const auto& a : accesses) {
+      bool reduced = false;
+      for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
+        reduced |= stage.Extent(r) > 1 && a.DependsOn(r);
+      along |= reduced && a.DependsOn(v);
+      across |= reduced && !a.DependsOn(v);
     }
-    if (left || right) {
-      // A product whose vector axis is read by one factor is a contraction; when both read it, it
-      // is a window.
-      if (accesses[0].DependsOn(v) != accesses[1].DependsOn(v)) return Role::kContraction;
-    }
+    if (along && across) return Role::kContraction;
   }
   for (const auto& a : accesses) {
     if (v >= 0 && a.linear[v] && a.stride[v] == 1) return Role::kWindow;
@@ -182,13 +213,14 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
   return Role::kWindow;
 }
 
-int FindPadStage(const ir::Workload& workload) {
+int FindInputStage(const ir::Workload& workload) {
   for (size_t id = 0; id < workload.stages.size(); ++id) {
     const ir::Stage& s = workload.stages[id];
     if (s.combiner != ir::Combiner::kNone || s.scan >= 0 || IsOutput(workload, s)) continue;
-    if (s.body[0]->kind != ExprKind::kSelect || s.body[0]->args[2]->kind != ExprKind::kConst)
-      continue;
     std::vector<int> readers = workload.Readers(static_cast<int>(id));
+    const bool pads =
+        s.body[0]->kind == ExprKind::kSelect && s.body[0]->args[2]->kind == ExprKind::kConst;
+    if (!pads && !IsComputedForContraction(workload, s, readers)) continue;
     bool heavy = !readers.empty();
     for (int r : readers) {
       Role role = RoleOf(workload, workload.stages[r]);
@@ -199,8 +231,8 @@ int FindPadStage(const ir::Workload& workload) {
   return -1;
 }
 
-std::vector<Cluster> FindClusters(TraceWriter& writer, int keep) {
-  InlineStages(writer, keep);
+std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force) {
+  InlineStages(writer, keep, force);
   const ir::Workload& w = writer.workload();
   const std::vector<int> live = LiveStages(writer.schedule());
   std::vector<Cluster> clusters;

@@ -34,8 +34,10 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage);
 
 /// Arithmetic operations per evaluation of the bodies; transcendental ones count 16.
 int64_t CostOf(const ir::Stage& stage);
-/// The spatial axis that vectors run along: the last one with more than one element; -1 when there
-/// is none.
+/// Whether the bodies compute anything with floats, beyond choosing what to load.
+bool Computes(const ir::Stage& stage);
+/// The spatial axis that vectors run along: the last one with more than one element, or, when that
+/// one is short, the innermost of the store map; -1 when there is none.
 int VectorAxis(const ir::Stage& stage);
 
 /// One root Stage with what is computed inside it.
@@ -49,11 +51,11 @@ struct Cluster {
 
 /// Inlines what is better computed where it is read, then says which Stages own loops and what is
 /// computed inside them. The result's clusters are in topological order. `keep` (a Stage, or -1) is
-/// not inlined.
-std::vector<Cluster> FindClusters(TraceWriter& writer, int keep);
+/// not inlined, `force` (a Stage, or -1) is.
+std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force);
 
-/// The Stage that pads the input of a reduction: a guarded copy that only reductions with reuse
-/// read; -1 when there is none.
-int FindPadStage(const ir::Workload& workload);
+/// The Stage that prepares the input of reductions with reuse, and which only they read: a guarded
+/// copy (padding), or a map that computes (normalisation, scaling); -1 when there is none.
+int FindInputStage(const ir::Workload& workload);
 
 }  // namespace hone::schedule

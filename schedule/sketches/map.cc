@@ -47,9 +47,13 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
   std::vector<std::string> loops;
   std::vector<int64_t> extents;
   int64_t points = 1;
+  int last = v;
+  for (int a = v; a < stage.num_spatial(); ++a) {
+    if (stage.spatial[a] > 1) last = a;
+  }
   for (int a = 0; a < stage.num_spatial(); ++a) {
     points *= stage.spatial[a];
-    if (a >= v) continue;
+    if (a == v || (a > v && stage.spatial[a] == 1)) continue;
     loops.push_back(fmt::format("{}.i{}", stage.name, a));
     extents.push_back(stage.spatial[a]);
   }
@@ -62,6 +66,11 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
     const std::string factors =
         unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
     w.Emit(fmt::format("split({}, {}{})", axis, factors, n % step == 0 ? "" : ", mask"));
+    if (v != last) {
+      std::vector<std::string> order = loops;
+      for (int k = 0; k <= (unrolled ? 2 : 1); ++k) order.push_back(fmt::format("{}.{}", axis, k));
+      w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+    }
     if (unrolled) w.Emit(fmt::format("unroll({}.1)", axis));
     w.Emit(fmt::format("vectorize({}.{})", axis, unrolled ? 2 : 1));
     loops.push_back(axis + ".0");
@@ -69,32 +78,6 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
   }
   if (points < kGrain) return;
   Parallelise(w, id, loops, extents, target);
-}
-
-void ScheduleScan(TraceWriter& w, int id, const ir::Target& target) {
-  const ir::Stage stage = w.stage(id);
-  const int v = VectorAxis(stage);
-  if (v < 1) return;
-  const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
-  const std::string axis = fmt::format("{}.i{}", stage.name, v);
-  const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);
-  w.Emit(
-      fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
-  if (stage.num_reduce() > 0) {
-    std::vector<std::string> order;
-    for (int r = 0; r < stage.num_reduce(); ++r)
-      order.push_back(fmt::format("{}.r{}", stage.name, r));
-    order.push_back(axis + ".1");
-    std::vector<std::string> all;
-    all.push_back(axis + ".0");
-    all.insert(all.end(), order.begin(), order.end());
-    w.Emit(fmt::format("reorder({})", fmt::join(all, ", ")));
-    if (!ir::IsTuple(stage.combiner)) {
-      w.Emit(
-          fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), stage.name, axis));
-    }
-  }
-  if (!ir::IsTuple(stage.combiner)) w.Emit(fmt::format("vectorize({}.1)", axis));
 }
 
 }  // namespace hone::schedule

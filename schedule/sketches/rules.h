@@ -45,11 +45,15 @@ struct TileForm {
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
+/// Copies what the anchor reads again and again into panels of so many elements along the vector
+/// axis.
+void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const ir::Target& target);
 /// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
 void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
                   Padding padding, const ir::Target& target);
-/// Computes the pad Stage at the outermost row loop of the owner, into scratch.
-void SchedulePadTile(TraceWriter& writer, int pad, int owner, const ir::Target& target);
+/// Computes the Stage that prepares the input at the outermost row loop of the owner, into scratch,
+/// or at root where the owner has none.
+void ScheduleInputTile(TraceWriter& writer, int input, int owner, const ir::Target& target);
 
 /// Rows with their reductions: softmax, normalisation, row sums.
 /// partial_vectors: vectors of partial results per reduction.
@@ -57,8 +61,11 @@ void ScheduleRows(TraceWriter& writer, const Cluster& cluster, int64_t partial_v
                   const ir::Target& target);
 /// A Stage without reduction; `unroll` vectors per iteration.
 void ScheduleMap(TraceWriter& writer, int stage, int64_t unroll, const ir::Target& target);
-/// A Stage of a scan.
-void ScheduleScan(TraceWriter& writer, int stage, const ir::Target& target);
+/// A Stage of a scan; `choice` is the register tile where it is a product.
+void ScheduleScan(TraceWriter& writer, int stage, const TileChoice& choice,
+                  const ir::Target& target);
+/// The tile of a scan's product: batch rows × vectors. `anchor` is -1 when it is none.
+TileForm FindScanForm(const TraceWriter& writer, int stage, const ir::Target& target);
 
 /// Lanes of a vector of this dtype on the target; at most 64.
 int LanesFor(ir::DType dtype, const ir::Target& target);

@@ -139,7 +139,7 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   f.owner = cluster.owner;
   f.anchor = cluster.anchor;
   const ir::Stage& stage = w.stages[f.anchor];
-  f.vector_axis = VectorAxis(stage);
+  f.vector_axis = VectorAxis(w.stages[f.owner]);
   const ir::DType dtype = w.tensors[stage.results[0]].dtype;
   f.lanes = LanesFor(dtype, target);
   std::vector<Access> accesses = AccessesOf(w, stage);
@@ -196,7 +196,10 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   TileChoice best;
   int64_t taps = 1;
   for (int r : form.unrolled) taps *= stage.Extent(r);
-  const int64_t most_vectors = contraction ? (target.registers >= 32 ? 4 : 3) : 2;
+  // A single row wants as many independent sums as hide the latency of a multiply-add.
+  const int64_t most_vectors = !contraction           ? 2
+                               : form.rows_total == 1 ? 8
+                                                      : (target.registers >= 32 ? 4 : 3);
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
     int64_t most_rows =
@@ -294,22 +297,6 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
   }
 }
 
-/// Copies what the anchor reads again and again into panels of the tile's width.
-void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Target& target) {
-  for (int t : f.packed) {
-    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
-      if (a.tensor != t) continue;
-      std::string layout = PanelLayout(w, f, a, panel);
-      const int copy = static_cast<int>(w.workload().stages.size());
-      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
-                         w.workload().tensors[t].name, layout));
-      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
-        ScheduleMap(w, copy, 1, target);
-      break;
-    }
-  }
-}
-
 /// Appends the owner's reduce loops to `order`, whose first `outer` loops stand outside the tile.
 /// Blocks of the reduction go outside the rows: the panel's block stays in cache while all rows
 /// pass.
@@ -326,6 +313,21 @@ void OrderReduce(TraceWriter& w, const TileForm& f, const TileChoice& c, size_t 
 }
 
 }  // namespace
+
+void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Target& target) {
+  for (int t : f.packed) {
+    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
+      if (a.tensor != t) continue;
+      std::string layout = PanelLayout(w, f, a, panel);
+      const int copy = static_cast<int>(w.workload().stages.size());
+      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
+                         w.workload().tensors[t].name, layout));
+      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
+        ScheduleMap(w, copy, 1, target);
+      break;
+    }
+  }
+}
 
 void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding,
                   const ir::Target& target) {
@@ -390,7 +392,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   }
 }
 
-void SchedulePadTile(TraceWriter& w, int pad, int owner, const ir::Target& target) {
+void ScheduleInputTile(TraceWriter& w, int input, int owner, const ir::Target& target) {
   const ir::Stage stage = w.stage(owner);
   // The innermost leaf that is a whole outer axis of the owner before the tile's loops.
   const StageSchedule& schedule = w.schedule().stages[owner];
@@ -400,9 +402,9 @@ void SchedulePadTile(TraceWriter& w, int pad, int owner, const ir::Target& targe
     if (n.origin != LoopNode::Origin::kAxis && n.origin != LoopNode::Origin::kFused) break;
     at = n.name;
   }
-  if (at.empty()) return;
-  w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(pad), at));
-  const ir::Stage copy = w.stage(pad);
+  if (at.empty()) return ScheduleMap(w, input, 1, target);
+  w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(input), at));
+  const ir::Stage copy = w.stage(input);
   const int v = VectorAxis(copy);
   const int lanes = LanesFor(w.workload().tensors[copy.results[0]].dtype, target);
   if (v < 0 || copy.spatial[v] < 2) return;

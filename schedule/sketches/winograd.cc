@@ -127,7 +127,7 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
   // Pads and epilogues are inlined as ever; what is left must be the convolution and one map that
   // reads it.
   int owner = -1;
-  for (const Cluster& c : FindClusters(w, -1)) {
+  for (const Cluster& c : FindClusters(w, -1, -1)) {
     const std::string& name = w.name(c.owner);
     const int number = std::atoi(name.c_str() + 1);
     if (number >= first) continue;
