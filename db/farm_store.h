@@ -198,7 +198,12 @@ class FarmStore {
   virtual absl::StatusOr<std::optional<FarmSession>> FindFarmSession(const Hash128& id) = 0;
   /// Newest first.
   virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(int limit) = 0;
-  /// Every lease of a session, by token.
+  /// How many attempts of a session below this number were answered.
+  virtual absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) = 0;
+  /// Numbers from `first` on of a session's answered attempts.
+  virtual absl::StatusOr<std::vector<int64_t>> AnswersFrom(const Hash128& session,
+                                                           int64_t first) = 0;
+  /// Every lease of a session, by token; reads all leases.
   virtual absl::StatusOr<std::vector<FarmLease>> LeasesOf(const Hash128& session) = 0;
   virtual absl::StatusOr<std::vector<FarmAudit>> Audit(int limit) = 0;
   /// Forgets answered requests older than this.

@@ -97,6 +97,18 @@ class SqliteFarmStore final : public FarmStore {
                         limit),
         SessionOfFarmRow);
   }
+  absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) override {
+    return connection_.Number(
+        "SELECT count(*) FROM farm_leases WHERE session = ? AND attempt < ? AND state = 3", session,
+        below);
+  }
+  absl::StatusOr<std::vector<int64_t>> AnswersFrom(const Hash128& session, int64_t first) override {
+    return AllRows<int64_t>(
+        connection_.Run("SELECT attempt FROM farm_leases WHERE session = ? AND attempt >= ? AND "
+                        "state = 3",
+                        session, first),
+        [](const Query& row) { return row.Int(0); });
+  }
   absl::StatusOr<std::vector<FarmLease>> LeasesOf(const Hash128& session) override {
     return AllRows<FarmLease>(
         connection_.Run(fmt::format("SELECT {} FROM farm_leases WHERE session = ?", kLeaseColumns),

@@ -1,0 +1,158 @@
+#include "base/daemon_options.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "fmt/format.h"
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace hone {
+namespace {
+
+using Values = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+const DaemonOption* Find(std::span<const DaemonOption> table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, &DaemonOption::name);
+  return found == table.end() ? nullptr : &*found;
+}
+
+absl::Status Put(const DaemonOption& option, std::string value, const std::string& where,
+                 Values& values) {
+  if (option.argument.empty() && value != "true" && value != "false") {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: '{}' is true or false, not '{}'", where, option.name, value));
+  }
+  std::vector<std::string>& list = values[std::string(option.name)];
+  if (!option.repeated && !list.empty()) {
+    return absl::InvalidArgumentError(fmt::format("{}: '{}' is given twice", where, option.name));
+  }
+  list.push_back(std::move(value));
+  return absl::OkStatus();
+}
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+// The part of TOML that daemons need: `key = "text"`, `key = bare` and comments, a line each.
+absl::Status ReadConfig(const std::string& path, std::span<const DaemonOption> table,
+                        Values& values) {
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  int number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = Trim(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    const std::string where = fmt::format("{}:{}", path, ++number);
+    if (line.empty() || line.front() == '#') continue;
+    const size_t equals = line.find('=');
+    if (equals == std::string_view::npos) {
+      return absl::InvalidArgumentError(fmt::format("{}: expected key = value", where));
+    }
+    const std::string_view key = Trim(line.substr(0, equals));
+    std::string_view value = Trim(line.substr(equals + 1));
+    if (!value.empty() && value.front() == '"') {
+      const size_t close = value.find('"', 1);
+      if (close == std::string_view::npos ||
+          (close + 1 < value.size() && Trim(value.substr(close + 1)).front() != '#')) {
+        return absl::InvalidArgumentError(fmt::format("{}: the text does not end", where));
+      }
+      value = value.substr(1, close - 1);
+    } else {
+      value = Trim(value.substr(0, value.find('#')));
+    }
+    const DaemonOption* option = Find(table, key);
+    if (option == nullptr || key == "config" || key == "check-config") {
+      return absl::InvalidArgumentError(fmt::format("{}: unknown key '{}'", where, key));
+    }
+    HONE_RETURN_IF_ERROR(Put(*option, std::string(value), where, values));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DaemonOptions> DaemonOptions::Parse(const std::vector<std::string>& words,
+                                                   std::span<const DaemonOption> table,
+                                                   const std::string& default_config) {
+  DaemonOptions options;
+  Values given;
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (word.rfind("--", 0) != 0) {
+      options.words_.emplace_back(word);
+      continue;
+    }
+    word.remove_prefix(2);
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    const DaemonOption* option = Find(table, name);
+    if (option == nullptr) {
+      return absl::InvalidArgumentError(fmt::format("unknown option --{}; see --help", name));
+    }
+    std::string value = "true";
+    if (equals != std::string_view::npos) {
+      value = word.substr(equals + 1);
+    } else if (!option->argument.empty()) {
+      if (++i == words.size()) {
+        return absl::InvalidArgumentError(fmt::format("--{} needs a value", name));
+      }
+      value = words[i];
+    }
+    HONE_RETURN_IF_ERROR(Put(*option, std::move(value), "command line", given));
+  }
+  Values file;
+  const auto config = given.find("config");
+  struct stat info {};
+  if (config != given.end()) {
+    HONE_RETURN_IF_ERROR(ReadConfig(config->second.front(), table, file));
+  } else if (!default_config.empty() && ::stat(default_config.c_str(), &info) == 0) {
+    HONE_RETURN_IF_ERROR(ReadConfig(default_config, table, file));
+  }
+  for (const DaemonOption& option : table) {
+    std::vector<std::string>& values = options.values_[std::string(option.name)];
+    if (const auto a = given.find(option.name); a != given.end()) {
+      values = a->second;
+    } else if (const auto b = file.find(option.name); b != file.end()) {
+      values = b->second;
+    } else if (!option.value.empty()) {
+      values = {std::string(option.value)};
+    }
+  }
+  return options;
+}
+
+std::string DaemonOptions::Text(std::string_view name) const {
+  const auto found = values_.find(name);
+  HONE_CHECK(found != values_.end()) << "no option " << name;
+  return found->second.empty() ? "" : found->second.front();
+}
+
+std::vector<std::string> DaemonOptions::List(std::string_view name) const {
+  const auto found = values_.find(name);
+  HONE_CHECK(found != values_.end()) << "no option " << name;
+  return found->second;
+}
+
+std::string DaemonHelp(std::string_view usage, std::span<const DaemonOption> table) {
+  std::string text = fmt::format("usage: {}\n\n", usage);
+  for (const DaemonOption& option : table) {
+    const std::string left =
+        fmt::format("--{}{}{}", option.name, option.argument.empty() ? "" : " ", option.argument);
+    text += fmt::format("  {:<30} {}{}\n", left, option.help,
+                        option.value.empty() ? "" : fmt::format(" (default {})", option.value));
+  }
+  return text;
+}
+
+}  // namespace hone

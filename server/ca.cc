@@ -1,0 +1,262 @@
+#include "server/ca.h"
+
+#include <fcntl.h>
+#include <openssl/bio.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/core/unique_fd.h"
+#include "base/credentials.h"
+#include "base/file.h"
+#include "base/status.h"
+
+namespace hone::server {
+namespace {
+
+constexpr std::array<std::string_view, 5> kRoles = {"server", "submit", "measure", "publish",
+                                                    "admin"};
+constexpr std::string_view kPrefix = "spiffe://hone/";
+constexpr int64_t kCaSeconds = int64_t{3650} * 86400;
+// Certificates begin a little earlier than now: clocks of machines differ.
+constexpr int64_t kBackdatedSeconds = 3600;
+
+template <auto kFree>
+struct Free {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
+
+absl::Status OpensslError(std::string_view doing) {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
+  return absl::InternalError(fmt::format("cannot {}: {}", doing, text.data()));
+}
+
+std::string TextOf(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  return {data, static_cast<size_t>(size)};
+}
+
+absl::StatusOr<Key> NewKey() {
+  Key key(EVP_EC_gen("P-256"));
+  if (!key) return OpensslError("make a key");
+  return key;
+}
+
+absl::StatusOr<std::string> KeyPem(EVP_PKEY* key) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_PKCS8PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+    return OpensslError("write a key");
+  }
+  return TextOf(bio.get());
+}
+
+absl::StatusOr<std::string> CertificatePem(X509* certificate) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_X509(bio.get(), certificate) != 1) return OpensslError("write a certificate");
+  return TextOf(bio.get());
+}
+
+absl::StatusOr<Certificate> ParseCertificate(const std::string& pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  if (!certificate) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError("this is no certificate in PEM");
+  }
+  return certificate;
+}
+
+absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str());
+  const bool added = extension != nullptr && X509_add_ext(certificate, extension, -1) == 1;
+  X509_EXTENSION_free(extension);
+  return added ? absl::OkStatus() : OpensslError("extend a certificate");
+}
+
+struct CertificateText {
+  std::string common_name;
+  int64_t begin_unix_s = 0, end_unix_s = 0;
+};
+
+absl::StatusOr<Certificate> NewCertificate(const CertificateText& text, EVP_PKEY* key) {
+  Certificate certificate(X509_new());
+  std::array<unsigned char, 16> serial{};
+  if (!certificate || RAND_bytes(serial.data(), serial.size()) != 1) {
+    return OpensslError("make a certificate");
+  }
+  serial[0] &= 0x7f;
+  BIGNUM* number = BN_bin2bn(serial.data(), serial.size(), nullptr);
+  BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate.get()));
+  BN_free(number);
+  X509_set_version(certificate.get(), 2);
+  ASN1_TIME_set(X509_getm_notBefore(certificate.get()), text.begin_unix_s);
+  ASN1_TIME_set(X509_getm_notAfter(certificate.get()), text.end_unix_s);
+  X509_set_pubkey(certificate.get(), key);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(text.common_name.c_str()), -1,
+                             -1, 0);
+  return certificate;
+}
+
+absl::Status WriteKey(const std::string& path, const std::string& pem) {
+  const std::string temporary = path + ".tmp";
+  ::unlink(temporary.c_str());
+  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid()) return ErrnoStatus(errno, fmt::format("write '{}'", temporary));
+  if (::write(fd.get(), pem.data(), pem.size()) != static_cast<ssize_t>(pem.size()) ||
+      ::fsync(fd.get()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoStatus(errno, fmt::format("write '{}'", path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view RoleName(CallerRole role) { return kRoles.at(static_cast<size_t>(role)); }
+
+std::string Identity::Uri() const { return fmt::format("{}{}/{}", kPrefix, RoleName(role), name); }
+
+absl::StatusOr<Identity> ParseIdentity(const std::string& uri) {
+  const auto bad = [&] {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is no identity of a farm; one is spiffe://hone/ROLE/NAME with ROLE of "
+                    "server, submit, measure, publish, admin and NAME of letters, digits, . _ -",
+                    uri));
+  };
+  if (uri.rfind(kPrefix, 0) != 0) return bad();
+  const std::string rest = uri.substr(kPrefix.size());
+  const size_t slash = rest.find('/');
+  if (slash == std::string::npos) return bad();
+  Identity identity;
+  identity.name = rest.substr(slash + 1);
+  constexpr size_t kMaxName = 64;
+  if (identity.name.empty() || identity.name.size() > kMaxName ||
+      identity.name.find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+          "._-") != std::string::npos) {
+    return bad();
+  }
+  for (size_t i = 0; i < kRoles.size(); ++i) {
+    if (rest.substr(0, slash) != kRoles[i]) continue;
+    identity.role = static_cast<CallerRole>(i);
+    return identity;
+  }
+  return bad();
+}
+
+absl::StatusOr<Identity> IdentityOf(const std::string& pem) {
+  const auto certificate = ParseCertificate(pem);
+  if (!certificate.ok()) return absl::UnauthenticatedError("no client certificate was shown");
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate->get(), NID_subject_alt_name, nullptr, nullptr)));
+  std::string uri;
+  int uris = 0;
+  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    ++uris;
+    const ASN1_STRING* text = name->d.uniformResourceIdentifier;
+    uri.assign(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+               static_cast<size_t>(ASN1_STRING_length(text)));
+  }
+  if (uris != 1) {
+    return absl::UnauthenticatedError("the client certificate has not exactly one URI name");
+  }
+  auto identity = ParseIdentity(uri);
+  if (!identity.ok()) return absl::UnauthenticatedError(StatusMessage(identity.status()));
+  tm end{};
+  ASN1_TIME_to_tm(X509_get0_notAfter(certificate->get()), &end);
+  identity->expires_unix_s = ::timegm(&end);
+  return identity;
+}
+
+absl::Status InitCa(const std::string& folder, int64_t now_unix_s) {
+  const std::string path = folder + "/ca.key";
+  if (std::filesystem::exists(path)) {
+    return absl::AlreadyExistsError(fmt::format(
+        "'{}' is there already; every certificate of the farm depends on it. Name another folder, "
+        "or remove it if no machine uses it",
+        path));
+  }
+  HONE_RETURN_IF_ERROR(MakeDirectories(folder));
+  HONE_ASSIGN_OR_RETURN(const Key key, NewKey());
+  HONE_ASSIGN_OR_RETURN(const Certificate certificate,
+                        NewCertificate({"Hone farm authority", now_unix_s - kBackdatedSeconds,
+                                        now_unix_s + kCaSeconds},
+                                       key.get()));
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate.get()));
+  HONE_RETURN_IF_ERROR(AddExtension(certificate.get(), certificate.get(), NID_basic_constraints,
+                                    "critical,CA:TRUE,pathlen:0"));
+  HONE_RETURN_IF_ERROR(AddExtension(certificate.get(), certificate.get(), NID_key_usage,
+                                    "critical,keyCertSign,cRLSign"));
+  HONE_RETURN_IF_ERROR(
+      AddExtension(certificate.get(), certificate.get(), NID_subject_key_identifier, "hash"));
+  if (X509_sign(certificate.get(), key.get(), EVP_sha256()) == 0) return OpensslError("sign");
+  HONE_ASSIGN_OR_RETURN(const std::string key_pem, KeyPem(key.get()));
+  HONE_ASSIGN_OR_RETURN(const std::string pem, CertificatePem(certificate.get()));
+  HONE_RETURN_IF_ERROR(WriteKey(path, key_pem));
+  return WriteFileAtomically(folder + "/ca.pem", pem);
+}
+
+absl::Status Issue(const IssueOptions& options) {
+  const Identity identity{.role = options.role, .name = options.name};
+  HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
+  HONE_ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(options.ca_folder + "/ca.pem"));
+  HONE_ASSIGN_OR_RETURN(const std::string ca_key_pem, ReadFile(options.ca_folder + "/ca.key"));
+  HONE_ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem));
+  const Bio bio(BIO_new_mem_buf(ca_key_pem.data(), static_cast<int>(ca_key_pem.size())));
+  const Key ca_key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
+  if (!ca_key) return OpensslError("read the authority's key");
+  HONE_ASSIGN_OR_RETURN(const Key key, NewKey());
+  HONE_ASSIGN_OR_RETURN(
+      const Certificate certificate,
+      NewCertificate({fmt::format("{} {}", RoleName(options.role), options.name),
+                      options.now_unix_s - kBackdatedSeconds, options.now_unix_s + options.seconds},
+                     key.get()));
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(ca.get()));
+  const bool server = options.role == CallerRole::kServer;
+  const std::string names =
+      fmt::format("URI:{}{}", identity.Uri(), server ? fmt::format(",DNS:{}", kServerName) : "");
+  for (const auto& [nid, value] : std::initializer_list<std::pair<int, std::string>>{
+           {NID_basic_constraints, "critical,CA:FALSE"},
+           {NID_key_usage, "critical,digitalSignature"},
+           {NID_ext_key_usage, server ? "serverAuth" : "clientAuth"},
+           {NID_authority_key_identifier, "keyid"},
+           {NID_subject_alt_name, names}}) {
+    HONE_RETURN_IF_ERROR(AddExtension(certificate.get(), ca.get(), nid, value));
+  }
+  if (X509_sign(certificate.get(), ca_key.get(), EVP_sha256()) == 0) return OpensslError("sign");
+  HONE_ASSIGN_OR_RETURN(const std::string key_pem, KeyPem(key.get()));
+  HONE_ASSIGN_OR_RETURN(const std::string pem, CertificatePem(certificate.get()));
+  HONE_RETURN_IF_ERROR(MakeDirectories(options.out_folder));
+  HONE_RETURN_IF_ERROR(WriteKey(options.out_folder + "/key.pem", key_pem));
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(options.out_folder + "/cert.pem", pem));
+  return WriteFileAtomically(options.out_folder + "/ca.pem", ca_pem);
+}
+
+}  // namespace hone::server

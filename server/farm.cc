@@ -1,0 +1,558 @@
+#include "server/farm.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+#include "base/core/check.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/versions.h"
+#include "proto/convert.h"
+#include "proto/limits.h"
+#include "server/device_match.h"
+
+namespace hone::server {
+namespace {
+
+constexpr int64_t kNsPerMs = 1'000'000;
+
+std::string KeyOf(const std::string& worker, const std::string& device) {
+  return worker + "/" + device;
+}
+
+}  // namespace
+
+Farm::Farm(FarmPolicy policy, Versions versions, uint64_t start, LeaseReader& ended)
+    : policy_(policy), versions_(std::move(versions)), start_(start), ended_(ended) {}
+
+void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
+  for (const db::FarmProject& p : state.projects) {
+    projects_[p.project] = {.share = p.share, .charged_ns = p.charged_ns};
+  }
+  for (const db::FarmDevice& d : state.devices) known_devices_[KeyOf(d.worker, d.device)] = d;
+  for (const db::FarmSession& s : state.sessions) sessions_[s.id].plan.project = s.project;
+  for (const db::FarmSuspect& s : state.suspects) {
+    Attempt& a = sessions_[s.session].attempts[s.attempt];
+    a.losses = s.losses;
+    a.condemned = s.condemned;
+    a.condemned_why = s.reason;
+  }
+  for (const db::FarmLease& l : state.leases) {
+    Session& session = sessions_[l.session];
+    Attempt& a = session.attempts[l.attempt];
+    const std::string key = KeyOf(l.worker, l.device);
+    leases_[l.token] = {.session = l.session,
+                        .attempt = l.attempt,
+                        .worker = key,
+                        .instance = l.instance,
+                        .since_ns = now_ns};
+    Move(a.state, AttemptEvent::kGrant);
+    a.token = l.token;
+    ++session.leased;
+    ++projects_[session.plan.project].leased;
+    Worker& worker = workers_[key];
+    worker.name = l.worker;
+    worker.hello.device.name = l.device;
+    worker.heard_ns = now_ns;
+    worker.leases.insert(l.token);
+  }
+  for (auto& [key, worker] : workers_) SettleDevice(worker);
+}
+
+void Farm::Send(const Worker& worker, proto::ServerMessage message) {
+  if (!worker.stream) return;
+  Outgoing& out = step_.messages.emplace_back();
+  out.stream = *worker.stream;
+  out.message = std::move(message);
+}
+
+void Farm::SendCredit(Worker& worker) {
+  worker.results_allowed = worker.results_received + policy_.result_window;
+  Send(worker, proto::ServerCredit{worker.results_allowed});
+}
+
+Farm::Worker* Farm::WorkerOf(StreamId stream) {
+  const auto known = streams_.find(stream);
+  return known == streams_.end() ? nullptr : &workers_.at(known->second);
+}
+
+void Farm::CloseStream(Worker& worker, absl::Status status) {
+  if (!worker.stream) return;
+  step_.closings.push_back({*worker.stream, std::move(status)});
+  streams_.erase(*worker.stream);
+  worker.stream.reset();
+}
+
+void Farm::SettleDevice(Worker& worker) {
+  const auto known = known_devices_.find(KeyOf(worker.name, worker.hello.device.name));
+  if (known == known_devices_.end()) return;
+  worker.device = known->second.state;
+  worker.reason = known->second.reason;
+}
+
+bool Farm::RefuseHello(StreamId stream, const std::string& worker, const proto::Hello& hello,
+                       int64_t now_ns) {
+  const auto refuse = [&](absl::Status status) {
+    ++counters_.refused_workers;
+    step_.closings.push_back({stream, std::move(status)});
+    return true;
+  };
+  const auto differs = [&](std::string_view what, const auto& theirs, const auto& ours) {
+    return refuse(absl::FailedPreconditionError(fmt::format(
+        "worker '{}' (hone {}) has {} {}, honed has {}; install the same version of Hone on both",
+        worker, hello.program_version, what, theirs, ours)));
+  };
+  if (hello.protocol != versions_.protocol) {
+    return differs("protocol", hello.protocol, versions_.protocol);
+  }
+  if (hello.role != proto::WorkerRole::kRun && hello.builder_version != versions_.builder) {
+    return differs("builder", hello.builder_version, versions_.builder);
+  }
+  if (hello.measurement_policy != versions_.measurement_policy) {
+    return differs("measurement policy", hello.measurement_policy, versions_.measurement_policy);
+  }
+  const auto known = workers_.find(KeyOf(worker, hello.device.name));
+  if (known == workers_.end() || !known->second.stream) return false;
+  const bool alive = now_ns - known->second.heard_ns < 5 * policy_.heartbeat_ns;
+  if (!alive || known->second.hello.instance == hello.instance) return false;
+  return refuse(absl::AlreadyExistsError(
+      fmt::format("another live process is worker '{}' with device {}; stop it, or issue this one "
+                  "a name of its own",
+                  worker, hello.device.name)));
+}
+
+void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello& hello,
+                   int64_t now_ns) {
+  if (RefuseHello(stream, name, hello, now_ns)) return;
+  const std::string key = KeyOf(name, hello.device.name);
+  Worker& worker = workers_[key];
+  if (worker.stream) {
+    ++counters_.replaced_streams;
+    CloseStream(worker, absl::AbortedError("a newer stream of this worker replaced this one"));
+  }
+  if (worker.state == WorkerState::kConnected || worker.state == WorkerState::kDraining) {
+    Move(worker.state, WorkerEvent::kDisconnect);
+  }
+  Move(worker.state, WorkerEvent::kConnect);
+  worker.name = name;
+  worker.hello = hello;
+  worker.hello.held.clear();
+  worker.stream = stream;
+  worker.heard_ns = now_ns;
+  worker.leases_allowed = worker.leases_sent = 0;
+  worker.results_received = 0;
+  streams_[stream] = key;
+  SettleDevice(worker);
+  proto::Welcome welcome{.heartbeat_ms = static_cast<int>(policy_.heartbeat_ns / kNsPerMs)};
+  Reconcile(key, hello, welcome, now_ns);
+  Send(worker, std::move(welcome));
+  SendCredit(worker);
+  GrantAll(now_ns);
+}
+
+void Farm::Reconcile(const std::string& key, const proto::Hello& hello, proto::Welcome& welcome,
+                     int64_t now_ns) {
+  Worker& worker = workers_.at(key);
+  std::map<Hash128, bool> held;
+  for (const proto::HeldLease& lease : hello.held) held[lease.token] = lease.started;
+  const std::set<Hash128> ours = worker.leases;
+  for (const Hash128& token : ours) {
+    const Lease& lease = leases_.at(token);
+    if (lease.state == LeaseState::kAnswered) continue;
+    if (lease.instance != hello.instance) {
+      EndLease(token, LeaseEvent::kLose, Blame::kCandidate, "its worker's process ended", now_ns);
+    } else if (!held.contains(token)) {
+      EndLease(token, LeaseEvent::kGiveBack, Blame::kNobody, "the worker never had it", now_ns);
+    }
+  }
+  for (const auto& [token, started] : held) {
+    const auto open = leases_.find(token);
+    if (open != leases_.end() && open->second.worker == key) {
+      welcome.keep.push_back(token);
+      if (started) MarkStarted(token, key, now_ns);
+      continue;
+    }
+    // One that was closed by its result is kept, so that its result is sent again and acknowledged.
+    const std::optional<db::FarmLease> ended = ended_.FindLease(token);
+    const bool done = ended && ended->state == LeaseState::kDone;
+    (done ? welcome.keep : welcome.drop).push_back(token);
+  }
+}
+
+void Farm::OnGone(StreamId stream, int64_t now_ns) {
+  Worker* worker = WorkerOf(stream);
+  if (worker == nullptr) return;
+  streams_.erase(stream);
+  worker->stream.reset();
+  worker->heard_ns = now_ns;
+  Move(worker->state, WorkerEvent::kDisconnect);
+}
+
+void Farm::MarkStarted(const Hash128& token, const std::string& key, int64_t now_ns) {
+  const auto lease = leases_.find(token);
+  if (lease == leases_.end() || lease->second.worker != key ||
+      lease->second.state != LeaseState::kGranted) {
+    return;
+  }
+  Move(lease->second.state, LeaseEvent::kStart);
+  lease->second.since_ns = now_ns;
+}
+
+void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64_t now_ns) {
+  Worker* worker = WorkerOf(stream);
+  if (worker == nullptr) return;
+  worker->heard_ns = now_ns;
+  const std::string key = streams_.at(stream);
+  if (const auto* heartbeat = std::get_if<proto::Heartbeat>(&message)) {
+    worker->busy_ns = heartbeat->busy_ns;
+    for (const proto::HeldLease& lease : heartbeat->held) {
+      if (lease.started) MarkStarted(lease.token, key, now_ns);
+    }
+  } else if (const auto* started = std::get_if<proto::Started>(&message)) {
+    MarkStarted(started->token, key, now_ns);
+  } else if (const auto* result = std::get_if<proto::WorkResult>(&message)) {
+    OnResult(*worker, *result, now_ns);
+  } else if (const auto* returned = std::get_if<proto::Returned>(&message)) {
+    const auto lease = leases_.find(returned->token);
+    if (lease != leases_.end() && lease->second.worker == key &&
+        lease->second.state != LeaseState::kAnswered) {
+      ++counters_.returned;
+      EndLease(returned->token, LeaseEvent::kGiveBack, Blame::kNobody, returned->reason, now_ns);
+    }
+  } else if (const auto* credit = std::get_if<proto::WorkerCredit>(&message)) {
+    worker->leases_allowed = std::max(worker->leases_allowed, credit->leases);
+  } else if (std::holds_alternative<proto::Draining>(message)) {
+    Move(worker->state, WorkerEvent::kDrain);
+  } else {
+    CloseStream(*worker, absl::InvalidArgumentError("a second Hello on one stream"));
+    Move(worker->state, WorkerEvent::kDisconnect);
+  }
+  GrantAll(now_ns);
+}
+
+std::string Farm::WhyInvalid(const Attempt& attempt, const proto::WorkResult& result) const {
+  if (!attempt.job) return "";  // checked when the session's driver asks for it
+  const bool comparison = attempt.job->kind == proto::JobKind::kCompare;
+  const size_t wanted = comparison ? attempt.job->traces.size() : 0;
+  if (result.compared.size() == wanted) return "";
+  if (comparison && result.outcome != measure::Outcome::kOk) return "";
+  return fmt::format("{} compared traces, {} were asked for", result.compared.size(), wanted);
+}
+
+void Farm::OnOldResult(StreamId stream, const proto::WorkResult& result) {
+  proto::Acknowledgement ack{.token = result.token, .verdict = proto::Verdict::kStale};
+  const std::optional<db::FarmLease> ended = ended_.FindLease(result.token);
+  if (!ended) {
+    ack.reason = "no such lease was ever granted here";
+    ++counters_.stale;
+  } else if (ended->state != LeaseState::kDone) {
+    ack.reason = fmt::format("the lease was {}", NameOf(ended->state));
+    ++counters_.stale;
+  } else if (ended->content == proto::ResultDigest(result)) {
+    ack.verdict = proto::Verdict::kAccepted;
+    ++counters_.duplicates;
+  } else {
+    ack.verdict = proto::Verdict::kConflict;
+    ack.reason = "this lease was answered with other content";
+    ++counters_.conflicts;
+  }
+  Outgoing& out = step_.messages.emplace_back();
+  out.stream = stream;
+  out.message = std::move(ack);
+}
+
+void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns) {
+  ++worker.results_received;
+  ++counters_.results;
+  if (worker.results_allowed - worker.results_received < policy_.result_window / 2) {
+    SendCredit(worker);
+  }
+  const auto open = leases_.find(result.token);
+  if (open == leases_.end()) return OnOldResult(*worker.stream, result);
+  Lease& lease = open->second;
+  const auto answer = [&](proto::Verdict verdict, std::string reason) {
+    Send(worker, proto::Acknowledgement{result.token, verdict, std::move(reason)});
+  };
+  if (lease.worker != KeyOf(worker.name, worker.hello.device.name)) {
+    ++counters_.invalid;
+    return answer(proto::Verdict::kInvalid, "this lease is another worker's");
+  }
+  std::string digest = proto::ResultDigest(result);
+  if (lease.state == LeaseState::kAnswered) {
+    // The first answer comes with its commit.
+    if (lease.content == digest) {
+      ++counters_.duplicates;
+      return;
+    }
+    ++counters_.conflicts;
+    return answer(proto::Verdict::kConflict, "this lease was answered with other content");
+  }
+  Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
+  if (std::string why = WhyInvalid(attempt, result); !why.empty()) {
+    ++counters_.invalid;
+    answer(proto::Verdict::kInvalid, why);
+    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
+  }
+  if (result.outcome == measure::Outcome::kWorkerLost && attempt.faults < policy_.max_faults) {
+    // Not the candidate's doing: elsewhere, later, at nobody's cost.
+    ++counters_.infrastructure_faults;
+    attempt.not_before_ns = now_ns + (policy_.first_pause_ns << attempt.faults);
+    ++attempt.faults;
+    answer(proto::Verdict::kStale, "a fault of the worker; it will be measured again");
+    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, result.message, now_ns);
+  }
+  Move(lease.state, LeaseEvent::kAnswer);
+  Move(attempt.state, AttemptEvent::kAnswer);
+  lease.since_ns = now_ns;
+  lease.content = std::move(digest);
+  lease.charge_ns = result.run_ns;
+  ++worker.results;
+  attempt.result = result;
+  Deliver(lease.session, lease.attempt, attempt);
+}
+
+void Farm::Deliver(const Hash128& session, int64_t number, Attempt& attempt) {
+  if (!attempt.job || !attempt.result || attempt.delivered) return;
+  attempt.delivered = true;
+  step_.deliveries.push_back({session, number, *attempt.result});
+}
+
+void Farm::Condemn(const Hash128& session, int64_t number, Attempt& attempt) {
+  Move(attempt.state, AttemptEvent::kCondemn);
+  attempt.token = {};
+  proto::WorkResult& result = attempt.result.emplace();
+  result.outcome = measure::Outcome::kRunCrashed;
+  result.message = attempt.condemned_why;
+  Deliver(session, number, attempt);
+}
+
+void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
+                    int64_t now_ns) {
+  const auto found = leases_.find(token);
+  Lease lease = found->second;
+  leases_.erase(found);
+  const bool started = lease.state == LeaseState::kStarted;
+  Move(lease.state, event);
+  step_.changes.push_back(db::EndFarmLease{.token = token, .state = lease.state});
+  const auto worker = workers_.find(lease.worker);
+  if (worker != workers_.end()) worker->second.leases.erase(token);
+  Session& session = sessions_.at(lease.session);
+  --session.leased;
+  --projects_[session.plan.project].leased;
+  Attempt& attempt = session.attempts.at(lease.attempt);
+  Move(attempt.state, AttemptEvent::kTakeBack);
+  attempt.token = {};
+  if (event == LeaseEvent::kExpire) ++counters_.expired;
+  if (event == LeaseEvent::kLose) ++counters_.lost;
+  if (blame == Blame::kCandidate && started) {
+    ++attempt.losses;
+    attempt.condemned = attempt.losses >= policy_.max_losses;
+    attempt.condemned_why = fmt::format("its worker was lost {} times while it ran, last '{}': {}",
+                                        attempt.losses, lease.worker, why);
+    step_.changes.push_back(db::PutFarmSuspect{{.session = lease.session,
+                                                .attempt = lease.attempt,
+                                                .losses = attempt.losses,
+                                                .condemned = attempt.condemned,
+                                                .reason = attempt.condemned_why}});
+  }
+  if (attempt.condemned) {
+    ++counters_.condemned;
+    Condemn(lease.session, lease.attempt, attempt);
+  } else if (attempt.job) {
+    session.waiting.insert(lease.attempt);
+  }
+  LogDebug("lease {} of attempt {} of session {} {}: {}", token.ToHex(), lease.attempt,
+           lease.session.ToHex(), NameOf(lease.state), why);
+  (void)now_ns;
+}
+
+void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t now_ns) {
+  Worker& worker = workers_.at(key);
+  const std::set<Hash128> leases = worker.leases;
+  for (const Hash128& token : leases) {
+    if (leases_.at(token).state == LeaseState::kAnswered) continue;
+    EndLease(token, LeaseEvent::kLose, Blame::kCandidate, why, now_ns);
+  }
+}
+
+void Farm::RevokeWorker(const std::string& name, int64_t now_ns) {
+  for (auto& [key, worker] : workers_) {
+    if (worker.name != name) continue;
+    const std::set<Hash128> leases = worker.leases;
+    for (const Hash128& token : leases) {
+      if (leases_.at(token).state == LeaseState::kAnswered) continue;
+      ++counters_.revoked;
+      EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, "the worker's certificate was revoked",
+               now_ns);
+    }
+    if (!worker.stream) continue;
+    CloseStream(worker, absl::PermissionDeniedError("the certificate was revoked"));
+    Move(worker.state, WorkerEvent::kDisconnect);
+  }
+  GrantAll(now_ns);
+}
+
+absl::Status Farm::SetDevice(const std::string& name, const std::string& device, DeviceEvent event,
+                             const std::string& reason, int64_t now_ns) {
+  const auto known = workers_.find(KeyOf(name, device));
+  if (known == workers_.end()) {
+    return absl::NotFoundError(fmt::format("no worker '{}' with device {} was seen", name, device));
+  }
+  Worker& worker = known->second;
+  if (!Next(worker.device, event)) {
+    return absl::FailedPreconditionError(
+        fmt::format("device {} of '{}' is {}", device, name, NameOf(worker.device)));
+  }
+  Move(worker.device, event);
+  if (worker.device == DeviceState::kDraining && worker.leases.empty()) {
+    Move(worker.device, DeviceEvent::kEmptied);
+  }
+  worker.reason = worker.device == DeviceState::kActive ? "" : reason;
+  db::FarmDevice row{name, device, worker.device, worker.reason};
+  known_devices_[known->first] = row;
+  step_.changes.push_back(db::PutFarmDevice{std::move(row)});
+  GrantAll(now_ns);
+  return absl::OkStatus();
+}
+
+void Farm::BeginSession(const SessionPlan& plan) {
+  Session& session = sessions_[plan.id];
+  session.plan = plan;
+  session.begun = true;
+  projects_.try_emplace(plan.project);
+}
+
+void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_ns) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  for (auto& [number, attempt] : found->second.attempts) {
+    const auto open = leases_.find(attempt.token);
+    if (open != leases_.end()) {
+      Lease& lease = open->second;
+      Move(lease.state, LeaseEvent::kRevoke);
+      ++counters_.revoked;
+      step_.changes.push_back(
+          db::EndFarmLease{.token = attempt.token, .state = LeaseState::kRevoked});
+      const auto worker = workers_.find(lease.worker);
+      if (worker != workers_.end()) {
+        worker->second.leases.erase(attempt.token);
+        Send(worker->second, proto::Revoke{attempt.token, reason});
+      }
+      --projects_[found->second.plan.project].leased;
+      leases_.erase(open);
+    }
+    Move(attempt.state, AttemptEvent::kDrop);
+  }
+  sessions_.erase(found);
+  GrantAll(now_ns);
+}
+
+void Farm::Submit(const Hash128& id, int64_t number, proto::Job job, int64_t now_ns) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end() || !found->second.begun) return;  // it was ended meanwhile
+  Session& session = found->second;
+  Attempt& attempt = session.attempts[number];
+  if (attempt.job) return;
+  attempt.job = std::move(job);
+  if (attempt.state == AttemptState::kWaiting) {
+    if (attempt.condemned) {
+      Condemn(id, number, attempt);
+    } else {
+      session.waiting.insert(number);
+    }
+  }
+  Deliver(id, number, attempt);
+  GrantAll(now_ns);
+}
+
+std::vector<db::FarmChange> Farm::EndsOf(const Hash128& id,
+                                         const std::vector<int64_t>& attempts) const {
+  std::vector<db::FarmChange> changes;
+  const auto session = sessions_.find(id);
+  if (session == sessions_.end()) return changes;
+  for (const int64_t number : attempts) {
+    const auto attempt = session->second.attempts.find(number);
+    if (attempt == session->second.attempts.end()) continue;
+    const auto lease = leases_.find(attempt->second.token);
+    if (lease == leases_.end()) continue;
+    changes.push_back(db::EndFarmLease{.token = lease->first,
+                                       .state = LeaseState::kDone,
+                                       .content = lease->second.content,
+                                       .charge_ns = lease->second.charge_ns});
+  }
+  return changes;
+}
+
+void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, int64_t now_ns) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  for (const int64_t number : attempts) {
+    const auto at = session.attempts.find(number);
+    if (at == session.attempts.end()) continue;
+    Attempt& attempt = at->second;
+    Move(attempt.state, AttemptEvent::kCommit);
+    const auto open = leases_.find(attempt.token);
+    if (open != leases_.end()) {
+      Lease& lease = open->second;
+      Move(lease.state, LeaseEvent::kCommit);
+      ++counters_.acknowledged;
+      Project& project = projects_[session.plan.project];
+      project.charged_ns += lease.charge_ns;
+      --project.leased;
+      --session.leased;
+      const auto worker = workers_.find(lease.worker);
+      if (worker != workers_.end()) {
+        worker->second.leases.erase(attempt.token);
+        // To another process of that name it says nothing.
+        if (worker->second.hello.instance == lease.instance) {
+          Send(worker->second, proto::Acknowledgement{attempt.token, proto::Verdict::kAccepted});
+        }
+      }
+      leases_.erase(open);
+    }
+    session.attempts.erase(at);
+  }
+  GrantAll(now_ns);
+}
+
+void Farm::Tick(int64_t now_ns) {
+  std::vector<Hash128> late;
+  for (const auto& [token, lease] : leases_) {
+    const bool granted = lease.state == LeaseState::kGranted;
+    if (!granted && lease.state != LeaseState::kStarted) continue;
+    const int64_t limit = granted ? policy_.start_by_ns : policy_.run_by_ns;
+    if (now_ns - lease.since_ns > limit) late.push_back(token);
+  }
+  for (const Hash128& token : late) {
+    const Lease& lease = leases_.at(token);
+    const bool started = lease.state == LeaseState::kStarted;
+    const auto worker = workers_.find(lease.worker);
+    if (worker != workers_.end()) Send(worker->second, proto::Revoke{token, "its time is over"});
+    EndLease(token, LeaseEvent::kExpire, started ? Blame::kCandidate : Blame::kNobody,
+             started ? "it ran longer than its lease" : "it was not started in time", now_ns);
+  }
+  for (auto& [key, worker] : workers_) {
+    if (now_ns - worker.heard_ns <= policy_.lost_after_ns) continue;
+    if (worker.stream) {
+      CloseStream(worker, absl::DeadlineExceededError("no word from the worker"));
+      Move(worker.state, WorkerEvent::kDisconnect);
+    }
+    if (worker.state != WorkerState::kGone) continue;
+    Move(worker.state, WorkerEvent::kGiveUp);
+    LoseWorker(key, "no word from it", now_ns);
+  }
+  for (auto& [key, worker] : workers_) {
+    if (worker.device != DeviceState::kDraining || !worker.leases.empty()) continue;
+    Move(worker.device, DeviceEvent::kEmptied);
+    known_devices_[key].state = worker.device;
+    step_.changes.push_back(
+        db::PutFarmDevice{{worker.name, worker.hello.device.name, worker.device, worker.reason}});
+  }
+  GrantAll(now_ns);
+}
+
+FarmStep Farm::Take() { return std::exchange(step_, {}); }
+
+}  // namespace hone::server

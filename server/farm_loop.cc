@@ -1,0 +1,215 @@
+#include "server/farm_loop.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/core/check.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace hone::server {
+namespace {
+
+constexpr int64_t kTickNs = 100'000'000;
+constexpr int64_t kRetryNs = 200'000'000;
+constexpr size_t kMostWorks = 512;  ///< of one group commit
+
+}  // namespace
+
+FarmLoop::FarmLoop(Farm& farm, db::FarmStore& store, FarmSink& sink, const MonotonicClock& clock)
+    : farm_(farm), store_(store), sink_(sink), clock_(clock) {}
+
+FarmLoop::~FarmLoop() { Stop(); }
+
+void FarmLoop::Start() {
+  started_ = true;
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void FarmLoop::Stop() {
+  std::deque<Work> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(queue_);
+  }
+  for (Work& work : dropped) {
+    if (work.done) work.done(farm_, absl::CancelledError("honed is ending"), clock_.NowNs());
+  }
+}
+
+void FarmLoop::Post(Event event) {
+  Post(Work{.prepare = [event = std::move(event)](Farm& farm, db::FarmStore&, db::FarmUnit&,
+                                                  int64_t now_ns) {
+    event(farm, now_ns);
+    return absl::OkStatus();
+  }});
+}
+
+void FarmLoop::Post(Work work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      queue_.push_back(std::move(work));
+      work = {};
+    }
+  }
+  // Refused: nobody else touches the Farm any more once the thread has ended, and `done` of a work
+  // that never ran does nothing but tell its caller.
+  if (work.done) work.done(farm_, absl::CancelledError("honed is ending"), clock_.NowNs());
+  changed_.notify_all();
+}
+
+absl::Status FarmLoop::Run(Work work) {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable ready;
+    bool done = false;
+    absl::Status status;
+  };
+  const auto answer = std::make_shared<Answer>();
+  work.done = [answer, done = std::move(work.done)](Farm& farm, const absl::Status& status,
+                                                    int64_t now_ns) {
+    if (done) done(farm, status, now_ns);
+    {
+      const std::lock_guard lock(answer->mutex);
+      answer->done = true;
+      answer->status = status;
+    }
+    answer->ready.notify_all();
+  };
+  Post(std::move(work));
+  std::unique_lock lock(answer->mutex);
+  answer->ready.wait(lock, [&] { return answer->done; });
+  return answer->status;
+}
+
+std::string FarmLoop::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+CommitTimes FarmLoop::commit_times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+
+std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
+  std::vector<Pending> pending;
+  const auto take = [&](Work work, db::FarmUnit unit, absl::Status status) {
+    FarmStep step = farm_.Take();
+    for (db::FarmChange& change : step.changes) unit.changes.push_back(std::move(change));
+    step.changes.clear();
+    pending.push_back({std::move(work), std::move(unit), std::move(step), std::move(status)});
+  };
+  // What the answers to the last commit led to.
+  take({}, {}, absl::OkStatus());
+  for (Work& work : works) {
+    db::FarmUnit unit;
+    absl::Status status;
+    if (work.prepare) status = work.prepare(farm_, store_, unit, clock_.NowNs());
+    if (!status.ok()) unit = {};
+    take(std::move(work), std::move(unit), std::move(status));
+  }
+  const int64_t now_ns = clock_.NowNs();
+  if (now_ns >= next_tick_ns_) {
+    next_tick_ns_ = now_ns + kTickNs;
+    farm_.Tick(now_ns);
+    take({}, {}, absl::OkStatus());
+  }
+  return pending;
+}
+
+void FarmLoop::WaitOut(const absl::Status& status) {
+  std::unique_lock lock(mutex_);
+  if (trouble_.empty()) {
+    LogError("nothing can be written, waiting until it can: {}", StatusMessage(status));
+  }
+  trouble_ = StatusMessage(status);
+  changed_.wait_for(lock, std::chrono::nanoseconds(kRetryNs), [this] { return stopping_; });
+}
+
+bool FarmLoop::Commit(std::vector<Pending>& pending) {
+  std::vector<const db::FarmUnit*> units;
+  std::vector<Pending*> owners;
+  for (Pending& p : pending) {
+    if (p.unit.changes.empty() && p.unit.facts.empty()) continue;
+    units.push_back(&p.unit);
+    owners.push_back(&p);
+  }
+  if (units.empty()) return true;
+  for (;;) {
+    const int64_t start_ns = clock_.NowNs();
+    const auto committed = store_.Commit(units);
+    if (committed.ok()) {
+      for (size_t i = 0; i < owners.size(); ++i) owners[i]->status = (*committed)[i];
+      const int64_t took_ns = clock_.NowNs() - start_ns;
+      const std::lock_guard lock(mutex_);
+      if (!trouble_.empty()) LogWarning("the log can be written again");
+      trouble_.clear();
+      ++times_.commits;
+      times_.units += static_cast<int64_t>(units.size());
+      times_.total_ns += took_ns;
+      times_.worst_ns = std::max(times_.worst_ns, took_ns);
+      return true;
+    }
+    HONE_CHECK(committed.status().code() != absl::StatusCode::kDataLoss)
+        << StatusMessage(committed.status());
+    WaitOut(committed.status());
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+  }
+}
+
+void FarmLoop::Finish(std::vector<Pending>& pending) {
+  bool changed = false;
+  for (Pending& p : pending) {
+    // What the Farm itself asked for cannot be refused: memory and store would differ.
+    HONE_CHECK(p.status.ok() || p.work.done) << StatusMessage(p.status);
+    changed |= !p.unit.changes.empty() || !p.unit.facts.empty();
+    for (const Outgoing& out : p.step.messages) sink_.Send(out.stream, out.message);
+    for (const Closing& closing : p.step.closings) sink_.Close(closing.stream, closing.status);
+    for (const Delivery& delivery : p.step.deliveries) sink_.Deliver(delivery);
+    if (p.work.done) p.work.done(farm_, p.status, clock_.NowNs());
+  }
+  if (changed) sink_.Changed();
+}
+
+void FarmLoop::Loop() {
+  bool again = false;
+  for (;;) {
+    std::deque<Work> works;
+    {
+      std::unique_lock lock(mutex_);
+      if (!again) {
+        const int64_t wait_ns = next_tick_ns_ - clock_.NowNs();
+        changed_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(wait_ns, 0)),
+                          [this] { return stopping_ || !queue_.empty(); });
+      }
+      if (stopping_) return;
+      while (!queue_.empty() && works.size() < kMostWorks) {
+        works.push_back(std::move(queue_.front()));
+        queue_.pop_front();
+      }
+    }
+    again = !works.empty();
+    std::vector<Pending> pending = Gather(std::move(works));
+    if (!Commit(pending)) {
+      for (Pending& p : pending) {
+        if (p.work.done) {
+          p.work.done(farm_, absl::CancelledError("honed is ending"), clock_.NowNs());
+        }
+      }
+      return;
+    }
+    Finish(pending);
+  }
+}
+
+}  // namespace hone::server

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "base/core/clock.h"
+#include "db/farm_store.h"
+#include "server/farm.h"
+
+namespace hone::server {
+
+/// Where a farm's messages go. Called on the loop's thread; must not block.
+class FarmSink {
+ public:
+  virtual ~FarmSink() = default;
+  virtual void Send(StreamId stream, const proto::ServerMessage& message) = 0;
+  virtual void Close(StreamId stream, const absl::Status& status) = 0;
+  virtual void Deliver(const Delivery& delivery) = 0;
+  /// Something became durable: watchers may look.
+  virtual void Changed() = 0;
+};
+
+/// How long commits took, for metrics.
+struct CommitTimes {
+  int64_t commits = 0, units = 0, total_ns = 0, worst_ns = 0;
+};
+
+/// The one thread that owns a Farm and writes the log. It takes what was posted, lets the Farm act,
+/// makes everything durable in one group commit, and only then sends what came of it. A log that
+/// cannot be written (a full disk) holds everything back until it can be.
+class FarmLoop {
+ public:
+  /// All must outlive it.
+  FarmLoop(Farm& farm, db::FarmStore& store, FarmSink& sink, const MonotonicClock& clock);
+  ~FarmLoop();
+  void Start();
+  /// Ends the thread; what is posted but not begun is dropped, and waiting callers get kCancelled.
+  void Stop();
+
+  using Event = std::function<void(Farm& farm, int64_t now_ns)>;
+  /// Runs `event` on the loop; what it makes the Farm say goes out after the commit. Any thread.
+  void Post(Event event);
+
+  /// A change to be made durable with an answer after it.
+  struct Work {
+    /// On the loop, before the commit; an error ends the work without one. May be empty.
+    std::function<absl::Status(Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
+                               int64_t now_ns)>
+        prepare;
+    /// On the loop, after the commit, with its status or that of `prepare`. May be empty.
+    std::function<void(Farm& farm, const absl::Status& status, int64_t now_ns)> done;
+  };
+  void Post(Work work);
+  /// Posts, and waits for `done`. Not on the loop's thread. kCancelled: the loop stopped.
+  absl::Status Run(Work work);
+
+  /// Empty, or why nothing can be written just now.
+  std::string trouble() const;
+  CommitTimes commit_times() const;
+
+ private:
+  struct Pending {
+    Work work;
+    db::FarmUnit unit;
+    FarmStep step;
+    absl::Status status;
+  };
+
+  void Loop();
+  std::vector<Pending> Gather(std::deque<Work> works);
+  bool Commit(std::vector<Pending>& pending);
+  void Finish(std::vector<Pending>& pending);
+  void WaitOut(const absl::Status& status);
+
+  Farm& farm_;
+  db::FarmStore& store_;
+  FarmSink& sink_;
+  const MonotonicClock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> queue_;  // guarded by mutex_, as all below
+  std::string trouble_;
+  CommitTimes times_;
+  bool stopping_ = false;
+  bool started_ = false;
+  int64_t next_tick_ns_ = 0;  // the loop's alone
+  std::thread thread_;
+};
+
+}  // namespace hone::server

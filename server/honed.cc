@@ -1,0 +1,191 @@
+#include "server/honed.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "fmt/format.h"
+#include "grpcpp/grpcpp.h"
+
+#include "base/core/random_id.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/versions.h"
+#include "proto/farm_service.h"
+#include "proto/limits.h"
+#include "server/session_book.h"
+#include "server/tuning_service.h"
+#include "server/worker_streams.h"
+
+namespace hone::server {
+namespace {
+
+constexpr auto kHousekeeping = std::chrono::seconds(2);
+constexpr int64_t kShutdownSeconds = 2;
+constexpr int64_t kKeepRequestsMs = int64_t{7} * 86400 * 1000;
+
+class StoreLeaseReader final : public LeaseReader {
+ public:
+  explicit StoreLeaseReader(db::FarmStore& store) : store_(store) {}
+  std::optional<db::FarmLease> FindLease(const Hash128& token) override {
+    auto lease = store_.FindLease(token);
+    HONE_CHECK(lease.ok()) << StatusMessage(lease.status());
+    return *std::move(lease);
+  }
+
+ private:
+  db::FarmStore& store_;
+};
+
+class RunningHoned final : public Honed, public FarmSink {
+ public:
+  RunningHoned(HonedOptions options, const MonotonicClock& clock, const WallClock& wall_clock)
+      : options_(std::move(options)),
+        clock_(clock),
+        wall_clock_(wall_clock),
+        workers_(options_.transport, wall_clock) {}
+  ~RunningHoned() override { Stop(); }
+
+  absl::Status Begin();
+  int port() const override { return port_; }
+  void Stop() override;
+
+  void Send(StreamId stream, const proto::ServerMessage& message) override {
+    workers_.Send(stream, message);
+  }
+  void Close(StreamId stream, const absl::Status& status) override {
+    workers_.Close(stream, status);
+  }
+  void Deliver(const Delivery& delivery) override { book_->Deliver(delivery); }
+  void Changed() override { tuning_->Changed(); }
+
+ private:
+  absl::Status Listen();
+  void KeepHouse();
+
+  const HonedOptions options_;
+  const MonotonicClock& clock_;
+  const WallClock& wall_clock_;
+  std::unique_ptr<db::LogFile> log_;
+  std::unique_ptr<db::FarmStore> store_;
+  std::unique_ptr<StoreLeaseReader> lease_reader_;
+  std::unique_ptr<SharedReader> reader_;
+  std::unique_ptr<Farm> farm_;
+  WorkerStreams workers_;
+  std::unique_ptr<FarmLoop> loop_;
+  std::unique_ptr<SessionBook> book_;
+  std::unique_ptr<TuningService> tuning_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread housekeeper_;
+};
+
+absl::Status RunningHoned::Begin() {
+  HONE_ASSIGN_OR_RETURN(log_, db::OpenLog(options_.log_path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(store_, db::FarmStore::Open(*log_));
+  HONE_ASSIGN_OR_RETURN(reader_, SharedReader::Open(options_.log_path));
+  const int64_t now_ms = wall_clock_.UnixNs() / 1'000'000;
+  const uint64_t start = RandomId().high;
+  HONE_RETURN_IF_ERROR(store_->AddStart(start, now_ms));
+  HONE_RETURN_IF_ERROR(store_->ForgetRequests(now_ms - kKeepRequestsMs));
+  HONE_ASSIGN_OR_RETURN(const db::FarmState state, store_->Load());
+  lease_reader_ = std::make_unique<StoreLeaseReader>(*store_);
+  farm_ = std::make_unique<Farm>(
+      options_.policy,
+      Farm::Versions{kProtocolVersion, options_.builder_version, kMeasurementPolicyVersion}, start,
+      *lease_reader_);
+  farm_->Restore(state, clock_.NowNs());
+  for (const std::string& uri : state.revoked) workers_.Refuse(uri);
+  loop_ = std::make_unique<FarmLoop>(*farm_, *store_, *this, clock_);
+  workers_.SetLoop(loop_.get());
+  book_ = std::make_unique<SessionBook>(DriverContext{*loop_, *reader_, clock_, wall_clock_,
+                                                      options_.builder_version, options_.versions});
+  tuning_ = std::make_unique<TuningService>(TuningService::Context{
+      options_.transport, wall_clock_, *loop_, *reader_, *book_, workers_, log_->path()});
+  loop_->Start();
+  HONE_RETURN_IF_ERROR(book_->Resume(state.sessions));
+  HONE_RETURN_IF_ERROR(Listen());
+  housekeeper_ = std::thread([this] { KeepHouse(); });
+  return absl::OkStatus();
+}
+
+absl::Status RunningHoned::Listen() {
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  if (options_.transport == Transport::kPlaintext) {
+    if (!IsLoopbackAddress(options_.listen)) {
+      return absl::InvalidArgumentError(fmt::format(
+          "plaintext is for loopback alone, '{}' is not: drop --insecure-loopback and give --tls "
+          "FOLDER (honed init-ca, honed issue server NAME)",
+          options_.listen));
+    }
+    credentials = grpc::InsecureServerCredentials();
+  } else {
+    grpc::SslServerCredentialsOptions tls(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    tls.pem_root_certs = options_.credentials.ca;
+    tls.pem_key_cert_pairs.push_back({options_.credentials.key, options_.credentials.certificate});
+    credentials = grpc::SslServerCredentials(tls);
+  }
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options_.listen, credentials, &port_);
+  builder.RegisterService(workers_.service());
+  builder.RegisterService(tuning_->service());
+  builder.SetMaxReceiveMessageSize(static_cast<int>(proto::kMaxMessageBytes));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port_ == 0) {
+    return absl::UnavailableError(fmt::format(
+        "cannot listen on '{}': another program does, or the address is not this machine's",
+        options_.listen));
+  }
+  return absl::OkStatus();
+}
+
+void RunningHoned::KeepHouse() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kHousekeeping, [this] { return stopping_; })) {
+    lock.unlock();
+    workers_.EndExpired();
+    lock.lock();
+  }
+}
+
+void RunningHoned::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stopping_, true)) return;
+  }
+  changed_.notify_all();
+  if (housekeeper_.joinable()) housekeeper_.join();
+  // Sessions first: their last commits need the loop.
+  if (book_) book_->StopAll();
+  if (tuning_) tuning_->Stop();
+  workers_.CloseAll();
+  if (server_) {
+    server_->Shutdown(gpr_timespec{kShutdownSeconds, 0, GPR_TIMESPAN});
+    server_->Wait();
+  }
+  if (loop_) loop_->Stop();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Honed>> Honed::Start(const HonedOptions& options,
+                                                    const MonotonicClock& clock,
+                                                    const WallClock& wall_clock) {
+  auto honed = std::make_unique<RunningHoned>(options, clock, wall_clock);
+  HONE_RETURN_IF_ERROR(honed->Begin());
+  return honed;
+}
+
+}  // namespace hone::server

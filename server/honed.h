@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "base/credentials.h"
+#include "server/call_identity.h"
+#include "server/farm.h"
+
+namespace hone::server {
+
+struct HonedOptions {
+  std::string log_path;
+  std::string listen;  ///< "0.0.0.0:7421"
+  Transport transport = Transport::kMutualTls;
+  Credentials credentials;  ///< of a server; unused in plaintext
+  FarmPolicy policy;
+  std::string builder_version;
+  std::string versions;  ///< JSON for the log's session rows
+};
+
+/// A running coordinator: the log's one writer, the loop, the sessions and the services.
+class Honed {
+ public:
+  /// Takes up what the log holds, and listens. kUnavailable: the log or the address is taken.
+  static absl::StatusOr<std::unique_ptr<Honed>> Start(const HonedOptions& options,
+                                                      const MonotonicClock& clock,
+                                                      const WallClock& wall_clock);
+  virtual ~Honed() = default;
+
+  virtual int port() const = 0;
+  /// Ends calls and sessions (these go on with the next start) and everything that runs.
+  virtual void Stop() = 0;
+};
+
+}  // namespace hone::server

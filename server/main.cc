@@ -1,0 +1,166 @@
+#include <pthread.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/synchronization/mutex.h"
+#include "fmt/format.h"
+
+#include "base/credentials.h"
+#include "base/daemon_options.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/versions.h"
+#include "server/ca.h"
+#include "server/honed.h"
+
+namespace {
+
+using hone::DaemonOption;
+
+constexpr char kDefaultConfig[] = "/etc/hone/honed.toml";
+constexpr std::array kOptions = {
+    DaemonOption{"db", "/var/lib/hone/tune.db", "LOG", "the tuning log"},
+    DaemonOption{"listen", "0.0.0.0:7421", "ADDRESS", "where workers and clients connect"},
+    DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server"},
+    DaemonOption{"insecure-loopback", "false", "", "plaintext, on a loopback address only"},
+    DaemonOption{"heartbeat-ms", "1000", "N", "how often workers say that they live"},
+    DaemonOption{"start-by-seconds", "120", "N", "a lease that has not started by then returns"},
+    DaemonOption{"run-by-seconds", "60", "N", "a candidate that runs longer is ended"},
+    DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
+    DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "init-ca, issue: the authority"},
+    DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
+    DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
+    DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"},
+    DaemonOption{"check-config", "", "", "read the configuration, say what is wrong, and end"},
+    DaemonOption{"help", "", "", "print this"},
+    DaemonOption{"version", "", "", "print the version"},
+};
+constexpr char kUsage[] =
+    "honed [--db LOG] [--listen ADDRESS] [OPTION…]\n"
+    "       honed init-ca [--ca FOLDER]\n"
+    "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]";
+
+hone::LogLevel LevelOf(const std::string& name) {
+  if (name == "debug") return hone::LogLevel::kDebug;
+  if (name == "warning") return hone::LogLevel::kWarning;
+  return name == "error" ? hone::LogLevel::kError : hone::LogLevel::kInfo;
+}
+
+absl::StatusOr<int64_t> Whole(const hone::DaemonOptions& options, const char* name) {
+  const std::string text = options.Text(name);
+  char* end = nullptr;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || value < 1 || value > 1'000'000'000) {
+    return absl::InvalidArgumentError(
+        fmt::format("--{} takes a whole number from 1, not '{}'", name, text));
+  }
+  return value;
+}
+
+absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s) {
+  const std::vector<std::string>& words = options.words();
+  if (words.size() != 3) return absl::InvalidArgumentError("usage: honed issue ROLE NAME");
+  HONE_ASSIGN_OR_RETURN(const hone::server::Identity identity,
+                        hone::server::ParseIdentity("spiffe://hone/" + words[1] + "/" + words[2]));
+  HONE_ASSIGN_OR_RETURN(const int64_t days, Whole(options, "days"));
+  const std::string out = options.Text("out").empty() ? words[2] : options.Text("out");
+  HONE_RETURN_IF_ERROR(hone::server::Issue({.ca_folder = options.Text("ca"),
+                                            .role = identity.role,
+                                            .name = identity.name,
+                                            .out_folder = out,
+                                            .now_unix_s = now_s,
+                                            .seconds = days * 86400}));
+  fmt::print("{}/: credentials of {}\n", out, identity.Uri());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOptions& options) {
+  hone::server::HonedOptions honed;
+  honed.log_path = options.Text("db");
+  honed.listen = options.Text("listen");
+  honed.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
+  honed.versions = fmt::format(R"({{"hone":"{}","builder":"{}","protocol":{},"xgboost":"{}"}})",
+                               hone::kProgramVersion, honed.builder_version, hone::kProtocolVersion,
+                               HONE_XGBOOST_VERSION);
+  HONE_ASSIGN_OR_RETURN(const int64_t heartbeat_ms, Whole(options, "heartbeat-ms"));
+  HONE_ASSIGN_OR_RETURN(const int64_t start_by_s, Whole(options, "start-by-seconds"));
+  HONE_ASSIGN_OR_RETURN(const int64_t run_by_s, Whole(options, "run-by-seconds"));
+  honed.policy.heartbeat_ns = heartbeat_ms * 1'000'000;
+  honed.policy.start_by_ns = start_by_s * 1'000'000'000;
+  honed.policy.run_by_ns = run_by_s * 1'000'000'000;
+  if (run_by_s * 1'000'000'000 <= honed.policy.grace_ns) {
+    return absl::InvalidArgumentError("--run-by-seconds must exceed 5");
+  }
+  if (options.Flag("insecure-loopback")) {
+    honed.transport = hone::server::Transport::kPlaintext;
+  } else if (!options.Flag("check-config")) {
+    HONE_ASSIGN_OR_RETURN(honed.credentials, hone::ReadCredentials(options.Text("tls")));
+  }
+  return honed;
+}
+
+absl::Status Serve(const hone::DaemonOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const hone::server::HonedOptions honed_options, HonedOptionsOf(options));
+  if (options.Flag("check-config")) return absl::OkStatus();
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const hone::SystemMonotonicClock clock;
+  const hone::SystemWallClock wall_clock;
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<hone::server::Honed> honed,
+                        hone::server::Honed::Start(honed_options, clock, wall_clock));
+  fmt::print("honed {} listens on port {}, log {}\n", hone::kProgramVersion, honed->port(),
+             honed_options.log_path);
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  hone::LogInfo("ending: sessions go on with the next start");
+  honed->Stop();
+  return absl::OkStatus();
+}
+
+absl::Status Run(const hone::DaemonOptions& options) {
+  const hone::SystemWallClock wall_clock;
+  const int64_t now_s = wall_clock.UnixNs() / 1'000'000'000;
+  const std::vector<std::string>& words = options.words();
+  if (words.empty()) return Serve(options);
+  if (words[0] == "init-ca" && words.size() == 1) {
+    HONE_RETURN_IF_ERROR(hone::server::InitCa(options.Text("ca"), now_s));
+    fmt::print("{}/: keep ca.key safe; honed issue makes credentials from it\n",
+               options.Text("ca"));
+    return absl::OkStatus();
+  }
+  if (words[0] == "issue") return IssueCertificate(options, now_s);
+  return absl::InvalidArgumentError(fmt::format("unknown command '{}'; see --help", words[0]));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Debian builds Abseil with deadlock detection on; it costs four times the lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto options =
+      hone::DaemonOptions::Parse({argv + 1, argv + argc}, kOptions, kDefaultConfig);
+  absl::Status status = options.status();
+  if (options.ok()) {
+    if (options->Flag("help")) {
+      fmt::print("{}", hone::DaemonHelp(kUsage, kOptions));
+      return 0;
+    }
+    if (options->Flag("version")) {
+      fmt::print("honed {}\n", hone::kProgramVersion);
+      return 0;
+    }
+    const hone::LogSession log({.level = LevelOf(options->Text("log-level"))});
+    status = Run(*options);
+  }
+  if (status.ok()) return 0;
+  fmt::print(stderr, "honed: error: {}\n", hone::StatusMessage(status));
+  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+}

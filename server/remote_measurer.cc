@@ -1,0 +1,177 @@
+#include "server/remote_measurer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/core/check.h"
+#include "ir/text.h"
+
+namespace hone::server {
+
+proto::Job JobOf(const std::vector<measure::MeasureInput>& inputs, proto::JobKind kind,
+                 int rounds) {
+  HONE_CHECK(!inputs.empty());
+  const measure::MeasureInput& first = inputs.front();
+  proto::Job job{.kind = kind,
+                 .workload = ir::ToText(*first.workload),
+                 .target = first.target,
+                 .accuracy = first.accuracy,
+                 .incumbent_ns = first.incumbent_ns,
+                 .seed = first.seed,
+                 .rounds = rounds};
+  for (const measure::MeasureInput& input : inputs) job.traces.push_back(input.trace);
+  return job;
+}
+
+RemoteMeasurer::RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class,
+                               std::set<int64_t> answered)
+    : loop_(loop),
+      session_(session),
+      device_class_(std::move(device_class)),
+      taken_(std::move(answered)) {}
+
+void RemoteMeasurer::Submit(measure::MeasureInput input) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+  }
+  const int64_t attempt = input.id;
+  loop_.Post([session = session_, attempt, job = JobOf({input}, proto::JobKind::kScreen, 0)](
+                 Farm& farm, int64_t now_ns) { farm.Submit(session, attempt, job, now_ns); });
+}
+
+void RemoteMeasurer::Deliver(int64_t attempt, const proto::WorkResult& result) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (attempt >= kFirstComparison) {
+      comparisons_[attempt] = result;
+    } else {
+      ++answered_;
+      measure::MeasureResult& r = results_.emplace_back();
+      r.id = attempt;
+      r.outcome = result.outcome;
+      r.message = result.message;
+      r.samples_ns = result.samples_ns;
+      r.hopeless = result.hopeless;
+      r.noisy = result.noisy;
+      r.build_ms = static_cast<double>(result.build_ns) * 1e-6;
+      r.run_ms = static_cast<double>(result.run_ns) * 1e-6;
+      r.device = device_class_;
+    }
+  }
+  changed_.notify_all();
+}
+
+std::vector<measure::MeasureResult> RemoteMeasurer::Collect(int64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return stopped_ || !results_.empty() || in_flight_ == 0; };
+  if (timeout_ns < 0) {
+    changed_.wait(lock, ready);
+  } else if (timeout_ns > 0) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ready);
+  }
+  if (stopped_) return {};
+  for (const measure::MeasureResult& result : results_) uncommitted_.push_back(result.id);
+  in_flight_ -= static_cast<int64_t>(results_.size());
+  return std::exchange(results_, {});
+}
+
+int64_t RemoteMeasurer::ComparisonNumber(const proto::Job& job) {
+  std::string text = job.workload;
+  for (const std::string& trace : job.traces) text += "\n--\n" + trace;
+  // The same comparison asked again after a restart has the same number, so that a lease of it
+  // that is still open serves.
+  constexpr int64_t kMask = (int64_t{1} << 52) - 1;
+  int64_t number = kFirstComparison + (static_cast<int64_t>(HashBytes(text).low) & kMask);
+  while (!taken_.insert(number).second) ++number;
+  return number;
+}
+
+std::vector<measure::ComparedTrace> RemoteMeasurer::Compare(
+    const std::vector<measure::MeasureInput>& inputs, int rounds) {
+  proto::Job job = JobOf(inputs, proto::JobKind::kCompare, rounds);
+  std::unique_lock lock(mutex_);
+  const int64_t number = ComparisonNumber(job);
+  comparisons_[number];
+  lock.unlock();
+  loop_.Post([session = session_, number, job = std::move(job)](Farm& farm, int64_t now_ns) {
+    farm.Submit(session, number, job, now_ns);
+  });
+  lock.lock();
+  changed_.wait(lock, [&] { return stopped_ || comparisons_[number].has_value(); });
+  const std::optional<proto::WorkResult> result = std::move(comparisons_[number]);
+  comparisons_.erase(number);
+  std::vector<measure::ComparedTrace> compared(inputs.size());
+  for (measure::ComparedTrace& c : compared) c.error.outcome = measure::Outcome::kWorkerLost;
+  if (!result || stopped_) return compared;
+  uncommitted_.push_back(number);
+  for (size_t i = 0; i < compared.size(); ++i) {
+    if (result->compared.size() != compared.size()) {
+      compared[i].error = {result->outcome, result->message};
+      continue;
+    }
+    compared[i].error = {result->compared[i].outcome, result->compared[i].message};
+    compared[i].samples_ns = result->compared[i].samples_ns;
+  }
+  return compared;
+}
+
+int64_t RemoteMeasurer::num_in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_ ? 0 : in_flight_;
+}
+
+int RemoteMeasurer::capacity() const {
+  bool ask = false;
+  int capacity = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ask = !std::exchange(asking_, true);
+    capacity = capacity_;
+  }
+  // The answer serves the next call: nobody waits for the loop here.
+  if (ask) {
+    loop_.Post([this](Farm& farm, int64_t) {
+      const int now = farm.CapacityFor(session_);
+      const std::lock_guard lock(mutex_);
+      capacity_ = now;
+      asking_ = false;
+    });
+  }
+  constexpr int kLeast = 8;
+  return std::max(capacity, kLeast);
+}
+
+absl::Status RemoteMeasurer::Commit(const db::Batch& batch) {
+  std::vector<int64_t> attempts;
+  {
+    const std::lock_guard lock(mutex_);
+    attempts = std::exchange(uncommitted_, {});
+  }
+  return loop_.Run({.prepare =
+                        [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                          unit.facts = batch;
+                          unit.changes = farm.EndsOf(session_, attempts);
+                          return absl::OkStatus();
+                        },
+                    .done =
+                        [&](Farm& farm, const absl::Status& status, int64_t now_ns) {
+                          if (status.ok()) farm.OnCommitted(session_, attempts, now_ns);
+                        }});
+}
+
+void RemoteMeasurer::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+}
+
+int64_t RemoteMeasurer::answered() const {
+  const std::lock_guard lock(mutex_);
+  return answered_;
+}
+
+}  // namespace hone::server

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "measure/measurer.h"
+#include "server/farm_loop.h"
+
+namespace hone::server {
+
+/// Numbers of comparisons; those of candidates are the Tuner's and far below.
+inline constexpr int64_t kFirstComparison = int64_t{1} << 40;
+
+/// The farm as a Measurer of one session. Thread-safe.
+class RemoteMeasurer final : public measure::Measurer {
+ public:
+  /// `answered`: comparisons of earlier starts, whose numbers are taken. `loop` must outlive it.
+  RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class,
+                 std::set<int64_t> answered);
+
+  void Submit(measure::MeasureInput input) override;
+  std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override;
+  /// One lease on one device.
+  std::vector<measure::ComparedTrace> Compare(const std::vector<measure::MeasureInput>& inputs,
+                                              int rounds) override;
+  int64_t num_in_flight() const override;
+  int capacity() const override;
+
+  /// Makes a batch durable with the end of every lease whose result was collected since the last
+  /// call, and has those acknowledged.
+  absl::Status Commit(const db::Batch& batch);
+
+  /// A result of this session; called on the loop.
+  void Deliver(int64_t attempt, const proto::WorkResult& result);
+  /// Nothing will be delivered any more: who waits goes on with what there is.
+  void Stop();
+
+  int64_t answered() const;
+
+ private:
+  int64_t ComparisonNumber(const proto::Job& job);
+
+  FarmLoop& loop_;
+  const Hash128 session_;
+  const std::string device_class_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<measure::MeasureResult> results_;  // guarded by mutex_, as all below
+  std::map<int64_t, std::optional<proto::WorkResult>> comparisons_;
+  std::set<int64_t> taken_;           ///< numbers of comparisons
+  std::vector<int64_t> uncommitted_;  ///< attempts collected
+  int64_t in_flight_ = 0;
+  int64_t answered_ = 0;
+  mutable int capacity_ = 0;
+  mutable bool asking_ = false;
+  bool stopped_ = false;
+};
+
+/// What a worker is asked for one input, or for several to compare.
+proto::Job JobOf(const std::vector<measure::MeasureInput>& inputs, proto::JobKind kind, int rounds);
+
+}  // namespace hone::server

@@ -1,0 +1,270 @@
+#include "server/session_book.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/core/random_id.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "proto/convert.h"
+
+namespace hone::server {
+namespace {
+
+std::string RunningKey(const std::string& owner, const std::string& digest) {
+  return owner + "\n" + digest;
+}
+
+absl::Status NoSession(const Hash128& id) {
+  return absl::NotFoundError(fmt::format("there is no session {}", id.ToHex()));
+}
+
+}  // namespace
+
+std::optional<proto::SessionEvent> EventOf(const db::Event& event) {
+  proto::SessionEvent e;
+  e.sequence = event.sequence;
+  long long attempt = 0;
+  int task = 0;
+  char word[64] = {};
+  if (event.type == "proposed") {
+    unsigned long long point = 0;
+    if (std::sscanf(event.payload.c_str(), "%lld %d %llu %63s", &attempt, &task, &point, word) != 4)
+      return std::nullopt;
+    e.kind = proto::SessionEvent::Kind::kProposed;
+    e.proposer = word;
+  } else if (event.type == "result") {
+    if (std::sscanf(event.payload.c_str(), "%lld %63s %lf", &attempt, word, &e.median_ns) != 3)
+      return std::nullopt;
+    const auto outcome = measure::ParseOutcome(word);
+    if (!outcome) return std::nullopt;
+    e.kind = proto::SessionEvent::Kind::kMeasured;
+    e.outcome = *outcome;
+  } else if (event.type == "verdict") {
+    if (std::sscanf(event.payload.c_str(), "%d %63s %lf %lf", &task, word, &e.default_ns,
+                    &e.best_ns) != 4)
+      return std::nullopt;
+    e.kind = proto::SessionEvent::Kind::kDecided;
+    e.replaced = std::string_view(word) == "won";
+  } else {
+    return std::nullopt;
+  }
+  e.attempt = attempt;
+  e.task = task;
+  return e;
+}
+
+SessionBook::~SessionBook() { StopAll(); }
+
+void SessionBook::StopAll() {
+  std::map<Hash128, std::unique_ptr<SessionDriver>> drivers;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    drivers.swap(drivers_);
+  }
+  for (auto& [id, driver] : drivers) driver->Stop();
+}
+
+absl::Status SessionBook::Resume(const std::vector<db::FarmSession>& sessions) {
+  for (const db::FarmSession& row : sessions) {
+    HONE_ASSIGN_OR_RETURN(proto::SessionSpec spec, proto::DecodeSpec(row.spec));
+    running_[RunningKey(row.owner, row.digest)] = row.id;
+    const std::lock_guard lock(mutex_);
+    drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, std::move(spec));
+    LogInfo("session {} goes on", row.id.ToHex());
+  }
+  return absl::OkStatus();
+}
+
+void SessionBook::Forget() {
+  std::vector<std::unique_ptr<SessionDriver>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = drivers_.begin(); it != drivers_.end();) {
+      if (it->second->ended()) {
+        over.push_back(std::move(it->second));
+        it = drivers_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+}
+
+absl::StatusOr<std::string> SessionBook::Answered(db::FarmStore& store, const Request& request,
+                                                  const std::string& digest) const {
+  HONE_ASSIGN_OR_RETURN(const std::optional<db::FarmRequest> known,
+                        store.FindRequest(request.caller, request.id));
+  if (!known) return std::string();
+  if (known->digest == digest) return known->answer;
+  return absl::AlreadyExistsError(
+      fmt::format("request id '{}' was used for another request; make a new id", request.id));
+}
+
+absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
+                                                        const proto::SessionSpec& spec) {
+  if (request.id.empty()) return absl::InvalidArgumentError("request_id: it is empty");
+  if (const std::string trouble = context_.loop.trouble(); !trouble.empty()) {
+    return absl::ResourceExhaustedError(trouble);
+  }
+  HONE_RETURN_IF_ERROR(TasksOf(spec).status());
+  Forget();
+  const std::string digest = proto::SpecDigest(spec);
+  const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
+  Started started;
+  db::FarmSession row;
+  const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
+                           int64_t) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const std::string first, Answered(store, request, digest));
+    if (!first.empty()) {
+      HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(first, "stored answer"));
+      started.joined = true;
+      return absl::OkStatus();
+    }
+    const auto [running, fresh] =
+        running_.try_emplace(RunningKey(request.caller, digest), RandomId());
+    if (!fresh) {
+      HONE_ASSIGN_OR_RETURN(const auto before, store.FindFarmSession(running->second));
+      if (before && before->state >= SessionState::kFinished) {
+        running->second = RandomId();
+      } else {
+        started.joined = true;
+      }
+    }
+    started.id = running->second;
+    if (!started.joined) {
+      row = {.id = started.id,
+             .owner = request.caller,
+             .project = spec.project.empty() ? request.caller : spec.project,
+             .digest = digest,
+             .spec = proto::EncodeSpec(spec),
+             .device_class = spec.device_class,
+             .created_ms = now_ms};
+      unit.changes.push_back(db::AddFarmSession{row});
+    }
+    unit.changes.push_back(db::FarmRequest{.caller = request.caller,
+                                           .id = request.id,
+                                           .digest = digest,
+                                           .answer = proto::IdBytes(started.id),
+                                           .created_ms = now_ms});
+    return absl::OkStatus();
+  };
+  HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));
+  if (row.id == Hash128{}) return started;
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, spec);
+  return started;
+}
+
+absl::Status SessionBook::Cancel(const Request& request, const Hash128& session, bool any_owner) {
+  HONE_RETURN_IF_ERROR(Find(session, any_owner ? "" : request.caller).status());
+  const std::string digest = Sha256Hex("cancel\n" + session.ToHex());
+  const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
+  const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
+                           int64_t) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const std::string first, Answered(store, request, digest));
+    if (!first.empty()) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const auto row, store.FindFarmSession(session));
+    if (row && row->state <= SessionState::kRunning) {
+      unit.changes.push_back(db::SetFarmSession{.id = session,
+                                                .state = SessionState::kCancelling,
+                                                .reason = "cancelled by " + request.caller});
+    }
+    unit.changes.push_back(db::FarmAudit{
+        .at_ms = now_ms, .actor = request.caller, .action = "cancel", .subject = session.ToHex()});
+    unit.changes.push_back(db::FarmRequest{.caller = request.caller,
+                                           .id = request.id,
+                                           .digest = digest,
+                                           .answer = "cancelled",
+                                           .created_ms = now_ms});
+    return absl::OkStatus();
+  };
+  HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));
+  const std::lock_guard lock(mutex_);
+  if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
+    driver->second->Cancel();
+  }
+  return absl::OkStatus();
+}
+
+proto::SessionInfo SessionBook::InfoOf(const db::FarmSession& row) const {
+  proto::SessionInfo info{.id = row.id,
+                          .owner = row.owner,
+                          .project = row.project,
+                          .state = row.state,
+                          .reason = row.reason,
+                          .device_class = row.device_class,
+                          .created_ms = row.created_ms};
+  if (const auto spec = proto::DecodeSpec(row.spec); spec.ok()) {
+    info.model = spec->model;
+    info.target = spec->target;
+    info.tasks = static_cast<int>(spec->tasks.size());
+  }
+  return info;
+}
+
+absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
+                                                     const std::string& owner) {
+  std::optional<db::FarmSession> row;
+  int64_t answers = 0;
+  HONE_RETURN_IF_ERROR(context_.loop.Run(
+      {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
+         HONE_ASSIGN_OR_RETURN(row, store.FindFarmSession(session));
+         HONE_ASSIGN_OR_RETURN(answers, store.CountAnswers(session, kFirstComparison));
+         return absl::OkStatus();
+       },
+       .done = {}}));
+  if (!row || (!owner.empty() && row->owner != owner)) return NoSession(session);
+  proto::SessionInfo info = InfoOf(*row);
+  info.attempts = answers;
+  return info;
+}
+
+absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
+                                                                  const std::string& owner) {
+  std::vector<db::FarmSession> rows;
+  HONE_RETURN_IF_ERROR(context_.loop.Run(
+      {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
+         HONE_ASSIGN_OR_RETURN(rows, store.LatestSessions(limit));
+         return absl::OkStatus();
+       },
+       .done = {}}));
+  std::vector<proto::SessionInfo> infos;
+  for (const db::FarmSession& row : rows) {
+    if (!owner.empty() && row.owner != owner) continue;
+    const std::lock_guard lock(mutex_);
+    const auto driver = drivers_.find(row.id);
+    infos.push_back(driver == drivers_.end() ? InfoOf(row) : driver->second->Info());
+    infos.back().state = row.state;
+  }
+  return infos;
+}
+
+absl::StatusOr<std::vector<proto::SessionEvent>> SessionBook::EventsAfter(const Hash128& session,
+                                                                          int64_t sequence,
+                                                                          int limit) {
+  std::vector<proto::SessionEvent> events;
+  const absl::Status scanned = context_.reader.With([&](db::LogFile& log) {
+    return log.ScanEvents({.session = session, .after_sequence = sequence},
+                          [&](const db::Event& event) -> absl::Status {
+                            if (auto e = EventOf(event)) events.push_back(*std::move(e));
+                            return static_cast<int>(events.size()) < limit
+                                       ? absl::OkStatus()
+                                       : absl::CancelledError("enough");
+                          });
+  });
+  if (!scanned.ok() && scanned.code() != absl::StatusCode::kCancelled) return scanned;
+  return events;
+}
+
+void SessionBook::Deliver(const Delivery& delivery) {
+  const std::lock_guard lock(mutex_);
+  const auto driver = drivers_.find(delivery.session);
+  if (driver != drivers_.end()) driver->second->Deliver(delivery.attempt, delivery.result);
+}
+
+}  // namespace hone::server

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "server/session_driver.h"
+
+namespace hone::server {
+
+/// All sessions of a honed: accepts, joins, cancels and resumes them. Thread-safe.
+class SessionBook {
+ public:
+  explicit SessionBook(const DriverContext& context) : context_(context) {}
+  /// Stops every driver; their sessions go on with the next start.
+  ~SessionBook();
+
+  /// Takes up what an earlier start left, before anybody is listened to.
+  absl::Status Resume(const std::vector<db::FarmSession>& sessions);
+
+  struct Started {
+    Hash128 id;
+    bool joined = false;
+  };
+  /// Who asks: the identity, and the request's own id. A retry gets the first answer; the same id
+  /// with another body is kAlreadyExists.
+  struct Request {
+    std::string caller, id;
+  };
+  absl::StatusOr<Started> Start(const Request& request, const proto::SessionSpec& spec);
+  absl::Status Cancel(const Request& request, const Hash128& session, bool any_owner);
+  void StopAll();
+
+  /// kNotFound: no such session. `owner` empty: anybody's.
+  absl::StatusOr<proto::SessionInfo> Find(const Hash128& session, const std::string& owner);
+  /// Newest first.
+  absl::StatusOr<std::vector<proto::SessionInfo>> List(int limit, const std::string& owner);
+  /// The next events of a session, oldest first; they are durable.
+  absl::StatusOr<std::vector<proto::SessionEvent>> EventsAfter(const Hash128& session,
+                                                               int64_t sequence, int limit);
+
+  void Deliver(const Delivery& delivery);
+
+ private:
+  /// The first answer to a request that was answered; empty: none was.
+  absl::StatusOr<std::string> Answered(db::FarmStore& store, const Request& request,
+                                       const std::string& digest) const;
+  void Forget();
+  proto::SessionInfo InfoOf(const db::FarmSession& row) const;
+
+  const DriverContext context_;
+  std::mutex mutex_;
+  std::map<Hash128, std::unique_ptr<SessionDriver>> drivers_;  // guarded by mutex_
+  bool stopped_ = false;                                       // guarded by mutex_
+  /// Digest and owner of sessions that run or are being accepted; the loop's alone.
+  std::map<std::string, Hash128> running_;
+};
+
+/// An event of the log as watchers see it; nothing for those that are none of their business.
+std::optional<proto::SessionEvent> EventOf(const db::Event& event);
+
+}  // namespace hone::server

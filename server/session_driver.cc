@@ -1,0 +1,222 @@
+#include "server/session_driver.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/core/check.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "ir/hash.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "search/session.h"
+
+namespace hone::server {
+namespace {
+
+constexpr int64_t kLookNs = 100'000'000;
+constexpr char kNoDevice[] = "waiting for a device that can run it";
+
+}  // namespace
+
+absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec) {
+  std::vector<search::TuningTask> tasks;
+  for (size_t i = 0; i < spec.tasks.size(); ++i) {
+    const proto::TaskSpec& from = spec.tasks[i];
+    auto workload = ir::ParseWorkload(from.workload);
+    absl::Status good = workload.ok() ? ir::Verify(*workload) : workload.status();
+    if (!good.ok()) {
+      return absl::InvalidArgumentError(
+          fmt::format("tasks[{}].workload: {}", i, StatusMessage(good)));
+    }
+    search::TuningTask& task = tasks.emplace_back();
+    task.hash = ir::StructuralHash(*workload);
+    task.workload = std::make_shared<const ir::Workload>(*std::move(workload));
+    task.name = from.name;
+    task.count = from.count;
+    task.flop = from.flop;
+    task.bound_ns = from.bound_ns;
+  }
+  return tasks;
+}
+
+SessionDriver::SessionDriver(const DriverContext& context, db::FarmSession row,
+                             proto::SessionSpec spec)
+    : context_(context), spec_(std::move(spec)), row_(std::move(row)) {
+  if (row_.state == SessionState::kWaiting) row_.reason = kNoDevice;
+  thread_ = std::thread([this] { Run(); });
+}
+
+SessionDriver::~SessionDriver() { Stop(); }
+
+void SessionDriver::Stop() {
+  interrupted_.store(true);
+  {
+    const std::lock_guard lock(mutex_);
+    if (measurer_) measurer_->Stop();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void SessionDriver::Cancel() {
+  cancelled_.store(true);
+  interrupted_.store(true);
+  const std::lock_guard lock(mutex_);
+  if (measurer_) measurer_->Stop();
+}
+
+void SessionDriver::Deliver(int64_t attempt, const proto::WorkResult& result) {
+  const std::lock_guard lock(mutex_);
+  if (measurer_) measurer_->Deliver(attempt, result);
+}
+
+proto::SessionInfo SessionDriver::Info() const {
+  const std::lock_guard lock(mutex_);
+  return {.id = row_.id,
+          .owner = row_.owner,
+          .project = row_.project,
+          .state = row_.state,
+          .reason = row_.reason,
+          .model = spec_.model,
+          .target = spec_.target,
+          .device_class = row_.device_class,
+          .created_ms = row_.created_ms,
+          .attempts = measurer_ ? measurer_->answered() : 0,
+          .tasks = static_cast<int>(spec_.tasks.size())};
+}
+
+absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
+                                  const proto::DeviceFacts* device) {
+  db::FarmSession next;
+  {
+    const std::lock_guard lock(mutex_);
+    next = row_;
+  }
+  Move(next.state, event);
+  next.reason = reason;
+  if (device != nullptr) {
+    next.device_class = device->device_class;
+    next.fingerprint = device->fingerprint;
+  }
+  const bool over = next.state >= SessionState::kFinished;
+  HONE_RETURN_IF_ERROR(context_.loop.Run(
+      {.prepare =
+           [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t now_ns) {
+             unit.changes.push_back(db::SetFarmSession{.id = next.id,
+                                                       .state = next.state,
+                                                       .reason = next.reason,
+                                                       .device_class = next.device_class,
+                                                       .fingerprint = next.fingerprint});
+             if (over) farm.EndSession(next.id, "the session has ended", now_ns);
+             return absl::OkStatus();
+           },
+       .done = [](Farm&, const absl::Status&, int64_t) {}}));
+  const std::lock_guard lock(mutex_);
+  row_ = std::move(next);
+  return absl::OkStatus();
+}
+
+absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
+  if (!row_.device_class.empty() && !row_.fingerprint.empty()) {
+    device->device_class = row_.device_class;
+    device->fingerprint = row_.fingerprint;
+    return Store(SessionEvent::kBegin, "", nullptr);
+  }
+  while (!Interrupted()) {
+    std::optional<proto::DeviceFacts> found;
+    HONE_RETURN_IF_ERROR(
+        context_.loop.Run({.prepare = [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t) {
+          found = farm.FindDevice(spec_.target, spec_.device_class);
+          return absl::OkStatus();
+        }}));
+    if (found) {
+      *device = *std::move(found);
+      return Store(SessionEvent::kBegin, "", device);
+    }
+    context_.clock.SleepNs(kLookNs);
+  }
+  return absl::CancelledError("interrupted");
+}
+
+absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
+  HONE_ASSIGN_OR_RETURN(std::vector<search::TuningTask> tasks, TasksOf(spec_));
+  search::SessionOptions options;
+  options.id = row_.id;
+  // The farm's id finds the session again, however many ask for the same.
+  options.request =
+      fmt::format(R"({{"farm_session":"{}","target":"{}"}})", row_.id.ToHex(), spec_.target);
+  options.versions = context_.versions;
+  options.seed = spec_.seed;
+  options.trials = spec_.trials;
+  options.seconds = spec_.seconds;
+  options.until_unix_ns = spec_.until_unix_ms * 1'000'000;
+  std::string why;
+  if (!ir::ParseTarget(spec_.target, &options.target, &why)) {
+    return absl::InvalidArgumentError(why);
+  }
+  options.accuracy = spec_.accuracy;
+  options.device = {device.device_class, device.fingerprint};
+  options.builder_version = context_.builder_version;
+  options.interrupted = &interrupted_;
+  std::set<int64_t> compared;
+  HONE_RETURN_IF_ERROR(context_.loop.Run(
+      {.prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
+        HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
+                              store.AnswersFrom(row_.id, kFirstComparison));
+        compared.insert(numbers.begin(), numbers.end());
+        farm.BeginSession({.id = row_.id,
+                           .project = row_.project,
+                           .priority = spec_.priority,
+                           .target = spec_.target,
+                           .device_class = device.device_class});
+        return absl::OkStatus();
+      }}));
+  auto measurer = std::make_unique<RemoteMeasurer>(context_.loop, row_.id, device.device_class,
+                                                   std::move(compared));
+  RemoteMeasurer* const farm = measurer.get();
+  options.commit_results = [farm](const db::Batch& batch) { return farm->Commit(batch); };
+  {
+    const std::lock_guard lock(mutex_);
+    measurer_ = std::move(measurer);
+    if (Interrupted()) measurer_->Stop();
+  }
+  SessionLog log(context_.reader, context_.loop);
+  search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
+  HONE_RETURN_IF_ERROR(session.Start(std::move(tasks)));
+  HONE_RETURN_IF_ERROR(session.Run(nullptr));
+  if (Interrupted()) return absl::CancelledError("interrupted");
+  End(SessionEvent::kEnd, std::string(search::StopReasonName(session.reason())));
+  return absl::OkStatus();
+}
+
+void SessionDriver::End(SessionEvent event, const std::string& reason) {
+  const absl::Status stored = Store(event, reason, nullptr);
+  if (!stored.ok()) {
+    LogWarning("session {}: {}", row_.id.ToHex(), StatusMessage(stored));
+    return;
+  }
+  ended_.store(true);
+}
+
+void SessionDriver::Run() {
+  proto::DeviceFacts device;
+  absl::Status status = row_.state == SessionState::kCancelling ? absl::CancelledError("cancelled")
+                                                                : ChooseDevice(&device);
+  if (status.ok()) status = Tune(device);
+  // What was posted for the measurer is done before it goes.
+  (void)context_.loop.Run({});
+  if (ended_.load()) return;
+  if (cancelled_.load() || row_.state == SessionState::kCancelling) {
+    if (row_.state != SessionState::kCancelling &&
+        !Store(SessionEvent::kCancel, "cancelled", nullptr).ok()) {
+      return;
+    }
+    End(SessionEvent::kEmptied, "cancelled");
+  } else if (!status.ok() && !Interrupted()) {
+    LogError("session {} failed: {}", row_.id.ToHex(), StatusMessage(status));
+    End(SessionEvent::kFail, StatusMessage(status));
+  }
+}
+
+}  // namespace hone::server

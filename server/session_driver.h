@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "proto/farm_messages.h"
+#include "search/tuner.h"
+#include "server/remote_measurer.h"
+#include "server/session_log.h"
+
+namespace hone::server {
+
+/// What a driver needs of honed; all must outlive it.
+struct DriverContext {
+  FarmLoop& loop;
+  SharedReader& reader;
+  const MonotonicClock& clock;
+  const WallClock& wall_clock;
+  std::string builder_version;
+  std::string versions;  ///< JSON for the log's session row
+};
+
+/// Runs one accepted session on a thread of its own: search::Session, the same that tunes on one
+/// machine, over the farm as its Measurer. Goes on where an earlier start of honed left it.
+class SessionDriver {
+ public:
+  SessionDriver(const DriverContext& context, db::FarmSession row, proto::SessionSpec spec);
+  /// Stops as Stop does.
+  ~SessionDriver();
+
+  /// Ends the session for good: its leases are taken back.
+  void Cancel();
+  /// Ends the thread; the session goes on with the next start.
+  void Stop();
+
+  void Deliver(int64_t attempt, const proto::WorkResult& result);
+
+  /// Ended for good: finished, cancelled or failed, durably.
+  bool ended() const { return ended_.load(); }
+  proto::SessionInfo Info() const;
+  const std::string& digest() const { return row_.digest; }
+  const std::string& owner() const { return row_.owner; }
+
+ private:
+  void Run();
+  absl::Status ChooseDevice(proto::DeviceFacts* device);
+  absl::Status Tune(const proto::DeviceFacts& device);
+  void End(SessionEvent event, const std::string& reason);
+  absl::Status Store(SessionEvent event, const std::string& reason,
+                     const proto::DeviceFacts* device);
+  bool Interrupted() const { return interrupted_.load(); }
+
+  const DriverContext context_;
+  const proto::SessionSpec spec_;
+  mutable std::mutex mutex_;
+  db::FarmSession row_;  // state, reason and device guarded by mutex_
+  std::unique_ptr<RemoteMeasurer> measurer_;
+  std::atomic<bool> interrupted_{false}, cancelled_{false}, ended_{false};
+  std::thread thread_;
+};
+
+/// The tasks of a request, parsed, verified and hashed anew; nothing in it is trusted.
+absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec);
+
+}  // namespace hone::server

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "db/log_file.h"
+#include "server/farm_loop.h"
+
+namespace hone::server {
+
+/// The log as a reader beside the writer, for many threads: each call has it alone for as long as
+/// it takes. Sees what is durable and nothing else.
+class SharedReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<SharedReader>> Open(const std::string& path);
+
+  /// Runs `read` with the log; the result of it.
+  template <typename Read>
+  auto With(const Read& read) {
+    const std::lock_guard lock(mutex_);
+    return read(*log_);
+  }
+
+ private:
+  explicit SharedReader(std::unique_ptr<db::LogFile> log) : log_(std::move(log)) {}
+  std::mutex mutex_;
+  std::unique_ptr<db::LogFile> log_;
+};
+
+/// The log for the driver of one session: reads through the reader, appends through the loop's
+/// group commit. What it does not need is kUnimplemented. As thread-safe as the two.
+class SessionLog final : public db::Database {
+ public:
+  SessionLog(SharedReader& reader, FarmLoop& loop) : reader_(reader), loop_(loop) {}
+
+  absl::StatusOr<db::Appended> Append(const db::Batch& batch, db::Origin origin) override;
+  absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() override;
+  absl::StatusOr<std::vector<db::RankedRecord>> TopRecords(const db::RecordQuery& query,
+                                                           int limit) override;
+  absl::StatusOr<std::vector<db::RankedRecord>> SameIsaRecords(
+      const db::RecordQuery& query) override;
+  absl::StatusOr<std::vector<db::WorkloadRow>> MeasuredWorkloads(const std::string& isa,
+                                                                 int measurement_policy) override;
+  absl::StatusOr<std::optional<db::WorkloadRow>> FindWorkload(const Hash128& hash) override;
+  absl::StatusOr<std::optional<db::RankedRecord>> FindRecord(const Hash128& id) override;
+  absl::StatusOr<std::optional<db::Session>> FindSession(const Hash128& id) override;
+  absl::StatusOr<std::optional<std::string>> FindBlob(const std::string& digest) override;
+  absl::Status ScanWorkloads(const Visit<db::WorkloadRow>& visit) override;
+  absl::Status ScanDevices(const Visit<db::Device>& visit) override;
+  absl::Status ScanSessions(const Visit<db::StoredSession>& visit) override;
+  absl::Status ScanBlobs(const Visit<db::Blob>& visit) override;
+  absl::Status ScanRecords(const db::FactFilter& filter,
+                           const Visit<db::RankedRecord>& visit) override;
+  absl::Status ScanAttempts(const db::FactFilter& filter, const Visit<db::Attempt>& visit) override;
+  absl::Status ScanEvents(const db::FactFilter& filter, const Visit<db::Event>& visit) override;
+  absl::StatusOr<db::LogStats> Stats() override;
+
+ private:
+  SharedReader& reader_;
+  FarmLoop& loop_;
+};
+
+}  // namespace hone::server

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "db/farm_store.h"
+
+// The farm's state machines as tables: the only transitions that the code makes are looked up here,
+// and docs/formats/farm.md shows the same tables (tests/server compares them).
+namespace hone::server {
+
+using db::DeviceState;
+using db::LeaseState;
+using db::SessionState;
+
+enum class AttemptState : uint8_t { kWaiting, kLeased, kAnswered, kClosed };
+enum class WorkerState : uint8_t { kConnected, kDraining, kGone, kLost };
+
+enum class SessionEvent : uint8_t { kBegin, kCancel, kEmptied, kEnd, kFail };
+enum class AttemptEvent : uint8_t { kGrant, kTakeBack, kAnswer, kCondemn, kCommit, kDrop };
+enum class LeaseEvent : uint8_t { kStart, kAnswer, kCommit, kExpire, kGiveBack, kRevoke, kLose };
+enum class WorkerEvent : uint8_t { kConnect, kDrain, kDisconnect, kGiveUp };
+enum class DeviceEvent : uint8_t { kDrain, kEmptied, kUndrain, kQuarantine, kLose, kProbed };
+
+/// What follows, or nothing: the event cannot happen in that state.
+std::optional<SessionState> Next(SessionState state, SessionEvent event);
+std::optional<AttemptState> Next(AttemptState state, AttemptEvent event);
+std::optional<LeaseState> Next(LeaseState state, LeaseEvent event);
+std::optional<WorkerState> Next(WorkerState state, WorkerEvent event);
+std::optional<DeviceState> Next(DeviceState state, DeviceEvent event);
+
+/// Makes the transition; one that the table does not have is a programmer error.
+template <typename State, typename Event>
+void Move(State& state, Event event);
+
+/// A row of any table, for documents and tests: "lease", "granted", "start", "started".
+struct TransitionText {
+  std::string_view machine, from, event, to;
+};
+std::span<const TransitionText> AllTransitions();
+
+std::string_view NameOf(SessionState state);
+std::string_view NameOf(LeaseState state);
+std::string_view NameOf(DeviceState state);
+
+}  // namespace hone::server

@@ -1,0 +1,457 @@
+#include "server/tuning_service.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <fstream>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/core/random_id.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "proto/farm_service.h"
+#include "proto/limits.h"
+#include "server/record_finder.h"
+
+namespace hone::server {
+namespace {
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr int kThreads = 6;
+constexpr int kEventsAtOnce = 256;
+constexpr auto kWatchPause = std::chrono::milliseconds(50);
+const std::initializer_list<CallerRole> kClients = {CallerRole::kSubmit, CallerRole::kPublish,
+                                                    CallerRole::kAdmin};
+const std::initializer_list<CallerRole> kAdmins = {CallerRole::kAdmin};
+
+}  // namespace
+
+class TuningService::Service final : public v1::Tuning::CallbackService {
+ public:
+  explicit Service(Context context);
+  ~Service() override { Stop(); }
+  void Changed();
+  void Stop();
+
+  grpc::ServerUnaryReactor* StartSession(grpc::CallbackServerContext* context,
+                                         const v1::StartSessionRequest* request,
+                                         v1::StartSessionReply* reply) override;
+  grpc::ServerUnaryReactor* CancelSession(grpc::CallbackServerContext* context,
+                                          const v1::CancelSessionRequest* request,
+                                          v1::CancelSessionReply* reply) override;
+  grpc::ServerUnaryReactor* ListSessions(grpc::CallbackServerContext* context,
+                                         const v1::ListSessionsRequest* request,
+                                         v1::ListSessionsReply* reply) override;
+  grpc::ServerUnaryReactor* FindRecords(grpc::CallbackServerContext* context,
+                                        const v1::FindRecordsRequest* request,
+                                        v1::FindRecordsReply* reply) override;
+  grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* context,
+                                        const v1::ListDevicesRequest* request,
+                                        v1::ListDevicesReply* reply) override;
+  grpc::ServerUnaryReactor* SetDevice(grpc::CallbackServerContext* context,
+                                      const v1::SetDeviceRequest* request,
+                                      v1::SetDeviceReply* reply) override;
+  grpc::ServerUnaryReactor* Revoke(grpc::CallbackServerContext* context,
+                                   const v1::RevokeRequest* request,
+                                   v1::RevokeReply* reply) override;
+  grpc::ServerWriteReactor<v1::SessionEvent>* WatchSession(
+      grpc::CallbackServerContext* context, const v1::WatchSessionRequest* request) override;
+  grpc::ServerWriteReactor<v1::SnapshotChunk>* Snapshot(
+      grpc::CallbackServerContext* context, const v1::SnapshotRequest* request) override;
+
+ private:
+  class Watch;
+  class FileStream;
+
+  absl::StatusOr<Identity> Caller(const grpc::ServerContextBase& context,
+                                  std::initializer_list<CallerRole> roles) {
+    auto caller =
+        CallerOf(context, context_.transport, context_.wall_clock.UnixNs() / kNsPerSecond, roles);
+    if (caller.ok() && context_.workers.Refused(caller->Uri())) {
+      caller = absl::PermissionDeniedError(
+          fmt::format("the certificate of {} was revoked", caller->Uri()));
+    }
+    if (!caller.ok()) context_.workers.CountRefused();
+    return caller;
+  }
+  /// Answers a call from the pool: `answer` gets who calls.
+  template <typename Answer>
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context,
+                                  std::initializer_list<CallerRole> roles, Answer answer) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    absl::StatusOr<Identity> caller = Caller(*context, roles);
+    if (!caller.ok()) {
+      reactor->Finish(proto::ToGrpc(caller.status()));
+    } else if (!pool_.Add([reactor, who = *caller, answer] {
+                 reactor->Finish(proto::ToGrpc(answer(who)));
+               })) {
+      reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "honed is overloaded, try later"});
+    }
+    return reactor;
+  }
+  void WatchLoop();
+
+  const Context context_;
+  WorkPool pool_{kThreads};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool dirty_ = false;  // guarded by mutex_, as all below
+  bool stopping_ = false;
+  std::map<Watch*, std::shared_ptr<Watch>> watches_;
+  std::mutex snapshot_mutex_;
+  std::thread watcher_;
+};
+
+/// One watched session: events in order, each after it is durable.
+class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::SessionEvent>,
+                                            public std::enable_shared_from_this<Watch> {
+ public:
+  Watch(Service& service, Hash128 session, int64_t after)
+      : service_(service), session_(session), after_(after) {}
+
+  /// Looks for events and writes the first; in the pool.
+  void Pump() {
+    std::unique_lock lock(mutex_);
+    if (writing_ || ended_) return;
+    if (!stated_) {
+      auto info = service_.context_.book.Find(session_, "");
+      if (!info.ok()) return EndLocked(info.status());
+      stated_ = true;
+      queue_.push_back({.kind = proto::SessionEvent::Kind::kState, .info = *std::move(info)});
+      return WriteLocked();
+    }
+    // Its state first: an end seen here comes after every event that is read below.
+    const auto info = service_.context_.book.Find(session_, "");
+    if (!info.ok()) return EndLocked(info.status());
+    auto events = service_.context_.book.EventsAfter(session_, after_, kEventsAtOnce);
+    if (!events.ok()) return EndLocked(events.status());
+    for (proto::SessionEvent& event : *events) {
+      after_ = event.sequence;
+      queue_.push_back(std::move(event));
+    }
+    if (queue_.empty() && info->state >= SessionState::kFinished) {
+      last_ = true;
+      queue_.push_back(
+          {.kind = proto::SessionEvent::Kind::kEnded, .sequence = after_, .info = *info});
+    }
+    if (!queue_.empty()) WriteLocked();
+  }
+
+  void End(const absl::Status& status) {
+    const std::lock_guard lock(mutex_);
+    EndLocked(status);
+  }
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return !writing_ && !ended_;
+  }
+
+  void OnWriteDone(bool ok) override {
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ = false;
+      queue_.pop_front();
+      if (!ok) return EndLocked(absl::OkStatus());
+      if (!queue_.empty()) return WriteLocked();
+      if (last_) return EndLocked(absl::OkStatus());
+    }
+    service_.pool_.Add([self = shared_from_this()] { self->Pump(); });
+  }
+  void OnCancel() override { End(absl::CancelledError("the client has gone")); }
+  void OnDone() override {
+    std::shared_ptr<Watch> self = shared_from_this();
+    const std::lock_guard lock(service_.mutex_);
+    service_.watches_.erase(this);
+  }
+
+ private:
+  void WriteLocked() {
+    if (ended_) return;
+    writing_ = true;
+    out_.Clear();
+    proto::ToWire(queue_.front(), &out_);
+    StartWrite(&out_);
+  }
+  void EndLocked(const absl::Status& status) {
+    if (std::exchange(ended_, true)) return;
+    Finish(proto::ToGrpc(status));
+  }
+
+  Service& service_;
+  const Hash128 session_;
+  std::mutex mutex_;
+  int64_t after_;  // guarded by mutex_, as all below
+  std::deque<proto::SessionEvent> queue_;
+  v1::SessionEvent out_;
+  bool writing_ = false, ended_ = false, stated_ = false, last_ = false;
+};
+
+/// A file in chunks, its digest with the last.
+class TuningService::Service::FileStream final
+    : public grpc::ServerWriteReactor<v1::SnapshotChunk> {
+ public:
+  void Begin(absl::StatusOr<std::pair<std::ifstream, std::string>> file) {
+    if (!file.ok()) return Finish(proto::ToGrpc(file.status()));
+    file_ = std::move(file->first);
+    sha256_ = std::move(file->second);
+    Next();
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok && !last_) return Next();
+    Finish(grpc::Status::OK);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Next() {
+    std::string data(proto::kChunkBytes, '\0');
+    file_.read(data.data(), static_cast<std::streamsize>(data.size()));
+    data.resize(static_cast<size_t>(file_.gcount()));
+    last_ = data.size() < proto::kChunkBytes;
+    out_.set_data(std::move(data));
+    if (last_) out_.set_sha256(sha256_);
+    StartWrite(&out_);
+  }
+
+  std::ifstream file_;
+  std::string sha256_;
+  v1::SnapshotChunk out_;
+  bool last_ = false;
+};
+
+TuningService::Service::Service(Context context) : context_(std::move(context)) {
+  watcher_ = std::thread([this] { WatchLoop(); });
+}
+
+void TuningService::Service::Changed() {
+  {
+    const std::lock_guard lock(mutex_);
+    dirty_ = true;
+  }
+  changed_.notify_one();
+}
+
+void TuningService::Service::Stop() {
+  std::vector<std::shared_ptr<Watch>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const auto& [key, watch] : watches_) all.push_back(watch);
+  }
+  changed_.notify_one();
+  if (watcher_.joinable()) watcher_.join();
+  for (const auto& watch : all) watch->End(absl::UnavailableError("honed is ending"));
+  pool_.Stop();
+}
+
+void TuningService::Service::WatchLoop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || dirty_; });
+    if (stopping_) return;
+    dirty_ = false;
+    std::vector<std::shared_ptr<Watch>> all;
+    for (const auto& [key, watch] : watches_) all.push_back(watch);
+    lock.unlock();
+    for (const auto& watch : all) {
+      if (watch->idle()) pool_.Add([watch] { watch->Pump(); });
+    }
+    lock.lock();
+    changed_.wait_for(lock, kWatchPause, [this] { return stopping_; });
+  }
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::StartSession(
+    grpc::CallbackServerContext* context, const v1::StartSessionRequest* request,
+    v1::StartSessionReply* reply) {
+  return Serve(context, kClients, [this, request, reply](const Identity& who) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const proto::SessionSpec spec, proto::FromWire(request->spec()));
+    if (request->request_id().size() > proto::kMaxNameBytes) {
+      return absl::InvalidArgumentError("request_id: too long");
+    }
+    HONE_ASSIGN_OR_RETURN(const SessionBook::Started started,
+                          context_.book.Start({who.name, request->request_id()}, spec));
+    reply->set_session(proto::IdBytes(started.id));
+    reply->set_joined(started.joined);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::CancelSession(
+    grpc::CallbackServerContext* context, const v1::CancelSessionRequest* request,
+    v1::CancelSessionReply*) {
+  return Serve(context, kClients, [this, request](const Identity& who) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const Hash128 id, proto::IdFromBytes(request->session(), "session"));
+    return context_.book.Cancel({who.name, request->request_id()}, id,
+                                who.role == CallerRole::kAdmin);
+  });
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::ListSessions(
+    grpc::CallbackServerContext* context, const v1::ListSessionsRequest* request,
+    v1::ListSessionsReply* reply) {
+  return Serve(context, kClients, [this, request, reply](const Identity& who) -> absl::Status {
+    const std::string owner = who.role == CallerRole::kSubmit ? who.name : "";
+    if (!request->session().empty()) {
+      HONE_ASSIGN_OR_RETURN(const Hash128 id, proto::IdFromBytes(request->session(), "session"));
+      HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, context_.book.Find(id, owner));
+      proto::ToWire(info, reply->add_sessions());
+      return absl::OkStatus();
+    }
+    const int limit = std::clamp(request->limit(), 1, proto::kMaxListed);
+    HONE_ASSIGN_OR_RETURN(const auto infos, context_.book.List(limit, owner));
+    for (const proto::SessionInfo& info : infos) proto::ToWire(info, reply->add_sessions());
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::FindRecords(grpc::CallbackServerContext* context,
+                                                              const v1::FindRecordsRequest* request,
+                                                              v1::FindRecordsReply* reply) {
+  return Serve(context, kClients, [this, request, reply](const Identity&) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const proto::FindRecords question, proto::FromWire(*request));
+    HONE_ASSIGN_OR_RETURN(const FoundRecords found, context_.reader.With([&](db::LogFile& log) {
+      return AnswerFrom(log, question);
+    }));
+    for (const db::RankedRecord& record : found.records) {
+      proto::ToWire(record, reply->add_records());
+    }
+    for (const std::string& text : found.workloads) reply->add_workloads(text);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServerContext* context,
+                                                              const v1::ListDevicesRequest*,
+                                                              v1::ListDevicesReply* reply) {
+  return Serve(context, kClients, [this, reply](const Identity&) -> absl::Status {
+    std::vector<proto::DeviceInfo> devices;
+    HONE_RETURN_IF_ERROR(
+        context_.loop.Run({.prepare =
+                               [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t) {
+                                 devices = farm.Devices();
+                                 return absl::OkStatus();
+                               },
+                           .done = {}}));
+    for (const proto::DeviceInfo& device : devices) proto::ToWire(device, reply->add_devices());
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServerContext* context,
+                                                            const v1::SetDeviceRequest* request,
+                                                            v1::SetDeviceReply*) {
+  return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
+    DeviceEvent event = DeviceEvent::kDrain;
+    if (request->action() == v1::DEVICE_ACTION_UNDRAIN) {
+      event = DeviceEvent::kUndrain;
+    } else if (request->action() == v1::DEVICE_ACTION_PROBE) {
+      event = DeviceEvent::kProbed;
+    } else if (request->action() != v1::DEVICE_ACTION_DRAIN) {
+      return absl::InvalidArgumentError("action: drain, undrain or probe");
+    }
+    return context_.loop.Run({.prepare = [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit,
+                                             int64_t now_ns) -> absl::Status {
+                                HONE_RETURN_IF_ERROR(farm.SetDevice(request->worker(),
+                                                                    request->device(), event,
+                                                                    "by " + who.name, now_ns));
+                                unit.changes.push_back(db::FarmAudit{
+                                    .at_ms = context_.wall_clock.UnixNs() / 1'000'000,
+                                    .actor = who.Uri(),
+                                    .action = v1::DeviceAction_Name(request->action()),
+                                    .subject = request->worker() + "/" + request->device()});
+                                return absl::OkStatus();
+                              },
+                              .done = {}});
+  });
+}
+
+grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerContext* context,
+                                                         const v1::RevokeRequest* request,
+                                                         v1::RevokeReply*) {
+  return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const Identity target, ParseIdentity(request->identity()));
+    const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
+    HONE_RETURN_IF_ERROR(context_.loop.Run(
+        {.prepare =
+             [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+               unit.changes.push_back(db::RevokeFarmIdentity{target.Uri(), now_ms});
+               unit.changes.push_back(db::FarmAudit{.at_ms = now_ms,
+                                                    .actor = who.Uri(),
+                                                    .action = "revoke",
+                                                    .subject = target.Uri()});
+               return absl::OkStatus();
+             },
+         .done = {}}));
+    context_.workers.Refuse(target.Uri());
+    context_.workers.EndExpired();
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession(
+    grpc::CallbackServerContext* context, const v1::WatchSessionRequest* request) {
+  absl::StatusOr<Identity> caller = Caller(*context, kClients);
+  const absl::StatusOr<Hash128> id = proto::IdFromBytes(request->session(), "session");
+  const auto watch =
+      std::make_shared<Watch>(*this, id.value_or(Hash128{}), request->after_sequence());
+  bool stopping = false;
+  {
+    const std::lock_guard lock(mutex_);
+    watches_[watch.get()] = watch;
+    stopping = stopping_;
+  }
+  if (!caller.ok() || !id.ok() || stopping) {
+    watch->End(!caller.ok() ? caller.status()
+               : !id.ok()   ? id.status()
+                            : absl::UnavailableError("honed is ending"));
+    return watch.get();
+  }
+  const std::string owner = caller->role == CallerRole::kSubmit ? caller->name : "";
+  const bool taken = pool_.Add([this, watch, owner, session = *id] {
+    const auto found = context_.book.Find(session, owner);
+    if (!found.ok()) return watch->End(found.status());
+    watch->Pump();
+  });
+  if (!taken) watch->End(absl::ResourceExhaustedError("honed is overloaded, try later"));
+  return watch.get();
+}
+
+grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
+    grpc::CallbackServerContext* context, const v1::SnapshotRequest*) {
+  auto* stream = new FileStream;
+  absl::StatusOr<Identity> caller = Caller(*context, kClients);
+  if (!caller.ok()) {
+    stream->Begin(caller.status());
+    return stream;
+  }
+  const auto make = [this]() -> absl::StatusOr<std::pair<std::ifstream, std::string>> {
+    const std::lock_guard one_at_a_time(snapshot_mutex_);
+    const std::string path = fmt::format("{}.snapshot.{}", context_.log_path, RandomId().ToHex());
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SharedReader> reader,
+                          SharedReader::Open(context_.log_path));
+    HONE_ASSIGN_OR_RETURN(std::string sha256,
+                          reader->With([&](db::LogFile& log) { return log.Snapshot(path); }));
+    std::ifstream file(path, std::ios::binary);
+    ::unlink(path.c_str());
+    if (!file) return absl::InternalError("the snapshot cannot be read again");
+    return std::pair(std::move(file), std::move(sha256));
+  };
+  if (!pool_.Add([stream, make] { stream->Begin(make()); })) {
+    stream->Begin(absl::ResourceExhaustedError("honed is overloaded, try later"));
+  }
+  return stream;
+}
+
+TuningService::TuningService(Context context) : service_(new Service(std::move(context))) {}
+TuningService::~TuningService() = default;
+grpc::Service* TuningService::service() { return service_.get(); }
+void TuningService::Changed() { service_->Changed(); }
+void TuningService::Stop() { service_->Stop(); }
+
+}  // namespace hone::server

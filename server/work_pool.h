@@ -1,0 +1,34 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hone::server {
+
+/// A few threads for what may wait (commits, reads of the log), so that gRPC's own never do.
+/// Thread-safe.
+class WorkPool {
+ public:
+  explicit WorkPool(int threads);
+  ~WorkPool();
+
+  /// False: too much is waiting already, `work` was not taken.
+  bool Add(std::function<void()> work);
+  /// Does what is waiting, then ends the threads; later work is not taken.
+  void Stop();
+
+ private:
+  void Loop();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;  // guarded by mutex_
+  bool stopping_ = false;                    // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hone::server

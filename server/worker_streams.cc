@@ -1,0 +1,242 @@
+#include "server/worker_streams.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "grpc/grpc_security_constants.h"
+
+#include "base/log.h"
+#include "base/status.h"
+#include "proto/farm_service.h"
+
+namespace hone::server {
+
+absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transport transport,
+                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles) {
+  Identity identity;
+  if (transport == Transport::kPlaintext) {
+    const auto& metadata = context.client_metadata();
+    const auto name = metadata.find("hone-name");
+    identity.role = *roles.begin();
+    identity.name =
+        name == metadata.end() ? "anybody" : std::string(name->second.data(), name->second.size());
+    identity.expires_unix_s = INT64_MAX;
+    HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
+    return identity;
+  }
+  const auto certificates =
+      context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (certificates.size() != 1) {
+    return absl::UnauthenticatedError("no client certificate was shown");
+  }
+  HONE_ASSIGN_OR_RETURN(
+      identity, IdentityOf(std::string(certificates.front().data(), certificates.front().size())));
+  if (identity.expires_unix_s <= now_unix_s) {
+    return absl::UnauthenticatedError(
+        fmt::format("the certificate of {} has expired; issue a new one (honed issue {} {})",
+                    identity.Uri(), RoleName(identity.role), identity.name));
+  }
+  if (std::ranges::find(roles, identity.role) != roles.end()) return identity;
+  std::string wanted;
+  for (const CallerRole role : roles) {
+    wanted += fmt::format("{}{}", wanted.empty() ? "" : ", ", RoleName(role));
+  }
+  return absl::PermissionDeniedError(
+      fmt::format("{} may not do this; it takes the role {}", identity.Uri(), wanted));
+}
+
+/// One worker's stream. One read and one write are under way at a time; a message is read when the
+/// loop has taken the one before, so a worker that floods waits.
+class WorkerStreams::Stream final
+    : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>,
+      public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(WorkerStreams& owner, StreamId id, Identity identity)
+      : owner_(owner), id_(id), identity_(std::move(identity)) {}
+
+  const Identity& identity() const { return identity_; }
+
+  void Begin() { StartRead(&in_); }
+
+  void Send(const proto::ServerMessage& message) {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return;
+    out_.emplace_back();
+    proto::ToWire(message, &out_.back());
+    if (!std::exchange(writing_, true)) StartWrite(&out_.front());
+  }
+
+  void End(const absl::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ending_, true)) return;
+    end_status_ = proto::ToGrpc(status);
+    if (!writing_) Finish(end_status_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    out_.pop_front();
+    if (ok && !out_.empty()) return StartWrite(&out_.front());
+    writing_ = false;
+    if (ending_) Finish(end_status_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return End(absl::OkStatus());
+    absl::StatusOr<proto::WorkerMessage> message = proto::FromWire(in_);
+    if (!message.ok()) {
+      LogWarning("worker '{}' said what it may not: {}", identity_.name,
+                 StatusMessage(message.status()));
+      return End(message.status());
+    }
+    owner_.loop_->Post(
+        [self = shared_from_this(), message = *std::move(message)](Farm& farm, int64_t now_ns) {
+          if (const auto* hello = std::get_if<proto::Hello>(&message)) {
+            if (!std::exchange(self->greeted_, true)) {
+              farm.OnHello(self->id_, self->identity_.name, *hello, now_ns);
+              return self->ReadNext();
+            }
+          }
+          farm.OnMessage(self->id_, message, now_ns);
+          self->ReadNext();
+        });
+  }
+
+  void OnCancel() override { End(absl::CancelledError("the worker has gone")); }
+
+  void OnDone() override {
+    owner_.loop_->Post([id = id_](Farm& farm, int64_t now_ns) { farm.OnGone(id, now_ns); });
+    owner_.Remove(id_);
+  }
+
+ private:
+  void ReadNext() {
+    const std::lock_guard lock(mutex_);
+    if (!ending_) StartRead(&in_);
+  }
+
+  WorkerStreams& owner_;
+  const StreamId id_;
+  const Identity identity_;
+  v1::WorkerMessage in_;
+  bool greeted_ = false;  // the loop's alone
+  std::mutex mutex_;
+  std::deque<v1::ServerMessage> out_;  // guarded by mutex_, as all below
+  bool writing_ = false;
+  bool ending_ = false;
+  grpc::Status end_status_;
+};
+
+class WorkerStreams::Service final : public v1::Workers::CallbackService {
+ public:
+  explicit Service(WorkerStreams& owner) : owner_(owner) {}
+
+  grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* Work(
+      grpc::CallbackServerContext* context) override {
+    constexpr int64_t kNs = 1'000'000'000;
+    absl::StatusOr<Identity> caller = CallerOf(
+        *context, owner_.transport_, owner_.wall_clock_.UnixNs() / kNs, {CallerRole::kMeasure});
+    if (caller.ok() && owner_.Refused(caller->Uri())) {
+      caller = absl::PermissionDeniedError(
+          fmt::format("the certificate of {} was revoked", caller->Uri()));
+    }
+    std::shared_ptr<Stream> stream;
+    {
+      const std::lock_guard lock(owner_.mutex_);
+      const StreamId id = owner_.next_++;
+      stream = std::make_shared<Stream>(owner_, id, caller.ok() ? *caller : Identity{});
+      owner_.streams_[id] = stream;
+    }
+    if (caller.ok()) {
+      stream->Begin();
+    } else {
+      owner_.CountRefused();
+      LogWarning("a worker from {} was refused: {}", context->peer(),
+                 StatusMessage(caller.status()));
+      stream->End(caller.status());
+    }
+    return stream.get();
+  }
+
+ private:
+  WorkerStreams& owner_;
+};
+
+WorkerStreams::WorkerStreams(Transport transport, const WallClock& wall_clock)
+    : transport_(transport), wall_clock_(wall_clock), service_(new Service(*this)) {}
+WorkerStreams::~WorkerStreams() = default;
+
+grpc::Service* WorkerStreams::service() { return service_.get(); }
+
+std::shared_ptr<WorkerStreams::Stream> WorkerStreams::Find(StreamId id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(id);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
+void WorkerStreams::Remove(StreamId id) {
+  std::shared_ptr<Stream> last;  // dies after the lock is released
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return;
+  last = std::move(found->second);
+  streams_.erase(found);
+}
+
+void WorkerStreams::Send(StreamId id, const proto::ServerMessage& message) {
+  if (const auto stream = Find(id)) stream->Send(message);
+}
+
+void WorkerStreams::Close(StreamId id, const absl::Status& status) {
+  if (const auto stream = Find(id)) stream->End(status);
+}
+
+void WorkerStreams::Refuse(const std::string& uri) {
+  const std::lock_guard lock(mutex_);
+  refused_names_.insert(uri);
+}
+
+bool WorkerStreams::Refused(const std::string& uri) const {
+  const std::lock_guard lock(mutex_);
+  return refused_names_.contains(uri);
+}
+
+int64_t WorkerStreams::connected() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(streams_.size());
+}
+
+void WorkerStreams::EndExpired() {
+  constexpr int64_t kNs = 1'000'000'000;
+  const int64_t now_s = wall_clock_.UnixNs() / kNs;
+  std::vector<std::shared_ptr<Stream>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, stream] : streams_) {
+      const Identity& who = stream->identity();
+      if (who.expires_unix_s <= now_s || refused_names_.contains(who.Uri())) over.push_back(stream);
+    }
+  }
+  for (const auto& stream : over) {
+    const Identity& who = stream->identity();
+    if (who.name.empty()) continue;
+    LogWarning("the certificate of {} has expired or was revoked: its stream ends", who.Uri());
+    CountRefused();
+    loop_->Post([name = who.name](Farm& farm, int64_t now_ns) { farm.RevokeWorker(name, now_ns); });
+    stream->End(absl::UnauthenticatedError("the certificate has expired or was revoked"));
+  }
+}
+
+void WorkerStreams::CloseAll() {
+  std::vector<std::shared_ptr<Stream>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, stream] : streams_) all.push_back(stream);
+  }
+  for (const auto& stream : all) stream->End(absl::UnavailableError("honed is ending"));
+}
+
+}  // namespace hone::server

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "measure/local_measurer.h"
+#include "worker/device_lock.h"
+#include "worker/lease_desk.h"
+
+namespace hone::worker {
+
+/// Where jobs are measured: LocalMeasurer, the same that measures for one machine, under the
+/// device's lock. Thread-safe.
+class Bench {
+ public:
+  struct Events {
+    /// Before the first run of a job, with the lock held; the job runs when it returns.
+    std::function<void(const std::vector<int64_t>& numbers)> started;
+    std::function<void(int64_t number, proto::WorkResult result)> finished;
+    std::function<void(int64_t ns)> busy;  ///< after a run: for how long
+  };
+  Bench(measure::LocalMeasurerOptions options, DeviceLock lock, const MonotonicClock& clock,
+        Events events);
+  /// Waits for what is being built or run; drops the rest.
+  ~Bench();
+
+  void Add(DeskJob job);
+
+ private:
+  struct Comparison {
+    int64_t number = 0;
+    std::vector<measure::MeasureInput> inputs;
+    int rounds = 0;
+  };
+
+  void Collect();
+  void CompareAll();
+  absl::StatusOr<std::shared_ptr<const ir::Workload>> WorkloadOf(const std::string& text);
+
+  const MonotonicClock& clock_;
+  const Events events_;
+  DeviceLock lock_;                                                       // the run thread's alone
+  int64_t began_ns_ = 0;                                                  // the same
+  std::map<std::string, std::shared_ptr<const ir::Workload>> workloads_;  // Add's caller's alone
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Comparison> comparisons_;  // guarded by mutex_, as all below
+  int64_t submitted_ = 0;
+  bool stopping_ = false;
+  std::unique_ptr<measure::LocalMeasurer> measurer_;
+  std::thread collector_, comparer_;
+};
+
+}  // namespace hone::worker

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/unique_fd.h"
+
+namespace hone::worker {
+
+/// Who measures on a device of this machine has it alone, among all processes: `flock` on a file
+/// named after the device, freed however its holder ends. Not thread-safe.
+class DeviceLock {
+ public:
+  /// `folder` is made; the file stays.
+  static absl::StatusOr<DeviceLock> Open(const std::string& folder, const std::string& device);
+
+  /// Waits for it.
+  void Take();
+  void Free();
+
+ private:
+  explicit DeviceLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+}  // namespace hone::worker

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "base/core/random.h"
+#include "proto/farm_messages.h"
+
+namespace hone::worker {
+
+struct DeskOptions {
+  int ahead = 12;                 ///< leases held unfinished: what keeps builders and device busy
+  int most_unacknowledged = 512;  ///< results kept; beyond, no new lease is asked for
+};
+
+/// A job that the desk hands out to be measured; `number` is the desk's.
+struct DeskJob {
+  int64_t number = 0;
+  Hash128 token;
+  proto::Job job;
+};
+
+/// What a worker holds, and what it says next: pure logic, one event at a time. Everything survives
+/// a lost stream; a result is kept until it is acknowledged.
+class LeaseDesk {
+ public:
+  LeaseDesk(DeskOptions options, proto::Hello hello);
+
+  /// A new stream: the first message is Hello with what is held.
+  void OnConnected();
+  void OnDisconnected();
+  void OnServer(const proto::ServerMessage& message, int64_t now_ns);
+
+  /// The job runs from now on.
+  void Start(int64_t number, int64_t now_ns);
+  /// The answer to a job; the token is filled in. Dropped when the lease was given up meanwhile.
+  void Finish(int64_t number, proto::WorkResult result);
+  /// Gives leases up whose time is over; call it about as often as heartbeats.
+  void Tick(int64_t now_ns);
+  void BeginDraining();
+  void AddBusy(int64_t ns) { busy_ns_ += ns; }
+
+  /// The next job to measure.
+  std::optional<DeskJob> TakeJob();
+  /// The next message to send on the stream; nothing when disconnected or out of credit.
+  std::optional<proto::WorkerMessage> TakeMessage();
+  proto::Heartbeat MakeHeartbeat() const;
+
+  int heartbeat_ms() const { return heartbeat_ms_; }
+  bool draining() const { return draining_; }
+  /// Nothing is held and no result waits.
+  bool empty() const { return leases_.empty(); }
+  int64_t unfinished() const;
+  /// Started messages that have not been taken yet.
+  bool started_unsent() const;
+
+  struct Acknowledged {
+    Hash128 token, session;
+    int64_t attempt = 0;
+    proto::Verdict verdict = proto::Verdict::kAccepted;
+    std::string digest;
+  };
+  /// Acknowledgements that came since the last call.
+  std::vector<Acknowledged> TakeAcknowledged() { return std::exchange(acknowledged_, {}); }
+
+ private:
+  enum class Phase : uint8_t { kQueued, kTaken, kStarted, kFinished };
+  struct Lease {
+    Hash128 token, session;
+    int64_t attempt = 0;
+    proto::Job job;
+    Phase phase = Phase::kQueued;
+    int64_t start_by_ns = 0, run_by_ns = 0;  ///< the second is a duration until it starts
+    std::optional<proto::WorkResult> result;
+    bool sent = false;  ///< on this stream
+  };
+
+  void OnWelcome(const proto::Welcome& welcome);
+  void OnGrant(const proto::Grant& grant, int64_t now_ns);
+  void Forget(const Hash128& token);
+  void Return(int64_t number, const std::string& reason);
+  void OfferCredit();
+
+  const DeskOptions options_;
+  proto::Hello hello_;
+  int heartbeat_ms_ = 1000;
+  bool connected_ = false, welcomed_ = false, draining_ = false;
+  int64_t next_number_ = 1;
+  std::map<int64_t, Lease> leases_;
+  std::map<Hash128, int64_t> by_token_;
+  std::deque<int64_t> queue_;  ///< jobs not taken
+  std::deque<proto::WorkerMessage> out_;
+  int64_t grants_on_stream_ = 0, credit_offered_ = 0;
+  int64_t results_on_stream_ = 0, results_allowed_ = 0;
+  int64_t busy_ns_ = 0;
+  std::vector<Acknowledged> acknowledged_;
+};
+
+/// Pauses between attempts to connect: doubling, jittered, bounded.
+class BackOff {
+ public:
+  explicit BackOff(uint64_t seed) : random_(seed) {}
+  int64_t NextNs();
+  void Reset() { tries_ = 0; }
+
+ private:
+  Random random_;
+  int tries_ = 0;
+};
+
+}  // namespace hone::worker

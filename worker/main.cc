@@ -1,0 +1,148 @@
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/synchronization/mutex.h"
+#include "fmt/format.h"
+
+#include "base/core/cpu.h"
+#include "base/core/random_id.h"
+#include "base/daemon_options.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/versions.h"
+#include "ir/target.h"
+#include "measure/device.h"
+#include "worker/worker.h"
+
+namespace {
+
+using hone::DaemonOption;
+
+constexpr char kDefaultConfig[] = "/etc/hone/worker.toml";
+constexpr std::array kOptions = {
+    DaemonOption{"connect", "", "ADDRESS", "honed's address, HOST:7421"},
+    DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"},
+    DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
+    DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
+    DaemonOption{"device", "cpu:0", "DEVICE", "which device of this machine"},
+    DaemonOption{"labels", "", "K=V", "told to honed", true},
+    DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
+    DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
+    DaemonOption{"lock-folder", "/tmp/hone-devices", "FOLDER", "where device locks are"},
+    DaemonOption{"journal", "", "FILE", "append every result and acknowledgement to this file"},
+    DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
+    DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"},
+    DaemonOption{"check-config", "", "", "read the configuration, say what is wrong, and end"},
+    DaemonOption{"help", "", "", "print this"},
+    DaemonOption{"version", "", "", "print the version"},
+};
+constexpr char kUsage[] = "hone-worker --connect ADDRESS [--tls FOLDER] [OPTION…]";
+
+std::atomic<bool> g_ending{false};
+void OnSignal(int) { g_ending.store(true); }
+
+absl::StatusOr<int> Whole(const std::string& name, const std::string& text) {
+  char* end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || value < 1 || value > 4096) {
+    return absl::InvalidArgumentError(
+        fmt::format("--{} takes a whole number from 1 to 4096, not '{}'", name, text));
+  }
+  return static_cast<int>(value);
+}
+
+absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
+  hone::proto::Hello hello;
+  hello.protocol = hone::kProtocolVersion;
+  hello.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
+  hello.measurement_policy = hone::kMeasurementPolicyVersion;
+  hello.program_version = hone::kProgramVersion;
+  hello.instance = hone::RandomId();
+  const hone::measure::HostDevice host = hone::measure::DescribeHost();
+  const int cores = hone::UsableCores();
+  hello.device = {.name = options.Text("device"),
+                  .device_class = host.device_class,
+                  .fingerprint = host.fingerprint,
+                  .target = hone::ir::ResolveNative("cpu:native", cores),
+                  .cores = cores,
+                  .memory_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE)};
+  if (hello.device.name.rfind("cpu:", 0) != 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("--device {}: this worker measures on CPUs (cpu:0)", hello.device.name));
+  }
+  for (const std::string& label : options.List("labels")) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return absl::InvalidArgumentError(fmt::format("--labels {}: expected K=V", label));
+    }
+    hello.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return hello;
+}
+
+absl::Status Run(const hone::DaemonOptions& options) {
+  hone::worker::WorkerOptions worker;
+  HONE_ASSIGN_OR_RETURN(worker.hello, HelloOf(options));
+  worker.server = options.Text("connect");
+  if (worker.server.empty()) {
+    return absl::InvalidArgumentError("--connect ADDRESS says where honed is");
+  }
+  worker.plaintext = options.Flag("insecure-loopback");
+  worker.name = options.Text("name");
+  if (worker.plaintext && !hone::IsLoopbackAddress(worker.server)) {
+    return absl::InvalidArgumentError("plaintext is for loopback alone; give --tls FOLDER");
+  }
+  HONE_ASSIGN_OR_RETURN(worker.desk.ahead, Whole("ahead", options.Text("ahead")));
+  const std::string builders = options.Text("builders");
+  worker.measurer.builder.processes = worker.hello.device.cores;
+  if (!builders.empty()) {
+    HONE_ASSIGN_OR_RETURN(worker.measurer.builder.processes, Whole("builders", builders));
+  }
+  worker.measurer.builder.job_timeout_ns = 20'000'000'000;
+  worker.measurer.built_ahead = worker.desk.ahead;
+  worker.measurer.device_class = worker.hello.device.device_class;
+  worker.lock_folder = options.Text("lock-folder");
+  worker.journal = options.Text("journal");
+  worker.seed = worker.hello.instance.low;
+  if (options.Flag("check-config")) return absl::OkStatus();
+  if (!worker.plaintext) {
+    HONE_ASSIGN_OR_RETURN(worker.credentials, hone::ReadCredentials(options.Text("tls")));
+  }
+  const hone::SystemMonotonicClock clock;
+  return hone::worker::RunWorker(std::move(worker), clock, g_ending);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Debian builds Abseil with deadlock detection on; it costs four times the lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGTERM, OnSignal);
+  std::signal(SIGINT, OnSignal);
+  const auto options =
+      hone::DaemonOptions::Parse({argv + 1, argv + argc}, kOptions, kDefaultConfig);
+  absl::Status status = options.status();
+  if (options.ok()) {
+    if (options->Flag("help")) {
+      fmt::print("{}", hone::DaemonHelp(kUsage, kOptions));
+      return 0;
+    }
+    if (options->Flag("version")) {
+      fmt::print("hone-worker {}\n", hone::kProgramVersion);
+      return 0;
+    }
+    const hone::LogSession log({.level = options->Text("log-level") == "debug"
+                                             ? hone::LogLevel::kDebug
+                                             : hone::LogLevel::kInfo});
+    status = Run(*options);
+  }
+  if (status.ok()) return 0;
+  fmt::print(stderr, "hone-worker: error: {}\n", hone::StatusMessage(status));
+  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+}

@@ -1,0 +1,261 @@
+#include "worker/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "fmt/format.h"
+#include "grpcpp/grpcpp.h"
+
+#include "base/log.h"
+#include "base/status.h"
+#include "proto/convert.h"
+#include "proto/farm_service.h"
+#include "proto/limits.h"
+#include "worker/bench.h"
+#include "worker/journal.h"
+
+namespace hone::worker {
+namespace {
+
+using Stream = grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>;
+
+constexpr int64_t kNsPerMs = 1'000'000;
+constexpr auto kLookOut = std::chrono::milliseconds(100);
+constexpr auto kStartedWait = std::chrono::milliseconds(1000);
+constexpr int64_t kDrainNs = 90'000 * kNsPerMs;
+
+class Worker {
+ public:
+  Worker(WorkerOptions options, Journal journal, DeviceLock lock, const MonotonicClock& clock)
+      : options_(std::move(options)),
+        clock_(clock),
+        journal_(std::move(journal)),
+        desk_(options_.desk, options_.hello),
+        bench_(options_.measurer, std::move(lock), clock,
+               {.started = [this](const auto& numbers) { OnStarted(numbers); },
+                .finished = [this](int64_t number,
+                                   proto::WorkResult r) { OnFinished(number, std::move(r)); },
+                .busy =
+                    [this](int64_t ns) {
+                      const std::lock_guard guard(mutex_);
+                      desk_.AddBusy(ns);
+                    }}) {}
+
+  absl::Status Run(const std::atomic<bool>& ending);
+
+ private:
+  absl::Status OneStream(const std::atomic<bool>& ending);
+  std::shared_ptr<grpc::Channel> Dial() const;
+  void ReadAll(Stream& stream);
+  void WriteAll(Stream& stream, grpc::ClientContext& context, const std::atomic<bool>& ending);
+  bool WriteOne(Stream& stream, const proto::WorkerMessage& message);
+  void OnStarted(const std::vector<int64_t>& numbers);
+  void OnFinished(int64_t number, proto::WorkResult result);
+  void HandOut();
+  /// Drained: nothing is left to do, or the time for it is over.
+  bool Drained(const std::atomic<bool>& ending);
+
+  const WorkerOptions options_;
+  const MonotonicClock& clock_;
+  const Journal journal_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  LeaseDesk desk_;        // guarded by mutex_, as all below
+  bool broken_ = true;    ///< no stream
+  bool writing_ = false;  ///< messages taken from the desk are on their way
+  bool talked_ = false;   ///< something came on this stream
+  int64_t drain_until_ns_ = 0;
+  Bench bench_;  // last: its threads end first
+};
+
+void Worker::OnStarted(const std::vector<int64_t>& numbers) {
+  std::unique_lock lock(mutex_);
+  const int64_t number = numbers.front();
+  desk_.Start(number, clock_.NowNs());
+  changed_.notify_all();
+  // honed must know before it runs, so that a crash of this process is blamed on it.
+  changed_.wait_for(lock, kStartedWait,
+                    [this] { return broken_ || (!desk_.started_unsent() && !writing_); });
+}
+
+void Worker::OnFinished(int64_t number, proto::WorkResult result) {
+  const std::lock_guard lock(mutex_);
+  desk_.Finish(number, std::move(result));
+  changed_.notify_all();
+}
+
+void Worker::HandOut() {
+  for (;;) {
+    std::optional<DeskJob> job;
+    {
+      const std::lock_guard lock(mutex_);
+      job = desk_.TakeJob();
+    }
+    if (!job) return;
+    bench_.Add(*std::move(job));
+  }
+}
+
+std::shared_ptr<grpc::Channel> Worker::Dial() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Each attempt dials anew: the pauses between them are ours.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(proto::kMaxMessageBytes));
+  if (options_.plaintext) {
+    return grpc::CreateCustomChannel(options_.server, grpc::InsecureChannelCredentials(),
+                                     arguments);
+  }
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = options_.credentials.ca;
+  tls.pem_private_key = options_.credentials.key;
+  tls.pem_cert_chain = options_.credentials.certificate;
+  arguments.SetSslTargetNameOverride(kServerName);
+  return grpc::CreateCustomChannel(options_.server, grpc::SslCredentials(tls), arguments);
+}
+
+void Worker::ReadAll(Stream& stream) {
+  v1::ServerMessage wire;
+  while (stream.Read(&wire)) {
+    const auto message = proto::FromWire(wire);
+    if (!message.ok()) {
+      LogError("honed said what it may not: {}", StatusMessage(message.status()));
+      break;
+    }
+    std::vector<LeaseDesk::Acknowledged> acknowledged;
+    {
+      const std::lock_guard lock(mutex_);
+      talked_ = true;
+      desk_.OnServer(*message, clock_.NowNs());
+      acknowledged = desk_.TakeAcknowledged();
+      changed_.notify_all();
+    }
+    for (const auto& a : acknowledged) {
+      journal_.Write(fmt::format("ack {} {} {} {} {}", a.token.ToHex(), a.session.ToHex(),
+                                 a.attempt, a.digest, static_cast<int>(a.verdict)));
+    }
+    HandOut();
+  }
+  const std::lock_guard lock(mutex_);
+  broken_ = true;
+  changed_.notify_all();
+}
+
+bool Worker::WriteOne(Stream& stream, const proto::WorkerMessage& message) {
+  if (const auto* result = std::get_if<proto::WorkResult>(&message)) {
+    journal_.Write(
+        fmt::format("result {} {}", result->token.ToHex(), proto::ResultDigest(*result)));
+  }
+  v1::WorkerMessage wire;
+  proto::ToWire(message, &wire);
+  return stream.Write(wire);
+}
+
+void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
+                      const std::atomic<bool>& ending) {
+  std::unique_lock lock(mutex_);
+  int64_t heartbeat_ns = clock_.NowNs();
+  while (!broken_) {
+    if (ending.load()) desk_.BeginDraining();
+    desk_.Tick(clock_.NowNs());
+    std::optional<proto::WorkerMessage> message = desk_.TakeMessage();
+    if (!message && clock_.NowNs() >= heartbeat_ns && talked_) {
+      heartbeat_ns = clock_.NowNs() + desk_.heartbeat_ms() * kNsPerMs;
+      message = desk_.MakeHeartbeat();
+    }
+    if (!message) {
+      if (desk_.draining() && desk_.empty()) break;
+      changed_.wait_for(lock, kLookOut);
+      continue;
+    }
+    writing_ = true;
+    lock.unlock();
+    const bool written = WriteOne(stream, *message);
+    lock.lock();
+    writing_ = false;
+    changed_.notify_all();
+    if (!written) break;
+  }
+  broken_ = true;
+  desk_.OnDisconnected();
+  changed_.notify_all();
+  lock.unlock();
+  context.TryCancel();
+}
+
+absl::Status Worker::OneStream(const std::atomic<bool>& ending) {
+  const std::shared_ptr<grpc::Channel> channel = Dial();
+  const std::unique_ptr<v1::Workers::Stub> stub = v1::Workers::NewStub(channel);
+  grpc::ClientContext context;
+  if (options_.plaintext) context.AddMetadata("hone-name", options_.name);
+  const std::unique_ptr<Stream> stream = stub->Work(&context);
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = talked_ = false;
+    desk_.OnConnected();
+  }
+  std::thread reader([&] { ReadAll(*stream); });
+  WriteAll(*stream, context, ending);
+  reader.join();
+  return proto::FromGrpc(stream->Finish());
+}
+
+bool Worker::Drained(const std::atomic<bool>& ending) {
+  if (!ending.load()) return false;
+  const std::lock_guard lock(mutex_);
+  desk_.BeginDraining();
+  if (drain_until_ns_ == 0) drain_until_ns_ = clock_.NowNs() + kDrainNs;
+  return desk_.empty() || clock_.NowNs() >= drain_until_ns_;
+}
+
+absl::Status Worker::Run(const std::atomic<bool>& ending) {
+  BackOff back_off(options_.seed);
+  bool told = false;
+  while (!Drained(ending)) {
+    const absl::Status status = OneStream(ending);
+    bool talked = false;
+    {
+      const std::lock_guard lock(mutex_);
+      talked = talked_;
+    }
+    switch (status.code()) {
+      case absl::StatusCode::kFailedPrecondition:
+      case absl::StatusCode::kPermissionDenied:
+      case absl::StatusCode::kUnauthenticated:
+      case absl::StatusCode::kInvalidArgument:
+        return Annotate(status, fmt::format("honed at '{}'", options_.server));
+      default: break;
+    }
+    if (talked) {
+      back_off.Reset();
+      told = false;
+    }
+    if (Drained(ending)) break;
+    if (!std::exchange(told, true)) {
+      LogWarning("no stream to honed at '{}' ({}); trying on. If it runs, check the certificates",
+                 options_.server, StatusMessage(status));
+    }
+    clock_.SleepNs(back_off.NextNs());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunWorker(WorkerOptions options, const MonotonicClock& clock,
+                       const std::atomic<bool>& ending) {
+  HONE_ASSIGN_OR_RETURN(Journal journal, Journal::Open(options.journal));
+  HONE_ASSIGN_OR_RETURN(DeviceLock lock,
+                        DeviceLock::Open(options.lock_folder, options.hello.device.name));
+  Worker worker(std::move(options), std::move(journal), std::move(lock), clock);
+  return worker.Run(ending);
+}
+
+}  // namespace hone::worker
