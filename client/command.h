@@ -16,6 +16,7 @@ struct Environment {
   std::string config_path;   ///< $XDG_CONFIG_HOME/hone/config.toml; empty: none
   std::string cache_folder;  ///< $XDG_CACHE_HOME/hone; empty: no home folder
   std::string data_folder;   ///< $XDG_DATA_HOME/hone; empty: no home folder
+  std::string log_path;      ///< $HONE_DB; empty: tune.db in data_folder
   const MonotonicClock* clock = nullptr;
   bool error_is_terminal = false;
 };
@@ -42,9 +43,11 @@ absl::Status RunCompile(CommandContext& context);
 absl::Status RunCompletion(CommandContext& context);
 absl::Status RunDb(CommandContext& context);
 absl::Status RunDoctor(CommandContext& context);
+absl::Status RunExplain(CommandContext& context);
 absl::Status RunInspect(CommandContext& context);
 absl::Status RunMan(CommandContext& context);
 absl::Status RunQuery(CommandContext& context);
+absl::Status RunReport(CommandContext& context);
 absl::Status RunRun(CommandContext& context);
 absl::Status RunTune(CommandContext& context);
 absl::Status RunZoo(CommandContext& context);

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "client/command.h"
+#include "client/emit.h"
 #include "client/model_loader.h"
 #include "runtime/package.h"
 
@@ -56,6 +57,13 @@ nlohmann::ordered_json ReportJson(const std::string& path, const compiler::Compi
           {"seconds", seconds}};
 }
 
+/// One process, which maps a model as large as memory allows.
+measure::BuilderOptions LinkBuilder() {
+  measure::BuilderOptions options;
+  options.address_space_bytes.reset();
+  return options;
+}
+
 }  // namespace
 
 absl::Status RunCompile(CommandContext& context) {
@@ -65,17 +73,27 @@ absl::Status RunCompile(CommandContext& context) {
   const std::string path =
       arguments.TextOr("output", std::filesystem::path(source).replace_extension(".hone").string());
   const int64_t begin = clock.NowNs();
+  HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
                         CompileGraph(arguments, std::move(graph), clock));
   if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
     return ToAbsl(status);
   }
+  measure::BuilderClient builder(LinkBuilder(), clock);
+  HONE_ASSIGN_OR_RETURN(
+      const std::vector<std::string> emitted,
+      EmitFiles(emit, path, model.package.info.target, model.package.plan, builder));
   const double seconds = static_cast<double>(clock.NowNs() - begin) * 1e-9;
   if (context.json()) {
-    context.json_result = ReportJson(path, model, seconds).dump();
+    auto object = ReportJson(path, model, seconds);
+    object["emitted"] = emitted;
+    context.json_result = object.dump();
   } else {
     context.out << ReportText(path, model, seconds);
+    if (!emitted.empty()) {
+      context.out << fmt::format("also wrote {}\n", fmt::join(emitted, ", "));
+    }
   }
   return absl::OkStatus();
 }

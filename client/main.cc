@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   if (!environment.config_path.empty()) environment.config_path += "/config.toml";
   environment.cache_folder = UserFolder("XDG_CACHE_HOME", ".cache");
   environment.data_folder = UserFolder("XDG_DATA_HOME", ".local/share");
+  if (const char* log_path = std::getenv("HONE_DB")) environment.log_path = log_path;
   environment.clock = &clock;
   environment.error_is_terminal = ::isatty(STDERR_FILENO) == 1;
   const std::vector<std::string> words(argv + 1, argv + argc);

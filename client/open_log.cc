@@ -13,6 +13,14 @@ absl::Status LogError(const absl::Status& status) {
   }
 }
 
+absl::StatusOr<std::string> UserLogPath(const CommandContext& context) {
+  if (context.arguments.Given("db")) return context.arguments.Text("db");
+  if (!context.environment.log_path.empty()) return context.environment.log_path;
+  if (!context.environment.data_folder.empty()) return context.environment.data_folder + "/tune.db";
+  return WithExitCode(absl::InvalidArgumentError("no home folder; name the log with --db LOG"),
+                      ExitCode::kUsage);
+}
+
 absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,
                                                          const db::OpenOptions& options) {
   auto log = db::OpenLog(path, options);

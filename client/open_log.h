@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "client/command.h"
 #include "db/log_file.h"
 
 namespace hone::client {
@@ -12,6 +13,10 @@ namespace hone::client {
 /// An error of a log with its exit code: busy, damaged, newer or not readable from here (kLog);
 /// others keep theirs.
 absl::Status LogError(const absl::Status& status);
+
+/// The log to read when a command may go without --db: --db, else $HONE_DB, else the user's own.
+/// A usage error where there is no home folder either.
+absl::StatusOr<std::string> UserLogPath(const CommandContext& context);
 
 /// db::OpenLog with the errors of LogError.
 absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,

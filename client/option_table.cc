@@ -108,6 +108,11 @@ constexpr std::array kZooOptions = {
 };
 
 constexpr std::array kCompileOptions = {
+    OptionSpec{.name = "emit",
+               .kind = ValueKind::kText,
+               .argument = "LIST",
+               .help = "Also write, beside the package: so (a shared library with the runtime "
+                       "inside, and the object it is made of), object, header (for C)"},
     OptionSpec{.name = "output",
                .letter = 'o',
                .kind = ValueKind::kFile,
@@ -220,6 +225,47 @@ constexpr std::array kQueryOptions = {
     kDb, kSnapshot, kTarget, kThreads, kDeviceClass, kDim, kShape, kBind,
 };
 
+constexpr std::array kExplainPositionals = {
+    PositionalSpec{.name = "MODEL|TASK",
+                   .help = "A model (.onnx), or how a task's workload hash begins"},
+};
+constexpr OptionSpec kReadLog = {.name = "db",
+                                 .kind = ValueKind::kFile,
+                                 .argument = "LOG",
+                                 .help = "The tuning log (or a snapshot) to read",
+                                 .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
+constexpr std::array kExplainOptions = {
+    kReadLog,
+    OptionSpec{.name = "top",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "How many of the best Traces to show of each task",
+               .default_text = "3",
+               .low = 1,
+               .high = 1000},
+    kTarget,
+    kThreads,
+    kDeviceClass,
+    kDim,
+    kShape,
+    kBind,
+};
+
+constexpr std::array kReportOptions = {
+    kReadLog,
+    OptionSpec{.name = "session",
+               .kind = ValueKind::kText,
+               .argument = "ID",
+               .help = "How the session's id begins",
+               .default_words = "the last one that measured something"},
+    OptionSpec{.name = "output",
+               .letter = 'o',
+               .kind = ValueKind::kFile,
+               .argument = "REPORT.html",
+               .help = "Where to write the page",
+               .default_words = "report.html"},
+};
+
 constexpr std::array kCachePositionals = {
     PositionalSpec{.name = "ACTION",
                    .kind = ValueKind::kChoice,
@@ -285,7 +331,9 @@ constexpr std::array kCommands = {
             "Imports an ONNX model, cuts it into fused kernels, compiles them for the target and "
             "writes one file that the runtime loads. The same model, target and schedules give "
             "the same bytes everywhere; the host need not be of the target's kind.\n\nDimensions "
-            "that the model leaves open are given with --dim or --shape.",
+            "that the model leaves open are given with --dim or --shape.\n\n--emit so,header also "
+            "writes NAME.so and NAME.h beside the package: a C program that includes the one and "
+            "links the other needs nothing else of Hone.",
         .positionals = kModelPositionals,
         .options = kCompileOptions,
         .example = "hone compile resnet18.onnx -o resnet18.hone"},
@@ -336,6 +384,31 @@ constexpr std::array kCommands = {
         .positionals = kModelPositionals,
         .options = kQueryOptions,
         .example = "hone query resnet18.onnx --db tune.db"},
+    CommandSpec{
+        .name = "explain",
+        .summary = "Show a task's space, its best Traces and why the models rank them so",
+        .description =
+            "Of a model: for each task the sketches of its space, what was tried, the best Trace "
+            "and its place in the order of the analytic model and of the trees that the log "
+            "holds. Of one task, named by its workload hash: also workload, Traces, and what each "
+            "feature adds to the score beside the default schedule.\n\nA task's records are those "
+            "of the target and device class; where neither is given and this machine has none, "
+            "those that the log has most of.",
+        .positionals = kExplainPositionals,
+        .options = kExplainOptions,
+        .example = "hone explain resnet18.onnx --db tune.db"},
+    CommandSpec{
+        .name = "report",
+        .summary = "Write a page about a tuning session",
+        .description =
+            "One HTML file without anything outside it: the model's predicted latency over the "
+            "session, time and gain of each group of operators with its interval, share of the "
+            "roofline, best-so-far curves, failures by kind, who proposed what, seed, versions "
+            "and the command that repeats the session. The roofline is measured when this "
+            "machine is of the session's device class, else it is left out.",
+        .positionals = {},
+        .options = kReportOptions,
+        .example = "hone report --db tune.db -o report.html"},
     CommandSpec{
         .name = "check",
         .summary = "Compare every compiled kernel with the interpreter",

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/status.h"
-#include "client/option_table.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+
+#include "base/status.h"
+#include "client/option_table.h"
 
 namespace hone::client {
 namespace {

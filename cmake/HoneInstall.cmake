@@ -22,6 +22,19 @@ add_custom_command(OUTPUT "${hone_static_archive}"
 add_custom_target(hone_runtime_archive ALL DEPENDS "${hone_static_archive}")
 install(FILES "${hone_static_archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
 
+# The same for a library that is linked without a compiler: `hone compile --emit so`.
+set(hone_embedded_archive "${CMAKE_BINARY_DIR}/${HONE_LIBEXEC_SUBDIR}/libhone_embedded.a")
+add_custom_command(OUTPUT "${hone_embedded_archive}"
+  COMMAND "${CMAKE_COMMAND}" "-DAR=${CMAKE_AR}" "-DCXX=${CMAKE_CXX_COMPILER}"
+          "-DRUNTIME=${hone_static_archive}" "-DOUTPUT=${hone_embedded_archive}"
+          "-DOBJECTS=$<TARGET_OBJECTS:hone_library_support>"
+          -P "${PROJECT_SOURCE_DIR}/cmake/embedded_archive.cmake"
+  DEPENDS "${hone_static_archive}" hone_library_support "$<TARGET_OBJECTS:hone_library_support>"
+          "${PROJECT_SOURCE_DIR}/cmake/embedded_archive.cmake"
+  COMMENT "Making libhone_embedded.a" VERBATIM)
+add_custom_target(hone_embedded_library ALL DEPENDS "${hone_embedded_archive}")
+install(FILES "${hone_embedded_archive}" DESTINATION "${HONE_LIBEXEC_SUBDIR}")
+
 install(EXPORT hone-targets NAMESPACE hone:: DESTINATION "${hone_cmake_dir}" COMPONENT runtime)
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/hone-config.cmake.in" "${CMAKE_BINARY_DIR}/hone-config.cmake"

@@ -5,14 +5,16 @@
 #                [DEVICE_CLASS text]      whose records to read; default: this host's
 #                [DIM name=value ...]     symbolic dimensions
 #                [SHAPE input=1x3x2x2 ...]
-#                [OUTPUT file.hone])      default: NAME.hone in the current binary folder
+#                [OUTPUT file.hone]       default: NAME.hone in the current binary folder
+#                [LIBRARY])               also gives NAME_library, for target_link_libraries()
 #
 # Compiles an ONNX model when it or the log has changed, and gives a target NAME (built by default) with
 # the property HONE_PACKAGE, the package's path. It reads a log only when DB names one, and never tunes:
 # tuning is `hone tune`, its log or snapshot is a file beside the sources. Without DB the default
-# schedules are used. The command is hone::hone, or the variable HONE_COMMAND where it is set.
+# schedules are used. NAME_library is a shared library with the model and the runtime inside; its header is
+# the package's name with .h (hone compile --emit so,header). The command is hone::hone, or the variable HONE_COMMAND where it is set.
 function(hone_add_model name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODEL;TARGET;DB;REQUIRE;DEVICE_CLASS;OUTPUT" "DIM;SHAPE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LIBRARY" "MODEL;TARGET;DB;REQUIRE;DEVICE_CLASS;OUTPUT" "DIM;SHAPE")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "hone_add_model(${name}): cannot use '${arg_UNPARSED_ARGUMENTS}"
                         "${arg_KEYWORDS_MISSING_VALUES}'; see hone_add_model.cmake")
@@ -65,10 +67,23 @@ function(hone_add_model name)
     list(APPEND options --shape "${shape}")
   endforeach()
 
-  add_custom_command(OUTPUT "${output}"
+  set(outputs "${output}")
+  if(arg_LIBRARY)
+    get_filename_component(folder "${output}" DIRECTORY)
+    get_filename_component(stem "${output}" NAME_WLE)
+    list(APPEND options --emit so,header)
+    list(APPEND outputs "${folder}/${stem}.so" "${folder}/${stem}.h" "${folder}/${stem}.o")
+  endif()
+  add_custom_command(OUTPUT ${outputs}
     COMMAND "${command}" compile "${model}" ${options}
     DEPENDS ${inputs}
     COMMENT "Compiling ${name} with Hone" VERBATIM)
   add_custom_target(${name} ALL DEPENDS "${output}")
   set_property(TARGET ${name} PROPERTY HONE_PACKAGE "${output}")
+  if(arg_LIBRARY)
+    add_library(${name}_library SHARED IMPORTED GLOBAL)
+    set_target_properties(${name}_library PROPERTIES
+      IMPORTED_LOCATION "${folder}/${stem}.so" INTERFACE_INCLUDE_DIRECTORIES "${folder}")
+    add_dependencies(${name}_library ${name})
+  endif()
 endfunction()

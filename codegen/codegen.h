@@ -34,4 +34,17 @@ absl::StatusOr<std::string> LlvmIr(const std::vector<const ir::LoopNest*>& nests
 /// with the linker's words.
 absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects);
 
+/// Files for LinkLibrary.
+struct LibraryLink {
+  std::vector<std::string> objects;
+  std::vector<std::string> archives;  ///< every member is taken, what nobody needs goes again
+  std::vector<std::string> exported;  ///< names or patterns; nothing else is visible
+  std::string soname;
+  std::string output;
+};
+
+/// Links files into a shared library of its own: with the C and C++ libraries that this program
+/// itself runs on, so no compiler need be installed. Errors as of LinkShared.
+absl::Status LinkLibrary(const LibraryLink& link);
+
 }  // namespace hone::codegen

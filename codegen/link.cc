@@ -1,3 +1,4 @@
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,8 +19,8 @@ LLD_HAS_DRIVER(elf)
 namespace hone::codegen {
 namespace {
 
-absl::StatusOr<UniqueFd> ObjectInMemory(const std::string& bytes) {
-  UniqueFd fd(memfd_create("hone-object", MFD_CLOEXEC));
+absl::StatusOr<UniqueFd> FileInMemory(const std::string& bytes) {
+  UniqueFd fd(memfd_create("hone-link", MFD_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "make a file in memory for the linker");
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t count = write(fd.get(), bytes.data() + done, bytes.size() - done);
@@ -56,12 +57,46 @@ class OutputFolder {
   absl::Status error_;
 };
 
+absl::Status RunLinker(const std::vector<std::string>& words) {
+  std::vector<const char*> arguments;
+  arguments.reserve(words.size());
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  std::string messages;
+  llvm::raw_string_ostream stream(messages);
+  // LLD keeps its state in globals, some of them LLVM's.
+  const std::unique_lock<std::shared_mutex> alone(LlvmOptionsMutex());
+  const lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  SetLlvmOptions();
+  if (result.retCode != 0) return absl::InvalidArgumentError("linking failed: " + messages);
+  return absl::OkStatus();
+}
+
+std::string PathOf(const UniqueFd& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
+
+/// Paths of the C and C++ libraries that this process has loaded.
+std::vector<std::string> SystemLibraries() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* list) {
+        const std::string path = info->dlpi_name;
+        const std::string name = path.substr(path.rfind('/') + 1);
+        for (const char* wanted : {"libstdc++.so", "libm.so", "libgcc_s.so", "libc.so",
+                                   "libpthread.so", "libdl.so", "ld-linux"}) {
+          if (name.starts_with(wanted))
+            static_cast<std::vector<std::string>*>(list)->push_back(path);
+        }
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects) {
   std::vector<UniqueFd> files;
   for (const std::string& object : objects) {
-    HONE_ASSIGN_OR_RETURN(UniqueFd file, ObjectInMemory(object));
+    HONE_ASSIGN_OR_RETURN(UniqueFd file, FileInMemory(object));
     files.push_back(std::move(file));
   }
   const OutputFolder folder;
@@ -70,22 +105,37 @@ absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects) 
       "ld.lld",         "-shared",       "--threads=1",   "--build-id=none", "--hash-style=gnu",
       "--no-undefined", "--gc-sections", "-znoexecstack", "-znow",           "-o",
       folder.File()};
-  for (const UniqueFd& file : files) words.push_back("/proc/self/fd/" + std::to_string(file.get()));
-  std::vector<const char*> arguments;
-  arguments.reserve(words.size());
-  for (const std::string& word : words) arguments.push_back(word.c_str());
-
-  std::string messages;
-  llvm::raw_string_ostream stream(messages);
-  {
-    // LLD keeps its state in globals, some of them LLVM's.
-    const std::unique_lock<std::shared_mutex> alone(LlvmOptionsMutex());
-    const lld::Result result =
-        lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
-    SetLlvmOptions();
-    if (result.retCode != 0) return absl::InvalidArgumentError("linking failed: " + messages);
-  }
+  for (const UniqueFd& file : files) words.push_back(PathOf(file));
+  HONE_RETURN_IF_ERROR(RunLinker(words));
   return ReadFile(folder.File());
+}
+
+absl::Status LinkLibrary(const LibraryLink& link) {
+  std::string visible = "{ global:";
+  for (const std::string& name : link.exported) visible += " " + name + ";";
+  HONE_ASSIGN_OR_RETURN(const UniqueFd script, FileInMemory(visible + " local: *; };\n"));
+  std::vector<std::string> words = {"ld.lld",
+                                    "-shared",
+                                    "--threads=1",
+                                    "--build-id=none",
+                                    "--hash-style=gnu",
+                                    "--no-undefined",
+                                    "--gc-sections",
+                                    "--strip-debug",
+                                    "--eh-frame-hdr",
+                                    "-Bsymbolic",
+                                    "-znoexecstack",
+                                    "-znow",
+                                    "--version-script=" + PathOf(script),
+                                    "-soname=" + link.soname,
+                                    "-o",
+                                    link.output};
+  words.insert(words.end(), link.objects.begin(), link.objects.end());
+  words.push_back("--whole-archive");
+  words.insert(words.end(), link.archives.begin(), link.archives.end());
+  words.insert(words.end(), {"--no-whole-archive", "--as-needed"});
+  for (std::string& path : SystemLibraries()) words.push_back(std::move(path));
+  return RunLinker(words);
 }
 
 }  // namespace hone::codegen

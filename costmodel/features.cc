@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "schedule/structure.h"
 
@@ -32,6 +33,15 @@ const std::array<std::string_view, kNumFeatures>& FeatureNames() {
       "unroll",        "panel_bytes", "panel_over_l2",  "set_rows",     "compute_us",
       "feed_us",       "memory_us",   "transform_us",   "analytic_us",  "lanes"};
   return kNames;
+}
+
+bool IsLogarithm(int column) {
+  static const std::set<std::string_view> kLogarithms = {
+      "multiply_adds", "points",      "reduce",         "rows_total",   "columns_total",
+      "outer",         "input_bytes", "constant_bytes", "output_bytes", "channel",
+      "reduce_block",  "panel_bytes", "compute_us",     "feed_us",      "memory_us",
+      "transform_us",  "analytic_us"};
+  return kLogarithms.count(FeatureNames()[static_cast<size_t>(column)]) > 0;
 }
 
 FeatureExtractor::FeatureExtractor(const schedule::Space& space) : space_(space) {

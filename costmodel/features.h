@@ -16,6 +16,9 @@ using FeatureVector = std::array<float, kNumFeatures>;
 
 const std::array<std::string_view, kNumFeatures>& FeatureNames();
 
+/// Whether a column stands as log2(1 + x).
+bool IsLogarithm(int column);
+
 /// What does not depend on the candidate, computed once per Space. Immutable, thread-safe to read.
 class FeatureExtractor {
  public:

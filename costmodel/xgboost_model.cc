@@ -255,4 +255,33 @@ absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(
   return out;
 }
 
+absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
+    std::span<const FeatureVector> rows) const {
+  std::vector<Explanation> out(rows.size());
+  if (rows.empty()) return out;
+  Matrix matrix;
+  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows.data(), rows.size()).c_str(),
+                                    R"({"missing":NaN,"nthread":1})", &matrix.handle));
+  const char* config =
+      R"({"type":2,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":true})";
+  const auto share = 1 / static_cast<float>(impl_->bags.size());
+  for (const auto& b : impl_->bags) {
+    const bst_ulong* shape = nullptr;
+    bst_ulong dimensions = 0;
+    const float* result = nullptr;
+    HONE_XGB(
+        XGBoosterPredictFromDMatrix(b.handle, matrix.handle, config, &shape, &dimensions, &result));
+    // [rows, 1, features and the base]
+    if (dimensions != 3 || shape[0] != rows.size() || shape[1] != 1 ||
+        shape[2] != static_cast<bst_ulong>(kNumFeatures) + 1) {
+      return absl::InternalError("XGBoost: contributions of another shape");
+    }
+    for (Explanation& each : out) {
+      for (float& sum : each.contribution) sum += *result++ * share;
+      each.base += *result++ * share;
+    }
+  }
+  return out;
+}
+
 }  // namespace hone::costmodel

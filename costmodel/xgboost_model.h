@@ -43,6 +43,16 @@ class XgboostModel {
   absl::StatusOr<std::string> Save() const;
 
   absl::StatusOr<std::vector<Prediction>> Predict(std::span<const FeatureVector> rows) const;
+
+  /// What each feature adds to the score of a row, mean of the bag (SHAP values of the trees:
+  /// Lundberg et al., "From local explanations to global understanding with explainable AI for
+  /// trees", 2020). Together with `base`, the mean score over the training rows, they add up to
+  /// Predict's mean.
+  struct Explanation {
+    FeatureVector contribution{};
+    float base = 0;
+  };
+  absl::StatusOr<std::vector<Explanation>> Explain(std::span<const FeatureVector> rows) const;
   ~XgboostModel();
 
  private:

@@ -151,4 +151,40 @@ absl::StatusOr<LinkReply> DecodeLinkReply(std::string_view payload) {
   return Finished(reader, "link reply", std::move(reply));
 }
 
+std::string EncodeLibraryJob(const LibraryJob& job) {
+  WireWriter writer;
+  for (const auto* list : {&job.objects, &job.archives, &job.exported}) {
+    writer.PutCount(list->size());
+    for (const std::string& text : *list) writer.PutString(text);
+  }
+  writer.PutString(job.soname);
+  writer.PutString(job.output);
+  return writer.Take();
+}
+
+absl::StatusOr<LibraryJob> DecodeLibraryJob(std::string_view payload) {
+  WireReader reader(payload);
+  LibraryJob job;
+  for (auto* list : {&job.objects, &job.archives, &job.exported}) {
+    list->resize(reader.GetCount(4));
+    for (std::string& text : *list) text = reader.GetString();
+  }
+  job.soname = reader.GetString();
+  job.output = reader.GetString();
+  return Finished(reader, "library job", std::move(job));
+}
+
+std::string EncodeLibraryReply(const absl::Status& status) {
+  WireWriter writer;
+  Put(writer, status);
+  return writer.Take();
+}
+
+absl::Status DecodeLibraryReply(std::string_view payload) {
+  WireReader reader(payload);
+  absl::Status status = GetStatus(reader);
+  HONE_RETURN_IF_ERROR(Finished(reader, "library reply", true).status());
+  return status;
+}
+
 }  // namespace hone::measure

@@ -64,6 +64,15 @@ struct LinkReply {
   std::string shared_object;
 };
 
+/// Links files on this disk into a shared library for C programs; all paths are absolute.
+struct LibraryJob {
+  std::vector<std::string> objects;
+  std::vector<std::string> archives;  ///< every member is taken, what nobody needs goes again
+  std::vector<std::string> exported;  ///< names or patterns (hone_*); nothing else is visible
+  std::string soname;
+  std::string output;  ///< replaced or made
+};
+
 /// Equal for Bindings that give the same code; empty when all buffers are dense.
 std::string BindingText(const schedule::Binding& binding);
 
@@ -75,5 +84,11 @@ std::string EncodeLinkJob(const LinkJob& job);
 absl::StatusOr<LinkJob> DecodeLinkJob(std::string_view payload);
 std::string EncodeLinkReply(const LinkReply& reply);
 absl::StatusOr<LinkReply> DecodeLinkReply(std::string_view payload);
+std::string EncodeLibraryJob(const LibraryJob& job);
+absl::StatusOr<LibraryJob> DecodeLibraryJob(std::string_view payload);
+/// The answer to a LibraryJob is its status alone.
+std::string EncodeLibraryReply(const absl::Status& status);
+/// The answer; what is no answer is kDataLoss.
+absl::Status DecodeLibraryReply(std::string_view payload);
 
 }  // namespace hone::measure

@@ -88,6 +88,13 @@ absl::StatusOr<std::string> BuilderClient::Link(const LinkJob& job) {
   return std::move(reply.shared_object);
 }
 
+absl::Status BuilderClient::LinkLibrary(const LibraryJob& job) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::string payload,
+      Call(FrameType::kLibraryRequest, EncodeLibraryJob(job), FrameType::kLibraryReply));
+  return DecodeLibraryReply(payload);
+}
+
 absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_view payload,
                                                 FrameType reply) {
   if (static_cast<int64_t>(payload.size()) > kMaxFramePayloadBytes) {
@@ -96,6 +103,7 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
                     kMaxFramePayloadBytes));
   }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Process> process, TakeProcess());
+  LimitCpuTime(process->child.pid(), static_cast<double>(options_.job_timeout_ns) * 1e-9);
   const WireDeadline deadline{&clock_, clock_.NowNs() + options_.job_timeout_ns};
   Status failure = WriteFrame(process->child.standard_input().get(), request, payload, deadline);
   // A builder that dies while it is written to may have said why: the pipe's end is read either
@@ -103,7 +111,6 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
   if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
     Result<Frame> frame =
         ReadFrame(process->child.standard_output().get(), process->decoder, deadline);
-  LimitCpuTime(process->child.pid(), static_cast<double>(options_.job_timeout_ns) * 1e-9);
     if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
       ++process->jobs_done;
       std::string answer = std::move((*frame).payload);
@@ -182,6 +189,9 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
   if (!exit.has_value()) {
     return absl::DataLossError(fmt::format("the builder broke off: {}{}", reason, detail));
   }
+  if (exit->signal == SIGXCPU) {
+    return absl::DeadlineExceededError("the builder used more CPU time than a job may");
+  }
   const bool out_of_memory = exit->code == kExitOutOfMemory ||
                              last_words.find("out of memory") != std::string::npos ||
                              last_words.find("bad_alloc") != std::string::npos;
@@ -189,9 +199,6 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
     return absl::ResourceExhaustedError(
         fmt::format("the builder ran out of memory ({})",
                     options_.address_space_bytes.has_value()
-  if (exit->signal == SIGXCPU) {
-    return absl::DeadlineExceededError("the builder used more CPU time than a job may");
-  }
                         ? fmt::format("it may use {} MiB", *options_.address_space_bytes >> 20)
                         : std::string("it has no limit of its own")));
   }

@@ -54,6 +54,9 @@ class BuilderClient {
   /// Links objects; the answer's own status is folded in.
   absl::StatusOr<std::string> Link(const LinkJob& job);
 
+  /// Links a library for C programs, on this disk.
+  absl::Status LinkLibrary(const LibraryJob& job);
+
   int processes() const { return options_.processes; }
   /// Processes started so far; grows with crashes and recycling.
   int64_t num_started() const;

@@ -139,16 +139,16 @@ absl::Status Answer(const Frame& frame, JobRunner& runner, int output, bool test
       HONE_ASSIGN_OR_RETURN(const LinkJob job, DecodeLinkJob(frame.payload));
       return ToAbsl(WriteFrame(output, FrameType::kLinkReply, EncodeLinkReply(Link(job))));
     }
+    case FrameType::kLibraryRequest: {
+      HONE_ASSIGN_OR_RETURN(const LibraryJob job, DecodeLibraryJob(frame.payload));
+      const absl::Status linked =
+          codegen::LinkLibrary({job.objects, job.archives, job.exported, job.soname, job.output});
+      return ToAbsl(WriteFrame(output, FrameType::kLibraryReply, EncodeLibraryReply(linked)));
+    }
     default: return absl::DataLossError(fmt::format("a frame of type {}", frame.type));
   }
 }
 
-int Main(bool test_hooks) {
-  std::set_new_handler(EndWithoutMemory);
-  // What libraries print must not land between the frames.
-  const int output = dup(STDOUT_FILENO);
-  dup2(STDERR_FILENO, STDOUT_FILENO);
-  const Status sandboxed = EnterSandbox(SandboxKind::kBuilder);
 /// Ends this process when nobody is left to write to it, also in the middle of a job that takes for
 /// ever: whoever started it may have been killed.
 void EndWithParent() {
@@ -161,17 +161,23 @@ void EndWithParent() {
   }).detach();
 }
 
+int Main(bool test_hooks) {
+  std::set_new_handler(EndWithoutMemory);
+  // What libraries print must not land between the frames.
+  const int output = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  const Status sandboxed = EnterSandbox(SandboxKind::kBuilder);
   if (!sandboxed.ok()) {
     fmt::print(stderr, "hone-builder: {}\n", sandboxed.message());
     return 1;
   }
+  EndWithParent();
   SystemMonotonicClock clock;
   JobRunner runner(clock);
   FrameDecoder decoder;
   for (;;) {
     Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);
     if (!frame.ok()) {
-  EndWithParent();
       if (frame.status().code() == StatusCode::kUnavailable) return 0;
       fmt::print(stderr, "hone-builder: {}\n", frame.status().message());
       return 1;

@@ -39,6 +39,8 @@ enum class FrameType : uint16_t {
   kPrepareReply = 6,
   kTimeRequest = 7,
   kTimeReply = 8,
+  kLibraryRequest = 9,
+  kLibraryReply = 10,
 };
 
 struct Frame {

@@ -96,6 +96,7 @@ hone_status OpenModel(const hone_model_options* given, hone_model** model, Open 
     HONE_RETURN_IF_ERROR(ReadOptions(given, options));
     Executable::Options executable_options;
     executable_options.copy_constants = options.copy_constants != 0;
+    executable_options.in_place = options.in_place != 0;
     auto opened = std::make_unique<hone_model>();
     HONE_ASSIGN_OR_RETURN(opened->executable, open(executable_options));
     opened->inputs = TensorInfos(opened->executable->plan().inputs);

@@ -1,6 +1,7 @@
 #include "runtime/executable.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -23,6 +24,12 @@ Result<std::shared_ptr<const Executable>> Executable::Open(const std::string& pa
 
 Result<std::shared_ptr<const Executable>> Executable::OpenMemory(std::span<const std::byte> bytes,
                                                                  const Options& options) {
+  if (options.in_place) {
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % 64 != 0) {
+      return Invalid("a package used in place must begin at a multiple of 64 bytes");
+    }
+    return Load(Region::Borrow(bytes), "(memory)", options);
+  }
   HONE_ASSIGN_OR_RETURN(Region copy, Region::Allocate(bytes.size(), "a package in memory"));
   if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
   HONE_RETURN_IF_ERROR(copy.Protect());

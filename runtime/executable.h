@@ -24,6 +24,9 @@ class Executable {
     /// Copy the constants into memory with huge pages instead of mapping the file: loading takes
     /// longer, large GEMMs gain 1 to 2 %, and the file may change afterwards.
     bool copy_constants = false;
+    /// OpenMemory uses the memory where it is, which must stay until the executable ends and begin
+    /// at a multiple of 64.
+    bool in_place = false;
     /// Says whether this host can run the target's code (and if not, why).
     bool (*host_can_run)(const ir::Target& target, std::string* why) = ir::HostCanRun;
   };
@@ -33,7 +36,7 @@ class Executable {
   static Result<std::shared_ptr<const Executable>> Open(const std::string& path,
                                                         const Options& options);
 
-  /// The same from memory, which is copied.
+  /// The same from memory, which is copied unless `in_place`.
   static Result<std::shared_ptr<const Executable>> OpenMemory(std::span<const std::byte> bytes,
                                                               const Options& options);
 

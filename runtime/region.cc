@@ -64,6 +64,13 @@ Result<Region> Region::MapFile(const std::string& path) {
   return region;
 }
 
+Region Region::Borrow(std::span<const std::byte> memory) {
+  Region region;
+  region.data_ = const_cast<std::byte*>(memory.data());
+  region.bytes_ = memory.size();
+  return region;
+}
+
 Status Region::Protect() {
   if (!mapped_.empty() && ::mprotect(mapped_.data(), mapped_.size(), PROT_READ) != 0) {
     return SystemError(errno, "cannot make memory read-only");

@@ -36,6 +36,9 @@ class Region {
   /// kInvalidArgument when it is no regular file. The file must not shrink while it is mapped.
   static Result<Region> MapFile(const std::string& path);
 
+  /// Memory of somebody else, which must outlive the object and is only read.
+  static Region Borrow(std::span<const std::byte> memory);
+
   /// Makes the memory read-only.
   Status Protect();
 

@@ -100,6 +100,9 @@ typedef struct hone_model_options {
                          mapping the file: slower to open, large matrix products 1 to 2 % faster,
                          and the file may change or go afterwards. Default 0: then the file must
                          stay as it is (replacing it by rename is safe) while the model is open. */
+  int32_t in_place; /* 1: hone_model_open_memory uses the memory where it is: it begins at a
+                       multiple of 64 bytes and stays as it is while the model and its contexts
+                       live. Default 0. */
 } hone_model_options;
 
 typedef struct hone_context_options {
@@ -140,7 +143,7 @@ HONE_API void hone_model_options_init(hone_model_options* options);
 HONE_API hone_status hone_model_open(const char* path, const hone_model_options* options,
                                      hone_model** model);
 
-/* The same from memory, which is copied and may go afterwards. */
+/* The same from memory, which is copied and may go afterwards (unless in_place is set). */
 HONE_API hone_status hone_model_open_memory(const void* data, size_t bytes,
                                             const hone_model_options* options, hone_model** model);
 

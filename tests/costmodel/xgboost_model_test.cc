@@ -43,6 +43,31 @@ TEST(XgboostModelTest, RanksAnUnseenTask) {
   EXPECT_GT(top, 0.93F);
 }
 
+TEST(XgboostModelTest, ContributionsAddUpAndNameTheColumnsThatMatter) {
+  Random random(11);
+  std::vector<TrainingTask> tasks;
+  for (int i = 0; i < 4; ++i) tasks.push_back(MakeTask(random, 64));
+  auto model = XgboostModel::Train(tasks, 1);
+  ASSERT_TRUE(model.ok()) << model.status();
+  auto scores = (*model)->Predict(tasks[0].features);
+  auto explained = (*model)->Explain(tasks[0].features);
+  ASSERT_TRUE(scores.ok() && explained.ok()) << explained.status();
+  std::array<float, kNumFeatures> weight{};
+  for (size_t i = 0; i < scores->size(); ++i) {
+    float sum = (*explained)[i].base;
+    for (size_t k = 0; k < weight.size(); ++k) {
+      sum += (*explained)[i].contribution[k];
+      weight[k] += std::abs((*explained)[i].contribution[k]);
+    }
+    EXPECT_NEAR(sum, (*scores)[i].mean, 1e-4F);
+  }
+  // The landscape has two columns.
+  for (size_t k = 0; k < weight.size(); ++k) {
+    if (k == 3 || k == 7) continue;
+    EXPECT_LT(weight[k], std::min(weight[3], weight[7])) << k;
+  }
+}
+
 TEST(XgboostModelTest, SavedModelPredictsTheSame) {
   Random random(3);
   std::vector<TrainingTask> tasks = {MakeTask(random, 64)};

@@ -167,6 +167,34 @@ class InstallTest:
         run("cmake", "--build", build)
         assert not pathlib.Path(f"{recorder}.tiny.hone.args").exists(), "compiled without need"
 
+    def case_model_compiled_by_an_installed_hone(self):
+        if self.sanitizer:
+            raise Skipped("a library of --emit so has no sanitizer's runtime")
+        prefix = self.folder / "whole"
+        run("cmake", "--install", self.args.build, "--prefix", prefix)
+        command = prefix / "bin/hone"
+        model = self.folder / "mlp.onnx"
+        run(command, "zoo", "mlp", "-o", model)
+        build = self.folder / "compiled"
+        run("cmake", "-S", pathlib.Path(self.args.source, "examples/c"), "-B", build,
+            f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", f"-DMODEL={model}",
+            "-DCMAKE_C_FLAGS=-std=c99 -Wall -Wextra -Werror -pedantic")
+        run("cmake", "--build", build)
+        pixels = struct.pack("<784f", *((i % 29) * 0.05 - 0.7 for i in range(784)))
+        raw = self.folder / "pixels.bin"
+        raw.write_bytes(pixels)
+        alone = subprocess.run([build / "classify"], input=pixels, capture_output=True, check=True)
+        scores = [float(line.split()[1]) for line in alone.stdout.decode().splitlines()[:10]]
+        # The package through the runtime's library gives the same.
+        line = run(build / "run_model", build / "mlp.hone", raw).splitlines()[0].split()
+        assert line[:2] == ["output", "[1,10]"], line
+        for a, b in zip(scores, map(float, line[2:10])):
+            assert abs(a - b) <= 1e-5 * max(1, abs(a)), (scores, line)
+        assert len(set(scores)) == 10, scores
+        # Only libraries of the system are needed.
+        needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", build / "mlp.so"))
+        assert not [name for name in needed if "hone" in name], needed
+
     def case_python_example(self):
         python = self.args.numpy_python
         has_numpy = pathlib.Path(python).exists() and subprocess.run(

@@ -1,0 +1,329 @@
+#include <filesystem>
+#include <map>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/status.h"
+#include "base/versions.h"
+#include "client/command.h"
+#include "client/exit_code.h"
+#include "client/log_trace_source.h"
+#include "client/model_loader.h"
+#include "client/model_options.h"
+#include "client/open_log.h"
+#include "client/task_explanation.h"
+#include "compiler/extract_kernels.h"
+#include "ir/target.h"
+#include "ir/text.h"
+#include "measure/device.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// One task to explain, with what people call it.
+struct Task {
+  db::RecordKey key;
+  ir::Workload workload;
+  std::string name;  ///< operators; empty when only the hash was given
+  int count = 0;     ///< 0: unknown
+};
+
+std::string DeviceClassOf(const Arguments& arguments) {
+  return arguments.Given("device-class") ? arguments.Text("device-class")
+                                         : measure::DescribeHost().device_class;
+}
+
+absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const std::string& path) {
+  const Arguments& arguments = context.arguments;
+  HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
+  measure::BuilderClient builder(LocalBuilder(), *context.environment.clock);
+  auto kernels = compiler::ExtractKernels(std::move(graph), target, builder);
+  if (!kernels.ok()) return CompileError(kernels.status());
+  std::vector<Task> tasks;
+  for (compiler::ModelKernel& kernel : *kernels) {
+    if (kernel.count == 0) continue;
+    const auto hash = Hash128::FromHex(kernel.hash);
+    if (!hash) return absl::InternalError("a workload hash of another form");
+    tasks.push_back({{*hash, target, DeviceClassOf(arguments), ir::AccuracyClass::kDefault,
+                      kMeasurementPolicyVersion},
+                     std::move(kernel.workload),
+                     kernel.name,
+                     kernel.count});
+  }
+  return tasks;
+}
+
+/// The task of the log whose workload hash begins with `prefix`: for the target and device class
+/// that were asked for, else for those with most records.
+absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
+                               const std::string& prefix) {
+  std::vector<db::WorkloadRow> found;
+  HONE_RETURN_IF_ERROR(log.ScanWorkloads([&](const db::WorkloadRow& row) {
+    if (row.hash.ToHex().starts_with(prefix)) found.push_back(row);
+    return absl::OkStatus();
+  }));
+  if (found.empty()) {
+    return absl::NotFoundError(fmt::format(
+        "'{0}' is no file, and log '{1}' has no task whose hash begins so; `hone explain MODEL "
+        "--db {1}` lists a model's tasks",
+        prefix, log.path()));
+  }
+  if (found.size() > 1) {
+    return absl::NotFoundError(
+        fmt::format("log '{}' has {} tasks whose hash begins with '{}'; give more digits",
+                    log.path(), found.size(), prefix));
+  }
+  std::map<std::pair<std::string, std::string>, std::pair<int64_t, db::RecordKey>> keys;
+  HONE_RETURN_IF_ERROR(log.ScanRecords({.workload = found[0].hash}, [&](const db::RankedRecord& r) {
+    const db::RecordKey& key = r.record.key;
+    auto& [count, kept] = keys[{key.target, key.device_class}];
+    ++count;
+    kept = key;
+    return absl::OkStatus();
+  }));
+  Task task;
+  HONE_ASSIGN_OR_RETURN(task.workload, ir::ParseWorkload(found[0].text));
+  HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
+  const std::pair wanted(target, DeviceClassOf(arguments));
+  const bool asked =
+      arguments.Given("target") || arguments.Given("threads") || arguments.Given("device-class");
+  const auto it = keys.find(wanted);
+  if (asked || it != keys.end() || keys.empty()) {
+    task.key = {found[0].hash, target, wanted.second, ir::AccuracyClass::kDefault,
+                kMeasurementPolicyVersion};
+    return task;
+  }
+  task.key = std::max_element(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+               return a.second.first < b.second.first;
+             })->second.second;
+  return task;
+}
+
+ordered_json PointJson(const PointView& point) {
+  auto why = ordered_json::array();
+  for (const FeatureShare& share : point.why) {
+    why.push_back({{"feature", share.name},
+                   {"value", share.value},
+                   {"default_value", share.default_value},
+                   {"contribution", share.contribution}});
+  }
+  ordered_json object = {{"sketch", point.sketch},
+                         {"decisions", point.decisions},
+                         {"analytic",
+                          {{"compute_us", point.analytic.compute_us},
+                           {"feed_us", point.analytic.feed_us},
+                           {"memory_us", point.analytic.memory_us},
+                           {"transform_us", point.analytic.transform_us},
+                           {"total_us", point.analytic.total_us},
+                           {"place", point.analytic_place}}}};
+  if (point.score) {
+    object["model"] = {{"score", *point.score}, {"spread", point.spread}, {"place", point.place}};
+    object["why"] = std::move(why);
+  }
+  return object;
+}
+
+ordered_json TraceJson(const ExplainedTrace& trace) {
+  const db::TuningRecord& record = trace.record.record;
+  ordered_json object = {{"record", record.id.ToHex()},
+                         {"median_us", record.median_ns * 1e-3},
+                         {"low_us", record.low_ns * 1e-3},
+                         {"high_us", record.high_ns * 1e-3},
+                         {"rigor", std::string(db::RigorName(trace.record.rigor))},
+                         {"proposer", trace.proposer},
+                         {"trace", record.trace}};
+  if (trace.point) object.update(PointJson(*trace.point));
+  return object;
+}
+
+ordered_json TaskJson(const Task& task, const TaskExplanation& explained) {
+  auto sketches = ordered_json::array();
+  for (const SketchView& sketch : explained.sketches) {
+    sketches.push_back(
+        {{"name", sketch.name}, {"points", sketch.points}, {"tables", sketch.tables}});
+  }
+  auto proposers = ordered_json::object();
+  for (const auto& [name, counts] : explained.proposers) {
+    proposers[name] = {{"candidates", counts.first}, {"wins", counts.second}};
+  }
+  auto best = ordered_json::array();
+  for (const ExplainedTrace& trace : explained.best) best.push_back(TraceJson(trace));
+  ordered_json object = {{"workload", task.key.workload.ToHex()},
+                         {"name", task.name},
+                         {"count", task.count},
+                         {"target", task.key.target},
+                         {"device_class", task.key.device_class},
+                         {"space",
+                          {{"hash", explained.space_hash},
+                           {"product", explained.product},
+                           {"admitted", explained.admitted},
+                           {"sketches", std::move(sketches)}}},
+                         {"outcomes", explained.outcomes},
+                         {"proposers", std::move(proposers)},
+                         {"located", explained.located},
+                         {"default", nullptr},
+                         {"best", std::move(best)}};
+  if (explained.default_trace) object["default"] = TraceJson(*explained.default_trace);
+  if (explained.rank_correlation) object["rank_correlation"] = *explained.rank_correlation;
+  if (explained.analytic_rank_correlation) {
+    object["analytic_rank_correlation"] = *explained.analytic_rank_correlation;
+  }
+  return object;
+}
+
+std::string Indented(const std::string& text, const std::string& by) {
+  std::string out = by;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) out += by;
+  }
+  if (!out.ends_with('\n')) out += '\n';
+  return out;
+}
+
+std::string SpaceText(const TaskExplanation& explained) {
+  std::string text = fmt::format("space {}: {} sketches, {} points, {} admitted\n",
+                                 explained.space_hash.substr(0, 12), explained.sketches.size(),
+                                 explained.product, explained.admitted);
+  for (const SketchView& sketch : explained.sketches) {
+    text += fmt::format("  {:<24} {:>10} points  {}\n", sketch.name, sketch.points,
+                        fmt::join(sketch.tables, "; "));
+  }
+  return text;
+}
+
+std::string AttemptsText(const TaskExplanation& explained) {
+  if (explained.outcomes.empty()) return "tried: nothing yet\n";
+  std::string text = "tried: ";
+  bool first = true;
+  for (const auto& [outcome, count] : explained.outcomes) {
+    text += fmt::format("{}{} {}", first ? "" : ", ", count, outcome);
+    first = false;
+  }
+  text += "; proposed by ";
+  first = true;
+  for (const auto& [name, counts] : explained.proposers) {
+    text += fmt::format("{}{} {}", first ? "" : ", ", name, counts.first);
+    if (counts.second > 0) text += fmt::format(" ({} wins)", counts.second);
+    first = false;
+  }
+  return text + "\n";
+}
+
+std::string WhyText(const PointView& point) {
+  std::string text;
+  for (const FeatureShare& share : point.why) {
+    text += fmt::format("       {:>+8.4f}  {:<20} {:.4g}{}\n", share.contribution, share.name,
+                        share.value,
+                        share.value == share.default_value
+                            ? ", as the default's"
+                            : fmt::format(" (the default's {:.4g})", share.default_value));
+  }
+  return text;
+}
+
+std::string TraceText(const ExplainedTrace& trace, int place, double default_ns, int located,
+                      bool whole) {
+  const db::TuningRecord& record = trace.record.record;
+  std::string text = fmt::format(
+      "  {}. {:.2f} us [{:.2f}, {:.2f}], {}{}{}\n", place, record.median_ns * 1e-3,
+      record.low_ns * 1e-3, record.high_ns * 1e-3, db::RigorName(trace.record.rigor),
+      default_ns > 0 ? fmt::format(", {:.2f} x the default", default_ns / record.median_ns) : "",
+      trace.proposer.empty() ? "" : ", proposed by " + trace.proposer);
+  if (!trace.point) return text + "     not a point of today's space\n";
+  const PointView& point = *trace.point;
+  text += fmt::format("     sketch {}: {}\n", point.sketch, point.decisions);
+  text += fmt::format(
+      "     analytic model: {:.1f} us (compute {:.1f}, feed {:.1f}, memory {:.1f}, transform "
+      "{:.1f}), its place {} of {} measured\n",
+      point.analytic.total_us, point.analytic.compute_us, point.analytic.feed_us,
+      point.analytic.memory_us, point.analytic.transform_us, point.analytic_place, located);
+  if (point.score) {
+    text += fmt::format("     trees: score {:+.3f} +- {:.3f}, their place {} of {} measured{}\n",
+                        *point.score, point.spread, point.place, located,
+                        point.why.empty() ? "" : "; against the default, by feature:");
+    text += WhyText(point);
+  }
+  if (whole) text += "     trace\n" + Indented(record.trace, "       ");
+  return text;
+}
+
+std::string TaskText(const Task& task, const TaskExplanation& explained, bool whole) {
+  std::string text = fmt::format("task {}{}{}\n  {} on {}\n", task.key.workload.ToHex(),
+                                 task.name.empty() ? "" : "  " + task.name,
+                                 task.count > 0 ? fmt::format("  x{}", task.count) : "",
+                                 task.key.target, task.key.device_class);
+  if (whole) text += "workload\n" + Indented(ir::ToText(task.workload), "  ");
+  text += SpaceText(explained) + AttemptsText(explained);
+  if (explained.rank_correlation || explained.analytic_rank_correlation) {
+    const auto number = [](const std::optional<double>& r) {
+      return r ? fmt::format("{:+.2f}", *r) : std::string("-");
+    };
+    text += fmt::format("rank correlation with {} measured: trees {}, analytic model {}\n",
+                        explained.located, number(explained.rank_correlation),
+                        number(explained.analytic_rank_correlation));
+  }
+  if (explained.best.empty()) return text + "best: no record; the default schedule is used\n";
+  const double default_ns =
+      explained.default_trace ? explained.default_trace->record.record.median_ns : 0;
+  text += "best\n";
+  int place = 0;
+  for (const ExplainedTrace& trace : explained.best) {
+    text += TraceText(trace, ++place, default_ns, explained.located, whole);
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status RunExplain(CommandContext& context) {
+  const Arguments& arguments = context.arguments;
+  const std::string what = arguments.Text("MODEL|TASK");
+  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(context));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(what, ignored);
+  const bool is_hash = !what.empty() && what.size() <= 32 &&
+                       what.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_file && !is_hash) {
+    return absl::NotFoundError(fmt::format(
+        "'{}' is neither a file nor the beginning of a task's hash (hexadecimal)", what));
+  }
+  std::vector<Task> tasks;
+  if (is_file) {
+    HONE_ASSIGN_OR_RETURN(tasks, TasksOfModel(context, what));
+  } else {
+    HONE_ASSIGN_OR_RETURN(tasks.emplace_back(), TaskOfLog(arguments, *log, what));
+  }
+  const auto read = log->BeginRead();
+  if (!read.ok()) return LogError(read.status());
+  const auto model = LastModel(*log);
+  if (!model.ok()) return LogError(model.status());
+  const int top =
+      arguments.Given("top") || !is_file ? static_cast<int>(arguments.Integer("top")) : 1;
+  auto objects = ordered_json::array();
+  for (const Task& task : tasks) {
+    ir::Target target;
+    std::string error;
+    if (!ir::ParseTarget(task.key.target, &target, &error)) return absl::InternalError(error);
+    const auto explained =
+        ExplainTask(*log, task.key, task.workload, target, model->get(), BuilderVersionText(), top);
+    if (!explained.ok()) return LogError(explained.status());
+    objects.push_back(TaskJson(task, *explained));
+    if (context.json()) continue;
+    context.out << TaskText(task, *explained, !is_file) << (tasks.size() > 1 ? "\n" : "");
+  }
+  if (is_file && !context.json()) {
+    context.out << fmt::format(
+        "`hone explain HASH --db {}` shows workload and Traces of one task\n", path);
+  }
+  context.json_result = ordered_json({{"log", path}, {"tasks", std::move(objects)}})
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return absl::OkStatus();
+}
+
+}  // namespace hone::client

@@ -1,0 +1,116 @@
+#include "client/package_object.h"
+
+#include <elf.h>
+
+#include <cctype>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace hone::client {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+enum Section : uint16_t { kNull, kData, kCount, kNoStack, kSymbols, kNames, kSectionNames, kNum };
+
+/// Appends to `text` with its final 0; gives the place.
+Elf64_Word AddName(std::string& text, const std::string& name) {
+  const auto place = static_cast<Elf64_Word>(text.size());
+  text.append(name.c_str(), name.size() + 1);
+  return place;
+}
+
+/// Fills up to a multiple of `unit` and gives the place.
+size_t Align(std::string& bytes, size_t unit) {
+  bytes.resize((bytes.size() + unit - 1) / unit * unit);
+  return bytes.size();
+}
+
+template <typename T>
+void Append(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+Elf64_Ehdr FileHeader(size_t sections) {
+  Elf64_Ehdr header = {};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_shoff = sections;
+  header.e_ehsize = sizeof(Elf64_Ehdr);
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = kNum;
+  header.e_shstrndx = kSectionNames;
+  return header;
+}
+
+Elf64_Sym Symbol(Elf64_Word name, Section section, size_t bytes) {
+  Elf64_Sym symbol = {};
+  symbol.st_name = name;
+  symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
+  symbol.st_shndx = section;
+  symbol.st_size = bytes;
+  return symbol;
+}
+
+}  // namespace
+
+std::string CIdentifier(const std::string& name) {
+  std::string identifier;
+  for (const char c : name) {
+    identifier += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  const bool starts =
+      !identifier.empty() && std::isalpha(static_cast<unsigned char>(identifier[0]));
+  return starts ? identifier : "m" + identifier;
+}
+
+absl::Status WritePackageObject(const std::string& package_path, const std::string& name,
+                                const std::string& object_path) {
+  HONE_ASSIGN_OR_RETURN(const std::string package, ReadFile(package_path));
+  std::string section_names(1, '\0'), names(1, '\0');
+  Elf64_Shdr sections[kNum] = {};
+  const auto describe = [&](Section section, const char* called, Elf64_Word type, Elf64_Xword flags,
+                            size_t offset, size_t bytes, size_t unit) {
+    sections[section].sh_name = AddName(section_names, called);
+    sections[section].sh_type = type;
+    sections[section].sh_flags = flags;
+    sections[section].sh_offset = offset;
+    sections[section].sh_size = bytes;
+    sections[section].sh_addralign = unit;
+  };
+  std::string file(kPage, '\0');
+  file += package;
+  describe(kData, ".rodata.package", SHT_PROGBITS, SHF_ALLOC, kPage, package.size(), kPage);
+  const size_t count = Align(file, 8);
+  Append(file, uint64_t{package.size()});
+  describe(kCount, ".rodata.package_bytes", SHT_PROGBITS, SHF_ALLOC, count, 8, 8);
+  describe(kNoStack, ".note.GNU-stack", SHT_PROGBITS, 0, file.size(), 0, 1);
+
+  const size_t symbols = file.size();
+  Append(file, Elf64_Sym{});
+  Append(file, Symbol(AddName(names, name + "_package"), kData, package.size()));
+  Append(file, Symbol(AddName(names, name + "_package_bytes"), kCount, 8));
+  describe(kSymbols, ".symtab", SHT_SYMTAB, 0, symbols, file.size() - symbols, 8);
+  sections[kSymbols].sh_link = kNames;
+  sections[kSymbols].sh_info = 1;  // the first global one
+  sections[kSymbols].sh_entsize = sizeof(Elf64_Sym);
+  describe(kNames, ".strtab", SHT_STRTAB, 0, file.size(), names.size(), 1);
+  file += names;
+  describe(kSectionNames, ".shstrtab", SHT_STRTAB, 0, file.size(), 0, 1);
+  sections[kSectionNames].sh_size = section_names.size();
+  file += section_names;
+  const size_t table = Align(file, 8);
+  for (const Elf64_Shdr& section : sections) Append(file, section);
+  const Elf64_Ehdr header = FileHeader(table);
+  std::memcpy(file.data(), &header, sizeof header);
+  return WriteFileAtomically(object_path, file);
+}
+
+}  // namespace hone::client

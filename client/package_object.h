@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace hone::client {
+
+/// The C identifier nearest to a model's name: "1-res net" to "m1_res_net".
+std::string CIdentifier(const std::string& name);
+
+/// Writes an ELF relocatable object (x86-64, little-endian) with the bytes of `package_path` as
+/// read-only data at a multiple of 4096, under the symbol NAME_package, and their number as a
+/// uint64_t under NAME_package_bytes. Layout: System V ABI, chapter 4, and its x86-64 supplement.
+absl::Status WritePackageObject(const std::string& package_path, const std::string& name,
+                                const std::string& object_path);
+
+}  // namespace hone::client

@@ -1,0 +1,150 @@
+#include "client/report_chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fmt/format.h"
+
+namespace hone::client {
+namespace {
+
+/// Maps values to pixels, linearly.
+struct Scale {
+  double from = 0, to = 1;          ///< values
+  double begin_px = 0, end_px = 1;  ///< pixels
+
+  double operator()(double value) const {
+    const double share = to > from ? (value - from) / (to - from) : 0;
+    return begin_px + share * (end_px - begin_px);
+  }
+};
+
+/// 1, 2 or 5 times a power of ten, so that about `parts` steps fill the range.
+double NiceStep(double range, int parts) {
+  const double raw = std::max(range, 1e-9) / parts;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (raw <= factor * power) return factor * power;
+  }
+  return 10 * power;
+}
+
+/// Where the steps of the curve go: right, then down.
+std::string StairPath(const std::vector<CurvePoint>& curve, double end_seconds, const Scale& x,
+                      const Scale& y) {
+  std::string path;
+  for (const CurvePoint& point : curve) {
+    path += path.empty() ? fmt::format("M{:.1f} {:.1f}", x(point.seconds), y(point.us))
+                         : fmt::format("H{:.1f}V{:.1f}", x(point.seconds), y(point.us));
+  }
+  return path + fmt::format("H{:.1f}", x(end_seconds));
+}
+
+double EndOf(const std::vector<CurvePoint>& curve, double end_seconds) {
+  return std::max(end_seconds, curve.empty() ? 0.0 : curve.back().seconds);
+}
+
+}  // namespace
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string TimeText(double us) {
+  const auto [value, unit] = us < 1000  ? std::pair(us, "µs")
+                             : us < 1e6 ? std::pair(us * 1e-3, "ms")
+                                        : std::pair(us * 1e-6, "s");
+  const int digits = value < 10 ? 2 : value < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, digits, unit);
+}
+
+std::string LargeCurve(const std::vector<CurvePoint>& curve, double end_seconds,
+                       double reference_us) {
+  if (curve.empty()) return "<p class=\"quiet\">No curve: not every group was measured.</p>";
+  constexpr double kWidth = 720, kHeight = 260, kLeft = 64, kRight = 12, kTop = 14, kBottom = 34;
+  const double end = EndOf(curve, end_seconds);
+  const double highest = std::max(reference_us, curve.front().us);
+  const Scale x{0, end, kLeft, kWidth - kRight};
+  const Scale y{0, highest * 1.06, kHeight - kBottom, kTop};
+  std::string svg =
+      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"best latency so far\">",
+                  kWidth, kHeight);
+  const double step = NiceStep(highest, 5);
+  for (double value = 0; value <= highest * 1.06; value += step) {
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<text class=\"tick\" text-anchor=\"end\" x=\"{3}\" y=\"{4:.1f}\">{5}</text>",
+        kLeft, kWidth - kRight, y(value), kLeft - 8, y(value) + 4,
+        value == 0 ? "0" : TimeText(value));
+  }
+  const double second_step = NiceStep(end, 8);
+  for (double value = 0; value <= end; value += second_step) {
+    svg += fmt::format(
+        "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{:g} s</text>", x(value),
+        kHeight - 12, value);
+  }
+  const std::string path = StairPath(curve, end, x, y);
+  svg += fmt::format("<path class=\"area\" d=\"{}V{:.1f}H{:.1f}Z\"/>", path, y(0),
+                     x(curve.front().seconds));
+  svg += fmt::format("<path class=\"line\" d=\"{}\"/>", path);
+  if (reference_us > 0) {
+    svg += fmt::format(
+        "<line class=\"reference\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<text class=\"tick\" text-anchor=\"end\" x=\"{1}\" y=\"{3:.1f}\">default schedules, "
+        "{4}</text>",
+        kLeft, kWidth - kRight, y(reference_us), y(reference_us) + 14, TimeText(reference_us));
+  }
+  svg += fmt::format(
+      "<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>"
+      "<text class=\"label\" text-anchor=\"end\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>",
+      x(end), y(curve.back().us), x(end), y(curve.back().us) - 8, TimeText(curve.back().us));
+  return svg + "</svg>";
+}
+
+std::string SmallCurve(const std::vector<CurvePoint>& curve, double end_seconds,
+                       double reference_us) {
+  if (curve.empty()) return "";
+  constexpr double kWidth = 120, kHeight = 36;
+  const double end = EndOf(curve, end_seconds);
+  const double highest = std::max(reference_us, curve.front().us);
+  const Scale x{0, end, 1, kWidth - 4};
+  const Scale y{std::min(curve.back().us, highest * 0.95), highest, kHeight - 4, 4};
+  return fmt::format(
+      "<svg class=\"small\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" "
+      "aria-label=\"from {2} to {3}\"><path class=\"line\" d=\"{4}\"/><circle class=\"dot\" "
+      "cx=\"{5:.1f}\" cy=\"{6:.1f}\" r=\"2.5\"/></svg>",
+      kWidth, kHeight, TimeText(curve.front().us), TimeText(curve.back().us),
+      StairPath(curve, end, x, y), x(end), y(curve.back().us));
+}
+
+std::string GainBar(double gain, double low, double high, double most) {
+  constexpr double kWidth = 110, kHeight = 18;
+  const double end = std::log(std::max(most, 1.25));
+  // A loss goes left of the line at 1, for which a fifth of the room is kept.
+  const Scale x{-0.25 * end, end, 1, kWidth - 2};
+  const auto at = [&](double value) {
+    return x(std::clamp(std::log(std::max(value, 1e-3)), -0.25 * end, end));
+  };
+  const double from = std::min(at(1), at(gain)), to = std::max(at(1), at(gain));
+  return fmt::format(
+      "<svg class=\"small\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" "
+      "aria-label=\"{2:.2f} times\"><rect class=\"{3}\" x=\"{4:.1f}\" y=\"4\" width=\"{5:.1f}\" "
+      "height=\"10\" rx=\"2\"/><line class=\"axis\" x1=\"{6:.1f}\" x2=\"{6:.1f}\" y1=\"1\" "
+      "y2=\"17\"/><path class=\"whisker\" d=\"M{7:.1f} 6V12M{7:.1f} 9H{8:.1f}M{8:.1f} "
+      "6V12\"/></svg>",
+      kWidth, kHeight, gain, gain >= 1 ? "win" : "loss", from, std::max(0.5, to - from), at(1),
+      at(low), at(high));
+}
+
+}  // namespace hone::client

@@ -1,0 +1,99 @@
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/file.h"
+#include "base/status.h"
+#include "client/command.h"
+#include "client/open_log.h"
+#include "client/report_page.h"
+#include "client/session_report.h"
+#include "measure/device.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json IntervalJson(const Interval& latency) {
+  if (latency.median_us <= 0) return nullptr;
+  return {
+      {"median_us", latency.median_us}, {"low_us", latency.low_us}, {"high_us", latency.high_us}};
+}
+
+ordered_json ReportJson(const SessionReport& report, const std::string& log,
+                        const std::string& page) {
+  auto tasks = ordered_json::array();
+  for (const ReportTask& task : report.tasks) {
+    ordered_json object = {{"workload", task.workload.ToHex()},
+                           {"name", task.name},
+                           {"count", task.count},
+                           {"default", IntervalJson(task.by_default)},
+                           {"best", IntervalJson(task.best)},
+                           {"gain", task.Gain()},
+                           {"gain_low", task.GainLow()},
+                           {"gain_high", task.GainHigh()},
+                           {"tried", task.tried},
+                           {"failed", task.failed}};
+    if (task.bound_us > 0 && task.best.median_us > 0) {
+      object["roofline_share"] = task.bound_us / task.best.median_us;
+    }
+    tasks.push_back(std::move(object));
+  }
+  auto proposers = ordered_json::object();
+  for (const auto& [name, counts] : report.proposers) {
+    proposers[name] = {{"candidates", counts.first}, {"wins", counts.second}};
+  }
+  return {{"log", log},
+          {"session", report.session.id.ToHex()},
+          {"model", report.model},
+          {"target", report.target},
+          {"device_class", report.device_class},
+          {"seed", report.session.seed},
+          {"command", report.command},
+          {"reason", report.reason},
+          {"seconds", report.used_seconds},
+          {"default", IntervalJson(report.ByDefault())},
+          {"best", IntervalJson(report.Best())},
+          {"outcomes", report.outcomes},
+          {"proposers", std::move(proposers)},
+          {"tasks", std::move(tasks)},
+          {"page", page}};
+}
+
+}  // namespace
+
+absl::Status RunReport(CommandContext& context) {
+  const Arguments& arguments = context.arguments;
+  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(context));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  SessionReport report;
+  {
+    const auto read = log->BeginRead();
+    if (!read.ok()) return LogError(read.status());
+    auto session =
+        ReadSessionReport(*log, arguments.TextOr("session", ""),
+                          measure::DescribeHost().device_class, *context.environment.clock);
+    if (!session.ok()) return LogError(Annotate(session.status(), fmt::format("'{}'", path)));
+    report = *std::move(session);
+  }
+  const std::string page = arguments.TextOr("output", "report.html");
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(page, ReportPage(report)));
+  if (context.json()) {
+    context.json_result = ReportJson(report, path, page)
+                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return absl::OkStatus();
+  }
+  const Interval by_default = report.ByDefault(), best = report.Best();
+  context.out << fmt::format("wrote {}: session {} of {}, {} groups", page,
+                             report.session.id.ToHex().substr(0, 12),
+                             report.model.empty() ? "a model" : report.model, report.tasks.size());
+  if (best.median_us > 0) {
+    context.out << fmt::format(", {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)",
+                               by_default.median_us * 1e-3, best.median_us * 1e-3,
+                               by_default.median_us / best.median_us);
+  }
+  context.out << '\n';
+  return absl::OkStatus();
+}
+
+}  // namespace hone::client

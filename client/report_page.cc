@@ -1,0 +1,233 @@
+#include "client/report_page.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/versions.h"
+#include "client/report_chart.h"
+
+namespace hone::client {
+namespace {
+
+constexpr char kStyle[] = R"(
+:root { color-scheme: light dark; --ink: #1c2330; --quiet: #667085; --page: #f6f7f9; --card: #fff;
+  --edge: #e3e6eb; --accent: #2563a8; --tint: #2563a81f; --good: #1d8a55; --bad: #c2412d; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --quiet: #98a2b3; --page: #12161d;
+  --card: #1a202a; --edge: #2b3340; --accent: #7ab0ec; --tint: #7ab0ec26; --good: #58c28d;
+  --bad: #ee8069; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; }
+main { max-width: 1240px; margin: 0 auto; padding: 32px 20px 64px; }
+h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em; }
+h2 { font-size: 17px; margin: 36px 0 12px; }
+.quiet { color: var(--quiet); }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px;
+  margin: 24px 0 0; }
+.card, .panel { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; }
+.card { padding: 14px 16px; }
+.card b { display: block; font-size: 24px; font-weight: 650; letter-spacing: -.02em; }
+.card span { color: var(--quiet); font-size: 13px; }
+.panel { padding: 16px; overflow-x: auto; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 12px; }
+table { border-collapse: collapse; width: 100%; font-size: 13.5px; }
+th { text-align: left; font-weight: 600; color: var(--quiet); font-size: 12px;
+  padding: 4px 10px 8px; }
+td { padding: 5px 10px; border-top: 1px solid var(--edge); vertical-align: middle; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td small { color: var(--quiet); display: block; font-size: 11.5px; }
+code, pre { font: 12.5px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.name { min-width: 190px; max-width: 300px; }
+svg { display: block; width: 100%; height: auto; }
+svg.small { width: auto; }
+.grid { stroke: var(--edge); } .axis { stroke: var(--quiet); }
+.tick { fill: var(--quiet); font-size: 11px; } .label { fill: var(--ink); font-size: 13px;
+  font-weight: 650; }
+.line { fill: none; stroke: var(--accent); stroke-width: 2; stroke-linejoin: round; }
+.area { fill: var(--tint); } .dot { fill: var(--accent); }
+.reference { stroke: var(--quiet); stroke-dasharray: 5 4; }
+.win { fill: var(--good); opacity: .75; } .loss { fill: var(--bad); opacity: .75; }
+.whisker { fill: none; stroke: var(--ink); stroke-width: 1.2; }
+.meter { background: var(--edge); border-radius: 3px; height: 6px; width: 60px; overflow: hidden; }
+.meter i { display: block; height: 100%; background: var(--accent); }
+@media print { body { background: #fff; } .panel, .card { break-inside: avoid; } }
+)";
+
+std::string DateText(int64_t unix_ms) {
+  const std::time_t seconds = unix_ms / 1000;
+  std::tm parts = {};
+  gmtime_r(&seconds, &parts);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
+  return text;
+}
+
+std::string Duration(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  return whole >= 60 ? fmt::format("{} min {} s", whole / 60, whole % 60)
+                     : fmt::format("{} s", whole);
+}
+
+std::string Card(const std::string& value, const std::string& meaning) {
+  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", Escaped(value),
+                     Escaped(meaning));
+}
+
+std::string Cards(const SessionReport& report) {
+  const Interval by_default = report.ByDefault(), best = report.Best();
+  std::string text = "<div class=\"cards\">";
+  if (best.median_us > 0) {
+    text += Card(TimeText(by_default.median_us), "all kernels by default");
+    text += Card(TimeText(best.median_us), "all kernels tuned");
+    text += Card(fmt::format("{:.2f} ×", by_default.median_us / best.median_us),
+                 fmt::format("gain; {:.2f} to {:.2f} by the intervals",
+                             by_default.low_us / best.high_us, by_default.high_us / best.low_us));
+  }
+  int64_t tried = 0;
+  for (const auto& [outcome, count] : report.outcomes) tried += count;
+  text +=
+      Card(fmt::format("{}", tried), fmt::format("candidates for {} groups", report.tasks.size()));
+  text += Card(Duration(report.used_seconds),
+               report.reason.empty() ? "of tuning; not finished" : "of tuning: " + report.reason);
+  return text + "</div>";
+}
+
+std::string Latency(const Interval& latency) {
+  if (latency.median_us <= 0) return "–";
+  if (latency.low_us == latency.high_us) {
+    return TimeText(latency.median_us) + "<small>in turns with the best</small>";
+  }
+  return fmt::format("{}<small>{} to {}</small>", TimeText(latency.median_us),
+                     TimeText(latency.low_us), TimeText(latency.high_us));
+}
+
+std::string RooflineCell(const ReportTask& task) {
+  if (task.bound_us <= 0 || task.best.median_us <= 0) return "–";
+  const double share = task.bound_us / task.best.median_us;
+  return fmt::format(
+      "<div style=\"display:flex;gap:8px;align-items:center;justify-content:flex-end\">"
+      "<div class=\"meter\"><i style=\"width:{:.0f}%\"></i></div>{:.0f} %</div>",
+      100 * std::min(1.0, share), 100 * share);
+}
+
+std::string TaskRow(const ReportTask& task, double total_us, double most_gain, double end_seconds,
+                    bool roofline) {
+  const bool compared = task.by_default.median_us > 0 && task.best.median_us > 0;
+  std::string row = fmt::format(
+      "<tr><td class=\"name\">{}<small><code>{}</code></small></td><td class=\"n\">{}</td>"
+      "<td class=\"n\">{:.1f} %</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
+      Escaped(task.name), task.workload.ToHex().substr(0, 12), task.count,
+      total_us > 0 ? 100 * task.count * task.best.median_us / total_us : 0,
+      Latency(task.by_default), Latency(task.best));
+  row += compared ? fmt::format(
+                        "<td class=\"n\">{:.2f} ×<small>{:.2f} to {:.2f}</small></td><td>{}</td>",
+                        task.Gain(), task.GainLow(), task.GainHigh(),
+                        GainBar(task.Gain(), task.GainLow(), task.GainHigh(), most_gain))
+                  : std::string("<td class=\"n\">–</td><td></td>");
+  if (roofline) row += fmt::format("<td class=\"n\">{}</td>", RooflineCell(task));
+  row += fmt::format("<td>{}</td><td class=\"n\">{}<small>{}</small></td></tr>\n",
+                     SmallCurve(task.curve, end_seconds, task.by_default.median_us), task.tried,
+                     task.failed > 0 ? fmt::format("{} failed", task.failed) : Escaped(task.rigor));
+  return row;
+}
+
+std::string TaskTable(const SessionReport& report) {
+  double total_us = 0, most_gain = 1;
+  for (const ReportTask& task : report.tasks) {
+    total_us += task.count * task.best.median_us;
+    // One huge gain must not make all others invisible: its bar is cut.
+    most_gain = std::min(6.0, std::max(most_gain, task.GainHigh()));
+  }
+  std::string text =
+      "<div class=\"panel\"><table><thead><tr><th>group</th><th class=\"n\">count</th><th "
+      "class=\"n\">share</th><th class=\"n\">default</th><th class=\"n\">best</th><th "
+      "class=\"n\">gain</th><th></th>";
+  if (report.has_roofline) text += "<th class=\"n\">roofline</th>";
+  text += "<th>best so far</th><th class=\"n\">tried</th></tr></thead><tbody>\n";
+  for (const ReportTask& task : report.tasks) {
+    text += TaskRow(task, total_us, most_gain, report.used_seconds, report.has_roofline);
+  }
+  text +=
+      "</tbody></table></div><p class=\"quiet\">Times are medians of one run of the group with "
+      "an interval of about 95 %; count is how often the model runs it, share its part of "
+      "the tuned time. A gain's interval is what both intervals allow together.";
+  if (report.has_roofline) {
+    text +=
+        " Roofline: the time that this machine's arithmetic or memory needs at least, over the "
+        "best time; Winograd's algorithm computes less than is counted and may exceed 100 %.";
+  }
+  return text + "</p>";
+}
+
+std::string Counts(const SessionReport& report) {
+  std::string text =
+      "<div class=\"pair\"><div class=\"panel\"><table><thead><tr><th>what became of "
+      "them</th><th class=\"n\">candidates</th></tr></thead><tbody>";
+  for (const auto& [outcome, count] : report.outcomes) {
+    text += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td></tr>", Escaped(outcome), count);
+  }
+  text +=
+      "</tbody></table></div><div class=\"panel\"><table><thead><tr><th>proposed by</th><th "
+      "class=\"n\">candidates</th><th class=\"n\">improved the best</th></tr></thead><tbody>";
+  for (const auto& [name, counts] : report.proposers) {
+    text += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+                        Escaped(name), counts.first, counts.second);
+  }
+  return text + "</tbody></table></div></div>";
+}
+
+std::string Origin(const SessionReport& report) {
+  std::string rows;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    rows += fmt::format("<tr><td>{}</td><td><code>{}</code></td></tr>", name, Escaped(value));
+  };
+  add("session", report.session.id.ToHex());
+  add("seed", std::to_string(report.session.seed));
+  add("target", report.target);
+  add("device class", report.device_class);
+  add("device", report.fingerprint);
+  const auto versions = nlohmann::ordered_json::parse(report.session.versions, nullptr, false);
+  std::string text;
+  if (versions.is_object()) {
+    for (const auto& [key, value] : versions.items()) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key,
+                          value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  add("versions", text);
+  add("page made by", fmt::format("hone {}", kProgramVersion));
+  return fmt::format("<div class=\"panel\"><table><tbody>{}</tbody></table></div>", rows);
+}
+
+}  // namespace
+
+std::string ReportPage(const SessionReport& report) {
+  const std::string title = report.model.empty() ? "Tuning session" : report.model;
+  std::string page = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\"><title>{0}, tuned by Hone</title><style>{1}"
+      "</style></head><body><main>\n<h1>{0}</h1><div class=\"quiet\">tuned by Hone for {2}, {3}"
+      "</div>\n",
+      Escaped(title), kStyle, Escaped(report.target), DateText(report.session.created_ms));
+  page += Cards(report);
+  page += "\n<h2>The model's time over the session</h2><div class=\"panel\">" +
+          LargeCurve(report.model_curve, report.used_seconds, report.ByDefault().median_us) +
+          "</div><p class=\"quiet\">The best measured time of every group, times how often it "
+          "occurs, added up.</p>\n";
+  page += "<h2>Groups</h2>" + TaskTable(report);
+  page += "\n<h2>Candidates</h2>" + Counts(report);
+  if (!report.command.empty()) {
+    page += fmt::format(
+        "\n<h2>To repeat it</h2><div class=\"panel\"><pre>{}</pre></div><p class=\"quiet\">With a "
+        "new log: where the log knows this session's records, the search starts from them.</p>",
+        Escaped(report.command));
+  }
+  return page + "\n<h2>Where it comes from</h2>" + Origin(report) + "\n</main></body></html>\n";
+}
+
+}  // namespace hone::client

@@ -1,0 +1,292 @@
+#include "client/session_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/status.h"
+#include "client/roofline.h"
+#include "client/workload_cost.h"
+#include "ir/text.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+
+/// A longer pause between two results means that the session was interrupted and went on later.
+constexpr double kPauseSeconds = 60;
+
+struct Facts {
+  std::vector<db::Attempt> attempts;
+  std::unordered_map<Hash128, db::TuningRecord> records;
+};
+
+absl::StatusOr<Facts> ReadFacts(db::Database& log, const Hash128& session) {
+  Facts facts;
+  HONE_RETURN_IF_ERROR(log.ScanAttempts({.session = session}, [&](const db::Attempt& attempt) {
+    facts.attempts.push_back(attempt);
+    return absl::OkStatus();
+  }));
+  HONE_RETURN_IF_ERROR(log.ScanRecords({.session = session}, [&](const db::RankedRecord& r) {
+    facts.records.emplace(r.record.id, r.record);
+    return absl::OkStatus();
+  }));
+  return facts;
+}
+
+absl::StatusOr<db::Session> FindSession(db::Database& log, const std::string& prefix) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, log.Sessions());
+  std::vector<const db::Session*> found;
+  for (const db::StoredSession& stored : sessions) {
+    if (stored.session.id.ToHex().starts_with(prefix)) found.push_back(&stored.session);
+  }
+  if (!prefix.empty() && found.size() == 1) return *found[0];
+  if (!prefix.empty() || found.empty()) {
+    std::string known;
+    for (const db::StoredSession& stored : sessions) {
+      known += "\n  " + stored.session.id.ToHex();
+    }
+    return absl::NotFoundError(
+        sessions.empty() ? "the log holds no session; `hone tune MODEL --db LOG` makes one"
+                         : fmt::format("{} session of the log begins with '{}'; it holds{}",
+                                       found.empty() ? "no" : "more than one", prefix, known));
+  }
+  for (auto it = found.rbegin(); it != found.rend(); ++it) {
+    bool measured = false;
+    HONE_RETURN_IF_ERROR(log.ScanAttempts({.session = (*it)->id}, [&](const db::Attempt&) {
+      measured = true;
+      return absl::OkStatus();
+    }));
+    if (measured) return **it;
+  }
+  return *found.back();
+}
+
+Interval IntervalOf(const db::TuningRecord& record) {
+  return {record.median_ns * 1e-3, record.low_ns * 1e-3, record.high_ns * 1e-3};
+}
+
+/// Seconds of tuning at each attempt's end, pauses left out.
+std::vector<double> Times(const std::vector<db::Attempt>& attempts, int64_t start_ms) {
+  std::vector<double> times;
+  double seconds = 0;
+  int64_t last_ms = start_ms;
+  for (const db::Attempt& attempt : attempts) {
+    const double step = static_cast<double>(attempt.created_ms - last_ms) * 1e-3;
+    if (step > 0 && step < kPauseSeconds) seconds += step;
+    last_ms = std::max(last_ms, attempt.created_ms);
+    times.push_back(seconds);
+  }
+  return times;
+}
+
+/// The request's model, target, command; its tasks in `report.tasks`, with names and counts.
+void ReadRequest(SessionReport& report) {
+  const json request = json::parse(report.session.request, nullptr, false);
+  if (!request.is_object()) return;
+  const auto text = [&](const char* key) {
+    return request.contains(key) && request[key].is_string() ? request[key].get<std::string>()
+                                                             : std::string();
+  };
+  report.model = text("model");
+  report.target = text("target");
+  report.command = text("command");
+  if (!request.contains("tasks") || !request["tasks"].is_array()) return;
+  for (const json& each : request["tasks"]) {
+    if (!each.is_object()) continue;
+    const auto hash = Hash128::FromHex(each.value("workload", ""));
+    if (!hash) continue;
+    ReportTask& task = report.tasks.emplace_back();
+    task.workload = *hash;
+    task.name = each.value("name", "");
+    task.count = each.value("count", 1);
+  }
+}
+
+ReportTask& TaskOf(SessionReport& report, std::unordered_map<Hash128, size_t>& place,
+                   const Hash128& workload) {
+  const auto [it, fresh] = place.emplace(workload, report.tasks.size());
+  if (fresh) {
+    ReportTask& task = report.tasks.emplace_back();
+    task.workload = workload;
+    task.name = workload.ToHex().substr(0, 12);
+  }
+  return report.tasks[it->second];
+}
+
+/// Attempts and records into tasks and totals.
+void AddFacts(const Facts& facts, SessionReport& report) {
+  std::unordered_map<Hash128, size_t> place;
+  for (size_t i = 0; i < report.tasks.size(); ++i) place.emplace(report.tasks[i].workload, i);
+  for (const db::Attempt& a : facts.attempts) TaskOf(report, place, a.key.workload);
+  const std::vector<double> times = Times(facts.attempts, report.session.created_ms);
+  size_t timed = 0;
+  for (size_t i = 0; i < facts.attempts.size(); ++i) {
+    const db::Attempt& attempt = facts.attempts[i];
+    ReportTask& task = TaskOf(report, place, attempt.key.workload);
+    report.target = attempt.key.target;
+    report.device_class = attempt.key.device_class;
+    ++task.tried;
+    ++report.outcomes[std::string(measure::ToString(attempt.outcome))];
+    auto& [candidates, wins] = report.proposers[attempt.proposer];
+    ++candidates;
+    const auto record = facts.records.find(attempt.record);
+    if (attempt.outcome != measure::Outcome::kOk || record == facts.records.end()) {
+      ++task.failed;
+      continue;
+    }
+    const Interval latency = IntervalOf(record->second);
+    if (attempt.proposer == "default") task.by_default = latency;
+    if (!task.curve.empty() && latency.median_us >= task.best.median_us) continue;
+    if (!task.curve.empty()) ++wins;
+    if (task.curve.empty()) ++timed;
+    task.best = latency;
+    task.rigor = std::string(db::RigorName(record->second.rigor));
+    task.proposer = attempt.proposer;
+    task.curve.push_back({times[i], latency.median_us});
+    if (timed < report.tasks.size()) continue;
+    double total = 0;
+    for (const ReportTask& each : report.tasks) total += each.count * each.best.median_us;
+    report.model_curve.push_back({times[i], total});
+  }
+  if (!times.empty()) report.used_seconds = times.back();
+}
+
+/// The winners of final comparisons: better known than what the race said.
+void AddVerdicts(const Facts& facts, SessionReport& report) {
+  std::unordered_map<Hash128, const db::TuningRecord*> verified;
+  for (const auto& [id, record] : facts.records) {
+    if (record.rigor == db::Rigor::kScreened) continue;
+    const db::TuningRecord*& kept = verified[record.key.workload];
+    const auto order = [](const db::TuningRecord& r) {
+      return std::pair(r.created_ms, r.id.ToHex());
+    };
+    if (kept == nullptr || order(*kept) < order(record)) kept = &record;
+  }
+  for (ReportTask& task : report.tasks) {
+    const auto it = verified.find(task.workload);
+    if (it == verified.end()) continue;
+    task.best = IntervalOf(*it->second);
+    task.rigor = std::string(db::RigorName(it->second->rigor));
+    for (const db::Attempt& attempt : facts.attempts) {
+      if (attempt.key.workload == task.workload && attempt.trace == it->second->trace) {
+        task.proposer = attempt.proposer;
+        break;
+      }
+    }
+  }
+}
+
+/// "TASK won|lost|confirmed|put_back DEFAULT_NS BEST_NS", of the comparison in turns at the end.
+void AddVerdict(const std::string& payload, size_t named_tasks, SessionReport& report) {
+  int task = 0;
+  char word[16] = {};
+  double default_ns = 0, best_ns = 0;
+  if (std::sscanf(payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) != 4) {
+    return;
+  }
+  if (task < 0 || static_cast<size_t>(task) >= named_tasks || default_ns <= 0) return;
+  report.tasks[static_cast<size_t>(task)].by_default = {default_ns * 1e-3, default_ns * 1e-3,
+                                                        default_ns * 1e-3};
+}
+
+/// Adds what only the events tell. The first `named_tasks` stand in the session's order.
+absl::Status AddEnd(db::Database& log, size_t named_tasks, SessionReport& report) {
+  return log.ScanEvents({.session = report.session.id}, [&](const db::Event& event) {
+    if (event.type == "verdict") AddVerdict(event.payload, named_tasks, report);
+    if (event.type == "elapsed") report.used_seconds = std::atof(event.payload.c_str());
+    if (event.type == "finished" || event.type == "interrupted") report.reason = event.payload;
+    if (event.type == "proposed") report.reason.clear();  // it went on
+    return absl::OkStatus();
+  });
+}
+
+absl::Status AddCosts(db::Database& log, const std::string& device_class,
+                      const MonotonicClock& clock, SessionReport& report) {
+  ir::Target target;
+  std::string why;
+  Roofline roofline;
+  if (device_class == report.device_class && ir::ParseTarget(report.target, &target, &why) &&
+      ir::HostCanRun(target, &why)) {
+    HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
+    report.has_roofline = true;
+  }
+  for (ReportTask& task : report.tasks) {
+    HONE_ASSIGN_OR_RETURN(const auto row, log.FindWorkload(task.workload));
+    if (!row) continue;
+    const auto workload = ir::ParseWorkload(row->text);
+    if (!workload.ok()) continue;  // of a newer Hone
+    const WorkloadCost cost = CostOf(*workload);
+    task.flop = cost.flop;
+    task.bytes = cost.bytes;
+    if (report.has_roofline) task.bound_us = roofline.BoundNs(cost, target) * 1e-3;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double ReportTask::Gain() const {
+  return by_default.median_us > 0 && best.median_us > 0 ? by_default.median_us / best.median_us : 1;
+}
+
+double ReportTask::GainLow() const {
+  return by_default.low_us > 0 && best.high_us > 0 ? by_default.low_us / best.high_us : 1;
+}
+
+double ReportTask::GainHigh() const {
+  return by_default.high_us > 0 && best.low_us > 0 ? by_default.high_us / best.low_us : 1;
+}
+
+Interval SessionReport::ByDefault() const {
+  Interval sum;
+  for (const ReportTask& task : tasks) {
+    if (task.best.median_us <= 0 || task.by_default.median_us <= 0) continue;
+    sum.median_us += task.count * task.by_default.median_us;
+    sum.low_us += task.count * task.by_default.low_us;
+    sum.high_us += task.count * task.by_default.high_us;
+  }
+  return sum;
+}
+
+Interval SessionReport::Best() const {
+  Interval sum;
+  for (const ReportTask& task : tasks) {
+    if (task.best.median_us <= 0 || task.by_default.median_us <= 0) continue;
+    sum.median_us += task.count * task.best.median_us;
+    sum.low_us += task.count * task.best.low_us;
+    sum.high_us += task.count * task.best.high_us;
+  }
+  return sum;
+}
+
+absl::StatusOr<SessionReport> ReadSessionReport(db::Database& log, const std::string& prefix,
+                                                const std::string& device_class,
+                                                const MonotonicClock& clock) {
+  SessionReport report;
+  HONE_ASSIGN_OR_RETURN(report.session, FindSession(log, prefix));
+  HONE_ASSIGN_OR_RETURN(const Facts facts, ReadFacts(log, report.session.id));
+  ReadRequest(report);
+  const size_t named_tasks = report.tasks.size();
+  AddFacts(facts, report);
+  AddVerdicts(facts, report);
+  HONE_RETURN_IF_ERROR(AddEnd(log, named_tasks, report));
+  HONE_RETURN_IF_ERROR(log.ScanDevices([&](const db::Device& device) {
+    if (device.device_class == report.device_class) report.fingerprint = device.fingerprint;
+    return absl::OkStatus();
+  }));
+  HONE_RETURN_IF_ERROR(AddCosts(log, device_class, clock, report));
+  const auto share = [](const ReportTask& task) {
+    return task.count * std::max(task.by_default.median_us, task.best.median_us);
+  };
+  std::stable_sort(report.tasks.begin(), report.tasks.end(),
+                   [&](const ReportTask& a, const ReportTask& b) { return share(a) > share(b); });
+  return report;
+}
+
+}  // namespace hone::client

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "db/log_file.h"
+
+// What a log knows of one tuning session, put together for `hone report`.
+namespace hone::client {
+
+/// A latency with its interval, us; all 0: not measured.
+struct Interval {
+  double median_us = 0, low_us = 0, high_us = 0;
+};
+
+/// Best latency so far: `us` holds from `seconds` on.
+struct CurvePoint {
+  double seconds = 0;
+  double us = 0;
+};
+
+struct ReportTask {
+  Hash128 workload;
+  std::string name;  ///< operators, or how the hash begins where the session does not tell
+  int count = 1;     ///< how often it occurs in the model
+  double flop = 0, bytes = 0;
+  Interval by_default, best;
+  std::string rigor, proposer;  ///< of the best
+  int64_t tried = 0, failed = 0;
+  double bound_us = 0;  ///< roofline; 0: not known
+  std::vector<CurvePoint> curve;
+
+  /// Best over default: the ratio and what its two intervals allow; 1 where one is not measured.
+  double Gain() const;
+  double GainLow() const;
+  double GainHigh() const;
+};
+
+struct SessionReport {
+  db::Session session;
+  std::string model, target, command;  ///< of the request; empty where it does not tell
+  std::string device_class, fingerprint;
+  std::string reason;             ///< why it ended; empty: it has not
+  double used_seconds = 0;        ///< of tuning, pauses left out
+  std::vector<ReportTask> tasks;  ///< largest share of the time by default first
+  std::map<std::string, int64_t> outcomes;
+  std::map<std::string, std::pair<int64_t, int64_t>> proposers;  ///< candidates, wins
+  std::vector<CurvePoint> model_curve;  ///< Σ count · best, from when every task has a time
+  bool has_roofline = false;
+
+  Interval ByDefault() const;  ///< Σ count · default over tasks that have both times
+  Interval Best() const;
+};
+
+/// Reads the session whose id begins with `prefix`; empty: the last one that measured something.
+/// Errors: kNotFound, several such; those of the log. `clock` serves to measure the roofline, which
+/// is done when `device_class` is the session's.
+absl::StatusOr<SessionReport> ReadSessionReport(db::Database& log, const std::string& prefix,
+                                                const std::string& device_class,
+                                                const MonotonicClock& clock);
+
+}  // namespace hone::client

@@ -1,0 +1,275 @@
+#include "client/task_explanation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+#include "base/status.h"
+#include "costmodel/features.h"
+#include "schedule/space.h"
+#include "schedule/trace.h"
+
+namespace hone::client {
+namespace {
+
+using costmodel::FeatureVector;
+
+/// Points whose Traces are written out to find the measured ones.
+constexpr uint64_t kMostPoints = 1 << 18;
+constexpr size_t kMostRecords = 10'000;
+constexpr size_t kMostShares = 6;
+
+size_t Column(std::string_view name) {
+  const auto& names = costmodel::FeatureNames();
+  const auto at = std::find(names.begin(), names.end(), name);
+  HONE_CHECK(at != names.end()) << std::string(name);
+  return static_cast<size_t>(at - names.begin());
+}
+
+double Feature(const FeatureVector& features, std::string_view name) {
+  const size_t column = Column(name);
+  const auto value = static_cast<double>(features[column]);
+  return costmodel::IsLogarithm(static_cast<int>(column)) ? std::exp2(value) - 1 : value;
+}
+
+AnalyticTerms TermsOf(const FeatureVector& f) {
+  return {Feature(f, "compute_us"), Feature(f, "feed_us"), Feature(f, "memory_us"),
+          Feature(f, "transform_us"), Feature(f, "analytic_us")};
+}
+
+/// The ids of the space's points that have these Traces.
+std::unordered_map<std::string, uint64_t> Locate(const schedule::Space& space,
+                                                 const std::vector<db::RankedRecord>& records) {
+  std::unordered_map<std::string, uint64_t> ids;
+  for (const db::RankedRecord& r : records) ids.emplace(r.record.trace, space.product());
+  size_t missing = ids.size();
+  const auto look = [&](uint64_t id) {
+    if (!space.Admits(id)) return;
+    const auto trace = space.TraceOf(id);
+    if (!trace.ok()) return;
+    const auto it = ids.find(schedule::ToText(*trace));
+    if (it == ids.end() || it->second != space.product()) return;
+    it->second = id;
+    --missing;
+  };
+  look(space.DefaultId());
+  for (uint64_t id = 0; id < std::min(space.product(), kMostPoints) && missing > 0; ++id) look(id);
+  std::erase_if(ids, [&](const auto& each) { return each.second == space.product(); });
+  return ids;
+}
+
+std::string Decisions(const schedule::Space& space, uint64_t id) {
+  const schedule::Candidate candidate = space.At(id);
+  const schedule::Sketch& sketch = space.sketches()[static_cast<size_t>(candidate.sketch)];
+  std::string text;
+  for (size_t t = 0; t < sketch.tables.size(); ++t) {
+    const schedule::DecisionTable& table = sketch.tables[t];
+    const auto& row = table.rows[static_cast<size_t>(candidate.rows[t])];
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", table.name);
+    for (size_t k = 0; k < row.size() && k < table.columns.size(); ++k) {
+      text += fmt::format(" {}={}", table.columns[k], row[k]);
+    }
+  }
+  return text;
+}
+
+/// Places (1 is best) of values where less is better; equal ones get their mean place.
+std::vector<double> Places(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> places(values.size());
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    for (size_t i = begin; i < end; ++i) {
+      places[order[i]] = 0.5 * static_cast<double>(begin + end + 1);
+    }
+    begin = end;
+  }
+  return places;
+}
+
+/// Spearman's rank correlation; nothing below four values or where one side is constant.
+std::optional<double> RankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() < 4) return std::nullopt;
+  const std::vector<double> x = Places(a), y = Places(b);
+  const double mean = 0.5 * static_cast<double>(a.size() + 1);
+  double xy = 0, xx = 0, yy = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  if (xx == 0 || yy == 0) return std::nullopt;
+  return xy / std::sqrt(xx * yy);
+}
+
+/// The measured points of the space, with what the models say of them.
+struct Measured {
+  std::vector<uint64_t> ids;
+  std::vector<double> latency_ns, analytic_us, minus_score;
+  std::vector<FeatureVector> features;
+  std::vector<costmodel::Prediction> predictions;  ///< empty without trees
+  std::unordered_map<uint64_t, size_t> row;        ///< of an id
+};
+
+absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& records,
+                                        const std::unordered_map<std::string, uint64_t>& ids,
+                                        const costmodel::FeatureExtractor& extractor,
+                                        const costmodel::XgboostModel* model) {
+  Measured measured;
+  for (const db::RankedRecord& r : records) {
+    const auto it = ids.find(r.record.trace);
+    if (it == ids.end()) continue;
+    measured.row.emplace(it->second, measured.ids.size());
+    measured.ids.push_back(it->second);
+    measured.latency_ns.push_back(r.record.median_ns);
+    measured.features.push_back(extractor.Extract(it->second));
+    measured.analytic_us.push_back(Feature(measured.features.back(), "analytic_us"));
+  }
+  if (model != nullptr && !measured.features.empty()) {
+    HONE_ASSIGN_OR_RETURN(measured.predictions, model->Predict(measured.features));
+    for (const costmodel::Prediction& p : measured.predictions) {
+      measured.minus_score.push_back(-static_cast<double>(p.mean));
+    }
+  }
+  return measured;
+}
+
+/// The features that speak most for (or against) a row, beside the default's.
+std::vector<FeatureShare> SharesOf(const FeatureVector& features,
+                                   const costmodel::XgboostModel::Explanation& explained,
+                                   const FeatureVector& default_features,
+                                   const costmodel::XgboostModel::Explanation& default_explained) {
+  std::vector<FeatureShare> shares;
+  const auto& names = costmodel::FeatureNames();
+  for (size_t k = 0; k < names.size(); ++k) {
+    const auto difference = static_cast<double>(explained.contribution[k]) -
+                            static_cast<double>(default_explained.contribution[k]);
+    shares.push_back({std::string(names[k]), Feature(features, names[k]),
+                      Feature(default_features, names[k]), difference});
+  }
+  std::stable_sort(shares.begin(), shares.end(), [](const FeatureShare& a, const FeatureShare& b) {
+    return std::abs(a.contribution) > std::abs(b.contribution);
+  });
+  std::erase_if(shares, [](const FeatureShare& s) { return std::abs(s.contribution) < 1e-4; });
+  if (shares.size() > kMostShares) shares.resize(kMostShares);
+  return shares;
+}
+
+absl::StatusOr<PointView> ViewPoint(const schedule::Space& space,
+                                    const costmodel::FeatureExtractor& extractor, uint64_t id,
+                                    const Measured& measured,
+                                    const costmodel::XgboostModel* model) {
+  PointView view;
+  view.sketch = space.sketches()[static_cast<size_t>(space.At(id).sketch)].name;
+  view.decisions = Decisions(space, id);
+  const size_t row = measured.row.at(id);
+  view.analytic = TermsOf(measured.features[row]);
+  const auto place = [row](const std::vector<double>& values) {
+    return 1 + static_cast<int>(std::count_if(values.begin(), values.end(),
+                                              [&](double v) { return v < values[row]; }));
+  };
+  view.analytic_place = place(measured.analytic_us);
+  if (model == nullptr) return view;
+  view.score = static_cast<double>(measured.predictions[row].mean);
+  view.spread = static_cast<double>(measured.predictions[row].spread);
+  view.place = place(measured.minus_score);
+  const std::array<FeatureVector, 2> rows = {measured.features[row],
+                                             extractor.Extract(space.DefaultId())};
+  HONE_ASSIGN_OR_RETURN(const auto explained, model->Explain(rows));
+  view.why = SharesOf(rows[0], explained[0], rows[1], explained[1]);
+  return view;
+}
+
+/// Outcomes and proposers of a task's attempts; who proposed each Trace first.
+absl::StatusOr<std::unordered_map<std::string, std::string>> CountAttempts(
+    db::Database& log, const db::RecordKey& key, const std::vector<db::RankedRecord>& records,
+    TaskExplanation& out) {
+  std::unordered_map<std::string, double> latency;
+  for (const db::RankedRecord& r : records) latency.emplace(r.record.trace, r.record.median_ns);
+  std::unordered_map<std::string, std::string> proposers;
+  double best = 0;
+  HONE_RETURN_IF_ERROR(
+      log.ScanAttempts({.workload = key.workload}, [&](const db::Attempt& attempt) {
+        if (!(attempt.key == key)) return absl::OkStatus();
+        ++out.outcomes[std::string(measure::ToString(attempt.outcome))];
+        auto& [candidates, wins] = out.proposers[attempt.proposer];
+        ++candidates;
+        proposers.emplace(attempt.trace, attempt.proposer);
+        const auto it = latency.find(attempt.trace);
+        if (attempt.outcome != measure::Outcome::kOk || it == latency.end()) {
+          return absl::OkStatus();
+        }
+        if (best > 0 && it->second < best) ++wins;
+        if (best == 0 || it->second < best) best = it->second;
+        return absl::OkStatus();
+      }));
+  return proposers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> LastModel(db::Database& log) {
+  std::string digest;
+  HONE_RETURN_IF_ERROR(log.ScanEvents({}, [&](const db::Event& event) {
+    if (event.type == "model") digest = event.payload.substr(0, event.payload.find(' '));
+    return absl::OkStatus();
+  }));
+  if (digest.empty()) return nullptr;
+  HONE_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, log.FindBlob(digest));
+  if (!bytes) return nullptr;
+  auto model = costmodel::XgboostModel::Load(*bytes);
+  if (!model.ok()) return nullptr;  // of another Hone
+  return *std::move(model);
+}
+
+absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordKey& key,
+                                            const ir::Workload& workload, const ir::Target& target,
+                                            const costmodel::XgboostModel* model,
+                                            const std::string& builder_version, int top) {
+  TaskExplanation out;
+  const schedule::Space space(workload, target, key.accuracy);
+  out.space_hash = space.hash();
+  out.product = space.product();
+  out.admitted = space.admitted();
+  for (const schedule::Sketch& sketch : space.sketches()) {
+    SketchView& view = out.sketches.emplace_back(SketchView{sketch.name, sketch.Product(), {}});
+    for (const schedule::DecisionTable& table : sketch.tables) {
+      view.tables.push_back(fmt::format("{}({}): {} rows", table.name,
+                                        fmt::join(table.columns, ", "), table.rows.size()));
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::RankedRecord> records,
+                        log.TopRecords({key, builder_version}, kMostRecords));
+  HONE_ASSIGN_OR_RETURN(const auto proposers, CountAttempts(log, key, records, out));
+  const auto ids = Locate(space, records);
+  const costmodel::FeatureExtractor extractor(space);
+  HONE_ASSIGN_OR_RETURN(const Measured measured, MeasuredPoints(records, ids, extractor, model));
+  out.located = static_cast<int>(measured.ids.size());
+  out.analytic_rank_correlation = RankCorrelation(measured.analytic_us, measured.latency_ns);
+  if (model != nullptr) {
+    out.rank_correlation = RankCorrelation(measured.minus_score, measured.latency_ns);
+  }
+  for (const db::RankedRecord& record : records) {
+    const auto id = ids.find(record.record.trace);
+    const bool is_default = id != ids.end() && id->second == space.DefaultId();
+    const bool shown = static_cast<int>(out.best.size()) < top;
+    if (!shown && !is_default) continue;
+    ExplainedTrace each = {.record = record};
+    const auto proposer = proposers.find(record.record.trace);
+    if (proposer != proposers.end()) each.proposer = proposer->second;
+    if (id != ids.end()) {
+      HONE_ASSIGN_OR_RETURN(each.point, ViewPoint(space, extractor, id->second, measured, model));
+    }
+    if (is_default) out.default_trace = each;
+    if (shown) out.best.push_back(std::move(each));
+  }
+  return out;
+}
+
+}  // namespace hone::client

@@ -1,0 +1,231 @@
+// hone explain and hone report on a log that hone tune has just written.
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "base/core/random.h"
+#include "base/core/random_id.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "client/report_chart.h"
+#include "client/report_page.h"
+#include "client/session_report.h"
+#include "costmodel/xgboost_model.h"
+#include "db/log_file.h"
+#include "db/memory_database.h"
+#include "db/merge.h"
+#include "tests/client/run_hone.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ProgramRun;
+using testing::RunHone;
+using testing::TemporaryFolder;
+
+/// One session of forty candidates for all tests of this file.
+class TunedLog : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    ASSERT_EQ(RunHone({"zoo", "mlp", "-o", Model()}).exit_code, 0);
+    const ProgramRun tuned = RunHone({"tune", Model(), "--db", Log(), "--trials", "40", "--seconds",
+                                      "20", "--threads", "1", "--json"});
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    tuned_ = new json(json::parse(tuned.out));
+  }
+  static void TearDownTestSuite() {
+    delete tuned_;
+    delete folder_;
+    tuned_ = nullptr;
+    folder_ = nullptr;
+  }
+  static std::string Model() { return folder_->Path("mlp.onnx"); }
+  static std::string Log() { return folder_->Path("t.db"); }
+
+  static TemporaryFolder* folder_;
+  static json* tuned_;
+};
+TemporaryFolder* TunedLog::folder_ = nullptr;
+json* TunedLog::tuned_ = nullptr;
+
+TEST_F(TunedLog, ExplainTellsSpaceBestTraceAndWhy) {
+  const ProgramRun run =
+      RunHone({"explain", Model(), "--db", Log(), "--threads", "1", "--json", "--top", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = json::parse(run.out);
+  ASSERT_EQ(object["tasks"].size(), (*tuned_)["tasks"].size());
+  int64_t tried = 0;
+  for (const json& task : object["tasks"]) {
+    EXPECT_GE(task["space"]["product"], task["space"]["admitted"]);
+    uint64_t points = 0;
+    for (const json& sketch : task["space"]["sketches"]) points += sketch["points"].get<uint64_t>();
+    EXPECT_EQ(points, task["space"]["product"].get<uint64_t>());
+    for (const json& count : task["outcomes"]) tried += count.get<int64_t>();
+    ASSERT_FALSE(task["best"].empty());
+    EXPECT_LE(task["best"].size(), 2U);
+    const json& best = task["best"][0];
+    EXPECT_GT(best["median_us"], 0);
+    EXPECT_GT(best["analytic"]["total_us"], 0);
+    EXPECT_GE(best["analytic"]["place"], 1);
+    EXPECT_LE(best["analytic"]["place"], task["located"]);
+  }
+  EXPECT_EQ(tried, (*tuned_)["attempts"].get<int64_t>());
+}
+
+TEST_F(TunedLog, ExplainTellsWhatTheTreesSay) {
+  // Forty candidates of a small network train no trees: put some into a copy of the log.
+  const std::string copy = folder_->Path("trees.db");
+  {
+    auto log = db::OpenLog(copy, {.mode = db::OpenMode::kWrite});
+    auto from = db::OpenLog(Log(), {});
+    ASSERT_TRUE(log.ok() && from.ok()) << log.status() << from.status();
+    ASSERT_TRUE(db::MergeLog(**log, **from).ok());
+    Random random(1);
+    costmodel::TrainingTask task;
+    for (int i = 0; i < 64; ++i) {
+      costmodel::FeatureVector features{};
+      for (float& x : features) x = static_cast<float>(random.Uniform() * 8);
+      task.labels.push_back(features[11] / 8);  // vectors
+      task.features.push_back(features);
+    }
+    auto model = costmodel::XgboostModel::Train({task}, 0);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const std::string bytes = *(*model)->Save();
+    db::Batch batch;
+    batch.blobs.push_back({Sha256Hex(bytes), bytes});
+    batch.events.push_back(
+        {.id = RandomId(), .type = "model", .payload = Sha256Hex(bytes) + " 64"});
+    ASSERT_TRUE((*log)->Append(batch).ok());
+  }
+  const ProgramRun run =
+      RunHone({"explain", Model(), "--db", copy, "--threads", "1", "--json", "--top", "12"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  int explained = 0, by_vectors = 0;
+  const json object = json::parse(run.out);
+  for (const json& task : object["tasks"]) {
+    for (const json& trace : task["best"]) {
+      ASSERT_TRUE(trace.contains("model"));
+      EXPECT_GE(trace["model"]["place"], 1);
+      EXPECT_LE(trace["model"]["place"], task["located"]);
+      if (trace["why"].empty()) continue;  // the default itself
+      ++explained;
+      by_vectors += trace["why"][0]["feature"] == "vectors" ? 1 : 0;
+    }
+  }
+  EXPECT_GT(explained, 10);
+  EXPECT_GT(2 * by_vectors, explained);
+  const ProgramRun text = RunHone({"explain", Model(), "--db", copy, "--threads", "1"});
+  EXPECT_THAT(text.out, HasSubstr("trees: score"));
+  EXPECT_THAT(text.out, HasSubstr("rank correlation with"));
+}
+
+TEST_F(TunedLog, ExplainOfOneTaskByTheBeginningOfItsHash) {
+  const std::string hash = (*tuned_)["tasks"][0]["workload"];
+  const ProgramRun run = RunHone({"explain", hash.substr(0, 10), "--db", Log()});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("task " + hash));
+  EXPECT_THAT(run.out, HasSubstr("workload\n"));
+  EXPECT_THAT(run.out, HasSubstr("trace\n"));
+  EXPECT_THAT(run.out, HasSubstr("threads=1"));  // the target that the log has records of
+}
+
+TEST_F(TunedLog, ExplainRefusesWhatIsNeitherFileNorTask) {
+  const ProgramRun unknown = RunHone({"explain", "0123456789abcdef", "--db", Log()});
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("lists a model's tasks"));
+  const ProgramRun absent = RunHone({"explain", "no/such.onnx", "--db", Log()});
+  EXPECT_EQ(absent.exit_code, 3);
+  EXPECT_THAT(absent.err, HasSubstr("neither a file nor"));
+}
+
+TEST_F(TunedLog, ReportIsOnePageWithEverythingInside) {
+  const std::string page = folder_->Path("report.html");
+  const ProgramRun run = RunHone({"report", "--db", Log(), "-o", page, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = json::parse(run.out);
+  EXPECT_EQ(object["session"], (*tuned_)["session"]);
+  EXPECT_EQ(object["model"], "mlp");
+  ASSERT_EQ(object["tasks"].size(), (*tuned_)["tasks"].size());
+  for (const json& task : object["tasks"]) {
+    EXPECT_LE(task["gain_low"], task["gain"]);
+    EXPECT_LE(task["gain"], task["gain_high"]);
+    EXPECT_GT(task["roofline_share"], 0);
+  }
+  const auto html = ReadFile(page);
+  ASSERT_TRUE(html.ok());
+  EXPECT_THAT(*html, HasSubstr("<!DOCTYPE html>"));
+  EXPECT_THAT(*html, HasSubstr(object["session"].get<std::string>()));
+  EXPECT_THAT(*html, HasSubstr("hone tune mlp.onnx --target"));
+  EXPECT_THAT(*html, HasSubstr("builder"));  // versions
+  for (const char* outside :
+       {"http://", "https://", "src=", "href=", "<script", "@import", "url("}) {
+    EXPECT_THAT(*html, Not(HasSubstr(outside)));
+  }
+}
+
+TEST_F(TunedLog, ReportOfAnUnknownSessionNamesThoseThereAre) {
+  const ProgramRun run = RunHone({"report", "--db", Log(), "--session", "ffff"});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr((*tuned_)["session"].get<std::string>()));
+}
+
+TEST(SessionReport, EmptyLogSaysWhatToDo) {
+  db::MemoryDatabase log;
+  const auto report = ReadSessionReport(log, "", "", SystemMonotonicClock());
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(report.status().message()), HasSubstr("hone tune"));
+}
+
+TEST(SessionReport, GainsAndTheirIntervals) {
+  ReportTask task;
+  EXPECT_EQ(task.Gain(), 1);
+  task.by_default = {200, 180, 220};
+  task.best = {100, 90, 110};
+  EXPECT_DOUBLE_EQ(task.Gain(), 2);
+  EXPECT_DOUBLE_EQ(task.GainLow(), 180.0 / 110);
+  EXPECT_DOUBLE_EQ(task.GainHigh(), 220.0 / 90);
+  SessionReport report;
+  task.count = 3;
+  report.tasks = {task, ReportTask{}};
+  EXPECT_DOUBLE_EQ(report.ByDefault().median_us, 600);
+  EXPECT_DOUBLE_EQ(report.Best().high_us, 330);
+}
+
+TEST(ReportPage, NamesCannotBreakThePage) {
+  SessionReport report;
+  report.model = "<script>alert(1)</script>";
+  report.command = "hone tune 'a&b'";
+  report.tasks.push_back({.name = "Conv \"x\" <b>"});
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
+  EXPECT_THAT(page, HasSubstr("a&amp;b"));
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;"));
+}
+
+TEST(ReportChart, TimesHaveThreeDigits) {
+  EXPECT_EQ(TimeText(1.234), "1.23 µs");
+  EXPECT_EQ(TimeText(45.67), "45.7 µs");
+  EXPECT_EQ(TimeText(12'345), "12.3 ms");
+  EXPECT_EQ(TimeText(2'500'000), "2.50 s");
+}
+
+TEST(ReportChart, CurveFallsInSteps) {
+  const std::string svg = LargeCurve({{1, 100}, {2, 50}, {3, 20}}, 10, 120);
+  const size_t path = svg.find("class=\"line\" d=\"");
+  ASSERT_NE(path, std::string::npos);
+  const std::string d = svg.substr(path, svg.find('"', path + 16) - path);
+  EXPECT_EQ(std::count(d.begin(), d.end(), 'V'), 2);
+  EXPECT_EQ(std::count(d.begin(), d.end(), 'H'), 3);
+  EXPECT_THAT(LargeCurve({}, 1, 0), HasSubstr("No curve"));
+}
+
+}  // namespace
+}  // namespace hone::client
