@@ -39,6 +39,44 @@ Span Clip(Span s, int64_t domain) {
   return s;
 }
 
+/// Calls `visit` on every load with the conditions under which it is made.
+void VisitLoads(const Expr& e, std::vector<Expr>& conditions,
+                const std::function<void(const ir::ExprNode&, const std::vector<Expr>&)>& visit) {
+  if (e->kind == ir::ExprKind::kLoad) visit(*e, conditions);
+  if (e->kind != ir::ExprKind::kSelect) {
+    for (const Expr& arg : e->args) VisitLoads(arg, conditions, visit);
+    return;
+  }
+  const Expr& condition = e->args[0];
+  VisitLoads(condition, conditions, visit);
+  const size_t outside = conditions.size();
+  SplitConjunction(condition, &conditions);
+  VisitLoads(e->args[1], conditions, visit);
+  conditions.resize(outside);
+  if (condition->kind == ir::ExprKind::kBinary && condition->binary() == ir::BinaryOp::kLt)
+    conditions.push_back(ir::Ge(condition->args[0], condition->args[1]));
+  VisitLoads(e->args[2], conditions, visit);
+  conditions.resize(outside);
+}
+
+/// The part of the axes where conditions like `axis < 3` hold, as far as constants tell.
+std::vector<Span> Narrowed(std::vector<Span> axes, const std::vector<Expr>& conditions) {
+  for (const Expr& condition : conditions) {
+    if (condition->kind != ir::ExprKind::kBinary ||
+        condition->args[0]->kind != ir::ExprKind::kVar) {
+      continue;
+    }
+    Span& axis = axes[static_cast<size_t>(condition->args[0]->id)];
+    const std::optional<int64_t> low = ir::AsInt(axis.low), limit = ir::AsInt(condition->args[1]);
+    if (!low || !limit) continue;
+    int64_t first = *low, end = *low + axis.width;
+    if (condition->binary() == ir::BinaryOp::kLt) end = std::min(end, *limit);
+    if (condition->binary() == ir::BinaryOp::kGe) first = std::max(first, *limit);
+    if (first < end) axis = {ir::Int(first), end - first};
+  }
+  return axes;
+}
+
 }  // namespace
 
 absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<Needed>& readers) {
@@ -48,24 +86,21 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
   bool read = false;
   for (const Needed& reader : readers) {
     const ir::Stage& r = s_.workload.stages[reader.region.stage];
-    for (const auto& body : r.body) {
-      ir::Visit(body, [&](const ir::ExprNode& e) {
-        if (e.kind != ir::ExprKind::kLoad) return;
-        if (std::find(stage.results.begin(), stage.results.end(), e.id) == stage.results.end())
-          return;
-        // Earlier iterations of a scan stand in the whole buffer already.
-        if (r.scan >= 0 && r.scan == stage.scan && IsCarriedLoad(s_.workload, r.scan, e)) return;
-        read = true;
-        for (size_t d = 0; d < need.size(); ++d) {
-          auto span = SpanOfIndex(e.args[d], reader.axes, ranges_);
-          Span whole{ir::Int(0), stage.spatial[d]};
-          if (!need[d])
-            need[d] = span.value_or(whole);
-          else
-            need[d] = Union(*need[d], span.value_or(whole), stage.spatial[d], ranges_);
-        }
-      });
-    }
+    const auto add = [&](const ir::ExprNode& e, const std::vector<Expr>& conditions) {
+      if (std::find(stage.results.begin(), stage.results.end(), e.id) == stage.results.end())
+        return;
+      // Earlier iterations of a scan stand in the whole buffer already.
+      if (r.scan >= 0 && r.scan == stage.scan && IsCarriedLoad(s_.workload, r.scan, e)) return;
+      read = true;
+      const std::vector<Span> axes = Narrowed(reader.axes, conditions);
+      for (size_t d = 0; d < need.size(); ++d) {
+        const Span whole{ir::Int(0), stage.spatial[d]};
+        const Span span = SpanOfIndex(e.args[d], axes, ranges_).value_or(whole);
+        need[d] = need[d] ? Union(*need[d], span, stage.spatial[d], ranges_) : span;
+      }
+    };
+    std::vector<Expr> conditions;
+    for (const auto& body : r.body) VisitLoads(body, conditions, add);
   }
   if (!read)
     return absl::InvalidArgumentError(

@@ -122,6 +122,12 @@ void InlineStages(TraceWriter& writer, int keep, int force) {
   }
 }
 
+/// Whether the reader's axis k is that of the Stage; one of extent 1 may be written as 0.
+bool ReadsOwnAxis(const ir::Stage& reader, const ir::Stage& stage, const ir::Expr& index, int k) {
+  if (index->kind == ExprKind::kVar) return index->id == k;
+  return reader.spatial[k] == 1 && stage.spatial[k] == 1 && ir::AsInt(index) == 0;
+}
+
 /// How many leading axes of `stage` are read by `reader` as its own leading axes, in order.
 int SharedLeading(const ir::Workload& w, const ir::Stage& reader, const ir::Stage& stage) {
   int shared = std::min(reader.num_spatial(), stage.num_spatial());
@@ -129,7 +135,7 @@ int SharedLeading(const ir::Workload& w, const ir::Stage& reader, const ir::Stag
     if (std::find(stage.results.begin(), stage.results.end(), a.tensor) == stage.results.end())
       continue;
     int k = 0;
-    while (k < shared && a.indices[k]->kind == ExprKind::kVar && a.indices[k]->id == k) ++k;
+    while (k < shared && ReadsOwnAxis(reader, stage, a.indices[k], k)) ++k;
     shared = k;
   }
   return shared;

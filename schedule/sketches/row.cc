@@ -78,8 +78,12 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vector
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
   for (int id : cluster.members) {
-    if (w.stage(id).combiner != ir::Combiner::kNone)
-      ScheduleRowReduction(w, id, row_loop, partial_vectors, target);
+    // Partial results live in registers: of one row at a time.
+    const ir::Stage stage = w.stage(id);
+    const bool one_row = std::all_of(stage.spatial.begin() + std::min(rows, stage.num_spatial()),
+                                     stage.spatial.end(), [](int64_t n) { return n == 1; });
+    if (stage.combiner != ir::Combiner::kNone)
+      ScheduleRowReduction(w, id, one_row ? row_loop : "", partial_vectors, target);
     else
       VectorizeLast(w, id, rows, target);
   }

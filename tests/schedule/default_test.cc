@@ -48,6 +48,38 @@ TEST(DefaultTraces, OfRandomWorkloadsEqualTheInterpreter) {
   EXPECT_GE(families.size(), 13U);
 }
 
+// What random models found: parts of a concatenation narrower than a vector, row reductions that
+// share an axis of one element, written as 0, with what reads them.
+TEST(DefaultTraces, OfNarrowPartsAndAxesOfOneEqualTheInterpreter) {
+  const char* const workloads[] = {R"(workload 1
+x0: f32[3,4,2] input range(-1,1)
+x1: f32[3,4,15] input range(-1,1)
+s0: f32[3,4,2] = tanh(x0[i0, i1, i2])
+s1: f32[3,4,15] = tanh(x1[i0, i1, i2])
+s2: f32[3,4,17] output = select(i2 < 2, s0[i0, i1, i2], s1[i0, i1, i2 - 2])
+)",
+                                   R"(workload 1
+x0: f32[8,1,8,16] input range(-1,1)
+s0: f32[8,1,8] = max[r0:16] (x0[i0, 0, i2, r0])
+s1: f32[8,1,8,16] = exp(x0[i0, i1, i2, i3] - s0[i0, 0, i2])
+s2: f32[8,1,8] = sum[r0:16] (s1[i0, 0, i2, r0])
+s3: f32[8,1,8,16] output = s1[i0, i1, i2, i3] / s2[i0, 0, i2]
+)"};
+  for (const char* const text : workloads) {
+    for (const char* const target : {"cpu:avx2,threads=1", "cpu:avx512,threads=2"}) {
+      SCOPED_TRACE(std::string(target) + "\n" + text);
+      CheckOptions options;
+      options.compile = true;
+      options.target = target;
+      const ir::Workload workload = WorkloadOf(text);
+      const auto trace = DefaultTrace(workload, TargetOf(target));
+      ASSERT_TRUE(trace.ok()) << trace.status();
+      const CheckResult result = CheckTrace(workload, *trace, options);
+      EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
+    }
+  }
+}
+
 /// `count` points of a Space, the default's first.
 std::vector<uint64_t> SomePoints(const Space& space, Random* random, int count) {
   std::vector<uint64_t> ids = {space.DefaultId()};
