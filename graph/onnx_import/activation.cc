@@ -2,6 +2,8 @@
 #include <limits>
 #include <numbers>
 
+#include "fmt/format.h"
+
 #include "graph/onnx_import/handler.h"
 
 // Activations, composed from Unary, Binary and Select with scalar constants.
@@ -139,6 +141,18 @@ void Swish(NodeImport& n) {
   n.SetOutput(0, n.Mul(x, n.Unary(UnaryOp::kSigmoid, scaled)));
 }
 
+void SwiGlu(NodeImport& n) {
+  const ValueId gate = n.Input(0);
+  const ValueId linear = n.Input(1);
+  const double alpha = n.Float("alpha", 1.0);
+  if (n.ok() && n.ShapeOf(gate) != n.ShapeOf(linear)) {
+    return n.Invalid(fmt::format("gate {} and linear input {} differ", ToText(n.TypeOf(gate)),
+                                 ToText(n.TypeOf(linear))));
+  }
+  const ValueId scaled = alpha == 1.0 ? gate : n.Binary(BinaryOp::kMul, gate, alpha);
+  n.SetOutput(0, n.Mul(n.Mul(gate, n.Unary(UnaryOp::kSigmoid, scaled)), linear));
+}
+
 ValueId Limit(NodeImport& n, BinaryOp fn, ValueId x, size_t input) {
   const ValueId limit = n.OptionalInput(input);
   if (limit == kNoValue) return x;
@@ -177,6 +191,7 @@ constexpr Handler kHandlers[] = {
     {"Shrink", 9, 1, 1, 1, Shrink},
     {"Gelu", 20, 1, 1, 1, Gelu},
     {"Swish", 24, 1, 1, 1, Swish},
+    {"SwiGLU", 28, 2, 2, 1, SwiGlu},
     {"Clip", 6, 1, 1, 1, ClipWithAttributes},
     {"Clip", 11, 1, 3, 1, Clip},
 };

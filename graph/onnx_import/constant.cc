@@ -69,6 +69,7 @@ void Size(NodeImport& n) {
 
 /// start + i * delta for integers, in the same way for floats.
 void Range(NodeImport& n) {
+  n.Int("stash_type", 1);  // values are computed in f64 and rounded once
   const ValueId start = n.Input(0);
   if (!n.ok()) return;
   const DType dtype = n.DTypeOf(start);

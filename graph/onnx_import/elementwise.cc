@@ -110,6 +110,19 @@ void CastLike(NodeImport& n) {
   n.SetOutput(0, n.Cast(x, n.DTypeOf(n.Input(1))));
 }
 
+/// Between integers of one width a wrapping Cast keeps the bits.
+void BitCast(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  if (!n.HasAttribute("to")) n.Invalid("attribute 'to' is missing");
+  const DType from = n.DTypeOf(x);
+  const DType to = n.ElementType("to", DType::kF32);
+  if (!n.ok()) return;
+  if (ir::SizeOf(from) != ir::SizeOf(to)) return n.Invalid("the two types differ in width");
+  if (from != to && (ir::IsFloat(from) || ir::IsFloat(to) || to == DType::kBool))
+    return n.Unsupported("only bits of integers can be taken as those of other integers");
+  n.SetOutput(0, n.Cast(x, to));
+}
+
 constexpr Handler kHandlers[] = {
     {"Identity", 1, 1, 1, 1, Identity},
     {"Abs", 6, 1, 1, 1, OneOperand<UnaryOp::kAbs>},
@@ -165,6 +178,7 @@ constexpr Handler kHandlers[] = {
     {"Where", 9, 3, 3, 1, Where},
     {"Cast", 6, 1, 1, 1, Cast},
     {"CastLike", 15, 2, 2, 1, CastLike},
+    {"BitCast", 26, 1, 1, 1, BitCast},
 };
 
 }  // namespace

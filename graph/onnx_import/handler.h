@@ -41,6 +41,7 @@ std::span<const Handler> SelectionHandlers();
 std::span<const Handler> LossHandlers();
 std::span<const Handler> SamplingHandlers();
 std::span<const Handler> SignalHandlers();
+std::span<const Handler> LegacyHandlers();
 
 /// The handler of an operator at an opset, or null. Thread-safe.
 const Handler* FindHandler(std::string_view op, int64_t opset);

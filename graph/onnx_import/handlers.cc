@@ -13,10 +13,10 @@ HandlerTable MakeTable() {
   HandlerTable table;
   for (const std::span<const Handler> family :
        {ActivationHandlers(), AttentionHandlers(), ElementwiseHandlers(), ShapeHandlers(),
-        SliceHandlers(), GatherHandlers(), ConstantHandlers(), ConvHandlers(), PoolHandlers(),
-        MatMulHandlers(), NormaliseHandlers(), ReduceHandlers(), ResizeHandlers(),
-        RecurrentHandlers(), SelectionHandlers(), QuantiseHandlers(), LossHandlers(),
-        SamplingHandlers(), SignalHandlers()}) {
+        SliceHandlers(),      GatherHandlers(),    ConstantHandlers(),    ConvHandlers(),
+        PoolHandlers(),       MatMulHandlers(),    NormaliseHandlers(),   ReduceHandlers(),
+        ResizeHandlers(),     RecurrentHandlers(), SelectionHandlers(),   QuantiseHandlers(),
+        LossHandlers(),       SamplingHandlers(),  SignalHandlers(),      LegacyHandlers()}) {
     for (const Handler& handler : family) table[handler.op][handler.since] = &handler;
   }
   return table;

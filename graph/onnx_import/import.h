@@ -35,6 +35,6 @@ absl::StatusOr<Graph> ImportOnnxFile(const std::filesystem::path& path,
                                      const ImportOptions& options = {});
 
 /// The newest version of the default operator set that is understood.
-inline constexpr int64_t kNewestOpset = 26;
+inline constexpr int64_t kNewestOpset = 28;
 
 }  // namespace hone::graph

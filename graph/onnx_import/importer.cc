@@ -92,8 +92,11 @@ absl::StatusOr<std::map<std::string, int64_t>> Importer::Opsets(
   for (const onnx::OperatorSetIdProto& import : imports)
     opsets[DomainOf(import.domain())] = import.version();
   const auto found = opsets.find("");
-  if (found == opsets.end())
-    return Invalid("the model names no version of ONNX's default operator set");
+  if (found == opsets.end()) {
+    if (opsets.empty()) return Invalid("the model names no version of ONNX's default operator set");
+    opsets[""] = 0;  // operators of other domains only, each of which is reported
+    return opsets;
+  }
   constexpr int64_t kOldestOpset = 1;
   if (found->second < kOldestOpset || found->second > kNewestOpset) {
     return Invalid(fmt::format(

@@ -126,7 +126,7 @@ void Einsum(NodeImport& n) {
 
 constexpr Handler kHandlers[] = {
     {"MatMul", 1, 2, 2, 1, MatMul},
-    {"Gemm", 7, 2, 3, 1, Gemm},
+    {"Gemm", 1, 2, 3, 1, Gemm},
     {"Einsum", 12, 1, kAnyNumber, 1, Einsum},
 };
 

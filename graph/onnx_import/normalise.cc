@@ -79,6 +79,10 @@ void BatchNormalization(NodeImport& n) {
   const bool training = n.opset() >= 14 && n.Int("training_mode", 0) != 0;
   if (n.opset() < 9 && n.Int("spatial", 1) != 1)
     return n.Unsupported("statistics per position (spatial = 0)");
+  if (n.opset() < 7) {
+    n.Ints("consumed_inputs");
+    if (n.Int("is_test", 0) == 0) return n.Unsupported("training: is_test is not 1");
+  }
   if (training && n.num_outputs() <= 3) return TrainingBatchNormalization(n, epsilon, momentum);
   for (size_t i = 1; i < n.num_outputs(); ++i) {
     if (n.Wants(i)) return n.Unsupported("the outputs of training");
@@ -207,7 +211,7 @@ constexpr Handler kHandlers[] = {
     {"Softmax", 13, 1, 1, 1, Softmax<0>},
     {"LogSoftmax", 1, 1, 1, 1, FlattenedSoftmax<1>},
     {"LogSoftmax", 13, 1, 1, 1, Softmax<1>},
-    {"BatchNormalization", 7, 5, 5, 5, BatchNormalization},
+    {"BatchNormalization", 1, 5, 5, 5, BatchNormalization},
     {"LayerNormalization", 17, 2, 3, 3, LayerNormalization},
     {"RMSNormalization", 23, 2, 2, 1, RmsNormalization},
     {"InstanceNormalization", 6, 3, 3, 1, InstanceNormalization},

@@ -178,13 +178,16 @@ void DepthToSpace(NodeImport& n) {
 void SpaceToDepth(NodeImport& n) {
   const ValueId x = n.Input(0);
   const int64_t block = n.Int("blocksize", 0);
+  const std::string mode = n.opset() >= 28 ? n.String("mode", "DCR") : "DCR";
+  if (mode != "DCR" && mode != "CRD") n.Invalid("mode is '" + mode + "', not DCR or CRD");
   if (!n.CheckRank(x, 4, 4, "the input")) return;
   const Shape s = n.ShapeOf(x);
   if (block < 1 || s[2] % block != 0 || s[3] % block != 0) {
     return n.Invalid(fmt::format("blocksize {} does not divide {} x {}", block, s[2], s[3]));
   }
   const ValueId blocks = n.Reshape(x, {s[0], s[1], s[2] / block, block, s[3] / block, block});
-  const ValueId moved = n.Transpose(blocks, {0, 3, 5, 1, 2, 4});
+  const ValueId moved =
+      n.Transpose(blocks, mode == "DCR" ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4});
   n.SetOutput(0, n.Reshape(moved, {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
 }
 

@@ -6,25 +6,27 @@
 namespace hone::graph::ops {
 namespace {
 
-/// Where output position `x` lies on the input's axis.
-double Coordinate(const ResizeAxis& axis, const ResizeRule& rule, double x) {
-  const auto input = static_cast<double>(axis.input);
-  const auto output = static_cast<double>(axis.output);
-  const double width = axis.scale * input;
+/// Where output position `x` lies on the input's axis. In f32 as in ONNX Runtime: `nearest` jumps
+/// at whole and half coordinates, so their last bit decides.
+float Coordinate(const ResizeAxis& axis, const ResizeRule& rule, float x) {
+  const auto input = static_cast<float>(axis.input);
+  const auto output = static_cast<float>(axis.output);
+  const auto scale = static_cast<float>(axis.scale);
+  const float width = scale * input;
   if (rule.coordinate == "align_corners")
     return width == 1 || output == 1 ? 0 : x * (input - 1) / (width - 1);
-  if (rule.coordinate == "asymmetric") return x / axis.scale;
+  if (rule.coordinate == "asymmetric") return x / scale;
   if (rule.coordinate == "tf_crop_and_resize") {
     const double span = (axis.roi_end - axis.roi_begin) * (input - 1);
     const double start = axis.roi_begin * (input - 1);
-    return output == 1 ? start + span / 2 : start + x * span / (width - 1);
+    return static_cast<float>(output == 1 ? start + span / 2 : start + x * span / (width - 1));
   }
   if (rule.coordinate == "pytorch_half_pixel" && output == 1) return 0;
   if (rule.coordinate == "half_pixel_symmetric") {
-    return input / 2 * (1 - output / width) + (x + 0.5) / axis.scale - 0.5;
+    return input / 2 * (1 - output / width) + (x + 0.5F) / scale - 0.5F;
   }
-  if (rule.coordinate == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
-  return (x + 0.5) / axis.scale - 0.5;
+  if (rule.coordinate == "tf_half_pixel_for_nn") return (x + 0.5F) / scale;
+  return (x + 0.5F) / scale - 0.5F;
 }
 
 double CubicKernel(double x, double a) {
@@ -99,7 +101,7 @@ ResizeTable MakeResizeTable(const ResizeAxis& axis, const ResizeRule& rule) {
   ResizeTable table;
   const bool crops = rule.coordinate == "tf_crop_and_resize";
   for (int64_t o = 0; o < axis.output; ++o) {
-    const double x = Coordinate(axis, rule, static_cast<double>(o));
+    const double x = Coordinate(axis, rule, static_cast<float>(o));
     table.outside.push_back(crops && !(x >= 0 && x <= static_cast<double>(axis.input - 1)));
     double floor = std::floor(x);
     double ratio = x - floor;
