@@ -45,7 +45,8 @@ cmake --build "$build" -j "$jobs" "${quiet[@]}" || {
 
 stage "models"
 scripts/models.sh "$build/models"
-[ -d "$build/node_cases" ] || "$build/venv/bin/python" tests/graph/make_node_cases.py "$build/node_cases"
+[ -d "$build/node_cases" ] || "$build/venv/bin/python" tests/conformance/make_node_cases.py "$build/node_cases"
+"$build/venv/bin/python" tests/conformance/make_random_cases.py "$build/random_cases"
 
 stage "tests"
 rm -rf "$build/test-results"

@@ -1,0 +1,209 @@
+#include "tests/conformance/operator_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "graph/onnx_import/import.h"
+#include "graph/onnx_import/tensor_file.h"
+#include "runtime/context.h"
+#include "runtime/executable.h"
+
+namespace hone::conformance {
+namespace {
+
+using graph::ConstantPtr;
+using graph::NamedTensor;
+
+/// Numbered tensors of a case: input_0.pb, input_1.pb, …
+absl::StatusOr<std::vector<NamedTensor>> ReadNumbered(const std::filesystem::path& folder,
+                                                      const std::string& prefix) {
+  std::vector<NamedTensor> tensors;
+  for (int i = 0;; ++i) {
+    const std::filesystem::path path = folder / fmt::format("{}_{}.pb", prefix, i);
+    if (!std::filesystem::exists(path)) return tensors;
+    HONE_ASSIGN_OR_RETURN(NamedTensor tensor, graph::ReadTensorFile(path));
+    tensors.push_back(std::move(tensor));
+  }
+}
+
+/// Binds inputs that must be known (the import says so by their names) and tries again.
+absl::StatusOr<graph::Graph> ImportBinding(const std::filesystem::path& model,
+                                           const std::vector<NamedTensor>& inputs, bool* bound) {
+  graph::ImportOptions options;
+  while (true) {
+    auto graph = graph::ImportOnnxFile(model, options);
+    if (graph.ok()) return graph;
+    const std::string message = StatusMessage(graph.status());
+    const bool open = message.find("--bind") != std::string::npos;
+    const size_t before = options.binds.size();
+    for (const NamedTensor& input : inputs) {
+      const bool named = message.find("'" + input.name + "'") != std::string::npos;
+      if (open && named && !options.binds.contains(input.name))
+        options.binds[input.name] = input.data;
+    }
+    if (options.binds.size() == before) return graph;
+    *bound = true;
+  }
+}
+
+/// The Debian package stores bfloat16 values as uint16.
+ConstantPtr AsDeclared(const ConstantPtr& data, ir::DType declared) {
+  if (declared != ir::DType::kBF16 || data->type.dtype != ir::DType::kU16) return data;
+  auto same_bits = std::make_shared<graph::TensorData>(*data);
+  same_bits->type.dtype = declared;
+  return same_bits;
+}
+
+/// The inputs in the plan's order: by name, or by position where the files have no names.
+absl::StatusOr<std::vector<ConstantPtr>> InPlanOrder(const std::vector<NamedTensor>& files,
+                                                     const std::vector<ir::PlanValue>& values) {
+  std::vector<ConstantPtr> ordered;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ir::PlanValue& value = values[i];
+    auto file = std::find_if(files.begin(), files.end(),
+                             [&](const NamedTensor& each) { return each.name == value.name; });
+    if (file == files.end() && files.size() == values.size() && files[i].name.empty())
+      file = files.begin() + static_cast<std::ptrdiff_t>(i);
+    if (file == files.end()) {
+      return absl::NotFoundError(fmt::format("no file has the value of input '{}'", value.name));
+    }
+    const ConstantPtr data = AsDeclared(file->data, value.dtype);
+    if (data->type != graph::TensorType{value.dtype, value.shape}) {
+      return absl::InvalidArgumentError(fmt::format(
+          "input '{}' is {}, the file has {}", value.name,
+          graph::ToText(graph::TensorType{value.dtype, value.shape}), graph::ToText(data->type)));
+    }
+    ordered.push_back(data);
+  }
+  return ordered;
+}
+
+/// One run with poisoned memory.
+absl::StatusOr<std::vector<ConstantPtr>> RunOnce(
+    std::shared_ptr<const runtime::Executable> executable, const std::vector<ConstantPtr>& inputs) {
+  const ir::Plan& plan = executable->plan();
+  auto context = runtime::Context::Create(executable, {.threads = 1, .poison = true});
+  HONE_RETURN_IF_ERROR(ToAbsl(context.status()));
+  std::vector<runtime::InputBuffer> in;
+  for (const ConstantPtr& input : inputs) in.push_back({input->bytes.data(), input->bytes.size()});
+  std::vector<graph::TensorType> types;
+  std::vector<std::vector<std::byte>> memory;
+  for (const ir::PlanValue& output : plan.outputs) {
+    types.push_back({output.dtype, output.shape});
+    memory.emplace_back(static_cast<size_t>(types.back().Bytes()));
+  }
+  std::vector<runtime::OutputBuffer> out;
+  for (auto& buffer : memory) out.push_back({buffer.data(), buffer.size()});
+  HONE_RETURN_IF_ERROR(ToAbsl((*context)->Run(in, out)));
+  std::vector<ConstantPtr> outputs;
+  for (size_t i = 0; i < types.size(); ++i)
+    outputs.push_back(graph::MakeConstant(types[i], std::move(memory[i])));
+  return outputs;
+}
+
+/// ONNX allows bfloat16 two units in the last place; float16, whose unit alone is 1e-3, too.
+double Relative(const Tolerance& tolerance, ir::DType dtype) {
+  if (dtype == ir::DType::kBF16) return std::max(0x1p-6, tolerance.relative);
+  return dtype == ir::DType::kF16 ? std::max(0x1p-9, tolerance.relative) : tolerance.relative;
+}
+
+double LargestFinite(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+std::string IntegerDifference(const graph::TensorData& got, const graph::TensorData& want) {
+  const std::vector<int64_t> a = got.AsInt64s();
+  const std::vector<int64_t> b = want.AsInt64s();
+  const auto at =
+      static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin());
+  if (at == a.size()) return "other bytes for equal values";
+  return fmt::format("element {} is {} instead of {}", at, a[at], b[at]);
+}
+
+/// Empty when equal within the tolerance.
+std::string Difference(const graph::TensorData& got, const graph::TensorData& want,
+                       const Tolerance& tolerance) {
+  if (got.type != want.type) {
+    return fmt::format("type {} instead of {}", graph::ToText(got.type), graph::ToText(want.type));
+  }
+  const bool is_float = ir::IsFloat(want.type.dtype);
+  if (!is_float && !std::equal(got.bytes.begin(), got.bytes.end(), want.bytes.begin()))
+    return IntegerDifference(got, want);
+  if (!is_float) return "";
+  const std::vector<double> a = got.AsDoubles();
+  const std::vector<double> b = want.AsDoubles();
+  const double relative = Relative(tolerance, want.type.dtype);
+  const double absolute = tolerance.absolute + tolerance.share * LargestFinite(b);
+  for (size_t i = 0; i < b.size(); ++i) {
+    if ((std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i]) continue;
+    if (!(std::abs(a[i] - b[i]) <= absolute + relative * std::abs(b[i])))
+      return fmt::format("element {} is {} instead of {}", i, a[i], b[i]);
+  }
+  return "";
+}
+
+CaseOutcome Failure(const absl::Status& status) {
+  return {.verdict = absl::IsUnimplemented(status) ? Verdict::kUnsupported : Verdict::kFailed,
+          .reason = StatusMessage(status)};
+}
+
+/// From the imported graph to "passed" or an error.
+absl::StatusOr<CaseOutcome> RunGraph(graph::Graph graph, const std::vector<NamedTensor>& inputs,
+                                     const std::vector<NamedTensor>& expected,
+                                     const std::string& target, const Tolerance& tolerance,
+                                     measure::BuilderClient& builder) {
+  compiler::DefaultTraceSource traces;
+  HONE_ASSIGN_OR_RETURN(
+      const compiler::CompiledModel compiled,
+      compiler::CompileModel(std::move(graph), {.target = target}, builder, traces));
+  const Result<std::string> package = runtime::SerializePackage(compiled.package);
+  HONE_RETURN_IF_ERROR(ToAbsl(package.status()));
+  auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(*package)), {});
+  HONE_RETURN_IF_ERROR(ToAbsl(executable.status()));
+  const ir::Plan& plan = (*executable)->plan();
+  HONE_ASSIGN_OR_RETURN(const std::vector<ConstantPtr> arguments, InPlanOrder(inputs, plan.inputs));
+  HONE_ASSIGN_OR_RETURN(const std::vector<ConstantPtr> outputs, RunOnce(*executable, arguments));
+  if (outputs.size() != expected.size()) return absl::InternalError("another number of outputs");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ConstantPtr want = AsDeclared(expected[i].data, outputs[i]->type.dtype);
+    const std::string difference = Difference(*outputs[i], *want, tolerance);
+    if (!difference.empty())
+      return absl::InternalError(fmt::format("wrong output {}: {}", i, difference));
+  }
+  CaseOutcome outcome{.verdict = plan.steps.empty() ? Verdict::kFolded : Verdict::kPassed};
+  outcome.has_extern =
+      std::any_of(plan.steps.begin(), plan.steps.end(),
+                  [](const ir::PlanStep& step) { return step.kind == ir::PlanStepKind::kExtern; });
+  return outcome;
+}
+
+}  // namespace
+
+CaseOutcome RunOperatorCase(const std::filesystem::path& folder, const std::string& target,
+                            const Tolerance& tolerance, measure::BuilderClient& builder) {
+  const std::filesystem::path data = folder / "test_data_set_0";
+  const auto inputs = ReadNumbered(data, "input");
+  if (!inputs.ok()) return {Verdict::kUnsupported, StatusMessage(inputs.status())};
+  bool bound = false;
+  auto graph = ImportBinding(folder / "model.onnx", *inputs, &bound);
+  if (!graph.ok()) return Failure(graph.status());
+  const auto expected = ReadNumbered(data, "output");
+  if (!expected.ok()) return {Verdict::kUnsupported, StatusMessage(expected.status())};
+  auto outcome = RunGraph(*std::move(graph), *inputs, *expected, target, tolerance, builder);
+  if (!outcome.ok()) return Failure(outcome.status());
+  outcome->bound_inputs = bound;
+  return *outcome;
+}
+
+}  // namespace hone::conformance
