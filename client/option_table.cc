@@ -3,6 +3,7 @@
 #include <array>
 
 #include "client/shared_options.h"
+#include "client/tune_options.h"
 
 namespace hone::client {
 namespace {
@@ -129,42 +130,6 @@ constexpr std::array kCompileOptions = {
     kSnapshot,
     kRequire,
     kDeviceClass,
-};
-
-constexpr std::array kTuneOptions = {
-    OptionSpec{.name = "db",
-               .kind = ValueKind::kFile,
-               .argument = "LOG",
-               .help = "The tuning log to write",
-               .default_words = "$XDG_DATA_HOME/hone/tune.db"},
-    OptionSpec{.name = "seconds",
-               .kind = ValueKind::kNumber,
-               .argument = "S",
-               .help = "Stop after so many seconds",
-               .default_words = "600, unless --trials or --minutes is given",
-               .low = 0},
-    OptionSpec{.name = "minutes",
-               .kind = ValueKind::kNumber,
-               .argument = "M",
-               .help = "Stop after so many minutes",
-               .low = 0},
-    OptionSpec{.name = "trials",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Stop after so many candidates",
-               .low = 1},
-    OptionSpec{.name = "seed",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Seed of the search and of the measured inputs",
-               .default_text = "0",
-               .low = 0},
-    OptionSpec{.name = "dry-run", .help = "Print the tasks and stop"},
-    kTarget,
-    kThreads,
-    kDim,
-    kShape,
-    kBind,
 };
 
 constexpr std::array kInspectOptions = {
@@ -318,9 +283,11 @@ constexpr std::array kCommands = {
         .description =
             "Cuts the model into kernels, measures candidate schedules of each on this machine and "
             "keeps every result in the log. A candidate that crashes, hangs or computes something "
-            "else costs only itself.\n\nThe same command again goes on where it was interrupted; "
-            "after it has finished it starts anew from the log's best. `hone compile --db LOG` "
-            "reads the log back.",
+            "else costs only itself. At the end default and tuned model run in turns, and a kernel "
+            "that is slower there is put back.\n\nCtrl-C or SIGTERM end it with what was measured; "
+            "a closed terminal leaves it running. The same command again goes on where it was "
+            "interrupted; after it has finished it starts anew from the log's best. "
+            "`hone compile --db LOG` reads the log back.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
         .example = "hone tune resnet18.onnx --db tune.db --seconds 60"},

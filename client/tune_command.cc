@@ -1,55 +1,35 @@
-#include <atomic>
-#include <csignal>
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
 #include "base/core/cpu.h"
 #include "base/status.h"
-#include "base/versions.h"
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/log_trace_source.h"
+#include "client/model_judge.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
+#include "client/open_log.h"
+#include "client/roofline.h"
+#include "client/tune_budget.h"
+#include "client/tune_progress.h"
+#include "client/tune_signals.h"
 #include "client/version_text.h"
 #include "compiler/extract_kernels.h"
-#include "db/log_file.h"
 #include "graph/group_cost.h"
-#include "ir/hash.h"
 #include "measure/device.h"
+#include "measure/helper_check.h"
 #include "measure/local_measurer.h"
 #include "search/session.h"
 
 namespace hone::client {
 namespace {
 
-std::atomic<bool> g_interrupted{false};
-void OnSignal(int) { g_interrupted.store(true); }
-
-/// SIGINT and SIGTERM finish the record; a closed terminal leaves the tuning running.
-class SignalScope {
- public:
-  SignalScope() {
-    g_interrupted.store(false);
-    struct sigaction action = {};
-    action.sa_handler = OnSignal;
-    sigaction(SIGINT, &action, &int_);
-    sigaction(SIGTERM, &action, &term_);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGHUP, &action, &hup_);
-  }
-  ~SignalScope() {
-    sigaction(SIGINT, &int_, nullptr);
-    sigaction(SIGTERM, &term_, nullptr);
-    sigaction(SIGHUP, &hup_, nullptr);
-  }
-
- private:
-  struct sigaction int_ = {}, term_ = {}, hup_ = {};
-};
+using nlohmann::ordered_json;
 
 /// The least time of a kernel on this target, ns: multiply-adds at two per lane and nominal cycle,
 /// a quarter of them where Winograd's F(4×4) may be used, or its bytes at a generous last-level
@@ -61,10 +41,18 @@ double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
   return std::max(compute, static_cast<double>(cost.Bytes()) / (kBytesPerNs * target.threads));
 }
 
+/// One task for each Workload: kernels that differ in where their buffers lie are one.
 std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> kernels,
                                           const ir::Target& target) {
   std::vector<search::TuningTask> tasks;
+  std::map<std::string, size_t> known;
   for (auto& k : kernels) {
+    if (k.count <= 0) continue;
+    const auto [place, fresh] = known.try_emplace(k.hash, tasks.size());
+    if (!fresh) {
+      tasks[place->second].count += k.count;
+      continue;
+    }
     search::TuningTask t;
     const graph::GroupCost cost = graph::CostOf(k.workload);
     t.hash = Hash128::FromHex(k.hash).value_or(Hash128{});
@@ -73,211 +61,267 @@ std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> ker
     t.flop = static_cast<double>(cost.flops + cost.other_flops);
     t.bound_ns = BoundNs(cost, target);
     t.workload = std::make_shared<const ir::Workload>(std::move(k.workload));
-    if (t.count > 0) tasks.push_back(std::move(t));
+    tasks.push_back(std::move(t));
   }
   return tasks;
 }
 
-std::string Duration(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
-  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
-                   : fmt::format("{}:{:02}", s / 60, s % 60);
-}
-
-std::string TaskLine(const search::Session& session, int i) {
-  const search::TaskSearch& s = session.tuner().search(i);
-  const search::TuningTask& t = session.tuner().task(i);
-  const double gain = s.best_ns() > 0 && s.default_ns() > 0 ? s.default_ns() / s.best_ns() : 1;
-  return fmt::format(
-      "{:3} {:28.28} x{:<3} {:10.1f} us  {:5.2f} x default  {:8.1f} GFLOP/s  {:4} of {:5} trials\n",
-      i, t.name, t.count, s.best_ns() * 1e-3, gain, s.best_ns() > 0 ? t.flop / s.best_ns() : 0,
-      s.trials(), s.space().admitted());
-}
-
-/// The live table on a terminal, a plain line now and then elsewhere.
-class Progress {
- public:
-  Progress(CommandContext& context, double seconds) : context_(context), seconds_(seconds) {}
-
-  void operator()(const search::Session& session) {
-    const double now = session.ElapsedSeconds();
-    const double pause = context_.environment.error_is_terminal ? 0.5 : 10;
-    if (now - last_ < pause) return;
-    last_ = now;
-    const search::Tuner& t = session.tuner();
-    std::string text;
-    if (context_.environment.error_is_terminal) {
-      if (lines_ > 0) text += fmt::format("\x1b[{}F\x1b[J", lines_);
-      for (int i = 0; i < t.num_tasks(); ++i) text += TaskLine(session, i);
-      lines_ = t.num_tasks() + 1;
+/// The command line that asks for the same again, on any machine.
+std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
+                       const TuneBudget& budget) {
+  std::string line =
+      fmt::format("hone tune {}.onnx --target {} --seed {}", ModelName(arguments.Text("MODEL")),
+                  target.text, arguments.Integer("seed"));
+  for (const char* name : {"dim", "shape", "bind"}) {
+    for (const std::string& value : arguments.List(name)) {
+      line += fmt::format(" --{} {}", name, value);
     }
-    std::string failures;
-    for (const auto& [outcome, n] : session.failures())
-      failures += fmt::format(", {} {}", n, measure::ToString(outcome));
-    text += fmt::format(
-        "{} of {}  {} candidates measured{}; kernels {:.3f} ms by default, {:.3f} ms now\n",
-        Duration(now), seconds_ > 0 ? Duration(seconds_) : "-", t.answered(), failures,
-        t.TotalNs(false) * 1e-6, t.TotalNs(true) * 1e-6);
-    context_.err << text << std::flush;
   }
+  if (budget.seconds > 0) line += fmt::format(" --seconds {}", budget.seconds);
+  if (budget.trials > 0) line += fmt::format(" --trials {}", budget.trials);
+  return line;
+}
+
+/// What `hone report` and people want to know of a task.
+ordered_json TasksJson(const std::vector<search::TuningTask>& tasks) {
+  auto list = ordered_json::array();
+  for (const search::TuningTask& task : tasks) {
+    list.push_back({{"workload", task.hash.ToHex()}, {"name", task.name}, {"count", task.count}});
+  }
+  return list;
+}
+
+/// One run of `hone tune`.
+class Tuning {
+ public:
+  Tuning(CommandContext& context, TuneSignals& signals)
+      : context_(context),
+        arguments_(context.arguments),
+        clock_(*context.environment.clock),
+        signals_(signals) {}
+
+  absl::Status Run();
 
  private:
+  absl::Status Prepare();
+  void Announce() const;
+  void PrintTasks();
+  absl::Status OpenLog();
+  absl::Status TuneTasks();
+  std::vector<double> MeasureBounds() const;
+  measure::LocalMeasurerOptions MeasurerOptions() const;
+  search::SessionOptions MakeSessionOptions() const;
+  absl::Status Ended(const search::Session& session, const absl::Status& status) const;
+  std::string WhatStands(int64_t answered, bool usable) const;
+
   CommandContext& context_;
-  double seconds_;
-  double last_ = -1e9;
-  int lines_ = 0;
+  const Arguments& arguments_;
+  const MonotonicClock& clock_;
+  const SystemWallClock wall_clock_;
+  TuneSignals& signals_;
+  ir::Target target_;
+  TuneBudget budget_;
+  measure::HostDevice host_;
+  std::vector<search::TuningTask> tasks_;
+  std::string path_;
+  std::unique_ptr<db::LogFile> log_;
 };
 
-nlohmann::ordered_json ResultJson(const search::Session& session, const std::string& log) {
-  const search::Tuner& t = session.tuner();
-  auto tasks = nlohmann::ordered_json::array();
-  std::map<search::Proposer, search::TaskSearch::ProposerCount> proposers;
-  auto correlations = nlohmann::ordered_json::array();
-  for (int i = 0; i < t.num_tasks(); ++i) {
-    const search::TaskSearch& s = t.search(i);
-    const search::TaskVerdict& v = session.verdicts()[static_cast<size_t>(i)];
-    tasks.push_back({{"workload", t.task(i).hash.ToHex()},
-                     {"name", t.task(i).name},
-                     {"count", t.task(i).count},
-                     {"default_us", s.default_ns() * 1e-3},
-                     {"best_us", s.best_ns() * 1e-3},
-                     {"trials", s.trials()},
-                     {"compared", v.compared},
-                     {"replaced", v.replaced}});
-    for (const auto& [p, c] : s.counts())
-      proposers[p].candidates += c.candidates, proposers[p].wins += c.wins;
-    if (auto r = s.RankCorrelationOnRandom(t.model())) correlations.push_back(*r);
+absl::Status Tuning::Prepare() {
+  HONE_ASSIGN_OR_RETURN(budget_, ReadBudget(arguments_, wall_clock_));
+  HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments_));
+  std::string why;
+  if (!ir::ParseTarget(target_text, &target_, &why)) return absl::InvalidArgumentError(why);
+  HONE_ASSIGN_OR_RETURN(path_, UserLogPath(context_));
+  const measure::LocalMeasurerOptions options = MeasurerOptions();
+  if (!arguments_.Flag("dry-run") && !ir::HostCanRun(target_, &why)) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: candidates for {} cannot be measured here; tune on a machine that can run "
+                    "them and compile from that log",
+                    why, target_.text));
   }
-  nlohmann::ordered_json by = nlohmann::ordered_json::object();
-  for (const auto& [p, c] : proposers)
-    by[std::string(search::ProposerName(p))] = {{"candidates", c.candidates}, {"wins", c.wins}};
-  return {{"log", log},
-          {"session", session.id().ToHex()},
-          {"resumed", session.resumed()},
-          {"reason", std::string(search::StopReasonName(session.reason()))},
-          {"seconds", session.ElapsedSeconds()},
-          {"attempts", t.attempts()},
-          {"default_us", t.TotalNs(false) * 1e-3},
-          {"best_us", t.TotalNs(true) * 1e-3},
-          {"proposers", by},
-          {"rank_correlation_on_random", correlations},
-          {"tasks", tasks}};
+  HONE_RETURN_IF_ERROR(measure::CheckHelpers(options.builder, options.runner, clock_));
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
+  measure::BuilderClient builder(LocalBuilder(), clock_);
+  auto kernels = compiler::ExtractKernels(std::move(graph), target_.text, builder);
+  if (!kernels.ok()) return CompileError(kernels.status());
+  tasks_ = MakeTasks(*std::move(kernels), target_);
+  host_ = measure::DescribeHost();
+  return absl::OkStatus();
 }
 
-/// --seconds, else --minutes, else ten minutes unless another limit is given.
-double SecondsOf(const Arguments& a) {
-  if (a.Given("seconds")) return a.Number("seconds");
-  if (a.Given("minutes")) return a.Number("minutes") * 60;
-  return a.Given("trials") || a.Given("until") ? 0 : 600;
+void Tuning::Announce() const {
+  context_.err << fmt::format("{} tasks for {} on {}\nlog {}\nbudget {}, ends {} at the latest\n",
+                              tasks_.size(), target_.text, host_.device_class, path_,
+                              BudgetText(budget_), ExpectedEnd(budget_, 0, wall_clock_));
 }
 
-absl::StatusOr<std::string> LogPath(CommandContext& context) {
-  if (context.arguments.Given("db")) return context.arguments.Text("db");
-  if (context.environment.data_folder.empty()) {
-    return WithExitCode(
-        absl::InvalidArgumentError("no home folder to keep the log in; name one with --db FILE"),
-        ExitCode::kUsage);
+void Tuning::PrintTasks() {
+  for (const auto& t : tasks_) {
+    if (context_.json()) break;
+    context_.out << fmt::format("{} x{} {} {:.1f} MFLOP\n", t.hash.ToHex(), t.count, t.name,
+                                t.flop * 1e-6);
   }
-  std::error_code error;
-  std::filesystem::create_directories(context.environment.data_folder, error);
-  return context.environment.data_folder + "/tune.db";
+  ordered_json object = {{"log", path_},
+                         {"target", target_.text},
+                         {"device_class", host_.device_class},
+                         {"seconds", budget_.seconds},
+                         {"trials", budget_.trials},
+                         {"ends", ExpectedEnd(budget_, 0, wall_clock_)},
+                         {"tasks", TasksJson(tasks_)}};
+  context_.json_result = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-measure::LocalMeasurerOptions MeasurerOptions(const ir::Target& target,
-                                              const std::string& device_class) {
+absl::Status Tuning::OpenLog() {
+  if (!arguments_.Given("db") && context_.environment.log_path.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(context_.environment.data_folder, error);
+    if (error) {
+      return absl::PermissionDeniedError(
+          fmt::format("cannot make the folder '{}' for the log: {}; name a log with --db LOG",
+                      context_.environment.data_folder, error.message()));
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(log_, OpenUserLog(path_, {.mode = db::OpenMode::kWrite}));
+  return absl::OkStatus();
+}
+
+measure::LocalMeasurerOptions Tuning::MeasurerOptions() const {
+  constexpr double kPauseShare = 0.1, kOracleShare = 0.1;
+  constexpr double kUnlimitedPause = 60;
+  constexpr int64_t kLeastOracleNs = 50'000'000;
   measure::LocalMeasurerOptions o;
   o.builder.processes = UsableCores();
   o.builder.job_timeout_ns = 20'000'000'000;
-  o.alternate = target.threads + o.builder.processes > UsableCores();
-  o.device_class = device_class;
+  o.alternate = target_.threads + o.builder.processes > UsableCores();
+  o.device_class = host_.device_class;
+  const double seconds = budget_.seconds;
+  o.max_pause_ns =
+      static_cast<int64_t>(1e9 * (seconds > 0 ? kPauseShare * seconds : kUnlimitedPause));
+  if (seconds > 0 && !tasks_.empty()) {
+    // Once per task: many tasks and little time get fewer points each.
+    const auto share =
+        static_cast<int64_t>(1e9 * kOracleShare * seconds / static_cast<double>(tasks_.size()));
+    o.oracle.budget_ns = std::clamp(share, kLeastOracleNs, o.oracle.budget_ns);
+  }
   return o;
 }
 
-search::SessionOptions MakeSessionOptions(const Arguments& arguments, const ir::Target& target,
-                                          const measure::HostDevice& host) {
+search::SessionOptions Tuning::MakeSessionOptions() const {
   search::SessionOptions options;
-  options.seconds = SecondsOf(arguments);
-  options.trials = arguments.Given("trials") ? arguments.Integer("trials") : 0;
-  options.seed = static_cast<uint64_t>(arguments.Integer("seed"));
-  options.request = nlohmann::ordered_json({{"model", ModelName(arguments.Text("MODEL"))},
-                                            {"target", target.text},
-                                            {"seconds", options.seconds},
-                                            {"trials", options.trials},
-                                            {"seed", arguments.Integer("seed")}})
-                        .dump();
+  options.seconds = budget_.seconds;
+  options.trials = budget_.trials;
+  options.until_unix_ns = budget_.until_unix_ns;
+  options.seed = static_cast<uint64_t>(arguments_.Integer("seed"));
+  options.request =
+      ordered_json({{"model", ModelName(arguments_.Text("MODEL"))},
+                    {"target", target_.text},
+                    {"device_class", host_.device_class},
+                    {"seconds", budget_.seconds},
+                    {"trials", budget_.trials},
+                    {"until", arguments_.Given("until") ? arguments_.Text("until") : ""},
+                    {"seed", arguments_.Integer("seed")},
+                    {"command", RepeatedBy(arguments_, target_, budget_)},
+                    {"tasks", TasksJson(tasks_)}})
+          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   options.versions = VersionJson();
-  options.target = target;
-  options.device = {host.device_class, host.fingerprint};
+  options.target = target_;
+  options.device = {host_.device_class, host_.fingerprint};
   options.builder_version = BuilderVersionText();
-  options.interrupted = &g_interrupted;
+  options.interrupted = TuneSignals::interrupted();
   return options;
 }
 
-void Report(CommandContext& context, const search::Session& session, const std::string& log) {
-  const search::Tuner& t = session.tuner();
-  if (context.json()) {
-    context.json_result = ResultJson(session, log).dump();
-    return;
+std::vector<double> Tuning::MeasureBounds() const {
+  std::vector<double> bounds(tasks_.size(), 0.0);
+  const auto roofline = MeasureRoofline(target_, clock_);
+  for (size_t i = 0; roofline.ok() && i < tasks_.size(); ++i)
+    bounds[i] = roofline->BoundNs(CostOf(*tasks_[i].workload), target_);
+  return bounds;
+}
+
+std::string Tuning::WhatStands(int64_t answered, bool usable) const {
+  if (!usable) {
+    return fmt::format("no usable result exists yet; the same command goes on from '{}'", path_);
   }
-  for (int i = 0; i < t.num_tasks(); ++i) context.out << TaskLine(session, i);
-  context.out << fmt::format(
-      "{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\n"
-      "log {}, session {}\n",
-      search::StopReasonName(session.reason()), t.answered(), Duration(session.ElapsedSeconds()),
-      t.TotalNs(false) * 1e-6, t.TotalNs(true) * 1e-6,
-      t.TotalNs(false) / std::max(1.0, t.TotalNs(true)), log, session.id().ToHex());
+  return fmt::format(
+      "a usable result exists: what {} candidates told stands in '{}', `hone compile {} --db {}` "
+      "uses it, and the same command goes on from there",
+      answered, path_, arguments_.Text("MODEL"), path_);
+}
+
+absl::Status Tuning::TuneTasks() {
+  const int64_t start_ns = clock_.NowNs();
+  const std::vector<double> bounds = MeasureBounds();
+  search::SessionOptions options = MakeSessionOptions();
+  const double judged = budget_.seconds > 0 ? std::clamp(0.03 * budget_.seconds, 0.5, 6.0) : 1;
+  ModelJudge judge(context_,
+                   {target_.text, host_.device_class, path_, judged, TuneSignals::interrupted()});
+  judge.MeasureDefault();
+  options.reserve_seconds = judge.ExpectedSeconds();
+  options.before_end = [&](search::Session& s) { return judge.Judge(s); };
+  options.used_seconds = static_cast<double>(clock_.NowNs() - start_ns) * 1e-9;
+  measure::LocalMeasurer measurer(MeasurerOptions(), clock_);
+  search::Session session(*log_, measurer, clock_, wall_clock_, std::move(options));
+  HONE_RETURN_IF_ERROR(Ended(session, session.Start(tasks_)));
+  signals_.SetMessage("interrupted; " +
+                      WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0));
+  signals_.BeginSession();
+  if (session.resumed()) {
+    context_.err << fmt::format("going on with session {}: {} candidates, {} of the time used\n",
+                                session.id().ToHex(), session.tuner().answered(),
+                                Duration(session.ElapsedSeconds()));
+  }
+  TuneProgress progress(context_);
+  const TuneView view{session, measurer, budget_, bounds, judge.verdict(), wall_clock_};
+  const absl::Status run = session.Run([&](const search::Session& s) {
+    signals_.SetMessage("interrupted; " +
+                        WhatStands(s.tuner().answered(), s.tuner().TotalNs(true) > 0));
+    progress.Show(view);
+  });
+  HONE_RETURN_IF_ERROR(Ended(session, run));
+  if (context_.json()) {
+    context_.json_result = TuneJson(view, path_);
+  } else {
+    context_.out << TuneText(view, path_) << std::flush;
+  }
+  if (session.reason() != search::StopReason::kInterrupted) return absl::OkStatus();
+  return absl::CancelledError(
+      "interrupted; " + WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0));
+}
+
+/// An error of the session with its exit code and what stands in the log.
+absl::Status Tuning::Ended(const search::Session& session, const absl::Status& status) const {
+  switch (status.code()) {
+    case absl::StatusCode::kOk: return status;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDataLoss: return WithExitCode(status, ExitCode::kLog);
+    case absl::StatusCode::kResourceExhausted: {
+      const bool usable = session.tuner().TotalNs(true) > 0;
+      return absl::ResourceExhaustedError(
+          fmt::format("{}; make room. {}", StatusMessage(status),
+                      WhatStands(session.tuner().answered(), usable)));
+    }
+    default: return status;
+  }
+}
+
+absl::Status Tuning::Run() {
+  HONE_RETURN_IF_ERROR(Prepare());
+  Announce();
+  if (arguments_.Flag("dry-run")) {
+    PrintTasks();
+    return absl::OkStatus();
+  }
+  HONE_RETURN_IF_ERROR(OpenLog());
+  return TuneTasks();
 }
 
 }  // namespace
 
 absl::Status RunTune(CommandContext& context) {
-  const Arguments& arguments = context.arguments;
-  const MonotonicClock& clock = *context.environment.clock;
-  const SystemWallClock wall_clock;
-  HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
-  ir::Target target;
-  std::string error;
-  if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
-  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
-  std::vector<search::TuningTask> tasks;
-  {
-    measure::BuilderClient builder(LocalBuilder(), clock);
-    auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
-    if (!kernels.ok()) return CompileError(kernels.status());
-    tasks = MakeTasks(*std::move(kernels), target);
-  }
-  HONE_ASSIGN_OR_RETURN(const std::string path, LogPath(context));
-  const double seconds = SecondsOf(arguments);
-  const int64_t trials = arguments.Given("trials") ? arguments.Integer("trials") : 0;
-  context.err << fmt::format("{} tasks for {}, log {}, budget {}{}\n", tasks.size(), target.text,
-                             path, seconds > 0 ? Duration(seconds) : "without a time limit",
-                             trials > 0 ? fmt::format(", {} trials", trials) : "");
-  if (arguments.Flag("dry-run")) {
-    for (const auto& t : tasks)
-      context.out << fmt::format("{} x{} {} {:.1f} MFLOP\n", t.hash.ToHex(), t.count, t.name,
-                                 t.flop * 1e-6);
-    return absl::OkStatus();
-  }
-  const measure::HostDevice host = measure::DescribeHost();
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log,
-                        db::OpenLog(path, {.mode = db::OpenMode::kWrite}));
-  SignalScope signals;
-  measure::LocalMeasurer measurer(MeasurerOptions(target, host.device_class), clock);
-  search::SessionOptions options = MakeSessionOptions(arguments, target, host);
-  search::Session session(*log, measurer, clock, wall_clock, std::move(options));
-  HONE_RETURN_IF_ERROR(session.Start(std::move(tasks)));
-  if (session.resumed())
-    context.err << fmt::format("going on with session {}\n", session.id().ToHex());
-  Progress progress(context, seconds);
-  HONE_RETURN_IF_ERROR(session.Run([&](const search::Session& s) { progress(s); }));
-  Report(context, session, path);
-  if (session.reason() == search::StopReason::kInterrupted) {
-    return absl::CancelledError(fmt::format(
-        "interrupted after {} candidates; what was measured stands in '{}' and the same command "
-        "goes on from there",
-        session.tuner().answered(), path));
-  }
-  return absl::OkStatus();
+  TuneSignals signals(context.json());
+  return Tuning(context, signals).Run();
 }
 
 }  // namespace hone::client

@@ -17,7 +17,7 @@ namespace hone::search {
 
 namespace {
 constexpr int64_t kCollectNs = 200'000'000;
-constexpr int64_t kFirstModelRows = 32;  ///< below this the analytic model ranks
+constexpr int64_t kFirstModelRows = 24;  ///< below this the analytic model ranks
 constexpr int64_t kRowsPerModel = 24;
 constexpr double kFinalShare = 0.12;     ///< of the time budget kept for final comparisons
 constexpr double kTrainingShare = 0.08;  ///< of a session's time at most
@@ -51,7 +51,8 @@ Session::Session(db::Database& database, measure::Measurer& measurer, const Mono
       options_(std::move(options)) {}
 
 double Session::ElapsedSeconds() const {
-  return earlier_seconds_ + static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
+  return earlier_seconds_ + options_.used_seconds +
+         static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
 }
 
 db::RecordKey Session::KeyOf(int task) const {

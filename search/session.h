@@ -28,6 +28,7 @@ struct SessionOptions {
   db::Device device;
   std::string builder_version;
   const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
+  double used_seconds = 0;                         ///< of the time budget, before Start
   /// Kept at the end of the time budget for what comes after the search (`before_end`).
   double reserve_seconds = 0;
   /// Called once after the comparisons of finalists unless interrupted: the comparison of whole

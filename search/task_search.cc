@@ -225,6 +225,15 @@ void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns)
   }
 }
 
+std::map<measure::Outcome, int64_t> TaskSearch::failures() const {
+  std::map<measure::Outcome, int64_t> out;
+  for (uint64_t id : order_) {
+    const measure::Outcome o = results_.at(id).outcome;
+    if (o != measure::Outcome::kOk) ++out[o];
+  }
+  return out;
+}
+
 std::vector<uint64_t> TaskSearch::Top(int n) const {
   std::vector<std::pair<double, uint64_t>> ok;
   for (uint64_t id : order_) {

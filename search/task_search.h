@@ -75,6 +75,8 @@ class TaskSearch {
   /// Spearman correlation of the current scores with the latencies of randomly proposed points;
   /// nothing below four of them.
   std::optional<double> RankCorrelationOnRandom(const costmodel::XgboostModel* model) const;
+  /// Results that were not ok, by outcome.
+  std::map<measure::Outcome, int64_t> failures() const;
   struct ProposerCount {
     int candidates = 0;
     int wins = 0;  ///< improved the best

@@ -1,0 +1,158 @@
+#include "client/model_comparison.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/cpu.h"
+#include "base/status.h"
+#include "measure/measurer.h"
+#include "runtime/package.h"
+#include "search/session.h"
+
+namespace hone::client {
+namespace {
+
+constexpr int kLeastRounds = 5, kMostRounds = 400, kMostRuns = 100;
+constexpr int64_t kTurnNs = 1'000'000;
+constexpr double kLoses = 0.99;
+
+/// This thread on the CPU that bench uses too, until the end of the scope.
+class PinnedThread {
+ public:
+  PinnedThread() : before_(AllowedCpus()) {
+    // Where it is not allowed, times are a little less steady.
+    static_cast<void>(PinThisThread({OnePerCore(before_).front()}));
+  }
+  ~PinnedThread() { static_cast<void>(PinThisThread(before_)); }
+  PinnedThread(const PinnedThread&) = delete;
+  PinnedThread& operator=(const PinnedThread&) = delete;
+
+ private:
+  const std::vector<int> before_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
+    graph::Graph graph, const compiler::CompileOptions& options, compiler::TraceSource& traces,
+    measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock) {
+  std::string bytes;
+  std::map<std::string, std::string> used;
+  {
+    HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
+                          compiler::CompileModel(std::move(graph), options, builder, traces));
+    for (const compiler::KernelReport& kernel : model.report.kernels) {
+      used[kernel.workload_hash] = kernel.trace;
+    }
+    auto serialised = runtime::SerializePackage(model.package);
+    if (!serialised.ok()) return ToAbsl(serialised.status());
+    bytes = *std::move(serialised);
+  }
+  auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(bytes)), {});
+  if (!executable.ok()) return ToAbsl(executable.status());
+  runtime::Context::Options context;
+  context.profile_clock = &clock;
+  context.pin = true;
+  HONE_ASSIGN_OR_RETURN(ModelSession session,
+                        ModelSession::Create(*std::move(executable), context));
+  session.SetInputs(inputs);
+  std::unique_ptr<TimedModel> timed(new TimedModel(std::move(session), clock));
+  timed->traces_ = std::move(used);
+  return timed;
+}
+
+absl::Status TimedModel::Sample(int runs) {
+  const ir::Plan& plan = session_.plan();
+  std::map<std::string, int64_t> sums;
+  int64_t total_ns = 0;
+  const int skipped = runs > 1 ? 1 : 0;
+  for (int run = 0; run < runs; ++run) {
+    const int64_t begin_ns = clock_.NowNs();
+    HONE_RETURN_IF_ERROR(session_.Run());
+    if (run < skipped) continue;
+    total_ns += clock_.NowNs() - begin_ns;
+    const std::span<const int64_t> times = session_.context().step_times_ns();
+    for (size_t i = 0; i < times.size(); ++i) {
+      const ir::PlanStep& step = plan.steps[i];
+      if (step.kind != ir::PlanStepKind::kKernel) continue;
+      sums[plan.kernels[static_cast<size_t>(step.kernel)].workload_hash] += times[i];
+    }
+  }
+  samples_ns_.push_back(total_ns / (runs - skipped));
+  for (const auto& [hash, ns] : sums) kernel_ns_[hash].push_back(ns / (runs - skipped));
+  return absl::OkStatus();
+}
+
+void TimedModel::ForgetSamples() {
+  samples_ns_.clear();
+  kernel_ns_.clear();
+}
+
+double TimedModel::MedianNs() const { return search::IntervalOf(samples_ns_).median; }
+
+absl::StatusOr<compiler::FoundTrace> WithDefaults::Find(const ir::Workload& workload,
+                                                        const std::string& hash,
+                                                        const ir::Target& target) {
+  if (hashes_.count(hash) != 0) return compiler::FoundTrace{.rung = "default"};
+  return source_.Find(workload, hash, target);
+}
+
+PairedRatio RatioOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  constexpr double kScale = 1e6;
+  std::vector<int64_t> ratios;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const auto below = static_cast<double>(std::max<int64_t>(b[i], 1));
+    ratios.push_back(static_cast<int64_t>(kScale * static_cast<double>(a[i]) / below));
+  }
+  if (ratios.empty()) return {};
+  const search::MedianInterval m = search::IntervalOf(std::move(ratios));
+  return {m.median / kScale, m.low / kScale, m.high / kScale};
+}
+
+absl::Status RunInTurns(const std::vector<TimedModel*>& models, double seconds,
+                        const std::atomic<bool>* interrupted, const MonotonicClock& clock) {
+  const PinnedThread pinned;
+  std::vector<std::pair<TimedModel*, int>> turn;
+  for (TimedModel* model : models) {
+    model->ForgetSamples();
+    HONE_RETURN_IF_ERROR(model->Sample(2));
+    const int64_t once_ns = std::max<int64_t>(model->samples_ns().front(), 1);
+    const auto runs = static_cast<int>(std::min<int64_t>(kTurnNs / once_ns, kMostRuns));
+    turn.emplace_back(model, runs < 1 ? 1 : runs + 1);
+    model->ForgetSamples();
+  }
+  const int64_t until_ns = clock.NowNs() + static_cast<int64_t>(seconds * 1e9);
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (round >= kLeastRounds && clock.NowNs() >= until_ns) break;
+    for (const auto& [model, runs] : turn) {
+      if (interrupted != nullptr && interrupted->load()) return absl::CancelledError("interrupted");
+      HONE_RETURN_IF_ERROR(model->Sample(runs));
+    }
+    // Who goes second finds the caches of who went first: each does so as often.
+    std::reverse(turn.begin(), turn.end());
+  }
+  return absl::OkStatus();
+}
+
+std::set<std::string> ChangedKernels(const TimedModel& by_default, const TimedModel& tuned) {
+  std::set<std::string> changed;
+  for (const auto& [hash, trace] : tuned.traces()) {
+    const auto before = by_default.traces().find(hash);
+    if (before != by_default.traces().end() && before->second != trace) changed.insert(hash);
+  }
+  return changed;
+}
+
+std::vector<std::string> LosingKernels(const TimedModel& by_default, const TimedModel& tuned) {
+  std::vector<std::string> losing;
+  const std::set<std::string> changed = ChangedKernels(by_default, tuned);
+  for (const auto& [hash, ns] : tuned.kernel_ns()) {
+    if (changed.count(hash) == 0) continue;
+    const auto before = by_default.kernel_ns().find(hash);
+    if (before == by_default.kernel_ns().end()) continue;
+    if (RatioOf(before->second, ns).high < kLoses) losing.push_back(hash);
+  }
+  return losing;
+}
+
+}  // namespace hone::client

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "client/model_session.h"
+#include "compiler/compile_model.h"
+#include "graph/graph.h"
+#include "runtime/executable.h"
+
+// The last word on a tuning: whole models, default and tuned, end to end. A kernel that is faster
+// alone may be slower in the model, where caches hold something else.
+namespace hone::client {
+
+/// A model compiled with the schedules of one source, in memory, ready to run. Not thread-safe.
+class TimedModel {
+ public:
+  /// Compiles and loads; `clock` must outlive the object. Errors of compiling, of loading and of
+  /// memory.
+  static absl::StatusOr<std::unique_ptr<TimedModel>> Create(
+      graph::Graph graph, const compiler::CompileOptions& options, compiler::TraceSource& traces,
+      measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock);
+
+  /// Runs `runs` times; the mean time of a run is added to samples_ns(), that of its kernels to
+  /// kernel_ns(). Of several runs the first is not counted: another model has just had the caches.
+  absl::Status Sample(int runs);
+  void ForgetSamples();
+
+  const std::vector<int64_t>& samples_ns() const { return samples_ns_; }
+  /// By workload hash: all steps of a run together, one entry a run.
+  const std::map<std::string, std::vector<int64_t>>& kernel_ns() const { return kernel_ns_; }
+  /// Traces by workload hash.
+  const std::map<std::string, std::string>& traces() const { return traces_; }
+  double MedianNs() const;
+
+ private:
+  explicit TimedModel(ModelSession session, const MonotonicClock& clock)
+      : session_(std::move(session)), clock_(clock) {}
+
+  ModelSession session_;
+  const MonotonicClock& clock_;
+  std::map<std::string, std::string> traces_;
+  std::vector<int64_t> samples_ns_;
+  std::map<std::string, std::vector<int64_t>> kernel_ns_;
+};
+
+/// Schedules of another source, but the default for some Workloads.
+class WithDefaults final : public compiler::TraceSource {
+ public:
+  /// `source` must outlive it.
+  WithDefaults(compiler::TraceSource& source, std::set<std::string> hashes)
+      : source_(source), hashes_(std::move(hashes)) {}
+  absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
+                                            const ir::Target& target) override;
+
+ private:
+  compiler::TraceSource& source_;
+  const std::set<std::string> hashes_;
+};
+
+/// Median and interval of the ratio a / b of samples that were taken in turns.
+struct PairedRatio {
+  double median = 1, low = 1, high = 1;
+};
+PairedRatio RatioOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
+
+/// Runs the models in turns (A B, B A, A B, …) for about `seconds`, at least five rounds. A turn is
+/// as many runs as reach a millisecond. Earlier samples are forgotten. kCancelled when
+/// `interrupted` becomes true.
+absl::Status RunInTurns(const std::vector<TimedModel*>& models, double seconds,
+                        const std::atomic<bool>* interrupted, const MonotonicClock& clock);
+
+/// Workloads whose Traces differ between the models.
+std::set<std::string> ChangedKernels(const TimedModel& by_default, const TimedModel& tuned);
+
+/// Those of them that take longer in the tuned model than in the default one, the interval of the
+/// ratio wholly below 0.99.
+std::vector<std::string> LosingKernels(const TimedModel& by_default, const TimedModel& tuned);
+
+}  // namespace hone::client

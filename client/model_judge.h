@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "client/command.h"
+#include "client/model_comparison.h"
+#include "client/tune_progress.h"
+#include "graph/graph.h"
+#include "search/session.h"
+
+namespace hone::client {
+
+/// Measures the whole model around a tuning: the default before it, default and tuned in turns
+/// after it, and puts back kernels whose change loses there. A failure of its own is no failure of
+/// the tuning: it becomes ModelVerdict::skipped. One thread.
+class ModelJudge {
+ public:
+  struct Options {
+    std::string target;  ///< resolved
+    std::string device_class;
+    std::string log_path;
+    double seconds = 2;  ///< of one comparison
+    const std::atomic<bool>* interrupted = nullptr;
+  };
+  /// `context` must outlive it.
+  ModelJudge(const CommandContext& context, Options options)
+      : context_(context), options_(std::move(options)) {}
+
+  /// Compiles the model with default schedules and measures it.
+  void MeasureDefault();
+  /// Seconds that Judge will take, from what MeasureDefault took.
+  double ExpectedSeconds() const { return expected_seconds_; }
+  /// Compiles the model as `hone compile --db` would, compares, and adds what follows to the
+  /// session. Errors are those of the log.
+  absl::Status Judge(search::Session& session);
+
+  const ModelVerdict& verdict() const { return verdict_; }
+
+ private:
+  absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces);
+  absl::Status Compare(search::Session& session, std::set<std::string>* losing);
+
+  const CommandContext& context_;
+  const Options options_;
+  std::unique_ptr<TimedModel> by_default_;
+  double expected_seconds_ = 0;
+  ModelVerdict verdict_;
+};
+
+}  // namespace hone::client

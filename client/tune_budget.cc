@@ -1,0 +1,135 @@
+#include "client/tune_budget.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "client/exit_code.h"
+
+namespace hone::client {
+namespace {
+
+constexpr double kDefaultSeconds = 600;
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+absl::Status Usage(const std::string& message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+std::tm LocalTime(int64_t unix_ns) {
+  const auto seconds = static_cast<std::time_t>(unix_ns / kSecondNs);
+  std::tm local = {};
+  ::localtime_r(&seconds, &local);
+  return local;
+}
+
+std::string DateText(const std::tm& t) {
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.tm_year + 1900, t.tm_mon + 1,
+                     t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+}
+
+/// The moment of a local date; -1 for one that the calendar does not have.
+int64_t UnixNsOf(std::tm t) {
+  const std::tm wanted = t;
+  t.tm_isdst = -1;
+  const std::time_t seconds = std::mktime(&t);
+  const bool same = t.tm_mday == wanted.tm_mday && t.tm_mon == wanted.tm_mon &&
+                    t.tm_min == wanted.tm_min && t.tm_sec == wanted.tm_sec;
+  return same ? static_cast<int64_t>(seconds) * kSecondNs : -1;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ReadUntil(const std::string& text, const WallClock& clock) {
+  const int64_t now_ns = clock.UnixNs();
+  std::tm t = LocalTime(now_ns);
+  t.tm_sec = 0;
+  char separator = 0;
+  int year = 0, month = 0, used = 0;
+  int64_t end_ns = -1;
+  const auto whole = [&] { return used == static_cast<int>(text.size()); };
+  if (std::sscanf(text.c_str(), "%2d:%2d%n", &t.tm_hour, &t.tm_min, &used) == 2 && whole()) {
+    if (t.tm_hour < 24 && t.tm_min < 60) end_ns = UnixNsOf(t);
+    if (end_ns >= 0 && end_ns <= now_ns) {
+      t = LocalTime(now_ns + int64_t{24} * 3600 * kSecondNs);
+      t.tm_sec = 0;
+      std::sscanf(text.c_str(), "%2d:%2d", &t.tm_hour, &t.tm_min);
+      end_ns = UnixNsOf(t);
+    }
+  } else if (const int fields = std::sscanf(text.c_str(), "%4d-%2d-%2d%c%2d:%2d%n:%2d%n", &year,
+                                            &month, &t.tm_mday, &separator, &t.tm_hour, &t.tm_min,
+                                            &used, &t.tm_sec, &used);
+             fields >= 6 && whole() && (separator == 'T' || separator == ' ')) {
+    t.tm_year = year - 1900;
+    t.tm_mon = month - 1;
+    if (t.tm_hour < 24 && t.tm_min < 60 && t.tm_sec < 60) end_ns = UnixNsOf(t);
+  }
+  if (end_ns < 0) {
+    return Usage(fmt::format(
+        "--until: \"{}\" is neither a time of day like 18:30 nor a date like 2030-01-31T18:30",
+        text));
+  }
+  if (end_ns <= now_ns) {
+    return Usage(fmt::format("--until: {} has passed", DateText(LocalTime(end_ns))));
+  }
+  return end_ns;
+}
+
+absl::StatusOr<TuneBudget> ReadBudget(const Arguments& arguments, const WallClock& clock) {
+  TuneBudget budget;
+  if (arguments.Given("seconds") && arguments.Given("minutes")) {
+    return Usage("--seconds and --minutes exclude each other");
+  }
+  if (arguments.Given("trials")) budget.trials = arguments.Integer("trials");
+  if (arguments.Given("until")) {
+    HONE_ASSIGN_OR_RETURN(budget.until_unix_ns, ReadUntil(arguments.Text("until"), clock));
+  }
+  if (arguments.Given("seconds")) {
+    budget.seconds = arguments.Number("seconds");
+  } else if (arguments.Given("minutes")) {
+    budget.seconds = arguments.Number("minutes") * 60;
+  } else if (budget.trials == 0 && budget.until_unix_ns == 0) {
+    budget.seconds = kDefaultSeconds;
+  }
+  return budget;
+}
+
+std::string Duration(double seconds) {
+  const auto s = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : fmt::format("{}:{:02}", s / 60, s % 60);
+}
+
+std::string BudgetText(const TuneBudget& budget) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (budget.seconds > 0) add(Duration(budget.seconds));
+  if (budget.trials > 0) add(fmt::format("{} trials", budget.trials));
+  if (budget.until_unix_ns > 0) add("until " + DateText(LocalTime(budget.until_unix_ns)));
+  return text;
+}
+
+double SecondsLeft(const TuneBudget& budget, double used_seconds, const WallClock& clock) {
+  double left = -1;
+  if (budget.seconds > 0) left = std::max(0.0, budget.seconds - used_seconds);
+  if (budget.until_unix_ns > 0) {
+    const double until = static_cast<double>(budget.until_unix_ns - clock.UnixNs()) * 1e-9;
+    left = left < 0 ? std::max(0.0, until) : std::clamp(until, 0.0, left);
+  }
+  return left;
+}
+
+std::string ExpectedEnd(const TuneBudget& budget, double used_seconds, const WallClock& clock) {
+  const double left = SecondsLeft(budget, used_seconds, clock);
+  if (left < 0) return fmt::format("when {} trials are done", budget.trials);
+  const int64_t now_ns = clock.UnixNs();
+  const std::tm now = LocalTime(now_ns);
+  const std::tm end = LocalTime(now_ns + static_cast<int64_t>(left * 1e9));
+  const std::string text = DateText(end);
+  return now.tm_year == end.tm_year && now.tm_yday == end.tm_yday ? text.substr(11) : text;
+}
+
+}  // namespace hone::client

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/command.h"
+#include "client/tune_budget.h"
+#include "measure/local_measurer.h"
+#include "search/session.h"
+
+namespace hone::client {
+
+/// The end-to-end comparison as it is reported; what was not made is 0.
+struct ModelVerdict {
+  double default_ns = 0;  ///< measured; also before the search
+  double tuned_ns = 0;
+  double ratio = 0, ratio_low = 0, ratio_high = 0;  ///< default over tuned, paired
+  int64_t rounds = 0;
+  std::vector<std::string> put_back;  ///< workload hashes whose change lost in the model
+  std::string skipped;                ///< why it was not made; empty: it was
+};
+
+/// What the outputs of a tuning are made from.
+struct TuneView {
+  const search::Session& session;
+  const measure::LocalMeasurer& measurer;
+  const TuneBudget& budget;
+  const std::vector<double>& roofline_ns;  ///< by task; 0: unknown
+  const ModelVerdict& model;
+  const WallClock& wall_clock;
+};
+
+/// The default model's measured time less what its kernels gained: 0 while it is unknown.
+double PredictedNs(const TuneView& view);
+
+/// The live table on a terminal, a plain line now and then elsewhere. One thread.
+class TuneProgress {
+ public:
+  explicit TuneProgress(CommandContext& context) : context_(context) {}
+  void Show(const TuneView& view);
+
+ private:
+  CommandContext& context_;
+  double last_ = -1e9;
+  int lines_ = 0;
+};
+
+/// The table of all tasks, longest first.
+std::string TaskTable(const TuneView& view, size_t most_rows);
+
+/// The result for people, and as one JSON object.
+std::string TuneText(const TuneView& view, const std::string& log);
+std::string TuneJson(const TuneView& view, const std::string& log);
+
+}  // namespace hone::client

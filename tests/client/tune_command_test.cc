@@ -1,0 +1,349 @@
+// hone tune, run as a program on a small network: what it prints, and how it ends when it is
+// interrupted, killed, starved of disk or has no helpers. The first log of a test is real.
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "base/core/random.h"
+#include "base/subprocess.h"
+#include "db/log_file.h"
+#include "graph/onnx_export/zoo_layers.h"
+#include "tests/client/run_hone.h"
+#include "tests/test_paths.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::HoneProgram;
+using testing::ProgramRun;
+using testing::RunHone;
+using testing::RunProcess;
+using testing::TemporaryFolder;
+
+constexpr int64_t kMillisecondNs = 1'000'000;
+
+json Parse(const ProgramRun& run) {
+  const json object = json::parse(run.out, nullptr, false);
+  EXPECT_FALSE(object.is_discarded()) << run.out << run.err;
+  return object;
+}
+
+/// What the attempts of a log say.
+struct Measured {
+  /// How often a session measured a Trace of a Workload.
+  std::map<std::tuple<std::string, std::string, std::string>, int> times;
+  std::map<std::string, int> by_session;
+  std::map<std::string, std::string> content;  ///< by id
+};
+
+class TuneCommandTest : public ::testing::Test {
+ protected:
+  /// Two convolutions and a linear layer: small kernels, some with hundreds of schedules.
+  void SetUp() override {
+    graph::OnnxWriter writer("small", 1);
+    std::string x = writer.Input("input", ir::DType::kF32, {1, 16, 14, 14});
+    x = Relu(writer, "relu1",
+             Convolution(writer, "conv1", x, {.in = 16, .out = 32, .kernel = 3, .pad = 1}));
+    x = Relu(writer, "relu2",
+             Convolution(writer, "conv2", x, {.in = 32, .out = 32, .kernel = 3, .pad = 1}));
+    x = writer.Node("Flatten", "flat", {x});
+    Linear(writer, "output", x, 32 * 14 * 14, 10);
+    writer.Output("output", ir::DType::kF32, {1, 10});
+    const absl::Status saved = writer.Save(model_);
+    ASSERT_TRUE(saved.ok()) << saved;
+  }
+
+  std::vector<std::string> Words(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"tune", model_,     "--db",
+                                      log_,   "--target", "cpu:avx2,threads=1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  ProgramRun Tune(const std::vector<std::string>& more) const { return RunHone(Words(more)); }
+
+  Subprocess Start(const std::vector<std::string>& more) const {
+    SubprocessOptions options;
+    options.argv = Words(more);
+    options.argv.insert(options.argv.begin(), HoneProgram());
+    options.environment = {"PATH=/usr/bin:/bin", "HOME=/dev/null"};
+    options.standard_input = ChildStream::kNull;
+    options.standard_output = ChildStream::kNull;
+    options.standard_error = ChildStream::kNull;
+    absl::StatusOr<Subprocess> child = Subprocess::Spawn(options);
+    EXPECT_TRUE(child.ok()) << child.status();
+    return *std::move(child);
+  }
+
+  int ExitCodeOf(Subprocess& child) const {
+    const auto exit = child.Wait(clock_, 60'000 * kMillisecondNs);
+    EXPECT_TRUE(exit.ok() && exit->has_value()) << "it does not end";
+    if (!exit.ok() || !exit->has_value()) return -1;
+    EXPECT_TRUE((*exit)->code.has_value()) << (*exit)->ToString();
+    return (*exit)->code.value_or(-1);
+  }
+
+  /// What an ended child has written to its standard error.
+  static std::string ErrorsOf(Subprocess& child) {
+    std::string said(1 << 16, '\0');
+    const ssize_t got = ::read(child.standard_error().get(), said.data(), said.size());
+    said.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return said;
+  }
+
+  Measured ReadLog() const {
+    Measured measured;
+    if (!std::filesystem::exists(log_)) return measured;
+    const auto log = db::OpenLog(log_, {.mode = db::OpenMode::kRead});
+    EXPECT_TRUE(log.ok()) << log.status();
+    if (!log.ok()) return measured;
+    EXPECT_TRUE((*log)
+                    ->ScanAttempts({},
+                                   [&](const db::Attempt& a) {
+                                     const std::string session = a.session.ToHex();
+                                     ++measured.by_session[session];
+                                     ++measured.times[{session, a.key.workload.ToHex(), a.trace}];
+                                     measured.content[a.id.ToHex()] = ContentHash(a).ToHex();
+                                     return absl::OkStatus();
+                                   })
+                    .ok());
+    return measured;
+  }
+
+  /// Until so many attempts stand in the log.
+  void AwaitAttempts(size_t wanted) const {
+    const int64_t until_ns = clock_.NowNs() + 40'000 * kMillisecondNs;
+    while (ReadLog().content.size() < wanted && clock_.NowNs() < until_ns)
+      clock_.SleepNs(50 * kMillisecondNs);
+    EXPECT_GE(ReadLog().content.size(), wanted);
+  }
+
+  const SystemMonotonicClock clock_;
+  const TemporaryFolder folder_;
+  const std::string model_ = folder_.Path("small.onnx");
+  const std::string log_ = folder_.Path("tune.db");
+};
+
+TEST_F(TuneCommandTest, ADryRunTellsTasksBudgetAndEndAndMakesNoLog) {
+  const ProgramRun run = Tune({"--dry-run", "--minutes", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("3 tasks for cpu:avx2,threads=1"));
+  EXPECT_THAT(run.err, HasSubstr("budget 2:00, ends "));
+  EXPECT_THAT(run.out, HasSubstr("MFLOP"));
+  const json object = Parse(Tune({"--dry-run", "--json", "--trials", "5"}));
+  EXPECT_EQ(object["tasks"].size(), 3U);
+  EXPECT_EQ(object["trials"], 5);
+  EXPECT_EQ(object["seconds"], 0) << "a limit of another kind replaces the ten minutes";
+  EXPECT_EQ(Parse(Tune({"--dry-run", "--json"}))["seconds"], 600);
+  EXPECT_FALSE(std::filesystem::exists(log_));
+}
+
+TEST_F(TuneCommandTest, ATuningReportsAndItsLogBuildsTheModel) {
+  const json object = Parse(Tune({"--trials", "24", "--json"}));
+  EXPECT_EQ(object["attempts"], 24);
+  EXPECT_EQ(object["reason"], "trials used up");
+  int64_t candidates = 0;
+  for (const char* name :
+       {"default", "transplant", "model", "uncertainty", "neighbour", "random"}) {
+    ASSERT_TRUE(object["proposers"].contains(name)) << name;
+    candidates += object["proposers"][name]["candidates"].get<int64_t>();
+  }
+  EXPECT_EQ(candidates, 24);
+  EXPECT_EQ(object["proposers"]["default"]["candidates"], 3);
+  for (const json& task : object["tasks"]) {
+    EXPECT_GT(task["best_us"], 0) << task;
+    EXPECT_GT(task["roofline_share"], 0) << task;
+  }
+  // End to end it was measured, or it says why not.
+  EXPECT_GT(object["model"]["default_us"], 0) << object["model"];
+  EXPECT_TRUE(object["model"]["tuned_us"].is_number() != object["model"]["skipped"].is_string());
+  const std::string package = folder_.Path("small.hone");
+  EXPECT_EQ(RunHone({"compile", model_, "--db", log_, "-o", package, "--target",
+                     "cpu:avx2,threads=1", "--require", "exact"})
+                .exit_code,
+            0);
+  // Plain text ends with the latency of the whole and the log.
+  const ProgramRun again = Tune({"--trials", "8"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("trials used up: 8 candidates"));
+  EXPECT_THAT(again.out, ::testing::AnyOf(HasSubstr("model end to end"), HasSubstr("skipped")));
+  EXPECT_THAT(again.out, HasSubstr(log_));
+}
+
+// Twenty times: started, killed at a random moment, its log read. Then to the end.
+TEST_F(TuneCommandTest, KilledAgainAndAgainItLosesAndRepeatsNothing) {
+  constexpr int kKills = 20;
+  constexpr int kTrials = 200;
+  const uint64_t seed = static_cast<uint64_t>(::getpid());
+  RecordProperty("seed", std::to_string(seed));
+  Random random(seed);
+  // Moments from before there is a session to well after its first results; the first run tells how
+  // long that takes here and now.
+  const int64_t start_ns = clock_.NowNs();
+  Measured before;
+  {
+    Subprocess child = Start({"--trials", std::to_string(kTrials)});
+    AwaitAttempts(1);
+    ::kill(child.pid(), SIGKILL);
+    ASSERT_TRUE(child.Wait(clock_, 10'000 * kMillisecondNs).ok());
+    before = ReadLog();
+  }
+  const int64_t longest_ns = (clock_.NowNs() - start_ns) * 3 / 2;
+  int kills_with_attempts = 0;
+  for (int kill = 1; kill < kKills; ++kill) {
+    Subprocess child = Start({"--trials", std::to_string(kTrials)});
+    clock_.SleepNs(random.Between(0, longest_ns));
+    ::kill(child.pid(), SIGKILL);
+    ASSERT_TRUE(child.Wait(clock_, 10'000 * kMillisecondNs).ok());
+    const Measured now = ReadLog();
+    for (const auto& [id, content] : before.content) {
+      const auto found = now.content.find(id);
+      ASSERT_NE(found, now.content.end()) << "lost after kill " << kill << ", seed " << seed;
+      EXPECT_EQ(found->second, content);
+    }
+    kills_with_attempts += now.content.size() > before.content.size() ? 1 : 0;
+    before = now;
+  }
+  EXPECT_GE(kills_with_attempts, 1) << "all kills came too early, seed " << seed;
+  const json object = Parse(Tune({"--trials", std::to_string(kTrials), "--json"}));
+  EXPECT_EQ(object["attempts"], kTrials) << "the budget counts across restarts, seed " << seed;
+  const Measured all = ReadLog();
+  // A session that ends before its kill is followed by a new one; mostly there is only one.
+  for (const auto& [session, attempts] : all.by_session)
+    EXPECT_EQ(attempts, kTrials) << "session " << session << ", seed " << seed;
+  EXPECT_LE(all.by_session.size(), 3U) << "seed " << seed;
+  for (const auto& [what, times] : all.times)
+    EXPECT_EQ(times, 1) << std::get<1>(what) << "\n" << std::get<2>(what) << "seed " << seed;
+  for (const auto& [id, content] : before.content) EXPECT_EQ(all.content.count(id), 1U);
+  EXPECT_EQ(RunHone({"db", "verify", log_}).exit_code, 0);
+}
+
+TEST_F(TuneCommandTest, SigtermFinishesTheRecordAndSaysWhatStands) {
+  SubprocessOptions options;
+  options.argv = Words({"--seconds", "300"});
+  options.argv.insert(options.argv.begin(), HoneProgram());
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/dev/null"};
+  options.standard_input = ChildStream::kNull;
+  options.standard_output = ChildStream::kNull;
+  auto child = Subprocess::Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  AwaitAttempts(8);
+  child->Kill(SIGHUP);  // a closed terminal
+  const size_t attempts = ReadLog().content.size();
+  AwaitAttempts(attempts + 3);
+  const int64_t start_ns = clock_.NowNs();
+  ::kill(child->pid(), SIGTERM);
+  EXPECT_EQ(ExitCodeOf(*child), 7);
+  EXPECT_LT(clock_.NowNs() - start_ns, 15'000 * kMillisecondNs);
+  const std::string said = ErrorsOf(*child);
+  EXPECT_THAT(said, HasSubstr("a usable result exists"));
+  EXPECT_THAT(said, HasSubstr("hone compile"));
+  const auto log = db::OpenLog(log_, {.mode = db::OpenMode::kRead});
+  ASSERT_TRUE(log.ok()) << log.status();
+  const auto sessions = (*log)->Sessions();
+  ASSERT_TRUE(sessions.ok() && sessions->size() == 1);
+  const auto events = (*log)->EventsOf(sessions->front().session.id);
+  ASSERT_TRUE(events.ok() && !events->empty());
+  EXPECT_EQ(events->back().type, "interrupted");
+}
+
+// Whenever the signal comes, also before there is a session: it ends, soon, with 7.
+TEST_F(TuneCommandTest, ASignalEndsItAtEveryMoment) {
+  int signal = SIGINT;
+  for (const int wait_ms : {5, 60, 200, 450, 700, 1000, 1500}) {
+    SCOPED_TRACE(wait_ms);
+    Subprocess child = Start({"--seconds", "300"});
+    clock_.SleepNs(wait_ms * kMillisecondNs);
+    ::kill(child.pid(), signal);
+    const auto exit = child.Wait(clock_, 15'000 * kMillisecondNs);
+    ASSERT_TRUE(exit.ok() && exit->has_value()) << "it does not end";
+    // Before it has set its handlers the signal itself ends it.
+    EXPECT_TRUE((*exit)->code == 7 || (wait_ms <= 60 && (*exit)->signal == signal))
+        << (*exit)->ToString();
+    signal = signal == SIGINT ? SIGTERM : SIGINT;
+  }
+}
+
+TEST_F(TuneCommandTest, ABusyLogIsRefusedWithItsWriter) {
+  const auto writer = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const ProgramRun run = Tune({"--trials", "3"});
+  EXPECT_EQ(run.exit_code, 5) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("pid " + std::to_string(::getpid())));
+  EXPECT_THAT(run.err, HasSubstr("hone db snapshot"));
+}
+
+TEST_F(TuneCommandTest, ADiskThatFillsUpEndsItCleanly) {
+  SubprocessOptions options;
+  options.argv = Words({"--seconds", "120"});
+  options.argv.insert(options.argv.begin(), HoneProgram());
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/dev/null"};
+  options.standard_input = options.standard_output = ChildStream::kNull;
+  auto child = Subprocess::Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  AwaitAttempts(2);
+  // From now on none of its files may grow: what is written fails as on a full disk.
+  const rlimit none{4096, RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(child->pid(), RLIMIT_FSIZE, &none, nullptr), 0);
+  EXPECT_EQ(ExitCodeOf(*child), 9);
+  EXPECT_THAT(ErrorsOf(*child), HasSubstr("make room"));
+  const size_t attempts = ReadLog().content.size();
+  EXPECT_GT(attempts, 0U);
+  EXPECT_EQ(RunHone({"db", "verify", log_}).exit_code, 0);
+  const json object = Parse(Tune({"--trials", "7", "--json"}));
+  EXPECT_EQ(object["attempts"], 7);
+}
+
+TEST_F(TuneCommandTest, WithoutHelpersItEndsAtOnceAndSaysWhatToDo) {
+  // The program looks for them beside itself.
+  std::filesystem::create_directories(folder_.Path("bin"));
+  std::filesystem::create_directories(folder_.Path("libexec/hone"));
+  std::filesystem::copy_file(HoneProgram(), folder_.Path("bin/hone"));
+  const std::string helpers = hone::testing::BuildDir() + "/libexec/hone/";
+  const std::string builder = folder_.Path("libexec/hone/hone-builder");
+  const std::string runner = folder_.Path("libexec/hone/hone-runner");
+  const auto tune = [&] {
+    std::vector<std::string> words = Words({"--seconds", "60"});
+    words.insert(words.begin(), folder_.Path("bin/hone"));
+    return RunProcess(words, "/dev/null");
+  };
+  const auto expect_absent = [&](const std::string& program) {
+    const ProgramRun run = tune();
+    EXPECT_EQ(run.exit_code, 8) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(program));
+    EXPECT_THAT(run.err, HasSubstr("install Hone as a whole"));
+  };
+  expect_absent("hone-builder");
+  std::filesystem::create_symlink(helpers + "hone-builder", builder);
+  expect_absent("hone-runner");
+  std::ofstream(runner) << "#!/bin/sh\nexit 3\n";
+  std::filesystem::permissions(runner, std::filesystem::perms::owner_all);
+  expect_absent("hone-runner");
+  EXPECT_FALSE(std::filesystem::exists(log_));
+}
+
+TEST_F(TuneCommandTest, LimitsThatMakeNoSenseAreUsageErrors) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--seconds", "5", "--minutes", "1"},
+                                             {"--until", "soon"},
+                                             {"--until", "25:00"},
+                                             {"--until", "2001-01-01T00:00"}}) {
+    const ProgramRun run = Tune(words);
+    EXPECT_EQ(run.exit_code, 2) << words.back() << run.err;
+  }
+}
+
+}  // namespace
+}  // namespace hone::client
