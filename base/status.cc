@@ -31,7 +31,11 @@ absl::Status ErrnoStatus(int error_number, std::string_view what) {
     case EDQUOT:
     case EMFILE:
     case ENFILE:
+    case EFBIG:
     case ENOMEM: code = absl::StatusCode::kResourceExhausted; break;
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG: code = absl::StatusCode::kInvalidArgument; break;
     case EEXIST: code = absl::StatusCode::kAlreadyExists; break;
     default: break;
   }

@@ -71,13 +71,15 @@ std::string ProfileText(const std::vector<KernelProfileRow>& rows) {
                         100 * row.time_us / total, row.count, gflops,
                         row.bytes / row.time_us * 1e-3, roofline, row.name);
   }
-  return text;
+  return text + fmt::format("{:>10.1f} all kernels\n", total);
 }
 
-/// Times to 1 ns: what the clock tells.
+/// A time to 1 ns: what the clock tells.
+double Rounded(double us) { return std::round(us * 1e3) / 1e3; }
+
 nlohmann::ordered_json Rounded(const std::vector<double>& samples_us) {
   auto list = nlohmann::ordered_json::array();
-  for (const double sample : samples_us) list.push_back(std::round(sample * 1e3) * 1e-3);
+  for (const double sample : samples_us) list.push_back(Rounded(sample));
   return list;
 }
 
@@ -127,9 +129,10 @@ absl::Status RunBench(CommandContext& context) {
 
   if (!context.json()) {
     context.out << fmt::format(
-        "{}: median {:.1f} us, min {:.1f}, p10 {:.1f}, p90 {:.1f} ({} runs, {} threads, {})\n",
+        "{}: median {:.1f} us, min {:.1f}, p10 {:.1f}, p90 {:.1f} ({} runs, {} thread{}, {})\n",
         model.name, statistics.median, statistics.min, statistics.p10, statistics.p90,
-        samples.size(), session.context().threads(), model.executable->info().target);
+        samples.size(), session.context().threads(), session.context().threads() == 1 ? "" : "s",
+        model.executable->info().target);
     if (profiled) context.out << ProfileText(rows);
     return absl::OkStatus();
   }
@@ -137,10 +140,10 @@ absl::Status RunBench(CommandContext& context) {
                                    {"version", kProgramVersion},
                                    {"threads", session.context().threads()},
                                    {"target", model.executable->info().target},
-                                   {"median_us", statistics.median},
-                                   {"min_us", statistics.min},
-                                   {"p10_us", statistics.p10},
-                                   {"p90_us", statistics.p90},
+                                   {"median_us", Rounded(statistics.median)},
+                                   {"min_us", Rounded(statistics.min)},
+                                   {"p10_us", Rounded(statistics.p10)},
+                                   {"p90_us", Rounded(statistics.p90)},
                                    {"samples_us", Rounded(samples)}};
   if (profiled) object["profile"] = ProfileJson(rows);
   context.json_result = object.dump();

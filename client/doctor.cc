@@ -13,9 +13,10 @@
 
 #include "base/core/cpu.h"
 #include "base/file.h"
-#include "base/helper_program.h"
 #include "base/status.h"
+#include "db/log_file.h"
 #include "ir/target.h"
+#include "measure/helper_check.h"
 
 namespace hone::client {
 namespace {
@@ -86,12 +87,11 @@ Finding CheckInstructions() {
       "its CPU's features through"};
 }
 
-Finding CheckPrograms() {
-  const auto builder = FindHelperProgram("hone-builder");
-  if (builder.ok()) return Good("programs", *builder);
-  return {
-      "programs", Health::kFault, StatusMessage(builder.status()),
-      "install Hone as a whole: hone-builder belongs in ../libexec/hone beside the folder of hone"};
+Finding CheckPrograms(const MonotonicClock& clock) {
+  const absl::Status status = measure::CheckHelpers({}, {}, clock);
+  if (status.ok()) return Good("programs", "hone-builder and hone-runner answer");
+  return {"programs", Health::kFault, StatusMessage(status),
+          "install Hone as a whole: they belong in ../libexec/hone beside the folder of hone"};
 }
 
 Finding CheckCores() {
@@ -198,15 +198,34 @@ Finding CheckSandbox() {
       "does not forbid it"};
 }
 
+Finding CheckLog(const std::string& path) {
+  std::error_code ignored;
+  if (path.empty()) return Good("log", "no home folder: name one with --db");
+  if (!std::filesystem::exists(path, ignored)) {
+    return Good("log", fmt::format("{}: none yet", path));
+  }
+  const auto log = db::OpenLog(path, {});
+  const auto stats = log.ok() ? (*log)->Stats() : log.status();
+  if (!stats.ok()) {
+    return {"log", Health::kFault, StatusMessage(stats.status()),
+            fmt::format("`hone db verify {0}` looks at every fact; move the file away to begin a "
+                        "new log",
+                        path)};
+  }
+  return Good("log", fmt::format("{}: {} records of {} kernels, {:.1f} MB", path, stats->records,
+                                 stats->workloads, static_cast<double>(stats->file_bytes) * 1e-6));
+}
+
 std::vector<Finding> CheckMachine(const DoctorPaths& paths, const MonotonicClock& clock) {
   return {CheckInstructions(),
-          CheckPrograms(),
+          CheckPrograms(clock),
           CheckCores(),
           CheckGovernor(paths),
           CheckForeignLoad(paths, clock),
           CheckMemory(paths),
           CheckDisk(paths),
-          CheckSandbox()};
+          CheckSandbox(),
+          CheckLog(paths.log)};
 }
 
 }  // namespace hone::client

@@ -26,12 +26,14 @@ struct DoctorPaths {
   std::string sys = "/sys";
   std::vector<std::string>
       written_folders;  ///< that Hone writes to; the nearest existing parent counts
+  std::string log;      ///< the user's tuning log; empty: none
 };
 
 /// Each looks at one thing. A fault keeps Hone from working, a warning makes it slow or its times
 /// untrustworthy.
 Finding CheckInstructions();
-Finding CheckPrograms();
+/// Starts hone-builder and hone-runner and has each answer, in its sandbox.
+Finding CheckPrograms(const MonotonicClock& clock);
 Finding CheckCores();
 Finding CheckGovernor(const DoctorPaths& paths);
 /// Watches the CPUs for a fifth of a second.
@@ -39,6 +41,8 @@ Finding CheckForeignLoad(const DoctorPaths& paths, const MonotonicClock& clock);
 Finding CheckMemory(const DoctorPaths& paths);
 Finding CheckDisk(const DoctorPaths& paths);
 Finding CheckSandbox();
+/// Opens the user's log for reading; that there is none is good.
+Finding CheckLog(const std::string& path);
 
 /// All of them, in a fixed order.
 std::vector<Finding> CheckMachine(const DoctorPaths& paths, const MonotonicClock& clock);

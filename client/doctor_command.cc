@@ -11,6 +11,10 @@ namespace hone::client {
 absl::Status RunDoctor(CommandContext& context) {
   DoctorPaths paths;
   paths.written_folders = {context.environment.data_folder, context.environment.cache_folder};
+  paths.log = context.environment.log_path;
+  if (paths.log.empty() && !context.environment.data_folder.empty()) {
+    paths.log = context.environment.data_folder + "/tune.db";
+  }
   const std::vector<Finding> findings = CheckMachine(paths, *context.environment.clock);
   auto list = nlohmann::ordered_json::array();
   std::string faults;

@@ -403,7 +403,7 @@ constexpr std::array kCommands = {
         .summary = "Check whether this machine suits Hone, with remedies",
         .description =
             "Looks at instruction set, programs, cores, clock governor, foreign load, memory, "
-            "disk and sandbox. A warning means slow or noisy; a fault keeps Hone from working "
+            "disk, sandbox and log. A warning means slow or noisy; a fault keeps Hone from working "
             "and ends the program with 11.",
         .positionals = {},
         .options = {},

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "compiler/extern_step.h"
+#include "compiler/kernel_name.h"
 #include "compiler/memory_plan.h"
 #include "graph/group_workload.h"
 #include "graph/op.h"
@@ -38,7 +39,7 @@ class StepMaker {
       case GroupKind::kConcat: {
         HONE_ASSIGN_OR_RETURN(GroupWorkload workload, graph::BuildWorkload(result_.graph, group));
         const size_t steps = result_.steps.size();
-        AddKernel(std::move(workload), NameOf(group));
+        AddKernel(std::move(workload), KernelName(result_.graph, group));
         if (group.kind == GroupKind::kConcat && result_.steps.size() > steps) MarkConcat(group);
         return absl::OkStatus();
       }
@@ -77,15 +78,6 @@ class StepMaker {
   ValueId RootOf(ValueId value) const {
     const ValueAlias& alias = result_.aliases[value];
     return alias.of == graph::kNoValue ? value : alias.of;
-  }
-
-  std::string NameOf(const Group& group) const {
-    std::string name;
-    for (const graph::NodeId node : group.nodes) {
-      if (!name.empty()) name += " ";
-      name += result_.graph.nodes[node].op;
-    }
-    return name;
   }
 
   void AddKernel(GroupWorkload group, std::string name) {
@@ -145,7 +137,7 @@ class StepMaker {
     }
     HONE_ASSIGN_OR_RETURN(GroupWorkload workload,
                           graph::BuildNodeWorkload(result_.graph, group.nodes.front()));
-    AddKernel(std::move(workload), NameOf(group));
+    AddKernel(std::move(workload), KernelName(result_.graph, group));
     return absl::OkStatus();
   }
 

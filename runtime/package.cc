@@ -306,7 +306,7 @@ Status WritePackage(const Package& package, const std::string& path) {
   HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
   const std::string temporary = Message(path, ".tmp.", ::getpid());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd.valid()) return SystemError(errno, "cannot write '" + temporary + "'");
+  if (!fd.valid()) return SystemError(errno, "cannot write '" + path + "'");
   Status status = WritePieces(fd.get(), pieces->all, path);
   if (status.ok() && ::close(fd.Release()) != 0) {
     status = SystemError(errno, "cannot write '" + path + "'");

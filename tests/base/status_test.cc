@@ -77,6 +77,7 @@ TEST(Status, ErrnoSaysWhatAndWhyAndKeepsTheKind) {
             absl::NotFoundError("cannot open 'a.onnx': No such file or directory"));
   EXPECT_EQ(ErrnoStatus(ENOSPC, "write").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ErrnoStatus(EROFS, "write").code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(ErrnoStatus(EISDIR, "read").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ErrnoStatus(EIO, "write").code(), absl::StatusCode::kUnknown);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/core/fake_clock.h"
 #include "base/file.h"
+#include "db/log_file.h"
 #include "tests/client/run_hone.h"
 
 namespace hone::client {
@@ -94,6 +95,24 @@ TEST(DoctorMachineTest, EveryComplaintHasARemedy) {
     EXPECT_FALSE(finding.found.empty()) << finding.check;
     EXPECT_EQ(finding.remedy.empty(), finding.health == Health::kGood) << finding.check;
   }
+}
+
+TEST_F(DoctorTest, LooksAtTheLog) {
+  EXPECT_EQ(CheckLog("").health, Health::kGood);
+  EXPECT_THAT(CheckLog(folder_.Path("no.db")).found, HasSubstr("none yet"));
+  ASSERT_TRUE(db::OpenLog(folder_.Path("t.db"), {.mode = db::OpenMode::kWrite}).ok());
+  const Finding good = CheckLog(folder_.Path("t.db"));
+  EXPECT_EQ(good.health, Health::kGood);
+  EXPECT_THAT(good.found, HasSubstr("0 records"));
+  Write("bad.db", "this is no log");
+  const Finding bad = CheckLog(folder_.Path("bad.db"));
+  EXPECT_EQ(bad.health, Health::kFault);
+  EXPECT_THAT(bad.found, HasSubstr("bad.db"));
+  EXPECT_THAT(bad.remedy, HasSubstr("hone db verify"));
+}
+
+TEST_F(DoctorTest, HelperProgramsAnswer) {
+  EXPECT_EQ(CheckPrograms(SystemMonotonicClock()).health, Health::kGood);
 }
 
 }  // namespace

@@ -270,7 +270,7 @@ TEST(DoctorCommandTest, EndsWith0Or11AndListsItsChecks) {
   EXPECT_EQ(run.exit_code, fault ? 11 : 0);
   EXPECT_THAT(checks, Contains("instructions"));
   EXPECT_THAT(checks, Contains("foreign load"));
-  EXPECT_EQ(checks.size(), 8U);
+  EXPECT_EQ(checks.size(), 9U);
 }
 
 TEST(DoctorCommandTest, AFaultEndsWith11) {
