@@ -9,6 +9,7 @@
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/open_log.h"
+#include "measure/process_load.h"
 
 namespace hone::client {
 namespace {
@@ -54,6 +55,16 @@ void ModelJudge::MeasureDefault() {
   }
 }
 
+absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
+  const MonotonicClock& clock = *context_.environment.clock;
+  measure::ForeignLoad load(clock);
+  HONE_RETURN_IF_ERROR(RunInTurns(models, options_.seconds, options_.interrupted, clock));
+  const double foreign = load.SinceLast().value_or(0);
+  if (foreign > measure::ForeignLoad::kDisturbing)
+    verdict_.noisy_cpus = std::max(verdict_.noisy_cpus, foreign);
+  return absl::OkStatus();
+}
+
 absl::Status ModelJudge::Judge(search::Session& session) {
   if (!by_default_) return absl::OkStatus();
   std::set<std::string> losing;
@@ -61,7 +72,8 @@ absl::Status ModelJudge::Judge(search::Session& session) {
     verdict_.skipped = StatusMessage(compared);
     return absl::OkStatus();
   }
-  if (!verdict_.skipped.empty()) return absl::OkStatus();
+  // What other programs disturbed decides nothing.
+  if (!verdict_.skipped.empty() || verdict_.noisy_cpus > 0) return absl::OkStatus();
   std::vector<search::Confirmation> confirmations;
   for (int i = 0; i < session.tuner().num_tasks(); ++i) {
     if (losing.count(HashOf(session, i)) != 0) {
@@ -75,7 +87,6 @@ absl::Status ModelJudge::Judge(search::Session& session) {
 }
 
 absl::Status ModelJudge::Compare(search::Session& session, std::set<std::string>* losing) {
-  const MonotonicClock& clock = *context_.environment.clock;
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
   HONE_ASSIGN_OR_RETURN(
       const auto source,
@@ -86,15 +97,21 @@ absl::Status ModelJudge::Compare(search::Session& session, std::set<std::string>
     verdict_.skipped = "no kernel has another schedule than by default";
     return absl::OkStatus();
   }
-  HONE_RETURN_IF_ERROR(
-      RunInTurns({by_default_.get(), tuned.get()}, options_.seconds, options_.interrupted, clock));
-  for (const std::string& hash : LosingKernels(*by_default_, *tuned)) losing->insert(hash);
+  HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
+  *losing = LosingKernels(*by_default_, *tuned);
+  if (!losing->empty() && verdict_.noisy_cpus == 0) {
+    // Of many kernels one loses by chance: it has to lose twice.
+    HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
+    const std::set<std::string> again = LosingKernels(*by_default_, *tuned);
+    std::erase_if(*losing, [&](const std::string& hash) { return again.count(hash) == 0; });
+  }
+  if (verdict_.noisy_cpus > 0) losing->clear();
   if (!losing->empty()) {
     WithDefaults fewer(*source, *losing);
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer));
-    HONE_RETURN_IF_ERROR(RunInTurns({by_default_.get(), tuned.get(), mended.get()},
-                                    options_.seconds, options_.interrupted, clock));
-    if (RatioOf(tuned->samples_ns(), mended->samples_ns()).median >= kNotSlower) {
+    HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
+    if (verdict_.noisy_cpus == 0 &&
+        RatioOf(tuned->samples_ns(), mended->samples_ns()).high >= kNotSlower) {
       tuned = std::move(mended);
     } else {
       losing->clear();
@@ -107,7 +124,7 @@ absl::Status ModelJudge::Compare(search::Session& session, std::set<std::string>
   verdict_.ratio_low = ratio.low;
   verdict_.ratio_high = ratio.high;
   verdict_.rounds = static_cast<int64_t>(tuned->samples_ns().size());
-  if (ratio.high < kLoses) {
+  if (ratio.high < kLoses && verdict_.noisy_cpus == 0) {
     // No kernel can be blamed alone: the model stays as it was.
     for (int i = 0; i < session.tuner().num_tasks(); ++i) {
       if (changed.count(HashOf(session, i)) != 0) losing->insert(HashOf(session, i));

@@ -43,6 +43,8 @@ class ModelJudge {
 
  private:
   absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces);
+  /// Runs them in turns and notes whether other programs disturbed that.
+  absl::Status Turns(const std::vector<TimedModel*>& models);
   absl::Status Compare(search::Session& session, std::set<std::string>* losing);
 
   const CommandContext& context_;

@@ -132,10 +132,11 @@ ordered_json ProposersJson(const Tuner& tuner) {
 
 ordered_json ModelJson(const TuneView& view) {
   const ModelVerdict& m = view.model;
-  ordered_json object = {
-      {"default_us", nullptr}, {"predicted_us", nullptr}, {"tuned_us", nullptr},
-      {"ratio", nullptr},      {"ratio_low", nullptr},    {"ratio_high", nullptr},
-      {"rounds", m.rounds},    {"put_back", m.put_back},  {"skipped", nullptr}};
+  ordered_json object = {{"default_us", nullptr},  {"predicted_us", nullptr},
+                         {"tuned_us", nullptr},    {"ratio", nullptr},
+                         {"ratio_low", nullptr},   {"ratio_high", nullptr},
+                         {"rounds", m.rounds},     {"noisy_cpus", m.noisy_cpus},
+                         {"put_back", m.put_back}, {"skipped", nullptr}};
   if (m.default_ns > 0) {
     object["default_us"] = m.default_ns * 1e-3;
     object["predicted_us"] = PredictedNs(view) * 1e-3;
@@ -211,6 +212,12 @@ std::string TuneText(const TuneView& view, const std::string& log) {
         "{:.2f} to {:.2f}, {} rounds; {:.3f} ms were predicted)\n",
         m.default_ns * 1e-6, m.tuned_ns * 1e-6, m.ratio, m.ratio_low, m.ratio_high, m.rounds,
         PredictedNs(view) * 1e-6);
+    if (m.noisy_cpus > 0) {
+      text += fmt::format(
+          "that is noisy: other programs used {:.1f} CPUs meanwhile, so nothing was put back or "
+          "confirmed; the same command on a quiet machine decides\n",
+          m.noisy_cpus);
+    }
   } else if (!m.skipped.empty()) {
     text += fmt::format("the comparison of whole models was skipped: {}\n", m.skipped);
   }

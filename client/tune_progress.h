@@ -16,6 +16,7 @@ struct ModelVerdict {
   double tuned_ns = 0;
   double ratio = 0, ratio_low = 0, ratio_high = 0;  ///< default over tuned, paired
   int64_t rounds = 0;
+  double noisy_cpus = 0;  ///< CPUs that other programs used meanwhile, if they disturbed it
   std::vector<std::string> put_back;  ///< workload hashes whose change lost in the model
   std::string skipped;                ///< why it was not made; empty: it was
 };

@@ -1,6 +1,7 @@
 #include "measure/local_measurer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -264,13 +265,20 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
 
 void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
                                std::vector<ComparedTrace>* compared) {
-  std::vector<BuiltCandidate> built;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const MeasureInput& input = inputs[i];
-    built.push_back(builder_.Build(*input.workload, input.target, input.trace, input.seed,
-                                   HookOf(options_.build_hook, input)));
-    (*compared)[i].error = built.back().error;
+  std::vector<BuiltCandidate> built(inputs.size());
+  std::vector<std::thread> builds;
+  std::atomic<size_t> next = 0;
+  for (int k = 0; k < std::min(options_.builder.processes, static_cast<int>(inputs.size())); ++k) {
+    builds.emplace_back([&] {
+      for (size_t i = next++; i < inputs.size(); i = next++) {
+        const MeasureInput& input = inputs[i];
+        built[i] = builder_.Build(*input.workload, input.target, input.trace, input.seed,
+                                  HookOf(options_.build_hook, input));
+      }
+    });
   }
+  for (std::thread& build : builds) build.join();
+  for (size_t i = 0; i < inputs.size(); ++i) (*compared)[i].error = built[i].error;
   // One that crashes takes those before it along: they are prepared again, without it.
   for (bool failed = true; failed;) {
     failed = false;

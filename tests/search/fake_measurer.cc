@@ -27,20 +27,29 @@ constexpr char kConvolution[] =
     "s2: f32[1,14,14,64] output = s1[i0, i1, i2, i3] + x2[i3]\n";
 }  // namespace
 
-std::vector<TuningTask> TwoTasks() {
-  std::vector<TuningTask> out;
-  for (const char* text : {kProduct, kConvolution}) {
-    TuningTask t;
-    auto workload = ir::ParseWorkload(text);
-    HONE_CHECK(workload.ok());
-    t.workload = std::make_shared<const ir::Workload>(*std::move(workload));
-    t.hash = HashBytes(ir::ToText(*t.workload));
-    t.name = "task";
-    t.count = static_cast<int>(out.size()) + 1;
-    t.flop = 1e6;
-    out.push_back(std::move(t));
-  }
-  return out;
+namespace {
+TuningTask TaskOf(const char* text, int count) {
+  TuningTask t;
+  auto workload = ir::ParseWorkload(text);
+  HONE_CHECK(workload.ok());
+  t.workload = std::make_shared<const ir::Workload>(*std::move(workload));
+  t.hash = HashBytes(ir::ToText(*t.workload));
+  t.name = "task";
+  t.count = count;
+  t.flop = 1e6;
+  return t;
+}
+}  // namespace
+
+std::vector<TuningTask> TwoTasks() { return {TaskOf(kProduct, 1), TaskOf(kConvolution, 2)}; }
+
+TuningTask TallerProduct() {
+  return TaskOf(
+      "workload 1\n"
+      "x0: f32[96,64] input range(-1,1)\n"
+      "x1: f32[64,96] constant\n"
+      "s0: f32[96,96] output = sum[r0:64] (x0[i0, r0] * x1[r0, i1])\n",
+      1);
 }
 
 ir::Target TestTarget() {
@@ -68,15 +77,21 @@ std::vector<measure::MeasureResult> FakeMeasurer::Collect(int64_t) {
   r.id = input.id;
   r.build_ms = 5;
   r.run_ms = 5;
-  if (random_.Chance(faults_.fail)) {
+  r.noisy = faults_.noisy;
+  const std::string workload = HashBytes(ir::ToText(*input.workload)).ToHex();
+  if (faults_.broken) {
+    r.outcome = measure::Outcome::kWorkerLost;
+    r.message = "no runner could be started";
+  } else if (random_.Chance(faults_.fail)) {
     r.outcome = measure::Outcome::kWrongAnswer;
     r.message = "element 3 is 1, not 2";
   } else {
     r.outcome = measure::Outcome::kOk;
-    const auto ns = static_cast<int64_t>(LandscapeNs(input.trace));
+    const auto ns = flat ? (met_.insert(workload).second ? 1000 : 2000)
+                         : static_cast<int64_t>(LandscapeNs(input.trace));
     r.samples_ns = {ns, ns + 1, ns + 2};
   }
-  measured_.push_back(HashBytes(ir::ToText(*input.workload)).ToHex() + input.trace);
+  measured_.push_back(workload + input.trace);
   if (on_answer) on_answer();
   return {r};
 }

@@ -2,6 +2,8 @@
 
 #include <deque>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/core/random.h"
@@ -12,6 +14,8 @@ namespace hone::search {
 
 /// Two small tasks: a product and a convolution.
 std::vector<TuningTask> TwoTasks();
+/// The product of TwoTasks with more rows: of the same form.
+TuningTask TallerProduct();
 ir::Target TestTarget();
 
 /// A deterministic time for a Trace, so that every run of a test sees the same landscape.
@@ -24,7 +28,9 @@ class FakeMeasurer final : public measure::Measurer {
     double lose = 0;  ///< chance that a candidate is never answered
     double fail = 0;  ///< chance that a candidate's code is wrong
     bool reorder = false;
-    int delay = 0;  ///< results held back at least
+    int delay = 0;        ///< results held back at least
+    bool broken = false;  ///< nothing can be measured
+    bool noisy = false;   ///< other programs disturb everything
   };
   FakeMeasurer(uint64_t seed, Faults faults) : random_(seed), faults_(faults) {}
 
@@ -35,6 +41,8 @@ class FakeMeasurer final : public measure::Measurer {
   int64_t num_in_flight() const override { return static_cast<int64_t>(waiting_.size()); }
   int capacity() const override { return 8; }
 
+  /// The first candidate of a Workload takes 1000 ns, every other one 2000.
+  bool flat = false;
   const std::vector<std::string>& measured() const { return measured_; }
   /// Called after every answer; a test throws here to kill the session.
   std::function<void()> on_answer;
@@ -43,6 +51,7 @@ class FakeMeasurer final : public measure::Measurer {
   Random random_;
   Faults faults_;
   std::deque<measure::MeasureInput> waiting_;
+  std::set<std::string> met_;
   std::vector<std::string> measured_;  ///< workload hash + trace of everything answered
 };
 

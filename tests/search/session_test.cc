@@ -142,6 +142,183 @@ TEST_F(SessionTest, AFinishedSessionIsNotResumedButWarmsTheNextOne) {
   EXPECT_GE(transplants, 1);
 }
 
+// One log, one search: the time that earlier runs used counts.
+TEST_F(SessionTest, TheTimeBudgetCountsAcrossRestarts) {
+  SessionOptions options = Options(0);
+  options.seconds = 100;
+  int64_t answered = 0;
+  int runs = 0;
+  for (bool finished = false; !finished && runs < 20; ++runs) {
+    FakeMeasurer measurer(9, {});
+    int left = 6;
+    measurer.on_answer = [&] {
+      clock_.AdvanceNs(4'000'000'000);
+      if (--left == 0) throw Killed();
+    };
+    Session session(log_, measurer, clock_, wall_clock_, options);
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    try {
+      ASSERT_TRUE(session.Run(nullptr).ok());
+      finished = true;
+      EXPECT_EQ(session.reason(), StopReason::kTime);
+      EXPECT_GE(session.ElapsedSeconds(), 80);
+      EXPECT_LE(session.ElapsedSeconds(), 110);
+      answered = session.tuner().answered();
+    } catch (const Killed&) {
+    }
+  }
+  EXPECT_GE(runs, 4);
+  // 4 s each; the answer of a kill was not acknowledged and its time not noted.
+  EXPECT_GE(answered, 19);
+  EXPECT_LE(answered, 30);
+}
+
+TEST_F(SessionTest, ARestartEndsAsAnUninterruptedRunDoes) {
+  const auto best = [](const Session& s) {
+    return std::pair(s.tuner().search(0).best_ns(), s.tuner().search(1).best_ns());
+  };
+  FakeMeasurer measurer(9, {});
+  db::MemoryDatabase other;
+  Session whole(other, measurer, clock_, wall_clock_, Options(400));
+  ASSERT_TRUE(whole.Start(TwoTasks()).ok());
+  ASSERT_TRUE(whole.Run(nullptr).ok());
+  std::pair<double, double> restarted;
+  for (int kills = 0;; ++kills) {
+    FakeMeasurer again(9, {});
+    int left = 60;
+    again.on_answer = [&left] {
+      if (--left == 0) throw Killed();
+    };
+    Session session(log_, again, clock_, wall_clock_, Options(400));
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    try {
+      ASSERT_TRUE(session.Run(nullptr).ok());
+      EXPECT_GE(kills, 3);
+      EXPECT_EQ(session.tuner().attempts(), whole.tuner().attempts());
+      EXPECT_EQ(session.tuner().answered(), whole.tuner().answered());
+      restarted = best(session);
+      break;
+    } catch (const Killed&) {
+    }
+  }
+  // Both have seen most of these Spaces; which of the last few come first depends on the order of
+  // answers.
+  EXPECT_NEAR(restarted.first / best(whole).first, 1, 0.05);
+  EXPECT_NEAR(restarted.second / best(whole).second, 1, 0.05);
+}
+
+// Another model under the same name: its events mean nothing here.
+TEST_F(SessionTest, AnUnfinishedSessionOfOtherTasksIsNotResumed) {
+  {
+    FakeMeasurer measurer(1, {});
+    int left = 5;
+    measurer.on_answer = [&left] {
+      if (--left == 0) throw Killed();
+    };
+    Session session(log_, measurer, clock_, wall_clock_, Options(30));
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    EXPECT_THROW((void)session.Run(nullptr), Killed);
+  }
+  std::vector<TuningTask> tasks = TwoTasks();
+  tasks.erase(tasks.begin());
+  FakeMeasurer measurer(1, {});
+  Session session(log_, measurer, clock_, wall_clock_, Options(30));
+  ASSERT_TRUE(session.Start(std::move(tasks)).ok());
+  EXPECT_FALSE(session.resumed());
+  EXPECT_TRUE(session.Run(nullptr).ok());
+}
+
+TEST_F(SessionTest, RecordsOfANearWorkloadAreTransplanted) {
+  {
+    FakeMeasurer measurer(1, {});
+    Session session(log_, measurer, clock_, wall_clock_, Options(60));
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    ASSERT_TRUE(session.Run(nullptr).ok());
+  }
+  std::vector<TuningTask> tasks = {TallerProduct()};
+  SessionOptions options = Options(8);
+  options.request = "{\"model\":\"another\"}";
+  FakeMeasurer measurer(1, {});
+  Session session(log_, measurer, clock_, wall_clock_, options);
+  ASSERT_TRUE(session.Start(std::move(tasks)).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  const auto& counts = session.tuner().search(0).counts();
+  ASSERT_EQ(counts.count(Proposer::kTransplant), 1U);
+  EXPECT_GE(counts.at(Proposer::kTransplant).candidates, 1);
+}
+
+// The whole model says that a winner loses there: look-up answers with the default from then on.
+TEST_F(SessionTest, APutBackKernelIsLookedUpAsItsDefault) {
+  FakeMeasurer measurer(1, {});
+  SessionOptions options = Options(60);
+  int put_back = -1;
+  options.before_end = [&](Session& s) {
+    for (int i = 0; i < s.tuner().num_tasks() && put_back < 0; ++i) {
+      if (s.verdicts()[static_cast<size_t>(i)].replaced) put_back = i;
+    }
+    return s.AddConfirmations({{put_back, true}});
+  };
+  Session session(log_, measurer, clock_, wall_clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  ASSERT_GE(put_back, 0) << "no task was improved; choose another landscape";
+  const TaskSearch& search = session.tuner().search(put_back);
+  const auto best =
+      log_.BestRecord({{session.tuner().task(put_back).hash, TestTarget().text, "class",
+                        ir::AccuracyClass::kDefault, kMeasurementPolicyVersion},
+                       "1+22.1"});
+  ASSERT_TRUE(best.ok() && best->has_value());
+  EXPECT_EQ((*best)->rigor, db::Rigor::kConfirmed);
+  EXPECT_EQ((*best)->record.trace,
+            schedule::ToText(*search.space().TraceOf(search.space().DefaultId())));
+  EXPECT_TRUE(session.verdicts()[static_cast<size_t>(put_back)].put_back);
+}
+
+TEST_F(SessionTest, ASearchThatFindsNothingMoreEnds) {
+  FakeMeasurer measurer(1, {});
+  // The default is the best there is: every other candidate takes twice its time.
+  measurer.flat = true;
+  Session session(log_, measurer, clock_, wall_clock_, Options(0));
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_TRUE(session.reason() == StopReason::kNothingExpected ||
+              session.reason() == StopReason::kExhausted);
+  int settled = 0;
+  for (int i = 0; i < 2; ++i) {
+    const TaskSearch& s = session.tuner().search(i);
+    if (s.exhausted()) continue;
+    ++settled;
+    EXPECT_LE(s.trials(), TaskSearch::kMinStale + 40);
+    EXPECT_GE(s.trials(), TaskSearch::kMinStale);
+  }
+  EXPECT_GE(settled, 1) << "both Spaces are too small to tell";
+}
+
+// Nobody measures any more (no builder, no runner): that ends, with the reason.
+TEST_F(SessionTest, WhenNothingCanBeMeasuredItEndsWithAnError) {
+  FakeMeasurer measurer(1, {.broken = true});
+  Session session(log_, measurer, clock_, wall_clock_, Options(0));
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  const absl::Status status = session.Run(nullptr);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_NE(std::string(status.message()).find("no runner"), std::string::npos) << status;
+}
+
+TEST_F(SessionTest, NoisyResultsAreMarkedInTheLog) {
+  FakeMeasurer measurer(1, {.noisy = true});
+  Session session(log_, measurer, clock_, wall_clock_, Options(10));
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  int noisy = 0;
+  ASSERT_TRUE(log_.ScanRecords({},
+                               [&](const db::RankedRecord& r) {
+                                 noisy += r.record.noisy ? 1 : 0;
+                                 return absl::OkStatus();
+                               })
+                  .ok());
+  EXPECT_EQ(noisy, 10);
+}
+
 TEST(IntervalTest, HoldsTheMedianAndIsNarrowForManySamples) {
   std::vector<int64_t> samples;
   for (int i = 0; i < 101; ++i) samples.push_back(1000 + i);

@@ -1,5 +1,6 @@
 #include "search/tuner.h"
 
+#include <map>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -53,10 +54,13 @@ TEST(TunerTest, NoCandidateTwiceAndTheBudgetHolds) {
   EXPECT_EQ(tuner.reason(), StopReason::kTrials);
 }
 
-TEST(TunerTest, TheWholeSpaceIsTheEnd) {
+TEST(TunerTest, ASmallSpaceIsMeasuredToItsEnd) {
   Tuner tuner(TwoTasks(), TestTarget(), {.seed = 2});
   Steps(tuner, 1 << 20);
-  EXPECT_EQ(tuner.reason(), StopReason::kExhausted);
+  // The other task is given up when nothing is expected of it.
+  EXPECT_EQ(tuner.reason(), StopReason::kNothingExpected);
+  ASSERT_TRUE(tuner.search(0).exhausted()) << tuner.search(0).trials();
+  EXPECT_TRUE(tuner.search(1).settled());
   double best = 1e30;
   const schedule::Space& space = tuner.search(0).space();
   for (uint64_t id = 0; id < space.product(); ++id) {
@@ -115,6 +119,67 @@ TEST(TunerTest, AFailureIsNoLatencyAndALostCandidateComesBack) {
   const auto r = tuner.Propose(1).front();
   tuner.Result(r.attempt, measure::Outcome::kWrongAnswer, 0, 1);
   EXPECT_FALSE(tuner.search(r.task).best().has_value());
+}
+
+// What one product has found is tried early on another of the same form.
+TEST(TunerTest, SiblingsShareWhatTheyFound) {
+  std::vector<TuningTask> tasks = {TwoTasks()[0], TallerProduct()};
+  Tuner tuner(std::move(tasks), TestTarget(), {.seed = 1});
+  Steps(tuner, 40);
+  int transplants = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto& counts = tuner.search(i).counts();
+    if (counts.count(Proposer::kTransplant) != 0)
+      transplants += counts.at(Proposer::kTransplant).candidates;
+  }
+  EXPECT_GE(transplants, 1);
+}
+
+// Sixty tasks, results late: the first hundred or so candidates reach every one of them.
+TEST(TunerTest, NoTaskStarvesWhileResultsAreUnderWay) {
+  std::vector<TuningTask> tasks;
+  for (int i = 0; i < 60; ++i) {
+    tasks.push_back(i % 2 == 0 ? TwoTasks()[0] : TallerProduct());
+    tasks.back().hash.high = static_cast<uint64_t>(i);
+    tasks.back().flop = 1e6 * (1 + i);
+  }
+  Tuner tuner(std::move(tasks), TestTarget(), {.seed = 1});
+  std::vector<Tuner::Proposal> waiting;
+  std::map<int, int> met;
+  for (int step = 0; step < 60; ++step) {
+    for (const auto& p : tuner.Propose(8)) {
+      ++met[p.task];
+      waiting.push_back(p);
+    }
+    // 32 in flight, as on a real machine.
+    while (waiting.size() > 32) {
+      tuner.Result(waiting.front().attempt, measure::Outcome::kOk,
+                   LandscapeNs(waiting.front().trace), 0.05);
+      waiting.erase(waiting.begin());
+    }
+  }
+  EXPECT_EQ(met.size(), 60U);
+  for (const auto& [task, n] : met) EXPECT_LE(n, 60) << "task " << task;
+}
+
+TEST(TunerTest, ImportedPointsAreProposedFirstAndReplayed) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
+  const schedule::Space& space = tuner.search(0).space();
+  uint64_t point = 0;
+  while (point == space.DefaultId() || !space.Admits(point)) ++point;
+  Tuner replayed(TwoTasks(), TestTarget(), {.seed = 1});
+  EXPECT_EQ(tuner.Fingerprint(), replayed.Fingerprint());
+  tuner.Import(0, point);
+  ASSERT_TRUE(replayed.Replay("imported", Tuner::ImportedEvent(0, point)).ok());
+  EXPECT_FALSE(replayed.Replay("imported", "7 0").ok());
+  const auto a = tuner.Propose(12), b = replayed.Propose(12);
+  ASSERT_EQ(a.size(), b.size());
+  int transplants = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(Tuner::ProposedEvent(a[i]), Tuner::ProposedEvent(b[i]));
+    transplants += a[i].proposer == Proposer::kTransplant ? 1 : 0;
+  }
+  EXPECT_EQ(transplants, 1);
 }
 
 TEST(TunerTest, EventsThatDoNotFitAreRefused) {
