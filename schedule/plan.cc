@@ -83,7 +83,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   const Cluster& c = clusters[Heaviest(writer, clusters)];
   form.kind = KindOf(writer, c);
   const ir::Stage& owner = writer.stage(c.owner);
-  const int v = VectorAxis(owner);
+  const int v = VectorAxis(writer.workload(), owner);
   form.row_length = v < 0 ? 1 : owner.spatial[v];
   form.lanes = LanesFor(writer.workload().tensors[owner.results[0]].dtype, target);
   form.tile = FormOf(writer, c, target);
@@ -91,7 +91,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   if (form.kind == PlanForm::Kind::kScan) form.nominal.order = TileChoice::Order::kRowsOutside;
   if (form.kind == PlanForm::Kind::kTile) {
     form.prepared = input >= 0;
-    form.computed = input >= 0 && Computes(writer.stage(input));
+    form.costly = input >= 0 && IsCostlyInput(workload, input);
     form.winograd = FindWinogradStage(workload) >= 0;
     if (!form.tile.reduce.empty())
       form.reduce_inner = writer.stage(c.anchor).Extent(form.tile.reduce.back());
@@ -102,7 +102,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
 PlanChoice NominalChoice(const PlanForm& form) {
   PlanChoice c;
   c.tile = form.nominal;
-  if (form.computed) c.padding = Padding::kRoot;
+  if (form.costly) c.padding = Padding::kRoot;
   return c;
 }
 

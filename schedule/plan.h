@@ -26,8 +26,8 @@ struct PlanChoice {
 /// What can be chosen for a Workload, found once.
 struct PlanForm {
   enum class Kind : uint8_t { kTile, kRows, kMap, kScan } kind = Kind::kMap;
-  bool prepared = false;  ///< the anchor reads a Stage that pads or computes its input
-  bool computed = false;  ///< and that Stage computes
+  bool prepared = false;  ///< the anchor reads a Stage that prepares its input
+  bool costly = false;    ///< and repeating that Stage is dear
   bool winograd = false;  ///< the anchor is a 3×3 stride-1 convolution in NHWC
   TileForm tile;          ///< kTile; kScan: of its product, anchor -1 when it has none
   TileChoice nominal;

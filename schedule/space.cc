@@ -53,12 +53,13 @@ std::vector<int64_t> Heights(int64_t total) {
   return out;
 }
 
-DecisionTable TileTable(int64_t rows_total, int64_t vectors_total, const ir::Target& target,
+DecisionTable TileTable(int64_t rows_total, const TileForm& form, const ir::Target& target,
                         bool contraction) {
   DecisionTable t{"tile", {"rows", "vectors"}, {}};
   for (int64_t h : Heights(rows_total)) {
     const int64_t most_vectors = rows_total == 1 ? 2 * kMostVectors : kMostVectors;
-    for (int64_t v = 1; v <= std::min(most_vectors, vectors_total); ++v) {
+    for (int64_t v = 1; v <= std::min(most_vectors, form.vectors_total); ++v) {
+      if (v > 1 && !form.FitsBlock(v)) continue;
       const int64_t live = h * v + v + 1;
       if (contraction && live > target.registers + 2) continue;
       if (!contraction && h * v > target.registers) continue;
@@ -113,8 +114,7 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
     case PlanForm::Kind::kScan: {
       Sketch scan{"scan", {}, {}};
       if (form_.tile.anchor >= 0) {
-        scan.tables.push_back(
-            TileTable(form_.tile.rows_total, form_.tile.vectors_total, target_, true));
+        scan.tables.push_back(TileTable(form_.tile.rows_total, form_.tile, target_, true));
       }
       sketches_.push_back(std::move(scan));
       break;
@@ -128,8 +128,7 @@ void Space::AddTileSketches(ir::AccuracyClass accuracy) {
   const bool contraction =
       !form_.tile.packed.empty() ||
       RoleOf(workload_, workload_.stages[form_.tile.anchor]) == Role::kContraction;
-  DecisionTable tile =
-      TileTable(form_.tile.rows_total, form_.tile.vectors_total, target_, contraction);
+  DecisionTable tile = TileTable(form_.tile.rows_total, form_.tile, target_, contraction);
   DecisionTable order{"order", {"order"}, {{0}, {1}}};
   std::vector<std::pair<std::string, Padding>> forms = {{"direct", Padding::kPeeled}};
   if (form_.prepared) {
@@ -160,7 +159,7 @@ void Space::AddWinograd(int m) {
   const auto& stage = workload_.stages[form_.tile.anchor];
   const int64_t tile_rows = CeilDiv(stage.spatial[1], m),
                 tiles = tile_rows * CeilDiv(stage.spatial[2], m);
-  DecisionTable tile = TileTable(tiles, form_.tile.vectors_total, target_, true);
+  DecisionTable tile = TileTable(tiles, form_.tile, target_, true);
   std::erase_if(tile.rows, [](const auto& r) { return r[0] * r[1] < 8; });
   if (tile.rows.empty()) return;
   Sketch three;

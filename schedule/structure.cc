@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "schedule/affine.h"
 #include "schedule/nest_builder.h"
@@ -17,6 +18,20 @@ using ir::ExprKind;
 
 constexpr int64_t kCheap = 2;      ///< operations that may be repeated for every read
 constexpr int64_t kShortAxis = 8;  ///< iterations below which an axis fills no vector
+constexpr int64_t kShortRow = 32;  ///< and below which a row has no vector of partial results
+
+/// The largest c such that the expression depends on the axis only through floor(axis / c); 0 when
+/// it does not depend on it.
+int64_t BlockOf(const Expr& e, int axis) {
+  if (e->kind == ExprKind::kVar) return e->id == axis ? 1 : 0;
+  if (e->kind == ExprKind::kBinary && e->binary() == ir::BinaryOp::kDiv &&
+      e->args[0]->kind == ExprKind::kVar && e->args[0]->id == axis) {
+    return ir::AsInt(e->args[1]).value_or(1);
+  }
+  int64_t block = 0;
+  for (const Expr& a : e->args) block = std::gcd(block, BlockOf(a, axis));
+  return block;
+}
 
 void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& e, bool guarded,
                      std::vector<Access>* out) {
@@ -27,11 +42,14 @@ void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& 
     a.guarded = guarded;
     a.stride.assign(stage.num_axes(), 0);
     a.linear.assign(stage.num_axes(), true);
+    a.block.assign(stage.num_axes(), 0);
     const auto& shape = w.tensors[e->id].shape;
     VarRanges ranges;
     for (int x = 0; x < stage.num_axes(); ++x) ranges.extent.push_back(stage.Extent(x));
     int64_t scale = 1;
     for (size_t d = shape.size(); d-- > 0; scale *= shape[d]) {
+      for (int x = 0; x < stage.num_axes(); ++x)
+        a.block[x] = std::gcd(a.block[x], BlockOf(e->args[d], x));
       Linear l = ToLinear(e->args[d], ranges);
       for (const auto& t : l.terms) {
         for (int x = 0; x < stage.num_axes(); ++x) {
@@ -68,6 +86,76 @@ int64_t CostOfExpr(const Expr& e) {
   return cost;
 }
 
+/// The last spatial axis with more than one element; -1 when there is none.
+int LastAxis(const ir::Stage& stage) {
+  for (int a = stage.num_spatial(); a-- > 0;) {
+    if (stage.spatial[a] > 1) return a;
+  }
+  return -1;
+}
+
+/// The axis along which neighbours are stored side by side.
+int StoreAxis(const ir::Stage& stage) {
+  for (size_t d = stage.store.size(); d-- > 0;) {
+    const Expr& index = stage.store[d];
+    if (ir::AsInt(index) == 0) continue;
+    const bool plain = index->kind == ExprKind::kVar;
+    if (plain && stage.spatial[index->id] == 1) continue;
+    return plain ? index->id : LastAxis(stage);
+  }
+  return LastAxis(stage);
+}
+
+/// The loads of what is no immediate.
+std::vector<Access> MovingAccesses(const ir::Workload& w, const ir::Stage& stage) {
+  std::vector<Access> accesses = AccessesOf(w, stage);
+  std::erase_if(accesses, [&](const Access& a) {
+    return w.tensors[a.tensor].kind == ir::TensorKind::kImmediate;
+  });
+  return accesses;
+}
+
+bool MovesBy(const std::vector<Access>& accesses, int axis, int64_t step) {
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [&](const Access& a) { return a.linear[axis] && a.stride[axis] == step; });
+}
+
+bool IsContiguous(const std::vector<Access>& accesses, int axis) {
+  return MovesBy(accesses, axis, 1);
+}
+
+/// A sum of products of which some factors move along the axis and others do not.
+bool IsProductAlong(const ir::Stage& stage, const std::vector<Access>& accesses, int axis) {
+  bool along = false, across = false;
+  for (const auto& a : accesses) {
+    bool reduced = false;
+    for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
+      reduced |= stage.Extent(r) > 1 && a.DependsOn(r);
+    (a.SharedAlong(axis) ? across : along) |= reduced;
+  }
+  return stage.combiner == ir::Combiner::kSum && along && across;
+}
+
+/// Whether what moves along the axis slides (an index holds an axis and a reduce axis) and nothing
+/// of it is used again for another point, as in a depthwise convolution along a row of pixels.
+bool SlidesAlong(const ir::Stage& stage, const std::vector<Access>& accesses, int axis) {
+  for (const auto& a : accesses) {
+    if (a.SharedAlong(axis)) continue;
+    bool slides = false;
+    for (const Expr& index : a.indices) {
+      bool spatial = false, reduced = false;
+      for (int x = 0; x < stage.num_axes(); ++x)
+        (x < stage.num_spatial() ? spatial : reduced) |= DependsOnVar(index, x);
+      slides |= spatial && reduced;
+    }
+    if (!slides) return false;
+    for (int x = 0; x < stage.num_spatial(); ++x) {
+      if (stage.spatial[x] > 1 && !a.DependsOn(x)) return false;
+    }
+  }
+  return true;
+}
+
 bool IsOutput(const ir::Workload& w, const ir::Stage& s) {
   return std::any_of(s.results.begin(), s.results.end(),
                      [&](int r) { return w.tensors[r].output; });
@@ -95,33 +183,6 @@ bool ReadOnce(const ir::Workload& w, const ir::Stage& reader, const ir::Stage& p
   return loads == 1 && points <= w.tensors[producer.results[0]].NumElements();
 }
 
-/// Whether some reader evaluates each element of a computed Stage again and again in its innermost
-/// loop: a contraction's broadcast operand costs as much there as the product itself.
-bool IsComputedForContraction(const ir::Workload& w, const ir::Stage& stage,
-                              const std::vector<int>& readers) {
-  return Computes(stage) && std::any_of(readers.begin(), readers.end(), [&](int r) {
-           return RoleOf(w, w.stages[r]) == Role::kContraction && !ReadOnce(w, w.stages[r], stage);
-         });
-}
-
-void InlineStages(TraceWriter& writer, int keep, int force) {
-  std::vector<int> live = LiveStages(writer.schedule());
-  for (int id : live) {
-    const ir::Stage stage = writer.stage(id);
-    const ir::Workload& w = writer.workload();
-    if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 ||
-        IsOutput(w, stage))
-      continue;
-    std::vector<int> readers = ReadersOf(w, LiveStages(writer.schedule()), id);
-    bool in_scan =
-        std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
-    if (in_scan && CostOf(stage) > 0) continue;
-    if (id != force && IsComputedForContraction(w, stage, readers)) continue;
-    bool once = id == force || (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
-    if (once || CostOf(stage) <= kCheap) writer.Emit(fmt::format("inline({})", stage.name));
-  }
-}
-
 /// Whether the reader's axis k is that of the Stage; one of extent 1 may be written as 0.
 bool ReadsOwnAxis(const ir::Stage& reader, const ir::Stage& stage, const ir::Expr& index, int k) {
   if (index->kind == ExprKind::kVar) return index->id == k;
@@ -144,6 +205,80 @@ int SharedLeading(const ir::Workload& w, const ir::Stage& reader, const ir::Stag
 bool IdentityRead(const ir::Workload& w, const ir::Stage& reader, const ir::Stage& stage) {
   return reader.combiner == ir::Combiner::kNone && reader.spatial == stage.spatial &&
          SharedLeading(w, reader, stage) == stage.num_spatial();
+}
+
+/// The axis along which what the Stage finally becomes, through maps that read it point by point,
+/// is stored.
+int FinalStoreAxis(const ir::Workload& w, const std::vector<int>& live, const ir::Stage& stage) {
+  const int id = w.Producer(stage.results[0]);
+  const std::vector<int> readers = ReadersOf(w, live, id);
+  if (readers.size() != 1 || !IdentityRead(w, w.stages[readers[0]], stage)) return StoreAxis(stage);
+  return FinalStoreAxis(w, live, w.stages[readers[0]]);
+}
+
+/// Whether the map computes, itself or through what is inlined into it.
+bool ComputesWithin(const ir::Workload& w, const ir::Stage& stage) {
+  if (Computes(stage)) return true;
+  for (const auto& a : AccessesOf(w, stage)) {
+    const int p = w.Producer(a.tensor);
+    if (p >= 0 && w.stages[p].combiner == ir::Combiner::kNone && w.stages[p].scan < 0 &&
+        CostOf(w.stages[p]) <= kCheap && ComputesWithin(w, w.stages[p]))
+      return true;
+  }
+  return false;
+}
+
+/// Whether the map lays its source out anew: along its last axis it jumps, along another it walks.
+bool Transposes(const ir::Workload& w, const ir::Stage& stage) {
+  const int last = LastAxis(stage);
+  if (last < 0 || stage.combiner != ir::Combiner::kNone || stage.spatial[last] < kShortAxis)
+    return false;
+  const std::vector<Access> accesses = MovingAccesses(w, stage);
+  for (const auto& a : accesses) {
+    const int p = w.Producer(a.tensor);
+    if (p >= 0 && w.stages[p].scan < 0 && Transposes(w, w.stages[p])) return true;
+  }
+  if (IsContiguous(accesses, last)) return false;
+  for (int a = 0; a < last; ++a) {
+    if (stage.spatial[a] > 1 && IsContiguous(accesses, a)) return true;
+  }
+  return false;
+}
+
+/// Whether a map is better copied once than repeated where reductions read it: a contraction's
+/// broadcast operand costs as much in the innermost loop as the product itself, and data in another
+/// layout is read element by element.
+bool NeedsCopy(const ir::Workload& w, const std::vector<int>& live, const ir::Stage& stage,
+               const std::vector<int>& readers) {
+  for (int r : readers) {
+    const ir::Stage& reader = w.stages[r];
+    const Role role = RoleOf(w, reader);
+    if (ReadOnce(w, reader, stage)) continue;
+    if (role == Role::kContraction && (ComputesWithin(w, stage) || Transposes(w, stage)))
+      return true;
+    if (role == Role::kWindow && Transposes(w, stage) &&
+        FinalStoreAxis(w, live, reader) == LastAxis(reader))
+      return true;
+  }
+  return false;
+}
+
+void InlineStages(TraceWriter& writer, int keep, int force) {
+  std::vector<int> live = LiveStages(writer.schedule());
+  for (int id : live) {
+    const ir::Stage stage = writer.stage(id);
+    const ir::Workload& w = writer.workload();
+    if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 ||
+        IsOutput(w, stage))
+      continue;
+    std::vector<int> readers = ReadersOf(w, LiveStages(writer.schedule()), id);
+    bool in_scan =
+        std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
+    if (in_scan && CostOf(stage) > 0) continue;
+    if (id != force && NeedsCopy(w, LiveStages(writer.schedule()), stage, readers)) continue;
+    bool once = id == force || (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
+    if (once || CostOf(stage) <= kCheap) writer.Emit(fmt::format("inline({})", stage.name));
+  }
 }
 
 }  // namespace
@@ -173,50 +308,47 @@ bool Computes(const ir::Stage& stage) {
   return computes;
 }
 
-int VectorAxis(const ir::Stage& stage) {
-  int axis = -1;
-  for (int a = stage.num_spatial(); a-- > 0 && axis < 0;) {
-    if (stage.spatial[a] > 1) axis = a;
+int VectorAxis(const ir::Workload& workload, const ir::Stage& stage) {
+  const int last = LastAxis(stage);
+  if (last < 0) return last;
+  if (stage.combiner == ir::Combiner::kNone) {
+    const int stored = StoreAxis(stage);
+    return stage.spatial[stored] >= std::min(kShortAxis, stage.spatial[last]) ? stored : last;
   }
-  // A store map may hold the memory's innermost axis further outside, as depth-to-space does.
-  if (axis < 0 || stage.store.empty() || stage.spatial[axis] >= kShortAxis) return axis;
-  const Expr& last = stage.store.back();
-  if (last->kind == ExprKind::kVar && stage.spatial[last->id] > stage.spatial[axis]) {
-    return last->id;
+  const std::vector<Access> accesses = MovingAccesses(workload, stage);
+  if (IsProductAlong(stage, accesses, last) || IsContiguous(accesses, last)) return last;
+  // A window over data whose channels stand further outside, by short steps.
+  for (int64_t step : {1, 2, 3, 4}) {
+    for (int a = last; a-- > 0;) {
+      if (stage.spatial[a] >= kShortAxis && MovesBy(accesses, a, step)) return a;
+    }
   }
-  return axis;
+  return last;
 }
 
 Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
   if (stage.combiner == ir::Combiner::kNone) return Role::kMap;
-  std::vector<Access> accesses;
-  for (auto& a : AccessesOf(workload, stage)) {
-    if (workload.tensors[a.tensor].kind != ir::TensorKind::kImmediate)
-      accesses.push_back(std::move(a));
-  }
-  const int v = VectorAxis(stage);
-  // A product whose vector axis is read by one factor is a contraction; when all read it, it is a
-  // window.
-  if (stage.combiner == ir::Combiner::kSum && v >= 0) {
-    bool along = false, across = false;
-    for (const auto& a : accesses) {
-      bool reduced = false;
-      for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
-        reduced |= stage.Extent(r) > 1 && a.DependsOn(r);
-      along |= reduced && a.DependsOn(v);
-      across |= reduced && !a.DependsOn(v);
-    }
-    if (along && across) return Role::kContraction;
-  }
-  for (const auto& a : accesses) {
-    if (v >= 0 && a.linear[v] && a.stride[v] == 1) return Role::kWindow;
-  }
+  const std::vector<Access> accesses = MovingAccesses(workload, stage);
+  const int v = VectorAxis(workload, stage);
+  if (v >= 0 && IsProductAlong(stage, accesses, v) && !SlidesAlong(stage, accesses, v))
+    return Role::kContraction;
+  if (v >= 0 && IsContiguous(accesses, v)) return Role::kWindow;
   for (const auto& a : accesses) {
     for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
-      if (a.linear[r] && a.stride[r] == 1 && stage.Extent(r) > 1) return Role::kRow;
+      if (a.linear[r] && a.stride[r] == 1 && stage.Extent(r) > 1) {
+        // Too short to fill vectors: they run across rows.
+        const bool across = v >= 0 && stage.spatial[v] >= kShortAxis && stage.Extent(r) < kShortRow;
+        return across ? Role::kWindow : Role::kRow;
+      }
     }
   }
   return Role::kWindow;
+}
+
+bool IsCostlyInput(const ir::Workload& workload, int stage) {
+  std::vector<int> all(workload.stages.size());
+  std::iota(all.begin(), all.end(), 0);
+  return NeedsCopy(workload, all, workload.stages[stage], workload.Readers(stage));
 }
 
 int FindInputStage(const ir::Workload& workload) {
@@ -226,7 +358,7 @@ int FindInputStage(const ir::Workload& workload) {
     std::vector<int> readers = workload.Readers(static_cast<int>(id));
     const bool pads =
         s.body[0]->kind == ExprKind::kSelect && s.body[0]->args[2]->kind == ExprKind::kConst;
-    if (!pads && !IsComputedForContraction(workload, s, readers)) continue;
+    if (!pads && !IsCostlyInput(workload, static_cast<int>(id))) continue;
     bool heavy = !readers.empty();
     for (int r : readers) {
       Role role = RoleOf(workload, workload.stages[r]);
@@ -256,7 +388,8 @@ std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force) {
         one = one && cluster_of[r] == cluster_of[readers[0]] && w.stages[r].scan < 0;
       if (one) home = &clusters[cluster_of[readers[0]]];
       if (home && heavy && readers.size() == 1 && readers[0] == home->owner && home->anchor < 0 &&
-          home->members.empty() && IdentityRead(w, w.stages[home->owner], stage)) {
+          home->members.empty() && IdentityRead(w, w.stages[home->owner], stage) &&
+          VectorAxis(w, w.stages[home->owner]) == VectorAxis(w, stage)) {
         home->anchor = id;
         cluster_of[id] = cluster_of[readers[0]];
         continue;

@@ -26,8 +26,14 @@ struct Access {
   std::vector<ir::Expr> indices;
   std::vector<int64_t> stride;  ///< elements, per axis of the Stage
   std::vector<bool> linear;     ///< per axis
-  bool guarded = false;         ///< stands under a select
+  /// Per axis: over how many consecutive iterations, from a multiple of that many on, the load
+  /// stays where it is (as the input of a grouped convolution along its output channels); 1: moves.
+  std::vector<int64_t> block;
+  bool guarded = false;  ///< stands under a select
   bool DependsOn(int axis) const { return !linear[axis] || stride[axis] != 0; }
+  /// Whether the lanes of a vector along this axis read one element.
+  bool SharedAlong(int axis) const { return !DependsOn(axis) || block[axis] % kSharedBlock == 0; }
+  static constexpr int64_t kSharedBlock = 16;
 };
 std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& stage);
 Role RoleOf(const ir::Workload& workload, const ir::Stage& stage);
@@ -36,9 +42,10 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage);
 int64_t CostOf(const ir::Stage& stage);
 /// Whether the bodies compute anything with floats, beyond choosing what to load.
 bool Computes(const ir::Stage& stage);
-/// The spatial axis that vectors run along: the last one with more than one element, or, when that
-/// one is short, the innermost of the store map; -1 when there is none.
-int VectorAxis(const ir::Stage& stage);
+/// The spatial axis along which a map's results are contiguous in memory, or nearly; the axis along
+/// which a reduction's factors are, or along which only some of a product's factors move: there
+/// vectors run. -1 when no axis has more than one element.
+int VectorAxis(const ir::Workload& workload, const ir::Stage& stage);
 
 /// One root Stage with what is computed inside it.
 struct Cluster {
@@ -55,7 +62,10 @@ struct Cluster {
 std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force);
 
 /// The Stage that prepares the input of reductions with reuse, and which only they read: a guarded
-/// copy (padding), or a map that computes (normalisation, scaling); -1 when there is none.
+/// copy (padding), or one that IsCostlyInput; -1 when there is none.
 int FindInputStage(const ir::Workload& workload);
+/// Whether a Stage that prepares an input computes (normalisation, scaling) or transposes, so that
+/// reductions that read an element often should not repeat it.
+bool IsCostlyInput(const ir::Workload& workload, int stage);
 
 }  // namespace hone::schedule

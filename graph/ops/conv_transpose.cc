@@ -159,21 +159,23 @@ int PadWeights(WorkloadBuilder& builder, const Geometry& g, int w) {
 }
 
 /// The contraction: axes as the output's with each spatial axis replaced by its positions, then one
-/// axis of `stride` phases for each.
+/// axis of `stride` phases for each; channels stay last where they are last, so that they are
+/// contiguous.
 int AddPhases(WorkloadBuilder& builder, const Geometry& g, int x, int w, DType accumulator) {
   const size_t rank = g.output.size();
   const size_t count = g.axes.size();
   Shape spatial = g.output;
   for (size_t i = 0; i < count; ++i) spatial[g.layout.first_spatial + i] = g.axes[i].positions;
-  for (const TransposedAxis& axis : g.axes) spatial.push_back(axis.stride);
+  const bool channels_last = g.layout.channel != 1;
+  const auto phases = static_cast<std::ptrdiff_t>(channels_last ? rank - 1 : rank);
+  for (size_t i = count; i-- > 0;) spatial.insert(spatial.begin() + phases, g.axes[i].stride);
   const int64_t group_in = g.in_channels / g.group;
   Shape reduce;
-  const bool channels_last = g.layout.channel != 1;
   for (const TransposedAxis& axis : g.axes) reduce.push_back(axis.taps);
   reduce.insert(channels_last ? reduce.end() : reduce.begin(), group_in);
   const int first = static_cast<int>(spatial.size());
   const int tap = channels_last ? first : first + 1;
-  const Expr out_channel = ir::Var(static_cast<int>(g.layout.channel));
+  const Expr out_channel = ir::Var(static_cast<int>(channels_last ? rank - 1 + count : 1));
   const Expr own = ir::Var(channels_last ? first + static_cast<int>(count) : first);
   const Expr in_channel =
       g.group == 1 ? own : ir::FloorDiv(out_channel, g.group_out) * group_in + own;
@@ -185,7 +187,7 @@ int AddPhases(WorkloadBuilder& builder, const Geometry& g, int x, int w, DType a
     const Expr j = ir::Var(tap + static_cast<int>(i));
     const size_t d = g.layout.first_spatial + i;
     if (axis.taps > 1) at_x[d] = at_x[d] + ir::Int(axis.taps - 1) - j;
-    at_w.push_back(j * axis.stride + ir::Var(static_cast<int>(rank + i)));
+    at_w.push_back(j * axis.stride + ir::Var(static_cast<int>(phases) + static_cast<int>(i)));
   }
   return builder.AddReduce(
       spatial, reduce, ir::Combiner::kSum,
@@ -200,14 +202,15 @@ absl::StatusOr<Tensors> ExpressConvTranspose(const OpCall& call, WorkloadBuilder
   const int w = PadWeights(builder, g, tensors[1]);
   const int phases = AddPhases(builder, g, x, w, AccumulatorType(dtype));
   const Exprs point = Axes(g.output.size());
-  Exprs at = point;
+  Exprs at = point, inside;
   for (size_t i = 0; i < g.axes.size(); ++i) {
     const TransposedAxis& axis = g.axes[i];
     const size_t d = g.layout.first_spatial + i;
     const Expr shifted = point[d] + axis.pad_begin;
     at[d] = ir::FloorDiv(shifted, axis.stride);
-    at.push_back(ir::FloorMod(shifted, axis.stride));
+    inside.push_back(ir::FloorMod(shifted, axis.stride));
   }
+  at.insert(g.layout.channel == 1 ? at.end() : at.end() - 1, inside.begin(), inside.end());
   int y = builder.AddMap(g.output, ir::Cast(dtype, builder.At(phases, at)));
   if (call.inputs.size() > 2 && call.inputs[2].present) {
     y = builder.AddMap(g.output, builder.At(y, point) +

@@ -4,7 +4,7 @@
 #include "graph/ops/definitions.h"
 #include "graph/ops/operand.h"
 
-// Softmax: max, exp(x - max), sum, division (or for the logarithm x - max - log(sum)).
+// Softmax: max, exp(x - max), sum, times its reciprocal (or for the logarithm x - max - log(sum)).
 namespace hone::graph::ops {
 namespace {
 
@@ -48,9 +48,10 @@ absl::StatusOr<Tensors> ExpressSoftmax(const OpCall& call, WorkloadBuilder& buil
   const int sum =
       builder.AddReduce(rows, {extent}, Combiner::kSum, builder.At(exponential, in_row));
   const Expr total = builder.At(sum, row);
-  const Expr result = logarithm
-                          ? shifted - ir::Unary(UnaryOp::kLog, total)
-                          : ir::Binary(ir::BinaryOp::kDiv, builder.At(exponential, point), total);
+  // One division a row: the reciprocal does not depend on the position in it.
+  const Expr inverse = ir::Binary(ir::BinaryOp::kDiv, ir::Const(accumulator, 1), total);
+  const Expr result = logarithm ? shifted - ir::Unary(UnaryOp::kLog, total)
+                                : builder.At(exponential, point) * inverse;
   return Tensors{builder.AddMap(x.shape, ir::Cast(x.dtype, result))};
 }
 

@@ -38,22 +38,33 @@ ParallelLoop Parallelise(TraceWriter& w, int owner, const std::vector<std::strin
   return {loop, consumed};
 }
 
+namespace {
+/// The axis along which the map reads what it writes along another one; -1 when there is none.
+int TransposedAxis(const ir::Workload& w, const ir::Stage& stage, int vector_axis) {
+  for (const auto& a : AccessesOf(w, stage)) {
+    if (!a.linear[vector_axis] || a.stride[vector_axis] == 1) continue;
+    for (int x = stage.num_spatial(); x-- > 0;) {
+      if (x != vector_axis && stage.spatial[x] > 1 && a.linear[x] && a.stride[x] == 1) return x;
+    }
+  }
+  return -1;
+}
+}  // namespace
+
 void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& target) {
   const ir::Stage stage = w.stage(id);
-  const int v = VectorAxis(stage);
+  const int v = VectorAxis(w.workload(), stage);
   if (v < 0) return;
   const ir::DType dtype = w.workload().tensors[stage.results[0]].dtype;
   const int lanes = LanesFor(dtype, target);
-  std::vector<std::string> loops;
+  // A transposing map walks a block of lines: the axis it reads along stands next to the lanes.
+  const int turned = TransposedAxis(w.workload(), stage, v);
+  std::vector<std::string> loops, order;
   std::vector<int64_t> extents;
   int64_t points = 1;
-  int last = v;
-  for (int a = v; a < stage.num_spatial(); ++a) {
-    if (stage.spatial[a] > 1) last = a;
-  }
   for (int a = 0; a < stage.num_spatial(); ++a) {
     points *= stage.spatial[a];
-    if (a == v || (a > v && stage.spatial[a] == 1)) continue;
+    if (a == v || a == turned) continue;
     loops.push_back(fmt::format("{}.i{}", stage.name, a));
     extents.push_back(stage.spatial[a]);
   }
@@ -66,15 +77,15 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
     const std::string factors =
         unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
     w.Emit(fmt::format("split({}, {}{})", axis, factors, n % step == 0 ? "" : ", mask"));
-    if (v != last) {
-      std::vector<std::string> order = loops;
-      for (int k = 0; k <= (unrolled ? 2 : 1); ++k) order.push_back(fmt::format("{}.{}", axis, k));
-      w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-    }
-    if (unrolled) w.Emit(fmt::format("unroll({}.1)", axis));
-    w.Emit(fmt::format("vectorize({}.{})", axis, unrolled ? 2 : 1));
     loops.push_back(axis + ".0");
     extents.push_back((n + step - 1) / step);
+    order = loops;
+    if (turned >= 0) order.push_back(fmt::format("{}.i{}", stage.name, turned));
+    for (int k = 1; k <= (unrolled ? 2 : 1); ++k) order.push_back(fmt::format("{}.{}", axis, k));
+    if (turned >= 0 || v + 1 < stage.num_spatial())
+      w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+    if (unrolled) w.Emit(fmt::format("unroll({}.1)", axis));
+    w.Emit(fmt::format("vectorize({}.{})", axis, unrolled ? 2 : 1));
   }
   if (points < kGrain) return;
   Parallelise(w, id, loops, extents, target);

@@ -56,7 +56,7 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
 
 void VectorizeLast(TraceWriter& w, int id, int first_free_axis, const ir::Target& target) {
   const ir::Stage stage = w.stage(id);
-  const int v = VectorAxis(stage);
+  const int v = VectorAxis(w.workload(), stage);
   if (v < first_free_axis || stage.num_reduce() > 0) return;
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
   const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);

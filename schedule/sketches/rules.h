@@ -40,6 +40,9 @@ struct TileForm {
   bool border = false;        ///< the row axis has guarded ends
   int lanes = 16;
   int64_t vectors_total = 1;  ///< vectors that cover the vector axis
+  /// Elements along the vector axis that share the other factor (a group's channels); 0: all do.
+  int64_t shared_block = 0;
+  bool FitsBlock(int64_t vectors) const { return shared_block % (vectors * lanes) == 0; }
   int64_t rows_total = 1;
 };
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);

@@ -78,7 +78,7 @@ void ScheduleScan(TraceWriter& w, int id, const TileChoice& choice, const ir::Ta
   const ir::Stage stage = w.stage(id);
   const TileForm form = FindScanForm(w, id, target);
   if (form.anchor >= 0) return ScheduleProduct(w, form, choice, target);
-  const int v = VectorAxis(stage);
+  const int v = VectorAxis(w.workload(), stage);
   if (v < 1) return;
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
   const std::string axis = AxisName(stage, v);

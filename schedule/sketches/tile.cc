@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "schedule/affine.h"
 #include "schedule/sketches/rules.h"
@@ -125,6 +126,27 @@ std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const A
   return fmt::format("[{}]", fmt::join(all, ", "));
 }
 
+/// The row axis. Contraction: the innermost other axis along which some load that moves with the
+/// vectors is reused. Window: the innermost along which the window slides, else the innermost.
+int FindRowAxis(const ir::Stage& stage, const std::vector<Access>& accesses, int vector_axis,
+                bool contraction) {
+  int innermost = -1;
+  for (int a = stage.num_spatial(); a-- > 0;) {
+    if (a == vector_axis || stage.spatial[a] == 1) continue;
+    if (innermost < 0) innermost = a;
+    for (const auto& x : accesses) {
+      if (contraction && vector_axis >= 0 && x.DependsOn(vector_axis) && !x.DependsOn(a)) return a;
+      for (const auto& index : x.indices) {
+        bool slides = false;
+        for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
+          slides |= DependsOnVar(index, a) && DependsOnVar(index, r);
+        if (slides && !contraction) return a;
+      }
+    }
+  }
+  return contraction ? -1 : innermost;
+}
+
 }  // namespace
 
 int LanesFor(ir::DType dtype, const ir::Target& target) {
@@ -139,21 +161,12 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   f.owner = cluster.owner;
   f.anchor = cluster.anchor;
   const ir::Stage& stage = w.stages[f.anchor];
-  f.vector_axis = VectorAxis(w.stages[f.owner]);
+  f.vector_axis = VectorAxis(w, stage);
   const ir::DType dtype = w.tensors[stage.results[0]].dtype;
   f.lanes = LanesFor(dtype, target);
   std::vector<Access> accesses = AccessesOf(w, stage);
   const bool contraction = RoleOf(w, stage) == Role::kContraction;
-  // The row axis: the innermost other axis along which some load that the vectors share is reused.
-  for (int a = stage.num_spatial(); a-- > 0;) {
-    if (a == f.vector_axis || stage.spatial[a] == 1) continue;
-    bool shares = !contraction;
-    for (const auto& x : accesses) shares |= x.DependsOn(f.vector_axis) && !x.DependsOn(a);
-    if (shares) {
-      f.row_axis = a;
-      break;
-    }
-  }
+  f.row_axis = FindRowAxis(stage, accesses, f.vector_axis, contraction);
   for (int a = 0; a < stage.num_spatial(); ++a) {
     if (a != f.vector_axis && a != f.row_axis) f.outer.push_back(a);
   }
@@ -181,6 +194,10 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   if (f.vector_axis >= 0) {
     f.vectors_total = CeilDiv(stage.spatial[f.vector_axis], f.lanes);
     for (const auto& a : accesses) {
+      if (a.DependsOn(f.vector_axis) && a.SharedAlong(f.vector_axis))
+        f.shared_block = std::gcd(f.shared_block, a.block[f.vector_axis]);
+    }
+    for (const auto& a : accesses) {
       if (NeedsPacking(w, a, f.vector_axis, stage.spatial[f.vector_axis]) &&
           std::find(f.packed.begin(), f.packed.end(), a.tensor) == f.packed.end()) {
         f.packed.push_back(a.tensor);
@@ -202,6 +219,7 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
                                                       : (target.registers >= 32 ? 4 : 3);
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
+    if (vectors > 1 && !form.FitsBlock(vectors)) continue;
     int64_t most_rows =
         contraction ? (target.registers - vectors - 1) / vectors : (target.registers / 2) / vectors;
     most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
@@ -405,7 +423,7 @@ void ScheduleInputTile(TraceWriter& w, int input, int owner, const ir::Target& t
   if (at.empty()) return ScheduleMap(w, input, 1, target);
   w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(input), at));
   const ir::Stage copy = w.stage(input);
-  const int v = VectorAxis(copy);
+  const int v = VectorAxis(w.workload(), copy);
   const int lanes = LanesFor(w.workload().tensors[copy.results[0]].dtype, target);
   if (v < 0 || copy.spatial[v] < 2) return;
   const int64_t width = std::min<int64_t>(lanes, copy.spatial[v]);
