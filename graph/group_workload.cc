@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/op.h"
 #include "graph/workload_rewrite.h"
+#include "ir/checked_index.h"
 #include "ir/workload_builder.h"
 
 namespace hone::graph {
@@ -24,6 +25,16 @@ ir::ValueRange TaskRange(const Value& value) {
   if (value.range.low == 0) return {0, 1};
   if (value.range.high <= 0) return {-1, 0};
   return {-1, 1};
+}
+
+// What is drawn for an input to measure and check a kernel must not be refused as an index.
+void KeepIndicesInside(ir::Workload& workload) {
+  for (const ir::CheckedIndex& check : ir::CheckedIndices(workload)) {
+    ir::Tensor& tensor = workload.tensors[check.tensor];
+    const auto extent = static_cast<double>(check.extent);
+    if (!check.direct || (tensor.range.low >= -extent && tensor.range.high <= extent)) continue;
+    tensor.range = {0, std::min(std::max(tensor.range.high, 1.0), extent)};
+  }
 }
 
 /// Expresses nodes one after the other; remembers which builder tensor is which value.
@@ -64,6 +75,8 @@ class GroupBuilder {
     ir::WorkloadBuilder::Result made = builder_.Finish();
     rewrite(made.workload);
     ir::WorkloadBuilder::Result canonical = ir::Canonicalise(made.workload);
+
+    KeepIndicesInside(canonical.workload);
 
     std::map<int, ValueId> value_of;
     for (const auto& [value, tensor] : tensor_of_) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "base/status.h"
 #include "base/versions.h"
@@ -190,11 +192,14 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
   add(f.workspace, &out.artifact.workspace, Role::kMade, false);
   HONE_RETURN_IF_ERROR(builder.CheckTuples());
   // A constant that only the prologue reads takes no memory at run time.
+  std::set<int> unread;
   for (size_t c = 0; c < f.constants.size(); ++c) {
     bool read = false;
     for (int id : f.order)
       read |= !f.prologue[id] && StageReads(s.workload.stages[id], f.constants[c]);
-    if (!read) out.artifact.constants[c].bytes = 0;
+    if (read) continue;
+    out.artifact.constants[c].bytes = 0;
+    unread.insert(f.constants[c]);
   }
   for (int id : f.order) {
     if (f.prologue[id]) continue;
@@ -203,6 +208,13 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
       if (immediate && StageReads(s.workload.stages[id], static_cast<int>(t)))
         builder.AddTable(static_cast<int>(t));
     }
+  }
+  HONE_ASSIGN_OR_RETURN(std::optional<ir::Phase> checks,
+                        builder.BuildIndexChecks(workload, unread, target));
+  if (checks) {
+    checks->symbol = fmt::format("{}_p0", prefix);
+    builder.nest().phases.push_back(*std::move(checks));
+    builder.nest().steps.push_back({0, 1, 1});
   }
   HONE_RETURN_IF_ERROR(BuildPhases(s, f, prefix, &builder));
   out.nest = std::move(builder.nest());

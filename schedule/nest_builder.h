@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 
 #include "ir/stmt.h"
+#include "ir/target.h"
 #include "schedule/affine.h"
 #include "schedule/instance.h"
 #include "schedule/lower.h"
@@ -49,6 +51,12 @@ class NestBuilder {
   absl::Status CheckTuples() const;
   /// Lowers a live root Stage to a phase (without symbol).
   absl::StatusOr<ir::Phase> BuildPhase(int stage);
+  /// The phase that looks at indices taken from inputs (ir/checked_index.h), before all others;
+  /// nothing when there are none. After all arguments and tables; `unread`: constants that have no
+  /// memory at run time.
+  absl::StatusOr<std::optional<ir::Phase>> BuildIndexChecks(const ir::Workload& workload,
+                                                            const std::set<int>& unread,
+                                                            const ir::Target& target);
   ir::LoopNest& nest() { return nest_; }
   /// True when the tensor must stand in memory as a whole: outputs, root Stages' results, carried
   /// values of scans, and the other result of a tuple with such a one.

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/operand.h"
+#include "ir/checked_index.h"
 
 // Gather, GatherElements, GatherND: loads as indices.
 namespace hone::graph::ops {
@@ -23,6 +24,21 @@ absl::Status CheckIndices(const OpCall& call) {
   return absl::OkStatus();
 }
 
+/// Known indices must be inside; element k of a tuple (the last axis, when there are several
+/// extents) is into extents[k].
+absl::Status CheckKnown(const OpCall& call, const Shape& extents) {
+  const ConstantPtr& known = call.inputs[1].constant;
+  if (known == nullptr || extents.empty()) return absl::OkStatus();
+  const std::vector<int64_t> values = known->AsInt64s();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t extent = extents[i % extents.size()];
+    if (values[i] >= -extent && values[i] < extent) continue;
+    return Invalid(fmt::format("index {} (element {} of the indices) is outside of [{}, {}]",
+                               values[i], i, -extent, extent - 1));
+  }
+  return absl::OkStatus();
+}
+
 /// How the input with the indices is read: values known now stand in the text when they are few,
 /// and an arithmetic progression becomes an affine index.
 class IndexReader {
@@ -33,13 +49,10 @@ class IndexReader {
   }
 
   /// The index at `point` into an axis of this extent. Negative ones count from the end; those
-  /// outside are drawn to the nearest inside, so that wrong data never read foreign memory.
+  /// outside are drawn to the nearest inside, and the kernel refuses them before its loops.
   Expr Read(const Exprs& point, int64_t extent) {
     if (!known_.empty()) return ReadKnown(point, extent);
-    const Expr raw = ir::Cast(ir::DType::kI64, builder_.At(tensor_, point));
-    const Expr counted =
-        ir::IsUnsigned(type_.dtype) ? raw : ir::Select(ir::Lt(raw, ir::Int(0)), raw + extent, raw);
-    return ir::Max(ir::Min(counted, ir::Int(extent - 1)), ir::Int(0));
+    return ir::CheckedIndexOf(ir::Cast(ir::DType::kI64, builder_.At(tensor_, point)), extent);
   }
 
  private:
@@ -92,6 +105,7 @@ absl::StatusOr<Types> InferGather(const OpCall& call) {
   const TensorType& x = call.inputs[0].type;
   const Shape& indices = call.inputs[1].type.shape;
   HONE_ASSIGN_OR_RETURN(const int64_t axis, ResolveAxis(call.Int("axis", 0), x.shape.size()));
+  HONE_RETURN_IF_ERROR(CheckKnown(call, {x.shape[static_cast<size_t>(axis)]}));
   TensorType result{x.dtype, Shape(x.shape.begin(), x.shape.begin() + axis)};
   result.shape.insert(result.shape.end(), indices.begin(), indices.end());
   result.shape.insert(result.shape.end(), x.shape.begin() + axis + 1, x.shape.end());
@@ -124,6 +138,7 @@ absl::StatusOr<Types> InferGatherElements(const OpCall& call) {
   if (!fits)
     return Invalid(
         fmt::format("indices of {} do not fit {}", ToText(call.inputs[1].type), ToText(x)));
+  HONE_RETURN_IF_ERROR(CheckKnown(call, {x.shape[static_cast<size_t>(axis)]}));
   return Types{{x.dtype, indices}};
 }
 
@@ -155,6 +170,8 @@ absl::StatusOr<Types> InferGatherNd(const OpCall& call) {
     if (indices[static_cast<size_t>(d)] != x.shape[static_cast<size_t>(d)])
       return Invalid("the batch axes of input and indices differ");
   }
+  const auto first = x.shape.begin() + batch;
+  HONE_RETURN_IF_ERROR(CheckKnown(call, Shape(first, first + depth)));
   TensorType result{x.dtype, Shape(indices.begin(), indices.end() - 1)};
   result.shape.insert(result.shape.end(), x.shape.begin() + batch + depth, x.shape.end());
   return Types{std::move(result)};
