@@ -51,7 +51,7 @@ absl::StatusOr<UniqueFd> CreateBeside(const std::string& path, std::string* name
     if (fd.valid()) return fd;
     if (errno != EEXIST) break;
   }
-  return ErrnoStatus(errno, fmt::format("create '{}'", *name));
+  return ErrnoStatus(errno, fmt::format("write '{}'", path));
 }
 
 absl::Status WriteAndRename(UniqueFd fd, std::string_view bytes, const std::string& name,

@@ -32,6 +32,9 @@ using graph::ValueId;
 
 /// The oracle's bound is to first order; the code may err by as much itself.
 constexpr double kBoundFactor = 2;
+/// Where the bound says nothing (a recurrence of many steps lets it grow beyond the values
+/// themselves) the tolerance of the default accuracy class decides, as in measuring.
+constexpr double kAbsolute = 1e-4, kRelative = 1e-3;
 constexpr int kBatch = 8;  ///< points between two looks at the clock
 
 /// Memory for the values of a graph while its steps run one by one.
@@ -189,6 +192,22 @@ absl::Status RunExternStep(const CheckState& state, const compiler::ModelStep& s
   return ToAbsl(routine->run(planned, buffers.data()));
 }
 
+double MaxAbs(const ir::TensorBuffer& tensor) {
+  double most = 0;
+  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
+    const double value = std::abs(tensor.DoubleAt(i));
+    if (std::isfinite(value)) most = std::max(most, value);
+  }
+  return most;
+}
+
+/// How far an element may be from the oracle's.
+double AllowedBy(const ir::PointValue& oracle, double max_abs) {
+  const double allowed = kBoundFactor * oracle.bound;
+  if (allowed <= max_abs) return allowed;  // false for NaN
+  return kAbsolute * max_abs + kRelative * std::abs(oracle.value);
+}
+
 /// What the oracle says of one output; the first wrong element, if any, in `*wrong`.
 absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& step, int output,
                          std::span<const ir::TensorBuffer> arguments, Activations& memory,
@@ -199,6 +218,7 @@ absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& ste
   HONE_ASSIGN_OR_RETURN(const ir::TensorBuffer result, memory.Copy(value));
   const std::vector<int64_t> points =
       SamplePoints(described.type.shape, state.options.points, state.options.seed);
+  const double max_abs = MaxAbs(result);
   const int64_t until = state.clock.NowNs() + state.options.kernel_time_ns;
   for (size_t begin = 0; begin < points.size(); begin += kBatch) {
     if (begin > 0 && state.clock.NowNs() > until) break;
@@ -211,7 +231,7 @@ absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& ste
       ++checked.points;
       const bool both_nan = std::isnan(code) && std::isnan(oracle[i].value);
       if (code == oracle[i].value || both_nan) continue;
-      const double allowed = kBoundFactor * oracle[i].bound;
+      const double allowed = AllowedBy(oracle[i], max_abs);
       const double difference = std::abs(code - oracle[i].value);
       const bool inside = difference <= allowed;  // false for NaN
       const double share = inside ? difference / allowed : std::numeric_limits<double>::infinity();
@@ -222,7 +242,7 @@ absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& ste
                             .index = IndexText(batch[i], described.type.shape),
                             .code = code,
                             .oracle = oracle[i].value,
-                            .bound = oracle[i].bound,
+                            .bound = allowed,
                             .workload = kernel.text,
                             .trace = state.built.kernels[static_cast<size_t>(step.kernel)].trace};
       return absl::OkStatus();

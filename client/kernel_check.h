@@ -39,7 +39,8 @@ struct WrongElement {
   CheckedStep step;
   std::string value;  ///< name of the graph's value
   std::string index;  ///< "[0, 3, 17]"
-  double code = 0, oracle = 0, bound = 0;
+  double code = 0, oracle = 0;
+  double bound = 0;  ///< how far apart they may be
   std::string workload, trace;
 };
 
@@ -50,8 +51,9 @@ struct KernelCheckReport {
 };
 
 /// `inputs`: one for each of graph.inputs, in order. An element is wrong when it is further from
-/// the oracle than twice the oracle's error bound. Errors are those of the compiler, and OutOfRange
-/// for an index in an input's values.
+/// the oracle than twice the oracle's error bound, or, where that is larger than every element,
+/// than the default accuracy class allows. Errors are those of the compiler, and OutOfRange for an
+/// index in an input's values.
 absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTensors& inputs,
                                                const KernelCheckOptions& options,
                                                measure::BuilderClient& builder,

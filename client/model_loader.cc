@@ -107,6 +107,11 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
   std::unique_ptr<compiler::TraceSource> source;
   if (arguments.Given("traces")) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(arguments.Text("traces"), error)) {
+      return absl::NotFoundError(
+          fmt::format("--traces: there is no folder '{}'", arguments.Text("traces")));
+    }
     source = std::make_unique<FolderTraceSource>(arguments.Text("traces"));
   } else if (arguments.Given("db") || arguments.Given("snapshot")) {
     HONE_ASSIGN_OR_RETURN(source, OpenLogTraces(arguments));
@@ -127,6 +132,8 @@ absl::Status CompileError(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kPermissionDenied: return status;
+    // Only a missing helper program is not found here: the installation is not whole.
+    case absl::StatusCode::kNotFound: return WithExitCode(status, ExitCode::kDevice);
     default: return WithExitCode(status, ExitCode::kFault);
   }
 }

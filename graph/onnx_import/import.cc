@@ -21,7 +21,7 @@ using onnx_import::MappedFile;
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
 
 constexpr std::string_view kTorchWay =
-    "a PyTorch file holds weights and code, no graph; export it where it was made: "
+    "a PyTorch file, which holds weights and code, no graph; export it where it was made: "
     "torch.onnx.export(model, inputs, "
     "\"model.onnx\", dynamo=True)";
 constexpr std::string_view kTensorFlowWay =
@@ -32,7 +32,7 @@ constexpr std::string_view kLiteWay =
     "a TensorFlow Lite model; convert it: python -m tf2onnx.convert --tflite model.tflite --output "
     "model.onnx";
 constexpr std::string_view kSafetensorsWay =
-    "a safetensors file holds weights only, no graph; export the model that loads it: "
+    "a safetensors file, which holds weights only, no graph; export the model that loads it: "
     "torch.onnx.export, or optimum-cli "
     "export onnx --model FOLDER OUT";
 constexpr std::string_view kKerasWay =
