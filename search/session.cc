@@ -22,6 +22,7 @@ constexpr int64_t kRowsPerModel = 24;
 constexpr double kFinalShare = 0.12;     ///< of the time budget kept for final comparisons
 constexpr double kTrainingShare = 0.08;  ///< of a session's time at most
 constexpr int kNearRecords = 3;          ///< transplanted into a task before it starts
+constexpr double kWarmStartShare = 0.03;
 constexpr int64_t kDrainNs = 2'000'000'000;
 }  // namespace
 
@@ -98,9 +99,18 @@ absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events)
   return true;
 }
 
+std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& near) const {
+  const schedule::Space& space = tuner_->search(task).space();
+  const std::optional<int> other = tuner_->TaskOf(near.workload.hash);
+  if (!other) return TransplantPoint(near, space);
+  const auto from = tuner_->search(*other).Locate(near.record.record.trace);
+  return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
+}
+
 absl::Status Session::WarmStart() {
   db::Lookup lookup(db_, options_.builder_version);
   db::Batch batch;
+  const double most_seconds = options_.seconds > 0 ? kWarmStartShare * options_.seconds : 5;
   for (int i = 0; i < tuner_->num_tasks(); ++i) {
     const TaskSearch& s = tuner_->search(i);
     std::vector<uint64_t> found;
@@ -115,7 +125,11 @@ absl::Status Session::WarmStart() {
     HONE_ASSIGN_OR_RETURN(const auto near,
                           lookup.Nearest(query.key, ir::ToText(*tuner_->task(i).workload)));
     for (size_t k = 0; k < near.size() && k < kNearRecords; ++k) {
-      if (const auto id = TransplantPoint(near[k], s.space())) found.push_back(*id);
+      // Spaces of other Workloads are made for this alone: for so long and no longer.
+      const bool in_time = static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9 < most_seconds;
+      const auto id =
+          in_time || tuner_->TaskOf(near[k].workload.hash) ? Transplant(i, near[k]) : std::nullopt;
+      if (id) found.push_back(*id);
     }
     for (uint64_t id : found) {
       tuner_->Import(i, id);

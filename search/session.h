@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "db/database.h"
+#include "db/lookup.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"
 
@@ -91,6 +92,7 @@ class Session {
   absl::StatusOr<bool> ReplayEvents(const std::vector<db::Event>& events);
   absl::Status ReplayVerdict(const std::string& payload);
   absl::Status WarmStart();
+  std::optional<uint64_t> Transplant(int task, const db::NearCandidate& near) const;
   absl::Status SubmitRound();
   absl::Status TakeResults(const std::vector<measure::MeasureResult>& results);
   absl::Status Train();

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kNumProposers> kNames = {
 constexpr uint64_t kMostPoints = 1 << 18;
 /// Up to this many points are compared by their Traces: different decisions may mean the same
 /// schedule.
-constexpr uint64_t kMostCompared = 4096;
+constexpr uint64_t kMostCompared = 2048;
 constexpr float kKappa = 1.0F;  ///< weight of the bag's spread in exploration slots
 constexpr int kIncumbents = 3;  ///< whose neighbours compete
 

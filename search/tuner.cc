@@ -73,6 +73,13 @@ std::vector<uint64_t> Tuner::SiblingHints(int task) const {
   return out;
 }
 
+std::optional<int> Tuner::TaskOf(const Hash128& workload) const {
+  for (int i = 0; i < num_tasks(); ++i) {
+    if (tasks_[static_cast<size_t>(i)].hash == workload) return i;
+  }
+  return std::nullopt;
+}
+
 std::string Tuner::Fingerprint() const {
   std::string text;
   for (size_t i = 0; i < tasks_.size(); ++i)

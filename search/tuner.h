@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,8 @@ class Tuner {
 
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
   const TuningTask& task(int i) const { return tasks_[i]; }
+  /// The task of this Workload, if there is one.
+  std::optional<int> TaskOf(const Hash128& workload) const;
   const TaskSearch& search(int i) const { return *searches_[i]; }
   TaskSearch& search(int i) { return *searches_[i]; }
   int64_t attempts() const { return attempts_; }
