@@ -42,6 +42,7 @@ absl::Status RunCheck(CommandContext& context);
 absl::Status RunCompile(CommandContext& context);
 absl::Status RunCompletion(CommandContext& context);
 absl::Status RunDb(CommandContext& context);
+absl::Status RunDevice(CommandContext& context);
 absl::Status RunDoctor(CommandContext& context);
 absl::Status RunExplain(CommandContext& context);
 absl::Status RunInspect(CommandContext& context);
@@ -49,6 +50,7 @@ absl::Status RunMan(CommandContext& context);
 absl::Status RunQuery(CommandContext& context);
 absl::Status RunReport(CommandContext& context);
 absl::Status RunRun(CommandContext& context);
+absl::Status RunSession(CommandContext& context);
 absl::Status RunTune(CommandContext& context);
 absl::Status RunZoo(CommandContext& context);
 

@@ -11,6 +11,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/open_log.h"
+#include "client/server_connection.h"
 #include "db/export.h"
 #include "db/merge.h"
 
@@ -160,8 +161,15 @@ absl::Status Merge(CommandContext& context, const std::string& path) {
 absl::Status Snapshot(CommandContext& context, const std::string& path) {
   const std::string output = context.arguments.TextOr("output", "");
   if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
-  HONE_ASSIGN_OR_RETURN(const std::string digest, log->Snapshot(output));
+  std::string digest;
+  if (AsksServer(context.arguments)) {
+    HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
+    HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
+    HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output));
+  } else {
+    HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+    HONE_ASSIGN_OR_RETURN(digest, log->Snapshot(output));
+  }
   context.json_result = ordered_json({{"log", path},
                                       {"snapshot", output},
                                       {"sha256", digest},
@@ -235,6 +243,12 @@ absl::Status RunDb(CommandContext& context) {
   const auto* const action = std::find_if(std::begin(kActions), std::end(kActions),
                                           [&](const Action& a) { return a.name == name; });
   HONE_CHECK(action != std::end(kActions)) << name;
+  const bool server = AsksServer(arguments);
+  if (server && (name != "snapshot" || arguments.Has("LOG"))) {
+    return Usage("--server is for: hone db snapshot --server ADDRESS --output FILE");
+  }
+  if (server) return action->function(context, arguments.Text("server"));
+  if (!arguments.Has("LOG")) return Usage(fmt::format("hone db {} LOG: name the log", name));
   return LogError(action->function(context, arguments.Text("LOG")));
 }
 

@@ -54,20 +54,32 @@ std::string BuilderVersionText() {
   return fmt::format("{}+{}", kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
 }
 
-LogTraceSource::LogTraceSource(std::unique_ptr<db::LogFile> log, std::string device_class,
-                               RequiredRung required)
+LogTraceSource::LogTraceSource(std::unique_ptr<db::Database> log, std::string name,
+                               std::string device_class, RequiredRung required)
     : log_(std::move(log)),
-      lookup_(*log_, BuilderVersionText()),
+      lookup_(std::in_place, *log_, BuilderVersionText()),
+      name_(std::move(name)),
       device_class_(std::move(device_class)),
       required_(required) {}
 
 absl::StatusOr<std::unique_ptr<LogTraceSource>> LogTraceSource::Create(
     std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required) {
+  std::string name = log->path();
   std::unique_ptr<LogTraceSource> source(
-      new LogTraceSource(std::move(log), std::move(device_class), required));
+      new LogTraceSource(std::move(log), std::move(name), std::move(device_class), required));
   auto scope = source->log_->BeginRead();
   if (!scope.ok()) return LogError(scope.status());
   source->scope_ = *std::move(scope);
+  return source;
+}
+
+std::unique_ptr<LogTraceSource> LogTraceSource::Create(std::unique_ptr<ServerDatabase> server,
+                                                       std::string name, std::string device_class,
+                                                       RequiredRung required) {
+  ServerDatabase* const asked = server.get();
+  std::unique_ptr<LogTraceSource> source(
+      new LogTraceSource(std::move(server), std::move(name), std::move(device_class), required));
+  source->server_ = asked;
   return source;
 }
 
@@ -77,7 +89,13 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   if (!key_hash) return absl::InternalError("a workload hash of another form");
   const db::RecordKey key = {*key_hash, target.text, device_class_, ir::AccuracyClass::kDefault,
                              kMeasurementPolicyVersion};
-  auto looked = lookup_.Find(key, ir::ToText(workload), [&](const db::TuningRecord& record) {
+  std::string text = ir::ToText(workload);
+  if (server_ != nullptr) {
+    // What is near is told for one Workload at a time, and a Lookup keeps it.
+    server_->SetSubject(text);
+    lookup_.emplace(*log_, BuilderVersionText());
+  }
+  auto looked = lookup_->Find(key, text, [&](const db::TuningRecord& record) {
     return Replays(workload, record.trace, target);
   });
   if (!looked.ok()) return LogError(looked.status());
@@ -111,13 +129,13 @@ absl::StatusOr<compiler::FoundTrace> LogTraceSource::Find(const ir::Workload& wo
     return Missing(
         fmt::format("the log '{}' has no record of workload {} for {} on {} that still replays; "
                     "tune the model there, or allow a lower rung with --require nearest",
-                    log_->path(), hash, target.text, device_class_));
+                    name_, hash, target.text, device_class_));
   }
   if (required_ == RequiredRung::kNearest && answer.median_ns == 0) {
     return Missing(
         fmt::format("the log '{}' has nothing for workload {} on this ISA; tune the model, or "
                     "allow the default schedule with --require default",
-                    log_->path(), hash));
+                    name_, hash));
   }
   return std::move(answer.found);
 }

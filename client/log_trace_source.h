@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/server_database.h"
 #include "compiler/trace_source.h"
 #include "db/log_file.h"
 #include "db/lookup.h"
@@ -32,6 +34,10 @@ class LogTraceSource final : public compiler::TraceSource {
   static absl::StatusOr<std::unique_ptr<LogTraceSource>> Create(std::unique_ptr<db::LogFile> log,
                                                                 std::string device_class,
                                                                 RequiredRung required);
+  /// Asks a server instead: one unary call or few for a kernel, each of one state of its log.
+  static std::unique_ptr<LogTraceSource> Create(std::unique_ptr<ServerDatabase> server,
+                                                std::string name, std::string device_class,
+                                                RequiredRung required);
 
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
@@ -41,11 +47,14 @@ class LogTraceSource final : public compiler::TraceSource {
                                  const ir::Target& target);
 
  private:
-  LogTraceSource(std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required);
+  LogTraceSource(std::unique_ptr<db::Database> log, std::string name, std::string device_class,
+                 RequiredRung required);
 
-  std::unique_ptr<db::LogFile> log_;
+  std::unique_ptr<db::Database> log_;
+  ServerDatabase* server_ = nullptr;                // log_, where it is a server
   std::unique_ptr<db::Database::ReadScope> scope_;  // after log_: destroyed first
-  db::Lookup lookup_;
+  std::optional<db::Lookup> lookup_;
+  std::string name_;  ///< of the log, for messages
   std::string device_class_;
   RequiredRung required_;
 };

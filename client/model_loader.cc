@@ -15,6 +15,7 @@
 #include "client/log_trace_source.h"
 #include "client/model_options.h"
 #include "client/open_log.h"
+#include "client/server_connection.h"
 #include "graph/onnx_import/import.h"
 #include "measure/builder_client.h"
 #include "measure/device.h"
@@ -79,7 +80,22 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
   const bool pinned = arguments.Given("snapshot");
   if (pinned && arguments.Given("db")) return Usage("--db and --snapshot exclude each other");
   std::string path = arguments.TextOr(pinned ? "snapshot" : "db", "");
-  if (path.empty()) return Usage("name a log with --db LOG or --snapshot FILE@sha256:DIGEST");
+  const bool has_require = arguments.command()->FindOption("require") != nullptr;
+  const std::string require = has_require ? arguments.Text("require") : "default";
+  const RequiredRung required = require == "exact"     ? RequiredRung::kExact
+                                : require == "nearest" ? RequiredRung::kNearest
+                                                       : RequiredRung::kDefault;
+  if (AsksServer(arguments)) {
+    if (!path.empty()) return Usage("--server excludes --db and --snapshot");
+    HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
+    HONE_ASSIGN_OR_RETURN(auto server, ServerConnection::Open(address));
+    return LogTraceSource::Create(std::make_unique<ServerDatabase>(std::move(server)),
+                                  address.address, DeviceClassOf(arguments), required);
+  }
+  if (path.empty()) {
+    return Usage(
+        "name a log with --db LOG or --snapshot FILE@sha256:DIGEST, or a --server ADDRESS");
+  }
   db::OpenOptions options;
   if (pinned) {
     constexpr std::string_view kMark = "@sha256:";
@@ -96,12 +112,7 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
     options.mode = db::OpenMode::kSnapshot;
   }
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(path, options));
-  const bool has_require = arguments.command()->FindOption("require") != nullptr;
-  const std::string require = has_require ? arguments.Text("require") : "default";
-  return LogTraceSource::Create(std::move(log), DeviceClassOf(arguments),
-                                require == "exact"     ? RequiredRung::kExact
-                                : require == "nearest" ? RequiredRung::kNearest
-                                                       : RequiredRung::kDefault);
+  return LogTraceSource::Create(std::move(log), DeviceClassOf(arguments), required);
 }
 
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
@@ -113,7 +124,7 @@ absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Argument
           fmt::format("--traces: there is no folder '{}'", arguments.Text("traces")));
     }
     source = std::make_unique<FolderTraceSource>(arguments.Text("traces"));
-  } else if (arguments.Given("db") || arguments.Given("snapshot")) {
+  } else if (arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments)) {
     HONE_ASSIGN_OR_RETURN(source, OpenLogTraces(arguments));
   } else {
     source = std::make_unique<compiler::DefaultTraceSource>();
@@ -143,7 +154,8 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   compiler::CompileOptions options;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
   // Without a log nothing depends on the machine: the same bytes everywhere.
-  const bool has_log = arguments.Given("db") || arguments.Given("snapshot");
+  const bool has_log =
+      arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
   if (has_log) options.device_class = DeviceClassOf(arguments);
   measure::BuilderClient builder(LocalBuilder(), clock);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "client/farm_options.h"
 #include "client/shared_options.h"
 #include "client/tune_options.h"
 
@@ -128,6 +129,9 @@ constexpr std::array kCompileOptions = {
     kTraces,
     kDb,
     kSnapshot,
+    kServer,
+    kTls,
+    kInsecureLoopback,
     kRequire,
     kDeviceClass,
 };
@@ -187,7 +191,8 @@ constexpr std::array kModelPositionals = {
 };
 
 constexpr std::array kQueryOptions = {
-    kDb, kSnapshot, kTarget, kThreads, kDeviceClass, kDim, kShape, kBind,
+    kDb,          kSnapshot, kServer, kTls,  kInsecureLoopback, kTarget, kThreads,
+    kDeviceClass, kDim,      kShape,  kBind,
 };
 
 constexpr std::array kExplainPositionals = {
@@ -243,7 +248,7 @@ constexpr std::array kDbPositionals = {
                    .kind = ValueKind::kChoice,
                    .help = "What to do",
                    .choices = "stats|best|export|merge|snapshot|verify|compact"},
-    PositionalSpec{.name = "LOG", .help = "A tuning log, or a snapshot of one"},
+    PositionalSpec{.name = "LOG", .help = "A tuning log, or a snapshot of one", .required = false},
     PositionalSpec{.name = "FROM", .help = "merge: the log to add to LOG", .required = false},
 };
 constexpr std::array kDbOptions = {
@@ -253,6 +258,9 @@ constexpr std::array kDbOptions = {
                .argument = "FILE",
                .help = "export, snapshot: where to write",
                .default_words = "export: standard output"},
+    kServer,
+    kTls,
+    kInsecureLoopback,
 };
 
 constexpr std::array kCompletionPositionals = {
@@ -426,6 +434,8 @@ constexpr std::array kCommands = {
         .positionals = kDbPositionals,
         .options = kDbOptions,
         .example = "hone db stats tune.db"},
+    kSessionCommand,
+    kDeviceCommand,
     CommandSpec{.name = "completion",
                 .summary = "Print a completion script for bash or zsh",
                 .description = "For bash: hone completion bash > "

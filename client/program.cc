@@ -26,6 +26,7 @@ constexpr std::array kFunctions = {
     CommandEntry{"compile", RunCompile},
     CommandEntry{"completion", RunCompletion},
     CommandEntry{"db", RunDb},
+    CommandEntry{"device", RunDevice},
     CommandEntry{"doctor", RunDoctor},
     CommandEntry{"explain", RunExplain},
     CommandEntry{"inspect", RunInspect},
@@ -33,6 +34,7 @@ constexpr std::array kFunctions = {
     CommandEntry{"query", RunQuery},
     CommandEntry{"report", RunReport},
     CommandEntry{"run", RunRun},
+    CommandEntry{"session", RunSession},
     CommandEntry{"tune", RunTune},
     CommandEntry{"zoo", RunZoo},
 };

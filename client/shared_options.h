@@ -57,6 +57,17 @@ inline constexpr OptionSpec kSnapshot = {
     .kind = ValueKind::kText,
     .argument = "FILE@sha256:DIGEST",
     .help = "Like --db, of a pinned snapshot; fails when the file is another"};
+inline constexpr OptionSpec kServer = {.name = "server",
+                                       .kind = ValueKind::kText,
+                                       .argument = "ADDRESS",
+                                       .help = "Ask the farm whose honed is there: HOST:7421"};
+inline constexpr OptionSpec kTls = {
+    .name = "tls",
+    .kind = ValueKind::kFile,
+    .argument = "FOLDER",
+    .help = "--server: your ca.pem, cert.pem and key.pem (honed issue submit NAME)"};
+inline constexpr OptionSpec kInsecureLoopback = {
+    .name = "insecure-loopback", .help = "--server: plaintext, to this machine only"};
 inline constexpr OptionSpec kRequire = {
     .name = "require",
     .kind = ValueKind::kChoice,

@@ -15,6 +15,7 @@
 #include "client/model_options.h"
 #include "client/open_log.h"
 #include "client/roofline.h"
+#include "client/server_tune.h"
 #include "client/tune_budget.h"
 #include "client/tune_progress.h"
 #include "client/tune_signals.h"
@@ -320,6 +321,7 @@ absl::Status Tuning::Run() {
 }  // namespace
 
 absl::Status RunTune(CommandContext& context) {
+  if (context.arguments.Given("server")) return TuneOnServer(context);
   TuneSignals signals(context.json());
   return Tuning(context, signals).Run();
 }

@@ -16,8 +16,10 @@ absl::StatusOr<DeviceLock> DeviceLock::Open(const std::string& folder, const std
   HONE_RETURN_IF_ERROR(MakeDirectories(folder));
   std::string name = device;
   for (char& c : name) c = c == '/' || c == ':' ? '-' : c;
-  const std::string path = fmt::format("{}/{}.lock", folder, name);
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const std::string path = fmt::format("{}/hone-{}.lock", folder, name);
+  // Another user's file in a sticky folder may be opened, but not with O_CREAT.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) fd.Reset(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return ErrnoStatus(errno, fmt::format("open '{}'", path));
   return DeviceLock(std::move(fd));
 }

@@ -33,7 +33,7 @@ constexpr std::array kOptions = {
     DaemonOption{"labels", "", "K=V", "told to honed", true},
     DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
     DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
-    DaemonOption{"lock-folder", "/tmp/hone-devices", "FOLDER", "where device locks are"},
+    DaemonOption{"lock-folder", "/run/lock", "FOLDER", "where device locks are"},
     DaemonOption{"journal", "", "FILE", "append every result and acknowledgement to this file"},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"},

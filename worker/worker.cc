@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "grpcpp/grpcpp.h"
 
 #include "base/log.h"
 #include "base/status.h"
+#include "grpcpp/grpcpp.h"
 #include "proto/convert.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+
+#include "client/shared_options.h"
+
+// The commands `hone session` and `hone device`, for option_table.cc alone.
+namespace hone::client {
+
+inline constexpr std::array kSessionPositionals = {
+    PositionalSpec{.name = "ACTION",
+                   .kind = ValueKind::kChoice,
+                   .help = "What to do",
+                   .choices = "list|show|watch|cancel"},
+    PositionalSpec{.name = "SESSION",
+                   .kind = ValueKind::kText,
+                   .help = "show, watch, cancel: which one",
+                   .required = false},
+};
+inline constexpr std::array kDevicePositionals = {
+    PositionalSpec{.name = "ACTION",
+                   .kind = ValueKind::kChoice,
+                   .help = "What to do",
+                   .choices = "list|drain|undrain|probe"},
+    PositionalSpec{.name = "DEVICE",
+                   .kind = ValueKind::kText,
+                   .help = "drain, undrain, probe: WORKER/DEVICE",
+                   .required = false},
+};
+inline constexpr std::array kServerOptions = {kServer, kTls, kInsecureLoopback};
+
+inline constexpr CommandSpec kSessionCommand = {
+    .name = "session",
+    .summary = "List, show, watch or cancel the tuning sessions of a farm",
+    .description =
+        "list prints the latest sessions; show one of them; watch follows it to its end, as "
+        "`hone tune --server` does; cancel takes its work back and ends it. What was measured "
+        "stays in the log.",
+    .positionals = kSessionPositionals,
+    .options = kServerOptions,
+    .example = "hone session list --server tuner:7421 --tls me"};
+inline constexpr CommandSpec kDeviceCommand = {
+    .name = "device",
+    .summary = "List, drain, undrain or probe the devices of a farm",
+    .description =
+        "list prints every worker's device with its state; drain lets it finish what it has "
+        "and gives it nothing more; undrain ends that; probe gives a quarantined or lost one "
+        "work again. All but list take an admin's certificate.",
+    .positionals = kDevicePositionals,
+    .options = kServerOptions,
+    .example = "hone device list --server tuner:7421 --tls me"};
+
+}  // namespace hone::client

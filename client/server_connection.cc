@@ -1,0 +1,338 @@
+#include "client/server_connection.h"
+
+#include <cstdio>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/core/clock.h"
+#include "base/core/random_id.h"
+#include "base/credentials.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "client/exit_code.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/farm_service.h"
+#include "proto/limits.h"
+
+namespace hone::client {
+namespace {
+
+constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int64_t kDeadlineMs = 10'000;
+constexpr int64_t kRetryForNs = 20'000 * kNsPerMs;
+constexpr int64_t kPauseNs = 100 * kNsPerMs;
+constexpr int64_t kLongestPauseNs = 2000 * kNsPerMs;
+
+class GrpcConnection final : public ServerConnection {
+ public:
+  GrpcConnection(ServerAddress address, Credentials credentials)
+      : address_(std::move(address)), credentials_(std::move(credentials)) {
+    stub_ = v1::Tuning::NewStub(Dial());
+  }
+
+  absl::StatusOr<Started> StartSession(const proto::SessionSpec& spec) override;
+  absl::Status CancelSession(const Hash128& session) override;
+  absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int limit) override {
+    v1::ListSessionsRequest request;
+    request.set_limit(limit);
+    return AskSessions(request);
+  }
+  absl::StatusOr<proto::SessionInfo> FindSession(const Hash128& session) override;
+  absl::Status Watch(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
+                     const std::atomic<bool>& stop, int64_t patience_ns) override;
+  absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) override;
+  absl::StatusOr<std::string> Snapshot(const std::string& path) override;
+  absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() override;
+  absl::Status SetDevice(const std::string& worker, const std::string& device,
+                         proto::DeviceAction action) override;
+  const std::string& address() const override { return address_.address; }
+
+ private:
+  std::shared_ptr<grpc::Channel> Dial() const;
+  absl::StatusOr<std::vector<proto::SessionInfo>> AskSessions(
+      const v1::ListSessionsRequest& request);
+  /// One try of a watch; true when the session has ended.
+  absl::StatusOr<bool> WatchOnce(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
+                                 const std::atomic<bool>& stop, int64_t* heard_ns);
+  absl::Status Explain(const absl::Status& status) const;
+
+  /// Calls until there is an answer: the server may be starting again.
+  template <typename Request, typename Reply>
+  absl::Status Call(grpc::Status (v1::Tuning::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Reply*),
+                    const Request& request, Reply* reply) {
+    const int64_t until_ns = clock_.NowNs() + kRetryForNs;
+    for (int64_t pause_ns = kPauseNs;; pause_ns = std::min(pause_ns * 2, kLongestPauseNs)) {
+      grpc::ClientContext context;
+      Prepare(context, kDeadlineMs);
+      const absl::Status status = proto::FromGrpc(((*stub_).*method)(&context, request, reply));
+      const bool again = status.code() == absl::StatusCode::kUnavailable ||
+                         status.code() == absl::StatusCode::kDeadlineExceeded;
+      if (!again || clock_.NowNs() >= until_ns) return Explain(status);
+      clock_.SleepNs(pause_ns);
+    }
+  }
+  void Prepare(grpc::ClientContext& context, int64_t deadline_ms) const {
+    if (deadline_ms > 0) {
+      context.set_deadline(gpr_timespec{deadline_ms / 1000, 0, GPR_TIMESPAN});
+    }
+    if (address_.plaintext) context.AddMetadata("hone-name", "local");
+  }
+
+  const ServerAddress address_;
+  const Credentials credentials_;
+  const SystemMonotonicClock clock_;
+  std::unique_ptr<v1::Tuning::Stub> stub_;
+};
+
+std::shared_ptr<grpc::Channel> GrpcConnection::Dial() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(proto::kMaxMessageBytes));
+  if (address_.plaintext) {
+    return grpc::CreateCustomChannel(address_.address, grpc::InsecureChannelCredentials(),
+                                     arguments);
+  }
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = credentials_.ca;
+  tls.pem_private_key = credentials_.key;
+  tls.pem_cert_chain = credentials_.certificate;
+  arguments.SetSslTargetNameOverride(kServerName);
+  return grpc::CreateCustomChannel(address_.address, grpc::SslCredentials(tls), arguments);
+}
+
+absl::Status GrpcConnection::Explain(const absl::Status& status) const {
+  if (status.ok()) return status;
+  std::string text = fmt::format("server '{}': {}", address_.address, StatusMessage(status));
+  ExitCode code = ExitCode::kServer;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      text +=
+          "; it does not answer: see whether honed runs there, and whether the certificates "
+          "are of its authority (--tls)";
+      break;
+    case absl::StatusCode::kNotFound: code = ExitCode::kUsage; break;
+    default: break;
+  }
+  return WithExitCode(absl::Status(status.code(), text), code);
+}
+
+absl::StatusOr<ServerConnection::Started> GrpcConnection::StartSession(
+    const proto::SessionSpec& spec) {
+  v1::StartSessionRequest request;
+  v1::StartSessionReply reply;
+  request.set_request_id(RandomId().ToHex());
+  proto::ToWire(spec, request.mutable_spec());
+  HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::StartSession, request, &reply));
+  Started started{.joined = reply.joined()};
+  HONE_ASSIGN_OR_RETURN(started.session, proto::IdFromBytes(reply.session(), "session"));
+  return started;
+}
+
+absl::Status GrpcConnection::CancelSession(const Hash128& session) {
+  v1::CancelSessionRequest request;
+  v1::CancelSessionReply reply;
+  request.set_request_id(RandomId().ToHex());
+  request.set_session(proto::IdBytes(session));
+  return Call(&v1::Tuning::Stub::CancelSession, request, &reply);
+}
+
+absl::StatusOr<std::vector<proto::SessionInfo>> GrpcConnection::AskSessions(
+    const v1::ListSessionsRequest& request) {
+  v1::ListSessionsReply reply;
+  HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::ListSessions, request, &reply));
+  std::vector<proto::SessionInfo> infos;
+  for (const v1::SessionInfo& wire : reply.sessions()) {
+    HONE_ASSIGN_OR_RETURN(infos.emplace_back(), proto::FromWire(wire));
+  }
+  return infos;
+}
+
+absl::StatusOr<proto::SessionInfo> GrpcConnection::FindSession(const Hash128& session) {
+  v1::ListSessionsRequest request;
+  request.set_session(proto::IdBytes(session));
+  request.set_limit(1);
+  HONE_ASSIGN_OR_RETURN(std::vector<proto::SessionInfo> infos, AskSessions(request));
+  if (infos.empty()) return absl::NotFoundError("no such session");
+  return std::move(infos.front());
+}
+
+absl::StatusOr<bool> GrpcConnection::WatchOnce(const Hash128& session, int64_t* sequence,
+                                               const OnEvent& on_event,
+                                               const std::atomic<bool>& stop, int64_t* heard_ns) {
+  v1::WatchSessionRequest request;
+  request.set_session(proto::IdBytes(session));
+  request.set_after_sequence(*sequence);
+  grpc::ClientContext context;
+  Prepare(context, 0);
+  std::atomic<bool> over{false};
+  std::thread canceller([&] {
+    while (!over.load()) {
+      if (stop.load()) context.TryCancel();
+      clock_.SleepNs(kPauseNs);
+    }
+  });
+  const std::unique_ptr<grpc::ClientReader<v1::SessionEvent>> reader =
+      stub_->WatchSession(&context, request);
+  bool ended = false;
+  absl::Status bad;
+  v1::SessionEvent wire;
+  while (bad.ok() && reader->Read(&wire)) {
+    *heard_ns = clock_.NowNs();
+    const auto event = proto::FromWire(wire);
+    if (!event.ok()) {
+      bad = event.status();
+      context.TryCancel();
+      break;
+    }
+    if (event->kind != proto::SessionEvent::Kind::kState) *sequence = event->sequence;
+    ended = event->kind == proto::SessionEvent::Kind::kEnded;
+    on_event(*event);
+  }
+  const absl::Status status = proto::FromGrpc(reader->Finish());
+  over.store(true);
+  canceller.join();
+  if (ended) return true;
+  return bad.ok() ? status : bad;
+}
+
+absl::Status GrpcConnection::Watch(const Hash128& session, int64_t* sequence,
+                                   const OnEvent& on_event, const std::atomic<bool>& stop,
+                                   int64_t patience_ns) {
+  int64_t heard_ns = clock_.NowNs();
+  for (;;) {
+    const auto ended = WatchOnce(session, sequence, on_event, stop, &heard_ns);
+    if (stop.load()) return absl::CancelledError("detached");
+    if (ended.ok() && *ended) return absl::OkStatus();
+    const absl::StatusCode code = ended.status().code();
+    const bool again = code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kOk ||
+                       code == absl::StatusCode::kCancelled ||
+                       code == absl::StatusCode::kResourceExhausted;
+    if (!again || clock_.NowNs() - heard_ns > patience_ns) return Explain(ended.status());
+    clock_.SleepNs(kPauseNs);
+  }
+}
+
+absl::StatusOr<ServerConnection::Found> GrpcConnection::FindRecords(
+    const proto::FindRecords& question) {
+  v1::FindRecordsRequest request;
+  v1::FindRecordsReply reply;
+  proto::ToWire(question, &request);
+  HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::FindRecords, request, &reply));
+  Found found;
+  for (const v1::Record& wire : reply.records()) {
+    HONE_ASSIGN_OR_RETURN(db::RankedRecord record, proto::FromWire(wire));
+    record.other_builder = !question.builder_version.empty() &&
+                           record.record.builder_version != question.builder_version;
+    record.rigor = db::EffectiveRigor(record.record, record.merged, record.other_builder);
+    found.records.push_back(std::move(record));
+  }
+  found.workloads.assign(reply.workloads().begin(), reply.workloads().end());
+  return found;
+}
+
+absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path) {
+  grpc::ClientContext context;
+  Prepare(context, 0);
+  const auto reader = stub_->Snapshot(&context, {});
+  const std::string temporary = path + ".tmp";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  Sha256 digest;
+  std::string sha256;
+  v1::SnapshotChunk chunk;
+  while (reader->Read(&chunk)) {
+    file.write(chunk.data().data(), static_cast<std::streamsize>(chunk.data().size()));
+    digest.Update(chunk.data());
+    if (!chunk.sha256().empty()) sha256 = chunk.sha256();
+  }
+  const absl::Status status = proto::FromGrpc(reader->Finish());
+  file.close();
+  absl::Status result = Explain(status);
+  if (result.ok() && !file) {
+    result = absl::ResourceExhaustedError(fmt::format("cannot write '{}'", temporary));
+  }
+  if (result.ok() && (sha256.empty() || digest.FinishHex() != sha256)) {
+    result = WithExitCode(absl::DataLossError("the snapshot arrived damaged; try again"),
+                          ExitCode::kServer);
+  }
+  if (result.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    result = ErrnoStatus(errno, fmt::format("write '{}'", path));
+  }
+  if (result.ok()) return sha256;
+  std::remove(temporary.c_str());
+  return result;
+}
+
+absl::StatusOr<std::vector<proto::DeviceInfo>> GrpcConnection::ListDevices() {
+  v1::ListDevicesReply reply;
+  HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::ListDevices, v1::ListDevicesRequest(), &reply));
+  std::vector<proto::DeviceInfo> devices;
+  for (const v1::DeviceInfo& wire : reply.devices()) {
+    HONE_ASSIGN_OR_RETURN(devices.emplace_back(), proto::FromWire(wire));
+  }
+  return devices;
+}
+
+absl::Status GrpcConnection::SetDevice(const std::string& worker, const std::string& device,
+                                       proto::DeviceAction action) {
+  v1::SetDeviceRequest request;
+  v1::SetDeviceReply reply;
+  request.set_request_id(RandomId().ToHex());
+  request.set_worker(worker);
+  request.set_device(device);
+  request.set_action(static_cast<v1::DeviceAction>(action));
+  return Call(&v1::Tuning::Stub::SetDevice, request, &reply);
+}
+
+}  // namespace
+
+bool AsksServer(const Arguments& arguments) {
+  return arguments.command() != nullptr && arguments.command()->FindOption("server") != nullptr &&
+         arguments.Given("server");
+}
+
+absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments) {
+  ServerAddress server;
+  server.address = arguments.TextOr("server", "");
+  server.plaintext = arguments.Flag("insecure-loopback");
+  server.tls_folder = arguments.TextOr("tls", "");
+  if (server.address.empty() || (server.tls_folder.empty() && !server.plaintext)) {
+    return WithExitCode(
+        absl::InvalidArgumentError("name a server with --server ADDRESS and the folder of your "
+                                   "credentials with --tls FOLDER (or both in the config file)"),
+        ExitCode::kUsage);
+  }
+  if (server.plaintext && !IsLoopbackAddress(server.address)) {
+    return WithExitCode(
+        absl::InvalidArgumentError(fmt::format(
+            "--insecure-loopback is for servers on this machine, '{}' is not one", server.address)),
+        ExitCode::kUsage);
+  }
+  return server;
+}
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> ServerConnection::Open(
+    const ServerAddress& address) {
+  Credentials credentials;
+  if (!address.plaintext) {
+    auto read = ReadCredentials(address.tls_folder);
+    if (!read.ok()) {
+      return Annotate(read.status(),
+                      "no credentials for the server (honed issue submit NAME "
+                      "makes them, --tls FOLDER names them)");
+    }
+    credentials = *std::move(read);
+  }
+  return std::unique_ptr<ServerConnection>(new GrpcConnection(address, std::move(credentials)));
+}
+
+}  // namespace hone::client

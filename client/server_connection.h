@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "client/arguments.h"
+#include "proto/farm_messages.h"
+
+namespace hone::client {
+
+/// Where a farm's server is and who asks.
+struct ServerAddress {
+  std::string address;     ///< "coordinator:7421"
+  std::string tls_folder;  ///< ca.pem, cert.pem, key.pem
+  bool plaintext = false;  ///< loopback only
+};
+
+/// Whether the command has --server and it was given.
+bool AsksServer(const Arguments& arguments);
+
+/// --server, --tls and --insecure-loopback of a command; usage errors.
+absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments);
+
+/// Calls of the service Tuning, each with a deadline; what is not answered is asked again with the
+/// same request id for a while. Errors carry exit code kServer and say what to do. Thread-safe.
+class ServerConnection {
+ public:
+  /// Dials nothing yet. Errors of the credentials.
+  static absl::StatusOr<std::unique_ptr<ServerConnection>> Open(const ServerAddress& address);
+  virtual ~ServerConnection() = default;
+
+  struct Started {
+    Hash128 session;
+    bool joined = false;
+  };
+  virtual absl::StatusOr<Started> StartSession(const proto::SessionSpec& spec) = 0;
+  virtual absl::Status CancelSession(const Hash128& session) = 0;
+  virtual absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int limit) = 0;
+  virtual absl::StatusOr<proto::SessionInfo> FindSession(const Hash128& session) = 0;
+
+  /// Every event after `*sequence`, which it moves on; over as many connections as it takes, until
+  /// the session has ended (ok) or `stop` is set (kCancelled). An unreachable server is an error
+  /// after `patience_ns` without a word.
+  using OnEvent = std::function<void(const proto::SessionEvent& event)>;
+  virtual absl::Status Watch(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
+                             const std::atomic<bool>& stop, int64_t patience_ns) = 0;
+
+  struct Found {
+    std::vector<db::RankedRecord> records;
+    std::vector<std::string> workloads;
+  };
+  virtual absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) = 0;
+  /// Writes a snapshot of the server's log to a file, whole or not at all; its SHA-256.
+  virtual absl::StatusOr<std::string> Snapshot(const std::string& path) = 0;
+
+  virtual absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() = 0;
+  virtual absl::Status SetDevice(const std::string& worker, const std::string& device,
+                                 proto::DeviceAction action) = 0;
+
+  virtual const std::string& address() const = 0;
+};
+
+}  // namespace hone::client

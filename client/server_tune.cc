@@ -1,0 +1,226 @@
+#include "client/server_tune.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <map>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "client/exit_code.h"
+#include "client/model_loader.h"
+#include "client/model_options.h"
+#include "client/server_connection.h"
+#include "client/server_progress.h"
+#include "client/tune_budget.h"
+#include "compiler/extract_kernels.h"
+#include "graph/group_cost.h"
+#include "ir/target.h"
+#include "ir/text.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kPatienceNs = 600'000'000'000;
+constexpr int64_t kTerminalPauseNs = 500'000'000;
+constexpr int64_t kLinePauseNs = 10'000'000'000;
+
+std::atomic<bool> g_detach{false};
+void OnSignal(int) { g_detach.store(true); }
+
+/// No schedule is faster: multiply-adds at two per lane and nominal cycle, a quarter of them where
+/// Winograd's F(4×4) may be used.
+double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
+  constexpr double kGigahertz = 4.5, kWinograd = 4;
+  return static_cast<double>(cost.flops) / (2.0 * target.lanes * 2 * target.threads * kGigahertz) /
+         kWinograd;
+}
+
+/// A task for each distinct Workload.
+std::vector<proto::TaskSpec> TasksOf(const std::vector<compiler::ModelKernel>& kernels,
+                                     const ir::Target& target) {
+  std::vector<proto::TaskSpec> tasks;
+  std::map<std::string, size_t> known;
+  for (const compiler::ModelKernel& kernel : kernels) {
+    if (kernel.count <= 0) continue;
+    const auto [place, fresh] = known.try_emplace(kernel.hash, tasks.size());
+    if (!fresh) {
+      tasks[place->second].count += kernel.count;
+      continue;
+    }
+    const graph::GroupCost cost = graph::CostOf(kernel.workload);
+    tasks.push_back({.workload = ir::ToText(kernel.workload),
+                     .name = kernel.name,
+                     .count = kernel.count,
+                     .flop = static_cast<double>(cost.flops + cost.other_flops),
+                     .bound_ns = BoundNs(cost, target)});
+  }
+  return tasks;
+}
+
+class ServerTuning {
+ public:
+  explicit ServerTuning(CommandContext& context)
+      : context_(context), clock_(*context.environment.clock) {}
+  absl::Status Run();
+
+ private:
+  absl::StatusOr<proto::SessionSpec> MakeSpec();
+  void Show(const ServerProgress& progress);
+  absl::Status Report(const ServerProgress& progress, const Hash128& session);
+  void Journal(const std::string& line);
+  std::string ServerWords() const;
+
+  CommandContext& context_;
+  const MonotonicClock& clock_;
+  std::ofstream journal_;
+  int64_t shown_ns_ = INT64_MIN / 2;
+  int64_t lines_ = 0;
+};
+
+void ServerTuning::Journal(const std::string& line) {
+  if (journal_.is_open()) journal_ << line + "\n" << std::flush;
+}
+
+std::string ServerTuning::ServerWords() const {
+  const Arguments& a = context_.arguments;
+  std::string words = "--server " + a.Text("server");
+  if (a.Given("tls")) words += " --tls " + a.Text("tls");
+  if (a.Flag("insecure-loopback")) words += " --insecure-loopback";
+  return words;
+}
+
+absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
+  const Arguments& arguments = context_.arguments;
+  const SystemWallClock wall_clock;
+  HONE_ASSIGN_OR_RETURN(const TuneBudget budget, ReadBudget(arguments, wall_clock));
+  HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(target_text, &target, &why)) return absl::InvalidArgumentError(why);
+  const std::string path = arguments.Text("MODEL");
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  measure::BuilderClient builder(LocalBuilder(), clock_);
+  const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
+  if (!kernels.ok()) return CompileError(kernels.status());
+  return proto::SessionSpec{.model = ModelName(path),
+                            .model_hash = Sha256Hex(bytes),
+                            .tasks = TasksOf(*kernels, target),
+                            .target = target.text,
+                            .seconds = budget.seconds,
+                            .trials = budget.trials,
+                            .until_unix_ms = budget.until_unix_ns / 1'000'000,
+                            .seed = static_cast<uint64_t>(arguments.Integer("seed"))};
+}
+
+void ServerTuning::Show(const ServerProgress& progress) {
+  const bool terminal = context_.environment.error_is_terminal;
+  const int64_t now_ns = clock_.NowNs();
+  if (now_ns - shown_ns_ < (terminal ? kTerminalPauseNs : kLinePauseNs)) return;
+  shown_ns_ = now_ns;
+  std::string text;
+  if (terminal) {
+    if (lines_ > 0) text += fmt::format("\x1b[{}F\x1b[J", lines_);
+    text += progress.Table();
+    lines_ = static_cast<int64_t>(progress.tasks().size()) + 1;
+  } else {
+    text = progress.LastLine();
+  }
+  context_.err << text << std::flush;
+}
+
+absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128& session) {
+  const proto::SessionInfo& info = progress.info();
+  if (context_.json()) {
+    auto tasks = ordered_json::array();
+    for (const ServerProgress::Task& task : progress.tasks()) {
+      tasks.push_back({{"workload", task.workload},
+                       {"name", task.name},
+                       {"count", task.count},
+                       {"default_us", task.default_ns * 1e-3},
+                       {"best_us", task.best_ns * 1e-3},
+                       {"trials", task.trials},
+                       {"compared", task.compared},
+                       {"replaced", task.replaced}});
+    }
+    const ordered_json object = {{"server", context_.arguments.Text("server")},
+                                 {"session", session.ToHex()},
+                                 {"reason", info.reason},
+                                 {"device_class", info.device_class},
+                                 {"attempts", progress.answered()},
+                                 {"default_us", progress.TotalNs(false) * 1e-3},
+                                 {"best_us", progress.TotalNs(true) * 1e-3},
+                                 {"tasks", std::move(tasks)}};
+    context_.json_result = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  } else {
+    context_.out << progress.Table()
+                 << fmt::format("{}; session {}\n", info.reason, session.ToHex());
+  }
+  switch (info.state) {
+    case db::SessionState::kFinished: return absl::OkStatus();
+    case db::SessionState::kCancelled:
+      return absl::CancelledError(fmt::format("session {}: {}", session.ToHex(), info.reason));
+    default:
+      return WithExitCode(
+          absl::AbortedError(fmt::format("session {} failed: {}", session.ToHex(), info.reason)),
+          ExitCode::kServer);
+  }
+}
+
+absl::Status ServerTuning::Run() {
+  const Arguments& arguments = context_.arguments;
+  HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<ServerConnection> server,
+                        ServerConnection::Open(address));
+  if (arguments.Given("journal")) journal_.open(arguments.Text("journal"), std::ios::app);
+  HONE_ASSIGN_OR_RETURN(const proto::SessionSpec spec, MakeSpec());
+  HONE_ASSIGN_OR_RETURN(const ServerConnection::Started started, server->StartSession(spec));
+  Journal("session " + started.session.ToHex());
+  const std::string id = started.session.ToHex();
+  context_.err << fmt::format("{} tasks for {} on server '{}', {}session {}\n", spec.tasks.size(),
+                              spec.target, address.address, started.joined ? "joined " : "", id);
+  std::vector<ServerProgress::Task> tasks;
+  for (const proto::TaskSpec& task : spec.tasks) {
+    tasks.push_back(
+        {.name = task.name, .workload = HashBytes(task.workload).ToHex(), .count = task.count});
+  }
+  ServerProgress progress(std::move(tasks));
+  g_detach.store(false);
+  std::signal(SIGINT, OnSignal);
+  int64_t sequence = 0;
+  const absl::Status watched = server->Watch(
+      started.session, &sequence,
+      [&](const proto::SessionEvent& event) {
+        if (event.kind == proto::SessionEvent::Kind::kMeasured) {
+          Journal(fmt::format("measured {} {} {} {}", event.sequence, event.attempt,
+                              static_cast<int>(event.outcome), event.median_ns));
+        }
+        progress.Take(event);
+        Show(progress);
+      },
+      g_detach, kPatienceNs);
+  std::signal(SIGINT, SIG_DFL);
+  if (watched.code() == absl::StatusCode::kCancelled && g_detach.load()) {
+    return absl::CancelledError(fmt::format(
+        "detached; session {0} goes on with {1} candidates measured. To come back: the same "
+        "command, or hone session watch {0} {2}; to end it: hone session cancel {0} {2}",
+        id, progress.answered(), ServerWords()));
+  }
+  HONE_RETURN_IF_ERROR(watched);
+  Journal("ended " + std::to_string(static_cast<int>(progress.info().state)));
+  return Report(progress, started.session);
+}
+
+}  // namespace
+
+absl::Status TuneOnServer(CommandContext& context) { return ServerTuning(context).Run(); }
+
+}  // namespace hone::client

@@ -1,0 +1,108 @@
+#include <atomic>
+#include <csignal>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/exit_code.h"
+#include "client/server_connection.h"
+#include "client/server_progress.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kMostListed = 100;
+constexpr int64_t kPatienceNs = 600'000'000'000;
+constexpr std::string_view kStates[] = {"waiting",  "running",   "cancelling",
+                                        "finished", "cancelled", "failed"};
+
+std::atomic<bool> g_detach{false};
+void OnSignal(int) { g_detach.store(true); }
+
+std::string_view StateName(db::SessionState state) { return kStates[static_cast<size_t>(state)]; }
+
+ordered_json InfoJson(const proto::SessionInfo& info) {
+  return {{"session", info.id.ToHex()},
+          {"state", std::string(StateName(info.state))},
+          {"reason", info.reason},
+          {"owner", info.owner},
+          {"project", info.project},
+          {"model", info.model},
+          {"target", info.target},
+          {"device_class", info.device_class},
+          {"created_ms", info.created_ms},
+          {"attempts", info.attempts},
+          {"tasks", info.tasks}};
+}
+
+std::string InfoText(const proto::SessionInfo& info) {
+  return fmt::format("{}  {:<10} {:<12} {:<20} {:>4} tasks {:>7} measured  {}\n", info.id.ToHex(),
+                     StateName(info.state), info.owner, info.model, info.tasks, info.attempts,
+                     info.reason);
+}
+
+void SetResult(CommandContext& context, const ordered_json& object) {
+  context.json_result = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+absl::Status Watch(CommandContext& context, ServerConnection& server, const Hash128& id) {
+  HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server.FindSession(id));
+  ServerProgress progress(std::vector<ServerProgress::Task>(static_cast<size_t>(info.tasks)));
+  g_detach.store(false);
+  std::signal(SIGINT, OnSignal);
+  int64_t sequence = 0;
+  const absl::Status watched = server.Watch(
+      id, &sequence,
+      [&](const proto::SessionEvent& event) {
+        progress.Take(event);
+        constexpr int64_t kLineEvery = 50;
+        if (event.kind == proto::SessionEvent::Kind::kMeasured &&
+            progress.answered() % kLineEvery == 0) {
+          context.err << progress.LastLine() << std::flush;
+        }
+      },
+      g_detach, kPatienceNs);
+  std::signal(SIGINT, SIG_DFL);
+  HONE_RETURN_IF_ERROR(watched);
+  SetResult(context, InfoJson(progress.info()));
+  if (!context.json()) context.out << progress.LastLine() << InfoText(progress.info());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunSession(CommandContext& context) {
+  const Arguments& arguments = context.arguments;
+  HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
+  HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
+  const std::string action = arguments.Text("ACTION");
+  if (action == "list") {
+    HONE_ASSIGN_OR_RETURN(const auto infos, server->ListSessions(kMostListed));
+    auto list = ordered_json::array();
+    for (const proto::SessionInfo& info : infos) {
+      list.push_back(InfoJson(info));
+      if (!context.json()) context.out << InfoText(info);
+    }
+    SetResult(context, {{"sessions", std::move(list)}});
+    return absl::OkStatus();
+  }
+  const auto id = Hash128::FromHex(arguments.TextOr("SESSION", ""));
+  if (!id) {
+    return WithExitCode(
+        absl::InvalidArgumentError(fmt::format(
+            "name the session by its 32 hexadecimal digits: hone session {} SESSION", action)),
+        ExitCode::kUsage);
+  }
+  if (action == "watch") return Watch(context, *server, *id);
+  if (action == "cancel") HONE_RETURN_IF_ERROR(server->CancelSession(*id));
+  HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server->FindSession(*id));
+  SetResult(context, InfoJson(info));
+  if (!context.json()) context.out << InfoText(info);
+  return absl::OkStatus();
+}
+
+}  // namespace hone::client
