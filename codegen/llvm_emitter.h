@@ -174,6 +174,9 @@ class FunctionEmitter : private OpaqueSource {
   Value LoadScalar(int buffer, const Affine& index);
   Value LoadContiguous(int buffer, const Affine& base);
   Value LoadShuffled(int buffer, const LanePattern& pattern);
+  bool IsShortStride(const LanePattern& pattern) const;
+  llvm::Value* LoadPiece(llvm::Type* type, llvm::Value* pointer, ir::DType dtype,
+                         const LanePattern& pattern, int64_t first, int64_t width);
   Value LoadGathered(int buffer, const Affine& index);
   bool TableConstant(int buffer, const Affine& index, Value* result);
   void Store(int buffer, const Affine& index, const Value& value);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
@@ -88,7 +89,8 @@ Value FunctionEmitter::LoadMemory(int buffer, const Affine& index) {
   if (!index_.DependsOnLane(index)) return LoadScalar(buffer, index);
   const LanePattern pattern = PatternOf(index);
   if (pattern.contiguous) return LoadContiguous(buffer, pattern.base);
-  if (!pattern.offsets.empty() && mask_ == nullptr && guard_ == nullptr) {
+  const bool masked = mask_ != nullptr || guard_ != nullptr;
+  if (!pattern.offsets.empty() && (!masked || IsShortStride(pattern))) {
     return LoadShuffled(buffer, pattern);
   }
   return LoadGathered(buffer, index);
@@ -129,6 +131,36 @@ Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {
   return arith_.FromMemory(raw, dtype, lanes);
 }
 
+/// Whether a few vectors cover all lanes and no two lanes read one element, so that the pieces'
+/// masks follow from the lanes'.
+bool FunctionEmitter::IsShortStride(const LanePattern& pattern) const {
+  const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
+  const int64_t span = *high - *low + 1;
+  const auto begin = pattern.offsets.begin();
+  return span >= vector_.lanes && span <= kMaxShuffleVectors * vector_.lanes &&
+         std::set<int64_t>(begin, begin + vector_.active).size() ==
+             static_cast<size_t>(vector_.active);
+}
+
+/// The elements [first, first + width) past the lowest lane; those that no wanted lane reads are
+/// not touched.
+llvm::Value* FunctionEmitter::LoadPiece(llvm::Type* type, llvm::Value* pointer, DType dtype,
+                                        const LanePattern& pattern, int64_t first, int64_t width) {
+  llvm::Value* mask = WithGuard(ActiveMask());
+  if (mask_ == nullptr && guard_ == nullptr)
+    return builder_.CreateAlignedLoad(type, pointer, ElementAlign(dtype));
+  const int lanes = vector_.lanes;
+  llvm::SmallVector<int, 64> wanted(static_cast<size_t>(width), lanes);
+  for (int k = 0; k < vector_.active; ++k) {
+    const int64_t at = pattern.offsets[static_cast<size_t>(k)] - first;
+    if (at >= 0 && at < width) wanted[static_cast<size_t>(at)] = k;
+  }
+  llvm::Value* none = llvm::Constant::getNullValue(mask->getType());
+  return builder_.CreateMaskedLoad(type, pointer, ElementAlign(dtype),
+                                   builder_.CreateShuffleVector(mask, none, wanted),
+                                   llvm::Constant::getNullValue(type));
+}
+
 // Lanes at fixed distances (strides, repeats, reversals): whole vectors that cover them, then
 // shuffles. Nothing outside the first and last lane is touched.
 Value FunctionEmitter::LoadShuffled(int buffer, const LanePattern& pattern) {
@@ -139,7 +171,9 @@ Value FunctionEmitter::LoadShuffled(int buffer, const LanePattern& pattern) {
   while (width > span) width /= 2;
   llvm::Type* scalar = arith_.MemoryType(dtype, 1);
   llvm::Type* type = arith_.MemoryType(dtype, vector_.lanes);
-  llvm::Value* result = llvm::PoisonValue::get(type);
+  const bool masked = mask_ != nullptr || guard_ != nullptr;
+  llvm::Value* result = masked ? static_cast<llvm::Value*>(llvm::Constant::getNullValue(type))
+                               : llvm::PoisonValue::get(type);
   if (span > kMaxShuffleVectors * vector_.lanes || width == 1) {
     for (int k = 0; k < vector_.active; ++k) {
       const Affine at = pattern.base + Affine(pattern.offsets[static_cast<size_t>(k)]);
@@ -154,7 +188,7 @@ Value FunctionEmitter::LoadShuffled(int buffer, const LanePattern& pattern) {
     const int64_t start = std::min(done, span - width);
     const Affine at = pattern.base + Affine(*low + start);
     llvm::Value* piece =
-        builder_.CreateAlignedLoad(piece_type, Pointer(buffer, at), ElementAlign(dtype));
+        LoadPiece(piece_type, Pointer(buffer, at), dtype, pattern, *low + start, width);
     // Lanes [0, lanes) of the shuffle below are the result so far, the piece follows.
     llvm::SmallVector<int, 64> widen;
     for (int k = 0; k < vector_.lanes; ++k) widen.push_back(k < width ? k : -1);

@@ -156,6 +156,18 @@ bool SlidesAlong(const ir::Stage& stage, const std::vector<Access>& accesses, in
   return true;
 }
 
+/// Whether some reader has more points than the Stage, as what normalises its rows has.
+bool IsReadByRows(const ir::Workload& w, const ir::Stage& stage) {
+  const auto points = [](const ir::Stage& s) {
+    int64_t n = 1;
+    for (int64_t extent : s.spatial) n *= extent;
+    return n;
+  };
+  const std::vector<int> readers = w.Readers(w.Producer(stage.results[0]));
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](int r) { return points(w.stages[r]) > points(stage); });
+}
+
 bool IsOutput(const ir::Workload& w, const ir::Stage& s) {
   return std::any_of(s.results.begin(), s.results.end(),
                      [&](int r) { return w.tensors[r].output; });
@@ -336,8 +348,9 @@ Role RoleOf(const ir::Workload& workload, const ir::Stage& stage) {
   for (const auto& a : accesses) {
     for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
       if (a.linear[r] && a.stride[r] == 1 && stage.Extent(r) > 1) {
-        // Too short to fill vectors: they run across rows.
-        const bool across = v >= 0 && stage.spatial[v] >= kShortAxis && stage.Extent(r) < kShortRow;
+        // Too short to fill vectors: they run across rows, unless whole rows are read once more.
+        const bool across = v >= 0 && stage.spatial[v] >= kShortAxis &&
+                            stage.Extent(r) < kShortRow && !IsReadByRows(workload, stage);
         return across ? Role::kWindow : Role::kRow;
       }
     }

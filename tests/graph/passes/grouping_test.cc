@@ -251,9 +251,9 @@ workload 1
 x0: f32[1,4,4,8] input range(0,1)
 x1: f32[8,4,2,2] constant
 x2: f32[4] constant
-s0: f32[1,4,4,4,2,2] = sum[r0:8] (x0[0, i1, i2, r0] * x1[r0, i3, i4, i5])
-s1: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:4,i4:2,i5:2] at [0, i1 * 2 + i4, i2 * 2 + i5,
-    i3] = s0[i0, i1, i2, i3, i4, i5] + x2[i3]
+s0: f32[1,4,4,2,2,4] = sum[r0:8] (x0[0, i1, i2, r0] * x1[r0, i5, i3, i4])
+s1: f32[1,8,8,4] output over [i0:1,i1:4,i2:4,i3:2,i4:2,i5:4] at [0, i1 * 2 + i3, i2 * 2 + i4,
+    i5] = s0[i0, i1, i2, i3, i4, i5] + x2[i5]
 )");
 }
 
