@@ -34,7 +34,10 @@ function(hone_executable target)
     set_target_properties(${target} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${HONE_LIBEXEC_SUBDIR}")
   endif()
-  install(TARGETS ${target} RUNTIME DESTINATION "${destination}")
+  # Benchmarks are for who works on Hone.
+  if(NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL "${PROJECT_SOURCE_DIR}/bench")
+    install(TARGETS ${target} RUNTIME DESTINATION "${destination}")
+  endif()
 endfunction()
 
 function(hone_test folder)

@@ -56,8 +56,7 @@ proof_chroot() {
   local mirror root
   mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
            grep -E '/debian/?$' | head -n 1 || true)
-  mkdir -p build
-  root=$(mktemp -d "$PWD/build/chroot.XXXXXX")
+  root=$(mktemp -d "${TMPDIR:-/tmp}/chroot-XXXXXX")
   # shellcheck disable=SC2064
   trap "umount -q '$root/proc' '$root/sys' '$root/dev' || true; [ $keep = yes ] || rm -rf --one-file-system '$root'" EXIT
 

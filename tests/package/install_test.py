@@ -178,7 +178,7 @@ class InstallTest:
         build = self.folder / "compiled"
         run("cmake", "-S", pathlib.Path(self.args.source, "examples/c"), "-B", build,
             f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", f"-DMODEL={model}",
-            "-DCMAKE_C_FLAGS=-std=c99 -Wall -Wextra -Werror -pedantic")
+            "-DCMAKE_C_FLAGS=-std=c11 -Wall -Wextra -Werror -pedantic")
         run("cmake", "--build", build)
         pixels = struct.pack("<784f", *((i % 29) * 0.05 - 0.7 for i in range(784)))
         raw = self.folder / "pixels.bin"

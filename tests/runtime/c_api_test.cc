@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,32 @@ TEST_F(CApi, ContextOutlivesTheModelHandle) {
   ASSERT_EQ(hone_context_step(context, 0, &step), HONE_OK);
   EXPECT_EQ(step.time_ns, -1);  // not asked for
   hone_context_destroy(context);
+}
+
+TEST_F(CApi, UsesMemoryInPlaceWhenAsked) {
+  const std::string bytes = MakeTestPackage();
+  std::vector<char> room(bytes.size() + 128);
+  char* aligned = room.data();
+  while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
+  std::memcpy(aligned, bytes.data(), bytes.size());
+  hone_model_options options;
+  hone_model_options_init(&options);
+  EXPECT_EQ(options.in_place, 0);
+  options.in_place = 1;
+  hone_model* model = nullptr;
+  ASSERT_EQ(hone_model_open_memory(aligned, bytes.size(), &options, &model), HONE_OK)
+      << hone_last_error();
+  hone_context* context = nullptr;
+  ASSERT_EQ(hone_context_create(model, nullptr, &context), HONE_OK);
+  TestOutputs outputs = EmptyOutputs();
+  const TestInputs inputs = MakeInputs(3);
+  ASSERT_EQ(RunModel(context, inputs, outputs), HONE_OK);
+  EXPECT_EQ(outputs, Expected(inputs));
+  hone_context_destroy(context);
+  hone_model_close(model);
+  EXPECT_EQ(hone_model_open_memory(aligned + 1, bytes.size(), &options, &model),
+            HONE_INVALID_ARGUMENT);
+  EXPECT_THAT(hone_last_error(), HasSubstr("multiple of 64"));
 }
 
 TEST_F(CApi, ErrorsHaveCodeAndMessage) {
