@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<ConstantPtr>> InPlanOrder(const std::vector<NamedTens
 absl::StatusOr<std::vector<ConstantPtr>> RunOnce(
     std::shared_ptr<const runtime::Executable> executable, const std::vector<ConstantPtr>& inputs) {
   const ir::Plan& plan = executable->plan();
-  auto context = runtime::Context::Create(executable, {.threads = 1, .poison = true});
+  auto context = runtime::Context::Create(executable, {.poison = true});
   HONE_RETURN_IF_ERROR(ToAbsl(context.status()));
   std::vector<runtime::InputBuffer> in;
   for (const ConstantPtr& input : inputs) in.push_back({input->bytes.data(), input->bytes.size()});

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <thread>
@@ -51,7 +52,7 @@ std::vector<NamedCase> CasesOf(const Suite& suite) {
 }
 
 /// Runs all, as many beside each other as there are cores. Neighbours take different instruction
-/// sets where the host has both.
+/// sets, where the host has both, and numbers of threads.
 std::vector<CaseOutcome> RunAll(const std::vector<NamedCase>& cases, const Tolerance& tolerance) {
   const SystemMonotonicClock clock;
   const int workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -62,14 +63,16 @@ std::vector<CaseOutcome> RunAll(const std::vector<NamedCase>& cases, const Toler
   options.address_space_bytes.reset();
 #endif
   measure::BuilderClient builder(options, clock);
-  const std::string targets[] = {ir::ResolveNative("cpu:native", 1), "cpu:avx2,threads=1"};
+  const std::string targets[] = {ir::ResolveNative("cpu:native", 1), "cpu:avx2,threads=1",
+                                 ir::ResolveNative("cpu:native", 2)};
   std::vector<CaseOutcome> outcomes(cases.size());
   std::atomic<size_t> next = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < workers; ++i) {
     threads.emplace_back([&] {
       for (size_t c = next++; c < cases.size(); c = next++)
-        outcomes[c] = RunOperatorCase(cases[c].folder, targets[c % 2], tolerance, builder);
+        outcomes[c] =
+            RunOperatorCase(cases[c].folder, targets[c % std::size(targets)], tolerance, builder);
     });
   }
   for (std::thread& thread : threads) thread.join();
