@@ -23,10 +23,21 @@ int64_t CountArithmetic(const ir::ExprNode& node) {
   return count;
 }
 
+/// Adds the bytes that every load of `node` reads when it is evaluated at `points` points.
+void AddLoads(const ir::Workload& workload, const ir::ExprNode& node, double points,
+              std::vector<double>& read_bytes) {
+  if (node.kind == ir::ExprKind::kLoad) {
+    const auto tensor = static_cast<size_t>(node.id);
+    read_bytes[tensor] += points * static_cast<double>(ir::SizeOf(workload.tensors[tensor].dtype));
+  }
+  for (const ir::Expr& arg : node.args) AddLoads(workload, *arg, points, read_bytes);
+}
+
 }  // namespace
 
 WorkloadCost CostOf(const ir::Workload& workload) {
   WorkloadCost cost;
+  std::vector<double> read_bytes(workload.tensors.size(), 0);
   for (const ir::Stage& stage : workload.stages) {
     double points = 1;
     for (int axis = 0; axis < stage.num_axes(); ++axis)
@@ -35,12 +46,16 @@ WorkloadCost CostOf(const ir::Workload& workload) {
     for (const ir::Expr& body : stage.body) operations += CountArithmetic(*body);
     if (stage.combiner != ir::Combiner::kNone)
       operations += static_cast<int64_t>(stage.body.size());
+    for (const ir::Expr& body : stage.body) AddLoads(workload, *body, points, read_bytes);
     cost.flop += points * static_cast<double>(operations);
   }
-  for (const ir::Tensor& tensor : workload.tensors) {
-    const bool boundary = tensor.kind == ir::TensorKind::kInput ||
-                          tensor.kind == ir::TensorKind::kConstant || tensor.output;
-    if (boundary) cost.bytes += static_cast<double>(tensor.Bytes());
+  for (size_t i = 0; i < workload.tensors.size(); ++i) {
+    const ir::Tensor& tensor = workload.tensors[i];
+    const auto bytes = static_cast<double>(tensor.Bytes());
+    const bool read =
+        tensor.kind == ir::TensorKind::kInput || tensor.kind == ir::TensorKind::kConstant;
+    // Of a table that is gathered from, only the rows that are looked up.
+    if (read || tensor.output) cost.bytes += read ? std::min(bytes, read_bytes[i]) : bytes;
   }
   return cost;
 }

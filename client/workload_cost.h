@@ -9,7 +9,7 @@ namespace hone::client {
 /// What a Workload costs at least, whatever its schedule.
 struct WorkloadCost {
   double flop = 0;   ///< arithmetic on values (not on indices); a multiply-add counts as two
-  double bytes = 0;  ///< inputs, constants and outputs, each moved once
+  double bytes = 0;  ///< outputs, and what is read of inputs and constants, each moved once
 };
 
 /// Every Stage is counted as often as it is written, as if nothing were computed twice; a combiner

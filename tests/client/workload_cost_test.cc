@@ -35,6 +35,15 @@ TEST(WorkloadCostTest, IndicesAndGuardsAreFree) {
   EXPECT_EQ(cost.bytes, 4 * (8 + 10));
 }
 
+TEST(WorkloadCostTest, OfAGatheredTableOnlyTheRowsThatAreRead) {
+  const WorkloadCost cost = CostOfText(
+      "workload 1\n"
+      "x0: f32[1000,8] constant\n"
+      "x1: i64[5] input range(0,999)\n"
+      "s0: f32[5,8] output = x0[x1[i0], i1]\n");
+  EXPECT_EQ(cost.bytes, 4 * 5 * 8 + 8 * 5 + 4 * 5 * 8);
+}
+
 TEST(RooflineTest, BoundIsTheLargerOfArithmeticAndTraffic) {
   ir::Target target;
   target.threads = 2;

@@ -173,6 +173,9 @@ class InstallTest:
         prefix = self.folder / "whole"
         run("cmake", "--install", self.args.build, "--prefix", prefix)
         command = prefix / "bin/hone"
+        for page in ("man/man1/hone-tune.1", "bash-completion/completions/hone",
+                     "zsh/site-functions/_hone"):
+            assert (prefix / "share" / page).stat().st_size > 100, page
         model = self.folder / "mlp.onnx"
         run(command, "zoo", "mlp", "-o", model)
         build = self.folder / "compiled"
