@@ -108,14 +108,14 @@ TEST(OpsTest, AveragePoolingDividesByExactCounts) {
       "2, 3), 0))\n");
 }
 
-TEST(OpsTest, SoftmaxIsMaxExponentialSumAndQuotient) {
+TEST(OpsTest, SoftmaxIsMaxExponentialSumAndProduct) {
   EXPECT_EQ(Expressed("Softmax", {{"axis", int64_t{1}}}, {F32({4, 10})}),
             "workload 1\n"
             "x0: f32[4,10] input range(-1,1)\n"
             "s0: f32[4] = max[r0:10] (x0[i0, r0])\n"
             "s1: f32[4,10] = exp(x0[i0, i1] - s0[i0])\n"
             "s2: f32[4] = sum[r0:10] (s1[i0, r0])\n"
-            "s3: f32[4,10] output = s1[i0, i1] / s2[i0]\n");
+            "s3: f32[4,10] output = s1[i0, i1] * (1.0 / s2[i0])\n");
 }
 
 TEST(OpsTest, NormalisationCentresBeforeItSquares) {
