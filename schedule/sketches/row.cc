@@ -20,6 +20,21 @@ int ContiguousReduceAxis(const ir::Workload& w, const ir::Stage& stage) {
   return -1;
 }
 
+/// Computes partial results, of which there are some vectors along the last axis, at `loop`.
+void InRegisters(TraceWriter& w, const std::string& partial, const std::string& loop, int last_axis,
+                 int reduce_axes, int lanes) {
+  w.Emit(fmt::format("compute_at({}, {}, register)", partial, loop));
+  const std::string axis = fmt::format("{}.i{}", partial, last_axis);
+  w.Emit(fmt::format("split({}, {})", axis, lanes));
+  std::vector<std::string> order;
+  for (int k = 0; k < reduce_axes; ++k) order.push_back(fmt::format("{}.r{}", partial, k));
+  order.push_back(axis + ".0");
+  order.push_back(axis + ".1");
+  w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  w.Emit(fmt::format("unroll({}.0)", axis));
+  w.Emit(fmt::format("vectorize({}.1)", axis));
+}
+
 /// Splits a row reduction into vectors of partial results computed at `loop` (empty: the Stage's
 /// own innermost spatial loop).
 void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64_t partial_vectors,
@@ -35,22 +50,19 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
                        width));
     std::string at = loop;
     if (at.empty()) at = fmt::format("{}.i{}", stage.name, stage.num_spatial() - 1);
-    if (stage.num_spatial() > 0) {
-      w.Emit(fmt::format("compute_at({}, {}, register)", partial, at));
-      const std::string axis = fmt::format("{}.i{}", partial, stage.num_spatial());
-      w.Emit(fmt::format("split({}, {})", axis, lanes));
-      std::vector<std::string> order;
-      for (int k = 0; k < stage.num_reduce(); ++k)
-        order.push_back(fmt::format("{}.r{}", partial, k));
-      order.push_back(axis + ".0");
-      order.push_back(axis + ".1");
-      w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-      w.Emit(fmt::format("unroll({}.0)", axis));
-      w.Emit(fmt::format("vectorize({}.1)", axis));
-      w.Emit(fmt::format("split({}.r0, {})", stage.name, lanes));
-      w.Emit(fmt::format("unroll({}.r0.0)", stage.name));
-      w.Emit(fmt::format("vectorize({}.r0.1)", stage.name));
+    if (stage.num_spatial() == 0) return;
+    InRegisters(w, partial, at, stage.num_spatial(), stage.num_reduce(), lanes);
+    // The vectors are folded into one before its lanes are.
+    if (vectors > 1) {
+      const std::string fold = w.NextStage();
+      w.Emit(
+          fmt::format("{} = rfactor({}, {}.r0, {}, inner)", fold, stage.name, stage.name, lanes));
+      w.Emit(fmt::format("compute_at({}, {}, register)", fold, at));
+      w.Emit(fmt::format("reorder({0}.r0, {0}.i{1})", fold, stage.num_spatial()));
+      w.Emit(fmt::format("unroll({}.r0)", fold));
+      w.Emit(fmt::format("vectorize({}.i{})", fold, stage.num_spatial()));
     }
+    w.Emit(fmt::format("vectorize({}.r0)", stage.name));
   }
 }
 

@@ -67,7 +67,9 @@ void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
             const ir::Target& target) {
   const int m = choice.winograd;
   const std::string& o = n.owner;
-  std::string channel = o + ".i3.0", tile_row = o + ".i1.0";
+  const bool own = n.conv == n.owner;
+  const std::string reduce = own ? o + ".r0, " : "";
+  std::string channel = o + ".i3.0";
   if (choice.one_phase) {
     w.Emit(fmt::format("split({}.i1, {}, mask)", o, m * choice.tile_rows));
     w.Emit(fmt::format("split({}.i1.1, {}, mask)", o, m));
@@ -75,18 +77,23 @@ void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
     w.Emit(fmt::format("split({}.i3, [{}, {}], mask)", o, choice.tile.vectors, lanes));
     w.Emit(
         fmt::format("reorder({0}.i1.0, {0}.i3.0, {0}.i1.1.0, {0}.i2.0, {0}.i3.1, {0}.i1.1.1, "
-                    "{0}.i2.1, {0}.i3.2)",
-                    o));
+                    "{0}.i2.1, {1}{0}.i3.2)",
+                    o, reduce));
     w.Emit(fmt::format("unroll({0}.i1.1.1); unroll({0}.i2.1); vectorize({0}.i3.2)", o));
     channel = o + ".i3.1";
   } else {
     w.Emit(fmt::format("split({}.i1, {}, mask)", o, m));
     w.Emit(fmt::format("split({}.i2, {}, mask)", o, m));
     w.Emit(fmt::format("split({}.i3, {}, mask)", o, lanes));
-    w.Emit(fmt::format("reorder({0}.i1.0, {0}.i2.0, {0}.i3.0, {0}.i1.1, {0}.i2.1, {0}.i3.1)", o));
+    w.Emit(fmt::format("reorder({0}.i1.0, {0}.i2.0, {0}.i3.0, {0}.i1.1, {0}.i2.1, {1}{0}.i3.1)", o,
+                       reduce));
     w.Emit(fmt::format("unroll({0}.i1.1); unroll({0}.i2.1); vectorize({0}.i3.1)", o));
   }
   w.Emit(fmt::format("parallel({}.i1.0, {})", o, target.threads));
+  if (own) {
+    w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), o, channel));
+    w.Emit(fmt::format("unroll({}.r0)", o));
+  }
   if (choice.one_phase) {
     w.Emit(fmt::format("compute_at({}, {}.i1.0, memory)", n.v, o));
     w.Emit(fmt::format("compute_at({}, {}.i3.0, memory)", n.product, o));
@@ -124,15 +131,19 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
   n.u = fmt::format("s{}", first + 3);
   n.product = fmt::format("s{}", first + 4);
   n.y_rows = fmt::format("s{}", first + 5);
-  // Pads and epilogues are inlined as ever; what is left must be the convolution and one map that
-  // reads it.
+  // Pads and epilogues are inlined as ever; what is left must be the convolution, a map that reads
+  // it, and copies that lay data out anew.
   int owner = -1;
+  std::vector<int> copies;
   for (const Cluster& c : FindClusters(w, -1, -1)) {
-    const std::string& name = w.name(c.owner);
-    const int number = std::atoi(name.c_str() + 1);
-    if (number >= first) continue;
-    if (owner >= 0) return absl::InvalidArgumentError("winograd: the group has several owners");
-    owner = c.owner;
+    if (std::atoi(w.name(c.owner).c_str() + 1) >= first) continue;
+    if (c.owner == id || c.anchor == id) {
+      owner = c.owner;
+    } else if (w.stage(c.owner).combiner == ir::Combiner::kNone && c.members.empty()) {
+      copies.push_back(c.owner);
+    } else {
+      return absl::InvalidArgumentError("winograd: the group has several owners");
+    }
   }
   HONE_RETURN_IF_ERROR(w.status());
   if (owner < 0 || w.stage(owner).spatial != w.stage(id).spatial) {
@@ -140,8 +151,6 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
         "winograd: the epilogue has another shape than the convolution");
   }
   n.owner = w.name(owner);
-  if (n.owner == n.conv)
-    return absl::InvalidArgumentError("winograd: the convolution has no epilogue to own the tiles");
   const int lanes = target.lanes;
   n.packed = w.NextStage();
   w.Emit(fmt::format("{} = pack({}, {}, [i0, i1, i3/{}, i2, i3%{}])", n.packed, n.product, n.u,
@@ -149,6 +158,7 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
   Output(w, n, choice, lanes, target);
   InputTransform(w, n, choice, lanes, target);
   Product(w, n, choice, lanes, target);
+  for (int copy : copies) ScheduleMap(w, copy, 1, target);
   return w.status();
 }
 
