@@ -51,7 +51,6 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
     std::string at = loop;
     if (at.empty()) at = fmt::format("{}.i{}", stage.name, stage.num_spatial() - 1);
     if (stage.num_spatial() == 0) return;
-    InRegisters(w, partial, at, stage.num_spatial(), stage.num_reduce(), lanes);
     // The vectors are folded into one before its lanes are.
     if (vectors > 1) {
       const std::string fold = w.NextStage();
@@ -62,6 +61,7 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
       w.Emit(fmt::format("unroll({}.r0)", fold));
       w.Emit(fmt::format("vectorize({}.i{})", fold, stage.num_spatial()));
     }
+    InRegisters(w, partial, at, stage.num_spatial(), stage.num_reduce(), lanes);
     w.Emit(fmt::format("vectorize({}.r0)", stage.name));
   }
 }

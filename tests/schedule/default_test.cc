@@ -80,6 +80,39 @@ s3: f32[8,1,8,16] output = s1[i0, i1, i2, i3] / s2[i0, 0, i2]
   }
 }
 
+// Long rows have several vectors of partial results: in the loop of what reads them, and in the
+// reduction's own.
+TEST(DefaultTraces, OfLongRowsEqualTheInterpreter) {
+  const std::string log_softmax =
+      "workload 1\n"
+      "x0: f32[3,197] input range(-4,4)\n"
+      "s0: f32[3] = max[r0:197] (x0[i0, r0])\n"
+      "s1: f32[3,197] = exp(x0[i0, i1] - s0[i0])\n"
+      "s2: f32[3] = sum[r0:197] (s1[i0, r0])\n"
+      "s3: f32[3,197] output = x0[i0, i1] - s0[i0] - log(s2[i0])\n";
+  const std::string sums =
+      "workload 1\n"
+      "x0: f32[5,160] input range(-4,4)\n"
+      "s0: f32[5] output = sum[r0:160] (x0[i0, r0])\n";
+  const std::string pairs =
+      "workload 1\n"
+      "x0: f32[2,3,7,30] input range(-4,4)\n"
+      "s0: f32[2,3] = sum[r0:7,r1:30] (x0[i0, i1, r0, r1])\n"
+      "s1: f32[2,3,7,30] output = x0[i0, i1, i2, i3] - s0[i0, i1] / 210.0\n";
+  for (const std::string& text : {log_softmax, sums, pairs}) {
+    for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=1"}) {
+      const ir::Workload workload = WorkloadOf(text);
+      CheckOptions options;
+      options.compile = true;
+      options.target = target;
+      const auto trace = DefaultTrace(workload, TargetOf(target));
+      ASSERT_TRUE(trace.ok()) << trace.status() << "\n" << text;
+      const CheckResult result = CheckTrace(workload, *trace, options);
+      EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
+    }
+  }
+}
+
 /// `count` points of a Space, the default's first.
 std::vector<uint64_t> SomePoints(const Space& space, Random* random, int count) {
   std::vector<uint64_t> ids = {space.DefaultId()};
