@@ -96,14 +96,14 @@ tuned_us=$(middle "$tuned_us")
 measured=$("$hone" db stats "$log" --json | field attempts || echo "?")
 
 awk -v default_us="$default_us" -v tuned_us="$tuned_us" -v measured="$measured" \
-    -v log="$log" -v package="$tour/tuned.hone" 'BEGIN {
+    -v log_path="$log" -v package_path="$tour/tuned.hone" 'BEGIN {
   printf "\n   ResNet-18 on this machine\n"
   printf "   %-22s %9.2f ms\n", "default schedules", default_us / 1000
   printf "   %-22s %9.2f ms\n", "tuned", tuned_us / 1000
   printf "   %-22s %9.2f x\n", "gain", default_us / tuned_us
   printf "   %-22s %9s\n", "candidates measured", measured
-  printf "   %-22s %s\n", "log", log
-  printf "   %-22s %s\n", "package", package
+  printf "   %-22s %s\n", "log", log_path
+  printf "   %-22s %s\n", "package", package_path
 }'
 printf '\nRun this script again to search on from the same log, or tune a model of your own:\n'
 printf '    %s tune MODEL.onnx\n    %s compile MODEL.onnx --db LOG -o MODEL.hone\n' "$hone" "$hone"
