@@ -13,7 +13,17 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-enum Section : uint16_t { kNull, kData, kCount, kNoStack, kSymbols, kNames, kSectionNames, kNum };
+enum Section : uint16_t {
+  kNull,
+  kData,   ///< the package
+  kEntry,  ///< its address and its size
+  kRelocation,
+  kNoStack,
+  kSymbols,
+  kNames,
+  kSectionNames,
+  kNum
+};
 
 /// Appends to `text` with its final 0; gives the place.
 Elf64_Word AddName(std::string& text, const std::string& name) {
@@ -50,12 +60,21 @@ Elf64_Ehdr FileHeader(size_t sections) {
   return header;
 }
 
-Elf64_Sym Symbol(Elf64_Word name, Section section, size_t bytes) {
+/// Eight bytes of kEntry, visible to all.
+Elf64_Sym EntrySymbol(Elf64_Word name, size_t offset) {
   Elf64_Sym symbol = {};
   symbol.st_name = name;
   symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
-  symbol.st_shndx = section;
-  symbol.st_size = bytes;
+  symbol.st_shndx = kEntry;
+  symbol.st_value = offset;
+  symbol.st_size = 8;
+  return symbol;
+}
+
+Elf64_Sym DataSection() {
+  Elf64_Sym symbol = {};
+  symbol.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION);
+  symbol.st_shndx = kData;
   return symbol;
 }
 
@@ -88,18 +107,26 @@ absl::Status WritePackageObject(const std::string& package_path, const std::stri
   std::string file(kPage, '\0');
   file += package;
   describe(kData, ".rodata.package", SHT_PROGBITS, SHF_ALLOC, kPage, package.size(), kPage);
-  const size_t count = Align(file, 8);
+  const size_t entry = Align(file, 8);
+  Append(file, uint64_t{0});  // the linker writes the address
   Append(file, uint64_t{package.size()});
-  describe(kCount, ".rodata.package_bytes", SHT_PROGBITS, SHF_ALLOC, count, 8, 8);
+  describe(kEntry, ".data.rel.ro.package", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, entry, 16, 8);
+  Append(file, Elf64_Rela{.r_offset = 0, .r_info = ELF64_R_INFO(1, R_X86_64_64), .r_addend = 0});
+  describe(kRelocation, ".rela.data.rel.ro.package", SHT_RELA, SHF_INFO_LINK, entry + 16,
+           sizeof(Elf64_Rela), 8);
+  sections[kRelocation].sh_link = kSymbols;
+  sections[kRelocation].sh_info = kEntry;
+  sections[kRelocation].sh_entsize = sizeof(Elf64_Rela);
   describe(kNoStack, ".note.GNU-stack", SHT_PROGBITS, 0, file.size(), 0, 1);
 
   const size_t symbols = file.size();
   Append(file, Elf64_Sym{});
-  Append(file, Symbol(AddName(names, name + "_package"), kData, package.size()));
-  Append(file, Symbol(AddName(names, name + "_package_bytes"), kCount, 8));
+  Append(file, DataSection());
+  Append(file, EntrySymbol(AddName(names, name + "_package"), 0));
+  Append(file, EntrySymbol(AddName(names, name + "_package_bytes"), 8));
   describe(kSymbols, ".symtab", SHT_SYMTAB, 0, symbols, file.size() - symbols, 8);
   sections[kSymbols].sh_link = kNames;
-  sections[kSymbols].sh_info = 1;  // the first global one
+  sections[kSymbols].sh_info = 2;  // the first global one
   sections[kSymbols].sh_entsize = sizeof(Elf64_Sym);
   describe(kNames, ".strtab", SHT_STRTAB, 0, file.size(), names.size(), 1);
   file += names;

@@ -10,8 +10,9 @@ namespace hone::client {
 std::string CIdentifier(const std::string& name);
 
 /// Writes an ELF relocatable object (x86-64, little-endian) with the bytes of `package_path` as
-/// read-only data at a multiple of 4096, under the symbol NAME_package, and their number as a
-/// uint64_t under NAME_package_bytes. Layout: System V ABI, chapter 4, and its x86-64 supplement.
+/// read-only data at a multiple of 4096. NAME_package is a pointer to them (a program that named
+/// the data itself might get a copy of all of it: x86-64's copy relocations), NAME_package_bytes
+/// their number as a uint64_t. Layout: System V ABI, chapter 4, and its x86-64 supplement.
 absl::Status WritePackageObject(const std::string& package_path, const std::string& name,
                                 const std::string& object_path);
 
