@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 # Every proof is a function proof_NAME whose first line of help stands here.
 declare -A about=(
   [asan]="every test under the address and undefined-behaviour sanitizers"
+  [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
   [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
 )
@@ -37,6 +38,12 @@ proof_tsan() {
   # Libraries that are not instrumented (LLVM, XGBoost's OpenMP) would report false races.
   export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
   sanitized tsan -L threads
+}
+
+# In a copy under build/mutate, which stays for the next run.
+proof_mutate() {
+  scripts/deps.sh test
+  python3 tests/mutate/mutate.py --source . --work build/mutate --jobs "$(scripts/jobs.sh)" "$@"
 }
 
 # A fresh system from this machine's own package sources, with the committed tree in /root/hone.
