@@ -11,6 +11,7 @@
 #include "base/core/random_id.h"
 #include "base/credentials.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "client/exit_code.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kDeadlineMs = 10'000;
+constexpr int64_t kConnectMs = 2000;
 constexpr int64_t kRetryForNs = 20'000 * kNsPerMs;
 constexpr int64_t kPauseNs = 100 * kNsPerMs;
 constexpr int64_t kLongestPauseNs = 2000 * kNsPerMs;
@@ -31,7 +33,8 @@ class GrpcConnection final : public ServerConnection {
  public:
   GrpcConnection(ServerAddress address, Credentials credentials)
       : address_(std::move(address)), credentials_(std::move(credentials)) {
-    stub_ = v1::Tuning::NewStub(Dial());
+    channel_ = Dial();
+    stub_ = v1::Tuning::NewStub(channel_);
   }
 
   absl::StatusOr<Started> StartSession(const proto::SessionSpec& spec) override;
@@ -76,7 +79,11 @@ class GrpcConnection final : public ServerConnection {
       clock_.SleepNs(pause_ns);
     }
   }
+  /// Readies a call. A channel that was lost is connected here first: gRPC moves a handshake on
+  /// only while some thread waits for something, and a call that fails at once does not.
   void Prepare(grpc::ClientContext& context, int64_t deadline_ms) const {
+    channel_->WaitForConnected(
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kConnectMs, GPR_TIMESPAN)));
     if (deadline_ms > 0) {
       context.set_deadline(gpr_timespec{deadline_ms / 1000, 0, GPR_TIMESPAN});
     }
@@ -86,13 +93,15 @@ class GrpcConnection final : public ServerConnection {
   const ServerAddress address_;
   const Credentials credentials_;
   const SystemMonotonicClock clock_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Tuning::Stub> stub_;
 };
 
 std::shared_ptr<grpc::Channel> GrpcConnection::Dial() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // This bounds one attempt, handshake included; a refused one ends at once all the same.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -209,6 +218,7 @@ absl::Status GrpcConnection::Watch(const Hash128& session, int64_t* sequence,
                                    const OnEvent& on_event, const std::atomic<bool>& stop,
                                    int64_t patience_ns) {
   int64_t heard_ns = clock_.NowNs();
+  std::string told = "none";
   for (;;) {
     const auto ended = WatchOnce(session, sequence, on_event, stop, &heard_ns);
     if (stop.load()) return absl::CancelledError("detached");
@@ -218,6 +228,10 @@ absl::Status GrpcConnection::Watch(const Hash128& session, int64_t* sequence,
                        code == absl::StatusCode::kCancelled ||
                        code == absl::StatusCode::kResourceExhausted;
     if (!again || clock_.NowNs() - heard_ns > patience_ns) return Explain(ended.status());
+    if (std::string why = StatusMessage(ended.status()); why != told) {
+      LogWarning("server '{}': {}; trying on", address_.address, why);
+      told = std::move(why);
+    }
     clock_.SleepNs(kPauseNs);
   }
 }

@@ -48,6 +48,24 @@ absl::Status FillNewLog(const std::string& temporary, absl::Span<const Migration
   return UseWal(*connection);
 }
 
+// A snapshot is facts alone: who runs a farm, for whom and how is nobody's business who reads it.
+absl::Status ForgetFarm(const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> copy,
+                        Connection::Open(path, Connection::Access::kReadWrite));
+  HONE_ASSIGN_OR_RETURN(
+      const int64_t tables,
+      copy->Number("SELECT count(*) FROM sqlite_schema WHERE name = 'farm_starts'"));
+  if (tables == 0) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const int64_t starts, copy->Number("SELECT count(*) FROM farm_starts"));
+  if (starts == 0) return absl::OkStatus();
+  std::string drop = "PRAGMA foreign_keys = OFF; BEGIN;";
+  for (const char* table : {"starts", "sessions", "leases", "suspects", "projects", "requests",
+                            "devices", "revoked", "audit"}) {
+    drop += fmt::format("DROP TABLE farm_{};", table);
+  }
+  return copy->Execute(drop + kMigration002 + "COMMIT; VACUUM");
+}
+
 }  // namespace
 
 absl::Status CreateLog(const std::string& path, absl::Span<const Migration> migrations) {
@@ -97,6 +115,7 @@ absl::StatusOr<std::string> CopyLog(Connection& connection, const std::string& p
   RemoveDatabaseFiles(temporary);
   const auto write = [&]() -> absl::StatusOr<std::string> {
     HONE_RETURN_IF_ERROR(connection.Do("VACUUM INTO ?", temporary));
+    if (format == CopyFormat::kSnapshot) HONE_RETURN_IF_ERROR(ForgetFarm(temporary));
     if (format == CopyFormat::kLive) {
       HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> copy,
                             Connection::Open(temporary, Connection::Access::kReadWrite));

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "grpcpp/grpcpp.h"
 
 #include "base/core/random_id.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "server/session_book.h"

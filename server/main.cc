@@ -15,6 +15,7 @@
 #include "base/versions.h"
 #include "server/ca.h"
 #include "server/honed.h"
+#include "server/revoke_call.h"
 
 namespace {
 
@@ -30,6 +31,7 @@ constexpr std::array kOptions = {
     DaemonOption{"start-by-seconds", "120", "N", "a lease that has not started by then returns"},
     DaemonOption{"run-by-seconds", "60", "N", "a candidate that runs longer is ended"},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
+    DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
     DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "init-ca, issue: the authority"},
     DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
     DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
@@ -41,7 +43,8 @@ constexpr std::array kOptions = {
 constexpr char kUsage[] =
     "honed [--db LOG] [--listen ADDRESS] [OPTION…]\n"
     "       honed init-ca [--ca FOLDER]\n"
-    "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]";
+    "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]\n"
+    "       honed revoke ROLE NAME --server ADDRESS --tls FOLDER   (an admin's credentials)";
 
 hone::LogLevel LevelOf(const std::string& name) {
   if (name == "debug") return hone::LogLevel::kDebug;
@@ -74,6 +77,17 @@ absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s)
                                             .now_unix_s = now_s,
                                             .seconds = days * 86400}));
   fmt::print("{}/: credentials of {}\n", out, identity.Uri());
+  return absl::OkStatus();
+}
+
+absl::Status Revoke(const hone::DaemonOptions& options) {
+  const std::vector<std::string>& words = options.words();
+  if (words.size() != 3) return absl::InvalidArgumentError("usage: honed revoke ROLE NAME");
+  HONE_ASSIGN_OR_RETURN(const hone::server::Identity identity,
+                        hone::server::ParseIdentity("spiffe://hone/" + words[1] + "/" + words[2]));
+  HONE_ASSIGN_OR_RETURN(const hone::Credentials admin, hone::ReadCredentials(options.Text("tls")));
+  HONE_RETURN_IF_ERROR(hone::server::CallRevoke(options.Text("server"), admin, identity.Uri()));
+  fmt::print("{} is refused from now on\n", identity.Uri());
   return absl::OkStatus();
 }
 
@@ -136,6 +150,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
     return absl::OkStatus();
   }
   if (words[0] == "issue") return IssueCertificate(options, now_s);
+  if (words[0] == "revoke") return Revoke(options);
   return absl::InvalidArgumentError(fmt::format("unknown command '{}'; see --help", words[0]));
 }
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "grpc/grpc_security_constants.h"
 
 #include "base/log.h"
 #include "base/status.h"
+#include "grpc/grpc_security_constants.h"
 #include "proto/farm_service.h"
 
 namespace hone::server {

@@ -1,0 +1,81 @@
+#include "server/ca.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/credentials.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "tests/server/temporary_folder.h"
+
+namespace hone::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kNow = 1'900'000'000;
+
+TEST(Ca, IssuesCredentialsWithOneNameThatOnlyTheOwnerCanRead) {
+  const TemporaryFolder folder;
+  const std::string ca = folder / "ca";
+  ASSERT_TRUE(InitCa(ca, kNow).ok());
+  EXPECT_EQ(InitCa(ca, kNow).code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(Issue({.ca_folder = ca,
+                     .role = CallerRole::kMeasure,
+                     .name = "w1",
+                     .out_folder = folder / "w1",
+                     .now_unix_s = kNow,
+                     .seconds = 3600})
+                  .ok());
+  const auto credentials = ReadCredentials(folder / "w1");
+  ASSERT_TRUE(credentials.ok()) << credentials.status();
+  const auto identity = IdentityOf(credentials->certificate);
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ(*identity, (Identity{CallerRole::kMeasure, "w1", kNow + 3600}));
+  EXPECT_EQ(identity->Uri(), "spiffe://hone/measure/w1");
+  EXPECT_EQ(credentials->ca, ReadFile(ca + "/ca.pem").value());
+  for (const std::string& key : {ca + "/ca.key", folder / "w1/key.pem"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat(key.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << key;
+  }
+}
+
+TEST(Ca, KeysThatOthersCanReadAreRefused) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(InitCa(folder / "ca", kNow).ok());
+  ASSERT_TRUE(Issue({.ca_folder = folder / "ca",
+                     .role = CallerRole::kSubmit,
+                     .name = "alice",
+                     .out_folder = folder / "alice",
+                     .now_unix_s = kNow})
+                  .ok());
+  ASSERT_EQ(::chmod((folder / "alice/key.pem").c_str(), 0640), 0);
+  const absl::Status refused = ReadCredentials(folder / "alice").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("chmod 600"));
+}
+
+TEST(Ca, OnlyNamesOfTheFarmAreIdentities) {
+  for (const char* bad :
+       {"spiffe://hone/measure/", "spiffe://hone/boss/x", "spiffe://hone/measure/a/b",
+        "spiffe://hone/measure/a b", "spiffe://other/measure/a", "hone/measure/a", ""}) {
+    EXPECT_FALSE(ParseIdentity(bad).ok()) << bad;
+  }
+  EXPECT_EQ(ParseIdentity("spiffe://hone/admin/a.b_c-9")->name, "a.b_c-9");
+  EXPECT_EQ(IdentityOf("no certificate").status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+TEST(Ca, ACertificateOfTheAuthorityItselfIsNobody) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(InitCa(folder / "ca", kNow).ok());
+  const std::string pem = ReadFile(folder / "ca/ca.pem").value();
+  EXPECT_EQ(IdentityOf(pem).status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+}  // namespace
+}  // namespace hone::server
