@@ -162,6 +162,7 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
                       const std::atomic<bool>& ending) {
   std::unique_lock lock(mutex_);
   int64_t heartbeat_ns = clock_.NowNs();
+  bool drained = false;
   while (!broken_) {
     if (ending.load()) desk_.BeginDraining();
     desk_.Tick(clock_.NowNs());
@@ -171,7 +172,8 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
       message = desk_.MakeHeartbeat();
     }
     if (!message) {
-      if (desk_.draining() && desk_.empty()) break;
+      drained = desk_.draining() && desk_.empty();
+      if (drained) break;
       changed_.wait_for(lock, kLookOut);
       continue;
     }
@@ -187,7 +189,8 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
   desk_.OnDisconnected();
   changed_.notify_all();
   lock.unlock();
-  context.TryCancel();
+  // Otherwise it was the server's side that ended, and its status says why.
+  if (drained) context.TryCancel();
 }
 
 absl::Status Worker::OneStream(const std::atomic<bool>& ending) {

@@ -1,0 +1,168 @@
+#include "tests/farm/farm_processes.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+
+#include "base/core/unique_fd.h"
+#include "tests/test_paths.h"
+
+namespace hone::farm {
+
+Folder::Folder() {
+  const bool memory = std::filesystem::is_directory("/dev/shm");
+  std::string path =
+      (memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
+      "hone-farm-XXXXXX";
+  EXPECT_NE(::mkdtemp(path.data()), nullptr) << path;
+  path_ = path;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string Program(const std::string& name) { return testing::BuildDir() + "/bin/" + name; }
+
+Ran RunToEnd(const std::vector<std::string>& argv) {
+  SubprocessOptions options;
+  options.argv = argv;
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
+  options.standard_input = ChildStream::kNull;
+  RunOptions run;
+  run.timeout_ns = int64_t{60} * 1'000'000'000;
+  const auto result = RunSubprocess(options, run, SystemMonotonicClock());
+  EXPECT_TRUE(result.ok()) << result.status();
+  if (!result.ok()) return {};
+  EXPECT_FALSE(result->timed_out) << argv.front();
+  return {result->exit_state.code.value_or(-1), result->standard_output, result->standard_error};
+}
+
+int FreePort() {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
+
+Daemon::Daemon(std::string name, std::vector<std::string> argv, std::string log)
+    : name_(std::move(name)), argv_(std::move(argv)), log_(std::move(log)) {}
+
+Daemon::~Daemon() {
+  if (child_) Kill();
+}
+
+void Daemon::Start() {
+  SubprocessOptions options;
+  // The shell only opens the file for it: exec keeps the process.
+  std::string line = "exec";
+  for (const std::string& word : argv_) line += " '" + word + "'";
+  options.argv = {"/bin/sh", "-c", line + " >>'" + log_ + "' 2>&1"};
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
+  options.standard_input = ChildStream::kNull;
+  options.standard_output = ChildStream::kNull;
+  options.standard_error = ChildStream::kNull;
+  auto child = Subprocess::Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  child_.emplace(*std::move(child));
+}
+
+void Daemon::Kill() {
+  if (!child_) return;
+  ::kill(child_->pid(), SIGKILL);
+  (void)child_->Wait(clock_, -1);
+  child_.reset();
+  ++kills_;
+}
+
+std::optional<int> Daemon::Terminate(int64_t timeout_ns) {
+  if (!child_) return std::nullopt;
+  ::kill(child_->pid(), SIGTERM);
+  const auto ended = child_->Wait(clock_, timeout_ns);
+  std::optional<int> code;
+  if (ended.ok() && ended->has_value()) code = (*ended)->code;
+  child_.reset();
+  return code;
+}
+
+std::optional<int> Daemon::Ended() {
+  if (!child_) return std::nullopt;
+  const auto ended = child_->Wait(clock_, 0);
+  if (!ended.ok() || !ended->has_value()) return std::nullopt;
+  const int code = (*ended)->code.value_or(-1);
+  child_.reset();
+  return code;
+}
+
+std::string Daemon::Said() const {
+  std::ifstream file(log_);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+FarmFolder::FarmFolder() : port_(FreePort()) {
+  const Ran made = RunToEnd({Program("honed"), "init-ca", "--ca", Path("ca")});
+  EXPECT_EQ(made.code, 0) << made.err;
+  Issue("server", "honed");
+}
+
+std::string FarmFolder::Issue(const std::string& role, const std::string& name) const {
+  const Ran issued =
+      RunToEnd({Program("honed"), "issue", role, name, "--ca", Path("ca"), "--out", Path(name)});
+  EXPECT_EQ(issued.code, 0) << issued.err;
+  return Path(name);
+}
+
+std::string FarmFolder::Address() const { return fmt::format("127.0.0.1:{}", port_); }
+
+std::vector<std::string> FarmFolder::HonedArgv() const {
+  return {Program("honed"), "--db",     LogPath(),   "--listen",       Address(), "--tls",
+          Path("honed"),    "--config", "/dev/null", "--heartbeat-ms", "200"};
+}
+
+std::vector<std::string> FarmFolder::WorkerArgv(const std::string& name) const {
+  return {Program("hone-worker"),
+          "--connect",
+          Address(),
+          "--tls",
+          Path(name),
+          "--journal",
+          Journal(name),
+          "--config",
+          "/dev/null",
+          "--lock-folder",
+          Path("locks"),
+          "--builders",
+          "1"};
+}
+
+std::vector<std::string> FarmFolder::ServerWords(const std::string& who) const {
+  return {"--server", Address(), "--tls", Path(who)};
+}
+
+std::vector<std::vector<std::string>> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::vector<std::string>> lines;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::vector<std::string>& out = lines.emplace_back();
+    for (std::string word; words >> word;) out.push_back(word);
+  }
+  return lines;
+}
+
+}  // namespace hone::farm
