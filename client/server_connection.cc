@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kDeadlineMs = 10'000;
 constexpr int64_t kConnectMs = 2000;
-constexpr int64_t kRetryForNs = 20'000 * kNsPerMs;
+constexpr int64_t kRetryForNs = 8'000 * kNsPerMs;
 constexpr int64_t kPauseNs = 100 * kNsPerMs;
 constexpr int64_t kLongestPauseNs = 2000 * kNsPerMs;
 

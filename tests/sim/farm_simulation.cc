@@ -269,7 +269,7 @@ void FarmSimulation::Drive() {
   for (const auto& [attempt, result] : collected_) {
     attempts.push_back(attempt);
     unit.facts.events.push_back(ResultEvent(session_, attempt));
-    if (result.message.find("its worker was lost") == 0) ++counts_.condemned;
+    if (result.message.find("its worker was lost") == 0) condemned_.insert(attempt);
   }
   collected_.clear();
   if (options_.mistake != Mistake::kCloseWithoutLease) {
@@ -330,6 +330,9 @@ std::string FarmSimulation::Check() {
   std::map<Hash128, std::string> contents;
   const std::vector<db::FarmLease> leases = store_->LeasesOf(session_).value();
   for (const db::FarmLease& lease : leases) {
+    if (lease.state < db::LeaseState::kDone) {
+      return fmt::format("a lease of attempt {}, which has ended, is open", lease.attempt);
+    }
     if (lease.state != db::LeaseState::kDone) continue;
     contents[lease.token] = lease.content;
     if (++done[lease.attempt] > 1) return fmt::format("attempt {} closed twice", lease.attempt);
@@ -339,10 +342,13 @@ std::string FarmSimulation::Check() {
     if (lease == contents.end()) return "acknowledged and not in the log: " + token.ToHex();
     if (lease->second != digest) return "acknowledged with other content: " + token.ToHex();
   }
-  // All but the poisonous one, which no worker could answer.
+  // No worker could answer the poisonous one; others are condemned only where crashes met them.
+  counts_.condemned = static_cast<int>(condemned_.size());
+  if (!condemned_.contains(kPoison)) return "the poisonous attempt was not condemned";
   for (int64_t attempt = 0; attempt < options_.attempts; ++attempt) {
-    if (done.contains(attempt) == (attempt == kPoison)) {
-      return fmt::format("attempt {} {}", attempt, attempt == kPoison ? "was measured" : "was not");
+    if (done.contains(attempt) == condemned_.contains(attempt)) {
+      return fmt::format("attempt {} was {}", attempt,
+                         done.contains(attempt) ? "measured and condemned" : "neither");
     }
   }
   const db::FarmState left = store_->Load().value();

@@ -108,6 +108,7 @@ class FarmSimulation {
   std::set<int64_t> submitted_;
   std::map<int64_t, proto::WorkResult> collected_;
   std::set<int64_t> closed_;  ///< durably, as it knows
+  std::set<int64_t> condemned_;
   // What workers wrote down: token to digest.
   std::map<Hash128, std::string> accepted_;
   std::string wrong_;
