@@ -3,12 +3,13 @@
 
     mutate.py --source DIR --work DIR [--jobs N] [--only WORD]...
 
-Works in its own copy of the tree, WORK/source, built in WORK/build (both are kept, so that a second
-run only builds what changed). Prints a table and ends with 1 when a mutant survives, 2 when it
+Works in its own copy of the tree, WORK, built in WORK/build/ci like scripts/test.sh does (both are
+kept, so that a second run only builds what changed). Prints a table and ends with 1 when a mutant survives, 2 when it
 cannot tell (the list is stale, a mutant does not compile, the unbroken tree fails).
 """
 import argparse
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -65,9 +66,13 @@ def copy_tree(source, target):
     listed = subprocess.run(["git", "-C", source, "ls-files", "-z", "-c", "-o", "--exclude-standard"],
                             check=True, capture_output=True, text=True).stdout.split("\0")
     names = {n for n in listed if n and (source / n).is_file()}
-    for old in [p for p in target.rglob("*") if p.is_file()]:
-        if old.relative_to(target).as_posix() not in names:
-            old.unlink()
+    for folder, subfolders, files in os.walk(target):
+        folder = pathlib.Path(folder)
+        if folder == target and "build" in subfolders:
+            subfolders.remove("build")
+        for file in files:
+            if (folder / file).relative_to(target).as_posix() not in names:
+                (folder / file).unlink()
     for name in sorted(names):
         to, data = target / name, (source / name).read_bytes()
         if to.is_file() and to.read_bytes() == data:
@@ -77,18 +82,22 @@ def copy_tree(source, target):
 
 
 class Builder:
-    def __init__(self, source, build, jobs):
-        self.source, self.build, self.jobs = source, build, jobs
+    def __init__(self, source, jobs):
+        self.source, self.build, self.jobs = source, source / "build" / "ci", jobs
+        # What scripts/test.sh has compiled comes from ccache.
+        self.environment = dict(os.environ, CCACHE_BASEDIR=str(source))
 
     def configure(self):
         subprocess.run(["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja",
-                        "-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DHONE_FOLDERS={FOLDERS}"],
-                       check=True, stdout=subprocess.DEVNULL)
+                        "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DHONE_WERROR=ON",
+                        f"-DHONE_FOLDERS={FOLDERS}"],
+                       check=True, stdout=subprocess.DEVNULL, env=self.environment)
 
     def make(self, program):
         """None, or what the compiler said."""
         done = subprocess.run(["cmake", "--build", self.build, "-j", str(self.jobs),
-                               "--target", program], capture_output=True, text=True)
+                               "--target", program], capture_output=True, text=True,
+                              env=self.environment)
         return None if done.returncode == 0 else done.stdout[-3000:]
 
     def run(self, program, timeout_s):
@@ -157,7 +166,7 @@ def main():
         if args.only:
             mutants = [m for m in mutants if any(w in m.path + m.what for w in args.only)]
         work = args.work.resolve()
-        builder = Builder(work / "source", work / "build", args.jobs)
+        builder = Builder(work, args.jobs)
         builder.source.mkdir(parents=True, exist_ok=True)
         copy_tree(args.source.resolve(), builder.source)
         builder.configure()
