@@ -164,7 +164,8 @@ std::string PackageHeader(const HeaderModel& model) {
       "/* ---- hone/hone.h, as it is ---- */\n\n{4}\n/* ---- the model {0} ---- */\n\n"
       "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n"
       "/* The package (model.hone), in read-only memory. */\n"
-      "extern const unsigned char* const {0}_package;\nextern const uint64_t {0}_package_bytes;\n\n",
+      "extern const unsigned char* const {0}_package;\n"
+      "extern const uint64_t {0}_package_bytes;\n\n",
       model.name, kProgramVersion, model.target, guard, kHoneHeaderText);
   text += Structure(model.name, "inputs", model.plan->inputs) + "\n" +
           Structure(model.name, "outputs", model.plan->outputs);
