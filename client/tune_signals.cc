@@ -59,7 +59,7 @@ TuneSignals::TuneSignals(bool json) {
   g_interrupted = false;
   g_in_session = false;
   g_json = json;
-  SetMessage("interrupted before anything was measured; nothing was kept");
+  SetMessage("interrupted; nothing was measured yet, so nothing was kept");
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action = {};
     const bool ignored = kSignals[i] == SIGHUP || kSignals[i] == SIGXFSZ;
