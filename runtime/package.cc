@@ -1,6 +1,7 @@
 #include "runtime/package.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -163,7 +164,8 @@ Result<std::unique_ptr<Pieces>> MakePieces(const Package& package) {
   return pieces;
 }
 
-Status WritePieces(int fd, const std::vector<std::string_view>& pieces, const std::string& path) {
+Status WriteAllPieces(int fd, const std::vector<std::string_view>& pieces,
+                      const std::string& path) {
   for (std::string_view piece : pieces) {
     while (!piece.empty()) {
       const ssize_t written = ::write(fd, piece.data(), piece.size());
@@ -172,7 +174,6 @@ Status WritePieces(int fd, const std::vector<std::string_view>& pieces, const st
       piece.remove_prefix(static_cast<size_t>(written));
     }
   }
-  if (::fsync(fd) != 0) return SystemError(errno, "cannot write '" + path + "'");
   return {};
 }
 
@@ -302,12 +303,23 @@ Result<std::string> SerializePackage(const Package& package) {
   return bytes;
 }
 
-Status WritePackage(const Package& package, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
+namespace {
+
+/// A pipe or a device gets the bytes; replacing it by a file would take it from everybody.
+Status WriteInPlace(const std::vector<std::string_view>& pieces, const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return SystemError(errno, "cannot write '" + path + "'");
+  return WriteAllPieces(fd.get(), pieces, path);
+}
+
+Status WriteBeside(const std::vector<std::string_view>& pieces, const std::string& path) {
   const std::string temporary = Message(path, ".tmp.", ::getpid());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd.valid()) return SystemError(errno, "cannot write '" + path + "'");
-  Status status = WritePieces(fd.get(), pieces->all, path);
+  Status status = WriteAllPieces(fd.get(), pieces, path);
+  if (status.ok() && ::fsync(fd.get()) != 0) {
+    status = SystemError(errno, "cannot write '" + path + "'");
+  }
   if (status.ok() && ::close(fd.Release()) != 0) {
     status = SystemError(errno, "cannot write '" + path + "'");
   }
@@ -323,6 +335,18 @@ Status WritePackage(const Package& package, const std::string& path) {
   const UniqueFd folder(::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.valid()) ::fsync(folder.get());
   return {};
+}
+
+}  // namespace
+
+Status WritePackage(const Package& package, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    if (S_ISDIR(info.st_mode)) return Invalid("cannot write '", path, "': it is a folder");
+    return WriteInPlace(pieces->all, path);
+  }
+  return WriteBeside(pieces->all, path);
 }
 
 Result<Package> ParsePackage(std::span<const std::byte> bytes) {

@@ -56,7 +56,8 @@ struct Package {
 Result<std::string> SerializePackage(const Package& package);
 
 /// Writes it to `path`, all or nothing: to a file beside it, then fsync, rename, fsync of the
-/// folder. Constants and code are not copied in memory. Further errors: kPermissionDenied,
+/// folder; what is not a regular file (a pipe, /dev/stdout) is written in place. Constants and code
+/// are not copied in memory. Further errors: kInvalidArgument for a folder, kPermissionDenied,
 /// kNotFound, kResourceExhausted (no space), each with the path.
 Status WritePackage(const Package& package, const std::string& path);
 

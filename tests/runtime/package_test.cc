@@ -1,5 +1,6 @@
 #include "runtime/package.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <functional>
 
 #include "base/core/crc32c.h"
+#include "base/core/unique_fd.h"
 #include "base/versions.h"
 #include "runtime/executable.h"
 #include "tests/runtime/test_model.h"
@@ -234,9 +236,29 @@ TEST_F(PackageFile, FailedWriteLeavesTheOldFile) {
   EXPECT_THAT(status.message(), HasSubstr("/none/m.hone"));
   // A path that cannot be renamed onto: a folder.
   std::filesystem::create_directory(folder_ + "/d.hone");
-  EXPECT_FALSE(WritePackage(model.package, folder_ + "/d.hone").ok());
+  const Status onto_folder = WritePackage(model.package, folder_ + "/d.hone");
+  EXPECT_EQ(onto_folder.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(onto_folder.message(), HasSubstr("d.hone': it is a folder"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2)
       << "no temporary file is left";
+}
+
+TEST_F(PackageFile, APipeOrDeviceGetsTheBytesAndStays) {
+  const std::string path = folder_ + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(reader.valid());
+  ASSERT_GT(::fcntl(reader.get(), F_SETPIPE_SZ, 1 << 20), 0);
+  const TestModel model = MakeTestModel();
+  const auto bytes = SerializePackage(model.package);
+  ASSERT_TRUE(bytes.ok());
+  const Status written = WritePackage(model.package, path);
+  EXPECT_TRUE(written.ok()) << written.message();
+  EXPECT_TRUE(std::filesystem::is_fifo(path)) << "replaced by a file";
+  std::string got(bytes->size() + 1, '\0');
+  EXPECT_EQ(::read(reader.get(), got.data(), got.size()), static_cast<ssize_t>(bytes->size()));
+  got.pop_back();
+  EXPECT_TRUE(got == *bytes);
 }
 
 TEST_F(PackageFile, OpenErrorsNameThePath) {
