@@ -84,9 +84,15 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
                     "local disk (--db) and share snapshots (hone db snapshot)",
                     path));
   }
-  HONE_ASSIGN_OR_RETURN(LogLock lock, LogLock::Take(path));
+  // A folder, pipe or device is refused before anything is made: a new log would be renamed onto
+  // it.
   std::error_code ignored;
-  if (FileSize(path) == 0 && !std::filesystem::is_directory(path, ignored)) {
+  const std::filesystem::file_type type = std::filesystem::status(path, ignored).type();
+  const bool absent = type == std::filesystem::file_type::not_found;
+  const bool regular = type == std::filesystem::file_type::regular;
+  if (!absent && !regular) HONE_RETURN_IF_ERROR(ReadLogHeader(path).status());
+  HONE_ASSIGN_OR_RETURN(LogLock lock, LogLock::Take(path));
+  if ((absent || regular) && FileSize(path) == 0) {
     HONE_RETURN_IF_ERROR(CreateLog(path, migrations));
   }
   HONE_ASSIGN_OR_RETURN(const LogHeader header, ReadLogHeader(path));

@@ -96,6 +96,22 @@ TEST(OpenLog, ForeignFilesAreRefusedAndLeftUntouched) {
   }
 }
 
+TEST(OpenLog, PipesAndFoldersAreRefusedAndNotReplaced) {
+  const TestFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::mkdir((folder / "sub").c_str(), 0700), 0);
+  for (const char* name : {"pipe", "sub"}) {
+    for (const OpenMode mode : {OpenMode::kWrite, OpenMode::kRead, OpenMode::kSnapshot}) {
+      const absl::Status refused = OpenLog(folder / name, {.mode = mode}).status();
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << name;
+      EXPECT_THAT(StatusMessage(refused), HasSubstr("not a regular file")) << name;
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2)
+      << "nothing is left beside them";
+}
+
 TEST(OpenLog, ANewerSchemaIsRefusedAndLeftUntouched) {
   const TestFolder folder;
   const std::string path = folder / "tune.db";
