@@ -1,17 +1,22 @@
-// The networks of tests/models: compiled with the default schedules, run, compared with what ONNX
-// Runtime computed.
+// The networks of tests/models: compiled with the default schedules, eight of them with the Traces
+// kept in traces/, too; run, compared with what ONNX Runtime computed.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 
 #include "base/core/clock.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "client/compare.h"
+#include "client/folder_trace_source.h"
 #include "client/model_session.h"
 #include "client/npz.h"
 #include "compiler/compile_model.h"
@@ -66,8 +71,47 @@ class FileRemover {
   std::string path_;
 };
 
-/// Compiles a model for this host, two threads, and writes its package.
-absl::Status CompileTo(const std::string& model, const std::string& package) {
+/// Those with kept Traces: scripts/refresh_traces.sh has the same list.
+constexpr const char* kModelsWithTraces[] = {"mlp",          "lenet5",   "lstm_lm",    "squeezenet",
+                                             "mobilenet_v2", "resnet18", "bert_small", "vgg16"};
+
+/// What the Traces are kept for: the grouping, so the kernels' hashes, depend on it.
+constexpr const char* kTraceTarget = "cpu:avx512,threads=2";
+
+constexpr const char* kHowToRefresh =
+    "the kept Traces do not fit the kernels any more; run: scripts/refresh_traces.sh";
+
+std::string TracesFolder() { return hone::testing::SourceDir() + "/tests/models/traces"; }
+
+/// traces/kept.txt: the workload hashes of each model's kernels with kept Traces.
+std::map<std::string, std::set<std::string>> KeptHashes() {
+  std::map<std::string, std::set<std::string>> kept;
+  const auto text = ReadFile(TracesFolder() + "/kept.txt");
+  EXPECT_TRUE(text.ok()) << text.status();
+  std::istringstream in(text.ok() ? *text : "");
+  for (std::string model, hash; in >> model >> hash;) kept[model].insert(hash);
+  return kept;
+}
+
+/// Remembers which kernels had a kept Trace.
+class KeptTraceSource final : public compiler::TraceSource {
+ public:
+  absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
+                                            const ir::Target& target) override {
+    auto trace = folder_.Find(workload, hash, target);
+    if (trace.ok() && trace->rung == "exact") used_.insert(hash);
+    return trace;
+  }
+  const std::set<std::string>& used() const { return used_; }
+
+ private:
+  client::FolderTraceSource folder_{TracesFolder()};
+  std::set<std::string> used_;
+};
+
+/// Compiles a model and writes its package.
+absl::Status CompileTo(const std::string& model, const std::string& target,
+                       compiler::TraceSource& traces, const std::string& package) {
   const SystemMonotonicClock clock;
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, graph::ImportOnnxFile(model, {}));
   measure::BuilderOptions options;
@@ -76,8 +120,6 @@ absl::Status CompileTo(const std::string& model, const std::string& package) {
   options.address_space_bytes.reset();
 #endif
   measure::BuilderClient builder(options, clock);
-  compiler::DefaultTraceSource traces;
-  const std::string target = ir::ResolveNative("cpu:native", 2);
   HONE_ASSIGN_OR_RETURN(
       const compiler::CompiledModel compiled,
       compiler::CompileModel(std::move(graph), {.target = target}, builder, traces));
@@ -131,47 +173,110 @@ void ExpectClose(const NamedTensors& outputs, const NamedTensors& expected) {
   }
 }
 
-class ModelsTest : public ::testing::TestWithParam<const char*> {};
+/// A model's package, removed at the end, and what it is to be run with.
+struct Prepared {
+  explicit Prepared(const std::string& file) : package(file), remover(file) {}
+  std::string package;
+  FileRemover remover;
+  NamedTensors given, expected;
+};
 
-TEST_P(ModelsTest, GivesTheOutputsOfOnnxRuntime) {
-  const std::string name = GetParam();
-  const std::string model = ModelFile(name, ".onnx");
-  if (!std::filesystem::exists(model)) {
-    GTEST_SKIP() << "no filled models; run scripts/models.sh, as scripts/test.sh does";
-  }
-  const auto given_file = client::ReadNpz(ModelFile(name, ".inputs.npz"));
+/// Whether the filled model is there; the test skips else.
+bool IsFilled(const std::string& name) { return std::filesystem::exists(ModelFile(name, ".onnx")); }
+constexpr const char* kNotFilled =
+    "no filled models; run scripts/models.sh, as scripts/test.sh does";
+
+void Prepare(const std::string& name, const std::string& target, compiler::TraceSource& traces,
+             Prepared* prepared) {
+  const auto given = client::ReadNpz(ModelFile(name, ".inputs.npz"));
   const auto expected = client::ReadNpz(ModelFile(name, ".expected.npz"));
-  ASSERT_TRUE(given_file.ok()) << given_file.status();
+  ASSERT_TRUE(given.ok()) << given.status();
   ASSERT_TRUE(expected.ok()) << expected.status();
-
-  const std::string package = hone::testing::BuildDir() + "/tests/models." + name + ".hone";
-  const FileRemover remover(package);
-  const absl::Status compiled = CompileTo(model, package);
+  prepared->given = *given;
+  prepared->expected = *expected;
+  const absl::Status compiled =
+      CompileTo(ModelFile(name, ".onnx"), target, traces, prepared->package);
   ASSERT_TRUE(compiled.ok()) << compiled;
-  auto executable = runtime::Executable::Open(package, {});
+}
+
+/// Nothing may stay from one run to the next: not in the poisoned memory, nor elsewhere.
+void ExpectRuns(const Prepared& prepared) {
+  auto executable = runtime::Executable::Open(prepared.package, {});
   ASSERT_TRUE(executable.ok()) << executable.status().ToString();
   auto session = ModelSession::Create(*executable, {.threads = 2, .poison = true});
   ASSERT_TRUE(session.ok()) << session.status();
-
-  // Nothing may stay from one run to the next: not in the poisoned memory, nor elsewhere.
-  const NamedTensors given = InPlanOrder(*given_file, session->plan().inputs);
-  ASSERT_FALSE(HasFailure());
+  const NamedTensors given = InPlanOrder(prepared.given, session->plan().inputs);
+  ASSERT_FALSE(::testing::Test::HasFailure());
   const auto run = [&](const NamedTensors& inputs) {
     session->SetInputs(inputs);
     const absl::Status status = session->Run();
     EXPECT_TRUE(status.ok()) << status;
     return session->Outputs();
   };
-  ExpectClose(run(given), *expected);
+  ExpectClose(run(given), prepared.expected);
   const auto first = Bytes(session->Outputs());
   const auto other = Bytes(run(Reversed(given)));
   EXPECT_NE(other, first) << "the outputs do not depend on the inputs";
-  ExpectClose(run(given), *expected);
+  ExpectClose(run(given), prepared.expected);
   EXPECT_EQ(Bytes(session->Outputs()), first) << "two runs on equal inputs differ";
+}
+
+class ModelsTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ModelsTest, GivesTheOutputsOfOnnxRuntime) {
+  const std::string name = GetParam();
+  if (!IsFilled(name)) GTEST_SKIP() << kNotFilled;
+  Prepared prepared(hone::testing::BuildDir() + "/tests/models." + name + ".hone");
+  compiler::DefaultTraceSource traces;
+  Prepare(name, ir::ResolveNative("cpu:native", 2), traces, &prepared);
+  if (!HasFatalFailure()) ExpectRuns(prepared);
 }
 
 INSTANTIATE_TEST_SUITE_P(Skeletons, ModelsTest, ::testing::ValuesIn(kModels),
                          [](const auto& instance) { return std::string(instance.param); });
+
+class KeptTracesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(KeptTracesTest, GiveTheOutputsOfOnnxRuntime) {
+  const std::string name = GetParam();
+  if (!IsFilled(name)) GTEST_SKIP() << kNotFilled;
+  if (ir::ResolveNative("cpu:native", 2).rfind("cpu:avx512", 0) != 0)
+    GTEST_SKIP() << "the Traces are kept for AVX-512, which this machine does not have";
+  Prepared prepared(hone::testing::BuildDir() + "/tests/models.traces." + name + ".hone");
+  KeptTraceSource traces;
+  Prepare(name, kTraceTarget, traces, &prepared);
+  ASSERT_FALSE(HasFatalFailure()) << kHowToRefresh;
+  EXPECT_EQ(traces.used(), KeptHashes()[name]) << kHowToRefresh;
+  ExpectRuns(prepared);
+}
+
+INSTANTIATE_TEST_SUITE_P(Skeletons, KeptTracesTest, ::testing::ValuesIn(kModelsWithTraces),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// Every file belongs to a kernel of the eight models, and they have many forms.
+TEST(KeptTracesListTest, NamesEveryFile) {
+  std::set<std::string> files, named, models;
+  std::string all;
+  for (const auto& file : std::filesystem::directory_iterator(TracesFolder())) {
+    if (file.path().extension() != ".trace") continue;
+    files.insert(file.path().stem().string());
+    const auto text = ReadFile(file.path().string());
+    ASSERT_TRUE(text.ok()) << text.status();
+    all += *text;
+  }
+  for (const auto& [model, hashes] : KeptHashes()) {
+    models.insert(model);
+    named.insert(hashes.begin(), hashes.end());
+  }
+  EXPECT_EQ(named, files) << kHowToRefresh;
+  EXPECT_EQ(models,
+            std::set<std::string>(std::begin(kModelsWithTraces), std::end(kModelsWithTraces)));
+  for (const char* form :
+       {"winograd, 2)", "winograd, 4)", "rfactor(", "partition(", "inline(s0)", "parallel(s0.",
+        "compute_at(s0, ", "cache_write(", "two_sizes", "mask)"}) {
+    EXPECT_NE(all.find(form), std::string::npos) << "no kept Trace has " << form;
+  }
+}
 
 // A model that is added must be run too.
 TEST(ModelsListTest, NamesEverySkeleton) {
