@@ -74,4 +74,28 @@ FmaPeak MeasureFmaPeak(bool avx512, double seconds, const MonotonicClock& clock)
   return best;
 }
 
+double MeasureGigahertz(double seconds, const MonotonicClock& clock) {
+  constexpr long kSteps = 20000, kAdditions = 16;
+  double best = 0;
+  const int64_t begin = clock.NowNs();
+  for (int64_t now = begin; static_cast<double>(now - begin) * 1e-9 < seconds;) {
+    const int64_t before = clock.NowNs();
+    long sum = 0, one = 1;
+    for (long i = 0; i < kSteps; ++i) {
+      // Of two registers: an addition of a constant costs some cores no cycle.
+      asm volatile(
+          "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
+          "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
+          "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
+          "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
+          : "+r"(sum)
+          : "r"(one));
+    }
+    now = clock.NowNs();
+    best = std::max(best, static_cast<double>(kSteps * kAdditions) /
+                              static_cast<double>(std::max<int64_t>(1, now - before)));
+  }
+  return best;
+}
+
 }  // namespace hone::bench

@@ -12,4 +12,8 @@ struct FmaPeak {
 };
 FmaPeak MeasureFmaPeak(bool avx512, double seconds, const MonotonicClock& clock);
 
+/// The clock of the calling thread's core, GHz: best rate of a chain of dependent additions, of
+/// which every x86 core does one a cycle. Takes about `seconds`.
+double MeasureGigahertz(double seconds, const MonotonicClock& clock);
+
 }  // namespace hone::bench

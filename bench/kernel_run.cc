@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -152,14 +153,16 @@ bool KernelRun::Run() {
   return true;
 }
 
-double KernelRun::BestSeconds(double seconds) {
-  double best = 1e30;
-  for (const int64_t begin_ns = clock_.NowNs(); SecondsSince(begin_ns, clock_) < seconds;) {
+KernelRun::Times KernelRun::Time(double seconds) {
+  std::vector<double> all;
+  const int64_t begin_ns = clock_.NowNs();
+  do {
     const int64_t start_ns = clock_.NowNs();
     Run();
-    best = std::min(best, SecondsSince(start_ns, clock_));
-  }
-  return best;
+    all.push_back(SecondsSince(start_ns, clock_));
+  } while (SecondsSince(begin_ns, clock_) < seconds);
+  std::ranges::sort(all);
+  return {all.front(), all[all.size() / 2]};
 }
 
 double KernelRun::WorstAgainst(const KernelRun& other) const {

@@ -29,8 +29,13 @@ class KernelRun {
 
   /// Runs every phase once on this thread. Gives false when a phase failed.
   bool Run();
+  struct Times {
+    double best = 0, median = 0;  ///< seconds of one run
+  };
+  /// Runs for about `seconds`, at least once.
+  Times Time(double seconds);
   /// Best seconds of one run over about `seconds`.
-  double BestSeconds(double seconds);
+  double BestSeconds(double seconds) { return Time(seconds).best; }
   /// Largest |a - b| / (1e-4·max|b| + 1e-3·|b|) over all f32 outputs; at most 1 is right.
   double WorstAgainst(const KernelRun& other) const;
   double compile_ms() const { return compile_ms_; }

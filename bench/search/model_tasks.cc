@@ -1,0 +1,52 @@
+#include "bench/search/model_tasks.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/core/cpu.h"
+#include "base/core/random_id.h"
+#include "base/status.h"
+#include "compiler/extract_kernels.h"
+#include "graph/group_cost.h"
+#include "graph/onnx_export/zoo.h"
+#include "graph/onnx_import/import.h"
+#include "measure/builder_client.h"
+
+namespace hone::bench {
+
+absl::StatusOr<std::vector<ModelTask>> TasksOfModel(const std::string& path,
+                                                    const ir::Target& target,
+                                                    const MonotonicClock& clock) {
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, graph::ImportOnnxFile(path));
+  measure::BuilderOptions options;
+  options.processes = UsableCores();
+  measure::BuilderClient builder(options, clock);
+  HONE_ASSIGN_OR_RETURN(auto kernels,
+                        compiler::ExtractKernels(std::move(graph), target.text, builder));
+  const std::string model = std::filesystem::path(path).stem().string();
+  std::vector<ModelTask> tasks;
+  for (compiler::ModelKernel& k : kernels) {
+    if (k.count <= 0) continue;
+    const graph::GroupCost cost = graph::CostOf(k.workload);
+    tasks.push_back({fmt::format("{}/{}: {}", model, tasks.size(), k.name), k.name,
+                     static_cast<double>(cost.flops + cost.other_flops),
+                     std::make_shared<const ir::Workload>(std::move(k.workload))});
+  }
+  return tasks;
+}
+
+absl::StatusOr<std::vector<ModelTask>> TasksOfResNet18(const ir::Target& target,
+                                                       const MonotonicClock& clock) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("bench-search-" + RandomId().ToHex());
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::string path = (folder / "resnet18.onnx").string();
+  absl::StatusOr<std::vector<ModelTask>> tasks = graph::WriteZooModel("resnet18", 0, path).status();
+  if (tasks.status().ok()) tasks = TasksOfModel(path, target, clock);
+  std::filesystem::remove_all(folder, error);
+  return tasks;
+}
+
+}  // namespace hone::bench
