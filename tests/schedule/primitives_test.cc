@@ -216,6 +216,11 @@ TEST(Primitive, ComputeAtOfAnOutputMustMakeAllOfIt) {
       Loops(both + "s1: f32[8] output = s0[i0] + s0[7 - i0]\n",
             "parallel(s1.i0, 2)\ncompute_at(s0, s1.i0)"),
       HasSubstr("two iterations of the parallel loop of s1 would both write elements of s0"));
+  // Regions that begin apart but overlap.
+  EXPECT_THAT(
+      Loops(both + "s1: f32[8] output = s0[i0] + select(i0 < 7, s0[i0 + 1], 0.0)\n",
+            "parallel(s1.i0, 2)\ncompute_at(s0, s1.i0)"),
+      HasSubstr("two iterations of the parallel loop of s1 would both write elements of s0"));
   EXPECT_THAT(Loops(both + "s1: f32[8] output = s0[i0] + 1.0\ns2: f32[8] output = s0[i0] + 2.0\n",
                     "compute_at(s0, s2.i0)"),
               HasSubstr("s0 is computed at s2.i0, after s1 reads it"));
@@ -274,6 +279,14 @@ TEST(Primitive, Pack) {
             "x0: f32[6,8] input range(-1,1)\n"
             "s0: f32[3,6,3] output = select(i0 * 3 + i2 < 8, x0[i1, i0 * 3 + i2], 0.0)\n");
   EXPECT_EQ(packed.lowered.artifact.constants[0].bytes, 0) << "only the prologue reads x1";
+  // Both dimensions have an incomplete block.
+  const CheckResult twice = CheckTexts(kProduct, "s1 = pack(s0, x1, [i0/4, i1/3, i0%4, i1%3])");
+  EXPECT_EQ(twice.agreement, Agreement::kEqual) << twice.why;
+  EXPECT_EQ(ir::ToText(twice.lowered.prologue),
+            "workload 1\n"
+            "x0: f32[6,8] input range(-1,1)\n"
+            "s0: f32[2,3,4,3] output = select(i0 * 4 + i2 < 6 & i1 * 3 + i3 < 8, "
+            "x0[i0 * 4 + i2, i1 * 3 + i3], 0.0)\n");
   EXPECT_THAT(Loops(kProduct, "s1 = pack(s0, x1, [i1/3, i0])"),
               HasSubstr("i1 must stand once whole"));
   EXPECT_THAT(Loops(kProduct, "s1 = pack(s0, x1, [i1/3, i0, i1%4])"),
