@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -192,6 +193,15 @@ absl::StatusOr<NamedTensors> ReadNpz(const std::string& path) {
 }
 
 absl::Status WriteNpz(const std::string& path, const NamedTensors& tensors) {
+  // libzip renames its own file onto `path`, also onto a device, which would take that from
+  // everybody.
+  std::error_code absent;
+  const auto kind = std::filesystem::status(path, absent).type();
+  if (!absent && kind != std::filesystem::file_type::regular &&
+      kind != std::filesystem::file_type::not_found) {
+    return absl::InvalidArgumentError(
+        fmt::format("cannot write '{}': it is no regular file", path));
+  }
   // libzip deletes an archive without entries; an empty set is the directory's end record alone.
   if (tensors.empty()) {
     return WriteFileAtomically(path, "PK\5\6" + std::string(18, '\0'));

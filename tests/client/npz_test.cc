@@ -1,6 +1,9 @@
 #include "client/npz.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
+#include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -263,6 +266,18 @@ TEST(NpzTest, NamesTheFileThatIsWrong) {
   EXPECT_THAT(std::string(text.status().message()), HasSubstr("numpy.savez"));
   EXPECT_EQ(WriteNpz(folder.Path("no/such/folder.npz"), {{"x", Floats({}, {1})}}).code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(NpzTest, WhatIsNoRegularFileIsNotReplaced) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.Path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, folder.path()}) {
+    const absl::Status status = WriteNpz(path, {{"x", Floats({}, {1})}});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << path;
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("it is no regular file"));
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(NpzTest, DamagedArchivesAreErrorsNeverCrashes) {
