@@ -15,15 +15,20 @@ const OptionSpec* Arguments::CheckKnown(std::string_view name) const {
   return option;
 }
 
-void Arguments::Set(std::string_view name, std::vector<std::string> values) {
+void Arguments::Set(std::string_view name, std::vector<std::string> values, Source source) {
   CheckKnown(name);
   values_[std::string(name)] = std::move(values);
+  if (source == Source::kConfig) configured_.emplace(name);
 }
 
 bool Arguments::Given(std::string_view name) const {
   CheckKnown(name);
   const auto it = values_.find(name);
   return it != values_.end() && !it->second.empty();
+}
+
+bool Arguments::GivenOnLine(std::string_view name) const {
+  return Given(name) && !configured_.contains(name);
 }
 
 bool Arguments::Flag(std::string_view name) const { return Given(name) && Text(name) == "true"; }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,15 @@ class Arguments {
   /// Null only for a default-made object.
   const CommandSpec* command() const { return command_; }
 
+  enum class Source { kLine, kConfig };
+
   /// Sets the values of an option or positional, replacing earlier ones.
-  void Set(std::string_view name, std::vector<std::string> values);
+  void Set(std::string_view name, std::vector<std::string> values, Source source = Source::kLine);
 
   /// True when given by the user (not by a default).
   bool Given(std::string_view name) const;
+  /// Given for this very command, not for all by the config file.
+  bool GivenOnLine(std::string_view name) const;
   bool Flag(std::string_view name) const;
   /// Given, or has a default.
   bool Has(std::string_view name) const;
@@ -41,6 +46,7 @@ class Arguments {
 
   const CommandSpec* command_ = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::set<std::string, std::less<>> configured_;
 };
 
 }  // namespace hone::client

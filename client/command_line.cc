@@ -1,6 +1,9 @@
 #include "client/command_line.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <span>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -71,8 +74,25 @@ absl::Status UnexpectedWord(const CommandSpec& command, const std::string& word)
                            near.empty() ? "" : fmt::format("; did you mean {}?", near)));
 }
 
-absl::Status FillOption(const OptionSpec& option, const Values& given, const ConfigFile& config,
-                        Arguments& arguments) {
+/// Whether another option on the line takes the place of `option`: what config.toml says of that
+/// one is then meant for other runs.
+bool IsReplaced(std::string_view option, const std::map<std::string, Values>& line) {
+  using Group = std::span<const std::string_view>;
+  static constexpr std::array<std::string_view, 4> kLogs = {"db", "snapshot", "server", "traces"};
+  static constexpr std::array<std::string_view, 2> kTimes = {"seconds", "minutes"};
+  for (const Group group : {Group(kLogs), Group(kTimes)}) {
+    if (std::find(group.begin(), group.end(), option) == group.end()) continue;
+    return std::any_of(group.begin(), group.end(), [&](std::string_view other) {
+      const auto at = line.find(std::string(other));
+      return other != option && at != line.end() && !at->second.empty();
+    });
+  }
+  return false;
+}
+
+absl::Status FillOption(const OptionSpec& option, const std::map<std::string, Values>& line,
+                        const ConfigFile& config, Arguments& arguments) {
+  const Values& given = line.find(std::string(option.name))->second;
   const std::string_view command = arguments.command()->name;
   if (given.size() > 1 && !option.repeated) {
     return Usage(command, fmt::format("--{} is given {} times", option.name, given.size()));
@@ -84,8 +104,9 @@ absl::Status FillOption(const OptionSpec& option, const Values& given, const Con
   }
   if (!given.empty()) {
     arguments.Set(option.name, given);
-  } else if (const Values* configured = config.Find(command, option.name)) {
-    arguments.Set(option.name, *configured);
+  } else if (const Values* configured = config.Find(command, option.name);
+             configured != nullptr && !IsReplaced(option.name, line)) {
+    arguments.Set(option.name, *configured, Arguments::Source::kConfig);
   }
   if (option.required && !arguments.Given(option.name)) {
     return Usage(command, fmt::format("--{} {} is missing", option.name, option.argument));
@@ -112,13 +133,13 @@ absl::Status FillPositional(const PositionalSpec& positional, const Values& give
   return absl::OkStatus();
 }
 
-absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& config) {
+absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& config, bool help) {
   CommandLine line;
   line.arguments = Arguments(*parser.command);
   const auto given = [&](std::string_view name) -> const Values& {
     return parser.values.find(std::string(name))->second;
   };
-  if (!given("help").empty()) {
+  if (help || !given("help").empty()) {
     line.action = CommandLine::Action::kHelp;
     return line;
   }
@@ -130,10 +151,17 @@ absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& confi
   }
   for (const std::span<const OptionSpec> options : {CommonOptions(), parser.command->options}) {
     for (const OptionSpec& option : options) {
-      HONE_RETURN_IF_ERROR(FillOption(option, given(option.name), config, line.arguments));
+      HONE_RETURN_IF_ERROR(FillOption(option, parser.values, config, line.arguments));
     }
   }
   return line;
+}
+
+/// CLI11 says "--seed: 1 required TEXT missing".
+std::string ParserMessage(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
+  return fmt::format("{} needs a value", text.substr(0, text.find(':')));
 }
 
 absl::Status NoCommand(const Values& remaining) {
@@ -168,10 +196,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& wor
     Values reversed(words.rbegin(), words.rend());  // what CLI11 wants
     top.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
+    const std::string message = ParserMessage(error);
     for (const Parser& parser : parsers) {
-      if (parser.app->parsed()) return Usage(parser.command->name, error.what());
+      if (parser.app->parsed()) return Usage(parser.command->name, message);
     }
-    return Usage("", error.what());
+    return Usage("", message);
   }
   CommandLine line;
   if (version) {
@@ -179,7 +208,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& wor
     return line;
   }
   for (const Parser& parser : parsers) {
-    if (parser.app->parsed()) return Finish(parser, config);
+    if (parser.app->parsed()) return Finish(parser, config, help);
   }
   if (!help) return NoCommand(top.remaining());
   line.action = CommandLine::Action::kHelp;

@@ -20,6 +20,17 @@ std::map<std::string, int> RungCounts(const compiler::CompileReport& report) {
   return counts;
 }
 
+/// Which rung answered for each kernel and why, where a log was asked.
+std::string RungsText(const compiler::CompileReport& report) {
+  std::string text;
+  for (const compiler::KernelReport& kernel : report.kernels) {
+    if (kernel.why.empty()) continue;
+    text += fmt::format("{}  x{:<3} {:<8} {}\n    {}\n", kernel.workload_hash.substr(0, 12),
+                        kernel.count, kernel.rung, kernel.name, kernel.why);
+  }
+  return text;
+}
+
 std::string ReportText(const std::string& path, const compiler::CompiledModel& model,
                        double seconds) {
   const compiler::CompileReport& report = model.report;
@@ -45,7 +56,8 @@ nlohmann::ordered_json ReportJson(const std::string& path, const compiler::Compi
     kernels.push_back({{"name", kernel.name},
                        {"workload", kernel.workload_hash},
                        {"count", kernel.count},
-                       {"rung", kernel.rung}});
+                       {"rung", kernel.rung},
+                       {"why", kernel.why}});
   }
   return {{"package", path},
           {"target", model.package.info.target},
@@ -90,7 +102,7 @@ absl::Status RunCompile(CommandContext& context) {
     object["emitted"] = emitted;
     context.json_result = object.dump();
   } else {
-    context.out << ReportText(path, model, seconds);
+    context.out << RungsText(model.report) << ReportText(path, model, seconds);
     if (!emitted.empty()) {
       context.out << fmt::format("also wrote {}\n", fmt::join(emitted, ", "));
     }

@@ -137,6 +137,7 @@ absl::StatusOr<compiler::FoundTrace> LogTraceSource::Find(const ir::Workload& wo
                     "allow the default schedule with --require default",
                     name_, hash));
   }
+  answer.found.why = std::move(answer.why);
   return std::move(answer.found);
 }
 

@@ -35,9 +35,19 @@ std::string DeviceClassOf(const Arguments& arguments) {
                                                        : measure::DescribeHost().device_class;
 }
 
+/// Without a log every answer would be the default's rung, which --require may forbid.
+absl::Status RequireNeedsLog(const Arguments& arguments) {
+  const bool has_option = arguments.command()->FindOption("require") != nullptr;
+  if (!has_option || arguments.Text("require") == "default") return absl::OkStatus();
+  return Usage(fmt::format(
+      "--require {} needs a log: name one with --db LOG or --snapshot FILE@sha256:DIGEST",
+      arguments.Text("require")));
+}
+
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option : {"dim", "shape", "bind", "target", "traces", "db", "snapshot"}) {
-    if (!arguments.Given(option)) continue;
+  for (const char* option :
+       {"dim", "shape", "bind", "target", "traces", "db", "snapshot", "require", "device-class"}) {
+    if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
             "'{}' is a package, compiled already: --{} has no meaning for it; give the model", path,
@@ -117,16 +127,21 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
 
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
   std::unique_ptr<compiler::TraceSource> source;
+  const bool has_log =
+      arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
   if (arguments.Given("traces")) {
+    if (has_log) return Usage("--traces excludes --db, --snapshot and --server");
+    HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
     std::error_code error;
     if (!std::filesystem::is_directory(arguments.Text("traces"), error)) {
       return absl::NotFoundError(
           fmt::format("--traces: there is no folder '{}'", arguments.Text("traces")));
     }
     source = std::make_unique<FolderTraceSource>(arguments.Text("traces"));
-  } else if (arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments)) {
+  } else if (has_log) {
     HONE_ASSIGN_OR_RETURN(source, OpenLogTraces(arguments));
   } else {
+    HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
     source = std::make_unique<compiler::DefaultTraceSource>();
   }
   return source;

@@ -390,8 +390,9 @@ constexpr std::array kCommands = {
         .description =
             "Runs the model kernel by kernel on real activations and compares elements of every "
             "output (corners, both sides of tiles and tails, random ones) with an interpreter "
-            "that computes in double and knows its error bound. The first wrong kernel is named, "
-            "with workload and trace, and the program ends with 10.",
+            "that computes in double and knows its error bound. With --db, --snapshot or --traces "
+            "each kernel is checked by default and by what those answer. The first wrong kernel "
+            "is named, with workload and trace, and the program ends with 10.",
         .positionals = kModelPositionals,
         .options = kCheckOptions,
         .example = "hone check resnet18.onnx"},

@@ -27,6 +27,7 @@ struct KernelReport {
   std::string workload;  ///< text
   std::string trace;     ///< text of the schedule used
   std::string rung;
+  std::string why;         ///< FoundTrace::why
   int count = 0;           ///< steps that run it
   int64_t operations = 0;  ///< points of all Stages
   int64_t lower_ns = 0;

@@ -15,6 +15,7 @@ struct FoundTrace {
   std::string rung;          ///< "exact", "threads", "nearest", "default"
   std::string record_id;     ///< of the tuning log; empty for the default
   std::string content_hash;  ///< of the record's content; empty for the default
+  std::string why;           ///< one line: what answered, and what was missing above; may be empty
 };
 
 /// Where the schedules of a compiled model come from. Not thread-safe.

@@ -21,7 +21,7 @@ using testing::TemporaryFolder;
 
 TEST(ProgramTest, HelpGoesToStandardOutput) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--help"}, {"-h"}, {"zoo", "--help"}, {"man", "-h"}}) {
+           {"--help"}, {"-h"}, {"zoo", "--help"}, {"man", "-h"}, {"-h", "zoo"}}) {
     const ProgramRun run = RunHone(words);
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_THAT(run.out, HasSubstr("Usage: hone"));
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"zoo", "alexnet"}, "there is no \"alexnet\"; one of resnet18"},
         BadLine{{"zoo", "mlp", "extra"}, "\"extra\" is one argument too many"},
         BadLine{{"zoo", "mlp", "--sede", "1"}, "there is no option --sede; did you mean --seed?"},
-        BadLine{{"zoo", "mlp", "--seed"}, "hone zoo: error: --seed"},
+        BadLine{{"zoo", "mlp", "--seed"}, "hone zoo: error: --seed needs a value; see"},
         BadLine{{"zoo", "mlp", "--seed", "x"}, "--seed: \"x\" is not a whole number"},
         BadLine{{"zoo", "mlp", "--seed", "-1"}, "--seed"},
         BadLine{{"zoo", "mlp", "--seed", "1", "--seed", "2"}, "--seed is given 2 times"},
@@ -88,6 +88,32 @@ TEST(ProgramTest, AFullDiskEndsWith9) {
       {"/bin/sh", "-c", "\"$0\" man > /dev/full", testing::HoneProgram()}, "/dev/null");
   EXPECT_EQ(full.exit_code, 9);
   EXPECT_THAT(full.err, HasSubstr("cannot write to standard output"));
+}
+
+/// What config.toml says for all runs must not stand in the way of one.
+TEST(ProgramTest, TheLineReplacesWhatExcludesItInTheConfigFile) {
+  const TemporaryFolder home;
+  std::filesystem::create_directories(home.Path(".config/hone"));
+  const std::string model = home.Path("m.onnx"), package = home.Path("m.hone");
+  ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model}).exit_code, 0);
+  ASSERT_EQ(RunHone({"compile", model, "-o", package}).exit_code, 0);
+  ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"),
+                                  "db = '" + home.Path("none.db") +
+                                      "'\ntarget = 'cpu:avx2'\n[tune]\nseconds = 600\n")
+                  .ok());
+  const std::string& path = home.path();
+  const ProgramRun bench = RunHone({"bench", package, "--seconds", "0.01"}, path);
+  EXPECT_EQ(bench.exit_code, 0) << bench.err;
+  const ProgramRun named = RunHone({"bench", package, "--target", "cpu:avx2"}, path);
+  EXPECT_EQ(named.exit_code, 2) << named.err;
+  const ProgramRun tune = RunHone({"tune", model, "--minutes", "2", "--dry-run"}, path);
+  EXPECT_EQ(tune.exit_code, 0) << tune.err;
+  EXPECT_THAT(tune.err, HasSubstr("budget 2:00"));
+  const ProgramRun traces =
+      RunHone({"compile", model, "-o", package, "--traces", home.path()}, path);
+  EXPECT_EQ(traces.exit_code, 0) << traces.err;
+  const ProgramRun log = RunHone({"compile", model, "-o", package}, path);
+  EXPECT_THAT(log.err, HasSubstr("there is no log")) << "the log that the file names is used";
 }
 
 TEST(ProgramTest, OptionsComeFromTheConfigFile) {

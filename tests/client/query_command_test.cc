@@ -127,6 +127,57 @@ TEST_F(QueryCommandTest, CompileTakesTheLogsRungsAndRefusesLowerOnes) {
   EXPECT_EQ(Parse(refused)["error"]["name"], "record_missing");
 }
 
+TEST_F(QueryCommandTest, CheckRunsEachKernelByDefaultAndByTheLog) {
+  const auto rungs = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"check", model_, "--json", "--target", kTarget};
+    words.insert(words.end(), more.begin(), more.end());
+    const json object = Parse(RunHone(words));
+    EXPECT_EQ(object["ok"], true);
+    std::vector<std::string> found;
+    for (const json& step : object["steps"]) {
+      found.push_back(std::to_string(step["step"].get<int>()) + " " +
+                      step["rung"].get<std::string>());
+    }
+    return found;
+  };
+  EXPECT_THAT(rungs({}), ::testing::ElementsAre("0 default", "1 default", "2 default"));
+  EXPECT_THAT(rungs({"--db", log_, "--device-class", "class-a"}),
+              ::testing::ElementsAre("0 default", "0 exact", "1 default", "2 default"));
+}
+
+TEST_F(QueryCommandTest, RequireWithoutALogIsRefused) {
+  const std::string package = folder_.Path("m.hone");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--require", "exact"},
+                                               {"--require", "nearest"},
+                                               {"--require", "exact", "--traces", folder_.path()},
+                                               {"--traces", folder_.path(), "--db", log_}}) {
+    std::vector<std::string> words = {"compile", model_, "-o", package};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(RunHone(words).exit_code, 2) << more[1];
+    EXPECT_FALSE(std::filesystem::exists(package)) << more[1];
+  }
+  EXPECT_EQ(RunHone({"compile", model_, "-o", package, "--require", "default"}).exit_code, 0);
+  EXPECT_EQ(RunHone({"bench", package, "--require", "exact"}).exit_code, 2);
+}
+
+TEST_F(QueryCommandTest, CompileSaysForEachKernelWhichRungAnsweredAndWhy) {
+  const ProgramRun run = RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
+                                  "--target", kTarget, "--device-class", "class-a"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr(hash_.substr(0, 12) + "  x1   exact"));
+  EXPECT_THAT(run.out, HasSubstr("(2 default, 1 exact)"));
+  const ProgramRun other = RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
+                                    "--target", kTarget, "--device-class", "class-b"});
+  EXPECT_THAT(other.out, HasSubstr(hash_.substr(0, 12) + "  x1   threads"));
+  EXPECT_THAT(other.out, HasSubstr("class-a"));
+  const json object = Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
+                                     "--target", kTarget, "--device-class", "class-b", "--json"}));
+  EXPECT_THAT(object["kernels"][0]["why"].get<std::string>(), HasSubstr("class-a"));
+  EXPECT_THAT(RunHone({"compile", model_, "-o", folder_.Path("m.hone")}).out,
+              ::testing::Not(HasSubstr(hash_.substr(0, 12))))
+      << "without a log there is nothing to say";
+}
+
 TEST_F(QueryCommandTest, APinnedSnapshotAnswersAndAnotherFileIsRefused) {
   const json made = Parse(RunHone({"db", "snapshot", log_, "-o", folder_.Path("s.db"), "--json"}));
   const std::string pin = made["pin"].get<std::string>();

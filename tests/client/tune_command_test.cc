@@ -337,6 +337,11 @@ TEST_F(TuneCommandTest, WithoutHelpersItEndsAtOnceAndSaysWhatToDo) {
 TEST_F(TuneCommandTest, LimitsThatMakeNoSenseAreUsageErrors) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--seconds", "5", "--minutes", "1"},
+                                             {"--seconds", "0"},
+                                             {"--minutes", "0"},
+                                             {"--seconds", "inf"},
+                                             {"--seconds", "1e300"},
+                                             {"--minutes", "-1"},
                                              {"--until", "soon"},
                                              {"--until", "25:00"},
                                              {"--until", "2001-01-01T00:00"}}) {
