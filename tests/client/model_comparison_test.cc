@@ -22,8 +22,8 @@ class NaiveTraces final : public compiler::TraceSource {
     if (last.spatial.size() != 2 || !slow.empty()) return compiler::FoundTrace{.rung = "default"};
     slow = hash;
     const size_t stage = workload.stages.size() - 1;
-    return compiler::FoundTrace{"parallel(s" + std::to_string(stage) + ".i0, 1)\n", "exact", "",
-                                ""};
+    return compiler::FoundTrace{.trace = "parallel(s" + std::to_string(stage) + ".i0, 1)\n",
+                                .rung = "exact"};
   }
   std::string slow;
 };
