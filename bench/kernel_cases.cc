@@ -7,6 +7,12 @@ namespace {
 
 constexpr double kGemmShare = 0.88, kConvolutionShare = 0.85;
 
+/// Taps of a 3×3 window over a square with padding 1, those in the padding left out.
+double Taps3(int size) {
+  const double along = 3.0 * size - 2;
+  return along * along;
+}
+
 KernelCase Gemm(int m, int n, int k) {
   return {fmt::format("gemm_{}_{}_{}", m, n, k),
           fmt::format("workload 1\n"
@@ -14,7 +20,7 @@ KernelCase Gemm(int m, int n, int k) {
                       "x1: f32[{2},{1}] constant\n"
                       "s0: f32[{0},{1}] output = sum[r0:{2}] (x0[i0, r0] * x1[r0, i1])\n",
                       m, n, k),
-          kGemmShare};
+          2.0 * m * n * k, kGemmShare};
 }
 
 /// 3×3, stride 1, padding 1, with bias and relu.
@@ -32,7 +38,7 @@ KernelCase Convolution3(int channels, int size) {
               "s2: f32[1,{1},{1},{0}] = s1[i0, i1, i2, i3] + x2[i3]\n"
               "s3: f32[1,{1},{1},{0}] output = max(s2[i0, i1, i2, i3], 0.0)\n",
               channels, size, size + 2),
-          kConvolutionShare};
+          2.0 * Taps3(size) * channels * channels, kConvolutionShare};
 }
 
 /// 1×1 with bias and relu.
@@ -47,7 +53,7 @@ KernelCase Convolution1(int from, int to, int size) {
                       "s1: f32[1,{2},{2},{1}] = s0[i0, i1, i2, i3] + x2[i3]\n"
                       "s2: f32[1,{2},{2},{1}] output = max(s1[i0, i1, i2, i3], 0.0)\n",
                       from, to, size),
-          kConvolutionShare};
+          2.0 * from * to * size * size, kConvolutionShare};
 }
 
 /// 3×3, stride 1, padding 1, with bias and relu.
@@ -64,7 +70,8 @@ KernelCase Depthwise(int channels, int size) {
               "r0, r1])\n"
               "s2: f32[1,{1},{1},{0}] = s1[i0, i1, i2, i3] + x2[i3]\n"
               "s3: f32[1,{1},{1},{0}] output = max(s2[i0, i1, i2, i3], 0.0)\n",
-              channels, size, size + 2)};
+              channels, size, size + 2),
+          2.0 * Taps3(size) * channels};
 }
 
 KernelCase Softmax(int rows, int columns) {
@@ -75,8 +82,7 @@ KernelCase Softmax(int rows, int columns) {
                       "s1: f32[{0},{1}] = exp(x0[i0, i1] - s0[i0])\n"
                       "s2: f32[{0}] = sum[r0:{1}] (s1[i0, r0])\n"
                       "s3: f32[{0},{1}] output = s1[i0, i1] * (1.0 / s2[i0])\n",
-                      rows, columns),
-          0, true};
+                      rows, columns)};
 }
 
 KernelCase LayerNorm(int rows, int columns) {
@@ -90,8 +96,7 @@ KernelCase LayerNorm(int rows, int columns) {
                       "s0[i0] / {1}.0))\n"
                       "s2: f32[{0},{1}] output = (x0[i0, i1] - s0[i0] / {1}.0) * rsqrt(s1[i0] / "
                       "{1}.0 + 1e-05) * x1[i1] + x2[i1]\n",
-                      rows, columns),
-          0, true};
+                      rows, columns)};
 }
 
 KernelCase Gelu(int rows, int columns) {
@@ -103,8 +108,7 @@ KernelCase Gelu(int rows, int columns) {
                       "s2: f32[{0},{1}] = s1[i0, i1] + 1.0\n"
                       "s3: f32[{0},{1}] = x0[i0, i1] * s2[i0, i1]\n"
                       "s4: f32[{0},{1}] output = s3[i0, i1] * 0.5\n",
-                      rows, columns),
-          0, true};
+                      rows, columns)};
 }
 
 }  // namespace

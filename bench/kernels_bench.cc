@@ -51,8 +51,8 @@ struct CaseResult {
   KernelCase what;
   std::optional<Timed> direct, winograd;
   int64_t trials = 0;
-  double search_seconds = 0, flop = 0;
-  double Gflops(const Timed& t) const { return flop / t.times.best * 1e-9; }
+  double search_seconds = 0;
+  double Gflops(const Timed& t) const { return what.flop / t.times.best * 1e-9; }
   double Share(const Timed& t) const { return Gflops(t) / t.peak_gflops; }
   bool Met() const {
     return what.least_share == 0 || (direct && Share(*direct) >= what.least_share);
@@ -138,7 +138,6 @@ absl::StatusOr<CaseResult> RunCase(const KernelCase& what, const ir::Target& tar
                                    const Options& options, const MonotonicClock& clock) {
   CaseResult result{.what = what};
   HONE_ASSIGN_OR_RETURN(const ir::Workload workload, ir::ParseWorkload(what.workload));
-  result.flop = FlopOf(workload);
   HONE_ASSIGN_OR_RETURN(const std::vector<MeasuredTrace> found,
                         FindTraces(workload, target, options, clock, &result));
   std::vector<MeasuredTrace> direct, winograd;
@@ -174,7 +173,7 @@ absl::Status WriteTraces(const CaseResult& result, const std::string& folder) {
 std::string Row(const CaseResult& r, const Timed& t, int lanes) {
   std::string line =
       fmt::format("{:20} {:28} {:9.1f} us", r.what.name, t.sketch, t.times.best * 1e6);
-  if (!r.what.per_element) {
+  if (r.what.flop > 0) {
     const double per_cycle = 1 / (2.0 * lanes * t.gigahertz);
     line += fmt::format(
         " {:7.1f} GFLOP/s {:6.1f} % of {:.1f} ({} accumulators), {:.2f} of {:.2f} FMA/cycle",

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/core/cpu.h"
+#include "costmodel/point_scores.h"
+
 namespace hone::search {
 
 namespace {
@@ -78,10 +81,7 @@ const TaskSearch::Ranking& TaskSearch::Rank(const costmodel::XgboostModel* model
   ranking_ = {model, true, {}, {}, {}};
   std::vector<float> daring;
   if (model) {
-    std::vector<costmodel::FeatureVector> features;
-    features.reserve(points_.size());
-    for (uint64_t id : points_) features.push_back(extractor_.Extract(id));
-    auto predicted = model->Predict(features);
+    const auto predicted = costmodel::ScorePoints(extractor_, *model, points_, UsableCores());
     for (size_t i = 0; predicted.ok() && i < predicted->size(); ++i) {
       ranking_.score.push_back((*predicted)[i].mean);
       daring.push_back((*predicted)[i].mean + kKappa * (*predicted)[i].spread);
