@@ -77,6 +77,7 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
   v.replaced = winner != base;
   v.default_ns = default_ns;
   v.best_ns = best;
+  tuner_->search(task).SetCompared(default_ns, best);
   v.trace = inputs[winner].trace;
   v.default_samples = compared[base].samples_ns;
   v.best_samples = compared[winner].samples_ns;
@@ -104,6 +105,7 @@ absl::Status Session::ReplayVerdict(const std::string& payload) {
   v.put_back = std::string_view(word) == "put_back";
   v.default_ns = default_ns;
   v.best_ns = best_ns;
+  tuner_->search(task).SetCompared(default_ns, best_ns);
   return absl::OkStatus();
 }
 

@@ -48,6 +48,12 @@ class TaskSearch {
   /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the
   /// point back.
   void Report(uint64_t id, measure::Outcome outcome, double median_ns);
+  /// What a comparison in turns says of the default and the best: a screening, above all the first
+  /// one of a session, may have met a machine that was busy.
+  void SetCompared(double default_ns, double best_ns) {
+    default_ns_ = default_ns;
+    best_ns_ = best_ns;
+  }
   /// A point worth an early trial: a record's, or a near record's moved here.
   void AddTransplant(uint64_t id);
   /// The point that has this Trace; nothing when none has.
