@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 # Every proof is a function proof_NAME whose first line of help stands here.
 declare -A about=(
   [asan]="every test under the address and undefined-behaviour sanitizers"
+  [models]="tunes every model of tests/models and times it beside ONNX Runtime: [--seconds N] [MODEL]..."
   [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
   [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
@@ -40,6 +41,35 @@ proof_tsan() {
   sanitized tsan -L threads
 }
 
+# Two minutes a model unless told otherwise; the log stays for the next run, the table is printed
+# and kept in build/release/models.md. The machine should have nothing else to do.
+proof_models() {
+  local seconds=120 names=()
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      --seconds) seconds=$2; shift 2 ;;
+      *) names+=("$1"); shift ;;
+    esac
+  done
+  scripts/deps.sh test
+  cmake --preset release
+  cmake --build build/release -j "$(scripts/jobs.sh)"
+  scripts/models.sh build/release/models
+  local hone=build/release/bin/hone log=build/release/models.db files=() path
+  if [ ${#names[@]} -eq 0 ]; then
+    for path in build/release/models/*.onnx; do names+=("$(basename "$path" .onnx)"); done
+  fi
+  for path in "${names[@]}"; do
+    files+=("build/release/models/$path.onnx")
+    "$hone" tune "build/release/models/$path.onnx" --db "$log" --seconds "$seconds" --threads 2
+  done
+  local bench="$hone bench {model} --threads {threads} --seconds {seconds} --json"
+  build/release/venv/bin/python bench/peers/bench_peers.py "${files[@]}" --threads 2 \
+    --engines onnxruntime --external "default=$bench" --external "tuned=$bench --db $log" \
+    --markdown build/release/models.md
+  cat build/release/models.md
+}
+
 # In a copy under build/mutate, which stays for the next run.
 proof_mutate() {
   scripts/deps.sh test
@@ -67,7 +97,7 @@ proof_chroot() {
   # shellcheck disable=SC2064
   trap "umount -q '$root/proc' '$root/sys' '$root/dev' || true; [ $keep = yes ] || rm -rf --one-file-system '$root'" EXIT
 
-  debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/debian}"
+  debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
   rm -f "$root"/etc/apt/sources.list
   local path debian_sources=()
   for path in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
