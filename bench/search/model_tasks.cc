@@ -43,9 +43,11 @@ absl::StatusOr<std::vector<ModelTask>> TasksOfResNet18(const ir::Target& target,
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::string path = (folder / "resnet18.onnx").string();
-  absl::StatusOr<std::vector<ModelTask>> tasks = graph::WriteZooModel("resnet18", 0, path).status();
-  if (tasks.status().ok()) tasks = TasksOfModel(path, target, clock);
+  const absl::Status written = graph::WriteZooModel("resnet18", 0, path).status();
+  absl::StatusOr<std::vector<ModelTask>> tasks = std::vector<ModelTask>();
+  if (written.ok()) tasks = TasksOfModel(path, target, clock);
   std::filesystem::remove_all(folder, error);
+  HONE_RETURN_IF_ERROR(written);
   return tasks;
 }
 
