@@ -62,7 +62,7 @@ absl::StatusOr<EmitOptions> ReadEmit(const Arguments& arguments) {
     const std::string word = rest.substr(0, comma);
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
     if (word == "so") {
-      emit.library = emit.object = true;
+      emit.shared_library = emit.object = true;
     } else if (word == "object") {
       emit.object = true;
     } else if (word == "header") {
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<std::string>> EmitFiles(const EmitOptions& emit,
     written.push_back(beside(".o").string());
     HONE_RETURN_IF_ERROR(WritePackageObject(package_path, name, written.back()));
   }
-  if (emit.library) {
+  if (emit.shared_library) {
     HONE_RETURN_IF_ERROR(LinkModelLibrary(written.back(), name, beside(".so"), builder));
     written.push_back(beside(".so").string());
   }

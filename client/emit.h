@@ -13,7 +13,7 @@ namespace hone::client {
 
 /// What `hone compile --emit` asks for beside the package.
 struct EmitOptions {
-  bool library = false;  ///< NAME.so with the runtime inside; NAME.o comes with it
+  bool shared_library = false;  ///< NAME.so with the runtime inside; NAME.o comes with it
   bool object = false;
   bool header = false;
 };

@@ -95,9 +95,7 @@ bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent)
 }
 
 /// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder].
-std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const Access& access,
-                        int64_t panel) {
-  const ir::Stage& stage = writer.stage(form.anchor);
+std::string PanelLayout(const TileForm& form, const Access& access, int64_t panel) {
   std::vector<std::string> front, middle;
   std::vector<std::pair<size_t, int>> reduce_dims;
   std::string quotient, remainder;
@@ -122,7 +120,6 @@ std::string PanelLayout(const TraceWriter& writer, const TileForm& form, const A
   all.push_back(quotient);
   all.insert(all.end(), middle.begin(), middle.end());
   all.push_back(remainder);
-  (void)stage;
   return fmt::format("[{}]", fmt::join(all, ", "));
 }
 
@@ -336,7 +333,7 @@ void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Targ
   for (int t : f.packed) {
     for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
       if (a.tensor != t) continue;
-      std::string layout = PanelLayout(w, f, a, panel);
+      std::string layout = PanelLayout(f, a, panel);
       const int copy = static_cast<int>(w.workload().stages.size());
       w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
                          w.workload().tensors[t].name, layout));

@@ -3,7 +3,6 @@
 
     mutate_test.py [--results FILE.xml]
 """
-import argparse
 import pathlib
 import sys
 import tempfile
@@ -102,26 +101,5 @@ def test_what_does_not_compile_kills_nothing():
         assert "does not compile" in said and builder.file.read_text() == TEXT
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--results")
-    args = parser.parse_args()
-    results = {}
-    for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-                results[name] = []
-            except (AssertionError, ValueError) as error:
-                results[name] = [str(error) or "assertion failed"]
-            for line in results[name]:
-                print(f"{name}: {line}")
-    if args.results:
-        check_tree.write_results(args.results, "Mutate", results)
-    bad = sum(bool(lines) for lines in results.values())
-    print(f"{len(results) - bad} passed, {bad} failed")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_tree.run_tests(globals(), "Mutate"))

@@ -66,7 +66,7 @@ class InstallTest:
         self.sanitizer = re.findall(r"-fsanitize=[\w,]+", flags)
         found = list(self.prefix.glob("lib*/**/libhone_runtime.so.0"))
         assert len(found) == 1, f"libhone_runtime.so.0 was installed {len(found)} times"
-        self.library = found[0]
+        self.shared_library = found[0]
 
     def inputs(self):
         """x f32 [5,7] and ids i64 [5] as raw files, whose answers are known: see `expected`."""
@@ -105,7 +105,7 @@ class InstallTest:
                 assert place not in text, f"{path.name} names {place}"
 
     def case_only_the_c_api_is_visible(self):
-        symbols = run("nm", "-D", "--defined-only", self.library)
+        symbols = run("nm", "-D", "--defined-only", self.shared_library)
         names = [line.split()[-1] for line in symbols.splitlines()]
         strangers = [n for n in names if not n.startswith("hone_")]
         assert "hone_model_open" in names
@@ -114,7 +114,7 @@ class InstallTest:
     def case_needs_only_system_libraries(self):
         if self.sanitizer:
             raise Skipped("sanitizers bring libraries of their own")
-        needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", self.library))
+        needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", self.shared_library))
         allowed = r"(libc|libstdc\+\+|libgcc_s|libm|libpthread|libdl|ld-linux-x86-64)\.so\.\d+"
         strangers = [name for name in needed if not re.fullmatch(allowed, name)]
         assert needed and not strangers, f"also needed: {strangers}"
@@ -207,7 +207,7 @@ class InstallTest:
         if self.sanitizer:
             raise Skipped("a sanitizer's library cannot be loaded into Python")
         output = run(python, pathlib.Path(self.args.source, "tests/package/python_example_test.py"),
-                     pathlib.Path(self.args.source, "examples/python"), self.package, self.library)
+                     pathlib.Path(self.args.source, "examples/python"), self.package, self.shared_library)
         assert "all good" in output, output
 
 

@@ -265,6 +265,30 @@ def write_results(path, suite, results):
         out.write("</testsuite></testsuites>\n")
 
 
+def run_tests(tests, suite):
+    """Runs the functions test_* of a module's globals, writes --results, prints the count; gives
+    the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--results")
+    args = parser.parse_args()
+    results = {}
+    for name, test in sorted(tests.items()):
+        if not name.startswith("test_"):
+            continue
+        try:
+            test()
+            results[name] = []
+        except (AssertionError, ValueError) as error:
+            results[name] = [str(error) or "assertion failed"]
+        for line in results[name]:
+            print(f"{name}: {line}")
+    if args.results:
+        write_results(args.results, suite, results)
+    bad = sum(bool(lines) for lines in results.values())
+    print(f"{len(results) - bad} passed, {bad} failed")
+    return 1 if bad else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True)

@@ -4,7 +4,6 @@ suite that crashed, was skipped or ran nothing must not count as a success.
 
     check_tree_test.py [--results FILE.xml]
 """
-import argparse
 import pathlib
 import subprocess
 import sys
@@ -163,26 +162,5 @@ def test_counter_refuses_a_run_without_tests():
     assert status == 1 and last == "0 passed, 0 failed" and "no test ran" in text, text
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--results")
-    args = parser.parse_args()
-    results = {}
-    for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-                results[name] = []
-            except AssertionError as error:
-                results[name] = [str(error) or "assertion failed"]
-            for line in results[name]:
-                print(f"{name}: {line}")
-    if args.results:
-        check_tree.write_results(args.results, "TidyTools", results)
-    bad = sum(bool(lines) for lines in results.values())
-    print(f"{len(results) - bad} passed, {bad} failed")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_tree.run_tests(globals(), "TidyTools"))
