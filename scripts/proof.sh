@@ -94,6 +94,7 @@ proof_chroot() {
   mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
            grep -E '/debian/?$' | head -n 1 || true)
   root=$(mktemp -d "${TMPDIR:-/tmp}/chroot-XXXXXX")
+  chmod 755 "$root"  # tests act as nobody, who must be able to reach "/"
   # shellcheck disable=SC2064
   trap "umount -q '$root/proc' '$root/sys' '$root/dev' || true; [ $keep = yes ] || rm -rf --one-file-system '$root'" EXIT
 

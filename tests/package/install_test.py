@@ -127,8 +127,8 @@ class InstallTest:
 
     def configure(self, source, build):
         flags = " ".join(self.sanitizer)
-        return run("cmake", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                   "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_FLAGS=-Wall -Wextra -Werror {flags}",
+        return run("cmake", "-G", "Ninja", "-S", source, "-B", build,
+                   f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_FLAGS=-Wall -Wextra -Werror {flags}",
                    f"-DCMAKE_EXE_LINKER_FLAGS={flags}")
 
     def case_c_example_with_find_package(self):
@@ -179,7 +179,7 @@ class InstallTest:
         model = self.folder / "mlp.onnx"
         run(command, "zoo", "mlp", "-o", model)
         build = self.folder / "compiled"
-        run("cmake", "-S", pathlib.Path(self.args.source, "examples/c"), "-B", build,
+        run("cmake", "-G", "Ninja", "-S", pathlib.Path(self.args.source, "examples/c"), "-B", build,
             f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", f"-DMODEL={model}",
             "-DCMAKE_C_FLAGS=-std=c11 -Wall -Wextra -Werror -pedantic")
         run("cmake", "--build", build)
