@@ -9,9 +9,6 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "base/versions.h"
-#include "db/lookup.h"
-#include "ir/text.h"
-#include "search/transplant.h"
 
 namespace hone::search {
 
@@ -21,8 +18,7 @@ constexpr int64_t kFirstModelRows = 24;  ///< below this the analytic model rank
 constexpr int64_t kRowsPerModel = 24;
 constexpr double kFinalShare = 0.12;     ///< of the time budget kept for final comparisons
 constexpr double kTrainingShare = 0.08;  ///< of a session's time at most
-constexpr int kNearRecords = 3;          ///< transplanted into a task before it starts
-constexpr double kWarmStartShare = 0.03;
+constexpr int64_t kOthersNs = 50'000'000;
 constexpr int64_t kDrainNs = 2'000'000'000;
 }  // namespace
 
@@ -51,6 +47,12 @@ Session::Session(db::Database& database, measure::Measurer& measurer, const Mono
       wall_clock_(wall_clock),
       options_(std::move(options)) {}
 
+int Session::LocalOf(int place) const {
+  const auto it = std::find(places_.begin(), places_.end(), place);
+  HONE_CHECK(it != places_.end());
+  return static_cast<int>(it - places_.begin());
+}
+
 double Session::ElapsedSeconds() const {
   return earlier_seconds_ + options_.used_seconds +
          static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
@@ -62,119 +64,16 @@ db::RecordKey Session::KeyOf(int task) const {
 }
 
 db::Event Session::MakeEvent(std::string type, std::string payload) {
-  db::Event e;
-  e.id = RandomId();
-  e.session = id_;
-  e.type = std::move(type);
-  e.payload = std::move(payload);
-  return e;
+  return StreamEvent(id_, std::move(type), std::move(payload));
 }
 
-absl::Status Session::FindUnfinished() {
-  HONE_ASSIGN_OR_RETURN(std::vector<db::StoredSession> sessions, db_.Sessions());
-  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
-    if (it->merged || it->session.request != options_.request) continue;
-    HONE_ASSIGN_OR_RETURN(std::vector<db::Event> events, db_.EventsOf(it->session.id));
-    if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
-    HONE_ASSIGN_OR_RETURN(resumed_, ReplayEvents(events));
-    if (resumed_) id_ = it->session.id;
-    return absl::OkStatus();
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events) {
-  // Another model under the same name, or Spaces of another Hone: ids mean something else there.
-  if (events.empty() || events[0].type != "join" || events[0].payload != tuner_->Fingerprint())
-    return false;
-  std::string model;
-  for (const db::Event& e : events) {
-    if (e.type == "model") model = e.payload;
-    HONE_RETURN_IF_ERROR(tuner_->Replay(e.type, e.payload));
-    if (e.type == "elapsed")
-      earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
-    if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
-  }
-  if (!model.empty()) HONE_RETURN_IF_ERROR(LoadModel(model));
-  return true;
-}
-
-std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& near) const {
-  const schedule::Space& space = tuner_->search(task).space();
-  const std::optional<int> other = tuner_->TaskOf(near.workload.hash);
-  if (!other) return TransplantPoint(near, space);
-  const auto from = tuner_->search(*other).Locate(near.record.record.trace);
-  return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
-}
-
-absl::Status Session::WarmStart() {
-  db::Lookup lookup(db_, options_.builder_version);
-  db::Batch batch;
-  const double most_seconds = options_.seconds > 0 ? kWarmStartShare * options_.seconds : 5;
-  for (int i = 0; i < tuner_->num_tasks(); ++i) {
-    const TaskSearch& s = tuner_->search(i);
-    std::vector<uint64_t> found;
-    const db::RecordQuery query{KeyOf(i), options_.builder_version};
-    HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords(query, 2));
-    HONE_ASSIGN_OR_RETURN(auto others, db_.SameIsaRecords(query));
-    if (others.size() > 2) others.resize(2);
-    records.insert(records.end(), others.begin(), others.end());
-    for (const auto& r : records) {
-      if (const auto id = s.Locate(r.record.trace)) found.push_back(*id);
-    }
-    HONE_ASSIGN_OR_RETURN(const auto near,
-                          lookup.Nearest(query.key, ir::ToText(*tuner_->task(i).workload)));
-    for (size_t k = 0; k < near.size() && k < kNearRecords; ++k) {
-      // Spaces of other Workloads are made for this alone: for so long and no longer.
-      const bool in_time = static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9 < most_seconds;
-      const auto id =
-          in_time || tuner_->TaskOf(near[k].workload.hash) ? Transplant(i, near[k]) : std::nullopt;
-      if (id) found.push_back(*id);
-    }
-    for (uint64_t id : found) {
-      tuner_->Import(i, id);
-      batch.events.push_back(MakeEvent("imported", Tuner::ImportedEvent(i, id)));
-    }
-  }
-  return batch.events.empty() ? absl::OkStatus() : db_.Append(batch).status();
-}
-
-absl::Status Session::Start(std::vector<TuningTask> tasks) {
-  start_ns_ = clock_.NowNs();
-  db::Batch batch;
-  for (const auto& t : tasks) {
-    const std::string text = ir::ToText(*t.workload);
-    int64_t bytes = 0;
-    for (const auto& x : t.workload->tensors) {
-      if (x.kind != ir::TensorKind::kStage || x.output) bytes += x.Bytes();
-    }
-    batch.workloads.push_back({t.hash, text, static_cast<int64_t>(t.flop), bytes});
-  }
-  tuner_ = std::make_unique<Tuner>(std::move(tasks), options_.target,
-                                   TunerOptions{options_.seed, options_.trials, options_.accuracy});
-  verdicts_.resize(static_cast<size_t>(tuner_->num_tasks()));
-  HONE_RETURN_IF_ERROR(FindUnfinished());
-  if (!resumed_) {
-    id_ = options_.id == Hash128{} ? RandomId() : options_.id;
-    db::Session s;
-    s.id = id_;
-    s.request = options_.request;
-    s.seed = options_.seed;
-    s.versions = options_.versions;
-    s.created_ms = wall_clock_.UnixNs() / 1'000'000;
-    batch.sessions.push_back(std::move(s));
-    batch.devices.push_back(options_.device);
-    batch.events.push_back(MakeEvent("join", tuner_->Fingerprint()));
-    HONE_RETURN_IF_ERROR(db_.Append(batch).status());
-    HONE_RETURN_IF_ERROR(WarmStart());
-  }
-  HONE_RETURN_IF_ERROR(Train());
-  // What was proposed but never answered is measured now; it was charged already.
-  for (const auto& p : tuner_->Open()) {
-    in_flight_[p.attempt] = p;
-    measurer_.Submit(InputOf(p, measure::MeasureKind::kScreen));
-  }
-  return absl::OkStatus();
+void Session::AddProposed(const Tuner::Proposal& p, db::Batch& batch) {
+  batch.events.push_back(StreamEvent(shared_->stream, "proposed", Tuner::ProposedEvent(p)));
+  if (!shared()) return;
+  Tuner::Proposal own = p;
+  own.task = LocalOf(p.task);
+  own.member = Tuner::kAlone;
+  batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(own)));
 }
 
 measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const {
@@ -209,13 +108,14 @@ bool Session::OutOfBudget() {
 absl::Status Session::SubmitRound() {
   const int room = measurer_.capacity() * 2 - static_cast<int>(measurer_.num_in_flight());
   if (room <= 0) return absl::OkStatus();
+  const auto lock = Lock();
   std::vector<Tuner::Proposal> proposals;
-  measurer_.WhileNotTiming([&] { proposals = tuner_->Propose(room); });
+  measurer_.WhileNotTiming([&] { proposals = tuner_->Propose(room, member_); });
+  dry_ = tuner_->reason();
   if (proposals.empty()) return absl::OkStatus();
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
-  for (const auto& p : proposals)
-    batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(p)));
+  for (const auto& p : proposals) AddProposed(p, batch);
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
   for (const auto& p : proposals) {
     in_flight_[p.attempt] = p;
@@ -291,13 +191,15 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
       failures_[outcome]++;
     }
     batch.attempts.push_back(std::move(a));
-    batch.events.push_back(
-        MakeEvent("result", Tuner::ResultEvent(p.attempt, outcome, median, cost)));
+    const std::string event = Tuner::ResultEvent(p.attempt, outcome, median, cost);
+    batch.events.push_back(StreamEvent(shared_->stream, "result", event));
+    if (shared()) batch.events.push_back(MakeEvent("result", event));
     answers.push_back({p.attempt, outcome, median, cost});
   }
   if (answers.empty()) return absl::OkStatus();
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   // Durable first: what the Tuner acts on, a restart knows too.
+  const auto lock = Lock();
   HONE_RETURN_IF_ERROR(CommitResults(batch));
   for (const auto& a : answers) tuner_->Result(a.attempt, a.outcome, a.median_ns, a.cost);
   return absl::OkStatus();
@@ -313,38 +215,38 @@ absl::Status Session::CheckLost(const measure::MeasureResult& result) {
 }
 
 absl::Status Session::Train() {
-  const int64_t rows = tuner_->training_rows();
-  if (rows < kFirstModelRows || rows < rows_at_training_ + kRowsPerModel) return absl::OkStatus();
-  // Training is worth a share of the time, not more.
-  if (rows_at_training_ > 0 && static_cast<double>(training_ns_ + last_training_ns_) * 1e-9 >
-                                   kTrainingShare * ElapsedSeconds())
-    return absl::OkStatus();
-  rows_at_training_ = rows;
+  int64_t rows = 0;
+  std::vector<costmodel::TrainingTask> training;
+  {
+    const auto lock = Lock();
+    rows = tuner_->training_rows();
+    const int64_t before = shared_->rows_at_training;
+    if (shared_->training || rows < kFirstModelRows || rows < before + kRowsPerModel)
+      return absl::OkStatus();
+    // Training is worth a share of the time, not more.
+    if (before > 0 && static_cast<double>(training_ns_ + last_training_ns_) * 1e-9 >
+                          kTrainingShare * ElapsedSeconds())
+      return absl::OkStatus();
+    shared_->rows_at_training = rows;
+    shared_->training = true;
+    training = tuner_->TrainingRows();
+  }
   const int64_t start_ns = clock_.NowNs();
   absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> model = nullptr;
   measurer_.WhileNotTiming(
-      [&] { model = costmodel::XgboostModel::Train(tuner_->TrainingRows(), options_.seed); });
+      [&] { model = costmodel::XgboostModel::Train(training, options_.seed); });
   last_training_ns_ = clock_.NowNs() - start_ns;
   training_ns_ += last_training_ns_;
+  const auto lock = Lock();
+  shared_->training = false;
   if (!model.ok()) return absl::OkStatus();  // the analytic model goes on ranking
   HONE_ASSIGN_OR_RETURN(std::string bytes, (*model)->Save());
   db::Batch batch;
   batch.blobs.push_back({Sha256Hex(bytes), std::move(bytes)});
-  batch.events.push_back(MakeEvent("model", fmt::format("{} {}", batch.blobs[0].digest, rows)));
+  batch.events.push_back(
+      StreamEvent(shared_->stream, "model", fmt::format("{} {}", batch.blobs[0].digest, rows)));
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
   tuner_->SetModel(*std::move(model));
-  return absl::OkStatus();
-}
-
-absl::Status Session::LoadModel(const std::string& payload) {
-  const std::string digest = payload.substr(0, payload.find(' '));
-  HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, db_.FindBlob(digest));
-  if (!bytes)
-    return absl::DataLossError(
-        fmt::format("the log lacks the model {} that its events name", digest));
-  HONE_ASSIGN_OR_RETURN(auto model, costmodel::XgboostModel::Load(*bytes));
-  tuner_->SetModel(std::move(model));
-  rows_at_training_ = std::atoll(payload.c_str() + std::min(payload.size(), digest.size()));
   return absl::OkStatus();
 }
 
@@ -360,12 +262,23 @@ absl::Status Session::GiveUpLost() {
   return TakeResults(lost);
 }
 
+bool Session::OthersAtWork() {
+  if (!shared() || dry_ == StopReason::kTrials) return false;
+  const auto lock = Lock();
+  return std::any_of(places_.begin(), places_.end(),
+                     [this](int i) { return tuner_->open_of(i) > 0; });
+}
+
 absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   while (!OutOfBudget()) {
     HONE_RETURN_IF_ERROR(SubmitRound());
     if (measurer_.num_in_flight() == 0 && in_flight_.empty()) {
-      reason_ = tuner_->reason();
-      break;
+      if (!OthersAtWork()) {
+        reason_ = dry_;
+        break;
+      }
+      clock_.SleepNs(kOthersNs);
+      continue;
     }
     std::vector<measure::MeasureResult> results = measurer_.Collect(kCollectNs);
     if (results.empty() && measurer_.num_in_flight() == 0) HONE_RETURN_IF_ERROR(GiveUpLost());
@@ -387,6 +300,8 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished",
                                    std::string(StopReasonName(reason_))));
+  const auto lock = Lock();
+  if (shared() && !Interrupted()) TakeOut(*shared_, member_, batch);
   return db_.Append(batch).status();
 }
 

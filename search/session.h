@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "db/database.h"
 #include "db/lookup.h"
 #include "measure/measurer.h"
+#include "search/shared_tuner.h"
 #include "search/tuner.h"
 
 namespace hone::search {
@@ -40,6 +42,11 @@ struct SessionOptions {
   /// Makes a batch durable together with the end of what its results answer; unset: the log's
   /// Append. A farm ends leases in the same transaction.
   std::function<absl::Status(const db::Batch&)> commit_results;
+  /// The search to be a member of, under `id`; unset: one of its own. Called again when the one it
+  /// gave has ended meanwhile.
+  std::function<absl::StatusOr<std::shared_ptr<SharedTuner>>()> join;
+  /// A member's attempts have this number or a larger one; what its log holds raises it.
+  int64_t first_attempt = 0;
 };
 
 /// One finished comparison of a task's best against its default.
@@ -77,7 +84,8 @@ class Session {
   /// put back: look-up then takes the default. Each is an event "verdict" too.
   absl::Status AddConfirmations(const std::vector<Confirmation>& confirmations);
 
-  const Tuner& tuner() const { return *tuner_; }
+  /// Not while another member uses it.
+  const Tuner& tuner() const { return shared_->tuner; }
   const Hash128& id() const { return id_; }
   bool resumed() const { return resumed_; }
   StopReason reason() const { return reason_; }
@@ -90,13 +98,16 @@ class Session {
   absl::Status FindUnfinished();
   /// Applies the events of an earlier run; false where they are about another search.
   absl::StatusOr<bool> ReplayEvents(const std::vector<db::Event>& events);
+  absl::Status BeginAlone(std::vector<TuningTask> tasks, db::Batch batch);
+  /// Becomes a member of a shared search, or finds itself to be one.
+  absl::Status JoinShared(std::vector<TuningTask> tasks, db::Batch batch);
+  absl::Status ReplayOwn();
   absl::Status ReplayVerdict(const std::string& payload);
   absl::Status WarmStart();
   std::optional<uint64_t> Transplant(int task, const db::NearCandidate& near) const;
   absl::Status SubmitRound();
   absl::Status TakeResults(const std::vector<measure::MeasureResult>& results);
   absl::Status Train();
-  absl::Status LoadModel(const std::string& payload);
   /// Candidates under way that the Measurer knows nothing of: nobody's fault, put back.
   absl::Status GiveUpLost();
   /// Measuring does not work at all any more.
@@ -115,6 +126,16 @@ class Session {
                               const std::vector<int64_t>& samples, db::Rigor rigor,
                               bool noisy = false);
   db::Event MakeEvent(std::string type, std::string payload);
+  bool shared() const { return options_.join != nullptr; }
+  std::unique_lock<std::mutex> Lock() { return std::unique_lock(shared_->mutex); }
+  /// The number among this session's tasks of one of the Tuner's.
+  int LocalOf(int place) const;
+  /// A new session's row, device and first event.
+  void AddSessionTo(db::Batch& batch, std::string first_event);
+  /// Of what was proposed: in the Tuner's stream, and in the session's own where that is another.
+  void AddProposed(const Tuner::Proposal& p, db::Batch& batch);
+  /// Others measure what this one waits for.
+  bool OthersAtWork();
   /// Makes results durable: options_.commit_results, else Append.
   absl::Status CommitResults(const db::Batch& batch);
   measure::MeasureInput InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const;
@@ -124,13 +145,16 @@ class Session {
   const MonotonicClock& clock_;
   const WallClock& wall_clock_;
   SessionOptions options_;
-  std::unique_ptr<Tuner> tuner_;
+  std::shared_ptr<SharedTuner> shared_;
+  Tuner* tuner_ = nullptr;   ///< that of shared_; used under its lock
+  std::vector<int> places_;  ///< of this session's tasks in the Tuner
+  Hash128 member_ = Tuner::kAlone;
   Hash128 id_;
   bool resumed_ = false;
   int64_t start_ns_ = 0;
   double earlier_seconds_ = 0;  ///< used by earlier runs of the session
   std::map<int64_t, Tuner::Proposal> in_flight_;
-  int64_t rows_at_training_ = 0;
+  StopReason dry_ = StopReason::kNone;  ///< why the Tuner proposed no more
   int64_t training_ns_ = 0, last_training_ns_ = 0;
   int64_t lost_in_a_row_ = 0;
   StopReason reason_ = StopReason::kNone;

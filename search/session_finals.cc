@@ -38,6 +38,7 @@ int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tas
 }
 
 absl::Status Session::CompareTask(int task, int tasks_left) {
+  auto lock = Lock();
   const TaskSearch& s = tuner_->search(task);
   std::vector<uint64_t> finalists = s.Top(3);
   if (finalists.empty()) return absl::OkStatus();
@@ -54,7 +55,9 @@ absl::Status Session::CompareTask(int task, int tasks_left) {
   }
   const auto base = static_cast<size_t>(std::find(finalists.begin(), finalists.end(), fallback) -
                                         finalists.begin());
-  return CompareInputs(task, inputs, base, RoundsFor(finalists, task, tasks_left));
+  const int rounds = RoundsFor(finalists, task, tasks_left);
+  lock.unlock();
+  return CompareInputs(task, inputs, base, rounds);
 }
 
 absl::Status Session::CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
@@ -72,12 +75,14 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
         LowerRatio(compared[base].samples_ns, compared[k].samples_ns) > kWorthwhile)
       best = median, winner = k;
   }
-  TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+  const auto lock = Lock();
+  const int local = LocalOf(task);
+  TaskVerdict& v = verdicts_[static_cast<size_t>(local)];
   v.compared = true;
   v.replaced = winner != base;
   v.default_ns = default_ns;
   v.best_ns = best;
-  tuner_->search(task).SetCompared(default_ns, best);
+  tuner_->Compared(task, default_ns, best);
   v.trace = inputs[winner].trace;
   v.default_samples = compared[base].samples_ns;
   v.best_samples = compared[winner].samples_ns;
@@ -86,7 +91,9 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
       MakeRecord(task, v.trace, compared[winner].samples_ns, db::Rigor::kVerified));
   batch.events.push_back(MakeEvent(
       "verdict",
-      fmt::format("{} {} {:.1f} {:.1f}", task, v.replaced ? "won" : "lost", default_ns, best)));
+      fmt::format("{} {} {:.1f} {:.1f}", local, v.replaced ? "won" : "lost", default_ns, best)));
+  batch.events.push_back(
+      StreamEvent(shared_->stream, "compared", Tuner::ComparedEvent(task, default_ns, best)));
   return CommitResults(batch);
 }
 
@@ -95,7 +102,7 @@ absl::Status Session::ReplayVerdict(const std::string& payload) {
   char word[16] = {};
   double default_ns = 0, best_ns = 0;
   if (std::sscanf(payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) != 4 ||
-      task < 0 || task >= tuner_->num_tasks()) {
+      task < 0 || task >= static_cast<int>(verdicts_.size())) {
     return absl::DataLossError(
         fmt::format("the log's event `verdict {}` does not fit this session", payload));
   }
@@ -105,21 +112,23 @@ absl::Status Session::ReplayVerdict(const std::string& payload) {
   v.put_back = std::string_view(word) == "put_back";
   v.default_ns = default_ns;
   v.best_ns = best_ns;
-  tuner_->search(task).SetCompared(default_ns, best_ns);
   return absl::OkStatus();
 }
 
 absl::Status Session::FinalComparisons() {
   // The tasks with the most to win first, while the budget lasts.
+  auto lock = Lock();
   std::vector<int> order;
-  for (int i = 0; i < tuner_->num_tasks(); ++i) {
-    const bool done = verdicts_[static_cast<size_t>(i)].compared;
-    if (!done && tuner_->search(i).best() && tuner_->search(i).trials() > 1) order.push_back(i);
+  for (size_t k = 0; k < places_.size(); ++k) {
+    const int i = places_[k];
+    if (!verdicts_[k].compared && tuner_->search(i).best() && tuner_->search(i).trials() > 1)
+      order.push_back(i);
   }
   auto gain = [&](int i) {
     return tuner_->task(i).count * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns());
   };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
+  lock.unlock();
   const double until =
       options_.seconds - std::min(options_.reserve_seconds, 0.3 * options_.seconds);
   for (size_t k = 0; k < order.size(); ++k) {
@@ -133,9 +142,10 @@ absl::Status Session::FinalComparisons() {
 absl::Status Session::AddConfirmations(const std::vector<Confirmation>& confirmations) {
   db::Batch batch;
   for (const Confirmation& c : confirmations) {
-    HONE_CHECK(c.task >= 0 && c.task < tuner_->num_tasks());
+    HONE_CHECK(c.task >= 0 && c.task < static_cast<int>(verdicts_.size()));
     TaskVerdict& v = verdicts_[static_cast<size_t>(c.task)];
-    const TaskSearch& s = tuner_->search(c.task);
+    const int place = places_[static_cast<size_t>(c.task)];
+    const TaskSearch& s = tuner_->search(place);
     std::string trace = v.trace;
     std::vector<int64_t> samples = v.best_samples;
     if (c.put_back) {
@@ -146,7 +156,7 @@ absl::Status Session::AddConfirmations(const std::vector<Confirmation>& confirma
       v.replaced = false;
     }
     if (samples.empty()) continue;  // compared by an earlier run of the session: verified it stays
-    batch.records.push_back(MakeRecord(c.task, trace, samples, db::Rigor::kConfirmed));
+    batch.records.push_back(MakeRecord(place, trace, samples, db::Rigor::kConfirmed));
     batch.events.push_back(MakeEvent(
         "verdict", fmt::format("{} {} {:.1f} {:.1f}", c.task, c.put_back ? "put_back" : "confirmed",
                                v.default_ns, v.best_ns)));

@@ -32,27 +32,25 @@ std::string_view StopReasonName(StopReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+Tuner::Tuner(const ir::Target& target, const TunerOptions& options)
+    : target_(target), options_(options), random_(options.seed) {}
+
 Tuner::Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const TunerOptions& options)
-    : tasks_(std::move(tasks)), options_(options), random_(options.seed) {
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    auto space = std::make_shared<schedule::Space>(*tasks_[i].workload, target, options.accuracy);
-    uint64_t seed = options.seed ^ tasks_[i].hash.low;
-    searches_.push_back(std::make_unique<TaskSearch>(std::move(space), seed));
-  }
-  cost_seconds_.assign(tasks_.size(), 0.05);
-  last_batch_.assign(tasks_.size(), -1);
-  in_flight_.assign(tasks_.size(), 0);
-  siblings_.resize(tasks_.size());
-  FindSiblings();
+    : Tuner(target, options) {
+  Join({.trials = options.trials, .seed = options.seed, .tasks = std::move(tasks)});
 }
 
 void Tuner::FindSiblings() {
-  std::vector<db::WorkloadForm> forms;
-  for (const auto& t : tasks_) forms.push_back(db::FormOf(ir::ToText(*t.workload)));
+  std::vector<db::WorkloadForm> forms(tasks_.size());
+  for (size_t i = 0; i < forms.size(); ++i) {
+    if (searches_[i]) forms[i] = db::FormOf(ir::ToText(*tasks_[i].workload));
+  }
+  siblings_.assign(tasks_.size(), {});
   for (size_t i = 0; i < forms.size(); ++i) {
     std::vector<std::pair<double, int>> near;
-    for (size_t j = 0; j < forms.size(); ++j) {
-      const auto distance = i == j ? std::nullopt : db::WorkloadDistance(forms[i], forms[j]);
+    for (size_t j = 0; searches_[i] && j < forms.size(); ++j) {
+      if (i == j || !searches_[j]) continue;
+      const auto distance = db::WorkloadDistance(forms[i], forms[j]);
       if (distance) near.emplace_back(*distance, static_cast<int>(j));
     }
     std::sort(near.begin(), near.end());
@@ -75,22 +73,26 @@ std::vector<uint64_t> Tuner::SiblingHints(int task) const {
 
 std::optional<int> Tuner::TaskOf(const Hash128& workload) const {
   for (int i = 0; i < num_tasks(); ++i) {
-    if (tasks_[static_cast<size_t>(i)].hash == workload) return i;
+    if (searching(i) && tasks_[static_cast<size_t>(i)].hash == workload) return i;
   }
   return std::nullopt;
 }
 
 std::string Tuner::Fingerprint() const {
   std::string text;
-  for (size_t i = 0; i < tasks_.size(); ++i)
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (!searches_[i]) continue;
     text += fmt::format("{} {} {}\n", tasks_[i].hash.ToHex(), tasks_[i].count,
                         searches_[i]->space().hash());
+  }
   return HashBytes(text).ToHex();
 }
 
 void Tuner::SetModel(std::shared_ptr<const costmodel::XgboostModel> model) {
   model_ = std::move(model);
-  for (auto& s : searches_) s->ModelChanged();
+  for (auto& s : searches_) {
+    if (s) s->ModelChanged();
+  }
 }
 
 double Tuner::ExpectedGain(int i) const {
@@ -114,11 +116,11 @@ double Tuner::ExpectedGain(int i) const {
          std::max(1e-3, cost_seconds_[i]);
 }
 
-int Tuner::PickTask() {
+int Tuner::PickTask(const Member& member) {
   int best = -1, stalest = -1;
   double most = 0;
   bool all_exhausted = true;
-  for (int i = 0; i < num_tasks(); ++i) {
+  for (const auto& [i, count] : member.tasks) {
     if (searches_[i]->exhausted()) continue;
     all_exhausted = false;
     if (searches_[i]->settled()) continue;
@@ -136,16 +138,19 @@ int Tuner::PickTask() {
   return random.Uniform() < kStaleChance ? stalest : best;
 }
 
-std::vector<Tuner::Proposal> Tuner::Propose(int n) {
+std::vector<Tuner::Proposal> Tuner::Propose(int n, const Hash128& id) {
   std::vector<Proposal> out;
   reason_ = StopReason::kNone;
+  const auto known = members_.find(id);
+  if (known == members_.end()) return out;
+  Member& member = known->second;
   while (static_cast<int>(out.size()) < n) {
-    int64_t room = options_.trials > 0 ? options_.trials - attempts_ : n;
+    int64_t room = member.trials > 0 ? member.trials - member.charged : n;
     if (room <= 0) {
       reason_ = StopReason::kTrials;
       break;
     }
-    const int i = PickTask();
+    const int i = PickTask(member);
     if (i < 0) break;
     const bool first = last_batch_[i] < 0;
     int want = static_cast<int>(
@@ -153,11 +158,12 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n) {
     const auto fresh = searches_[i]->Propose(want, model_.get(), SiblingHints(i));
     if (fresh.empty()) break;
     for (const auto& p : fresh) {
-      Proposal proposal{attempts_++, i, p.id, p.proposer, ""};
+      Proposal proposal{attempts_++, i, p.id, p.proposer, "", id};
       auto trace = searches_[i]->space().TraceOf(p.id);
       if (trace.ok()) proposal.trace = schedule::ToText(*trace);
       last_batch_[i] = proposal.attempt;
       ++in_flight_[i];
+      ++member.charged;
       open_[proposal.attempt] = proposal;
       out.push_back(std::move(proposal));
     }
@@ -168,7 +174,8 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n) {
 std::string Tuner::ImportedEvent(int task, uint64_t id) { return fmt::format("{} {}", task, id); }
 
 std::string Tuner::ProposedEvent(const Proposal& p) {
-  return fmt::format("{} {} {} {}", p.attempt, p.task, p.id, ProposerName(p.proposer));
+  std::string text = fmt::format("{} {} {} {}", p.attempt, p.task, p.id, ProposerName(p.proposer));
+  return p.member == kAlone ? text : text + " " + p.member.ToHex();
 }
 
 std::string Tuner::ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns,
@@ -184,55 +191,14 @@ bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
   open_.erase(it);
   ++answered_;
   --in_flight_[p.task];
+  if (outcome == measure::Outcome::kWorkerLost) --members_.at(p.member).charged;
   searches_[p.task]->Report(p.id, outcome, median_ns);
   cost_seconds_[p.task] = 0.8 * cost_seconds_[p.task] + 0.2 * cost_seconds;
   return true;
 }
 
-absl::Status Tuner::Replay(const std::string& type, const std::string& payload) {
-  long long attempt = 0;
-  char word[64] = {};
-  if (type == "proposed") {
-    int task = 0;
-    unsigned long long id = 0;
-    if (std::sscanf(payload.c_str(), "%lld %d %llu %63s", &attempt, &task, &id, word) != 4 ||
-        task < 0 || task >= num_tasks() || id >= searches_[task]->space().product()) {
-      return absl::DataLossError(
-          fmt::format("the log's event `proposed {}` does not fit this session", payload));
-    }
-    auto proposer = ParseProposer(word);
-    if (!proposer) return absl::DataLossError(fmt::format("unknown proposer {}", word));
-    searches_[task]->MarkProposed(id, *proposer);
-    last_batch_[task] = attempt;
-    Proposal p{attempt, task, id, *proposer, ""};
-    auto trace = searches_[task]->space().TraceOf(id);
-    if (trace.ok()) p.trace = schedule::ToText(*trace);
-    if (open_.emplace(attempt, std::move(p)).second) ++in_flight_[task];
-    attempts_ = std::max<int64_t>(attempts_, attempt + 1);
-    return absl::OkStatus();
-  }
-  if (type == "imported") {
-    int task = 0;
-    unsigned long long id = 0;
-    if (std::sscanf(payload.c_str(), "%d %llu", &task, &id) != 2 || task < 0 ||
-        task >= num_tasks()) {
-      return absl::DataLossError(
-          fmt::format("the log's event `imported {}` does not fit this session", payload));
-    }
-    Import(task, id);
-    return absl::OkStatus();
-  }
-  if (type == "result") {
-    double ns = 0, cost = 0;
-    if (std::sscanf(payload.c_str(), "%lld %63s %lf %lf", &attempt, word, &ns, &cost) != 4) {
-      return absl::DataLossError(
-          fmt::format("the log's event `result {}` cannot be read", payload));
-    }
-    auto outcome = measure::ParseOutcome(word);
-    if (!outcome) return absl::DataLossError(fmt::format("unknown outcome {}", word));
-    Result(attempt, *outcome, ns, cost);
-  }
-  return absl::OkStatus();
+void Tuner::Compared(int task, double default_ns, double best_ns) {
+  if (searching(task)) searches_[static_cast<size_t>(task)]->SetCompared(default_ns, best_ns);
 }
 
 std::vector<Tuner::Proposal> Tuner::Open() const {
@@ -244,6 +210,7 @@ std::vector<Tuner::Proposal> Tuner::Open() const {
 double Tuner::TotalNs(bool best) const {
   double total = 0;
   for (int i = 0; i < num_tasks(); ++i) {
+    if (!searching(i)) continue;
     const TaskSearch& s = *searches_[i];
     total += tasks_[i].count * (best || s.default_ns() == 0 ? s.best_ns() : s.default_ns());
   }
@@ -253,6 +220,7 @@ double Tuner::TotalNs(bool best) const {
 std::vector<costmodel::TrainingTask> Tuner::TrainingRows() const {
   std::vector<costmodel::TrainingTask> out;
   for (const auto& s : searches_) {
+    if (!s) continue;
     auto t = s->TrainingRows();
     if (t.labels.size() >= 2) out.push_back(std::move(t));
   }
@@ -261,7 +229,7 @@ std::vector<costmodel::TrainingTask> Tuner::TrainingRows() const {
 
 int64_t Tuner::training_rows() const {
   int64_t n = 0;
-  for (const auto& s : searches_) n += s->trials();
+  for (const auto& s : searches_) n += s ? s->trials() : 0;
   return n;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,12 +47,39 @@ struct TunerOptions {
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
 };
 
-/// The search over all tasks of a session: a stepped state machine without threads, clock or I/O.
-/// Every change is an event with a text form; replaying the same events gives the same state and so
-/// the same next proposals. Not thread-safe.
+/// The search over all tasks of its members (sessions): a stepped state machine without threads,
+/// clock or I/O. A Workload that several members ask for is one TaskSearch: a result counts once,
+/// for all of them; its priority is the sum of their expected gains; it goes on until the last of
+/// them leaves. Every change is an event with a text form; replaying the same events gives the same
+/// state and so the same next proposals. Not thread-safe.
 class Tuner {
  public:
+  /// With no member yet.
+  Tuner(const ir::Target& target, const TunerOptions& options);
+  /// With the one member kAlone, whose tasks are 0, 1, …
   Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const TunerOptions& options);
+
+  /// The member of a Tuner that has no other.
+  static constexpr Hash128 kAlone{};
+  struct Joining {
+    Hash128 member;
+    int64_t trials = 0;  ///< budget of attempts; 0: none
+    uint64_t seed = 0;   ///< of the searches that begin with it
+    /// Its attempts have this number or a larger one.
+    int64_t first_attempt = 0;
+    std::vector<TuningTask> tasks;
+  };
+  /// Where the member's tasks stand, in their order. New Workloads get the next numbers, which are
+  /// never used again; twice the same one, or a member twice, is a programmer error.
+  std::vector<int> Join(Joining joining);
+  /// Of a member that has joined; "member".
+  std::string MemberEvent(const Hash128& member) const;
+  /// Its open proposals are put back, and searches without a member end. An unknown one: nothing.
+  void Leave(const Hash128& member);
+  bool HasMember(const Hash128& member) const { return members_.contains(member); }
+  std::vector<Hash128> Members() const;
+  /// The member's tasks as Join returned them; empty for an unknown one.
+  std::vector<int> TasksOf(const Hash128& member) const;
 
   struct Proposal {
     int64_t attempt = 0;  ///< number within the session
@@ -58,11 +87,13 @@ class Tuner {
     uint64_t id = 0;
     Proposer proposer = Proposer::kRandom;
     std::string trace;
+    Hash128 member;  ///< whose budget it uses
   };
-  /// The next candidates, at most n: of the task with the largest expected gain per second, the
-  /// stalest now and then. Nothing when every task is exhausted or the budget is reserved. Commit
-  /// the event of each (ProposedEvent) before submitting it.
-  std::vector<Proposal> Propose(int n);
+  /// The next candidates, at most n, on a member's budget: of its task with the largest expected
+  /// gain per second, the stalest now and then. Nothing when each is exhausted or the budget is
+  /// reserved. Commit the event of each (ProposedEvent) before submitting it. One that is lost
+  /// (kWorkerLost) gives its part of the budget back.
+  std::vector<Proposal> Propose(int n, const Hash128& member = kAlone);
   static std::string ProposedEvent(const Proposal& p);
   /// A result by attempt number, in any order, at most once each (later ones are ignored and false
   /// is returned).
@@ -77,12 +108,27 @@ class Tuner {
   /// What the events of a session are about: tasks, counts and the hashes of their Spaces. Events
   /// mean something only to a Tuner with the same fingerprint.
   std::string Fingerprint() const;
-  /// Applies an event of an earlier run of the session ("proposed", "result", "imported").
-  absl::Status Replay(const std::string& type, const std::string& payload);
+  /// Finds a Workload that an event "join" names by its hash.
+  using WorkloadOf =
+      std::function<absl::StatusOr<std::shared_ptr<const ir::Workload>>(const Hash128& hash)>;
+  /// Applies an event of an earlier run ("proposed", "result", "imported", "compared", and "member"
+  /// and "leave", which need `workload_of`). kFailedPrecondition: it is about Spaces of another
+  /// Hone.
+  absl::Status Replay(const std::string& type, const std::string& payload,
+                      const WorkloadOf& workload_of = nullptr);
   /// Attempts proposed and not answered, as a restart finds them: submit them again.
   std::vector<Proposal> Open() const;
+  /// A comparison's verdict (TaskSearch::SetCompared).
+  void Compared(int task, double default_ns, double best_ns);
+  static std::string ComparedEvent(int task, double default_ns, double best_ns);
 
+  /// Of the numbers given out so far; those that ended have no search.
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
+  bool searching(int i) const { return searches_[static_cast<size_t>(i)] != nullptr; }
+  /// Open proposals of a task, whoever made them.
+  int64_t open_of(int i) const { return in_flight_[static_cast<size_t>(i)]; }
+  /// Attempts that count against a member's budget.
+  int64_t charged(const Hash128& member) const;
   const TuningTask& task(int i) const { return tasks_[i]; }
   /// The task of this Workload, if there is one.
   std::optional<int> TaskOf(const Hash128& workload) const;
@@ -104,13 +150,24 @@ class Tuner {
   double ExpectedGain(int task) const;
 
  private:
-  int PickTask();
+  struct Member {
+    int64_t trials = 0, first_attempt = 0;
+    uint64_t seed = 0;
+    int64_t charged = 0;
+    std::vector<std::pair<int, int>> tasks;  ///< and counts
+  };
+  int PickTask(const Member& member);
+  int AddTask(TuningTask task, uint64_t seed);
+  absl::Status ReplayProposed(const std::string& payload);
+  absl::Status ReplayMember(const std::string& payload, const WorkloadOf& workload_of);
   /// The best points of tasks of the same form, nearest first, moved into this task's Space.
   std::vector<uint64_t> SiblingHints(int task) const;
   void FindSiblings();
 
-  std::vector<TuningTask> tasks_;
+  const ir::Target target_;
   TunerOptions options_;
+  std::map<Hash128, Member> members_;
+  std::vector<TuningTask> tasks_;  ///< count: of all members
   std::vector<std::unique_ptr<TaskSearch>> searches_;
   std::vector<double> cost_seconds_;        ///< of one attempt, running mean by task
   std::vector<int64_t> last_batch_;         ///< latest attempt of each task; -1: none

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/core/check.h"
+#include "base/core/random_id.h"
+#include "base/status.h"
+#include "db/lookup.h"
+#include "ir/text.h"
+#include "search/session.h"
+#include "search/transplant.h"
+
+// How a session begins: alone or as a member, anew or where the log stands.
+namespace hone::search {
+
+namespace {
+constexpr int kNearRecords = 3;  ///< transplanted into a task before it starts
+constexpr double kWarmStartShare = 0.03;
+}  // namespace
+
+absl::Status Session::FindUnfinished() {
+  HONE_ASSIGN_OR_RETURN(std::vector<db::StoredSession> sessions, db_.Sessions());
+  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
+    if (it->merged || it->session.request != options_.request) continue;
+    HONE_ASSIGN_OR_RETURN(std::vector<db::Event> events, db_.EventsOf(it->session.id));
+    if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(resumed_, ReplayEvents(events));
+    if (resumed_) id_ = it->session.id;
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events) {
+  // Another model under the same name, or Spaces of another Hone: ids mean something else there.
+  if (events.empty() || events[0].type != "join" || events[0].payload != tuner_->Fingerprint())
+    return false;
+  for (const db::Event& e : events) {
+    if (e.type == "elapsed")
+      earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
+  }
+  HONE_RETURN_IF_ERROR(ReplayStream(db_, events, *shared_));
+  for (const db::Event& e : events) {
+    if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
+  }
+  return true;
+}
+
+std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& near) const {
+  const schedule::Space& space = tuner_->search(task).space();
+  const std::optional<int> other = tuner_->TaskOf(near.workload.hash);
+  if (!other) return TransplantPoint(near, space);
+  const auto from = tuner_->search(*other).Locate(near.record.record.trace);
+  return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
+}
+
+absl::Status Session::WarmStart() {
+  db::Lookup lookup(db_, options_.builder_version);
+  db::Batch batch;
+  const double most_seconds = options_.seconds > 0 ? kWarmStartShare * options_.seconds : 5;
+  for (const int i : places_) {
+    const TaskSearch& s = tuner_->search(i);
+    if (s.proposed() > 0) continue;  // another member's, warm already
+    std::vector<uint64_t> found;
+    const db::RecordQuery query{KeyOf(i), options_.builder_version};
+    HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords(query, 2));
+    HONE_ASSIGN_OR_RETURN(auto others, db_.SameIsaRecords(query));
+    if (others.size() > 2) others.resize(2);
+    records.insert(records.end(), others.begin(), others.end());
+    for (const auto& r : records) {
+      if (const auto id = s.Locate(r.record.trace)) found.push_back(*id);
+    }
+    HONE_ASSIGN_OR_RETURN(const auto near,
+                          lookup.Nearest(query.key, ir::ToText(*tuner_->task(i).workload)));
+    for (size_t k = 0; k < near.size() && k < kNearRecords; ++k) {
+      // Spaces of other Workloads are made for this alone: for so long and no longer.
+      const bool in_time = static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9 < most_seconds;
+      const auto id =
+          in_time || tuner_->TaskOf(near[k].workload.hash) ? Transplant(i, near[k]) : std::nullopt;
+      if (id) found.push_back(*id);
+    }
+    for (uint64_t id : found) {
+      tuner_->Import(i, id);
+      batch.events.push_back(StreamEvent(shared_->stream, "imported", Tuner::ImportedEvent(i, id)));
+    }
+  }
+  return batch.events.empty() ? absl::OkStatus() : db_.Append(batch).status();
+}
+
+absl::Status Session::Start(std::vector<TuningTask> tasks) {
+  start_ns_ = clock_.NowNs();
+  db::Batch batch;
+  for (const auto& t : tasks) {
+    const std::string text = ir::ToText(*t.workload);
+    int64_t bytes = 0;
+    for (const auto& x : t.workload->tensors) {
+      if (x.kind != ir::TensorKind::kStage || x.output) bytes += x.Bytes();
+    }
+    batch.workloads.push_back({t.hash, text, static_cast<int64_t>(t.flop), bytes});
+  }
+  verdicts_.resize(tasks.size());
+  if (shared()) {
+    HONE_RETURN_IF_ERROR(JoinShared(std::move(tasks), std::move(batch)));
+  } else {
+    HONE_RETURN_IF_ERROR(BeginAlone(std::move(tasks), std::move(batch)));
+  }
+  HONE_RETURN_IF_ERROR(Train());
+  // What was proposed but never answered is measured now; it was charged already.
+  const auto lock = Lock();
+  for (const auto& p : tuner_->Open()) {
+    if (p.member != member_) continue;
+    in_flight_[p.attempt] = p;
+    measurer_.Submit(InputOf(p, measure::MeasureKind::kScreen));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch) {
+  shared_ = std::make_shared<SharedTuner>(
+      options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy});
+  tuner_ = &shared_->tuner;
+  places_ = tuner_->Join({.member = member_,
+                          .trials = options_.trials,
+                          .seed = options_.seed,
+                          .tasks = std::move(tasks)});
+  HONE_RETURN_IF_ERROR(FindUnfinished());
+  if (!resumed_) id_ = options_.id == Hash128{} ? RandomId() : options_.id;
+  shared_->stream = id_;
+  if (resumed_) return absl::OkStatus();
+  AddSessionTo(batch, tuner_->Fingerprint());
+  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  return WarmStart();
+}
+
+void Session::AddSessionTo(db::Batch& batch, std::string first_event) {
+  db::Session s;
+  s.id = id_;
+  s.request = options_.request;
+  s.seed = options_.seed;
+  s.versions = options_.versions;
+  s.created_ms = wall_clock_.UnixNs() / 1'000'000;
+  batch.sessions.push_back(std::move(s));
+  batch.devices.push_back(options_.device);
+  batch.events.push_back(MakeEvent("join", std::move(first_event)));
+}
+
+absl::Status Session::ReplayOwn() {
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, db_.EventsOf(id_));
+  for (const db::Event& e : events) {
+    if (e.type == "elapsed")
+      earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
+    if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
+    // Where the search of before cannot go on, its numbers are not used again.
+    if (e.type == "proposed")
+      options_.first_attempt =
+          std::max<int64_t>(options_.first_attempt, std::atoll(e.payload.c_str()) + 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch) {
+  HONE_CHECK(options_.id != Hash128{}) << "a member of a shared search has an id";
+  id_ = member_ = options_.id;
+  HONE_ASSIGN_OR_RETURN(const auto known, db_.FindSession(id_));
+  resumed_ = known.has_value();
+  if (resumed_) HONE_RETURN_IF_ERROR(ReplayOwn());
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(shared_, options_.join());
+    const auto lock = Lock();
+    if (shared_->over) continue;
+    tuner_ = &shared_->tuner;
+    if (!resumed_) AddSessionTo(batch, shared_->stream.ToHex());
+    const size_t wanted = tasks.size();
+    const bool member = tuner_->HasMember(member_);
+    if (member) {
+      places_ = tuner_->TasksOf(member_);
+    } else {
+      places_ = tuner_->Join({.member = member_,
+                              .trials = options_.trials,
+                              .seed = options_.seed,
+                              .first_attempt = options_.first_attempt,
+                              .tasks = std::move(tasks)});
+      batch.events.push_back(StreamEvent(shared_->stream, "member", tuner_->MemberEvent(member_)));
+    }
+    if (places_.size() != wanted)
+      return absl::DataLossError("the log's search has other tasks for this session");
+    HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+    return member ? absl::OkStatus() : WarmStart();
+  }
+}
+
+}  // namespace hone::search

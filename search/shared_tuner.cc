@@ -1,0 +1,145 @@
+#include "search/shared_tuner.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/core/random_id.h"
+#include "base/status.h"
+#include "costmodel/xgboost_model.h"
+#include "ir/text.h"
+
+namespace hone::search {
+namespace {
+
+// The payload of an event "model": a digest, and how many rows it was trained on.
+absl::Status LoadModel(db::Database& database, const std::string& payload, SharedTuner& shared) {
+  const std::string digest = payload.substr(0, payload.find(' '));
+  HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, database.FindBlob(digest));
+  if (!bytes)
+    return absl::DataLossError(
+        fmt::format("the log lacks the model {} that its events name", digest));
+  HONE_ASSIGN_OR_RETURN(auto model, costmodel::XgboostModel::Load(*bytes));
+  shared.tuner.SetModel(std::move(model));
+  shared.rows_at_training = std::atoll(payload.c_str() + std::min(payload.size(), digest.size()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+db::Event StreamEvent(const Hash128& stream, std::string type, std::string payload) {
+  db::Event e;
+  e.id = RandomId();
+  e.session = stream;
+  e.type = std::move(type);
+  e.payload = std::move(payload);
+  return e;
+}
+
+absl::Status ReplayStream(db::Database& database, const std::vector<db::Event>& events,
+                          SharedTuner& shared) {
+  const auto workload_of =
+      [&](const Hash128& hash) -> absl::StatusOr<std::shared_ptr<const ir::Workload>> {
+    HONE_ASSIGN_OR_RETURN(const auto row, database.FindWorkload(hash));
+    if (!row) return absl::DataLossError("the log lacks the workload " + hash.ToHex());
+    HONE_ASSIGN_OR_RETURN(ir::Workload workload, ir::ParseWorkload(row->text));
+    return std::make_shared<const ir::Workload>(std::move(workload));
+  };
+  size_t last_model = events.size();
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (events[i].type == "model") last_model = i;
+  }
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i == last_model) {
+      HONE_RETURN_IF_ERROR(LoadModel(database, events[i].payload, shared));
+    } else if (events[i].type == "model") {
+      // Searches keep what was best when their model changed; the model itself is past.
+      shared.tuner.SetModel(nullptr);
+    }
+    HONE_RETURN_IF_ERROR(shared.tuner.Replay(events[i].type, events[i].payload, workload_of));
+  }
+  return absl::OkStatus();
+}
+
+void TakeOut(SharedTuner& shared, const Hash128& member, db::Batch& batch) {
+  if (!shared.tuner.HasMember(member)) return;
+  shared.tuner.Leave(member);
+  batch.events.push_back(StreamEvent(shared.stream, "leave", member.ToHex()));
+  if (!shared.tuner.Members().empty()) return;
+  shared.over = true;
+  batch.events.push_back(StreamEvent(shared.stream, "finished", "its last member has left"));
+}
+
+void SharedTuners::GoOn(std::set<Hash128> sessions) {
+  const std::lock_guard lock(mutex_);
+  going_on_ = std::move(sessions);
+}
+
+absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& database,
+                                                                const Request& request) const {
+  const TunerOptions options{.seed = request.seed, .trials = 0, .accuracy = request.accuracy};
+  db::Batch batch;
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, database.Sessions());
+  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
+    if (it->merged || it->session.request != request.text) continue;
+    HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, database.EventsOf(it->session.id));
+    if (!events.empty() && events.back().type == "finished") break;
+    // The seed of whoever began it.
+    TunerOptions as_begun = options;
+    as_begun.seed = it->session.seed;
+    auto shared = std::make_shared<SharedTuner>(request.target, as_begun);
+    shared->stream = it->session.id;
+    const absl::Status replayed = ReplayStream(database, events, *shared);
+    if (absl::IsFailedPrecondition(replayed)) {
+      batch.events.push_back(StreamEvent(shared->stream, "finished", StatusMessage(replayed)));
+      break;
+    }
+    HONE_RETURN_IF_ERROR(replayed);
+    for (const Hash128& member : shared->tuner.Members()) {
+      if (!going_on_.contains(member)) TakeOut(*shared, member, batch);
+    }
+    if (shared->over) break;
+    if (!batch.events.empty()) HONE_RETURN_IF_ERROR(database.Append(batch).status());
+    return shared;
+  }
+  auto shared = std::make_shared<SharedTuner>(request.target, options);
+  shared->stream = RandomId();
+  db::Session row;
+  row.id = shared->stream;
+  row.request = request.text;
+  row.seed = request.seed;
+  row.versions = request.versions;
+  row.created_ms = request.now_ms;
+  batch.sessions.push_back(std::move(row));
+  HONE_RETURN_IF_ERROR(database.Append(batch).status());
+  return shared;
+}
+
+absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Get(db::Database& database,
+                                                               const Request& request) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<SharedTuner>& known = known_[request.text];
+  if (known) {
+    const std::lock_guard use(known->mutex);
+    if (known->over) known = nullptr;
+  }
+  if (!known) {
+    HONE_ASSIGN_OR_RETURN(known, Open(database, request));
+  }
+  return known;
+}
+
+absl::Status SharedTuners::Leave(db::Database& database, const Hash128& member) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [text, shared] : known_) {
+    if (!shared) continue;
+    const std::lock_guard use(shared->mutex);
+    db::Batch batch;
+    TakeOut(*shared, member, batch);
+    if (!batch.events.empty()) HONE_RETURN_IF_ERROR(database.Append(batch).status());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::search

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "db/database.h"
+#include "search/tuner.h"
+
+namespace hone::search {
+
+/// A Tuner and the stream of its events in the log. Several sessions, each on a thread of its own,
+/// may be its members.
+struct SharedTuner {
+  SharedTuner(const ir::Target& target, const TunerOptions& options) : tuner(target, options) {}
+
+  /// Held while the Tuner is used and until what happened to it is durable, so that the log has the
+  /// events in the order in which they happened. All below is guarded by it.
+  std::mutex mutex;
+  Tuner tuner;
+  Hash128 stream;  ///< the session of the log whose events these are
+  bool training = false;
+  int64_t rows_at_training = 0;
+  bool over = false;  ///< its last member has left: who comes now begins a new one
+};
+
+/// Applies the events of an earlier run to a fresh Tuner, the last of its models included.
+absl::Status ReplayStream(db::Database& database, const std::vector<db::Event>& events,
+                          SharedTuner& shared);
+
+/// The searches that the sessions of a farm share: one for each request text, which names what
+/// their members have in common (target, device class, accuracy). Thread-safe.
+class SharedTuners {
+ public:
+  struct Request {
+    std::string text;      ///< JSON; finds its unfinished stream in the log again
+    std::string versions;  ///< JSON
+    uint64_t seed = 0;
+    ir::Target target;
+    ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
+    int64_t now_ms = 0;
+  };
+
+  /// Sessions of an earlier start that go on: other members of a stored stream have ended.
+  void GoOn(std::set<Hash128> sessions);
+  /// The search of that request as the log has it, or a new one. Another Hone's is begun anew.
+  absl::StatusOr<std::shared_ptr<SharedTuner>> Get(db::Database& database, const Request& request);
+  /// Durably ends a membership, wherever it is. Nothing when there is none.
+  absl::Status Leave(db::Database& database, const Hash128& member);
+
+ private:
+  absl::StatusOr<std::shared_ptr<SharedTuner>> Open(db::Database& database,
+                                                    const Request& request) const;
+
+  std::mutex mutex_;
+  std::set<Hash128> going_on_;                                 // guarded by mutex_
+  std::map<std::string, std::shared_ptr<SharedTuner>> known_;  // guarded by mutex_
+};
+
+/// Event of a stream.
+db::Event StreamEvent(const Hash128& stream, std::string type, std::string payload);
+/// Takes a member out, adding the events of it; the caller holds the mutex and appends them.
+void TakeOut(SharedTuner& shared, const Hash128& member, db::Batch& batch);
+
+}  // namespace hone::search

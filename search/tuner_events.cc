@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <sstream>
+
+#include "base/core/check.h"
+#include "base/status.h"
+#include "search/tuner.h"
+
+// Members of a Tuner, and its events applied again.
+namespace hone::search {
+namespace {
+
+absl::Status DoesNotFit(const std::string& type, const std::string& payload) {
+  return absl::DataLossError(
+      fmt::format("the log's event `{} {}` does not fit this search", type, payload));
+}
+
+}  // namespace
+
+int Tuner::AddTask(TuningTask task, uint64_t seed) {
+  auto space = std::make_shared<schedule::Space>(*task.workload, target_, options_.accuracy);
+  searches_.push_back(std::make_unique<TaskSearch>(std::move(space), seed ^ task.hash.low));
+  task.count = 0;
+  tasks_.push_back(std::move(task));
+  cost_seconds_.push_back(0.05);
+  last_batch_.push_back(-1);
+  in_flight_.push_back(0);
+  return num_tasks() - 1;
+}
+
+std::vector<int> Tuner::Join(Joining joining) {
+  HONE_CHECK(!HasMember(joining.member)) << "a member joins once";
+  Member& member = members_[joining.member];
+  member = {joining.trials, joining.first_attempt, joining.seed, 0, {}};
+  attempts_ = std::max(attempts_, joining.first_attempt);
+  std::vector<int> places;
+  for (TuningTask& task : joining.tasks) {
+    const int count = task.count;
+    // Local requests may hold one Workload twice: only what another member brought is shared.
+    std::optional<int> place = joining.member == kAlone ? std::nullopt : TaskOf(task.hash);
+    if (!place) place = AddTask(std::move(task), joining.seed);
+    tasks_[static_cast<size_t>(*place)].count += count;
+    member.tasks.emplace_back(*place, count);
+    places.push_back(*place);
+  }
+  FindSiblings();
+  return places;
+}
+
+void Tuner::Leave(const Hash128& id) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return;
+  std::vector<int64_t> open;
+  for (const auto& [attempt, p] : open_) {
+    if (p.member == id) open.push_back(attempt);
+  }
+  for (const int64_t attempt : open) {
+    // Of what never happened nothing is learned, not even what it cost.
+    const int task = open_.at(attempt).task;
+    Result(attempt, measure::Outcome::kWorkerLost, 0, cost_seconds_[static_cast<size_t>(task)]);
+  }
+  const Member member = std::move(found->second);
+  members_.erase(found);
+  std::set<int> wanted;
+  for (const auto& [other, m] : members_) {
+    for (const auto& [task, count] : m.tasks) wanted.insert(task);
+  }
+  for (const auto& [task, count] : member.tasks) {
+    const auto i = static_cast<size_t>(task);
+    tasks_[i].count -= count;
+    if (wanted.contains(task) || !searches_[i]) continue;
+    searches_[i] = nullptr;
+    tasks_[i].workload = nullptr;
+  }
+  FindSiblings();
+}
+
+std::vector<Hash128> Tuner::Members() const {
+  std::vector<Hash128> ids;
+  for (const auto& [id, member] : members_) ids.push_back(id);
+  return ids;
+}
+
+std::vector<int> Tuner::TasksOf(const Hash128& id) const {
+  std::vector<int> places;
+  const auto member = members_.find(id);
+  if (member == members_.end()) return places;
+  for (const auto& [task, count] : member->second.tasks) places.push_back(task);
+  return places;
+}
+
+int64_t Tuner::charged(const Hash128& id) const {
+  const auto member = members_.find(id);
+  return member == members_.end() ? 0 : member->second.charged;
+}
+
+std::string Tuner::ComparedEvent(int task, double default_ns, double best_ns) {
+  return fmt::format("{} {} {}", task, default_ns, best_ns);
+}
+
+// Member, trials, seed and first attempt; then of each task: hash, count, flop, bound, and the hash
+// of its Space.
+std::string Tuner::MemberEvent(const Hash128& id) const {
+  const Member& member = members_.at(id);
+  std::string text =
+      fmt::format("{} {} {} {}", id.ToHex(), member.trials, member.seed, member.first_attempt);
+  for (const auto& [i, count] : member.tasks) {
+    const TuningTask& t = tasks_[static_cast<size_t>(i)];
+    text += fmt::format("\n{} {} {} {} {}", t.hash.ToHex(), count, t.flop, t.bound_ns,
+                        search(i).space().hash());
+  }
+  return text;
+}
+
+absl::Status Tuner::ReplayMember(const std::string& payload, const WorkloadOf& workload_of) {
+  std::istringstream lines(payload);
+  std::string id;
+  Joining joining;
+  if (!(lines >> id >> joining.trials >> joining.seed >> joining.first_attempt))
+    return DoesNotFit("member", payload);
+  const auto member = Hash128::FromHex(id);
+  if (!member || HasMember(*member)) return DoesNotFit("member", payload);
+  joining.member = *member;
+  TuningTask task;
+  std::string space;
+  std::vector<std::string> spaces;
+  while (lines >> id >> task.count >> task.flop >> task.bound_ns >> space) {
+    spaces.push_back(space);
+    const auto hash = Hash128::FromHex(id);
+    if (!hash || !workload_of) return DoesNotFit("member", payload);
+    task.hash = *hash;
+    HONE_ASSIGN_OR_RETURN(task.workload, workload_of(*hash));
+    joining.tasks.push_back(task);
+  }
+  const std::vector<int> places = Join(std::move(joining));
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (fmt::format("{}", search(places[i]).space().hash()) == spaces[i]) continue;
+    return absl::FailedPreconditionError("the search was one of another Hone, its Spaces differ");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tuner::ReplayProposed(const std::string& payload) {
+  long long attempt = 0;
+  int task = 0;
+  unsigned long long id = 0;
+  char word[64] = {}, hex[64] = {};
+  const int fields =
+      std::sscanf(payload.c_str(), "%lld %d %llu %63s %63s", &attempt, &task, &id, word, hex);
+  if (fields < 4 || task < 0 || task >= num_tasks() || !searching(task) ||
+      id >= searches_[task]->space().product()) {
+    return DoesNotFit("proposed", payload);
+  }
+  auto proposer = ParseProposer(word);
+  if (!proposer) return absl::DataLossError(fmt::format("unknown proposer {}", word));
+  const std::optional<Hash128> member = fields == 5 ? Hash128::FromHex(hex) : kAlone;
+  if (!member || !HasMember(*member)) return DoesNotFit("proposed", payload);
+  searches_[task]->MarkProposed(id, *proposer);
+  last_batch_[task] = attempt;
+  Proposal p{attempt, task, id, *proposer, "", *member};
+  auto trace = searches_[task]->space().TraceOf(id);
+  if (trace.ok()) p.trace = schedule::ToText(*trace);
+  if (open_.emplace(attempt, std::move(p)).second) {
+    ++in_flight_[task];
+    ++members_.at(*member).charged;
+  }
+  attempts_ = std::max<int64_t>(attempts_, attempt + 1);
+  return absl::OkStatus();
+}
+
+absl::Status Tuner::Replay(const std::string& type, const std::string& payload,
+                           const WorkloadOf& workload_of) {
+  if (type == "proposed") return ReplayProposed(payload);
+  if (type == "member") return ReplayMember(payload, workload_of);
+  if (type == "leave") {
+    const auto member = Hash128::FromHex(payload);
+    if (!member) return DoesNotFit(type, payload);
+    Leave(*member);
+  } else if (type == "imported") {
+    int task = 0;
+    unsigned long long id = 0;
+    if (std::sscanf(payload.c_str(), "%d %llu", &task, &id) != 2 || task < 0 ||
+        task >= num_tasks() || !searching(task)) {
+      return DoesNotFit(type, payload);
+    }
+    Import(task, id);
+  } else if (type == "compared") {
+    int task = 0;
+    double default_ns = 0, best_ns = 0;
+    if (std::sscanf(payload.c_str(), "%d %lf %lf", &task, &default_ns, &best_ns) != 3 || task < 0 ||
+        task >= num_tasks()) {
+      return DoesNotFit(type, payload);
+    }
+    Compared(task, default_ns, best_ns);
+  } else if (type == "result") {
+    long long attempt = 0;
+    char word[64] = {};
+    double ns = 0, cost = 0;
+    if (std::sscanf(payload.c_str(), "%lld %63s %lf %lf", &attempt, word, &ns, &cost) != 4)
+      return DoesNotFit(type, payload);
+    auto outcome = measure::ParseOutcome(word);
+    if (!outcome) return absl::DataLossError(fmt::format("unknown outcome {}", word));
+    Result(attempt, *outcome, ns, cost);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::search

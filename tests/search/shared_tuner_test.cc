@@ -1,0 +1,342 @@
+#include "search/shared_tuner.h"
+
+#include <set>
+#include <stdexcept>
+
+#include "gtest/gtest.h"
+
+#include "base/core/fake_clock.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "db/memory_database.h"
+#include "ir/text.h"
+#include "search/session.h"
+#include "tests/search/fake_measurer.h"
+
+// Sessions that share searches: members of one Tuner.
+namespace hone::search {
+namespace {
+
+constexpr Hash128 kFirst{1, 1}, kSecond{2, 2}, kThird{3, 3};
+
+Tuner::Joining Join(const Hash128& member, std::vector<TuningTask> tasks, int64_t trials = 0) {
+  return {.member = member, .trials = trials, .seed = member.low, .tasks = std::move(tasks)};
+}
+
+void Answer(Tuner& tuner, const std::vector<Tuner::Proposal>& batch) {
+  for (const auto& p : batch)
+    EXPECT_TRUE(tuner.Result(p.attempt, measure::Outcome::kOk, LandscapeNs(p.trace), 0.01));
+}
+
+TEST(MemberTest, OneWorkloadIsOneSearchWhoeverAsks) {
+  Tuner tuner(TestTarget(), {.seed = 1});
+  const auto tasks = TwoTasks();
+  const std::vector<int> first = tuner.Join(Join(kFirst, tasks));
+  const std::vector<int> second = tuner.Join(Join(kSecond, {tasks[1], TallerProduct()}));
+  EXPECT_EQ(first, (std::vector<int>{0, 1}));
+  EXPECT_EQ(second, (std::vector<int>{1, 2}));
+  EXPECT_EQ(tuner.task(1).count, 2 * tasks[1].count);
+  std::set<std::pair<int, uint64_t>> seen;
+  for (int round = 0; round < 8; ++round) {
+    for (const Hash128& member : {kFirst, kSecond}) {
+      const auto batch = tuner.Propose(5, member);
+      for (const auto& p : batch) {
+        EXPECT_TRUE(seen.insert({p.task, p.id}).second) << "proposed to both";
+        EXPECT_EQ(p.member, member);
+        EXPECT_NE(p.task, member == kFirst ? 2 : 0) << "not this member's";
+      }
+      Answer(tuner, batch);
+    }
+  }
+  EXPECT_GT(tuner.search(1).trials(), 0);
+}
+
+TEST(MemberTest, APriorityIsTheSumOfItsMembersGains) {
+  const auto tasks = TwoTasks();
+  Tuner alone(TestTarget(), {.seed = 1});
+  Tuner both(TestTarget(), {.seed = 1});
+  for (Tuner* tuner : {&alone, &both}) {
+    tuner->Join(Join(kFirst, {tasks[0]}));
+    for (int i = 0; i < 4; ++i) Answer(*tuner, tuner->Propose(4, kFirst));
+  }
+  const double before = both.ExpectedGain(0);
+  EXPECT_EQ(before, alone.ExpectedGain(0));
+  TuningTask often = tasks[0];
+  often.count = 3 * tasks[0].count;
+  both.Join(Join(kSecond, {often}));
+  EXPECT_DOUBLE_EQ(both.ExpectedGain(0), 4 * before);
+  both.Leave(kSecond);
+  EXPECT_DOUBLE_EQ(both.ExpectedGain(0), before);
+}
+
+TEST(MemberTest, ASearchGoesOnUntilItsLastMemberLeaves) {
+  Tuner tuner(TestTarget(), {.seed = 1});
+  tuner.Join(Join(kFirst, TwoTasks()));
+  tuner.Join(Join(kSecond, {TwoTasks()[0]}));
+  const auto open = tuner.Propose(6, kFirst);
+  tuner.Leave(kFirst);
+  EXPECT_TRUE(tuner.searching(0));
+  EXPECT_FALSE(tuner.searching(1));
+  EXPECT_FALSE(tuner.Result(open[0].attempt, measure::Outcome::kOk, 1, 1)) << "nobody asks for it";
+  // What it left open may be proposed again.
+  std::set<uint64_t> again;
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& p : tuner.Propose(8, kSecond)) again.insert(p.id);
+  }
+  for (const auto& p : open) {
+    EXPECT_TRUE(p.task != 0 || again.contains(p.id));
+  }
+  EXPECT_TRUE(tuner.Propose(1, kFirst).empty()) << "it has left";
+  tuner.Leave(kSecond);
+  EXPECT_FALSE(tuner.searching(0));
+  EXPECT_EQ(tuner.Join(Join(kThird, {TwoTasks()[0]})), std::vector<int>{2}) << "a new number";
+}
+
+TEST(MemberTest, EachBudgetIsReservedAtProposalAndWhatIsLostComesBack) {
+  Tuner tuner(TestTarget(), {.seed = 1});
+  tuner.Join(Join(kFirst, TwoTasks(), 5));
+  tuner.Join(Join(kSecond, TwoTasks(), 30));
+  const auto first = tuner.Propose(20, kFirst);
+  EXPECT_EQ(first.size(), 5u);
+  EXPECT_EQ(tuner.reason(), StopReason::kTrials);
+  EXPECT_EQ(tuner.Propose(20, kSecond).size(), 20u);
+  EXPECT_TRUE(tuner.Propose(1, kFirst).empty());
+  tuner.Result(first[0].attempt, measure::Outcome::kWorkerLost, 0, 0);
+  tuner.Result(first[1].attempt, measure::Outcome::kWrongAnswer, 0, 0);
+  EXPECT_EQ(tuner.charged(kFirst), 4);
+  EXPECT_EQ(tuner.Propose(20, kFirst).size(), 1u);
+  EXPECT_EQ(tuner.charged(kFirst), 5);
+}
+
+/// A shared Tuner whose every step is written to a log, as sessions write it.
+class Written {
+ public:
+  explicit Written(uint64_t seed) : shared_(TestTarget(), {.seed = seed}), random_(seed) {
+    shared_.stream = {seed, 77};
+    db::Batch batch;
+    db::Session row;
+    row.id = shared_.stream;
+    row.request = row.versions = "{}";
+    batch.sessions.push_back(row);
+    tasks_ = TwoTasks();
+    tasks_.push_back(TallerProduct());
+    for (const TuningTask& t : tasks_)
+      batch.workloads.push_back({t.hash, ir::ToText(*t.workload), 1, 1});
+    EXPECT_TRUE(log_.Append(batch).ok());
+  }
+
+  void Step() {
+    Tuner& tuner = shared_.tuner;
+    const Hash128 member{1 + random_.Below(3), 9};
+    const double dice = random_.Uniform();
+    if (!tuner.HasMember(member)) {
+      std::vector<TuningTask> some;
+      for (const TuningTask& t : tasks_) {
+        if (some.empty() || random_.Chance(0.6)) some.push_back(t);
+      }
+      tuner.Join(Join(member, some, random_.Chance(0.5) ? 40 : 0));
+      Write("member", tuner.MemberEvent(member));
+    } else if (dice < 0.05) {
+      tuner.Leave(member);
+      Write("leave", member.ToHex());
+    } else if (dice < 0.4) {
+      for (const auto& p : tuner.Propose(1 + static_cast<int>(random_.Below(9)), member)) {
+        open_.push_back(p);
+        Write("proposed", Tuner::ProposedEvent(p));
+      }
+    } else if (dice < 0.45 && tuner.training_rows() > 10) {
+      Train();
+    } else if (dice < 0.5) {
+      const int task = tuner.TasksOf(member).front();
+      const uint64_t id = random_.Below(tuner.search(task).space().product());
+      tuner.Import(task, id);
+      Write("imported", Tuner::ImportedEvent(task, id));
+    } else {
+      AnswerOne();
+    }
+  }
+
+  /// Both give the same proposals from here on.
+  void ExpectTheRestartIsNone() {
+    SharedTuner restarted(TestTarget(), {.seed = shared_.stream.high});
+    restarted.stream = shared_.stream;
+    const absl::Status replayed =
+        ReplayStream(log_, log_.EventsOf(shared_.stream).value(), restarted);
+    ASSERT_TRUE(replayed.ok()) << replayed;
+    ASSERT_EQ(restarted.tuner.Members(), shared_.tuner.Members());
+    for (int round = 0; round < 6; ++round) {
+      for (const Hash128& member : shared_.tuner.Members()) {
+        EXPECT_EQ(restarted.tuner.charged(member), shared_.tuner.charged(member));
+        const auto a = shared_.tuner.Propose(7, member);
+        const auto b = restarted.tuner.Propose(7, member);
+        ASSERT_EQ(a.size(), b.size());
+        for (size_t i = 0; i < a.size(); ++i) {
+          ASSERT_EQ(Tuner::ProposedEvent(a[i]), Tuner::ProposedEvent(b[i]));
+          ASSERT_EQ(a[i].trace, b[i].trace);
+        }
+        Answer(shared_.tuner, a);
+        Answer(restarted.tuner, b);
+      }
+    }
+  }
+
+ private:
+  void Write(const std::string& type, const std::string& payload) {
+    db::Batch batch;
+    batch.events.push_back(StreamEvent(shared_.stream, type, payload));
+    EXPECT_TRUE(log_.Append(batch).ok());
+  }
+
+  void AnswerOne() {
+    if (open_.empty()) return;
+    const size_t i = random_.Below(open_.size());
+    const Tuner::Proposal p = open_[i];
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto outcome = random_.Chance(0.1)   ? measure::Outcome::kWorkerLost
+                         : random_.Chance(0.1) ? measure::Outcome::kRunCrashed
+                                               : measure::Outcome::kOk;
+    const double ns = outcome == measure::Outcome::kOk ? LandscapeNs(p.trace) / 3 : 0;
+    const double cost = random_.Uniform();
+    if (!shared_.tuner.Result(p.attempt, outcome, ns, cost)) return;  // its member has left
+    Write("result", Tuner::ResultEvent(p.attempt, outcome, ns, cost));
+    if (random_.Chance(0.03)) {
+      shared_.tuner.Compared(p.task, 1000.0 / 7, 500.0 / 7);
+      Write("compared", Tuner::ComparedEvent(p.task, 1000.0 / 7, 500.0 / 7));
+    }
+  }
+
+  void Train() {
+    auto model = costmodel::XgboostModel::Train(shared_.tuner.TrainingRows(), 1);
+    if (!model.ok()) return;
+    db::Batch batch;
+    std::string bytes = (*model)->Save().value();
+    batch.blobs.push_back({Sha256Hex(bytes), bytes});
+    batch.events.push_back(StreamEvent(shared_.stream, "model", batch.blobs[0].digest + " 10"));
+    ASSERT_TRUE(log_.Append(batch).ok());
+    shared_.tuner.SetModel(*std::move(model));
+  }
+
+  SharedTuner shared_;
+  Random random_;
+  db::MemoryDatabase log_;
+  std::vector<TuningTask> tasks_;
+  std::vector<Tuner::Proposal> open_;
+};
+
+TEST(SharedTunerTest, ARestartEqualsNoRestartWhateverHappenedBefore) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Written written(seed);
+    for (uint64_t step = 0; step < 60 + 20 * seed; ++step) written.Step();
+    written.ExpectTheRestartIsNone();
+  }
+}
+
+struct Killed : std::runtime_error {
+  Killed() : std::runtime_error("killed") {}
+};
+
+class SharedSessionTest : public ::testing::Test {
+ protected:
+  SessionOptions Options(SharedTuners& tuners, const Hash128& id, int64_t trials) {
+    SessionOptions o;
+    o.id = id;
+    o.request = "{\"farm_session\":\"" + id.ToHex() + "\"}";
+    o.versions = "{}";
+    o.seed = 3;
+    o.trials = trials;
+    o.seconds = 0;
+    o.target = TestTarget();
+    o.device = {"class", "fingerprint"};
+    o.builder_version = "1+22.1";
+    o.join = [this, &tuners] {
+      return tuners.Get(log_,
+                        {.text = kSearch, .versions = "{}", .seed = 3, .target = TestTarget()});
+    };
+    return o;
+  }
+  /// Every (workload, trace) measured, over all sessions; each once.
+  void ExpectNothingTwice(int64_t attempts) {
+    std::set<std::pair<std::string, std::string>> met;
+    int64_t count = 0;
+    ASSERT_TRUE(
+        log_.ScanAttempts({},
+                          [&](const db::Attempt& a) {
+                            ++count;
+                            EXPECT_TRUE(met.insert({a.key.workload.ToHex(), a.trace}).second);
+                            return absl::OkStatus();
+                          })
+            .ok());
+    EXPECT_EQ(count, attempts);
+  }
+
+  static constexpr char kSearch[] = "{\"farm_search\":\"s\"}";
+  FakeClock clock_;
+  db::MemoryDatabase log_;
+};
+
+TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
+  SharedTuners tuners;
+  FakeMeasurer first_measurer(1, {}), second_measurer(2, {});
+  int answers = 0;
+  first_measurer.on_answer = [&] {
+    if (++answers != 15) return;
+    Session second(log_, second_measurer, clock_, clock_, Options(tuners, kSecond, 10));
+    ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
+    // It knows at once what the other has found.
+    EXPECT_GT(second.tuner().search(1).trials(), 0);
+    ASSERT_TRUE(second.Run(nullptr).ok());
+    EXPECT_EQ(second.reason(), StopReason::kTrials);
+    EXPECT_TRUE(second.verdicts()[0].compared);
+    EXPECT_FALSE(second.tuner().HasMember(kSecond)) << "it has left";
+  };
+  Session first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  EXPECT_EQ(answers, 40);
+  ExpectNothingTwice(50);
+  // Each session's own events have its own numbers of tasks, and only its own attempts.
+  for (const auto& [id, results] : std::map<Hash128, int>{{kFirst, 40}, {kSecond, 10}}) {
+    int found = 0;
+    const auto events = log_.EventsOf(id).value();
+    for (const db::Event& e : events) {
+      found += e.type == "result";
+      int task = -1;
+      if (e.type == "proposed") std::sscanf(e.payload.c_str(), "%*d %d", &task);
+      EXPECT_LT(task, 2);
+    }
+    EXPECT_EQ(found, results);
+  }
+  // The last member has left: who comes now begins anew, warm.
+  const auto next = tuners.Get(log_, {.text = kSearch, .versions = "{}", .target = TestTarget()});
+  EXPECT_TRUE((*next)->tuner.Members().empty());
+  EXPECT_EQ((*next)->tuner.num_tasks(), 0);
+}
+
+TEST_F(SharedSessionTest, ARestartFindsTheMembersThatGoOn) {
+  {
+    SharedTuners tuners;
+    FakeMeasurer measurer(1, {}), other(2, {});
+    int answers = 0;
+    measurer.on_answer = [&] {
+      if (++answers == 12) throw Killed();
+    };
+    Session gone(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
+    ASSERT_TRUE(gone.Start(TwoTasks()).ok());
+    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    EXPECT_THROW((void)first.Run(nullptr), Killed);
+  }
+  SharedTuners tuners;
+  tuners.GoOn({kFirst});  // the other was cancelled, and the crash came before it left
+  FakeMeasurer measurer(3, {});
+  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  EXPECT_TRUE(first.resumed());
+  EXPECT_EQ(first.tuner().Members(), std::vector<Hash128>{kFirst});
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  ExpectNothingTwice(40);
+}
+
+}  // namespace
+}  // namespace hone::search
