@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,9 @@ enum class LogLevel : int { kDebug, kInfo, kWarning, kError };
 struct LogOptions {
   LogLevel level = LogLevel::kWarning;  ///< what is less grave is dropped
   std::optional<std::string> file;      ///< append here instead of stderr
+  /// A daemon's log: every line is key=value ("ts=… level=info event=session_began session=…"), and
+  /// a message for people is its key msg.
+  bool key_value = false;
 };
 
 /// Lives in main: while it exists, messages go where its options say; without one, warnings and
@@ -29,6 +34,25 @@ class LogSession {
 };
 
 void LogMessage(LogLevel level, std::string_view message);
+
+/// A fact of an event. Text with spaces, quotes, = or control characters is quoted and escaped, so
+/// that no name from outside can begin a line or another key.
+struct LogField {
+  std::string_view key;
+  std::string value;
+
+  LogField(std::string_view name, std::string text) : key(name), value(std::move(text)) {}
+  LogField(std::string_view name, std::integral auto number)
+      : key(name), value(std::to_string(number)) {}
+};
+
+/// "event=lease_expired session=4f… attempt=17 why=\"it was not started in time\"". Events and keys
+/// are listed in docs/FARM.md; sessions go under "session" (32 hexadecimal digits), attempts under
+/// "attempt" (number within the session).
+void LogEvent(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
+
+/// The text of an event, as it stands in a line.
+std::string EventText(std::string_view event, std::initializer_list<LogField> fields);
 
 /// LogWarning("slow disk: {} ms", ms);
 template <typename... Args>

@@ -4,6 +4,7 @@
 #   hone_llvm, hone_lld (codegen only)        xgboost::xgboost          SQLite::SQLite3
 #   protobuf::libprotobuf   gRPC::grpc++      CLI11::CLI11              nlohmann_json::nlohmann_json
 #   PkgConfig::libzip   PkgConfig::libseccomp OpenSSL::Crypto           GTest::gmock_main
+#   PkgConfig::microhttpd                     PkgConfig::prometheus (core alone)
 #   benchmark::benchmark                      Threads::Threads          ${CMAKE_DL_LIBS}
 
 find_package(Threads REQUIRED)
@@ -23,6 +24,9 @@ find_package(gRPC REQUIRED CONFIG)
 # libzip's own config file insists on its command-line programs; its .pc file does not.
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(libseccomp REQUIRED IMPORTED_TARGET libseccomp)
+pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
+# prometheus-cpp's config file insists on civetweb and curl, which its core does not need.
+pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 if(HONE_BUILD_TESTS)
   find_package(GTest REQUIRED CONFIG)
 endif()

@@ -11,6 +11,7 @@ build_packages=(
   libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libsqlite3-dev libspdlog-dev libfmt-dev libabsl-dev libcli11-dev nlohmann-json3-dev
   libzip-dev libseccomp-dev libssl-dev
+  libmicrohttpd-dev prometheus-cpp-dev
 )
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev

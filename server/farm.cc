@@ -95,6 +95,8 @@ bool Farm::RefuseHello(StreamId stream, const std::string& worker, const proto::
                        int64_t now_ns) {
   const auto refuse = [&](absl::Status status) {
     ++counters_.refused_workers;
+    LogEvent(LogLevel::kInfo, "worker_refused",
+             {{"worker", worker}, {"device", hello.device.name}, {"why", StatusMessage(status)}});
     step_.closings.push_back({stream, std::move(status)});
     return true;
   };
@@ -144,6 +146,12 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   worker.results_received = 0;
   streams_[stream] = key;
   SettleDevice(worker);
+  LogEvent(LogLevel::kInfo, "worker_connected",
+           {{"worker", name},
+            {"device", hello.device.name},
+            {"instance", hello.instance.ToHex()},
+            {"target", hello.device.target},
+            {"held", hello.held.size()}});
   proto::Welcome welcome{.heartbeat_ms = static_cast<int>(policy_.heartbeat_ns / kNsPerMs)};
   Reconcile(key, hello, welcome, now_ns);
   Send(worker, std::move(welcome));
@@ -187,6 +195,10 @@ void Farm::OnGone(StreamId stream, int64_t now_ns) {
   worker->stream.reset();
   worker->heard_ns = now_ns;
   Move(worker->state, WorkerEvent::kDisconnect);
+  LogEvent(LogLevel::kInfo, "worker_disconnected",
+           {{"worker", worker->name},
+            {"device", worker->hello.device.name},
+            {"leases", worker->leases.size()}});
 }
 
 void Farm::MarkStarted(const Hash128& token, const std::string& key, int64_t now_ns) {
@@ -206,6 +218,7 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
   const std::string key = streams_.at(stream);
   if (const auto* heartbeat = std::get_if<proto::Heartbeat>(&message)) {
     worker->busy_ns = heartbeat->busy_ns;
+    worker->meter.Heartbeat(heartbeat->busy_ns, now_ns);
     for (const proto::HeldLease& lease : heartbeat->held) {
       if (lease.started) MarkStarted(lease.token, key, now_ns);
     }
@@ -308,6 +321,7 @@ void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now
   lease.content = std::move(digest);
   lease.charge_ns = result.run_ns;
   ++worker.results;
+  worker.meter.Result(result.samples_ns, result.noisy);
   attempt.result = result;
   Deliver(lease.session, lease.attempt, attempt);
 }
@@ -319,6 +333,8 @@ void Farm::Deliver(const Hash128& session, int64_t number, Attempt& attempt) {
 }
 
 void Farm::Condemn(const Hash128& session, int64_t number, Attempt& attempt) {
+  LogEvent(LogLevel::kInfo, "attempt_condemned",
+           {{"session", session.ToHex()}, {"attempt", number}, {"why", attempt.condemned_why}});
   Move(attempt.state, AttemptEvent::kCondemn);
   attempt.token = {};
   proto::WorkResult& result = attempt.result.emplace();
@@ -362,9 +378,15 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   } else if (attempt.job) {
     session.waiting.insert(lease.attempt);
   }
-  LogDebug("lease {} of attempt {} of session {} {}: {}", token.ToHex(), lease.attempt,
-           lease.session.ToHex(), NameOf(lease.state), why);
-  (void)now_ns;
+  const bool faulty = event == LeaseEvent::kExpire || event == LeaseEvent::kLose;
+  LogEvent(faulty ? LogLevel::kInfo : LogLevel::kDebug, "lease_ended",
+           {{"session", lease.session.ToHex()},
+            {"attempt", lease.attempt},
+            {"lease", token.ToHex()},
+            {"worker", lease.worker},
+            {"state", std::string(NameOf(lease.state))},
+            {"why", why}});
+    attempt.waiting_since_ns = now_ns;
 }
 
 void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t now_ns) {
@@ -425,6 +447,8 @@ void Farm::Tick(int64_t now_ns) {
     known_devices_[key].state = worker.device;
     step_.changes.push_back(
         db::PutFarmDevice{{worker.name, worker.hello.device.name, worker.device, worker.reason}});
+    LogEvent(LogLevel::kInfo, "worker_lost",
+             {{"worker", worker.name}, {"device", worker.hello.device.name}});
   }
   GrantAll(now_ns);
 }

@@ -14,6 +14,8 @@
 #include "base/core/hash128.h"
 #include "db/farm_store.h"
 #include "proto/farm_messages.h"
+#include "server/device_meter.h"
+#include "server/farm_view.h"
 #include "server/transitions.h"
 
 // The farm's logic: sessions' attempts, leases, workers and devices, and who gets what next. Free
@@ -61,14 +63,6 @@ struct FarmStep {
   std::vector<Outgoing> messages;
   std::vector<Closing> closings;
   std::vector<Delivery> deliveries;
-};
-
-/// Counted since the start.
-struct FarmCounters {
-  int64_t granted = 0, results = 0, acknowledged = 0;
-  int64_t duplicates = 0, conflicts = 0, stale = 0, invalid = 0;
-  int64_t expired = 0, returned = 0, revoked = 0, lost = 0, condemned = 0;
-  int64_t refused_workers = 0, replaced_streams = 0, infrastructure_faults = 0;
 };
 
 /// What a session may use and who pays.
@@ -141,6 +135,8 @@ class Farm {
   int64_t waiting() const;
   /// Device time charged to a project so far, and what is under way for it.
   int64_t charged_ns(const std::string& project) const;
+  /// Everything that operators see, at this moment.
+  FarmView View(int64_t now_ns) const;
 
  private:
   struct Attempt {
@@ -155,6 +151,7 @@ class Farm {
     bool delivered = false;
   };
   struct Lease {
+    int64_t waiting_since_ns = 0;
     Hash128 session;
     int64_t attempt = 0;
     std::string worker;  ///< key of workers_
@@ -190,6 +187,7 @@ class Farm {
     int64_t charged_ns = 0;
     int64_t leased = 0;
   };
+    DeviceMeter meter;
 
   bool RefuseHello(StreamId stream, const std::string& worker, const proto::Hello& hello,
                    int64_t now_ns);

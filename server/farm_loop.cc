@@ -1,5 +1,6 @@
 #include "server/farm_loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -16,6 +17,26 @@ constexpr int64_t kRetryNs = 200'000'000;
 constexpr size_t kMostWorks = 512;  ///< of one group commit
 
 }  // namespace
+
+void CommitTimes::Add(int64_t took_ns, int64_t num_units) {
+  ++commits;
+  units += num_units;
+  total_ns += took_ns;
+  worst_ns = std::max(worst_ns, took_ns);
+  const auto bucket = std::ranges::lower_bound(kEndsNs, took_ns);
+  ++buckets[static_cast<size_t>(bucket - kEndsNs.begin())];
+}
+
+int64_t CommitTimes::QuantileNs(double share) const {
+  int64_t below = 0;
+  for (size_t i = 0; i < kEndsNs.size(); ++i) {
+    below += buckets[i];
+    if (below > 0 && static_cast<double>(below) >= share * static_cast<double>(commits)) {
+      return std::min(kEndsNs[i], worst_ns);
+    }
+  }
+  return worst_ns;
+}
 
 FarmLoop::FarmLoop(Farm& farm, db::FarmStore& store, FarmSink& sink, const MonotonicClock& clock)
     : farm_(farm), store_(store), sink_(sink), clock_(clock) {}
@@ -153,10 +174,7 @@ bool FarmLoop::Commit(std::vector<Pending>& pending) {
       const std::lock_guard lock(mutex_);
       if (!trouble_.empty()) LogWarning("the log can be written again");
       trouble_.clear();
-      ++times_.commits;
-      times_.units += static_cast<int64_t>(units.size());
-      times_.total_ns += took_ns;
-      times_.worst_ns = std::max(times_.worst_ns, took_ns);
+      times_.Add(took_ns, static_cast<int64_t>(units.size()));
       return true;
     }
     HONE_CHECK(committed.status().code() != absl::StatusCode::kDataLoss)

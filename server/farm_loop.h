@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -31,7 +32,17 @@ class FarmSink {
 
 /// How long commits took, for metrics.
 struct CommitTimes {
+  /// Upper ends, in nanoseconds, of all buckets but the last, which has none.
+  static constexpr std::array<int64_t, 12> kEndsNs = {
+      250'000,    500'000,    1'000'000,   2'500'000,   5'000'000,     10'000'000,
+      25'000'000, 50'000'000, 100'000'000, 250'000'000, 1'000'000'000, 5'000'000'000};
+
   int64_t commits = 0, units = 0, total_ns = 0, worst_ns = 0;
+  std::array<int64_t, kEndsNs.size() + 1> buckets{};  ///< commits by duration
+
+  void Add(int64_t took_ns, int64_t num_units);
+  /// The end of the bucket in which the quantile lies, at most the worst; 0 without commits.
+  int64_t QuantileNs(double share) const;
 };
 
 /// The one thread that owns a Farm and writes the log. It takes what was posted, lets the Farm act,

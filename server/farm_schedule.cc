@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/log.h"
 #include "proto/limits.h"
 #include "server/device_match.h"
 #include "server/farm.h"
@@ -70,6 +71,11 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   ++session->leased;
   ++projects_[session->plan.project].leased;
   ++counters_.granted;
+  LogEvent(LogLevel::kDebug, "lease_granted",
+           {{"session", session->plan.id.ToHex()},
+            {"attempt", number},
+            {"lease", attempt.token.ToHex()},
+            {"worker", key}});
   step_.changes.push_back(db::AddFarmLease{{.token = attempt.token,
                                             .session = session->plan.id,
                                             .attempt = number,

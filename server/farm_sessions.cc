@@ -120,6 +120,7 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
       const auto worker = workers_.find(lease.worker);
       if (worker != workers_.end()) {
         worker->second.leases.erase(attempt.token);
+      attempt.waiting_since_ns = now_ns;
         // To another process of that name it says nothing.
         if (worker->second.hello.instance == lease.instance) {
           Send(worker->second, proto::Acknowledgement{attempt.token, proto::Verdict::kAccepted});
@@ -133,3 +134,4 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
 }
 
 }  // namespace hone::server
+    if (attempt.result) ++counters_.outcomes[static_cast<size_t>(attempt.result->outcome)];

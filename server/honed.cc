@@ -14,8 +14,10 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
+#include "server/lookout.h"
 #include "server/session_book.h"
 #include "server/tuning_service.h"
 #include "server/worker_streams.h"
@@ -23,7 +25,9 @@
 namespace hone::server {
 namespace {
 
-constexpr auto kHousekeeping = std::chrono::seconds(2);
+constexpr auto kHousekeeping = std::chrono::seconds(1);
+/// As gRPC's health service knows them; "" is all of honed.
+constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
 constexpr int64_t kShutdownSeconds = 2;
 constexpr int64_t kKeepRequestsMs = int64_t{7} * 86400 * 1000;
 
@@ -51,6 +55,8 @@ class RunningHoned final : public Honed, public FarmSink {
 
   absl::Status Begin();
   int port() const override { return port_; }
+  int metrics_port() const override { return lookout_ ? lookout_->metrics_port() : 0; }
+  int page_port() const override { return lookout_ ? lookout_->page_port() : 0; }
   void Stop() override;
 
   void Send(StreamId stream, const proto::ServerMessage& message) override {
@@ -65,6 +71,7 @@ class RunningHoned final : public Honed, public FarmSink {
  private:
   absl::Status Listen();
   void KeepHouse();
+  void TellHealth();
 
   const HonedOptions options_;
   const MonotonicClock& clock_;
@@ -78,6 +85,7 @@ class RunningHoned final : public Honed, public FarmSink {
   std::unique_ptr<FarmLoop> loop_;
   std::unique_ptr<SessionBook> book_;
   std::unique_ptr<TuningService> tuning_;
+  std::unique_ptr<Lookout> lookout_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   std::mutex mutex_;
@@ -110,7 +118,16 @@ absl::Status RunningHoned::Begin() {
       options_.transport, wall_clock_, *loop_, *reader_, *book_, workers_, log_->path()});
   loop_->Start();
   HONE_RETURN_IF_ERROR(book_->Resume(state.sessions));
+  HONE_ASSIGN_OR_RETURN(lookout_, Lookout::Start({.loop = *loop_,
+                                                  .workers = workers_,
+                                                  .clock = clock_,
+                                                  .wall_clock = wall_clock_,
+                                                  .log_path = log_->path(),
+                                                  .builder_version = options_.builder_version,
+                                                  .metrics_listen = options_.metrics_listen,
+                                                  .page_listen = options_.page_listen}));
   HONE_RETURN_IF_ERROR(Listen());
+  lookout_->Look();
   housekeeper_ = std::thread([this] { KeepHouse(); });
   return absl::OkStatus();
 }
@@ -132,6 +149,7 @@ absl::Status RunningHoned::Listen() {
     tls.pem_key_cert_pairs.push_back({options_.credentials.key, options_.credentials.certificate});
     credentials = grpc::SslServerCredentials(tls);
   }
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options_.listen, credentials, &port_);
   builder.RegisterService(workers_.service());
@@ -148,7 +166,15 @@ absl::Status RunningHoned::Listen() {
         "cannot listen on '{}': another program does, or the address is not this machine's",
         options_.listen));
   }
+  TellHealth();
   return absl::OkStatus();
+}
+
+void RunningHoned::TellHealth() {
+  const bool well = lookout_->Trouble().empty();
+  for (const char* service : kServices) {
+    server_->GetHealthCheckService()->SetServingStatus(service, well);
+  }
 }
 
 void RunningHoned::KeepHouse() {
@@ -156,6 +182,8 @@ void RunningHoned::KeepHouse() {
   while (!changed_.wait_for(lock, kHousekeeping, [this] { return stopping_; })) {
     lock.unlock();
     workers_.EndExpired();
+    lookout_->Look();
+    TellHealth();
     lock.lock();
   }
 }
@@ -167,6 +195,8 @@ void RunningHoned::Stop() {
   }
   changed_.notify_all();
   if (housekeeper_.joinable()) housekeeper_.join();
+  if (server_) server_->GetHealthCheckService()->Shutdown();
+  if (lookout_) lookout_->Stop();
   // Sessions first: their last commits need the loop.
   if (book_) book_->StopAll();
   if (tuning_) tuning_->Stop();

@@ -19,7 +19,9 @@ struct HonedOptions {
   Credentials credentials;  ///< of a server; unused in plaintext
   FarmPolicy policy;
   std::string builder_version;
-  std::string versions;  ///< JSON for the log's session rows
+  std::string versions;        ///< JSON for the log's session rows
+  std::string metrics_listen;  ///< "0.0.0.0:9464": /metrics and /healthz; empty: neither
+  std::string page_listen;     ///< "127.0.0.1:7422", loopback alone; empty: no page
 };
 
 /// A running coordinator: the log's one writer, the loop, the sessions and the services.
@@ -32,6 +34,8 @@ class Honed {
   virtual ~Honed() = default;
 
   virtual int port() const = 0;
+  virtual int metrics_port() const = 0;  ///< 0: not listening
+  virtual int page_port() const = 0;     ///< 0: not listening
   /// Ends calls and sessions (these go on with the next start) and everything that runs.
   virtual void Stop() = 0;
 };

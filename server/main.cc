@@ -30,6 +30,8 @@ constexpr std::array kOptions = {
     DaemonOption{"heartbeat-ms", "1000", "N", "how often workers say that they live"},
     DaemonOption{"start-by-seconds", "120", "N", "a lease that has not started by then returns"},
     DaemonOption{"run-by-seconds", "60", "N", "a candidate that runs longer is ended"},
+    DaemonOption{"metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"},
+    DaemonOption{"page-listen", "", "ADDRESS", "serve the page here: a loopback address"},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
     DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "init-ca, issue: the authority"},
@@ -96,6 +98,8 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   honed.log_path = options.Text("db");
   honed.listen = options.Text("listen");
   honed.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
+  honed.page_listen = options.Text("page-listen");
+  honed.metrics_listen = options.Text("metrics-listen");
   honed.versions = fmt::format(R"({{"hone":"{}","builder":"{}","protocol":{},"xgboost":"{}"}})",
                                hone::kProgramVersion, honed.builder_version, hone::kProtocolVersion,
                                HONE_XGBOOST_VERSION);
@@ -131,9 +135,14 @@ absl::Status Serve(const hone::DaemonOptions& options) {
   fmt::print("honed {} listens on port {}, log {}\n", hone::kProgramVersion, honed->port(),
              honed_options.log_path);
   std::fflush(stdout);
+  hone::LogEvent(hone::LogLevel::kInfo, "honed_started",
+                 {{"version", hone::kProgramVersion},
+                  {"listen", honed_options.listen},
+                  {"port", honed->port()},
+                  {"db", honed_options.log_path}});
   int signal = 0;
   sigwait(&signals, &signal);
-  hone::LogInfo("ending: sessions go on with the next start");
+  hone::LogEvent(hone::LogLevel::kInfo, "honed_ending", {});
   honed->Stop();
   return absl::OkStatus();
 }
@@ -172,7 +181,8 @@ int main(int argc, char** argv) {
       fmt::print("honed {}\n", hone::kProgramVersion);
       return 0;
     }
-    const hone::LogSession log({.level = LevelOf(options->Text("log-level"))});
+    const hone::LogSession log(
+        {.level = LevelOf(options->Text("log-level")), .file = std::nullopt, .key_value = true});
     status = Run(*options);
   }
   if (status.ok()) return 0;

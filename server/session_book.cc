@@ -75,7 +75,8 @@ absl::Status SessionBook::Resume(const std::vector<db::FarmSession>& sessions) {
     running_[RunningKey(row.owner, row.digest)] = row.id;
     const std::lock_guard lock(mutex_);
     drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, std::move(spec));
-    LogInfo("session {} goes on", row.id.ToHex());
+    LogEvent(LogLevel::kInfo, "session_resumed",
+             {{"session", row.id.ToHex()}, {"owner", row.owner}, {"project", row.project}});
   }
   return absl::OkStatus();
 }
@@ -160,6 +161,12 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   return started;
 }
 
+  LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
+           {{"session", started.id.ToHex()},
+            {"owner", request.caller},
+            {"model", spec.model},
+            {"tasks", spec.tasks.size()},
+            {"target", spec.target}});
 absl::Status SessionBook::Cancel(const Request& request, const Hash128& session, bool any_owner) {
   HONE_RETURN_IF_ERROR(Find(session, any_owner ? "" : request.caller).status());
   const std::string digest = Sha256Hex("cancel\n" + session.ToHex());

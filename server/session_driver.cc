@@ -114,6 +114,15 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
        .done = [](Farm&, const absl::Status&, int64_t) {}}));
   const std::lock_guard lock(mutex_);
   row_ = std::move(next);
+  LogEvent(next.state == SessionState::kFailed ? LogLevel::kError : LogLevel::kInfo,
+           "session_state",
+           {{"session", next.id.ToHex()},
+            {"state", std::string(NameOf(next.state))},
+            {"owner", next.owner},
+            {"project", next.project},
+            {"model", spec_.model},
+            {"device_class", next.device_class},
+            {"why", next.reason}});
   return absl::OkStatus();
 }
 
@@ -214,7 +223,6 @@ void SessionDriver::Run() {
     }
     End(SessionEvent::kEmptied, "cancelled");
   } else if (!status.ok() && !Interrupted()) {
-    LogError("session {} failed: {}", row_.id.ToHex(), StatusMessage(status));
     End(SessionEvent::kFail, StatusMessage(status));
   }
 }

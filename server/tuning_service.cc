@@ -76,7 +76,11 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
       caller = absl::PermissionDeniedError(
           fmt::format("the certificate of {} was revoked", caller->Uri()));
     }
-    if (!caller.ok()) context_.workers.CountRefused();
+    if (!caller.ok()) {
+      context_.workers.CountRefused();
+      LogEvent(LogLevel::kWarning, "caller_refused",
+               {{"call", "Tuning"}, {"why", StatusMessage(caller.status())}});
+    }
     return caller;
   }
   /// Answers a call from the pool: `answer` gets who calls.

@@ -154,8 +154,9 @@ class WorkerStreams::Service final : public v1::Workers::CallbackService {
       stream->Begin();
     } else {
       owner_.CountRefused();
-      LogWarning("a worker from {} was refused: {}", context->peer(),
-                 StatusMessage(caller.status()));
+      LogEvent(
+          LogLevel::kWarning, "caller_refused",
+          {{"call", "Work"}, {"peer", context->peer()}, {"why", StatusMessage(caller.status())}});
       stream->End(caller.status());
     }
     return stream.get();

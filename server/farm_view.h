@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/core/hash128.h"
+#include "measure/outcome.h"
+#include "proto/farm_messages.h"
+
+// A Farm at one moment, as plain values: what metrics and the page show.
+namespace hone::server {
+
+/// Counted since the start.
+struct FarmCounters {
+  int64_t granted = 0, results = 0, acknowledged = 0;
+  int64_t duplicates = 0, conflicts = 0, stale = 0, invalid = 0;
+  int64_t expired = 0, returned = 0, revoked = 0, lost = 0, condemned = 0;
+  int64_t refused_workers = 0, replaced_streams = 0, infrastructure_faults = 0;
+  /// Attempts closed durably, by how they ended.
+  std::array<int64_t, measure::kNumOutcomes> outcomes{};
+};
+
+struct DeviceView {
+  proto::DeviceInfo info;
+  double busy_share = -1;  ///< of the last minute, 0 to 1; negative: not known
+  double noise = -1;       ///< DeviceMeter::noise
+  int64_t noisy_results = 0;
+  int started = 0;       ///< leases whose code runs
+  int64_t quiet_ns = 0;  ///< since its last word
+};
+
+struct ProjectView {
+  std::string name;
+  int64_t share = 1, charged_ns = 0, leased = 0;
+};
+
+struct FarmView {
+  int64_t taken_ns = 0;  ///< on honed's monotonic clock; 0: none was taken yet
+  FarmCounters counters;
+  std::vector<DeviceView> devices;
+  std::vector<ProjectView> projects;
+  int64_t sessions = 0;           ///< that have begun and not ended
+  int64_t waiting = 0;            ///< attempts that no worker has
+  int64_t oldest_waiting_ns = 0;  ///< how long the oldest of them waits
+  int64_t open_leases = 0, started_leases = 0;
+};
+
+}  // namespace hone::server

@@ -1,0 +1,219 @@
+#include "server/lookout.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/log.h"
+#include "base/status.h"
+#include "base/versions.h"
+#include "proto/convert.h"
+#include "server/session_log.h"
+#include "server/web/http_server.h"
+#include "server/web/page_routes.h"
+
+namespace hone::server {
+namespace {
+
+/// The loop looks a few times a second; when it has not for this long it hangs.
+constexpr int64_t kStuckNs = 15'000'000'000;
+
+/// The page shows this many sessions.
+constexpr int kMostSessions = 40;
+/// Rows of sessions are read only while somebody looks.
+constexpr int64_t kInterestNs = 30'000'000'000;
+
+using SessionRows = std::vector<std::shared_ptr<const web::SessionRow>>;
+
+/// What the loop told last; the loop may outlive who asked.
+struct Told {
+  std::mutex mutex;
+  FarmView view;         // guarded by mutex, as all below
+  SessionRows sessions;  ///< newest first
+
+  void Take(std::vector<db::FarmSession> rows);
+};
+
+// A request is decoded once: it never changes, only its row's state does.
+void Told::Take(std::vector<db::FarmSession> rows) {
+  const std::lock_guard lock(mutex);
+  SessionRows next;
+  for (db::FarmSession& row : rows) {
+    const auto known = std::ranges::find_if(
+        sessions, [&](const auto& session) { return session->row.id == row.id; });
+    if (known != sessions.end() && (*known)->row == row) {
+      next.push_back(*known);
+    } else if (known != sessions.end()) {
+      next.push_back(std::make_shared<web::SessionRow>(std::move(row), (*known)->spec));
+    } else if (auto spec = proto::DecodeSpec(row.spec); spec.ok()) {
+      next.push_back(std::make_shared<web::SessionRow>(std::move(row), *std::move(spec)));
+    }
+  }
+  sessions = std::move(next);
+}
+
+int64_t BytesOf(const std::string& path) {
+  // By name alone: opening and closing the log's files would drop the process's locks on them.
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(path, ignored);
+  return ignored ? 0 : static_cast<int64_t>(size);
+}
+
+class RunningLookout final : public Lookout, private web::PageSource {
+ public:
+  explicit RunningLookout(Context context)
+      : context_(std::move(context)), started_ns_(context_.clock.NowNs()), routes_(*this) {}
+  ~RunningLookout() override { RunningLookout::Stop(); }
+
+  absl::Status Listen();
+  void Look() override;
+  std::string Trouble() const override;
+  int metrics_port() const override { return metrics_ ? metrics_->port() : 0; }
+  int page_port() const override { return page_ ? page_->port() : 0; }
+  void Stop() override {
+    metrics_.reset();
+    page_.reset();
+  }
+
+ private:
+  FarmView LastView() const {
+    const std::lock_guard lock(told_->mutex);
+    return told_->view;
+  }
+  ProcessFacts FactsNow() const;
+  ProcessFacts Facts() override { return FactsNow(); }
+  FarmView View() override { return LastView(); }
+  std::string Trouble() override { return std::as_const(*this).Trouble(); }
+  int64_t UnixMs() override { return context_.wall_clock.UnixNs() / 1'000'000; }
+  SessionRows Sessions() override;
+  absl::Status ScanEvents(const Hash128& session, int64_t after,
+                          const std::function<bool(const db::Event&)>& visit) override;
+  absl::Status ScanFailures(const Hash128& session,
+                            const std::function<bool(const db::Attempt&)>& visit) override;
+  web::HttpResponse ServeMetrics(const web::HttpRequest& request) const;
+
+  const Context context_;
+  const int64_t started_ns_;
+  const std::shared_ptr<Told> told_ = std::make_shared<Told>();
+  std::atomic<int64_t> asked_ns_{INT64_MIN / 2};  ///< when the page last wanted the sessions
+  std::unique_ptr<SharedReader> reader_;
+  web::PageRoutes routes_;
+  std::unique_ptr<web::HttpServer> metrics_, page_;
+};
+
+void RunningLookout::Look() {
+  const bool wanted = context_.clock.NowNs() - asked_ns_.load() < kInterestNs;
+  context_.loop.Post(
+      {.prepare =
+           [told = told_, wanted](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t now_ns) {
+             FarmView view = farm.View(now_ns);
+             {
+               const std::lock_guard lock(told->mutex);
+               told->view = std::move(view);
+             }
+             if (wanted) {
+               if (auto rows = store.LatestSessions(kMostSessions); rows.ok())
+                 told->Take(*std::move(rows));
+             }
+             return absl::OkStatus();
+           },
+       .done = {}});
+}
+
+SessionRows RunningLookout::Sessions() {
+  const int64_t now_ns = context_.clock.NowNs();
+  const bool first = now_ns - asked_ns_.exchange(now_ns) >= kInterestNs;
+  if (first) Look();
+  const std::lock_guard lock(told_->mutex);
+  return told_->sessions;
+}
+
+absl::Status RunningLookout::ScanEvents(const Hash128& session, int64_t after,
+                                        const std::function<bool(const db::Event&)>& visit) {
+  const absl::Status scanned = reader_->With([&](db::LogFile& log) {
+    return log.ScanEvents({.session = session, .after_sequence = after},
+                          [&](const db::Event& event) {
+                            return visit(event) ? absl::OkStatus() : absl::CancelledError("enough");
+                          });
+  });
+  return absl::IsCancelled(scanned) ? absl::OkStatus() : scanned;
+}
+
+absl::Status RunningLookout::ScanFailures(const Hash128& session,
+                                          const std::function<bool(const db::Attempt&)>& visit) {
+  const absl::Status scanned = reader_->With([&](db::LogFile& log) {
+    return log.ScanAttempts({.session = session}, [&](const db::Attempt& attempt) {
+      const bool more = attempt.outcome == db::Outcome::kOk || visit(attempt);
+      return more ? absl::OkStatus() : absl::CancelledError("enough");
+    });
+  });
+  return absl::IsCancelled(scanned) ? absl::OkStatus() : scanned;
+}
+
+std::string RunningLookout::Trouble() const {
+  if (std::string trouble = context_.loop.trouble(); !trouble.empty()) {
+    return "nothing can be written: " + trouble;
+  }
+  const int64_t since_ns = context_.clock.NowNs() - std::max(LastView().taken_ns, started_ns_);
+  if (since_ns <= kStuckNs) return "";
+  return fmt::format("the farm's loop has not answered for {} s", since_ns / 1'000'000'000);
+}
+
+ProcessFacts RunningLookout::FactsNow() const {
+  return {.version = kProgramVersion,
+          .builder = context_.builder_version,
+          .now_ns = context_.clock.NowNs(),
+          .started_ns = started_ns_,
+          .commits = context_.loop.commit_times(),
+          .trouble = context_.loop.trouble(),
+          .log_bytes = BytesOf(context_.log_path),
+          .wal_bytes = BytesOf(context_.log_path + "-wal"),
+          .refused_callers = context_.workers.refused(),
+          .streams = context_.workers.connected()};
+}
+
+web::HttpResponse RunningLookout::ServeMetrics(const web::HttpRequest& request) const {
+  if (request.path == "/metrics") {
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+            .body = MetricsText(FactsNow(), LastView())};
+  }
+  if (request.path == "/healthz") {
+    const std::string trouble = Trouble();
+    return trouble.empty() ? web::HttpResponse{.body = "ok\n"}
+                           : web::HttpResponse{.status = 503, .body = trouble + "\n"};
+  }
+  return {.status = 404, .body = "there is /metrics and /healthz\n"};
+}
+
+absl::Status RunningLookout::Listen() {
+  if (!context_.metrics_listen.empty()) {
+    HONE_ASSIGN_OR_RETURN(metrics_, web::HttpServer::Start({.listen = context_.metrics_listen},
+                                                           [this](const auto& request) {
+                                                             return ServeMetrics(request);
+                                                           }));
+    LogEvent(LogLevel::kInfo, "metrics_served",
+             {{"listen", context_.metrics_listen}, {"port", metrics_->port()}});
+  }
+  if (context_.page_listen.empty()) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(reader_, SharedReader::Open(context_.log_path));
+  HONE_ASSIGN_OR_RETURN(page_, web::HttpServer::Start(
+                                   {.listen = context_.page_listen, .loopback_only = true},
+                                   [this](const auto& request) { return routes_.Serve(request); }));
+  LogEvent(LogLevel::kInfo, "page_served",
+           {{"listen", context_.page_listen}, {"port", page_->port()}});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Lookout>> Lookout::Start(const Context& context) {
+  auto lookout = std::make_unique<RunningLookout>(context);
+  HONE_RETURN_IF_ERROR(lookout->Listen());
+  return lookout;
+}
+
+}  // namespace hone::server

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/farm_loop.h"
+#include "server/farm_view.h"
+
+namespace hone::server {
+
+/// What honed knows of itself beside its farm.
+struct ProcessFacts {
+  std::string version, builder;
+  int64_t now_ns = 0, started_ns = 0;  ///< on the monotonic clock
+  CommitTimes commits;
+  std::string trouble;  ///< why nothing can be written just now; empty: it can
+  int64_t log_bytes = 0, wal_bytes = 0;
+  int64_t refused_callers = 0;  ///< streams and calls refused for who called
+  int64_t streams = 0;          ///< of workers, connected
+};
+
+/// Everything countable in Prometheus' text format (version 0.0.4). Names, types and labels are
+/// documented in docs/FARM.md and only grow. Counters begin at zero with each start of honed.
+std::string MetricsText(const ProcessFacts& facts, const FarmView& view);
+
+}  // namespace hone::server

@@ -1,0 +1,213 @@
+#include "server/web/page_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "server/transitions.h"
+
+namespace hone::server::web {
+namespace {
+
+using nlohmann::ordered_json;
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+double Ms(double ns) { return ns * 1e-6; }
+
+/// null where a number is not known (negative, or zero for a latency).
+ordered_json Known(double value) { return value >= 0 ? ordered_json(value) : ordered_json(); }
+ordered_json Latency(double value) { return value > 0 ? ordered_json(value) : ordered_json(); }
+
+ordered_json DeviceJson(const DeviceView& d) {
+  return {{"worker", d.info.worker},
+          {"device", d.info.device.name},
+          {"device_class", d.info.device.device_class},
+          {"target", d.info.device.target},
+          {"cores", d.info.device.cores},
+          {"memory_bytes", d.info.device.memory_bytes},
+          {"state", std::string(NameOf(d.info.state))},
+          {"reason", d.info.reason},
+          {"connected", d.info.connected},
+          {"sandboxed", d.info.sandboxed},
+          {"leases", d.info.leases},
+          {"started", d.started},
+          {"busy", Known(d.busy_share)},
+          {"noise", Known(d.noise)},
+          {"results", d.info.results},
+          {"noisy_results", d.noisy_results},
+          {"quiet_s", Seconds(d.quiet_ns)}};
+}
+
+ordered_json OutcomesJson(const std::array<int64_t, measure::kNumOutcomes>& outcomes) {
+  ordered_json object = ordered_json::object();
+  for (int i = 0; i < measure::kNumOutcomes; ++i) {
+    object[std::string(measure::ToString(static_cast<measure::Outcome>(i)))] =
+        outcomes[static_cast<size_t>(i)];
+  }
+  return object;
+}
+
+ordered_json CountersJson(const FarmCounters& c) {
+  return {{"leases",
+           {{"granted", c.granted},
+            {"done", c.acknowledged},
+            {"expired", c.expired},
+            {"returned", c.returned},
+            {"revoked", c.revoked},
+            {"lost", c.lost}}},
+          {"results",
+           {{"received", c.results},
+            {"duplicate", c.duplicates},
+            {"conflict", c.conflicts},
+            {"stale", c.stale},
+            {"invalid", c.invalid}}},
+          {"condemned", c.condemned},
+          {"infrastructure_faults", c.infrastructure_faults},
+          {"workers_refused", c.refused_workers},
+          {"streams_replaced", c.replaced_streams},
+          {"outcomes", OutcomesJson(c.outcomes)}};
+}
+
+ordered_json CurveJson(const std::vector<SessionStory::Point>& curve, size_t points) {
+  ordered_json list = ordered_json::array();
+  const size_t n = curve.size();
+  const size_t step = n <= points ? 1 : (n + points - 1) / points;
+  for (size_t i = 0; i < n; ++i) {
+    if (i % step != 0 && i + 1 != n) continue;
+    list.push_back({curve[i].seconds, Ms(curve[i].ns)});
+  }
+  return list;
+}
+
+std::string TaskName(const SessionStory& story, const Hash128& workload) {
+  for (const SessionStory::Task& task : story.tasks()) {
+    if (task.workload == workload) return task.name;
+  }
+  return "";
+}
+
+ordered_json AttemptHead(const db::Attempt& attempt, const SessionStory& story) {
+  return {{"id", attempt.id.ToHex()},
+          {"outcome", std::string(measure::ToString(attempt.outcome))},
+          {"message", attempt.message},
+          {"task", TaskName(story, attempt.key.workload)},
+          {"workload", attempt.key.workload.ToHex()},
+          {"proposer", attempt.proposer},
+          {"created_ms", attempt.created_ms}};
+}
+
+}  // namespace
+
+ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view, const std::string& trouble,
+                      int64_t unix_ms) {
+  ordered_json devices = ordered_json::array();
+  for (const DeviceView& device : view.devices) devices.push_back(DeviceJson(device));
+  ordered_json projects = ordered_json::array();
+  for (const ProjectView& p : view.projects) {
+    projects.push_back({{"name", p.name},
+                        {"share", p.share},
+                        {"charged_s", Seconds(p.charged_ns)},
+                        {"leased", p.leased}});
+  }
+  return {{"version", kPageJsonVersion},
+          {"honed", facts.version},
+          {"builder", facts.builder},
+          {"unix_ms", unix_ms},
+          {"uptime_s", Seconds(facts.now_ns - facts.started_ns)},
+          {"view_age_s", view.taken_ns == 0 ? ordered_json()
+                                            : ordered_json(Seconds(facts.now_ns - view.taken_ns))},
+          {"trouble", trouble},
+          {"queue", {{"waiting", view.waiting}, {"oldest_s", Seconds(view.oldest_waiting_ns)}}},
+          {"leases_open", view.open_leases},
+          {"leases_started", view.started_leases},
+          {"worker_streams", facts.streams},
+          {"callers_refused", facts.refused_callers},
+          {"commits",
+           {{"count", facts.commits.commits},
+            {"p50_ms", Ms(static_cast<double>(facts.commits.QuantileNs(0.5)))},
+            {"p99_ms", Ms(static_cast<double>(facts.commits.QuantileNs(0.99)))},
+            {"worst_ms", Ms(static_cast<double>(facts.commits.worst_ns))}}},
+          {"log", {{"bytes", facts.log_bytes}, {"wal_bytes", facts.wal_bytes}}},
+          {"counters", CountersJson(view.counters)},
+          {"projects", std::move(projects)},
+          {"devices", std::move(devices)}};
+}
+
+ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool complete,
+                         int64_t unix_ms, size_t points) {
+  const bool open = row.row.state < SessionState::kFinished;
+  const std::optional<double> left =
+      open ? story.SecondsLeft(row.spec, unix_ms) : std::optional<double>();
+  return {{"version", kPageJsonVersion},
+          {"id", row.row.id.ToHex()},
+          {"model", row.spec.model},
+          {"owner", row.row.owner},
+          {"project", row.row.project},
+          {"state", std::string(NameOf(row.row.state))},
+          {"reason", row.row.reason},
+          {"target", row.spec.target},
+          {"device_class", row.row.device_class},
+          {"priority", row.spec.priority},
+          {"created_ms", row.row.created_ms},
+          {"tasks", story.tasks().size()},
+          {"attempts", story.answered()},
+          {"failed", story.failed()},
+          {"default_ms", Latency(Ms(story.TotalNs(false)))},
+          {"best_ms", Latency(Ms(story.TotalNs(true)))},
+          {"elapsed_s", story.elapsed_seconds()},
+          {"left_s", left ? ordered_json(*left) : ordered_json()},
+          {"budget",
+           {{"seconds", row.spec.seconds},
+            {"trials", row.spec.trials},
+            {"until_ms", row.spec.until_unix_ms}}},
+          {"complete", complete},
+          {"curve", CurveJson(story.curve(), points)}};
+}
+
+ordered_json TasksJson(const SessionStory& story) {
+  const double total = story.TotalNs(true);
+  ordered_json list = ordered_json::array();
+  for (const SessionStory::Task& task : story.tasks()) {
+    list.push_back({{"name", task.name},
+                    {"workload", task.workload.ToHex()},
+                    {"count", task.count},
+                    {"trials", task.trials},
+                    {"failed", task.failed},
+                    {"default_us", Latency(task.default_ns * 1e-3)},
+                    {"best_us", Latency(task.best_ns * 1e-3)},
+                    {"share", total > 0 ? task.count * task.best_ns / total : 0},
+                    {"roofline", Known(task.Roofline())},
+                    {"verdict", !task.compared  ? "open"
+                                : task.replaced ? "replaced"
+                                                : "kept"}});
+  }
+  return list;
+}
+
+ordered_json FailuresJson(const std::vector<FailureCause>& failures, const SessionStory& story) {
+  ordered_json list = ordered_json::array();
+  for (const FailureCause& failure : failures) {
+    ordered_json examples = ordered_json::array();
+    for (const db::Attempt& example : failure.examples) {
+      examples.push_back(AttemptHead(example, story));
+    }
+    list.push_back({{"outcome", std::string(measure::ToString(failure.outcome))},
+                    {"cause", failure.cause},
+                    {"count", failure.count},
+                    {"examples", std::move(examples)}});
+  }
+  return list;
+}
+
+ordered_json AttemptJson(const db::Attempt& attempt, const SessionStory& story) {
+  ordered_json object = AttemptHead(attempt, story);
+  object["version"] = kPageJsonVersion;
+  object["target"] = attempt.key.target;
+  object["cost_s"] = Seconds(attempt.cost_ns);
+  object["trace"] = attempt.trace;
+  return object;
+}
+
+std::string JsonText(const ordered_json& object) {
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace hone::server::web

@@ -1,0 +1,110 @@
+#include "server/web/session_story.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "server/session_book.h"
+
+namespace hone::server::web {
+
+double SessionStory::Task::Roofline() const {
+  return bound_ns > 0 && best_ns > 0 ? std::min(1.0, bound_ns / best_ns) : -1;
+}
+
+SessionStory::SessionStory(const proto::SessionSpec& spec) {
+  for (const proto::TaskSpec& task : spec.tasks) {
+    tasks_.push_back({.name = task.name,
+                      .workload = HashBytes(task.workload),
+                      .count = task.count,
+                      .bound_ns = task.bound_ns});
+  }
+}
+
+double SessionStory::TotalNs(bool best) const {
+  double total = 0;
+  for (const Task& task : tasks_) {
+    total += task.count * (best || task.default_ns == 0 ? task.best_ns : task.default_ns);
+  }
+  return total;
+}
+
+void SessionStory::First(const Task& task, double ns) {
+  for (Point& point : curve_) point.ns += task.count * ns;
+}
+
+void SessionStory::Append() {
+  const double total = TotalNs(true);
+  if (total <= 0) return;
+  if (!curve_.empty() && curve_.back().ns == total) return;
+  if (!curve_.empty() && curve_.back().seconds == elapsed_seconds_) curve_.pop_back();
+  curve_.push_back({elapsed_seconds_, total});
+  if (curve_.size() <= kMostPoints) return;
+  // Every other point of the first three quarters goes: what is recent stays exact.
+  std::vector<Point> thinner;
+  for (size_t i = 0; i < curve_.size(); ++i) {
+    if (i % 2 == 0 || i > curve_.size() * 3 / 4) thinner.push_back(curve_[i]);
+  }
+  curve_ = std::move(thinner);
+}
+
+void SessionStory::Measured(const proto::SessionEvent& event) {
+  ++answered_;
+  ++outcomes_[static_cast<size_t>(event.outcome)];
+  const auto open = open_.find(event.attempt);
+  if (open == open_.end()) return;
+  const auto [index, is_default] = open->second;
+  open_.erase(open);
+  if (index < 0 || index >= static_cast<int>(tasks_.size())) return;
+  Task& task = tasks_[static_cast<size_t>(index)];
+  ++task.trials;
+  if (event.outcome != measure::Outcome::kOk) ++task.failed;
+  if (!(event.median_ns > 0) || !std::isfinite(event.median_ns)) return;
+  if (is_default) task.default_ns = event.median_ns;
+  if (task.best_ns == 0) First(task, event.median_ns);
+  if (task.best_ns == 0 || event.median_ns < task.best_ns) task.best_ns = event.median_ns;
+  Append();
+}
+
+void SessionStory::Take(const db::Event& event) {
+  sequence_ = std::max(sequence_, event.sequence);
+  if (event.type == "elapsed") {
+    elapsed_seconds_ = std::max(elapsed_seconds_, std::atof(event.payload.c_str()));
+    return;
+  }
+  const std::optional<proto::SessionEvent> seen = EventOf(event);
+  if (!seen) return;
+  if (seen->kind == proto::SessionEvent::Kind::kProposed) {
+    open_[seen->attempt] = {seen->task, seen->proposer == "default"};
+  } else if (seen->kind == proto::SessionEvent::Kind::kMeasured) {
+    Measured(*seen);
+  } else if (seen->kind == proto::SessionEvent::Kind::kDecided && seen->task >= 0 &&
+             seen->task < static_cast<int>(tasks_.size()) && seen->best_ns > 0) {
+    Task& task = tasks_[static_cast<size_t>(seen->task)];
+    if (task.best_ns == 0) First(task, seen->best_ns);
+    task.compared = true;
+    task.replaced = seen->replaced;
+    task.default_ns = seen->default_ns;
+    task.best_ns = seen->replaced ? seen->best_ns : std::min(seen->default_ns, seen->best_ns);
+    Append();
+  }
+}
+
+std::optional<double> SessionStory::SecondsLeft(const proto::SessionSpec& spec,
+                                                int64_t now_unix_ms) const {
+  std::optional<double> left;
+  const auto limit = [&](double seconds) {
+    left = std::min(left.value_or(seconds), std::max(0.0, seconds));
+  };
+  if (spec.seconds > 0) limit(spec.seconds - elapsed_seconds_);
+  if (spec.until_unix_ms > 0) {
+    limit(static_cast<double>(spec.until_unix_ms - now_unix_ms) * 1e-3);
+  }
+  if (spec.trials > 0 && answered_ > 0 && elapsed_seconds_ > 0) {
+    limit(static_cast<double>(spec.trials - answered_) * elapsed_seconds_ /
+          static_cast<double>(answered_));
+  }
+  return left;
+}
+
+}  // namespace hone::server::web

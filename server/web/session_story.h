@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/record.h"
+#include "measure/outcome.h"
+#include "proto/farm_messages.h"
+
+namespace hone::server::web {
+
+/// How a session went, from its events: what the page draws. Not thread-safe.
+class SessionStory {
+ public:
+  struct Task {
+    std::string name;
+    Hash128 workload;
+    int count = 1;
+    double bound_ns = 0;                 ///< no schedule is faster; 0: unknown
+    double default_ns = 0, best_ns = 0;  ///< 0: none measured yet
+    int64_t trials = 0, failed = 0;
+    bool compared = false, replaced = false;
+
+    /// What of the roofline the best reaches, 0 to 1; negative: unknown.
+    double Roofline() const;
+  };
+  /// The sum of count · best latency over all tasks, at a time of the session's own.
+  struct Point {
+    double seconds = 0, ns = 0;
+  };
+
+  explicit SessionStory(const proto::SessionSpec& spec);
+
+  /// Takes the session's next event; its kind may be any.
+  void Take(const db::Event& event);
+
+  int64_t sequence() const { return sequence_; }  ///< of the last event taken
+  const std::vector<Task>& tasks() const { return tasks_; }
+  /// Falling but for a verdict that corrects it; at most kMostPoints. A task without a result
+  /// counts nothing; with its first it counts from the start, so that the curve never jumps up.
+  const std::vector<Point>& curve() const { return curve_; }
+  double elapsed_seconds() const { return elapsed_seconds_; }
+  int64_t answered() const { return answered_; }
+  int64_t failed() const { return answered_ - outcomes_[0]; }
+  const std::array<int64_t, measure::kNumOutcomes>& outcomes() const { return outcomes_; }
+  /// Σ count · latency of what was measured so far.
+  double TotalNs(bool best) const;
+  /// Until the nearest of the session's limits, by its own clock and pace; nothing when it has no
+  /// limit or no pace yet.
+  std::optional<double> SecondsLeft(const proto::SessionSpec& spec, int64_t now_unix_ms) const;
+
+  static constexpr size_t kMostPoints = 512;
+
+ private:
+  void Measured(const proto::SessionEvent& event);
+  void First(const Task& task, double ns);
+  void Append();
+
+  std::vector<Task> tasks_;
+  std::vector<Point> curve_;
+  std::map<int64_t, std::pair<int, bool>> open_;  ///< attempt: its task, and whether the default's
+  std::array<int64_t, measure::kNumOutcomes> outcomes_{};
+  int64_t answered_ = 0, sequence_ = 0;
+  double elapsed_seconds_ = 0;
+};
+
+}  // namespace hone::server::web

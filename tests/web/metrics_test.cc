@@ -1,0 +1,127 @@
+#include "server/metrics.h"
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/file.h"
+#include "tests/test_paths.h"
+
+namespace hone::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+DeviceView MakeDevice(const std::string& worker) {
+  DeviceView device;
+  device.info.worker = worker;
+  device.info.device.name = "cpu:0";
+  device.info.connected = true;
+  device.info.busy_ns = 2'500'000'000;
+  device.info.results = 7;
+  return device;
+}
+
+TEST(Metrics, SaysEveryNumberOfTheFarm) {
+  ProcessFacts facts{.version = "1.2", .builder = "3+22.1", .now_ns = 9'000'000'000};
+  facts.started_ns = 1'000'000'000;
+  facts.commits.Add(300'000, 5);
+  facts.commits.Add(700'000, 1);
+  facts.commits.Add(60'000'000'000, 1);
+  facts.log_bytes = 4096;
+  FarmView view{.taken_ns = 1};
+  view.counters.expired = 3;
+  view.counters.duplicates = 4;
+  view.counters.outcomes[static_cast<size_t>(measure::Outcome::kWrongAnswer)] = 2;
+  view.oldest_waiting_ns = 1'500'000'000;
+  view.open_leases = 11;
+  view.devices.push_back(MakeDevice("w1"));
+  view.devices[0].busy_share = 0.75;
+  view.projects.push_back({.name = "p", .charged_ns = 5'000'000'000});
+  const std::string text = MetricsText(facts, view);
+  for (const char* line : {
+           "hone_build_info{version=\"1.2\",builder=\"3+22.1\"} 1\n",
+           "hone_uptime_seconds 8\n",
+           "hone_log_writable 1\n",
+           "hone_log_bytes{file=\"main\"} 4096\n",
+           "# TYPE hone_commit_seconds histogram\n",
+           "hone_commit_seconds_bucket{le=\"0.0005\"} 1\n",
+           "hone_commit_seconds_bucket{le=\"0.001\"} 2\n",
+           "hone_commit_seconds_bucket{le=\"5\"} 2\n",
+           "hone_commit_seconds_bucket{le=\"+Inf\"} 3\n",
+           "hone_commit_seconds_count 3\n",
+           "hone_commit_units_total 7\n",
+           "hone_leases_ended_total{how=\"expired\"} 3\n",
+           "hone_leases_open 11\n",
+           "hone_results_refused_total{why=\"duplicate\"} 4\n",
+           "hone_attempts_total{outcome=\"wrong_answer\"} 2\n",
+           "hone_attempts_total{outcome=\"ok\"} 0\n",
+           "hone_queue_oldest_age_seconds 1.5\n",
+           "hone_device_up{worker=\"w1\",device=\"cpu:0\"} 1\n",
+           "hone_device_busy_ratio{worker=\"w1\",device=\"cpu:0\"} 0.75\n",
+           "hone_device_busy_seconds_total{worker=\"w1\",device=\"cpu:0\"} 2.5\n",
+           "hone_project_device_seconds_total{project=\"p\"} 5\n",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("hone_device_noise_ratio{"))) << "not known yet";
+}
+
+TEST(Metrics, NamesFromOutsideStayInTheirLabels) {
+  FarmView view{.taken_ns = 1};
+  view.devices.push_back(MakeDevice("w\"} 1\nhone_evil 1\n\\"));
+  const std::string text = MetricsText({}, view);
+  EXPECT_THAT(text, HasSubstr(R"(worker="w\"} 1\nhone_evil 1\n\\")"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_NE(line.rfind("hone_evil", 0), 0u);
+}
+
+TEST(Metrics, BeforeTheFirstLookThereIsNothingOfTheFarm) {
+  ProcessFacts facts;
+  facts.trouble = "disk full";
+  const std::string text = MetricsText(facts, {});
+  EXPECT_THAT(text, HasSubstr("hone_log_writable 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("hone_leases_open")));
+}
+
+// The grammar of the text format, as far as we use it; every family is named in docs/FARM.md.
+TEST(Metrics, EveryLineIsOfTheFormatAndEveryNameDocumented) {
+  FarmView view{.taken_ns = 1};
+  view.devices.push_back(MakeDevice("w1"));
+  view.devices[0].noise = 0.01;
+  view.projects.push_back({.name = "p"});
+  const std::regex comment("# (HELP|TYPE) hone_[a-z_]+ .+");
+  const std::regex sample("(hone_[a-z_]+)(\\{([a-z_]+=\"[^\"]*\",?)+\\})? [-+0-9.eInf]+");
+  const auto doc = ReadFile(testing::SourceDir() + "/docs/FARM.md");
+  ASSERT_TRUE(doc.ok());
+  std::set<std::string> families;
+  std::istringstream lines(MetricsText({}, view));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(std::regex_match(line, comment) || std::regex_match(line, sample)) << line;
+    if (line.rfind("# TYPE ", 0) == 0) {
+      families.insert(line.substr(7, line.find(' ', 7) - 7));
+    }
+  }
+  EXPECT_GT(families.size(), 25u);
+  for (const std::string& family : families) {
+    EXPECT_NE(doc->find("`" + family), std::string::npos) << family << " is not in docs/FARM.md";
+  }
+}
+
+TEST(CommitTimes, QuantilesAreEndsOfBuckets) {
+  CommitTimes times;
+  EXPECT_EQ(times.QuantileNs(0.99), 0);
+  for (int i = 0; i < 98; ++i) times.Add(200'000, 1);
+  times.Add(3'000'000, 1);
+  times.Add(4'000'000'000, 1);
+  EXPECT_EQ(times.QuantileNs(0.5), 250'000);
+  EXPECT_EQ(times.QuantileNs(0.99), 5'000'000);
+  EXPECT_EQ(times.QuantileNs(1), 4'000'000'000);
+}
+
+}  // namespace
+}  // namespace hone::server
