@@ -62,7 +62,7 @@ std::string OperatorName(const Graph& graph, const Node& node) {
     const bool zero = IsZero(InputOf(graph, node, 0)) || IsZero(InputOf(graph, node, 1));
     return function == "max" && zero ? "relu" : function;
   }
-  if (node.op == "Unary") return function;
+  if (node.op == "Unary" || node.op == "Activation") return function;
   std::string name = node.op;
   // "MatMul" reads best in small letters beside "relu", "LayerNorm" too.
   std::transform(name.begin(), name.end(), name.begin(),

@@ -22,6 +22,7 @@ struct Draft {
   bool has_rows = false;            ///< has a row-wise node
   bool closed = false;              ///< takes no consumers: extern, scan, concat
   int64_t flops = 0;                ///< of the maps in it, per element
+  int instructions = 0;             ///< of the maps in it, for an element
   bool expensive = false;
   bool data_dependent = false;
   int num_sources = 1;  ///< most sources of any move in it
@@ -75,6 +76,7 @@ class Grouper {
     }
     if (profile.role == NodeRole::kMap && draft.anchor < 0) draft.role = NodeRole::kMap;
     draft.flops += profile.flops;
+    draft.instructions += profile.instructions;
     draft.expensive = draft.expensive || profile.expensive;
     draft.data_dependent = draft.data_dependent || profile.data_dependent;
     if (profile.role == NodeRole::kMove)
@@ -88,6 +90,8 @@ class Grouper {
   // The draft of the last producer (in topological order) that `n` may follow, or -1.
   int DraftToJoin(NodeId n) const {
     const NodeRole role = profiles_[n].role;
+    if (role == NodeRole::kContraction && MayCloseAttention(n))
+      return draft_of_[Producer(graph_.nodes[n].inputs[0])];
     if (role != NodeRole::kMove && role != NodeRole::kMap && role != NodeRole::kRowWise) return -1;
     std::set<NodeId, std::greater<>> producers;
     for (ValueId input : graph_.nodes[n].inputs) {
@@ -103,7 +107,7 @@ class Grouper {
   bool MayJoin(NodeId n, NodeId producer) const {
     const int d = draft_of_[producer];
     const NodeProfile& profile = profiles_[n];
-    if (drafts_[d].closed) return false;
+    if (drafts_[d].closed || IsLong(drafts_[d], profile.instructions, 1)) return false;
     if (profile.role == NodeRole::kRowWise && !RowsFit(profile, drafts_[d])) return false;
     // A relabelling of a value that others read too is cheaper in its reader than stored a second
     // time.
@@ -115,6 +119,35 @@ class Grouper {
       if (profile.reads[k].read && !profile.reads[k].bijective) return false;
     }
     return !MakesCycle(d, n);
+  }
+
+  // A product that RecogniseAttention marked joins the group of the product and the softmax that
+  // make its probabilities, when nobody outside reads what that group computes.
+  bool MayCloseAttention(NodeId n) const {
+    const Node& node = graph_.nodes[n];
+    const NodeId producer = Producer(node.inputs[0]);
+    if (!node.attributes.contains("attention") || producer < 0) return false;
+    const int d = draft_of_[producer];
+    const Draft& draft = drafts_[d];
+    if (draft.closed || !draft.has_rows || draft.role != NodeRole::kContraction) return false;
+    for (NodeId inside : draft.nodes) {
+      for (ValueId output : graph_.nodes[inside].outputs) {
+        if (output == kNoValue) continue;
+        if (is_output_[output]) return false;
+        for (NodeId reader : readers_[output]) {
+          if (reader != n && draft_of_[reader] != d) return false;
+        }
+      }
+    }
+    return Producer(node.inputs[1]) != producer && !MakesCycle(d, n);
+  }
+
+  // Whether more of this would make a group that takes seconds to build: its code is unrolled.
+  static bool IsLong(const Draft& draft, int instructions, size_t nodes) {
+    constexpr int kMostInstructions = 640;  // 32 transcendental functions
+    constexpr size_t kMostNodes = 96;
+    return draft.instructions + instructions > kMostInstructions ||
+           draft.nodes.size() + nodes > kMostNodes;
   }
 
   // design §3.1: at most one row-wise consumer joins, when row bytes × 6 ≤ half the Target's L2.
@@ -146,7 +179,9 @@ class Grouper {
   // Whether draft `from`, read by node n of draft d, may be computed inside d.
   bool MayTake(NodeId n, const OperandRead& read, int from, int d) const {
     const Draft& draft = drafts_[from];
-    if (draft.anchor >= 0 || draft.closed) return false;
+    if (draft.anchor >= 0 || draft.closed ||
+        IsLong(drafts_[d], draft.instructions, draft.nodes.size()))
+      return false;
     for (NodeId node : draft.nodes) {
       for (ValueId output : graph_.nodes[node].outputs) {
         if (output == kNoValue) continue;
@@ -175,6 +210,7 @@ class Grouper {
     const Draft& source = drafts_[from];
     if (draft.anchor < 0 && source.role == NodeRole::kMap) draft.role = NodeRole::kMap;
     draft.flops += source.flops;
+    draft.instructions += source.instructions;
     draft.expensive = draft.expensive || source.expensive;
     draft.data_dependent = draft.data_dependent || source.data_dependent;
     draft.num_sources = std::max(draft.num_sources, source.num_sources);

@@ -62,6 +62,28 @@ class CostOfBody {
     for (const Expr& arg : e->args) Add(arg);
   }
 
+  // Without those of indices.
+  static int InstructionsOf(const Expr& e) {
+    constexpr int kPolynomial = 20;  // of an exp, erf or tanh
+    int count = 0;
+    switch (e->kind) {
+      case ExprKind::kLoad:
+      case ExprKind::kConst:
+      case ExprKind::kVar: return 0;
+      case ExprKind::kUnary: {
+        NodeProfile one;
+        CostOfBody(one).AddUnary(e->unary());
+        count = one.expensive ? kPolynomial : 1;
+        break;
+      }
+      case ExprKind::kBinary: count = e->binary() == BinaryOp::kPow ? 2 * kPolynomial : 1; break;
+      case ExprKind::kCast:
+      case ExprKind::kSelect: count = 1; break;
+    }
+    for (const Expr& arg : e->args) count += InstructionsOf(arg);
+    return count;
+  }
+
   int num_sources() const { return static_cast<int>(sources_.size()); }
   bool arithmetic() const { return arithmetic_ || profile_.flops > 0; }
 
@@ -298,7 +320,10 @@ absl::StatusOr<NodeProfile> ProfileNode(const Graph& graph, NodeId id) {
     ClassifyAnchor(workload, profile);
   } else {
     CostOfBody cost(profile);
-    for (const Stage& stage : workload.stages) cost.Add(stage.body[0]);
+    for (const Stage& stage : workload.stages) {
+      cost.Add(stage.body[0]);
+      profile.instructions += CostOfBody::InstructionsOf(stage.body[0]);
+    }
     profile.role = cost.arithmetic() ? NodeRole::kMap : NodeRole::kMove;
     profile.num_sources = cost.num_sources();
   }

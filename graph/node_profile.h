@@ -39,6 +39,7 @@ struct NodeProfile {
   NodeRole role = NodeRole::kMove;
   std::vector<OperandRead> reads;  ///< by input of the node
   int64_t flops = 0;  ///< kMove, kMap: per element of the result, moves, min, max and select free
+  int instructions = 0;          ///< kMove, kMap: about how many an element costs in code
   bool expensive = false;        ///< has a division, root, power or transcendental
   bool data_dependent = false;   ///< loads at indices that are loaded
   int num_sources = 0;           ///< kMove: tensors that elements come from

@@ -119,6 +119,12 @@ std::optional<Bounds> OfReduce(const std::string& fn, const Bounds& x) {
   return std::nullopt;
 }
 
+Bounds OfActivation(const std::string& fn, const Bounds& x) {
+  if (fn == "hard_sigmoid") return {0, 1};
+  // Below zero the others come back up to it.
+  return x.not_negative() ? x : Bounds{-0.3, std::max(x.high, 0.0)};
+}
+
 bool MovesOnly(std::string_view op) {
   static constexpr std::string_view kOps[] = {
       "Transpose", "Reshape",         "Slice",    "Expand", "Tile",
@@ -132,6 +138,7 @@ std::optional<Bounds> FirstOutput(const OpCall& call, const std::vector<Bounds>&
   const std::string fn = call.String("fn", "");
   if (call.op == "Unary") return OfUnary(*ir::ParseUnaryOp(fn), in[0]);
   if (call.op == "Binary") return OfBinary(*ir::ParseBinaryOp(fn), in[0], in[1], square);
+  if (call.op == "Activation") return OfActivation(fn, in[0]);
   if (call.op == "Select") return Union(in[1], in[2]);
   if (call.op == "Cast") return in[0];
   if (call.op == "Reduce") return OfReduce(fn, in[0]);

@@ -1,7 +1,3 @@
-#include <cmath>
-#include <limits>
-#include <numbers>
-
 #include "fmt/format.h"
 
 #include "graph/onnx_import/handler.h"
@@ -59,22 +55,15 @@ void Celu(NodeImport& n) {
   n.SetOutput(0, WhereNegative(n, x, n.Binary(BinaryOp::kMul, ExpMinusOne(n, scaled), alpha), x));
 }
 
-ValueId Clamp(NodeImport& n, ValueId x, double low, double high) {
-  return n.Binary(BinaryOp::kMin, n.Binary(BinaryOp::kMax, x, low), high);
-}
-
 void HardSigmoid(NodeImport& n) {
-  const ValueId x = n.Input(0);
-  const double alpha = n.Float("alpha", 0.2F);
-  const double beta = n.Float("beta", 0.5);
-  const ValueId line = n.Binary(BinaryOp::kAdd, n.Binary(BinaryOp::kMul, x, alpha), beta);
-  n.SetOutput(0, Clamp(n, line, 0, 1));
+  n.SetOutput(0, n.Emit("Activation", {n.Input(0)},
+                        {{"fn", std::string("hard_sigmoid")},
+                         {"alpha", n.Float("alpha", 0.2F)},
+                         {"beta", n.Float("beta", 0.5)}}));
 }
 
 void HardSwish(NodeImport& n) {
-  const ValueId x = n.Input(0);
-  const ValueId line = n.Binary(BinaryOp::kAdd, n.Binary(BinaryOp::kMul, x, 1.0 / 6.0), 0.5);
-  n.SetOutput(0, n.Mul(x, Clamp(n, line, 0, 1)));
+  n.SetOutput(0, n.Emit("Activation", {n.Input(0)}, {{"fn", std::string("hard_swish")}}));
 }
 
 /// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which does not overflow.
@@ -118,28 +107,18 @@ void Shrink(NodeImport& n) {
 }
 
 void Gelu(NodeImport& n) {
-  const ValueId x = n.Input(0);
   const std::string approximate = n.String("approximate", "none");
-  ValueId inner = kNoValue;
-  if (approximate == "none") {
-    inner = n.Unary(UnaryOp::kErf, n.Binary(BinaryOp::kMul, x, 1.0 / std::numbers::sqrt2));
-  } else if (approximate == "tanh") {
-    const ValueId cube = n.Mul(n.Mul(x, x), x);
-    const ValueId sum = n.Add(x, n.Binary(BinaryOp::kMul, cube, 0.044715));
-    inner =
-        n.Unary(UnaryOp::kTanh, n.Binary(BinaryOp::kMul, sum, std::sqrt(2.0 / std::numbers::pi)));
-  } else {
-    n.Invalid("approximate is '" + approximate + "', not none or tanh");
-  }
-  n.SetOutput(0, n.Mul(n.Binary(BinaryOp::kMul, x, 0.5), n.Binary(BinaryOp::kAdd, inner, 1.0)));
+  if (approximate != "none" && approximate != "tanh")
+    return n.Invalid("approximate is '" + approximate + "', not none or tanh");
+  n.SetOutput(0, n.Emit("Activation", {n.Input(0)},
+                        {{"fn", std::string(approximate == "none" ? "gelu" : "gelu_tanh")}}));
 }
 
-void Swish(NodeImport& n) {
-  const ValueId x = n.Input(0);
-  const double alpha = n.Float("alpha", 1.0);
-  const ValueId scaled = alpha == 1.0 ? x : n.Binary(BinaryOp::kMul, x, alpha);
-  n.SetOutput(0, n.Mul(x, n.Unary(UnaryOp::kSigmoid, scaled)));
+ValueId SiluOf(NodeImport& n, ValueId x, double alpha) {
+  return n.Emit("Activation", {x}, {{"fn", std::string("silu")}, {"alpha", alpha}});
 }
+
+void Swish(NodeImport& n) { n.SetOutput(0, SiluOf(n, n.Input(0), n.Float("alpha", 1.0))); }
 
 void SwiGlu(NodeImport& n) {
   const ValueId gate = n.Input(0);
@@ -149,8 +128,7 @@ void SwiGlu(NodeImport& n) {
     return n.Invalid(fmt::format("gate {} and linear input {} differ", ToText(n.TypeOf(gate)),
                                  ToText(n.TypeOf(linear))));
   }
-  const ValueId scaled = alpha == 1.0 ? gate : n.Binary(BinaryOp::kMul, gate, alpha);
-  n.SetOutput(0, n.Mul(n.Mul(gate, n.Unary(UnaryOp::kSigmoid, scaled)), linear));
+  n.SetOutput(0, n.Mul(SiluOf(n, gate, alpha), linear));
 }
 
 ValueId Limit(NodeImport& n, BinaryOp fn, ValueId x, size_t input) {

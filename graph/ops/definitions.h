@@ -9,7 +9,7 @@
 // and a line in AllFamilies (families.cc).
 namespace hone::graph::ops {
 
-std::span<const OpDefinition> ElementwiseOps();  // Unary, Binary, Select, Cast
+std::span<const OpDefinition> ElementwiseOps();  // Unary, Binary, Select, Cast, Activation
 std::span<const OpDefinition> ShapeOps();        // Transpose, Reshape, Expand, Tile
 std::span<const OpDefinition> SliceOps();        // Slice, Pad
 std::span<const OpDefinition> ConcatOps();

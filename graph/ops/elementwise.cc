@@ -1,15 +1,19 @@
+#include <cmath>
+#include <numbers>
+
 #include "fmt/format.h"
 
 #include "base/status.h"
 #include "graph/ops/definitions.h"
 #include "graph/ops/operand.h"
 
-// Unary, Binary, Select, Cast.
+// Unary, Binary, Select, Cast, Activation.
 namespace hone::graph::ops {
 namespace {
 
 using ir::DType;
 using ir::Expr;
+using ir::UnaryOp;
 using ir::WorkloadBuilder;
 using Tensors = std::vector<int>;
 
@@ -112,11 +116,58 @@ absl::StatusOr<Tensors> ExpressCast(const OpCall& call, WorkloadBuilder& builder
   return Tensors{builder.AddMap(types[0].shape, ir::Cast(types[0].dtype, x))};
 }
 
+/// gelu, gelu_tanh, silu (x · sigmoid(alpha · x)), hard_sigmoid (alpha · x + beta within 0 and 1)
+/// and hard_swish of x; null for another function.
+Expr Activated(const OpCall& call, const Expr& x) {
+  const std::string fn = call.String("fn", "");
+  const auto constant = [&](double v) { return ir::Const(x->dtype, v); };
+  const auto clamped = [&](const Expr& line) {
+    return ir::Min(ir::Max(line, constant(0)), constant(1));
+  };
+  if (fn == "gelu") {
+    const Expr erf = ir::Unary(UnaryOp::kErf, x * constant(1.0 / std::numbers::sqrt2));
+    return x * constant(0.5) * (erf + constant(1));
+  }
+  if (fn == "gelu_tanh") {
+    const Expr sum = x + x * x * x * constant(0.044715);
+    const Expr tanh = ir::Unary(UnaryOp::kTanh, sum * constant(std::sqrt(2.0 / std::numbers::pi)));
+    return x * constant(0.5) * (tanh + constant(1));
+  }
+  if (fn == "silu") {
+    const double alpha = call.Float("alpha", 1);
+    return x * ir::Unary(UnaryOp::kSigmoid, alpha == 1 ? x : x * constant(alpha));
+  }
+  if (fn == "hard_sigmoid")
+    return clamped(x * constant(call.Float("alpha", 0.2)) + constant(call.Float("beta", 0.5)));
+  if (fn == "hard_swish") return x * clamped(x * constant(1.0 / 6) + constant(0.5));
+  return nullptr;
+}
+
+absl::StatusOr<Types> InferActivation(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 1));
+  const TensorType& x = call.inputs[0].type;
+  if (!ir::IsFloat(x.dtype))
+    return Invalid(fmt::format("it takes floats, not {}", ToString(x.dtype)));
+  if (Activated(call, ir::Const(x.dtype, 0)) == nullptr)
+    return Invalid(fmt::format("unknown function '{}'", call.String("fn", "")));
+  return Types{x};
+}
+
+/// In f32 at least, rounded once.
+absl::StatusOr<Tensors> ExpressActivation(const OpCall& call, WorkloadBuilder& builder,
+                                          const Tensors& tensors) {
+  const TensorType& type = call.inputs[0].type;
+  const Expr x = ir::Cast(AccumulatorType(type.dtype),
+                          ReadAt(call, builder, tensors, 0, Axes(type.shape.size())));
+  return Tensors{builder.AddMap(type.shape, ir::Cast(type.dtype, Activated(call, x)))};
+}
+
 constexpr OpDefinition kOps[] = {
     {"Unary", InferUnary, ExpressUnary},
     {"Binary", InferBinary, ExpressBinary},
     {"Select", InferSelect, ExpressSelect},
     {"Cast", InferCast, ExpressCast},
+    {"Activation", InferActivation, ExpressActivation},
 };
 
 }  // namespace

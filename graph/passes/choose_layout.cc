@@ -153,7 +153,7 @@ class LayoutChooser {
     bool any = false;
     for (ValueId input : node.inputs) any = any || OnlyLast(input);
     if (!any) return ConvertTranspose(node);
-    if (op == "Unary" || op == "Binary" || op == "Select" || op == "Cast")
+    if (op == "Unary" || op == "Binary" || op == "Select" || op == "Cast" || op == "Activation")
       return ConvertElementwise(node);
     if (op == "Reduce") return ConvertReduce(node);
     if (op == "Softmax" || op == "ArgReduce" || op == "CumSum") return ConvertAxis(node);

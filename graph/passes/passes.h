@@ -48,7 +48,7 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);
 absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext& context);
 
 /// Algebraic rules that keep results to the last bit or nearly: x+0, x·1, pow(x, 2), x/4 = x·0.25,
-/// max of max, 1/√x, 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant.
+/// -1·x, max of max, 1/√x, 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant.
 ///
 ///   %2 = Binary(%0, %c) {fn=pow}  c = 2       %2 = Binary(%0, %0) {fn=mul}
 absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context);
@@ -63,6 +63,38 @@ absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context)
 ///   %6 = Binary(%2, %5) {fn=div}
 ///   %7 = %6 * %s + %b
 absl::StatusOr<int> RecogniseRows(Graph& graph, const PassContext& context);
+
+/// GELU, the erf form and the tanh form, however an exporter ordered and associated it.
+///
+///   %2 = Binary(%0, %c) {fn=div}  c = √2      %6 = Activation(%0) {fn=gelu}
+///   %3 = Unary(%2) {fn=erf}
+///   %4 = Binary(%3, %c1) {fn=add}
+///   %5 = Binary(%0, %4) {fn=mul}
+///   %6 = Binary(%5, %ch) {fn=mul}
+absl::StatusOr<int> RecogniseGelu(Graph& graph, const PassContext& context);
+
+/// x · sigmoid(alpha · x), x / (1 + exp(-alpha · x)) and x · (1 + tanh(x / 2)) / 2.
+///
+///   %1 = Unary(%0) {fn=sigmoid}               %2 = Activation(%0) {alpha=1 fn=silu}
+///   %2 = Binary(%0, %1) {fn=mul}
+absl::StatusOr<int> RecogniseSilu(Graph& graph, const PassContext& context);
+
+/// Hard sigmoid and hard swish: clamped lines, and x times one.
+///
+///   %1 = Binary(%0, %c3) {fn=add}             %5 = Activation(%0) {fn=hard_swish}
+///   %2 = Binary(%1, %c0) {fn=max}
+///   %3 = Binary(%2, %c6) {fn=min}
+///   %4 = Binary(%0, %3) {fn=mul}
+///   %5 = Binary(%4, %c6) {fn=div}
+absl::StatusOr<int> RecogniseHardSigmoid(Graph& graph, const PassContext& context);
+
+/// Marks the second product of an attention, softmax(scale · Q Kᵀ + mask) V, so that grouping may
+/// put both products and the softmax between them in one group.
+///
+///   %2 = MatMul(%0, %1) {transpose_b=1}       (the same, and)
+///   %3 = Softmax(%2) {axis=3}                 %5 = MatMul(%3, %4) {attention=1}
+///   %5 = MatMul(%3, %4)
+absl::StatusOr<int> RecogniseAttention(Graph& graph, const PassContext& context);
 
 /// Matrix products of one value with several constant weights become one, and slices of its result
 /// (QKV).

@@ -49,6 +49,9 @@ class RowRecogniser {
         HONE_ASSIGN_OR_RETURN(found, Normalise(node));
       }
       if (!found) {
+        HONE_ASSIGN_OR_RETURN(found, FoldedNormalise(node));
+      }
+      if (!found) {
         HONE_ASSIGN_OR_RETURN(found, ScaleOrBias(node, old));
       }
       if (found) {
@@ -65,7 +68,10 @@ class RowRecogniser {
   const TensorType& TypeOf(ValueId id) const { return rewriter_.TypeOf(id); }
 
   std::optional<Rows> ReductionOf(ValueId id, const char* fn) const {
-    const Node* node = rewriter_.ProducerOf(id, "Reduce", fn);
+    // The dimensions may also be lost and come back by a reshape.
+    const Node* reshaped = rewriter_.ProducerOf(id, "Reshape");
+    const Node* node =
+        rewriter_.ProducerOf(reshaped != nullptr ? reshaped->inputs[0] : id, "Reduce", fn);
     if (node == nullptr) return std::nullopt;
     const OpCall call = MakeCall(graph_, *node);
     const ValueId source = node->inputs[0];
@@ -73,9 +79,9 @@ class RowRecogniser {
     Shape axes = call.Ints("axes");
     for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
     std::sort(axes.begin(), axes.end());
-    // A last axis may also lose its dimension and get it back by a reshape; only the plain form is
-    // looked for.
-    if (call.Int("keepdims", 1) == 0) return std::nullopt;
+    Shape kept = TypeOf(source).shape;
+    for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
+    if (TypeOf(id).shape != kept) return std::nullopt;
     return Rows{source, axes};
   }
 
@@ -163,6 +169,60 @@ class RowRecogniser {
                                                          {"kind", normal->kind}}));
     rewriter_.Replace(node.outputs[0], result);
     return true;
+  }
+
+  // What multiplies x: 1/√(mean((x - m)²) + epsilon), times a scale.
+  struct Factor {
+    ValueId centred = kNoValue;
+    Deviation deviation;
+    ValueId scale = kNoValue;
+  };
+  std::optional<Factor> FactorOf(ValueId id) const {
+    const Node* product = rewriter_.ProducerOf(id, "Binary", "mul");
+    for (size_t k = 0; k < 2; ++k) {
+      const ValueId root_id = product == nullptr ? id : product->inputs[k];
+      const ValueId scale = product == nullptr ? kNoValue : product->inputs[1 - k];
+      const Node* root = rewriter_.ProducerOf(root_id, "Unary", "rsqrt");
+      if (root == nullptr) continue;
+      if (scale != kNoValue && graph_.values[scale].constant == nullptr) continue;
+      if (const std::optional<Deviation> deviation = DeviationOf(root->inputs[0]))
+        return Factor{deviation->squared, *deviation, scale};
+    }
+    return std::nullopt;
+  }
+
+  // x · f + (b - m · f), where m is the mean and f as above: how TensorFlow writes a layer norm.
+  absl::StatusOr<bool> FoldedNormalise(const Node& node) {
+    if (node.op != "Binary" || MakeCall(graph_, node).String("fn", "") != "add") return false;
+    for (size_t k = 0; k < 2; ++k) {
+      const Node* scaled = rewriter_.ProducerOf(node.inputs[k], "Binary", "mul");
+      const Node* shift = rewriter_.ProducerOf(node.inputs[1 - k], "Binary", "sub");
+      if (scaled == nullptr || shift == nullptr) continue;
+      const Node* moved = rewriter_.ProducerOf(shift->inputs[1], "Binary", "mul");
+      const ValueId bias = shift->inputs[0];
+      if (moved == nullptr || graph_.values[bias].constant == nullptr) continue;
+      for (size_t j = 0; j < 4; ++j) {
+        const ValueId x = scaled->inputs[j % 2];
+        const ValueId f = scaled->inputs[1 - j % 2];
+        const ValueId m = moved->inputs[j / 2];
+        if (moved->inputs[1 - j / 2] != f || TypeOf(x) != TypeOf(node.outputs[0])) continue;
+        const std::optional<Factor> factor = FactorOf(f);
+        const std::optional<Rows> mean = ReductionOf(m, "mean");
+        const Node* centred =
+            factor ? rewriter_.ProducerOf(factor->centred, "Binary", "sub") : nullptr;
+        if (!mean || centred == nullptr || mean->source != x || centred->inputs[0] != x ||
+            centred->inputs[1] != m || mean->axes != factor->deviation.axes)
+          continue;
+        HONE_ASSIGN_OR_RETURN(ValueId result,
+                              rewriter_.Add("Normalise", node.origin, {x, factor->scale, bias},
+                                            {{"axes", mean->axes},
+                                             {"epsilon", factor->deviation.epsilon},
+                                             {"kind", std::string("layer")}}));
+        rewriter_.Replace(node.outputs[0], result);
+        return true;
+      }
+    }
+    return false;
   }
 
   // Normalise(x) · s and Normalise(x, s) + b, where nobody else reads the value before.

@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/op.h"
 #include "graph/passes/passes.h"
 
 namespace hone::graph {
@@ -21,10 +22,11 @@ absl::StatusOr<int> RemoveDeadCode(Graph& graph, const PassContext&) {
       if (input != kNoValue) needed[input] = true;
     }
   }
-  // Outputs that nobody reads need not be made.
+  // Outputs that nobody reads need not be made, except by the runtime's routines, which make all.
   int narrowed = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!keep[n]) continue;
+    const OpDefinition* definition = FindOp(graph.nodes[n].op);
+    if (!keep[n] || (definition != nullptr && !definition->extern_name.empty())) continue;
     std::vector<ValueId>& outputs = graph.nodes[n].outputs;
     for (ValueId& output : outputs) {
       if (output == kNoValue || needed[output]) continue;

@@ -85,11 +85,19 @@ class ArithmeticSimplifier {
     const bool commutes = fn == "add" || fn == "mul";
     if (left && commutes && IsNeutral(fn, *left) && TypeOf(b) == type) return ReplaceBy(node, b);
     if (!ir::IsFloat(type.dtype)) return false;
+    if (fn == "mul" && (left == -1.0 || right == -1.0)) return Negate(node, left == -1.0 ? b : a);
+    if (fn == "sub" && left == 0.0) return Negate(node, b);
     if (fn == "pow" && right) return SimplifyPower(node, *right);
     if (fn == "div" && right) return DivideByPowerOfTwo(node, *right);
     if (fn == "div" && left == 1.0) return SimplifyReciprocal(node);
     if (fn == "max" || fn == "min") return MergeBounds(node, fn);
     return false;
+  }
+
+  // -1 · x and 0 - x, which differs from -x in the sign of a zero.
+  absl::StatusOr<bool> Negate(const Node& node, ValueId x) {
+    if (TypeOf(x) != TypeOf(node.outputs[0])) return false;
+    return ReplaceBy(node, "Unary", "neg", {x});
   }
 
   absl::StatusOr<bool> SimplifyPower(const Node& node, double exponent) {

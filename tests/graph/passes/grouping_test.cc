@@ -176,8 +176,7 @@ group 7 kernel anchor MatMul: MatMul, Binary.mul, Binary.add, Softmax -> %7
 group 8 kernel anchor MatMul: MatMul, Transpose -> %8
 group 9 alias: Reshape -> %9
 group 10 kernel anchor MatMul: MatMul, Binary.add, Binary.add, Normalise.layer -> %10
-group 11 kernel anchor MatMul: MatMul, Binary.add, Binary.div, Unary.erf, Binary.add,
-    Binary.mul, Binary.mul -> %11
+group 11 kernel anchor MatMul: MatMul, Binary.add, Activation.gelu -> %11
 group 12 kernel anchor MatMul: MatMul, Binary.add, Binary.add, Normalise.layer -> %12
 )");
 }
@@ -331,6 +330,37 @@ group 0 kernel: Unary.tanh, Transpose -> %0
 group 1 kernel anchor Conv: Conv, Binary.max, Transpose -> %1
 group 2 kernel anchor Conv: Binary.max, Transpose, Conv, Binary.max, Transpose -> %2
 )");
+}
+
+TEST(GroupingTest, ALayerNormOfPrimitivesIsOneGroup) {
+  TestGraph t;
+  const ValueId x = t.Input({1, 6, 8});
+  const Attributes rows = {
+      {"fn", std::string("mean")}, {"axes", Shape{-1}}, {"keepdims", int64_t{1}}};
+  const ValueId y = t.Binary("add", t.Linear(x, 8), x);
+  const ValueId centred = t.Binary("sub", y, t.Op("Reduce", {y}, rows));
+  const ValueId variance = t.Op("Reduce", {t.Binary("pow", centred, t.Scalar(2))}, rows);
+  const ValueId root = t.Unary("sqrt", t.Binary("add", variance, t.Scalar(1e-5)));
+  const ValueId normal = t.Binary("div", centred, root);
+  const ValueId scaled = t.Binary("mul", normal, t.Constant({8}));
+  t.Output(t.Binary("add", scaled, t.Constant({8})), "y");
+  ExpectGroups(t, R"(
+group 0 kernel anchor MatMul: MatMul, Binary.add, Binary.add, Normalise.layer -> %0
+)");
+}
+
+TEST(GroupingTest, LongChainsAreCut) {
+  TestGraph t;
+  ValueId x = t.Input({4});
+  for (int k = 0; k < 70; ++k) x = t.Unary("sin", x);
+  t.Output(x, "y");
+  InterpreterEvaluator evaluator;
+  ASSERT_TRUE(RunPipeline(t.graph, evaluator, testing::TestTarget()).ok());
+  const auto groups = GroupNodes(t.graph, testing::TestTarget());
+  ASSERT_TRUE(groups.ok());
+  ASSERT_EQ(groups->size(), 3U);
+  EXPECT_EQ((*groups)[0].nodes.size(), 32U);
+  EXPECT_EQ((*groups)[2].nodes.size(), 6U);
 }
 
 }  // namespace

@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 
+#include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -125,6 +130,88 @@ graph test
 %5:f32[2,6] = Softmax(%0) {axis=1}
 output %5 y
 )");
+}
+
+const Attributes kMeanOfRows = {
+    {"fn", std::string("mean")}, {"axes", Shape{1}}, {"keepdims", int64_t{1}}};
+
+// How often Normalise occurs after the pass and RemoveDeadCode; results stay the same.
+int NormalisesFound(const Graph& before, size_t nodes_left) {
+  InterpreterEvaluator evaluator;
+  const ir::Target target = testing::TestTarget();
+  Graph after = before;
+  EXPECT_TRUE(RecogniseRows(after, {evaluator, target}).ok());
+  EXPECT_TRUE(RemoveDeadCode(after, {evaluator, target}).ok());
+  const testing::Tensors inputs = testing::RandomInputs(before, 11);
+  testing::ExpectSame(testing::RunNodes(before, inputs), testing::RunNodes(after, inputs));
+  EXPECT_EQ(after.nodes.size(), nodes_left) << ToText(after);
+  return static_cast<int>(
+      std::ranges::count_if(after.nodes, [](const Node& n) { return n.op == "Normalise"; }));
+}
+
+TEST(RecogniseRowsTest, FindsTheFoldedLayerNormOfTensorFlow) {
+  for (const bool with_scale : {false, true}) {
+    TestGraph t;
+    const ValueId x = t.Input({3, 6});
+    const ValueId mean = t.Op("Reduce", {x}, kMeanOfRows);
+    const ValueId centred = t.Binary("sub", x, mean);
+    const ValueId variance = t.Op("Reduce", {t.Binary("mul", centred, centred)}, kMeanOfRows);
+    ValueId factor = t.Unary("rsqrt", t.Binary("add", variance, t.Scalar(1e-3)));
+    if (with_scale) factor = t.Binary("mul", factor, t.Constant({6}));
+    const ValueId shift = t.Binary("sub", t.Constant({6}), t.Binary("mul", mean, factor));
+    t.Output(t.Binary("add", t.Binary("mul", x, factor), shift), "y");
+    EXPECT_EQ(NormalisesFound(t.graph, 1), 1) << "with a scale: " << with_scale;
+  }
+}
+
+TEST(RecogniseRowsTest, FindsMeansThatLostTheirDimension) {
+  TestGraph t;
+  const ValueId x = t.Input({3, 6});
+  Attributes dropped = kMeanOfRows;
+  dropped["keepdims"] = int64_t{0};
+  const ValueId mean = t.Reshape(t.Op("Reduce", {x}, dropped), {3, 1});
+  const ValueId centred = t.Binary("sub", x, mean);
+  const ValueId variance =
+      t.Reshape(t.Op("Reduce", {t.Binary("mul", centred, centred)}, dropped), {3, 1});
+  t.Output(t.Binary("div", centred, t.Unary("sqrt", t.Binary("add", variance, t.Scalar(1e-5)))),
+           "y");
+  EXPECT_EQ(NormalisesFound(t.graph, 1), 1);
+}
+
+TEST(RecogniseRowsTest, OtherReadersKeepWhatTheyRead) {
+  TestGraph t;
+  const ValueId x = t.Input({3, 6});
+  const ValueId mean = t.Op("Reduce", {x}, kMeanOfRows);
+  const ValueId centred = t.Binary("sub", x, mean);
+  const ValueId variance = t.Op("Reduce", {t.Binary("mul", centred, centred)}, kMeanOfRows);
+  const ValueId root = t.Unary("sqrt", t.Binary("add", variance, t.Scalar(1e-5)));
+  t.Output(t.Binary("div", centred, root), "y");
+  t.Output(t.Unary("abs", mean), "mean");
+  EXPECT_EQ(NormalisesFound(t.graph, 3), 1);
+}
+
+TEST(RecogniseRowsTest, LeavesOtherRowFormulasAlone) {
+  enum Kind { kOutsideEpsilon, kOtherAxis, kOtherValue, kVaryingEpsilon, kSumOfSquares };
+  for (const Kind kind :
+       {kOutsideEpsilon, kOtherAxis, kOtherValue, kVaryingEpsilon, kSumOfSquares}) {
+    TestGraph t;
+    const ValueId x = t.Input({3, 3});
+    Attributes other = kMeanOfRows;
+    if (kind == kOtherAxis) other["axes"] = Shape{0};
+    if (kind == kSumOfSquares) other["fn"] = std::string("sum");
+    const ValueId centred = t.Binary("sub", x, t.Op("Reduce", {x}, kMeanOfRows));
+    const ValueId deviating = kind == kOtherValue ? t.Unary("abs", x) : centred;
+    const ValueId variance = t.Op("Reduce", {t.Binary("mul", deviating, deviating)}, other);
+    const ValueId epsilon = kind == kVaryingEpsilon ? t.Positive({3, 1}) : t.Scalar(1e-5);
+    const ValueId root = kind == kOutsideEpsilon
+                             ? t.Binary("add", t.Unary("sqrt", variance), epsilon)
+                             : t.Unary("sqrt", t.Binary("add", variance, epsilon));
+    t.Output(t.Binary("div", centred, root), "y");
+    SCOPED_TRACE("kind " + std::to_string(kind));
+    const bool normalises_centred = kind == kOtherAxis;  // an RMS norm of x - mean, along columns
+    EXPECT_EQ(NormalisesFound(t.graph, normalises_centred ? 3 : t.graph.nodes.size()),
+              normalises_centred ? 1 : 0);
+  }
 }
 
 }  // namespace

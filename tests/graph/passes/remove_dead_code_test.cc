@@ -1,5 +1,6 @@
 #include "gtest/gtest.h"
 
+#include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -57,6 +58,19 @@ graph test
     strides=[2,2]}
 output %1 y
 )");
+}
+
+TEST(RemoveDeadCodeTest, RoutinesOfTheRuntimeMakeAllTheirOutputs) {
+  TestGraph t;
+  const auto top = t.Ops("TopK", {t.Input({2, 4})}, 2, {{"axis", int64_t{1}}, {"k", int64_t{2}}});
+  t.Output(top[0], "values");
+  const std::string before = ToText(t.graph);
+  InterpreterEvaluator evaluator;
+  const ir::Target target = testing::TestTarget();
+  const auto changes = RemoveDeadCode(t.graph, {evaluator, target});
+  ASSERT_TRUE(changes.ok());
+  EXPECT_EQ(*changes, 0);
+  EXPECT_EQ(ToText(t.graph), before);
 }
 
 }  // namespace

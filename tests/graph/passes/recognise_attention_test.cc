@@ -1,0 +1,154 @@
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "base/status.h"
+#include "graph/group_workload.h"
+#include "graph/interpreter_evaluator.h"
+#include "graph/passes/passes.h"
+#include "ir/text.h"
+#include "tests/graph/passes/test_graph.h"
+
+namespace hone::graph {
+namespace {
+
+using testing::ExpectRewrite;
+using testing::ExpectSame;
+using testing::RandomInputs;
+using testing::RunGroups;
+using testing::RunNodes;
+using testing::TestGraph;
+using testing::TestTarget;
+
+ValueId SoftmaxOf(TestGraph& t, ValueId x) { return t.Op("Softmax", {x}, {{"axis", int64_t{-1}}}); }
+
+ValueId Scores(TestGraph& t, ValueId q, ValueId k) {
+  return t.Op("MatMul", {q, k}, {{"transpose_b", int64_t{1}}});
+}
+
+// softmax(q kᵀ / 2 + mask) v, where positions of `allowed` are masked too.
+TestGraph Attention() {
+  TestGraph t;
+  const ValueId q = t.Input({2, 3, 4});
+  const ValueId k = t.Input({2, 5, 4});
+  const ValueId v = t.Input({2, 5, 6});
+  const ValueId scaled = t.Binary("mul", Scores(t, q, k), t.Scalar(0.5));
+  const ValueId masked = t.Binary("add", scaled, t.Input({1, 1, 5}));
+  const ValueId allowed = t.Binary("lt", t.Input({3, 5}), t.Scalar(0.9));
+  const ValueId kept = t.Op("Select", {allowed, masked, t.Scalar(-1e9)});
+  t.Output(t.Op("MatMul", {SoftmaxOf(t, kept), v}), "y");
+  return t;
+}
+
+int Marked(Graph& graph) {
+  InterpreterEvaluator evaluator;
+  const ir::Target target = TestTarget();
+  const auto marked = RecogniseAttention(graph, {evaluator, target});
+  EXPECT_TRUE(marked.ok()) << StatusMessage(marked.status());
+  return marked.ok() ? *marked : -1;
+}
+
+TEST(RecogniseAttentionTest, MarksTheSecondProduct) {
+  TestGraph t;
+  const ValueId q = t.Input({2, 3, 4});
+  const ValueId scores = Scores(t, q, t.Input({2, 5, 4}));
+  t.Output(t.Op("MatMul", {SoftmaxOf(t, scores), t.Input({2, 5, 6})}), "y");
+  ExpectRewrite(t.graph, RecogniseAttention, R"(
+graph test
+%0:f32[2,3,4] = input input0
+%1:f32[2,5,4] = input input1
+%2:f32[2,5,6] = input input2
+%3:f32[2,3,5] = MatMul(%0, %1) {transpose_b=1}
+%4:f32[2,3,5] = Softmax(%3) {axis=-1}
+%5:f32[2,3,6] = MatMul(%4, %2)
+output %5 y
+)",
+                R"(
+graph test
+%0:f32[2,3,4] = input input0
+%1:f32[2,5,4] = input input1
+%2:f32[2,5,6] = input input2
+%3:f32[2,3,5] = MatMul(%0, %1) {transpose_b=1}
+%4:f32[2,3,5] = Softmax(%3) {axis=-1}
+%5:f32[2,3,6] = MatMul(%4, %2) {attention=1}
+output %5 y
+)");
+}
+
+TEST(RecogniseAttentionTest, LeavesOtherProductsAlone) {
+  enum Kind { kOtherAxis, kScoresRead, kProbabilitiesAreOutput, kNoProduct, kOtherOperand };
+  for (const Kind kind :
+       {kOtherAxis, kScoresRead, kProbabilitiesAreOutput, kNoProduct, kOtherOperand}) {
+    TestGraph t;
+    const ValueId q = t.Input({2, 5, 5});
+    const ValueId scores =
+        kind == kNoProduct ? t.Unary("abs", q) : Scores(t, q, t.Input({2, 5, 5}));
+    if (kind == kScoresRead) t.Output(t.Unary("abs", scores), "scores");
+    const ValueId p =
+        t.Op("Softmax", {scores}, {{"axis", kind == kOtherAxis ? int64_t{1} : int64_t{2}}});
+    if (kind == kProbabilitiesAreOutput) t.Output(p, "p");
+    const ValueId v = t.Input({2, 5, 5});
+    t.Output(kind == kOtherOperand ? t.Op("MatMul", {v, p}) : t.Op("MatMul", {p, v}), "y");
+    EXPECT_EQ(Marked(t.graph), 0) << "kind " << kind;
+  }
+}
+
+TEST(RecogniseAttentionTest, IsOneGroupOfBothProducts) {
+  TestGraph t = Attention();
+  const Graph before = t.graph;
+  ASSERT_EQ(Marked(t.graph), 1);
+  const auto groups = GroupNodes(t.graph, TestTarget());
+  ASSERT_TRUE(groups.ok()) << StatusMessage(groups.status());
+  EXPECT_EQ(testing::Renumbered(ToText(t.graph, *groups)),
+            "group 0 kernel anchor MatMul: MatMul, Binary.mul, Binary.add, Binary.lt, Select, "
+            "Softmax, MatMul -> %0\n");
+  const auto group = BuildWorkload(t.graph, (*groups)[0]);
+  ASSERT_TRUE(group.ok()) << StatusMessage(group.status());
+  EXPECT_EQ("\n" + testing::Wrapped(ir::ToText(group->workload)), R"(
+workload 1
+x0: f32[3,5] input range(-1,1)
+x1: f32[2,3,4] input range(-1,1)
+x2: f32[2,5,4] input range(-1,1)
+x3: f32[1,1,5] input range(-1,1)
+x4: f32[2,5,6] input range(-1,1)
+s0: bool[3,5] = x0[i0, i1] < 0.9
+s1: f32[2,3,5] = sum[r0:4] (x1[i0, i1, r0] * x2[i0, i2, r0])
+s2: f32[2,3,5] = s1[i0, i1, i2] * 0.5
+s3: f32[2,3,5] = s2[i0, i1, i2] + x3[0, 0, i2]
+s4: f32[2,3,5] = select(s0[i1, i2], s3[i0, i1, i2], -1000000000.0)
+s5: f32[2,3] = max[r0:5] (s4[i0, i1, r0])
+s6: f32[2,3,5] = exp(s4[i0, i1, i2] - s5[i0, i1])
+s7: f32[2,3] = sum[r0:5] (s6[i0, i1, r0])
+s8: f32[2,3,5] = s6[i0, i1, i2] * (1.0 / s7[i0, i1])
+s9: f32[2,3,6] output = sum[r0:5] (s8[i0, i1, r0] * x4[i0, r0, i2])
+)");
+  const auto inputs = RandomInputs(before, 7);
+  ExpectSame(RunNodes(before, inputs), RunGroups(t.graph, *groups, inputs));
+}
+
+TEST(RecogniseAttentionTest, WithoutTheMarkBothProductsStayApart) {
+  TestGraph t = Attention();
+  const auto groups = GroupNodes(t.graph, TestTarget());
+  ASSERT_TRUE(groups.ok());
+  EXPECT_EQ(groups->size(), 2U);
+}
+
+TEST(RecogniseAttentionTest, WhatFollowsJoinsTheGroup) {
+  // Heads are put side by side by the store, and a residual is added.
+  TestGraph t;
+  const ValueId q = t.Input({2, 3, 4});
+  const ValueId scores = Scores(t, q, t.Input({2, 5, 4}));
+  const ValueId y = t.Op("MatMul", {SoftmaxOf(t, scores), t.Input({2, 5, 4})});
+  t.Output(t.Transpose(t.Binary("add", y, q), {1, 0, 2}), "y");
+  const Graph before = t.graph;
+  ASSERT_EQ(Marked(t.graph), 1);
+  const auto groups = GroupNodes(t.graph, TestTarget());
+  ASSERT_TRUE(groups.ok()) << StatusMessage(groups.status());
+  EXPECT_EQ(groups->size(), 1U) << ToText(t.graph, *groups);
+  const auto inputs = RandomInputs(before, 8);
+  ExpectSame(RunNodes(before, inputs), RunGroups(t.graph, *groups, inputs));
+}
+
+}  // namespace
+}  // namespace hone::graph
