@@ -5,39 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
-#include <ctime>
 
+#include "base/core/broken_pipe_guard.h"
 #include "base/subprocess.h"
 
 namespace hone {
 namespace {
-
-// Blocks SIGPIPE in this thread and swallows the one that a dead child's pipe may raise.
-class SigpipeGuard {
- public:
-  SigpipeGuard() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &previous_);
-  }
-  SigpipeGuard(const SigpipeGuard&) = delete;
-  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
-  ~SigpipeGuard() {
-    const timespec at_once{};
-    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
-    }
-    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
-  }
-
- private:
-  sigset_t pipe_;
-  sigset_t previous_;
-  bool was_pending_;
-};
 
 void SetNonBlocking(const UniqueFd& fd) {
   if (fd.valid()) ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
@@ -75,7 +48,7 @@ void Feed(UniqueFd* fd, std::string_view* input) {
 
 absl::StatusOr<RunResult> RunSubprocess(const SubprocessOptions& options, const RunOptions& run,
                                         const MonotonicClock& clock) {
-  const SigpipeGuard guard;
+  const BrokenPipeGuard guard;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(options));
   SetNonBlocking(child.standard_input());
   SetNonBlocking(child.standard_output());

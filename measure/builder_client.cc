@@ -1,49 +1,25 @@
 #include "measure/builder_client.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <utility>
 
 #include "fmt/core.h"
 
 #include "base/helper_program.h"
+#include "base/versions.h"
 #include "measure/builder_exit.h"
+#include "measure/last_words.h"
 #include "measure/process_load.h"
 
 namespace hone::measure {
 namespace {
 
-constexpr int64_t kLastWordsBytes = 2000;
+constexpr size_t kLastWordsBytes = 2000;
 constexpr int kErrorPipeBytes = 1 << 20;
 constexpr int64_t kDyingNs = 2'000'000'000;
-
-// What the child has written to its standard error since the last call: the end of it.
-std::string ReadLastWords(int fd) {
-  std::string text;
-  std::array<char, 4096> chunk;
-  for (;;) {
-    const ssize_t got = read(fd, chunk.data(), chunk.size());
-    if (got <= 0) break;
-    text.append(chunk.data(), static_cast<size_t>(got));
-    if (static_cast<int64_t>(text.size()) > 4 * kLastWordsBytes) {
-      text.erase(0, text.size() - kLastWordsBytes);
-    }
-  }
-  if (static_cast<int64_t>(text.size()) > kLastWordsBytes)
-    text.erase(0, text.size() - kLastWordsBytes);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
-// Whether the process has closed its end, which it does first when it dies.
-bool StreamEnded(int fd) {
-  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
-}
 
 }  // namespace
 
@@ -59,6 +35,13 @@ struct BuilderClient::Process {
 BuilderClient::BuilderClient(BuilderOptions options, const MonotonicClock& clock)
     : options_(std::move(options)), clock_(clock) {
   HONE_CHECK(options_.processes > 0 && options_.jobs_per_process > 0);
+  if (options_.cache == nullptr) return;
+  const absl::StatusOr<std::string> program = options_.program.empty()
+                                                  ? FindHelperProgram("hone-builder")
+                                                  : absl::StatusOr<std::string>(options_.program);
+  if (!program.ok()) return;
+  builder_identity_ = FileIdentity(*program);
+  if (!builder_identity_.empty()) cache_ = options_.cache.get();
 }
 
 BuilderClient::~BuilderClient() = default;
@@ -68,10 +51,35 @@ int64_t BuilderClient::num_started() const {
   return num_started_;
 }
 
-absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job) {
-  HONE_ASSIGN_OR_RETURN(
-      const std::string payload,
-      Call(FrameType::kBuildRequest, EncodeBuildJob(job), FrameType::kBuildReply));
+std::string BuilderClient::CacheKey(std::string_view what, std::string_view payload) const {
+  return fmt::format("{} {} {} {} {}\n{}", what, kBuilderVersion, kTraceTextVersion, kWireVersion,
+                     builder_identity_, payload);
+}
+
+absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job, Keep keep) {
+  const std::string payload = EncodeBuildJob(job);
+  if (cache_ == nullptr || !job.test_hook.empty()) return BuildNow(job, payload);
+  const std::string key = CacheKey("build", payload);
+  if (const auto known = cache_->Get(CacheKind::kArtifact, key)) {
+    absl::StatusOr<BuildReply> reply = DecodeBuildReply(*known);
+    if (reply.ok() && reply->kernels.size() == job.kernels.size()) return reply;
+  }
+  absl::StatusOr<BuildReply> reply = BuildNow(job, payload);
+  if (keep == Keep::kNo || !reply.ok()) return reply;
+  BuildReply kept = *reply;
+  kept.link_ns = 0;
+  for (BuiltKernel& kernel : kept.kernels) {
+    // A failure may be one of memory or time: not the same the next time.
+    if (!kernel.status.ok()) return reply;
+    kernel.lower_ns = kernel.codegen_ns = 0;
+  }
+  cache_->Put(CacheKind::kArtifact, key, EncodeBuildReply(kept));
+  return reply;
+}
+
+absl::StatusOr<BuildReply> BuilderClient::BuildNow(const BuildJob& job, std::string_view request) {
+  HONE_ASSIGN_OR_RETURN(const std::string payload,
+                        Call(FrameType::kBuildRequest, request, FrameType::kBuildReply));
   HONE_ASSIGN_OR_RETURN(BuildReply reply, DecodeBuildReply(payload));
   if (reply.kernels.size() != job.kernels.size()) {
     return absl::DataLossError(fmt::format("the builder answered {} kernels when asked for {}",
@@ -81,10 +89,16 @@ absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job) {
 }
 
 absl::StatusOr<std::string> BuilderClient::Link(const LinkJob& job) {
+  const std::string request = EncodeLinkJob(job);
+  const std::string key = cache_ == nullptr ? "" : CacheKey("link", request);
+  if (cache_ != nullptr) {
+    if (auto known = cache_->Get(CacheKind::kArtifact, key)) return *std::move(known);
+  }
   HONE_ASSIGN_OR_RETURN(const std::string payload,
-                        Call(FrameType::kLinkRequest, EncodeLinkJob(job), FrameType::kLinkReply));
+                        Call(FrameType::kLinkRequest, request, FrameType::kLinkReply));
   HONE_ASSIGN_OR_RETURN(LinkReply reply, DecodeLinkReply(payload));
   HONE_RETURN_IF_ERROR(reply.status);
+  if (cache_ != nullptr) cache_->Put(CacheKind::kArtifact, key, reply.shared_object);
   return std::move(reply.shared_object);
 }
 
@@ -135,7 +149,7 @@ absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::TakeProce
       std::unique_ptr<Process> process = std::move(idle_.back());
       idle_.pop_back();
       // What LLVM printed about an earlier job is not about this one.
-      ReadLastWords(process->child.standard_error().get());
+      ReadLastWords(process->child.standard_error().get(), kLastWordsBytes);
       return process;
     }
     ++num_started_;
@@ -184,7 +198,8 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
   const bool dying = StreamEnded(process.child.standard_output().get());
   HONE_ASSIGN_OR_RETURN(const std::optional<ExitState> exit,
                         process.child.Wait(clock_, dying ? kDyingNs : 0));
-  const std::string last_words = ReadLastWords(process.child.standard_error().get());
+  const std::string last_words =
+      ReadLastWords(process.child.standard_error().get(), kLastWordsBytes);
   const std::string detail = last_words.empty() ? "" : fmt::format(": {}", last_words);
   if (!exit.has_value()) {
     return absl::DataLossError(fmt::format("the builder broke off: {}{}", reason, detail));

@@ -14,6 +14,7 @@
 #include "base/core/clock.h"
 #include "base/subprocess.h"
 #include "measure/build_job.h"
+#include "measure/disk_cache.h"
 #include "measure/wire.h"
 
 namespace hone::measure {
@@ -28,7 +29,13 @@ struct BuilderOptions {
   std::optional<int64_t> address_space_bytes = int64_t{4} << 30;
   int64_t max_reply_bytes = int64_t{1} << 29;
   bool test_hooks = false;  ///< heed BuildJob::test_hook
+  /// Answers jobs that it has seen before, by Workloads, Traces, Bindings, target and builder
+  /// program; null: none.
+  std::shared_ptr<DiskCache> cache;
 };
+
+/// Whether the answer goes into the cache; it is looked for there in any case.
+enum class Keep : uint8_t { kNo, kYes };
 
 /// Sends jobs to hone-builder processes and reads their answers. The processes start when first
 /// needed, stay for later jobs and end with this object. Thread-safe: callers run side by side, up
@@ -49,7 +56,8 @@ class BuilderClient {
   BuilderClient& operator=(const BuilderClient&) = delete;
 
   /// Compiles kernels. The reply has one BuiltKernel per KernelJob, each with its own status.
-  absl::StatusOr<BuildReply> Build(const BuildJob& job);
+  /// One from the cache took no time: its durations are 0.
+  absl::StatusOr<BuildReply> Build(const BuildJob& job, Keep keep = Keep::kYes);
 
   /// Links objects; the answer's own status is folded in.
   absl::StatusOr<std::string> Link(const LinkJob& job);
@@ -64,6 +72,8 @@ class BuilderClient {
  private:
   struct Process;
 
+  absl::StatusOr<BuildReply> BuildNow(const BuildJob& job, std::string_view request);
+  std::string CacheKey(std::string_view what, std::string_view payload) const;
   absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply);
   absl::StatusOr<std::unique_ptr<Process>> TakeProcess();
   absl::StatusOr<std::unique_ptr<Process>> StartProcess();
@@ -71,6 +81,8 @@ class BuilderClient {
   absl::Status Explain(Process& process, const Status& failure);
 
   const BuilderOptions options_;
+  DiskCache* cache_ = nullptr;    // options_.cache, where the builder's program is known
+  std::string builder_identity_;  // of the program
   const MonotonicClock& clock_;
 
   mutable std::mutex mutex_;

@@ -68,7 +68,7 @@ CandidateBuilder::CandidateBuilder(BuilderClient& client, const MonotonicClock& 
 
 BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::string& target,
                                        const std::string& trace, uint64_t seed,
-                                       const std::string& hook) {
+                                       const std::string& hook, Keep keep) {
   BuiltCandidate built;
   const int64_t start_ns = clock_.NowNs();
   ir::Target parsed;
@@ -80,7 +80,7 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
   const BuildJob job{.target = target,
                      .kernels = {{ir::ToText(workload), trace, {}, "candidate"}},
                      .test_hook = hook};
-  absl::StatusOr<BuildReply> reply = client_.Build(job);
+  absl::StatusOr<BuildReply> reply = client_.Build(job, keep);
   built.build_ns = clock_.NowNs() - start_ns;
   if (!reply.ok()) {
     built.error = Refuse(OutcomeOfBuilder(reply.status()), reply.status());

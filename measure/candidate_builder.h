@@ -36,9 +36,11 @@ class CandidateBuilder {
   /// Both must outlive it.
   CandidateBuilder(BuilderClient& client, const MonotonicClock& clock);
 
-  /// `trace` empty: the default schedule. `hook`: BuildJob::test_hook.
+  /// `trace` empty: the default schedule. `hook`: BuildJob::test_hook. `keep`: of the candidate;
+  /// prologues, which candidates share, are always kept.
   BuiltCandidate Build(const ir::Workload& workload, const std::string& target,
-                       const std::string& trace, uint64_t seed, const std::string& hook);
+                       const std::string& trace, uint64_t seed, const std::string& hook,
+                       Keep keep = Keep::kYes);
 
  private:
   struct Prologue {

@@ -6,7 +6,9 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "ir/text.h"
 #include "measure/fill.h"
+#include "measure/oracle_memo.h"
 
 namespace hone::measure {
 namespace {
@@ -126,16 +128,25 @@ CandidateRunner::Reference CandidateRunner::MakeReferenceOf(const MeasureInput& 
 
 absl::Status CandidateRunner::CheckDefault(const MeasureInput& input,
                                            const std::vector<ReferenceOutput>& made) {
-  const std::vector<ir::TensorBuffer> arguments = MakeArguments(*input.workload, input.seed);
+  std::vector<ir::TensorBuffer> arguments;  // made when something is not known yet
+  const std::string text = ir::ToText(*input.workload);
   const int64_t deadline_ns = clock_.NowNs() + oracle_.budget_ns;
   const int per_output = std::max(2, oracle_.points / std::max(1, static_cast<int>(made.size())));
   for (size_t k = 0; k < made.size(); ++k) {
     const std::vector<int64_t> points = SamplePoints(made[k].shape, per_output, input.seed);
+    const auto output = static_cast<int>(k);
+    OracleMemo memo(oracle_.cache, fmt::format("seed {} output {}\n{}", input.seed, k, text),
+                    points, [&](std::span<const int64_t> some) {
+                      if (arguments.empty()) {
+                        arguments = MakeArguments(*input.workload, input.seed);
+                      }
+                      return ir::EvaluatePoints(*input.workload, arguments, output, some);
+                    });
     for (size_t at = 0; at < points.size(); at += kPointsAtOnce) {
-      const auto some =
-          std::span(points).subspan(at, std::min<size_t>(kPointsAtOnce, points.size() - at));
-      HONE_RETURN_IF_ERROR(CheckWithOracle(*input.workload, arguments, made, static_cast<int>(k),
-                                           some, input.accuracy));
+      const size_t count = std::min<size_t>(kPointsAtOnce, points.size() - at);
+      HONE_ASSIGN_OR_RETURN(const std::span<const ir::PointValue> values, memo.Values(at, count));
+      HONE_RETURN_IF_ERROR(CheckWithOracle(made[k], output, std::span(points).subspan(at, count),
+                                           values, input.accuracy));
       // Expensive Workloads (long scans) get fewer points, each output at least the first ones.
       if (clock_.NowNs() >= deadline_ns) break;
     }

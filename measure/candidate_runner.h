@@ -18,6 +18,7 @@ struct OracleOptions {
   int points = 32;                                 ///< per Workload, over all its outputs
   int64_t budget_ns = 3'000'000'000;               ///< no further points once this much was spent
   int64_t max_reference_bytes = int64_t{1} << 30;  ///< of references kept
+  std::shared_ptr<DiskCache> cache;                ///< of the oracle's values; null: none
 };
 
 /// Runs built candidates one at a time: checks their whole output against the default schedule's,

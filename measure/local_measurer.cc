@@ -132,8 +132,10 @@ void LocalMeasurer::BuildLoop() {
     ++building_;
     lock.unlock();
     const MeasureInput& input = item.input;
+    // Most candidates are seen once: the cache is for those that come back.
+    const Keep keep = input.kind == MeasureKind::kFinal ? Keep::kYes : Keep::kNo;
     item.built = builder_.Build(*input.workload, input.target, input.trace, input.seed,
-                                HookOf(options_.build_hook, input));
+                                HookOf(options_.build_hook, input), keep);
     lock.lock();
     --building_;
     built_.push_back(std::move(item));

@@ -1,12 +1,10 @@
 #include "measure/runner_client.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "base/helper_program.h"
 #include "base/status.h"
 #include "base/subprocess.h"
+#include "measure/last_words.h"
 #include "measure/process_load.h"
 
 namespace hone::measure {
@@ -26,24 +25,6 @@ constexpr int64_t kFileBytes = int64_t{1} << 28;  // code in memory files is sma
 constexpr int64_t kDyingNs = 2'000'000'000;
 constexpr size_t kLastWordsBytes = 1000;
 constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
-
-std::string ReadLastWords(int fd) {
-  std::string text;
-  std::array<char, 4096> chunk;
-  for (;;) {
-    const ssize_t got = read(fd, chunk.data(), chunk.size());
-    if (got <= 0) break;
-    text.append(chunk.data(), static_cast<size_t>(got));
-    if (text.size() > kLastWordsBytes) text.erase(0, text.size() - kLastWordsBytes);
-  }
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
-
-bool StreamEnded(int fd) {
-  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
-}
 
 }  // namespace
 
@@ -194,7 +175,7 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
   const bool dying = StreamEnded(child.standard_output().get());
   HONE_ASSIGN_OR_RETURN(const std::optional<ExitState> exit,
                         child.Wait(clock_, dying ? kDyingNs : 0));
-  const std::string last_words = ReadLastWords(child.standard_error().get());
+  const std::string last_words = ReadLastWords(child.standard_error().get(), kLastWordsBytes);
   const std::string detail = last_words.empty() ? "" : fmt::format(": {}", last_words);
   if (!exit.has_value() || exit->success()) {
     return absl::DataLossError(

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 
 #include "ir/accuracy_class.h"
+#include "ir/interpreter.h"
 #include "ir/tensor_buffer.h"
 #include "ir/workload.h"
 
@@ -50,12 +51,11 @@ absl::Status CompareOutputs(const std::vector<ReferenceOutput>& reference,
 /// random ones; distinct, the first is 0, at most `count`.
 std::vector<int64_t> SamplePoints(const std::vector<int64_t>& shape, int count, uint64_t seed);
 
-/// Checks the default's outputs against the interpreter's values of `points[k]` of output k: within
-/// 4 times their error bound plus the tolerance. `arguments`: inputs, then constants. kDataLoss for
-/// a wrong element; errors of the interpreter.
-absl::Status CheckWithOracle(const ir::Workload& workload,
-                             std::span<const ir::TensorBuffer> arguments,
-                             const std::vector<ReferenceOutput>& outputs, int output,
-                             std::span<const int64_t> points, ir::AccuracyClass accuracy);
+/// Checks elements of an output of the default against the interpreter's values of them, one for
+/// each point: within 4 times their error bound plus the tolerance. `output` is its number, for
+/// the message. kDataLoss for a wrong element.
+absl::Status CheckWithOracle(const ReferenceOutput& made, int output,
+                             std::span<const int64_t> points,
+                             std::span<const ir::PointValue> values, ir::AccuracyClass accuracy);
 
 }  // namespace hone::measure

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <ctime>
 #include <system_error>
 #include <utility>
 
+#include "base/core/broken_pipe_guard.h"
 #include "base/core/crc32c.h"
 #include "base/core/status_macros.h"
 
@@ -51,32 +50,6 @@ Status WaitFor(int fd, short events, const WireDeadline& deadline) {
     }
   }
 }
-
-// Blocks SIGPIPE in this thread and swallows the one that a pipe without reader raises.
-class BrokenPipeGuard {
- public:
-  BrokenPipeGuard() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &previous_);
-  }
-  BrokenPipeGuard(const BrokenPipeGuard&) = delete;
-  BrokenPipeGuard& operator=(const BrokenPipeGuard&) = delete;
-  ~BrokenPipeGuard() {
-    const timespec at_once{};
-    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
-    }
-    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
-  }
-
- private:
-  sigset_t pipe_;
-  sigset_t previous_;
-  bool was_pending_;
-};
 
 }  // namespace
 

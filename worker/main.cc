@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 
 #include "absl/synchronization/mutex.h"
@@ -11,8 +10,7 @@
 
 #include "base/core/cpu.h"
 #include "base/core/random_id.h"
-#include "base/daemon_options.h"
-#include "base/log.h"
+#include "base/daemon_main.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "ir/target.h"
@@ -122,27 +120,12 @@ absl::Status Run(const hone::DaemonOptions& options) {
 int main(int argc, char** argv) {
   // Debian builds Abseil with deadlock detection on; it costs four times the lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGINT, OnSignal);
-  const auto options =
-      hone::DaemonOptions::Parse({argv + 1, argv + argc}, kOptions, kDefaultConfig);
-  absl::Status status = options.status();
-  if (options.ok()) {
-    if (options->Flag("help")) {
-      fmt::print("{}", hone::DaemonHelp(kUsage, kOptions));
-      return 0;
-    }
-    if (options->Flag("version")) {
-      fmt::print("hone-worker {}\n", hone::kProgramVersion);
-      return 0;
-    }
-    const hone::LogSession log({.level = options->Text("log-level") == "debug"
-                                             ? hone::LogLevel::kDebug
-                                             : hone::LogLevel::kInfo});
-    status = Run(*options);
-  }
-  if (status.ok()) return 0;
-  fmt::print(stderr, "hone-worker: error: {}\n", hone::StatusMessage(status));
-  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+  return hone::RunDaemon({.name = "hone-worker",
+                          .usage = kUsage,
+                          .options = kOptions,
+                          .default_config = kDefaultConfig,
+                          .run = Run},
+                         argc, argv);
 }

@@ -1,5 +1,6 @@
 #include "measure/builder_client.h"
 
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -67,6 +68,39 @@ TEST_F(BuilderClientTest, ProcessesAreRecycled) {
   for (int i = 0; i < 6; ++i) served.insert(Served(client));
   EXPECT_EQ(served.size(), 3u);
   EXPECT_EQ(client.num_started(), 3);
+}
+
+TEST_F(BuilderClientTest, TheCacheAnswersWhatItHasSeen) {
+  std::string folder = ::testing::TempDir() + "builder_cache.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  BuilderOptions options = Options();
+  options.cache = std::make_shared<DiskCache>(DiskCacheOptions{.folder = folder});
+  BuilderClient first(options, clock_);
+  const std::string served = Served(first);
+  EXPECT_EQ(first.num_started(), 1);
+  EXPECT_EQ(first.Build(Job("refuse"))->kernels[0].status.code(),
+            absl::StatusCode::kInvalidArgument);
+  BuildJob another = Job("serve");
+  another.kernels[0].prefix = "k2";
+  EXPECT_TRUE(first.Build(another, Keep::kNo).ok());
+
+  BuilderClient second(options, clock_);
+  EXPECT_EQ(Served(second), served) << "the number of the process that built it";
+  EXPECT_EQ(second.num_started(), 0);
+  // Neither refusals nor what was not to be kept are known: a process is asked.
+  EXPECT_TRUE(second.Build(another, Keep::kNo).ok());
+  EXPECT_EQ(second.num_started(), 1);
+  EXPECT_EQ(second.Build(Job("refuse"))->kernels[0].status.code(),
+            absl::StatusCode::kInvalidArgument);
+
+  // Another builder answers for itself.
+  const std::string copy = folder + "/builder";
+  std::filesystem::copy_file(options.program, copy);
+  options.program = copy;
+  BuilderClient third(options, clock_);
+  EXPECT_NE(Served(third), served);
+  EXPECT_EQ(third.num_started(), 1);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(BuilderClientTest, ARefusedKernelIsAnAnswer) {

@@ -139,8 +139,8 @@ TEST(ValidationTest, TheOracleFindsAWrongDefault) {
   const auto check = [&] {
     const ir::TensorBuffer made = ir::TensorBuffer::Of(ir::DType::kF32, {4}, sums);
     const std::span<const std::byte> bytes = std::as_bytes(std::span(made.bytes));
-    return CheckWithOracle(workload, arguments, MakeReference(workload, {&bytes, 1}), 0, points,
-                           kDefault);
+    return CheckWithOracle(MakeReference(workload, {&bytes, 1})[0], 0, points,
+                           *ir::EvaluatePoints(workload, arguments, 0, points), kDefault);
   };
   EXPECT_TRUE(check().ok()) << check();
   sums[1] = 1.8;

@@ -1,0 +1,53 @@
+#include "base/daemon_main.h"
+
+#include <csignal>
+#include <cstdio>
+#include <optional>
+
+#include "fmt/core.h"
+
+#include "base/status.h"
+#include "base/versions.h"
+
+namespace hone {
+namespace {
+
+absl::StatusOr<LogLevel> LevelOf(const std::string& name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return absl::InvalidArgumentError(
+      fmt::format("--log-level is debug, info, warning or error, not '{}'", name));
+}
+
+absl::Status ReadAndRun(const DaemonProgram& program, int argc, char** argv) {
+  HONE_ASSIGN_OR_RETURN(
+      const DaemonOptions options,
+      DaemonOptions::Parse({argv + 1, argv + argc}, program.options, program.default_config));
+  if (options.Flag("help")) {
+    fmt::print("{}", DaemonHelp(program.usage, program.options));
+    return absl::OkStatus();
+  }
+  if (options.Flag("version")) {
+    fmt::print("{} {}\n", program.name, kProgramVersion);
+    return absl::OkStatus();
+  }
+  LogOptions log = program.log;
+  HONE_ASSIGN_OR_RETURN(log.level, LevelOf(options.Text("log-level")));
+  const LogSession session(log);
+  return program.run(options);
+}
+
+}  // namespace
+
+int RunDaemon(const DaemonProgram& program, int argc, char** argv) {
+  // A peer that goes away is an error of that call, not our death.
+  std::signal(SIGPIPE, SIG_IGN);
+  const absl::Status status = ReadAndRun(program, argc, argv);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}: error: {}\n", program.name, StatusMessage(status));
+  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace hone

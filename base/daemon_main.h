@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/daemon_options.h"
+#include "base/log.h"
+
+namespace hone {
+
+/// A program that serves until it is told to end.
+struct DaemonProgram {
+  const char* name;
+  const char* usage;
+  /// Among them help, version, log-level, config and check-config.
+  std::span<const DaemonOption> options;
+  const char* default_config;
+  absl::Status (*run)(const DaemonOptions& options);
+  LogOptions log = {};  ///< its level is that of --log-level
+};
+
+/// What main does: reads the options, answers --help and --version, opens the log, runs. Returns
+/// the exit code: 0, 2 for what the user can mend on the command line or in the config file
+/// (kInvalidArgument), else 1, with the error on standard error.
+int RunDaemon(const DaemonProgram& program, int argc, char** argv);
+
+}  // namespace hone
