@@ -17,6 +17,7 @@ test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-venv ca-certificates
   libonnx-testdata                # the operator cases of tests/conformance
+  chromium                        # 300 MB: tests/web looks at the farm's page with it
 )
 
 fail() { printf 'deps.sh: %s\n' "$1" >&2; exit 1; }

@@ -53,7 +53,7 @@ function h(tag, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) element.append(child);
   }
   return element;
@@ -174,7 +174,7 @@ function bigChart(session, width) {
       h("line", { class: "grid", x1: 58, x2: width - 14, y1: s.y(ms), y2: s.y(ms) }),
       h("text", { x: 50, y: s.y(ms) + 4, "text-anchor": "end" }, latency(ms))]),
     timeTicks(s.end, width < 560 ? 4 : 8).map((t) =>
-      h("text", { x: s.x(t), y: height - 6, "text-anchor": t === 0 ? "start" : "middle" }, t === 0 ? "0" : duration(t))),
+      h("text", { x: s.x(t), y: height - 6, "text-anchor": t === 0 ? "start" : s.x(t) > width - 40 ? "end" : "middle" }, t === 0 ? "0" : duration(t))),
     session.default_ms && h("line", { class: "default", x1: 58, x2: width - 14, y1: s.y(session.default_ms), y2: s.y(session.default_ms) }),
     session.default_ms && h("text", { x: width - 14, y: s.y(session.default_ms) - 5, "text-anchor": "end" }, "default " + latency(session.default_ms)),
     h("path", { class: "area", d: `${line}V${height - 26}H${s.x(session.curve[0][0])}Z` }),
@@ -215,8 +215,7 @@ function figures(farm) {
 }
 
 function timeLeft(s) {
-  if (s.state === "waiting") return "waits";
-  if (s.state !== "running") return words(s.state);
+  if (s.state !== "running") return s.elapsed_s > 0 ? duration(s.elapsed_s) + " used" : "–";
   return s.left_s === null ? "no limit" : duration(s.left_s) + " left";
 }
 
@@ -235,7 +234,7 @@ function sessionRow(s) {
     h("div", { class: "curve" }, spark(s)),
     h("div", { class: "n times" }, s.best_ms ? [h("span", { class: "quiet" }, latency(s.default_ms) + " → "), h("b", {}, latency(s.best_ms))] : "–"),
     h("div", { class: "n" }, gain(s)),
-    h("div", { class: "n tried" }, count(s.attempts) + " tried", h("small", { class: s.failed ? "bad" : "" }, s.failed ? ` ${count(s.failed)} failed` : " none failed")),
+    h("div", { class: "n tried" }, count(s.attempts) + " tried", h("small", { class: s.failed ? "bad" : "" }, s.failed ? ` ${count(s.failed)} failed` : s.attempts ? " none failed" : "")),
     h("div", { class: "n left" }, timeLeft(s)));
 }
 
@@ -256,8 +255,8 @@ function deviceRow(d) {
       !d.sandboxed && h("span", { class: "bad" }, " without sandbox"),
       h("small", {}, d.target || d.device_class || "not connected since honed started"),
       d.reason && h("small", { class: "bad" }, d.reason)),
-    h("div", {}, chip(state)),
-    h("div", { "data-label": "busy" }, meter(d.busy, "busy")),
+    h("div", { class: "state" }, chip(state)),
+    h("div", { class: "busy", "data-label": "busy" }, meter(d.busy, "busy")),
     h("div", { class: "n", "data-label": "noise", title: "typical spread of a candidate's samples" }, d.noise === null ? "–" : "± " + percent(d.noise)),
     h("div", { class: "n", "data-label": "leases" }, count(d.leases)),
     h("div", { class: "n", "data-label": "results" }, count(d.results)));
@@ -305,8 +304,8 @@ function taskRow(t) {
     h("div", { class: "name" }, h("b", {}, t.name), h("small", {}, h("code", {}, t.workload.slice(0, 12)), " ", t.verdict !== "open" && chip(t.verdict))),
     h("div", { class: "n count" }, "× " + t.count),
     h("div", { class: "n share", "data-label": "share" }, percent(t.share)),
-    h("div", { class: "n quiet" }, t.default_us ? latency(t.default_us / 1000) : "–"),
-    h("div", { class: "n" }, t.best_us ? latency(t.best_us / 1000) : "–"),
+    h("div", { class: "n quiet", "data-label": "default" }, t.default_us ? latency(t.default_us / 1000) : "–"),
+    h("div", { class: "n", "data-label": "best" }, t.best_us ? latency(t.best_us / 1000) : "–"),
     h("div", { class: "n" }, ratio ? h("span", { class: "gain" + (ratio > 1.005 ? " up" : "") }, ratio.toFixed(2) + " ×") : "–"),
     h("div", { class: "roof", "data-label": "roofline" }, meter(t.roofline, "of the roofline")),
     h("div", { class: "n trials" }, count(t.trials), t.failed > 0 && h("small", { class: "bad" }, count(t.failed) + " failed")));
@@ -316,7 +315,7 @@ function tasks(session) {
   const head = ["Task", "Count", "Share", "Default", "Best", "Gain", "Roofline", "Tried"];
   return h("div", { class: "panel" },
     h("div", { class: "row task head", "aria-hidden": "true" }, head.map((t, i) => h("div", { class: i > 0 && i !== 6 ? "n" : "" }, t))),
-    h("ul", { class: "rows" }, session.task_list.map(taskRow)));
+    h("ul", { class: "rows" }, [...session.task_list].sort((a, b) => b.share - a.share).map(taskRow)));
 }
 
 function causeRow(session, f) {
@@ -325,11 +324,11 @@ function causeRow(session, f) {
     h("div", {}, h("b", {}, words(f.outcome)), h("small", {}, h("code", {}, f.cause)),
       h("div", { class: "examples" }, f.examples.map((e) =>
         h("button", { type: "button", "data-key": e.id, "data-session": session.id, "data-attempt": e.id },
-          `${e.task || "candidate"} · ${e.id.slice(0, 8)}`)))));
+          `${e.task || "candidate"} · ${e.id.slice(-8)}`)))));
 }
 
 function drawSession(session, width) {
-  const left = session.left_s === null ? timeLeft(session) : duration(session.left_s);
+  const left = session.left_s === null ? (session.state === "running" ? "no limit" : "–") : duration(session.left_s);
   return [
     h("p", { class: "crumbs" }, h("a", { href: "#/" }, "← all sessions")),
     h("p", { class: "title" }, h("strong", {}, session.model || "unnamed"), chip(session.state),

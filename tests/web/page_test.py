@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""The farm's page in headless Chromium over known, hostile data (page_fixture): nothing from outside
+becomes markup, nothing scrolls sideways at 360 pixels, Tab reaches every control, charts show the
+numbers they are given. Without Chromium every case is skipped, and says so.
+
+    page_test.py --fixture PROGRAM [--results FILE.xml] [--screenshots FOLDER]
+"""
+import argparse
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from xml.sax.saxutils import quoteattr
+
+KNOWN = "00000000000011110000000000002222"
+LIMIT_S = 20
+
+
+class Skipped(Exception):
+    """The reason why a case cannot run here."""
+
+
+class Browser:
+    """Chromium, spoken to over its debugging pipe: a JSON object, then a zero byte."""
+
+    def __init__(self, program, folder):
+        to_browser, self.to_browser = os.pipe()
+        self.from_browser, from_browser = os.pipe()
+
+        def place():  # Chromium reads descriptor 3 and writes 4.
+            os.dup2(to_browser, 13)
+            os.dup2(from_browser, 14)
+            os.dup2(13, 3)
+            os.dup2(14, 4)
+
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-dev-shm-usage", "--disable-background-networking", "--hide-scrollbars",
+             f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"],
+            preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.number, self.rest, self.session, self.events = 0, b"", None, []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(domain + ".enable")
+
+    def message(self):
+        deadline = time.monotonic() + LIMIT_S
+        os.set_blocking(self.from_browser, False)
+        while b"\0" not in self.rest:
+            if time.monotonic() > deadline:
+                raise AssertionError("Chromium does not answer")
+            try:
+                read = os.read(self.from_browser, 1 << 20)
+            except BlockingIOError:
+                time.sleep(0.005)
+                continue
+            if not read:
+                raise AssertionError("Chromium has ended")
+            self.rest += read
+        text, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(text)
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to_browser, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.message()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def run(self, script):
+        """The value of a JavaScript expression; promises are waited for."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True,
+                           awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def until(self, script, what):
+        deadline = time.monotonic() + LIMIT_S
+        while not self.run(script):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {what}")
+            time.sleep(0.05)
+
+    def size(self, width, height, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def key(self, key, code, shift=False):
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                      windowsVirtualKeyCode=code, modifiers=8 if shift else 0)
+
+    def press_enter(self):
+        self.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", text="\r",
+                  windowsVirtualKeyCode=13)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key="Enter", code="Enter",
+                  windowsVirtualKeyCode=13)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.to_browser)
+        os.close(self.from_browser)
+
+
+class PageTest:
+    def __init__(self, browser, port, screenshots):
+        self.browser, self.screenshots = browser, screenshots
+        self.base = f"http://127.0.0.1:{port}/"
+
+    def open(self, view="", width=1240, height=900, dark=False):
+        self.browser.size(width, height, dark)
+        self.browser.events.clear()
+        self.browser.call("Page.navigate", url="about:blank")
+        self.browser.call("Page.navigate", url=self.base + ("#/session/" + view if view else ""))
+        self.browser.until(f"document.documentElement?.dataset.drawn === '{view or 'farm'}'",
+                           "the page")
+
+    def shoot(self, name):
+        if not self.screenshots:
+            return
+        height = self.browser.run("document.documentElement.scrollHeight")
+        width = self.browser.run("innerWidth")
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                          deviceScaleFactor=1, mobile=False)
+        image = self.browser.call("Page.captureScreenshot", format="png")["data"]
+        pathlib.Path(self.screenshots, name + ".png").write_bytes(base64.b64decode(image))
+
+    def views(self):
+        hostile = self.browser.run(
+            "fetch('/api/v1/farm').then(r => r.json())"
+            ".then(f => f.sessions.find(s => s.model.includes('<')).id)")
+        return {"farm": "", "session": KNOWN, "hostile": hostile}
+
+    def case_hostile_names_stay_text(self):
+        self.open()
+        for name, view in self.views().items():
+            self.open(view)
+            self.browser.run("[...document.querySelectorAll('[data-attempt]')].slice(0, 1)"
+                             ".map(b => b.click())")
+            if name != "farm":
+                self.browser.until("document.getElementById('candidate').open", "the candidate")
+            time.sleep(0.2)
+            strangers = self.browser.run(
+                "document.querySelectorAll('img, body script, iframe, main a[href^=\"javascript\"],"
+                " [onerror], [onclick], [style]').length")
+            assert strangers == 0, f"{name}: {strangers} elements from outside"
+            title = self.browser.run("document.title")
+            assert not title.startswith("owned"), title
+            if name != "session":
+                text = self.browser.run("document.body.textContent")
+                for where in ("worker", "model") if name == "farm" else ("message", "trace", "task"):
+                    assert f"</a>{where}" in text, f"{name}: the {where}'s name is not shown whole"
+            faults = [e for e in self.browser.events
+                      if e.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded")]
+            assert not faults, f"{name}: {json.dumps(faults[:2])}"
+
+    def case_nothing_scrolls_sideways_at_360_pixels(self):
+        self.open()
+        for name, view in self.views().items():
+            for width in (360, 768, 1240):
+                self.open(view, width=width)
+                wide = self.browser.run(
+                    "[...document.querySelectorAll('body *')].filter(e => !e.closest('.skip') &&"
+                    " e.getBoundingClientRect().right > innerWidth + 0.5)"
+                    ".map(e => e.nodeName + '.' + e.getAttribute('class')).slice(0, 5)")
+                scroll = self.browser.run("document.documentElement.scrollWidth")
+                assert scroll <= width and not wide, f"{name} at {width}: {scroll} wide, {wide}"
+
+    def case_tab_reaches_every_control(self):
+        for view in ("", KNOWN):
+            self.open(view)
+            self.browser.run("window.reached = new Set(); document.addEventListener('focusin',"
+                             " e => reached.add(e.target)); void 0")
+            controls = ("[...document.querySelectorAll('a[href], button, input, select, summary,"
+                        " [tabindex=\"0\"]')].filter(e => e.offsetParent !== null ||"
+                        " e.className === 'skip')")
+            count = self.browser.run(controls + ".length")
+            assert count > 5, count
+            for _ in range(count + 3):
+                self.browser.key("Tab", 9)
+                outline = self.browser.run(
+                    "document.activeElement === document.body ||"
+                    " getComputedStyle(document.activeElement).outlineStyle !== 'none'")
+                assert outline, "a focused control does not show it"
+            missed = self.browser.run(controls + ".filter(e => !reached.has(e)).map(e => e.outerHTML)")
+            assert not missed, f"not reached: {missed}"
+
+    def case_a_candidate_is_one_key_away_and_focus_comes_back(self):
+        self.open(KNOWN)
+        self.browser.run("document.querySelector('[data-attempt]').focus()")
+        attempt = self.browser.run("document.activeElement.dataset.attempt")
+        time.sleep(2.5)  # Over a poll.
+        kept = self.browser.run("document.activeElement.dataset.attempt")
+        assert kept == attempt, "a poll took the focus away"
+        self.browser.press_enter()
+        self.browser.until("document.getElementById('candidate').open", "the candidate")
+        text = self.browser.run("document.getElementById('candidate').textContent")
+        assert "split(s2.i1, [7, 4, 10])" in text and "guard page" in text, text
+        self.shoot("candidate")
+        self.browser.key("Escape", 27)
+        self.browser.until("!document.getElementById('candidate').open", "its end")
+        assert self.browser.run("document.activeElement.dataset.attempt") == attempt
+
+    def case_charts_are_drawn_from_the_data(self):
+        self.open(KNOWN)
+        label = self.browser.run("document.querySelector('svg.big').getAttribute('aria-label')")
+        assert label == "Best so far: 40.0 ms by default, 20.0 ms after 60 s", label
+        path = self.browser.run("document.querySelector('svg.big .line').getAttribute('d')")
+        scale = self.browser.run(
+            "fetch('/api/v1/session?id=" + KNOWN + "').then(r => r.json()).then(s => ({curve:"
+            " s.curve, left: s.left_s, elapsed: s.elapsed_s, "
+            " width: document.querySelector('svg.big').viewBox.baseVal.width}))")
+        # M x,y then H x V y for every later point, then H to now: steps as many as points.
+        assert path.count("V") == len(scale["curve"]) - 1, path
+        end = float(path.rsplit("H", 1)[1])
+        wanted = 58 + (scale["width"] - 14 - 58) * scale["elapsed"] / (scale["elapsed"] + scale["left"])
+        assert abs(end - wanted) < 1, f"the line ends at {end}, 60 of 240 s are at {wanted}"
+        heights = [float(path.split(",")[1].split("H")[0])]
+        heights += [float(part.split("H")[0]) for part in path.split("V")[1:]]
+        points = [ms for _, ms in scale["curve"]]
+        for (y1, p1), (y2, p2) in zip(zip(heights, points), list(zip(heights, points))[1:]):
+            assert (y2 > y1) == (p2 < p1), "lower latency is lower in the chart"
+        slope = (heights[-1] - heights[0]) / (points[0] - points[-1])
+        for y, p in zip(heights, points):
+            assert abs(heights[0] + slope * (points[0] - p) - y) < 0.2, "the axis is linear"
+        bars = self.browser.run("[...document.querySelectorAll('.task .meter rect')]"
+                                ".map(r => Number(r.getAttribute('width')))")
+        assert bars == [10.0] * 8, bars
+
+    def case_links_and_back_change_the_view(self):
+        self.open()
+        self.browser.run(f"document.querySelector('a[href=\"#/session/{KNOWN}\"]').click()")
+        self.browser.until(f"document.documentElement?.dataset.drawn === '{KNOWN}'", "the session")
+        assert self.browser.run("document.title") == "resnet18 · Hone farm"
+        self.browser.run("history.back()")
+        self.browser.until("document.documentElement.dataset.drawn === 'farm'", "the farm")
+
+    def case_screenshots(self):
+        """Both views, light and dark, wide and narrow: to be looked at."""
+        if not self.screenshots:
+            raise Skipped("no --screenshots FOLDER was given")
+        for name, view in {"farm": "", "session": KNOWN}.items():
+            self.open(view)
+            self.shoot(name)
+            self.open(view, dark=True)
+            self.shoot(name + "_dark")
+            self.open(view, width=360, height=740)
+            self.shoot(name + "_360")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fixture", required=True)
+    parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--screenshots")
+    args = parser.parse_args()
+    cases = [name for name in dir(PageTest) if name.startswith("case_")]
+    program = shutil.which("chromium")
+    results = []
+    fixture = subprocess.Popen([args.fixture], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    port = int(fixture.stdout.readline())
+    with tempfile.TemporaryDirectory(prefix="hone-page-") as folder:
+        browser = None
+        try:
+            for name in cases:
+                started = time.monotonic()
+                verdict, why = "passed", ""
+                try:
+                    if not program:
+                        raise Skipped("there is no chromium; apt-get install chromium has it")
+                    if browser is None:
+                        browser = Browser(program, folder)
+                    getattr(PageTest(browser, port, args.screenshots), name)()
+                except Skipped as reason:
+                    verdict, why = "skipped", str(reason)
+                except Exception:  # pylint: disable=broad-except
+                    verdict, why = "failed", traceback.format_exc()
+                results.append((name.removeprefix("case_"), verdict, why))
+                print(f"{verdict:8} {name.removeprefix('case_')} ({time.monotonic() - started:.1f} s) {why}")
+        finally:
+            if browser:
+                browser.close()
+            fixture.stdin.close()
+            fixture.wait()
+    write_results(args.results, results)
+    return 1 if any(verdict == "failed" for _, verdict, _ in results) else 0
+
+
+def write_results(path, results):
+    if not path:
+        return
+    failures = sum(verdict == "failed" for _, verdict, _ in results)
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(f'<testsuites tests="{len(results)}" failures="{failures}">\n'
+                  f'<testsuite name="page" tests="{len(results)}" failures="{failures}">\n')
+        for name, verdict, why in results:
+            inside = {"passed": "", "failed": f"<failure message={quoteattr(why)}/>",
+                      "skipped": f"<skipped message={quoteattr(why)}/>"}[verdict]
+            out.write(f'<testcase name="{name}" status="run">{inside}</testcase>\n')
+        out.write("</testsuite></testsuites>\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
