@@ -56,8 +56,8 @@ absl::StatusOr<UniqueFd> CreateBeside(const std::string& path, std::string* name
 
 absl::Status WriteAndRename(UniqueFd fd, std::string_view bytes, const std::string& name,
                             const std::string& path) {
-  HONE_RETURN_IF_ERROR(WriteAll(fd.get(), bytes, name));
-  if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, fmt::format("sync '{}'", name));
+  HONE_RETURN_IF_ERROR(WriteAll(fd.get(), bytes, path));
+  if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, fmt::format("sync '{}'", path));
   fd.Reset();
   if (std::rename(name.c_str(), path.c_str()) != 0) {
     return ErrnoStatus(errno, fmt::format("rename '{}' to '{}'", name, path));

@@ -9,7 +9,7 @@
 #include "fmt/format.h"
 
 #include "base/credentials.h"
-#include "base/daemon_options.h"
+#include "base/daemon_main.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
@@ -47,12 +47,6 @@ constexpr char kUsage[] =
     "       honed init-ca [--ca FOLDER]\n"
     "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]\n"
     "       honed revoke ROLE NAME --server ADDRESS --tls FOLDER   (an admin's credentials)";
-
-hone::LogLevel LevelOf(const std::string& name) {
-  if (name == "debug") return hone::LogLevel::kDebug;
-  if (name == "warning") return hone::LogLevel::kWarning;
-  return name == "error" ? hone::LogLevel::kError : hone::LogLevel::kInfo;
-}
 
 absl::StatusOr<int64_t> Whole(const hone::DaemonOptions& options, const char* name) {
   const std::string text = options.Text(name);
@@ -168,24 +162,11 @@ absl::Status Run(const hone::DaemonOptions& options) {
 int main(int argc, char** argv) {
   // Debian builds Abseil with deadlock detection on; it costs four times the lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  std::signal(SIGPIPE, SIG_IGN);
-  const auto options =
-      hone::DaemonOptions::Parse({argv + 1, argv + argc}, kOptions, kDefaultConfig);
-  absl::Status status = options.status();
-  if (options.ok()) {
-    if (options->Flag("help")) {
-      fmt::print("{}", hone::DaemonHelp(kUsage, kOptions));
-      return 0;
-    }
-    if (options->Flag("version")) {
-      fmt::print("honed {}\n", hone::kProgramVersion);
-      return 0;
-    }
-    const hone::LogSession log(
-        {.level = LevelOf(options->Text("log-level")), .file = std::nullopt, .key_value = true});
-    status = Run(*options);
-  }
-  if (status.ok()) return 0;
-  fmt::print(stderr, "honed: error: {}\n", hone::StatusMessage(status));
-  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+  return hone::RunDaemon({.name = "honed",
+                          .usage = kUsage,
+                          .options = kOptions,
+                          .default_config = kDefaultConfig,
+                          .run = Run,
+                          .log = {.key_value = true}},
+                         argc, argv);
 }
