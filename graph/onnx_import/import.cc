@@ -24,6 +24,8 @@ constexpr std::string_view kTorchWay =
     "a PyTorch file, which holds weights and code, no graph; export it where it was made: "
     "torch.onnx.export(model, inputs, "
     "\"model.onnx\", dynamo=True)";
+constexpr std::string_view kNumpyWay =
+    "a NumPy archive of tensors, no model; name the model, and this file with --inputs or --expect";
 constexpr std::string_view kTensorFlowWay =
     "a TensorFlow graph; convert it: python -m tf2onnx.convert --graphdef model.pb --inputs … "
     "--outputs … --output "
@@ -49,9 +51,19 @@ bool LooksLikeSafetensors(std::string_view bytes) {
   return header <= bytes.size() - 8;
 }
 
+// A zip archive whose first file is NAME.npy.
+bool IsNumpyArchive(std::string_view bytes) {
+  constexpr size_t kHeaderBytes = 30, kNameLengthAt = 26;
+  if (!StartsWith(bytes, "PK\x03\x04") || bytes.size() < kHeaderBytes) return false;
+  const auto low = static_cast<unsigned char>(bytes[kNameLengthAt]);
+  const auto high = static_cast<unsigned char>(bytes[kNameLengthAt + 1]);
+  return bytes.substr(kHeaderBytes, low + 256U * high).ends_with(".npy");
+}
+
 /// What a file is that is certainly no ONNX model, by its first bytes; empty otherwise.
 std::string_view ForeignByContent(std::string_view bytes) {
   constexpr std::string_view kPickle = "\x80\x02";
+  if (IsNumpyArchive(bytes)) return kNumpyWay;
   if (StartsWith(bytes, "PK\x03\x04") || StartsWith(bytes, kPickle)) return kTorchWay;
   if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") return kLiteWay;
   if (StartsWith(bytes, "\x89HDF")) return kKerasWay;
@@ -114,7 +126,11 @@ absl::StatusOr<Graph> ImportOnnxFile(const std::filesystem::path& path,
                                      const ImportOptions& options) {
   HONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
   ImportOptions beside = options;
-  if (beside.folder.empty()) beside.folder = path.parent_path();
+  if (beside.folder.empty()) {
+    beside.folder = path.parent_path();
+    std::error_code error;
+    beside.linked_folder = std::filesystem::canonical(path, error).parent_path();
+  }
   auto graph = Import(file->bytes(), path, beside);
   if (!graph.ok()) return Annotate(graph.status(), path.string());
   return graph;

@@ -19,6 +19,8 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  ///< `--shape input=1x3x224x224`
   std::map<std::string, ConstantPtr> binds;            ///< `--bind NAME=F.npy`: inputs known now
   std::filesystem::path folder;                        ///< where external data lie (from bytes)
+  /// Where the model's file lies when the named one is a link to it; empty: in `folder`.
+  std::filesystem::path linked_folder;
 };
 
 /// An ONNX model (opset 7 to kNewestOpset, and older ones where their operators already

@@ -66,7 +66,7 @@ const ValueId* Scope::Find(const std::string& name) const {
 Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, const ImportOptions& options)
     : model_(std::move(model)),
       options_(options),
-      tensors_(model_, options.folder),
+      tensors_(model_, options.folder, options.linked_folder),
       dims_(options.dims) {}
 
 absl::StatusOr<Graph> Importer::Run() {

@@ -1,5 +1,6 @@
 #include "graph/onnx_import/tensor_reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -144,6 +145,24 @@ absl::StatusOr<ConstantPtr> TensorReader::Read(const onnx::TensorProto& tensor) 
   return FromTypedField(std::move(type), tensor);
 }
 
+// A model names its data files, so an archive with a link could have any file of the user's packed
+// into a package. A folder of links into one store (as some model hubs keep them) stays usable:
+// there model and data lie side by side behind the links.
+bool TensorReader::StaysInside(const std::filesystem::path& path) const {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  if (error) return true;  // opening it tells what is wrong
+  for (const std::filesystem::path* folder : {&folder_, &linked_folder_}) {
+    if (folder == &linked_folder_ && folder->empty()) continue;
+    const std::filesystem::path inside =
+        std::filesystem::canonical(folder->empty() ? "." : *folder, error);
+    if (error) continue;
+    const auto [end, at] = std::mismatch(inside.begin(), inside.end(), real.begin(), real.end());
+    if (end == inside.end() && at != real.end()) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<ConstantPtr> TensorReader::ReadExternal(const onnx::TensorProto& tensor,
                                                        TensorType type) {
   std::string location;
@@ -165,6 +184,12 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadExternal(const onnx::TensorProto& 
   }
   auto& file = files_[relative.string()];
   if (file == nullptr) {
+    if (!StaysInside(folder_ / relative)) {
+      return Invalid(fmt::format(
+          "external data: location '{}' is a link that leads out of the model's folder; copy the "
+          "file that it leads to beside the model",
+          location));
+    }
     auto opened = MappedFile::Open(folder_ / relative);
     if (!opened.ok())
       return Annotate(opened.status(), "external data (keep the .data file beside the model)");

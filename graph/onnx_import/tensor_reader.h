@@ -24,19 +24,24 @@ std::string DataTypeName(int32_t data_type);
 /// keep the model, or the mapped file, alive. Not thread-safe.
 class TensorReader {
  public:
-  /// `model` owns every TensorProto that Read will see; `folder` is where external files lie.
-  TensorReader(std::shared_ptr<const void> model, std::filesystem::path folder)
-      : model_(std::move(model)), folder_(std::move(folder)) {}
+  /// `model` owns every TensorProto that Read will see; `folder` is where external files lie. Where
+  /// one is a link, the file that it leads to must lie below `folder` or `linked_folder`.
+  TensorReader(std::shared_ptr<const void> model, std::filesystem::path folder,
+               std::filesystem::path linked_folder = {})
+      : model_(std::move(model)),
+        folder_(std::move(folder)),
+        linked_folder_(std::move(linked_folder)) {}
 
   /// kInvalidArgument when sizes and bytes disagree or a file leaves the folder.
   absl::StatusOr<ConstantPtr> Read(const onnx::TensorProto& tensor);
   absl::StatusOr<ConstantPtr> ReadSparse(const onnx::SparseTensorProto& tensor);
 
  private:
+  bool StaysInside(const std::filesystem::path& path) const;
   absl::StatusOr<ConstantPtr> ReadExternal(const onnx::TensorProto& tensor, TensorType type);
 
   std::shared_ptr<const void> model_;
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, linked_folder_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
 

@@ -309,6 +309,38 @@ TEST(ImportTest, ExternalDataMustBeWholeAndBesideTheModel) {
   EXPECT_THAT(import("missing", "0"), HasSubstr("keep the .data file beside the model"));
   EXPECT_THAT(import("../w.data", "0"), HasSubstr("must be a file beside the model"));
   EXPECT_THAT(import("/etc/hostname", "0"), HasSubstr("must be a file beside the model"));
+  // Links inside the folder are fine, links out of it are not: an archive may hold one.
+  std::filesystem::create_symlink("w.data", folder / "near.data");
+  EXPECT_EQ(import("near.data", "0"), "ok");
+  std::filesystem::create_symlink("/etc/passwd", folder / "far.data");
+  EXPECT_THAT(import("far.data", "0"), HasSubstr("leads out of the model's folder"));
+  std::filesystem::create_directory_symlink("/etc", folder / "etc");
+  EXPECT_THAT(import("etc/passwd", "0"), HasSubstr("leads out of the model's folder"));
+  std::filesystem::remove_all(folder);
+}
+
+// As model hubs keep files: names in one folder are links to blobs in another.
+TEST(ImportTest, LinksToModelAndDataInOneStoreAreFollowed) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "graph_import_store";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder / "blobs");
+  std::filesystem::create_directories(folder / "model");
+  std::ofstream(folder / "blobs" / "aa") << std::string(24, 'a');
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Zeros("w", {2, 3}).Output("y");
+  onnx::TensorProto& w = *model.graph().mutable_initializer(0);
+  w.clear_raw_data();
+  w.set_data_location(TensorProto::EXTERNAL);
+  onnx::StringStringEntryProto& entry = *w.add_external_data();
+  entry.set_key("location");
+  entry.set_value("model.onnx.data");
+  model.Node("Add", {"x", "w"}, {"y"});
+  std::ofstream(folder / "blobs" / "bb", std::ios::binary) << model.Bytes();
+  std::filesystem::create_symlink("../blobs/bb", folder / "model" / "model.onnx");
+  std::filesystem::create_symlink("../blobs/aa", folder / "model" / "model.onnx.data");
+  const auto graph = ImportOnnxFile(folder / "model" / "model.onnx", {});
+  EXPECT_TRUE(graph.ok()) << graph.status();
   std::filesystem::remove_all(folder);
 }
 
