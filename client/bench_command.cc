@@ -13,6 +13,7 @@
 #include "client/model_loader.h"
 #include "client/model_session.h"
 #include "client/npz.h"
+#include "client/output_path.h"
 #include "client/sample_statistics.h"
 
 namespace hone::client {
@@ -89,7 +90,8 @@ absl::Status RunBench(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const MonotonicClock& clock = *context.environment.clock;
   const std::string path = arguments.Text("MODEL");
-  HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(arguments, path, clock));
+  if (arguments.Given("outputs")) HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs")));
+  HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(arguments, path, context.environment));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, model.inputs, context.err));
   runtime::Context::Options options;

@@ -1,36 +1,38 @@
-#include <filesystem>
-
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
-#include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/user_cache.h"
 
 namespace hone::client {
 namespace {
 
-struct CacheSize {
-  int64_t files = 0;
-  int64_t bytes = 0;
-};
-
-/// A folder that is not there holds nothing.
-absl::StatusOr<CacheSize> Measure(const std::string& folder) {
-  CacheSize size;
-  std::error_code error;
-  std::filesystem::recursive_directory_iterator it(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return size;
-  for (; !error && it != std::filesystem::recursive_directory_iterator(); it.increment(error)) {
-    std::error_code entry_error;
-    if (!it->is_regular_file(entry_error)) continue;
-    const auto bytes = it->file_size(entry_error);
-    if (entry_error) continue;  // deleted meanwhile
-    ++size.files;
-    size.bytes += static_cast<int64_t>(bytes);
+std::string UsageText(const std::string& folder, const measure::CacheUsage& usage, int64_t limit_mb,
+                      bool cleared) {
+  std::string text = fmt::format("{}: {} files, {:.2f} MB of at most {} MB{}\n", folder,
+                                 usage.TotalFiles(), static_cast<double>(usage.TotalBytes()) * 1e-6,
+                                 limit_mb, cleared ? ", deleted" : "");
+  for (int kind = 0; kind < measure::kNumCacheKinds && !cleared; ++kind) {
+    text += fmt::format("  {:<9} {:>6} files, {:>9.2f} MB\n",
+                        measure::CacheKindName(static_cast<measure::CacheKind>(kind)),
+                        usage.files[kind], static_cast<double>(usage.bytes[kind]) * 1e-6);
   }
-  if (error) return ErrnoStatus(error.value(), fmt::format("read folder '{}'", folder));
-  return size;
+  return text;
+}
+
+nlohmann::ordered_json UsageJson(const std::string& folder, const measure::CacheUsage& usage,
+                                 int64_t limit_mb, bool cleared) {
+  nlohmann::ordered_json object = {{"folder", folder},
+                                   {"files", usage.TotalFiles()},
+                                   {"bytes", usage.TotalBytes()},
+                                   {"limit_bytes", limit_mb * 1'000'000},
+                                   {"cleared", cleared}};
+  for (int kind = 0; kind < measure::kNumCacheKinds; ++kind) {
+    object[std::string(measure::CacheKindName(static_cast<measure::CacheKind>(kind)))] = {
+        {"files", usage.files[kind]}, {"bytes", usage.bytes[kind]}};
+  }
+  return object;
 }
 
 }  // namespace
@@ -42,22 +44,24 @@ absl::Status RunCache(CommandContext& context) {
         absl::NotFoundError("there is no home folder, hence no cache; set HOME or XDG_CACHE_HOME"),
         ExitCode::kUsage);
   }
-  HONE_ASSIGN_OR_RETURN(const CacheSize size, Measure(folder));
+  measure::DiskCache cache = LookAtUserCache(context.environment);
+  if (!cache.why_unused().empty()) {
+    return absl::PermissionDeniedError(fmt::format(
+        "the cache in '{}' is not used: {}; commands work without it", folder, cache.why_unused()));
+  }
+  const measure::CacheUsage usage = cache.Usage();
   const bool clear = context.arguments.Text("ACTION") == "clear";
   if (clear) {
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-    if (error) return ErrnoStatus(error.value(), fmt::format("delete '{}'", folder));
+    cache.Clear();
+    if (const int64_t left = cache.Usage().TotalFiles(); left > 0) {
+      return absl::PermissionDeniedError(
+          fmt::format("{} of {} files in '{}' cannot be deleted; delete the folder by hand", left,
+                      usage.TotalFiles(), folder));
+    }
   }
-  if (context.json()) {
-    context.json_result =
-        nlohmann::ordered_json(
-            {{"folder", folder}, {"files", size.files}, {"bytes", size.bytes}, {"cleared", clear}})
-            .dump();
-    return absl::OkStatus();
-  }
-  context.out << fmt::format("{}: {} files, {:.1f} MB{}\n", folder, size.files,
-                             static_cast<double>(size.bytes) * 1e-6, clear ? ", deleted" : "");
+  const int64_t limit_mb = context.arguments.Integer("cache-mb");
+  context.json_result = UsageJson(folder, usage, limit_mb, clear).dump();
+  if (!context.json()) context.out << UsageText(folder, usage, limit_mb, clear);
   return absl::OkStatus();
 }
 

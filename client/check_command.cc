@@ -11,6 +11,7 @@
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
+#include "client/user_cache.h"
 
 namespace hone::client {
 namespace {
@@ -107,6 +108,7 @@ absl::Status RunCheck(CommandContext& context) {
   const std::string path = arguments.Text("MODEL");
   KernelCheckOptions options;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(options.accuracy, ReadAccuracy(arguments));
   options.points = static_cast<int>(arguments.Integer("points"));
   options.every_step = arguments.Flag("every-step");
   options.seed = static_cast<uint64_t>(arguments.Integer("seed"));
@@ -118,7 +120,8 @@ absl::Status RunCheck(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context.err));
-  measure::BuilderClient builder(LocalBuilder(), clock);
+  measure::BuilderClient builder(LocalBuilder(arguments, context.environment), clock);
+  options.cache = OpenUserCache(arguments, context.environment);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   const bool tuned =
       arguments.Given("traces") || arguments.Given("db") || arguments.Given("snapshot");

@@ -19,6 +19,8 @@ struct Environment {
   std::string log_path;      ///< $HONE_DB; empty: tune.db in data_folder
   const MonotonicClock* clock = nullptr;
   bool error_is_terminal = false;
+  /// Whether nobody reads standard output any more (`hone ... | head`); null: unknown.
+  bool (*output_abandoned)() = nullptr;
 };
 
 /// One call of one command. Results go to `out`, or with --json to `json_result`; progress and

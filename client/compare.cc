@@ -26,12 +26,24 @@ void Note(int64_t element, double value, double expected, double share, Comparis
 
 }  // namespace
 
+Tolerance DefaultTolerance(ir::DType dtype) {
+  constexpr double kF16Step = 0x1p-10, kBF16Step = 0x1p-7;
+  switch (dtype) {
+    case ir::DType::kF16: return {2 * kF16Step, 4 * kF16Step};
+    case ir::DType::kBF16: return {2 * kBF16Step, 4 * kBF16Step};
+    case ir::DType::kI8:
+    case ir::DType::kU8: return {0, 0, 1};
+    default: return {};
+  }
+}
+
 Comparison CompareTensors(const graph::TensorData& value, const graph::TensorData& expected,
                           const Tolerance& tolerance) {
   HONE_CHECK(value.type == expected.type);
+  const ir::DType dtype = value.type.dtype;
   Comparison result;
   result.elements = value.type.NumElements();
-  if (!ir::IsFloat(value.type.dtype)) {
+  if (!ir::IsFloat(dtype) && ir::SizeOf(dtype) > 1) {
     const std::vector<int64_t> y = value.AsInt64s(), e = expected.AsInt64s();
     for (size_t i = 0; i < y.size(); ++i) {
       if (y[i] == e[i]) continue;
@@ -42,6 +54,7 @@ Comparison CompareTensors(const graph::TensorData& value, const graph::TensorDat
     return result;
   }
   const std::vector<double> y = value.AsDoubles(), e = expected.AsDoubles();
+  const bool may_differ = dtype != ir::DType::kBool;
   double largest = 0;
   for (const double each : e) {
     if (std::isfinite(each)) largest = std::max(largest, std::abs(each));
@@ -49,10 +62,11 @@ Comparison CompareTensors(const graph::TensorData& value, const graph::TensorDat
   for (size_t i = 0; i < y.size(); ++i) {
     if (y[i] == e[i] || (std::isnan(y[i]) && std::isnan(e[i]))) continue;
     double share = kInfinity;
-    if (std::isfinite(y[i]) && std::isfinite(e[i])) {
+    if (may_differ && std::isfinite(y[i]) && std::isfinite(e[i])) {
       const double difference = std::abs(y[i] - e[i]);
       result.max_difference = std::max(result.max_difference, difference);
-      share = difference / (tolerance.absolute * largest + tolerance.relative * std::abs(e[i]));
+      share = difference / (tolerance.absolute * largest + tolerance.relative * std::abs(e[i]) +
+                            tolerance.steps);
     }
     Note(static_cast<int64_t>(i), y[i], e[i], share, result);
   }

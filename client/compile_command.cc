@@ -8,6 +8,7 @@
 #include "client/command.h"
 #include "client/emit.h"
 #include "client/model_loader.h"
+#include "client/output_path.h"
 #include "runtime/package.h"
 
 namespace hone::client {
@@ -84,11 +85,12 @@ absl::Status RunCompile(CommandContext& context) {
   const std::string source = arguments.Text("MODEL");
   const std::string path =
       arguments.TextOr("output", std::filesystem::path(source).replace_extension(".hone").string());
+  HONE_RETURN_IF_ERROR(CheckOutput(path));
   const int64_t begin = clock.NowNs();
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
-                        CompileGraph(arguments, std::move(graph), clock));
+                        CompileGraph(arguments, std::move(graph), context.environment));
   if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
     return ToAbsl(status);
   }

@@ -11,6 +11,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/open_log.h"
+#include "client/output_path.h"
 #include "client/server_connection.h"
 #include "db/export.h"
 #include "db/merge.h"
@@ -106,6 +107,7 @@ absl::Status Export(CommandContext& context, const std::string& path) {
   if (context.json() && output.empty()) {
     return Usage("an export is one object a line; with --json name a file for it with --output");
   }
+  if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
   std::string text;
   int64_t lines = 0;
@@ -161,6 +163,7 @@ absl::Status Merge(CommandContext& context, const std::string& path) {
 absl::Status Snapshot(CommandContext& context, const std::string& path) {
   const std::string output = context.arguments.TextOr("output", "");
   if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
+  HONE_RETURN_IF_ERROR(CheckOutput(output));
   std::string digest;
   if (AsksServer(context.arguments)) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
@@ -180,8 +183,16 @@ absl::Status Snapshot(CommandContext& context, const std::string& path) {
 }
 
 absl::Status Verify(CommandContext& context, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
-  HONE_ASSIGN_OR_RETURN(const db::VerifyReport report, log->Verify());
+  const auto log = OpenUserLog(path, {});
+  if (absl::IsDataLoss(log.status())) {
+    const std::string why = StatusMessage(log.status());
+    return LogError(absl::DataLossError(fmt::format(
+        "{}; nothing in it can be read: restore a copy or a snapshot of the log, or move the file "
+        "away and begin a new one",
+        why.substr(0, why.find(';')))));
+  }
+  HONE_RETURN_IF_ERROR(log.status());
+  HONE_ASSIGN_OR_RETURN(const db::VerifyReport report, (*log)->Verify());
   context.json_result = ordered_json({{"log", path},
                                       {"facts", report.facts},
                                       {"ok", report.problems.empty()},

@@ -2,9 +2,11 @@
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -16,6 +18,7 @@
 #include "base/status.h"
 #include "db/log_file.h"
 #include "ir/target.h"
+#include "measure/disk_cache.h"
 #include "measure/helper_check.h"
 
 namespace hone::client {
@@ -183,6 +186,11 @@ Finding CheckDisk(const DoctorPaths& paths) {
                       "XDG_CACHE_HOME to another disk",
                       kNeededMb)};
     }
+    if (::access(existing.c_str(), W_OK) != 0) {
+      return {"disk", Health::kWarning,
+              fmt::format("'{}' cannot be written: {}", existing, std::strerror(errno)),
+              "set XDG_DATA_HOME and XDG_CACHE_HOME to folders of yours, or name a log with --db"};
+    }
   }
   return Good("disk", found);
 }
@@ -196,6 +204,20 @@ Finding CheckSandbox() {
       "sandbox", Health::kFault, "this kernel has no seccomp filters",
       "candidates run sandboxed only: use a kernel with CONFIG_SECCOMP_FILTER, or a container that "
       "does not forbid it"};
+}
+
+Finding CheckCache(const std::string& folder) {
+  if (folder.empty()) {
+    return {"cache", Health::kWarning, "no home folder", "set HOME, or XDG_CACHE_HOME"};
+  }
+  const measure::DiskCache cache({.folder = folder, .make_folder = false});
+  if (!cache.why_unused().empty()) {
+    return {"cache", Health::kWarning, "nothing is kept between programs: " + cache.why_unused(),
+            "make that folder yours alone (chown, chmod 700), or set XDG_CACHE_HOME to another"};
+  }
+  const measure::CacheUsage usage = cache.Usage();
+  return Good("cache", fmt::format("{}: {} files, {:.1f} MB", folder, usage.TotalFiles(),
+                                   static_cast<double>(usage.TotalBytes()) * 1e-6));
 }
 
 Finding CheckLog(const std::string& path) {
@@ -225,6 +247,7 @@ std::vector<Finding> CheckMachine(const DoctorPaths& paths, const MonotonicClock
           CheckMemory(paths),
           CheckDisk(paths),
           CheckSandbox(),
+          CheckCache(paths.cache_folder),
           CheckLog(paths.log)};
 }
 

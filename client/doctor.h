@@ -25,8 +25,9 @@ struct DoctorPaths {
   std::string proc = "/proc";
   std::string sys = "/sys";
   std::vector<std::string>
-      written_folders;  ///< that Hone writes to; the nearest existing parent counts
-  std::string log;      ///< the user's tuning log; empty: none
+      written_folders;       ///< that Hone writes to; the nearest existing parent counts
+  std::string cache_folder;  ///< of built kernels and oracle values; empty: none
+  std::string log;           ///< the user's tuning log; empty: none
 };
 
 /// Each looks at one thing. A fault keeps Hone from working, a warning makes it slow or its times
@@ -41,6 +42,8 @@ Finding CheckForeignLoad(const DoctorPaths& paths, const MonotonicClock& clock);
 Finding CheckMemory(const DoctorPaths& paths);
 Finding CheckDisk(const DoctorPaths& paths);
 Finding CheckSandbox();
+/// Whether results can be kept between programs.
+Finding CheckCache(const std::string& folder);
 /// Opens the user's log for reading; that there is none is good.
 Finding CheckLog(const std::string& path);
 

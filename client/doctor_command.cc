@@ -11,6 +11,7 @@ namespace hone::client {
 absl::Status RunDoctor(CommandContext& context) {
   DoctorPaths paths;
   paths.written_folders = {context.environment.data_folder, context.environment.cache_folder};
+  paths.cache_folder = context.environment.cache_folder;
   paths.log = context.environment.log_path;
   if (paths.log.empty() && !context.environment.data_folder.empty()) {
     paths.log = context.environment.data_folder + "/tune.db";

@@ -40,16 +40,17 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
   const Arguments& arguments = context.arguments;
   HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
-  measure::BuilderClient builder(LocalBuilder(), *context.environment.clock);
+  measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
+                                 *context.environment.clock);
   auto kernels = compiler::ExtractKernels(std::move(graph), target, builder);
   if (!kernels.ok()) return CompileError(kernels.status());
+  HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   std::vector<Task> tasks;
   for (compiler::ModelKernel& kernel : *kernels) {
     if (kernel.count == 0) continue;
     const auto hash = Hash128::FromHex(kernel.hash);
     if (!hash) return absl::InternalError("a workload hash of another form");
-    tasks.push_back({{*hash, target, DeviceClassOf(arguments), ir::AccuracyClass::kDefault,
-                      kMeasurementPolicyVersion},
+    tasks.push_back({{*hash, target, DeviceClassOf(arguments), accuracy, kMeasurementPolicyVersion},
                      std::move(kernel.workload),
                      kernel.name,
                      kernel.count});
@@ -88,13 +89,13 @@ absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
   Task task;
   HONE_ASSIGN_OR_RETURN(task.workload, ir::ParseWorkload(found[0].text));
   HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   const std::pair wanted(target, DeviceClassOf(arguments));
-  const bool asked =
-      arguments.Given("target") || arguments.Given("threads") || arguments.Given("device-class");
+  const bool asked = arguments.Given("target") || arguments.Given("threads") ||
+                     arguments.Given("device-class") || arguments.Given("accuracy");
   const auto it = keys.find(wanted);
   if (asked || it != keys.end() || keys.empty()) {
-    task.key = {found[0].hash, target, wanted.second, ir::AccuracyClass::kDefault,
-                kMeasurementPolicyVersion};
+    task.key = {found[0].hash, target, wanted.second, accuracy, kMeasurementPolicyVersion};
     return task;
   }
   task.key = std::max_element(keys.begin(), keys.end(), [](const auto& a, const auto& b) {

@@ -125,7 +125,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
-                        CompileGraph(arguments, std::move(graph), clock));
+                        CompileGraph(arguments, std::move(graph), context.environment));
   const compiler::CompileReport& report = model.report;
   if (arguments.Given("kernel")) {
     HONE_ASSIGN_OR_RETURN(const std::string texts, KernelTexts(report, arguments.Text("kernel")));

@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 
+#include "base/core/hash128.h"
 #include "base/status.h"
 #include "client/compare.h"
 #include "client/sample_points.h"
@@ -21,6 +22,8 @@
 #include "graph/pipeline.h"
 #include "ir/interpreter.h"
 #include "ir/target.h"
+#include "measure/oracle_memo.h"
+#include "measure/validation.h"
 #include "runtime/externs.h"
 #include "runtime/kernel.h"
 #include "runtime/shared_object.h"
@@ -33,8 +36,7 @@ using graph::ValueId;
 /// The oracle's bound is to first order; the code may err by as much itself.
 constexpr double kBoundFactor = 2;
 /// Where the bound says nothing (a recurrence of many steps lets it grow beyond the values
-/// themselves) the tolerance of the default accuracy class decides, as in measuring.
-constexpr double kAbsolute = 1e-4, kRelative = 1e-3;
+/// themselves) the tolerance of the accuracy class decides, as in measuring.
 constexpr int kBatch = 8;  ///< points between two looks at the clock
 
 /// Memory for the values of a graph while its steps run one by one.
@@ -202,10 +204,22 @@ double MaxAbs(const ir::TensorBuffer& tensor) {
 }
 
 /// How far an element may be from the oracle's.
-double AllowedBy(const ir::PointValue& oracle, double max_abs) {
+double AllowedBy(const ir::PointValue& oracle, double max_abs,
+                 const measure::Tolerance& tolerance) {
   const double allowed = kBoundFactor * oracle.bound;
   if (allowed <= max_abs) return allowed;  // false for NaN
-  return kAbsolute * max_abs + kRelative * std::abs(oracle.value);
+  return tolerance.absolute * max_abs + tolerance.relative * std::abs(oracle.value);
+}
+
+/// What the oracle's values depend on: the Workload and all that it reads.
+std::string OracleKey(const compiler::ModelKernel& kernel,
+                      std::span<const ir::TensorBuffer> arguments, int output) {
+  std::string key = fmt::format("output {}\n{}", output, kernel.text);
+  for (const ir::TensorBuffer& argument : arguments) {
+    const auto* bytes = reinterpret_cast<const char*>(argument.bytes.data());
+    key += '\n' + HashBytes({bytes, argument.bytes.size()}).ToHex();
+  }
+  return key;
 }
 
 /// What the oracle says of one output; the first wrong element, if any, in `*wrong`.
@@ -219,19 +233,26 @@ absl::Status CheckOutput(const CheckState& state, const compiler::ModelStep& ste
   const std::vector<int64_t> points =
       SamplePoints(described.type.shape, state.options.points, state.options.seed);
   const double max_abs = MaxAbs(result);
+  const measure::Tolerance tolerance =
+      measure::ToleranceOf(state.options.accuracy, described.type.dtype);
+  measure::OracleMemo memo(
+      state.options.cache,
+      state.options.cache == nullptr ? "" : OracleKey(kernel, arguments, output), points,
+      [&](std::span<const int64_t> some) {
+        return ir::EvaluatePoints(kernel.workload, arguments, output, some);
+      });
   const int64_t until = state.clock.NowNs() + state.options.kernel_time_ns;
   for (size_t begin = 0; begin < points.size(); begin += kBatch) {
-    if (begin > 0 && state.clock.NowNs() > until) break;
+    if (begin >= memo.num_known() && begin > 0 && state.clock.NowNs() > until) break;
     const size_t count = std::min<size_t>(kBatch, points.size() - begin);
     const std::span<const int64_t> batch = std::span(points).subspan(begin, count);
-    HONE_ASSIGN_OR_RETURN(const std::vector<ir::PointValue> oracle,
-                          ir::EvaluatePoints(kernel.workload, arguments, output, batch));
+    HONE_ASSIGN_OR_RETURN(const std::span<const ir::PointValue> oracle, memo.Values(begin, count));
     for (size_t i = 0; i < count; ++i) {
       const double code = result.DoubleAt(batch[i]);
       ++checked.points;
       const bool both_nan = std::isnan(code) && std::isnan(oracle[i].value);
       if (code == oracle[i].value || both_nan) continue;
-      const double allowed = AllowedBy(oracle[i], max_abs);
+      const double allowed = AllowedBy(oracle[i], max_abs, tolerance);
       const double difference = std::abs(code - oracle[i].value);
       const bool inside = difference <= allowed;  // false for NaN
       const double share = inside ? difference / allowed : std::numeric_limits<double>::infinity();

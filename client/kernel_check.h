@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "client/npz.h"
 #include "compiler/trace_source.h"
 #include "graph/graph.h"
+#include "ir/accuracy_class.h"
 #include "measure/builder_client.h"
 
 // Is the compiled code right? Runs a model kernel by kernel on real activations and compares
@@ -17,11 +19,14 @@
 namespace hone::client {
 
 struct KernelCheckOptions {
-  std::string target;                      ///< resolved; this host must be able to run it
-  int points = 32;                         ///< elements of each output
-  bool every_step = false;                 ///< else each kernel where it occurs first
-  uint64_t seed = 0;                       ///< of the sampled points
-  int64_t kernel_time_ns = 2'000'000'000;  ///< the oracle of one step is stopped after that
+  std::string target;  ///< resolved; this host must be able to run it
+  ir::AccuracyClass accuracy =
+      ir::AccuracyClass::kDefault;            ///< where the oracle's bound says nothing
+  int points = 32;                            ///< elements of each output
+  bool every_step = false;                    ///< else each kernel where it occurs first
+  uint64_t seed = 0;                          ///< of the sampled points
+  int64_t kernel_time_ns = 2'000'000'000;     ///< the oracle of one step is stopped after that
+  std::shared_ptr<measure::DiskCache> cache;  ///< of the oracle's values; null: none
 };
 
 /// One step's verdict.
@@ -52,7 +57,7 @@ struct KernelCheckReport {
 
 /// `inputs`: one for each of graph.inputs, in order. An element is wrong when it is further from
 /// the oracle than twice the oracle's error bound, or, where that is larger than every element,
-/// than the default accuracy class allows. Errors are those of the compiler, and OutOfRange for an
+/// than the accuracy class allows. Errors are those of the compiler, and OutOfRange for an
 /// index in an input's values.
 absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTensors& inputs,
                                                const KernelCheckOptions& options,

@@ -54,19 +54,17 @@ std::string BuilderVersionText() {
   return fmt::format("{}+{}", kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
 }
 
-LogTraceSource::LogTraceSource(std::unique_ptr<db::Database> log, std::string name,
-                               std::string device_class, RequiredRung required)
+LogTraceSource::LogTraceSource(std::unique_ptr<db::Database> log, std::string name, LogTerms terms)
     : log_(std::move(log)),
       lookup_(std::in_place, *log_, BuilderVersionText()),
       name_(std::move(name)),
-      device_class_(std::move(device_class)),
-      required_(required) {}
+      terms_(std::move(terms)) {}
 
 absl::StatusOr<std::unique_ptr<LogTraceSource>> LogTraceSource::Create(
-    std::unique_ptr<db::LogFile> log, std::string device_class, RequiredRung required) {
+    std::unique_ptr<db::LogFile> log, LogTerms terms) {
   std::string name = log->path();
   std::unique_ptr<LogTraceSource> source(
-      new LogTraceSource(std::move(log), std::move(name), std::move(device_class), required));
+      new LogTraceSource(std::move(log), std::move(name), std::move(terms)));
   auto scope = source->log_->BeginRead();
   if (!scope.ok()) return LogError(scope.status());
   source->scope_ = *std::move(scope);
@@ -74,11 +72,10 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> LogTraceSource::Create(
 }
 
 std::unique_ptr<LogTraceSource> LogTraceSource::Create(std::unique_ptr<ServerDatabase> server,
-                                                       std::string name, std::string device_class,
-                                                       RequiredRung required) {
+                                                       std::string name, LogTerms terms) {
   ServerDatabase* const asked = server.get();
   std::unique_ptr<LogTraceSource> source(
-      new LogTraceSource(std::move(server), std::move(name), std::move(device_class), required));
+      new LogTraceSource(std::move(server), std::move(name), std::move(terms)));
   source->server_ = asked;
   return source;
 }
@@ -87,7 +84,7 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
                                                const std::string& hash, const ir::Target& target) {
   const auto key_hash = Hash128::FromHex(hash);
   if (!key_hash) return absl::InternalError("a workload hash of another form");
-  const db::RecordKey key = {*key_hash, target.text, device_class_, ir::AccuracyClass::kDefault,
+  const db::RecordKey key = {*key_hash, target.text, terms_.device_class, terms_.accuracy,
                              kMeasurementPolicyVersion};
   std::string text = ir::ToText(workload);
   if (server_ != nullptr) {
@@ -105,8 +102,8 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   answer.stale = std::move(looked->stale);
   if (looked->record) {
     SetRecord(*looked->record, looked->record->record.trace, looked->rung, answer);
-  } else if (!looked->candidates.empty() && required_ != RequiredRung::kExact) {
-    const schedule::Space space(workload, target, ir::AccuracyClass::kDefault);
+  } else if (!looked->candidates.empty() && terms_.required != RequiredRung::kExact) {
+    const schedule::Space space(workload, target, terms_.accuracy);
     for (const db::NearCandidate& candidate : looked->candidates) {
       auto trace = Transplant(candidate, space);
       if (!trace) continue;
@@ -125,13 +122,14 @@ absl::StatusOr<compiler::FoundTrace> LogTraceSource::Find(const ir::Workload& wo
                                                           const std::string& hash,
                                                           const ir::Target& target) {
   HONE_ASSIGN_OR_RETURN(LogAnswer answer, Look(workload, hash, target));
-  if (required_ == RequiredRung::kExact && answer.found.rung != db::RungName(db::Rung::kExact)) {
+  if (terms_.required == RequiredRung::kExact &&
+      answer.found.rung != db::RungName(db::Rung::kExact)) {
     return Missing(
         fmt::format("the log '{}' has no record of workload {} for {} on {} that still replays; "
                     "tune the model there, or allow a lower rung with --require nearest",
-                    name_, hash, target.text, device_class_));
+                    name_, hash, target.text, terms_.device_class));
   }
-  if (required_ == RequiredRung::kNearest && answer.median_ns == 0) {
+  if (terms_.required == RequiredRung::kNearest && answer.median_ns == 0) {
     return Missing(
         fmt::format("the log '{}' has nothing for workload {} on this ISA; tune the model, or "
                     "allow the default schedule with --require default",

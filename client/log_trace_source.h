@@ -9,11 +9,19 @@
 #include "compiler/trace_source.h"
 #include "db/log_file.h"
 #include "db/lookup.h"
+#include "ir/accuracy_class.h"
 
 namespace hone::client {
 
 /// The lowest rung of the look-up ladder that may answer.
 enum class RequiredRung : uint8_t { kDefault, kNearest, kExact };
+
+/// What is asked of a log beside Workload and target.
+struct LogTerms {
+  std::string device_class;
+  RequiredRung required = RequiredRung::kDefault;
+  ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;  ///< records of stricter ones serve
+};
 
 /// What a log answers for one kernel.
 struct LogAnswer {
@@ -32,12 +40,10 @@ class LogTraceSource final : public compiler::TraceSource {
  public:
   /// Begins to read; errors of that, and later of reading, are the log's (exit code 5).
   static absl::StatusOr<std::unique_ptr<LogTraceSource>> Create(std::unique_ptr<db::LogFile> log,
-                                                                std::string device_class,
-                                                                RequiredRung required);
+                                                                LogTerms terms);
   /// Asks a server instead: one unary call or few for a kernel, each of one state of its log.
   static std::unique_ptr<LogTraceSource> Create(std::unique_ptr<ServerDatabase> server,
-                                                std::string name, std::string device_class,
-                                                RequiredRung required);
+                                                std::string name, LogTerms terms);
 
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
@@ -47,16 +53,14 @@ class LogTraceSource final : public compiler::TraceSource {
                                  const ir::Target& target);
 
  private:
-  LogTraceSource(std::unique_ptr<db::Database> log, std::string name, std::string device_class,
-                 RequiredRung required);
+  LogTraceSource(std::unique_ptr<db::Database> log, std::string name, LogTerms terms);
 
   std::unique_ptr<db::Database> log_;
   ServerDatabase* server_ = nullptr;                // log_, where it is a server
   std::unique_ptr<db::Database::ReadScope> scope_;  // after log_: destroyed first
   std::optional<db::Lookup> lookup_;
   std::string name_;  ///< of the log, for messages
-  std::string device_class_;
-  RequiredRung required_;
+  LogTerms terms_;
 };
 
 /// "1+22.1": kBuilderVersion and LLVM's major.minor.

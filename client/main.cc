@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -21,6 +22,12 @@ std::string UserFolder(const char* variable, const char* fallback) {
   return std::string(home) + "/" + fallback + "/hone";
 }
 
+/// A pipe or socket whose other end is closed.
+bool OutputAbandoned() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,6 +44,7 @@ int main(int argc, char** argv) {
   environment.data_folder = UserFolder("XDG_DATA_HOME", ".local/share");
   if (const char* log_path = std::getenv("HONE_DB")) environment.log_path = log_path;
   environment.clock = &clock;
+  environment.output_abandoned = OutputAbandoned;
   environment.error_is_terminal = ::isatty(STDERR_FILENO) == 1;
   const std::vector<std::string> words(argv + 1, argv + argc);
   return static_cast<int>(hone::client::RunProgram(words, environment, std::cout, std::cerr));

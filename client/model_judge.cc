@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context_.err));
-  measure::BuilderClient builder(LocalBuilder(), clock);
+  measure::BuilderClient builder(LocalBuilder(arguments, context_.environment), clock);
   return TimedModel::Create(std::move(graph), {options_.target, options_.device_class}, traces,
                             builder, inputs, clock);
 }
@@ -90,7 +90,8 @@ absl::Status ModelJudge::Compare(search::Session& session, std::set<std::string>
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
   HONE_ASSIGN_OR_RETURN(
       const auto source,
-      LogTraceSource::Create(std::move(log), options_.device_class, RequiredRung::kDefault));
+      LogTraceSource::Create(
+          std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(*source));
   const std::set<std::string> changed = ChangedKernels(*by_default_, *tuned);
   if (changed.empty()) {

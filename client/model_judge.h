@@ -11,6 +11,7 @@
 #include "client/model_comparison.h"
 #include "client/tune_progress.h"
 #include "graph/graph.h"
+#include "ir/accuracy_class.h"
 #include "search/session.h"
 
 namespace hone::client {
@@ -24,6 +25,7 @@ class ModelJudge {
     std::string target;  ///< resolved
     std::string device_class;
     std::string log_path;
+    ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
     double seconds = 2;  ///< of one comparison
     const std::atomic<bool>* interrupted = nullptr;
   };

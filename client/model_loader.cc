@@ -16,6 +16,7 @@
 #include "client/model_options.h"
 #include "client/open_log.h"
 #include "client/server_connection.h"
+#include "client/user_cache.h"
 #include "graph/onnx_import/import.h"
 #include "measure/builder_client.h"
 #include "measure/device.h"
@@ -45,8 +46,8 @@ absl::Status RequireNeedsLog(const Arguments& arguments) {
 }
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option :
-       {"dim", "shape", "bind", "target", "traces", "db", "snapshot", "require", "device-class"}) {
+  for (const char* option : {"dim", "shape", "bind", "target", "traces", "db", "snapshot",
+                             "require", "accuracy", "device-class"}) {
     if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -95,12 +96,14 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
   const RequiredRung required = require == "exact"     ? RequiredRung::kExact
                                 : require == "nearest" ? RequiredRung::kNearest
                                                        : RequiredRung::kDefault;
+  LogTerms terms = {.device_class = DeviceClassOf(arguments), .required = required};
+  HONE_ASSIGN_OR_RETURN(terms.accuracy, ReadAccuracy(arguments));
   if (AsksServer(arguments)) {
     if (!path.empty()) return Usage("--server excludes --db and --snapshot");
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
     HONE_ASSIGN_OR_RETURN(auto server, ServerConnection::Open(address));
     return LogTraceSource::Create(std::make_unique<ServerDatabase>(std::move(server)),
-                                  address.address, DeviceClassOf(arguments), required);
+                                  address.address, std::move(terms));
   }
   if (path.empty()) {
     return Usage(
@@ -122,7 +125,7 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
     options.mode = db::OpenMode::kSnapshot;
   }
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(path, options));
-  return LogTraceSource::Create(std::move(log), DeviceClassOf(arguments), required);
+  return LogTraceSource::Create(std::move(log), std::move(terms));
 }
 
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
@@ -153,6 +156,12 @@ measure::BuilderOptions LocalBuilder() {
   return options;
 }
 
+measure::BuilderOptions LocalBuilder(const Arguments& arguments, const Environment& environment) {
+  measure::BuilderOptions options = LocalBuilder();
+  options.cache = OpenUserCache(arguments, environment);
+  return options;
+}
+
 absl::Status CompileError(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnimplemented:
@@ -165,14 +174,15 @@ absl::Status CompileError(const absl::Status& status) {
 }
 
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
-                                                     const MonotonicClock& clock) {
+                                                     const Environment& environment) {
   compiler::CompileOptions options;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
+  HONE_RETURN_IF_ERROR(ReadAccuracy(arguments).status());
   // Without a log nothing depends on the machine: the same bytes everywhere.
   const bool has_log =
       arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
   if (has_log) options.device_class = DeviceClassOf(arguments);
-  measure::BuilderClient builder(LocalBuilder(), clock);
+  measure::BuilderClient builder(LocalBuilder(arguments, environment), *environment.clock);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
   // A Trace of the user's may well not fit; the default always does.
@@ -182,7 +192,7 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
 }
 
 absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::string& path,
-                                      const MonotonicClock& clock) {
+                                      const Environment& environment) {
   HONE_ASSIGN_OR_RETURN(const bool package, IsPackage(path));
   if (package) return LoadPackage(arguments, path);
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
@@ -192,7 +202,7 @@ absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::str
   std::string bytes;
   {
     HONE_ASSIGN_OR_RETURN(compiler::CompiledModel model,
-                          CompileGraph(arguments, std::move(graph), clock));
+                          CompileGraph(arguments, std::move(graph), environment));
     auto serialised = runtime::SerializePackage(model.package);
     if (!serialised.ok()) return CompileError(ToAbsl(serialised.status()));
     bytes = *std::move(serialised);

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 
-#include "base/core/clock.h"
 #include "client/arguments.h"
+#include "client/command.h"
 #include "client/log_trace_source.h"
 #include "client/model_inputs.h"
 #include "compiler/compile_model.h"
@@ -43,6 +43,8 @@ absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Argument
 
 /// hone-builder on all usable cores.
 measure::BuilderOptions LocalBuilder();
+/// The same with the user's cache.
+measure::BuilderOptions LocalBuilder(const Arguments& arguments, const Environment& environment);
 
 /// An error of the compiler after a successful import: what the user can mend (an unsupported
 /// operator, no memory) stays, all else is a fault.
@@ -50,11 +52,11 @@ absl::Status CompileError(const absl::Status& status);
 
 /// Compiles for --target with the schedules of OpenTraces.
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
-                                                     const MonotonicClock& clock);
+                                                     const Environment& environment);
 
 /// Opens a package or compiles a model, in memory. Options that only a model has are usage errors
 /// with a package.
 absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::string& path,
-                                      const MonotonicClock& clock);
+                                      const Environment& environment);
 
 }  // namespace hone::client

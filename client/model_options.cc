@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <memory>
+#include <optional>
 
 #include "fmt/format.h"
 
@@ -98,6 +99,19 @@ absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
                              target.threads, threads));
   }
   return target.text;
+}
+
+absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {
+  if (arguments.command()->FindOption("accuracy") == nullptr) return ir::AccuracyClass::kDefault;
+  const std::string text = arguments.Text("accuracy");
+  const std::optional<ir::AccuracyClass> accuracy = ir::ParseAccuracyClass(text);
+  if (accuracy == ir::AccuracyClass::kStrict || accuracy == ir::AccuracyClass::kDefault) {
+    return *accuracy;
+  }
+  return Usage(fmt::format(
+      "--accuracy {}: no schedule of Hone needs a class laxer than default yet, so nothing would "
+      "differ; use --accuracy default",
+      text));
 }
 
 }  // namespace hone::client

@@ -6,6 +6,7 @@
 
 #include "client/arguments.h"
 #include "graph/onnx_import/import.h"
+#include "ir/accuracy_class.h"
 
 // Reading the options that every command with a model has: --dim, --shape, --bind, --target,
 // --threads.
@@ -18,6 +19,10 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
 /// The resolved target: --target (native where not given) with --threads, else the usable cores.
 /// Usage errors: not a target, threads said twice and differently.
 absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
+
+/// --accuracy, or the default class where the command has no such option. A usage error for a class
+/// that nothing is implemented for yet.
+absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments);
 
 /// "NAME=VALUE" in two; a usage error that names the option otherwise.
 absl::StatusOr<std::pair<std::string, std::string>> SplitAssignment(const std::string& option,

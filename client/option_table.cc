@@ -3,6 +3,7 @@
 #include <array>
 
 #include "client/farm_options.h"
+#include "client/log_options.h"
 #include "client/shared_options.h"
 #include "client/tune_options.h"
 
@@ -30,13 +31,13 @@ constexpr std::array kRunOptions = {
                .kind = ValueKind::kNumber,
                .argument = "A",
                .help = "Allow an output to be A * max|e| + R * |e| away from the expected e: A",
-               .default_text = "1e-4",
+               .default_words = "f32 and f64 1e-4, f16 2e-3, bf16 0.016",
                .low = 0},
     OptionSpec{.name = "relative",
                .kind = ValueKind::kNumber,
                .argument = "R",
                .help = "R of --absolute",
-               .default_text = "1e-3",
+               .default_words = "f32 and f64 1e-3, f16 4e-3, bf16 0.031",
                .low = 0},
     kThreads,
     kTarget,
@@ -47,7 +48,9 @@ constexpr std::array kRunOptions = {
     kDb,
     kSnapshot,
     kRequire,
+    kAccuracy,
     kDeviceClass,
+    kCacheMb,
 };
 
 constexpr std::array kBenchOptions = {
@@ -84,7 +87,9 @@ constexpr std::array kBenchOptions = {
     kDb,
     kSnapshot,
     kRequire,
+    kAccuracy,
     kDeviceClass,
+    kCacheMb,
 };
 
 constexpr std::array kZooPositionals = {
@@ -133,7 +138,9 @@ constexpr std::array kCompileOptions = {
     kTls,
     kInsecureLoopback,
     kRequire,
+    kAccuracy,
     kDeviceClass,
+    kCacheMb,
 };
 
 constexpr std::array kInspectOptions = {
@@ -150,7 +157,9 @@ constexpr std::array kInspectOptions = {
     kDb,
     kSnapshot,
     kRequire,
+    kAccuracy,
     kDeviceClass,
+    kCacheMb,
 };
 
 constexpr std::array kCheckOptions = {
@@ -184,56 +193,12 @@ constexpr std::array kCheckOptions = {
     kDb,
     kSnapshot,
     kRequire,
+    kAccuracy,
     kDeviceClass,
+    kCacheMb,
 };
 constexpr std::array kModelPositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},
-};
-
-constexpr std::array kQueryOptions = {
-    kDb,          kSnapshot, kServer, kTls,  kInsecureLoopback, kTarget, kThreads,
-    kDeviceClass, kDim,      kShape,  kBind,
-};
-
-constexpr std::array kExplainPositionals = {
-    PositionalSpec{.name = "MODEL|TASK",
-                   .help = "A model (.onnx), or how a task's workload hash begins"},
-};
-constexpr OptionSpec kReadLog = {.name = "db",
-                                 .kind = ValueKind::kFile,
-                                 .argument = "LOG",
-                                 .help = "The tuning log (or a snapshot) to read",
-                                 .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
-constexpr std::array kExplainOptions = {
-    kReadLog,
-    OptionSpec{.name = "top",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "How many of the best Traces to show of each task",
-               .default_text = "3",
-               .low = 1,
-               .high = 1000},
-    kTarget,
-    kThreads,
-    kDeviceClass,
-    kDim,
-    kShape,
-    kBind,
-};
-
-constexpr std::array kReportOptions = {
-    kReadLog,
-    OptionSpec{.name = "session",
-               .kind = ValueKind::kText,
-               .argument = "ID",
-               .help = "How the session's id begins",
-               .default_words = "the last one that measured something"},
-    OptionSpec{.name = "output",
-               .letter = 'o',
-               .kind = ValueKind::kFile,
-               .argument = "REPORT.html",
-               .help = "Where to write the page",
-               .default_words = "report.html"},
 };
 
 constexpr std::array kCachePositionals = {
@@ -242,6 +207,7 @@ constexpr std::array kCachePositionals = {
                    .help = "What to do",
                    .choices = "info|clear"},
 };
+constexpr std::array kCacheOptions = {kCacheMb};
 
 constexpr std::array kDbPositionals = {
     PositionalSpec{.name = "ACTION",
@@ -319,9 +285,13 @@ constexpr std::array kCommands = {
             "Loads a package, or compiles a model in memory with default schedules, and runs it "
             "once. Inputs and outputs are NumPy archives whose names are those of the graph.\n\n"
             "With --expect every output is compared, element by element: |y - e| must be at most "
-            "A * max|e| + R * |e|; integers must be equal. The first output that differs is "
-            "reported, with the worst element, and the program ends with 10.\n\nA package is "
-            "code: load only what you trust.",
+            "A * max|e| + R * |e|. A and R depend on the output's type, as narrow floats are "
+            "rounded elsewhere by each program; of integers only i8 and u8 may differ, by one "
+            "step, where a sum fell on the other side of a rounding (--absolute 0 --relative 0 "
+            "asks for equal bits). What a model dequantises to floats moves by such a step too: "
+            "give --absolute the step's share of the largest value. The first output that "
+            "differs is reported, with the worst element, and the program ends with 10.\n\nA "
+            "package is code: load only what you trust.",
         .positionals = kModelOrPackagePositionals,
         .options = kRunOptions,
         .example = "hone run resnet18.hone --inputs x.npz --outputs y.npz"},
@@ -417,12 +387,22 @@ constexpr std::array kCommands = {
         .positionals = {},
         .options = {},
         .example = "hone doctor"},
-    CommandSpec{.name = "cache",
-                .summary = "Tell the size of the caches, or delete them",
-                .description = "Caches lie in $XDG_CACHE_HOME/hone and can always be deleted.",
-                .positionals = kCachePositionals,
-                .options = {},
-                .example = "hone cache info"},
+    CommandSpec{
+        .name = "cache",
+        .summary = "Tell the size of the caches, or delete them",
+        .description =
+            "Two caches lie in $XDG_CACHE_HOME/hone, else ~/.cache/hone: built kernels (by "
+            "workload, schedule, target and the version of Hone that built them) and values of "
+            "the oracle (by workload and seed). They only save time: compiling gives the same "
+            "bytes with and without them, a damaged entry is ignored and removed, and a folder "
+            "that is full or not writable is no error. They can be deleted at any time, and all "
+            "programs may share them.\n\nTogether they take at most --cache-mb megabytes (also a "
+            "key of config.toml); then the least recently used entries go.\n\nA built kernel is "
+            "code. So only files that belong to you, in folders that are yours alone (0700), are "
+            "read.",
+        .positionals = kCachePositionals,
+        .options = kCacheOptions,
+        .example = "hone cache info"},
     CommandSpec{
         .name = "db",
         .summary = "Look after a tuning log",

@@ -84,8 +84,12 @@ absl::Status RunLine(const CommandLine& line, const Environment& environment, bo
   }
   out.flush();
   if (!out.good()) {
+    // Who stopped reading has what was wanted: `hone man tune | head`.
+    if (environment.output_abandoned != nullptr && environment.output_abandoned()) {
+      return absl::OkStatus();
+    }
     return absl::ResourceExhaustedError(
-        "cannot write to standard output: the disk is full or the reader has gone");
+        "cannot write to standard output: it is closed, or the disk is full");
   }
   return absl::OkStatus();
 }

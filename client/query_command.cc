@@ -51,7 +51,8 @@ absl::Status RunQuery(CommandContext& context) {
   if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> log, OpenLogTraces(arguments));
-  measure::BuilderClient builder(LocalBuilder(), *context.environment.clock);
+  measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
+                                 *context.environment.clock);
   const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
   if (!kernels.ok()) return CompileError(kernels.status());
 

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/open_log.h"
+#include "client/output_path.h"
 #include "client/report_page.h"
 #include "client/session_report.h"
 #include "measure/device.h"
@@ -77,6 +78,7 @@ absl::Status RunReport(CommandContext& context) {
     report = *std::move(session);
   }
   const std::string page = arguments.TextOr("output", "report.html");
+  HONE_RETURN_IF_ERROR(CheckOutput(page));
   HONE_RETURN_IF_ERROR(WriteFileAtomically(page, ReportPage(report)));
   if (context.json()) {
     context.json_result = ReportJson(report, path, page)

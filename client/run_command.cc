@@ -14,6 +14,7 @@
 #include "client/model_loader.h"
 #include "client/model_session.h"
 #include "client/npz.h"
+#include "client/output_path.h"
 
 namespace hone::client {
 namespace {
@@ -50,10 +51,20 @@ struct OutputReport {
   graph::TensorType type;
   Summary summary;
   std::optional<Comparison> comparison;
+  Tolerance tolerance;  ///< of the comparison
 };
 
-absl::Status CompareOutputs(const NamedTensors& outputs, const std::string& path,
-                            const Tolerance& tolerance, std::vector<OutputReport>& reports) {
+/// What --absolute and --relative say, else what the type's steps ask for.
+Tolerance ToleranceFor(const Arguments& arguments, ir::DType dtype) {
+  Tolerance tolerance = DefaultTolerance(dtype);
+  if (arguments.Given("absolute")) tolerance.absolute = arguments.Number("absolute");
+  if (arguments.Given("relative")) tolerance.relative = arguments.Number("relative");
+  if (arguments.Given("absolute") || arguments.Given("relative")) tolerance.steps = 0;
+  return tolerance;
+}
+
+absl::Status CompareOutputs(const Arguments& arguments, const NamedTensors& outputs,
+                            const std::string& path, std::vector<OutputReport>& reports) {
   HONE_ASSIGN_OR_RETURN(const NamedTensors expected, ReadNpz(path));
   for (const auto& [name, tensor] : expected) {
     const auto report = std::find_if(reports.begin(), reports.end(),
@@ -68,7 +79,8 @@ absl::Status CompareOutputs(const NamedTensors& outputs, const std::string& path
                               graph::ToText(report->type), path, graph::ToText(tensor.type))),
                           ExitCode::kOutputsDiffer);
     }
-    report->comparison = CompareTensors(*FindTensor(outputs, name), tensor, tolerance);
+    report->tolerance = ToleranceFor(arguments, tensor.type.dtype);
+    report->comparison = CompareTensors(*FindTensor(outputs, name), tensor, report->tolerance);
   }
   for (const OutputReport& report : reports) {
     if (!report.comparison) {
@@ -113,20 +125,29 @@ nlohmann::ordered_json ReportJson(const OutputReport& report) {
   return object;
 }
 
+/// "1e-04 of the largest + 1e-03 of the value", "1 step", "nothing".
+std::string AllowedText(const Tolerance& tolerance, ir::DType dtype) {
+  const bool exact = !ir::IsFloat(dtype) && (ir::SizeOf(dtype) > 1 || dtype == ir::DType::kBool);
+  if (exact) return "nothing";
+  if (tolerance.steps > 0)
+    return fmt::format("{:g} step of {}", tolerance.steps, ir::ToString(dtype));
+  return fmt::format("{:g} of the largest + {:g} of the value", tolerance.absolute,
+                     tolerance.relative);
+}
+
 /// The error of the first output that differs; says where and how much.
-absl::Status Verdict(const std::vector<OutputReport>& reports, const std::string& path,
-                     const Tolerance& tolerance) {
+absl::Status Verdict(const std::vector<OutputReport>& reports, const std::string& path) {
   for (const OutputReport& report : reports) {
     if (!report.comparison || report.comparison->ok()) continue;
     const Comparison& c = *report.comparison;
-    return WithExitCode(
-        absl::InvalidArgumentError(fmt::format(
-            "output {} differs from '{}' in {} of {} elements; the worst is {}: {:.9g} instead of "
-            "{:.9g} "
-            "(allowed: {:g} of the largest + {:g} of the value)",
-            report.name, path, c.differing, c.elements, IndexText(c.worst, report.type.shape),
-            c.worst_value, c.worst_expected, tolerance.absolute, tolerance.relative)),
-        ExitCode::kOutputsDiffer);
+    return WithExitCode(absl::InvalidArgumentError(fmt::format(
+                            "output {} ({}) differs from '{}' in {} of {} elements; the worst is "
+                            "{}: {:.9g} instead "
+                            "of {:.9g} (allowed: {}; --absolute and --relative change that)",
+                            report.name, graph::ToText(report.type), path, c.differing, c.elements,
+                            IndexText(c.worst, report.type.shape), c.worst_value, c.worst_expected,
+                            AllowedText(report.tolerance, report.type.dtype))),
+                        ExitCode::kOutputsDiffer);
   }
   return absl::OkStatus();
 }
@@ -135,8 +156,9 @@ absl::Status Verdict(const std::vector<OutputReport>& reports, const std::string
 
 absl::Status RunRun(CommandContext& context) {
   const Arguments& arguments = context.arguments;
+  if (arguments.Given("outputs")) HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs")));
   HONE_ASSIGN_OR_RETURN(const LoadedModel model,
-                        LoadModel(arguments, arguments.Text("MODEL"), *context.environment.clock));
+                        LoadModel(arguments, arguments.Text("MODEL"), context.environment));
   runtime::Context::Options options;
   if (arguments.Given("threads")) options.threads = static_cast<int>(arguments.Integer("threads"));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
@@ -150,12 +172,11 @@ absl::Status RunRun(CommandContext& context) {
 
   std::vector<OutputReport> reports;
   for (const auto& [name, tensor] : outputs) {
-    reports.push_back({name, tensor.type, Summarise(tensor), std::nullopt});
+    reports.push_back({name, tensor.type, Summarise(tensor), std::nullopt, {}});
   }
-  const Tolerance tolerance = {arguments.Number("absolute"), arguments.Number("relative")};
   const std::string expected = arguments.TextOr("expect", "");
   if (!expected.empty()) {
-    HONE_RETURN_IF_ERROR(CompareOutputs(outputs, expected, tolerance, reports));
+    HONE_RETURN_IF_ERROR(CompareOutputs(arguments, outputs, expected, reports));
   }
   nlohmann::ordered_json object = {{"model", model.name},
                                    {"threads", session.context().threads()},
@@ -165,7 +186,7 @@ absl::Status RunRun(CommandContext& context) {
     object["outputs"].push_back(ReportJson(report));
   }
   context.json_result = object.dump();
-  return Verdict(reports, expected, tolerance);
+  return Verdict(reports, expected);
 }
 
 }  // namespace hone::client

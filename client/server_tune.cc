@@ -101,6 +101,7 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
   const Arguments& arguments = context_.arguments;
   const SystemWallClock wall_clock;
   HONE_ASSIGN_OR_RETURN(const TuneBudget budget, ReadBudget(arguments, wall_clock));
+  HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
   ir::Target target;
   std::string why;
@@ -118,7 +119,8 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
                             .seconds = budget.seconds,
                             .trials = budget.trials,
                             .until_unix_ms = budget.until_unix_ns / 1'000'000,
-                            .seed = static_cast<uint64_t>(arguments.Integer("seed"))};
+                            .seed = static_cast<uint64_t>(arguments.Integer("seed")),
+                            .accuracy = accuracy};
 }
 
 void ServerTuning::Show(const ServerProgress& progress) {

@@ -57,6 +57,26 @@ inline constexpr OptionSpec kSnapshot = {
     .kind = ValueKind::kText,
     .argument = "FILE@sha256:DIGEST",
     .help = "Like --db, of a pinned snapshot; fails when the file is another"};
+inline constexpr OptionSpec kAccuracy = {
+    .name = "accuracy",
+    .kind = ValueKind::kChoice,
+    .argument = "CLASS",
+    .help =
+        "How far schedules may be from the default one: strict (1e-5 of the largest value and "
+        "1e-4 of the value, no Winograd F(4x4)) or default (1e-4, 1e-3); a record of a stricter "
+        "class serves a laxer one",
+    .default_text = "default",
+    .choices = "strict|default|fast"};
+inline constexpr OptionSpec kCacheMb = {
+    .name = "cache-mb",
+    .kind = ValueKind::kInteger,
+    .argument = "N",
+    .help =
+        "Keep built kernels and values of the oracle in $XDG_CACHE_HOME/hone, at most so many "
+        "megabytes; the least recently used go first; 0: neither read nor write there",
+    .default_text = "1024",
+    .low = 0,
+    .high = 1e6};
 inline constexpr OptionSpec kServer = {.name = "server",
                                        .kind = ValueKind::kText,
                                        .argument = "ADDRESS",

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
-#include "client/log_trace_source.h"
+#include "client/log_holdings.h"
 #include "client/model_judge.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
@@ -19,6 +19,7 @@
 #include "client/tune_budget.h"
 #include "client/tune_progress.h"
 #include "client/tune_signals.h"
+#include "client/user_cache.h"
 #include "client/version_text.h"
 #include "compiler/extract_kernels.h"
 #include "graph/group_cost.h"
@@ -78,6 +79,7 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
       line += fmt::format(" --{} {}", name, value);
     }
   }
+  if (arguments.Given("accuracy")) line += " --accuracy " + arguments.Text("accuracy");
   if (budget.seconds > 0) line += fmt::format(" --seconds {}", budget.seconds);
   if (budget.trials > 0) line += fmt::format(" --trials {}", budget.trials);
   return line;
@@ -105,8 +107,8 @@ class Tuning {
 
  private:
   absl::Status Prepare();
-  void Announce() const;
-  void PrintTasks();
+  void Announce(double used_seconds) const;
+  absl::Status DryRun();
   absl::Status OpenLog();
   absl::Status TuneTasks();
   std::vector<double> MeasureBounds() const;
@@ -122,6 +124,7 @@ class Tuning {
   TuneSignals& signals_;
   ir::Target target_;
   TuneBudget budget_;
+  ir::AccuracyClass accuracy_ = ir::AccuracyClass::kDefault;
   measure::HostDevice host_;
   std::vector<search::TuningTask> tasks_;
   std::string path_;
@@ -130,6 +133,7 @@ class Tuning {
 
 absl::Status Tuning::Prepare() {
   HONE_ASSIGN_OR_RETURN(budget_, ReadBudget(arguments_, wall_clock_));
+  HONE_ASSIGN_OR_RETURN(accuracy_, ReadAccuracy(arguments_));
   HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments_));
   std::string why;
   if (!ir::ParseTarget(target_text, &target_, &why)) return absl::InvalidArgumentError(why);
@@ -143,7 +147,7 @@ absl::Status Tuning::Prepare() {
   }
   HONE_RETURN_IF_ERROR(measure::CheckHelpers(options.builder, options.runner, clock_));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
-  measure::BuilderClient builder(LocalBuilder(), clock_);
+  measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
   auto kernels = compiler::ExtractKernels(std::move(graph), target_.text, builder);
   if (!kernels.ok()) return CompileError(kernels.status());
   tasks_ = MakeTasks(*std::move(kernels), target_);
@@ -151,26 +155,44 @@ absl::Status Tuning::Prepare() {
   return absl::OkStatus();
 }
 
-void Tuning::Announce() const {
+void Tuning::Announce(double used_seconds) const {
   context_.err << fmt::format("{} tasks for {} on {}\nlog {}\nbudget {}, ends {} at the latest\n",
                               tasks_.size(), target_.text, host_.device_class, path_,
-                              BudgetText(budget_), ExpectedEnd(budget_, 0, wall_clock_));
+                              BudgetText(budget_), ExpectedEnd(budget_, used_seconds, wall_clock_));
 }
 
-void Tuning::PrintTasks() {
-  for (const auto& t : tasks_) {
-    if (context_.json()) break;
-    context_.out << fmt::format("{} x{} {} {:.1f} MFLOP\n", t.hash.ToHex(), t.count, t.name,
-                                t.flop * 1e-6);
+absl::Status Tuning::DryRun() {
+  HONE_ASSIGN_OR_RETURN(
+      const LogHoldings log,
+      ReadHoldings(path_, {.device_class = host_.device_class, .accuracy = accuracy_}, tasks_,
+                   target_, MakeSessionOptions().request));
+  Announce(log.used_seconds);
+  ordered_json tasks = TasksJson(tasks_);
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const search::TuningTask& t = tasks_[i];
+    const LogHoldings::Task& held = log.tasks[i];
+    tasks[i]["rung"] = held.rung;
+    tasks[i]["median_us"] = held.median_ns * 1e-3;
+    if (context_.json()) continue;
+    const std::string best =
+        held.median_ns > 0 ? fmt::format(", {} {:.2f} us", held.rung, held.median_ns * 1e-3) : "";
+    context_.out << fmt::format("{} x{} {} {:.1f} MFLOP{}\n", t.hash.ToHex(), t.count, t.name,
+                                t.flop * 1e-6, best);
   }
+  if (!context_.json()) context_.out << HoldingsText(log);
   ordered_json object = {{"log", path_},
                          {"target", target_.text},
                          {"device_class", host_.device_class},
                          {"seconds", budget_.seconds},
                          {"trials", budget_.trials},
-                         {"ends", ExpectedEnd(budget_, 0, wall_clock_)},
-                         {"tasks", TasksJson(tasks_)}};
+                         {"ends", ExpectedEnd(budget_, log.used_seconds, wall_clock_)},
+                         {"log_exists", log.exists},
+                         {"tasks_with_records", log.NumExact()},
+                         {"unfinished_session", log.unfinished_session},
+                         {"used_seconds", log.used_seconds},
+                         {"tasks", std::move(tasks)}};
   context_.json_result = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return absl::OkStatus();
 }
 
 absl::Status Tuning::OpenLog() {
@@ -193,6 +215,7 @@ measure::LocalMeasurerOptions Tuning::MeasurerOptions() const {
   constexpr int64_t kLeastOracleNs = 50'000'000;
   measure::LocalMeasurerOptions o;
   o.builder.processes = UsableCores();
+  o.builder.cache = o.oracle.cache = OpenUserCache(arguments_, context_.environment);
   o.builder.job_timeout_ns = 20'000'000'000;
   o.alternate = target_.threads + o.builder.processes > UsableCores();
   o.device_class = host_.device_class;
@@ -222,11 +245,13 @@ search::SessionOptions Tuning::MakeSessionOptions() const {
                     {"trials", budget_.trials},
                     {"until", arguments_.Given("until") ? arguments_.Text("until") : ""},
                     {"seed", arguments_.Integer("seed")},
+                    {"accuracy", std::string(ir::AccuracyClassName(accuracy_))},
                     {"command", RepeatedBy(arguments_, target_, budget_)},
                     {"tasks", TasksJson(tasks_)}})
           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   options.versions = VersionJson();
   options.target = target_;
+  options.accuracy = accuracy_;
   options.device = {host_.device_class, host_.fingerprint};
   options.builder_version = BuilderVersionText();
   options.interrupted = TuneSignals::interrupted();
@@ -256,8 +281,12 @@ absl::Status Tuning::TuneTasks() {
   const std::vector<double> bounds = MeasureBounds();
   search::SessionOptions options = MakeSessionOptions();
   const double judged = budget_.seconds > 0 ? std::clamp(0.03 * budget_.seconds, 0.5, 6.0) : 1;
-  ModelJudge judge(context_,
-                   {target_.text, host_.device_class, path_, judged, TuneSignals::interrupted()});
+  ModelJudge judge(context_, {.target = target_.text,
+                              .device_class = host_.device_class,
+                              .log_path = path_,
+                              .accuracy = accuracy_,
+                              .seconds = judged,
+                              .interrupted = TuneSignals::interrupted()});
   judge.MeasureDefault();
   options.reserve_seconds = judge.ExpectedSeconds();
   options.before_end = [&](search::Session& s) { return judge.Judge(s); };
@@ -309,11 +338,8 @@ absl::Status Tuning::Ended(const search::Session& session, const absl::Status& s
 
 absl::Status Tuning::Run() {
   HONE_RETURN_IF_ERROR(Prepare());
-  Announce();
-  if (arguments_.Flag("dry-run")) {
-    PrintTasks();
-    return absl::OkStatus();
-  }
+  if (arguments_.Flag("dry-run")) return DryRun();
+  Announce(0);
   HONE_RETURN_IF_ERROR(OpenLog());
   return TuneTasks();
 }

@@ -55,11 +55,13 @@ inline constexpr std::array kTuneOptions = {
                .help = "Values of the inputs for the comparison of whole models, by name",
                .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
     kInput,
+    kAccuracy,
     kTarget,
     kThreads,
     kDim,
     kShape,
     kBind,
+    kCacheMb,
 };
 
 }  // namespace hone::client

@@ -54,6 +54,41 @@ TEST(CompareTest, IntegersMustBeEqual) {
   EXPECT_EQ(wrong.worst_value, 8);
 }
 
+TEST(CompareTest, EightBitIntegersMayBeOneStepApart) {
+  for (const ir::DType dtype : {ir::DType::kI8, ir::DType::kU8}) {
+    const Tolerance tolerance = DefaultTolerance(dtype);
+    const auto expected = graph::MakeConstant(dtype, {3}, {3, 100, 0});
+    EXPECT_TRUE(
+        CompareTensors(*graph::MakeConstant(dtype, {3}, {4, 99, 1}), *expected, tolerance).ok());
+    const Comparison wrong =
+        CompareTensors(*graph::MakeConstant(dtype, {3}, {3, 102, 0}), *expected, tolerance);
+    EXPECT_EQ(wrong.differing, 1);
+    EXPECT_EQ(wrong.worst, 1);
+    EXPECT_EQ(
+        CompareTensors(*graph::MakeConstant(dtype, {3}, {4, 100, 0}), *expected, {0, 0}).differing,
+        1);
+  }
+  const auto truth = graph::MakeConstant(ir::DType::kBool, {2}, {1, 0});
+  EXPECT_EQ(CompareTensors(*graph::MakeConstant(ir::DType::kBool, {2}, {1, 1}), *truth, {1, 1, 1})
+                .differing,
+            1);
+}
+
+// Two programs that round a product of n factors at each step and at the end.
+TEST(CompareTest, NarrowFloatsMayBeAFewOfTheirStepsApart) {
+  EXPECT_EQ(DefaultTolerance(ir::DType::kF32), (Tolerance{1e-4, 1e-3}));
+  for (const auto& [dtype, step] :
+       {std::pair(ir::DType::kF16, 0x1p-10), std::pair(ir::DType::kBF16, 0x1p-7)}) {
+    const auto made = [&, dtype = dtype](double value) {
+      return graph::MakeConstant(dtype, {2}, {value, 8});
+    };
+    const Tolerance tolerance = DefaultTolerance(dtype);
+    EXPECT_TRUE(CompareTensors(*made(1 + 4 * step), *made(1), tolerance).ok());
+    EXPECT_FALSE(CompareTensors(*made(1 + 32 * step), *made(1), tolerance).ok());
+    EXPECT_FALSE(CompareTensors(*made(1 + 32 * step), *made(1), {}).ok());
+  }
+}
+
 TEST(CompareTest, EmptyTensorsAreEqual) {
   EXPECT_TRUE(CompareTensors(Floats({}), Floats({}), {}).ok());
 }

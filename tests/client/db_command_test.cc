@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ProgramRun;
 using testing::RunHone;
 using testing::TemporaryFolder;
@@ -152,6 +153,11 @@ TEST_F(DbCommandTest, ASnapshotIsPinnedAndReadable) {
   EXPECT_EQ(Parse(RunHone({"db", "stats", snapshot, "--json"}))["records"], 1);
   EXPECT_EQ(RunHone({"db", "compact", snapshot}).exit_code, 5);
   EXPECT_EQ(RunHone({"db", "snapshot", log_}).exit_code, 2);
+  for (const char* action : {"snapshot", "export"}) {
+    const ProgramRun run = RunHone({"db", action, log_, "-o", folder_.Path("none/s.db")});
+    EXPECT_EQ(run.exit_code, 3) << action;
+    EXPECT_THAT(run.err, HasSubstr("there is no folder")) << action;
+  }
 }
 
 TEST_F(DbCommandTest, VerifyAndCompact) {
@@ -190,6 +196,13 @@ TEST_F(DbCommandTest, DamagedForeignAndAbsentFilesAreRefusedAndLeft) {
   ASSERT_TRUE(WriteFileAtomically(log_, bytes).ok());
   EXPECT_EQ(RunHone({"db", "verify", log_}).exit_code, 5);
   EXPECT_EQ(*ReadFile(log_), bytes);
+  // Cut so that it cannot be opened: verify does not send its user to verify.
+  ASSERT_TRUE(WriteFileAtomically(log_, bytes.substr(0, 5000)).ok());
+  EXPECT_THAT(RunHone({"db", "stats", log_}).err, HasSubstr("hone db verify"));
+  const ProgramRun cut = RunHone({"db", "verify", log_});
+  EXPECT_EQ(cut.exit_code, 5);
+  EXPECT_THAT(cut.err, HasSubstr("restore a copy"));
+  EXPECT_THAT(cut.err, Not(HasSubstr("hone db verify")));
 }
 
 }  // namespace

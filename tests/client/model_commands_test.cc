@@ -1,6 +1,9 @@
 // The commands that take a model, run as programs on networks of the zoo.
 
+#include <unistd.h>
+
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "gmock/gmock.h"
@@ -91,7 +94,7 @@ TEST_F(ModelCommandsTest, DifferingOutputsEndWith10AndSayWhere) {
       WriteNpz(wrong, {{"output", *graph::MakeConstant(ir::DType::kF32, {1, 10}, values)}}).ok());
   const ProgramRun run = RunHone({"run", model_, "--inputs", inputs_, "--expect", wrong, "--json"});
   EXPECT_EQ(run.exit_code, 10);
-  EXPECT_THAT(run.err, HasSubstr("output output differs"));
+  EXPECT_THAT(run.err, HasSubstr("output output (f32[1,10]) differs"));
   EXPECT_THAT(run.err, HasSubstr("1 of 10 elements; the worst is [0, 7]"));
   const json object = Parse(run);
   EXPECT_EQ(object["error"]["name"], "outputs_differ");
@@ -244,17 +247,114 @@ TEST_F(ModelCommandsTest, CheckFindsEveryKernelRight) {
   EXPECT_EQ(workloads.size(), Parse(RunHone({"inspect", model_, "--json"}))["kernels"].size());
 }
 
-TEST(CacheCommandTest, TellsAndClears) {
-  const TemporaryFolder home;
-  EXPECT_THAT(RunHone({"cache", "info"}, home.path()).out, HasSubstr("0 files"));
-  std::filesystem::create_directories(home.Path(".cache/hone/a"));
-  ASSERT_TRUE(WriteFileAtomically(home.Path(".cache/hone/a/b"), std::string(1000, 'x')).ok());
-  const json info = Parse(RunHone({"cache", "info", "--json"}, home.path()));
-  EXPECT_EQ(info["files"], 1);
-  EXPECT_EQ(info["bytes"], 1000);
-  EXPECT_EQ(RunHone({"cache", "clear"}, home.path()).exit_code, 0);
-  EXPECT_FALSE(std::filesystem::exists(home.Path(".cache/hone")));
-  EXPECT_EQ(RunHone({"cache", "empty"}, home.path()).exit_code, 2);
+TEST_F(ModelCommandsTest, WhoeverStopsReadingGetsNoError) {
+  const auto shell = [&](const std::string& line) {
+    return testing::RunProcess({"/bin/sh", "-c", line, testing::HoneProgram(), model_},
+                               "/dev/null");
+  };
+  const ProgramRun abandoned = shell("{ \"$0\" inspect \"$1\"; echo $? >&2; } | true");
+  EXPECT_EQ(abandoned.err, "0\n");
+  const ProgramRun closed = shell("\"$0\" inspect \"$1\" >&-");
+  EXPECT_EQ(closed.exit_code, 9);
+  EXPECT_THAT(closed.err, HasSubstr("cannot write to standard output"));
+  EXPECT_EQ(shell("\"$0\" inspect \"$1\" >/dev/full").exit_code, 9);
+}
+
+TEST_F(ModelCommandsTest, AnOutputThatCannotBeWrittenIsToldBeforeTheWork) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"compile", model_, "-o", "/nosuch/m.hone"},
+        {"run", model_, "--inputs", inputs_, "--outputs", "/nosuch/y.npz"},
+        {"zoo", "mlp", "-o", "/nosuch/m.onnx"}}) {
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 3) << words[0];
+    EXPECT_THAT(run.err, HasSubstr("there is no folder '/nosuch'; make it first")) << words[0];
+  }
+  const ProgramRun folder = RunHone({"compile", model_, "-o", folder_.path()});
+  EXPECT_EQ(folder.exit_code, 3);
+  EXPECT_THAT(folder.err, HasSubstr("it is a folder"));
+  if (::geteuid() == 0) return;  // whom no mode keeps out
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_exec);
+  EXPECT_EQ(RunHone({"compile", model_, "-o", package_}).exit_code, 9);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(ModelCommandsTest, TensorsInPlaceOfAModelAreRecognised) {
+  const ProgramRun run = RunHone({"compile", inputs_});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("a NumPy archive of tensors"));
+}
+
+/// The model compiled with a cache in this home folder.
+class CacheTest : public ModelCommandsTest {
+ protected:
+  std::string CompiledBytes(std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"compile", model_, "-o", package_, "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramRun run = RunHone(words, home_.path());
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const auto bytes = ReadFile(package_);
+    EXPECT_TRUE(bytes.ok()) << bytes.status();
+    std::filesystem::remove(package_);
+    return bytes.ok() ? *bytes : "";
+  }
+  json Info() { return Parse(RunHone({"cache", "info", "--json"}, home_.path())); }
+
+  const TemporaryFolder home_;
+  const std::string cache_ = home_.Path(".cache/hone");
+};
+
+TEST_F(CacheTest, ColdWarmDamagedAndWithoutGiveTheSamePackage) {
+  const std::string without = CompiledBytes({"--cache-mb", "0"});
+  EXPECT_FALSE(std::filesystem::exists(cache_));
+  EXPECT_EQ(CompiledBytes(), without);
+  const json cold = Info();
+  EXPECT_GT(cold["artifacts"]["files"], 0) << cold;
+  EXPECT_EQ(CompiledBytes(), without);
+  EXPECT_EQ(Info()["artifacts"], cold["artifacts"]) << "nothing was built again";
+  for (const auto& entry : std::filesystem::directory_iterator(cache_ + "/artifacts")) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<int64_t>(entry.file_size() / 2));
+    file.put('?');
+  }
+  EXPECT_EQ(CompiledBytes(), without);
+  EXPECT_EQ(Info()["artifacts"]["files"], cold["artifacts"]["files"]);
+}
+
+TEST_F(CacheTest, CheckRemembersTheOracle) {
+  const std::vector<std::string> words = {"check", model_, "--inputs", inputs_, "--json"};
+  const json first = Parse(RunHone(words, home_.path()));
+  const json cold = Info();
+  EXPECT_EQ(cold["oracles"]["files"], first["steps"].size());
+  EXPECT_EQ(Parse(RunHone(words, home_.path())), first);
+  EXPECT_EQ(Info(), cold);
+  // Other points are other values.
+  EXPECT_EQ(RunHone({"check", model_, "--inputs", inputs_, "--seed", "1"}, home_.path()).exit_code,
+            0);
+  EXPECT_GT(Info()["oracles"]["files"], cold["oracles"]["files"]);
+}
+
+TEST_F(CacheTest, AFolderThatCannotBeMadeFailsNoCommandButCache) {
+  ASSERT_TRUE(WriteFileAtomically(home_.Path(".cache"), "a file").ok());
+  EXPECT_NE(CompiledBytes(), "");
+  const ProgramRun info = RunHone({"cache", "info"}, home_.path());
+  EXPECT_EQ(info.exit_code, 9);
+  EXPECT_THAT(info.err, HasSubstr("commands work without it"));
+  EXPECT_EQ(RunHone({"cache", "info"}, "").exit_code, 2);
+}
+
+TEST_F(CacheTest, ClearDeletesEntriesAndNothingElse) {
+  EXPECT_THAT(RunHone({"cache", "info"}, home_.path()).out, HasSubstr("0 files"));
+  EXPECT_FALSE(std::filesystem::exists(cache_)) << "asking makes nothing";
+  CompiledBytes();
+  const std::string mine = cache_ + "/artifacts/mine";
+  ASSERT_TRUE(WriteFileAtomically(mine, "x").ok());
+  EXPECT_THAT(RunHone({"cache", "clear"}, home_.path()).out, HasSubstr("deleted"));
+  EXPECT_EQ(Info()["files"], 0);
+  EXPECT_TRUE(std::filesystem::exists(mine));
+  std::filesystem::remove(mine);
+  EXPECT_EQ(RunHone({"cache", "clear"}, home_.path()).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(cache_));
+  EXPECT_EQ(RunHone({"cache", "empty"}, home_.path()).exit_code, 2);
 }
 
 TEST(DoctorCommandTest, EndsWith0Or11AndListsItsChecks) {
@@ -270,7 +370,7 @@ TEST(DoctorCommandTest, EndsWith0Or11AndListsItsChecks) {
   EXPECT_EQ(run.exit_code, fault ? 11 : 0);
   EXPECT_THAT(checks, Contains("instructions"));
   EXPECT_THAT(checks, Contains("foreign load"));
-  EXPECT_EQ(checks.size(), 9U);
+  EXPECT_EQ(checks.size(), 10U);
 }
 
 TEST(DoctorCommandTest, AFaultEndsWith11) {

@@ -259,6 +259,18 @@ std::map<std::string, TroubleshootingTest::Provoke> TroubleshootingTest::Provoke
        [] {
          return RunHone({"zoo", "mlp", "-o", "/dev/full"});
        }},
+      {"no-folder",
+       [&] {
+         return RunHone({"compile", Model(), "-o", Path("none/m.hone")});
+       }},
+      {"cache-not-used",
+       [&] {
+         return RunHone({"cache", "info"}, Write("file", ""));
+       }},
+      {"accuracy-fast",
+       [&] {
+         return RunHone({"tune", Model(), "--accuracy", "fast"}, folder_.path());
+       }},
       {"unknown-option",
        [] {
          return RunHone({"bench", "x.onnx", "--sekonds", "3"});

@@ -19,6 +19,9 @@
 #include "base/subprocess.h"
 #include "db/log_file.h"
 #include "graph/onnx_export/zoo_layers.h"
+#include "ir/target.h"
+#include "ir/text.h"
+#include "schedule/space.h"
 #include "tests/client/run_hone.h"
 #include "tests/test_paths.h"
 
@@ -180,6 +183,93 @@ TEST_F(TuneCommandTest, ATuningReportsAndItsLogBuildsTheModel) {
   EXPECT_THAT(again.out, HasSubstr("trials used up: 8 candidates"));
   EXPECT_THAT(again.out, ::testing::AnyOf(HasSubstr("model end to end"), HasSubstr("skipped")));
   EXPECT_THAT(again.out, HasSubstr(log_));
+}
+
+TEST_F(TuneCommandTest, ADryRunTellsWhatTheLogHolds) {
+  const json none = Parse(Tune({"--dry-run", "--json"}));
+  EXPECT_EQ(none["log_exists"], false);
+  EXPECT_EQ(none["tasks_with_records"], 0);
+  ASSERT_EQ(Tune({"--trials", "12"}).exit_code, 0);
+  const json some = Parse(Tune({"--dry-run", "--json"}));
+  EXPECT_EQ(some["log_exists"], true);
+  EXPECT_EQ(some["tasks_with_records"], 3);
+  EXPECT_EQ(some["tasks"][0]["rung"], "exact");
+  EXPECT_GT(some["tasks"][0]["median_us"], 0);
+  EXPECT_EQ(some["unfinished_session"], "");
+  EXPECT_THAT(Tune({"--dry-run"}).out, HasSubstr("the log has records of 3 of 3 tasks"));
+  // A class's records are not those of a stricter one.
+  EXPECT_EQ(Parse(Tune({"--dry-run", "--json", "--accuracy", "strict"}))["tasks_with_records"], 0);
+
+  // One that was interrupted would be gone on with, its time counted.
+  Subprocess child = Start({"--seconds", "200"});
+  AwaitAttempts(24);
+  ::kill(child.pid(), SIGKILL);
+  ASSERT_TRUE(child.Wait(clock_, 10'000 * kMillisecondNs).ok());
+  const json unfinished = Parse(Tune({"--dry-run", "--json", "--seconds", "200"}));
+  EXPECT_EQ(unfinished["unfinished_session"].get<std::string>().size(), 32U) << unfinished;
+  EXPECT_GT(unfinished["used_seconds"], 0);
+}
+
+TEST_F(TuneCommandTest, StrictMeasuresNoF4AndServesDefaultButNotTheReverse) {
+  const auto compile = [&](const std::string& accuracy) {
+    return RunHone({"compile", model_, "--db", log_, "-o", folder_.Path("small.hone"), "--target",
+                    "cpu:avx2,threads=1", "--require", "exact", "--accuracy", accuracy})
+        .exit_code;
+  };
+  ASSERT_EQ(Tune({"--trials", "90", "--accuracy", "strict"}).exit_code, 0);
+  EXPECT_EQ(compile("strict"), 0);
+  EXPECT_EQ(compile("default"), 0) << "a stricter record serves";
+  const auto log = db::OpenLog(log_, {.mode = db::OpenMode::kRead});
+  ASSERT_TRUE(log.ok()) << log.status();
+  int64_t attempts = 0, f2 = 0;
+  ASSERT_TRUE((*log)
+                  ->ScanAttempts({},
+                                 [&](const db::Attempt& a) {
+                                   ++attempts;
+                                   EXPECT_EQ(a.key.accuracy, ir::AccuracyClass::kStrict);
+                                   EXPECT_EQ(a.trace.find("winograd, 4"), std::string::npos);
+                                   f2 += a.trace.find("winograd, 2") != std::string::npos;
+                                   return absl::OkStatus();
+                                 })
+                  .ok());
+  EXPECT_EQ(attempts, 90);
+  EXPECT_GT(f2, 0);
+  // That F(4x4) is there to be left out:
+  ir::Target target;
+  std::string why;
+  ASSERT_TRUE(ir::ParseTarget("cpu:avx2,threads=1", &target, &why)) << why;
+  size_t of_default = 0, of_strict = 0;
+  ASSERT_TRUE((*log)
+                  ->ScanWorkloads([&](const db::WorkloadRow& row) {
+                    const auto workload = ir::ParseWorkload(row.text);
+                    EXPECT_TRUE(workload.ok());
+                    for (const auto& [accuracy, count] :
+                         {std::pair(ir::AccuracyClass::kDefault, &of_default),
+                          std::pair(ir::AccuracyClass::kStrict, &of_strict)}) {
+                      *count += schedule::Space(*workload, target, accuracy).sketches().size();
+                    }
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_GT(of_default, of_strict);
+}
+
+TEST_F(TuneCommandTest, DefaultRecordsDoNotServeStrict) {
+  ASSERT_EQ(Tune({"--trials", "12"}).exit_code, 0);
+  const auto compile = [&](const std::string& accuracy, const std::string& rung) {
+    return RunHone({"compile", model_, "--db", log_, "-o", folder_.Path("small.hone"), "--target",
+                    "cpu:avx2,threads=1", "--require", rung, "--accuracy", accuracy});
+  };
+  EXPECT_EQ(compile("default", "exact").exit_code, 0);
+  EXPECT_EQ(compile("strict", "exact").exit_code, 4);
+  EXPECT_EQ(compile("strict", "nearest").exit_code, 4) << "nor by a transplant";
+  EXPECT_EQ(compile("strict", "default").exit_code, 0);
+  const ProgramRun fast = compile("fast", "default");
+  EXPECT_EQ(fast.exit_code, 2);
+  EXPECT_THAT(fast.err, HasSubstr("use --accuracy default"));
+  EXPECT_EQ(Tune({"--trials", "3", "--accuracy", "fast"}).exit_code, 2);
+  EXPECT_EQ(RunHone({"check", model_, "--accuracy", "fast"}).exit_code, 2);
+  EXPECT_EQ(RunHone({"check", model_, "--accuracy", "strict", "--db", log_}).exit_code, 0);
 }
 
 // Twenty times: started, killed at a random moment, its log read. Then to the end.

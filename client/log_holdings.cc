@@ -1,0 +1,76 @@
+#include "client/log_holdings.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "fmt/format.h"
+
+#include "base/status.h"
+#include "client/open_log.h"
+#include "client/tune_budget.h"
+#include "db/log_file.h"
+
+namespace hone::client {
+namespace {
+
+// As search::Session finds what it goes on with.
+absl::Status FindUnfinished(db::Database& log, const std::string& request, LogHoldings& holdings) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, log.Sessions());
+  const auto last = std::find_if(
+      sessions.rbegin(), sessions.rend(),
+      [&](const db::StoredSession& s) { return !s.merged && s.session.request == request; });
+  if (last == sessions.rend()) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(last->session.id));
+  if (events.empty() || events.back().type == "finished") return absl::OkStatus();
+  holdings.unfinished_session = last->session.id.ToHex();
+  for (const db::Event& event : events) {
+    if (event.type != "elapsed") continue;
+    holdings.used_seconds =
+        std::max(holdings.used_seconds, std::strtod(event.payload.c_str(), nullptr));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t LogHoldings::NumExact() const {
+  return std::count_if(tasks.begin(), tasks.end(),
+                       [](const Task& task) { return task.rung == "exact"; });
+}
+
+absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, const LogTerms& terms,
+                                         const std::vector<search::TuningTask>& tasks,
+                                         const ir::Target& target, const std::string& request) {
+  LogHoldings holdings;
+  holdings.tasks.resize(tasks.size(), {"default", 0});
+  std::error_code error;
+  holdings.exists = std::filesystem::exists(path, error);
+  if (!holdings.exists) return holdings;
+  {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
+    HONE_RETURN_IF_ERROR(FindUnfinished(*log, request, holdings));
+  }
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> source,
+                        LogTraceSource::Create(std::move(log), terms));
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    HONE_ASSIGN_OR_RETURN(const LogAnswer answer,
+                          source->Look(*tasks[i].workload, tasks[i].hash.ToHex(), target));
+    holdings.tasks[i] = {answer.found.rung, answer.median_ns};
+  }
+  return holdings;
+}
+
+std::string HoldingsText(const LogHoldings& holdings) {
+  if (!holdings.exists) return "there is no such log yet\n";
+  std::string text = fmt::format("the log has records of {} of {} tasks\n", holdings.NumExact(),
+                                 holdings.tasks.size());
+  if (!holdings.unfinished_session.empty()) {
+    text += fmt::format("it would go on with session {}, which has used {} of its time\n",
+                        holdings.unfinished_session, Duration(holdings.used_seconds));
+  }
+  return text;
+}
+
+}  // namespace hone::client

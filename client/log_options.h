@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+
+#include "client/farm_options.h"
+#include "client/shared_options.h"
+
+// Options and positionals of `hone query`, `explain` and `report`, for option_table.cc alone.
+namespace hone::client {
+
+inline constexpr std::array kQueryOptions = {
+    kDb,          kSnapshot, kServer, kTls,  kInsecureLoopback, kTarget,   kThreads,
+    kDeviceClass, kDim,      kShape,  kBind, kCacheMb,          kAccuracy,
+};
+
+inline constexpr std::array kExplainPositionals = {
+    PositionalSpec{.name = "MODEL|TASK",
+                   .help = "A model (.onnx), or how a task's workload hash begins"},
+};
+inline constexpr OptionSpec kReadLog = {
+    .name = "db",
+    .kind = ValueKind::kFile,
+    .argument = "LOG",
+    .help = "The tuning log (or a snapshot) to read",
+    .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
+inline constexpr std::array kExplainOptions = {
+    kReadLog,
+    OptionSpec{.name = "top",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "How many of the best Traces to show of each task",
+               .default_text = "3",
+               .low = 1,
+               .high = 1000},
+    kTarget,
+    kThreads,
+    kDeviceClass,
+    kAccuracy,
+    kDim,
+    kShape,
+    kBind,
+    kCacheMb,
+};
+
+inline constexpr std::array kReportOptions = {
+    kReadLog,
+    OptionSpec{.name = "session",
+               .kind = ValueKind::kText,
+               .argument = "ID",
+               .help = "How the session's id begins",
+               .default_words = "the last one that measured something"},
+    OptionSpec{.name = "output",
+               .letter = 'o',
+               .kind = ValueKind::kFile,
+               .argument = "REPORT.html",
+               .help = "Where to write the page",
+               .default_words = "report.html"},
+};
+
+}  // namespace hone::client
