@@ -27,8 +27,9 @@ inline constexpr int kBuilderVersion = 2;
 /// How a candidate is measured; part of the log's key.
 inline constexpr int kMeasurementPolicyVersion = 1;
 
-/// Columns of the cost model's features; a stored model of another version is not used.
-inline constexpr int kFeatureSchemaVersion = 1;
+/// Columns of the cost model's features, and what the trees' scores are added to; a stored model of
+/// another version is not used.
+inline constexpr int kFeatureSchemaVersion = 2;
 
 /// Messages between client, server and worker.
 inline constexpr int kProtocolVersion = 1;

@@ -229,7 +229,7 @@ std::string TuneJson(const TuneView& view, const std::string& log) {
   ordered_json tasks = ordered_json::array(), correlations = ordered_json::array();
   for (int i = 0; i < t.num_tasks(); ++i) {
     tasks.push_back(TaskJson(view, i));
-    if (const auto r = t.search(i).RankCorrelationOnRandom(t.model()))
+    if (const auto r = t.search(i).RankCorrelationOnRandom())
       correlations.push_back({{"workload", t.task(i).hash.ToHex()}, {"spearman", *r}});
   }
   ordered_json failures = ordered_json::object();

@@ -17,21 +17,61 @@ constexpr double kL2BytesPerCycle = 32, kL3BytesPerCycle = 16, kMemoryBytesPerCy
 constexpr double kBarrierSeconds = 3e-7;
 constexpr double kPhaseSeconds = 2e-7;
 
+constexpr size_t kNumShared = 10;  ///< columns, from the first on, that a Workload alone decides
+constexpr size_t kLanes = 39;
+
 double Ceil(double a, double b) { return std::ceil(a / b); }
+/// log2 of a ratio of two times in seconds; a nanosecond stands for nothing.
+double Ratio(double a, double b) { return std::log2((a + 1e-9) / (b + 1e-9)); }
 float Log(double x) { return static_cast<float>(std::log2(1 + std::max(0.0, x))); }
 
 }  // namespace
 
 const std::array<std::string_view, kNumFeatures>& FeatureNames() {
-  static constexpr std::array<std::string_view, kNumFeatures> kNames = {
-      "multiply_adds", "points",      "reduce",         "rows_total",   "columns_total",
-      "outer",         "input_bytes", "constant_bytes", "output_bytes", "channel",
-      "rows",          "vectors",     "tile",           "live",         "live_over_registers",
-      "row_balance",   "lane_use",    "thread_balance", "efficiency",   "columns_outside",
-      "reduce_block",  "pad_guard",   "pad_peeled",     "pad_tile",     "pad_root",
-      "winograd2",     "winograd4",   "one_phase",      "tile_rows",    "partial_vectors",
-      "unroll",        "panel_bytes", "panel_over_l2",  "set_rows",     "compute_us",
-      "feed_us",       "memory_us",   "transform_us",   "analytic_us",  "lanes"};
+  static constexpr std::array<std::string_view, kNumFeatures> kNames = {"multiply_adds",
+                                                                        "points",
+                                                                        "reduce",
+                                                                        "rows_total",
+                                                                        "columns_total",
+                                                                        "outer",
+                                                                        "input_bytes",
+                                                                        "constant_bytes",
+                                                                        "output_bytes",
+                                                                        "channel",
+                                                                        "rows",
+                                                                        "vectors",
+                                                                        "tile",
+                                                                        "live",
+                                                                        "live_over_registers",
+                                                                        "row_balance",
+                                                                        "lane_use",
+                                                                        "thread_balance",
+                                                                        "efficiency",
+                                                                        "columns_outside",
+                                                                        "reduce_block",
+                                                                        "pad_guard",
+                                                                        "pad_peeled",
+                                                                        "pad_tile",
+                                                                        "pad_root",
+                                                                        "winograd2",
+                                                                        "winograd4",
+                                                                        "one_phase",
+                                                                        "tile_rows",
+                                                                        "partial_vectors",
+                                                                        "unroll",
+                                                                        "panel_bytes",
+                                                                        "panel_over_l2",
+                                                                        "set_rows",
+                                                                        "compute_us",
+                                                                        "feed_us",
+                                                                        "memory_us",
+                                                                        "transform_us",
+                                                                        "analytic_us",
+                                                                        "lanes",
+                                                                        "feed_over_compute",
+                                                                        "memory_over_compute",
+                                                                        "transform_over_compute",
+                                                                        "analytic_over_best"};
   return kNames;
 }
 
@@ -52,16 +92,23 @@ FeatureExtractor::FeatureExtractor(const schedule::Space& space) : space_(space)
     if (t.kind == ir::TensorKind::kConstant) constant_bytes_ += bytes;
     if (t.output) output_bytes_ += bytes;
   }
-  const schedule::TileForm& f = space.form().tile;
-  if (space.form().kind != schedule::PlanForm::Kind::kTile) {
+  if (space.form().kind == schedule::PlanForm::Kind::kTile) {
+    ReadTileForm();
+  } else {
     for (const auto& s : w.stages) {
       double points = static_cast<double>(std::max<int64_t>(1, schedule::CostOf(s)));
       for (int a = 0; a < s.num_axes(); ++a) points *= static_cast<double>(s.Extent(a));
       points_ += points;
     }
     multiply_adds_ = points_;
-    return;
   }
+  FillShared();
+  FindLeast();
+}
+
+void FeatureExtractor::ReadTileForm() {
+  const ir::Workload& w = space_.workload();
+  const schedule::TileForm& f = space_.form().tile;
   const ir::Stage& anchor = w.stages[f.anchor];
   contraction_ = schedule::RoleOf(w, anchor) == schedule::Role::kContraction;
   points_ = 1;
@@ -71,7 +118,7 @@ FeatureExtractor::FeatureExtractor(const schedule::Space& space) : space_(space)
   rows_ = static_cast<double>(f.rows_total);
   columns_ = f.vector_axis >= 0 ? static_cast<double>(anchor.spatial[f.vector_axis]) : 1;
   outer_ = points_ / (rows_ * columns_);
-  channel_ = static_cast<double>(space.form().reduce_inner);
+  channel_ = static_cast<double>(space_.form().reduce_inner);
   if (f.row_axis >= 0) {
     for (const auto& a : schedule::AccessesOf(w, anchor)) {
       if (a.linear[f.row_axis])
@@ -189,6 +236,23 @@ void FeatureExtractor::AddTile(const schedule::PlanChoice& c, const Work& work, 
   if (c.winograd == 0 && out->set_rows > 8) out->compute *= 1 + 0.04 * (out->set_rows - 8);
 }
 
+void FeatureExtractor::FillShared() {
+  const double logarithms[kNumShared] = {multiply_adds_, points_, reduce_,      rows_,
+                                         columns_,       outer_,  input_bytes_, constant_bytes_,
+                                         output_bytes_,  channel_};
+  for (size_t k = 0; k < kNumShared; ++k) shared_[k] = Log(logarithms[k]);
+  shared_[kLanes] = static_cast<float>(space_.target().lanes);
+}
+
+void FeatureExtractor::FindLeast() {
+  constexpr uint64_t kMostLooked = 1 << 14;
+  const uint64_t stride = std::max<uint64_t>(1, space_.product() / kMostLooked);
+  least_seconds_ = AnalyticSeconds(space_.DefaultId());
+  for (uint64_t id = 0; id < space_.product(); id += stride) {
+    if (space_.Admits(id)) least_seconds_ = std::min(least_seconds_, AnalyticSeconds(id));
+  }
+}
+
 double FeatureExtractor::AnalyticSeconds(uint64_t id) const {
   return TermsOf(space_.ChoiceOf(id)).Seconds();
 }
@@ -200,46 +264,44 @@ FeatureVector FeatureExtractor::Extract(uint64_t id) const {
   auto is = [](bool b) { return b ? 1.0F : 0.0F; };
   const bool direct = c.winograd == 0;
   using schedule::Padding;
-  return {Log(multiply_adds_),
-          Log(points_),
-          Log(reduce_),
-          Log(rows_),
-          Log(columns_),
-          Log(outer_),
-          Log(input_bytes_),
-          Log(constant_bytes_),
-          Log(output_bytes_),
-          Log(channel_),
-          static_cast<float>(c.tile.rows),
-          static_cast<float>(c.tile.vectors),
-          static_cast<float>(c.tile.rows * c.tile.vectors),
-          static_cast<float>(live),
-          static_cast<float>(live / space_.target().registers),
-          static_cast<float>(t.row_balance),
-          static_cast<float>(t.lane_use),
-          static_cast<float>(t.thread_balance),
-          static_cast<float>(t.efficiency),
-          is(c.tile.order == schedule::TileChoice::Order::kColumnsOutside),
-          Log(static_cast<double>(c.tile.reduce_block)),
-          is(direct && c.padding == Padding::kGuard),
-          is(direct && c.padding == Padding::kPeeled),
-          is(direct && c.padding == Padding::kTile),
-          is(direct && c.padding == Padding::kRoot),
-          is(c.winograd == 2),
-          is(c.winograd == 4),
-          is(c.one_phase),
-          static_cast<float>(c.tile_rows),
-          static_cast<float>(c.partial_vectors),
-          static_cast<float>(c.unroll),
-          Log(t.panel_bytes),
-          static_cast<float>(t.panel_bytes / static_cast<double>(space_.target().l2_bytes)),
-          static_cast<float>(t.set_rows),
-          Log(t.compute * 1e6),
-          Log(t.feed * 1e6),
-          Log(t.memory * 1e6),
-          Log(t.transform * 1e6),
-          Log(t.Seconds() * 1e6),
-          static_cast<float>(space_.target().lanes)};
+  FeatureVector out = shared_;
+  float* at = out.data() + kNumShared;
+  const auto put = [&at](double x) { *at++ = static_cast<float>(x); };
+  put(static_cast<double>(c.tile.rows));
+  put(static_cast<double>(c.tile.vectors));
+  put(static_cast<double>(c.tile.rows * c.tile.vectors));
+  put(live);
+  put(live / space_.target().registers);
+  put(t.row_balance);
+  put(t.lane_use);
+  put(t.thread_balance);
+  put(t.efficiency);
+  put(is(c.tile.order == schedule::TileChoice::Order::kColumnsOutside));
+  put(Log(static_cast<double>(c.tile.reduce_block)));
+  put(is(direct && c.padding == Padding::kGuard));
+  put(is(direct && c.padding == Padding::kPeeled));
+  put(is(direct && c.padding == Padding::kTile));
+  put(is(direct && c.padding == Padding::kRoot));
+  put(is(c.winograd == 2));
+  put(is(c.winograd == 4));
+  put(is(c.one_phase));
+  put(static_cast<double>(c.tile_rows));
+  put(static_cast<double>(c.partial_vectors));
+  put(static_cast<double>(c.unroll));
+  put(Log(t.panel_bytes));
+  put(t.panel_bytes / static_cast<double>(space_.target().l2_bytes));
+  put(t.set_rows);
+  put(Log(t.compute * 1e6));
+  put(Log(t.feed * 1e6));
+  put(Log(t.memory * 1e6));
+  put(Log(t.transform * 1e6));
+  put(Log(t.Seconds() * 1e6));
+  ++at;  // lanes
+  put(Ratio(t.feed, t.compute));
+  put(Ratio(t.memory, t.compute));
+  put(Ratio(t.transform, t.compute));
+  put(Ratio(t.Seconds(), least_seconds_));
+  return out;
 }
 
 }  // namespace hone::costmodel

@@ -9,12 +9,17 @@
 namespace hone::costmodel {
 
 /// A candidate as numbers: closed forms over the Space's form and the columns of its tables, no
-/// lowering. Counts, bytes and times stand as log2(1 + x), shares as themselves. The meaning of a
-/// column never changes under one kFeatureSchemaVersion (base/versions.h); FeatureNames tells them.
-inline constexpr int kNumFeatures = 40;
+/// lowering. Counts, bytes and times stand as log2(1 + x), shares as themselves, ratios of times as
+/// log2(x). The meaning of a column never changes under one kFeatureSchemaVersion
+/// (base/versions.h); FeatureNames tells them.
+inline constexpr int kNumFeatures = 44;
 using FeatureVector = std::array<float, kNumFeatures>;
 
 const std::array<std::string_view, kNumFeatures>& FeatureNames();
+
+/// The column of the analytic time over the least one of the Space: how the analytic model ranks a
+/// candidate among those of its task, comparable between tasks.
+inline constexpr size_t kAnalyticOverBest = 43;
 
 /// Whether a column stands as log2(1 + x).
 bool IsLogarithm(int column);
@@ -24,7 +29,7 @@ class FeatureExtractor {
  public:
   explicit FeatureExtractor(const schedule::Space& space);
 
-  /// About a quarter of a microsecond.
+  /// A sixth of a microsecond or so.
   FeatureVector Extract(uint64_t id) const;
   /// Predicted time of one run, seconds: the largest of arithmetic at the tile's efficiency and of
   /// traffic per cache level, plus packing and barriers, with the Target's nominal numbers (cost
@@ -44,6 +49,9 @@ class FeatureExtractor {
     double rows = 1, outer = 1, reduce = 1, multiply_adds = 0;
     double alpha2 = 1;  ///< products a Winograd tile needs; 1 without
   };
+  void ReadTileForm();
+  void FillShared();
+  void FindLeast();
   Terms TermsOf(const schedule::PlanChoice& choice) const;
   Terms StreamTerms(const schedule::PlanChoice& choice) const;
   Work WinogradWork(const schedule::PlanChoice& choice, Terms* terms) const;
@@ -51,6 +59,8 @@ class FeatureExtractor {
   void AddTile(const schedule::PlanChoice& choice, const Work& work, Terms* terms) const;
 
   const schedule::Space& space_;
+  FeatureVector shared_{};    ///< the columns that no candidate changes
+  double least_seconds_ = 0;  ///< analytic, of the points (of a sample of a large Space)
   double multiply_adds_ = 0;  ///< of the anchor, padding included
   double points_ = 0;         ///< results of the anchor or owner
   double reduce_ = 1;

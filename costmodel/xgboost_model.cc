@@ -10,6 +10,7 @@
 #include "base/core/random.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "costmodel/flat_trees.h"
 
 namespace hone::costmodel {
 
@@ -65,6 +66,15 @@ std::string ArrayInterface(const void* data, size_t rows) {
                      reinterpret_cast<uintptr_t>(data), rows, kNumFeatures);
 }
 
+/// What a row scores before any tree: the analytic model's opinion, a point for each doubling of
+/// the time. Trees learn what is left, so that few rows do no harm. (Replay of thirteen pools: 10.8
+/// × fewer trials than random with it, 10.1 × without, 11.3 × with twice the weight: no difference
+/// but where nothing was measured yet.)
+float Prior(const FeatureVector& row) {
+  const float over_best = row[kAnalyticOverBest];
+  return std::isnan(over_best) ? 0 : -over_best;
+}
+
 /// LambdaNDCG for one task: adds gradients and hessians of every pair with different labels. Pairs
 /// of a long list are thinned to those with a member among the best by score, where NDCG changes.
 void AddLambdas(std::span<const float> score, std::span<const float> label,
@@ -117,6 +127,7 @@ absl::Status TrainOne(const std::vector<TrainingTask>& tasks,
       HONE_XGB(XGBoosterPredict(out->handle, matrix.handle, 1, 0, 1, &n, &result));
       std::copy(result, result + n, score.begin());
     }
+    for (size_t i = 0; i < score.size(); ++i) score[i] += Prior(rows[i]);
     std::fill(gradient.begin(), gradient.end(), 0.0F);
     std::fill(hessian.begin(), hessian.end(), 1e-6F);
     for (size_t t = 0; t < tasks.size(); ++t) {
@@ -132,12 +143,80 @@ absl::Status TrainOne(const std::vector<TrainingTask>& tasks,
 }
 
 constexpr char kMagic[] = "hone-trees";
+constexpr char kPredictConfig[] =
+    R"({"type":1,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":false,"cache_id":0,"missing":NaN})";
+/// Rows turned at a time: what they and the trees take stays in the second-level cache.
+constexpr size_t kTurned = 1024;
+/// Fewer rows than this are walked one by one: folding the trees would cost more.
+constexpr size_t kFewRows = 48;
+
+/// Means and spreads from the bags' sums of a row.
+class BagSums {
+ public:
+  explicit BagSums(size_t rows) : sum_(rows, 0), square_(rows, 0) {}
+  void Add(size_t row, float value) {
+    sum_[row] += value;
+    square_[row] += value * value;
+  }
+  std::vector<Prediction> Predictions(std::span<const FeatureVector> rows, size_t bags) const {
+    const auto n = static_cast<float>(bags);
+    std::vector<Prediction> out(sum_.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      const float mean = sum_[i] / n;
+      out[i].spread = std::sqrt(std::max(0.0F, square_[i] / n - mean * mean));
+      out[i].mean = mean + Prior(rows[i]);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<float> sum_, square_;
+};
 
 }  // namespace
 
 struct XgboostModel::Impl {
   std::vector<Booster> bags;
+  std::vector<FlatTrees> flat;  ///< the bags again, for Predict
+
+  absl::Status Flatten();
+  absl::Status CheckFlat() const;
 };
+
+absl::Status XgboostModel::Impl::Flatten() {
+  for (const Booster& b : bags) {
+    bst_ulong n = 0;
+    const char** dumps = nullptr;
+    HONE_XGB(XGBoosterDumpModelEx(b.handle, "", 0, "text", &n, &dumps));
+    HONE_ASSIGN_OR_RETURN(FlatTrees trees, FlatTrees::Parse(std::span(dumps, n)));
+    flat.push_back(std::move(trees));
+  }
+  return CheckFlat();
+}
+
+/// A few rows all over the columns' ranges, one of them with missing values: a library that dumps
+/// or walks its trees in another way than ours is noticed here.
+absl::Status XgboostModel::Impl::CheckFlat() const {
+  std::vector<FeatureVector> rows(8);
+  Random random(1);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (float& x : rows[i]) x = static_cast<float>(random.Uniform() * std::pow(4.0, i));
+  }
+  for (size_t k = 0; k < kNumFeatures; k += 2) rows[1][k] = std::nanf("");
+  const std::string array = ArrayInterface(rows.data(), rows.size());
+  for (size_t b = 0; b < bags.size(); ++b) {
+    const bst_ulong* shape = nullptr;
+    bst_ulong dimensions = 0;
+    const float* result = nullptr;
+    HONE_XGB(XGBoosterPredictFromDense(bags[b].handle, array.c_str(), kPredictConfig, nullptr,
+                                       &shape, &dimensions, &result));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (std::abs(flat[b].PredictRow(rows[i]) - result[i]) > 1e-5F)
+        return absl::InternalError("XGBoost: its trees are read in another way than it walks them");
+    }
+  }
+  return absl::OkStatus();
+}
 
 XgboostModel::XgboostModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 XgboostModel::~XgboostModel() = default;
@@ -222,37 +301,47 @@ absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::stri
     at += n;
     impl->bags.push_back(std::move(b));
   }
-  std::unique_ptr<XgboostModel> model(new XgboostModel(std::move(impl)));
-  FeatureVector zero{};
-  HONE_RETURN_IF_ERROR(model->Predict(std::span(&zero, 1)).status());
-  return model;
+  HONE_RETURN_IF_ERROR(impl->Flatten());
+  return std::unique_ptr<XgboostModel>(new XgboostModel(std::move(impl)));
 }
 
 absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(
     std::span<const FeatureVector> rows) const {
-  std::vector<Prediction> out(rows.size());
-  if (rows.empty()) return out;
-  std::vector<float> square(rows.size(), 0);
+  BagSums sums(rows.size());
+  std::vector<float> part(kTurned);
+  for (size_t begin = 0; begin < rows.size(); begin += kTurned) {
+    const auto some = rows.subspan(begin, std::min(kTurned, rows.size() - begin));
+    if (some.size() >= kFewRows) {
+      const FeatureColumns columns(some);
+      if (!columns.missing()) {
+        for (const FlatTrees& trees : impl_->flat) {
+          trees.Predict(columns, std::span(part).first(some.size()));
+          for (size_t i = 0; i < some.size(); ++i) sums.Add(begin + i, part[i]);
+        }
+        continue;
+      }
+    }
+    for (const FlatTrees& trees : impl_->flat) {
+      for (size_t i = 0; i < some.size(); ++i) sums.Add(begin + i, trees.PredictRow(some[i]));
+    }
+  }
+  return sums.Predictions(rows, impl_->flat.size());
+}
+
+absl::StatusOr<std::vector<Prediction>> XgboostModel::PredictByLibrary(
+    std::span<const FeatureVector> rows) const {
+  BagSums sums(rows.size());
+  if (rows.empty()) return sums.Predictions(rows, 1);
   const std::string array = ArrayInterface(rows.data(), rows.size());
-  const char* config =
-      R"({"type":1,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":false,"cache_id":0,"missing":NaN})";
   for (const auto& b : impl_->bags) {
     const bst_ulong* shape = nullptr;
     bst_ulong dimensions = 0;
     const float* result = nullptr;
-    HONE_XGB(XGBoosterPredictFromDense(b.handle, array.c_str(), config, nullptr, &shape,
+    HONE_XGB(XGBoosterPredictFromDense(b.handle, array.c_str(), kPredictConfig, nullptr, &shape,
                                        &dimensions, &result));
-    for (size_t i = 0; i < rows.size(); ++i) {
-      out[i].mean += result[i];
-      square[i] += result[i] * result[i];
-    }
+    for (size_t i = 0; i < rows.size(); ++i) sums.Add(i, result[i]);
   }
-  const auto n = static_cast<float>(impl_->bags.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    out[i].mean /= n;
-    out[i].spread = std::sqrt(std::max(0.0F, square[i] / n - out[i].mean * out[i].mean));
-  }
-  return out;
+  return sums.Predictions(rows, impl_->bags.size());
 }
 
 absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
@@ -281,6 +370,7 @@ absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
       each.base += *result++ * share;
     }
   }
+  for (size_t i = 0; i < rows.size(); ++i) out[i].contribution[kAnalyticOverBest] += Prior(rows[i]);
   return out;
 }
 

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "base/core/check.h"
 #include "base/core/hash128.h"
 #include "base/status.h"
+#include "schedule/sketches/attention.h"
 #include "schedule/structure.h"
 
 namespace hone::schedule {
@@ -24,23 +27,35 @@ constexpr int64_t kMostSteps = 700;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-void Apply(const std::string& column, int64_t value, PlanChoice* c) {
-  if (column == "rows")
-    c->tile.rows = value;
-  else if (column == "vectors")
-    c->tile.vectors = value;
-  else if (column == "order")
-    c->tile.order = static_cast<TileChoice::Order>(value);
-  else if (column == "reduce_block")
-    c->tile.reduce_block = value;
-  else if (column == "tile_rows")
-    c->tile_rows = value;
-  else if (column == "partial_vectors")
-    c->partial_vectors = value;
-  else if (column == "unroll")
-    c->unroll = value;
-  else
-    HONE_CHECK(false);
+constexpr std::array<std::string_view, 9> kColumns = {
+    "rows",   "vectors",    "order",    "reduce_block", "tile_rows", "partial_vectors",
+    "unroll", "query_rows", "key_block"};
+
+/// The place of a column's name in kColumns.
+uint8_t ColumnOf(const std::string& name) {
+  const auto* it = std::find(kColumns.begin(), kColumns.end(), name);
+  HONE_CHECK(it != kColumns.end());
+  return static_cast<uint8_t>(it - kColumns.begin());
+}
+
+void Apply(uint8_t column, int64_t value, PlanChoice* c) {
+  switch (column) {
+    case 0: c->tile.rows = value; break;
+    case 1: c->tile.vectors = value; break;
+    case 2: c->tile.order = static_cast<TileChoice::Order>(value); break;
+    case 3: c->tile.reduce_block = value; break;
+    case 4: c->tile_rows = value; break;
+    case 5: c->partial_vectors = value; break;
+    case 6: c->unroll = value; break;
+    case 7: c->query_rows = value; break;
+    case 8: c->key_block = value; break;
+    default: HONE_CHECK(false);
+  }
+}
+
+double LogDistance(int64_t a, int64_t b) {
+  return std::abs(std::log2(1.0 + static_cast<double>(a)) -
+                  std::log2(1.0 + static_cast<double>(b)));
 }
 
 /// Row heights that make different tilings: for a number of tiles only the largest height counts.
@@ -70,6 +85,20 @@ DecisionTable TileTable(int64_t rows_total, const TileForm& form, const ir::Targ
   return t;
 }
 
+/// Vectors of partial results, and of the maps in the row: equal ones make one loop of a map and
+/// its reduction.
+DecisionTable RowTable(const PlanForm& form) {
+  DecisionTable t{"row", {"partial_vectors", "unroll"}, {}};
+  for (int64_t partial : {1, 2, 4, 8}) {
+    for (int64_t maps : {1, 2, 4, 8}) {
+      const bool fits = form.row_length >= partial * form.lanes;
+      if (partial == 4 || (fits && (maps == partial || maps == 4)))
+        t.rows.push_back({partial, maps});
+    }
+  }
+  return t;
+}
+
 /// 0 (whole) and divisor-like blocks of a long reduction.
 DecisionTable BlockTable(int64_t extent) {
   DecisionTable t{"reduce", {"reduce_block"}, {{0}}};
@@ -85,7 +114,7 @@ PlanChoice Sketch::Fill(const std::vector<int>& rows) const {
   PlanChoice c = base;
   for (size_t t = 0; t < tables.size(); ++t) {
     for (size_t k = 0; k < tables[t].columns.size(); ++k)
-      Apply(tables[t].columns[k], tables[t].rows[rows[t]][k], &c);
+      Apply(ColumnOf(tables[t].columns[k]), tables[t].rows[rows[t]][k], &c);
   }
   return c;
 }
@@ -100,9 +129,7 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
     : workload_(workload), target_(target), form_(FindPlanForm(workload, target)) {
   switch (form_.kind) {
     case PlanForm::Kind::kTile: AddTileSketches(accuracy); break;
-    case PlanForm::Kind::kRows:
-      sketches_.push_back({"rows", {}, {{"partial", {"partial_vectors"}, {{1}, {2}, {4}, {8}}}}});
-      break;
+    case PlanForm::Kind::kRows: sketches_.push_back({"rows", {}, {RowTable(form_)}}); break;
     case PlanForm::Kind::kMap: {
       DecisionTable t{"unroll", {"unroll"}, {{1}}};
       for (int64_t u : {2, 4, 8}) {
@@ -120,6 +147,15 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
       break;
     }
   }
+  for (Sketch& s : AttentionSketches(workload, target)) sketches_.push_back(std::move(s));
+  Finish();
+}
+
+Space::Space(const ir::Workload& workload, const ir::Target& target, std::vector<Sketch> sketches)
+    : workload_(workload),
+      target_(target),
+      form_(FindPlanForm(workload, target)),
+      sketches_(std::move(sketches)) {
   Finish();
 }
 
@@ -194,15 +230,49 @@ void Space::Finish() {
     all += text + "\n";
   }
   hash_ = HashBytes(all).ToHex();
+  for (const Sketch& s : sketches_) {
+    std::vector<FlatTable> tables;
+    for (const DecisionTable& t : s.tables) {
+      FlatTable flat{t.rows.size(), {}, {}};
+      for (const std::string& column : t.columns) flat.columns.push_back(ColumnOf(column));
+      for (const auto& row : t.rows) flat.values.insert(flat.values.end(), row.begin(), row.end());
+      tables.push_back(std::move(flat));
+    }
+    flat_.push_back(std::move(tables));
+  }
+  FindDefault();
+}
+
+void Space::FindDefault() {
   const PlanChoice nominal = NominalChoice(form_);
-  for (uint64_t id = 0; id < product_; ++id) {
-    PlanChoice c = ChoiceOf(id);
-    if (c.winograd == nominal.winograd && c.padding == nominal.padding &&
-        c.tile.rows == nominal.tile.rows && c.tile.vectors == nominal.tile.vectors &&
-        c.tile.order == nominal.tile.order && c.tile.reduce_block == 0 &&
-        c.partial_vectors == nominal.partial_vectors && c.unroll == nominal.unroll) {
-      default_id_ = id;
-      break;
+  const auto same = [&](const PlanChoice& c) {
+    return c.winograd == nominal.winograd && c.padding == nominal.padding &&
+           c.tile.rows == nominal.tile.rows && c.tile.vectors == nominal.tile.vectors &&
+           c.tile.order == nominal.tile.order && c.tile.reduce_block == 0 &&
+           c.partial_vectors == nominal.partial_vectors && c.unroll == nominal.unroll &&
+           c.query_rows == nominal.query_rows && c.key_block == nominal.key_block;
+  };
+  for (size_t s = 0; s < sketches_.size(); ++s) {
+    // Tables set different values, so each can be looked through on its own.
+    PlanChoice wanted = nominal;
+    wanted.tile.reduce_block = 0;
+    Candidate c{static_cast<int>(s), {}};
+    for (const FlatTable& t : flat_[s]) {
+      const size_t width = t.columns.size();
+      size_t row = 0;
+      for (size_t r = 0; r < t.rows; ++r) {
+        PlanChoice with = wanted;
+        for (size_t k = 0; k < width; ++k) Apply(t.columns[k], t.values[r * width + k], &with);
+        if (same(with)) {
+          row = r;
+          break;
+        }
+      }
+      c.rows.push_back(static_cast<int>(row));
+    }
+    if (same(sketches_[s].Fill(c.rows))) {
+      default_id_ = IdOf(c);
+      return;
     }
   }
 }
@@ -232,14 +302,24 @@ uint64_t Space::IdOf(const Candidate& c) const {
 }
 
 PlanChoice Space::ChoiceOf(uint64_t id) const {
-  Candidate c = At(id);
-  return sketches_[c.sketch].Fill(c.rows);
+  HONE_CHECK(id < product_);
+  const auto sketch = static_cast<size_t>(std::upper_bound(first_id_.begin(), first_id_.end(), id) -
+                                          first_id_.begin() - 1);
+  uint64_t rest = id - first_id_[sketch];
+  PlanChoice c = sketches_[sketch].base;
+  for (const FlatTable& t : flat_[sketch]) {
+    const size_t width = t.columns.size();
+    const int64_t* row = t.values.data() + (rest % t.rows) * width;
+    for (size_t k = 0; k < width; ++k) Apply(t.columns[k], row[k], &c);
+    rest /= t.rows;
+  }
+  return c;
 }
 
 bool Space::Admits(uint64_t id) const {
   if (id == default_id_) return true;
   const PlanChoice c = ChoiceOf(id);
-  if (form_.kind != PlanForm::Kind::kTile) return true;
+  if (form_.kind != PlanForm::Kind::kTile || c.query_rows > 0) return true;
   const ir::Stage& anchor = workload_.stages[form_.tile.anchor];
   int64_t taps = 1;
   for (int r : form_.tile.unrolled) taps *= anchor.Extent(r);
@@ -270,6 +350,7 @@ absl::StatusOr<Trace> Space::TraceOf(uint64_t id) const {
 }
 
 std::optional<uint64_t> Space::Locate(const std::string& trace_text) const {
+  if (product_ > kMostLocated) return std::nullopt;
   for (uint64_t id = 0; id < product_; ++id) {
     if (!Admits(id)) continue;
     auto t = TraceOf(id);
@@ -278,16 +359,46 @@ std::optional<uint64_t> Space::Locate(const std::string& trace_text) const {
   return std::nullopt;
 }
 
+std::vector<int> Space::StepsOf(int sketch, int table, int row) const {
+  const auto& rows = sketches_[sketch].tables[table].rows;
+  const std::vector<int64_t>& from = rows[row];
+  std::vector<int> out;
+  const auto add = [&](int r) {
+    if (r >= 0 && r < static_cast<int>(rows.size()) && r != row &&
+        std::find(out.begin(), out.end(), r) == out.end())
+      out.push_back(r);
+  };
+  if (from.size() < 2) {
+    add(row - 1);
+    add(row + 1);
+    return out;
+  }
+  for (size_t k = 0; k < from.size(); ++k) {
+    int nearest[2] = {-1, -1};  // with a smaller value in column k, with a larger one
+    double least[2] = {0, 0};
+    for (size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r][k] == from[k]) continue;
+      const int side = rows[r][k] > from[k];
+      double distance = LogDistance(rows[r][k], from[k]);
+      for (size_t other = 0; other < from.size(); ++other)
+        distance += other == k ? 0 : 8 * LogDistance(rows[r][other], from[other]);
+      if (nearest[side] < 0 || distance < least[side])
+        least[side] = distance, nearest[side] = static_cast<int>(r);
+    }
+    add(nearest[0]);
+    add(nearest[1]);
+  }
+  return out;
+}
+
 std::vector<uint64_t> Space::Neighbours(uint64_t id) const {
   std::vector<uint64_t> out;
   const Candidate c = At(id);
   for (size_t t = 0; t < c.rows.size(); ++t) {
-    for (int step : {-1, 1}) {
+    for (const int row : StepsOf(c.sketch, static_cast<int>(t), c.rows[t])) {
       Candidate n = c;
-      n.rows[t] += step;
-      if (n.rows[t] < 0 || n.rows[t] >= static_cast<int>(sketches_[c.sketch].tables[t].rows.size()))
-        continue;
-      uint64_t to = IdOf(n);
+      n.rows[t] = row;
+      const uint64_t to = IdOf(n);
       if (Admits(to)) out.push_back(to);
     }
   }
@@ -308,9 +419,7 @@ std::optional<uint64_t> Space::Nearest(const Space& other, uint64_t id) const {
       for (size_t r = 0; r < sketches_[s].tables[t].rows.size(); ++r) {
         double distance = 0;
         for (size_t k = 0; k < wanted.size(); ++k) {
-          distance +=
-              std::abs(std::log2(1.0 + static_cast<double>(wanted[k])) -
-                       std::log2(1.0 + static_cast<double>(sketches_[s].tables[t].rows[r][k])));
+          distance += LogDistance(wanted[k], sketches_[s].tables[t].rows[r][k]);
         }
         if (distance < best) best = distance, choice = static_cast<int>(r);
       }

@@ -48,6 +48,10 @@ class Space {
   /// strict.
   Space(const ir::Workload& workload, const ir::Target& target, ir::AccuracyClass accuracy);
 
+  /// A Space of these Sketches alone, for experiments and tests of searches. The default schedule
+  /// is the point that has the nominal choice, else the first.
+  Space(const ir::Workload& workload, const ir::Target& target, std::vector<Sketch> sketches);
+
   const ir::Workload& workload() const { return workload_; }
   const ir::Target& target() const { return target_; }
   const PlanForm& form() const { return form_; }
@@ -67,9 +71,14 @@ class Space {
   /// The default schedule's point.
   uint64_t DefaultId() const { return default_id_; }
   absl::StatusOr<Trace> TraceOf(uint64_t id) const;
-  /// The point whose Trace this is; nothing when no admitted point has it.
+  static constexpr uint64_t kMostLocated = 1 << 18;
+  /// The point whose Trace this is; nothing when no admitted point has it, or the Space has more
+  /// than kMostLocated points (each would be lowered to its Trace).
   std::optional<uint64_t> Locate(const std::string& trace_text) const;
-  /// Points that differ from this one by one step in one table of the same Sketch.
+  /// Rows one step from this one in its table: the rows beside it, and where rows have several
+  /// columns those with one column's next smaller or larger value and the others as near as can be.
+  std::vector<int> StepsOf(int sketch, int table, int row) const;
+  /// Admitted points that differ from this one by one step in one table of the same Sketch.
   std::vector<uint64_t> Neighbours(uint64_t id) const;
   /// The admitted point with the nearest values in a Space of another Workload (transplant): same
   /// Sketch by name, rows by log distance; nothing when the Sketch does not exist here.
@@ -79,11 +88,20 @@ class Space {
   void AddTileSketches(ir::AccuracyClass accuracy);
   void AddWinograd(int m);
   void Finish();
+  void FindDefault();
+
+  /// A table as ChoiceOf wants it: which value of a PlanChoice a column is, rows one after another.
+  struct FlatTable {
+    uint64_t rows = 0;
+    std::vector<uint8_t> columns;
+    std::vector<int64_t> values;
+  };
 
   ir::Workload workload_;
   ir::Target target_;
   PlanForm form_;
   std::vector<Sketch> sketches_;
+  std::vector<std::vector<FlatTable>> flat_;  ///< by sketch
   std::vector<uint64_t> first_id_;
   uint64_t product_ = 0;
   uint64_t default_id_ = 0;

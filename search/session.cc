@@ -17,7 +17,7 @@ constexpr int64_t kCollectNs = 200'000'000;
 constexpr int64_t kFirstModelRows = 24;  ///< below this the analytic model ranks
 constexpr int64_t kRowsPerModel = 24;
 constexpr double kFinalShare = 0.12;     ///< of the time budget kept for final comparisons
-constexpr double kTrainingShare = 0.08;  ///< of a session's time at most
+constexpr double kThinkingShare = 0.08;  ///< of a session's time: proposing and training
 constexpr int64_t kOthersNs = 50'000'000;
 constexpr int64_t kDrainNs = 2'000'000'000;
 }  // namespace
@@ -110,7 +110,11 @@ absl::Status Session::SubmitRound() {
   if (room <= 0) return absl::OkStatus();
   const auto lock = Lock();
   std::vector<Tuner::Proposal> proposals;
-  measurer_.WhileNotTiming([&] { proposals = tuner_->Propose(room, member_); });
+  measurer_.WhileNotTiming([&] {
+    const int64_t start_ns = clock_.NowNs();
+    proposals = tuner_->Propose(room, member_);
+    thinking_ns_ += clock_.NowNs() - start_ns;
+  });
   dry_ = tuner_->reason();
   if (proposals.empty()) return absl::OkStatus();
   db::Batch batch;
@@ -223,20 +227,21 @@ absl::Status Session::Train() {
     const int64_t before = shared_->rows_at_training;
     if (shared_->training || rows < kFirstModelRows || rows < before + kRowsPerModel)
       return absl::OkStatus();
-    // Training is worth a share of the time, not more.
-    if (before > 0 && static_cast<double>(training_ns_ + last_training_ns_) * 1e-9 >
-                          kTrainingShare * ElapsedSeconds())
+    // Training, and ranking anew what a new model ranks, is worth a share of the time, not more.
+    if (before > 0 && static_cast<double>(thinking_ns_ + last_training_ns_) * 1e-9 >
+                          kThinkingShare * ElapsedSeconds())
       return absl::OkStatus();
     shared_->rows_at_training = rows;
     shared_->training = true;
     training = tuner_->TrainingRows();
   }
-  const int64_t start_ns = clock_.NowNs();
   absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> model = nullptr;
-  measurer_.WhileNotTiming(
-      [&] { model = costmodel::XgboostModel::Train(training, options_.seed); });
-  last_training_ns_ = clock_.NowNs() - start_ns;
-  training_ns_ += last_training_ns_;
+  measurer_.WhileNotTiming([&] {
+    const int64_t start_ns = clock_.NowNs();
+    model = costmodel::XgboostModel::Train(training, options_.seed);
+    last_training_ns_ = clock_.NowNs() - start_ns;
+  });
+  thinking_ns_ += last_training_ns_;
   const auto lock = Lock();
   shared_->training = false;
   if (!model.ok()) return absl::OkStatus();  // the analytic model goes on ranking

@@ -155,7 +155,8 @@ class Session {
   double earlier_seconds_ = 0;  ///< used by earlier runs of the session
   std::map<int64_t, Tuner::Proposal> in_flight_;
   StopReason dry_ = StopReason::kNone;  ///< why the Tuner proposed no more
-  int64_t training_ns_ = 0, last_training_ns_ = 0;
+  int64_t thinking_ns_ = 0;             ///< proposing and training
+  int64_t last_training_ns_ = 0;
   int64_t lost_in_a_row_ = 0;
   StopReason reason_ = StopReason::kNone;
   std::vector<TaskVerdict> verdicts_;

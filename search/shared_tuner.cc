@@ -20,8 +20,14 @@ absl::Status LoadModel(db::Database& database, const std::string& payload, Share
   if (!bytes)
     return absl::DataLossError(
         fmt::format("the log lacks the model {} that its events name", digest));
-  HONE_ASSIGN_OR_RETURN(auto model, costmodel::XgboostModel::Load(*bytes));
-  shared.tuner.SetModel(std::move(model));
+  auto model = costmodel::XgboostModel::Load(*bytes);
+  if (absl::IsInvalidArgument(model.status())) {
+    // Of a Hone with other features: the analytic model ranks until the next training.
+    shared.tuner.SetModel(nullptr);
+    return absl::OkStatus();
+  }
+  HONE_RETURN_IF_ERROR(model.status());
+  shared.tuner.SetModel(*std::move(model));
   shared.rows_at_training = std::atoll(payload.c_str() + std::min(payload.size(), digest.size()));
   return absl::OkStatus();
 }

@@ -7,14 +7,17 @@
 
 #include "base/core/cpu.h"
 #include "costmodel/point_scores.h"
+#include "search/evolution.h"
 
 namespace hone::search {
 
 namespace {
 constexpr std::array<std::string_view, kNumProposers> kNames = {
     "default", "transplant", "model", "uncertainty", "neighbour", "random"};
-/// A Space with more points than this is sampled: scoring stays well under a second.
-constexpr uint64_t kMostPoints = 1 << 18;
+/// Points of a sample, and how many of the best of them evolution begins with.
+constexpr uint64_t kSampled = 1 << 16;
+constexpr size_t kAncestors = 4096;
+constexpr int kMeasuredAncestors = 64;
 /// Up to this many points are compared by their Traces: different decisions may mean the same
 /// schedule.
 constexpr uint64_t kMostCompared = 2048;
@@ -53,10 +56,10 @@ void TaskSearch::ChoosePoints() {
   }
   // One point from each of equal strata: every Sketch and every value of the outer tables is met.
   Random random = random_.Fork(~uint64_t{0});
-  for (uint64_t i = 0; i < kMostPoints; ++i) {
+  for (uint64_t i = 0; i < kSampled; ++i) {
     const auto first =
-        static_cast<uint64_t>(static_cast<double>(product) / kMostPoints * static_cast<double>(i));
-    const uint64_t id = std::min(product - 1, first + random.Below(product / kMostPoints));
+        static_cast<uint64_t>(static_cast<double>(product) / kSampled * static_cast<double>(i));
+    const uint64_t id = std::min(product - 1, first + random.Below(product / kSampled));
     if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
   }
 }
@@ -76,32 +79,83 @@ uint64_t TaskSearch::Canonical(uint64_t id) const {
   return it == same_as_.end() ? id : it->second;
 }
 
-const TaskSearch::Ranking& TaskSearch::Rank(const costmodel::XgboostModel* model) {
-  if (ranking_.made && ranking_.model == model) return ranking_;
-  ranking_ = {model, true, {}, {}, {}};
-  std::vector<float> daring;
+void TaskSearch::ModelChanged() {
+  ranking_.made = false;
+  ancestors_ = Top(kMeasuredAncestors);
+  results_at_model_ = order_.size();
+}
+
+void TaskSearch::ScoreInto(const costmodel::XgboostModel* model, std::span<const uint64_t> ids,
+                           std::vector<float>* score, std::vector<float>* daring) const {
   if (model) {
-    const auto predicted = costmodel::ScorePoints(extractor_, *model, points_, UsableCores());
-    for (size_t i = 0; predicted.ok() && i < predicted->size(); ++i) {
-      ranking_.score.push_back((*predicted)[i].mean);
-      daring.push_back((*predicted)[i].mean + kKappa * (*predicted)[i].spread);
+    const auto predicted = costmodel::ScorePoints(extractor_, *model, ids, UsableCores());
+    if (predicted.ok()) {
+      for (const costmodel::Prediction& p : *predicted) {
+        score->push_back(p.mean);
+        daring->push_back(p.mean + kKappa * p.spread);
+      }
+      return;
     }
   }
-  if (ranking_.score.size() != points_.size()) {
-    ranking_.score.clear();
-    for (uint64_t id : points_)
-      ranking_.score.push_back(static_cast<float>(-std::log(extractor_.AnalyticSeconds(id))));
-    daring = ranking_.score;
+  for (const uint64_t id : ids) {
+    score->push_back(static_cast<float>(-std::log(extractor_.AnalyticSeconds(id))));
+    daring->push_back(score->back());
   }
+}
+
+void TaskSearch::EvolveInto(const costmodel::XgboostModel* model, Ranking* ranking) const {
+  std::vector<uint32_t> order(points_.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto most = static_cast<std::ptrdiff_t>(std::min(kAncestors, order.size()));
+  std::partial_sort(order.begin(), order.begin() + most, order.end(), [&](uint32_t a, uint32_t b) {
+    const float x = ranking->score[a], y = ranking->score[b];
+    return x != y ? x > y : a < b;
+  });
+  std::vector<ScoredPoint> start;
+  for (std::ptrdiff_t i = 0; i < most; ++i)
+    start.push_back({points_[order[i]], ranking->score[order[i]]});
+  std::vector<uint64_t> others;
+  for (const auto* ids : {&ancestors_, &transplants_}) {
+    for (const uint64_t id : *ids) {
+      if (!place_.count(id) && std::find(others.begin(), others.end(), id) == others.end())
+        others.push_back(id);
+    }
+  }
+  std::vector<float> score, daring;
+  ScoreInto(model, others, &score, &daring);
+  for (size_t i = 0; i < others.size(); ++i) start.push_back({others[i], score[i]});
+  std::unordered_map<uint64_t, float> bold;
+  const auto found = Evolve(
+      *space_, start,
+      [&](std::span<const uint64_t> ids) {
+        std::vector<float> mean, upper;
+        ScoreInto(model, ids, &mean, &upper);
+        for (size_t i = 0; i < ids.size(); ++i) bold.emplace(ids[i], upper[i]);
+        return mean;
+      },
+      random_.Fork(~uint64_t{1} - results_at_model_));
+  for (const ScoredPoint& p : found) {
+    if (place_.count(p.id)) continue;  // of the sample's rest
+    ranking->evolved.push_back(p.id);
+    ranking->score.push_back(p.score);
+    ranking->daring.push_back(bold.at(p.id));
+  }
+}
+
+const TaskSearch::Ranking& TaskSearch::Rank(const costmodel::XgboostModel* model) {
+  if (ranking_.made && ranking_.model == model) return ranking_;
+  ranking_ = {model, true, {}, {}, {}, {}, {}};
+  ScoreInto(model, points_, &ranking_.score, &ranking_.daring);
+  if (space_->product() > kMostPoints) EvolveInto(model, &ranking_);
   const auto sorted = [&](const std::vector<float>& by) {
-    std::vector<uint32_t> order(points_.size());
+    std::vector<uint32_t> order(by.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return by[a] > by[b]; });
     return order;
   };
   ranking_.best_first = sorted(ranking_.score);
-  ranking_.daring_first = sorted(daring);
+  ranking_.daring_first = sorted(ranking_.daring);
   return ranking_;
 }
 
@@ -119,21 +173,36 @@ std::optional<uint64_t> TaskSearch::Locate(const std::string& trace_text) const 
   return it->second;
 }
 
-std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking) const {
-  std::vector<std::pair<float, uint64_t>> near;
+std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
+                                                 const costmodel::XgboostModel* model) const {
+  std::vector<uint64_t> near, strangers;
+  std::vector<float> score;
   std::unordered_set<uint64_t> met;
   for (uint64_t from : Top(kIncumbents)) {
     for (uint64_t id : space_->Neighbours(from)) {
       id = Canonical(id);
       if (seen_.count(id) || !met.insert(id).second) continue;
       const auto place = place_.find(id);
-      near.emplace_back(place == place_.end() ? -1e30F : ranking.score[place->second], id);
+      if (place == place_.end()) {
+        strangers.push_back(id);
+      } else {
+        near.push_back(id);
+        score.push_back(ranking.score[place->second]);
+      }
     }
   }
-  std::stable_sort(near.begin(), near.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<float> daring;
+  // Beyond a sample. Points of a small Space that are not in points_ cannot be lowered.
+  if (space_->product() > kMostPoints) {
+    ScoreInto(model, strangers, &score, &daring);
+    near.insert(near.end(), strangers.begin(), strangers.end());
+  }
+  std::vector<uint32_t> order(near.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return score[a] > score[b]; });
   std::vector<uint64_t> out;
-  for (const auto& [score, id] : near) out.push_back(id);
+  for (const uint32_t i : order) out.push_back(near[i]);
   return out;
 }
 
@@ -173,24 +242,28 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
   const int at_random = std::max(room / 10, room >= 4 ? 1 : 0);
   int neighbours = best_ && room >= 3 ? std::max(1, room / 4) : 0;
   if (neighbours > 0) {
-    for (uint64_t id : NearIncumbents(ranking)) {
+    for (uint64_t id : NearIncumbents(ranking, model)) {
       if (neighbours > 0 && take(id, Proposer::kNeighbour)) --neighbours;
     }
   }
   for (int k = 0; k < at_random; ++k) {
     for (int tries = 0; tries < 64; ++tries) {
-      if (take(points_[static_cast<size_t>(random.Below(points_.size()))], Proposer::kRandom))
-        break;
+      const auto place = static_cast<size_t>(random.Below(points_.size()));
+      if (!take(points_[place], Proposer::kRandom)) continue;
+      const auto below = std::count_if(ranking.score.begin(), ranking.score.end(),
+                                       [&](float s) { return s < ranking.score[place]; });
+      expected_[points_[place]] = static_cast<double>(below);
+      break;
     }
   }
   int daring = explore;
   for (uint32_t i : ranking.daring_first) {
     if (daring <= 0) break;
-    if (take(points_[i], Proposer::kUncertainty)) --daring;
+    if (take(RankedPoint(ranking, i), Proposer::kUncertainty)) --daring;
   }
   for (uint32_t i : ranking.best_first) {
     if (static_cast<int>(out.size()) >= n) break;
-    take(points_[i], Proposer::kModel);
+    take(RankedPoint(ranking, i), Proposer::kModel);
   }
   return out;
 }
@@ -258,22 +331,16 @@ costmodel::TrainingTask TaskSearch::TrainingRows() const {
   return t;
 }
 
-std::optional<double> TaskSearch::RankCorrelationOnRandom(
-    const costmodel::XgboostModel* model) const {
-  std::vector<costmodel::FeatureVector> rows;
+std::optional<double> TaskSearch::RankCorrelationOnRandom() const {
   std::vector<double> speed, score;
   for (uint64_t id : order_) {
     const Result& r = results_.at(id);
-    if (r.proposer != Proposer::kRandom || r.outcome != measure::Outcome::kOk) continue;
-    rows.push_back(extractor_.Extract(id));
+    const auto expected = expected_.find(id);
+    if (r.outcome != measure::Outcome::kOk || expected == expected_.end()) continue;
     speed.push_back(-r.median_ns);
-    score.push_back(-extractor_.AnalyticSeconds(id));
+    score.push_back(expected->second);
   }
   if (speed.size() < 4) return std::nullopt;
-  if (model) {
-    auto p = model->Predict(rows);
-    for (size_t i = 0; p.ok() && i < p->size(); ++i) score[i] = (*p)[i].mean;
-  }
   auto ranks = [](const std::vector<double>& v) {
     std::vector<size_t> o(v.size());
     std::iota(o.begin(), o.end(), size_t{0});

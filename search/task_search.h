@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,8 +42,9 @@ class TaskSearch {
   /// are random (the unbiased check), and the one-step neighbours of the incumbent always compete.
   std::vector<Proposal> Propose(int n, const costmodel::XgboostModel* model,
                                 const std::vector<uint64_t>& hints = {});
-  /// To be called when the model that Propose gets is another one, even at the same address.
-  void ModelChanged() { ranking_.made = false; }
+  /// To be called when the model that Propose gets is another one, even at the same address. A
+  /// Space too large to score whole is evolved anew from what is best just then.
+  void ModelChanged();
   /// Marks a point as proposed (a replayed proposal).
   void MarkProposed(uint64_t id, Proposer proposer);
   /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the
@@ -70,6 +72,9 @@ class TaskSearch {
   /// Nothing more is expected: as many candidates again as it took to find the best (and kMinStale
   /// at least) were measured since, and none was better by kNoticeable.
   bool settled() const;
+  /// A Space with more points than this is not scored whole: a sample of it is, and evolution goes
+  /// on from there.
+  static constexpr uint64_t kMostPoints = 1 << 18;
   static constexpr int kMinStale = 128;
   static constexpr double kNoticeable = 1.01;
   /// Best latency after each result, in the order of results.
@@ -78,9 +83,10 @@ class TaskSearch {
   std::vector<uint64_t> Top(int n) const;
   /// Rows for the cost model: throughput relative to the best; own faults 0.
   costmodel::TrainingTask TrainingRows() const;
-  /// Spearman correlation of the current scores with the latencies of randomly proposed points;
-  /// nothing below four of them.
-  std::optional<double> RankCorrelationOnRandom(const costmodel::XgboostModel* model) const;
+  /// Spearman correlation of what was thought of randomly proposed points when they were proposed
+  /// (their places in the ranking, before any model had learnt from them) with their speed; nothing
+  /// below four of them. Points that an earlier run of the session proposed are not counted.
+  std::optional<double> RankCorrelationOnRandom() const;
   /// Results that were not ok, by outcome.
   std::map<measure::Outcome, int64_t> failures() const;
   struct ProposerCount {
@@ -95,12 +101,14 @@ class TaskSearch {
     double median_ns;
     Proposer proposer;
   };
-  /// Scores of all points under one model, and the points by falling score.
+  /// Scores of all points under one model, and the points by falling score. A place below
+  /// points_.size() is one of points_, others are of `evolved`.
   struct Ranking {
     const costmodel::XgboostModel* model = nullptr;
     bool made = false;
-    std::vector<float> score;
-    std::vector<uint32_t> best_first, daring_first;  ///< by mean; by mean and spread
+    std::vector<uint64_t> evolved;
+    std::vector<float> score, daring;                ///< mean; mean and spread
+    std::vector<uint32_t> best_first, daring_first;  ///< by score; by daring
   };
 
   void ChoosePoints();
@@ -109,19 +117,33 @@ class TaskSearch {
   /// The point that stands for all with this one's Trace.
   uint64_t Canonical(uint64_t id) const;
   const Ranking& Rank(const costmodel::XgboostModel* model);
+  /// Scores of points by the trees, or without them (or where they fail) by the analytic model.
+  void ScoreInto(const costmodel::XgboostModel* model, std::span<const uint64_t> ids,
+                 std::vector<float>* score, std::vector<float>* daring) const;
+  /// Adds points that evolution finds beyond the sample to the ranking.
+  void EvolveInto(const costmodel::XgboostModel* model, Ranking* ranking) const;
+  uint64_t RankedPoint(const Ranking& ranking, uint32_t place) const {
+    return place < points_.size() ? points_[place] : ranking.evolved[place - points_.size()];
+  }
   /// Unseen neighbours of the incumbents, most promising first.
-  std::vector<uint64_t> NearIncumbents(const Ranking& ranking) const;
+  std::vector<uint64_t> NearIncumbents(const Ranking& ranking,
+                                       const costmodel::XgboostModel* model) const;
 
   std::shared_ptr<const schedule::Space> space_;
   costmodel::FeatureExtractor extractor_;
   Random random_;
-  uint64_t proposals_ = 0;                          ///< made so far, replayed ones included
-  std::vector<uint64_t> points_;                    ///< admitted, one for each Trace
+  uint64_t proposals_ = 0;  ///< made so far, replayed ones included
+  /// Admitted, one for each Trace; of a Space with more than kMostPoints a stratified sample.
+  std::vector<uint64_t> points_;
   std::unordered_map<uint64_t, uint32_t> place_;    ///< in points_, by id
   std::unordered_map<uint64_t, uint64_t> same_as_;  ///< points left out: the one with their Trace
   std::unordered_map<Hash128, uint64_t> by_trace_;  ///< where Traces were compared
   Ranking ranking_;
+  std::vector<uint64_t> ancestors_;  ///< the best measured points when the model changed
+  size_t results_at_model_ = 0;
   std::unordered_map<uint64_t, Proposer> seen_;
+  /// Random points: how many points scored lower when they were proposed.
+  std::unordered_map<uint64_t, double> expected_;
   std::unordered_map<uint64_t, Result> results_;
   std::vector<uint64_t> order_;  ///< of results
   std::vector<uint64_t> transplants_;

@@ -131,8 +131,9 @@ absl::StatusOr<std::vector<Pool>> ReadPools(const std::string& folder) {
 std::vector<uint64_t> DrawPoints(const schedule::Space& space, size_t most, uint64_t seed) {
   std::vector<uint64_t> points;
   std::set<std::string> traces;
+  if (space.product() < most) return points;
   Random random(seed);
-  for (size_t draws = 0; points.size() < most && draws < 200 * most; ++draws) {
+  for (size_t draws = 0; points.size() < most && draws < 40 * most; ++draws) {
     const uint64_t id = random.Below(space.product());
     if (!space.Admits(id)) continue;
     const auto trace = space.TraceOf(id);

@@ -38,7 +38,8 @@ absl::StatusOr<Pool> ReadPool(const std::string& path);
 /// All *.pool of a folder, by name.
 absl::StatusOr<std::vector<Pool>> ReadPools(const std::string& folder);
 
-/// `most` distinct schedules drawn from the admitted points, or fewer where the Space has fewer.
+/// `most` distinct schedules drawn from the admitted points, or fewer where the Space has hardly as
+/// many.
 std::vector<uint64_t> DrawPoints(const schedule::Space& space, size_t most, uint64_t seed);
 
 }  // namespace hone::bench

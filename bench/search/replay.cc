@@ -23,6 +23,7 @@ struct Task {
   std::vector<costmodel::FeatureVector> features;
   std::vector<double> ns, analytic;  ///< ns 0: failed
   double best_ns = 0;
+  std::string kernel, operators;  ///< operators with shape, and without
 
   costmodel::TrainingTask Rows(const std::vector<size_t>& which) const {
     costmodel::TrainingTask out;
@@ -47,6 +48,10 @@ Task TaskOf(const Pool& pool) {
     task.analytic.push_back(-extractor.AnalyticSeconds(r.id));
   }
   task.best_ns = pool.BestNs();
+  // MODEL/number: operators shape
+  const size_t begin = pool.name.find(": ");
+  task.kernel = begin == std::string::npos ? pool.name : pool.name.substr(begin + 2);
+  task.operators = task.kernel.substr(0, task.kernel.rfind(' '));
   return task;
 }
 
@@ -114,11 +119,13 @@ class PoolSearch {
 };
 
 absl::StatusOr<double> ModelTrials(const std::vector<Task>& tasks, size_t held_out,
-                                   double target_share, uint64_t seed) {
+                                   const ReplayOptions& options, uint64_t seed) {
   const Task& task = tasks[held_out];
   std::vector<costmodel::TrainingTask> rows;
   for (size_t t = 0; t < tasks.size(); ++t) {
-    if (t != held_out) rows.push_back(tasks[t].Rows(AllOf(tasks[t])));
+    if (tasks[t].kernel == task.kernel) continue;  // two models may hold the same kernel
+    if (!options.same_operators && tasks[t].operators == task.operators) continue;
+    rows.push_back(tasks[t].Rows(AllOf(tasks[t])));
   }
   HONE_ASSIGN_OR_RETURN(auto model, costmodel::XgboostModel::Train(rows, seed));
   HONE_ASSIGN_OR_RETURN(auto scores, model->Predict(task.features));
@@ -134,7 +141,7 @@ absl::StatusOr<double> ModelTrials(const std::vector<Task>& tasks, size_t held_o
     HONE_ASSIGN_OR_RETURN(*renewed, (*next)->Predict(task.features));
     return absl::OkStatus();
   };
-  return PoolSearch(task, target_share, seed).Run(true, std::move(scores), again);
+  return PoolSearch(task, options.target_share, seed).Run(true, std::move(scores), again);
 }
 
 absl::StatusOr<double> AnalyticTrials(const Task& task, double target_share, uint64_t seed) {
@@ -210,7 +217,7 @@ absl::StatusOr<ReplayReport> Replay(const std::vector<Pool>& pools, const Replay
   const auto work = [&] {
     for (size_t j = next++; j < jobs; j = next++) {
       const size_t t = j % tasks.size(), seed = j / tasks.size();
-      const auto model = ModelTrials(tasks, t, options.target_share, seed);
+      const auto model = ModelTrials(tasks, t, options, seed);
       const auto analytic = AnalyticTrials(tasks[t], options.target_share, seed);
       const std::lock_guard lock(mutex);
       status.Update(model.status());

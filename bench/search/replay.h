@@ -15,6 +15,8 @@ struct ReplayOptions {
   double target_share = 0.95;  ///< of the pool's best throughput
   int threads = 2;
   int resamples = 4000;
+  /// Train a task's trees on other tasks of the same operators too, at other shapes.
+  bool same_operators = true;
 };
 
 /// Trials until a candidate as fast as `target_share` of the pool's best was measured.
@@ -38,8 +40,8 @@ struct ReplayReport {
 };
 
 /// Searches each pool in batches as search::TaskSearch fills them (most slots by score, one by
-/// spread, one at random), by trees that were trained on all the other pools and again whenever 24
-/// candidates more were measured, and by the analytic model alone.
+/// spread, one at random), by trees that were trained on the pools of all other kernels and again
+/// whenever 24 candidates more were measured, and by the analytic model alone.
 absl::StatusOr<ReplayReport> Replay(const std::vector<Pool>& pools, const ReplayOptions& options);
 
 }  // namespace hone::bench

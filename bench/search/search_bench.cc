@@ -261,6 +261,14 @@ absl::StatusOr<bool> Run(const Options& options, const ir::Target& target) {
                           Replay(pools, {.seeds = options.seeds, .threads = UsableCores()}));
     const bool good = PrintReplay(report, options.seeds);
     met = met && good;
+    HONE_ASSIGN_OR_RETURN(
+        const ReplayReport unseen,
+        Replay(pools, {.seeds = options.seeds, .threads = UsableCores(), .same_operators = false}));
+    const Interval& gain = unseen.model_over_random;
+    std::cout << fmt::format(
+        "replay with no task of the same operators in the training set: fewer trials than random "
+        "by {:.2f} [{:.2f}, {:.2f}]\n",
+        gain.value, gain.low, gain.high);
   }
   return met;
 }

@@ -1,0 +1,130 @@
+#include "costmodel/flat_trees.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+#include "base/core/random.h"
+#include "costmodel/xgboost_model.h"
+
+namespace hone::costmodel {
+namespace {
+
+constexpr char kTree[] =
+    "0:[f3<0.5] yes=1,no=2,missing=2\n"
+    "\t1:leaf=1\n"
+    "\t2:[f0<2] yes=3,no=4,missing=3\n"
+    "\t\t3:leaf=-0.25\n"
+    "\t\t4:leaf=4\n";
+
+FlatTrees Parsed(const std::vector<const char*>& dumps) {
+  auto trees = FlatTrees::Parse(dumps);
+  EXPECT_TRUE(trees.ok()) << trees.status();
+  return *std::move(trees);
+}
+
+TEST(FlatTreesTest, EachSplitSendsSmallerValuesLeftAndMissingOnesWhereItSays) {
+  const FlatTrees trees = Parsed({kTree, "0:leaf=10\n"});
+  EXPECT_EQ(trees.num_trees(), 2U);
+  FeatureVector row{};
+  EXPECT_EQ(trees.PredictRow(row), 11);
+  row[3] = 0.5F;
+  EXPECT_EQ(trees.PredictRow(row), 9.75F);
+  row[0] = 2;
+  EXPECT_EQ(trees.PredictRow(row), 14);
+  row[0] = std::nanf("");
+  EXPECT_EQ(trees.PredictRow(row), 9.75F);
+  row[3] = std::nanf("");
+  EXPECT_EQ(trees.PredictRow(row), 9.75F);
+}
+
+TEST(FlatTreesTest, DumpsThatAreNoTreesAreRefused) {
+  for (const char* text :
+       {"", "0:[f3<0.5] yes=1,no=2,missing=2\n\t1:leaf=1\n", "0:[f99<0.5] yes=1,no=2,missing=1\n",
+        "0:[f3<0.5] yes=0,no=0,missing=0\n", "0:[f-1<0.5] yes=1,no=2,missing=1\n", "nonsense",
+        "0:[f3<] yes=1,no=2,missing=1\n", "1:leaf=1\n", "-1:leaf=1\n", "99999999:leaf=1\n"}) {
+    EXPECT_EQ(FlatTrees::Parse(std::vector<const char*>{text}).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
+/// Rows as a Space gives them: some columns constant, some with few values, some with many.
+std::vector<FeatureVector> Rows(Random& random, size_t n) {
+  FeatureVector common{};
+  for (float& x : common) x = static_cast<float>(random.Uniform());
+  std::vector<FeatureVector> rows(n, common);
+  for (FeatureVector& row : rows) {
+    for (size_t k = 10; k < 20; ++k) row[k] = static_cast<float>(random.Below(5)) * 0.25F;
+    for (size_t k = 20; k < row.size(); ++k) row[k] = static_cast<float>(random.Uniform());
+  }
+  return rows;
+}
+
+TrainingTask Labelled(std::vector<FeatureVector> rows, Random& random) {
+  TrainingTask task{std::move(rows), {}};
+  for (const FeatureVector& f : task.features) {
+    task.labels.push_back(0.05F + 0.4F * f[12] + 0.3F * std::abs(f[25] - f[31]) +
+                          0.2F * static_cast<float>(random.Uniform()));
+  }
+  return task;
+}
+
+class FlatPredictionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<TrainingTask> tasks;
+    for (int t = 0; t < 4; ++t) tasks.push_back(Labelled(Rows(random_, 400), random_));
+    auto model = XgboostModel::Train(tasks, 2);
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
+  }
+  /// The very bits of XGBoost's own prediction.
+  void ExpectSame(const std::vector<FeatureVector>& rows) const {
+    const auto ours = model_->Predict(rows), theirs = model_->PredictByLibrary(rows);
+    ASSERT_TRUE(ours.ok() && theirs.ok()) << ours.status() << theirs.status();
+    ASSERT_EQ(ours->size(), rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ASSERT_EQ((*ours)[i].mean, (*theirs)[i].mean) << "row " << i;
+      ASSERT_EQ((*ours)[i].spread, (*theirs)[i].spread) << "row " << i;
+    }
+  }
+
+  Random random_{17};
+  std::unique_ptr<XgboostModel> model_;
+};
+
+TEST_F(FlatPredictionTest, EqualsTheLibrarysForAnyNumberOfRows) {
+  for (const size_t n : {1, 7, 47, 48, 64, 65, 1000, 1024, 1025, 2500})
+    ExpectSame(Rows(random_, n));
+}
+
+TEST_F(FlatPredictionTest, EqualsTheLibrarysOnValuesThatAreThresholds) {
+  // Equal labels apart, every column takes the trained values themselves, whose bin borders the
+  // thresholds are.
+  std::vector<FeatureVector> rows = Rows(random_, 600);
+  for (FeatureVector& row : rows) {
+    for (float& x : row) x = std::round(x * 16) / 16;
+  }
+  ExpectSame(rows);
+}
+
+TEST_F(FlatPredictionTest, EqualsTheLibrarysWithMissingAndEndlessValues) {
+  std::vector<FeatureVector> rows = Rows(random_, 300);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (float& x : rows[i]) {
+      if (i % 3 == 0 && random_.Chance(0.3)) x = std::nanf("");
+      if (i % 3 == 1 && random_.Chance(0.1))
+        x = (random_.Chance(0.5) ? 1 : -1) * std::numeric_limits<float>::max();
+    }
+  }
+  ExpectSame(rows);
+  std::erase_if(rows, [](const FeatureVector& row) {
+    return std::any_of(row.begin(), row.end(), [](float x) { return std::isnan(x); });
+  });
+  ExpectSame(rows);
+}
+
+}  // namespace
+}  // namespace hone::costmodel
