@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The systemd units: `systemd-analyze verify` finds nothing, `systemd-analyze security` calls them
+well protected, and the example configurations are accepted by the programs. Without systemd the
+first two are skipped, and say so.
+
+    units_test.py --build DIR --source DIR [--results FILE.xml]
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from xml.sax.saxutils import quoteattr
+
+UNITS = {"honed": 15, "hone-worker": 20}  # the most that `security` may say, in tenths
+
+
+class Skipped(Exception):
+    """The reason why a case cannot run here."""
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+
+
+class UnitsTest:
+    def __init__(self, args, folder):
+        self.args, self.folder = args, folder
+
+    def analyze(self):
+        """The program; the units, with the programs of the build tree in place of installed ones."""
+        program = shutil.which("systemd-analyze")
+        if not program:
+            raise Skipped("there is no systemd-analyze; apt-get install systemd has it")
+        paths = []
+        for unit in UNITS:
+            text = (self.args.build / f"lib/systemd/system/{unit}.service").read_text(encoding="utf-8")
+            assert "@" not in re.sub(r"@(system-service|privileged|resources)", "", text), text
+            text = re.sub(r"^(ExecStart(?:Pre)?=)\S*/(hone\S*)", rf"\g<1>{self.args.build}/bin/\2",
+                          text, flags=re.M)
+            text = re.sub(r"^Documentation=.*$", "Documentation=man:hone(1)", text, flags=re.M)
+            path = self.folder / f"{unit}.service"
+            path.write_text(text, encoding="utf-8")
+            paths.append(path)
+        return program, paths
+
+    def case_verify(self):
+        program, paths = self.analyze()
+        done = run(program, "verify", "--man=no", "--recursive-errors=no", *paths)
+        ours = [line for line in done.stdout.splitlines() if "hone" in line]
+        assert done.returncode == 0 and not ours, done.stdout
+        broken = self.folder / "broken.service"
+        broken.write_text("[Service]\nExecStart=/no/such/program\n", encoding="utf-8")
+        assert run(program, "verify", "--man=no", broken).returncode != 0, "verify finds nothing"
+
+    def case_security(self):
+        program, paths = self.analyze()
+        for path in paths:
+            most = UNITS[path.stem]
+            done = run(program, "security", "--offline=true", f"--threshold={most}", path)
+            assert done.returncode == 0, done.stdout
+            assert "exposure level" in done.stdout, done.stdout
+
+    def case_example_configurations(self):
+        for program, config in {"honed": "honed.toml", "hone-worker": "worker.toml"}.items():
+            text = (self.args.source / "packaging/etc" / config).read_text(encoding="utf-8")
+            binary = self.args.build / "bin" / program
+            # Every commented default is an option with that default.
+            whole = self.folder / config
+            whole.write_text(re.sub(r"^# (?=[a-z-]+ = )", "", text, flags=re.M), encoding="utf-8")
+            words = [binary, "--config", whole, "--check-config"]
+            if program == "hone-worker":
+                tls = self.folder / "tls"
+                run(self.args.build / "bin/honed", "init-ca", "--ca", self.folder / "ca")
+                run(self.args.build / "bin/honed", "issue", "measure", "w", "--ca", self.folder / "ca",
+                    "--out", tls)
+                words += ["--tls", tls]
+            done = run(*words)
+            assert done.returncode == 0, done.stdout
+            usage = run(binary, "--help").stdout
+            for name, value in re.findall(r'^# ([a-z-]+) = "(.*)"$', text, re.M):
+                if name == "labels":
+                    continue  # has no default
+                line = re.search(rf"^ *--{name} .*$", usage, re.M)
+                assert line and value in line[0], f"{config}: {name} is not {value} by default"
+            whole.write_text(text + '\nno-such-option = "1"\n', encoding="utf-8")
+            assert run(binary, "--config", whole, "--check-config").returncode == 2
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--results", type=pathlib.Path)
+    args = parser.parse_args()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="hone-units-") as folder:
+        for name in [n for n in dir(UnitsTest) if n.startswith("case_")]:
+            case = pathlib.Path(folder, name)
+            case.mkdir()
+            verdict, why = "passed", ""
+            try:
+                getattr(UnitsTest(args, case), name)()
+            except Skipped as reason:
+                verdict, why = "skipped", str(reason)
+            except Exception:  # pylint: disable=broad-except
+                verdict, why = "failed", traceback.format_exc()
+            results.append((name.removeprefix("case_"), verdict, why))
+            print(f"{verdict:8} {results[-1][0]} {why}")
+    if args.results:
+        write_results(args.results, results)
+    return 1 if any(verdict == "failed" for _, verdict, _ in results) else 0
+
+
+def write_results(path, results):
+    with open(path, "w", encoding="utf-8") as out:
+        out.write('<testsuites><testsuite name="units">\n')
+        for name, verdict, why in results:
+            element = {"passed": "", "failed": "failure", "skipped": "skipped"}[verdict]
+            inside = f"<{element} message={quoteattr(why)}/>" if element else ""
+            out.write(f'<testcase name="{name}" status="run">{inside}</testcase>\n')
+        out.write("</testsuite></testsuites>\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
