@@ -30,6 +30,7 @@ constexpr Pass kPipeline[] = {
     {"recognise_gelu", RecogniseGelu},
     {"recognise_silu", RecogniseSilu},
     {"recognise_hard_sigmoid", RecogniseHardSigmoid},
+    {"fold_pads", FoldPads},
     {"remove_dead_code", RemoveDeadCode},
     {"fold_batch_norm", FoldBatchNorm},
     {"merge_siblings", MergeSiblings},

@@ -119,8 +119,9 @@ std::optional<Bounds> OfReduce(const std::string& fn, const Bounds& x) {
   return std::nullopt;
 }
 
-Bounds OfActivation(const std::string& fn, const Bounds& x) {
+Bounds OfActivation(const OpCall& call, const std::string& fn, const Bounds& x) {
   if (fn == "hard_sigmoid") return {0, 1};
+  if (fn == "silu" && call.Float("alpha", 1) < 0) return Union(x, {0, 0});
   // Below zero the others come back up to it.
   return x.not_negative() ? x : Bounds{-0.3, std::max(x.high, 0.0)};
 }
@@ -138,7 +139,7 @@ std::optional<Bounds> FirstOutput(const OpCall& call, const std::vector<Bounds>&
   const std::string fn = call.String("fn", "");
   if (call.op == "Unary") return OfUnary(*ir::ParseUnaryOp(fn), in[0]);
   if (call.op == "Binary") return OfBinary(*ir::ParseBinaryOp(fn), in[0], in[1], square);
-  if (call.op == "Activation") return OfActivation(fn, in[0]);
+  if (call.op == "Activation") return OfActivation(call, fn, in[0]);
   if (call.op == "Select") return Union(in[1], in[2]);
   if (call.op == "Cast") return in[0];
   if (call.op == "Reduce") return OfReduce(fn, in[0]);

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,7 +56,15 @@ bool MovesNothing(const Shape& shape, const Perm& perm) {
 class LayoutChooser {
  public:
   explicit LayoutChooser(Graph& graph)
-      : rewriter_(graph), graph_(graph), forms_(graph.values.size()) {
+      : rewriter_(graph),
+        graph_(graph),
+        forms_(graph.values.size()),
+        readers_(graph.values.size()) {
+    for (size_t n = 0; n < rewriter_.old_nodes().size(); ++n) {
+      for (ValueId input : rewriter_.old_nodes()[n].inputs) {
+        if (input != kNoValue) readers_[input].push_back(static_cast<NodeId>(n));
+      }
+    }
     for (size_t v = 0; v < forms_.size(); ++v) {
       const Value& value = graph.values[v];
       if (value.producer < 0) forms_[v].plain = static_cast<ValueId>(v);
@@ -149,6 +160,7 @@ class LayoutChooser {
   absl::StatusOr<bool> Convert(const Node& node) {
     if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
     const std::string& op = node.op;
+    if (shuffled_.contains(node.outputs[0])) return true;
     if (op == "Conv" || op == "ConvTranspose" || op == "Pool") return ConvertWindow(node);
     bool any = false;
     for (ValueId input : node.inputs) any = any || OnlyLast(input);
@@ -167,7 +179,11 @@ class LayoutChooser {
     if (op == "Resize") return ConvertResize(node);
     if (op == "Normalise") return ConvertNormalise(node);
     if (op == "Transpose") return ConvertTranspose(node);
-    if (op == "Reshape") return ConvertReshape(node);
+    if (op == "Reshape") {
+      HONE_ASSIGN_OR_RETURN(const bool shuffled, ConvertShuffle(node));
+      if (shuffled) return true;
+      return ConvertReshape(node);
+    }
     return false;
   }
 
@@ -364,9 +380,48 @@ class LayoutChooser {
     return MakeLast(node, {x}, {{"shape", Permuted(to, ToLast(to.size()))}});
   }
 
+  // The node that alone reads the value, if it is a `op`.
+  const Node* OnlyReader(ValueId old, std::string_view op) const {
+    if (readers_[old].size() != 1 || std::ranges::count(graph_.outputs, old) != 0) return nullptr;
+    const Node& reader = rewriter_.old_nodes()[static_cast<size_t>(readers_[old][0])];
+    return reader.op == op ? &reader : nullptr;
+  }
+
+  // Channels shuffled between groups: [n, g·c, …] as [n, g, c, …], transposed to [n, c, g, …] and
+  // back in one. With the channels last the same three steps are on the last axis.
+  absl::StatusOr<bool> ConvertShuffle(const Node& node) {
+    const Shape from = ShapeOf(node.inputs[0]);
+    const Shape split = ShapeOf(node.outputs[0]);
+    if (!OnlyLast(node.inputs[0]) || split.size() != from.size() + 1 || split[0] != from[0] ||
+        split[1] * split[2] != from[1] || !std::equal(from.begin() + 2, from.end(), &split[3]))
+      return false;
+    Perm swapped(split.size());
+    std::iota(swapped.begin(), swapped.end(), 0);
+    std::swap(swapped[1], swapped[2]);
+    const Node* transpose = OnlyReader(node.outputs[0], "Transpose");
+    if (transpose == nullptr || MakeCall(graph_, *transpose).Ints("perm") != swapped) return false;
+    const Node* merge = OnlyReader(transpose->outputs[0], "Reshape");
+    if (merge == nullptr || ShapeOf(merge->outputs[0]) != from) return false;
+
+    HONE_ASSIGN_OR_RETURN(ValueId x, Last(node.inputs[0]));
+    Shape last = graph_.values[x].type.shape;
+    const Shape merged = last;
+    last.back() = split[1];
+    last.push_back(split[2]);
+    Perm perm(last.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    HONE_ASSIGN_OR_RETURN(x, rewriter_.Add("Reshape", node.origin, {x}, {{"shape", last}}));
+    HONE_ASSIGN_OR_RETURN(x, rewriter_.Add("Transpose", transpose->origin, {x}, {{"perm", perm}}));
+    shuffled_.insert({transpose->outputs[0], merge->outputs[0]});
+    return MakeLast(*merge, {x}, {{"shape", merged}});
+  }
+
   Rewriter rewriter_;
   Graph& graph_;
   std::vector<Forms> forms_;
+  std::vector<std::vector<NodeId>> readers_;  ///< by old value: old nodes
+  std::set<ValueId> shuffled_;  ///< results of nodes that ConvertShuffle put elsewhere
   int changes_ = 0;
 };
 

@@ -119,6 +119,13 @@ absl::StatusOr<int> HoistSlices(Graph& graph, const PassContext& context);
 ///   %2 = f(%1), %3 = g(%1)                    %2 = f(%1), %3 = g(%4)
 absl::StatusOr<int> SplitViews(Graph& graph, const PassContext& context);
 
+/// A convolution does itself what a Pad with zeros did for it, so that each of several readers has
+/// its own choice of how to pad.
+///
+///   %2 = Pad(%0) {begin=[0,0,1,1] …}          %3 = Conv(%0, %1) {pads=[1,1,1,1]}
+///   %3 = Conv(%2, %1) {pads=[0,0,0,0]}
+absl::StatusOr<int> FoldPads(Graph& graph, const PassContext& context);
+
 /// Makes scale and shift per channel part of the convolution or matrix product before them: batch
 /// norms, and multiplications and additions by constants. Constants are computed in double and
 /// rounded once. A batch norm that stands elsewhere becomes one multiplication and one addition.

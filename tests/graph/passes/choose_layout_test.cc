@@ -1,5 +1,6 @@
 #include "gtest/gtest.h"
 
+#include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -240,6 +241,72 @@ graph test
 %15:f32[1,4,4,4] = Transpose(%14) {perm=[0,3,1,2]}
 output %15 y
 )");
+}
+
+// x with its channels shuffled between two groups, as ShuffleNet does.
+ValueId Shuffled(TestGraph& t, ValueId x) {
+  const Shape shape = t.Shape(x);
+  const Shape split = {shape[0], 2, shape[1] / 2, shape[2], shape[3]};
+  return t.Reshape(t.Transpose(t.Reshape(x, split), {0, 2, 1, 3, 4}), shape);
+}
+
+TEST(ChooseLayoutTest, ShufflesChannelsWhereTheyStandLast) {
+  TestGraph t;
+  const ValueId x = t.Conv(t.Input({1, 2, 3, 3}), 4, 1);
+  t.Output(t.Conv(Shuffled(t, x), 2, 1), "y");
+  ExpectRewrite(t.graph, ChooseLayout, R"(
+graph test
+%0:f32[1,2,3,3] = input input0
+%1:f32[4,2,1,1] = constant
+    {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594,-0.85790956,-0.23763111}
+%2:f32[4] = constant {0.73430496,0.10341973,0.8651449,0.91443634}
+%3:f32[1,4,3,3] = Conv(%0, %1, %2) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
+%4:f32[1,2,2,3,3] = Reshape(%3) {shape=[1,2,2,3,3]}
+%5:f32[1,2,2,3,3] = Transpose(%4) {perm=[0,2,1,3,4]}
+%6:f32[1,4,3,3] = Reshape(%5) {shape=[1,4,3,3]}
+%7:f32[2,4,1,1] = constant
+    {0.8655454,0.33819357,0.19986682,0.78108454,-0.8390881,-0.017280128,-0.90835965,-0.87245125}
+%8:f32[2] = constant {-0.07353961,-0.0070524593}
+%9:f32[1,2,3,3] = Conv(%6, %7, %8) {dilations=[1,1] group=1 layout=nchw pads=[0,0,0,0]
+    strides=[1,1]}
+output %9 y
+)",
+                R"(
+graph test
+%0:f32[1,2,3,3] = input input0
+%1:f32[1,3,3,2] = Transpose(%0) {perm=[0,2,3,1]}
+%2:f32[4,2,1,1] = constant
+    {0.40584368,0.04087324,0.1482114,-0.2173428,0.39435685,-0.71285594,-0.85790956,-0.23763111}
+%3:f32[4] = constant {0.73430496,0.10341973,0.8651449,0.91443634}
+%4:f32[1,3,3,4] = Conv(%1, %2, %3) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[1,1]}
+%5:f32[1,3,3,2,2] = Reshape(%4) {shape=[1,3,3,2,2]}
+%6:f32[1,3,3,2,2] = Transpose(%5) {perm=[0,1,2,4,3]}
+%7:f32[1,3,3,4] = Reshape(%6) {shape=[1,3,3,4]}
+%8:f32[2,4,1,1] = constant
+    {0.8655454,0.33819357,0.19986682,0.78108454,-0.8390881,-0.017280128,-0.90835965,-0.87245125}
+%9:f32[2] = constant {-0.07353961,-0.0070524593}
+%10:f32[1,3,3,2] = Conv(%7, %8, %9) {dilations=[1,1] group=1 layout=nhwc pads=[0,0,0,0]
+    strides=[1,1]}
+%11:f32[1,2,3,3] = Transpose(%10) {perm=[0,3,1,2]}
+output %11 y
+)");
+}
+
+TEST(ChooseLayoutTest, AHalfShuffleIsNone) {
+  TestGraph t;
+  const ValueId x = t.Conv(t.Input({1, 2, 3, 3}), 4, 1);
+  const ValueId split = t.Reshape(x, {1, 2, 2, 3, 3});
+  t.Output(split, "split");
+  const ValueId shuffled = t.Reshape(t.Transpose(split, {0, 2, 1, 3, 4}), {1, 4, 3, 3});
+  t.Output(t.Conv(shuffled, 2, 1), "y");
+  Graph after = t.graph;
+  InterpreterEvaluator evaluator;
+  const ir::Target target = testing::TestTarget();
+  ASSERT_TRUE(ChooseLayout(after, {evaluator, target}).ok());
+  const auto inputs = testing::RandomInputs(t.graph, 5);
+  testing::ExpectSame(testing::RunNodes(t.graph, inputs), testing::RunNodes(after, inputs));
 }
 
 }  // namespace
