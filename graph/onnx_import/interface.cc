@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 
+#include "base/log.h"
 #include "base/status.h"
 #include "graph/onnx_import/importer.h"
 #include "graph/op.h"
@@ -69,6 +70,20 @@ bool IsFixed(const onnx::TensorShapeProto::Dimension& dim) {
 }
 bool IsSymbolic(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_param() && !dim.dim_param().empty();
+}
+
+// A declared shape that is not the one that follows from the nodes is wrong; like ONNX Runtime we
+// compute and say so.
+void WarnOfShape(const onnx::ValueInfoProto& output, const TensorType& made) {
+  const onnx::TensorShapeProto& declared = output.type().tensor_type().shape();
+  bool fits = declared.dim_size() == static_cast<int>(made.shape.size());
+  for (int k = 0; fits && k < declared.dim_size(); ++k) {
+    const int64_t extent = declared.dim(k).dim_value();  // 0: not said
+    fits = extent <= 0 || extent == made.shape[static_cast<size_t>(k)];
+  }
+  if (fits) return;
+  LogWarning("output '{}' is declared as {}, but its node makes {}: the declaration is ignored",
+             output.name(), ShapeText(declared), ToText(made));
 }
 
 }  // namespace
@@ -243,6 +258,8 @@ absl::Status Importer::SetOutputs(const onnx::GraphProto& graph, const Scope& sc
                                    ToString(*dtype), ToText(value.type)));
       }
     }
+    if (output.type().has_tensor_type() && output.type().tensor_type().has_shape())
+      WarnOfShape(output, value.type);
     // Every output is a value of its own: no input, no constant that others share, no other output.
     ValueId id = *found;
     if (value.constant != nullptr || !taken.insert(id).second) id = OutputCopy(id, name);

@@ -38,6 +38,12 @@ absl::Status SetOutput(WindowAxis& axis, Rounding rounding) {
     return Invalid(fmt::format("kernel {}, stride {} and dilation {} must be at least 1",
                                axis.kernel, axis.stride, axis.dilation));
   }
+  // More would be work on nothing but padding, and tables and loops as long as it.
+  constexpr int64_t kMostPadding = int64_t{1} << 20;
+  if (axis.pad_begin > kMostPadding || axis.pad_end > kMostPadding) {
+    return Invalid(fmt::format("pads of {} and {} around an extent of {}: at most {} are handled",
+                               axis.pad_begin, axis.pad_end, axis.input, kMostPadding));
+  }
   using Wide = __int128;
   const Wide padded = Wide{axis.input} + axis.pad_begin + axis.pad_end;
   const Wide span = Wide{axis.kernel - 1} * axis.dilation + 1;

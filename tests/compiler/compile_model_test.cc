@@ -87,6 +87,25 @@ class CompileModelTest : public ::testing::Test {
   SystemMonotonicClock clock_;
 };
 
+// Both products of an attention in one kernel, as RecogniseAttention marks them: with the default
+// schedule every intermediate is a phase of its own.
+TEST_F(CompileModelTest, AnAttentionMayBeOneKernel) {
+  GraphMaker maker(9);
+  const ValueId q = maker.Input("q", {2, 19, 16});
+  const ValueId k = maker.Input("k", {2, 33, 16});
+  const ValueId v = maker.Input("v", {2, 33, 24});
+  const ValueId mask = maker.Input("mask", {1, 1, 33});
+  ValueId scores = maker.Node("MatMul", {{"transpose_b", int64_t{1}}}, {q, k});
+  scores = maker.Node("Binary", {{"fn", "mul"}}, {scores, maker.Scalar(0.25)});
+  scores = maker.Node("Binary", {{"fn", "add"}}, {scores, mask});
+  const ValueId p = maker.Node("Softmax", {{"axis", int64_t{2}}}, {scores});
+  const ValueId y = maker.Node("MatMul", {{"attention", int64_t{1}}}, {p, v});
+  const Graph graph =
+      maker.Finish({maker.Node("Transpose", {{"perm", std::vector<int64_t>{1, 0, 2}}}, {y})});
+  EXPECT_EQ(Compile(graph).report.kernels.size(), 1U);
+  ExpectComputesTheSame(graph);
+}
+
 TEST_F(CompileModelTest, ASmallNetworkComputesWhatItsNodesSay) {
   ExpectComputesTheSame(Perceptron());
 }

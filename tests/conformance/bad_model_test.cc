@@ -65,6 +65,15 @@ std::vector<BadModel> BadModels() {
          m.Node("Tile", {"x", "n"}, {"y"});
        },
        "overflow"},
+      {"NothingButPadding",
+       [](OnnxModel& m) {
+         m.Ints("s", {1, 1, 2, 3});
+         m.Node("Reshape", {"x", "s"}, {"image"});
+         onnx::NodeProto& pool = m.Node("MaxPool", {"image"}, {"y"});
+         graph::SetInts(pool, "kernel_shape", {int64_t{1} << 30, 1});
+         graph::SetInts(pool, "pads", {(int64_t{1} << 30) - 1, 0, (int64_t{1} << 30) - 1, 0});
+       },
+       "pads of 1073741823 and 1073741823 around an extent of 2: at most 1048576 are handled"},
       {"AnOutputNobodyMakes", [](OnnxModel& m) { m.Node("Relu", {"x"}, {"z"}); },
        "nobody makes the output 'y'"},
       {"AnIndexOutOfRange",
@@ -129,6 +138,40 @@ TEST(BadFileTest, OtherFormatsAreAnsweredWithTheWayToOnnx) {
     EXPECT_EQ(run.exit_code, 3) << run.err;
     EXPECT_THAT(run.err, AllOf(HasSubstr(foreign.file), HasSubstr(foreign.way)));
   }
+}
+
+TEST(DeclaredShapeTest, OneThatDoesNotFollowFromTheNodesIsAWarning) {
+  const TemporaryFolder folder;
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Output("y").Output("z");
+  model.Node("Relu", {"x"}, {"y"});
+  model.Node("Neg", {"x"}, {"z"});
+  const auto declare = [&](int output, const std::vector<int64_t>& shape) {
+    auto& type = *model.graph().mutable_output(output)->mutable_type()->mutable_tensor_type();
+    for (int64_t extent : shape) type.mutable_shape()->add_dim()->set_dim_value(extent);
+  };
+  declare(0, {2, 4});
+  declare(1, {2, 3});
+  const ProgramRun run = Compile(folder, "declared.onnx", model.Bytes());
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("output 'y' is declared as 2x4, but its node makes f32[2,3]"));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("'z'")));
+}
+
+TEST(UnreadOutputTest, TopKMakesIndicesThatNobodyReads) {
+  const TemporaryFolder folder;
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Ints("k", {2}).Output("y");
+  model.Node("TopK", {"x", "k"}, {"values", "indices"});
+  model.Node("Relu", {"values"}, {"y"});
+  ASSERT_EQ(Compile(folder, "topk.onnx", model.Bytes()).exit_code, 0);
+  const auto x = graph::MakeConstant(ir::DType::kF32, {2, 3}, {0, 5, 3, -1, -2, -3});
+  const auto y = graph::MakeConstant(ir::DType::kF32, {2, 2}, {5, 3, 0, 0});
+  ASSERT_TRUE(client::WriteNpz(folder.Path("x.npz"), {{"x", *x}}).ok());
+  ASSERT_TRUE(client::WriteNpz(folder.Path("y.npz"), {{"y", *y}}).ok());
+  const ProgramRun run = RunHone({"run", folder.Path("out.hone"), "--inputs", folder.Path("x.npz"),
+                                  "--expect", folder.Path("y.npz")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
 // The values of an input that decide shapes are given with --bind.
