@@ -13,6 +13,7 @@
 #include "client/open_log.h"
 #include "client/output_path.h"
 #include "client/server_connection.h"
+#include "client/server_options.h"
 #include "db/export.h"
 #include "db/merge.h"
 

@@ -5,6 +5,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/server_connection.h"
+#include "client/server_options.h"
 
 namespace hone::client {
 namespace {

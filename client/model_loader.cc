@@ -16,6 +16,7 @@
 #include "client/model_options.h"
 #include "client/open_log.h"
 #include "client/server_connection.h"
+#include "client/server_options.h"
 #include "client/user_cache.h"
 #include "graph/onnx_import/import.h"
 #include "measure/builder_client.h"

@@ -1,5 +1,6 @@
 #include "client/server_connection.h"
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <thread>
@@ -23,9 +24,7 @@ namespace hone::client {
 namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
-constexpr int64_t kDeadlineMs = 10'000;
 constexpr int64_t kConnectMs = 2000;
-constexpr int64_t kRetryForNs = 8'000 * kNsPerMs;
 constexpr int64_t kPauseNs = 100 * kNsPerMs;
 constexpr int64_t kLongestPauseNs = 2000 * kNsPerMs;
 
@@ -46,7 +45,7 @@ class GrpcConnection final : public ServerConnection {
   }
   absl::StatusOr<proto::SessionInfo> FindSession(const Hash128& session) override;
   absl::Status Watch(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
-                     const std::atomic<bool>& stop, int64_t patience_ns) override;
+                     const std::function<bool()>& stop, int64_t patience_ns) override;
   absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) override;
   absl::StatusOr<std::string> Snapshot(const std::string& path) override;
   absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() override;
@@ -60,7 +59,7 @@ class GrpcConnection final : public ServerConnection {
       const v1::ListSessionsRequest& request);
   /// One try of a watch; true when the session has ended.
   absl::StatusOr<bool> WatchOnce(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
-                                 const std::atomic<bool>& stop, int64_t* heard_ns);
+                                 const std::function<bool()>& stop, int64_t* heard_ns);
   absl::Status Explain(const absl::Status& status) const;
 
   /// Calls until there is an answer: the server may be starting again.
@@ -68,10 +67,10 @@ class GrpcConnection final : public ServerConnection {
   absl::Status Call(grpc::Status (v1::Tuning::Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Reply*),
                     const Request& request, Reply* reply) {
-    const int64_t until_ns = clock_.NowNs() + kRetryForNs;
+    const int64_t until_ns = clock_.NowNs() + address_.retry_for_ms * kNsPerMs;
     for (int64_t pause_ns = kPauseNs;; pause_ns = std::min(pause_ns * 2, kLongestPauseNs)) {
       grpc::ClientContext context;
-      Prepare(context, kDeadlineMs);
+      Prepare(context, address_.deadline_ms);
       const absl::Status status = proto::FromGrpc(((*stub_).*method)(&context, request, reply));
       const bool again = status.code() == absl::StatusCode::kUnavailable ||
                          status.code() == absl::StatusCode::kDeadlineExceeded;
@@ -85,7 +84,8 @@ class GrpcConnection final : public ServerConnection {
     channel_->WaitForConnected(
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kConnectMs, GPR_TIMESPAN)));
     if (deadline_ms > 0) {
-      context.set_deadline(gpr_timespec{deadline_ms / 1000, 0, GPR_TIMESPAN});
+      context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                        gpr_time_from_millis(deadline_ms, GPR_TIMESPAN)));
     }
     if (address_.plaintext) context.AddMetadata("hone-name", "local");
   }
@@ -177,7 +177,8 @@ absl::StatusOr<proto::SessionInfo> GrpcConnection::FindSession(const Hash128& se
 
 absl::StatusOr<bool> GrpcConnection::WatchOnce(const Hash128& session, int64_t* sequence,
                                                const OnEvent& on_event,
-                                               const std::atomic<bool>& stop, int64_t* heard_ns) {
+                                               const std::function<bool()>& stop,
+                                               int64_t* heard_ns) {
   v1::WatchSessionRequest request;
   request.set_session(proto::IdBytes(session));
   request.set_after_sequence(*sequence);
@@ -186,7 +187,7 @@ absl::StatusOr<bool> GrpcConnection::WatchOnce(const Hash128& session, int64_t* 
   std::atomic<bool> over{false};
   std::thread canceller([&] {
     while (!over.load()) {
-      if (stop.load()) context.TryCancel();
+      if (stop()) context.TryCancel();
       clock_.SleepNs(kPauseNs);
     }
   });
@@ -215,13 +216,13 @@ absl::StatusOr<bool> GrpcConnection::WatchOnce(const Hash128& session, int64_t* 
 }
 
 absl::Status GrpcConnection::Watch(const Hash128& session, int64_t* sequence,
-                                   const OnEvent& on_event, const std::atomic<bool>& stop,
+                                   const OnEvent& on_event, const std::function<bool()>& stop,
                                    int64_t patience_ns) {
   int64_t heard_ns = clock_.NowNs();
   std::string told = "none";
   for (;;) {
     const auto ended = WatchOnce(session, sequence, on_event, stop, &heard_ns);
-    if (stop.load()) return absl::CancelledError("detached");
+    if (stop()) return absl::CancelledError("detached");
     if (ended.ok() && *ended) return absl::OkStatus();
     const absl::StatusCode code = ended.status().code();
     const bool again = code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kOk ||
@@ -309,34 +310,13 @@ absl::Status GrpcConnection::SetDevice(const std::string& worker, const std::str
 
 }  // namespace
 
-bool AsksServer(const Arguments& arguments) {
-  return arguments.command() != nullptr && arguments.command()->FindOption("server") != nullptr &&
-         arguments.Given("server");
-}
-
-absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments) {
-  ServerAddress server;
-  server.address = arguments.TextOr("server", "");
-  server.plaintext = arguments.Flag("insecure-loopback");
-  server.tls_folder = arguments.TextOr("tls", "");
-  if (server.address.empty() || (server.tls_folder.empty() && !server.plaintext)) {
-    return WithExitCode(
-        absl::InvalidArgumentError("name a server with --server ADDRESS and the folder of your "
-                                   "credentials with --tls FOLDER (or both in the config file)"),
-        ExitCode::kUsage);
-  }
-  if (server.plaintext && !IsLoopbackAddress(server.address)) {
-    return WithExitCode(
-        absl::InvalidArgumentError(fmt::format(
-            "--insecure-loopback is for servers on this machine, '{}' is not one", server.address)),
-        ExitCode::kUsage);
-  }
-  return server;
-}
-
 absl::StatusOr<std::unique_ptr<ServerConnection>> ServerConnection::Open(
     const ServerAddress& address) {
   Credentials credentials;
+  if (address.plaintext && !IsLoopbackAddress(address.address)) {
+    return absl::InvalidArgumentError(
+        fmt::format("plaintext is for servers on this machine, '{}' is not one", address.address));
+  }
   if (!address.plaintext) {
     auto read = ReadCredentials(address.tls_folder);
     if (!read.ok()) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,23 +8,18 @@
 
 #include "absl/status/statusor.h"
 
-#include "client/arguments.h"
 #include "proto/farm_messages.h"
 
 namespace hone::client {
 
 /// Where a farm's server is and who asks.
 struct ServerAddress {
-  std::string address;     ///< "coordinator:7421"
-  std::string tls_folder;  ///< ca.pem, cert.pem, key.pem
-  bool plaintext = false;  ///< loopback only
+  std::string address;           ///< "coordinator:7421"
+  std::string tls_folder;        ///< ca.pem, cert.pem, key.pem
+  bool plaintext = false;        ///< loopback only
+  int64_t deadline_ms = 10'000;  ///< of one try of a call
+  int64_t retry_for_ms = 8'000;  ///< what is not answered is asked again for this long
 };
-
-/// Whether the command has --server and it was given.
-bool AsksServer(const Arguments& arguments);
-
-/// --server, --tls and --insecure-loopback of a command; usage errors.
-absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments);
 
 /// Calls of the service Tuning, each with a deadline; what is not answered is asked again with the
 /// same request id for a while. Errors carry exit code kServer and say what to do. Thread-safe.
@@ -45,11 +39,11 @@ class ServerConnection {
   virtual absl::StatusOr<proto::SessionInfo> FindSession(const Hash128& session) = 0;
 
   /// Every event after `*sequence`, which it moves on; over as many connections as it takes, until
-  /// the session has ended (ok) or `stop` is set (kCancelled). An unreachable server is an error
-  /// after `patience_ns` without a word.
+  /// the session has ended (ok) or `stop`, called on another thread, returns true (kCancelled). An
+  /// unreachable server is an error after `patience_ns` without a word.
   using OnEvent = std::function<void(const proto::SessionEvent& event)>;
   virtual absl::Status Watch(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
-                             const std::atomic<bool>& stop, int64_t patience_ns) = 0;
+                             const std::function<bool()>& stop, int64_t patience_ns) = 0;
 
   struct Found {
     std::vector<db::RankedRecord> records;

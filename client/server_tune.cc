@@ -4,7 +4,6 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
-#include <map>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -13,15 +12,14 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "client/exit_code.h"
+#include "client/farm_request.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/server_connection.h"
+#include "client/server_options.h"
 #include "client/server_progress.h"
 #include "client/tune_budget.h"
-#include "compiler/extract_kernels.h"
-#include "graph/group_cost.h"
 #include "ir/target.h"
-#include "ir/text.h"
 
 namespace hone::client {
 namespace {
@@ -34,36 +32,6 @@ constexpr int64_t kLinePauseNs = 10'000'000'000;
 
 std::atomic<bool> g_detach{false};
 void OnSignal(int) { g_detach.store(true); }
-
-/// No schedule is faster: multiply-adds at two per lane and nominal cycle, a quarter of them where
-/// Winograd's F(4×4) may be used.
-double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
-  constexpr double kGigahertz = 4.5, kWinograd = 4;
-  return static_cast<double>(cost.flops) / (2.0 * target.lanes * 2 * target.threads * kGigahertz) /
-         kWinograd;
-}
-
-/// A task for each distinct Workload.
-std::vector<proto::TaskSpec> TasksOf(const std::vector<compiler::ModelKernel>& kernels,
-                                     const ir::Target& target) {
-  std::vector<proto::TaskSpec> tasks;
-  std::map<std::string, size_t> known;
-  for (const compiler::ModelKernel& kernel : kernels) {
-    if (kernel.count <= 0) continue;
-    const auto [place, fresh] = known.try_emplace(kernel.hash, tasks.size());
-    if (!fresh) {
-      tasks[place->second].count += kernel.count;
-      continue;
-    }
-    const graph::GroupCost cost = graph::CostOf(kernel.workload);
-    tasks.push_back({.workload = ir::ToText(kernel.workload),
-                     .name = kernel.name,
-                     .count = kernel.count,
-                     .flop = static_cast<double>(cost.flops + cost.other_flops),
-                     .bound_ns = BoundNs(cost, target)});
-  }
-  return tasks;
-}
 
 class ServerTuning {
  public:
@@ -110,11 +78,11 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   measure::BuilderClient builder(LocalBuilder(), clock_);
-  const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
-  if (!kernels.ok()) return CompileError(kernels.status());
+  auto tasks = TasksOfModel(std::move(graph), target.text, builder);
+  if (!tasks.ok()) return CompileError(tasks.status());
   return proto::SessionSpec{.model = ModelName(path),
                             .model_hash = Sha256Hex(bytes),
-                            .tasks = TasksOf(*kernels, target),
+                            .tasks = *std::move(tasks),
                             .target = target.text,
                             .seconds = budget.seconds,
                             .trials = budget.trials,
@@ -208,7 +176,7 @@ absl::Status ServerTuning::Run() {
         progress.Take(event);
         Show(progress);
       },
-      g_detach, kPatienceNs);
+      [] { return g_detach.load(); }, kPatienceNs);
   std::signal(SIGINT, SIG_DFL);
   if (watched.code() == absl::StatusCode::kCancelled && g_detach.load()) {
     return absl::CancelledError(fmt::format(

@@ -8,6 +8,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/server_connection.h"
+#include "client/server_options.h"
 #include "client/server_progress.h"
 
 namespace hone::client {
@@ -65,7 +66,7 @@ absl::Status Watch(CommandContext& context, ServerConnection& server, const Hash
           context.err << progress.LastLine() << std::flush;
         }
       },
-      g_detach, kPatienceNs);
+      [] { return g_detach.load(); }, kPatienceNs);
   std::signal(SIGINT, SIG_DFL);
   HONE_RETURN_IF_ERROR(watched);
   SetResult(context, InfoJson(progress.info()));

@@ -24,6 +24,7 @@ OWNERS = [
     (r"microhttpd", r"server/web/"),
     (r"prometheus/", r"server/metrics\.cc"),
     (r"seccomp\.h", r"measure/sandbox\.cc"),
+    (r"hone/status\.h", r"include/hone/"),  # base/core/status.h, installed under this name
     (r"cuda|nvrtc|cudart", r"nobody"),  # declared by ourselves, found by dlopen
     # Only these parts of Abseil; the runtime and base/core are checked apart.
     (r"absl/(status|strings)/|absl/types/span\.h|absl/container/flat_hash_", r".*"),

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "graph/graph.h"
+#include "measure/builder_client.h"
+#include "proto/farm_messages.h"
+
+namespace hone::client {
+
+/// The tasks of a session that tunes a model for a resolved target: each distinct Workload once,
+/// with how often it occurs. Nothing else of the model is in them. Errors as
+/// compiler::ExtractKernels.
+absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph,
+                                                          const std::string& target,
+                                                          measure::BuilderClient& builder);
+
+}  // namespace hone::client

@@ -1,0 +1,36 @@
+#include "client/server_options.h"
+
+#include "fmt/format.h"
+
+#include "base/credentials.h"
+#include "client/exit_code.h"
+#include "client/option_table.h"
+
+namespace hone::client {
+
+bool AsksServer(const Arguments& arguments) {
+  return arguments.command() != nullptr && arguments.command()->FindOption("server") != nullptr &&
+         arguments.Given("server");
+}
+
+absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments) {
+  ServerAddress server;
+  server.address = arguments.TextOr("server", "");
+  server.plaintext = arguments.Flag("insecure-loopback");
+  server.tls_folder = arguments.TextOr("tls", "");
+  if (server.address.empty() || (server.tls_folder.empty() && !server.plaintext)) {
+    return WithExitCode(
+        absl::InvalidArgumentError("name a server with --server ADDRESS and the folder of your "
+                                   "credentials with --tls FOLDER (or both in the config file)"),
+        ExitCode::kUsage);
+  }
+  if (server.plaintext && !IsLoopbackAddress(server.address)) {
+    return WithExitCode(
+        absl::InvalidArgumentError(fmt::format(
+            "--insecure-loopback is for servers on this machine, '{}' is not one", server.address)),
+        ExitCode::kUsage);
+  }
+  return server;
+}
+
+}  // namespace hone::client

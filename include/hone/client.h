@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hone/status.h"
+
+/// The C++ client of a Hone farm (libhone_client): asks `honed` for tuning sessions, follows them,
+/// looks records up and fetches snapshots. It needs no header but these two.
+///
+///   std::unique_ptr<hone::Client> client;
+///   hone::Status status = hone::Client::Connect({.address = "tuner:7421", .tls_folder = "alice"},
+///                                               &client);
+///   hone::SessionRequest request{.model = "resnet18", .seconds = 600};
+///   status = client->TasksOfModel("resnet18.onnx", {}, &request);   // here; nothing is sent
+///   hone::StartedSession session;
+///   status = client->StartSession(request, &session);
+///   status = client->WatchSession(session.id, 0, [](const hone::SessionEvent& e) { return true;
+///   });
+///
+/// Errors: every call returns a Status whose message says what, where, why and what to do; on one
+/// the outputs are as they were. kUnavailable, kDeadlineExceeded: no server answers there with this
+/// authority's certificate, or for too long. kPermissionDenied, kUnauthenticated: who asks may not.
+/// kInvalidArgument: what was asked. kNotFound: no such session. kResourceExhausted: the server's
+/// disk is full, or it is overloaded: ask again later. A farm of another version of Hone may answer
+/// kFailedPrecondition.
+///
+/// Ids of sessions and records are 32 hexadecimal digits. Durations and times are in the unit of
+/// their name.
+namespace hone {
+
+struct ClientOptions {
+  std::string address;  ///< "tuner:7421"
+  std::string
+      tls_folder;  ///< ca.pem, cert.pem and key.pem, as `honed issue submit NAME` writes them
+  /// Plaintext, without credentials: only a server on this machine's loopback.
+  bool insecure_loopback = false;
+  int64_t deadline_ms = 10'000;  ///< of one try of a call, 1 to 3,600,000
+  /// While the server does not answer, a call is tried again for this long after its first try;
+  /// with the same request id, so that it has its effect once. 0: one try.
+  int64_t retry_for_ms = 8'000;
+  /// The program hone-builder, for TasksOfModel alone; empty: libexec/hone/hone-builder beside this
+  /// library's folder.
+  std::string builder_program;
+};
+
+/// What a model leaves open, for its import.
+struct ModelOptions {
+  std::map<std::string, int64_t> dims;                 ///< symbolic dimension to extent
+  std::map<std::string, std::vector<int64_t>> shapes;  ///< input to whole shape
+  std::string target = "native";  ///< "cpu:avx512,threads=8"; what the session is tuned for
+};
+
+/// A kernel to tune.
+struct SessionTask {
+  std::string workload;  ///< canonical text (docs/formats/workload.md)
+  std::string name;      ///< for people
+  int32_t count = 1;     ///< how often it occurs in the model, from 1
+  double flop = 0;       ///< of one run; 0: unknown
+  double bound_ns = 0;   ///< no schedule is faster; 0: unknown
+};
+
+/// At least one of seconds, trials and until_unix_ms, or the session ends only when nothing more is
+/// expected or it is cancelled.
+struct SessionRequest {
+  std::string model;       ///< name, for people
+  std::string model_hash;  ///< SHA-256 of its file in hexadecimal; TasksOfModel sets it
+  std::vector<SessionTask> tasks;
+  std::string target;        ///< resolved, with threads; TasksOfModel sets it
+  std::string device_class;  ///< empty: that of the first device that can run the target
+  double seconds = 0;
+  int64_t trials = 0;
+  int64_t until_unix_ms = 0;
+  uint64_t seed = 0;
+  int32_t priority = 0;  ///< -100 to 100, among the sessions of one project
+  std::string project;   ///< whose share pays; empty: the caller's name
+};
+
+struct StartedSession {
+  std::string id;
+  bool joined = false;  ///< an equal session of the same caller runs already; this is it
+};
+
+enum class SessionState : int {
+  kWaiting = 0,  ///< no device of its class was seen yet
+  kRunning = 1,
+  kCancelling = 2,
+  kFinished = 3,
+  kCancelled = 4,
+  kFailed = 5,
+};
+
+struct SessionInfo {
+  std::string id, owner, project;
+  SessionState state = SessionState::kWaiting;
+  std::string reason;  ///< why it ended or waits
+  std::string model, target, device_class;
+  int64_t created_unix_ms = 0;
+  int64_t attempts = 0;  ///< candidates answered
+  int32_t tasks = 0;
+};
+
+/// Something that happened to a session; durable before it is shown.
+struct SessionEvent {
+  enum class Kind : int {
+    kState = 0,     ///< `info`; first of each watch
+    kProposed = 1,  ///< `attempt`, `task`
+    kMeasured = 2,  ///< `attempt`, `outcome`, `median_ns`
+    kDecided = 3,   ///< `task`, `replaced`, `default_ns`, `best_ns`: finalists were compared
+    kEnded = 4,     ///< `info`; last
+  };
+  Kind kind = Kind::kState;
+  int64_t sequence = 0;  ///< grows; where a later watch goes on
+  int64_t attempt = 0;
+  int32_t task = 0;     ///< index into SessionRequest::tasks
+  std::string outcome;  ///< "ok", "wrong_answer", …
+  double median_ns = 0;
+  bool replaced = false;
+  double default_ns = 0, best_ns = 0;
+  SessionInfo info;
+};
+
+struct RecordQuery {
+  std::string workload;  ///< canonical text
+  std::string target;    ///< resolved
+  std::string device_class;
+  int32_t limit = 1;  ///< 1 to 64
+};
+
+/// A schedule with what it was measured at.
+struct Record {
+  std::string id;
+  std::string trace;  ///< text; check it (`hone check`) before you believe it
+  std::string target, device_class, builder_version;
+  std::string rigor;  ///< "screened", "verified", "confirmed"
+  double median_ns = 0, low_ns = 0, high_ns = 0;
+  int64_t created_unix_ms = 0;
+};
+
+/// A connection to one farm. Thread-safe: any number of calls from any number of threads. It starts
+/// threads of gRPC's; do not fork after Connect without exec.
+class Client {
+ public:
+  /// Reads the credentials; the first call dials. kPermissionDenied: others can read the key.
+  static Status Connect(const ClientOptions& options, std::unique_ptr<Client>* client);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// Imports a model and sets tasks, target, model (where it is empty) and model_hash of a request.
+  /// All of it happens here: neither the model nor its constants are ever sent.
+  Status TasksOfModel(const std::string& path, const ModelOptions& options,
+                      SessionRequest* request) const;
+
+  /// An equal request of the same caller whose session runs joins it.
+  Status StartSession(const SessionRequest& request, StartedSession* session);
+  /// Takes its work back and ends it; what was measured stays in the log. Its owner or an admin.
+  Status CancelSession(const std::string& id);
+  /// The newest first, at most 1,000; with role submit only one's own.
+  Status ListSessions(int limit, std::vector<SessionInfo>* sessions);
+  Status FindSession(const std::string& id, SessionInfo* session);
+
+  /// Calls `on_event`, on this thread, with every event after `after_sequence`, in order and once
+  /// each, over as many connections as it takes. Ends ok with the session; kCancelled when
+  /// `on_event` returned false, or within a second of `stop` (called on another thread; may be
+  /// empty) returning true; the error when nothing was heard for `patience_ms`.
+  Status WatchSession(const std::string& id, int64_t after_sequence,
+                      const std::function<bool(const SessionEvent&)>& on_event,
+                      int64_t patience_ms = 600'000, const std::function<bool()>& stop = nullptr);
+
+  /// The best records of a key, best first; none is no error.
+  Status FindRecords(const RecordQuery& query, std::vector<Record>* records);
+
+  /// Writes a snapshot of the farm's log, whole or not at all: `path`.tmp is renamed. Its SHA-256
+  /// in hexadecimal is what `hone compile --snapshot FILE@sha256:DIGEST` pins.
+  Status Snapshot(const std::string& path, std::string* sha256);
+
+ private:
+  class Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hone
