@@ -44,6 +44,7 @@ bool FunctionEmitter::IsPure(const Expr& expr) {
 Value FunctionEmitter::Eval(const Expr& expr) {
   if (expr->kind == ExprKind::kConst) return arith_.Constant(*expr);
   if (IsPure(expr)) return Materialise(index_.Decompose(expr), expr->dtype);
+  if (const std::optional<Value> kept = Invariant(expr)) return *kept;
   const auto key = std::make_pair(expr.get(), std::make_pair(guard_, mask_));
   const auto known = statement_values_.find(key);
   if (known != statement_values_.end()) return known->second;
@@ -56,7 +57,11 @@ Value FunctionEmitter::EvalGeneric(const Expr& expr) {
   switch (expr->kind) {
     case ExprKind::kConst: return arith_.Constant(*expr);
     case ExprKind::kVar: return Materialise(index_.Decompose(expr), expr->dtype);
-    case ExprKind::kLoad: return Load(expr->id, index_.Decompose(expr->args[0]));
+    case ExprKind::kLoad: {
+      const Affine index = index_.Decompose(expr->args[0]);
+      Value turned;
+      return LoadTransposed(expr, index, &turned) ? turned : Load(expr->id, index);
+    }
     case ExprKind::kCast: return EvalCast(expr);
     case ExprKind::kSelect: return EvalSelect(expr);
     case ExprKind::kUnary: {

@@ -37,6 +37,12 @@ int64_t WidestValueBytes(const Expr& expr) {
   return widest;
 }
 
+bool HasLoop(const Stmt& stmt) {
+  if (stmt->kind == StmtKind::kFor && stmt->loop == LoopKind::kSerial && stmt->extent > 1)
+    return true;
+  return std::any_of(stmt->body.begin(), stmt->body.end(), HasLoop);
+}
+
 }  // namespace
 
 void FunctionEmitter::Fail(std::string message) {
@@ -93,12 +99,7 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
         return;
       }
       [[fallthrough]];  // a vector loop inside another runs lane by lane
-    case LoopKind::kUnrolled:
-      for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
-        index_.Bind(node.var, Affine(k));
-        emit_body();
-      }
-      return;
+    case LoopKind::kUnrolled: EmitUnrolled(node); return;
     case LoopKind::kSerial:
       if (node.extent == 1) {
         index_.Bind(node.var, Affine(0));
@@ -126,7 +127,7 @@ void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtN
   llvm::LLVMContext& context = builder_.getContext();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   auto* header = llvm::BasicBlock::Create(context, fmt::format("loop.v{}", node.var), inner_);
-  builder_.CreateBr(header);
+  llvm::Instruction* entry = builder_.CreateBr(header);
   builder_.SetInsertPoint(header);
   Boundary();
   llvm::PHINode* counter =
@@ -144,6 +145,19 @@ void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtN
   auto* exit = llvm::BasicBlock::Create(context, "exit", inner_);
   builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), header, exit);
   counter->addIncoming(next, latch);
+void FunctionEmitter::EmitUnrolled(const StmtNode& node) {
+  // A loop inside is none of its straight code: what is loaded there is not loaded again.
+  const bool straight = std::none_of(node.body.begin(), node.body.end(), HasLoop);
+  if (straight) unrolled_.push_back({node.var, node.extent, 0, branches_});
+  for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
+    if (straight) unrolled_.back().now = k;
+    index_.Bind(node.var, Affine(k));
+    for (const Stmt& inner : node.body) EmitStmt(inner);
+  }
+  if (straight) unrolled_.pop_back();
+  if (unrolled_.empty()) strips_.clear();
+}
+
   builder_.SetInsertPoint(exit);
   frames_.pop_back();
   Boundary();
@@ -157,6 +171,9 @@ int FunctionEmitter::WidestBytes(const Stmt& stmt) {
   for (const int buffer : stmt->buffers) widest = std::max(widest, RegisterBytes(Of(buffer).dtype));
   for (const Expr& value : stmt->values) widest = std::max(widest, WidestValueBytes(value));
   widest_.emplace(stmt.get(), static_cast<int>(widest));
+  frames_.back().entry = entry;
+  frames_.back().written = &WrittenIn(node);
+  frames_.back().branches = branches_;
   return static_cast<int>(widest);
 }
 
@@ -226,7 +243,9 @@ void FunctionEmitter::EmitIf(const StmtNode& node) {
   if (!index_.DependsOnLane(condition)) {
     Branch(value, emit_body);
     return;
+  ++branches_;
   }
+  --branches_;
   if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
     if (constant->isNullValue()) return;
     if (constant->isAllOnesValue()) {

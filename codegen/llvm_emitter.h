@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -14,6 +15,8 @@
 
 #include "codegen/index_space.h"
 #include "codegen/llvm_arith.h"
+#include "codegen/llvm_buffer_state.h"
+#include "codegen/llvm_loop_frame.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
 
@@ -22,8 +25,9 @@
 namespace hone::codegen {
 
 /// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements),
-/// llvm_lanes.cc (folding lanes), llvm_emit_expr.cc (values), llvm_memory.cc (loads and stores),
-/// llvm_registers.cc (register buffers) and llvm_address.cc (addresses, atoms).
+/// llvm_lanes.cc (folding lanes), llvm_emit_expr.cc (values), llvm_invariants.cc,
+/// llvm_transpose.cc, llvm_memory.cc (loads and stores), llvm_registers.cc (register buffers) and
+/// llvm_address.cc (addresses, atoms).
 class FunctionEmitter : private OpaqueSource {
  public:
   FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phase, const ir::Target& target,
@@ -41,42 +45,9 @@ class FunctionEmitter : private OpaqueSource {
   const std::set<int>& conflicts() const { return conflicts_; }
 
  private:
-  /// A loop (or, outermost, the function): what is hoisted into it goes before `marker` in its
-  /// header.
-  struct Frame {
-    llvm::Instruction* marker = nullptr;
-    struct Pointer {
-      int buffer;
-      std::vector<Term> terms;
-      llvm::Value* value;
-    };
-    std::unordered_multimap<uint64_t, Pointer> pointers;
-  };
+  using Frame = LoopFrame;
 
-  /// One register: `lanes` elements (a power of two, `active` of them meant) at a constant offset.
-  struct Slot {
-    llvm::AllocaInst* alloca = nullptr;
-    int active = 1;
-    int lanes = 1;
-    llvm::Value* known = nullptr;  // its value now, while `generation` is current
-    int64_t generation = -1;
-  };
-  /// Where a Fill of a register buffer stands: later slots are filled there too.
-  struct FillSite {
-    llvm::Instruction* marker;
-    int64_t elements;
-    Value value;
-  };
-  struct BufferState {
-    llvm::Value* base = nullptr;
-    int64_t writes = 0;            // loads before the last store are not reused
-    int64_t fill_generation = -1;  // of the last Fill of a register buffer
-    bool is_flat = false;
-    bool is_private = false;  // in the vector loop being emitted: every lane has its own
-    std::map<int64_t, Slot> slots;
-    std::map<int64_t, Slot> private_slots;
-    std::vector<FillSite> fills;
-  };
+  using Slot = RegisterSlot;
 
   /// The vector loop being emitted: `lanes` is a power of two, the first `active` count.
   struct Vector {
@@ -90,6 +61,20 @@ class FunctionEmitter : private OpaqueSource {
     Affine base;
     std::vector<int64_t> offsets;
     bool contiguous = false;
+  };
+
+  /// An unrolled loop without loops inside, in the middle of iteration `now`.
+  struct UnrolledLoop {
+    int var;
+    int64_t extent, now, branches;
+  };
+  /// Loads at a stride, shifted by one element an iteration, made together: see llvm_transpose.cc.
+  struct Strip {
+    int buffer;
+    Affine first;
+    int64_t stride, generation, writes;
+    int active;
+    std::vector<Value> columns;
   };
 
   struct LoadKey {
@@ -118,7 +103,7 @@ class FunctionEmitter : private OpaqueSource {
   // llvm_emit_stmt.cc
   void EmitStmt(const ir::Stmt& stmt);
   void EmitFor(const ir::StmtNode& node);
-  void EmitSerial(const ir::StmtNode& node);
+  void EmitUnrolled(const ir::StmtNode& node);
   void EmitLoop(llvm::Value* begin, llvm::Value* end, const ir::StmtNode& node);
   void EmitVector(const ir::StmtNode& node);
   void EmitIf(const ir::StmtNode& node);
@@ -155,6 +140,11 @@ class FunctionEmitter : private OpaqueSource {
   bool IsPure(const ir::Expr& expr) override;
 
   // llvm_address.cc
+  // llvm_invariants.cc
+  std::optional<Value> Invariant(const ir::Expr& expr);
+  bool InvariantLoads(const ir::Expr& expr, std::vector<LoopFrame::InvariantLoad>* loads);
+  const std::set<int>& WrittenIn(const ir::StmtNode& loop);
+
   Value Materialise(const Affine& a, ir::DType dtype);
   llvm::Value* MaterialiseScalar(const Affine& a);
   llvm::Value* MaterialiseVector(const Affine& a, unsigned bits);
@@ -190,6 +180,11 @@ class FunctionEmitter : private OpaqueSource {
   BufferState& StateOf(int buffer) { return states_[static_cast<size_t>(buffer)]; }
 
   // llvm_registers.cc
+  // llvm_transpose.cc
+  bool LoadTransposed(const ir::Expr& load, const Affine& index, Value* result);
+  int64_t ColumnsOf(const ir::Expr& load, const Affine& index);
+  std::vector<Value> LoadStrip(int buffer, const Affine& first, int64_t stride, int64_t columns);
+
   bool IsRegister(int buffer) const { return Of(buffer).scope == ir::Scope::kRegister; }
   Slot* FindSlot(int buffer, const LanePattern& pattern);
   Slot* FindPrivateSlot(int buffer, int64_t offset);
@@ -231,9 +226,13 @@ class FunctionEmitter : private OpaqueSource {
   std::vector<BufferState> states_;
   std::vector<Frame> frames_;
   std::vector<llvm::Value*> atom_values_;
+  std::vector<UnrolledLoop> unrolled_;  // around the current place, outermost first
+  std::vector<Strip> strips_;           // of the innermost of them
   std::unordered_map<LoadKey, AvailableLoad, LoadKeyHash> available_;
   int64_t generation_ = 0;
-  int64_t stores_ = 0;  // emitted so far
+  int64_t hoisted_generation_ = -1;  // counts down: nothing loaded elsewhere is reused
+  int branches_ = 0;                 // around the current place
+  int64_t stores_ = 0;               // emitted so far
 
   Vector vector_;
   llvm::Value* mask_ = nullptr;   // lanes on, by enclosing Ifs and selects; null: all
@@ -243,6 +242,7 @@ class FunctionEmitter : private OpaqueSource {
   std::unordered_map<const ir::ExprNode*, bool> pure_;
   std::unordered_map<const ir::StmtNode*, int> widest_;
   std::unordered_map<llvm::Value*, Affine> opaque_;
+  std::unordered_map<const ir::StmtNode*, std::set<int>> written_;
   std::vector<llvm::Instruction*> markers_;
 };
 

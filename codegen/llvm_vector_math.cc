@@ -146,14 +146,21 @@ Number VectorMath::InDouble(UnaryOp op, const Number& x) {
   return ToFloat(UnaryDouble(op, ToDouble(x)));
 }
 
-// x * 2^exponent for an integral exponent of at most twice the format's; overflow, underflow and
-// subnormal results as the hardware rounds them.
-Number VectorMath::ScaleByPowerOfTwo(const Number& x, const Number& exponent) {
+// Whether the machine multiplies vectors of this type by powers of two.
+bool VectorMath::HasScaling(const Number& x) const {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  const unsigned bits =
-      vector == nullptr ? 0 : static_cast<unsigned>(vector->getPrimitiveSizeInBits());
-  if (isa_ == ir::Isa::kAvx512 && (bits == 128 || bits == 256 || bits == 512)) {
+  if (vector == nullptr || isa_ != ir::Isa::kAvx512) return false;
+  const auto bits = static_cast<unsigned>(vector->getPrimitiveSizeInBits());
+  return bits == 128 || bits == 256 || bits == 512;
+}
+
+// x * 2^exponent for an integral exponent of at most twice the format's (where the machine has an
+// instruction for it: floor(exponent), any); overflow, underflow and subnormal results as the
+// hardware rounds them.
+Number VectorMath::ScaleByPowerOfTwo(const Number& x, const Number& exponent) {
+  if (HasScaling(x)) {
     using namespace llvm;
+    const auto bits = static_cast<unsigned>(x.type()->getPrimitiveSizeInBits());
     const bool d = x.is_double();
     const auto id = bits == 512   ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_512
                                        : Intrinsic::x86_avx512_mask_scalef_ps_512)
@@ -179,16 +186,31 @@ Number VectorMath::ScaleByPowerOfTwo(const Number& x, const Number& exponent) {
   return x * power(half) * power(exponent - half);
 }
 
+// x * 2^n where the low bits of `biased` hold n, |n| at most twice the format's exponents: in two
+// steps, because 2^n alone may not be representable.
+Number VectorMath::ScaleByInteger(const Number& x, llvm::Value* biased) {
+  llvm::Value* mantissa = x.BitsConstant(x.is_double() ? 52 : 23);
+  llvm::Value* one = x.Constant(1).Bits();
+  // Shifted to the exponent's place, what stands above it is lost.
+  llvm::Value* all = b_.CreateShl(biased, mantissa);
+  llvm::Value* half = b_.CreateShl(b_.CreateLShr(biased, x.BitsConstant(1)), mantissa);
+  const Number first = x * x.FromBits(b_.CreateAdd(half, one));
+  return first * x.FromBits(b_.CreateAdd(b_.CreateSub(all, half), one));
+}
+
 Number VectorMath::Exp(const Number& x) {
+  if (HasTables(x)) return ExpByTable(x);
   const bool d = x.is_double();
   // Outside these limits the result is 0 or infinity; inside, 2^n stays within reach.
   const Number limited = AtLeast(AtMost(x, d ? 710 : 89), d ? -746 : -104);
   const double round = d ? kRoundDouble : kRoundFloat;
-  const Number n = Fma(limited, std::numbers::log2e, x.Constant(round)) - round;
+  const Number biased = Fma(limited, std::numbers::log2e, x.Constant(round));
+  const Number n = biased - round;
   Number rest = Fma(n, d ? -kLn2HighDouble : -kLn2HighFloat, limited);
   rest = Fma(n, d ? -kLn2LowDouble : -kLn2LowFloat, rest);
   const Number mantissa = d ? Polynomial(rest, kExpDouble) : Polynomial(rest, kExpFloat);
-  return ScaleByPowerOfTwo(mantissa, n);
+  if (HasScaling(x)) return ScaleByPowerOfTwo(mantissa, n);
+  return ScaleByInteger(mantissa, biased.Bits());
 }
 
 // x = 2^e * m with m in [sqrt(1/2), sqrt(2)).

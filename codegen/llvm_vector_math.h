@@ -10,8 +10,8 @@
 // Polynomials are minimax fits (Remez, relative error, coefficients rounded one by one) made for
 // this file unless a comment names another source. Largest errors found by
 // tests/codegen/vector_math_test.cc, in units in the last place of float:
-//   exp 0.9, log 0.8, sin and cos 1.5, tan 3.2, tanh 4.1, sigmoid 2, erf 0.9, atan 2, all others
-//   0.5 (computed in double)
+//   exp 0.9 (0.8 in AVX-512 vectors), log 0.8, sin and cos 1.5, tan 3.2, tanh 4.1, sigmoid 2, erf
+//   0.9, atan 2, all others 0.5 (computed in double)
 // and of double: 3.2 (pow: relative error 2^-52 times 1 + |y log x|). Infinities, NaN, zeros with
 // their sign, and subnormal arguments and results are handled; sin, cos and tan reduce any argument
 // exactly.
@@ -50,9 +50,13 @@ class VectorMath {
   Number SinCos(const Number& x, int quadrants);
   Number SinOf(const Number& rest);
   Number CosOf(const Number& rest);
+  bool HasScaling(const Number& x) const;
   Number ScaleByPowerOfTwo(const Number& x, const Number& exponent);
+  Number ScaleByInteger(const Number& x, llvm::Value* biased);
 
   // llvm_vector_math_float.cc
+  bool HasTables(const Number& x) const;
+  Number ExpByTable(const Number& x);
   Number TanhFloat(const Number& x);
   Number ErfFloat(const Number& x);
 
