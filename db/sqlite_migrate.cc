@@ -36,18 +36,6 @@ absl::Status UseWal(Connection& connection) {
                   connection.path()));
 }
 
-absl::Status FillNewLog(const std::string& temporary, absl::Span<const Migration> migrations) {
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
-                        Connection::Open(temporary, Connection::Access::kCreate));
-  HONE_ASSIGN_OR_RETURN(Transaction transaction,
-                        Transaction::Begin(*connection, "BEGIN IMMEDIATE"));
-  HONE_RETURN_IF_ERROR(
-      connection->Execute(fmt::format("PRAGMA application_id = {}", kApplicationId)));
-  HONE_RETURN_IF_ERROR(RunSteps(*connection, migrations, 0));
-  HONE_RETURN_IF_ERROR(transaction.Commit());
-  return UseWal(*connection);
-}
-
 // A snapshot is facts alone: who runs a farm, for whom and how is nobody's business who reads it.
 absl::Status ForgetFarm(const std::string& path) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> copy,
@@ -67,6 +55,18 @@ absl::Status ForgetFarm(const std::string& path) {
 }
 
 }  // namespace
+
+absl::Status FillNewLog(const std::string& temporary, absl::Span<const Migration> migrations) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
+                        Connection::Open(temporary, Connection::Access::kCreate));
+  HONE_ASSIGN_OR_RETURN(Transaction transaction,
+                        Transaction::Begin(*connection, "BEGIN IMMEDIATE"));
+  HONE_RETURN_IF_ERROR(
+      connection->Execute(fmt::format("PRAGMA application_id = {}", kApplicationId)));
+  HONE_RETURN_IF_ERROR(RunSteps(*connection, migrations, 0));
+  HONE_RETURN_IF_ERROR(transaction.Commit());
+  return UseWal(*connection);
+}
 
 absl::Status CreateLog(const std::string& path, absl::Span<const Migration> migrations) {
   // SQLite would replay it into the new file.

@@ -14,6 +14,9 @@ namespace hone::db {
 /// exists. The caller holds the lock and knows that there is no log yet.
 absl::Status CreateLog(const std::string& path, absl::Span<const Migration> migrations);
 
+/// Makes an empty log in a file that is not there, at once: a crash leaves half of one.
+absl::Status FillNewLog(const std::string& path, absl::Span<const Migration> migrations);
+
 /// kFailedPrecondition for a schema newer than `newest`.
 absl::Status CheckSchemaVersion(const std::string& path, int64_t version, int newest);
 

@@ -109,19 +109,7 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
                           Connection::Open(path, Connection::Access::kImmutable));
     HONE_RETURN_IF_ERROR(QuickCheck(*looking));
   }
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
-                        Connection::Open(path, Connection::Access::kReadWrite));
-  CheckpointOnClose(*connection, false);
-  if (has_wal) HONE_RETURN_IF_ERROR(QuickCheck(*connection));
-  HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
-  HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, version, migrations.back().to));
-  CheckpointOnClose(*connection, true);
-  HONE_RETURN_IF_ERROR(connection->Execute(
-      "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
-      "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384"));
-  HONE_RETURN_IF_ERROR(MigrateLog(*connection, migrations));
-  return std::make_unique<SqliteLogFile>(OpenOptions{.mode = OpenMode::kWrite}, std::move(lock),
-                                         std::move(connection));
+  return OpenWriter(path, std::move(lock), has_wal, migrations);
 }
 
 absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptions& options,
@@ -173,6 +161,23 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOpt
 }
 
 }  // namespace
+
+absl::StatusOr<LogPointer> OpenWriter(const std::string& path, std::optional<LogLock> lock,
+                                      bool has_wal, absl::Span<const Migration> migrations) {
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                        Connection::Open(path, Connection::Access::kReadWrite));
+  CheckpointOnClose(*connection, false);
+  if (has_wal) HONE_RETURN_IF_ERROR(QuickCheck(*connection));
+  HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
+  HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, version, migrations.back().to));
+  CheckpointOnClose(*connection, true);
+  HONE_RETURN_IF_ERROR(connection->Execute(
+      "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
+      "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384"));
+  HONE_RETURN_IF_ERROR(MigrateLog(*connection, migrations));
+  return std::make_unique<SqliteLogFile>(OpenOptions{.mode = OpenMode::kWrite}, std::move(lock),
+                                         std::move(connection));
+}
 
 absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOptions& options,
                                          absl::Span<const Migration> migrations) {

@@ -217,6 +217,8 @@ absl::StatusOr<WorkerMessage> FromWire(const v1::WorkerMessage& wire) {
       HONE_ASSIGN_OR_RETURN(h.held, Held(wire.heartbeat().held()));
       HONE_RETURN_IF_ERROR(InRange(wire.heartbeat().busy_ns(), 0, INT64_MAX, "busy_ns"));
       h.busy_ns = wire.heartbeat().busy_ns();
+      HONE_RETURN_IF_ERROR(InRange(wire.heartbeat().sentinel_ns(), 0, INT64_MAX, "sentinel_ns"));
+      h.sentinel_ns = wire.heartbeat().sentinel_ns();
       return h;
     }
     case v1::WorkerMessage::kStarted: {
@@ -245,6 +247,7 @@ void ToWire(const WorkerMessage& message, v1::WorkerMessage* wire) {
   } else if (const auto* heartbeat = std::get_if<Heartbeat>(&message)) {
     Held(heartbeat->held, wire->mutable_heartbeat()->mutable_held());
     wire->mutable_heartbeat()->set_busy_ns(heartbeat->busy_ns);
+    wire->mutable_heartbeat()->set_sentinel_ns(heartbeat->sentinel_ns);
   } else if (const auto* started = std::get_if<Started>(&message)) {
     wire->mutable_started()->set_token(IdBytes(started->token));
   } else if (const auto* result = std::get_if<WorkResult>(&message)) {

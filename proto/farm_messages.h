@@ -50,6 +50,7 @@ struct Hello {
 struct Heartbeat {
   std::vector<HeldLease> held;
   int64_t busy_ns = 0;
+  int64_t sentinel_ns = 0;
   bool operator==(const Heartbeat&) const = default;
 };
 

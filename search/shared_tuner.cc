@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/core/random_id.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "costmodel/xgboost_model.h"
 #include "ir/text.h"
@@ -97,7 +98,10 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
     auto shared = std::make_shared<SharedTuner>(request.target, as_begun);
     shared->stream = it->session.id;
     const absl::Status replayed = ReplayStream(database, events, *shared);
-    if (absl::IsFailedPrecondition(replayed)) {
+    if (absl::IsFailedPrecondition(replayed) || absl::IsDataLoss(replayed)) {
+      // Its records stay, and warm the next one.
+      LogWarning("the search {} cannot go on and is begun anew: {}", shared->stream.ToHex(),
+                 StatusMessage(replayed));
       batch.events.push_back(StreamEvent(shared->stream, "finished", StatusMessage(replayed)));
       break;
     }

@@ -17,6 +17,7 @@ namespace {
 constexpr double kStaleChance = 0.05;
 constexpr int kBatch = 8;  ///< candidates a task gets in a row
 constexpr int kMostSiblings = 4;
+constexpr int kMostLosses = 3;
 constexpr int kMostHints = 2;  ///< of siblings, a batch
 }  // namespace
 
@@ -191,6 +192,9 @@ bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
   open_.erase(it);
   ++answered_;
   --in_flight_[p.task];
+  // Lost again and again: it may well be the candidate's doing. It stays proposed, and paid.
+  if (outcome == measure::Outcome::kWorkerLost && ++losses_[{p.task, p.id}] >= kMostLosses)
+    return true;
   if (outcome == measure::Outcome::kWorkerLost) --members_.at(p.member).charged;
   searches_[p.task]->Report(p.id, outcome, median_ns);
   cost_seconds_[p.task] = 0.8 * cost_seconds_[p.task] + 0.2 * cost_seconds;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -92,7 +93,7 @@ class Tuner {
   /// The next candidates, at most n, on a member's budget: of its task with the largest expected
   /// gain per second, the stalest now and then. Nothing when each is exhausted or the budget is
   /// reserved. Commit the event of each (ProposedEvent) before submitting it. One that is lost
-  /// (kWorkerLost) gives its part of the budget back.
+  /// (kWorkerLost) gives its part of the budget back and may be proposed again, twice.
   std::vector<Proposal> Propose(int n, const Hash128& member = kAlone);
   static std::string ProposedEvent(const Proposal& p);
   /// A result by attempt number, in any order, at most once each (later ones are ignored and false
@@ -177,6 +178,7 @@ class Tuner {
   Random random_;
   int64_t attempts_ = 0, answered_ = 0;
   std::map<int64_t, Proposal> open_;
+  std::map<std::pair<int, uint64_t>, int> losses_;  ///< of a task's point, to infrastructure
   StopReason reason_ = StopReason::kNone;
 };
 

@@ -58,9 +58,10 @@ void Tuner::Leave(const Hash128& id) {
     if (p.member == id) open.push_back(attempt);
   }
   for (const int64_t attempt : open) {
-    // Of what never happened nothing is learned, not even what it cost.
-    const int task = open_.at(attempt).task;
-    Result(attempt, measure::Outcome::kWorkerLost, 0, cost_seconds_[static_cast<size_t>(task)]);
+    const Proposal p = open_.at(attempt);
+    open_.erase(attempt);
+    --in_flight_[static_cast<size_t>(p.task)];
+    search(p.task).Report(p.id, measure::Outcome::kWorkerLost, 0);
   }
   const Member member = std::move(found->second);
   members_.erase(found);

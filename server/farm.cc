@@ -218,6 +218,10 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
   const std::string key = streams_.at(stream);
   if (const auto* heartbeat = std::get_if<proto::Heartbeat>(&message)) {
     worker->busy_ns = heartbeat->busy_ns;
+    if (heartbeat->sentinel_ns > 0 && heartbeat->sentinel_ns != worker->sentinel_ns) {
+      worker->sentinel_ns = heartbeat->sentinel_ns;
+      CompareSentinels();
+    }
     worker->meter.Heartbeat(heartbeat->busy_ns, now_ns);
     for (const proto::HeldLease& lease : heartbeat->held) {
       if (lease.started) MarkStarted(lease.token, key, now_ns);
@@ -307,23 +311,35 @@ void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now
     answer(proto::Verdict::kInvalid, why);
     return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
   }
+  const std::string key = lease.worker;
   if (result.outcome == measure::Outcome::kWorkerLost && attempt.faults < policy_.max_faults) {
     // Not the candidate's doing: elsewhere, later, at nobody's cost.
     ++counters_.infrastructure_faults;
+    attempt.avoid.insert(key);
     attempt.not_before_ns = now_ns + (policy_.first_pause_ns << attempt.faults);
     ++attempt.faults;
     answer(proto::Verdict::kStale, "a fault of the worker; it will be measured again");
     return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, result.message, now_ns);
   }
+  if (OthersCanRun(key, sessions_.at(lease.session), attempt) &&
+      HoldBack(key, attempt, result, now_ns)) {
+    answer(proto::Verdict::kStale, "it is measured on another device before it counts");
+    // Unless the device was quarantined over it, and the lease is revoked already.
+    if (!leases_.contains(result.token)) return;
+    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody,
+                    "to be measured on another device", now_ns);
+  }
   Move(lease.state, LeaseEvent::kAnswer);
   Move(attempt.state, AttemptEvent::kAnswer);
   lease.since_ns = now_ns;
   lease.content = std::move(digest);
-  lease.charge_ns = result.run_ns;
+  lease.charge_ns = result.outcome == measure::Outcome::kWorkerLost ? 0 : result.run_ns;
   ++worker.results;
   worker.meter.Result(result.samples_ns, result.noisy);
   attempt.result = result;
   Deliver(lease.session, lease.attempt, attempt);
+  // Last: it may take leases back.
+  JudgeDevices(key, attempt, result, now_ns);
 }
 
 void Farm::Deliver(const Hash128& session, int64_t number, Attempt& attempt) {
@@ -335,11 +351,16 @@ void Farm::Deliver(const Hash128& session, int64_t number, Attempt& attempt) {
 void Farm::Condemn(const Hash128& session, int64_t number, Attempt& attempt) {
   LogEvent(LogLevel::kInfo, "attempt_condemned",
            {{"session", session.ToHex()}, {"attempt", number}, {"why", attempt.condemned_why}});
+  AnswerFor(session, number, attempt, measure::Outcome::kRunCrashed, attempt.condemned_why);
+}
+
+void Farm::AnswerFor(const Hash128& session, int64_t number, Attempt& attempt,
+                     measure::Outcome outcome, const std::string& why) {
   Move(attempt.state, AttemptEvent::kCondemn);
   attempt.token = {};
   proto::WorkResult& result = attempt.result.emplace();
-  result.outcome = measure::Outcome::kRunCrashed;
-  result.message = attempt.condemned_why;
+  result.outcome = outcome;
+  result.message = why;
   Deliver(session, number, attempt);
 }
 
@@ -355,7 +376,10 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   if (worker != workers_.end()) worker->second.leases.erase(token);
   Session& session = sessions_.at(lease.session);
   --session.leased;
-  --projects_[session.plan.project].leased;
+  Project& project = projects_[session.plan.project];
+  --project.leased;
+  // The device was busy for it; only its budget does not feel it.
+  if (started) Charge(project, now_ns - lease.since_ns, false);
   Attempt& attempt = session.attempts.at(lease.attempt);
   Move(attempt.state, AttemptEvent::kTakeBack);
   attempt.token = {};
@@ -376,6 +400,7 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
     ++counters_.condemned;
     Condemn(lease.session, lease.attempt, attempt);
   } else if (attempt.job) {
+    attempt.waiting_since_ns = now_ns;
     session.waiting.insert(lease.attempt);
   }
   const bool faulty = event == LeaseEvent::kExpire || event == LeaseEvent::kLose;
@@ -386,7 +411,6 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
             {"worker", lease.worker},
             {"state", std::string(NameOf(lease.state))},
             {"why", why}});
-    attempt.waiting_since_ns = now_ns;
 }
 
 void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t now_ns) {
@@ -431,6 +455,9 @@ void Farm::Tick(int64_t now_ns) {
     EndLease(token, LeaseEvent::kExpire, started ? Blame::kCandidate : Blame::kNobody,
              started ? "it ran longer than its lease" : "it was not started in time", now_ns);
   }
+  for (auto& [id, session] : sessions_) {
+    if (session.begun && now_ns >= session.deadline_ns) StopAtDeadline(id, session, now_ns);
+  }
   for (auto& [key, worker] : workers_) {
     if (now_ns - worker.heard_ns <= policy_.lost_after_ns) continue;
     if (worker.stream) {
@@ -439,6 +466,8 @@ void Farm::Tick(int64_t now_ns) {
     }
     if (worker.state != WorkerState::kGone) continue;
     Move(worker.state, WorkerEvent::kGiveUp);
+    LogEvent(LogLevel::kInfo, "worker_lost",
+             {{"worker", worker.name}, {"device", worker.hello.device.name}});
     LoseWorker(key, "no word from it", now_ns);
   }
   for (auto& [key, worker] : workers_) {
@@ -447,8 +476,6 @@ void Farm::Tick(int64_t now_ns) {
     known_devices_[key].state = worker.device;
     step_.changes.push_back(
         db::PutFarmDevice{{worker.name, worker.hello.device.name, worker.device, worker.reason}});
-    LogEvent(LogLevel::kInfo, "worker_lost",
-             {{"worker", worker.name}, {"device", worker.hello.device.name}});
   }
   GrantAll(now_ns);
 }

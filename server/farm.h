@@ -6,15 +6,19 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 
+#include "base/core/clock.h"
 #include "base/core/hash128.h"
 #include "db/farm_store.h"
 #include "proto/farm_messages.h"
 #include "server/device_meter.h"
+#include "server/farm_types.h"
 #include "server/farm_view.h"
 #include "server/transitions.h"
 
@@ -22,66 +26,12 @@
 // of gRPC, threads, clocks and I/O; one event at a time. Docs: docs/formats/farm.md.
 namespace hone::server {
 
-/// Durations, all on honed's monotonic clock.
-struct FarmPolicy {
-  int64_t start_by_ns = 120'000'000'000;
-  int64_t run_by_ns = 60'000'000'000;
-  /// A worker is told durations shorter by this, so that it gives up before honed takes back.
-  int64_t grace_ns = 5'000'000'000;
-  int64_t heartbeat_ns = 1'000'000'000;
-  int64_t lost_after_ns = 20'000'000'000;  ///< without a stream or a word
-  int max_losses = 2;                      ///< of one attempt, then it is condemned
-  int max_faults = 6;                      ///< of infrastructure, then the session learns of it
-  int64_t first_pause_ns = 200'000'000;    ///< after such a fault; doubles
-  int result_window = 64;                  ///< results that a worker may send unasked
-};
-
-using StreamId = int64_t;
-
-/// A message to a worker, to be sent once the step's unit is durable.
-struct Outgoing {
-  StreamId stream = 0;
-  proto::ServerMessage message;
-};
-
-/// A stream to end, with what the worker is told.
-struct Closing {
-  StreamId stream = 0;
-  absl::Status status;
-};
-
-/// A result for the driver of a session.
-struct Delivery {
-  Hash128 session;
-  int64_t attempt = 0;
-  proto::WorkResult result;
-};
-
-/// What events led to since the last Take: first `unit` is committed, then the rest is acted on.
-struct FarmStep {
-  std::vector<db::FarmChange> changes;
-  std::vector<Outgoing> messages;
-  std::vector<Closing> closings;
-  std::vector<Delivery> deliveries;
-};
-
-/// What a session may use and who pays.
-struct SessionPlan {
-  Hash128 id;
-  std::string project;
-  int priority = 0;
-  std::string target, device_class;
-};
-
-/// Looks an ended lease up (db::FarmStore::FindLease).
-class LeaseReader {
- public:
-  virtual ~LeaseReader() = default;
-  virtual std::optional<db::FarmLease> FindLease(const Hash128& token) = 0;
-};
-
 class Farm {
  public:
+  /// What a session's driver asks for beside the job itself.
+  struct Hints {
+    double fastest_ns = 0;  ///< no schedule can be faster; 0: unknown
+  };
   struct Versions {
     int protocol = 0;
     std::string builder;
@@ -108,10 +58,19 @@ class Farm {
 
   // ---- sessions ----
   void BeginSession(const SessionPlan& plan);
+  /// From then on it gets nothing, its running leases are revoked, and what it waits for is
+  /// answered as lost (kWorkerLost), free of charge.
+  void SetDeadline(const Hash128& session, int64_t deadline_ns);
+  /// Forgets its attempts numbered below `below` that no worker has begun; how many these were.
+  int64_t DropWaiting(const Hash128& session, int64_t below, int64_t now_ns);
   /// Takes its leases back and forgets it.
   void EndSession(const Hash128& session, const std::string& reason, int64_t now_ns);
   /// Asks for an attempt to be measured; its result is delivered once a start of honed.
-  void Submit(const Hash128& session, int64_t attempt, proto::Job job, int64_t now_ns);
+  void Submit(const Hash128& session, int64_t attempt, proto::Job job, int64_t now_ns) {
+    Submit(session, attempt, std::move(job), Hints{}, now_ns);
+  }
+  void Submit(const Hash128& session, int64_t attempt, proto::Job job, const Hints& hints,
+              int64_t now_ns);
   /// What ends with the commit of these attempts' results.
   std::vector<db::FarmChange> EndsOf(const Hash128& session,
                                      const std::vector<int64_t>& attempts) const;
@@ -123,6 +82,9 @@ class Farm {
 
   FarmStep Take();
 
+  /// For rows that people read; without one they say 1970. Must outlive the Farm.
+  void SetWallClock(const WallClock* clock) { wall_clock_ = clock; }
+
   // ---- what can be seen ----
   /// A device that can run the target, of that class if it is not empty.
   std::optional<proto::DeviceFacts> FindDevice(const std::string& target,
@@ -130,13 +92,13 @@ class Farm {
   /// Candidates that keep the session's devices busy.
   int CapacityFor(const Hash128& session) const;
   std::vector<proto::DeviceInfo> Devices() const;
+  /// Everything that operators see, at this moment.
+  FarmView View(int64_t now_ns) const;
   const FarmCounters& counters() const { return counters_; }
   int64_t open_leases() const { return static_cast<int64_t>(leases_.size()); }
   int64_t waiting() const;
   /// Device time charged to a project so far, and what is under way for it.
   int64_t charged_ns(const std::string& project) const;
-  /// Everything that operators see, at this moment.
-  FarmView View(int64_t now_ns) const;
 
  private:
   struct Attempt {
@@ -146,12 +108,17 @@ class Farm {
     bool condemned = false;
     std::string condemned_why;
     int64_t not_before_ns = 0;
+    int64_t waiting_since_ns = 0;
     Hash128 token;  ///< kLeased, kAnswered by a worker
     std::optional<proto::WorkResult> result;
     bool delivered = false;
+    Hints hints;
+    std::set<std::string> avoid;  ///< workers that shall not have it while others can
+    /// An answer that is believed when another device confirms it, and whose it was.
+    std::optional<proto::WorkResult> doubtful;
+    std::string doubted;
   };
   struct Lease {
-    int64_t waiting_since_ns = 0;
     Hash128 session;
     int64_t attempt = 0;
     std::string worker;  ///< key of workers_
@@ -168,6 +135,7 @@ class Farm {
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> waiting;
     int64_t leased = 0;
+    int64_t deadline_ns = INT64_MAX;
   };
   struct Worker {
     std::string name;
@@ -181,13 +149,20 @@ class Farm {
     DeviceState device = DeviceState::kActive;
     std::string reason;
     int64_t busy_ns = 0, results = 0;
+    DeviceMeter meter;
+    std::set<Hash128> strikes;  ///< candidates good elsewhere that failed here
+    int64_t sentinel_ns = 0;    ///< 0: it has told none
+    bool own_class = false;     ///< drifted: measured as a class of its own
+    std::string drift;          ///< says so
   };
   struct Project {
     int64_t share = 1;
     int64_t charged_ns = 0;
     int64_t leased = 0;
+    /// Device time by share since it last had nothing to do; what is idle is lent, not saved up.
+    double virtual_ns = 0;
+    double mean_run_ns = 50e6;
   };
-    DeviceMeter meter;
 
   bool RefuseHello(StreamId stream, const std::string& worker, const proto::Hello& hello,
                    int64_t now_ns);
@@ -203,14 +178,39 @@ class Farm {
   void EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
                 int64_t now_ns);
   void Condemn(const Hash128& session, int64_t attempt, Attempt& a);
+  /// An answer from no worker to an attempt that waits.
+  void AnswerFor(const Hash128& session, int64_t attempt, Attempt& a, measure::Outcome outcome,
+                 const std::string& why);
+  /// A lease's end by honed's will; its worker is told.
+  void Revoke(const Hash128& token, const std::string& why, int64_t now_ns);
+  void StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns);
   void Deliver(const Hash128& session, int64_t attempt, Attempt& a);
+  // farm_doubt.cc: which answers and devices are believed.
+  static Hash128 CandidateOf(const proto::Job& job, size_t trace);
+  /// Keeps an answer back that another device shall confirm; true: it will be measured elsewhere.
+  bool HoldBack(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
+                int64_t now_ns);
+  /// What an answer says of the devices it and earlier ones came from.
+  void JudgeDevices(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
+                    int64_t now_ns);
+  void Strike(const std::string& key, const Hash128& candidate, const std::string& why,
+              int64_t now_ns);
+  /// Another device that is up and may run it.
+  bool OthersCanRun(const std::string& key, const Session& session, const Attempt& attempt) const;
+  void CompareSentinels();
+  void AddAudit(std::string action, std::string subject, std::string detail);
+  void Charge(Project& project, int64_t ns, bool counts);
+  void Wake(const std::string& project);
+  std::string ClassOf(const std::string& key, const Worker& worker) const;
+
   void LoseWorker(const std::string& key, const std::string& why, int64_t now_ns);
   void CloseStream(Worker& worker, absl::Status status);
   void SettleDevice(Worker& worker);
   void GrantAll(int64_t now_ns);
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
-  bool MayRun(const Worker& worker, const Session& session) const;
-  Session* PickSession(const Worker& worker, int64_t now_ns, int64_t* attempt);
+  bool MayRun(const std::string& key, const Worker& worker, const Session& session) const;
+  Session* PickSession(const std::string& key, const Worker& worker, int64_t now_ns,
+                       int64_t* attempt);
   void Send(const Worker& worker, proto::ServerMessage message);
   void SendCredit(Worker& worker);
   Worker* WorkerOf(StreamId stream);
@@ -226,6 +226,9 @@ class Farm {
   std::map<StreamId, std::string> streams_;
   std::map<std::string, Project> projects_;
   std::map<std::string, db::FarmDevice> known_devices_;  ///< not active, from the store
+  std::unordered_map<Hash128, std::string> good_;        ///< candidates, and who ran them well
+  double virtual_ns_ = 0;                                ///< of the project that was last served
+  const WallClock* wall_clock_ = nullptr;
   FarmStep step_;
   FarmCounters counters_;
 };

@@ -11,27 +11,52 @@ namespace hone::server {
 namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
-/// What a lease under way counts for its project until its charge is known.
-constexpr int64_t kNominalRunNs = 50'000'000;
 constexpr int kLeastCapacity = 8;
 constexpr int kMostCapacity = 4096;
 
 }  // namespace
 
-bool Farm::MayRun(const Worker& worker, const Session& session) const {
-  return session.begun && worker.hello.device.device_class == session.plan.device_class &&
+bool Farm::MayRun(const std::string& key, const Worker& worker, const Session& session) const {
+  return session.begun && ClassOf(key, worker) == session.plan.device_class &&
          CanRun(worker.hello.device, session.plan.target);
 }
 
-Farm::Session* Farm::PickSession(const Worker& worker, int64_t now_ns, int64_t* attempt) {
+bool Farm::OthersCanRun(const std::string& key, const Session& session,
+                        const Attempt& attempt) const {
+  return std::ranges::any_of(workers_, [&](const auto& item) {
+    const auto& [other, worker] = item;
+    return other != key && worker.stream && worker.state == WorkerState::kConnected &&
+           worker.device == DeviceState::kActive && !attempt.avoid.contains(other) &&
+           MayRun(other, worker, session);
+  });
+}
+
+void Farm::Charge(Project& project, int64_t ns, bool counts) {
+  if (counts) project.charged_ns += ns;
+  project.virtual_ns += static_cast<double>(ns) / static_cast<double>(project.share);
+}
+
+void Farm::Wake(const std::string& name) {
+  Project& project = projects_.at(name);
+  const bool busy = project.leased > 0 || std::ranges::any_of(sessions_, [&](const auto& item) {
+                      return item.second.plan.project == name && !item.second.waiting.empty();
+                    });
+  // It was idle: others had its share, and it has nothing to catch up.
+  if (!busy) project.virtual_ns = std::max(project.virtual_ns, virtual_ns_);
+}
+
+Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, int64_t now_ns,
+                                 int64_t* attempt) {
   Session* best = nullptr;
   double best_use = std::numeric_limits<double>::infinity();
   const bool idle = worker.leases.empty();
   for (auto& [id, session] : sessions_) {
-    if (session.waiting.empty() || !MayRun(worker, session)) continue;
+    if (session.waiting.empty() || !MayRun(key, worker, session)) continue;
     const Project& project = projects_.at(session.plan.project);
-    const double use = static_cast<double>(project.charged_ns + project.leased * kNominalRunNs) /
-                       static_cast<double>(project.share);
+    // What is under way counts as it usually does, until its charge is known.
+    const double use = project.virtual_ns + static_cast<double>(project.leased) *
+                                                project.mean_run_ns /
+                                                static_cast<double>(project.share);
     if (best != nullptr) {
       const bool same = best->plan.project == session.plan.project;
       if (!same && use >= best_use) continue;
@@ -43,6 +68,7 @@ Farm::Session* Farm::PickSession(const Worker& worker, int64_t now_ns, int64_t* 
     for (const int64_t number : session.waiting) {
       const Attempt& a = session.attempts.at(number);
       if (a.not_before_ns > now_ns || (a.losses > 0 && !idle)) continue;
+      if (a.avoid.contains(key) && OthersCanRun(key, session, a)) continue;
       best = &session;
       best_use = use;
       *attempt = number;
@@ -54,7 +80,7 @@ Farm::Session* Farm::PickSession(const Worker& worker, int64_t now_ns, int64_t* 
 
 bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   int64_t number = 0;
-  Session* session = PickSession(worker, now_ns, &number);
+  Session* session = PickSession(key, worker, now_ns, &number);
   if (session == nullptr) return false;
   Attempt& attempt = session->attempts.at(number);
   session->waiting.erase(number);
@@ -69,7 +95,9 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   worker.leases.insert(attempt.token);
   ++worker.leases_sent;
   ++session->leased;
-  ++projects_[session->plan.project].leased;
+  Project& project = projects_[session->plan.project];
+  virtual_ns_ = std::max(virtual_ns_, project.virtual_ns);
+  ++project.leased;
   ++counters_.granted;
   LogEvent(LogLevel::kDebug, "lease_granted",
            {{"session", session->plan.id.ToHex()},
@@ -111,13 +139,18 @@ void Farm::GrantAll(int64_t now_ns) {
 
 std::optional<proto::DeviceFacts> Farm::FindDevice(const std::string& target,
                                                    const std::string& device_class) const {
+  std::optional<proto::DeviceFacts> drifted;
   for (const auto& [key, worker] : workers_) {
-    const proto::DeviceFacts& device = worker.hello.device;
     if (worker.state != WorkerState::kConnected || worker.device != DeviceState::kActive) continue;
+    proto::DeviceFacts device = worker.hello.device;
+    device.device_class = ClassOf(key, worker);
     if (!device_class.empty() && device.device_class != device_class) continue;
-    if (CanRun(device, target)) return device;
+    if (!CanRun(device, target)) continue;
+    if (!worker.own_class || !device_class.empty()) return device;
+    // One that has drifted only where there is no other.
+    if (!drifted) drifted = std::move(device);
   }
-  return std::nullopt;
+  return drifted;
 }
 
 int Farm::CapacityFor(const Hash128& id) const {
@@ -125,7 +158,7 @@ int Farm::CapacityFor(const Hash128& id) const {
   if (session == sessions_.end()) return kLeastCapacity;
   int64_t capacity = 0;
   for (const auto& [key, worker] : workers_) {
-    if (!worker.stream || !MayRun(worker, session->second)) continue;
+    if (!worker.stream || !MayRun(key, worker, session->second)) continue;
     capacity +=
         worker.leases_allowed - worker.leases_sent + static_cast<int64_t>(worker.leases.size());
   }
@@ -138,7 +171,7 @@ std::vector<proto::DeviceInfo> Farm::Devices() const {
     devices.push_back({.worker = worker.name,
                        .device = worker.hello.device,
                        .state = worker.device,
-                       .reason = worker.reason,
+                       .reason = worker.reason.empty() ? worker.drift : worker.reason,
                        .connected = worker.stream.has_value(),
                        .sandboxed = worker.hello.sandboxed,
                        .leases = static_cast<int>(worker.leases.size()),

@@ -20,6 +20,7 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
         fmt::format("device {} of '{}' is {}", device, name, NameOf(worker.device)));
   }
   Move(worker.device, event);
+  if (worker.device == DeviceState::kActive) worker.strikes.clear();
   if (worker.device == DeviceState::kDraining && worker.leases.empty()) {
     Move(worker.device, DeviceEvent::kEmptied);
   }
@@ -36,6 +37,52 @@ void Farm::BeginSession(const SessionPlan& plan) {
   session.plan = plan;
   session.begun = true;
   projects_.try_emplace(plan.project);
+}
+
+void Farm::SetDeadline(const Hash128& id, int64_t deadline_ns) {
+  const auto session = sessions_.find(id);
+  if (session != sessions_.end()) session->second.deadline_ns = deadline_ns;
+}
+
+void Farm::Revoke(const Hash128& token, const std::string& why, int64_t now_ns) {
+  const auto worker = workers_.find(leases_.at(token).worker);
+  if (worker != workers_.end()) Send(worker->second, proto::Revoke{token, why});
+  ++counters_.revoked;
+  EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, why, now_ns);
+}
+
+void Farm::StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns) {
+  constexpr char kOver[] = "the session's time is over";
+  for (auto& [number, attempt] : session.attempts) {
+    if (attempt.state == AttemptState::kLeased) Revoke(attempt.token, kOver, now_ns);
+    if (attempt.state != AttemptState::kWaiting || !attempt.job) continue;
+    session.waiting.erase(number);
+    AnswerFor(id, number, attempt, measure::Outcome::kWorkerLost, kOver);
+  }
+}
+
+int64_t Farm::DropWaiting(const Hash128& id, int64_t below, int64_t now_ns) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return 0;
+  Session& session = found->second;
+  int64_t dropped = 0;
+  for (auto it = session.attempts.begin(); it != session.attempts.end() && it->first < below;) {
+    Attempt& attempt = it->second;
+    if (attempt.state == AttemptState::kLeased &&
+        leases_.at(attempt.token).state == LeaseState::kGranted) {
+      Revoke(attempt.token, "the session's search has ended", now_ns);
+    }
+    if (attempt.state != AttemptState::kWaiting || !attempt.job) {
+      ++it;
+      continue;
+    }
+    Move(attempt.state, AttemptEvent::kDrop);
+    session.waiting.erase(it->first);
+    it = session.attempts.erase(it);
+    ++dropped;
+  }
+  GrantAll(now_ns);
+  return dropped;
 }
 
 void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_ns) {
@@ -63,21 +110,26 @@ void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_
   GrantAll(now_ns);
 }
 
-void Farm::Submit(const Hash128& id, int64_t number, proto::Job job, int64_t now_ns) {
+void Farm::Submit(const Hash128& id, int64_t number, proto::Job job, const Hints& hints,
+                  int64_t now_ns) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end() || !found->second.begun) return;  // it was ended meanwhile
   Session& session = found->second;
   Attempt& attempt = session.attempts[number];
   if (attempt.job) return;
   attempt.job = std::move(job);
+  attempt.hints = hints;
+  Wake(session.plan.project);
   if (attempt.state == AttemptState::kWaiting) {
     if (attempt.condemned) {
       Condemn(id, number, attempt);
     } else {
+      attempt.waiting_since_ns = now_ns;
       session.waiting.insert(number);
     }
   }
   Deliver(id, number, attempt);
+  if (now_ns >= session.deadline_ns) StopAtDeadline(id, session, now_ns);
   GrantAll(now_ns);
 }
 
@@ -108,19 +160,20 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
     if (at == session.attempts.end()) continue;
     Attempt& attempt = at->second;
     Move(attempt.state, AttemptEvent::kCommit);
+    if (attempt.result) ++counters_.outcomes[static_cast<size_t>(attempt.result->outcome)];
     const auto open = leases_.find(attempt.token);
     if (open != leases_.end()) {
       Lease& lease = open->second;
       Move(lease.state, LeaseEvent::kCommit);
       ++counters_.acknowledged;
       Project& project = projects_[session.plan.project];
-      project.charged_ns += lease.charge_ns;
+      Charge(project, lease.charge_ns, true);
+      project.mean_run_ns = 0.9 * project.mean_run_ns + 0.1 * static_cast<double>(lease.charge_ns);
       --project.leased;
       --session.leased;
       const auto worker = workers_.find(lease.worker);
       if (worker != workers_.end()) {
         worker->second.leases.erase(attempt.token);
-      attempt.waiting_since_ns = now_ns;
         // To another process of that name it says nothing.
         if (worker->second.hello.instance == lease.instance) {
           Send(worker->second, proto::Acknowledgement{attempt.token, proto::Verdict::kAccepted});
@@ -134,4 +187,3 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
 }
 
 }  // namespace hone::server
-    if (attempt.result) ++counters_.outcomes[static_cast<size_t>(attempt.result->outcome)];

@@ -18,6 +18,7 @@ struct FarmCounters {
   int64_t duplicates = 0, conflicts = 0, stale = 0, invalid = 0;
   int64_t expired = 0, returned = 0, revoked = 0, lost = 0, condemned = 0;
   int64_t refused_workers = 0, replaced_streams = 0, infrastructure_faults = 0;
+  int64_t quarantined = 0, held_back = 0;
   /// Attempts closed durably, by how they ended.
   std::array<int64_t, measure::kNumOutcomes> outcomes{};
 };

@@ -26,6 +26,7 @@ namespace hone::server {
 namespace {
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
+constexpr int64_t kLooksAnHour = 3600;
 /// As gRPC's health service knows them; "" is all of honed.
 constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
 constexpr int64_t kShutdownSeconds = 2;
@@ -108,6 +109,7 @@ absl::Status RunningHoned::Begin() {
       options_.policy,
       Farm::Versions{kProtocolVersion, options_.builder_version, kMeasurementPolicyVersion}, start,
       *lease_reader_);
+  farm_->SetWallClock(&wall_clock_);
   farm_->Restore(state, clock_.NowNs());
   for (const std::string& uri : state.revoked) workers_.Refuse(uri);
   loop_ = std::make_unique<FarmLoop>(*farm_, *store_, *this, clock_);
@@ -179,9 +181,18 @@ void RunningHoned::TellHealth() {
 
 void RunningHoned::KeepHouse() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kHousekeeping, [this] { return stopping_; })) {
+  for (int64_t looks = 1; !changed_.wait_for(lock, kHousekeeping, [this] { return stopping_; });
+       ++looks) {
     lock.unlock();
     workers_.EndExpired();
+    if (looks % kLooksAnHour == 0) {
+      loop_->Post({.prepare =
+                       [this](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {
+                         return store.ForgetRequests(wall_clock_.UnixNs() / 1'000'000 -
+                                                     kKeepRequestsMs);
+                       },
+                   .done = [](Farm&, const absl::Status&, int64_t) {}});
+    }
     lookout_->Look();
     TellHealth();
     lock.lock();

@@ -37,8 +37,13 @@ void RemoteMeasurer::Submit(measure::MeasureInput input) {
     ++in_flight_;
   }
   const int64_t attempt = input.id;
-  loop_.Post([session = session_, attempt, job = JobOf({input}, proto::JobKind::kScreen, 0)](
-                 Farm& farm, int64_t now_ns) { farm.Submit(session, attempt, job, now_ns); });
+  proto::Job job = JobOf({input}, proto::JobKind::kScreen, 0);
+  const auto fastest = fastest_ns_.find(job.workload);
+  const Farm::Hints hints{.fastest_ns = fastest == fastest_ns_.end() ? 0 : fastest->second};
+  loop_.Post(
+      [session = session_, attempt, hints, job = std::move(job)](Farm& farm, int64_t now_ns) {
+        farm.Submit(session, attempt, job, hints, now_ns);
+      });
 }
 
 void RemoteMeasurer::Deliver(int64_t attempt, const proto::WorkResult& result) {
@@ -115,6 +120,18 @@ std::vector<measure::ComparedTrace> RemoteMeasurer::Compare(
     compared[i].samples_ns = result->compared[i].samples_ns;
   }
   return compared;
+}
+
+void RemoteMeasurer::DropWaiting() {
+  int64_t dropped = 0;
+  const absl::Status done =
+      loop_.Run({.prepare = [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t now_ns) {
+        dropped = farm.DropWaiting(session_, kFirstComparison, now_ns);
+        return absl::OkStatus();
+      }});
+  if (!done.ok()) return;  // honed is ending
+  const std::lock_guard lock(mutex_);
+  in_flight_ -= dropped;
 }
 
 int64_t RemoteMeasurer::num_in_flight() const {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "measure/measurer.h"
@@ -23,11 +24,17 @@ class RemoteMeasurer final : public measure::Measurer {
   RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class,
                  std::set<int64_t> answered);
 
+  /// Times (ns) that no schedule of a Workload, by its text, can beat; before anything is
+  /// submitted.
+  void SetFastest(std::map<std::string, double> fastest_ns) { fastest_ns_ = std::move(fastest_ns); }
+
   void Submit(measure::MeasureInput input) override;
   std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override;
   /// One lease on one device.
   std::vector<measure::ComparedTrace> Compare(const std::vector<measure::MeasureInput>& inputs,
                                               int rounds) override;
+  /// Takes back what no worker has begun.
+  void DropWaiting() override;
   int64_t num_in_flight() const override;
   int capacity() const override;
 
@@ -48,6 +55,7 @@ class RemoteMeasurer final : public measure::Measurer {
   FarmLoop& loop_;
   const Hash128 session_;
   const std::string device_class_;
+  std::map<std::string, double> fastest_ns_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<measure::MeasureResult> results_;  // guarded by mutex_, as all below

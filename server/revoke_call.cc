@@ -1,5 +1,6 @@
 #include "server/revoke_call.h"
 
+#include "base/core/random_id.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
 
@@ -21,6 +22,7 @@ absl::Status CallRevoke(const std::string& address, const Credentials& admin,
   v1::RevokeRequest request;
   v1::RevokeReply reply;
   request.set_identity(identity);
+  request.set_request_id(RandomId().ToHex());
   return proto::FromGrpc(stub->Revoke(&context, request, &reply));
 }
 

@@ -1,15 +1,16 @@
 #include "server/session_book.h"
 
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
 #include "base/log.h"
-#include "base/sha256.h"
 #include "base/status.h"
 #include "proto/convert.h"
+#include "server/request_once.h"
 
 namespace hone::server {
 namespace {
@@ -70,6 +71,11 @@ void SessionBook::StopAll() {
 }
 
 absl::Status SessionBook::Resume(const std::vector<db::FarmSession>& sessions) {
+  std::set<Hash128> going_on;
+  for (const db::FarmSession& row : sessions) {
+    if (row.state == SessionState::kRunning) going_on.insert(row.id);
+  }
+  tuners_.GoOn(std::move(going_on));
   for (const db::FarmSession& row : sessions) {
     HONE_ASSIGN_OR_RETURN(proto::SessionSpec spec, proto::DecodeSpec(row.spec));
     running_[RunningKey(row.owner, row.digest)] = row.id;
@@ -96,19 +102,8 @@ void SessionBook::Forget() {
   }
 }
 
-absl::StatusOr<std::string> SessionBook::Answered(db::FarmStore& store, const Request& request,
-                                                  const std::string& digest) const {
-  HONE_ASSIGN_OR_RETURN(const std::optional<db::FarmRequest> known,
-                        store.FindRequest(request.caller, request.id));
-  if (!known) return std::string();
-  if (known->digest == digest) return known->answer;
-  return absl::AlreadyExistsError(
-      fmt::format("request id '{}' was used for another request; make a new id", request.id));
-}
-
 absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
                                                         const proto::SessionSpec& spec) {
-  if (request.id.empty()) return absl::InvalidArgumentError("request_id: it is empty");
   if (const std::string trouble = context_.loop.trouble(); !trouble.empty()) {
     return absl::ResourceExhaustedError(trouble);
   }
@@ -116,11 +111,12 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   Forget();
   const std::string digest = proto::SpecDigest(spec);
   const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
+  const UnaryRequest unary{.caller = request.caller, .id = request.id, .body = "start\n" + digest};
   Started started;
   db::FarmSession row;
   const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
                            int64_t) -> absl::Status {
-    HONE_ASSIGN_OR_RETURN(const std::string first, Answered(store, request, digest));
+    HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) {
       HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(first, "stored answer"));
       started.joined = true;
@@ -147,33 +143,30 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
              .created_ms = now_ms};
       unit.changes.push_back(db::AddFarmSession{row});
     }
-    unit.changes.push_back(db::FarmRequest{.caller = request.caller,
-                                           .id = request.id,
-                                           .digest = digest,
-                                           .answer = proto::IdBytes(started.id),
-                                           .created_ms = now_ms});
+    unit.changes.push_back(AnswerOf(unary, proto::IdBytes(started.id), now_ms));
     return absl::OkStatus();
   };
   HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));
-  if (row.id == Hash128{}) return started;
-  const std::lock_guard lock(mutex_);
-  if (!stopped_) drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, spec);
-  return started;
-}
-
   LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
             {"owner", request.caller},
             {"model", spec.model},
             {"tasks", spec.tasks.size()},
             {"target", spec.target}});
+  if (row.id == Hash128{}) return started;
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, spec);
+  return started;
+}
+
 absl::Status SessionBook::Cancel(const Request& request, const Hash128& session, bool any_owner) {
   HONE_RETURN_IF_ERROR(Find(session, any_owner ? "" : request.caller).status());
-  const std::string digest = Sha256Hex("cancel\n" + session.ToHex());
+  const UnaryRequest unary{
+      .caller = request.caller, .id = request.id, .body = "cancel\n" + session.ToHex()};
   const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
   const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
                            int64_t) -> absl::Status {
-    HONE_ASSIGN_OR_RETURN(const std::string first, Answered(store, request, digest));
+    HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) return absl::OkStatus();
     HONE_ASSIGN_OR_RETURN(const auto row, store.FindFarmSession(session));
     if (row && row->state <= SessionState::kRunning) {
@@ -183,11 +176,7 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
     }
     unit.changes.push_back(db::FarmAudit{
         .at_ms = now_ms, .actor = request.caller, .action = "cancel", .subject = session.ToHex()});
-    unit.changes.push_back(db::FarmRequest{.caller = request.caller,
-                                           .id = request.id,
-                                           .digest = digest,
-                                           .answer = "cancelled",
-                                           .created_ms = now_ms});
+    unit.changes.push_back(AnswerOf(unary, "cancelled", now_ms));
     return absl::OkStatus();
   };
   HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));

@@ -17,7 +17,9 @@ namespace hone::server {
 /// All sessions of a honed: accepts, joins, cancels and resumes them. Thread-safe.
 class SessionBook {
  public:
-  explicit SessionBook(const DriverContext& context) : context_(context) {}
+  explicit SessionBook(const DriverContext& context) : context_(context) {
+    context_.tuners = &tuners_;
+  }
   /// Stops every driver; their sessions go on with the next start.
   ~SessionBook();
 
@@ -48,13 +50,11 @@ class SessionBook {
   void Deliver(const Delivery& delivery);
 
  private:
-  /// The first answer to a request that was answered; empty: none was.
-  absl::StatusOr<std::string> Answered(db::FarmStore& store, const Request& request,
-                                       const std::string& digest) const;
   void Forget();
   proto::SessionInfo InfoOf(const db::FarmSession& row) const;
 
-  const DriverContext context_;
+  search::SharedTuners tuners_;
+  DriverContext context_;
   std::mutex mutex_;
   std::map<Hash128, std::unique_ptr<SessionDriver>> drivers_;  // guarded by mutex_
   bool stopped_ = false;                                       // guarded by mutex_

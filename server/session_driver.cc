@@ -1,5 +1,6 @@
 #include "server/session_driver.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
@@ -7,15 +8,16 @@
 #include "base/core/check.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/versions.h"
 #include "ir/hash.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "search/session.h"
 
 namespace hone::server {
 namespace {
 
 constexpr int64_t kLookNs = 100'000'000;
+constexpr int64_t kNsPerMs = 1'000'000;
 constexpr char kNoDevice[] = "waiting for a device that can run it";
 
 }  // namespace
@@ -112,8 +114,6 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
              return absl::OkStatus();
            },
        .done = [](Farm&, const absl::Status&, int64_t) {}}));
-  const std::lock_guard lock(mutex_);
-  row_ = std::move(next);
   LogEvent(next.state == SessionState::kFailed ? LogLevel::kError : LogLevel::kInfo,
            "session_state",
            {{"session", next.id.ToHex()},
@@ -123,6 +123,8 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
             {"model", spec_.model},
             {"device_class", next.device_class},
             {"why", next.reason}});
+  const std::lock_guard lock(mutex_);
+  row_ = std::move(next);
   return absl::OkStatus();
 }
 
@@ -148,8 +150,8 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
   return absl::CancelledError("interrupted");
 }
 
-absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
-  HONE_ASSIGN_OR_RETURN(std::vector<search::TuningTask> tasks, TasksOf(spec_));
+absl::StatusOr<search::SessionOptions> SessionDriver::OptionsFor(
+    const proto::DeviceFacts& device) const {
   search::SessionOptions options;
   options.id = row_.id;
   // The farm's id finds the session again, however many ask for the same.
@@ -159,7 +161,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   options.seed = spec_.seed;
   options.trials = spec_.trials;
   options.seconds = spec_.seconds;
-  options.until_unix_ns = spec_.until_unix_ms * 1'000'000;
+  options.until_unix_ns = spec_.until_unix_ms * kNsPerMs;
   std::string why;
   if (!ir::ParseTarget(spec_.target, &options.target, &why)) {
     return absl::InvalidArgumentError(why);
@@ -168,6 +170,26 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   options.device = {device.device_class, device.fingerprint};
   options.builder_version = context_.builder_version;
   options.interrupted = &interrupted_;
+  return options;
+}
+
+search::SharedTuners::Request SessionDriver::SharedRequest(
+    const search::SessionOptions& options) const {
+  return {
+      .text = fmt::format(
+          R"({{"farm_search":"{}","device_class":"{}","accuracy":{},"policy":{},"builder":"{}"}})",
+          options.target.text, options.device.device_class, static_cast<int>(options.accuracy),
+          kMeasurementPolicyVersion, options.builder_version),
+      .versions = options.versions,
+      .seed = options.seed,
+      .target = options.target,
+      .accuracy = options.accuracy,
+      .now_ms = context_.wall_clock.UnixNs() / kNsPerMs};
+}
+
+absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
+  HONE_ASSIGN_OR_RETURN(std::vector<search::TuningTask> tasks, TasksOf(spec_));
+  HONE_ASSIGN_OR_RETURN(search::SessionOptions options, OptionsFor(device));
   std::set<int64_t> compared;
   HONE_RETURN_IF_ERROR(context_.loop.Run(
       {.prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
@@ -184,19 +206,38 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   auto measurer = std::make_unique<RemoteMeasurer>(context_.loop, row_.id, device.device_class,
                                                    std::move(compared));
   RemoteMeasurer* const farm = measurer.get();
+  std::map<std::string, double> fastest_ns;
+  for (const search::TuningTask& t : tasks) fastest_ns[ir::ToText(*t.workload)] = t.bound_ns;
+  farm->SetFastest(std::move(fastest_ns));
+  SessionLog log(context_.reader, context_.loop);
   options.commit_results = [farm](const db::Batch& batch) { return farm->Commit(batch); };
+  options.join = [this, &log, shared = SharedRequest(options)] {
+    return context_.tuners->Get(log, shared);
+  };
   {
     const std::lock_guard lock(mutex_);
     measurer_ = std::move(measurer);
     if (Interrupted()) measurer_->Stop();
   }
-  SessionLog log(context_.reader, context_.loop);
   search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
   HONE_RETURN_IF_ERROR(session.Start(std::move(tasks)));
+  SetDeadline(session.ElapsedSeconds());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");
   End(SessionEvent::kEnd, std::string(search::StopReasonName(session.reason())));
   return absl::OkStatus();
+}
+
+void SessionDriver::SetDeadline(double used_seconds) {
+  int64_t left_ns = INT64_MAX;
+  if (spec_.seconds > 0) left_ns = static_cast<int64_t>(1e9 * (spec_.seconds - used_seconds));
+  if (spec_.until_unix_ms > 0) {
+    left_ns = std::min(left_ns, spec_.until_unix_ms * kNsPerMs - context_.wall_clock.UnixNs());
+  }
+  if (left_ns == INT64_MAX) return;
+  context_.loop.Post([id = row_.id, left_ns](Farm& farm, int64_t now_ns) {
+    farm.SetDeadline(id, now_ns + std::max<int64_t>(left_ns, 0));
+  });
 }
 
 void SessionDriver::End(SessionEvent event, const std::string& reason) {
@@ -215,6 +256,11 @@ void SessionDriver::Run() {
   if (status.ok()) status = Tune(device);
   // What was posted for the measurer is done before it goes.
   (void)context_.loop.Run({});
+  if (cancelled_.load() || (!status.ok() && !Interrupted())) {
+    SessionLog log(context_.reader, context_.loop);
+    const absl::Status left = context_.tuners->Leave(log, row_.id);
+    if (!left.ok()) LogWarning("session {}: {}", row_.id.ToHex(), StatusMessage(left));
+  }
   if (ended_.load()) return;
   if (cancelled_.load() || row_.state == SessionState::kCancelling) {
     if (row_.state != SessionState::kCancelling &&

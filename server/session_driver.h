@@ -9,6 +9,8 @@
 
 #include "base/core/clock.h"
 #include "proto/farm_messages.h"
+#include "search/session.h"
+#include "search/shared_tuner.h"
 #include "search/tuner.h"
 #include "server/remote_measurer.h"
 #include "server/session_log.h"
@@ -22,11 +24,13 @@ struct DriverContext {
   const MonotonicClock& clock;
   const WallClock& wall_clock;
   std::string builder_version;
-  std::string versions;  ///< JSON for the log's session row
+  std::string versions;                    ///< JSON for the log's session row
+  search::SharedTuners* tuners = nullptr;  ///< set by the SessionBook
 };
 
 /// Runs one accepted session on a thread of its own: search::Session, the same that tunes on one
-/// machine, over the farm as its Measurer. Goes on where an earlier start of honed left it.
+/// machine, over the farm as its Measurer, and a member of the search that all sessions of its
+/// target, device class and accuracy share. Goes on where an earlier start of honed left it.
 class SessionDriver {
  public:
   SessionDriver(const DriverContext& context, db::FarmSession row, proto::SessionSpec spec);
@@ -50,6 +54,11 @@ class SessionDriver {
   void Run();
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
+  absl::StatusOr<search::SessionOptions> OptionsFor(const proto::DeviceFacts& device) const;
+  /// What its search shares with others: the same request text, the same search.
+  search::SharedTuners::Request SharedRequest(const search::SessionOptions& options) const;
+  /// Tells the Farm when the session's time is over.
+  void SetDeadline(double used_seconds);
   void End(SessionEvent event, const std::string& reason);
   absl::Status Store(SessionEvent event, const std::string& reason,
                      const proto::DeviceFacts* device);

@@ -17,11 +17,13 @@
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "server/record_finder.h"
+#include "server/request_once.h"
 
 namespace hone::server {
 namespace {
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int kThreads = 6;
 constexpr int kEventsAtOnce = 256;
 constexpr auto kWatchPause = std::chrono::milliseconds(50);
@@ -359,19 +361,21 @@ grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServer
     } else if (request->action() != v1::DEVICE_ACTION_DRAIN) {
       return absl::InvalidArgumentError("action: drain, undrain or probe");
     }
-    return context_.loop.Run({.prepare = [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit,
-                                             int64_t now_ns) -> absl::Status {
-                                HONE_RETURN_IF_ERROR(farm.SetDevice(request->worker(),
-                                                                    request->device(), event,
-                                                                    "by " + who.name, now_ns));
-                                unit.changes.push_back(db::FarmAudit{
-                                    .at_ms = context_.wall_clock.UnixNs() / 1'000'000,
-                                    .actor = who.Uri(),
-                                    .action = v1::DeviceAction_Name(request->action()),
-                                    .subject = request->worker() + "/" + request->device()});
-                                return absl::OkStatus();
-                              },
-                              .done = {}});
+    const std::string action = v1::DeviceAction_Name(request->action());
+    const std::string subject = request->worker() + "/" + request->device();
+    return RunOnce(
+        context_.loop,
+        {.caller = who.Uri(), .id = request->request_id(), .body = action + "\n" + subject},
+        context_.wall_clock.UnixNs() / kNsPerMs,
+        [&](Farm& farm, db::FarmUnit& unit, int64_t now_ns, int64_t now_ms) {
+          const absl::Status set =
+              farm.SetDevice(request->worker(), request->device(), event, "by " + who.name, now_ns);
+          if (set.ok()) {
+            unit.changes.push_back(db::FarmAudit{
+                .at_ms = now_ms, .actor = who.Uri(), .action = action, .subject = subject});
+          }
+          return set;
+        });
   });
 }
 
@@ -380,18 +384,16 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
                                                          v1::RevokeReply*) {
   return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const Identity target, ParseIdentity(request->identity()));
-    const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
-    HONE_RETURN_IF_ERROR(context_.loop.Run(
-        {.prepare =
-             [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
-               unit.changes.push_back(db::RevokeFarmIdentity{target.Uri(), now_ms});
-               unit.changes.push_back(db::FarmAudit{.at_ms = now_ms,
-                                                    .actor = who.Uri(),
-                                                    .action = "revoke",
-                                                    .subject = target.Uri()});
-               return absl::OkStatus();
-             },
-         .done = {}}));
+    HONE_RETURN_IF_ERROR(RunOnce(
+        context_.loop,
+        {.caller = who.Uri(), .id = request->request_id(), .body = "revoke\n" + target.Uri()},
+        context_.wall_clock.UnixNs() / kNsPerMs,
+        [&](Farm&, db::FarmUnit& unit, int64_t, int64_t now_ms) {
+          unit.changes.push_back(db::RevokeFarmIdentity{target.Uri(), now_ms});
+          unit.changes.push_back(db::FarmAudit{
+              .at_ms = now_ms, .actor = who.Uri(), .action = "revoke", .subject = target.Uri()});
+          return absl::OkStatus();
+        }));
     context_.workers.Refuse(target.Uri());
     context_.workers.EndExpired();
     return absl::OkStatus();

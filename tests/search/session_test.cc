@@ -81,8 +81,10 @@ TEST_F(SessionTest, LateReorderedAndLostResultsEndAllTheSame) {
   const int64_t lost = session.failures().at(measure::Outcome::kWorkerLost);
   EXPECT_GT(lost, 0);
   EXPECT_EQ(session.tuner().charged(Tuner::kAlone), 60);
-  EXPECT_EQ(session.tuner().attempts(), 60 + lost);
-  EXPECT_EQ(session.tuner().answered(), 60 + lost);
+  // But one that is lost three times stays paid.
+  EXPECT_GT(session.tuner().attempts(), 60);
+  EXPECT_LE(session.tuner().attempts(), 60 + lost);
+  EXPECT_EQ(session.tuner().answered(), session.tuner().attempts());
 }
 
 // Killed after so many answers, again and again; afterwards nothing was measured twice but what was

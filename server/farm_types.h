@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "base/core/hash128.h"
+#include "db/farm_store.h"
+#include "proto/farm_messages.h"
+
+// What goes into a Farm and comes out of it, as plain values.
+namespace hone::server {
+
+/// Durations, all on honed's monotonic clock.
+struct FarmPolicy {
+  int64_t start_by_ns = 120'000'000'000;
+  int64_t run_by_ns = 60'000'000'000;
+  /// A worker is told durations shorter by this, so that it gives up before honed takes back.
+  int64_t grace_ns = 5'000'000'000;
+  int64_t heartbeat_ns = 1'000'000'000;
+  int64_t lost_after_ns = 20'000'000'000;  ///< without a stream or a word
+  int max_losses = 2;                      ///< of one attempt, then it is condemned
+  int max_faults = 6;                      ///< of infrastructure, then the session learns of it
+  int64_t first_pause_ns = 200'000'000;    ///< after such a fault; doubles
+  int max_strikes = 2;        ///< candidates good elsewhere that a device fails on: quarantine
+  double most_drift = 0.03;   ///< of a sentinel off its class's median; beyond: its own class
+  double fast_margin = 1.3;   ///< a result so much under what is possible is measured again
+  double unlike_ratio = 1.3;  ///< two measurements of one candidate that differ more disagree
+  int result_window = 64;     ///< results that a worker may send unasked
+};
+
+using StreamId = int64_t;
+
+/// A message to a worker, to be sent once the step's unit is durable.
+struct Outgoing {
+  StreamId stream = 0;
+  proto::ServerMessage message;
+};
+
+/// A stream to end, with what the worker is told.
+struct Closing {
+  StreamId stream = 0;
+  absl::Status status;
+};
+
+/// A result for the driver of a session.
+struct Delivery {
+  Hash128 session;
+  int64_t attempt = 0;
+  proto::WorkResult result;
+};
+
+/// What events led to since the last Take: first `unit` is committed, then the rest is acted on.
+struct FarmStep {
+  std::vector<db::FarmChange> changes;
+  std::vector<Outgoing> messages;
+  std::vector<Closing> closings;
+  std::vector<Delivery> deliveries;
+};
+
+/// What a session may use and who pays.
+struct SessionPlan {
+  Hash128 id;
+  std::string project;
+  int priority = 0;
+  std::string target, device_class;
+};
+
+/// Looks an ended lease up (db::FarmStore::FindLease).
+class LeaseReader {
+ public:
+  virtual ~LeaseReader() = default;
+  virtual std::optional<db::FarmLease> FindLease(const Hash128& token) = 0;
+};
+
+}  // namespace hone::server

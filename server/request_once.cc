@@ -1,0 +1,45 @@
+#include "server/request_once.h"
+
+#include <optional>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "base/sha256.h"
+#include "base/status.h"
+
+namespace hone::server {
+
+absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest& request) {
+  if (request.id.empty()) return absl::InvalidArgumentError("request_id: it is empty");
+  HONE_ASSIGN_OR_RETURN(const std::optional<db::FarmRequest> known,
+                        store.FindRequest(request.caller, request.id));
+  if (!known) return std::string();
+  if (known->digest == Sha256Hex(request.body)) return known->answer;
+  return absl::AlreadyExistsError(
+      fmt::format("request id '{}' was used for another request; make a new id", request.id));
+}
+
+db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms) {
+  return {.caller = request.caller,
+          .id = request.id,
+          .digest = Sha256Hex(request.body),
+          .answer = std::move(answer),
+          .created_ms = now_ms};
+}
+
+absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,
+                     const std::function<absl::Status(Farm& farm, db::FarmUnit& unit,
+                                                      int64_t now_ns, int64_t now_ms)>& change) {
+  return loop.Run({.prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
+                                  int64_t now_ns) -> absl::Status {
+                     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, request));
+                     if (!first.empty()) return absl::OkStatus();
+                     HONE_RETURN_IF_ERROR(change(farm, unit, now_ns, now_ms));
+                     unit.changes.push_back(AnswerOf(request, "done", now_ms));
+                     return absl::OkStatus();
+                   },
+                   .done = {}});
+}
+
+}  // namespace hone::server

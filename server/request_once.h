@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "server/farm_loop.h"
+
+namespace hone::server {
+
+/// A call that changes something, as its caller names it.
+struct UnaryRequest {
+  std::string caller;  ///< identity
+  std::string id;      ///< the caller's own; not empty
+  std::string body;    ///< what is asked; the same id with another is an error
+};
+
+/// The answer that a request had, or empty: it is the first. kAlreadyExists: the id was used with
+/// another body; kInvalidArgument: no id.
+absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest& request);
+
+/// The row that keeps an answer (for 7 days), to stand in the unit with the request's effect.
+db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms);
+
+/// Makes `change` durable with its answer, once however often the caller asks; what fails leaves no
+/// answer. Not on the loop's thread.
+absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,
+                     const std::function<absl::Status(Farm& farm, db::FarmUnit& unit,
+                                                      int64_t now_ns, int64_t now_ms)>& change);
+
+}  // namespace hone::server

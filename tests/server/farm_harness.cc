@@ -1,0 +1,155 @@
+#include "tests/server/farm_harness.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace hone::server {
+
+FarmPolicy FarmHarness::Policy() {
+  FarmPolicy policy;
+  policy.start_by_ns = 120 * kSecond;
+  policy.run_by_ns = 10 * kSecond;
+  return policy;
+}
+
+FarmHarness::FarmHarness(std::vector<db::FarmProject> projects)
+    : farm(Policy(), {.protocol = 1, .builder = "b", .measurement_policy = 1}, 7, *this) {
+  db::FarmState state;
+  state.projects = std::move(projects);
+  farm.Restore(state, 0);
+}
+
+FarmHarness::Device& FarmHarness::AddDevice(const std::string& name) {
+  Device& device = devices.emplace_back();
+  device.name = name;
+  device.stream = static_cast<StreamId>(devices.size());
+  device.run = [](const proto::Grant&) {
+    proto::WorkResult result{.outcome = measure::Outcome::kOk};
+    result.samples_ns = {1000};
+    return std::pair{50 * kMs, result};
+  };
+  proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
+  hello.instance = {9, static_cast<uint64_t>(devices.size())};
+  hello.device = {
+      .name = "cpu:0", .device_class = "class", .fingerprint = "f", .target = kTarget, .cores = 1};
+  farm.OnHello(device.stream, name, hello, now_ns);
+  Offer(device);
+  Settle();
+  return device;
+}
+
+FarmHarness::Asker& FarmHarness::AddSession(const std::string& name, const std::string& project,
+                                            int backlog) {
+  Asker& asker = askers.emplace_back();
+  asker.id = HashBytes(name);
+  asker.backlog = backlog;
+  farm.BeginSession(
+      {.id = asker.id, .project = project, .target = kTarget, .device_class = "class"});
+  Settle();
+  return asker;
+}
+
+void FarmHarness::Heartbeat(Device& device, int64_t sentinel_ns) {
+  farm.OnMessage(device.stream, proto::Heartbeat{.sentinel_ns = sentinel_ns}, now_ns);
+  Settle();
+}
+
+void FarmHarness::Offer(Device& device) {
+  const int64_t held = static_cast<int64_t>(device.queue.size()) + (device.running ? 1 : 0);
+  farm.OnMessage(device.stream, proto::WorkerCredit{device.granted + 4 - held}, now_ns);
+}
+
+void FarmHarness::StepDevice(Device& device) {
+  if (device.running && now_ns >= device.end_ns) {
+    device.result->token = device.running->token;
+    const proto::WorkResult result = *std::exchange(device.result, std::nullopt);
+    device.running.reset();
+    farm.OnMessage(device.stream, result, now_ns);
+    Offer(device);
+  }
+  if (device.running || device.queue.empty()) return;
+  device.running = std::move(device.queue.front());
+  device.queue.pop_front();
+  farm.OnMessage(device.stream, proto::Started{device.running->token}, now_ns);
+  auto [run_ns, result] = device.run(*device.running);
+  result.run_ns = run_ns;
+  device.result = std::move(result);
+  device.end_ns = now_ns + run_ns;
+  device.busy_ns[device.running->session] += run_ns;
+}
+
+void FarmHarness::Settle() {
+  for (;;) {
+    for (Asker& asker : askers) {
+      for (; asker.open < asker.backlog; ++asker.open) {
+        const int64_t number = asker.next++;
+        farm.Submit(asker.id, number,
+                    {.workload = asker.id.ToHex(),
+                     .target = kTarget,
+                     .traces = {fmt::format("{}", number)}},
+                    {.fastest_ns = asker.fastest_ns}, now_ns);
+      }
+    }
+    const FarmStep step = farm.Take();
+    changes.insert(changes.end(), step.changes.begin(), step.changes.end());
+    for (const Outgoing& out : step.messages) {
+      Device& device = devices.at(static_cast<size_t>(out.stream) - 1);
+      if (const auto* grant = std::get_if<proto::Grant>(&out.message)) {
+        ++device.granted;
+        device.queue.push_back(*grant);
+        for (Asker& asker : askers) {
+          if (asker.id == grant->session && asker.first_grant_ns < 0) asker.first_grant_ns = now_ns;
+        }
+      } else if (const auto* revoke = std::get_if<proto::Revoke>(&out.message)) {
+        std::erase_if(device.queue, [&](const auto& g) { return g.token == revoke->token; });
+        if (device.running && device.running->token == revoke->token) {
+          // Its child is killed.
+          device.busy_ns[device.running->session] -= device.end_ns - now_ns;
+          device.running.reset();
+          ++device.killed;
+        }
+        Offer(device);
+      }
+    }
+    for (const Delivery& delivery : step.deliveries) {
+      for (Asker& asker : askers) {
+        if (asker.id != delivery.session) continue;
+        asker.results.emplace_back(delivery.attempt, delivery.result);
+        --asker.open;
+        // Its time is over: whatever it asked for would come back so.
+        if (delivery.result.outcome == measure::Outcome::kWorkerLost) asker.backlog = 0;
+        for (db::FarmChange& change : farm.EndsOf(asker.id, {delivery.attempt})) {
+          changes.push_back(std::move(change));
+        }
+        farm.OnCommitted(asker.id, {delivery.attempt}, now_ns);
+      }
+    }
+    if (step.messages.empty() && step.deliveries.empty()) return;
+  }
+}
+
+void FarmHarness::RunFor(int64_t ns) {
+  constexpr int64_t kStep = 10 * kMs;
+  for (const int64_t until_ns = now_ns + ns; now_ns < until_ns; now_ns += kStep) {
+    for (Device& device : devices) {
+      StepDevice(device);
+      if (now_ns % kSecond == 0) farm.OnMessage(device.stream, proto::Heartbeat{}, now_ns);
+      Settle();
+    }
+    if (now_ns % (100 * kMs) != 0) continue;
+    farm.Tick(now_ns);
+    Settle();
+  }
+}
+
+int64_t FarmHarness::BusyNs(const Asker& asker) const {
+  int64_t busy_ns = 0;
+  for (const Device& device : devices) {
+    const auto found = device.busy_ns.find(asker.id);
+    if (found != device.busy_ns.end()) busy_ns += found->second;
+  }
+  return busy_ns;
+}
+
+}  // namespace hone::server

@@ -1,0 +1,286 @@
+#include "server/farm.h"
+
+#include <map>
+
+#include "gtest/gtest.h"
+
+#include "base/core/random.h"
+#include "tests/server/farm_harness.h"
+
+// Rules of scheduling, deadlines and faults, on simulated devices.
+namespace hone::server {
+namespace {
+
+using measure::Outcome;
+constexpr int64_t kMs = FarmHarness::kMs;
+constexpr int64_t kSecond = FarmHarness::kSecond;
+constexpr int64_t kMinute = 60 * kSecond;
+constexpr int64_t kRunLimit = 10 * kSecond;
+
+proto::WorkResult Ok(int64_t ns) {
+  proto::WorkResult result{.outcome = Outcome::kOk};
+  result.samples_ns = {ns};
+  return result;
+}
+proto::WorkResult Failed(Outcome outcome) { return {.outcome = outcome, .message = "it failed"}; }
+
+double Ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+/// Two projects of share 2 and 1 whose runs differ in length, by session.
+class FairShareTest : public ::testing::Test {
+ protected:
+  FairShareTest() : farm_({{"heavy", 2, 0}, {"light", 1, 0}}) {
+    for (const char* name : {"w1", "w2", "w3"}) {
+      farm_.AddDevice(name).run = [this](const proto::Grant& grant) {
+        const bool heavy = grant.session == HashBytes("h");
+        return std::pair{random_.Between(heavy ? 20 : 100, heavy ? 80 : 400) * kMs, Ok(1000)};
+      };
+    }
+  }
+  Random random_{1};
+  FarmHarness farm_;
+};
+
+TEST_F(FairShareTest, DeviceTimeGoesByShareOverHalfAnHour) {
+  auto& heavy = farm_.AddSession("h", "heavy", 20);
+  auto& light = farm_.AddSession("l", "light", 20);
+  farm_.RunFor(30 * kMinute);
+  EXPECT_NEAR(Ratio(farm_.BusyNs(heavy), farm_.BusyNs(light)), 2.0, 0.2);
+  // And nothing stood idle.
+  EXPECT_GT(farm_.BusyNs(heavy) + farm_.BusyNs(light), 3 * 26 * kMinute);
+  EXPECT_EQ(farm_.farm.charged_ns("heavy"), [&] {
+    int64_t sum = 0;
+    for (const auto& [number, result] : heavy.results) sum += result.run_ns;
+    return sum;
+  }());
+}
+
+TEST_F(FairShareTest, AnIdleShareIsLentAndNotSavedUp) {
+  auto& light = farm_.AddSession("l", "light", 20);
+  farm_.RunFor(10 * kMinute);
+  EXPECT_GT(farm_.BusyNs(light), 3 * 9 * kMinute) << "it had everything";
+  const int64_t before = farm_.BusyNs(light);
+  auto& heavy = farm_.AddSession("h", "heavy", 20);
+  farm_.RunFor(10 * kMinute);
+  EXPECT_NEAR(Ratio(farm_.BusyNs(heavy), farm_.BusyNs(light) - before), 2.0, 0.2)
+      << "it pays nothing back";
+}
+
+TEST_F(FairShareTest, ANewSessionGetsItsFirstLeaseWithinOneRunLimit) {
+  auto& heavy = farm_.AddSession("h", "heavy", 50);
+  farm_.RunFor(5 * kMinute);
+  const int64_t came_ns = farm_.now_ns;
+  auto& other = farm_.AddSession("l", "light", 5);
+  auto& same = farm_.AddSession("h2", "heavy", 5);
+  farm_.RunFor(kRunLimit);
+  for (const auto* asker : {&other, &same}) {
+    ASSERT_GE(asker->first_grant_ns, 0);
+    EXPECT_LE(asker->first_grant_ns - came_ns, kRunLimit);
+  }
+  EXPECT_GT(heavy.results.size(), 0u);
+}
+
+TEST(FarmDeadlineTest, RunningLeasesAreRevokedAndNothingBeginsAfterwards) {
+  FarmHarness farm;
+  auto& device = farm.AddDevice("w1");
+  device.run = [](const proto::Grant&) { return std::pair{8 * kSecond, Ok(1000)}; };
+  auto& asker = farm.AddSession("s", "p", 6);
+  farm.farm.SetDeadline(asker.id, 20 * kSecond);
+  farm.RunFor(25 * kSecond);
+  // Two were measured, the third was running; no run limit later all is over.
+  EXPECT_EQ(device.killed, 1);
+  EXPECT_LE(farm.BusyNs(asker), 20 * kSecond + 200 * kMs);
+  EXPECT_EQ(farm.farm.open_leases(), 0);
+  int measured = 0;
+  for (const auto& [number, result] : asker.results) {
+    measured += result.outcome == Outcome::kOk;
+    EXPECT_TRUE(result.outcome == Outcome::kOk || result.outcome == Outcome::kWorkerLost);
+  }
+  EXPECT_EQ(measured, 2);
+  EXPECT_EQ(farm.farm.charged_ns("p"), 16 * kSecond) << "what was revoked costs nothing";
+}
+
+TEST(FarmFaultTest, ADeviceThatFailsOnTwoCandidatesGoodElsewhereIsQuarantined) {
+  FarmHarness farm;
+  auto& good = farm.AddDevice("good");
+  auto& bad = farm.AddDevice("bad");
+  int failures = 0;
+  bool broken = true;
+  bad.run = [&](const proto::Grant&) {
+    failures += broken;
+    return std::pair{50 * kMs, broken ? Failed(Outcome::kWrongAnswer) : Ok(1000)};
+  };
+  auto& asker = farm.AddSession("s", "p", 10);
+  farm.RunFor(5 * kSecond);
+  for (const auto& [number, result] : asker.results) {
+    EXPECT_EQ(result.outcome, Outcome::kOk) << "no candidate suffers for the device";
+  }
+  EXPECT_LE(failures, 15);
+  EXPECT_GT(good.granted, 20);
+  bool durable = false, audited = false;
+  for (const db::FarmChange& change : farm.changes) {
+    if (const auto* put = std::get_if<db::PutFarmDevice>(&change)) {
+      durable |= put->device.worker == "bad" && put->device.state == DeviceState::kQuarantined &&
+                 put->device.reason.find("wrong") != std::string::npos;
+    }
+    if (const auto* audit = std::get_if<db::FarmAudit>(&change)) {
+      audited |= audit->action == "quarantine" && audit->subject == "bad/cpu:0";
+    }
+  }
+  EXPECT_TRUE(durable);
+  EXPECT_TRUE(audited);
+  EXPECT_TRUE(bad.queue.empty()) << "what it held went elsewhere";
+  EXPECT_EQ(farm.farm.counters().quarantined, 1);
+  // A person lets it back.
+  const int64_t before = bad.granted;
+  ASSERT_TRUE(
+      farm.farm.SetDevice("bad", "cpu:0", DeviceEvent::kUndrain, "by admin", farm.now_ns).ok());
+  broken = false;
+  farm.RunFor(2 * kSecond);
+  EXPECT_GT(bad.granted, before);
+}
+
+TEST(FarmFaultTest, ACandidateThatFailsEverywhereIsAtFaultItself) {
+  FarmHarness farm;
+  for (const char* name : {"w1", "w2"}) {
+    farm.AddDevice(name).run = [](const proto::Grant& grant) {
+      const bool third = grant.attempt % 3 == 0;
+      return std::pair{50 * kMs, third ? Failed(Outcome::kRunCrashed) : Ok(1000)};
+    };
+  }
+  auto& asker = farm.AddSession("s", "p", 6);
+  farm.RunFor(5 * kSecond);
+  int64_t charged = 0;
+  for (const auto& [number, result] : asker.results) {
+    EXPECT_EQ(result.outcome, number % 3 == 0 ? Outcome::kRunCrashed : Outcome::kOk);
+    charged += result.run_ns;
+  }
+  EXPECT_GT(asker.results.size(), 20u);
+  EXPECT_EQ(farm.farm.counters().quarantined, 0);
+  EXPECT_EQ(farm.farm.charged_ns("p"), charged) << "the first try costs the session nothing";
+}
+
+TEST(FarmFaultTest, WithOneDeviceItsWordCounts) {
+  FarmHarness farm;
+  farm.AddDevice("w1").run = [](const proto::Grant&) {
+    return std::pair{50 * kMs, Failed(Outcome::kRunCrashed)};
+  };
+  auto& asker = farm.AddSession("s", "p", 2);
+  farm.RunFor(kSecond);
+  EXPECT_GT(asker.results.size(), 5u);
+}
+
+TEST(FarmFaultTest, AnInfrastructureFaultGoesElsewhereAtNobodysCost) {
+  FarmHarness farm;
+  auto& broken = farm.AddDevice("broken");
+  farm.AddDevice("whole");
+  std::map<int64_t, int> tries;
+  broken.run = [&](const proto::Grant& grant) {
+    ++tries[grant.attempt];
+    return std::pair{10 * kMs, Failed(Outcome::kWorkerLost)};
+  };
+  auto& asker = farm.AddSession("s", "p", 8);
+  farm.RunFor(10 * kSecond);
+  EXPECT_GT(asker.results.size(), 50u);
+  for (const auto& [number, result] : asker.results) EXPECT_EQ(result.outcome, Outcome::kOk);
+  for (const auto& [number, count] : tries) EXPECT_EQ(count, 1) << "it never comes back to it";
+  EXPECT_EQ(farm.farm.charged_ns("p"), static_cast<int64_t>(asker.results.size()) * 50 * kMs);
+}
+
+TEST(FarmFaultTest, AResultFasterThanPossibleIsMeasuredElsewhereBeforeItCounts) {
+  FarmHarness farm;
+  auto& honest = farm.AddDevice("honest");
+  auto& liar = farm.AddDevice("liar");
+  honest.run = [](const proto::Grant&) { return std::pair{50 * kMs, Ok(1000)}; };
+  liar.run = [](const proto::Grant&) { return std::pair{50 * kMs, Ok(500)}; };
+  auto& asker = farm.AddSession("s", "p", 0);
+  asker.fastest_ns = 800;
+  asker.backlog = 10;
+  farm.RunFor(5 * kSecond);
+  for (const auto& [number, result] : asker.results) {
+    EXPECT_EQ(result.samples_ns.front(), 1000) << number;
+  }
+  EXPECT_EQ(farm.farm.counters().quarantined, 1);
+  // What both say is believed.
+  FarmHarness fast;
+  for (const char* name : {"w1", "w2"}) {
+    fast.AddDevice(name).run = [](const proto::Grant&) { return std::pair{50 * kMs, Ok(600)}; };
+  }
+  auto& both = fast.AddSession("s", "p", 0);
+  both.fastest_ns = 800;
+  both.backlog = 10;
+  fast.RunFor(5 * kSecond);
+  EXPECT_GT(both.results.size(), 20u);
+  EXPECT_EQ(both.results.front().second.samples_ns.front(), 600);
+  EXPECT_EQ(fast.farm.counters().quarantined, 0);
+}
+
+TEST(FarmFaultTest, ADeviceWhoseSentinelDriftsIsAClassOfItsOwnAndSaysSo) {
+  FarmHarness farm;
+  auto& a = farm.AddDevice("a");
+  auto& b = farm.AddDevice("b");
+  auto& c = farm.AddDevice("c");
+  auto& asker = farm.AddSession("s", "p", 9);
+  farm.Heartbeat(a, 1000);
+  farm.Heartbeat(b, 1010);
+  farm.Heartbeat(c, 1050);
+  farm.RunFor(2 * kSecond);
+  const int64_t drifted = c.granted;
+  farm.RunFor(5 * kSecond);
+  EXPECT_EQ(c.granted, drifted) << "its times are another class's";
+  EXPECT_GT(asker.results.size(), 100u);
+  for (const proto::DeviceInfo& info : farm.farm.Devices()) {
+    if (info.worker != "c") continue;
+    EXPECT_NE(info.reason.find("4.0 %"), std::string::npos) << info.reason;
+  }
+  EXPECT_EQ(farm.farm.FindDevice(FarmHarness::kTarget, "")->device_class, "class");
+  EXPECT_TRUE(farm.farm.FindDevice(FarmHarness::kTarget, "class as c/cpu:0").has_value());
+  farm.Heartbeat(c, 1020);
+  farm.RunFor(kSecond);
+  EXPECT_GT(c.granted, drifted) << "it agrees again";
+}
+
+TEST(FarmFaultTest, AComparisonIsOneLeaseOnOneDevice) {
+  FarmHarness farm;
+  int comparisons = 0;
+  for (const char* name : {"w1", "w2"}) {
+    farm.AddDevice(name).run = [&](const proto::Grant& grant) {
+      comparisons += grant.job.kind == proto::JobKind::kCompare;
+      proto::WorkResult result = Ok(1000);
+      if (grant.job.kind == proto::JobKind::kCompare) {
+        EXPECT_EQ(grant.job.traces, (std::vector<std::string>{"a", "b", ""}));
+        result.samples_ns.clear();
+        result.compared.assign(3, {.samples_ns = {1000}});
+      }
+      return std::pair{50 * kMs, result};
+    };
+  }
+  auto& asker = farm.AddSession("s", "p", 4);
+  farm.farm.Submit(asker.id, 1 << 20,
+                   {.kind = proto::JobKind::kCompare,
+                    .workload = "w",
+                    .target = FarmHarness::kTarget,
+                    .traces = {"a", "b", ""},
+                    .rounds = 5},
+                   farm.now_ns);
+  ++asker.open;
+  farm.RunFor(2 * kSecond);
+  EXPECT_EQ(comparisons, 1);
+}
+
+TEST(FarmDropTest, WhatNobodyHasBegunIsDropped) {
+  FarmHarness farm;
+  auto& device = farm.AddDevice("w1");
+  device.run = [](const proto::Grant&) { return std::pair{kSecond, Ok(1000)}; };
+  auto& asker = farm.AddSession("s", "p", 12);
+  farm.RunFor(500 * kMs);
+  asker.backlog = 0;
+  EXPECT_EQ(farm.farm.DropWaiting(asker.id, 1 << 20, farm.now_ns), 11) << "one runs";
+  farm.RunFor(5 * kSecond);
+  EXPECT_EQ(asker.results.size(), 1u);
+  EXPECT_EQ(farm.farm.open_leases(), 0);
+  EXPECT_EQ(device.killed, 0);
+}
+
+}  // namespace
+}  // namespace hone::server
