@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "ir/combiner.h"
+#include "schedule/loop_passes.h"
 
 namespace hone::schedule {
 
@@ -344,7 +345,7 @@ absl::StatusOr<ir::Phase> NestBuilder::BuildPhase(int stage_id) {
   HONE_ASSIGN_OR_RETURN(Emitted e, Compute(instance));
   PlaceGuards(e, -1);
   ir::Phase phase;
-  phase.body = e.stmt;
+  phase.body = PeelMaskedTails(FuseLoops(e.stmt, nest_.buffers, ranges_), ranges_);
   phase.scratch_bytes = scratch_high_;
   for (int loop : s_.stages[stage_id].order) {
     const LoopNode& n = s_.stages[stage_id].loops[loop];

@@ -53,7 +53,9 @@ void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& ch
     case PlanForm::Kind::kTile:
       ScheduleTile(writer, FindTileForm(writer, c, target), choice.tile, choice.padding, target);
       return;
-    case PlanForm::Kind::kRows: ScheduleRows(writer, c, choice.partial_vectors, target); return;
+    case PlanForm::Kind::kRows:
+      ScheduleRows(writer, c, {choice.partial_vectors, choice.unroll}, target);
+      return;
     case PlanForm::Kind::kMap: ScheduleMap(writer, c.owner, choice.unroll, target); return;
   }
 }
@@ -104,6 +106,8 @@ PlanChoice NominalChoice(const PlanForm& form) {
   c.tile = form.nominal;
   if (form.costly) c.padding = Padding::kRoot;
   return c;
+  // As many as of the reductions' partial results: then the two can be one loop.
+  if (form.kind == PlanForm::Kind::kRows) c.unroll = c.partial_vectors;
 }
 
 absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& target,
@@ -128,6 +132,8 @@ absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& 
     if (i == main && kept >= 0 && choice.padding == Padding::kTile)
       ScheduleInputTile(writer, kept, clusters[i].owner, target);
   }
+    if (KindOf(writer, clusters[i]) == PlanForm::Kind::kRows)
+      nominal.unroll = nominal.partial_vectors;
   HONE_RETURN_IF_ERROR(writer.status());
   return writer.trace();
 }

@@ -20,7 +20,7 @@ struct PlanChoice {
   int64_t tile_rows = 2;        ///< Winograd, one phase: tile rows per block
   TileChoice tile;              ///< contraction, window
   int64_t partial_vectors = 4;  ///< rows: vectors of partial results
-  int64_t unroll = 1;           ///< maps: vectors per iteration
+  int64_t unroll = 1;           ///< maps, alone or in rows: vectors per iteration
 };
 
 /// What can be chosen for a Workload, found once.

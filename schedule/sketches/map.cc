@@ -42,12 +42,26 @@ namespace {
 /// The axis along which the map reads what it writes along another one; -1 when there is none.
 int TransposedAxis(const ir::Workload& w, const ir::Stage& stage, int vector_axis) {
   for (const auto& a : AccessesOf(w, stage)) {
-    if (!a.linear[vector_axis] || a.stride[vector_axis] == 1) continue;
+    if (!a.linear[vector_axis] || a.stride[vector_axis] < 2) continue;
     for (int x = stage.num_spatial(); x-- > 0;) {
       if (x != vector_axis && stage.spatial[x] > 1 && a.linear[x] && a.stride[x] == 1) return x;
     }
   }
   return -1;
+}
+
+/// Cuts the axis along which the source is contiguous into blocks of about `width` lines, which are
+/// turned in registers; gives its loops, the last one unrolled.
+std::vector<std::string> TurnedLoops(TraceWriter& w, const std::string& axis, int64_t n,
+                                     int64_t width) {
+  if (2 * n < width) return {axis};
+  if (n <= width) {
+    w.Emit(fmt::format("unroll({})", axis));
+    return {axis};
+  }
+  w.Emit(fmt::format("split({}, {}{})", axis, width, n % width == 0 ? "" : ", two_sizes"));
+  w.Emit(fmt::format("unroll({}.1)", axis));
+  return {axis + ".0", axis + ".1"};
 }
 }  // namespace
 
@@ -57,7 +71,6 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
   if (v < 0) return;
   const ir::DType dtype = w.workload().tensors[stage.results[0]].dtype;
   const int lanes = LanesFor(dtype, target);
-  // A transposing map walks a block of lines: the axis it reads along stands next to the lanes.
   const int turned = TransposedAxis(w.workload(), stage, v);
   std::vector<std::string> loops, order;
   std::vector<int64_t> extents;
@@ -72,7 +85,8 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
   const std::string axis = fmt::format("{}.i{}", stage.name, v);
   if (n >= 2) {
     int64_t width = std::min<int64_t>(lanes, n);
-    const bool unrolled = unroll > 1 && n >= width * unroll;
+    // A block of lines fills the registers already.
+    const bool unrolled = turned < 0 && unroll > 1 && n >= width * unroll;
     const int64_t step = unrolled ? width * unroll : width;
     const std::string factors =
         unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
@@ -80,7 +94,11 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
     loops.push_back(axis + ".0");
     extents.push_back((n + step - 1) / step);
     order = loops;
-    if (turned >= 0) order.push_back(fmt::format("{}.i{}", stage.name, turned));
+    if (turned >= 0) {
+      const std::vector<std::string> lines =
+          TurnedLoops(w, fmt::format("{}.i{}", stage.name, turned), stage.spatial[turned], lanes);
+      order.insert(order.end(), lines.begin(), lines.end());
+    }
     for (int k = 1; k <= (unrolled ? 2 : 1); ++k) order.push_back(fmt::format("{}.{}", axis, k));
     if (turned >= 0 || v + 1 < stage.num_spatial())
       w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));

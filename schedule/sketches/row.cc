@@ -35,6 +35,11 @@ void InRegisters(TraceWriter& w, const std::string& partial, const std::string& 
   w.Emit(fmt::format("vectorize({}.1)", axis));
 }
 
+/// How many vectors of `width` elements a row of n takes at a time: at least two passes of them.
+int64_t VectorsFor(int64_t n, int64_t width, int64_t most) {
+  return std::clamp<int64_t>(n / (2 * width), 1, most);
+}
+
 /// Splits a row reduction into vectors of partial results computed at `loop` (empty: the Stage's
 /// own innermost spatial loop).
 void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64_t partial_vectors,
@@ -43,7 +48,7 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
   const int r = ContiguousReduceAxis(w.workload(), stage);
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
   if (r >= 0 && !ir::IsTuple(stage.combiner) && stage.reduce[r] >= 2 * lanes) {
-    const int64_t vectors = std::clamp<int64_t>(stage.reduce[r] / (2 * lanes), 1, partial_vectors);
+    const int64_t vectors = VectorsFor(stage.reduce[r], lanes, partial_vectors);
     const int64_t width = vectors * lanes;
     const std::string partial = w.NextStage();
     w.Emit(fmt::format("{} = rfactor({}, {}.r{}, {}, inner)", partial, stage.name, stage.name, r,
@@ -66,23 +71,61 @@ void ScheduleRowReduction(TraceWriter& w, int id, const std::string& loop, int64
   }
 }
 
-void VectorizeLast(TraceWriter& w, int id, int first_free_axis, const ir::Target& target) {
+/// The loop over a row's vectors.
+struct VectorLoop {
+  std::string name;
+  int64_t iterations = 0;
+};
+
+/// As many vectors an iteration as a reduction of such rows takes, so that the two can be one loop.
+VectorLoop VectorizeLast(TraceWriter& w, int id, int first_free_axis, int64_t most_vectors,
+                         const ir::Target& target) {
   const ir::Stage stage = w.stage(id);
   const int v = VectorAxis(w.workload(), stage);
-  if (v < first_free_axis || stage.num_reduce() > 0) return;
+  if (v < first_free_axis || stage.num_reduce() > 0) return {};
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
   const int64_t width = std::min<int64_t>(lanes, stage.spatial[v]);
-  if (width < 2) return;
+  if (width < 2) return {};
+  const int64_t vectors = VectorsFor(stage.spatial[v], width, most_vectors);
   const std::string axis = fmt::format("{}.i{}", stage.name, v);
-  w.Emit(
-      fmt::format("split({}, {}{})", axis, width, stage.spatial[v] % width == 0 ? "" : ", mask"));
-  w.Emit(fmt::format("vectorize({}.1)", axis));
+  const char* tail = stage.spatial[v] % (vectors * width) == 0 ? "" : ", mask";
+  if (vectors == 1) {
+    w.Emit(fmt::format("split({}, {}{})", axis, width, tail));
+    w.Emit(fmt::format("vectorize({}.1)", axis));
+  } else {
+    w.Emit(fmt::format("split({}, [{}, {}]{})", axis, vectors, width, tail));
+    w.Emit(fmt::format("unroll({}.1)", axis));
+    w.Emit(fmt::format("vectorize({}.2)", axis));
+  }
+  const int64_t step = vectors * width;
+  return {axis + ".0", (stage.spatial[v] + step - 1) / step};
 }
 
-}  // namespace
+/// Reductions to fewer results than threads: cut into parts that run in parallel, then folded.
+constexpr int64_t kManyPoints = 1 << 15;
 
-void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vectors,
-                  const ir::Target& target) {
+/// The reduction's partial results over parts of its outermost long axis, or -1 when it is better
+/// left whole.
+int CutReduction(TraceWriter& w, int id, const ir::Target& target) {
+  const ir::Stage stage = w.stage(id);
+  if (ir::IsTuple(stage.combiner) || stage.num_spatial() >= ir::kMaxRank) return -1;
+  const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
+  int64_t results = 1, points = 1;
+  for (int64_t n : stage.spatial) results *= n;
+  for (int64_t n : stage.reduce) points *= n;
+  if (points < kManyPoints || results >= 2 * std::max(target.threads, 2)) return -1;
+  for (int r = 0; r < stage.num_reduce(); ++r) {
+    if (stage.reduce[r] < lanes) continue;
+    w.Emit(fmt::format("{0} = rfactor({1}, {1}.r{2}, {3}, outer)", w.NextStage(), stage.name, r,
+                       lanes));
+    return w.status().ok() ? static_cast<int>(w.workload().stages.size()) - 1 : -1;
+  }
+  return -1;
+}
+
+/// Rows that are computed one after the other, with what their reductions need.
+void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& choice,
+                       const ir::Target& target) {
   const ir::Stage owner = w.stage(cluster.owner);
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
   const std::string row_loop = rows > 0 ? fmt::format("{}.i{}", owner.name, rows - 1) : "";
@@ -95,14 +138,14 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vector
     const bool one_row = std::all_of(stage.spatial.begin() + std::min(rows, stage.num_spatial()),
                                      stage.spatial.end(), [](int64_t n) { return n == 1; });
     if (stage.combiner != ir::Combiner::kNone)
-      ScheduleRowReduction(w, id, one_row ? row_loop : "", partial_vectors, target);
+      ScheduleRowReduction(w, id, one_row ? row_loop : "", choice.partial_vectors, target);
     else
-      VectorizeLast(w, id, rows, target);
+      VectorizeLast(w, id, rows, choice.map_vectors, target);
   }
   if (owner.combiner != ir::Combiner::kNone)
-    ScheduleRowReduction(w, cluster.owner, row_loop, partial_vectors, target);
+    ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
   else
-    VectorizeLast(w, cluster.owner, rows, target);
+    VectorizeLast(w, cluster.owner, rows, choice.map_vectors, target);
   std::vector<std::string> loops;
   std::vector<int64_t> extents;
   for (int a = 0; a < rows; ++a) {
@@ -120,6 +163,16 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, int64_t partial_vector
     else
       w.Emit(fmt::format("parallel({}, {})", row_loop, target.threads));
   }
+}
+
+}  // namespace
+
+void ScheduleRows(TraceWriter& w, const Cluster& cluster, const RowChoice& choice,
+                  const ir::Target& target) {
+  const int parts = cluster.members.empty() ? CutReduction(w, cluster.owner, target) : -1;
+  if (parts < 0) return ScheduleWholeRows(w, cluster, choice, target);
+  w.Emit(fmt::format("vectorize({}.r0)", w.name(cluster.owner)));
+  ScheduleWholeRows(w, {parts, -1, {}, 0}, choice, target);
 }
 
 }  // namespace hone::schedule

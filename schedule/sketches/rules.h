@@ -58,9 +58,14 @@ void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& c
 /// or at root where the owner has none.
 void ScheduleInputTile(TraceWriter& writer, int input, int owner, const ir::Target& target);
 
-/// Rows with their reductions: softmax, normalisation, row sums.
-/// partial_vectors: vectors of partial results per reduction.
-void ScheduleRows(TraceWriter& writer, const Cluster& cluster, int64_t partial_vectors,
+/// Vectors that a row is worked on by at a time.
+struct RowChoice {
+  int64_t partial_vectors = 4;  ///< partial results per reduction
+  int64_t map_vectors = 4;      ///< of maps; as many: a map and the reduction of it are one loop
+};
+/// Rows with their reductions: softmax, normalisation, row sums. A reduction to few results is cut
+/// into parts that run in parallel.
+void ScheduleRows(TraceWriter& writer, const Cluster& cluster, const RowChoice& choice,
                   const ir::Target& target);
 /// A Stage without reduction; `unroll` vectors per iteration.
 void ScheduleMap(TraceWriter& writer, int stage, int64_t unroll, const ir::Target& target);

@@ -1,0 +1,109 @@
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "schedule/plan.h"
+#include "tests/schedule/nest_check.h"
+
+// What the rules for rows and maps decide, and that the code of it is right.
+namespace hone::schedule {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// The text of the default's Trace; code and loop nest must equal the interpreter.
+std::string CheckedDefault(const std::string& text, const std::string& target) {
+  const ir::Workload workload = WorkloadOf(text);
+  const auto trace = DefaultTrace(workload, TargetOf(target));
+  if (!trace.ok()) return std::string(trace.status().message());
+  CheckOptions options;
+  options.target = target;
+  options.compile = true;
+  const CheckResult result = CheckTrace(workload, *trace, options);
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
+  return ToText(*trace);
+}
+
+const char* const kTargets[] = {"cpu:avx2,threads=2", "cpu:avx512,threads=2"};
+
+std::string Softmax(int rows, int columns) {
+  const std::string r = std::to_string(rows), c = std::to_string(columns);
+  return "workload 1\nx0: f32[" + r + "," + c + "] input range(-1,1)\n" + "s0: f32[" + r +
+         "] = max[r0:" + c + "] (x0[i0, r0])\n" + "s1: f32[" + r + "," + c +
+         "] = exp(x0[i0, i1] - s0[i0])\n" + "s2: f32[" + r + "] = sum[r0:" + c +
+         "] (s1[i0, r0])\n" + "s3: f32[" + r + "," + c + "] output = s1[i0, i1] * (1.0 / s2[i0])\n";
+}
+
+TEST(RowRule, ExpAndSumOfSoftmaxAreOneLoop) {
+  for (const char* target : kTargets) {
+    for (const int columns : {20, 40, 128, 197, 256}) {
+      SCOPED_TRACE(columns);
+      const ir::Workload workload = WorkloadOf(Softmax(5, columns));
+      const auto trace = DefaultTrace(workload, TargetOf(target));
+      ASSERT_TRUE(trace.ok()) << trace.status();
+      const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+      ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why;
+      if (columns < 128) continue;
+      // Between exp and the sum of it no loop begins.
+      const std::string nest = ir::ToText(result.lowered.nest);
+      const size_t exp = nest.find("= exp("), sum = nest.find("sum= s1", exp);
+      ASSERT_NE(sum, std::string::npos) << nest;
+      EXPECT_THAT(nest.substr(exp, sum - exp), Not(HasSubstr("  for "))) << nest;
+    }
+  }
+}
+
+TEST(RowRule, AReductionToOneValueIsCutIntoParallelParts) {
+  for (const char* target : kTargets) {
+    const std::string trace = CheckedDefault(
+        "workload 1\nx0: f32[5,32,300] input range(-1,1)\n"
+        "s0: f32[] output = max[r0:5,r1:32,r2:300] (x0[r0, r1, r2])\n",
+        target);
+    EXPECT_THAT(trace, HasSubstr("s1 = rfactor(s0, s0.r1,"));
+    EXPECT_THAT(trace, HasSubstr("parallel(s1.i0, 2)"));
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[1,40001] input range(-1,1)\n"
+                               "s0: f32[1] output = sum[r0:40001] (x0[i0, r0])\n",
+                               target),
+                HasSubstr("outer)"));
+    // Enough results, or little work: left whole.
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[64,1000] input range(-1,1)\n"
+                               "s0: f32[64] output = sum[r0:1000] (x0[i0, r0])\n",
+                               target),
+                Not(HasSubstr("outer)")));
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[1000] input range(-1,1)\n"
+                               "s0: f32[] output = sum[r0:1000] (x0[r0])\n",
+                               target),
+                Not(HasSubstr("outer)")));
+  }
+}
+
+TEST(MapRule, TransposesInBlocks) {
+  for (const char* target : kTargets) {
+    for (const auto& [rows, columns] :
+         {std::pair(32, 48), std::pair(40, 35), std::pair(17, 100), std::pair(9, 9),
+          std::pair(64, 3), std::pair(3, 64), std::pair(56, 20)}) {
+      const std::string r = std::to_string(rows), c = std::to_string(columns);
+      const std::string trace = CheckedDefault("workload 1\nx0: f32[2," + r + "," + c +
+                                                   "] input range(-1,1)\ns0: f32[2," + c + "," + r +
+                                                   "] output = x0[i0, i2, i1]\n",
+                                               target);
+      if (rows >= 32 && columns >= 32) {
+        EXPECT_THAT(trace, HasSubstr("unroll(s0.i1.1)"));
+      }
+    }
+  }
+}
+
+// What one load does not move along is not what it is read along.
+TEST(MapRule, ABroadcastIsNoTranspose) {
+  EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[64] input range(-1,1)\n"
+                             "x1: f32[64,128] input range(-1,1)\n"
+                             "s0: f32[64,128] output = x0[i0] + x1[i0, i1]\n",
+                             "cpu:avx512,threads=1"),
+              Not(HasSubstr("unroll")));
+}
+
+}  // namespace
+}  // namespace hone::schedule
