@@ -13,6 +13,8 @@
 namespace hone::measure {
 namespace {
 
+constexpr size_t kSentinels = 32;  ///< readings that are remembered
+
 constexpr int kReferenceSlot = kMaxSlots - 1;
 constexpr int kPointsAtOnce = 4;
 constexpr double kDrift = 1.25;
@@ -68,6 +70,11 @@ AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCand
   return {Outcome::kOk, ""};
 }
 
+int64_t CandidateRunner::sentinel_ns() const {
+  if (sentinels_ns_.size() < kSentinels / 2) return 0;
+  return MedianNs({sentinels_ns_.begin(), sentinels_ns_.end()});
+}
+
 CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& policy) {
   Timed timed;
   absl::StatusOr<TimeReply> reply = runner_.Time({slot, policy});
@@ -78,6 +85,8 @@ CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& polic
   timed.error.outcome = Outcome::kOk;
   timed.reply = *std::move(reply);
   const int64_t sentinel_ns = timed.reply.sentinel_ns;
+  sentinels_ns_.push_back(sentinel_ns);
+  if (sentinels_ns_.size() > kSentinels) sentinels_ns_.pop_front();
   if (least_sentinel_ns_ == 0 || sentinel_ns < least_sentinel_ns_) least_sentinel_ns_ = sentinel_ns;
   timed.noisy = static_cast<double>(sentinel_ns) > kDrift * static_cast<double>(least_sentinel_ns_);
   return timed;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +47,12 @@ class CandidateRunner {
   int64_t reference_ns() const { return reference_ns_; }
   int64_t num_references() const { return num_references_; }
 
+  /// RunnerClient's: from any thread.
+  void Interrupt() { runner_.Interrupt(); }
+  void Resume() { runner_.Resume(); }
+  /// Median time of the sentinel kernel's latest runs, ns; 0: there were too few yet.
+  int64_t sentinel_ns() const;
+
  private:
   struct Reference {
     AttemptError error;  ///< not kOk: the default itself is wrong or does not run
@@ -66,6 +73,7 @@ class CandidateRunner {
   int64_t reference_ns_ = 0;
   int64_t num_references_ = 0;
   int64_t least_sentinel_ns_ = 0;
+  std::deque<int64_t> sentinels_ns_;  // the latest
 };
 
 }  // namespace hone::measure

@@ -70,6 +70,22 @@ void LocalMeasurer::DropWaiting() {
   changed_.notify_all();
 }
 
+int64_t LocalMeasurer::Cancel(int64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto is_it = [id](const Item& item) { return item.input.id == id; };
+  const auto forgotten =
+      static_cast<int64_t>(std::erase_if(waiting_, is_it) + std::erase_if(built_, is_it));
+  in_flight_ -= forgotten;
+  if (std::ranges::find(running_ids_, id) != running_ids_.end()) runner_.Interrupt();
+  changed_.notify_all();
+  return forgotten;
+}
+
+void LocalMeasurer::SetRunning(std::vector<int64_t> ids) {
+  running_ids_ = std::move(ids);
+  runner_.Resume();
+}
+
 void LocalMeasurer::WhileNotTiming(const std::function<void()>& work) {
   std::unique_lock lock(mutex_);
   ++others_;
@@ -84,6 +100,11 @@ void LocalMeasurer::WhileNotTiming(const std::function<void()>& work) {
 int64_t LocalMeasurer::paused_ns() const {
   const std::lock_guard lock(mutex_);
   return paused_ns_;
+}
+
+int64_t LocalMeasurer::sentinel_ns() const {
+  const std::lock_guard lock(mutex_);
+  return sentinel_ns_;
 }
 
 int64_t LocalMeasurer::num_in_flight() const {
@@ -174,15 +195,19 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
   while (!built_.empty() && !stopping_ && others_ == 0 && comparisons_.empty()) {
     const Item item = std::move(built_.front());
     built_.pop_front();
+    SetRunning({item.input.id});
     lock.unlock();
     if (options_.before_run) options_.before_run({item.input.id});
     held.push_back(RunOne(item));
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
+    const int64_t sentinel_ns = runner_.sentinel_ns();
     const std::optional<double> foreign = load_.SinceLast();
     if (foreign) disturbed_ = *foreign > ForeignLoad::kDisturbing;
     lock.lock();
+    SetRunning({});
     reference_ns_ = reference_ns;
+    sentinel_ns_ = sentinel_ns;
     if (!foreign) continue;
     Deliver(held);
     if (disturbed_) AwaitQuiet(lock);
@@ -214,15 +239,15 @@ void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
 
 void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   Comparison* const comparison = comparisons_.front();
+  std::vector<int64_t> ids;
+  for (const MeasureInput& input : *comparison->inputs) ids.push_back(input.id);
+  SetRunning(ids);
   lock.unlock();
-  if (options_.before_run) {
-    std::vector<int64_t> ids;
-    for (const MeasureInput& input : *comparison->inputs) ids.push_back(input.id);
-    options_.before_run(ids);
-  }
+  if (options_.before_run) options_.before_run(ids);
   std::vector<ComparedTrace> result = CompareNow(*comparison->inputs, comparison->rounds);
   if (options_.after_run) options_.after_run();
   lock.lock();
+  SetRunning({});
   comparison->result = std::move(result);
   comparison->done = true;
   comparisons_.pop_front();

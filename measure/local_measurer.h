@@ -56,6 +56,10 @@ class LocalMeasurer final : public Measurer {
   void Submit(MeasureInput input) override;
   std::vector<MeasureResult> Collect(int64_t timeout_ns) override;
   void DropWaiting() override;
+  /// Nobody waits for this candidate (or comparison) any more: unless it is begun it is forgotten
+  /// without a result; what runs is killed, and comes back as kWorkerLost.
+  /// How many were forgotten.
+  int64_t Cancel(int64_t id);
   /// Waits until nothing is being timed.
   void WhileNotTiming(const std::function<void()>& work) override;
   int64_t num_in_flight() const override;
@@ -66,6 +70,9 @@ class LocalMeasurer final : public Measurer {
 
   /// Time spent so far on defaults and oracles, once per task; no result's time contains it.
   int64_t reference_ns() const;
+
+  /// CandidateRunner's: how fast this machine is just now.
+  int64_t sentinel_ns() const;
 
   /// Time spent waiting for other programs.
   int64_t paused_ns() const;
@@ -92,6 +99,8 @@ class LocalMeasurer final : public Measurer {
   /// Until other programs are quiet, or max_pause_ns is used up.
   void AwaitQuiet(std::unique_lock<std::mutex>& lock);
   void RunComparison(std::unique_lock<std::mutex>& lock);
+  /// These run from now on; with the lock.
+  void SetRunning(std::vector<int64_t> ids);
   MeasureResult RunOne(const Item& item);
   std::vector<ComparedTrace> CompareNow(const std::vector<MeasureInput>& inputs, int rounds);
   void PrepareAll(const std::vector<MeasureInput>& inputs, std::vector<ComparedTrace>* compared);
@@ -113,11 +122,13 @@ class LocalMeasurer final : public Measurer {
   std::vector<MeasureResult> results_;
   int building_ = 0;
   bool running_ = false;
-  int others_ = 0;  // callers in WhileNotTiming, waiting or working
+  std::vector<int64_t> running_ids_;  // being run just then
+  int others_ = 0;                    // callers in WhileNotTiming, waiting or working
   bool stopping_ = false;
   int64_t in_flight_ = 0;
   int64_t reference_ns_ = 0;
   int64_t paused_ns_ = 0;
+  int64_t sentinel_ns_ = 0;
 
   std::vector<std::thread> threads_;
 };

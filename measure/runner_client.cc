@@ -25,6 +25,7 @@ constexpr int64_t kFileBytes = int64_t{1} << 28;  // code in memory files is sma
 constexpr int64_t kDyingNs = 2'000'000'000;
 constexpr size_t kLastWordsBytes = 1000;
 constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
+constexpr char kInterrupted[] = "the kernel was ended because nobody waits for it any more";
 
 }  // namespace
 
@@ -137,6 +138,30 @@ absl::Status RunnerClient::Start(int threads) {
   return absl::OkStatus();
 }
 
+void RunnerClient::Interrupt() {
+  const std::lock_guard lock(interrupt_mutex_);
+  interrupted_ = true;
+  // Not reaped yet: Call forgets the number before it looks how the process ended.
+  if (working_pid_ != 0) ::kill(working_pid_, SIGKILL);
+}
+
+void RunnerClient::Resume() {
+  const std::lock_guard lock(interrupt_mutex_);
+  interrupted_ = false;
+}
+
+bool RunnerClient::BeginCall(int pid) {
+  const std::lock_guard lock(interrupt_mutex_);
+  working_pid_ = interrupted_ ? 0 : pid;
+  return !interrupted_;
+}
+
+bool RunnerClient::EndCall() {
+  const std::lock_guard lock(interrupt_mutex_);
+  working_pid_ = 0;
+  return !interrupted_;
+}
+
 absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_view payload,
                                                FrameType reply, int64_t timeout_ns) {
   if (static_cast<int64_t>(payload.size()) > kMaxFramePayloadBytes) {
@@ -146,6 +171,7 @@ absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_vi
   }
   const WireDeadline deadline{&clock_, clock_.NowNs() + timeout_ns};
   Subprocess& child = process_->child;
+  if (!BeginCall(child.pid())) return absl::UnavailableError(kInterrupted);
   // All threads' time counts.
   LimitCpuTime(child.pid(), static_cast<double>(timeout_ns) * 1e-9 * process_->threads);
   Status failure = WriteFrame(child.standard_input().get(), request, payload, deadline);
@@ -154,12 +180,16 @@ absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_vi
     Result<Frame> frame = ReadFrame(child.standard_output().get(), process_->decoder, deadline);
     if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
       ++process_->jobs_done;
-      return std::move((*frame).payload);
+      if (EndCall()) return std::move((*frame).payload);
+      process_.reset();
+      return absl::UnavailableError(kInterrupted);
     }
     failure =
         frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
   }
-  const absl::Status explained = Explain(failure, timeout_ns);
+  const bool wanted = EndCall();
+  const absl::Status explained =
+      wanted ? Explain(failure, timeout_ns) : absl::UnavailableError(kInterrupted);
   process_.reset();  // kills what is left of it
   return explained;
 }
@@ -182,6 +212,12 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
         fmt::format("the runner broke off: {}{}", failure.message(), detail));
   }
   if (exit->code == kRunnerNoSandbox) return absl::FailedPreconditionError(last_words);
+  // The limit on its address space ends it otherwise: it was the machine that had no memory left.
+  if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
+    return absl::UnavailableError(
+        "the machine killed the kernel's process below its own limit of memory; free memory, or "
+        "run fewer things beside it");
+  }
   if (exit->code == kRunnerOutOfMemory || exit->signal == SIGKILL) {
     return absl::ResourceExhaustedError(
         fmt::format("the kernel's process ran out of memory ({})",

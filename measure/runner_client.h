@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +38,9 @@ struct RunnerOptions {
 ///   kDeadlineExceeded   the job took too long (the process was killed)
 ///   kResourceExhausted  it ran out of memory
 ///   kAborted            it crashed or made a forbidden system call
+///   kUnavailable        its process was killed from outside: by Interrupt, or by the machine,
+///   below
+///                       the limit of memory that it has; not the kernel's doing
 ///   kDataLoss           it answered what is no answer (it was killed)
 ///   kOutOfRange         the kernel says that an index in its inputs is out of range
 ///   kInvalidArgument    the kernel cannot be loaded
@@ -59,6 +63,11 @@ class RunnerClient {
   /// Times what was prepared in a slot and not lost since.
   absl::StatusOr<TimeReply> Time(const TimeJob& job);
 
+  /// From any thread: the call under way and later ones end at once with kUnavailable, and the
+  /// process of the kernel is killed, until Resume.
+  void Interrupt();
+  void Resume();
+
   /// Processes started so far; grows with crashes.
   int64_t num_started() const { return num_started_; }
 
@@ -71,6 +80,9 @@ class RunnerClient {
   absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,
                                    int64_t timeout_ns);
   absl::Status Explain(const Status& failure, int64_t timeout_ns);
+  /// False: interrupted.
+  bool BeginCall(int pid);
+  bool EndCall();
 
   const RunnerOptions options_;
   const MonotonicClock& clock_;
@@ -78,6 +90,9 @@ class RunnerClient {
   std::span<const std::byte> mapped_;
   std::unique_ptr<Process> process_;
   int64_t num_started_ = 0;
+  std::mutex interrupt_mutex_;
+  int working_pid_ = 0;       // guarded by interrupt_mutex_; 0: no call is under way
+  bool interrupted_ = false;  // guarded by interrupt_mutex_
 };
 
 }  // namespace hone::measure

@@ -99,6 +99,12 @@ void Bench::Add(DeskJob job) {
   changed_.notify_all();
 }
 
+void Bench::Cancel(int64_t number) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(comparisons_, [&](const Comparison& c) { return c.number == number; });
+  submitted_ -= measurer_->Cancel(number);
+}
+
 void Bench::Collect() {
   for (;;) {
     {

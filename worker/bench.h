@@ -34,6 +34,9 @@ class Bench {
   ~Bench();
 
   void Add(DeskJob job);
+  /// Ends a job that nobody waits for any more; what runs for it is killed.
+  void Cancel(int64_t number);
+  int64_t sentinel_ns() const { return measurer_->sentinel_ns(); }
 
  private:
   struct Comparison {

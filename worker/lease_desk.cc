@@ -63,6 +63,8 @@ void LeaseDesk::Forget(const Hash128& token) {
   const auto known = by_token_.find(token);
   if (known == by_token_.end()) return;
   std::erase(queue_, known->second);
+  const Phase phase = leases_.at(known->second).phase;
+  if (phase == Phase::kTaken || phase == Phase::kStarted) cancelled_.push_back(known->second);
   leases_.erase(known->second);
   by_token_.erase(known);
   OfferCredit();
@@ -182,7 +184,7 @@ std::optional<proto::WorkerMessage> LeaseDesk::TakeMessage() {
 }
 
 proto::Heartbeat LeaseDesk::MakeHeartbeat() const {
-  proto::Heartbeat heartbeat{.busy_ns = busy_ns_};
+  proto::Heartbeat heartbeat{.busy_ns = busy_ns_, .sentinel_ns = sentinel_ns_};
   for (const auto& [number, lease] : leases_) {
     heartbeat.held.push_back({lease.token, lease.phase == Phase::kStarted});
   }

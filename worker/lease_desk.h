@@ -46,6 +46,8 @@ class LeaseDesk {
   void Tick(int64_t now_ns);
   void BeginDraining();
   void AddBusy(int64_t ns) { busy_ns_ += ns; }
+  /// For heartbeats.
+  void SetSentinel(int64_t ns) { sentinel_ns_ = ns; }
 
   /// The next job to measure.
   std::optional<DeskJob> TakeJob();
@@ -60,6 +62,9 @@ class LeaseDesk {
   int64_t unfinished() const;
   /// Started messages that have not been taken yet.
   bool started_unsent() const;
+
+  /// Jobs handed out whose lease ended otherwise: whatever runs for them is to be killed.
+  std::vector<int64_t> TakeCancelled() { return std::exchange(cancelled_, {}); }
 
   struct Acknowledged {
     Hash128 token, session;
@@ -99,8 +104,9 @@ class LeaseDesk {
   std::deque<proto::WorkerMessage> out_;
   int64_t grants_on_stream_ = 0, credit_offered_ = 0;
   int64_t results_on_stream_ = 0, results_allowed_ = 0;
-  int64_t busy_ns_ = 0;
+  int64_t busy_ns_ = 0, sentinel_ns_ = 0;
   std::vector<Acknowledged> acknowledged_;
+  std::vector<int64_t> cancelled_;
 };
 
 /// Pauses between attempts to connect: doubling, jittered, bounded.

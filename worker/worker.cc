@@ -56,6 +56,7 @@ class Worker {
   void OnStarted(const std::vector<int64_t>& numbers);
   void OnFinished(int64_t number, proto::WorkResult result);
   void HandOut();
+  void KillCancelled();
   /// Drained: nothing is left to do, or the time for it is over.
   bool Drained(const std::atomic<bool>& ending);
 
@@ -100,6 +101,15 @@ void Worker::HandOut() {
   }
 }
 
+void Worker::KillCancelled() {
+  std::vector<int64_t> cancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled = desk_.TakeCancelled();
+  }
+  for (const int64_t number : cancelled) bench_.Cancel(number);
+}
+
 std::shared_ptr<grpc::Channel> Worker::Dial() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
@@ -141,6 +151,7 @@ void Worker::ReadAll(Stream& stream) {
       journal_.Write(fmt::format("ack {} {} {} {} {}", a.token.ToHex(), a.session.ToHex(),
                                  a.attempt, a.digest, static_cast<int>(a.verdict)));
     }
+    KillCancelled();
     HandOut();
   }
   const std::lock_guard lock(mutex_);
@@ -166,9 +177,13 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
   while (!broken_) {
     if (ending.load()) desk_.BeginDraining();
     desk_.Tick(clock_.NowNs());
+    lock.unlock();
+    KillCancelled();
+    lock.lock();
     std::optional<proto::WorkerMessage> message = desk_.TakeMessage();
     if (!message && clock_.NowNs() >= heartbeat_ns && talked_) {
       heartbeat_ns = clock_.NowNs() + desk_.heartbeat_ms() * kNsPerMs;
+      desk_.SetSentinel(bench_.sentinel_ns());
       message = desk_.MakeHeartbeat();
     }
     if (!message) {

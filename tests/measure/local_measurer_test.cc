@@ -188,6 +188,27 @@ TEST_F(LocalMeasurerTest, AHangCostsOnlyItself) {
   ExpectCostsOnlyItself(Outcome::kRunTimeout, "0.5 s");
 }
 
+// A lease that is taken back: the child that runs for it dies at once, the others are measured.
+TEST_F(LocalMeasurerTest, WhatIsCancelledIsKilledOrForgotten) {
+  RunHook("hang");
+  std::atomic<bool> hangs = false;
+  options_.before_run = [&](const std::vector<int64_t>& ids) { hangs = ids.front() == 2; };
+  LocalMeasurer measurer(options_, clock_);
+  measurer.Submit(Input(2, kPacked));
+  while (!hangs) clock_.SleepNs(1'000'000);
+  for (int64_t id = 3; id <= 5; ++id) measurer.Submit(Input(id, ""));
+  const int64_t start_ns = clock_.NowNs();
+  clock_.SleepNs(50'000'000);
+  EXPECT_EQ(measurer.Cancel(4), 1);
+  EXPECT_EQ(measurer.Cancel(2), 0) << "it runs";
+  const std::map<int64_t, MeasureResult> results = CollectAll(measurer);
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results.at(2).outcome, Outcome::kWorkerLost) << results.at(2).message;
+  EXPECT_EQ(results.at(3).outcome, Outcome::kOk) << results.at(3).message;
+  EXPECT_EQ(results.at(5).outcome, Outcome::kOk) << results.at(5).message;
+  EXPECT_LT(clock_.NowNs() - start_ns, 10'000'000'000) << "its limit is 15 s";
+}
+
 TEST_F(LocalMeasurerTest, AWrongAnswerCostsOnlyItself) {
   RunHook("wrong");
   ExpectCostsOnlyItself(Outcome::kWrongAnswer, "1 of 4608 elements of output 0 are wrong");
