@@ -1,25 +1,35 @@
 #include "tests/sim/farm_simulation.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "fmt/format.h"
 
 #include "base/core/check.h"
 #include "base/status.h"
+#include "db/sqlite_migrate.h"
+#include "db/sqlite_open.h"
+#include "ir/text.h"
 #include "proto/convert.h"
+#include "tests/search/fake_measurer.h"
 
 namespace hone::sim {
 namespace {
 
+using measure::Outcome;
+using search::Tuner;
+
 constexpr int64_t kMs = 1'000'000;
+constexpr char kPath[] = "/sim/tune.db";
 constexpr char kTarget[] = "cpu:avx2,threads=1";
-constexpr int64_t kPoison = 7;  ///< an attempt that kills every worker that runs it
 
 class Reader final : public server::LeaseReader {
  public:
   explicit Reader(db::FarmStore& store) : store_(store) {}
   std::optional<db::FarmLease> FindLease(const Hash128& token) override {
-    return store_.FindLease(token).value();
+    auto lease = store_.FindLease(token);
+    return lease.ok() ? *std::move(lease) : std::nullopt;  // the power is off
   }
 
  private:
@@ -34,32 +44,52 @@ server::FarmPolicy Policy() {
   policy.heartbeat_ns = 200 * kMs;
   policy.lost_after_ns = 3'000 * kMs;
   policy.first_pause_ns = 50 * kMs;
+  policy.max_faults = 1;
   return policy;
-}
-
-db::Event ResultEvent(const Hash128& session, int64_t attempt) {
-  db::Event event;
-  event.id = HashBytes(fmt::format("{} {}", session.ToHex(), attempt));
-  event.session = session;
-  event.type = "result";
-  event.payload = std::to_string(attempt);
-  return event;
 }
 
 }  // namespace
 
+std::string_view NameOf(Mistake mistake) {
+  constexpr std::array<std::string_view, kNumMistakes> kNames = {"none",
+                                                                 "send-before-commit",
+                                                                 "reuse-start",
+                                                                 "forget-open-leases",
+                                                                 "close-without-lease",
+                                                                 "accept-any-token",
+                                                                 "duplicate-by-content",
+                                                                 "no-refund",
+                                                                 "lost-credit",
+                                                                 "wall-clock-leases",
+                                                                 "low-synchronous",
+                                                                 "forget-events",
+                                                                 "forget-suspects"};
+  return kNames[static_cast<size_t>(mistake)];
+}
+
 FarmSimulation::FarmSimulation(const SimulationOptions& options)
-    : options_(options), random_(options.seed) {
-  session_ = HashBytes("session");
-  log_ = db::OpenLog(folder_ / "tune.db", {.mode = db::OpenMode::kWrite}).value();
-  store_ = db::FarmStore::Open(*log_).value();
-  db::Session row;
-  row.id = session_;
-  row.request = row.versions = "{}";
+    : options_(options), random_(options.seed), stream_id_(HashBytes("search")) {
+  HONE_CHECK(db::FillNewLog(kPath, db::kMigrations).ok());
+  OpenLog();
+  tasks_ = search::TwoTasks();
+  tasks_.erase(tasks_.begin() + 1, tasks_.end());
+  tasks_.push_back(search::TallerProduct());
   db::FarmUnit unit;
+  for (const search::TuningTask& t : tasks_) {
+    unit.facts.workloads.push_back({t.hash, ir::ToText(*t.workload), 1, 1});
+  }
+  db::Session row;
+  row.id = stream_id_;
+  row.request = row.versions = "{}";
   unit.facts.sessions.push_back(row);
-  unit.changes.push_back(db::AddFarmSession{
-      {.id = session_, .owner = "alice", .project = "alice", .state = db::SessionState::kRunning}});
+  for (int i = 0; i < options.sessions; ++i) {
+    SimSession& s = sessions_.emplace_back();
+    s.id = HashBytes(fmt::format("session {}", i));
+    s.project = fmt::format("project {}", i);
+    s.join_ns = i == 0 ? 0 : random_.Between(0, 400) * kMs;
+    unit.changes.push_back(db::AddFarmSession{
+        {.id = s.id, .owner = "alice", .project = s.project, .state = db::SessionState::kRunning}});
+  }
   HONE_CHECK(store_->Commit({&unit}).ok());
   for (int i = 0; i < options.workers; ++i) {
     SimWorker& w = workers_.emplace_back();
@@ -72,6 +102,32 @@ FarmSimulation::FarmSimulation(const SimulationOptions& options)
 
 FarmSimulation::~FarmSimulation() = default;
 
+int64_t FarmSimulation::FarmNs() const {
+  return options_.mistake == Mistake::kWallClockLeases ? wall_ns_ : now_ns_;
+}
+
+void FarmSimulation::OpenLog() {
+  auto log = db::OpenWriter(kPath, std::nullopt, true);
+  if (!log.ok()) {
+    wrong_ = fmt::format("the log cannot be opened again: {}", StatusMessage(log.status()));
+    return;
+  }
+  if (options_.mistake == Mistake::kLowSynchronous) {
+    HONE_CHECK((*log)->connection().Execute("PRAGMA synchronous = OFF").ok());
+  }
+  log_ = *std::move(log);
+  store_ = db::FarmStore::Open(*log_).value();
+}
+
+void FarmSimulation::ReplaySearch() {
+  search_ = std::make_unique<search::SharedTuner>(search::TestTarget(),
+                                                  search::TunerOptions{.seed = options_.seed});
+  std::vector<db::Event> events = log_->EventsOf(stream_id_).value();
+  if (options_.mistake == Mistake::kForgetEvents && !events.empty()) events.pop_back();
+  const absl::Status replayed = search::ReplayStream(*log_, events, *search_);
+  if (!replayed.ok()) wrong_ = fmt::format("the events: {}", StatusMessage(replayed));
+}
+
 void FarmSimulation::StartHoned() {
   const uint64_t start =
       options_.mistake == Mistake::kReuseStart ? 1 : HashBytes(std::to_string(++starts_)).high;
@@ -81,118 +137,92 @@ void FarmSimulation::StartHoned() {
       start, *reader_);
   db::FarmState state = store_->Load().value();
   if (options_.mistake == Mistake::kForgetOpenLeases) state.leases.clear();
-  farm_->Restore(state, now_ns_);
-  farm_->BeginSession(
-      {.id = session_, .project = "alice", .target = kTarget, .device_class = "class"});
-  submitted_.clear();
-  collected_.clear();
-  closed_.clear();
-  // As a restarted driver does, from the log's events.
-  const std::vector<db::Event> events = log_->EventsOf(session_).value();
-  for (const db::Event& event : events) {
-    closed_.insert(std::stoll(event.payload));
-  }
+  if (options_.mistake == Mistake::kForgetSuspects) state.suspects.clear();
+  farm_->Restore(state, FarmNs());
   held_.clear();
+  search_busy_ = false;
+  ReplaySearch();
+  if (!wrong_.empty()) return;
+  for (SimSession& s : sessions_) {
+    s.in_flight.clear();
+    s.collected.clear();
+    s.ended = std::ranges::none_of(state.sessions, [&](const auto& row) { return row.id == s.id; });
+    s.member = search_->tuner.HasMember(s.id);
+    if (s.ended) continue;
+    farm_->BeginSession(
+        {.id = s.id, .project = s.project, .target = kTarget, .device_class = "class"});
+    // What was proposed and not answered is asked for again.
+    const std::vector<Tuner::Proposal> open = search_->tuner.Open();
+    for (const Tuner::Proposal& p : open) {
+      if (p.member == s.id) Submit(s, p);
+    }
+  }
 }
 
-void FarmSimulation::CrashHoned() {
-  if (farm_) {
-    const server::FarmCounters& c = farm_->counters();
-    counts_.farm.granted += c.granted;
-    counts_.farm.duplicates += c.duplicates;
-    counts_.farm.stale += c.stale;
-    counts_.farm.conflicts += c.conflicts;
-    counts_.farm.expired += c.expired;
-    counts_.farm.lost += c.lost;
-    counts_.farm.condemned += c.condemned;
+void FarmSimulation::Submit(SimSession& session, const Tuner::Proposal& p) {
+  session.in_flight[p.attempt] = p;
+  farm_->Submit(session.id, p.attempt, {.workload = "w", .target = kTarget, .traces = {p.trace}},
+                FarmNs());
+}
+
+void FarmSimulation::CompareWithRestarted(search::SharedTuner& before) {
+  search::SharedTuner again(search::TestTarget(), {.seed = options_.seed});
+  HONE_CHECK(search::ReplayStream(*log_, log_->EventsOf(stream_id_).value(), again).ok());
+  ++counts_.compared_restarts;
+  counts_.shared += before.tuner.Members().size() > 1 ? 1 : 0;
+  search::SharedTuner& after = options_.mistake == Mistake::kForgetEvents ? *search_ : again;
+  if (before.tuner.Members() != after.tuner.Members()) wrong_ = "a restart has other members";
+  const std::vector<Hash128> members = before.tuner.Members();
+  for (const Hash128& member : members) {
+    const auto a = before.tuner.Propose(3, member);
+    const auto b = after.tuner.Propose(3, member);
+    bool equal = a.size() == b.size();
+    for (size_t i = 0; equal && i < a.size(); ++i) {
+      equal = Tuner::ProposedEvent(a[i]) == Tuner::ProposedEvent(b[i]);
+    }
+    if (!equal) wrong_ = "after a restart other candidates are proposed";
   }
-  ++counts_.honed_crashes;
+}
+
+void FarmSimulation::CrashHoned(bool power) {
+  const server::FarmCounters& c = farm_->counters();
+  counts_.farm.granted += c.granted;
+  counts_.farm.duplicates += c.duplicates;
+  counts_.farm.stale += c.stale;
+  counts_.farm.conflicts += c.conflicts;
+  counts_.farm.expired += c.expired;
+  counts_.farm.lost += c.lost;
+  counts_.farm.condemned += c.condemned;
+  ++(power ? counts_.power_cuts : counts_.restarts);
   for (SimWorker& w : workers_) Break(w);
   // What was not committed is gone; so is what was, but not sent.
+  const std::unique_ptr<search::SharedTuner> before = std::move(search_);
+  const bool comparable = !search_busy_;
+  disk_.CutNow();
+  store_.reset();
+  log_.reset();
+  if (power) {
+    disk_.PowerOn(random_);
+  } else {
+    disk_.ProcessEnded();
+  }
+  disk_.SetFull(false);
+  OpenLog();
+  if (!wrong_.empty()) return;
   StartHoned();
+  if (wrong_.empty() && comparable && random_.Chance(0.5)) CompareWithRestarted(*before);
 }
 
-void FarmSimulation::Break(SimWorker& w) {
-  if (!w.stream) return;
-  farm_->OnGone(*w.stream, now_ns_);
-  w.stream.reset();
-  w.to_honed.clear();
-  w.to_worker.clear();
-  w.desk->OnDisconnected();
-  w.dial_ns = now_ns_ + random_.Between(10, 400) * kMs;
-}
-
-void FarmSimulation::CrashWorker(SimWorker& w) {
-  if (w.desk) {
-    ++counts_.worker_crashes;
-    Break(w);
-  }
-  w.jobs.clear();
-  w.instance = {random_.Next(), random_.Next()};
-  proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
-  hello.instance = w.instance;
-  hello.device = {
-      .name = "cpu:0", .device_class = "class", .fingerprint = "f", .target = kTarget, .cores = 1};
-  w.desk = std::make_unique<worker::LeaseDesk>(worker::DeskOptions{.ahead = 4}, hello);
-  w.dial_ns = now_ns_ + random_.Between(10, 400) * kMs;
-}
-
-void FarmSimulation::Dial(SimWorker& w) {
-  w.stream = next_stream_++;
-  w.desk->OnConnected();
-}
-
-void FarmSimulation::StepWorker(SimWorker& w) {
-  if (!w.stream && now_ns_ >= w.dial_ns) Dial(w);
-  while (w.stream && !w.to_worker.empty() && w.to_worker.front().first <= now_ns_) {
-    w.desk->OnServer(w.to_worker.front().second, now_ns_);
-    w.to_worker.pop_front();
-  }
-  for (const auto& a : w.desk->TakeAcknowledged()) {
-    if (a.verdict != proto::Verdict::kAccepted) continue;
-    if (!accepted_.try_emplace(a.token, a.digest).second) wrong_ = "one result acknowledged twice";
-  }
-  while (const auto job = w.desk->TakeJob()) {
-    const int64_t begin_ns = (w.jobs.empty() ? now_ns_ : w.jobs.back().end_ns) + Delay();
-    w.jobs.push_back({.number = job->number,
-                      .attempt = std::stoll(job->job.traces.front()),
-                      .start_ns = begin_ns,
-                      .end_ns = begin_ns + random_.Between(5, 120) * kMs});
-  }
-  w.desk->Tick(now_ns_);
-  while (!w.jobs.empty()) {
-    Running& job = w.jobs.front();
-    if (!job.started && now_ns_ >= job.start_ns) {
-      job.started = true;
-      w.desk->Start(job.number, now_ns_);
-    }
-    if (now_ns_ < job.end_ns) break;
-    if (job.attempt == kPoison) return CrashWorker(w);
-    proto::WorkResult result{.outcome = measure::Outcome::kOk};
-    result.samples_ns = {random_.Between(1000, 2000)};
-    result.run_ns = 10 * kMs;
-    if (random_.Chance(0.03)) {
-      result = {.outcome = measure::Outcome::kWorkerLost, .message = "no builder"};
-    }
-    w.desk->Finish(job.number, std::move(result));
-    w.jobs.erase(w.jobs.begin());
-  }
-  while (w.stream) {
-    auto message = w.desk->TakeMessage();
-    if (!message) break;
-    const int64_t last_ns = w.to_honed.empty() ? now_ns_ : w.to_honed.back().first;
-    w.to_honed.emplace_back(std::max(last_ns, now_ns_ + Delay()), *std::move(message));
-  }
-  if (w.stream && random_.Chance(0.02)) w.to_honed.emplace_back(now_ns_, w.desk->MakeHeartbeat());
-}
-
-void FarmSimulation::Gather(db::FarmUnit unit, std::vector<int64_t> commits) {
-  Held held{.unit = std::move(unit), .step = farm_->Take(), .commits = std::move(commits)};
+void FarmSimulation::Gather(Held held) {
+  held.step = farm_->Take();
   for (db::FarmChange& change : held.step.changes) held.unit.changes.push_back(std::move(change));
   held.step.changes.clear();
+  search_busy_ |= held.session != nullptr;
   if (options_.mistake == Mistake::kSendBeforeCommit) {
     Release(std::exchange(held.step, {}));
-    for (const int64_t attempt : held.commits) farm_->OnCommitted(session_, {attempt}, now_ns_);
+    for (const auto& [attempt, result] : held.results) {
+      farm_->OnCommitted(held.session->id, {attempt}, FarmNs());
+    }
     const server::FarmStep early = farm_->Take();
     for (const db::FarmChange& change : early.changes) held.unit.changes.push_back(change);
     Release(early);
@@ -201,14 +231,23 @@ void FarmSimulation::Gather(db::FarmUnit unit, std::vector<int64_t> commits) {
 }
 
 void FarmSimulation::TakeResult(const server::Delivery& delivery) {
-  if (!submitted_.contains(delivery.attempt)) wrong_ = "a result of what was not asked for";
-  if (!collected_.try_emplace(delivery.attempt, delivery.result).second) {
-    wrong_ = fmt::format("attempt {} was delivered twice", delivery.attempt);
+  for (SimSession& s : sessions_) {
+    if (s.id != delivery.session || s.ended) continue;
+    if (!s.in_flight.contains(delivery.attempt)) wrong_ = "a result of what was not asked for";
+    if (!s.collected.try_emplace(delivery.attempt, delivery.result).second) {
+      wrong_ = fmt::format("attempt {} was delivered twice", delivery.attempt);
+    }
   }
 }
 
 void FarmSimulation::Release(const server::FarmStep& step) {
   for (const server::Outgoing& out : step.messages) {
+    if (const auto* grant = std::get_if<proto::Grant>(&out.message)) {
+      const auto job = std::pair{grant->session, grant->attempt};
+      if (asked_.try_emplace(grant->token, job).first->second != job) {
+        wrong_ = "one token for two attempts";
+      }
+    }
     for (SimWorker& w : workers_) {
       if (w.stream != out.stream) continue;
       const int64_t last_ns = w.to_worker.empty() ? now_ns_ : w.to_worker.back().first;
@@ -224,139 +263,204 @@ void FarmSimulation::Release(const server::FarmStep& step) {
 }
 
 void FarmSimulation::CommitAll() {
-  if (full_) return;
-  std::deque<Held> held;
-  held.swap(held_);
   std::vector<const db::FarmUnit*> units;
-  for (const Held& h : held) {
+  for (const Held& h : held_) {
     if (!h.unit.changes.empty() || !h.unit.facts.empty()) units.push_back(&h.unit);
   }
   if (!units.empty()) {
-    const auto committed = store_->Commit(units).value();
-    for (const absl::Status& status : committed) {
+    // Now and then the power fails in the middle of it.
+    if (random_.Chance(0.02)) disk_.CutAfter(random_.Between(1, 8));
+    const auto committed = store_->Commit(units);
+    if (disk_.off()) return CrashHoned(true);
+    disk_.CutAfter(-1);
+    if (!committed.ok()) {
+      // A full disk: everything waits.
+      if (committed.status().code() != absl::StatusCode::kResourceExhausted) {
+        wrong_ = fmt::format("the commit failed: {}", StatusMessage(committed.status()));
+      }
+      return;
+    }
+    for (const absl::Status& status : *committed) {
       if (!status.ok() && wrong_.empty()) {
         wrong_ = fmt::format("the store refused: {}", StatusMessage(status));
       }
     }
   }
   // A crash between commit and sending: workers hear nothing of it.
-  if (random_.Chance(0.004)) return CrashHoned();
-  for (const Held& h : held) {
+  if (random_.Chance(0.004)) return CrashHoned(random_.Chance(0.5));
+  std::deque<Held> held;
+  held.swap(held_);
+  for (Held& h : held) {
+    CheckSuspects(h.unit);
     Release(h.step);
-    for (const int64_t attempt : h.commits) {
-      closed_.insert(attempt);
-      if (options_.mistake != Mistake::kSendBeforeCommit) {
-        farm_->OnCommitted(session_, {attempt}, now_ns_);
-      }
-    }
-    if (!h.commits.empty()) Gather({}, {});
+    Finish(h);
   }
 }
 
-void FarmSimulation::Drive() {
-  constexpr size_t kAtOnce = 10;
-  for (int64_t attempt = 0; attempt < options_.attempts; ++attempt) {
-    if (submitted_.size() - closed_.size() >= kAtOnce && submitted_.size() > closed_.size()) break;
-    if (closed_.contains(attempt) || submitted_.contains(attempt)) continue;
-    submitted_.insert(attempt);
-    farm_->Submit(session_, attempt,
-                  {.workload = "w", .target = kTarget, .traces = {std::to_string(attempt)}},
-                  now_ns_);
+void FarmSimulation::CheckSuspects(const db::FarmUnit& unit) {
+  for (const db::FarmChange& change : unit.changes) {
+    const auto* put = std::get_if<db::PutFarmSuspect>(&change);
+    if (put == nullptr) continue;
+    int& losses = losses_[put->suspect.attempt];
+    if (put->suspect.losses <= losses) wrong_ = "what a suspect did before is forgotten";
+    losses = put->suspect.losses;
   }
-  if (collected_.empty() || random_.Chance(0.5)) return;
+}
+
+void FarmSimulation::Finish(Held& held) {
+  if (held.session == nullptr) return;
+  SimSession& session = *held.session;
+  search_busy_ = false;
+  lost_answers_.insert(held.lost.begin(), held.lost.end());
+  for (const Tuner::Proposal& p : held.proposals) Submit(session, p);
+  for (const auto& [attempt, result] : held.results) {
+    search_->tuner.Result(attempt, result.outcome, search::LandscapeNs(std::to_string(attempt)),
+                          0.01);
+    session.in_flight.erase(attempt);
+    if (options_.mistake != Mistake::kSendBeforeCommit && !forged_.contains(attempt)) {
+      farm_->OnCommitted(session.id, {attempt}, FarmNs());
+    }
+  }
+  if (held.ends) session.ended = true;
+  Gather({});
+}
+
+void FarmSimulation::AddEvent(Held& held, const std::string& type, const std::string& payload) {
+  db::Event event;
+  event.id = {random_.Next(), random_.Next()};
+  event.session = stream_id_;
+  event.type = type;
+  event.payload = payload;
+  held.unit.facts.events.push_back(std::move(event));
+}
+
+void FarmSimulation::AddResults(SimSession& session, Held& held) {
+  held.results = std::exchange(session.collected, {});
   std::vector<int64_t> attempts;
-  db::FarmUnit unit;
-  for (const auto& [attempt, result] : collected_) {
+  for (auto& [attempt, result] : held.results) {
     attempts.push_back(attempt);
-    unit.facts.events.push_back(ResultEvent(session_, attempt));
     if (result.message.find("its worker was lost") == 0) condemned_.insert(attempt);
+    if (result.outcome == Outcome::kWorkerLost) held.lost.insert(attempt);
+    if (options_.mistake == Mistake::kNoRefund && result.outcome == Outcome::kWorkerLost) {
+      result.outcome = Outcome::kRunCrashed;
+    }
+    AddEvent(held, "result",
+             Tuner::ResultEvent(attempt, result.outcome,
+                                search::LandscapeNs(std::to_string(attempt)), 0.01));
   }
-  collected_.clear();
   if (options_.mistake != Mistake::kCloseWithoutLease) {
-    unit.changes = farm_->EndsOf(session_, attempts);
+    held.unit.changes = farm_->EndsOf(session.id, attempts);
   }
-  Gather(std::move(unit), std::move(attempts));
+}
+
+void FarmSimulation::EndSession(SimSession& session, Held& held) {
+  held.ends = true;
+  AddEvent(held, "leave", session.id.ToHex());
+  search_->tuner.Leave(session.id);
+  farm_->EndSession(session.id, "it has ended", FarmNs());
+  held.unit.changes.push_back(
+      db::SetFarmSession{.id = session.id, .state = db::SessionState::kFinished, .reason = "done"});
+}
+
+void FarmSimulation::Drive(SimSession& session) {
+  if (session.ended || search_busy_ || now_ns_ < session.join_ns) return;
+  Held held{.session = &session};
+  if (!session.member) {
+    session.member = true;
+    search_->tuner.Join(
+        {.member = session.id, .trials = options_.trials, .seed = options_.seed, .tasks = tasks_});
+    AddEvent(held, "member", search_->tuner.MemberEvent(session.id));
+  } else if (!session.collected.empty()) {
+    if (random_.Chance(0.5)) return;
+    AddResults(session, held);
+  } else if (session.in_flight.size() < 5) {
+    held.proposals = search_->tuner.Propose(static_cast<int>(random_.Between(1, 6)), session.id);
+    for (const Tuner::Proposal& p : held.proposals) {
+      AddEvent(held, "proposed", Tuner::ProposedEvent(p));
+    }
+    if (held.proposals.empty()) {
+      if (!session.in_flight.empty()) return;
+      EndSession(session, held);
+    }
+  } else {
+    return;
+  }
+  Gather(std::move(held));
+}
+
+void FarmSimulation::Hear(SimWorker& w, proto::WorkerMessage message) {
+  const bool later_stream = w.streams > 1;
+  if (const auto* hello = std::get_if<proto::Hello>(&message)) {
+    return farm_->OnHello(*w.stream, w.name, *hello, FarmNs());
+  }
+  if (options_.mistake == Mistake::kLostCredit && later_stream &&
+      std::holds_alternative<proto::WorkerCredit>(message)) {
+    std::get<proto::WorkerCredit>(message).leases -= 40;
+  }
+  const auto* result = std::get_if<proto::WorkResult>(&message);
+  if (result != nullptr && options_.mistake == Mistake::kDuplicateByContent) {
+    proto::WorkResult content = *result;
+    content.token = {};
+    if (result->outcome == Outcome::kOk && !contents_.insert(proto::ResultDigest(content)).second) {
+      w.to_worker.emplace_back(now_ns_,
+                               proto::Acknowledgement{result->token, proto::Verdict::kAccepted});
+      return;
+    }
+  }
+  if (result != nullptr && options_.mistake == Mistake::kAcceptAnyToken) {
+    const auto lease = store_->FindLease(result->token);
+    const auto asked = asked_.find(result->token);
+    if (lease.ok() && *lease && (*lease)->state > db::LeaseState::kDone && asked != asked_.end()) {
+      forged_.insert(asked->second.second);
+      TakeResult({asked->second.first, asked->second.second, *result});
+      w.to_worker.emplace_back(now_ns_,
+                               proto::Acknowledgement{result->token, proto::Verdict::kAccepted});
+      return;
+    }
+  }
+  farm_->OnMessage(*w.stream, message, FarmNs());
 }
 
 void FarmSimulation::StepHoned() {
   for (SimWorker& w : workers_) {
     while (w.stream && !w.to_honed.empty() && w.to_honed.front().first <= now_ns_) {
-      const proto::WorkerMessage message = std::move(w.to_honed.front().second);
+      proto::WorkerMessage message = std::move(w.to_honed.front().second);
       w.to_honed.pop_front();
-      if (const auto* hello = std::get_if<proto::Hello>(&message)) {
-        farm_->OnHello(*w.stream, w.name, *hello, now_ns_);
-      } else {
-        farm_->OnMessage(*w.stream, message, now_ns_);
-      }
+      Hear(w, std::move(message));
     }
   }
-  Drive();
+  const size_t first = random_.Below(sessions_.size());
+  for (size_t i = 0; i < sessions_.size(); ++i) Drive(sessions_[(first + i) % sessions_.size()]);
   if (now_ns_ >= next_tick_ns_) {
     next_tick_ns_ = now_ns_ + 100 * kMs;
-    farm_->Tick(now_ns_);
+    farm_->Tick(FarmNs());
   }
-  Gather({}, {});
+  Gather({});
 }
 
 std::string FarmSimulation::Run() {
   for (int step = 0; step < options_.steps && wrong_.empty(); ++step) {
-    now_ns_ += random_.Between(1, 15) * kMs;
-    if (static_cast<int>(closed_.size()) == options_.attempts) break;
+    const int64_t ns = random_.Between(1, 15) * kMs;
+    now_ns_ += ns;
+    wall_ns_ += ns;
+    if (random_.Chance(0.003)) {
+      wall_ns_ += random_.Between(-20'000, 20'000) * kMs;
+      ++counts_.clock_jumps;
+    }
+    if (std::ranges::all_of(sessions_, [](const SimSession& s) { return s.ended; })) break;
     for (SimWorker& w : workers_) StepWorker(w);
     StepHoned();
     if (random_.Chance(0.3)) CommitAll();
-    if (random_.Chance(0.003)) CrashHoned();
-    if (random_.Chance(0.005)) full_ = !full_, counts_.full_disks += full_;
-    if (full_ && random_.Chance(0.1)) full_ = false;
+    if (!wrong_.empty()) break;
+    if (random_.Chance(0.003)) CrashHoned(random_.Chance(0.5));
+    const uint64_t fill = random_.Below(1000);
+    if (fill < 5) disk_.SetFull(true), ++counts_.full_disks;
+    if (fill >= 950) disk_.SetFull(false);
     SimWorker& w = workers_[static_cast<size_t>(random_.Below(workers_.size()))];
     if (random_.Chance(0.004)) CrashWorker(w);
     if (w.stream && random_.Chance(0.006)) ++counts_.breaks, Break(w);
   }
   return wrong_.empty() ? Check() : wrong_;
-}
-
-std::string FarmSimulation::Check() {
-  if (static_cast<int>(closed_.size()) != options_.attempts) {
-    return fmt::format("{} of {} attempts ended", closed_.size(), options_.attempts);
-  }
-  std::map<std::string, int> results;
-  const std::vector<db::Event> events = log_->EventsOf(session_).value();
-  for (const db::Event& event : events) ++results[event.payload];
-  for (const auto& [attempt, count] : results) {
-    if (count != 1) return fmt::format("attempt {} has {} results", attempt, count);
-  }
-  if (static_cast<int>(results.size()) != options_.attempts) return "a result is missing";
-  std::map<int64_t, int> done;
-  std::map<Hash128, std::string> contents;
-  const std::vector<db::FarmLease> leases = store_->LeasesOf(session_).value();
-  for (const db::FarmLease& lease : leases) {
-    if (lease.state < db::LeaseState::kDone) {
-      return fmt::format("a lease of attempt {}, which has ended, is open", lease.attempt);
-    }
-    if (lease.state != db::LeaseState::kDone) continue;
-    contents[lease.token] = lease.content;
-    if (++done[lease.attempt] > 1) return fmt::format("attempt {} closed twice", lease.attempt);
-  }
-  for (const auto& [token, digest] : accepted_) {
-    const auto lease = contents.find(token);
-    if (lease == contents.end()) return "acknowledged and not in the log: " + token.ToHex();
-    if (lease->second != digest) return "acknowledged with other content: " + token.ToHex();
-  }
-  // No worker could answer the poisonous one; others are condemned only where crashes met them.
-  counts_.condemned = static_cast<int>(condemned_.size());
-  if (!condemned_.contains(kPoison)) return "the poisonous attempt was not condemned";
-  for (int64_t attempt = 0; attempt < options_.attempts; ++attempt) {
-    if (done.contains(attempt) == condemned_.contains(attempt)) {
-      return fmt::format("attempt {} was {}", attempt,
-                         done.contains(attempt) ? "measured and condemned" : "neither");
-    }
-  }
-  const db::FarmState left = store_->Load().value();
-  const int64_t charged = left.projects.front().charged_ns;
-  if (charged != static_cast<int64_t>(done.size()) * 10 * kMs) {
-    return fmt::format("{} ns charged for {} results", charged, done.size());
-  }
-  return "";
 }
 
 }  // namespace hone::sim

@@ -6,49 +6,69 @@
 namespace hone::sim {
 namespace {
 
-constexpr uint64_t kSeeds = 200;
+constexpr uint64_t kSeeds = 120;
 
 TEST(FarmSimulation, NothingIsLostOrCountedTwiceUnderAnySeed) {
   FarmSimulation::Counts all;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     FarmSimulation simulation({.seed = seed});
     ASSERT_EQ(simulation.Run(), "") << "seed " << seed;
-    all.honed_crashes += simulation.counts().honed_crashes;
-    all.worker_crashes += simulation.counts().worker_crashes;
-    all.breaks += simulation.counts().breaks;
-    all.full_disks += simulation.counts().full_disks;
-    all.condemned += simulation.counts().condemned;
-    all.farm.duplicates += simulation.counts().farm.duplicates;
-    all.farm.stale += simulation.counts().farm.stale;
-    all.farm.lost += simulation.counts().farm.lost;
+    const FarmSimulation::Counts& counts = simulation.counts();
+    all.restarts += counts.restarts;
+    all.power_cuts += counts.power_cuts;
+    all.worker_crashes += counts.worker_crashes;
+    all.breaks += counts.breaks;
+    all.full_disks += counts.full_disks;
+    all.condemned += counts.condemned;
+    all.compared_restarts += counts.compared_restarts;
+    all.shared += counts.shared;
+    all.farm.duplicates += counts.farm.duplicates;
+    all.farm.stale += counts.farm.stale;
+    all.farm.lost += counts.farm.lost;
   }
   // What was meant to happen did happen.
-  EXPECT_GT(all.honed_crashes, 100);
+  EXPECT_GT(all.restarts, 60);
+  EXPECT_GT(all.power_cuts, 60);
   EXPECT_GT(all.worker_crashes, 100);
   EXPECT_GT(all.breaks, 30);
   EXPECT_GT(all.full_disks, 30);
   EXPECT_GE(all.condemned, static_cast<int>(kSeeds));
+  EXPECT_GT(all.compared_restarts, 30);
+  EXPECT_GT(all.shared, 10) << "restarts of a search with two members";
   EXPECT_GT(all.farm.duplicates + all.farm.stale, 10);
-  EXPECT_GT(all.farm.lost, 60);
+  EXPECT_GT(all.farm.lost, 40);
 }
 
-class FarmMistake : public ::testing::TestWithParam<Mistake> {};
+/// Seeds that failed once. 2342, 2399, 2474: an answer of infrastructure was delivered, and honed
+/// crashed before its commit: the attempt is measured after all.
+class FarmSeed : public ::testing::TestWithParam<uint64_t> {};
+TEST_P(FarmSeed, Holds) {
+  FarmSimulation simulation({.seed = GetParam()});
+  EXPECT_EQ(simulation.Run(), "");
+}
+INSTANTIATE_TEST_SUITE_P(Kept, FarmSeed, ::testing::Values(2342, 2399, 2474));
+
+class FarmMistake : public ::testing::TestWithParam<int> {};
 
 TEST_P(FarmMistake, IsCaught) {
+  const auto mistake = static_cast<Mistake>(GetParam());
   for (uint64_t seed = 1; seed <= 500; ++seed) {
-    FarmSimulation simulation({.seed = seed, .mistake = GetParam(), .steps = 3000});
+    FarmSimulation simulation({.seed = seed, .mistake = mistake, .steps = 3000});
     if (const std::string wrong = simulation.Run(); !wrong.empty()) {
-      std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), wrong.c_str());
+      std::printf("%s: seed %llu: %s\n", std::string(NameOf(mistake)).c_str(),
+                  static_cast<unsigned long long>(seed), wrong.c_str());
       return;
     }
   }
-  FAIL() << "no seed caught it";
+  FAIL() << "no seed caught " << NameOf(mistake);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FarmMistake,
-                         ::testing::Values(Mistake::kSendBeforeCommit, Mistake::kReuseStart,
-                                           Mistake::kForgetOpenLeases,
-                                           Mistake::kCloseWithoutLease));
+INSTANTIATE_TEST_SUITE_P(All, FarmMistake, ::testing::Range(1, kNumMistakes),
+                         [](const auto& chosen) {
+                           std::string name(NameOf(static_cast<Mistake>(chosen.param)));
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace hone::sim

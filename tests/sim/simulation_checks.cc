@@ -1,0 +1,102 @@
+#include <cstdio>
+
+#include "fmt/format.h"
+
+#include "tests/sim/farm_simulation.h"
+
+// What must hold at the end of a simulated farm.
+namespace hone::sim {
+
+std::string FarmSimulation::CheckSession(const SimSession& session) {
+  int64_t paid = 0;
+  std::map<int64_t, int> results;
+  std::set<int64_t> proposed;
+  const std::vector<db::Event> events = log_->EventsOf(stream_id_).value();
+  for (const db::Event& event : events) {
+    long long attempt = 0;
+    char word[64] = {}, member[64] = {};
+    if (event.type == "proposed" &&
+        std::sscanf(event.payload.c_str(), "%lld %*d %*s %*s %63s", &attempt, member) == 2 &&
+        member == session.id.ToHex() && !proposed.insert(attempt).second) {
+      return fmt::format("attempt {} was proposed twice", attempt);
+    }
+    if (event.type != "result" ||
+        std::sscanf(event.payload.c_str(), "%lld %63s", &attempt, word) != 2 ||
+        !proposed.contains(attempt)) {
+      continue;
+    }
+    if (++results[attempt] > 1) return fmt::format("attempt {} has two results", attempt);
+    const bool lost = std::string_view(word) == "worker_lost";
+    if (!lost && lost_answers_.contains(attempt)) {
+      return fmt::format("attempt {} was lost to infrastructure and paid", attempt);
+    }
+    paid += lost ? 0 : 1;
+  }
+  if (results.size() != proposed.size()) return "an attempt has no result";
+  if (paid != options_.trials) {
+    return fmt::format("{} trials were used of {}", paid, options_.trials);
+  }
+  std::map<int64_t, int> done;
+  const std::vector<db::FarmLease> leases = store_->LeasesOf(session.id).value();
+  for (const db::FarmLease& lease : leases) {
+    if (lease.state < db::LeaseState::kDone) {
+      return fmt::format("a lease of attempt {}, which has ended, is open", lease.attempt);
+    }
+    if (lease.state == db::LeaseState::kDone && ++done[lease.attempt] > 1) {
+      return fmt::format("attempt {} closed twice", lease.attempt);
+    }
+  }
+  for (const int64_t attempt : proposed) {
+    if (done.contains(attempt) == condemned_.contains(attempt)) {
+      return fmt::format("attempt {} was {}", attempt,
+                         done.contains(attempt) ? "measured and condemned" : "neither");
+    }
+  }
+  return "";
+}
+
+std::string FarmSimulation::CheckLeases() {
+  std::map<Hash128, std::string> contents;
+  std::map<std::string, int64_t> charges;
+  for (const SimSession& session : sessions_) {
+    const std::vector<db::FarmLease> leases = store_->LeasesOf(session.id).value();
+    for (const db::FarmLease& lease : leases) {
+      if (lease.state != db::LeaseState::kDone) continue;
+      contents[lease.token] = lease.content;
+      charges[session.project] += lease.charge_ns;
+    }
+  }
+  for (const auto& [token, digest] : accepted_) {
+    const auto lease = contents.find(token);
+    if (lease == contents.end()) return "acknowledged and not in the log: " + token.ToHex();
+    if (lease->second != digest) return "acknowledged with other content: " + token.ToHex();
+  }
+  const db::FarmState left = store_->Load().value();
+  for (const db::FarmProject& project : left.projects) {
+    if (project.charged_ns != charges[project.project]) {
+      return fmt::format("{}: {} ns charged, its leases took {} ns", project.project,
+                         project.charged_ns, charges[project.project]);
+    }
+  }
+  return "";
+}
+
+std::string FarmSimulation::Check() {
+  for (const SimSession& session : sessions_) {
+    if (!session.ended) return fmt::format("a session of {} has not ended", session.project);
+    if (std::string wrong = CheckSession(session); !wrong.empty()) return wrong;
+  }
+  if (std::string wrong = CheckLeases(); !wrong.empty()) return wrong;
+  // No worker could answer the poisonous one; others are condemned only where crashes met them.
+  counts_.condemned = static_cast<int>(condemned_.size());
+  if (!condemned_.contains(kPoison)) return "the poisonous attempt was not condemned";
+  for (const int64_t attempt : condemned_) {
+    if (lost_with_[attempt] < 2) {
+      return fmt::format("attempt {} was condemned and lost {} workers", attempt,
+                         lost_with_[attempt]);
+    }
+  }
+  return "";
+}
+
+}  // namespace hone::sim
