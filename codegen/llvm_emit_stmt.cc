@@ -122,29 +122,6 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
                    std::string(ToString(node.loop))));
 }
 
-// Runs at least once: extents are static and empty parts of a parallel loop return at the entry.
-void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtNode& node) {
-  llvm::LLVMContext& context = builder_.getContext();
-  llvm::BasicBlock* before = builder_.GetInsertBlock();
-  auto* header = llvm::BasicBlock::Create(context, fmt::format("loop.v{}", node.var), inner_);
-  llvm::Instruction* entry = builder_.CreateBr(header);
-  builder_.SetInsertPoint(header);
-  Boundary();
-  llvm::PHINode* counter =
-      builder_.CreatePHI(builder_.getInt64Ty(), 2, fmt::format("v{}", node.var));
-  counter->addIncoming(begin, before);
-  frames_.emplace_back();
-  frames_.back().marker = Marker();
-  const Affine var = index_.NewVariable(static_cast<int>(frames_.size()) - 1, {0, node.extent - 1});
-  SetAtomValue(var, counter);
-  index_.Bind(node.var, var);
-  for (const Stmt& inner : node.body) EmitStmt(inner);
-  llvm::Value* next =
-      builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
-  llvm::BasicBlock* latch = builder_.GetInsertBlock();
-  auto* exit = llvm::BasicBlock::Create(context, "exit", inner_);
-  builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), header, exit);
-  counter->addIncoming(next, latch);
 void FunctionEmitter::EmitUnrolled(const StmtNode& node) {
   // A loop inside is none of its straight code: what is loaded there is not loaded again.
   const bool straight = std::none_of(node.body.begin(), node.body.end(), HasLoop);
@@ -158,6 +135,32 @@ void FunctionEmitter::EmitUnrolled(const StmtNode& node) {
   if (unrolled_.empty()) strips_.clear();
 }
 
+// Runs at least once: extents are static and empty parts of a parallel loop return at the entry.
+void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtNode& node) {
+  llvm::LLVMContext& context = builder_.getContext();
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  auto* header = llvm::BasicBlock::Create(context, fmt::format("loop.v{}", node.var), inner_);
+  llvm::Instruction* entry = builder_.CreateBr(header);
+  builder_.SetInsertPoint(header);
+  Boundary();
+  llvm::PHINode* counter =
+      builder_.CreatePHI(builder_.getInt64Ty(), 2, fmt::format("v{}", node.var));
+  counter->addIncoming(begin, before);
+  frames_.emplace_back();
+  frames_.back().marker = Marker();
+  frames_.back().entry = entry;
+  frames_.back().written = &WrittenIn(node);
+  frames_.back().branches = branches_;
+  const Affine var = index_.NewVariable(static_cast<int>(frames_.size()) - 1, {0, node.extent - 1});
+  SetAtomValue(var, counter);
+  index_.Bind(node.var, var);
+  for (const Stmt& inner : node.body) EmitStmt(inner);
+  llvm::Value* next =
+      builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+  llvm::BasicBlock* latch = builder_.GetInsertBlock();
+  auto* exit = llvm::BasicBlock::Create(context, "exit", inner_);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), header, exit);
+  counter->addIncoming(next, latch);
   builder_.SetInsertPoint(exit);
   frames_.pop_back();
   Boundary();
@@ -171,9 +174,6 @@ int FunctionEmitter::WidestBytes(const Stmt& stmt) {
   for (const int buffer : stmt->buffers) widest = std::max(widest, RegisterBytes(Of(buffer).dtype));
   for (const Expr& value : stmt->values) widest = std::max(widest, WidestValueBytes(value));
   widest_.emplace(stmt.get(), static_cast<int>(widest));
-  frames_.back().entry = entry;
-  frames_.back().written = &WrittenIn(node);
-  frames_.back().branches = branches_;
   return static_cast<int>(widest);
 }
 
@@ -220,7 +220,9 @@ void FunctionEmitter::Branch(llvm::Value* condition, const std::function<void()>
   builder_.CreateCondBr(condition, then, merge);
   builder_.SetInsertPoint(then);
   statement_values_.clear();
+  ++branches_;
   body();
+  --branches_;
   builder_.CreateBr(merge);
   builder_.SetInsertPoint(merge);
   Boundary();
@@ -243,9 +245,7 @@ void FunctionEmitter::EmitIf(const StmtNode& node) {
   if (!index_.DependsOnLane(condition)) {
     Branch(value, emit_body);
     return;
-  ++branches_;
   }
-  --branches_;
   if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
     if (constant->isNullValue()) return;
     if (constant->isAllOnesValue()) {

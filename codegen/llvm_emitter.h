@@ -139,12 +139,12 @@ class FunctionEmitter : private OpaqueSource {
   Affine Opaque(const ir::Expr& expr) override;
   bool IsPure(const ir::Expr& expr) override;
 
-  // llvm_address.cc
   // llvm_invariants.cc
   std::optional<Value> Invariant(const ir::Expr& expr);
   bool InvariantLoads(const ir::Expr& expr, std::vector<LoopFrame::InvariantLoad>* loads);
   const std::set<int>& WrittenIn(const ir::StmtNode& loop);
 
+  // llvm_address.cc
   Value Materialise(const Affine& a, ir::DType dtype);
   llvm::Value* MaterialiseScalar(const Affine& a);
   llvm::Value* MaterialiseVector(const Affine& a, unsigned bits);
@@ -179,12 +179,12 @@ class FunctionEmitter : private OpaqueSource {
   const ir::Buffer& Of(int buffer) const { return nest_.buffers[static_cast<size_t>(buffer)]; }
   BufferState& StateOf(int buffer) { return states_[static_cast<size_t>(buffer)]; }
 
-  // llvm_registers.cc
   // llvm_transpose.cc
   bool LoadTransposed(const ir::Expr& load, const Affine& index, Value* result);
   int64_t ColumnsOf(const ir::Expr& load, const Affine& index);
   std::vector<Value> LoadStrip(int buffer, const Affine& first, int64_t stride, int64_t columns);
 
+  // llvm_registers.cc
   bool IsRegister(int buffer) const { return Of(buffer).scope == ir::Scope::kRegister; }
   Slot* FindSlot(int buffer, const LanePattern& pattern);
   Slot* FindPrivateSlot(int buffer, int64_t offset);
@@ -225,9 +225,9 @@ class FunctionEmitter : private OpaqueSource {
 
   std::vector<BufferState> states_;
   std::vector<Frame> frames_;
-  std::vector<llvm::Value*> atom_values_;
   std::vector<UnrolledLoop> unrolled_;  // around the current place, outermost first
   std::vector<Strip> strips_;           // of the innermost of them
+  std::vector<llvm::Value*> atom_values_;
   std::unordered_map<LoadKey, AvailableLoad, LoadKeyHash> available_;
   int64_t generation_ = 0;
   int64_t hoisted_generation_ = -1;  // counts down: nothing loaded elsewhere is reused
@@ -241,8 +241,8 @@ class FunctionEmitter : private OpaqueSource {
       statement_values_;
   std::unordered_map<const ir::ExprNode*, bool> pure_;
   std::unordered_map<const ir::StmtNode*, int> widest_;
-  std::unordered_map<llvm::Value*, Affine> opaque_;
   std::unordered_map<const ir::StmtNode*, std::set<int>> written_;
+  std::unordered_map<llvm::Value*, Affine> opaque_;
   std::vector<llvm::Instruction*> markers_;
 };
 

@@ -105,9 +105,9 @@ PlanChoice NominalChoice(const PlanForm& form) {
   PlanChoice c;
   c.tile = form.nominal;
   if (form.costly) c.padding = Padding::kRoot;
-  return c;
   // As many as of the reductions' partial results: then the two can be one loop.
   if (form.kind == PlanForm::Kind::kRows) c.unroll = c.partial_vectors;
+  return c;
 }
 
 absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& target,
@@ -127,13 +127,13 @@ absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& 
   for (size_t i = 0; i < clusters.size(); ++i) {
     if (kept >= 0 && clusters[i].owner == kept && choice.padding == Padding::kTile) continue;
     PlanChoice nominal;
+    if (KindOf(writer, clusters[i]) == PlanForm::Kind::kRows)
+      nominal.unroll = nominal.partial_vectors;
     if (i != main) nominal.tile = NominalTileOf(writer, clusters[i], target);
     ScheduleCluster(writer, clusters[i], i == main ? choice : nominal, target);
     if (i == main && kept >= 0 && choice.padding == Padding::kTile)
       ScheduleInputTile(writer, kept, clusters[i].owner, target);
   }
-    if (KindOf(writer, clusters[i]) == PlanForm::Kind::kRows)
-      nominal.unroll = nominal.partial_vectors;
   HONE_RETURN_IF_ERROR(writer.status());
   return writer.trace();
 }

@@ -344,17 +344,16 @@ TEST(Primitive, VectorizeUnrollParallel) {
 }
 
 TEST(Primitive, VectorizeAReduction) {
-  EXPECT_EQ(
-      Loops(kProduct, "split(s0.r0, 4, mask)\nvectorize(s0.r0.1)"),
-      "for v0 < 7:\n"
-      "  for v1 < 8:\n"
-      "    s0[v0 * 8 + v1] = 0.0\n"
-      "    vector v3 < 4:\n"
-      "      if v3 < 6:\n"
-      "        s0[v0 * 8 + v1] sum= x0[v0 * 6 + v3] * x1[v1 + v3 * 8]\n"
-      "    vector v3 < 4:\n"
-      "      if 4 + v3 < 6:\n"
-      "        s0[v0 * 8 + v1] sum= x0[v0 * 6 + 4 + v3] * x1[v1 + 32 + v3 * 8]\n");
+  EXPECT_EQ(Loops(kProduct, "split(s0.r0, 4, mask)\nvectorize(s0.r0.1)"),
+            "for v0 < 7:\n"
+            "  for v1 < 8:\n"
+            "    s0[v0 * 8 + v1] = 0.0\n"
+            "    vector v3 < 4:\n"
+            "      if v3 < 6:\n"
+            "        s0[v0 * 8 + v1] sum= x0[v0 * 6 + v3] * x1[v1 + v3 * 8]\n"
+            "    vector v3 < 4:\n"
+            "      if 4 + v3 < 6:\n"
+            "        s0[v0 * 8 + v1] sum= x0[v0 * 6 + 4 + v3] * x1[v1 + 32 + v3 * 8]\n");
   const std::string best =
       "workload 1\nx0: f32[4] input range(-1,1)\ns0: f32[], s0.1: i64[] output = argmax[r0:4] "
       "(x0[r0], r0)\n";
