@@ -67,9 +67,7 @@ std::string ArrayInterface(const void* data, size_t rows) {
 }
 
 /// What a row scores before any tree: the analytic model's opinion, a point for each doubling of
-/// the time. Trees learn what is left, so that few rows do no harm. (Replay of thirteen pools: 10.8
-/// × fewer trials than random with it, 10.1 × without, 11.3 × with twice the weight: no difference
-/// but where nothing was measured yet.)
+/// the time. Trees learn what is left, so that few rows do no harm.
 float Prior(const FeatureVector& row) {
   const float over_best = row[kAnalyticOverBest];
   return std::isnan(over_best) ? 0 : -over_best;
