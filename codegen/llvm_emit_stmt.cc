@@ -68,6 +68,7 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
     case StmtKind::kFill: EmitFill(*stmt); return;
     case StmtKind::kSync: return;  // one thread runs the whole nest
     case StmtKind::kFail: EmitFail(*stmt); return;
+    case StmtKind::kPrefetch: EmitPrefetch(*stmt); return;
   }
 }
 
@@ -85,6 +86,28 @@ void FunctionEmitter::EmitFail(const StmtNode& node) {
   } else {
     Branch(arith_.AnyLane(ActiveMask()), leave);
   }
+}
+
+// A prefetch never faults, so neither mask nor bounds matter; in a vector the first lane's line is
+// meant.
+void FunctionEmitter::EmitPrefetch(const StmtNode& node) {
+  constexpr uint32_t kRead = 0, kAllLevels = 3, kData = 1;
+  const int buffer = node.buffers[0];
+  if (Of(buffer).scope == Scope::kRegister || Of(buffer).scope == Scope::kTable) {
+    Fail("a prefetch of buffer '" + Of(buffer).name + "', which is not in memory");
+    return;
+  }
+  statement_values_.clear();
+  Affine index = index_.Decompose(node.index);
+  if (index_.DependsOnLane(index)) {
+    const std::optional<Affine> first = index_.AtLane(index, 0);
+    if (!first) return;
+    index = *first;
+  }
+  llvm::Value* pointer = Pointer(buffer, index);
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, builder_.getInt32(kRead), builder_.getInt32(kAllLevels), builder_.getInt32(kData)});
 }
 
 void FunctionEmitter::EmitFor(const StmtNode& node) {

@@ -109,6 +109,7 @@ class FunctionEmitter : private OpaqueSource {
   void EmitIf(const ir::StmtNode& node);
   void EmitFill(const ir::StmtNode& node);
   void EmitFail(const ir::StmtNode& node);
+  void EmitPrefetch(const ir::StmtNode& node);
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);
   void EmitStore(const ir::StmtNode& node);
   void EmitReduceStore(const ir::StmtNode& node, const Affine& index);

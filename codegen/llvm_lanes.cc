@@ -38,6 +38,7 @@ void CollectLoads(const Expr& expr, int var, LaneUse* use) {
 }
 
 void CollectUse(const Stmt& stmt, int var, LaneUse* use) {
+  if (stmt->kind == StmtKind::kPrefetch) return;
   if (stmt->condition != nullptr) CollectLoads(stmt->condition, var, use);
   for (const Expr& value : stmt->values) CollectLoads(value, var, use);
   const bool mentions = stmt->index != nullptr && Mentions(stmt->index, var);

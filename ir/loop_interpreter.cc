@@ -180,6 +180,7 @@ class LoopNestRunner : public ExprEvaluator {
         return;
       case StmtKind::kStore: StoreValues(node); break;
       case StmtKind::kFill: FillBuffer(node); break;
+      case StmtKind::kPrefetch: break;
       case StmtKind::kSync:
         if (!machine->in_block) Wrong("a sync outside of thread loops");
         machine->waits_at = &node;

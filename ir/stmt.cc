@@ -43,6 +43,10 @@ class StmtPrinter {
         return;
       case StmtKind::kSync: *out += indent + "sync\n"; return;
       case StmtKind::kFail: *out += indent + "fail " + std::to_string(stmt->extent) + "\n"; return;
+      case StmtKind::kPrefetch:
+        *out += indent + "prefetch " + BufferName(stmt->buffers[0]) + "[" +
+                ToText(stmt->index, names_) + "]\n";
+        return;
     }
   }
 
@@ -151,6 +155,14 @@ Stmt Fail(int32_t result) {
   HONE_CHECK(result != 0) << "0 is success";
   StmtNode node{.kind = StmtKind::kFail};
   node.extent = result;
+  return Make(std::move(node));
+}
+
+Stmt Prefetch(int buffer, Expr index) {
+  HONE_CHECK(index != nullptr && IsInteger(index->dtype));
+  StmtNode node{.kind = StmtKind::kPrefetch};
+  node.buffers = {buffer};
+  node.index = std::move(index);
   return Make(std::move(node));
 }
 

@@ -50,7 +50,7 @@ struct Buffer {
   std::vector<double> table = {};  ///< kTable
 };
 
-enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync, kFail };
+enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync, kFail, kPrefetch };
 
 struct StmtNode;
 using Stmt = std::shared_ptr<const StmtNode>;
@@ -69,6 +69,8 @@ using Stmt = std::shared_ptr<const StmtNode>;
 ///   scratch tiles kSync   barrier of the threads of a GPU block kFail   ends the phase at once
 ///   with a result other than 0 (in `extent`; kPhaseBadIndex<<16 | input); under a masked If
 ///           when any lane is on
+///   kPrefetch  a hint: the line of buffers[0][index] will be read soon. The index may lie outside
+///           of the buffer; nothing is read, so interpreters pass over it
 struct StmtNode {
   StmtKind kind = StmtKind::kBlock;
   std::vector<Stmt> body = {};
@@ -93,6 +95,7 @@ Stmt Sync();
 /// If(Not(index in range), Fail(kPhaseBadIndex << 16 | input)): how lowering refuses an index that
 /// was read from an input.
 Stmt Fail(int32_t result);
+Stmt Prefetch(int buffer, Expr index);
 
 /// One parallel region: code between two barriers.
 struct Phase {

@@ -412,4 +412,8 @@ bool DependsOnVar(const Expr& e, int var) {
   return false;
 }
 
+bool HasLoad(const Expr& e) {
+  return e->kind == ExprKind::kLoad || std::any_of(e->args.begin(), e->args.end(), HasLoad);
+}
+
 }  // namespace hone::schedule

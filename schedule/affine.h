@@ -60,5 +60,6 @@ int64_t KnownFactor(const Linear& linear);
 /// The conjuncts of nested kAnd.
 void SplitConjunction(const ir::Expr& condition, std::vector<ir::Expr>* conjuncts);
 bool DependsOnVar(const ir::Expr& e, int var);
+bool HasLoad(const ir::Expr& e);
 
 }  // namespace hone::schedule

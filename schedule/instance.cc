@@ -77,10 +77,6 @@ std::optional<Span> SpanOfAtom(const Expr& atom, int first, const VarRanges& ran
   return Span{ir::Int(b.low), b.high - b.low + 1};
 }
 
-bool HasLoad(const Expr& e) {
-  return e->kind == ir::ExprKind::kLoad || std::any_of(e->args.begin(), e->args.end(), HasLoad);
-}
-
 std::optional<Span> SpanOfExpr(const Expr& e, int first, const VarRanges& ranges) {
   Linear l = ToLinear(e, ranges);
   Expr low = ir::Int(l.constant);

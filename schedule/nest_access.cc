@@ -13,10 +13,6 @@ using ir::Expr;
 
 namespace {
 
-bool HasLoad(const Expr& e) {
-  return e->kind == ir::ExprKind::kLoad || std::any_of(e->args.begin(), e->args.end(), HasLoad);
-}
-
 /// Walks a body whose variables are loop variables; selects make their conditions known inside
 /// their branches.
 class SafeLoads {
@@ -154,7 +150,11 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
       // The branch is not taken, or what is already excused.
       Expr excuse = body->args[0];
       if (branch == 1) excuse = ir::Unary(ir::UnaryOp::kNot, excuse);
-      if (path) excuse = ir::Binary(ir::BinaryOp::kOr, path, excuse);
+      // What a condition loads may exist only where the conditions around it lead to it.
+      if (path && HasLoad(excuse))
+        excuse = ir::Select(path, ir::ConstInt(ir::DType::kBool, 1), excuse);
+      else if (path)
+        excuse = ir::Binary(ir::BinaryOp::kOr, path, excuse);
       TileGuards(body->args[branch], axes, excuse, guards);
     }
     return;

@@ -144,7 +144,7 @@ void NestBuilder::AddTable(int tensor) {
 }
 
 Stmt NestBuilder::Guard(Stmt stmt, const std::vector<Expr>& conditions) {
-  Expr all;
+  Expr all, loaded;
   for (size_t k = 0; k < conditions.size(); ++k) {
     const Expr& c = conditions[k];
     if (auto v = ir::AsInt(c); v && *v) continue;
@@ -152,8 +152,11 @@ Stmt NestBuilder::Guard(Stmt stmt, const std::vector<Expr>& conditions) {
     if (std::any_of(conditions.begin(), end,
                     [&](const Expr& before) { return ir::Equal(before, c); }))
       continue;
-    all = all ? ir::And(all, c) : c;
+    Expr& side = HasLoad(c) ? loaded : all;
+    side = side ? ir::And(side, c) : c;
   }
+  // What a condition loads may exist only where the others hold.
+  if (loaded) stmt = ir::If(loaded, std::move(stmt));
   return all ? ir::If(all, std::move(stmt)) : stmt;
 }
 
@@ -316,6 +319,12 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   if (!saved.empty()) needed_ = std::move(needed);
   for (auto& [tensor, location] : saved) location_[tensor] = std::move(location);
   scratch_top_ = scratch;
+  if (walk.attach && !stage.loops[loop].prefetches.empty()) {
+    std::vector<Stmt> parts;
+    HONE_RETURN_IF_ERROR(AddPrefetches(instance, position, &parts));
+    parts.push_back(std::move(e.stmt));
+    e.stmt = ir::Block(std::move(parts));
+  }
   if (!body.empty()) {
     // Producers attached here run whatever the consumer's guards say; only guards of the loops
     // around may move out, and not even those where threads work together.

@@ -109,6 +109,10 @@ class NestBuilder {
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
 
+  // nest_prefetch.cc: what later iterations read.
+  absl::Status AddPrefetches(const Instance& instance, size_t position, std::vector<ir::Stmt>* out);
+  absl::Status CheckPrefetchPlace(const Instance& instance, size_t position) const;
+
   // nest_regions.cc: Stages computed at loops.
   absl::Status Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out,
                       bool* shared);

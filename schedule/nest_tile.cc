@@ -167,8 +167,10 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
     if (stage.combiner != ir::Combiner::kNone) {
       e.value.insert(e.value.end(), inside.begin(), inside.end());
     } else {
-      // Written all the same, so that nobody meets what was never written.
-      for (const Expr& g : inside) value = ir::Select(g, value, ir::Const(value->dtype, 0));
+      // Written all the same, so that nobody meets what was never written. Guards of conditions
+      // come before guards of what they lead to.
+      for (auto g = inside.rbegin(); g != inside.rend(); ++g)
+        value = ir::Select(*g, value, ir::Const(value->dtype, 0));
     }
     values.push_back(value);
     buffers.push_back(location_[stage.results[k]].buffer);

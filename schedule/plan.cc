@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "schedule/lower.h"
+#include "schedule/sketches/attention.h"
 #include "schedule/sketches/winograd.h"
 #include "schedule/structure.h"
 #include "schedule/trace_writer.h"
@@ -116,6 +117,10 @@ absl::StatusOr<Trace> PlanTrace(const ir::Workload& workload, const ir::Target& 
   if (choice.winograd > 0) {
     HONE_RETURN_IF_ERROR(PlanWinograd(writer, choice, target));
     HONE_RETURN_IF_ERROR(writer.status());
+    return writer.trace();
+  }
+  if (choice.query_rows > 0) {
+    HONE_RETURN_IF_ERROR(PlanAttention(writer, choice, target));
     return writer.trace();
   }
   const bool keep = choice.padding == Padding::kTile || choice.padding == Padding::kRoot;

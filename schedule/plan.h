@@ -19,6 +19,8 @@ struct PlanChoice {
   bool one_phase = false;       ///< Winograd: transforms computed at blocks of tile rows
   int64_t tile_rows = 2;        ///< Winograd, one phase: tile rows per block
   TileChoice tile;              ///< contraction, window
+  int64_t query_rows = 0;       ///< attention in one phase: rows of a block; 0: not that way
+  int64_t key_block = 0;        ///< and by so many keys at a time; 0: all of them
   int64_t partial_vectors = 4;  ///< rows: vectors of partial results
   int64_t unroll = 1;           ///< maps, alone or in rows: vectors per iteration
 };

@@ -21,8 +21,9 @@ Schedule::Schedule(ir::Workload w) : workload(std::move(w)) {
   for (size_t i = 0; i < workload.stages.size(); ++i) AddStageSchedule();
 }
 
-void Schedule::AddStageSchedule() {
-  const ir::Stage& stage = workload.stages[stages.size()];
+void Schedule::AddStageSchedule() { stages.push_back(LoopsOf(workload.stages[stages.size()])); }
+
+StageSchedule Schedule::LoopsOf(const ir::Stage& stage) {
   StageSchedule s;
   for (int a = 0; a < stage.num_axes(); ++a) {
     LoopNode n;
@@ -33,7 +34,7 @@ void Schedule::AddStageSchedule() {
     s.loops.push_back(std::move(n));
     s.order.push_back(a);
   }
-  stages.push_back(std::move(s));
+  return s;
 }
 
 absl::StatusOr<int> Schedule::Stage(std::string_view name) const {

@@ -37,6 +37,12 @@ struct LoopNode {
   ir::LoopKind kind = ir::LoopKind::kSerial;
   int threads = 1;            ///< kParallel
   std::vector<int64_t> cuts;  ///< partition: sibling loops begin at these indices
+  /// At the beginning of each iteration, what the Stage reads of a tensor so many iterations later.
+  struct Prefetch {
+    int tensor = -1;
+    int64_t distance = 0;
+  };
+  std::vector<Prefetch> prefetches;
 
   bool is_leaf() const { return split_outer < 0 && fused_into < 0; }
 };
@@ -76,6 +82,8 @@ struct Schedule {
 
   explicit Schedule(ir::Workload w);
 
+  /// One loop an axis, as a Stage has at first.
+  static StageSchedule LoopsOf(const ir::Stage& stage);
   /// Adds loops for a Stage that was just appended to `workload`.
   void AddStageSchedule();
   /// A Stage by canonical name; NotFound lists what exists.

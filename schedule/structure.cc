@@ -176,12 +176,7 @@ bool IsOutput(const ir::Workload& w, const ir::Stage& s) {
 std::vector<int> ReadersOf(const ir::Workload& w, const std::vector<int>& live, int id) {
   std::vector<int> out;
   for (int r : live) {
-    if (r == id) continue;
-    bool reads = false;
-    for (const auto& a : AccessesOf(w, w.stages[r])) {
-      for (int result : w.stages[id].results) reads |= a.tensor == result;
-    }
-    if (reads) out.push_back(r);
+    if (r != id && Loads(w.stages[r], w.stages[id])) out.push_back(r);
   }
   return out;
 }
@@ -276,20 +271,23 @@ bool NeedsCopy(const ir::Workload& w, const std::vector<int>& live, const ir::St
 }
 
 void InlineStages(TraceWriter& writer, int keep, int force) {
-  std::vector<int> live = LiveStages(writer.schedule());
+  const std::vector<int> live = LiveStages(writer.schedule());
+  std::vector<int> now = live;  // without what is inlined by now
   for (int id : live) {
     const ir::Stage stage = writer.stage(id);
     const ir::Workload& w = writer.workload();
     if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 ||
         IsOutput(w, stage))
       continue;
-    std::vector<int> readers = ReadersOf(w, LiveStages(writer.schedule()), id);
+    std::vector<int> readers = ReadersOf(w, now, id);
     bool in_scan =
         std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
     if (in_scan && CostOf(stage) > 0) continue;
-    if (id != force && NeedsCopy(w, LiveStages(writer.schedule()), stage, readers)) continue;
+    if (id != force && NeedsCopy(w, now, stage, readers)) continue;
     bool once = id == force || (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
-    if (once || CostOf(stage) <= kCheap) writer.Emit(fmt::format("inline({})", stage.name));
+    if (!once && CostOf(stage) > kCheap) continue;
+    writer.Emit(fmt::format("inline({})", stage.name));
+    now.erase(std::remove(now.begin(), now.end(), id), now.end());
   }
 }
 

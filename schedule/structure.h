@@ -33,7 +33,7 @@ struct Access {
   bool DependsOn(int axis) const { return !linear[axis] || stride[axis] != 0; }
   /// Whether the lanes of a vector along this axis read one element.
   bool SharedAlong(int axis) const { return !DependsOn(axis) || block[axis] % kSharedBlock == 0; }
-  static constexpr int64_t kSharedBlock = 16;
+  static constexpr int64_t kSharedBlock = 8;
 };
 std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& stage);
 Role RoleOf(const ir::Workload& workload, const ir::Stage& stage);

@@ -140,7 +140,7 @@ class Rewriter {
     out.body = {Element(at, ir::FloorMod(Var(2), m_), Var(4)) *
                 At(y, {Var(0), ir::FloorDiv(Var(1), m_), ir::FloorDiv(Var(2), m_),
                        ir::FloorMod(Var(1), m_), Var(4), Var(3)})};
-    ResetLoops();
+    ResetLoops(s_, stage_);
   }
 
  private:
@@ -195,21 +195,6 @@ class Rewriter {
     }
     return At(f_.w, std::move(indices));
   }
-  void ResetLoops() {
-    StageSchedule& schedule = s_.stages[stage_];
-    schedule.loops.clear();
-    schedule.order.clear();
-    const ir::Stage& stage = s_.workload.stages[stage_];
-    for (int a = 0; a < stage.num_axes(); ++a) {
-      LoopNode node;
-      bool spatial = a < stage.num_spatial();
-      node.name = fmt::format("{}.{}{}", stage.name, spatial ? 'i' : 'r',
-                              spatial ? a : a - stage.num_spatial());
-      node.axis = a;
-      schedule.loops.push_back(std::move(node));
-      schedule.order.push_back(a);
-    }
-  }
 
   Schedule& s_;
   int stage_;
@@ -221,12 +206,12 @@ class Rewriter {
 
 }  // namespace
 
-absl::Status RewriteAsWinograd(Schedule& schedule, int stage, int m,
+absl::Status RewriteAsWinograd(Schedule& schedule, int stage, int64_t m,
                                const std::string& first_name) {
   if (m != 2 && m != 4) return Illegal(fmt::format("winograd: m is {}; there are 2 and 4", m));
   HONE_ASSIGN_OR_RETURN(Form form, Match(schedule, stage));
   HONE_ASSIGN_OR_RETURN(int64_t first, ParseInteger(std::string_view(first_name).substr(1)));
-  Rewriter(schedule, stage, m, static_cast<int>(first), std::move(form)).Run();
+  Rewriter(schedule, stage, static_cast<int>(m), static_cast<int>(first), std::move(form)).Run();
   schedule.next_name = static_cast<int>(first) + 6;
   return absl::OkStatus();
 }

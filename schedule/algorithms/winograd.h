@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,6 +21,7 @@ namespace hone::schedule {
 ///   sN+5  [n, th, tw, m, α, oc]   output transform, rows
 /// and the Stage itself becomes the output transform's columns. Errors: the Stage has another form,
 /// m is neither.
-absl::Status RewriteAsWinograd(Schedule& schedule, int stage, int m, const std::string& first_name);
+absl::Status RewriteAsWinograd(Schedule& schedule, int stage, int64_t m,
+                               const std::string& first_name);
 
 }  // namespace hone::schedule

@@ -109,6 +109,12 @@ int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType
   return id;
 }
 
+void ResetLoops(Schedule& schedule, int stage) {
+  StageSchedule fresh = Schedule::LoopsOf(schedule.workload.stages[stage]);
+  schedule.stages[stage].loops = std::move(fresh.loops);
+  schedule.stages[stage].order = std::move(fresh.order);
+}
+
 void ReplaceLoads(ir::Stage& stage, int from,
                   const std::function<ir::Expr(const std::vector<ir::Expr>&)>& replace) {
   for (auto& body : stage.body) {
@@ -125,7 +131,7 @@ absl::Status RequireUnscheduled(const Schedule& schedule, int stage) {
   for (size_t l = 0; l < s.loops.size(); ++l) {
     const LoopNode& n = s.loops[l];
     touched |= !n.is_leaf() || n.kind != ir::LoopKind::kSerial || !n.cuts.empty() ||
-               s.order[l] != static_cast<int>(l);
+               !n.prefetches.empty() || s.order[l] != static_cast<int>(l);
     if (touched) break;
   }
   for (const auto& other : schedule.stages)
@@ -141,6 +147,8 @@ absl::Status RequireFree(const Schedule& schedule, Schedule::LoopRef ref) {
   const auto& tile = schedule.stages[ref.stage].cache_write;
   if (tile && tile->loop == ref.loop)
     return Illegal(fmt::format("the tile {} stands at {}", tile->name, name));
+  if (!schedule.node(ref).prefetches.empty())
+    return Illegal(fmt::format("something is prefetched at {}", name));
   for (size_t id = 0; id < schedule.stages.size(); ++id) {
     const StageSchedule& s = schedule.stages[id];
     if (s.place != Place::kAt || s.at_stage != ref.stage || s.at_loop != ref.loop) continue;
@@ -177,7 +185,7 @@ constexpr Entry kPrimitives[] = {
     {"fuse", ApplyFuse},           {"cache_read", ApplyCacheRead}, {"cache_write", ApplyCacheWrite},
     {"pack", ApplyPack},           {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
     {"unroll", ApplyAnnotate},     {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
-    {"bind", ApplyAnnotate},
+    {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},
 };
 }  // namespace
 

@@ -50,6 +50,8 @@ absl::StatusOr<std::string> TakeStageName(Schedule& schedule, const Instruction&
 /// Appends a Stage named `name` with the given body and a fresh result tensor; gives the tensor id.
 int AppendStage(Schedule& schedule, ir::Stage stage, std::string name, ir::DType dtype,
                 std::vector<int64_t> shape);
+/// Gives a Stage whose axes were rewritten one loop an axis again.
+void ResetLoops(Schedule& schedule, int stage);
 /// In every body of `stage`, loads of `from` become replace(indices).
 void ReplaceLoads(ir::Stage& stage, int from,
                   const std::function<ir::Expr(const std::vector<ir::Expr>&)>& replace);
@@ -76,6 +78,7 @@ absl::Status ApplyCacheWrite(Schedule&, const Instruction&);
 absl::Status ApplyPack(Schedule&, const Instruction&);
 absl::Status ApplyRfactor(Schedule&, const Instruction&);
 absl::Status ApplyAnnotate(Schedule&, const Instruction&);  // vectorize, unroll, parallel, bind
+absl::Status ApplyPrefetch(Schedule&, const Instruction&);
 absl::Status ApplyAlign(Schedule&, const Instruction&);
 absl::Status ApplyAlgorithm(Schedule&, const Instruction&);
 

@@ -54,6 +54,12 @@ void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const 
 /// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
 void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
                   Padding padding, const ir::Target& target);
+/// The loops of an anchor that is computed in its owner's register tile.
+void ScheduleTileLoops(TraceWriter& writer, const TileForm& form);
+/// Computes the anchor in registers at a loop of its owner's, with those loops.
+void ScheduleAnchorInside(TraceWriter& writer, const TileForm& form, const std::string& tile_loop);
+/// The tile of an owner that is itself computed at a loop: no loop is parallel, nothing is packed.
+void ScheduleTileInside(TraceWriter& writer, const TileForm& form, const TileChoice& choice);
 /// Computes the Stage that prepares the input at the outermost row loop of the owner, into scratch,
 /// or at root where the owner has none.
 void ScheduleInputTile(TraceWriter& writer, int input, int owner, const ir::Target& target);

@@ -189,11 +189,13 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     f.border = false;
   }
   if (f.vector_axis >= 0) {
-    f.vectors_total = CeilDiv(stage.spatial[f.vector_axis], f.lanes);
     for (const auto& a : accesses) {
       if (a.DependsOn(f.vector_axis) && a.SharedAlong(f.vector_axis))
         f.shared_block = std::gcd(f.shared_block, a.block[f.vector_axis]);
     }
+    // A group of 8 channels: half a register's lanes, which beats gathering what every lane needs.
+    f.lanes = static_cast<int>(std::gcd<int64_t>(f.lanes, f.shared_block));
+    f.vectors_total = CeilDiv(stage.spatial[f.vector_axis], f.lanes);
     for (const auto& a : accesses) {
       if (NeedsPacking(w, a, f.vector_axis, stage.spatial[f.vector_axis]) &&
           std::find(f.packed.begin(), f.packed.end(), a.tensor) == f.packed.end()) {
@@ -290,9 +292,24 @@ OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice&
   return all;
 }
 
-void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& tile_loop) {
-  const std::string anchor = w.name(f.anchor);
-  w.Emit(fmt::format("compute_at({}, {}, register)", anchor, tile_loop));
+/// Appends the owner's reduce loops to `order`, whose first `outer` loops stand outside the tile.
+/// Blocks of the reduction go outside the rows: the panel's block stays in cache while all rows
+/// pass.
+void OrderReduce(TraceWriter& w, const TileForm& f, const TileChoice& c, size_t outer,
+                 const std::string& row, std::vector<std::string>* order) {
+  for (int r : f.reduce) order->push_back(Loop(w, f.owner, r));
+  if (c.reduce_block <= 0) return;
+  const std::string inner = order->back();
+  w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
+  order->back() = inner + ".1";
+  order->insert(row.empty() ? order->begin() + static_cast<std::ptrdiff_t>(outer)
+                            : std::find(order->begin(), order->end(), row + ".0"),
+                inner + ".0");
+}
+
+}  // namespace
+
+void ScheduleTileLoops(TraceWriter& w, const TileForm& f) {
   std::vector<std::string> order;
   if (f.vector_axis >= 0)
     w.Emit(fmt::format("split({}, {})", Loop(w, f.anchor, f.vector_axis), f.lanes));
@@ -312,22 +329,42 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
   }
 }
 
-/// Appends the owner's reduce loops to `order`, whose first `outer` loops stand outside the tile.
-/// Blocks of the reduction go outside the rows: the panel's block stays in cache while all rows
-/// pass.
-void OrderReduce(TraceWriter& w, const TileForm& f, const TileChoice& c, size_t outer,
-                 const std::string& row, std::vector<std::string>* order) {
-  for (int r : f.reduce) order->push_back(Loop(w, f.owner, r));
-  if (c.reduce_block <= 0) return;
-  const std::string inner = order->back();
-  w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
-  order->back() = inner + ".1";
-  order->insert(row.empty() ? order->begin() + static_cast<std::ptrdiff_t>(outer)
-                            : std::find(order->begin(), order->end(), row + ".0"),
-                inner + ".0");
+void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& tile_loop) {
+  w.Emit(fmt::format("compute_at({}, {}, register)", w.name(f.anchor), tile_loop));
+  ScheduleTileLoops(w, f);
 }
 
-}  // namespace
+void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c) {
+  const ir::Stage owner = w.stage(f.owner);
+  const bool own = f.owner == f.anchor;
+  const int64_t panel = c.vectors * f.lanes;
+  const std::string v = Loop(w, f.owner, f.vector_axis);
+  w.Emit(fmt::format("split({}, [{}, {}]{})", v, c.vectors, f.lanes,
+                     owner.spatial[f.vector_axis] % panel == 0 ? "" : ", mask"));
+  std::vector<std::string> order;
+  for (int a : f.outer) order.push_back(Loop(w, f.owner, a));
+  order.push_back(v + ".0");
+  std::string row;
+  if (f.row_axis >= 0) {
+    row = Loop(w, f.owner, f.row_axis);
+    w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
+    order.push_back(row + ".0");
+  }
+  const std::string tile_loop = order.back();
+  if (own) OrderReduce(w, f, {}, order.size(), row, &order);
+  if (!row.empty()) order.push_back(row + ".1");
+  order.push_back(v + ".1");
+  order.push_back(v + ".2");
+  w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  if (own) {
+    w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), w.name(f.anchor),
+                       tile_loop));
+  }
+  if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
+  w.Emit(fmt::format("unroll({}.1)", v));
+  w.Emit(fmt::format("vectorize({}.2)", v));
+  if (!own) ScheduleAnchorInside(w, f, tile_loop);
+}
 
 void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Target& target) {
   for (int t : f.packed) {

@@ -48,6 +48,23 @@ TEST(DefaultTraces, OfRandomWorkloadsEqualTheInterpreter) {
   EXPECT_GE(families.size(), 13U);
 }
 
+// A group's eight channels are one vector, whatever the target's registers hold.
+TEST(DefaultTraces, GroupsOfEightChannelsArePacked) {
+  const ir::Workload workload = WorkloadOf(
+      "workload 1\n"
+      "x0: f32[1,6,7,24] input range(-1,1)\n"
+      "x1: f32[24,8,3,3] constant\n"
+      "s0: f32[1,4,5,24] output = sum[r0:8,r1:3,r2:3] (x0[i0, i1 + r1, i2 + r2, i3 // 8 * 8 + r0] "
+      "* x1[i3, r0, r1, r2])\n");
+  for (const char* target : {"cpu:avx2,threads=1", "cpu:avx512,threads=1"}) {
+    const auto trace = DefaultTrace(workload, TargetOf(target));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_NE(ToText(*trace).find("= pack(s0, x1, [i0/8,"), std::string::npos) << ToText(*trace);
+    const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+  }
+}
+
 // What random models found: parts of a concatenation narrower than a vector, row reductions that
 // share an axis of one element, written as 0, with what reads them.
 TEST(DefaultTraces, OfNarrowPartsAndAxesOfOneEqualTheInterpreter) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -222,6 +223,18 @@ CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace,
 CheckResult CheckTexts(const std::string& workload, const std::string& trace,
                        const CheckOptions& options) {
   return CheckTrace(WorkloadOf(workload), TraceOf(trace), options);
+}
+
+std::string Loops(const std::string& workload, const std::string& trace) {
+  const CheckResult result = CheckTexts(workload, trace);
+  if (result.agreement == Agreement::kIllegal) return "illegal: " + result.why;
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  std::istringstream in(ir::ToText(result.lowered.nest));
+  std::string line, out;
+  while (std::getline(in, line)) {
+    if (line.rfind("  ", 0) == 0) out += line.substr(2) + "\n";
+  }
+  return out;
 }
 
 ir::Workload WorkloadOf(const std::string& text) {

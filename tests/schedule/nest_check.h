@@ -43,6 +43,10 @@ CheckResult CheckTexts(const std::string& workload, const std::string& trace,
 CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace,
                        const CheckOptions& options = {});
 
+/// The loops of all phases, without buffers and steps; "illegal: reason" when the Trace is refused.
+/// A nest that does not equal the interpreter fails the test.
+std::string Loops(const std::string& workload, const std::string& trace);
+
 /// The Workload of a text; a failure of the test when it does not parse or verify.
 ir::Workload WorkloadOf(const std::string& text);
 Trace TraceOf(const std::string& text);

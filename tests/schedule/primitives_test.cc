@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <sstream>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -38,20 +37,6 @@ constexpr char kBlur[] =
     "x0: f32[12] input range(-1,1)\n"
     "s0: f32[12] = x0[i0] * 2.0\n"
     "s1: f32[10] output = s0[i0] + s0[i0 + 1] + s0[i0 + 2]\n";
-
-/// The loops of all phases, without buffers and steps; "illegal: reason" when the Trace is refused.
-/// A nest that does not equal the interpreter fails the test.
-std::string Loops(const std::string& workload, const std::string& trace) {
-  const CheckResult result = CheckTexts(workload, trace);
-  if (result.agreement == Agreement::kIllegal) return "illegal: " + result.why;
-  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
-  std::istringstream in(ir::ToText(result.lowered.nest));
-  std::string line, out;
-  while (std::getline(in, line)) {
-    if (line.rfind("  ", 0) == 0) out += line.substr(2) + "\n";
-  }
-  return out;
-}
 
 TEST(Primitive, NoneIsOneLoopAnAxis) {
   EXPECT_EQ(Loops(kProduct, ""),
@@ -413,6 +398,8 @@ TEST(Primitive, Algorithm) {
               HasSubstr("m is 3; there are 2 and 4"));
   EXPECT_THAT(Loops(convolution, "s1 = algorithm(s0, strassen, 2)"),
               HasSubstr("no algorithm strassen"));
+  EXPECT_THAT(Loops(convolution, "s1 = algorithm(s0, winograd, 4294967298)"),
+              HasSubstr("m is 4294967298; there are 2 and 4"));
   EXPECT_THAT(Loops(kProduct, "s1 = algorithm(s0, winograd, 2)"),
               HasSubstr("s0 is no 3x3 stride-1 convolution"));
 }

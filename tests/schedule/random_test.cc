@@ -17,7 +17,7 @@
 namespace hone::schedule {
 namespace {
 
-constexpr uint64_t kSeeds[] = {11, 222, 3333, 44444, 555555, 6666666};
+constexpr uint64_t kSeeds[] = {11, 222, 3333, 44444, 777, 88888};
 constexpr int kTracesPerSeed = 500;  ///< accepted ones
 constexpr int kCompileEvery = 12;
 
@@ -92,8 +92,13 @@ Binding RandomBinding(const ir::Workload& w, Random* random) {
 void CheckOne(uint64_t seed, Tally* tally) {
   Random random(seed);
   const uint64_t draw = random.Below(100);
-  const std::string kind = draw < 6 ? "winograd" : draw < 14 ? "grid" : "";
-  const RandomWorkload made = MakeWorkload(random, kind == "winograd" ? "conv3x3" : "");
+  const std::string kind = draw < 6    ? "winograd"
+                           : draw < 14 ? "grid"
+                           : draw < 28 ? "online_softmax"
+                                       : "";
+  const RandomWorkload made = MakeWorkload(random, kind == "winograd"         ? "conv3x3"
+                                                   : kind == "online_softmax" ? "attention"
+                                                                              : "");
   const ir::Workload workload = WorkloadOf(made.text);
   TraceUse use;
   Trace trace = MakeTrace(workload, random, kind, &use);
@@ -155,11 +160,12 @@ TEST(RandomTraces, EqualTheInterpreter) {
   EXPECT_GE(tally.accepted, 2 * tally.rejected);
   EXPECT_GE(2 * tally.with_tail_and_stages, tally.accepted);
   for (const char* what :
-       {"algorithm",    "inline",         "compute_at",   "split",          "partition",
-        "reorder",      "fuse",           "cache_read",   "cache_write",    "pack",
-        "rfactor",      "vectorize",      "unroll",       "parallel",       "align",
-        "bind",         "tail exact",     "tail mask",    "tail two_sizes", "place root",
-        "place memory", "place register", "place shared", "binding"}) {
+       {"algorithm",     "inline",         "compute_at",   "split",          "partition",
+        "reorder",       "fuse",           "cache_read",   "cache_write",    "pack",
+        "rfactor",       "vectorize",      "unroll",       "parallel",       "align",
+        "bind",          "tail exact",     "tail mask",    "tail two_sizes", "place root",
+        "place memory",  "place register", "place shared", "binding",        "prefetch",
+        "online_softmax"}) {
     EXPECT_GE(tally.uses[what], 100) << what;
   }
 }

@@ -20,6 +20,7 @@ class Generator {
 
   Trace Run(const std::string& kind) {
     if (kind == "winograd") StartWinograd();
+    if (kind == "online_softmax") StartOnlineSoftmax();
     Rewrite();
     if (kind == "grid") {
       Grid();
@@ -78,6 +79,19 @@ class Generator {
           Try(fmt::format("{} = algorithm({}, winograd, {})", NewName(), Name(id),
                           r_.Chance(0.7) ? 2 : 4)))
         return;
+    }
+  }
+
+  void StartOnlineSoftmax() {
+    for (int id : LiveStages(s_)) {
+      if (stage(id).num_reduce() != 1) continue;
+      const int64_t keys = stage(id).reduce[0], block = r_.Between(1, keys);
+      if (!Try(fmt::format("{} = algorithm({}, online_softmax, {})", NewName(), Name(id), block)))
+        continue;
+      ++use_.counts["online_softmax"];
+      calm_ = true;
+      use_.has_tail |= keys % block != 0;
+      return;
     }
   }
 
@@ -186,18 +200,21 @@ class Generator {
   }
 
   void ShapeLoops(int id) {
+    // One of many Stages of a scan with its sequential axis elsewhere makes all of it illegal.
+    const bool calm = calm_ && stage(id).scan >= 0 && r_.Chance(0.9);
     for (const std::string& loop : Loops(id)) {
+      if (calm && IsSequential(loop)) continue;
       if (r_.Chance(IsSequential(loop) ? 0.15 : 0.55)) Split(loop);
     }
     for (const std::string& loop : Loops(id)) {
-      if (r_.Chance(0.1)) Split(loop);
+      if (r_.Chance(0.1) && !(calm && IsSequential(loop))) Split(loop);
     }
     if (r_.Chance(0.3)) Fuse(id);
-    if (r_.Chance(0.7)) Reorder(id);
+    if (!calm && r_.Chance(0.7)) Reorder(id);
     if (stage(id).num_reduce() > 0 && r_.Chance(0.5)) {
       const std::vector<std::string> loops = Loops(id);
       // Tiles have one size: inside the loops over parts of two sizes.
-      size_t first = 0;
+      size_t first = calm ? 1 : 0;
       for (size_t k = 0; k < loops.size(); ++k) {
         const LoopNode& n = s_.node(*s_.Loop(loops[k]));
         if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes &&
@@ -337,6 +354,23 @@ class Generator {
       if (r_.Chance(0.35) && s_.NominalExtent({id, loop}) <= 16)
         Try(fmt::format("unroll({})", LoopName(id, loop)));
     }
+    if (r_.Chance(0.12)) Prefetch(id);
+  }
+
+  void Prefetch(int id) {
+    const std::vector<int> tensors = TensorsReadBy(id);
+    if (tensors.empty()) return;
+    const int tensor = r_.Pick(tensors);
+    const int producer = s_.workload.Producer(tensor);
+    const bool in_registers = producer >= 0 && schedule(producer).place == Place::kAt &&
+                              schedule(producer).storage == Storage::kRegister;
+    if (in_registers && !r_.Chance(0.05)) return;
+    const int loop = r_.Pick(schedule(id).order);
+    if (schedule(id).loops[static_cast<size_t>(loop)].kind == ir::LoopKind::kVector &&
+        !r_.Chance(0.05))
+      return;
+    Try(fmt::format("prefetch({}, {}, {})", LoopName(id, loop),
+                    s_.workload.tensors[static_cast<size_t>(tensor)].name, r_.Between(1, 4)));
   }
 
   std::string LoopName(int id, int loop) const {
@@ -420,6 +454,7 @@ class Generator {
   TraceUse& use_;
   Trace trace_;
   int fused_ = 0;
+  bool calm_ = false;  ///< mostly leave the loops of scans in order
 };
 
 }  // namespace

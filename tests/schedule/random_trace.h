@@ -18,8 +18,8 @@ struct TraceUse {
 };
 
 /// A random Trace, each instruction of which applies to the Workload; it may still be illegal as a
-/// whole. `kind`: "" for a CPU; "winograd" begins with that algorithm, "grid" binds to blocks and
-/// threads.
+/// whole. `kind`: "" for a CPU; "winograd" and "online_softmax" begin with that algorithm, "grid"
+/// binds to blocks and threads.
 Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind,
                 TraceUse* use);
 

@@ -167,6 +167,46 @@ void Softmax(Writer& w) {
   w.Stage(type, " output", fmt::format("{}[i0, i1] / {}[i0]", e, sum));
 }
 
+/// Rows that attend to keys: scaled or masked scores (some rows may be masked whole), softmax
+/// divided before or after the second product.
+void Attention(Writer& w) {
+  const int64_t h = w.Size(1, 2), q = w.Size(1, 4), k = w.Size(2, 9), d = w.Size(1, 4),
+                dv = w.Size(1, 7);
+  const bool turned = w.Chance(0.5);
+  const std::string x = w.Input(fmt::format("f32[{},{},{}]", h, q, d));
+  const std::string y = w.Input(turned ? fmt::format("f32[{},{},{}]", h, d, k)
+                                       : fmt::format("f32[{},{},{}]", h, k, d));
+  const std::string z = w.Input(fmt::format("f32[{},{},{}]", h, k, dv));
+  const std::string type = fmt::format("f32[{},{},{}]", h, q, k),
+                    row = fmt::format("f32[{},{}]", h, q),
+                    out = fmt::format("f32[{},{},{}]", h, q, dv);
+  std::string s = w.Stage(type, "",
+                          fmt::format("sum[r0:{}] ({}[i0, i1, r0] * {}[i0, {}])", d, x, y,
+                                      turned ? "r0, i2" : "i2, r0"));
+  if (w.Chance(0.6)) s = w.Stage(type, "", fmt::format("{}[i0, i1, i2] * 0.5", s));
+  if (w.Chance(0.6)) {
+    const std::string m = w.Input(fmt::format("f32[{},{}]", q, k), "range(0,1)");
+    s = w.Stage(type, "",
+                w.Chance(0.5)
+                    ? fmt::format("{}[i0, i1, i2] + {}[i1, i2]", s, m)
+                    : fmt::format("select({}[i1, i2] < 0.7, {}[i0, i1, i2], -inf)", m, s));
+  }
+  const std::string best = w.Stage(row, "", fmt::format("max[r0:{}] ({}[i0, i1, r0])", k, s));
+  const std::string e = w.Stage(type, "", fmt::format("exp({}[i0, i1, i2] - {}[i0, i1])", s, best));
+  const std::string sum = w.Stage(row, "", fmt::format("sum[r0:{}] ({}[i0, i1, r0])", k, e));
+  const bool before = w.Chance(0.6);
+  const std::string p =
+      before ? w.Stage(type, "", fmt::format("{}[i0, i1, i2] * (1.0 / {}[i0, i1])", e, sum)) : e;
+  const bool last = before && w.Chance(0.4);
+  const std::string o =
+      w.Stage(out, last ? " output" : "",
+              fmt::format("sum[r0:{}] ({}[i0, i1, r0] * {}[i0, r0, i2])", k, p, z));
+  if (last) return;
+  w.Stage(fmt::format("f32[{},{},{}]", q, h, dv), " output",
+          before ? fmt::format("{}[i1, i0, i2] + 1.0", o)
+                 : fmt::format("{}[i1, i0, i2] / {}[i1, i0]", o, sum));
+}
+
 void LayerNorm(Writer& w) {
   const int64_t m = w.Size(1, 5), n = w.Size(2, 13);
   const std::string type = fmt::format("f32[{},{}]", m, n);
@@ -298,9 +338,9 @@ void SplitSum(Writer& w) {
 
 RandomWorkload MakeWorkload(Random& random, const std::string& family) {
   static const std::vector<std::string> kFamilies = {
-      "gemm",        "gemm",     "batched", "requantise", "conv3x3",   "conv3x3",
-      "conv",        "window",   "softmax", "layer_norm", "argreduce", "elementwise",
-      "elementwise", "indexing", "scan",    "scan",       "split_sum"};
+      "gemm",        "gemm",        "batched",  "requantise", "conv3x3",    "conv3x3",
+      "conv",        "window",      "softmax",  "attention",  "layer_norm", "argreduce",
+      "elementwise", "elementwise", "indexing", "scan",       "scan",       "split_sum"};
   RandomWorkload out;
   out.family = family.empty() ? random.Pick(kFamilies) : family;
   Writer w(random);
@@ -311,6 +351,7 @@ RandomWorkload MakeWorkload(Random& random, const std::string& family) {
   if (out.family == "conv") Convolution(w, random.Chance(0.5) ? 1 : 2);
   if (out.family == "window") Window(w);
   if (out.family == "softmax") Softmax(w);
+  if (out.family == "attention") Attention(w);
   if (out.family == "layer_norm") LayerNorm(w);
   if (out.family == "argreduce") ArgReduce(w);
   if (out.family == "elementwise") Elementwise(w);

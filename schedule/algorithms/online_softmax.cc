@@ -1,0 +1,217 @@
+#include "schedule/algorithms/online_softmax.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/status.h"
+#include "schedule/algorithms/attention_form.h"
+#include "schedule/primitives/primitive.h"
+
+namespace hone::schedule {
+
+namespace {
+
+using ir::BinaryOp;
+using ir::DType;
+using ir::Expr;
+using ir::Int;
+using ir::Var;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Expr F32(double value) { return ir::Const(DType::kF32, value); }
+Expr Exp(Expr e) { return ir::Unary(ir::UnaryOp::kExp, std::move(e)); }
+
+class Rewriter {
+ public:
+  Rewriter(Schedule& schedule, AttentionForm form, int64_t block, int first)
+      : s_(schedule), f_(std::move(form)), block_(block), first_(first) {
+    for (const auto& stage : s_.workload.stages) scan_ = std::max(scan_, stage.scan + 1);
+    blocks_ = (f_.keys + block - 1) / block;
+    rows_ = s_.workload.stages[static_cast<size_t>(f_.max)].spatial;
+  }
+
+  void Run() {
+    AddScores();
+    const Expr score = MaskedScore();
+    const std::vector<int64_t> row = WithBlocks(rows_);
+    std::vector<int64_t> row_keys = row;
+    row_keys.push_back(block_);
+    const std::vector<Expr> at = Axes(row.size());
+    // A reduction along the keys: its axis has the number of the keys' axis.
+    const int block_max = Add(row, ir::Combiner::kMax, score, kOutside);
+    const int m = NextTensor();
+    Add(row, ir::Combiner::kNone,
+        ir::Max(Load(block_max, at), IfBefore(Load(m, Before(at)), -kInfinity)), kInScan);
+    const Expr none = ir::Binary(BinaryOp::kEq, Load(m, at), F32(-kInfinity));
+    const int shift = Add(row, ir::Combiner::kNone, ir::Select(none, F32(0), Load(m, at)), kInScan);
+    const int p = Add(row_keys, ir::Combiner::kNone, Exp(score - Load(shift, at)), kInScan);
+    const int block_sum = Add(row, ir::Combiner::kSum, Load(p, Axes(row_keys.size())), kInScan);
+    const int l = NextTensor() + 1;
+    const Expr grown = Exp(Load(m, Before(at)) - Load(shift, at)) * Load(l, Before(at));
+    const int fade = Add(row, ir::Combiner::kNone, IfBefore(grown, 0), kInScan);
+    Add(row, ir::Combiner::kNone, Load(block_sum, at) + Load(fade, at), kInScan);
+    const Expr empty = ir::Binary(BinaryOp::kEq, Load(l, at), F32(0));
+    const Expr inverse = ir::Select(empty, F32(0), ir::Binary(BinaryOp::kDiv, F32(1), Load(l, at)));
+    const int scale = Add(row, ir::Combiner::kNone, inverse, kInScan);
+    AddOutput(p, fade, scale);
+    Finish(l);
+  }
+
+ private:
+  enum Where : uint8_t { kOutside, kInScan };
+
+  Expr Load(int tensor, std::vector<Expr> at) {
+    return ir::Load(tensor, DType::kF32, std::move(at));
+  }
+  static std::vector<Expr> Axes(size_t n) {
+    std::vector<Expr> out;
+    for (size_t a = 0; a < n; ++a) out.push_back(Var(static_cast<int>(a)));
+    return out;
+  }
+  static std::vector<Expr> Before(std::vector<Expr> at) {
+    at[0] = Var(0) - Int(1);
+    return at;
+  }
+  /// `value`, which is of the block before, or a constant in the first block.
+  static Expr IfBefore(Expr value, double initial) {
+    return ir::Select(ir::Ge(Var(0), Int(1)), std::move(value), F32(initial));
+  }
+  std::vector<int64_t> WithBlocks(const std::vector<int64_t>& axes) const {
+    std::vector<int64_t> out = {blocks_};
+    out.insert(out.end(), axes.begin(), axes.end());
+    return out;
+  }
+  int NextTensor() const { return static_cast<int>(s_.workload.tensors.size()); }
+  /// A Stage over these axes; one with a combiner reduces along the block's keys.
+  int Add(const std::vector<int64_t>& spatial, ir::Combiner combiner, Expr body, Where where) {
+    ir::Stage stage;
+    stage.spatial = spatial;
+    if (combiner != ir::Combiner::kNone) stage.reduce = {block_};
+    stage.combiner = combiner;
+    stage.body = {std::move(body)};
+    return Append(std::move(stage), where);
+  }
+  int Append(ir::Stage stage, Where where) {
+    stage.scan = where == kInScan ? scan_ : -1;
+    const std::vector<int64_t> shape = stage.spatial;
+    return AppendStage(s_, std::move(stage), fmt::format("s{}", first_++), DType::kF32, shape);
+  }
+  bool HasTail() const { return f_.keys % block_ != 0; }
+  /// `value` where the key exists; `key` is the axis inside the block.
+  Expr WhereKey(int key, Expr value, double otherwise) const {
+    if (!HasTail()) return value;
+    return ir::Select(ir::Lt(KeyOf(key), Int(f_.keys)), std::move(value), F32(otherwise));
+  }
+  Expr KeyOf(int key) const { return Var(0) * block_ + Var(key); }
+
+  /// An expression over the axes (R, key, others) as one over (t, R, key in the block, others),
+  /// reading the blocks of the scores.
+  Expr ByBlocks(const Expr& e, int axes) {
+    const int keys = static_cast<int>(rows_.size());
+    std::vector<Expr> values;
+    for (int a = 0; a < axes; ++a) values.push_back(a == keys ? KeyOf(keys + 1) : Var(a + 1));
+    return ir::Rewrite(ir::SubstituteVars(e, values), [&](const Expr& node) -> Expr {
+      if (node->kind != ir::ExprKind::kLoad) return nullptr;
+      const auto made = blocked_.find(node->id);
+      return made == blocked_.end() ? nullptr : Load(made->second, Axes(rows_.size() + 2));
+    });
+  }
+
+  void AddScores() {
+    const int keys = static_cast<int>(rows_.size()) + 1;
+    for (int id : f_.chain) {
+      const ir::Stage old = s_.workload.stages[static_cast<size_t>(id)];
+      ir::Stage stage;
+      stage.spatial = WithBlocks(rows_);
+      stage.spatial.push_back(block_);
+      stage.reduce = old.reduce;
+      stage.combiner = old.combiner;
+      stage.body = {WhereKey(keys, ByBlocks(old.body[0], old.num_axes()), 0)};
+      const int made = Append(std::move(stage), kOutside);
+      blocked_[old.results[0]] = made;
+    }
+  }
+  /// The scores over (t, R, key in the block).
+  Expr MaskedScore() {
+    const int keys = static_cast<int>(rows_.size()) + 1;
+    return WhereKey(keys, ByBlocks(f_.scores, keys), -kInfinity);
+  }
+
+  void AddOutput(int p, int fade, int scale) {
+    const ir::Stage old = s_.workload.stages[static_cast<size_t>(f_.product)];
+    const int spatial = old.num_spatial();
+    std::vector<Expr> values;
+    for (int k = 0; k < spatial; ++k) values.push_back(Var(k + 1));
+    values.push_back(KeyOf(spatial + 1));
+    std::vector<Expr> row = {Var(0)};
+    for (const Expr& i : f_.row) row.push_back(ir::SubstituteVars(i, values));
+    std::vector<Expr> weight = row;
+    weight.push_back(Var(spatial + 1));
+    const std::vector<int64_t> shape = WithBlocks(old.spatial);
+    const int partial = Add(
+        shape, ir::Combiner::kSum,
+        WhereKey(spatial + 1, Load(p, weight) * ir::SubstituteVars(f_.values, values), 0), kInScan);
+    const int o = NextTensor();
+    const std::vector<Expr> at = Axes(shape.size());
+    const Expr before = IfBefore(Load(o, Before(at)) * Load(fade, row), 0);
+    Add(shape, ir::Combiner::kNone, (Load(partial, at) + before) * Load(scale, row), kInScan);
+  }
+
+  /// The Stages that others read take what the last block leaves.
+  void Finish(int l) {
+    const int o = NextTensor() - 1;
+    const Expr last = Int(blocks_ - 1);
+    ir::Stage& product = s_.workload.stages[static_cast<size_t>(f_.product)];
+    std::vector<Expr> at = Axes(product.spatial.size());
+    at.insert(at.begin(), last);
+    const Expr result = Load(o, std::move(at));
+    std::vector<Expr> row = {last};
+    row.insert(row.end(), f_.row.begin(), f_.row.end());
+    const Expr sum = Load(l, std::move(row));
+    const Expr empty = ir::Binary(BinaryOp::kEq, sum, F32(0));
+    MakeMap(f_.product, f_.divided ? ir::Select(empty, F32(kNan), result) : result * sum);
+    if (f_.divided) return;
+    std::vector<Expr> point = Axes(rows_.size());
+    point.insert(point.begin(), last);
+    MakeMap(f_.sum, Load(l, std::move(point)));
+  }
+  void MakeMap(int id, Expr body) {
+    ir::Stage& stage = s_.workload.stages[static_cast<size_t>(id)];
+    stage.reduce.clear();
+    stage.combiner = ir::Combiner::kNone;
+    stage.body = {std::move(body)};
+    ResetLoops(s_, id);
+  }
+
+  Schedule& s_;
+  AttentionForm f_;
+  int64_t block_, blocks_ = 1;
+  int first_;
+  int scan_ = 0;
+  std::vector<int64_t> rows_;
+  std::map<int, int> blocked_;  ///< tensors of the scores → their blocks
+};
+
+}  // namespace
+
+absl::Status RewriteAsOnlineSoftmax(Schedule& schedule, int product, int64_t block,
+                                    const std::string& first_name) {
+  HONE_ASSIGN_OR_RETURN(AttentionForm form, MatchAttention(schedule, product));
+  if (block < 1 || block > form.keys) {
+    return Illegal(
+        fmt::format("online_softmax: blocks of {} keys; there are {} keys", block, form.keys));
+  }
+  HONE_ASSIGN_OR_RETURN(int64_t first, ParseInteger(std::string_view(first_name).substr(1)));
+  const int made = static_cast<int>(form.chain.size()) + 10;
+  Rewriter(schedule, std::move(form), block, static_cast<int>(first)).Run();
+  schedule.next_name = static_cast<int>(first) + made;
+  return absl::OkStatus();
+}
+
+}  // namespace hone::schedule

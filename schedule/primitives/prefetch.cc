@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "schedule/primitives/primitive.h"
+
+namespace hone::schedule {
+
+// prefetch(LOOP, TENSOR, distance): each iteration of LOOP begins with a hint to fetch what LOOP's
+// Stage reads of TENSOR `distance` iterations later. TENSOR is what the Stage itself reads, in
+// memory; the lines of one iteration are at most 64, which lowering checks.
+absl::Status ApplyPrefetch(Schedule& schedule, const Instruction& instruction) {
+  Arguments args(schedule, instruction);
+  HONE_RETURN_IF_ERROR(args.Expect(3, 3));
+  HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
+  HONE_ASSIGN_OR_RETURN(int tensor, args.Tensor(1));
+  HONE_ASSIGN_OR_RETURN(int64_t distance, args.Integer(2));
+  const ir::Stage& stage = schedule.workload.stages[ref.stage];
+  if (distance < 1 || distance > 4096) return Illegal("the distance must lie in 1..4096");
+  if (schedule.workload.tensors[tensor].kind == ir::TensorKind::kImmediate)
+    return Illegal("an immediate tensor is in no memory");
+  bool reads = false;
+  for (const auto& body : stage.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      reads |= e.kind == ir::ExprKind::kLoad && e.id == tensor;
+    });
+  }
+  if (!reads) return Illegal(fmt::format("{} does not read {}", stage.name, args.Text(1)));
+  auto& prefetches = schedule.node(ref).prefetches;
+  if (std::any_of(prefetches.begin(), prefetches.end(),
+                  [&](const LoopNode::Prefetch& p) { return p.tensor == tensor; }))
+    return Illegal(fmt::format("{} is prefetched at {} already", args.Text(1), args.Text(0)));
+  prefetches.push_back({tensor, distance});
+  return absl::OkStatus();
+}
+
+}  // namespace hone::schedule

@@ -1,0 +1,131 @@
+#include "schedule/sketches/attention.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "schedule/plan.h"
+#include "tests/schedule/nest_check.h"
+
+// Attention in one phase: every way of scheduling it equals the interpreter, as a loop nest and as
+// code.
+namespace hone::schedule {
+namespace {
+
+struct Sizes {
+  int64_t heads, rows, keys, depth, width;
+};
+
+/// Heads stand inside the rows of queries, keys and values, as a projection leaves them; `mask`
+/// adds a bias a key; `stored` turns the result back; `after` divides after the second product.
+std::string Attention(const Sizes& n, bool mask, bool stored, bool after) {
+  const auto all = [&](const std::string& what) {
+    return fmt::format("f32[{},{},{}]{}", n.heads, n.rows, what == "scores" ? n.keys : n.width, "");
+  };
+  std::string text = fmt::format(
+      "workload 1\nx0: f32[{1},{0},{3}] input range(-1,1)\nx1: f32[{2},{0},{3}] input "
+      "range(-1,1)\n",
+      n.heads, n.rows, n.keys, n.depth);
+  if (mask) text += fmt::format("x2: f32[{}] input range(-1,1)\n", n.keys);
+  const std::string v = mask ? "x3" : "x2";
+  text += fmt::format("{}: f32[{},{},{}] input range(-1,1)\n", v, n.keys, n.heads, n.width);
+  const std::string scores = all("scores"), out = all("out");
+  const std::string row = fmt::format("f32[{},{}]", n.heads, n.rows);
+  text += fmt::format("s0: {} = sum[r0:{}] (x0[i1, i0, r0] * x1[i2, i0, r0])\n", scores, n.depth);
+  text += fmt::format("s1: {} = s0[i0, i1, i2] * 0.25{}\n", scores, mask ? " + x2[i2]" : "");
+  text += fmt::format("s2: {} = max[r0:{}] (s1[i0, i1, r0])\n", row, n.keys);
+  text += fmt::format("s3: {} = exp(s1[i0, i1, i2] - s2[i0, i1])\n", scores);
+  text += fmt::format("s4: {} = sum[r0:{}] (s3[i0, i1, r0])\n", row, n.keys);
+  int next = 5;
+  std::string weights = "s3";
+  if (!after) {
+    text += fmt::format("s5: {} = s3[i0, i1, i2] * (1.0 / s4[i0, i1])\n", scores);
+    weights = "s5", next = 6;
+  }
+  text += fmt::format("s{}: {}{} = sum[r0:{}] ({}[i0, i1, r0] * {}[r0, i0, i2])\n", next, out,
+                      stored ? "" : " output", n.keys, weights, v);
+  if (!stored) return text;
+  return text + fmt::format("s{}: f32[{},{},{}] output = s{}[i1, i0, i2]{}\n", next + 1, n.rows,
+                            n.heads, n.width, next, after ? " / s4[i1, i0]" : "");
+}
+
+void CheckAll(const std::string& text, const PlanChoice& choice) {
+  for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=2"}) {
+    SCOPED_TRACE(fmt::format("{} rows {} keys {} tile {}x{}", target, choice.query_rows,
+                             choice.key_block, choice.tile.rows, choice.tile.vectors));
+    const ir::Workload workload = WorkloadOf(text);
+    const auto trace = PlanTrace(workload, TargetOf(target), choice);
+    ASSERT_TRUE(trace.ok()) << trace.status() << text;
+    const CheckResult result =
+        CheckTrace(workload, *trace, {.target = target, .compile = true, .slack = 2e-5});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n"
+                                                   << text << "\n"
+                                                   << ToText(*trace);
+  }
+}
+
+TEST(AttentionSketch, RowsAndBlocksEqualTheInterpreter) {
+  const Sizes sizes[] = {{2, 12, 40, 8, 24}, {3, 7, 13, 5, 9}, {1, 16, 64, 4, 64}};
+  for (const Sizes& n : sizes) {
+    for (int form = 0; form < 4; ++form) {
+      const bool mask = form % 2 == 1, after = form == 2, stored = form >= 2;
+      const std::string text = Attention(n, mask, stored, after);
+      PlanChoice choice;
+      choice.tile = {3, 2};
+      for (int64_t rows : {4, 64}) {
+        for (int64_t keys : {0, 16}) {
+          choice.query_rows = rows;
+          choice.key_block = keys;
+          CheckAll(text, choice);
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionSketch, ASpaceHoldsThemBesideTheRootPhases) {
+  const std::string target = "cpu:avx2,threads=2";
+  const ir::Workload workload = WorkloadOf(Attention({2, 24, 80, 4, 16}, true, true, false));
+  const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
+  EXPECT_EQ(space.ChoiceOf(space.DefaultId()).query_rows, 0);
+  std::vector<std::string> names;
+  for (const Sketch& s : space.sketches()) names.push_back(s.name);
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"attention/rows", "attention/online"}));
+  uint64_t first = 0;
+  for (const Sketch& s : space.sketches()) {
+    if (s.name.starts_with("attention")) {
+      for (uint64_t id : {first, first + s.Product() / 2, first + s.Product() - 1}) {
+        SCOPED_TRACE(fmt::format("{} {}", s.name, id - first));
+        EXPECT_TRUE(space.Admits(id));
+        const auto trace = space.TraceOf(id);
+        ASSERT_TRUE(trace.ok()) << trace.status();
+        const CheckResult result = CheckTrace(workload, *trace, {.target = target, .slack = 2e-5});
+        EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+      }
+    }
+    first += s.Product();
+  }
+}
+
+TEST(AttentionSketch, IsRefusedWhereSomethingElseStandsBeside) {
+  PlanChoice choice;
+  choice.query_rows = 4;
+  const auto reason = [&](const std::string& text) {
+    return std::string(
+        PlanTrace(WorkloadOf(text), TargetOf("cpu:avx2,threads=2"), choice).status().message());
+  };
+  EXPECT_EQ(reason("workload 1\nx0: f32[4] input range(-1,1)\ns0: f32[4] output = x0[i0]\n"),
+            "attention: there is none");
+  const std::string text = Attention({2, 12, 40, 8, 24}, false, true, false);
+  EXPECT_EQ(reason(text + "s8: f32[12] output = sum[r0:24] (s7[i0, 0, r0])\n"),
+            "attention: s8 stands beside it");
+  EXPECT_EQ(reason(text + "s8: f32[2,12,24] output = s6[i0, i1, i2] + 1.0\n"),
+            "attention: its result has several readers");
+}
+
+}  // namespace
+}  // namespace hone::schedule
