@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <utility>
@@ -23,9 +25,11 @@ namespace {
 constexpr int64_t kStuckNs = 15'000'000'000;
 
 /// The page shows this many sessions.
-constexpr int kMostSessions = 40;
-/// Rows of sessions are read only while somebody looks.
+constexpr int kMostSessions = 30;
+/// Rows of sessions are read only while somebody looks, and not more often than the page asks.
 constexpr int64_t kInterestNs = 30'000'000'000;
+constexpr int64_t kReadEveryNs = 1'900'000'000;
+constexpr auto kFirstWait = std::chrono::milliseconds(300);
 
 using SessionRows = std::vector<std::shared_ptr<const web::SessionRow>>;
 
@@ -34,6 +38,11 @@ struct Told {
   std::mutex mutex;
   FarmView view;         // guarded by mutex, as all below
   SessionRows sessions;  ///< newest first
+  int64_t taken = 0;     ///< how often they were told
+  std::condition_variable came;
+  std::atomic<bool> asked{false};                 ///< a look is under way
+  std::atomic<int64_t> wanted_ns{INT64_MIN / 2};  ///< when the page last wanted the sessions
+  int64_t read_ns = INT64_MIN / 2;                ///< when they were last read; the loop's alone
 
   void Take(std::vector<db::FarmSession> rows);
 };
@@ -54,6 +63,8 @@ void Told::Take(std::vector<db::FarmSession> rows) {
     }
   }
   sessions = std::move(next);
+  ++taken;
+  came.notify_all();
 }
 
 int64_t BytesOf(const std::string& path) {
@@ -99,25 +110,28 @@ class RunningLookout final : public Lookout, private web::PageSource {
   const Context context_;
   const int64_t started_ns_;
   const std::shared_ptr<Told> told_ = std::make_shared<Told>();
-  std::atomic<int64_t> asked_ns_{INT64_MIN / 2};  ///< when the page last wanted the sessions
   std::unique_ptr<SharedReader> reader_;
   web::PageRoutes routes_;
   std::unique_ptr<web::HttpServer> metrics_, page_;
 };
 
 void RunningLookout::Look() {
-  const bool wanted = context_.clock.NowNs() - asked_ns_.load() < kInterestNs;
+  // One at a time: a loop that cannot write must not find thousands when it can again.
+  if (told_->asked.exchange(true)) return;
   context_.loop.Post(
       {.prepare =
-           [told = told_, wanted](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t now_ns) {
+           [told = told_](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t now_ns) {
+             told->asked.store(false);
              FarmView view = farm.View(now_ns);
              {
                const std::lock_guard lock(told->mutex);
                told->view = std::move(view);
              }
-             if (wanted) {
-               if (auto rows = store.LatestSessions(kMostSessions); rows.ok())
-                 told->Take(*std::move(rows));
+             const bool wanted = now_ns - told->wanted_ns.load() < kInterestNs;
+             if (wanted && now_ns - told->read_ns >= kReadEveryNs) {
+               told->read_ns = now_ns;
+               auto rows = store.LatestSessions(kMostSessions);
+               if (rows.ok()) told->Take(*std::move(rows));
              }
              return absl::OkStatus();
            },
@@ -126,9 +140,16 @@ void RunningLookout::Look() {
 
 SessionRows RunningLookout::Sessions() {
   const int64_t now_ns = context_.clock.NowNs();
-  const bool first = now_ns - asked_ns_.exchange(now_ns) >= kInterestNs;
-  if (first) Look();
-  const std::lock_guard lock(told_->mutex);
+  const bool first = now_ns - told_->wanted_ns.exchange(now_ns) >= kInterestNs;
+  std::unique_lock lock(told_->mutex);
+  if (first) {
+    const int64_t before = told_->taken;
+    lock.unlock();
+    Look();
+    lock.lock();
+    // So that the first page is not an empty one; a loop that cannot write is not waited for.
+    told_->came.wait_for(lock, kFirstWait, [&] { return told_->taken > before; });
+  }
   return told_->sessions;
 }
 
