@@ -1,4 +1,6 @@
 #include <map>
+#include <regex>
+#include <sstream>
 #include <string>
 
 #include "google/protobuf/descriptor.pb.h"
@@ -78,6 +80,24 @@ TEST(Descriptors, ARemovedOrRetypedFieldIsNoticed) {
   now = before;
   now["Grant 1"] = "token 9  1";
   EXPECT_EQ(Broken(before, now), "Grant 1 was token 12  1, is token 9  1");
+}
+
+// The file is the public API's only manual.
+TEST(Descriptors, EveryFieldAndCallSaysWhatItMeans) {
+  const auto text = ReadFile(hone::testing::SourceDir() + "/proto/hone/v1/farm.proto");
+  ASSERT_TRUE(text.ok());
+  const std::regex field(R"(\s+(repeated )?(map<[^>]*>|[\w.]+) \w+ = \d+;.*)");
+  const std::regex call(R"(\s+rpc .*)");
+  std::istringstream lines(*text);
+  std::string before;
+  int found = 0;
+  for (std::string line; std::getline(lines, line); before = line) {
+    if (!std::regex_match(line, field) && !std::regex_match(line, call)) continue;
+    ++found;
+    const bool above = before.find_first_not_of(' ') == before.find("//");
+    EXPECT_TRUE(line.find("//") != std::string::npos || above) << line;
+  }
+  EXPECT_GT(found, 150);
 }
 
 }  // namespace
