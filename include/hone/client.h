@@ -52,7 +52,8 @@ struct ClientOptions {
 struct ModelOptions {
   std::map<std::string, int64_t> dims;                 ///< symbolic dimension to extent
   std::map<std::string, std::vector<int64_t>> shapes;  ///< input to whole shape
-  std::string target = "native";  ///< "cpu:avx512,threads=8"; what the session is tuned for
+  /// What the session is tuned for, as "cpu:avx512,threads=8"; native: this machine, all its cores.
+  std::string target = "cpu:native";
 };
 
 /// A kernel to tune.
