@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kCollectNs = 200'000'000;
 constexpr int64_t kFirstModelRows = 24;  ///< below this the analytic model ranks
 constexpr int64_t kRowsPerModel = 24;
-constexpr double kFinalShare = 0.12;     ///< of the time budget kept for final comparisons
+constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
+constexpr int64_t kMostFinalNs = 60'000'000'000;
 constexpr double kThinkingShare = 0.08;  ///< of a session's time: proposing and training
 constexpr int64_t kOthersNs = 50'000'000;
 constexpr int64_t kDrainNs = 2'000'000'000;
@@ -89,6 +90,13 @@ measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::Measur
   return in;
 }
 
+void Session::ReserveFinal() {
+  // A farm ends everything at the date itself; alone, the comparisons come after it.
+  if (!shared() || options_.until_unix_ns == 0) return;
+  const auto left_ns = static_cast<double>(options_.until_unix_ns - wall_clock_.UnixNs());
+  final_ns_ = std::min(kMostFinalNs, static_cast<int64_t>(kFinalShare * std::max(0.0, left_ns)));
+}
+
 double Session::SearchSeconds() const {
   // However long the end takes, most of the time is for the search.
   const double reserve = std::min(options_.reserve_seconds, 0.3 * options_.seconds);
@@ -100,7 +108,7 @@ bool Session::OutOfBudget() {
     reason_ = StopReason::kInterrupted;
   else if (options_.seconds > 0 && ElapsedSeconds() >= SearchSeconds())
     reason_ = StopReason::kTime;
-  else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns)
+  else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns - final_ns_)
     reason_ = StopReason::kDate;
   return reason_ != StopReason::kNone;
 }

@@ -120,6 +120,8 @@ class Session {
   absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
                              size_t base, int rounds);
   bool OutOfBudget();
+  /// Keeps a part of the time until the date for the comparisons at the end.
+  void ReserveFinal();
   double SearchSeconds() const;
   db::RecordKey KeyOf(int task) const;
   db::TuningRecord MakeRecord(int task, const std::string& trace,
@@ -154,6 +156,7 @@ class Session {
   int64_t start_ns_ = 0;
   double earlier_seconds_ = 0;  ///< used by earlier runs of the session
   std::map<int64_t, Tuner::Proposal> in_flight_;
+  int64_t final_ns_ = 0;                ///< kept before the date
   StopReason dry_ = StopReason::kNone;  ///< why the Tuner proposed no more
   int64_t thinking_ns_ = 0;             ///< proposing and training
   int64_t last_training_ns_ = 0;

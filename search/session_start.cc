@@ -90,6 +90,7 @@ absl::Status Session::WarmStart() {
 
 absl::Status Session::Start(std::vector<TuningTask> tasks) {
   start_ns_ = clock_.NowNs();
+  ReserveFinal();
   db::Batch batch;
   for (const auto& t : tasks) {
     const std::string text = ir::ToText(*t.workload);

@@ -313,6 +313,22 @@ TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
   EXPECT_EQ((*next)->tuner.num_tasks(), 0);
 }
 
+TEST_F(SharedSessionTest, ADateLeavesTimeForTheComparisons) {
+  SharedTuners tuners;
+  FakeMeasurer measurer(1, {});
+  SessionOptions options = Options(tuners, kFirst, 0);
+  constexpr int64_t kOneSecondNs = 1'000'000'000;
+  const int64_t start_ns = clock_.UnixNs();
+  options.until_unix_ns = start_ns + 100 * kOneSecondNs;
+  measurer.on_answer = [&] { clock_.AdvanceNs(2 * kOneSecondNs); };
+  Session session(log_, measurer, clock_, clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_EQ(session.reason(), StopReason::kDate);
+  EXPECT_TRUE(session.verdicts()[0].compared);
+  EXPECT_GE(session.tuner().answered(), 43);
+}
+
 TEST_F(SharedSessionTest, ARestartFindsTheMembersThatGoOn) {
   {
     SharedTuners tuners;
