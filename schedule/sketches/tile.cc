@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "schedule/affine.h"
 #include "schedule/sketches/rules.h"
@@ -77,32 +78,50 @@ std::vector<int> ReduceOrder(const ir::Workload& w, const ir::Stage& stage) {
   return out;
 }
 
+/// c where the index is the axis + c; nothing where it is something else.
+std::optional<int64_t> OffsetFrom(const ir::Expr& index, int axis) {
+  if (index->kind == ir::ExprKind::kVar && index->id == axis) return 0;
+  if (index->kind != ir::ExprKind::kBinary || index->binary() != ir::BinaryOp::kAdd) return {};
+  for (const int side : {0, 1}) {
+    const ir::Expr& a = index->args[side];
+    if (a->kind == ir::ExprKind::kVar && a->id == axis) return ir::AsInt(index->args[1 - side]);
+  }
+  return {};
+}
+
 bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {
   if (a.guarded || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate || extent == 1)
     return false;
   if (!a.DependsOn(v) || !a.linear[v]) return false;
   const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;
-  // Every dimension of the panel layout must be plain: one axis, or none.
+  // Every dimension of the panel layout must be plain: one axis, or none. Of constants part of a
+  // dimension will do (some of a cell's gates): the copy costs nothing at run time.
   int with_v = 0;
   for (const auto& i : a.indices) {
     if (DependsOnVar(i, v)) {
       ++with_v;
-      if (i->kind != ir::ExprKind::kVar) return false;
+      const std::optional<int64_t> offset = OffsetFrom(i, v);
+      if (!offset || *offset < 0 || (*offset > 0 && !constant)) return false;
     }
   }
   if (with_v != 1) return false;
   return constant || a.stride[v] != 1;
 }
 
-/// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder].
+/// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder]. Where the
+/// vectors start inside the dimension, a panel is what starts there too; where that would cut a
+/// vector, the dimension stays whole and is the last.
 std::string PanelLayout(const TileForm& form, const Access& access, int64_t panel) {
   std::vector<std::string> front, middle;
   std::vector<std::pair<size_t, int>> reduce_dims;
   std::string quotient, remainder;
   for (size_t d = 0; d < access.indices.size(); ++d) {
     if (DependsOnVar(access.indices[d], form.vector_axis)) {
-      quotient = fmt::format("i{}/{}", d, panel);
-      remainder = fmt::format("i{}%{}", d, panel);
+      const int64_t block =
+          std::gcd(panel, OffsetFrom(access.indices[d], form.vector_axis).value_or(0));
+      const bool whole = block % form.lanes != 0;
+      if (!whole) quotient = fmt::format("i{}/{}", d, block);
+      remainder = whole ? fmt::format("i{}", d) : fmt::format("i{}%{}", d, block);
       continue;
     }
     size_t place = form.reduce.size();
@@ -117,7 +136,7 @@ std::string PanelLayout(const TileForm& form, const Access& access, int64_t pane
   std::stable_sort(reduce_dims.begin(), reduce_dims.end());
   for (const auto& [place, d] : reduce_dims) middle.push_back(fmt::format("i{}", d));
   std::vector<std::string> all = front;
-  all.push_back(quotient);
+  if (!quotient.empty()) all.push_back(quotient);
   all.insert(all.end(), middle.begin(), middle.end());
   all.push_back(remainder);
   return fmt::format("[{}]", fmt::join(all, ", "));
@@ -172,6 +191,10 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     f.unrolled = ReduceAxesGuardedWith(stage, f.row_axis);
     f.border = GuardedAxes(stage)[f.row_axis];
     f.rows_total = stage.spatial[f.row_axis];
+    for (const auto& a : accesses) {
+      if (a.DependsOn(f.row_axis)) f.row_block = std::max(f.row_block, a.block[f.row_axis]);
+    }
+    if (f.rows_total % f.row_block != 0) f.row_block = 1;
   }
   int64_t taps = 1;
   for (int r : f.unrolled) taps *= stage.Extent(r);
@@ -213,9 +236,17 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   int64_t taps = 1;
   for (int r : form.unrolled) taps *= stage.Extent(r);
   // A single row wants as many independent sums as hide the latency of a multiply-add.
-  const int64_t most_vectors = !contraction           ? 2
-                               : form.rows_total == 1 ? 8
-                                                      : (target.registers >= 32 ? 4 : 3);
+  int64_t most_vectors = !contraction           ? 2
+                         : form.rows_total == 1 ? 8
+                                                : (target.registers >= 32 ? 4 : 3);
+  // Sums down columns walk as many of them at once as leaves the threads their share: each step is
+  // to another page.
+  if (!contraction && form.row_axis < 0) {
+    int64_t outer = 1;
+    for (int a : form.outer) outer *= stage.spatial[a];
+    const int64_t share = outer > 1 ? form.vectors_total : form.vectors_total / target.threads;
+    most_vectors = std::clamp<int64_t>(std::min(share, kMostWindowSteps / taps), 2, 8);
+  }
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
     if (vectors > 1 && !form.FitsBlock(vectors)) continue;
@@ -225,6 +256,9 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
     if (!contraction)
       most_rows = std::clamp<int64_t>(kMostWindowSteps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
+      if (form.row_block > 1 && (form.rows_total % rows != 0 ||
+                                 (form.row_block % rows != 0 && rows % form.row_block != 0)))
+        continue;
       // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
       // their loads.
       double lanes = static_cast<double>(form.vectors_total) /

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <iostream>
 #include <map>
 #include <string>
@@ -62,6 +64,38 @@ TEST(DefaultTraces, GroupsOfEightChannelsArePacked) {
     EXPECT_NE(ToText(*trace).find("= pack(s0, x1, [i0/8,"), std::string::npos) << ToText(*trace);
     const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
     EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+  }
+}
+
+// Vectors that start inside a dimension of constants (the last gate of a GRU, behind the two that
+// stand in a product of their own): panels start there too, or the dimension stays whole.
+TEST(DefaultTraces, PartsOfADimensionOfConstantsArePacked) {
+  struct Case {
+    int units = 0;
+    const char* target = "";
+    const char* layout = "";
+  };
+  const Case cases[] = {{64, "cpu:avx512,threads=1", "[i0,i1/64,i2,i1%64]"},
+                        {24, "cpu:avx512,threads=1", "[i0,i1/16,i2,i1%16]"},
+                        {24, "cpu:avx2,threads=2", "[i0,i1/24,i2,i1%24]"},
+                        {21, "cpu:avx512,threads=2", "[i0,i2,i1]"}};
+  for (const Case& c : cases) {
+    const ir::Workload workload = WorkloadOf(fmt::format(
+        R"(workload 1
+x0: f32[3,2,{1}] input range(-1,1)
+x1: f32[1,{1},{0}] constant
+s0: f32[3,2,{2}] scan 0 = sum[r0:{0}] (select(i0 >= 1, s3[i0 - 1, i1, r0], 0.0) * x1[0, i2, r0])
+s1: f32[3,2,{0}] scan 0 = tanh(x0[i0, i1, i2] + s0[i0, i1, i2]) * select(i0 >= 1, s3[i0 - 1, i1, i2], 0.0)
+s2: f32[3,2,{0}] scan 0 = sum[r0:{0}] (s1[i0, i1, r0] * x1[0, i2 + {2}, r0])
+s3: f32[3,2,{0}] output scan 0 = tanh(x0[i0, i1, i2 + {2}] + s2[i0, i1, i2] * s0[i0, i1, i2 + {0}])
+)",
+        c.units, 3 * c.units, 2 * c.units));
+    const auto trace = DefaultTrace(workload, TargetOf(c.target));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    SCOPED_TRACE(ToText(*trace));
+    EXPECT_NE(ToText(*trace).find(fmt::format("= pack(s2, x1, {})", c.layout)), std::string::npos);
+    const CheckResult result = CheckTrace(workload, *trace, {.target = c.target, .compile = true});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
   }
 }
 
