@@ -44,6 +44,8 @@ struct TileForm {
   int64_t shared_block = 0;
   bool FitsBlock(int64_t vectors) const { return shared_block % (vectors * lanes) == 0; }
   int64_t rows_total = 1;
+  /// Rows that share what some factor gives (a group's channels); tiles hold whole groups or parts.
+  int64_t row_block = 1;
 };
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.
