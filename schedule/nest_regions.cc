@@ -77,6 +77,17 @@ std::vector<Span> Narrowed(std::vector<Span> axes, const std::vector<Expr>& cond
   return axes;
 }
 
+/// The dimension of its result along which the Stage's vectors run; -1: none, or not one alone.
+int VectorDimension(const StageSchedule& schedule, int rank) {
+  for (int l : schedule.order) {
+    if (schedule.loops[l].kind != ir::LoopKind::kVector) continue;
+    while (schedule.loops[l].parent >= 0) l = schedule.loops[l].parent;
+    const LoopNode& n = schedule.loops[l];
+    return n.origin == LoopNode::Origin::kAxis && n.axis < rank ? n.axis : -1;
+  }
+  return -1;
+}
+
 }  // namespace
 
 absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<Needed>& readers) {
@@ -223,7 +234,13 @@ absl::Status NestBuilder::AddTile(const Instance& region, int result, Storage st
   at.extent.assign(region.extent.begin(), region.extent.begin() + rank);
   at.strides.resize(t.shape.size());
   int64_t elements = 1;
-  for (size_t d = t.shape.size(); d-- > 0;) {
+  std::vector<size_t> order;  // innermost first
+  for (size_t d = t.shape.size(); d-- > 0;) order.push_back(d);
+  // A vector is one register where its lanes are neighbours, whichever dimension they run along.
+  const int v = VectorDimension(schedule, static_cast<int>(rank));
+  if (storage == Storage::kRegister && v >= 0)
+    std::rotate(order.begin(), order.end() - 1 - v, order.end() - v);
+  for (size_t d : order) {
     at.strides[d] = elements;
     if (at.extent[d] > kMaxTileElements / elements) {
       return absl::InvalidArgumentError(

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "schedule/affine.h"
 #include "schedule/sketches/rules.h"
 
 namespace hone::schedule {
@@ -50,6 +51,44 @@ int TransposedAxis(const ir::Workload& w, const ir::Stage& stage, int vector_axi
   return -1;
 }
 
+/// The period with which loads repeat along the axis (an index is taken modulo it, as when a tensor
+/// is tiled); 0 when there is none, or several.
+int64_t PeriodAlong(const ir::Stage& stage, int axis) {
+  int64_t period = 0;
+  bool one = true;
+  for (const ir::Expr& body : stage.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      if (e.kind != ir::ExprKind::kBinary || e.binary() != ir::BinaryOp::kMod ||
+          e.args[0]->kind != ir::ExprKind::kVar || e.args[0]->id != axis)
+        return;
+      const int64_t c = ir::AsInt(e.args[1]).value_or(0);
+      one &= period == 0 || period == c;
+      period = c;
+    });
+  }
+  return one ? period : 0;
+}
+
+/// Whether some index bends along the axis (it is held at a border, or reflected there): inside,
+/// all lanes stand side by side.
+bool BendsAlong(const ir::Stage& stage, int axis) {
+  bool bends = false;
+  for (const ir::Expr& body : stage.body) {
+    ir::Visit(body, [&](const ir::ExprNode& load) {
+      if (load.kind != ir::ExprKind::kLoad) return;
+      for (const ir::Expr& index : load.args) {
+        ir::Visit(index, [&](const ir::ExprNode& e) {
+          if (e.kind != ir::ExprKind::kBinary ||
+              (e.binary() != ir::BinaryOp::kMin && e.binary() != ir::BinaryOp::kMax))
+            return;
+          bends |= DependsOnVar(e.args[0], axis) || DependsOnVar(e.args[1], axis);
+        });
+      }
+    });
+  }
+  return bends;
+}
+
 /// Cuts the axis along which the source is contiguous into blocks of about `width` lines, which are
 /// turned in registers; gives its loops, the last one unrolled.
 std::vector<std::string> TurnedLoops(TraceWriter& w, const std::string& axis, int64_t n,
@@ -81,8 +120,17 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
     loops.push_back(fmt::format("{}.i{}", stage.name, a));
     extents.push_back(stage.spatial[a]);
   }
-  const int64_t n = stage.spatial[v];
-  const std::string axis = fmt::format("{}.i{}", stage.name, v);
+  int64_t n = stage.spatial[v];
+  std::string axis = fmt::format("{}.i{}", stage.name, v);
+  // Within a period lanes stand side by side.
+  const int64_t period = PeriodAlong(stage, v);
+  if (turned < 0 && period >= lanes && period % lanes != 0 && n > period && n % period == 0) {
+    w.Emit(fmt::format("split({}, {})", axis, period));
+    loops.push_back(axis + ".0");
+    extents.push_back(n / period);
+    axis += ".1";
+    n = period;
+  }
   if (n >= 2) {
     int64_t width = std::min<int64_t>(lanes, n);
     // A block of lines fills the registers already.
@@ -91,14 +139,27 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
     const std::string factors =
         unrolled ? fmt::format("[{}, {}]", unroll, width) : fmt::format("{}", width);
     w.Emit(fmt::format("split({}, {}{})", axis, factors, n % step == 0 ? "" : ", mask"));
-    loops.push_back(axis + ".0");
-    extents.push_back((n + step - 1) / step);
-    order = loops;
+    std::vector<std::string> lines;
     if (turned >= 0) {
-      const std::vector<std::string> lines =
-          TurnedLoops(w, fmt::format("{}.i{}", stage.name, turned), stage.spatial[turned], lanes);
-      order.insert(order.end(), lines.begin(), lines.end());
+      const int64_t count = stage.spatial[turned];
+      lines = TurnedLoops(w, fmt::format("{}.i{}", stage.name, turned), count, lanes);
+      // The result is written line by line where its blocks are equal (and so may be parallel).
+      if (lines.size() > 1 && count % lanes == 0) {
+        loops.push_back(lines[0]);
+        extents.push_back(count / lanes);
+        lines.erase(lines.begin());
+      }
     }
+    order = loops;
+    order.push_back(axis + ".0");
+    // The first and the last vector stand on their own; such siblings cannot be parallel.
+    if (n > 2 * step && points / stage.spatial[v] >= 2 * target.threads && BendsAlong(stage, v)) {
+      w.Emit(fmt::format("partition({}.0, [1, -1])", axis));
+    } else {
+      loops.push_back(axis + ".0");
+      extents.push_back((n + step - 1) / step);
+    }
+    order.insert(order.end(), lines.begin(), lines.end());
     for (int k = 1; k <= (unrolled ? 2 : 1); ++k) order.push_back(fmt::format("{}.{}", axis, k));
     if (turned >= 0 || v + 1 < stage.num_spatial())
       w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));

@@ -101,6 +101,37 @@ VectorLoop VectorizeLast(TraceWriter& w, int id, int first_free_axis, int64_t mo
   return {axis + ".0", (stage.spatial[v] + step - 1) / step};
 }
 
+/// Rows that a map reads from what does not fit the second cache: the next one is fetched while
+/// this one is worked on, because the machine's own prefetchers stop at the end of a page. Whether
+/// it was done.
+bool PrefetchNextRow(TraceWriter& w, int id, int row_axis, const VectorLoop& loop,
+                     const ir::Target& target) {
+  constexpr int64_t kLongRowBytes = 1024, kMostIterations = 1024;
+  const ir::Stage stage = w.stage(id);
+  const int v = VectorAxis(w.workload(), stage);
+  if (loop.iterations < 2 || loop.iterations > kMostIterations || row_axis < 0 || row_axis >= v ||
+      v + 1 != stage.num_spatial())
+    return false;
+  const std::vector<Access> accesses = AccessesOf(w.workload(), stage);
+  const auto walks = [&](const Access& a) {
+    return !a.guarded && a.linear[v] && a.linear[row_axis] && a.stride[v] == 1 &&
+           a.stride[row_axis] == stage.spatial[v];
+  };
+  for (const Access& a : accesses) {
+    const ir::Tensor& t = w.workload().tensors[a.tensor];
+    const int64_t size = ir::SizeOf(t.dtype);
+    if (t.kind != ir::TensorKind::kInput || stage.spatial[v] * size < kLongRowBytes ||
+        t.NumElements() * size < target.l2_bytes)
+      continue;
+    if (!std::all_of(accesses.begin(), accesses.end(),
+                     [&](const Access& b) { return b.tensor != a.tensor || walks(b); }))
+      continue;
+    w.Emit(fmt::format("prefetch({}, {}, {})", loop.name, t.name, loop.iterations));
+    return true;
+  }
+  return false;
+}
+
 /// Reductions to fewer results than threads: cut into parts that run in parallel, then folded.
 constexpr int64_t kManyPoints = 1 << 15;
 
@@ -132,6 +163,8 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
   for (auto it = cluster.members.rbegin(); it != cluster.members.rend(); ++it) {
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
+  bool fetched = false;
+  VectorLoop last;
   for (int id : cluster.members) {
     // Partial results live in registers: of one row at a time.
     const ir::Stage stage = w.stage(id);
@@ -140,12 +173,15 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
     if (stage.combiner != ir::Combiner::kNone)
       ScheduleRowReduction(w, id, one_row ? row_loop : "", choice.partial_vectors, target);
     else
-      VectorizeLast(w, id, rows, choice.map_vectors, target);
+      fetched |= PrefetchNextRow(w, id, rows - 1,
+                                 VectorizeLast(w, id, rows, choice.map_vectors, target), target);
   }
   if (owner.combiner != ir::Combiner::kNone)
     ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
   else
-    VectorizeLast(w, cluster.owner, rows, choice.map_vectors, target);
+    last = VectorizeLast(w, cluster.owner, rows, choice.map_vectors, target);
+  if (!fetched && !cluster.members.empty())
+    PrefetchNextRow(w, cluster.owner, rows - 1, last, target);
   std::vector<std::string> loops;
   std::vector<int64_t> extents;
   for (int a = 0; a < rows; ++a) {

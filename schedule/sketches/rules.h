@@ -46,6 +46,10 @@ struct TileForm {
   int64_t rows_total = 1;
   /// Rows that share what some factor gives (a group's channels); tiles hold whole groups or parts.
   int64_t row_block = 1;
+  bool FitsRowBlock(int64_t rows) const {
+    return row_block == 1 ||
+           (rows_total % rows == 0 && (row_block % rows == 0 || rows % row_block == 0));
+  }
 };
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.

@@ -239,8 +239,7 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   int64_t most_vectors = !contraction           ? 2
                          : form.rows_total == 1 ? 8
                                                 : (target.registers >= 32 ? 4 : 3);
-  // Sums down columns walk as many of them at once as leaves the threads their share: each step is
-  // to another page.
+  // Each step down columns is to another page: many at once, but a share for every thread.
   if (!contraction && form.row_axis < 0) {
     int64_t outer = 1;
     for (int a : form.outer) outer *= stage.spatial[a];
@@ -256,9 +255,7 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
     if (!contraction)
       most_rows = std::clamp<int64_t>(kMostWindowSteps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
-      if (form.row_block > 1 && (form.rows_total % rows != 0 ||
-                                 (form.row_block % rows != 0 && rows % form.row_block != 0)))
-        continue;
+      if (!form.FitsRowBlock(rows)) continue;
       // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
       // their loads.
       double lanes = static_cast<double>(form.vectors_total) /

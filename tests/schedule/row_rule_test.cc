@@ -55,6 +55,16 @@ TEST(RowRule, ExpAndSumOfSoftmaxAreOneLoop) {
   }
 }
 
+TEST(RowRule, RowsBeyondTheCacheAreFetchedAhead) {
+  const ir::Target target = TargetOf("cpu:avx512,threads=1");
+  const auto large = DefaultTrace(WorkloadOf(Softmax(1024, 1024)), target);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_THAT(ToText(*large), HasSubstr("prefetch(s1.i1.0, x0, 16)"));
+  const auto small = DefaultTrace(WorkloadOf(Softmax(64, 1024)), target);
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_THAT(ToText(*small), Not(HasSubstr("prefetch")));
+}
+
 TEST(RowRule, AReductionToOneValueIsCutIntoParallelParts) {
   for (const char* target : kTargets) {
     const std::string trace = CheckedDefault(
@@ -93,6 +103,35 @@ TEST(MapRule, TransposesInBlocks) {
         EXPECT_THAT(trace, HasSubstr("unroll(s0.i1.1)"));
       }
     }
+  }
+}
+
+TEST(MapRule, LanesStayWithinAPeriod) {
+  for (const char* target : kTargets) {
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[5,20] input range(-1,1)\n"
+                               "s0: f32[10,60] output = x0[i0 % 5, i1 % 20]\n",
+                               target),
+                HasSubstr("split(s0.i1, 20)\nsplit(s0.i1.1, "));
+  }
+}
+
+// The borders, where lanes do not stand side by side, are parts of their own; where nothing else
+// could be parallel, they are not.
+TEST(MapRule, ReflectedBordersArePeeled) {
+  const auto pad = [](int rows, int columns) {
+    const std::string r = std::to_string(rows), c = std::to_string(columns);
+    const std::string period = std::to_string(2 * columns - 2);
+    return "workload 1\nx0: f32[" + r + "," + c + "] input range(-1,1)\ns0: f32[" + r + "," +
+           std::to_string(columns + 6) + "] output = x0[i0, min(min((i1 - 3) % " + period + ", " +
+           period + " - (i1 - 3) % " + period + "), " + std::to_string(columns - 1) + ")]\n";
+  };
+  for (const char* target : kTargets) {
+    for (const int columns : {43, 56, 58}) {
+      EXPECT_THAT(CheckedDefault(pad(8, columns), target), HasSubstr("partition(s0.i1.0, [1,-1])"));
+    }
+    EXPECT_THAT(CheckedDefault(pad(8, 9), target), Not(HasSubstr("partition")));
+    EXPECT_THAT(CheckedDefault(pad(1, 9000), target), Not(HasSubstr("partition")));
+    EXPECT_THAT(CheckedDefault(pad(200, 56), target), HasSubstr("parallel("));
   }
 }
 
