@@ -50,7 +50,7 @@ PlanForm::Kind KindOf(const TraceWriter& writer, const Cluster& c) {
 void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& choice,
                      const ir::Target& target) {
   switch (KindOf(writer, c)) {
-    case PlanForm::Kind::kScan: ScheduleScan(writer, c.owner, choice.tile, target); return;
+    case PlanForm::Kind::kScan: ScheduleScan(writer, c, choice.tile, target); return;
     case PlanForm::Kind::kTile:
       ScheduleTile(writer, FindTileForm(writer, c, target), choice.tile, choice.padding, target);
       return;
@@ -65,7 +65,7 @@ void ScheduleCluster(TraceWriter& writer, const Cluster& c, const PlanChoice& ch
 TileForm FormOf(const TraceWriter& writer, const Cluster& c, const ir::Target& target) {
   switch (KindOf(writer, c)) {
     case PlanForm::Kind::kTile: return FindTileForm(writer, c, target);
-    case PlanForm::Kind::kScan: return FindScanForm(writer, c.owner, target);
+    case PlanForm::Kind::kScan: return FindScanForm(writer, c, target);
     default: return {};
   }
 }

@@ -214,6 +214,16 @@ bool IdentityRead(const ir::Workload& w, const ir::Stage& reader, const ir::Stag
          SharedLeading(w, reader, stage) == stage.num_spatial();
 }
 
+/// Whether a product of a scan is only read by a map of its scan, at the same step and point by
+/// point: the map can have it from registers, and no barrier stands between the two.
+bool IsTileOfStep(const ir::Workload& w, const ir::Stage& stage, const std::vector<int>& readers) {
+  if (stage.scan < 0 || readers.size() != 1 || IsOutput(w, stage)) return false;
+  const ir::Stage& reader = w.stages[readers[0]];
+  const int v = VectorAxis(w, stage);
+  return reader.scan == stage.scan && IdentityRead(w, reader, stage) && v >= 1 &&
+         VectorAxis(w, reader) == v;
+}
+
 /// The axis along which what the Stage finally becomes, through maps that read it point by point,
 /// is stored.
 int FinalStoreAxis(const ir::Workload& w, const std::vector<int>& live, const ir::Stage& stage) {
@@ -392,6 +402,14 @@ std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force) {
     const Role role = RoleOf(w, stage);
     const bool heavy = role == Role::kContraction || role == Role::kWindow;
     std::vector<int> readers = ReadersOf(w, live, id);
+    if (role == Role::kContraction && IsTileOfStep(w, stage, readers)) {
+      Cluster& home = clusters[cluster_of[readers[0]]];
+      if (home.owner == readers[0] && home.anchor < 0 && home.members.empty()) {
+        home.anchor = id;
+        cluster_of[id] = cluster_of[readers[0]];
+        continue;
+      }
+    }
     if (!IsOutput(w, stage) && !readers.empty() && stage.scan < 0) {
       Cluster* home = nullptr;
       bool one = cluster_of[readers[0]] >= 0;

@@ -81,11 +81,12 @@ void ScheduleRows(TraceWriter& writer, const Cluster& cluster, const RowChoice& 
                   const ir::Target& target);
 /// A Stage without reduction; `unroll` vectors per iteration.
 void ScheduleMap(TraceWriter& writer, int stage, int64_t unroll, const ir::Target& target);
-/// A Stage of a scan; `choice` is the register tile where it is a product.
-void ScheduleScan(TraceWriter& writer, int stage, const TileChoice& choice,
+/// A Stage of a scan, perhaps with the product that only it reads; `choice` is the register tile of
+/// the product.
+void ScheduleScan(TraceWriter& writer, const Cluster& cluster, const TileChoice& choice,
                   const ir::Target& target);
-/// The tile of a scan's product: batch rows × vectors. `anchor` is -1 when it is none.
-TileForm FindScanForm(const TraceWriter& writer, int stage, const ir::Target& target);
+/// The tile of a scan's product: batch rows × vectors. `anchor` is -1 when there is none.
+TileForm FindScanForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 
 /// Lanes of a vector of this dtype on the target; at most 64.
 int LanesFor(ir::DType dtype, const ir::Target& target);

@@ -12,27 +12,40 @@ namespace {
 
 /// Multiply-adds of one iteration below which a second thread is not worth a barrier.
 constexpr int64_t kParallelSteps = 1 << 16;
+/// Points of a cumulative sum below which a second thread is not worth a barrier.
+constexpr int64_t kParallelPoints = 1 << 15;
+/// Vectors of a cumulative sum that advance together: what they carry stays in the first cache.
+constexpr int64_t kCumulatedVectors = 64;
+/// Steps of a cumulative sum without another axis that are one inner loop.
+constexpr int64_t kCumulatedSteps = 64;
 
 std::string AxisName(const ir::Stage& stage, int axis) {
   return fmt::format("{}.i{}", stage.name, axis);
 }
 
+/// Multiply-adds of one iteration.
+int64_t StepsOf(const ir::Stage& product) {
+  int64_t steps = 1;
+  for (int a = 1; a < product.num_axes(); ++a) steps *= product.Extent(a);
+  return steps;
+}
+
 /// A product with constant weights, as in LSTM and GRU: panels of the weights, a tile of batch rows
-/// × vectors in registers.
+/// × vectors in registers. Where another Stage of the scan owns the loops, it makes its points from
+/// the tile while that is in registers.
 void ScheduleProduct(TraceWriter& w, const TileForm& form, const TileChoice& choice,
                      const ir::Target& target) {
   PackPanels(w, form, choice.vectors * form.lanes, target);
-  const ir::Stage stage = w.stage(form.anchor);
+  const bool own = form.owner == form.anchor;
+  const ir::Stage stage = w.stage(form.owner);
   const std::string v = AxisName(stage, form.vector_axis);
   const int64_t columns = stage.spatial[form.vector_axis], panel = choice.vectors * form.lanes;
   w.Emit(fmt::format("split({}, [{}, {}]{})", v, choice.vectors, form.lanes,
                      columns % panel == 0 ? "" : ", mask"));
   const std::string row = form.row_axis < 0 ? "" : AxisName(stage, form.row_axis);
   std::vector<std::string> order = {AxisName(stage, 0), v + ".0"};
-  int64_t steps = columns;
-  for (int a = 1; a < stage.num_spatial(); ++a) {
-    if (a != form.vector_axis) steps *= stage.spatial[a];
-    if (a != form.vector_axis && a != form.row_axis) order.push_back(AxisName(stage, a));
+  for (int a : form.outer) {
+    if (a > 0) order.push_back(AxisName(stage, a));
   }
   if (!row.empty()) {
     w.Emit(fmt::format("split({}, {}, two_sizes)", row, choice.rows));
@@ -40,30 +53,95 @@ void ScheduleProduct(TraceWriter& w, const TileForm& form, const TileChoice& cho
   }
   const std::string tile_loop = order.back();
   for (int r : form.reduce) {
-    order.push_back(fmt::format("{}.r{}", stage.name, r - stage.num_spatial()));
-    steps *= stage.Extent(r);
+    if (own) order.push_back(fmt::format("{}.r{}", stage.name, r - stage.num_spatial()));
   }
   if (!row.empty()) order.push_back(row + ".1");
   order.push_back(v + ".1");
   order.push_back(v + ".2");
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-  w.Emit(
-      fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), stage.name, tile_loop));
+  if (own) {
+    w.Emit(
+        fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), stage.name, tile_loop));
+  }
   if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
   w.Emit(fmt::format("unroll({}.1)", v));
   w.Emit(fmt::format("vectorize({}.2)", v));
-  if (target.threads > 1 && steps >= kParallelSteps && columns > panel)
+  if (target.threads > 1 && StepsOf(w.stage(form.anchor)) >= kParallelSteps && columns > panel)
     w.Emit(fmt::format("parallel({}.0, {})", v, target.threads));
+  if (!own) ScheduleAnchorInside(w, form, tile_loop);
+}
+
+/// Whether nothing else belongs to the Stage's scan and each of its points carries on from the same
+/// point one step before: then whole rows can follow each other, as in a cumulative sum.
+bool CarriesPointByPoint(const ir::Workload& w, const ir::Stage& stage) {
+  bool alone = stage.num_reduce() == 0 && stage.results.size() == 1;
+  for (const ir::Stage& other : w.stages)
+    alone = alone && (other.scan != stage.scan || other.name == stage.name);
+  for (const Access& a : AccessesOf(w, stage)) {
+    if (a.tensor != stage.results[0]) continue;
+    for (int d = 1; d < stage.num_spatial(); ++d)
+      alone = alone && a.indices[d]->kind == ir::ExprKind::kVar && a.indices[d]->id == d;
+  }
+  return alone;
+}
+
+/// A cumulative sum: the sequential axis inside the others, so that one phase does all of it, on
+/// several threads. Along the vector axis blocks of a length of which many fit the first cache
+/// stand outside where there is no other axis to share among threads.
+void ScheduleCumulated(TraceWriter& w, int id, const ir::Target& target) {
+  const ir::Stage stage = w.stage(id);
+  const std::string t = AxisName(stage, 0);
+  const int v = VectorAxis(w.workload(), stage);
+  int64_t points = 1, rows = 1;
+  for (int64_t n : stage.spatial) points *= n;
+  std::vector<std::string> outer, order;
+  std::vector<int64_t> extents;
+  for (int a = 1; a < stage.num_spatial(); ++a) {
+    if (a == v || stage.spatial[a] == 1) continue;
+    outer.push_back(AxisName(stage, a));
+    extents.push_back(stage.spatial[a]);
+    rows *= stage.spatial[a];
+  }
+  std::string vectors;
+  if (v >= 1) {
+    const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
+    const int64_t n = stage.spatial[v], width = std::min<int64_t>(lanes, n);
+    const int64_t total = (n + width - 1) / width;
+    const int64_t most =
+        rows >= target.threads ? kCumulatedVectors : (total + target.threads - 1) / target.threads;
+    const int64_t block = std::clamp<int64_t>(total, 1, std::min(most, kCumulatedVectors));
+    vectors = AxisName(stage, v);
+    w.Emit(fmt::format("split({}, [{}, {}]{})", vectors, block, width,
+                       n % (block * width) == 0 ? "" : ", mask"));
+    outer.push_back(vectors + ".0");
+    extents.push_back((total + block - 1) / block);
+  }
+  order = outer;
+  if (outer.empty() && stage.spatial[0] > kCumulatedSteps) {
+    // The iterations of what is not outermost alone are no phases of their own.
+    w.Emit(fmt::format("split({}, {}{})", t, kCumulatedSteps,
+                       stage.spatial[0] % kCumulatedSteps == 0 ? "" : ", mask"));
+  } else if (!outer.empty()) {
+    order.push_back(t);
+  }
+  if (!vectors.empty()) {
+    order.push_back(vectors + ".1");
+    order.push_back(vectors + ".2");
+  }
+  if (order.size() > 1) w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  if (!vectors.empty()) w.Emit(fmt::format("vectorize({}.2)", vectors));
+  if (!outer.empty() && target.threads > 1 && points >= kParallelPoints)
+    Parallelise(w, id, outer, extents, target);
 }
 
 }  // namespace
 
-TileForm FindScanForm(const TraceWriter& w, int stage, const ir::Target& target) {
-  const ir::Stage& s = w.stage(stage);
+TileForm FindScanForm(const TraceWriter& w, const Cluster& cluster, const ir::Target& target) {
   TileForm none;
-  if (s.combiner == ir::Combiner::kNone || RoleOf(w.workload(), s) != Role::kContraction)
-    return none;
-  TileForm f = FindTileForm(w, {stage, stage, {}, 0}, target);
+  if (cluster.anchor < 0) return none;
+  const ir::Stage& s = w.stage(cluster.anchor);
+  if (RoleOf(w.workload(), s) != Role::kContraction) return none;
+  TileForm f = FindTileForm(w, {cluster.owner, cluster.anchor, {}, 0}, target);
   f.row_axis = -1;
   f.rows_total = 1;
   f.border = false;
@@ -71,13 +149,19 @@ TileForm FindScanForm(const TraceWriter& w, int stage, const ir::Target& target)
   for (int a = 1; a < s.num_spatial(); ++a) {
     if (a != f.vector_axis && s.spatial[a] > 1) f.row_axis = a, f.rows_total = s.spatial[a];
   }
+  f.outer.clear();
+  for (int a = 0; a < s.num_spatial(); ++a) {
+    if (a != f.vector_axis && a != f.row_axis) f.outer.push_back(a);
+  }
   return f.vector_axis < 1 ? none : f;
 }
 
-void ScheduleScan(TraceWriter& w, int id, const TileChoice& choice, const ir::Target& target) {
-  const ir::Stage stage = w.stage(id);
-  const TileForm form = FindScanForm(w, id, target);
+void ScheduleScan(TraceWriter& w, const Cluster& cluster, const TileChoice& choice,
+                  const ir::Target& target) {
+  const TileForm form = FindScanForm(w, cluster, target);
   if (form.anchor >= 0) return ScheduleProduct(w, form, choice, target);
+  const ir::Stage stage = w.stage(cluster.owner);
+  if (CarriesPointByPoint(w.workload(), stage)) return ScheduleCumulated(w, cluster.owner, target);
   const int v = VectorAxis(w.workload(), stage);
   if (v < 1) return;
   const int lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);

@@ -85,7 +85,7 @@ TEST(DefaultTraces, PartsOfADimensionOfConstantsArePacked) {
 x0: f32[3,2,{1}] input range(-1,1)
 x1: f32[1,{1},{0}] constant
 s0: f32[3,2,{2}] scan 0 = sum[r0:{0}] (select(i0 >= 1, s3[i0 - 1, i1, r0], 0.0) * x1[0, i2, r0])
-s1: f32[3,2,{0}] scan 0 = tanh(x0[i0, i1, i2] + s0[i0, i1, i2]) * select(i0 >= 1, s3[i0 - 1, i1, i2], 0.0)
+s1: f32[3,2,{0}] scan 0 = tanh(x0[i0, i1, i2]) * select(i0 >= 1, s3[i0 - 1, i1, i2], 0.0)
 s2: f32[3,2,{0}] scan 0 = sum[r0:{0}] (s1[i0, i1, r0] * x1[0, i2 + {2}, r0])
 s3: f32[3,2,{0}] output scan 0 = tanh(x0[i0, i1, i2 + {2}] + s2[i0, i1, i2] * s0[i0, i1, i2 + {0}])
 )",
@@ -96,6 +96,68 @@ s3: f32[3,2,{0}] output scan 0 = tanh(x0[i0, i1, i2 + {2}] + s2[i0, i1, i2] * s0
     EXPECT_NE(ToText(*trace).find(fmt::format("= pack(s2, x1, {})", c.layout)), std::string::npos);
     const CheckResult result = CheckTrace(workload, *trace, {.target = c.target, .compile = true});
     EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  }
+}
+
+// A product of a scan that one map reads point by point is made in the map's registers, so a step
+// of a vanilla RNN is one phase; where it is read elsewhere too (LSTM's gates), it stays apart.
+TEST(DefaultTraces, AStepsProductStaysInRegisters) {
+  for (const int units : {32, 37}) {
+    for (const char* const target : {"cpu:avx2,threads=1", "cpu:avx512,threads=2"}) {
+      const std::string head = fmt::format(
+          "workload 1\n"
+          "x0: f32[4,3,{0}] input range(-1,1)\n"
+          "x1: f32[{0},{0}] constant\n"
+          "s0: f32[4,3,{0}] scan 0 = sum[r0:{0}] (select(i0 >= 1, s1[i0 - 1, i1, r0], 0.5) * "
+          "x1[i2, r0])\n",
+          units);
+      for (const bool pointwise : {true, false}) {
+        const ir::Workload workload = WorkloadOf(
+            head + fmt::format("s1: f32[4,3,{}] output scan 0 = tanh(x0[i0, i1, i2] + s0[i0, i1, "
+                               "{}])\n",
+                               units, pointwise ? "i2" : fmt::format("{} - i2", units - 1)));
+        const auto trace = DefaultTrace(workload, TargetOf(target));
+        ASSERT_TRUE(trace.ok()) << trace.status();
+        SCOPED_TRACE(std::string(target) + "\n" + ToText(*trace));
+        EXPECT_EQ(ToText(*trace).find("compute_at(s0, ") != std::string::npos, pointwise);
+        const CheckResult result =
+            CheckTrace(workload, *trace, {.target = target, .compile = true});
+        ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why;
+        EXPECT_EQ(result.lowered.nest.phases.size(), pointwise ? 1U : 2U);
+      }
+    }
+  }
+}
+
+// Cumulative sums are one phase, not one a step: rows of their own stand outside the sequential
+// axis, on several threads where that is worth it.
+TEST(DefaultTraces, ACumulativeSumIsOnePhase) {
+  struct Case {
+    const char* shape = "";
+    const char* at = "";
+    bool parallel = false;
+  };
+  const Case cases[] = {{"9,5,19", "i1, i2", false},  {"300", "", false},      {"7", "", false},
+                        {"70,3,170", "i1, i2", true}, {"40,1200", "i1", true}, {"1", "", false},
+                        {"5,3,1", "i1, i2", false}};
+  for (const Case& c : cases) {
+    for (const char* const target : {"cpu:avx2,threads=2", "cpu:avx512,threads=2"}) {
+      const std::string rest = *c.at == 0 ? "" : std::string(", ") + c.at;
+      const ir::Workload workload = WorkloadOf(fmt::format(
+          "workload 1\nx0: f32[{0}] input range(-1,1)\n"
+          "s0: f32[{0}] output scan 0 = x0[i0{1}] + select(i0 >= 1, s0[i0 - 1{1}], 0.0)\n",
+          c.shape, rest));
+      const auto trace = DefaultTrace(workload, TargetOf(target));
+      ASSERT_TRUE(trace.ok()) << trace.status();
+      SCOPED_TRACE(std::string(target) + " " + c.shape + "\n" + ToText(*trace));
+      EXPECT_EQ(ToText(*trace).find("parallel(") != std::string::npos, c.parallel);
+      const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+      ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why;
+      ASSERT_EQ(result.lowered.nest.steps.size(), 1U);
+      const int64_t steps = workload.stages[0].spatial[0];
+      const bool short_alone = steps <= 64 && *c.at == 0;
+      EXPECT_EQ(result.lowered.nest.steps[0].repeats, short_alone ? steps : 1);
+    }
   }
 }
 
