@@ -159,6 +159,17 @@ TEST(OpsTest, LstmScansOverItsSteps) {
             "s5: f32[1,1,2] output = s3[2, i1, i2]\n");
 }
 
+// Along the first axis the scan makes the output itself; elsewhere a map puts the axis back.
+TEST(OpsTest, ACumulativeSumAlongTheFirstAxisIsItsScan) {
+  EXPECT_EQ(Expressed("CumSum", {{"axis", int64_t{0}}}, {F32({5, 4})}),
+            "workload 1\n"
+            "x0: f32[5,4] input range(-1,1)\n"
+            "s0: f32[5,4] output scan 0 = select(i0 >= 1, s0[i0 - 1, i1], 0.0) + x0[i0, i1]\n");
+  EXPECT_NE(Expressed("CumSum", {{"axis", int64_t{0}}, {"reverse", int64_t{1}}}, {F32({5, 4})})
+                .find("s1: f32[5,4] output = s0[i0 * -1 + 4, i1]"),
+            std::string::npos);
+}
+
 TEST(OpsTest, ReshapeKeepsPlainIndicesOfAxesThatStay) {
   EXPECT_EQ(Expressed("Reshape", {{"shape", Ints{2, 3, 5}}}, {F32({6, 5})}),
             "workload 1\n"
