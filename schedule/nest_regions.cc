@@ -77,11 +77,15 @@ std::vector<Span> Narrowed(std::vector<Span> axes, const std::vector<Expr>& cond
   return axes;
 }
 
-/// The dimension of its result along which the Stage's vectors run; -1: none, or not one alone.
+/// The dimension of its result along which the Stage's full vectors run; -1: none, or not one
+/// alone, or some lanes are masked and stick out of the tile.
 int VectorDimension(const StageSchedule& schedule, int rank) {
   for (int l : schedule.order) {
     if (schedule.loops[l].kind != ir::LoopKind::kVector) continue;
-    while (schedule.loops[l].parent >= 0) l = schedule.loops[l].parent;
+    while (schedule.loops[l].parent >= 0) {
+      if (schedule.loops[l].tail == Tail::kMask) return -1;
+      l = schedule.loops[l].parent;
+    }
     const LoopNode& n = schedule.loops[l];
     return n.origin == LoopNode::Origin::kAxis && n.axis < rank ? n.axis : -1;
   }
