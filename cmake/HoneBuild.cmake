@@ -24,7 +24,13 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}"
 find_program(HONE_CCACHE ccache)
 if(HONE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Without the working directory in the hash two build folders share their results.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1;${HONE_CCACHE}")
+  # Precompiled headers need the sloppiness.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1")
+  if(HONE_PCH)
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "CCACHE_SLOPPINESS=pch_defines,time_macros")
+    add_compile_options(-fpch-preprocess)
+  endif()
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "${HONE_CCACHE}")
 endif()
 find_program(HONE_MOLD mold)
 if(HONE_MOLD)

@@ -20,6 +20,12 @@ function(hone_library name)
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
   target_link_libraries(${target} PUBLIC ${arg_DEPS}
                                   PRIVATE ${arg_PRIVATE_DEPS} "$<BUILD_INTERFACE:hone_warnings>")
+  # Below these is no Abseil; codegen has LLVM's own definitions.
+  if(short MATCHES "^(ir|graph|schedule|build|measure|costmodel|db|search|compiler)$")
+    hone_precompile(${target} library)
+  elseif(short MATCHES "^(server|worker|client)$")
+    hone_precompile(${target} threaded)
+  endif()
 endfunction()
 
 function(hone_executable target)
@@ -50,6 +56,10 @@ function(hone_test folder)
                                                "${PROJECT_SOURCE_DIR}/include")
   # Tests are compiled once and run once: -O1 halves their share of a clean build.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+  # The runtime has no fmt; what links gRPC compiles with -pthread.
+  if(NOT folder STREQUAL "runtime" AND NOT arg_DEPS MATCHES "grpc|proto_service")
+    hone_precompile(${target} test)
+  endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   foreach(program IN LISTS arg_PROGRAMS)
     add_dependencies(${target} ${program})

@@ -155,7 +155,8 @@ TEST(Convert, EqualResultsHaveEqualDigestsAndOthersDoNot) {
 
 TEST(Convert, TextsAreCutAtWholeCharactersAndMadeValid) {
   WorkResult failed{.token = kToken, .outcome = measure::Outcome::kBuildFailed};
-  failed.message = std::string(kMaxTextBytes - 1, 'x') + "\xc3\xa9 and more";
+  failed.message.assign(kMaxTextBytes - 1, 'x');
+  failed.message += "\xc3\xa9 and more";
   v1::WorkerMessage wire;
   ToWire(WorkerMessage(failed), &wire);
   EXPECT_EQ(wire.result().message(), std::string(kMaxTextBytes - 1, 'x'));
