@@ -14,6 +14,9 @@ using ir::Stmt;
 
 namespace {
 
+/// Of a vector loop, whatever the element type.
+constexpr int64_t kMostLanes = 64;
+
 void CollectLoads(const Expr& expr, std::set<int>* used) {
   if (expr->kind == ir::ExprKind::kLoad) used->insert(expr->id);
   for (const Expr& arg : expr->args) CollectLoads(arg, used);
@@ -130,8 +133,10 @@ void FunctionEmitter::EmitEntry() {
     } else if (buffer.scope == Scope::kTable) {
       state.base = TableGlobal(id);
     } else if (state.is_flat) {
+      // A masked vector is read and written whole, so its last lanes may stick out.
+      const int64_t elements = buffer.elements + kMostLanes - 1;
       llvm::AllocaInst* memory = builder_.CreateAlloca(
-          llvm::ArrayType::get(FlatType(buffer.dtype, 1), static_cast<uint64_t>(buffer.elements)));
+          llvm::ArrayType::get(FlatType(buffer.dtype, 1), static_cast<uint64_t>(elements)));
       memory->setAlignment(llvm::Align(64));
       state.base = memory;
     } else if (buffer.scope == Scope::kShared) {

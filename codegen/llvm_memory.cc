@@ -12,6 +12,21 @@ using ir::Scope;
 
 namespace {
 
+/// The one active lane of a constant mask; -1: another mask.
+int OnlyLane(llvm::Value* mask) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
+  const auto* type = llvm::cast<llvm::FixedVectorType>(mask->getType());
+  int lane = -1;
+  for (unsigned i = 0; constant != nullptr && i < type->getNumElements(); ++i) {
+    const llvm::Constant* active = constant->getAggregateElement(i);
+    if (active == nullptr || (!active->isOneValue() && !active->isZeroValue())) return -1;
+    if (active->isZeroValue()) continue;
+    if (lane >= 0) return -1;
+    lane = static_cast<int>(i);
+  }
+  return lane;
+}
+
 llvm::Align ElementAlign(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(ir::SizeOf(dtype)));
 }
@@ -269,6 +284,11 @@ void FunctionEmitter::StoreMemory(int buffer, const Affine& index, const Value& 
     llvm::Value* mask = ActiveMask();
     if (mask == nullptr) {
       builder_.CreateAlignedStore(raw, pointer, ElementAlign(dtype));
+    } else if (const int lane = OnlyLane(mask); lane >= 0) {
+      // LLVM 22 would write four bytes where a narrowed vector has one active lane.
+      llvm::Value* at = builder_.CreateConstGEP1_64(raw->getType()->getScalarType(), pointer, lane);
+      builder_.CreateAlignedStore(builder_.CreateExtractElement(raw, lane), at,
+                                  ElementAlign(dtype));
     } else {
       builder_.CreateMaskedStore(raw, pointer, ElementAlign(dtype), mask);
     }
