@@ -121,6 +121,10 @@ class NestBuilder {
   /// The owner and all Stages computed at its loops from `position` on or inside those, consumers
   /// first.
   absl::StatusOr<std::vector<Needed>> RegionsInside(const Instance& instance, size_t position);
+  /// A tile that is larger here than seen from further out (vectors stay full) may not read an
+  /// output that was made further out for the smaller one. `inside`: consumers found so far.
+  absl::Status CheckReadsWhatIsMade(const Instance& region, const Instance& instance,
+                                    size_t position, const std::vector<Needed>& inside) const;
   absl::StatusOr<Instance> RegionOf(int stage, const std::vector<Needed>& readers);
   absl::Status AddTile(const Instance& region, int result, Storage storage);
   int AddPrivateBuffer(const ir::Tensor& tensor, int64_t elements, Storage storage);

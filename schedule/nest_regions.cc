@@ -153,12 +153,45 @@ absl::StatusOr<std::vector<NestBuilder::Needed>> NestBuilder::RegionsInside(
     for (size_t k = 1; k < inside.size(); ++k) here |= p.at_stage == inside[k].region.stage;
     if (!here) continue;
     HONE_ASSIGN_OR_RETURN(Instance region, RegionOf(*it, inside));
+    HONE_RETURN_IF_ERROR(CheckReadsWhatIsMade(region, instance, position, inside));
     std::vector<Span> axes;
     for (size_t a = 0; a < region.low.size(); ++a)
       axes.push_back({region.low[a], region.extent[a]});
     inside.push_back({std::move(region), std::move(axes)});
   }
   return inside;
+}
+
+absl::Status NestBuilder::CheckReadsWhatIsMade(const Instance& region, const Instance& instance,
+                                               size_t position,
+                                               const std::vector<Needed>& inside) const {
+  const auto outer = needed_.find(region.stage);
+  if (outer == needed_.end()) return absl::OkStatus();
+  bool more = false;
+  for (size_t d = 0; d < region.extent.size(); ++d)
+    more |= region.extent[d] > outer->second.extent[d];
+  if (!more) return absl::OkStatus();
+  const ir::Stage& stage = s_.workload.stages[region.stage];
+  for (int p : stage_order_) {
+    const StageSchedule& producer = s_.stages[p];
+    if (producer.place != Place::kAt || !needed_.contains(p) ||
+        !NeedsWholeBuffer(s_, s_.workload.stages[p].results[0]) ||
+        !Loads(stage, s_.workload.stages[p]))
+      continue;
+    // Computed in these loops too, it will be made for this very region.
+    const bool here =
+        (producer.at_stage == instance.stage &&
+         s_.PositionOf({producer.at_stage, producer.at_loop}) >= static_cast<int>(position)) ||
+        producer.at_stage == region.stage ||
+        std::any_of(inside.begin() + 1, inside.end(),
+                    [&](const Needed& n) { return n.region.stage == producer.at_stage; });
+    if (here) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{} would read more of {} than is computed there; split less or compute {} in "
+                    "the same loop",
+                    stage.name, s_.workload.stages[p].name, s_.workload.stages[p].name));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vector<ir::Stmt>* out,

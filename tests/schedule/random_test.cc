@@ -17,7 +17,7 @@
 namespace hone::schedule {
 namespace {
 
-constexpr uint64_t kSeeds[] = {11, 222, 3333, 44444, 777, 88888};
+constexpr uint64_t kSeeds[] = {11, 222, 3333, 44444, 555555, 6666666, 777, 88888};
 constexpr int kTracesPerSeed = 500;  ///< accepted ones
 constexpr int kCompileEvery = 12;
 
