@@ -150,7 +150,9 @@ std::string DiskCache::Open() {
   }
   const std::filesystem::path parent = std::filesystem::path(options_.folder).parent_path();
   std::error_code error;
-  if (options_.make_folder) std::filesystem::create_directories(parent, error);
+  // A home that does not exist is not made: HOME=/nonexistent is how services say that they have
+  // none.
+  if (options_.make_folder) std::filesystem::create_directory(parent, error);
   if (error) return fmt::format("cannot make '{}': {}", parent.string(), error.message());
   if (options_.make_folder && ::mkdir(options_.folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return Refused("make", options_.folder);
