@@ -33,7 +33,7 @@ class ExampleTest:
         for component in ("runtime", "client"):
             run("cmake", "--install", args.build, "--prefix", installed, "--component", component)
         installed.rename(self.prefix)  # Nothing may remember the place.
-        self.library = next(self.prefix.glob("lib*/**/libhone_client.so.0"))
+        self.shared_library = next(self.prefix.glob("lib*/**/libhone_client.so.0"))
 
     def case_the_headers_stand_alone(self):
         for header in ("client.h", "status.h"):
@@ -47,7 +47,7 @@ class ExampleTest:
                 "-Wno-missing-field-initializers", "-I", self.prefix / "include", source)
 
     def case_nothing_else_is_visible(self):
-        symbols = run("nm", "-DC", "--defined-only", self.library)
+        symbols = run("nm", "-DC", "--defined-only", self.shared_library)
         names = [line.split(maxsplit=2)[2] for line in symbols.splitlines()]
         strangers = [n for n in names
                      if not re.match(r"hone::(Client::|Status::|StatusCodeName)", n)]
