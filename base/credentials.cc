@@ -1,5 +1,6 @@
 #include "base/credentials.h"
 
+#include <arpa/inet.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -27,10 +28,13 @@ absl::StatusOr<Credentials> ReadCredentials(const std::string& folder) {
 }
 
 bool IsLoopbackAddress(const std::string& address) {
-  for (const char* prefix : {"127.", "[::1]:", "localhost:", "unix:"}) {
+  for (const char* prefix : {"[::1]:", "localhost:", "unix:"}) {
     if (address.rfind(prefix, 0) == 0) return true;
   }
-  return false;
+  // A name may begin with "127." too, and lead anywhere.
+  const std::string host = address.substr(0, address.rfind(':'));
+  in_addr ip{};
+  return host.rfind("127.", 0) == 0 && ::inet_pton(AF_INET, host.c_str(), &ip) == 1;
 }
 
 }  // namespace hone
