@@ -16,13 +16,8 @@ import tempfile
 import traceback
 from xml.sax.saxutils import quoteattr
 
-
-def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}")
-    return done.stdout
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "package"))
+from install_test import run  # noqa: E402
 
 
 class ExampleTest:
