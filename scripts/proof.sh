@@ -36,9 +36,19 @@ proof_asan() {
 }
 
 proof_tsan() {
-  # Libraries that are not instrumented (LLVM, XGBoost's OpenMP) would report false races.
-  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
-  sanitized tsan -L threads
+  # Libraries that are not instrumented (LLVM, XGBoost's OpenMP) would report false races. Reports go
+  # to files: daemons and child programs have races too, and a test may not look at their output.
+  local reports=$PWD/build/tsan/reports status=0
+  rm -rf "$reports"
+  mkdir -p "$reports"
+  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$reports/tsan
+  sanitized tsan -L threads || status=$?
+  if [ -n "$(ls -A "$reports")" ]; then
+    head -n 60 "$reports"/*
+    echo "proof.sh tsan: $(ls "$reports" | wc -l) processes reported races; see build/tsan/reports" >&2
+    return 1
+  fi
+  return "$status"
 }
 
 # Two minutes a model unless told otherwise; the log stays for the next run, the table is printed
