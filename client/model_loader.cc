@@ -135,6 +135,9 @@ absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Argument
       arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
   if (arguments.Given("traces")) {
     if (has_log) return Usage("--traces excludes --db, --snapshot and --server");
+    if (arguments.Given("accuracy")) {
+      return Usage("--traces excludes --accuracy: Traces given by hand are taken as they are");
+    }
     HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
     std::error_code error;
     if (!std::filesystem::is_directory(arguments.Text("traces"), error)) {

@@ -147,10 +147,12 @@ TEST_F(QueryCommandTest, CheckRunsEachKernelByDefaultAndByTheLog) {
 
 TEST_F(QueryCommandTest, RequireWithoutALogIsRefused) {
   const std::string package = folder_.Path("m.hone");
-  for (const std::vector<std::string>& more : {std::vector<std::string>{"--require", "exact"},
-                                               {"--require", "nearest"},
-                                               {"--require", "exact", "--traces", folder_.path()},
-                                               {"--traces", folder_.path(), "--db", log_}}) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--require", "exact"},
+        {"--require", "nearest"},
+        {"--require", "exact", "--traces", folder_.path()},
+        {"--traces", folder_.path(), "--db", log_},
+        {"--traces", folder_.path(), "--accuracy", "strict"}}) {
     std::vector<std::string> words = {"compile", model_, "-o", package};
     words.insert(words.end(), more.begin(), more.end());
     EXPECT_EQ(RunHone(words).exit_code, 2) << more[1];
