@@ -147,6 +147,7 @@ std::vector<std::string> DaemonOptions::List(std::string_view name) const {
 std::string DaemonHelp(std::string_view usage, std::span<const DaemonOption> table) {
   std::string text = fmt::format("usage: {}\n\n", usage);
   for (const DaemonOption& option : table) {
+    if (option.help.empty()) continue;
     const std::string left =
         fmt::format("--{}{}{}", option.name, option.argument.empty() ? "" : " ", option.argument);
     text += fmt::format("  {:<30} {}{}\n", left, option.help,

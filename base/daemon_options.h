@@ -15,7 +15,7 @@ struct DaemonOption {
   std::string_view name;
   std::string_view value;     ///< its default; empty: none
   std::string_view argument;  ///< placeholder in help; empty: a flag, whose value is "true"
-  std::string_view help;
+  std::string_view help;      ///< empty: not listed (for tests)
   bool repeated = false;
 };
 

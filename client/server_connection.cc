@@ -103,8 +103,10 @@ std::shared_ptr<grpc::Channel> GrpcConnection::Dial() const {
   // This bounds one attempt, handshake included; a refused one ends at once all the same.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  // A watch says nothing after its first word and asks on all the same.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(static_cast<int>(proto::kMaxMessageBytes));
   if (address_.plaintext) {
     return grpc::CreateCustomChannel(address_.address, grpc::InsecureChannelCredentials(),

@@ -33,7 +33,7 @@ struct BuildJob {
   std::vector<KernelJob> kernels;
   BuildOutput output = BuildOutput::kSharedObject;
   /// Makes the builder misbehave, for tests; heeded only by one that was started with --test-hooks:
-  /// "crash", "hang", "memory".
+  /// "crash", "hang", "memory", "kill-compiling" and "kill-compiled" (SIGKILL before and after).
   std::string test_hook = {};
 };
 

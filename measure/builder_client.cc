@@ -207,6 +207,13 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
   if (exit->signal == SIGXCPU) {
     return absl::DeadlineExceededError("the builder used more CPU time than a job may");
   }
+  // The limit on its address space ends it otherwise: it was the machine that had no memory left.
+  if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
+    return absl::UnavailableError(
+        fmt::format("the machine killed the builder below its own limit of memory; free memory, or "
+                    "run fewer things beside it{}",
+                    detail));
+  }
   const bool out_of_memory = exit->code == kExitOutOfMemory ||
                              last_words.find("out of memory") != std::string::npos ||
                              last_words.find("bad_alloc") != std::string::npos;

@@ -45,6 +45,7 @@ enum class Keep : uint8_t { kNo, kYes };
 ///   kDeadlineExceeded   the job took longer than job_timeout_ns (the process was killed)
 ///   kResourceExhausted  the process ran out of memory
 ///   kAborted            it crashed, with its signal and last words
+///   kUnavailable        it was killed from outside, below the limit of memory that it has
 ///   kDataLoss           it answered what is no answer (it was killed)
 ///   kNotFound, kPermissionDenied  it could not be started
 class BuilderClient {

@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -115,6 +117,14 @@ LinkReply Link(const LinkJob& job) {
   return {absl::OkStatus(), *std::move(linked)};
 }
 
+// Ends as the kernel would end it, for tests.
+void EndIfAsked(const std::string& hook, std::string_view step) {
+  if (hook != fmt::format("kill-{}", step)) return;
+  fmt::print(stderr, "killed at builder.{}\n", step);
+  std::fflush(stderr);
+  std::raise(SIGKILL);
+}
+
 // Misbehaves as LLVM might, for tests.
 void Misbehave(const std::string& hook) {
   if (hook == "crash") std::abort();
@@ -131,9 +141,12 @@ absl::Status Answer(const Frame& frame, JobRunner& runner, int output, bool test
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::kBuildRequest: {
       HONE_ASSIGN_OR_RETURN(const BuildJob job, DecodeBuildJob(frame.payload));
-      if (test_hooks) Misbehave(job.test_hook);
-      return ToAbsl(
-          WriteFrame(output, FrameType::kBuildReply, EncodeBuildReply(runner.Build(job))));
+      const std::string hook = test_hooks ? job.test_hook : "";
+      Misbehave(hook);
+      EndIfAsked(hook, "compiling");
+      const std::string reply = EncodeBuildReply(runner.Build(job));
+      EndIfAsked(hook, "compiled");
+      return ToAbsl(WriteFrame(output, FrameType::kBuildReply, reply));
     }
     case FrameType::kLinkRequest: {
       HONE_ASSIGN_OR_RETURN(const LinkJob job, DecodeLinkJob(frame.payload));

@@ -24,7 +24,8 @@ Outcome OutcomeOfBuilder(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted: return Outcome::kOutOfMemory;
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kDataLoss: return Outcome::kBuildCrashed;
-    // No builder could be started: this says nothing about the candidate.
+    // No builder could be started, or the machine killed it: this says nothing about the candidate.
+    case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kPermissionDenied: return Outcome::kWorkerLost;
     default: return Outcome::kBuildFailed;

@@ -56,7 +56,7 @@ struct PrepareJob {
   std::string prologue_key;
   int32_t threads = 1;
   /// Heeded only by a runner that was started with --test-hooks: "crash", "overrun", "hang",
-  /// "wrong", "memory", "socket", "exec", "write".
+  /// "wrong", "memory", "socket", "exec", "write", or "kill-" with a step of EndIfAsked.
   std::string test_hook;
 };
 

@@ -78,6 +78,8 @@ class Runner {
       data_.reset();
       HONE_ASSIGN_OR_RETURN(data_, RunData::Make(job));
     }
+    if (test_hooks_) kill_ = job.test_hook;
+    EndIfAsked(kill_, "loading");
     PreparedKernel::Hook hook;
     if (test_hooks_ && !job.test_hook.empty()) {
       hook = [name = job.test_hook](const auto& outputs) { Misbehave(name, outputs); };
@@ -93,6 +95,7 @@ class Runner {
       reply.status = Status(StatusCode::kFailedPrecondition, "nothing is prepared in this slot");
       return reply;
     }
+    EndIfAsked(kill_, "timing");
     reply.sentinel_ns = SentinelNs(clock_);
     Result<Race> race = kernel->Time(job.policy, clock_);
     reply.status = race.status();
@@ -105,6 +108,7 @@ class Runner {
   SystemMonotonicClock clock_;
   runtime::ThreadPool& pool_;
   const bool test_hooks_;
+  std::string kill_;  ///< a hook of the job that was prepared last
   std::shared_ptr<RunData> data_;
   std::array<std::unique_ptr<PreparedKernel>, kMaxSlots> slots_;
 };

@@ -215,8 +215,9 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
   // The limit on its address space ends it otherwise: it was the machine that had no memory left.
   if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
     return absl::UnavailableError(
-        "the machine killed the kernel's process below its own limit of memory; free memory, or "
-        "run fewer things beside it");
+        fmt::format("the machine killed the kernel's process below its own limit of memory; free "
+                    "memory, or run fewer things beside it{}",
+                    detail));
   }
   if (exit->code == kRunnerOutOfMemory || exit->signal == SIGKILL) {
     return absl::ResourceExhaustedError(

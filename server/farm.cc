@@ -439,6 +439,11 @@ void Farm::RevokeWorker(const std::string& name, int64_t now_ns) {
   GrantAll(now_ns);
 }
 
+void Farm::Excuse(int64_t ns, int64_t now_ns) {
+  for (auto& [token, lease] : leases_) lease.since_ns = std::min(lease.since_ns + ns, now_ns);
+  for (auto& [key, worker] : workers_) worker.heard_ns = std::min(worker.heard_ns + ns, now_ns);
+}
+
 void Farm::Tick(int64_t now_ns) {
   std::vector<Hash128> late;
   for (const auto& [token, lease] : leases_) {

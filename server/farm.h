@@ -79,6 +79,9 @@ class Farm {
 
   /// Limits and lost workers; call it a few times a second.
   void Tick(int64_t now_ns);
+  /// For `ns` until now nothing could be written, so nothing was heard or answered: what runs
+  /// against limits gets that time again.
+  void Excuse(int64_t ns, int64_t now_ns);
 
   FarmStep Take();
 

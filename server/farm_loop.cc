@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/core/check.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -165,16 +166,21 @@ bool FarmLoop::Commit(std::vector<Pending>& pending) {
     owners.push_back(&p);
   }
   if (units.empty()) return true;
-  for (;;) {
+  const int64_t first_ns = clock_.NowNs();
+  for (bool again = false;; again = true) {
+    KillPoint("honed.committing");
     const int64_t start_ns = clock_.NowNs();
     const auto committed = store_.Commit(units);
     if (committed.ok()) {
       for (size_t i = 0; i < owners.size(); ++i) owners[i]->status = (*committed)[i];
-      const int64_t took_ns = clock_.NowNs() - start_ns;
+      const int64_t now_ns = clock_.NowNs();
+      const int64_t took_ns = now_ns - start_ns;
+      if (again) farm_.Excuse(now_ns - first_ns, now_ns);
       const std::lock_guard lock(mutex_);
       if (!trouble_.empty()) LogWarning("the log can be written again");
       trouble_.clear();
       times_.Add(took_ns, static_cast<int64_t>(units.size()));
+      KillPoint("honed.committed");
       return true;
     }
     HONE_CHECK(committed.status().code() != absl::StatusCode::kDataLoss)
@@ -191,7 +197,11 @@ void FarmLoop::Finish(std::vector<Pending>& pending) {
     // What the Farm itself asked for cannot be refused: memory and store would differ.
     HONE_CHECK(p.status.ok() || p.work.done) << StatusMessage(p.status);
     changed |= !p.unit.changes.empty() || !p.unit.facts.empty();
-    for (const Outgoing& out : p.step.messages) sink_.Send(out.stream, out.message);
+    for (const Outgoing& out : p.step.messages) {
+      sink_.Send(out.stream, out.message);
+      if (std::holds_alternative<proto::Grant>(out.message)) KillPoint("honed.granted");
+      if (std::holds_alternative<proto::Acknowledgement>(out.message)) KillPoint("honed.answered");
+    }
     for (const Closing& closing : p.step.closings) sink_.Close(closing.stream, closing.status);
     for (const Delivery& delivery : p.step.deliveries) sink_.Deliver(delivery);
     if (p.work.done) p.work.done(farm_, p.status, clock_.NowNs());

@@ -1,7 +1,9 @@
 #include "server/honed.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -10,6 +12,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
@@ -31,6 +34,24 @@ constexpr int64_t kLooksAnHour = 3600;
 constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
 constexpr int64_t kShutdownSeconds = 2;
 constexpr int64_t kKeepRequestsMs = int64_t{7} * 86400 * 1000;
+
+/// Removes what a honed that was killed while it copied its log left beside it: LOG.snapshot.ID
+/// with an id of its own, and what SQLite keeps beside that. Nobody else's files have such names.
+void RemoveLeftCopies(const std::string& log_path) {
+  constexpr size_t kIdDigits = 32;
+  const std::filesystem::path log(log_path);
+  const std::string begin = log.filename().string() + ".snapshot.";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           log.has_parent_path() ? log.parent_path() : std::filesystem::path("."), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(begin, 0) != 0 || name.size() < begin.size() + kIdDigits) continue;
+    const std::string id = name.substr(begin.size(), kIdDigits);
+    if (id.find_first_not_of("0123456789abcdef") != std::string::npos) continue;
+    std::error_code gone;
+    std::filesystem::remove(entry.path(), gone);
+  }
+}
 
 class StoreLeaseReader final : public LeaseReader {
  public:
@@ -97,6 +118,8 @@ class RunningHoned final : public Honed, public FarmSink {
 
 absl::Status RunningHoned::Begin() {
   HONE_ASSIGN_OR_RETURN(log_, db::OpenLog(options_.log_path, {.mode = db::OpenMode::kWrite}));
+  // From here on the log is locked: no other honed copies it.
+  RemoveLeftCopies(log_->path());
   HONE_ASSIGN_OR_RETURN(store_, db::FarmStore::Open(*log_));
   HONE_ASSIGN_OR_RETURN(reader_, SharedReader::Open(options_.log_path));
   const int64_t now_ms = wall_clock_.UnixNs() / 1'000'000;
@@ -118,8 +141,10 @@ absl::Status RunningHoned::Begin() {
                                                       options_.builder_version, options_.versions});
   tuning_ = std::make_unique<TuningService>(TuningService::Context{
       options_.transport, wall_clock_, *loop_, *reader_, *book_, workers_, log_->path()});
+  KillPoint("honed.recovered");
   loop_->Start();
   HONE_RETURN_IF_ERROR(book_->Resume(state.sessions));
+  KillPoint("honed.resumed");
   HONE_ASSIGN_OR_RETURN(lookout_, Lookout::Start({.loop = *loop_,
                                                   .workers = workers_,
                                                   .clock = clock_,
@@ -158,10 +183,16 @@ absl::Status RunningHoned::Listen() {
   builder.RegisterService(tuning_->service());
   builder.SetMaxReceiveMessageSize(static_cast<int>(proto::kMaxMessageBytes));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // A client whose link is cut says nothing more; a worker's silence the farm itself notices.
+  constexpr int64_t kMostMs = 86'400'000;
+  const int lost_after_ms =
+      static_cast<int>(std::min(options_.policy.lost_after_ns / 1'000'000, kMostMs));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, lost_after_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, std::max(lost_after_ms / 2, 1000));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  // Streams on which one side alone speaks are asked for ever.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port_ == 0) {
     return absl::UnavailableError(fmt::format(

@@ -10,6 +10,7 @@
 
 #include "base/credentials.h"
 #include "base/daemon_main.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
@@ -32,6 +33,8 @@ constexpr std::array kOptions = {
     DaemonOption{"run-by-seconds", "60", "N", "a candidate that runs longer is ended"},
     DaemonOption{"metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"},
     DaemonOption{"page-listen", "", "ADDRESS", "serve the page here: a loopback address"},
+    DaemonOption{"lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"},
+    DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
     DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "init-ca, issue: the authority"},
@@ -42,6 +45,9 @@ constexpr std::array kOptions = {
     DaemonOption{"help", "", "", "print this"},
     DaemonOption{"version", "", "", "print the version"},
 };
+constexpr std::array<std::string_view, 9> kKillLabels = {
+    "honed.recovered", "honed.resumed",  "honed.accepted", "honed.committing", "honed.committed",
+    "honed.granted",   "honed.answered", "honed.copied",   "honed.sending"};
 constexpr char kUsage[] =
     "honed [--db LOG] [--listen ADDRESS] [OPTION…]\n"
     "       honed init-ca [--ca FOLDER]\n"
@@ -100,7 +106,12 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   HONE_ASSIGN_OR_RETURN(const int64_t heartbeat_ms, Whole(options, "heartbeat-ms"));
   HONE_ASSIGN_OR_RETURN(const int64_t start_by_s, Whole(options, "start-by-seconds"));
   HONE_ASSIGN_OR_RETURN(const int64_t run_by_s, Whole(options, "run-by-seconds"));
+  HONE_ASSIGN_OR_RETURN(const int64_t lost_after_s, Whole(options, "lost-after-seconds"));
   honed.policy.heartbeat_ns = heartbeat_ms * 1'000'000;
+  honed.policy.lost_after_ns = lost_after_s * 1'000'000'000;
+  if (honed.policy.lost_after_ns < 3 * honed.policy.heartbeat_ns) {
+    return absl::InvalidArgumentError("--lost-after-seconds must be at least three heartbeats");
+  }
   honed.policy.start_by_ns = start_by_s * 1'000'000'000;
   honed.policy.run_by_ns = run_by_s * 1'000'000'000;
   if (run_by_s * 1'000'000'000 <= honed.policy.grace_ns) {
@@ -117,6 +128,7 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
 absl::Status Serve(const hone::DaemonOptions& options) {
   HONE_ASSIGN_OR_RETURN(const hone::server::HonedOptions honed_options, HonedOptionsOf(options));
   if (options.Flag("check-config")) return absl::OkStatus();
+  HONE_RETURN_IF_ERROR(hone::SetKillPoints(options.List("test-kill"), kKillLabels));
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

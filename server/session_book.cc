@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/convert.h"
@@ -147,6 +148,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     return absl::OkStatus();
   };
   HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));
+  KillPoint("honed.accepted");
   LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
             {"owner", request.caller},

@@ -12,6 +12,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/farm_service.h"
@@ -208,6 +209,7 @@ class TuningService::Service::FileStream final
     Next();
   }
   void OnWriteDone(bool ok) override {
+    KillPoint("honed.sending");
     if (ok && !last_) return Next();
     Finish(grpc::Status::OK);
   }
@@ -443,6 +445,7 @@ grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
                           SharedReader::Open(context_.log_path));
     HONE_ASSIGN_OR_RETURN(std::string sha256,
                           reader->With([&](db::LogFile& log) { return log.Snapshot(path); }));
+    KillPoint("honed.copied");
     std::ifstream file(path, std::ios::binary);
     ::unlink(path.c_str());
     if (!file) return absl::InternalError("the snapshot cannot be read again");

@@ -11,6 +11,7 @@
 #include "base/core/cpu.h"
 #include "base/core/random_id.h"
 #include "base/daemon_main.h"
+#include "base/kill_point.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "ir/target.h"
@@ -33,12 +34,18 @@ constexpr std::array kOptions = {
     DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
     DaemonOption{"lock-folder", "/run/lock", "FOLDER", "where device locks are"},
     DaemonOption{"journal", "", "FILE", "append every result and acknowledgement to this file"},
+    DaemonOption{"silent-seconds", "30", "N", "give up a connection on which honed says nothing"},
+    DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"},
     DaemonOption{"check-config", "", "", "read the configuration, say what is wrong, and end"},
     DaemonOption{"help", "", "", "print this"},
     DaemonOption{"version", "", "", "print the version"},
 };
+constexpr std::array<std::string_view, 11> kKillLabels = {
+    "worker.granted", "worker.started",  "worker.ran",        "worker.sending",
+    "worker.sent",    "worker.answered", "builder.compiling", "builder.compiled",
+    "runner.loading", "runner.ran",      "runner.timing"};
 constexpr char kUsage[] = "hone-worker --connect ADDRESS [--tls FOLDER] [OPTION…]";
 
 std::atomic<bool> g_ending{false};
@@ -83,6 +90,28 @@ absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
   return hello;
 }
 
+/// Tests: lets this program and its children die at labelled steps.
+absl::Status PlanDeaths(const hone::DaemonOptions& options,
+                        hone::measure::LocalMeasurerOptions& measurer) {
+  const std::vector<std::string> points = options.List("test-kill");
+  if (points.empty()) return absl::OkStatus();
+  HONE_RETURN_IF_ERROR(hone::SetKillPoints(points, kKillLabels));
+  const auto hook_for = [](std::string_view child) {
+    return [child](const hone::measure::MeasureInput& input) -> std::string {
+      if (input.kind != hone::measure::MeasureKind::kScreen) return "";
+      for (const std::string_view label : kKillLabels) {
+        if (label.rfind(child, 0) != 0 || !hone::KillChildAt(label)) continue;
+        return "kill-" + std::string(label.substr(child.size()));
+      }
+      return "";
+    };
+  };
+  measurer.build_hook = hook_for("builder.");
+  measurer.run_hook = hook_for("runner.");
+  measurer.builder.test_hooks = measurer.runner.test_hooks = true;
+  return absl::OkStatus();
+}
+
 absl::Status Run(const hone::DaemonOptions& options) {
   hone::worker::WorkerOptions worker;
   HONE_ASSIGN_OR_RETURN(worker.hello, HelloOf(options));
@@ -106,6 +135,14 @@ absl::Status Run(const hone::DaemonOptions& options) {
   worker.measurer.device_class = worker.hello.device.device_class;
   worker.lock_folder = options.Text("lock-folder");
   worker.journal = options.Text("journal");
+  HONE_ASSIGN_OR_RETURN(const int silent_s,
+                        Whole("silent-seconds", options.Text("silent-seconds")));
+  constexpr int kLeastSilence = 3;  // honed ends connections that ask more than once a second
+  if (silent_s < kLeastSilence) {
+    return absl::InvalidArgumentError("--silent-seconds takes a whole number from 3");
+  }
+  worker.silent_ms = int64_t{1000} * silent_s;
+  HONE_RETURN_IF_ERROR(PlanDeaths(options, worker.measurer));
   worker.seed = worker.hello.instance.low;
   if (options.Flag("check-config")) return absl::OkStatus();
   if (!worker.plaintext) {

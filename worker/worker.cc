@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "grpcpp/grpcpp.h"
@@ -81,9 +82,14 @@ void Worker::OnStarted(const std::vector<int64_t>& numbers) {
   // honed must know before it runs, so that a crash of this process is blamed on it.
   changed_.wait_for(lock, kStartedWait,
                     [this] { return broken_ || (!desk_.started_unsent() && !writing_); });
+  KillPoint("worker.started");
 }
 
 void Worker::OnFinished(int64_t number, proto::WorkResult result) {
+  KillPoint("worker.ran");
+  if (result.outcome == measure::Outcome::kWorkerLost) {
+    LogInfo("not the candidate's fault: {}", result.message);
+  }
   const std::lock_guard lock(mutex_);
   desk_.Finish(number, std::move(result));
   changed_.notify_all();
@@ -112,8 +118,10 @@ void Worker::KillCancelled() {
 
 std::shared_ptr<grpc::Channel> Worker::Dial() const {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // A question after so much silence, and so long for the answer.
+  const int answer_ms = static_cast<int>(options_.silent_ms / 3);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 2 * answer_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, answer_ms);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Each attempt dials anew: the pauses between them are ours.
@@ -147,7 +155,9 @@ void Worker::ReadAll(Stream& stream) {
       acknowledged = desk_.TakeAcknowledged();
       changed_.notify_all();
     }
+    if (std::holds_alternative<proto::Grant>(*message)) KillPoint("worker.granted");
     for (const auto& a : acknowledged) {
+      KillPoint("worker.answered");
       journal_.Write(fmt::format("ack {} {} {} {} {}", a.token.ToHex(), a.session.ToHex(),
                                  a.attempt, a.digest, static_cast<int>(a.verdict)));
     }
@@ -160,13 +170,17 @@ void Worker::ReadAll(Stream& stream) {
 }
 
 bool Worker::WriteOne(Stream& stream, const proto::WorkerMessage& message) {
-  if (const auto* result = std::get_if<proto::WorkResult>(&message)) {
+  const auto* result = std::get_if<proto::WorkResult>(&message);
+  if (result != nullptr) {
     journal_.Write(
         fmt::format("result {} {}", result->token.ToHex(), proto::ResultDigest(*result)));
   }
+  if (result != nullptr) KillPoint("worker.sending");
   v1::WorkerMessage wire;
   proto::ToWire(message, &wire);
-  return stream.Write(wire);
+  const bool written = stream.Write(wire);
+  if (result != nullptr) KillPoint("worker.sent");
+  return written;
 }
 
 void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,

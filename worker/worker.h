@@ -27,7 +27,8 @@ struct WorkerOptions {
   /// Every result before it is first sent and every acknowledgement when it came, a line each:
   /// "result|ack TOKEN SESSION ATTEMPT DIGEST [VERDICT]"; empty: none. For tests and audits.
   std::string journal;
-  uint64_t seed = 0;  ///< of the back-off
+  int64_t silent_ms = 30'000;  ///< a connection on which nothing comes for so long is given up
+  uint64_t seed = 0;           ///< of the back-off
 };
 
 /// Dials in, measures under leases, reconnects for ever; until `ending` is set, then drains: it

@@ -248,6 +248,24 @@ TEST_F(LocalMeasurerTest, ABuilderThatBlowsUpCostsOnlyItsCandidate) {
   ExpectCostsOnlyItself(Outcome::kOutOfMemory, "1024 MiB");
 }
 
+// The kernel, when memory runs out, takes whom it likes: that says nothing about the candidate.
+TEST_F(LocalMeasurerTest, AChildKilledFromOutsideIsNobodysFault) {
+  if (!SandboxHasAllowList()) GTEST_SKIP() << "address space cannot be limited in this build";
+  options_.builder.address_space_bytes = int64_t{4} << 30;
+  options_.runner.address_space_bytes = int64_t{8} << 30;
+  for (const char* step : {"compiling", "compiled"}) {
+    SCOPED_TRACE(step);
+    BuildHook(std::string("kill-") + step);
+    ExpectCostsOnlyItself(Outcome::kWorkerLost, std::string("killed at builder.") + step);
+  }
+  options_.build_hook = nullptr;
+  for (const char* step : {"loading", "ran", "timing"}) {
+    SCOPED_TRACE(step);
+    RunHook(std::string("kill-") + step);
+    ExpectCostsOnlyItself(Outcome::kWorkerLost, std::string("killed at runner.") + step);
+  }
+}
+
 TEST_F(LocalMeasurerTest, HooksAreNotHeededUnlessAskedFor) {
   RunHook("crash");
   BuildHook("crash");
