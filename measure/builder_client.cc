@@ -167,6 +167,7 @@ absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::StartProc
   }
   spawn.argv = {program};
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
+  if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
   spawn.limits.address_space_bytes = options_.address_space_bytes;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
@@ -214,6 +215,7 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
                     "run fewer things beside it{}",
                     detail));
   }
+  if (exit->code == kExitNoSandbox) return absl::FailedPreconditionError(last_words);
   const bool out_of_memory = exit->code == kExitOutOfMemory ||
                              last_words.find("out of memory") != std::string::npos ||
                              last_words.find("bad_alloc") != std::string::npos;

@@ -29,6 +29,8 @@ struct BuilderOptions {
   std::optional<int64_t> address_space_bytes = int64_t{4} << 30;
   int64_t max_reply_bytes = int64_t{1} << 29;
   bool test_hooks = false;  ///< heed BuildJob::test_hook
+  /// Go on where the sandbox is refused: whoever made the jobs is trusted.
+  bool unsafe_no_sandbox = false;
   /// Answers jobs that it has seen before, by Workloads, Traces, Bindings, target and builder
   /// program; null: none.
   std::shared_ptr<DiskCache> cache;
@@ -48,6 +50,7 @@ enum class Keep : uint8_t { kNo, kYes };
 ///   kUnavailable        it was killed from outside, below the limit of memory that it has
 ///   kDataLoss           it answered what is no answer (it was killed)
 ///   kNotFound, kPermissionDenied  it could not be started
+///   kFailedPrecondition  it could not give up its rights
 class BuilderClient {
  public:
   /// `clock` must outlive the client.

@@ -27,6 +27,7 @@ Outcome OutcomeOfBuilder(const absl::Status& status) {
     // No builder could be started, or the machine killed it: this says nothing about the candidate.
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kPermissionDenied: return Outcome::kWorkerLost;
     default: return Outcome::kBuildFailed;
   }
@@ -35,13 +36,6 @@ Outcome OutcomeOfBuilder(const absl::Status& status) {
 Outcome OutcomeOfKernel(const absl::Status& status) {
   return status.code() == absl::StatusCode::kInvalidArgument ? Outcome::kIllegal
                                                              : Outcome::kBuildFailed;
-}
-
-// The same prologue on the same constants gives the same results, in this order.
-std::string PrologueKey(const ir::Artifact& artifact) {
-  return fmt::format("{}/{}/{}", HashBytes(artifact.prologue_workload).ToHex(),
-                     fmt::join(artifact.prologue_inputs, ","),
-                     fmt::join(artifact.prologue_outputs, ","));
 }
 
 AttemptError Refuse(Outcome outcome, const absl::Status& status) {
@@ -64,8 +58,25 @@ std::vector<RunTensor> RunTensorsOf(const ir::Workload& workload, const std::vec
   return result;
 }
 
-CandidateBuilder::CandidateBuilder(BuilderClient& client, const MonotonicClock& clock)
-    : client_(client), clock_(clock) {}
+void FillRunJob(const ir::Workload& workload, const ir::Target& target, uint64_t seed,
+                PrepareJob* job) {
+  job->seed = seed;
+  job->threads = target.threads;
+  job->data_key = fmt::format("{}/{}", ir::StructuralHash(workload).ToHex(), seed);
+  job->inputs = RunTensorsOf(workload, workload.Inputs());
+  job->constants = RunTensorsOf(workload, workload.Constants());
+}
+
+// The same prologue on the same constants gives the same results, in this order.
+std::string PrologueKey(const ir::Artifact& artifact) {
+  return fmt::format("{}/{}/{}", HashBytes(artifact.prologue_workload).ToHex(),
+                     fmt::join(artifact.prologue_inputs, ","),
+                     fmt::join(artifact.prologue_outputs, ","));
+}
+
+CandidateBuilder::CandidateBuilder(BuilderClient& client, const MonotonicClock& clock,
+                                   BuildFor machines)
+    : client_(client), clock_(clock), machines_(machines) {}
 
 BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::string& target,
                                        const std::string& trace, uint64_t seed,
@@ -74,7 +85,8 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
   const int64_t start_ns = clock_.NowNs();
   ir::Target parsed;
   std::string why;
-  if (!ir::ParseTarget(target, &parsed, &why) || !ir::HostCanRun(parsed, &why)) {
+  if (!ir::ParseTarget(target, &parsed, &why) ||
+      (machines_ == BuildFor::kThisMachine && !ir::HostCanRun(parsed, &why))) {
     built.error = {Outcome::kIllegal, why};
     return built;
   }
@@ -93,11 +105,7 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
     return built;
   }
   built.trace = std::move(kernel.trace);
-  built.job.seed = seed;
-  built.job.threads = parsed.threads;
-  built.job.data_key = fmt::format("{}/{}", ir::StructuralHash(workload).ToHex(), seed);
-  built.job.inputs = RunTensorsOf(workload, workload.Inputs());
-  built.job.constants = RunTensorsOf(workload, workload.Constants());
+  FillRunJob(workload, parsed, seed, &built.job);
   built.job.kernel = {std::move(kernel.artifact), std::move(reply->shared_object)};
   const ir::Artifact& artifact = built.job.kernel.artifact;
   if (!artifact.prologue.empty()) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "ir/target.h"
 #include "ir/workload.h"
 #include "measure/builder_client.h"
 #include "measure/measurer.h"
@@ -29,12 +30,22 @@ struct BuiltCandidate {
 /// is widened to all values for 8-bit integers.
 std::vector<RunTensor> RunTensorsOf(const ir::Workload& workload, const std::vector<int>& tensors);
 
+/// What a runner needs beside the kernel, made up from the Workload: tensors, seed, threads.
+void FillRunJob(const ir::Workload& workload, const ir::Target& target, uint64_t seed,
+                PrepareJob* job);
+/// PrepareJob::prologue_key of prologues that this machine built.
+std::string PrologueKey(const ir::Artifact& artifact);
+
+/// Whether what is built must be code that this machine can run.
+enum class BuildFor : uint8_t { kThisMachine, kAny };
+
 /// Builds candidates with their prologues. Thread-safe; as many calls side by side as the client
 /// has processes.
 class CandidateBuilder {
  public:
   /// Both must outlive it.
-  CandidateBuilder(BuilderClient& client, const MonotonicClock& clock);
+  CandidateBuilder(BuilderClient& client, const MonotonicClock& clock,
+                   BuildFor machines = BuildFor::kThisMachine);
 
   /// `trace` empty: the default schedule. `hook`: BuildJob::test_hook. `keep`: of the candidate;
   /// prologues, which candidates share, are always kept.
@@ -52,6 +63,7 @@ class CandidateBuilder {
 
   BuilderClient& client_;
   const MonotonicClock& clock_;
+  const BuildFor machines_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Prologue>> prologues_;  // by text; guarded by mutex_
 };

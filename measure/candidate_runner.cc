@@ -9,11 +9,14 @@
 #include "ir/text.h"
 #include "measure/fill.h"
 #include "measure/oracle_memo.h"
+#include "measure/timing.h"
 
 namespace hone::measure {
 namespace {
 
 constexpr size_t kSentinels = 32;  ///< readings that are remembered
+
+constexpr int kTries = 3;  ///< until times that cannot be are believed to be a lie
 
 constexpr int kReferenceSlot = kMaxSlots - 1;
 constexpr int kPointsAtOnce = 4;
@@ -53,8 +56,12 @@ std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64
 }  // namespace
 
 CandidateRunner::CandidateRunner(RunnerOptions runner, OracleOptions oracle,
-                                 CandidateBuilder& builder, const MonotonicClock& clock)
-    : runner_(std::move(runner), clock), oracle_(oracle), builder_(builder), clock_(clock) {}
+                                 std::function<BuiltCandidate(const MeasureInput&)> build_default,
+                                 const MonotonicClock& clock)
+    : runner_(std::move(runner), clock),
+      oracle_(oracle),
+      build_default_(std::move(build_default)),
+      clock_(clock) {}
 
 AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCandidate& candidate,
                                       int slot, const std::string& hook) {
@@ -66,7 +73,16 @@ AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCand
   const auto outputs = runner_.Prepare(job);
   if (!outputs.ok()) return ErrorOf(outputs.status());
   const absl::Status same = CompareOutputs(reference.outputs, *outputs, input.accuracy);
-  if (!same.ok()) return {Outcome::kWrongAnswer, StatusMessage(same)};
+  if (!same.ok()) {
+    // Who knows what else it did to the process that others would run in.
+    runner_.EndProcess();
+    return {Outcome::kWrongAnswer, StatusMessage(same)};
+  }
+  flushed_bytes_[slot] = 0;
+  const ir::Artifact& artifact = job.kernel.artifact;
+  for (const auto* buffers : {&artifact.constants, &artifact.prologue}) {
+    for (const ir::ArtifactBuffer& buffer : *buffers) flushed_bytes_[slot] += buffer.bytes;
+  }
   return {Outcome::kOk, ""};
 }
 
@@ -75,14 +91,33 @@ int64_t CandidateRunner::sentinel_ns() const {
   return MedianNs({sentinels_ns_.begin(), sentinels_ns_.end()});
 }
 
+absl::StatusOr<TimeReply> CandidateRunner::AskForTimes(int slot, const TimingPolicy& policy,
+                                                       AttemptError* error) {
+  for (int tries = 1;; ++tries) {
+    const int64_t start_ns = clock_.NowNs();
+    absl::StatusOr<TimeReply> reply = runner_.Time({slot, policy});
+    const int64_t elapsed_ns = clock_.NowNs() - start_ns;
+    if (!reply.ok()) {
+      *error = ErrorOf(reply.status());
+      return reply;
+    }
+    const Status possible = CheckTimes(*reply, policy, flushed_bytes_[slot], elapsed_ns);
+    if (possible.ok()) {
+      error->outcome = Outcome::kOk;
+      return reply;
+    }
+    // A machine may stand still once; what is said again is a lie.
+    if (possible.code() == StatusCode::kUnavailable && tries < kTries) continue;
+    runner_.EndProcess();
+    *error = {Outcome::kWrongAnswer, possible.message()};
+    return ToAbsl(possible);
+  }
+}
+
 CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& policy) {
   Timed timed;
-  absl::StatusOr<TimeReply> reply = runner_.Time({slot, policy});
-  if (!reply.ok()) {
-    timed.error = ErrorOf(reply.status());
-    return timed;
-  }
-  timed.error.outcome = Outcome::kOk;
+  absl::StatusOr<TimeReply> reply = AskForTimes(slot, policy, &timed.error);
+  if (!reply.ok()) return timed;
   timed.reply = *std::move(reply);
   const int64_t sentinel_ns = timed.reply.sentinel_ns;
   sentinels_ns_.push_back(sentinel_ns);
@@ -120,7 +155,7 @@ CandidateRunner::Reference CandidateRunner::MakeReferenceOf(const MeasureInput& 
     reference.error = std::move(error);
     return reference;
   };
-  BuiltCandidate built = builder_.Build(*input.workload, input.target, "", input.seed, "");
+  BuiltCandidate built = build_default_(input);
   if (built.error.outcome != Outcome::kOk) return fail(built.error);
   built.job.slot = kReferenceSlot;
   const auto outputs = runner_.Prepare(built.job);

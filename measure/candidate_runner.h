@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,8 +28,10 @@ struct OracleOptions {
 /// Not thread-safe.
 class CandidateRunner {
  public:
-  /// All must outlive it.
-  CandidateRunner(RunnerOptions runner, OracleOptions oracle, CandidateBuilder& builder,
+  /// The clock must outlive it.
+  /// `build_default` gives the default schedule of an input's Workload, target and seed.
+  CandidateRunner(RunnerOptions runner, OracleOptions oracle,
+                  std::function<BuiltCandidate(const MeasureInput&)> build_default,
                   const MonotonicClock& clock);
 
   /// Prepares a candidate in `slot` (0 to kMaxSlots - 2) and checks it: outcome kOk, or why not.
@@ -60,20 +63,23 @@ class CandidateRunner {
     int64_t bytes = 0;
   };
 
+  /// `error`: what of it the attempt gets; outcome kOk with a reply.
+  absl::StatusOr<TimeReply> AskForTimes(int slot, const TimingPolicy& policy, AttemptError* error);
   const Reference& ReferenceOf(const MeasureInput& input, const PrepareJob& job);
   Reference MakeReferenceOf(const MeasureInput& input);
   absl::Status CheckDefault(const MeasureInput& input, const std::vector<ReferenceOutput>& made);
 
   RunnerClient runner_;
   const OracleOptions oracle_;
-  CandidateBuilder& builder_;
+  const std::function<BuiltCandidate(const MeasureInput&)> build_default_;
   const MonotonicClock& clock_;
   std::map<std::string, Reference> references_;
   int64_t reference_bytes_ = 0;
   int64_t reference_ns_ = 0;
   int64_t num_references_ = 0;
   int64_t least_sentinel_ns_ = 0;
-  std::deque<int64_t> sentinels_ns_;  // the latest
+  std::deque<int64_t> sentinels_ns_;      // the latest
+  std::map<int, int64_t> flushed_bytes_;  // by slot: before each timed run
 };
 
 }  // namespace hone::measure

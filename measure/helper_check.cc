@@ -22,18 +22,25 @@ absl::Status Unusable(const char* program, const absl::Status& why) {
 
 }  // namespace
 
-absl::Status CheckHelpers(const BuilderOptions& builder, const RunnerOptions& runner,
-                          const MonotonicClock& clock) {
+absl::Status CheckBuilder(const BuilderOptions& builder, const MonotonicClock& clock) {
   BuilderOptions build = builder;
   build.processes = 1;
   build.job_timeout_ns = std::min(build.job_timeout_ns, kAnswerNs);
   const absl::Status builds = BuilderClient(build, clock).Build({}).status();
-  if (!builds.ok()) return Unusable("hone-builder", builds);
+  return builds.ok() ? builds : Unusable("hone-builder", builds);
+}
+
+absl::Status CheckRunner(const RunnerOptions& runner, const MonotonicClock& clock) {
   RunnerOptions run = runner;
   run.time_timeout_ns = std::min(run.time_timeout_ns, kAnswerNs);
   const absl::Status runs = RunnerClient(run, clock).Ping();
-  if (!runs.ok()) return Unusable("hone-runner", runs);
-  return absl::OkStatus();
+  return runs.ok() ? runs : Unusable("hone-runner", runs);
+}
+
+absl::Status CheckHelpers(const BuilderOptions& builder, const RunnerOptions& runner,
+                          const MonotonicClock& clock) {
+  const absl::Status builds = CheckBuilder(builder, clock);
+  return builds.ok() ? CheckRunner(runner, clock) : builds;
 }
 
 }  // namespace hone::measure

@@ -22,7 +22,17 @@ LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock&
       clock_(clock),
       client_(options_.builder, clock),
       builder_(client_, clock),
-      runner_(options_.runner, options_.oracle, builder_, clock),
+      runner_(
+          options_.runner, options_.oracle,
+          [this](const MeasureInput& input) {
+            if (!options_.build) {
+              return builder_.Build(*input.workload, input.target, "", input.seed, "");
+            }
+            MeasureInput with_default = input;
+            with_default.trace.clear();
+            return options_.build(with_default);
+          },
+          clock),
       load_(clock) {
   HONE_CHECK(options_.built_ahead > 0);
   for (int i = 0; i < options_.builder.processes; ++i) {
@@ -155,8 +165,7 @@ void LocalMeasurer::BuildLoop() {
     const MeasureInput& input = item.input;
     // Most candidates are seen once: the cache is for those that come back.
     const Keep keep = input.kind == MeasureKind::kFinal ? Keep::kYes : Keep::kNo;
-    item.built = builder_.Build(*input.workload, input.target, input.trace, input.seed,
-                                HookOf(options_.build_hook, input), keep);
+    item.built = Build(input, keep);
     lock.lock();
     --building_;
     built_.push_back(std::move(item));
@@ -253,6 +262,12 @@ void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   comparisons_.pop_front();
 }
 
+BuiltCandidate LocalMeasurer::Build(const MeasureInput& input, Keep keep) {
+  if (options_.build) return options_.build(input);
+  return builder_.Build(*input.workload, input.target, input.trace, input.seed,
+                        HookOf(options_.build_hook, input), keep);
+}
+
 std::string LocalMeasurer::HookOf(const std::function<std::string(const MeasureInput&)>& hook,
                                   const MeasureInput& input) const {
   return hook ? hook(input) : std::string();
@@ -299,8 +314,7 @@ void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
     builds.emplace_back([&] {
       for (size_t i = next++; i < inputs.size(); i = next++) {
         const MeasureInput& input = inputs[i];
-        built[i] = builder_.Build(*input.workload, input.target, input.trace, input.seed,
-                                  HookOf(options_.build_hook, input));
+        built[i] = Build(input, Keep::kYes);
       }
     });
   }

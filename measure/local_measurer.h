@@ -34,6 +34,9 @@ struct LocalMeasurerOptions {
   /// While other programs keep CPUs busy nothing is timed, for at most so long altogether; then
   /// results are marked noisy. 0: never waits.
   int64_t max_pause_ns = 0;
+  /// Who builds candidates, comparisons' traces and (with an empty trace) defaults; empty: the
+  /// builder above. Called on its threads and on the run thread.
+  std::function<BuiltCandidate(const MeasureInput&)> build;
   /// Called on the run thread around everything that is timed: before the first run of a candidate
   /// (or comparison) with the ids it has, and after the last. A farm's worker takes the device's
   /// lock and reports the candidate as started.
@@ -104,6 +107,7 @@ class LocalMeasurer final : public Measurer {
   MeasureResult RunOne(const Item& item);
   std::vector<ComparedTrace> CompareNow(const std::vector<MeasureInput>& inputs, int rounds);
   void PrepareAll(const std::vector<MeasureInput>& inputs, std::vector<ComparedTrace>* compared);
+  BuiltCandidate Build(const MeasureInput& input, Keep keep);
   std::string HookOf(const std::function<std::string(const MeasureInput&)>& hook,
                      const MeasureInput& input) const;
 

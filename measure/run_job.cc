@@ -39,31 +39,6 @@ std::vector<RunTensor> GetTensors(WireReader& reader) {
   return tensors;
 }
 
-void PutKernel(WireWriter& writer, const RunKernel& kernel) {
-  PutArtifact(writer, kernel.artifact);
-  writer.PutString(kernel.shared_object);
-}
-
-RunKernel GetKernel(WireReader& reader) {
-  RunKernel kernel;
-  kernel.artifact = GetArtifact(reader);
-  kernel.shared_object = reader.GetString();
-  const ir::Artifact& artifact = kernel.artifact;
-  for (const auto* buffers : {&artifact.inputs, &artifact.constants, &artifact.prologue,
-                              &artifact.outputs, &artifact.workspace}) {
-    for (const ir::ArtifactBuffer& buffer : *buffers) {
-      if (buffer.bytes < 0 || buffer.bytes > kMaxBufferBytes) reader.Fail("a buffer's size");
-    }
-  }
-  for (const ir::ArtifactStep& step : artifact.steps) {
-    const auto phases = static_cast<int64_t>(artifact.phases.size());
-    if (step.first < 0 || step.count < 0 || int64_t{step.first} + step.count > phases) {
-      reader.Fail("a step over phases that are not there");
-    }
-  }
-  return kernel;
-}
-
 int32_t GetSlot(WireReader& reader) {
   const auto slot = reader.Get<int32_t>();
   if (slot < 0 || slot >= kMaxSlots) reader.Fail("slot " + std::to_string(slot));
@@ -93,6 +68,31 @@ Result<T> Finished(const WireReader& reader, std::string_view what, T value) {
 
 }  // namespace
 
+void PutRunKernel(WireWriter& writer, const RunKernel& kernel) {
+  PutArtifact(writer, kernel.artifact);
+  writer.PutString(kernel.shared_object);
+}
+
+RunKernel GetRunKernel(WireReader& reader) {
+  RunKernel kernel;
+  kernel.artifact = GetArtifact(reader);
+  kernel.shared_object = reader.GetString();
+  const ir::Artifact& artifact = kernel.artifact;
+  for (const auto* buffers : {&artifact.inputs, &artifact.constants, &artifact.prologue,
+                              &artifact.outputs, &artifact.workspace}) {
+    for (const ir::ArtifactBuffer& buffer : *buffers) {
+      if (buffer.bytes < 0 || buffer.bytes > kMaxBufferBytes) reader.Fail("a buffer's size");
+    }
+  }
+  for (const ir::ArtifactStep& step : artifact.steps) {
+    const auto phases = static_cast<int64_t>(artifact.phases.size());
+    if (step.first < 0 || step.count < 0 || int64_t{step.first} + step.count > phases) {
+      reader.Fail("a step over phases that are not there");
+    }
+  }
+  return kernel;
+}
+
 std::vector<SharedBuffer> PlaceOutputs(const std::vector<ir::ArtifactBuffer>& outputs) {
   std::vector<SharedBuffer> places;
   int64_t end = 0;
@@ -120,8 +120,8 @@ std::string EncodePrepareJob(const PrepareJob& job) {
   writer.Put(job.seed);
   PutTensors(writer, job.inputs);
   PutTensors(writer, job.constants);
-  PutKernel(writer, job.kernel);
-  PutKernel(writer, job.prologue);
+  PutRunKernel(writer, job.kernel);
+  PutRunKernel(writer, job.prologue);
   PutInts(writer, job.prologue_arguments);
   writer.PutString(job.prologue_key);
   writer.Put(job.threads);
@@ -137,8 +137,8 @@ Result<PrepareJob> DecodePrepareJob(std::string_view payload) {
   job.seed = reader.Get<uint64_t>();
   job.inputs = GetTensors(reader);
   job.constants = GetTensors(reader);
-  job.kernel = GetKernel(reader);
-  job.prologue = GetKernel(reader);
+  job.kernel = GetRunKernel(reader);
+  job.prologue = GetRunKernel(reader);
   job.prologue_arguments = GetPositions(reader, job.constants.size());
   job.prologue_key = reader.GetString();
   job.threads = reader.Get<int32_t>();
@@ -194,6 +194,8 @@ std::string EncodeTimeReply(const TimeReply& reply) {
   PutInts(writer, reply.samples_ns);
   writer.Put(static_cast<uint8_t>(reply.hopeless));
   writer.Put(reply.sentinel_ns);
+  writer.Put(reply.runs);
+  writer.Put(reply.timed_ns);
   return writer.Take();
 }
 
@@ -204,6 +206,8 @@ Result<TimeReply> DecodeTimeReply(std::string_view payload) {
   reply.samples_ns = GetInts(reader);
   reply.hopeless = reader.Get<uint8_t>() != 0;
   reply.sentinel_ns = reader.Get<int64_t>();
+  reply.runs = reader.Get<int64_t>();
+  reply.timed_ns = reader.Get<int64_t>();
   return Finished(reader, "times of the runner", std::move(reply));
 }
 

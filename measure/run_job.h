@@ -7,6 +7,7 @@
 
 #include "base/core/result.h"
 #include "ir/artifact.h"
+#include "measure/wire.h"
 
 // What hone-runner is asked and what it answers, and both as payloads of measure/wire.h. std only.
 // Decoders trust nothing: kDataLoss for anything that is not what the encoder wrote.
@@ -56,7 +57,8 @@ struct PrepareJob {
   std::string prologue_key;
   int32_t threads = 1;
   /// Heeded only by a runner that was started with --test-hooks: "crash", "overrun", "hang",
-  /// "wrong", "memory", "socket", "exec", "write", or "kill-" with a step of EndIfAsked.
+  /// "wrong", "memory", "socket", "exec", "fork", "write", "read", "forge", "lie", or "kill-" with
+  /// a step of EndIfAsked.
   std::string test_hook;
 };
 
@@ -72,6 +74,10 @@ struct SharedBuffer {
 /// last region.
 std::vector<SharedBuffer> PlaceOutputs(const std::vector<ir::ArtifactBuffer>& outputs);
 int64_t SharedBytes(const std::vector<SharedBuffer>& places);
+
+/// A kernel as part of a payload.
+void PutRunKernel(WireWriter& writer, const RunKernel& kernel);
+RunKernel GetRunKernel(WireReader& reader);
 
 struct PrepareReply {
   Status status;  ///< kResourceExhausted: no memory; kOutOfRange: a bad index; others: refused
@@ -99,6 +105,8 @@ struct TimeReply {
   std::vector<int64_t> samples_ns;
   bool hopeless = false;
   int64_t sentinel_ns = 0;  ///< time of the runner's own fixed piece of work, least of three
+  int64_t runs = 0;         ///< of the kernel, warm-ups too
+  int64_t timed_ns = 0;     ///< of all of them; CheckTimes compares it with the asker's clock
 };
 
 std::string EncodePrepareJob(const PrepareJob& job);

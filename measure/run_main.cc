@@ -2,10 +2,11 @@
 // ends. Started by RunnerClient; runs code that nobody has checked, so it gives up every right that
 // it does not need before the first job, and may end at any moment without harm to anybody else.
 //
-//     hone-runner THREADS [--test-hooks]
+//     hone-runner THREADS [--test-hooks] [--unsafe-no-sandbox]
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -47,6 +48,17 @@ int64_t SentinelNs(const MonotonicClock& clock) {
     if (took_ns < least_ns) least_ns = took_ns;
   }
   return least_ns;
+}
+
+// As a candidate that has taken over the process might, for tests: it takes half a second and says
+// that it did not.
+void SayATenThousandth(TimeReply& reply) {
+  const SystemMonotonicClock clock;
+  const int64_t until_ns = clock.NowNs() + 500'000'000;
+  while (clock.NowNs() < until_ns) {
+  }
+  for (int64_t& sample_ns : reply.samples_ns) sample_ns = std::max<int64_t>(sample_ns / 10'000, 1);
+  reply.timed_ns = std::max<int64_t>(reply.timed_ns / 10'000, reply.runs);
 }
 
 class Runner {
@@ -102,6 +114,9 @@ class Runner {
     if (!race.ok()) return reply;
     reply.samples_ns = std::move(race->samples_ns);
     reply.hopeless = race->hopeless;
+    reply.runs = race->runs;
+    reply.timed_ns = race->timed_ns;
+    if (kill_ == "lie") SayATenThousandth(reply);
     return reply;
   }
 
@@ -118,14 +133,15 @@ int Fail(const Status& status) {
   return 1;
 }
 
-int Main(int threads, bool test_hooks) {
+int Main(int threads, bool test_hooks, bool unsafe_no_sandbox) {
   std::set_new_handler(EndWithoutMemory);
   DieWithParent();
+  HideFiles();
   Result<std::unique_ptr<runtime::ThreadPool>> pool =
       runtime::ThreadPool::Create({.threads = threads, .cpus = {}});
   if (!pool.ok()) return Fail(pool.status());
   const Status sandboxed = EnterSandbox(SandboxKind::kRunner);
-  if (!sandboxed.ok()) {
+  if (!sandboxed.ok() && !unsafe_no_sandbox) {
     Fail(sandboxed);
     return kRunnerNoSandbox;
   }
@@ -146,10 +162,15 @@ int Main(int threads, bool test_hooks) {
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  const bool test_hooks = argc > 2 && std::strcmp(argv[2], "--test-hooks") == 0;
+  const auto said = [&](const char* word) {
+    for (int i = 2; i < argc; ++i) {
+      if (std::strcmp(argv[i], word) == 0) return true;
+    }
+    return false;
+  };
   if (threads < 1) {
     std::fprintf(stderr, "hone-runner is started by Hone: hone-runner THREADS\n");
     return 2;
   }
-  return hone::measure::Main(threads, test_hooks);
+  return hone::measure::Main(threads, said("--test-hooks"), said("--unsafe-no-sandbox"));
 }

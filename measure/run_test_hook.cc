@@ -8,6 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <string>
+
+#include "measure/run_job.h"
+#include "measure/wire.h"
 
 namespace hone::measure {
 namespace {
@@ -50,6 +54,12 @@ void Misbehave(const std::string& hook, const std::vector<GuardedBuffer>& output
     if (::fork() == 0) ::_exit(0);
   } else if (hook == "write") {
     static_cast<void>(::open("escaped", O_WRONLY | O_CREAT, 0600));
+  } else if (hook == "read") {
+    // A sandboxed process cannot even see its own program: then nothing happens.
+    if (::open("/proc/self/exe", O_RDONLY) >= 0) __builtin_trap();
+  } else if (hook == "forge") {
+    const std::string answer = EncodeFrame(FrameType::kPrepareReply, EncodePrepareReply({}));
+    if (::write(STDOUT_FILENO, answer.data(), answer.size()) < 0) __builtin_trap();
   } else if (hook == "wrong") {
     const std::span<std::byte> output = outputs.at(0).span();
     if (!output.empty()) output.back() ^= std::byte{0x40};

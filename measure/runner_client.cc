@@ -1,6 +1,7 @@
 #include "measure/runner_client.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ constexpr int64_t kFileBytes = int64_t{1} << 28;  // code in memory files is sma
 constexpr int64_t kDyingNs = 2'000'000'000;
 constexpr size_t kLastWordsBytes = 1000;
 constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
+constexpr char kUnasked[] = "the runner said more than it was asked";
 constexpr char kInterrupted[] = "the kernel was ended because nobody waits for it any more";
 
 }  // namespace
@@ -51,6 +53,8 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
     const PrepareJob& job) {
   const std::vector<SharedBuffer> places = PlaceOutputs(job.kernel.artifact.outputs);
   HONE_RETURN_IF_ERROR(MakeRoom(SharedBytes(places)));
+  // Whatever an earlier candidate left behind is not this one's.
+  if (process_ != nullptr && SpeaksUnasked()) process_.reset();
   if (process_ != nullptr &&
       (process_->threads != job.threads ||
        (job.slot == 0 && process_->jobs_done >= options_.jobs_per_process))) {
@@ -73,6 +77,10 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
 
 absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {
   if (process_ == nullptr) return absl::FailedPreconditionError("no runner holds this kernel");
+  if (SpeaksUnasked()) {
+    process_.reset();
+    return absl::DataLossError(kUnasked);
+  }
   HONE_ASSIGN_OR_RETURN(TimeReply reply, AskForTimes(job));
   HONE_RETURN_IF_ERROR(ToAbsl(reply.status));
   if (reply.samples_ns.empty()) return absl::DataLossError("the runner sent no times");
@@ -87,6 +95,14 @@ absl::StatusOr<TimeReply> RunnerClient::AskForTimes(const TimeJob& job) {
   HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
   return *std::move(reply);
 }
+
+bool RunnerClient::SpeaksUnasked() const {
+  // Data, or the end of its side: a process that died meanwhile is found out by the next call.
+  pollfd output{.fd = process_->child.standard_output().get(), .events = POLLIN, .revents = 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLIN) != 0;
+}
+
+void RunnerClient::EndProcess() { process_.reset(); }
 
 absl::Status RunnerClient::Ping() {
   HONE_RETURN_IF_ERROR(MakeRoom(kFirstRoomBytes));
@@ -126,6 +142,7 @@ absl::Status RunnerClient::Start(int threads) {
   }
   spawn.argv = {program, fmt::format("{}", threads)};
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
+  if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
   spawn.environment.emplace();
   spawn.inherited = {{output_file_.get(), kOutputFd}};
   spawn.limits.address_space_bytes = options_.address_space_bytes;
@@ -178,14 +195,15 @@ absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_vi
   // A runner that dies while it is written to may have said why: the pipe's end is read either way.
   if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
     Result<Frame> frame = ReadFrame(child.standard_output().get(), process_->decoder, deadline);
-    if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
+    const bool asked = frame.ok() && frame->type == static_cast<uint16_t>(reply) &&
+                       !process_->decoder.has_partial();
+    if (asked) {
       ++process_->jobs_done;
       if (EndCall()) return std::move((*frame).payload);
       process_.reset();
       return absl::UnavailableError(kInterrupted);
     }
-    failure =
-        frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
+    failure = frame.ok() ? Status(StatusCode::kDataLoss, kUnasked) : frame.status();
   }
   const bool wanted = EndCall();
   const absl::Status explained =

@@ -28,6 +28,8 @@ struct RunnerOptions {
   std::optional<int64_t> address_space_bytes = int64_t{8} << 30;
   int jobs_per_process = 2000;  ///< then a fresh one is started
   bool test_hooks = false;      ///< heed PrepareJob::test_hook
+  /// Go on where the sandbox is refused: whoever made the candidates is trusted.
+  bool unsafe_no_sandbox = false;
 };
 
 /// Sends jobs to one hone-runner process, which starts when first needed, stays for later jobs and
@@ -68,12 +70,17 @@ class RunnerClient {
   void Interrupt();
   void Resume();
 
+  /// Ends the process, and with it everything that is prepared; the next job gets a new one.
+  void EndProcess();
+
   /// Processes started so far; grows with crashes.
   int64_t num_started() const { return num_started_; }
 
  private:
   struct Process;
 
+  /// The process says what nobody asked for.
+  bool SpeaksUnasked() const;
   absl::Status MakeRoom(int64_t bytes);
   absl::Status Start(int threads);
   absl::StatusOr<TimeReply> AskForTimes(const TimeJob& job);

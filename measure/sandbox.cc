@@ -1,11 +1,13 @@
 #include "measure/sandbox.h"
 
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +17,7 @@
 #include <system_error>
 
 #include "base/core/status_macros.h"
+#include "base/core/unique_fd.h"
 
 namespace hone::measure {
 namespace {
@@ -149,6 +152,21 @@ Status LoadAllowList(SandboxKind kind) {
 }
 
 }  // namespace
+
+bool KernelHidesFiles() {
+  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+}
+
+void HideFiles() {
+  if (!SandboxHasAllowList() || !KernelHidesFiles()) return;
+  // All that the first version knows; nothing is allowed.
+  landlock_ruleset_attr rules{};
+  rules.handled_access_fs = (uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
+  const UniqueFd ruleset(
+      static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0)));
+  if (!ruleset.valid() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
+  ::syscall(SYS_landlock_restrict_self, ruleset.get(), 0);
+}
 
 bool SandboxHasAllowList() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

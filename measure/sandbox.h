@@ -20,6 +20,14 @@ enum class SandboxKind {
 /// refuses.
 Status EnterSandbox(SandboxKind kind);
 
+/// Where the kernel can (Landlock, Linux 5.13): no file can be opened by its name any more, not
+/// even for reading, so that a candidate finds no keys; what has no name, as code in memory, can.
+/// Called before any thread is started: they inherit it. Where the kernel cannot it does nothing:
+/// keys are then as safe as their owner's other processes leave them.
+void HideFiles();
+/// Whether HideFiles works here.
+bool KernelHidesFiles();
+
 /// Ends this process when the thread that started it ends.
 void DieWithParent();
 

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace hone::measure {
 namespace {
 
 constexpr int64_t kMaxRunsPerSample = 64;
+// What may pass beside timed runs: pipes and the sentinel once; waking threads and flushing caches
+// at each run. Generous, for a loaded machine; a process that says a tenth of the truth is caught.
+constexpr int64_t kBesideNs = 50'000'000;
+constexpr int64_t kBesideRunNs = 20'000;
+constexpr int64_t kFlushNsPerByte = 2;
+constexpr int64_t kMostTimesTimed = 4;
 
 double Quantile(const std::vector<int64_t>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
@@ -26,8 +33,47 @@ double MedianLowerBoundNs(std::vector<int64_t> samples_ns) {
          1.58 * spread / std::sqrt(static_cast<double>(samples_ns.size()));
 }
 
-Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& run) {
+Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
+                  int64_t elapsed_ns) {
+  const auto say = [&](StatusCode code, const std::string& what) {
+    return Status(code, "the kernel's process says that " + std::to_string(reply.runs) +
+                            " runs took " + std::to_string(reply.timed_ns) + " ns, " + what);
+  };
+  const auto samples = static_cast<int64_t>(reply.samples_ns.size());
+  const int64_t most_runs = policy.warmups + kMaxRunsPerSample * policy.max_samples;
+  if (samples > std::max<int64_t>(policy.max_samples, 1) || reply.runs < samples ||
+      reply.runs > most_runs || reply.timed_ns < 0) {
+    return say(StatusCode::kDataLoss, "which nobody asked for");
+  }
+  int64_t sum_ns = 0;
+  for (const int64_t sample_ns : reply.samples_ns) {
+    if (sample_ns < 0 || sample_ns > elapsed_ns) {
+      return say(StatusCode::kDataLoss, "and that one took " + std::to_string(sample_ns) +
+                                            " ns, within " + std::to_string(elapsed_ns) + " ns");
+    }
+    sum_ns += sample_ns;
+  }
+  if (sum_ns > reply.timed_ns || reply.timed_ns > elapsed_ns) {
+    return say(StatusCode::kDataLoss, "in samples of " + std::to_string(sum_ns) + " ns, within " +
+                                          std::to_string(elapsed_ns) + " ns");
+  }
+  const int64_t beside_ns =
+      kBesideNs + reply.runs * (kBesideRunNs + kFlushNsPerByte * flushed_bytes);
+  if (elapsed_ns > beside_ns + kMostTimesTimed * reply.timed_ns) {
+    return say(StatusCode::kUnavailable,
+               "but the answer took " + std::to_string(elapsed_ns) + " ns to come");
+  }
+  return {};
+}
+
+Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& kernel) {
   Race race;
+  const auto run = [&] {
+    const int64_t took_ns = kernel();
+    ++race.runs;
+    race.timed_ns += took_ns;
+    return took_ns;
+  };
   int64_t guess_ns = last_ns;
   if (last_ns < kNoWarmupFromNs) {
     for (int i = 0; i < policy.warmups; ++i) guess_ns = run();

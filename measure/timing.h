@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/core/status.h"
 #include "measure/run_job.h"
 
 namespace hone::measure {
@@ -14,6 +15,8 @@ inline constexpr int64_t kNoWarmupFromNs = 1'000'000;
 struct Race {
   std::vector<int64_t> samples_ns;
   bool hopeless = false;
+  int64_t runs = 0;      ///< warm-ups too
+  int64_t timed_ns = 0;  ///< of all of them
 };
 
 /// Repeats `run` (which returns its own time in ns, without set-up) as the policy says: warm-ups,
@@ -23,6 +26,13 @@ struct Race {
 /// is not above the incumbent. A sample is the mean of as many runs as reach `min_sample_ns`. At
 /// least one sample.
 Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& run);
+
+/// Whether the times that a runner says are possible at all, by the clock of who asked:
+/// `elapsed_ns` from the order to the answer. All runs fit into it; and but for what a run does
+/// beside being timed (it flushes `flushed_bytes`), they fill it. kDataLoss says what does not fit.
+/// kUnavailable: they are far shorter than the wait, which may be the machine's doing once.
+Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
+                  int64_t elapsed_ns);
 
 /// The lower bound of the median that RunRace compares; `samples_ns` is not empty.
 double MedianLowerBoundNs(std::vector<int64_t> samples_ns);

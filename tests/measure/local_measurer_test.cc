@@ -230,6 +230,26 @@ TEST_F(LocalMeasurerTest, EscapesCostOnlyThemselves) {
   }
 }
 
+TEST_F(LocalMeasurerTest, NoFileCanBeRead) {
+  if (!SandboxHasAllowList() || !KernelHidesFiles()) GTEST_SKIP() << "no Landlock in this build";
+  RunHook("read");
+  LocalMeasurer measurer(options_, clock_);
+  measurer.Submit(Input(2, kPacked));
+  const std::map<int64_t, MeasureResult> results = CollectAll(measurer);
+  EXPECT_EQ(results.at(2).outcome, Outcome::kOk) << results.at(2).message;
+}
+
+TEST_F(LocalMeasurerTest, AForgedAnswerCostsOnlyItself) {
+  RunHook("forge");
+  // Before its own answer, or in front of the next one: both are more than was asked for.
+  ExpectCostsOnlyItself(Outcome::kRunCrashed, "more than it was asked");
+}
+
+TEST_F(LocalMeasurerTest, TimesThatTheClockCannotConfirmAreAWrongAnswer) {
+  RunHook("lie");
+  ExpectCostsOnlyItself(Outcome::kWrongAnswer, "but the answer took");
+}
+
 TEST_F(LocalMeasurerTest, ABuilderThatCrashesCostsOnlyItsCandidate) {
   BuildHook("crash");
   ExpectCostsOnlyItself(Outcome::kBuildCrashed, "signal 6");

@@ -82,5 +82,65 @@ TEST(TimingTest, LowerBoundIsThatOfANotchedBoxPlot) {
   EXPECT_EQ(MedianLowerBoundNs({42}), 42);
 }
 
+TEST(TimingTest, ARaceKnowsAllItsRuns) {
+  TimingPolicy policy = kPolicy;
+  policy.max_samples = 5;
+  Scripted kernel{{1000, 2000}};
+  const Race race = Raced(policy, kernel);
+  EXPECT_EQ(race.runs, static_cast<int64_t>(kernel.runs));
+  EXPECT_EQ(race.timed_ns, 1000 + 2000 * (race.runs - 1));
+}
+
+constexpr int64_t kMs = 1'000'000;
+
+// Five samples of 1 ms, a warm-up.
+TimeReply Honest() {
+  TimeReply reply;
+  reply.samples_ns.assign(5, kMs);
+  reply.runs = 6;
+  reply.timed_ns = 6 * kMs;
+  return reply;
+}
+
+TEST(CheckTimesTest, WhatFitsTheClockOfWhoAskedIsBelieved) {
+  EXPECT_TRUE(CheckTimes(Honest(), kPolicy, 0, 7 * kMs).ok());
+  EXPECT_TRUE(CheckTimes(Honest(), kPolicy, 0, 50 * kMs).ok()) << "a loaded machine";
+  TimeReply small = Honest();  // many short runs, with 32 MiB flushed before each
+  small.samples_ns.assign(20, 50'000);
+  small.runs = 21;
+  small.timed_ns = 21 * 50'000;
+  EXPECT_TRUE(CheckTimes(small, kPolicy, int64_t{32} << 20, 400 * kMs).ok());
+}
+
+TEST(CheckTimesTest, MoreThanThereWasIsALie) {
+  EXPECT_EQ(CheckTimes(Honest(), kPolicy, 0, 5 * kMs).code(), StatusCode::kDataLoss);
+  TimeReply reply = Honest();
+  reply.timed_ns = 4 * kMs;  // less than its samples
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 7 * kMs).code(), StatusCode::kDataLoss);
+  reply = Honest();
+  reply.samples_ns[2] = INT64_MAX;
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 7 * kMs).code(), StatusCode::kDataLoss);
+  reply.samples_ns[2] = -5;
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 7 * kMs).code(), StatusCode::kDataLoss);
+}
+
+TEST(CheckTimesTest, FarLessThanThereWasIsSuspicious) {
+  TimeReply reply = Honest();
+  for (int64_t& sample_ns : reply.samples_ns) sample_ns /= 100;
+  reply.timed_ns /= 100;
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 200 * kMs).code(), StatusCode::kUnavailable);
+}
+
+TEST(CheckTimesTest, WhatNobodyAskedForIsALie) {
+  TimeReply reply = Honest();
+  reply.runs = 3;  // fewer than samples
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 7 * kMs).code(), StatusCode::kDataLoss);
+  reply.runs = 1'000'000;  // to excuse a wait
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 7 * kMs).code(), StatusCode::kDataLoss);
+  reply = Honest();
+  reply.samples_ns.assign(21, 1);
+  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, 7 * kMs).code(), StatusCode::kDataLoss);
+}
+
 }  // namespace
 }  // namespace hone::measure
