@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "hone/v1/farm.pb.h"
 #include "ir/target.h"
+#include "proto/convert_artifact.h"
+#include "proto/convert_probes.h"
 #include "proto/field_check.h"
 #include "proto/limits.h"
 
@@ -24,6 +26,7 @@ absl::StatusOr<DeviceFacts> Device(const v1::DeviceFacts& wire) {
   HONE_RETURN_IF_ERROR(InRange(wire.memory_bytes(), 0, int64_t{1} << 50, "device.memory_bytes"));
   d.cores = wire.cores();
   d.memory_bytes = wire.memory_bytes();
+  HONE_ASSIGN_OR_RETURN(d.driver, Text(wire.driver(), "device.driver"));
   return d;
 }
 
@@ -34,6 +37,7 @@ void Device(const DeviceFacts& d, v1::DeviceFacts* wire) {
   wire->set_target(d.target);
   wire->set_cores(d.cores);
   wire->set_memory_bytes(d.memory_bytes);
+  wire->set_driver(Cut(d.driver, kMaxTextBytes));
 }
 
 template <typename List>
@@ -73,6 +77,9 @@ absl::StatusOr<WorkerMessage> FromHello(const v1::Hello& wire) {
   }
   HONE_ASSIGN_OR_RETURN(h.held, Held(wire.held()));
   h.sandboxed = wire.sandboxed();
+  if (wire.has_probes()) {
+    HONE_ASSIGN_OR_RETURN(h.probes, FromProbes(wire.probes()));
+  }
   return h;
 }
 
@@ -89,6 +96,7 @@ void FromHello(const Hello& h, v1::Hello* wire) {
   }
   Held(h.held, wire->mutable_held());
   wire->set_sandboxed(h.sandboxed);
+  if (h.probes) ToProbes(*h.probes, wire->mutable_probes());
 }
 
 // A result that says it is ok has samples, another has none.
@@ -191,6 +199,7 @@ absl::StatusOr<ServerMessage> FromGrant(const v1::Grant& wire) {
   HONE_RETURN_IF_ERROR(InRange(wire.run_by_ms(), 1, kMaxMs, "run_by_ms"));
   g.start_by_ms = wire.start_by_ms();
   g.run_by_ms = wire.run_by_ms();
+  HONE_RETURN_IF_ERROR(ArtifactsFromWire(wire, &g));
   return g;
 }
 
@@ -236,13 +245,19 @@ absl::StatusOr<WorkerMessage> FromWire(const v1::WorkerMessage& wire) {
       HONE_RETURN_IF_ERROR(InRange(wire.credit().leases(), 0, INT64_MAX, "leases"));
       return WorkerCredit{wire.credit().leases()};
     case v1::WorkerMessage::kDraining: return Draining{};
+    case v1::WorkerMessage::kBuilt: return FromWire(wire.built());
+    case v1::WorkerMessage::kArtifact: return FromWire(wire.artifact());
+    case v1::WorkerMessage::kFetch: return FromWire(wire.fetch());
+    case v1::WorkerMessage::kProbes: return FromProbes(wire.probes());
     case v1::WorkerMessage::KIND_NOT_SET: break;
   }
   return absl::InvalidArgumentError("a worker's message of no known kind");
 }
 
 void ToWire(const WorkerMessage& message, v1::WorkerMessage* wire) {
-  if (const auto* hello = std::get_if<Hello>(&message)) {
+  if (const auto* probes = std::get_if<Probes>(&message)) {
+    ToProbes(*probes, wire->mutable_probes());
+  } else if (const auto* hello = std::get_if<Hello>(&message)) {
     FromHello(*hello, wire->mutable_hello());
   } else if (const auto* heartbeat = std::get_if<Heartbeat>(&message)) {
     Held(heartbeat->held, wire->mutable_heartbeat()->mutable_held());
@@ -257,6 +272,12 @@ void ToWire(const WorkerMessage& message, v1::WorkerMessage* wire) {
     wire->mutable_returned()->set_reason(Cut(returned->reason, kMaxTextBytes));
   } else if (const auto* credit = std::get_if<WorkerCredit>(&message)) {
     wire->mutable_credit()->set_leases(credit->leases);
+  } else if (const auto* built = std::get_if<Built>(&message)) {
+    ToWire(*built, wire->mutable_built());
+  } else if (const auto* chunk = std::get_if<ArtifactChunk>(&message)) {
+    ToWire(*chunk, wire->mutable_artifact());
+  } else if (const auto* fetch = std::get_if<Fetch>(&message)) {
+    ToWire(*fetch, wire->mutable_fetch());
   } else {
     wire->mutable_draining();
   }
@@ -287,13 +308,20 @@ absl::StatusOr<ServerMessage> FromWire(const v1::ServerMessage& wire) {
       HONE_ASSIGN_OR_RETURN(std::string reason, Text(wire.drain().reason(), "reason"));
       return Drain{std::move(reason)};
     }
+    case v1::ServerMessage::kArtifact: return FromWire(wire.artifact());
+    case v1::ServerMessage::kProbe: {
+      HONE_ASSIGN_OR_RETURN(std::string reason, Text(wire.probe().reason(), "reason"));
+      return Probe{std::move(reason)};
+    }
     case v1::ServerMessage::KIND_NOT_SET: break;
   }
   return absl::InvalidArgumentError("a server's message of no known kind");
 }
 
 void ToWire(const ServerMessage& message, v1::ServerMessage* wire) {
-  if (const auto* welcome = std::get_if<Welcome>(&message)) {
+  if (const auto* probe = std::get_if<Probe>(&message)) {
+    wire->mutable_probe()->set_reason(Cut(probe->reason, kMaxTextBytes));
+  } else if (const auto* welcome = std::get_if<Welcome>(&message)) {
     wire->mutable_welcome()->set_heartbeat_ms(welcome->heartbeat_ms);
     for (const Hash128& t : welcome->keep) wire->mutable_welcome()->add_keep(IdBytes(t));
     for (const Hash128& t : welcome->drop) wire->mutable_welcome()->add_drop(IdBytes(t));
@@ -305,6 +333,7 @@ void ToWire(const ServerMessage& message, v1::ServerMessage* wire) {
     FromJob(grant->job, out->mutable_job());
     out->set_start_by_ms(grant->start_by_ms);
     out->set_run_by_ms(grant->run_by_ms);
+    ArtifactsToWire(*grant, out);
   } else if (const auto* ack = std::get_if<Acknowledgement>(&message)) {
     wire->mutable_acknowledgement()->set_token(IdBytes(ack->token));
     wire->mutable_acknowledgement()->set_verdict(static_cast<v1::Verdict>(ack->verdict));
@@ -314,6 +343,8 @@ void ToWire(const ServerMessage& message, v1::ServerMessage* wire) {
     wire->mutable_revoke()->set_reason(Cut(revoke->reason, kMaxTextBytes));
   } else if (const auto* credit = std::get_if<ServerCredit>(&message)) {
     wire->mutable_credit()->set_results(credit->results);
+  } else if (const auto* chunk = std::get_if<ArtifactChunk>(&message)) {
+    ToWire(*chunk, wire->mutable_artifact());
   } else {
     wire->mutable_drain()->set_reason(Cut(std::get<Drain>(message).reason, kMaxTextBytes));
   }
@@ -331,6 +362,12 @@ absl::StatusOr<DeviceInfo> FromWire(const v1::DeviceInfo& wire) {
   d.leases = wire.leases();
   d.busy_ns = wire.busy_ns();
   d.results = wire.results();
+  if (wire.has_probes()) {
+    HONE_ASSIGN_OR_RETURN(d.probes, FromProbes(wire.probes()));
+  }
+  HONE_ASSIGN_OR_RETURN(d.program_version, Text(wire.program_version(), "program_version"));
+  HONE_RETURN_IF_ERROR(InRange(wire.role(), 0, 3, "role"));
+  if (wire.role() != v1::ROLE_UNSPECIFIED) d.role = static_cast<WorkerRole>(wire.role());
   return d;
 }
 
@@ -344,6 +381,9 @@ void ToWire(const DeviceInfo& d, v1::DeviceInfo* wire) {
   wire->set_leases(d.leases);
   wire->set_busy_ns(d.busy_ns);
   wire->set_results(d.results);
+  if (d.probes) ToProbes(*d.probes, wire->mutable_probes());
+  wire->set_program_version(Cut(d.program_version, kMaxTextBytes));
+  if (d.role) wire->set_role(static_cast<v1::Role>(*d.role));
 }
 
 std::string ResultDigest(const WorkResult& r) {

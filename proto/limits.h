@@ -8,13 +8,18 @@ namespace hone::proto {
 
 inline constexpr int64_t kMaxMessageBytes = int64_t{4} << 20;
 inline constexpr int64_t kMaxArtifactBytes = int64_t{64} << 20;
-inline constexpr size_t kMaxWorkloads = 5000;  ///< of a session
+inline constexpr int64_t kMaxBuildBytes = int64_t{256} << 20;  ///< artifacts of one build lease
+inline constexpr size_t kArtifactChunkBytes = size_t{1} << 20;
+inline constexpr int64_t kArtifactCacheBytes = int64_t{512} << 20;  ///< that honed keeps
+inline constexpr int64_t kShelfBytes = int64_t{256} << 20;          ///< that a run worker keeps
+inline constexpr size_t kMaxWorkloads = 5000;                       ///< of a session
 inline constexpr size_t kMaxTraceBytes = size_t{1} << 20;
 inline constexpr size_t kMaxWorkloadBytes = size_t{1} << 20;
-inline constexpr size_t kMaxTraces = 63;       ///< of a comparison
-inline constexpr size_t kMaxSamples = 4096;    ///< of one trace
-inline constexpr size_t kMaxTextBytes = 4096;  ///< messages, reasons, fingerprints
-inline constexpr size_t kMaxNameBytes = 256;   ///< names, classes, targets, request ids
+inline constexpr size_t kMaxTraces = 63;                 ///< of a comparison
+inline constexpr size_t kMaxArtifacts = kMaxTraces + 1;  ///< of a lease: the default's too
+inline constexpr size_t kMaxSamples = 4096;              ///< of one trace
+inline constexpr size_t kMaxTextBytes = 4096;            ///< messages, reasons, fingerprints
+inline constexpr size_t kMaxNameBytes = 256;             ///< names, classes, targets, request ids
 inline constexpr size_t kMaxLabels = 32;
 inline constexpr size_t kMaxHeld = 4096;  ///< leases of one worker
 inline constexpr int kMaxRounds = 200;
@@ -22,6 +27,8 @@ inline constexpr int kMaxPriority = 100;
 inline constexpr int kMaxListed = 1000;
 inline constexpr int kMaxFound = 64;                  ///< records of one look-up
 inline constexpr size_t kChunkBytes = 256 << 10;      ///< of streamed files
+inline constexpr double kMaxRate = 1e15;              ///< of a probe, a second
+inline constexpr double kMaxNoise = 1e6;              ///< of a probe
 inline constexpr double kMaxSeconds = 365.0 * 86400;  ///< of a session
 
 }  // namespace hone::proto

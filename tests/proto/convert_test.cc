@@ -18,11 +18,18 @@ using ::testing::HasSubstr;
 
 constexpr Hash128 kToken{0x0123456789abcdef, 0xfedcba9876543210};
 
+const std::string kSha256(64, 'b');
+const Artifact kArtifact{.sha256 = kSha256, .bytes = 9};
+const Artifact kNoArtifact{.outcome = measure::Outcome::kBuildFailed, .message = "no"};
+const ArtifactChunk kChunk{kToken, kSha256, 9, 4, std::string("a\0b", 3)};
+
 std::vector<WorkerMessage> WorkerMessages() {
   Hello hello{.protocol = 1, .builder_version = "1+22.1", .measurement_policy = 1};
   hello.program_version = "0.1.0";
   hello.instance = kToken;
   hello.device = {"cpu:0", "class", "a\nb", "cpu:avx2,threads=2", 2, int64_t{1} << 34};
+  hello.device.driver = "Linux 6.1.0, microcode 0x1";
+  hello.probes = Probes{1e11, 2e10, 0.01, 1};
   hello.labels = {{"rack", "7"}};
   hello.held = {{kToken, true}};
   WorkResult ok{.token = kToken, .outcome = measure::Outcome::kOk, .samples_ns = {5, 6, 7}};
@@ -34,8 +41,19 @@ std::vector<WorkerMessage> WorkerMessages() {
   WorkResult compared{.token = kToken, .outcome = measure::Outcome::kOk};
   compared.compared = {{measure::Outcome::kOk, "", {1, 2}},
                        {measure::Outcome::kWrongAnswer, "differs", {}}};
-  return {hello,    Heartbeat{{{kToken, false}}, 9}, Started{kToken},  ok,        failed,
-          compared, Returned{kToken, "why"},         WorkerCredit{17}, Draining{}};
+  return {hello,
+          Heartbeat{{{kToken, false}}, 9},
+          Started{kToken},
+          ok,
+          failed,
+          compared,
+          Returned{kToken, "why"},
+          WorkerCredit{17},
+          Draining{},
+          Probes{1, 1e15, 0, 7},
+          Built{kToken, {kArtifact, kNoArtifact}, 9},
+          kChunk,
+          Fetch{kToken, kSha256, 4}};
 }
 
 std::vector<ServerMessage> ServerMessages() {
@@ -49,12 +67,21 @@ std::vector<ServerMessage> ServerMessages() {
                .rounds = 24};
   grant.start_by_ms = 1000;
   grant.run_by_ms = 2000;
+  Grant build = grant, run = grant;
+  build.kind = LeaseKind::kBuild;
+  build.wanted = {2, 0};
+  run.kind = LeaseKind::kRun;
+  run.artifacts = {kArtifact, kNoArtifact, kArtifact};
   return {Welcome{200, {kToken}, {{5, 6}}},
           grant,
+          build,
+          run,
+          kChunk,
           Acknowledgement{kToken, Verdict::kConflict, "other"},
           Revoke{kToken, "gone"},
           ServerCredit{64},
-          Drain{"bye"}};
+          Drain{"bye"},
+          Probe{"by admin"}};
 }
 
 SessionSpec Spec() {
@@ -122,6 +149,26 @@ TEST(Convert, WhatIsOutOfBoundsIsRefusedByFieldName) {
   }
 }
 
+TEST(Convert, ProbesAreOfThisWorld) {
+  for (const Probes& bad : {Probes{0, 1, 0, 1}, Probes{1, 2e15, 0, 1}, Probes{1, 1, -1, 1},
+                            Probes{1, 1, 0, 0}, Probes{0.0 / 0.0, 1, 0, 1}}) {
+    v1::WorkerMessage wire;
+    ToWire(WorkerMessage(bad), &wire);
+    const absl::Status refused = FromWire(wire).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(StatusMessage(refused), HasSubstr("probes."));
+  }
+  DeviceInfo info{.worker = "w1"};
+  info.device = {"cpu:0", "class", "f", "cpu:avx2,threads=2", 2, 5, "Linux"};
+  info.program_version = "0.1.0";
+  for (const bool probed : {false, true}) {
+    if (probed) info.probes = Probes{1e11, 2e10, 0.01, 1};
+    v1::DeviceInfo wire;
+    ToWire(info, &wire);
+    EXPECT_EQ(FromWire(wire).value(), info);
+  }
+}
+
 TEST(Convert, ResultsMustFitTheirOutcome) {
   for (const WorkResult& bad :
        {WorkResult{.token = kToken, .outcome = measure::Outcome::kOk},
@@ -138,6 +185,67 @@ TEST(Convert, ResultsMustFitTheirOutcome) {
   ToWire(WorkerMessage(Started{kToken}), &wire);
   wire.mutable_started()->set_token("short");
   EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("token: 5 bytes"));
+}
+
+TEST(Convert, ArtifactsAreBounded) {
+  const auto refused = [](const WorkerMessage& message, const std::string& field) {
+    v1::WorkerMessage wire;
+    ToWire(message, &wire);
+    const absl::Status status = FromWire(wire).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+    EXPECT_THAT(StatusMessage(status), HasSubstr(field));
+  };
+  ArtifactChunk chunk = kChunk;
+  chunk.total_bytes = kMaxArtifactBytes + 1;
+  refused(chunk, "total_bytes:");
+  chunk = kChunk;
+  chunk.offset = 7;
+  refused(chunk, "data: goes on");
+  chunk = kChunk;
+  chunk.sha256 = "beef";
+  refused(chunk, "sha256:");
+  chunk = kChunk;
+  chunk.total_bytes = kMaxArtifactBytes;
+  chunk.data.assign(kArtifactChunkBytes + 1, 'x');
+  refused(chunk, "data:");
+  Built built{kToken, {kArtifact}, 0};
+  built.artifacts[0].bytes = 0;
+  refused(built, "artifact.bytes:");
+  built.artifacts = {kNoArtifact};
+  built.artifacts[0].sha256 = kSha256;
+  refused(built, "artifact.sha256:");
+  built.artifacts.assign(kMaxArtifacts + 1, kArtifact);
+  refused(built, "artifacts:");
+  refused(Fetch{kToken, kSha256, kMaxArtifactBytes}, "offset:");
+}
+
+TEST(Convert, AGrantHasWhatItsKindNeeds) {
+  const auto refused = [](Grant grant, const std::string& field) {
+    v1::ServerMessage wire;
+    ToWire(ServerMessage(grant), &wire);
+    EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr(field));
+  };
+  Grant grant{.token = kToken, .session = {1, 2}, .attempt = 3};
+  grant.job = {.workload = "workload 1\n", .target = "cpu:avx2,threads=1", .traces = {""}};
+  grant.start_by_ms = grant.run_by_ms = 1;
+  v1::ServerMessage old;
+  ToWire(ServerMessage(grant), &old);
+  old.mutable_grant()->clear_kind();
+  EXPECT_EQ(std::get<Grant>(FromWire(old).value()).kind, LeaseKind::kBoth);
+  grant.kind = LeaseKind::kBuild;
+  refused(grant, "wanted:");
+  grant.wanted = {1, 1};
+  refused(grant, "wanted: 1 twice");
+  grant.wanted = {2};
+  refused(grant, "wanted:");
+  grant.wanted = {0};
+  grant.artifacts = {kArtifact, kArtifact};
+  refused(grant, "artifacts: 2");
+  grant.kind = LeaseKind::kRun;
+  refused(grant, "wanted:");
+  grant.wanted.clear();
+  grant.artifacts.pop_back();
+  refused(grant, "artifacts: 1");
 }
 
 TEST(Convert, EqualResultsHaveEqualDigestsAndOthersDoNot) {
