@@ -45,6 +45,8 @@ struct Free {
 using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
 using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 
 absl::Status OpensslError(std::string_view doing) {
@@ -193,6 +195,26 @@ absl::StatusOr<Identity> IdentityOf(const std::string& pem) {
   ASN1_TIME_to_tm(X509_get0_notAfter(certificate->get()), &end);
   identity->expires_unix_s = ::timegm(&end);
   return identity;
+}
+
+absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_pem) {
+  const auto certificate = ParseCertificate(certificate_pem);
+  if (!certificate.ok()) return absl::UnauthenticatedError("no client certificate was shown");
+  HONE_ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem));
+  const Store store(X509_STORE_new());
+  const StoreContext context(X509_STORE_CTX_new());
+  if (!store || !context || X509_STORE_add_cert(store.get(), ca.get()) != 1 ||
+      X509_STORE_CTX_init(context.get(), store.get(), certificate->get(), nullptr) != 1 ||
+      X509_STORE_CTX_set_default(context.get(), "ssl_client") != 1) {
+    return OpensslError("look at a certificate");
+  }
+  X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
+  if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
+  const int error = X509_STORE_CTX_get_error(context.get());
+  ERR_clear_error();
+  return absl::UnauthenticatedError(
+      fmt::format("the certificate is not of this farm's authority ({})",
+                  X509_verify_cert_error_string(error)));
 }
 
 absl::Status InitCa(const std::string& folder, int64_t now_unix_s) {

@@ -27,6 +27,9 @@ struct Identity {
 
 /// kUnauthenticated: no certificate, not exactly one URI SAN, or one of another form.
 absl::StatusOr<Identity> IdentityOf(const std::string& certificate_pem);
+/// kUnauthenticated unless the authority in `ca_pem` issued this client's certificate; whether that
+/// is still valid is not looked at.
+absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_pem);
 /// "spiffe://hone/ROLE/NAME" in two; kInvalidArgument otherwise. NAME: 1 to 64 of [A-Za-z0-9._-].
 absl::StatusOr<Identity> ParseIdentity(const std::string& uri);
 

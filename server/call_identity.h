@@ -18,9 +18,23 @@ enum class Transport : uint8_t {
   kPlaintext,  ///< on loopback: the name in the metadata "hone-name", every role
 };
 
+/// Why a caller is refused; metrics count each (their label `why`).
+enum class Refusal : uint8_t {
+  kNoCertificate,
+  kStranger,  ///< a certificate of another authority
+  kIdentity,  ///< of ours, but it names nobody of a farm
+  kExpired,
+  kRevoked,
+  kRole,
+};
+inline constexpr int kNumRefusals = 6;
+/// "no_certificate", "stranger", "identity", "expired", "revoked", "role".
+std::string_view NameOf(Refusal refusal);
+
 /// Who calls. kUnauthenticated: no or an odd certificate, or one that has expired;
-/// kPermissionDenied: none of these roles.
+/// kPermissionDenied: none of these roles; `why` says which.
 absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transport transport,
-                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles);
+                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles,
+                                  Refusal* why);
 
 }  // namespace hone::server

@@ -22,6 +22,7 @@
 #include "proto/limits.h"
 #include "server/lookout.h"
 #include "server/session_book.h"
+#include "server/tls_guard.h"
 #include "server/tuning_service.h"
 #include "server/worker_streams.h"
 
@@ -170,11 +171,9 @@ absl::Status RunningHoned::Listen() {
     }
     credentials = grpc::InsecureServerCredentials();
   } else {
-    grpc::SslServerCredentialsOptions tls(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    tls.pem_root_certs = options_.credentials.ca;
-    tls.pem_key_cert_pairs.push_back({options_.credentials.key, options_.credentials.certificate});
-    credentials = grpc::SslServerCredentials(tls);
+    credentials = GuardedTls(options_.credentials, [this](Refusal why, const std::string& text) {
+      workers_.CountRefused(why, WorkerStreams::kHandshake, "", text);
+    });
   }
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
@@ -216,6 +215,7 @@ void RunningHoned::KeepHouse() {
        ++looks) {
     lock.unlock();
     workers_.EndExpired();
+    tuning_->EndExpired();
     if (looks % kLooksAnHour == 0) {
       loop_->Post({.prepare =
                        [this](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {

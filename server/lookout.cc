@@ -74,6 +74,12 @@ int64_t BytesOf(const std::string& path) {
   return ignored ? 0 : static_cast<int64_t>(size);
 }
 
+std::array<int64_t, kNumRefusals> Refusals(const WorkerStreams& workers) {
+  std::array<int64_t, kNumRefusals> counts{};
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = workers.refused(static_cast<Refusal>(i));
+  return counts;
+}
+
 class RunningLookout final : public Lookout, private web::PageSource {
  public:
   explicit RunningLookout(Context context)
@@ -193,7 +199,7 @@ ProcessFacts RunningLookout::FactsNow() const {
           .trouble = context_.loop.trouble(),
           .log_bytes = BytesOf(context_.log_path),
           .wal_bytes = BytesOf(context_.log_path + "-wal"),
-          .refused_callers = context_.workers.refused(),
+          .refusals = Refusals(context_.workers),
           .streams = context_.workers.connected()};
 }
 

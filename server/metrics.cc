@@ -85,8 +85,12 @@ void AddProcess(const ProcessFacts& facts, Families& out) {
   out.Commits(facts.commits);
   out.Counter("hone_commit_units_total", "Changes made durable; many share a commit.",
               facts.commits.units);
-  out.Counter("hone_callers_refused_total", "Calls and streams refused for who called.",
-              facts.refused_callers);
+  out.Begin("hone_callers_refused_total", "Connections, calls and streams refused for who called.",
+            MetricType::Counter);
+  for (int i = 0; i < kNumRefusals; ++i) {
+    out.Add(static_cast<double>(facts.refusals[static_cast<size_t>(i)]),
+            {{"why", std::string(NameOf(static_cast<Refusal>(i)))}});
+  }
 }
 
 void AddWork(const FarmView& view, Families& out) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include "server/call_identity.h"
 #include "server/farm_loop.h"
 #include "server/farm_view.h"
 
@@ -15,8 +17,8 @@ struct ProcessFacts {
   CommitTimes commits;
   std::string trouble;  ///< why nothing can be written just now; empty: it can
   int64_t log_bytes = 0, wal_bytes = 0;
-  int64_t refused_callers = 0;  ///< streams and calls refused for who called
-  int64_t streams = 0;          ///< of workers, connected
+  std::array<int64_t, kNumRefusals> refusals{};  ///< of callers, by Refusal
+  int64_t streams = 0;                           ///< of workers, connected
 };
 
 /// Everything countable in Prometheus' text format (version 0.0.4). Names, types and labels are

@@ -39,6 +39,7 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
   explicit Service(Context context);
   ~Service() override { Stop(); }
   void Changed();
+  void EndExpired();
   void Stop();
 
   grpc::ServerUnaryReactor* StartSession(grpc::CallbackServerContext* context,
@@ -73,18 +74,7 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 
   absl::StatusOr<Identity> Caller(const grpc::ServerContextBase& context,
                                   std::initializer_list<CallerRole> roles) {
-    auto caller =
-        CallerOf(context, context_.transport, context_.wall_clock.UnixNs() / kNsPerSecond, roles);
-    if (caller.ok() && context_.workers.Refused(caller->Uri())) {
-      caller = absl::PermissionDeniedError(
-          fmt::format("the certificate of {} was revoked", caller->Uri()));
-    }
-    if (!caller.ok()) {
-      context_.workers.CountRefused();
-      LogEvent(LogLevel::kWarning, "caller_refused",
-               {{"call", "Tuning"}, {"why", StatusMessage(caller.status())}});
-    }
-    return caller;
+    return context_.workers.Admit(context, roles, "Tuning");
   }
   /// Answers a call from the pool: `answer` gets who calls.
   template <typename Answer>
@@ -118,8 +108,10 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::SessionEvent>,
                                             public std::enable_shared_from_this<Watch> {
  public:
-  Watch(Service& service, Hash128 session, int64_t after)
-      : service_(service), session_(session), after_(after) {}
+  Watch(Service& service, Identity who, Hash128 session, int64_t after)
+      : service_(service), who_(std::move(who)), session_(session), after_(after) {}
+
+  const Identity& who() const { return who_; }
 
   /// Looks for events and writes the first; in the pool.
   void Pump() {
@@ -190,6 +182,7 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   }
 
   Service& service_;
+  const Identity who_;
   const Hash128 session_;
   std::mutex mutex_;
   int64_t after_;  // guarded by mutex_, as all below
@@ -255,6 +248,21 @@ void TuningService::Service::Stop() {
   if (watcher_.joinable()) watcher_.join();
   for (const auto& watch : all) watch->End(absl::UnavailableError("honed is ending"));
   pool_.Stop();
+}
+
+void TuningService::Service::EndExpired() {
+  std::vector<std::shared_ptr<Watch>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, watch] : watches_) all.push_back(watch);
+  }
+  const int64_t now_s = context_.wall_clock.UnixNs() / kNsPerSecond;
+  for (const auto& watch : all) {
+    const Identity& who = watch->who();
+    if (who.expires_unix_s > now_s && !context_.workers.Refused(who.Uri())) continue;
+    watch->End(absl::UnauthenticatedError(
+        fmt::format("the certificate of {} has expired or was revoked", who.Uri())));
+  }
 }
 
 void TuningService::Service::WatchLoop() {
@@ -398,6 +406,7 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
         }));
     context_.workers.Refuse(target.Uri());
     context_.workers.EndExpired();
+    EndExpired();
     return absl::OkStatus();
   });
 }
@@ -406,8 +415,8 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
     grpc::CallbackServerContext* context, const v1::WatchSessionRequest* request) {
   absl::StatusOr<Identity> caller = Caller(*context, kClients);
   const absl::StatusOr<Hash128> id = proto::IdFromBytes(request->session(), "session");
-  const auto watch =
-      std::make_shared<Watch>(*this, id.value_or(Hash128{}), request->after_sequence());
+  const auto watch = std::make_shared<Watch>(*this, caller.ok() ? *caller : Identity{},
+                                             id.value_or(Hash128{}), request->after_sequence());
   bool stopping = false;
   {
     const std::lock_guard lock(mutex_);
@@ -461,6 +470,7 @@ TuningService::TuningService(Context context) : service_(new Service(std::move(c
 TuningService::~TuningService() = default;
 grpc::Service* TuningService::service() { return service_.get(); }
 void TuningService::Changed() { service_->Changed(); }
+void TuningService::EndExpired() { service_->EndExpired(); }
 void TuningService::Stop() { service_->Stop(); }
 
 }  // namespace hone::server

@@ -1,6 +1,7 @@
 #include "server/worker_streams.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -14,9 +15,17 @@
 
 namespace hone::server {
 
+std::string_view NameOf(Refusal refusal) {
+  constexpr std::array<std::string_view, kNumRefusals> kNames = {
+      "no_certificate", "stranger", "identity", "expired", "revoked", "role"};
+  return kNames.at(static_cast<size_t>(refusal));
+}
+
 absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transport transport,
-                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles) {
+                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles,
+                                  Refusal* why) {
   Identity identity;
+  *why = Refusal::kIdentity;
   if (transport == Transport::kPlaintext) {
     const auto& metadata = context.client_metadata();
     const auto name = metadata.find("hone-name");
@@ -30,16 +39,19 @@ absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transp
   const auto certificates =
       context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (certificates.size() != 1) {
+    *why = Refusal::kNoCertificate;
     return absl::UnauthenticatedError("no client certificate was shown");
   }
   HONE_ASSIGN_OR_RETURN(
       identity, IdentityOf(std::string(certificates.front().data(), certificates.front().size())));
   if (identity.expires_unix_s <= now_unix_s) {
+    *why = Refusal::kExpired;
     return absl::UnauthenticatedError(
         fmt::format("the certificate of {} has expired; issue a new one (honed issue {} {})",
                     identity.Uri(), RoleName(identity.role), identity.name));
   }
   if (std::ranges::find(roles, identity.role) != roles.end()) return identity;
+  *why = Refusal::kRole;
   std::string wanted;
   for (const CallerRole role : roles) {
     wanted += fmt::format("{}{}", wanted.empty() ? "" : ", ", RoleName(role));
@@ -69,11 +81,13 @@ class WorkerStreams::Stream final
     if (!std::exchange(writing_, true)) StartWrite(&out_.front());
   }
 
-  void End(const absl::Status& status) {
+  /// False: it is ending already.
+  bool End(const absl::Status& status) {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(ending_, true)) return;
+    if (std::exchange(ending_, true)) return false;
     end_status_ = proto::ToGrpc(status);
     if (!writing_) Finish(end_status_);
+    return true;
   }
 
   void OnWriteDone(bool ok) override {
@@ -85,12 +99,12 @@ class WorkerStreams::Stream final
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) return End(absl::OkStatus());
+    if (!ok) return static_cast<void>(End(absl::OkStatus()));
     absl::StatusOr<proto::WorkerMessage> message = proto::FromWire(in_);
     if (!message.ok()) {
       LogWarning("worker '{}' said what it may not: {}", identity_.name,
                  StatusMessage(message.status()));
-      return End(message.status());
+      return static_cast<void>(End(message.status()));
     }
     owner_.loop_->Post(
         [self = shared_from_this(), message = *std::move(message)](Farm& farm, int64_t now_ns) {
@@ -136,13 +150,7 @@ class WorkerStreams::Service final : public v1::Workers::CallbackService {
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* Work(
       grpc::CallbackServerContext* context) override {
-    constexpr int64_t kNs = 1'000'000'000;
-    absl::StatusOr<Identity> caller = CallerOf(
-        *context, owner_.transport_, owner_.wall_clock_.UnixNs() / kNs, {CallerRole::kMeasure});
-    if (caller.ok() && owner_.Refused(caller->Uri())) {
-      caller = absl::PermissionDeniedError(
-          fmt::format("the certificate of {} was revoked", caller->Uri()));
-    }
+    const absl::StatusOr<Identity> caller = owner_.Admit(*context, {CallerRole::kMeasure}, "Work");
     std::shared_ptr<Stream> stream;
     {
       const std::lock_guard lock(owner_.mutex_);
@@ -153,10 +161,6 @@ class WorkerStreams::Service final : public v1::Workers::CallbackService {
     if (caller.ok()) {
       stream->Begin();
     } else {
-      owner_.CountRefused();
-      LogEvent(
-          LogLevel::kWarning, "caller_refused",
-          {{"call", "Work"}, {"peer", context->peer()}, {"why", StatusMessage(caller.status())}});
       stream->End(caller.status());
     }
     return stream.get();
@@ -195,6 +199,44 @@ void WorkerStreams::Close(StreamId id, const absl::Status& status) {
   if (const auto stream = Find(id)) stream->End(status);
 }
 
+absl::StatusOr<Identity> WorkerStreams::Admit(const grpc::ServerContextBase& context,
+                                              std::initializer_list<CallerRole> roles,
+                                              std::string_view call) {
+  constexpr int64_t kNs = 1'000'000'000;
+  Refusal why{};
+  absl::StatusOr<Identity> caller =
+      CallerOf(context, transport_, wall_clock_.UnixNs() / kNs, roles, &why);
+  if (caller.ok() && Refused(caller->Uri())) {
+    why = Refusal::kRevoked;
+    caller = absl::PermissionDeniedError(
+        fmt::format("the certificate of {} was revoked", caller->Uri()));
+  }
+  if (!caller.ok()) CountRefused(why, call, context.peer(), StatusMessage(caller.status()));
+  return caller;
+}
+
+void WorkerStreams::CountRefused(Refusal why, std::string_view call, const std::string& peer,
+                                 const std::string& text) {
+  refused_[static_cast<size_t>(why)].fetch_add(1);
+  // Whoever reaches the port can fail handshakes: not a line for each.
+  constexpr int64_t kQuietNs = 10'000'000'000;
+  if (call == kHandshake) {
+    const int64_t now_ns = wall_clock_.UnixNs();
+    const int64_t last_ns = handshake_logged_ns_.load();
+    if (now_ns >= last_ns && now_ns - last_ns < kQuietNs) return;
+    handshake_logged_ns_.store(now_ns);
+  }
+  LogEvent(LogLevel::kWarning, "caller_refused",
+           {{"call", std::string(call)},
+            {"peer", peer},
+            {"reason", std::string(NameOf(why))},
+            {"why", text}});
+}
+
+int64_t WorkerStreams::refused(Refusal why) const {
+  return refused_[static_cast<size_t>(why)].load();
+}
+
 void WorkerStreams::Refuse(const std::string& uri) {
   const std::lock_guard lock(mutex_);
   refused_names_.insert(uri);
@@ -224,10 +266,12 @@ void WorkerStreams::EndExpired() {
   for (const auto& stream : over) {
     const Identity& who = stream->identity();
     if (who.name.empty()) continue;
-    LogWarning("the certificate of {} has expired or was revoked: its stream ends", who.Uri());
-    CountRefused();
+    const Refusal why = who.expires_unix_s <= now_s ? Refusal::kExpired : Refusal::kRevoked;
+    const std::string text = fmt::format("the certificate of {} {}", who.Uri(),
+                                         why == Refusal::kExpired ? "has expired" : "was revoked");
+    if (!stream->End(absl::UnauthenticatedError(text))) continue;
+    CountRefused(why, "Work", "", text + ": its stream ends");
     loop_->Post([name = who.name](Farm& farm, int64_t now_ns) { farm.RevokeWorker(name, now_ns); });
-    stream->End(absl::UnauthenticatedError("the certificate has expired or was revoked"));
   }
 }
 

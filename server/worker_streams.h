@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/core/clock.h"
 #include "server/call_identity.h"
@@ -37,9 +39,14 @@ class WorkerStreams {
   /// Names that are refused from now on.
   void Refuse(const std::string& uri);
   bool Refused(const std::string& uri) const;
-  /// Hellos and calls that were refused for who called.
-  int64_t refused() const { return refused_.load(); }
-  void CountRefused() { ++refused_; }
+  /// Who calls, unless he is refused, which is counted and logged.
+  absl::StatusOr<Identity> Admit(const grpc::ServerContextBase& context,
+                                 std::initializer_list<CallerRole> roles, std::string_view call);
+  static constexpr std::string_view kHandshake = "handshake";
+  void CountRefused(Refusal why, std::string_view call, const std::string& peer,
+                    const std::string& text);
+  /// Connections, streams and calls that were refused for who called.
+  int64_t refused(Refusal why) const;
   int64_t connected() const;
 
  private:
@@ -53,7 +60,8 @@ class WorkerStreams {
   const WallClock& wall_clock_;
   FarmLoop* loop_ = nullptr;
   std::unique_ptr<Service> service_;
-  std::atomic<int64_t> refused_{0};
+  std::array<std::atomic<int64_t>, kNumRefusals> refused_{};
+  std::atomic<int64_t> handshake_logged_ns_{INT64_MIN / 2};  ///< when one was last logged
   mutable std::mutex mutex_;
   StreamId next_ = 1;                                    // guarded by mutex_
   std::map<StreamId, std::shared_ptr<Stream>> streams_;  // guarded by mutex_

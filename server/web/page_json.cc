@@ -1,6 +1,7 @@
 #include "server/web/page_json.h"
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "server/transitions.h"
 
@@ -119,7 +120,8 @@ ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view, const std
           {"leases_open", view.open_leases},
           {"leases_started", view.started_leases},
           {"worker_streams", facts.streams},
-          {"callers_refused", facts.refused_callers},
+          {"callers_refused",
+           std::accumulate(facts.refusals.begin(), facts.refusals.end(), int64_t{0})},
           {"commits",
            {{"count", facts.commits.commits},
             {"p50_ms", Ms(static_cast<double>(facts.commits.QuantileNs(0.5)))},

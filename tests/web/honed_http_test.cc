@@ -125,8 +125,8 @@ TEST_F(HonedHttpTest, AnswersTheHealthServiceOfGrpc) {
 }
 
 TEST_F(HonedHttpTest, RefusedCallersAreCounted) {
-  EXPECT_THAT(Until("/metrics", "hone_callers_refused_total 0\n"),
-              HasSubstr("hone_callers_refused_total 0\n"));
+  const std::string series = "hone_callers_refused_total{why=\"identity\"}";
+  EXPECT_THAT(Until("/metrics", series + " 0\n"), HasSubstr(series + " 0\n"));
   grpc::GenericStub stub(grpc::CreateChannel("127.0.0.1:" + std::to_string(honed_->port()),
                                              grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
@@ -138,8 +138,7 @@ TEST_F(HonedHttpTest, RefusedCallersAreCounted) {
   stub.UnaryCall(&context, "/hone.v1.Tuning/ListDevices", grpc::StubOptions(), &nothing, &reply,
                  [&](grpc::Status status) { ended.set_value(std::move(status)); });
   EXPECT_FALSE(ended.get_future().get().ok());
-  EXPECT_THAT(Until("/metrics", "hone_callers_refused_total 1\n"),
-              HasSubstr("hone_callers_refused_total 1\n"));
+  EXPECT_THAT(Until("/metrics", series + " 1\n"), HasSubstr(series + " 1\n"));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ server::ProcessFacts KnownFarm::Facts() {
                              .trouble = "",
                              .log_bytes = 182'000'000,
                              .wal_bytes = 4'100'000,
-                             .refused_callers = 1,
+                             .refusals = {0, 1},
                              .streams = 3};
   for (int i = 0; i < 1000; ++i) facts.commits.Add(i < 985 ? 400'000 : 1'800'000, 20);
   return facts;
