@@ -65,11 +65,12 @@ Daemon::~Daemon() {
   if (child_) Kill();
 }
 
-void Daemon::Start() {
+void Daemon::Start(const std::vector<std::string>& more) {
   SubprocessOptions options;
   // The shell only opens the file for it: exec keeps the process.
   std::string line = "exec";
   for (const std::string& word : argv_) line += " '" + word + "'";
+  for (const std::string& word : more) line += " '" + word + "'";
   options.argv = {"/bin/sh", "-c", line + " >>'" + log_ + "' 2>&1"};
   options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
   options.standard_input = ChildStream::kNull;
@@ -134,10 +135,11 @@ std::vector<std::string> FarmFolder::HonedArgv() const {
           Path("honed"),    "--config", "/dev/null", "--heartbeat-ms", "200"};
 }
 
-std::vector<std::string> FarmFolder::WorkerArgv(const std::string& name) const {
+std::vector<std::string> FarmFolder::WorkerArgv(const std::string& name,
+                                                const std::string& address) const {
   return {Program("hone-worker"),
           "--connect",
-          Address(),
+          address.empty() ? Address() : address,
           "--tls",
           Path(name),
           "--journal",
@@ -151,7 +153,7 @@ std::vector<std::string> FarmFolder::WorkerArgv(const std::string& name) const {
 }
 
 std::vector<std::string> FarmFolder::ServerWords(const std::string& who) const {
-  return {"--server", Address(), "--tls", Path(who)};
+  return {"--server", through_.empty() ? Address() : through_, "--tls", Path(who)};
 }
 
 std::vector<std::vector<std::string>> LinesOf(const std::string& path) {

@@ -45,7 +45,8 @@ class Daemon {
   Daemon(std::string name, std::vector<std::string> argv, std::string log);
   ~Daemon();
 
-  void Start();
+  /// `more`: further words of its command line, this time.
+  void Start(const std::vector<std::string>& more = {});
   /// SIGKILL to the program alone, as the kernel's out-of-memory killer would.
   void Kill();
   /// SIGTERM, then waits at most `timeout_ns`; the exit code, nothing if it had to be killed.
@@ -72,19 +73,29 @@ class FarmFolder {
   FarmFolder();
 
   std::vector<std::string> HonedArgv() const;
-  std::vector<std::string> WorkerArgv(const std::string& name) const;
+  /// `address` empty: honed's own.
+  std::vector<std::string> WorkerArgv(const std::string& name,
+                                      const std::string& address = "") const;
   /// Words of `hone` that say which server and who asks.
   std::vector<std::string> ServerWords(const std::string& who) const;
+  /// From now on `hone` goes through this address (a proxy).
+  void ReachThrough(const std::string& address) { through_ = address; }
+  /// The log lies in another folder, a disk of its own.
+  void KeepLogIn(const std::string& folder) { log_folder_ = folder; }
   /// Makes the credentials of a name; its folder.
   std::string Issue(const std::string& role, const std::string& name) const;
   std::string Journal(const std::string& name) const { return folder_ / (name + ".journal"); }
-  std::string LogPath() const { return folder_ / "tune.db"; }
+  std::string LogPath() const {
+    return log_folder_.empty() ? folder_ / "tune.db" : log_folder_ + "/tune.db";
+  }
   std::string Path(const std::string& name) const { return folder_ / name; }
   std::string Address() const;
+  int port() const { return port_; }
 
  private:
   Folder folder_;
   int port_ = 0;
+  std::string through_, log_folder_;
 };
 
 /// The lines of a file, each in words.

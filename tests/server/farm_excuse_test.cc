@@ -14,7 +14,7 @@ class FarmExcuseTest : public ::testing::TestWithParam<bool> {
  protected:
   FarmExcuseTest() {
     farm_.AddDevice("w1").run = [](const proto::Grant&) {
-      proto::WorkResult result;
+      proto::WorkResult result{.outcome = measure::Outcome::kOk};
       result.samples_ns = {1000};
       return std::pair{9 * kSecond, result};
     };

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 
 #include "base/status.h"
+#include "db/farm_store.h"
 #include "db/sqlite_migrate.h"
 #include "db/sqlite_open.h"
 
@@ -62,8 +63,80 @@ std::string Lives(uint64_t seed, const char* pragma) {
   return acknowledged.size() > 20 ? "" : "too little was written";
 }
 
+/// A unit as honed commits it: a lease and a fact, which stand or fall together.
+db::FarmUnit LeaseUnit(int number) {
+  db::FarmUnit unit;
+  unit.changes.push_back(db::AddFarmLease{{.token = {7, static_cast<uint64_t>(number)},
+                                           .session = kSession,
+                                           .attempt = number,
+                                           .worker = "w",
+                                           .device = "cpu:0"}});
+  unit.facts = EventBatch(number);
+  return unit;
+}
+
+/// What is in the log: leases and facts by number. Not ok: it is damaged, or holds half a unit.
+absl::StatusOr<std::set<int>> WholeUnits(db::LogFile& log, db::FarmStore& store) {
+  HONE_ASSIGN_OR_RETURN(const db::VerifyReport report, log.Verify());
+  if (!report.problems.empty()) return absl::DataLossError(report.problems.front());
+  std::set<int> leases, facts;
+  HONE_ASSIGN_OR_RETURN(const auto rows, store.LeasesOf(kSession));
+  for (const db::FarmLease& lease : rows) leases.insert(static_cast<int>(lease.attempt));
+  HONE_ASSIGN_OR_RETURN(const auto events, log.EventsOf(kSession));
+  for (const db::Event& event : events) facts.insert(std::stoi(event.payload));
+  if (leases != facts) return absl::DataLossError("half a unit");
+  return leases;
+}
+
+/// Commits groups of units until the power fails, again and again; empty, or what was lost.
+std::string LivesOfUnits(uint64_t seed, const char* pragma) {
+  Random random(seed);
+  FaultDisk disk;
+  EXPECT_TRUE(db::FillNewLog(kPath, db::kMigrations).ok());
+  std::set<int> acknowledged;
+  int number = 0;
+  for (int life = 0; life < 10; ++life) {
+    auto log = db::OpenWriter(kPath, std::nullopt, true);
+    if (!log.ok()) return StatusMessage(log.status());
+    EXPECT_TRUE((*log)->connection().Execute(pragma).ok());
+    auto store = db::FarmStore::Open(**log);
+    if (!store.ok()) return StatusMessage(store.status());
+    if (life == 0) {
+      db::FarmUnit begin;
+      begin.changes.push_back(db::AddFarmSession{{.id = kSession, .owner = "alice"}});
+      EXPECT_TRUE((*store)->Commit({&begin}).ok());
+    }
+    const auto found = WholeUnits(**log, **store);
+    if (!found.ok()) return StatusMessage(found.status());
+    for (const int unit : acknowledged) {
+      if (!found->contains(unit)) return fmt::format("acknowledged and lost: {}", unit);
+    }
+    disk.CutAfter(random.Between(1, 250));
+    while (!disk.off()) {
+      std::vector<db::FarmUnit> units;
+      for (int64_t n = random.Between(1, 4); n > 0; --n) units.push_back(LeaseUnit(number++));
+      std::vector<const db::FarmUnit*> group;
+      for (const db::FarmUnit& unit : units) group.push_back(&unit);
+      const auto committed = (*store)->Commit(group);
+      if (!committed.ok()) continue;
+      for (size_t i = 0; i < units.size(); ++i) {
+        EXPECT_TRUE((*committed)[i].ok()) << (*committed)[i];
+        acknowledged.insert(number - static_cast<int>(units.size() - i));
+      }
+    }
+    store->reset();
+    log->reset();
+    disk.PowerOn(random);
+  }
+  return acknowledged.size() > 20 ? "" : "too little was written";
+}
+
 TEST(FaultDiskTest, WhatIsAcknowledgedSurvivesEveryCut) {
   for (uint64_t seed = 1; seed <= 60; ++seed) EXPECT_EQ(Lives(seed, ""), "") << seed;
+}
+
+TEST(FaultDiskTest, AFarmsUnitsAreWholeAndWhatWasAcknowledgedIsThereAfterEveryCut) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) EXPECT_EQ(LivesOfUnits(seed, ""), "") << seed;
 }
 
 TEST(FaultDiskTest, WithLessSyncingItDoesNot) {
@@ -71,6 +144,9 @@ TEST(FaultDiskTest, WithLessSyncingItDoesNot) {
     int lost = 0;
     for (uint64_t seed = 1; seed <= 20; ++seed) lost += !Lives(seed, pragma).empty();
     EXPECT_GT(lost, 5) << pragma;
+    int units_lost = 0;
+    for (uint64_t seed = 1; seed <= 20; ++seed) units_lost += !LivesOfUnits(seed, pragma).empty();
+    EXPECT_GT(units_lost, 5) << pragma;
   }
 }
 

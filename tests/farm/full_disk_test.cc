@@ -1,0 +1,143 @@
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "gmock/gmock.h"
+
+#include "base/core/unique_fd.h"
+#include "tests/farm/tuned_farm.h"
+#include "tests/web/http_client.h"
+
+// The log's disk is full: no work is given out, nothing that is held is lost, everything that
+// watches honed is told, and work goes on when there is space.
+namespace hone::farm {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr int kExitServer = 6;
+
+/// A disk of a few MiB in memory.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    mounted_ = ::mount("hone", path_.c_str(), "tmpfs", 0, "size=8m") == 0;
+    if (!mounted_) why_ = std::strerror(errno);
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  const std::string& why() const { return why_; }
+  const std::string& path() const { return path_; }
+
+  /// Leaves no byte free.
+  void Fill() const {
+    const UniqueFd fd(::open(Ballast().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    ASSERT_TRUE(fd.valid()) << std::strerror(errno);
+    for (size_t size : {size_t{1} << 20, size_t{1} << 12, size_t{1}}) {
+      const std::string bytes(size, 'x');
+      while (::write(fd.get(), bytes.data(), bytes.size()) > 0) {
+      }
+    }
+    ASSERT_EQ(errno, ENOSPC) << std::strerror(errno);
+  }
+  void Free() const { std::filesystem::remove(Ballast()); }
+
+ private:
+  std::string Ballast() const { return path_ + "/ballast"; }
+
+  const std::string path_;
+  bool mounted_ = false;
+  std::string why_;
+};
+
+class FullDiskTest : public TunedFarm {
+ protected:
+  FullDiskTest()
+      : TunedFarm({"w1"}, "squeezenet"),
+        disk_(farm_.Path("disk")),
+        metrics_port_(FreePort()),
+        w1_("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log")) {
+    farm_.KeepLogIn(disk_.path());
+  }
+
+  std::string Metrics() const { return web_test::Ask(metrics_port_, "/metrics").body; }
+  /// The value of a series, -1 where there is none.
+  double Metric(const std::string& series) const {
+    const std::string text = "\n" + Metrics();
+    const size_t at = text.find("\n" + series + " ");
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
+  }
+  size_t Acknowledged() const {
+    size_t count = 0;
+    for (const auto& words : LinesOf(farm_.Journal("w1"))) count += words[0] == "ack";
+    return count;
+  }
+
+  SmallDisk disk_;
+  const int metrics_port_;
+  Daemon w1_;
+};
+
+TEST_F(FullDiskTest, GrantsStopAndNothingElseAndWorkGoesOnWhenThereIsSpace) {
+  if (!disk_.mounted()) {
+    GTEST_SKIP() << "no small disk can be mounted here (it takes root): " << disk_.why();
+  }
+  Daemon honed("honed", farm_.HonedArgv(), farm_.Path("honed.log"));
+  trials_ = 120;
+  const std::vector<std::string> words = {
+      "--metrics-listen", "127.0.0.1:" + std::to_string(metrics_port_), "--run-by-seconds", "7"};
+  honed.Start(words);
+  w1_.Start();
+  ASSERT_TRUE(KeepTuning());
+  ASSERT_TRUE(Eventually([&] { return Acknowledged() > 5 && Metric("hone_leases_open") > 0; }))
+      << w1_.Said() << honed.Said();
+
+  // It may have been started before honed listened.
+  const std::string said = w1_.Said();
+  disk_.Fill();
+  ASSERT_TRUE(Eventually([&] { return Metric("hone_log_writable") == 0; })) << honed.Said();
+  const size_t acknowledged = Acknowledged();
+  const auto health = web_test::Ask(metrics_port_, "/healthz");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_THAT(health.body, HasSubstr("nothing can be written"));
+  // Somebody who wants more is told at once.
+  const Ran refused = RunToEnd(Hone({"tune", Model(), "--target", "cpu:avx2", "--threads", "1",
+                                     "--trials", "5", "--seed", "99"}));
+  EXPECT_EQ(refused.code, kExitServer);
+  EXPECT_THAT(refused.err, HasSubstr("disk is full; free some space"));
+  // Longer than a candidate may run: the disk's fault is no candidate's.
+  clock_.SleepNs(8 * kNsPerSecond);
+  EXPECT_EQ(Acknowledged(), acknowledged) << "an acknowledgement of what is not durable";
+  EXPECT_EQ(Metric("hone_worker_streams"), 1);
+  EXPECT_GT(Metric("hone_leases_open"), 0);
+  EXPECT_EQ(Metric("hone_log_writable"), 0);
+
+  disk_.Free();
+  ASSERT_TRUE(Eventually([&] { return Metric("hone_log_writable") == 1; })) << honed.Said();
+  EXPECT_TRUE(Eventually([&] { return Acknowledged() > acknowledged + 5; })) << w1_.Said();
+  EXPECT_TRUE(Eventually([&] { return web_test::Ask(metrics_port_, "/healthz").status == 200; }));
+  AwaitSession();
+  for (const char* how : {"lost", "expired", "returned"}) {
+    EXPECT_EQ(Metric(std::string("hone_leases_ended_total{how=\"") + how + "\"}"), 0) << how;
+  }
+  EXPECT_EQ(Metric("hone_condemned_total"), 0);
+  EXPECT_EQ(Metric("hone_worker_streams_replaced_total"), 0);
+  EXPECT_EQ(w1_.Said(), said) << "its stream stayed";
+  CheckPackages(honed, {&w1_});
+  CheckLog(0);
+}
+
+}  // namespace
+}  // namespace hone::farm

@@ -1,0 +1,201 @@
+#include <fstream>
+
+#include "gmock/gmock.h"
+
+#include "server/ca.h"
+#include "tests/farm/tuned_farm.h"
+#include "tests/web/http_client.h"
+
+// Who is refused, how it is said, and how it is counted; certificates that end while they are used.
+namespace hone::farm {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr int64_t kCutOffNs = 10 * kNsPerSecond;
+constexpr int kExitServer = 6;
+
+class TlsTest : public TunedFarm {
+ protected:
+  TlsTest()
+      : TunedFarm({"w1"}, "squeezenet"),
+        metrics_port_(FreePort()),
+        honed_("honed", farm_.HonedArgv(), farm_.Path("honed.log")) {
+    farm_.Issue("admin", "root");
+    honed_.Start({"--metrics-listen", "127.0.0.1:" + std::to_string(metrics_port_)});
+    EXPECT_EQ(List("alice").code, 0) << honed_.Said();
+  }
+
+  Ran Ask(std::vector<std::string> words, const std::string& who) const {
+    words.insert(words.begin(), Program("hone"));
+    for (const std::string& word : farm_.ServerWords(who)) words.push_back(word);
+    return RunToEnd(words);
+  }
+  Ran List(const std::string& who) const { return Ask({"session", "list"}, who); }
+
+  /// Credentials that are valid for so long from now on; negative: they have expired.
+  void IssueFor(server::CallerRole role, const std::string& name, int64_t seconds) const {
+    const int64_t now_s = SystemWallClock().UnixNs() / kNsPerSecond;
+    ASSERT_TRUE(server::Issue({.ca_folder = farm_.Path("ca"),
+                               .role = role,
+                               .name = name,
+                               .out_folder = farm_.Path(name),
+                               .now_unix_s = now_s,
+                               .seconds = seconds})
+                    .ok());
+  }
+  double Metric(const std::string& series) const {
+    const std::string text = "\n" + web_test::Ask(metrics_port_, "/metrics").body;
+    const size_t at = text.find("\n" + series + " ");
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
+  }
+  double Refused(const std::string& why) const {
+    return Metric("hone_callers_refused_total{why=\"" + why + "\"}");
+  }
+  double Ended(const std::string& how) const {
+    return Metric("hone_leases_ended_total{how=\"" + how + "\"}");
+  }
+  /// A session that does not end by itself, for as long as a test takes.
+  std::unique_ptr<Daemon> LongSession(const std::string& who) const {
+    std::vector<std::string> argv = {Program("hone"), "tune",      Model(), "--target",
+                                     "cpu:avx2",      "--threads", "1",     "--trials",
+                                     "20000",         "--seed",    "7"};
+    for (const std::string& word : farm_.ServerWords(who)) argv.push_back(word);
+    auto client = std::make_unique<Daemon>(who, argv, farm_.Path(who + ".log"));
+    client->Start();
+    return client;
+  }
+  /// A worker that has leases, under credentials of this name.
+  void AwaitLeases(const Daemon& worker) const {
+    ASSERT_TRUE(Eventually([&] { return Metric("hone_leases_started") > 0; }))
+        << worker.Said() << honed_.Said();
+  }
+  /// The one worker's stream is closed, its leases are back, and its process has ended and said
+  /// why.
+  void ExpectCutOff(Daemon& worker, const std::string& why) const {
+    std::optional<int> code;
+    EXPECT_TRUE(Eventually([&] { return (code = worker.Ended()).has_value(); }, kCutOffNs));
+    EXPECT_EQ(code, 1);
+    EXPECT_THAT(worker.Said(), HasSubstr(why));
+    EXPECT_TRUE(Eventually([&] { return Metric("hone_worker_streams") == 0; }, kCutOffNs));
+    EXPECT_TRUE(Eventually([&] { return Metric("hone_leases_open") == 0; }, kCutOffNs));
+    EXPECT_GT(Ended("revoked"), 0);
+    EXPECT_EQ(Ended("lost"), 0);
+  }
+
+  const int metrics_port_;
+  Daemon honed_;
+};
+
+TEST_F(TlsTest, StrangersGetNoFurtherThanTheHandshakeAndAreCounted) {
+  // A certificate of another farm, none at all, and a server's, which is not for clients.
+  const FarmFolder other;
+  other.Issue("submit", "mallory");
+  std::filesystem::copy(other.Path("mallory"), farm_.Path("mallory"));
+  std::filesystem::copy_file(farm_.Path("alice") + "/ca.pem", farm_.Path("mallory") + "/ca.pem",
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(farm_.Path("alice"), farm_.Path("nobody"));
+  for (const char* file : {"/cert.pem", "/key.pem"}) {
+    std::ofstream(farm_.Path("nobody") + file, std::ios::trunc);
+  }
+  std::vector<std::unique_ptr<Daemon>> strangers;
+  for (const char* who : {"mallory", "nobody", "honed"}) {
+    std::vector<std::string> argv = {Program("hone"), "session", "list"};
+    for (const std::string& word : farm_.ServerWords(who)) argv.push_back(word);
+    strangers.push_back(std::make_unique<Daemon>(who, argv, farm_.Path(std::string(who) + ".out")));
+    strangers.back()->Start();
+  }
+  // They ask again for a while: a server may be starting.
+  for (const auto& stranger : strangers) {
+    std::optional<int> code;
+    EXPECT_TRUE(Eventually([&] { return (code = stranger->Ended()).has_value(); }));
+    EXPECT_EQ(code, kExitServer) << stranger->name();
+    EXPECT_THAT(stranger->Said(), HasSubstr("whether the certificates are of its authority"));
+  }
+  EXPECT_GE(Refused("stranger"), 2);
+  EXPECT_GE(Refused("no_certificate"), 1);
+  EXPECT_THAT(honed_.Said(), HasSubstr("event=caller_refused call=handshake"));
+  EXPECT_EQ(List("alice").code, 0);
+}
+
+TEST_F(TlsTest, ACertificateServesItsRoleAlone) {
+  const Ran drain = Ask({"device", "drain", "w1/cpu:0"}, "alice");
+  EXPECT_EQ(drain.code, kExitServer);
+  EXPECT_THAT(drain.err,
+              HasSubstr("spiffe://hone/submit/alice may not do this; it takes the role"));
+  EXPECT_EQ(Refused("role"), 1);
+  const Ran posing = RunToEnd(farm_.WorkerArgv("alice"));
+  EXPECT_EQ(posing.code, 1);
+  EXPECT_THAT(posing.err, HasSubstr("it takes the role measure"));
+  EXPECT_EQ(Refused("role"), 2);
+  const Ran worker = List("w1");
+  EXPECT_EQ(worker.code, kExitServer);
+  EXPECT_THAT(worker.err, HasSubstr("spiffe://hone/measure/w1 may not do this"));
+  EXPECT_EQ(Refused("role"), 3);
+}
+
+TEST_F(TlsTest, WhatHasExpiredIsToldSo) {
+  IssueFor(server::CallerRole::kSubmit, "old", -60);
+  const Ran client = List("old");
+  EXPECT_EQ(client.code, kExitServer);
+  EXPECT_THAT(client.err, HasSubstr("has expired; issue a new one (honed issue submit old)"));
+  EXPECT_EQ(Refused("expired"), 1);
+  IssueFor(server::CallerRole::kMeasure, "oldworker", -60);
+  const Ran worker = RunToEnd(farm_.WorkerArgv("oldworker"));
+  EXPECT_EQ(worker.code, 1);
+  EXPECT_THAT(worker.err,
+              HasSubstr("has expired; issue a new one (honed issue measure oldworker)"));
+  EXPECT_EQ(Refused("expired"), 2);
+}
+
+TEST_F(TlsTest, ACertificateThatExpiresEndsWhatItOpened) {
+  constexpr int64_t kLifeSeconds = 9;
+  IssueFor(server::CallerRole::kSubmit, "shorty", kLifeSeconds);
+  IssueFor(server::CallerRole::kMeasure, "w1", kLifeSeconds);
+  Daemon worker("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log"));
+  worker.Start();
+  const auto client = LongSession("shorty");
+  AwaitLeases(worker);
+  ASSERT_TRUE(Eventually([&] { return Refused("expired") > 0; }, kLifeSeconds * kNsPerSecond));
+  ExpectCutOff(worker, "spiffe://hone/measure/w1 has expired");
+  std::optional<int> code;
+  EXPECT_TRUE(Eventually([&] { return (code = client->Ended()).has_value(); }, kCutOffNs));
+  EXPECT_EQ(code, kExitServer);
+  EXPECT_THAT(client->Said(), HasSubstr("has expired"));
+  // With new credentials the same worker goes on, and so does the session.
+  farm_.Issue("measure", "w1");
+  worker.Start();
+  AwaitLeases(worker);
+  EXPECT_EQ(worker.Terminate(), 0) << worker.Said();
+}
+
+TEST_F(TlsTest, ARevokedCertificateIsCutOffWithItsLeases) {
+  Daemon worker("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log"));
+  worker.Start();
+  const auto client = LongSession("alice");
+  AwaitLeases(worker);
+  const auto revoke = [&](const char* role, const char* name) {
+    const Ran revoked =
+        RunToEnd({Program("honed"), "revoke", role, name, "--server", farm_.Address(), "--tls",
+                  farm_.Path("root"), "--config", "/dev/null"});
+    EXPECT_EQ(revoked.code, 0) << revoked.err;
+  };
+  revoke("measure", "w1");
+  ExpectCutOff(worker, "spiffe://hone/measure/w1 was revoked");
+  EXPECT_EQ(Refused("revoked"), 1);
+  revoke("submit", "alice");
+  std::optional<int> code;
+  EXPECT_TRUE(Eventually([&] { return (code = client->Ended()).has_value(); }, kCutOffNs));
+  EXPECT_EQ(code, kExitServer);
+  EXPECT_THAT(client->Said(), HasSubstr("was revoked"));
+  // Neither comes back.
+  const Ran again = RunToEnd(farm_.WorkerArgv("w1"));
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("was revoked"));
+  EXPECT_THAT(List("alice").err, HasSubstr("was revoked"));
+  EXPECT_EQ(Refused("revoked"), 3);
+}
+
+}  // namespace
+}  // namespace hone::farm
