@@ -14,6 +14,21 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kStates[] = {"active", "draining", "drained", "quarantined", "lost"};
 
+ordered_json ProbesJson(const std::optional<proto::Probes>& probes) {
+  if (!probes) return {};
+  return {{"gflops_per_core", probes->flop_per_second * 1e-9},
+          {"memory_gb_per_second", probes->memory_bytes_per_second * 1e-9},
+          {"noise", probes->noise},
+          {"number", probes->number}};
+}
+
+std::string ProbesText(const std::optional<proto::Probes>& probes) {
+  if (!probes) return "";
+  return fmt::format("  {:.0f} GFLOP/s a core, {:.1f} GB/s, ± {:.2f} %",
+                     probes->flop_per_second * 1e-9, probes->memory_bytes_per_second * 1e-9,
+                     100 * probes->noise);
+}
+
 ordered_json DeviceJson(const proto::DeviceInfo& d) {
   return {{"worker", d.worker},
           {"device", d.device.name},
@@ -26,15 +41,50 @@ ordered_json DeviceJson(const proto::DeviceInfo& d) {
           {"sandboxed", d.sandboxed},
           {"leases", d.leases},
           {"busy_seconds", static_cast<double>(d.busy_ns) * 1e-9},
-          {"results", d.results}};
+          {"results", d.results},
+          {"version", d.program_version},
+          {"driver", d.device.driver},
+          {"probes", ProbesJson(d.probes)}};
 }
 
 std::string DeviceText(const proto::DeviceInfo& d) {
-  return fmt::format(
-      "{}/{}  {:<12} {:<9} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}\n", d.worker,
-      d.device.name, kStates[static_cast<size_t>(d.state)], d.connected ? "connected" : "away",
-      d.leases, d.results, static_cast<double>(d.busy_ns) * 1e-9, d.device.device_class,
-      d.sandboxed ? "" : "  without sandbox", d.reason.empty() ? "" : "  " + d.reason);
+  return fmt::format("{}/{}  {:<12} {:<9} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}{}\n",
+                     d.worker, d.device.name, kStates[static_cast<size_t>(d.state)],
+                     d.connected ? "connected" : "away", d.leases, d.results,
+                     static_cast<double>(d.busy_ns) * 1e-9, d.device.device_class,
+                     ProbesText(d.probes), d.sandboxed ? "" : "  without sandbox",
+                     d.reason.empty() ? "" : "  " + d.reason);
+}
+
+struct DeviceName {
+  std::string worker, device;
+};
+
+/// How often the device's worker has probed it; 0: never, or there is no such device.
+absl::StatusOr<int64_t> ProbesOf(ServerConnection& server, const DeviceName& name) {
+  HONE_ASSIGN_OR_RETURN(const auto devices, server.ListDevices());
+  for (const proto::DeviceInfo& d : devices) {
+    if (d.worker == name.worker && d.device.name == name.device) {
+      return d.probes ? d.probes->number : 0;
+    }
+  }
+  return 0;
+}
+
+/// Until the worker has answered: what it measures just then comes first.
+absl::Status AwaitProbe(ServerConnection& server, const DeviceName& name, int64_t before,
+                        const MonotonicClock& clock) {
+  constexpr int64_t kPatienceNs = 30'000'000'000, kPauseNs = 100'000'000;
+  for (const int64_t until_ns = clock.NowNs() + kPatienceNs; clock.NowNs() < until_ns;) {
+    HONE_ASSIGN_OR_RETURN(const int64_t number, ProbesOf(server, name));
+    if (number != before) return absl::OkStatus();
+    clock.SleepNs(kPauseNs);
+  }
+  return WithExitCode(absl::DeadlineExceededError(
+                          fmt::format("{}/{} was asked to probe itself and has not answered "
+                                      "for 30 s; see hone device list",
+                                      name.worker, name.device)),
+                      ExitCode::kServer);
 }
 
 }  // namespace
@@ -55,7 +105,15 @@ absl::Status RunDevice(CommandContext& context) {
     const proto::DeviceAction what = action == "drain"     ? proto::DeviceAction::kDrain
                                      : action == "undrain" ? proto::DeviceAction::kUndrain
                                                            : proto::DeviceAction::kProbe;
-    HONE_RETURN_IF_ERROR(server->SetDevice(name.substr(0, slash), name.substr(slash + 1), what));
+    const DeviceName device{name.substr(0, slash), name.substr(slash + 1)};
+    int64_t probed = 0;
+    if (what == proto::DeviceAction::kProbe) {
+      HONE_ASSIGN_OR_RETURN(probed, ProbesOf(*server, device));
+    }
+    HONE_RETURN_IF_ERROR(server->SetDevice(device.worker, device.device, what));
+    if (what == proto::DeviceAction::kProbe) {
+      HONE_RETURN_IF_ERROR(AwaitProbe(*server, device, probed, *context.environment.clock));
+    }
   }
   HONE_ASSIGN_OR_RETURN(const auto devices, server->ListDevices());
   auto list = ordered_json::array();

@@ -44,8 +44,9 @@ inline constexpr CommandSpec kDeviceCommand = {
     .summary = "List, drain, undrain or probe the devices of a farm",
     .description =
         "list prints every worker's device with its state; drain lets it finish what it has "
-        "and gives it nothing more; undrain ends that; probe gives a quarantined or lost one "
-        "work again. All but list take an admin's certificate.",
+        "and gives it nothing more; undrain ends that; probe has its worker measure what it "
+        "can do at most, and gives a quarantined or lost one that is as good as its class work "
+        "again. All but list take an admin's certificate.",
     .positionals = kDevicePositionals,
     .options = kServerOptions,
     .example = "hone device list --server tuner:7421 --tls me"};

@@ -1,5 +1,7 @@
 #include "measure/device.h"
 
+#include <sys/utsname.h>
+
 #include <fstream>
 #include <map>
 
@@ -51,6 +53,10 @@ HostDevice DescribeHost(const std::string& cpuinfo, const std::string& sysfs_cpu
                   "\nfamily: " + fact("cpu family") + "\nmodel: " + fact("model") +
                   "\nstepping: " + fact("stepping") + "\nl1: " + cache("1") +
                   "\nl2: " + cache("2") + "\nl3: " + cache("3") + "\ncores: " + cores + "\n";
+  utsname system{};
+  const std::string kernel =
+      ::uname(&system) == 0 ? std::string(system.sysname) + " " + system.release : "unknown";
+  d.driver = kernel + ", microcode " + fact("microcode");
   return d;
 }
 

@@ -10,6 +10,7 @@ namespace hone::measure {
 struct HostDevice {
   std::string device_class;
   std::string fingerprint;  ///< a line per fact: model name, cpuid, caches, cores
+  std::string driver;       ///< kernel and microcode, "Linux 6.1.0, microcode 0x2b"; of no class
 };
 
 /// Reads /proc/cpuinfo and the caches below `sysfs_cpu`; what cannot be read counts as 0 or

@@ -146,6 +146,7 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   worker.results_received = 0;
   streams_[stream] = key;
   SettleDevice(worker);
+  CompareProbes(hello.device.device_class);
   LogEvent(LogLevel::kInfo, "worker_connected",
            {{"worker", name},
             {"device", hello.device.name},
@@ -239,6 +240,8 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
     }
   } else if (const auto* credit = std::get_if<proto::WorkerCredit>(&message)) {
     worker->leases_allowed = std::max(worker->leases_allowed, credit->leases);
+  } else if (const auto* probes = std::get_if<proto::Probes>(&message)) {
+    OnProbes(*worker, *probes);
   } else if (std::holds_alternative<proto::Draining>(message)) {
     Move(worker->state, WorkerEvent::kDrain);
   } else {

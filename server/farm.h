@@ -28,10 +28,7 @@ namespace hone::server {
 
 class Farm {
  public:
-  /// What a session's driver asks for beside the job itself.
-  struct Hints {
-    double fastest_ns = 0;  ///< no schedule can be faster; 0: unknown
-  };
+  using Hints = JobHints;
   struct Versions {
     int protocol = 0;
     std::string builder;
@@ -55,6 +52,10 @@ class Farm {
   /// kNotFound: no such device; kFailedPrecondition: not in that state.
   absl::Status SetDevice(const std::string& worker, const std::string& device, DeviceEvent event,
                          const std::string& reason, int64_t now_ns);
+  /// Has its worker probe it anew; a quarantined or lost one whose answer agrees with its class
+  /// then gets work again. kNotFound: no such device; kFailedPrecondition: not connected.
+  absl::Status AskProbe(const std::string& worker, const std::string& device,
+                        const std::string& reason);
 
   // ---- sessions ----
   void BeginSession(const SessionPlan& plan);
@@ -157,6 +158,9 @@ class Farm {
     int64_t sentinel_ns = 0;    ///< 0: it has told none
     bool own_class = false;     ///< drifted: measured as a class of its own
     std::string drift;          ///< says so
+    bool probe_asked = false;   ///< by a person
+    std::string unlike;         ///< its probe is far off its class's, and how
+    uint64_t last_grant = 0;    ///< counter of its last token
   };
   struct Project {
     int64_t share = 1;
@@ -201,6 +205,11 @@ class Farm {
   /// Another device that is up and may run it.
   bool OthersCanRun(const std::string& key, const Session& session, const Attempt& attempt) const;
   void CompareSentinels();
+  // farm_probes.cc: what devices can do at most.
+  void OnProbes(Worker& worker, const proto::Probes& probes);
+  void CompareProbes(const std::string& device_class);
+  /// Below this no result of the device is believed alone, before the margin; 0: unknown.
+  double FastestNs(const std::string& key, const Hints& hints) const;
   void AddAudit(std::string action, std::string subject, std::string detail);
   void Charge(Project& project, int64_t ns, bool counts);
   void Wake(const std::string& project);
@@ -210,6 +219,7 @@ class Farm {
   void CloseStream(Worker& worker, absl::Status status);
   void SettleDevice(Worker& worker);
   void GrantAll(int64_t now_ns);
+  bool MayGet(const Worker& worker) const;
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
   bool MayRun(const std::string& key, const Worker& worker, const Session& session) const;
   Session* PickSession(const std::string& key, const Worker& worker, int64_t now_ns,
@@ -229,6 +239,7 @@ class Farm {
   std::map<StreamId, std::string> streams_;
   std::map<std::string, Project> projects_;
   std::map<std::string, db::FarmDevice> known_devices_;  ///< not active, from the store
+  std::map<std::string, double> peaks_;                  ///< FLOP/s of a core, by device class
   std::unordered_map<Hash128, std::string> good_;        ///< candidates, and who ran them well
   double virtual_ns_ = 0;                                ///< of the project that was last served
   const WallClock* wall_clock_ = nullptr;

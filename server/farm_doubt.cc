@@ -58,10 +58,12 @@ bool Farm::HoldBack(const std::string& key, Attempt& attempt, const proto::WorkR
     }
   } else if (MayBeTheDevice(result.outcome)) {
     why = std::string(measure::ToString(result.outcome));
-  } else if (result.outcome == measure::Outcome::kOk && attempt.hints.fastest_ns > 0 &&
-             Median(result.samples_ns) * policy_.fast_margin < attempt.hints.fastest_ns) {
-    why = fmt::format("{:.0f} ns, where {:.0f} ns are possible", Median(result.samples_ns),
-                      attempt.hints.fastest_ns);
+  } else if (result.outcome == measure::Outcome::kOk) {
+    const double fastest_ns = FastestNs(key, attempt.hints);
+    if (Median(result.samples_ns) * policy_.fast_margin < fastest_ns) {
+      why = fmt::format("{:.0f} ns, where {:.0f} ns are possible", Median(result.samples_ns),
+                        fastest_ns);
+    }
   }
   if (why.empty()) return false;
   LogInfo("an answer of '{}' ({}) is measured again elsewhere before it counts", key, why);
@@ -114,6 +116,7 @@ void Farm::Strike(const std::string& key, const Hash128& candidate, const std::s
   known_devices_[key] = row;
   step_.changes.push_back(db::PutFarmDevice{row});
   AddAudit("quarantine", key, worker.reason);
+  CompareProbes(worker.hello.device.device_class);
   ++counters_.quarantined;
   // What it holds goes elsewhere; what it has answered counts.
   const std::set<Hash128> leases = worker.leases;

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string_view>
+#include <tuple>
 
 #include "base/log.h"
 #include "proto/limits.h"
@@ -94,6 +97,7 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
                             .alone = attempt.losses > 0};
   worker.leases.insert(attempt.token);
   ++worker.leases_sent;
+  worker.last_grant = tokens_;
   ++session->leased;
   Project& project = projects_[session->plan.project];
   virtual_ns_ = std::max(virtual_ns_, project.virtual_ns);
@@ -120,21 +124,31 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
 }
 
 void Farm::GrantAll(int64_t now_ns) {
-  // One each in turn, so that devices fill evenly.
-  for (bool granted = true; granted;) {
-    granted = false;
-    for (auto& [key, worker] : workers_) {
-      if (!worker.stream || worker.state != WorkerState::kConnected ||
-          worker.device != DeviceState::kActive || worker.leases_sent >= worker.leases_allowed ||
-          worker.leases.size() >= proto::kMaxHeld) {
-        continue;
-      }
-      // A suspect runs alone.
-      const bool alone = std::ranges::any_of(
-          worker.leases, [&](const Hash128& token) { return leases_.at(token).alone; });
-      if (!alone) granted |= GrantOne(key, worker, now_ns);
-    }
+  if (std::ranges::all_of(sessions_, [](const auto& s) { return s.second.waiting.empty(); }))
+    return;
+  // The least loaded first, of these who was served longest ago.
+  std::set<std::tuple<size_t, uint64_t, std::string_view>> ready;
+  const auto add = [&](const std::string& key, const Worker& worker) {
+    if (MayGet(worker)) ready.emplace(worker.leases.size(), worker.last_grant, key);
+  };
+  for (const auto& [key, worker] : workers_) add(key, worker);
+  while (!ready.empty()) {
+    const auto first = ready.extract(ready.begin());
+    const auto found = workers_.find(std::string(std::get<std::string_view>(first.value())));
+    // Who cannot have anything that waits is done; others take turns with the rest.
+    if (GrantOne(found->first, found->second, now_ns)) add(found->first, found->second);
   }
+}
+
+bool Farm::MayGet(const Worker& worker) const {
+  if (!worker.stream || worker.state != WorkerState::kConnected ||
+      worker.device != DeviceState::kActive || worker.leases_sent >= worker.leases_allowed ||
+      worker.leases.size() >= proto::kMaxHeld) {
+    return false;
+  }
+  // A suspect runs alone.
+  return std::ranges::none_of(worker.leases,
+                              [&](const Hash128& token) { return leases_.at(token).alone; });
 }
 
 std::optional<proto::DeviceFacts> Farm::FindDevice(const std::string& target,
@@ -171,12 +185,16 @@ std::vector<proto::DeviceInfo> Farm::Devices() const {
     devices.push_back({.worker = worker.name,
                        .device = worker.hello.device,
                        .state = worker.device,
-                       .reason = worker.reason.empty() ? worker.drift : worker.reason,
+                       .reason = !worker.reason.empty()  ? worker.reason
+                                 : !worker.drift.empty() ? worker.drift
+                                                         : worker.unlike,
                        .connected = worker.stream.has_value(),
                        .sandboxed = worker.hello.sandboxed,
                        .leases = static_cast<int>(worker.leases.size()),
                        .busy_ns = worker.busy_ns,
-                       .results = worker.results});
+                       .results = worker.results,
+                       .probes = worker.hello.probes,
+                       .program_version = worker.hello.program_version});
   }
   return devices;
 }

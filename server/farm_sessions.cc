@@ -28,6 +28,7 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
   db::FarmDevice row{name, device, worker.device, worker.reason};
   known_devices_[known->first] = row;
   step_.changes.push_back(db::PutFarmDevice{std::move(row)});
+  CompareProbes(worker.hello.device.device_class);
   GrantAll(now_ns);
   return absl::OkStatus();
 }

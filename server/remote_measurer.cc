@@ -38,8 +38,8 @@ void RemoteMeasurer::Submit(measure::MeasureInput input) {
   }
   const int64_t attempt = input.id;
   proto::Job job = JobOf({input}, proto::JobKind::kScreen, 0);
-  const auto fastest = fastest_ns_.find(job.workload);
-  const Farm::Hints hints{.fastest_ns = fastest == fastest_ns_.end() ? 0 : fastest->second};
+  const auto known = hints_.find(job.workload);
+  const JobHints hints = known == hints_.end() ? JobHints{} : known->second;
   loop_.Post(
       [session = session_, attempt, hints, job = std::move(job)](Farm& farm, int64_t now_ns) {
         farm.Submit(session, attempt, job, hints, now_ns);

@@ -24,9 +24,8 @@ class RemoteMeasurer final : public measure::Measurer {
   RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class,
                  std::set<int64_t> answered);
 
-  /// Times (ns) that no schedule of a Workload, by its text, can beat; before anything is
-  /// submitted.
-  void SetFastest(std::map<std::string, double> fastest_ns) { fastest_ns_ = std::move(fastest_ns); }
+  /// What is known of Workloads, by their texts; before anything is submitted.
+  void SetHints(std::map<std::string, JobHints> hints) { hints_ = std::move(hints); }
 
   void Submit(measure::MeasureInput input) override;
   std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override;
@@ -55,7 +54,7 @@ class RemoteMeasurer final : public measure::Measurer {
   FarmLoop& loop_;
   const Hash128 session_;
   const std::string device_class_;
-  std::map<std::string, double> fastest_ns_;
+  std::map<std::string, JobHints> hints_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<measure::MeasureResult> results_;  // guarded by mutex_, as all below

@@ -12,6 +12,7 @@
 #include "ir/hash.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "server/least_flop.h"
 
 namespace hone::server {
 namespace {
@@ -73,19 +74,24 @@ void SessionDriver::Deliver(int64_t attempt, const proto::WorkResult& result) {
   if (measurer_) measurer_->Deliver(attempt, result);
 }
 
+proto::SessionInfo InfoOf(const db::FarmSession& row, const proto::SessionSpec& spec) {
+  return {.id = row.id,
+          .owner = row.owner,
+          .project = row.project,
+          .state = row.state,
+          .reason = row.reason,
+          .model = spec.model,
+          .target = spec.target,
+          .device_class = row.device_class,
+          .created_ms = row.created_ms,
+          .tasks = static_cast<int>(spec.tasks.size())};
+}
+
 proto::SessionInfo SessionDriver::Info() const {
   const std::lock_guard lock(mutex_);
-  return {.id = row_.id,
-          .owner = row_.owner,
-          .project = row_.project,
-          .state = row_.state,
-          .reason = row_.reason,
-          .model = spec_.model,
-          .target = spec_.target,
-          .device_class = row_.device_class,
-          .created_ms = row_.created_ms,
-          .attempts = measurer_ ? measurer_->answered() : 0,
-          .tasks = static_cast<int>(spec_.tasks.size())};
+  proto::SessionInfo info = InfoOf(row_, spec_);
+  info.attempts = measurer_ ? measurer_->answered() : 0;
+  return info;
 }
 
 absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
@@ -206,9 +212,13 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   auto measurer = std::make_unique<RemoteMeasurer>(context_.loop, row_.id, device.device_class,
                                                    std::move(compared));
   RemoteMeasurer* const farm = measurer.get();
-  std::map<std::string, double> fastest_ns;
-  for (const search::TuningTask& t : tasks) fastest_ns[ir::ToText(*t.workload)] = t.bound_ns;
-  farm->SetFastest(std::move(fastest_ns));
+  std::map<std::string, JobHints> hints;
+  for (const search::TuningTask& t : tasks) {
+    hints[ir::ToText(*t.workload)] = {.fastest_ns = t.bound_ns,
+                                      .flop = LeastFlop(*t.workload),
+                                      .threads = options.target.threads};
+  }
+  farm->SetHints(std::move(hints));
   SessionLog log(context_.reader, context_.loop);
   options.commit_results = [farm](const db::Batch& batch) { return farm->Commit(batch); };
   options.join = [this, &log, shared = SharedRequest(options)] {

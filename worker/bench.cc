@@ -105,6 +105,16 @@ void Bench::Cancel(int64_t number) {
   submitted_ -= measurer_->Cancel(number);
 }
 
+absl::StatusOr<measure::DeviceProbes> Bench::Probe(const ir::Target& target) {
+  absl::StatusOr<measure::DeviceProbes> probes;
+  measurer_->WhileNotTiming([&] {
+    lock_.Take();
+    probes = measure::ProbeDevice(target, clock_);
+    lock_.Free();
+  });
+  return probes;
+}
+
 void Bench::Collect() {
   for (;;) {
     {

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/core/clock.h"
+#include "ir/target.h"
+#include "measure/device_probe.h"
 #include "measure/local_measurer.h"
 #include "worker/device_lock.h"
 #include "worker/lease_desk.h"
@@ -37,6 +39,8 @@ class Bench {
   /// Ends a job that nobody waits for any more; what runs for it is killed.
   void Cancel(int64_t number);
   int64_t sentinel_ns() const { return measurer_->sentinel_ns(); }
+  /// Probes the device between two runs, under its lock. Not by two threads at once.
+  absl::StatusOr<measure::DeviceProbes> Probe(const ir::Target& target);
 
  private:
   struct Comparison {
@@ -51,7 +55,7 @@ class Bench {
 
   const MonotonicClock& clock_;
   const Events events_;
-  DeviceLock lock_;                                                       // the run thread's alone
+  DeviceLock lock_;                                                       // who runs or probes
   int64_t began_ns_ = 0;                                                  // the same
   std::map<std::string, std::shared_ptr<const ir::Workload>> workloads_;  // Add's caller's alone
   std::mutex mutex_;

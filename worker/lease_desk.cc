@@ -95,6 +95,8 @@ void LeaseDesk::OnServer(const proto::ServerMessage& message, int64_t now_ns) {
     Forget(revoke->token);
   } else if (const auto* credit = std::get_if<proto::ServerCredit>(&message)) {
     results_allowed_ = std::max(results_allowed_, credit->results);
+  } else if (std::holds_alternative<proto::Probe>(message)) {
+    probe_asked_ = true;
   } else {
     BeginDraining();
   }
@@ -107,6 +109,11 @@ void LeaseDesk::Start(int64_t number, int64_t now_ns) {
   lease.phase = Phase::kStarted;
   lease.run_by_ns += now_ns;
   if (connected_) out_.emplace_back(proto::Started{lease.token});
+}
+
+void LeaseDesk::SetProbes(const proto::Probes& probes) {
+  hello_.probes = probes;
+  if (connected_) out_.emplace_back(probes);
 }
 
 bool LeaseDesk::started_unsent() const {

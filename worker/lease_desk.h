@@ -46,6 +46,10 @@ class LeaseDesk {
   void Tick(int64_t now_ns);
   void BeginDraining();
   void AddBusy(int64_t ns) { busy_ns_ += ns; }
+  /// What the device was probed at: told now, and with every Hello.
+  void SetProbes(const proto::Probes& probes);
+  /// Whether honed has asked for a new probe since the last call.
+  bool TakeProbeAsked() { return std::exchange(probe_asked_, false); }
   /// For heartbeats.
   void SetSentinel(int64_t ns) { sentinel_ns_ = ns; }
 
@@ -105,6 +109,7 @@ class LeaseDesk {
   int64_t grants_on_stream_ = 0, credit_offered_ = 0;
   int64_t results_on_stream_ = 0, results_allowed_ = 0;
   int64_t busy_ns_ = 0, sentinel_ns_ = 0;
+  bool probe_asked_ = false;
   std::vector<Acknowledged> acknowledged_;
   std::vector<int64_t> cancelled_;
 };

@@ -75,7 +75,8 @@ absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
                   .fingerprint = host.fingerprint,
                   .target = hone::ir::ResolveNative("cpu:native", cores),
                   .cores = cores,
-                  .memory_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE)};
+                  .memory_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE),
+                  .driver = host.driver};
   if (hello.device.name.rfind("cpu:", 0) != 0) {
     return absl::InvalidArgumentError(
         fmt::format("--device {}: this worker measures on CPUs (cpu:0)", hello.device.name));

@@ -46,6 +46,8 @@ class Worker {
                       desk_.AddBusy(ns);
                     }}) {}
 
+  ~Worker();
+
   absl::Status Run(const std::atomic<bool>& ending);
 
  private:
@@ -58,6 +60,8 @@ class Worker {
   void OnFinished(int64_t number, proto::WorkResult result);
   void HandOut();
   void KillCancelled();
+  /// Probes the device whenever it is asked for, first at the start.
+  void ProbeWhenAsked();
   /// Drained: nothing is left to do, or the time for it is over.
   bool Drained(const std::atomic<bool>& ending);
 
@@ -71,8 +75,45 @@ class Worker {
   bool writing_ = false;  ///< messages taken from the desk are on their way
   bool talked_ = false;   ///< something came on this stream
   int64_t drain_until_ns_ = 0;
-  Bench bench_;  // last: its threads end first
+  bool probe_asked_ = true;
+  bool ended_ = false;
+  Bench bench_;  // after what its threads use: these end first
+  std::thread prober_{[this] { ProbeWhenAsked(); }};
 };
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  prober_.join();
+}
+
+void Worker::ProbeWhenAsked() {
+  ir::Target target;
+  std::string why;
+  std::unique_lock lock(mutex_);
+  if (options_.hello.role == proto::WorkerRole::kBuild ||
+      !ir::ParseTarget(options_.hello.device.target, &target, &why)) {
+    return;  // it measures nothing
+  }
+  for (int64_t number = 1;; ++number) {
+    changed_.wait(lock, [this] { return ended_ || probe_asked_; });
+    if (ended_) return;
+    probe_asked_ = false;
+    lock.unlock();
+    const absl::StatusOr<measure::DeviceProbes> probes = bench_.Probe(target);
+    lock.lock();
+    if (probes.ok()) {
+      desk_.SetProbes(
+          {probes->flop_per_second, probes->memory_bytes_per_second, probes->noise, number});
+    } else {
+      LogWarning("the device cannot be probed: {}", StatusMessage(probes.status()));
+    }
+    changed_.notify_all();
+  }
+}
 
 void Worker::OnStarted(const std::vector<int64_t>& numbers) {
   std::unique_lock lock(mutex_);
@@ -153,6 +194,7 @@ void Worker::ReadAll(Stream& stream) {
       talked_ = true;
       desk_.OnServer(*message, clock_.NowNs());
       acknowledged = desk_.TakeAcknowledged();
+      probe_asked_ |= desk_.TakeProbeAsked();
       changed_.notify_all();
     }
     if (std::holds_alternative<proto::Grant>(*message)) KillPoint("worker.granted");

@@ -55,6 +55,15 @@ void FarmHarness::Heartbeat(Device& device, int64_t sentinel_ns) {
   Settle();
 }
 
+void FarmHarness::Probe(Device& device, double flop_per_second) {
+  farm.OnMessage(
+      device.stream,
+      proto::Probes{
+          .flop_per_second = flop_per_second, .memory_bytes_per_second = 1e10, .number = 1},
+      now_ns);
+  Settle();
+}
+
 void FarmHarness::Offer(Device& device) {
   const int64_t held = static_cast<int64_t>(device.queue.size()) + (device.running ? 1 : 0);
   farm.OnMessage(device.stream, proto::WorkerCredit{device.granted + 4 - held}, now_ns);
@@ -88,7 +97,7 @@ void FarmHarness::Settle() {
                     {.workload = asker.id.ToHex(),
                      .target = kTarget,
                      .traces = {fmt::format("{}", number)}},
-                    {.fastest_ns = asker.fastest_ns}, now_ns);
+                    {.fastest_ns = asker.fastest_ns, .flop = asker.flop}, now_ns);
       }
     }
     const FarmStep step = farm.Take();
@@ -110,6 +119,8 @@ void FarmHarness::Settle() {
           ++device.killed;
         }
         Offer(device);
+      } else if (std::holds_alternative<proto::Probe>(out.message)) {
+        ++device.probes_asked;
       }
     }
     for (const Delivery& delivery : step.deliveries) {

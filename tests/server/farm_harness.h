@@ -29,7 +29,7 @@ class FarmHarness final : public LeaseReader {
     std::deque<proto::Grant> queue;
     std::optional<proto::Grant> running;
     std::optional<proto::WorkResult> result;
-    int64_t end_ns = 0, granted = 0, killed = 0;
+    int64_t end_ns = 0, granted = 0, killed = 0, probes_asked = 0;
     std::map<Hash128, int64_t> busy_ns;  ///< by session
   };
   struct Asker {
@@ -38,7 +38,7 @@ class FarmHarness final : public LeaseReader {
     int backlog = 0;  ///< attempts kept waiting or under way
     int64_t open = 0;
     int64_t first_grant_ns = -1;
-    double fastest_ns = 0;
+    double fastest_ns = 0, flop = 0;
     std::vector<std::pair<int64_t, proto::WorkResult>> results;
   };
 
@@ -48,6 +48,8 @@ class FarmHarness final : public LeaseReader {
   /// Keeps so many attempts of a session asked for.
   Asker& AddSession(const std::string& name, const std::string& project, int backlog);
   void Heartbeat(Device& device, int64_t sentinel_ns);
+  /// Its worker says what one core of it can do.
+  void Probe(Device& device, double flop_per_second);
   void RunFor(int64_t ns);
   int64_t BusyNs(const Asker& asker) const;
   std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }

@@ -1,5 +1,7 @@
 #include "server/farm.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "gtest/gtest.h"
@@ -266,6 +268,29 @@ TEST(FarmFaultTest, AComparisonIsOneLeaseOnOneDevice) {
   ++asker.open;
   farm.RunFor(2 * kSecond);
   EXPECT_EQ(comparisons, 1);
+}
+
+TEST(FarmGrantTest, ANewGrantGoesToTheLeastLoadedDevice) {
+  FarmHarness farm;
+  for (const char* name : {"a", "b", "c"}) farm.AddDevice(name);
+  // One at a time: whoever was served longest ago is next, not always the first by name.
+  auto& asker = farm.AddSession("s", "p", 1);
+  farm.RunFor(6 * kSecond);
+  EXPECT_GT(asker.results.size(), 50u);
+  int64_t most = 0, least = INT64_MAX;
+  for (const auto& device : farm.devices) {
+    most = std::max(most, device.granted);
+    least = std::min(least, device.granted);
+  }
+  EXPECT_LE(most - least, 1);
+  // One has long work to do: the others get what comes.
+  farm.devices[0].run = [](const proto::Grant&) { return std::pair{8 * kSecond, Ok(1000)}; };
+  asker.backlog = 3;
+  farm.RunFor(kSecond);
+  const int64_t before = farm.devices[0].granted;
+  farm.RunFor(5 * kSecond);
+  EXPECT_EQ(farm.devices[0].granted, before);
+  EXPECT_LE(std::abs(farm.devices[1].granted - farm.devices[2].granted), 2);
 }
 
 TEST(FarmDropTest, WhatNobodyHasBegunIsDropped) {

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "ir/target.h"
+#include "runtime/thread_pool.h"
+
+namespace hone::measure {
+
+/// Measures what a CPU can do at most, in pieces so short that the best of many is free of what
+/// else the machine does. Not thread-safe.
+class CpuProbe {
+ public:
+  /// Both must outlive it.
+  CpuProbe(runtime::ThreadPool& pool, const MonotonicClock& clock);
+
+  /// f32 multiply-adds of one thread, two operations each; others are assumed to be as fast (each
+  /// core has its own units). `wide`: AVX-512, which the host must have; else AVX2.
+  double FlopPerSecond(bool wide);
+
+  /// Of `threads` threads together, reading `bytes` each. kResourceExhausted: no memory.
+  absl::StatusOr<double> BytesPerSecond(int threads, int64_t bytes, int repeats);
+
+  /// Typical spread of one thread's equal pieces of work of about a millisecond: half of their
+  /// interquartile range over their median, from 0.
+  double Noise();
+
+ private:
+  template <typename Job>
+  double BestNs(int threads, int repeats, const Job& job);
+  float* SinkOf(int thread) { return sinks_[static_cast<size_t>(thread)].values; }
+
+  struct alignas(64) Sink {
+    float values[16];
+  };
+  runtime::ThreadPool& pool_;
+  const MonotonicClock& clock_;
+  std::vector<Sink> sinks_;
+};
+
+/// What a farm's worker says of its device.
+struct DeviceProbes {
+  double flop_per_second = 0;          ///< of one core
+  double memory_bytes_per_second = 0;  ///< of all threads of the target together
+  double noise = 0;                    ///< CpuProbe::Noise
+};
+
+/// Probes this machine in about a quarter of a second. kFailedPrecondition when it lacks the
+/// target's instructions.
+absl::StatusOr<DeviceProbes> ProbeDevice(const ir::Target& target, const MonotonicClock& clock);
+
+}  // namespace hone::measure
