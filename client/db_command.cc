@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -15,6 +17,7 @@
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "db/export.h"
+#include "db/farm_store.h"
 #include "db/merge.h"
 
 namespace hone::client {
@@ -235,13 +238,46 @@ absl::Status Compact(CommandContext& context, const std::string& path) {
   return absl::OkStatus();
 }
 
+std::string UtcText(int64_t unix_ms) {
+  const time_t seconds = unix_ms / 1000;
+  tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+absl::Status Audit(CommandContext& context, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(*log));
+  HONE_ASSIGN_OR_RETURN(std::vector<db::FarmAudit> entries,
+                        store->Audit(std::numeric_limits<int>::max()));
+  std::reverse(entries.begin(), entries.end());
+  ordered_json list = ordered_json::array();
+  for (const db::FarmAudit& e : entries) {
+    list.push_back({{"at_ms", e.at_ms},
+                    {"actor", e.actor},
+                    {"action", e.action},
+                    {"subject", e.subject},
+                    {"detail", e.detail}});
+    if (context.json()) continue;
+    context.out << fmt::format("{}  {:<10}  {}  by {}{}\n", UtcText(e.at_ms), e.action, e.subject,
+                               e.actor, e.detail.empty() ? "" : "  (" + e.detail + ")");
+  }
+  if (entries.empty() && !context.json()) {
+    context.out << fmt::format("{}: the audit is empty (snapshots leave it out)\n", path);
+  }
+  context.json_result = ordered_json({{"log", path}, {"audit", std::move(list)}})
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return absl::OkStatus();
+}
+
 struct Action {
   std::string_view name;
   absl::Status (*function)(CommandContext&, const std::string& path);
 };
-constexpr Action kActions[] = {{"stats", Stats},    {"best", Best},         {"export", Export},
-                               {"merge", Merge},    {"snapshot", Snapshot}, {"verify", Verify},
-                               {"compact", Compact}};
+constexpr Action kActions[] = {{"stats", Stats},     {"best", Best},         {"export", Export},
+                               {"merge", Merge},     {"snapshot", Snapshot}, {"verify", Verify},
+                               {"compact", Compact}, {"audit", Audit}};
 
 }  // namespace
 

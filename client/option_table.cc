@@ -213,7 +213,7 @@ constexpr std::array kDbPositionals = {
     PositionalSpec{.name = "ACTION",
                    .kind = ValueKind::kChoice,
                    .help = "What to do",
-                   .choices = "stats|best|export|merge|snapshot|verify|compact"},
+                   .choices = "stats|best|export|merge|snapshot|verify|compact|audit"},
     PositionalSpec{.name = "LOG", .help = "A tuning log, or a snapshot of one", .required = false},
     PositionalSpec{.name = "FROM", .help = "merge: the log to add to LOG", .required = false},
 };
@@ -411,7 +411,9 @@ constexpr std::array kCommands = {
             "writes every fact as JSON, one a line; merge adds another log, whose records then "
             "count as screened; snapshot writes a file that never changes and prints its pin "
             "FILE@sha256:...; verify checks every fact; compact folds samples and gives space "
-            "back.\n\nA log that is busy, damaged or from a newer Hone ends the program with 5.",
+            "back; audit prints who issued, revoked, drained, cancelled and took what on the farm "
+            "whose log it is, oldest first.\n\nA log that is busy, damaged or from a newer Hone "
+            "ends the program with 5.",
         .positionals = kDbPositionals,
         .options = kDbOptions,
         .example = "hone db stats tune.db"},

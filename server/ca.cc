@@ -24,6 +24,7 @@
 #include "base/credentials.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "server/issue_journal.h"
 
 namespace hone::server {
 namespace {
@@ -125,6 +126,23 @@ absl::StatusOr<Certificate> NewCertificate(const CertificateText& text, EVP_PKEY
   return certificate;
 }
 
+std::string SerialOf(const X509* certificate) {
+  BIGNUM* const number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr);
+  char* const text = BN_bn2hex(number);
+  std::string serial = text == nullptr ? "" : text;
+  OPENSSL_free(text);
+  BN_free(number);
+  return serial;
+}
+
+std::string UtcText(int64_t unix_s) {
+  const time_t seconds = unix_s;
+  tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
 absl::Status WriteKey(const std::string& path, const std::string& pem) {
   const std::string temporary = path + ".tmp";
   ::unlink(temporary.c_str());
@@ -217,7 +235,7 @@ absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_
                   X509_verify_cert_error_string(error)));
 }
 
-absl::Status InitCa(const std::string& folder, int64_t now_unix_s) {
+absl::Status InitCa(const std::string& folder, int64_t now_unix_s, const std::string& actor) {
   const std::string path = folder + "/ca.key";
   if (std::filesystem::exists(path)) {
     return absl::AlreadyExistsError(fmt::format(
@@ -241,6 +259,11 @@ absl::Status InitCa(const std::string& folder, int64_t now_unix_s) {
   if (X509_sign(certificate.get(), key.get(), EVP_sha256()) == 0) return OpensslError("sign");
   HONE_ASSIGN_OR_RETURN(const std::string key_pem, KeyPem(key.get()));
   HONE_ASSIGN_OR_RETURN(const std::string pem, CertificatePem(certificate.get()));
+  HONE_RETURN_IF_ERROR(AppendIssue(folder, {.at_ms = now_unix_s * 1000,
+                                            .actor = actor,
+                                            .action = "init-ca",
+                                            .subject = "authority",
+                                            .detail = "serial " + SerialOf(certificate.get())}));
   HONE_RETURN_IF_ERROR(WriteKey(path, key_pem));
   return WriteFileAtomically(folder + "/ca.pem", pem);
 }
@@ -275,6 +298,13 @@ absl::Status Issue(const IssueOptions& options) {
   if (X509_sign(certificate.get(), ca_key.get(), EVP_sha256()) == 0) return OpensslError("sign");
   HONE_ASSIGN_OR_RETURN(const std::string key_pem, KeyPem(key.get()));
   HONE_ASSIGN_OR_RETURN(const std::string pem, CertificatePem(certificate.get()));
+  HONE_RETURN_IF_ERROR(AppendIssue(
+      options.ca_folder, {.at_ms = options.now_unix_s * 1000,
+                          .actor = options.actor,
+                          .action = "issue",
+                          .subject = identity.Uri(),
+                          .detail = fmt::format("serial {}, until {}", SerialOf(certificate.get()),
+                                                UtcText(options.now_unix_s + options.seconds))}));
   HONE_RETURN_IF_ERROR(MakeDirectories(options.out_folder));
   HONE_RETURN_IF_ERROR(WriteKey(options.out_folder + "/key.pem", key_pem));
   HONE_RETURN_IF_ERROR(WriteFileAtomically(options.out_folder + "/cert.pem", pem));

@@ -33,8 +33,10 @@ absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_
 /// "spiffe://hone/ROLE/NAME" in two; kInvalidArgument otherwise. NAME: 1 to 64 of [A-Za-z0-9._-].
 absl::StatusOr<Identity> ParseIdentity(const std::string& uri);
 
-/// Makes a new authority in a folder: ca.pem and ca.key. kAlreadyExists where there is one.
-absl::Status InitCa(const std::string& folder, int64_t now_unix_s);
+/// Makes a new authority in a folder: ca.pem and ca.key. kAlreadyExists where there is one. `actor`
+/// is who does it, for the journal (issue_journal.h).
+absl::Status InitCa(const std::string& folder, int64_t now_unix_s,
+                    const std::string& actor = "unknown");
 
 struct IssueOptions {
   std::string ca_folder;
@@ -43,8 +45,10 @@ struct IssueOptions {
   std::string out_folder;  ///< gets ca.pem, cert.pem and key.pem
   int64_t now_unix_s = 0;
   int64_t seconds = int64_t{365} * 86400;  ///< how long it is valid; negative: it has expired
+  std::string actor = "unknown";           ///< who issues it, for the journal
 };
-/// Issues a certificate of the authority in `ca_folder`.
+/// Issues a certificate of the authority in `ca_folder`. It stands in that folder's journal before
+/// anybody has it.
 absl::Status Issue(const IssueOptions& options);
 
 }  // namespace hone::server

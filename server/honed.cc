@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
+#include "server/issue_journal.h"
 #include "server/lookout.h"
 #include "server/session_book.h"
 #include "server/tls_guard.h"
@@ -94,6 +96,8 @@ class RunningHoned final : public Honed, public FarmSink {
  private:
   absl::Status Listen();
   void KeepHouse();
+  /// What the authority issued meanwhile goes into the audit.
+  void TakeIssues();
   void TellHealth();
 
   const HonedOptions options_;
@@ -109,6 +113,7 @@ class RunningHoned final : public Honed, public FarmSink {
   std::unique_ptr<SessionBook> book_;
   std::unique_ptr<TuningService> tuning_;
   std::unique_ptr<Lookout> lookout_;
+  std::optional<IssueIntake> issues_;  // the housekeeper's once it runs
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   std::mutex mutex_;
@@ -128,6 +133,10 @@ absl::Status RunningHoned::Begin() {
   HONE_RETURN_IF_ERROR(store_->AddStart(start, now_ms));
   HONE_RETURN_IF_ERROR(store_->ForgetRequests(now_ms - kKeepRequestsMs));
   HONE_ASSIGN_OR_RETURN(const db::FarmState state, store_->Load());
+  if (!options_.ca_folder.empty()) {
+    HONE_ASSIGN_OR_RETURN(const auto audit, store_->Audit(std::numeric_limits<int>::max()));
+    issues_.emplace(options_.ca_folder, audit);
+  }
   lease_reader_ = std::make_unique<StoreLeaseReader>(*store_);
   farm_ = std::make_unique<Farm>(
       options_.policy,
@@ -154,6 +163,7 @@ absl::Status RunningHoned::Begin() {
                                                   .builder_version = options_.builder_version,
                                                   .metrics_listen = options_.metrics_listen,
                                                   .page_listen = options_.page_listen}));
+  TakeIssues();
   HONE_RETURN_IF_ERROR(Listen());
   lookout_->Look();
   housekeeper_ = std::thread([this] { KeepHouse(); });
@@ -209,6 +219,22 @@ void RunningHoned::TellHealth() {
   }
 }
 
+void RunningHoned::TakeIssues() {
+  if (!issues_) return;
+  std::vector<db::FarmAudit> entries = issues_->Take();
+  if (const std::string trouble = issues_->TakeTrouble(); !trouble.empty()) {
+    LogEvent(LogLevel::kWarning, "issues_unread", {{"why", trouble}});
+  }
+  if (entries.empty()) return;
+  loop_->Post(
+      {.prepare =
+           [entries = std::move(entries)](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+             unit.changes.assign(entries.begin(), entries.end());
+             return absl::OkStatus();
+           },
+       .done = [](Farm&, const absl::Status&, int64_t) {}});
+}
+
 void RunningHoned::KeepHouse() {
   std::unique_lock lock(mutex_);
   for (int64_t looks = 1; !changed_.wait_for(lock, kHousekeeping, [this] { return stopping_; });
@@ -216,6 +242,7 @@ void RunningHoned::KeepHouse() {
     lock.unlock();
     workers_.EndExpired();
     tuning_->EndExpired();
+    TakeIssues();
     if (looks % kLooksAnHour == 0) {
       loop_->Post({.prepare =
                        [this](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {

@@ -22,6 +22,7 @@ struct HonedOptions {
   std::string versions;        ///< JSON for the log's session rows
   std::string metrics_listen;  ///< "0.0.0.0:9464": /metrics and /healthz; empty: neither
   std::string page_listen;     ///< "127.0.0.1:7422", loopback alone; empty: no page
+  std::string ca_folder;       ///< whose issued.log goes into the audit; empty or absent: none
 };
 
 /// A running coordinator: the log's one writer, the loop, the sessions and the services.

@@ -1,4 +1,6 @@
 #include <pthread.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
@@ -37,7 +39,7 @@ constexpr std::array kOptions = {
     DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
-    DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "init-ca, issue: the authority"},
+    DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "the authority; what it issues is audited"},
     DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
     DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"},
@@ -65,6 +67,12 @@ absl::StatusOr<int64_t> Whole(const hone::DaemonOptions& options, const char* na
   return value;
 }
 
+/// Who runs this: the user's name, or number.
+std::string Actor() {
+  const passwd* const user = ::getpwuid(::getuid());
+  return user != nullptr ? user->pw_name : fmt::format("uid-{}", ::getuid());
+}
+
 absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s) {
   const std::vector<std::string>& words = options.words();
   if (words.size() != 3) return absl::InvalidArgumentError("usage: honed issue ROLE NAME");
@@ -77,7 +85,8 @@ absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s)
                                             .name = identity.name,
                                             .out_folder = out,
                                             .now_unix_s = now_s,
-                                            .seconds = days * 86400}));
+                                            .seconds = days * 86400,
+                                            .actor = Actor()}));
   fmt::print("{}/: credentials of {}\n", out, identity.Uri());
   return absl::OkStatus();
 }
@@ -96,6 +105,7 @@ absl::Status Revoke(const hone::DaemonOptions& options) {
 absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOptions& options) {
   hone::server::HonedOptions honed;
   honed.log_path = options.Text("db");
+  honed.ca_folder = options.Text("ca");
   honed.listen = options.Text("listen");
   honed.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
   honed.page_listen = options.Text("page-listen");
@@ -159,7 +169,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
   const std::vector<std::string>& words = options.words();
   if (words.empty()) return Serve(options);
   if (words[0] == "init-ca" && words.size() == 1) {
-    HONE_RETURN_IF_ERROR(hone::server::InitCa(options.Text("ca"), now_s));
+    HONE_RETURN_IF_ERROR(hone::server::InitCa(options.Text("ca"), now_s, Actor()));
     fmt::print("{}/: keep ca.key safe; honed issue makes credentials from it\n",
                options.Text("ca"));
     return absl::OkStatus();

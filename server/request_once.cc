@@ -28,18 +28,27 @@ db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_
           .created_ms = now_ms};
 }
 
+absl::Status RunAnswered(
+    FarmLoop& loop,
+    const std::function<absl::Status(Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
+                                     int64_t now_ns)>& prepare) {
+  const absl::Status first = loop.Run({.prepare = prepare, .done = {}});
+  // The store refuses a second row for one id; what is wrong with the request itself stays wrong.
+  return absl::IsInvalidArgument(first) ? loop.Run({.prepare = prepare, .done = {}}) : first;
+}
+
 absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,
                      const std::function<absl::Status(Farm& farm, db::FarmUnit& unit,
                                                       int64_t now_ns, int64_t now_ms)>& change) {
-  return loop.Run({.prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
-                                  int64_t now_ns) -> absl::Status {
-                     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, request));
-                     if (!first.empty()) return absl::OkStatus();
-                     HONE_RETURN_IF_ERROR(change(farm, unit, now_ns, now_ms));
-                     unit.changes.push_back(AnswerOf(request, "done", now_ms));
-                     return absl::OkStatus();
-                   },
-                   .done = {}});
+  return RunAnswered(
+      loop,
+      [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit, int64_t now_ns) -> absl::Status {
+        HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, request));
+        if (!first.empty()) return absl::OkStatus();
+        HONE_RETURN_IF_ERROR(change(farm, unit, now_ns, now_ms));
+        unit.changes.push_back(AnswerOf(request, "done", now_ms));
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace hone::server

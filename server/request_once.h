@@ -25,6 +25,13 @@ absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest
 /// The row that keeps an answer (for 7 days), to stand in the unit with the request's effect.
 db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms);
 
+/// Runs on the loop what begins with FirstAnswer and ends with AnswerOf: once more when a copy of
+/// the same request came with it, whose answer was being committed, and is there now. Not on the
+/// loop's thread.
+absl::Status RunAnswered(
+    FarmLoop& loop, const std::function<absl::Status(Farm& farm, db::FarmStore& store,
+                                                     db::FarmUnit& unit, int64_t now_ns)>& prepare);
+
 /// Makes `change` durable with its answer, once however often the caller asks; what fails leaves no
 /// answer. Not on the loop's thread.
 absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,

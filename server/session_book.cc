@@ -16,6 +16,11 @@
 namespace hone::server {
 namespace {
 
+/// Of a session of the store, whose request may be of another version of Hone.
+proto::SessionInfo StoredInfo(const db::FarmSession& row) {
+  return InfoOf(row, proto::DecodeSpec(row.spec).value_or(proto::SessionSpec{}));
+}
+
 std::string RunningKey(const std::string& owner, const std::string& digest) {
   return owner + "\n" + digest;
 }
@@ -117,6 +122,8 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   db::FarmSession row;
   const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
                            int64_t) -> absl::Status {
+    started = {};
+    row = {};
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) {
       HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(first, "stored answer"));
@@ -147,7 +154,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     unit.changes.push_back(AnswerOf(unary, proto::IdBytes(started.id), now_ms));
     return absl::OkStatus();
   };
-  HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));
+  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, prepare));
   KillPoint("honed.accepted");
   LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
@@ -161,7 +168,8 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   return started;
 }
 
-absl::Status SessionBook::Cancel(const Request& request, const Hash128& session, bool any_owner) {
+absl::Status SessionBook::Cancel(const Request& request, const Hash128& session, bool any_owner,
+                                 const std::string& actor) {
   HONE_RETURN_IF_ERROR(Find(session, any_owner ? "" : request.caller).status());
   const UnaryRequest unary{
       .caller = request.caller, .id = request.id, .body = "cancel\n" + session.ToHex()};
@@ -177,32 +185,16 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
                                                 .reason = "cancelled by " + request.caller});
     }
     unit.changes.push_back(db::FarmAudit{
-        .at_ms = now_ms, .actor = request.caller, .action = "cancel", .subject = session.ToHex()});
+        .at_ms = now_ms, .actor = actor, .action = "cancel", .subject = session.ToHex()});
     unit.changes.push_back(AnswerOf(unary, "cancelled", now_ms));
     return absl::OkStatus();
   };
-  HONE_RETURN_IF_ERROR(context_.loop.Run({.prepare = prepare, .done = {}}));
+  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, prepare));
   const std::lock_guard lock(mutex_);
   if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
     driver->second->Cancel();
   }
   return absl::OkStatus();
-}
-
-proto::SessionInfo SessionBook::InfoOf(const db::FarmSession& row) const {
-  proto::SessionInfo info{.id = row.id,
-                          .owner = row.owner,
-                          .project = row.project,
-                          .state = row.state,
-                          .reason = row.reason,
-                          .device_class = row.device_class,
-                          .created_ms = row.created_ms};
-  if (const auto spec = proto::DecodeSpec(row.spec); spec.ok()) {
-    info.model = spec->model;
-    info.target = spec->target;
-    info.tasks = static_cast<int>(spec->tasks.size());
-  }
-  return info;
 }
 
 absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
@@ -217,7 +209,7 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
        },
        .done = {}}));
   if (!row || (!owner.empty() && row->owner != owner)) return NoSession(session);
-  proto::SessionInfo info = InfoOf(*row);
+  proto::SessionInfo info = StoredInfo(*row);
   info.attempts = answers;
   return info;
 }
@@ -236,7 +228,7 @@ absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
     if (!owner.empty() && row.owner != owner) continue;
     const std::lock_guard lock(mutex_);
     const auto driver = drivers_.find(row.id);
-    infos.push_back(driver == drivers_.end() ? InfoOf(row) : driver->second->Info());
+    infos.push_back(driver == drivers_.end() ? StoredInfo(row) : driver->second->Info());
     infos.back().state = row.state;
   }
   return infos;

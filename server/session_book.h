@@ -36,7 +36,9 @@ class SessionBook {
     std::string caller, id;
   };
   absl::StatusOr<Started> Start(const Request& request, const proto::SessionSpec& spec);
-  absl::Status Cancel(const Request& request, const Hash128& session, bool any_owner);
+  /// `actor`: who asks, for the audit.
+  absl::Status Cancel(const Request& request, const Hash128& session, bool any_owner,
+                      const std::string& actor);
   void StopAll();
 
   /// kNotFound: no such session. `owner` empty: anybody's.
@@ -51,7 +53,6 @@ class SessionBook {
 
  private:
   void Forget();
-  proto::SessionInfo InfoOf(const db::FarmSession& row) const;
 
   search::SharedTuners tuners_;
   DriverContext context_;

@@ -304,7 +304,7 @@ grpc::ServerUnaryReactor* TuningService::Service::CancelSession(
   return Serve(context, kClients, [this, request](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const Hash128 id, proto::IdFromBytes(request->session(), "session"));
     return context_.book.Cancel({who.name, request->request_id()}, id,
-                                who.role == CallerRole::kAdmin);
+                                who.role == CallerRole::kAdmin, who.Uri());
   });
 }
 
@@ -363,11 +363,11 @@ grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServer
                                                             const v1::SetDeviceRequest* request,
                                                             v1::SetDeviceReply*) {
   return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
-    DeviceEvent event = DeviceEvent::kDrain;
+    std::string word = "drain";
     if (request->action() == v1::DEVICE_ACTION_UNDRAIN) {
-      event = DeviceEvent::kUndrain;
+      word = "undrain";
     } else if (request->action() == v1::DEVICE_ACTION_PROBE) {
-      event = DeviceEvent::kProbed;
+      word = "probe";
     } else if (request->action() != v1::DEVICE_ACTION_DRAIN) {
       return absl::InvalidArgumentError("action: drain, undrain or probe");
     }
@@ -378,11 +378,16 @@ grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServer
         {.caller = who.Uri(), .id = request->request_id(), .body = action + "\n" + subject},
         context_.wall_clock.UnixNs() / kNsPerMs,
         [&](Farm& farm, db::FarmUnit& unit, int64_t now_ns, int64_t now_ms) {
+          const std::string reason = "by " + who.name;
           const absl::Status set =
-              farm.SetDevice(request->worker(), request->device(), event, "by " + who.name, now_ns);
+              word == "probe"
+                  ? farm.AskProbe(request->worker(), request->device(), reason)
+                  : farm.SetDevice(request->worker(), request->device(),
+                                   word == "drain" ? DeviceEvent::kDrain : DeviceEvent::kUndrain,
+                                   reason, now_ns);
           if (set.ok()) {
             unit.changes.push_back(db::FarmAudit{
-                .at_ms = now_ms, .actor = who.Uri(), .action = action, .subject = subject});
+                .at_ms = now_ms, .actor = who.Uri(), .action = word, .subject = subject});
           }
           return set;
         });
@@ -447,7 +452,8 @@ grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
     stream->Begin(caller.status());
     return stream;
   }
-  const auto make = [this]() -> absl::StatusOr<std::pair<std::ifstream, std::string>> {
+  const auto make =
+      [this, who = caller->Uri()]() -> absl::StatusOr<std::pair<std::ifstream, std::string>> {
     const std::lock_guard one_at_a_time(snapshot_mutex_);
     const std::string path = fmt::format("{}.snapshot.{}", context_.log_path, RandomId().ToHex());
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SharedReader> reader,
@@ -458,6 +464,18 @@ grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
     std::ifstream file(path, std::ios::binary);
     ::unlink(path.c_str());
     if (!file) return absl::InternalError("the snapshot cannot be read again");
+    // Who took the log's facts out of the farm, durable before they leave it.
+    HONE_RETURN_IF_ERROR(
+        context_.loop.Run({.prepare =
+                               [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                                 unit.changes.push_back(
+                                     db::FarmAudit{.at_ms = context_.wall_clock.UnixNs() / kNsPerMs,
+                                                   .actor = who,
+                                                   .action = "publish",
+                                                   .subject = "sha256:" + sha256});
+                                 return absl::OkStatus();
+                               },
+                           .done = {}}));
     return std::pair(std::move(file), std::move(sha256));
   };
   if (!pool_.Add([stream, make] { stream->Begin(make()); })) {

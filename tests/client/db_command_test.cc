@@ -11,6 +11,7 @@
 #include "base/core/random.h"
 #include "base/file.h"
 #include "base/versions.h"
+#include "db/farm_store.h"
 #include "db/log_file.h"
 #include "tests/client/run_hone.h"
 
@@ -179,6 +180,27 @@ TEST_F(DbCommandTest, ASecondWriterIsRefusedWithTheFirstsPid) {
   EXPECT_THAT(run.err, HasSubstr(std::to_string(::getpid())));
   // Readers stand beside a writer.
   EXPECT_EQ(RunHone({"db", "stats", log_}).exit_code, 0);
+}
+
+TEST_F(DbCommandTest, AuditPrintsWhatWasDoneOldestFirst) {
+  {
+    const auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
+    ASSERT_TRUE(log.ok()) << log.status();
+    db::FarmUnit unit;
+    unit.changes.push_back(db::FarmAudit{1'900'000'000'000, "root", "issue", "w1", "serial 0A"});
+    unit.changes.push_back(db::FarmAudit{1'900'000'001'000, "admin", "revoke", "w1", ""});
+    ASSERT_TRUE(db::FarmStore::Open(**log).value()->Commit({&unit}).ok());
+  }
+  EXPECT_EQ(RunHone({"db", "audit", log_}).out,
+            "2030-03-17T17:46:40Z  issue       w1  by root  (serial 0A)\n"
+            "2030-03-17T17:46:41Z  revoke      w1  by admin\n");
+  const json object = Parse(RunHone({"db", "audit", log_, "--json"}));
+  ASSERT_EQ(object["audit"].size(), 2U);
+  EXPECT_EQ(object["audit"][1]["action"], "revoke");
+  EXPECT_EQ(object["audit"][1]["at_ms"], 1'900'000'001'000);
+  Write(folder_.Path("other.db"), {3000});
+  EXPECT_THAT(RunHone({"db", "audit", folder_.Path("other.db")}).out,
+              HasSubstr("the audit is empty"));
 }
 
 TEST_F(DbCommandTest, DamagedForeignAndAbsentFilesAreRefusedAndLeft) {

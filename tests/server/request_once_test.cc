@@ -1,5 +1,8 @@
 #include "server/request_once.h"
 
+#include <future>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 #include "base/core/clock.h"
@@ -69,6 +72,26 @@ TEST_F(RequestOnceTest, ARetryHasNoSecondEffect) {
   EXPECT_EQ(Audited(), 1u);
   EXPECT_TRUE(Call("2", "drain w1").ok());
   EXPECT_EQ(made_, 2);
+}
+
+TEST_F(RequestOnceTest, CopiesThatComeTogetherHaveOneEffectAndOneAnswer) {
+  std::promise<void> held, go;
+  loop_.Post({.prepare =
+                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                    held.set_value();
+                    go.get_future().wait();
+                    return absl::OkStatus();
+                  },
+              .done = {}});
+  held.get_future().wait();
+  std::vector<std::future<absl::Status>> calls;
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(std::async(std::launch::async, [&] { return Call("1", "drain w1"); }));
+  }
+  clock_.SleepNs(100'000'000);  // they wait in the queue for one group commit
+  go.set_value();
+  for (auto& call : calls) EXPECT_TRUE(call.get().ok());
+  EXPECT_EQ(Audited(), 1u);
 }
 
 TEST_F(RequestOnceTest, TheSameIdWithAnotherBodyIsAnError) {
