@@ -117,6 +117,11 @@ std::string FarmLoop::trouble() const {
   return trouble_;
 }
 
+int64_t FarmLoop::trouble_ns() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_.empty() ? 0 : clock_.NowNs() - trouble_since_ns_;
+}
+
 CommitTimes FarmLoop::commit_times() const {
   const std::lock_guard lock(mutex_);
   return times_;
@@ -152,6 +157,7 @@ void FarmLoop::WaitOut(const absl::Status& status) {
   std::unique_lock lock(mutex_);
   if (trouble_.empty()) {
     LogError("nothing can be written, waiting until it can: {}", StatusMessage(status));
+    trouble_since_ns_ = clock_.NowNs();
   }
   trouble_ = StatusMessage(status);
   changed_.wait_for(lock, std::chrono::nanoseconds(kRetryNs), [this] { return stopping_; });

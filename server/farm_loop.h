@@ -76,6 +76,7 @@ class FarmLoop {
 
   /// Empty, or why nothing can be written just now.
   std::string trouble() const;
+  int64_t trouble_ns() const;  ///< for how long; 0: it can be written
   CommitTimes commit_times() const;
 
  private:
@@ -100,6 +101,7 @@ class FarmLoop {
   std::condition_variable changed_;
   std::deque<Work> queue_;  // guarded by mutex_, as all below
   std::string trouble_;
+  int64_t trouble_since_ns_ = 0;
   CommitTimes times_;
   bool stopping_ = false;
   bool started_ = false;

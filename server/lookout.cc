@@ -111,6 +111,7 @@ class RunningLookout final : public Lookout, private web::PageSource {
                           const std::function<bool(const db::Event&)>& visit) override;
   absl::Status ScanFailures(const Hash128& session,
                             const std::function<bool(const db::Attempt&)>& visit) override;
+  absl::StatusOr<std::optional<db::RankedRecord>> FindBest(const db::RecordKey& key) override;
   web::HttpResponse ServeMetrics(const web::HttpRequest& request) const;
 
   const Context context_;
@@ -181,6 +182,16 @@ absl::Status RunningLookout::ScanFailures(const Hash128& session,
   return absl::IsCancelled(scanned) ? absl::OkStatus() : scanned;
 }
 
+absl::StatusOr<std::optional<db::RankedRecord>> RunningLookout::FindBest(const db::RecordKey& key) {
+  return reader_->With([&](db::LogFile& log) -> absl::StatusOr<std::optional<db::RankedRecord>> {
+    HONE_ASSIGN_OR_RETURN(
+        const std::vector<db::RankedRecord> found,
+        log.TopRecords({.key = key, .builder_version = context_.builder_version}, 1));
+    if (found.empty()) return std::optional<db::RankedRecord>();
+    return std::optional<db::RankedRecord>(found.front());
+  });
+}
+
 std::string RunningLookout::Trouble() const {
   if (std::string trouble = context_.loop.trouble(); !trouble.empty()) {
     return "nothing can be written: " + trouble;
@@ -197,6 +208,7 @@ ProcessFacts RunningLookout::FactsNow() const {
           .started_ns = started_ns_,
           .commits = context_.loop.commit_times(),
           .trouble = context_.loop.trouble(),
+          .trouble_ns = context_.loop.trouble_ns(),
           .log_bytes = BytesOf(context_.log_path),
           .wal_bytes = BytesOf(context_.log_path + "-wal"),
           .refusals = Refusals(context_.workers),

@@ -3,6 +3,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -79,6 +80,8 @@ void AddProcess(const ProcessFacts& facts, Families& out) {
             Seconds(facts.now_ns - facts.started_ns));
   out.Gauge("hone_log_writable", "0 while nothing can be written (a full disk), else 1.",
             facts.trouble.empty() ? 1 : 0);
+  out.Gauge("hone_log_held_back_seconds", "For how long nothing can be written; 0 while it can.",
+            Seconds(facts.trouble_ns));
   out.Begin("hone_log_bytes", "Size of the log's files.", MetricType::Gauge);
   out.Add(static_cast<double>(facts.log_bytes), {{"file", "main"}});
   out.Add(static_cast<double>(facts.wal_bytes), {{"file", "wal"}});
@@ -123,6 +126,8 @@ void AddWork(const FarmView& view, Families& out) {
   }
   out.Counter("hone_infrastructure_faults_total", "Faults of workers that cost no session.",
               c.infrastructure_faults);
+  out.Counter("hone_results_held_back_total",
+              "Results measured again on another device before they count.", c.held_back);
   out.Counter("hone_condemned_total", "Attempts given up because their workers were lost.",
               c.condemned);
   out.Begin("hone_project_device_seconds_total", "Device time charged, in all starts of honed.",
@@ -146,6 +151,14 @@ void AddDevices(const ProcessFacts& facts, const FarmView& view, Families& out) 
               view.counters.refused_workers);
   out.Counter("hone_worker_streams_replaced_total", "Streams that a newer one replaced.",
               view.counters.replaced_streams);
+  out.Begin("hone_devices", "Devices seen since the start, by state.", MetricType::Gauge);
+  for (int s = 0; s <= static_cast<int>(db::DeviceState::kLost); ++s) {
+    const auto state = static_cast<db::DeviceState>(s);
+    const auto n = std::ranges::count_if(
+        view.devices, [&](const DeviceView& d) { return d.info.state == state; });
+    out.Add(static_cast<double>(n), {{"state", std::string(NameOf(state))}});
+  }
+  out.Counter("hone_quarantines_total", "Devices put into quarantine.", view.counters.quarantined);
   out.Begin("hone_device_info", "Always 1; what is known of a device.", MetricType::Gauge);
   for (const DeviceView& d : view.devices) {
     out.Add(1, {{"worker", d.info.worker},
@@ -166,6 +179,17 @@ void AddDevices(const ProcessFacts& facts, const FarmView& view, Families& out) 
   each("hone_device_noise_ratio",
        "Half the interquartile range of a candidate's samples over their median, running mean.",
        MetricType::Gauge, [](const DeviceView& d) { return d.noise; });
+  each("hone_device_probe_flop_per_second",
+       "f32 multiply-adds of one core, two each, as its worker probed it.", MetricType::Gauge,
+       [](const DeviceView& d) { return d.info.probes ? d.info.probes->flop_per_second : -1; });
+  each("hone_device_probe_memory_bytes_per_second",
+       "Reading memory with all cores, as its worker probed it.", MetricType::Gauge,
+       [](const DeviceView& d) {
+         return d.info.probes ? d.info.probes->memory_bytes_per_second : -1;
+       });
+  each("hone_device_probe_noise_ratio", "Spread of equal pieces of work in its probe.",
+       MetricType::Gauge,
+       [](const DeviceView& d) { return d.info.probes ? d.info.probes->noise : -1; });
   each("hone_device_leases", "Leases that it holds.", MetricType::Gauge,
        [](const DeviceView& d) { return static_cast<double>(d.info.leases); });
   each("hone_device_results_total", "Results that closed a lease.", MetricType::Counter,

@@ -15,7 +15,8 @@ struct ProcessFacts {
   std::string version, builder;
   int64_t now_ns = 0, started_ns = 0;  ///< on the monotonic clock
   CommitTimes commits;
-  std::string trouble;  ///< why nothing can be written just now; empty: it can
+  std::string trouble;     ///< why nothing can be written just now; empty: it can
+  int64_t trouble_ns = 0;  ///< for how long
   int64_t log_bytes = 0, wal_bytes = 0;
   std::array<int64_t, kNumRefusals> refusals{};  ///< of callers, by Refusal
   int64_t streams = 0;                           ///< of workers, connected

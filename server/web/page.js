@@ -248,12 +248,16 @@ function sessions(farm) {
     h("ul", { class: "rows" }, farm.sessions.map(sessionRow)));
 }
 
+const probed = (p) => `${digits(p.flop_per_second / 1e9)} GFLOP/s a core · ${digits(p.memory_bytes_per_second / 1e9)} GB/s · ± ${percent(p.noise)}`;
+
 function deviceRow(d) {
   const state = d.connected ? d.state : d.state === "active" ? "away" : d.state;
   return h("li", { class: "row device", "data-key": d.worker + "/" + d.device },
     h("div", { class: "what" }, h("b", {}, d.worker), " ", h("span", { class: "quiet" }, d.device),
       !d.sandboxed && h("span", { class: "bad" }, " without sandbox"),
-      h("small", {}, d.target || d.device_class || "not connected since honed started"),
+      h("small", { title: d.driver }, d.target || d.device_class || "not connected since honed started",
+        d.program_version && ` · hone ${d.program_version}`),
+      d.probes && h("small", { title: "as its worker probed it" }, probed(d.probes)),
       d.reason && h("small", { class: "bad" }, d.reason)),
     h("div", { class: "state" }, chip(state)),
     h("div", { class: "busy", "data-label": "busy" }, meter(d.busy, "busy")),
@@ -286,7 +290,8 @@ function counters(farm) {
       counts([["granted", c.leases.granted], ["expired", c.leases.expired, 1], ["returned", c.leases.returned],
         ["revoked", c.leases.revoked], ["lost", c.leases.lost, 1], ["condemned", c.condemned, 1],
         ["duplicate_results", c.results.duplicate], ["conflicting_results", c.results.conflict, 1],
-        ["stale_results", c.results.stale], ["callers_refused", farm.callers_refused, 1]])));
+        ["stale_results", c.results.stale], ["measured_again_elsewhere", c.held_back], ["quarantined", c.quarantined, 1],
+        ["callers_refused", farm.callers_refused, 1]])));
 }
 
 function drawFarm(farm) {
@@ -298,10 +303,12 @@ function drawFarm(farm) {
 
 // ---- one session ----
 
-function taskRow(t) {
+function taskRow(session, t) {
   const ratio = t.default_us && t.best_us ? t.default_us / t.best_us : null;
   return h("li", { class: "row task", "data-key": t.workload },
-    h("div", { class: "name" }, h("b", {}, t.name), h("small", {}, h("code", {}, t.workload.slice(0, 12)), " ", t.verdict !== "open" && chip(t.verdict))),
+    h("div", { class: "name" }, h("b", {}, t.name), h("small", {}, h("code", {}, t.workload.slice(0, 12)), " ", t.verdict !== "open" && chip(t.verdict), " ",
+        t.best_us && h("button", { type: "button", class: "best", "data-session": session.id, "data-best": t.workload,
+          "aria-label": "best trace of " + t.name }, "best trace"))),
     h("div", { class: "n count" }, "× " + t.count),
     h("div", { class: "n share", "data-label": "share" }, percent(t.share)),
     h("div", { class: "n quiet", "data-label": "default" }, t.default_us ? latency(t.default_us / 1000) : "–"),
@@ -315,7 +322,7 @@ function tasks(session) {
   const head = ["Task", "Count", "Share", "Default", "Best", "Gain", "Roofline", "Tried"];
   return h("div", { class: "panel" },
     h("div", { class: "row task head", "aria-hidden": "true" }, head.map((t, i) => h("div", { class: i > 0 && i !== 6 ? "n" : "" }, t))),
-    h("ul", { class: "rows" }, [...session.task_list].sort((a, b) => b.share - a.share).map(taskRow)));
+    h("ul", { class: "rows" }, [...session.task_list].sort((a, b) => b.share - a.share).map((t) => taskRow(session, t))));
 }
 
 function causeRow(session, f) {
@@ -362,15 +369,29 @@ function drawCandidate(a) {
       h("pre", { tabindex: 0, role: "region", "aria-label": "Trace" }, a.trace || "(the default schedule)"))];
 }
 
-async function showCandidate(session, id) {
+function drawBest(r) {
+  return [
+    h("div", { class: "bar" }, h("b", { id: "candidate-title" }, "best"), h("span", { class: "quiet" }, r.task),
+      h("button", { type: "button", "data-close": "" }, "Close")),
+    h("div", { class: "body" },
+      h("p", {}, h("b", {}, latency(r.median_us / 1000)), ` · ${latency(r.low_us / 1000)} to ${latency(r.high_us / 1000)} · ${words(r.rigor)}`,
+        r.noisy && h("span", { class: "bad" }, " · measured under foreign load")),
+      h("p", { class: "quiet" }, `record ${r.id} · ${r.target} · builder ${r.builder} · ${when(r.created_ms)}`),
+      h("b", {}, "Trace"),
+      h("pre", { tabindex: 0, role: "region", "aria-label": "Trace" }, r.trace || "(the default schedule)"))];
+}
+
+async function showDialog(path, drawn) {
   const dialog = document.getElementById("candidate");
-  let answer;
+  let body;
   try {
-    answer = await ask(`attempt?session=${session}&id=${id}`);
+    body = drawn(await ask(path));
   } catch (error) {
-    answer = { outcome: "not found", task: "", id, proposer: "–", target: "–", cost_s: null, created_ms: Date.now(), message: String(error.message), trace: "–" };
+    body = [h("div", { class: "bar" }, h("b", { id: "candidate-title" }, "not found"),
+      h("button", { type: "button", "data-close": "" }, "Close")),
+    h("div", { class: "body" }, h("p", {}, String(error.message)))];
   }
-  dialog.replaceChildren(...drawCandidate(answer));
+  dialog.replaceChildren(...body);
   dialog.showModal();
 }
 
@@ -450,7 +471,9 @@ document.addEventListener("click", (event) => {
   }
   const button = event.target.closest("button");
   if (!button) return;
-  if ("attempt" in button.dataset) showCandidate(button.dataset.session, button.dataset.attempt);
+  const { session, attempt, best } = button.dataset;
+  if (attempt) showDialog(`attempt?session=${session}&id=${attempt}`, drawCandidate);
+  if (best) showDialog(`best?session=${session}&workload=${best}`, drawBest);
   if ("close" in button.dataset) document.getElementById("candidate").close();
 });
 window.addEventListener("hashchange", () => {

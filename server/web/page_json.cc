@@ -1,7 +1,8 @@
 #include "server/web/page_json.h"
 
-#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include <nlohmann/json.hpp>
 
 #include "server/transitions.h"
 
@@ -17,6 +18,13 @@ double Ms(double ns) { return ns * 1e-6; }
 ordered_json Known(double value) { return value >= 0 ? ordered_json(value) : ordered_json(); }
 ordered_json Latency(double value) { return value > 0 ? ordered_json(value) : ordered_json(); }
 
+ordered_json ProbesJson(const std::optional<proto::Probes>& probes) {
+  if (!probes) return {};
+  return {{"flop_per_second", probes->flop_per_second},
+          {"memory_bytes_per_second", probes->memory_bytes_per_second},
+          {"noise", probes->noise}};
+}
+
 ordered_json DeviceJson(const DeviceView& d) {
   return {{"worker", d.info.worker},
           {"device", d.info.device.name},
@@ -24,6 +32,9 @@ ordered_json DeviceJson(const DeviceView& d) {
           {"target", d.info.device.target},
           {"cores", d.info.device.cores},
           {"memory_bytes", d.info.device.memory_bytes},
+          {"driver", d.info.device.driver},
+          {"program_version", d.info.program_version},
+          {"probes", ProbesJson(d.info.probes)},
           {"state", std::string(NameOf(d.info.state))},
           {"reason", d.info.reason},
           {"connected", d.info.connected},
@@ -62,6 +73,8 @@ ordered_json CountersJson(const FarmCounters& c) {
             {"invalid", c.invalid}}},
           {"condemned", c.condemned},
           {"infrastructure_faults", c.infrastructure_faults},
+          {"held_back", c.held_back},
+          {"quarantined", c.quarantined},
           {"workers_refused", c.refused_workers},
           {"streams_replaced", c.replaced_streams},
           {"outcomes", OutcomesJson(c.outcomes)}};
@@ -206,6 +219,23 @@ ordered_json AttemptJson(const db::Attempt& attempt, const SessionStory& story) 
   object["cost_s"] = Seconds(attempt.cost_ns);
   object["trace"] = attempt.trace;
   return object;
+}
+
+ordered_json BestJson(const db::RankedRecord& best, const SessionStory& story) {
+  const db::TuningRecord& r = best.record;
+  return {{"version", kPageJsonVersion},
+          {"id", r.id.ToHex()},
+          {"task", TaskName(story, r.key.workload)},
+          {"workload", r.key.workload.ToHex()},
+          {"target", r.key.target},
+          {"rigor", std::string(db::RigorName(best.rigor))},
+          {"median_us", r.median_ns * 1e-3},
+          {"low_us", r.low_ns * 1e-3},
+          {"high_us", r.high_ns * 1e-3},
+          {"noisy", r.noisy},
+          {"builder", r.builder_version},
+          {"created_ms", r.created_ms},
+          {"trace", r.trace}};
 }
 
 std::string JsonText(const ordered_json& object) {

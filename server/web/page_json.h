@@ -27,6 +27,7 @@ nlohmann::ordered_json TasksJson(const SessionStory& story);
 nlohmann::ordered_json FailuresJson(const std::vector<FailureCause>& failures,
                                     const SessionStory& story);
 nlohmann::ordered_json AttemptJson(const db::Attempt& attempt, const SessionStory& story);
+nlohmann::ordered_json BestJson(const db::RankedRecord& best, const SessionStory& story);
 
 /// Text of an object; what is not UTF-8 is replaced.
 std::string JsonText(const nlohmann::ordered_json& object);

@@ -1,5 +1,6 @@
 #include "server/web/page_routes.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/versions.h"
 #include "server/web/page_assets.h"
 #include "server/web/page_json.h"
 
@@ -42,6 +44,7 @@ HttpResponse PageRoutes::Serve(const HttpRequest& request) {
   if (request.path == "/api/v1/farm") return Farm();
   if (request.path == "/api/v1/session") return Session(request);
   if (request.path == "/api/v1/attempt") return Attempt(request);
+  if (request.path == "/api/v1/best") return Best(request);
   if (request.path == "/healthz") {
     const std::string trouble = source_.Trouble();
     return {.status = trouble.empty() ? 200 : 503, .body = trouble.empty() ? "ok\n" : trouble};
@@ -151,6 +154,28 @@ HttpResponse PageRoutes::Attempt(const HttpRequest& request) {
   if (!scanned.ok()) return Refuse(404, StatusMessage(scanned));
   if (!found) return Refuse(404, "no such failed attempt");
   return Json(AttemptJson(*found, *known->story));
+}
+
+HttpResponse PageRoutes::Best(const HttpRequest& request) {
+  const auto session = IdOf(request, "session"), workload = IdOf(request, "workload");
+  if (!session || !workload) return Refuse(400, "session, workload: 32 hexadecimal digits each");
+  int64_t budget = 0;
+  const Known* known = Find(*session, &budget);
+  if (known == nullptr) return Refuse(404, "no such session among the latest");
+  // What others have asked for is not this session's to show.
+  const auto& tasks = known->story->tasks();
+  if (std::ranges::none_of(tasks, [&](const auto& t) { return t.workload == *workload; })) {
+    return Refuse(404, "no such task of this session");
+  }
+  const SessionRow& row = *known->row;
+  const auto best = source_.FindBest({.workload = *workload,
+                                      .target = row.spec.target,
+                                      .device_class = row.row.device_class,
+                                      .accuracy = row.spec.accuracy,
+                                      .measurement_policy = kMeasurementPolicyVersion});
+  if (!best.ok()) return Refuse(404, StatusMessage(best.status()));
+  if (!best->has_value()) return Refuse(404, "nothing of this task is measured yet");
+  return Json(BestJson(**best, *known->story));
 }
 
 }  // namespace hone::server::web

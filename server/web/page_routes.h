@@ -18,6 +18,7 @@ namespace hone::server::web {
 ///   /api/v1/farm                        queue, leases, devices, sessions with small curves
 ///   /api/v1/session?id=HEX              one session: whole curve, tasks, failures by cause
 ///   /api/v1/attempt?session=HEX&id=HEX  a failed candidate with its Trace
+///   /api/v1/best?session=HEX&workload=HEX  the best record of a session's task with its Trace
 ///
 /// Every JSON object has "version": 1; fields are added to it, never removed or retyped. Errors are
 /// {"version": 1, "error": "…"} with status 400 or 404.
@@ -40,6 +41,7 @@ class PageRoutes {
   HttpResponse Farm();
   HttpResponse Session(const HttpRequest& request);
   HttpResponse Attempt(const HttpRequest& request);
+  HttpResponse Best(const HttpRequest& request);
   /// The session as of now; null: there is none. Reads at most `*budget` events.
   Known* Look(const std::shared_ptr<const SessionRow>& row, int64_t* budget);
   Known* Find(const Hash128& id, int64_t* budget);

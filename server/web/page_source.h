@@ -2,11 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
+#include "db/database.h"
 #include "db/farm_store.h"
 #include "db/record.h"
 #include "proto/farm_messages.h"
@@ -39,6 +42,8 @@ class PageSource {
   /// Attempts of a session that are not ok, oldest first, until `visit` returns false.
   virtual absl::Status ScanFailures(const Hash128& session,
                                     const std::function<bool(const db::Attempt&)>& visit) = 0;
+  /// The best record of a key, as the builder in use ranks it; none is no error.
+  virtual absl::StatusOr<std::optional<db::RankedRecord>> FindBest(const db::RecordKey& key) = 0;
 };
 
 }  // namespace hone::server::web

@@ -175,6 +175,13 @@ server::FarmView KnownFarm::View() {
   view.devices.push_back(Device("rack2-node01", -1, -1));
   view.devices.back().info.state = db::DeviceState::kQuarantined;
   view.devices.back().info.reason = "failed on two candidates that are good elsewhere";
+  for (server::DeviceView& device : view.devices) {
+    device.info.probes = proto::Probes{1.312e11, 2.14e10, 0.0042, 1};
+    device.info.program_version = "0.1.0";
+    device.info.device.driver = Hostile("driver");
+  }
+  view.counters.quarantined = 1;
+  view.counters.held_back = 12;
   view.devices.push_back(Device("laptop", -1, 0.09));
   view.devices.back().info.connected = false;
   view.devices.back().info.leases = 0;
@@ -200,6 +207,20 @@ absl::Status KnownFarm::ScanFailures(const Hash128& session,
     if (!visit(attempt)) break;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<db::RankedRecord>> KnownFarm::FindBest(const db::RecordKey& key) {
+  if (key.target != "cpu:avx512+vnni,threads=16") return std::optional<db::RankedRecord>();
+  db::RankedRecord best{.rigor = db::Rigor::kVerified};
+  best.record.id = {0xbe57, 1};
+  best.record.key = key;
+  best.record.trace = "split(s2.i1, [3, 16, 6])\nvectorize(s2.i1.2)\n" + Hostile("best");
+  best.record.builder_version = "1+22.1";
+  best.record.median_ns = 1.5 * kMs;
+  best.record.low_ns = 1.4 * kMs;
+  best.record.high_ns = 1.6 * kMs;
+  best.record.created_ms = kStartMs;
+  return std::optional<db::RankedRecord>(std::move(best));
 }
 
 }  // namespace hone::web_test

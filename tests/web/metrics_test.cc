@@ -36,17 +36,34 @@ TEST(Metrics, SaysEveryNumberOfTheFarm) {
   FarmView view{.taken_ns = 1};
   view.counters.expired = 3;
   view.counters.duplicates = 4;
+  view.counters.quarantined = 1;
+  view.counters.held_back = 6;
+  facts.trouble = "disk full";
+  facts.trouble_ns = 2'500'000'000;
   view.counters.outcomes[static_cast<size_t>(measure::Outcome::kWrongAnswer)] = 2;
   view.oldest_waiting_ns = 1'500'000'000;
   view.open_leases = 11;
   view.devices.push_back(MakeDevice("w1"));
   view.devices[0].busy_share = 0.75;
+  view.devices[0].info.probes = proto::Probes{1.31e11, 2.1e10, 0.25, 1};
+  view.devices.push_back(MakeDevice("w2"));
+  view.devices[1].info.state = db::DeviceState::kQuarantined;
   view.projects.push_back({.name = "p", .charged_ns = 5'000'000'000});
   const std::string text = MetricsText(facts, view);
   for (const char* line : {
            "hone_build_info{version=\"1.2\",builder=\"3+22.1\"} 1\n",
            "hone_uptime_seconds 8\n",
-           "hone_log_writable 1\n",
+           "hone_log_writable 0\n",
+           "hone_log_held_back_seconds 2.5\n",
+           "hone_devices{state=\"active\"} 1\n",
+           "hone_devices{state=\"quarantined\"} 1\n",
+           "hone_devices{state=\"lost\"} 0\n",
+           "hone_quarantines_total 1\n",
+           "hone_results_held_back_total 6\n",
+           "hone_device_probe_flop_per_second{worker=\"w1\",device=\"cpu:0\"} 131000000000\n",
+           "hone_device_probe_memory_bytes_per_second{worker=\"w1\",device=\"cpu:0\"} "
+           "21000000000\n",
+           "hone_device_probe_noise_ratio{worker=\"w1\",device=\"cpu:0\"} 0.25\n",
            "hone_log_bytes{file=\"main\"} 4096\n",
            "# TYPE hone_commit_seconds histogram\n",
            "hone_commit_seconds_bucket{le=\"0.0005\"} 1\n",
@@ -69,6 +86,7 @@ TEST(Metrics, SaysEveryNumberOfTheFarm) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(text, Not(HasSubstr("hone_device_noise_ratio{"))) << "not known yet";
+  EXPECT_THAT(text, Not(HasSubstr("probe_noise_ratio{worker=\"w2\""))) << "nor this";
 }
 
 TEST(Metrics, NamesFromOutsideStayInTheirLabels) {

@@ -74,6 +74,33 @@ TEST_F(PageRoutesTest, ASessionHasTasksAndFailuresByCause) {
   EXPECT_EQ(attempt["outcome"], "run_crashed");
 }
 
+TEST_F(PageRoutesTest, EachTaskHasItsBestTrace) {
+  const std::string id = KnownFarm::KnownSession().ToHex();
+  const json session = GetJson("/api/v1/session", {{"id", id}});
+  const std::string workload = session["task_list"][2]["workload"];
+  const json best = GetJson("/api/v1/best", {{"session", id}, {"workload", workload}});
+  EXPECT_EQ(best["workload"], workload);
+  EXPECT_EQ(best["task"], session["task_list"][2]["name"]);
+  EXPECT_DOUBLE_EQ(best["median_us"], 1500);
+  EXPECT_EQ(best["rigor"], "verified");
+  EXPECT_THAT(best["trace"].get<std::string>(), HasSubstr("split(s2.i1, [3, 16, 6])"));
+  // Of another session's task nothing is told.
+  EXPECT_EQ(Get("/api/v1/best", {{"session", id}, {"workload", Hash128{5, 5}.ToHex()}}).status,
+            404);
+  EXPECT_EQ(Get("/api/v1/best", {{"session", id}}).status, 400);
+}
+
+TEST_F(PageRoutesTest, DevicesSayWhatTheyAreAndWhyTheyAreOut) {
+  const json farm = GetJson("/api/v1/farm");
+  const json& quarantined = farm["devices"][3];
+  EXPECT_EQ(quarantined["reason"], "failed on two candidates that are good elsewhere");
+  EXPECT_EQ(farm["devices"][2]["sandboxed"], false);
+  EXPECT_EQ(quarantined["probes"]["flop_per_second"], 1.312e11);
+  EXPECT_EQ(quarantined["program_version"], "0.1.0");
+  EXPECT_EQ(farm["counters"]["quarantined"], 1);
+  EXPECT_EQ(farm["counters"]["held_back"], 12);
+}
+
 TEST_F(PageRoutesTest, WhatIsNotThereIsSaid) {
   for (const char* path : {"/x", "/../etc/passwd", "/api/v1", "/api/v2/farm", "/page.js/", ""}) {
     EXPECT_EQ(Get(path).status, 404) << path;

@@ -221,6 +221,31 @@ class PageTest:
         self.browser.until("!document.getElementById('candidate').open", "its end")
         assert self.browser.run("document.activeElement.dataset.attempt") == attempt
 
+    def case_the_best_trace_of_a_task_is_one_key_away(self):
+        self.open(KNOWN)
+        buttons = self.browser.run("document.querySelectorAll('.task [data-best]').length")
+        assert buttons == 8, buttons
+        self.browser.run("document.querySelector('[data-best]').focus()")
+        self.browser.press_enter()
+        self.browser.until("document.getElementById('candidate').open", "the best trace")
+        text = self.browser.run("document.getElementById('candidate').textContent")
+        assert "split(s2.i1, [3, 16, 6])" in text and "1.50 ms" in text and "</a>best" in text, text
+        assert self.browser.run("document.querySelectorAll('dialog img, dialog script').length") == 0
+        self.shoot("best")
+        self.browser.key("Escape", 27)
+        self.browser.until("!document.getElementById('candidate').open", "its end")
+        assert self.browser.run("'best' in document.activeElement.dataset")
+
+    def case_a_device_says_why_it_is_out_and_that_it_has_no_sandbox(self):
+        self.open()
+        rows = self.browser.run("[...document.querySelectorAll('li.device')].map(e => e.textContent)")
+        out = [row for row in rows if "quarantined" in row]
+        assert len(out) == 1 and "failed on two candidates that are good elsewhere" in out[0], rows
+        bare = [row for row in rows if "without sandbox" in row]
+        assert len(bare) == 1 and "worker" in bare[0], rows
+        probed = [row for row in rows if "131 GFLOP/s a core · 21.4 GB/s" in row]
+        assert len(probed) == 4, rows
+
     def case_charts_are_drawn_from_the_data(self):
         self.open(KNOWN)
         label = self.browser.run("document.querySelector('svg.big').getAttribute('aria-label')")
