@@ -22,7 +22,6 @@ using search::Tuner;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr char kPath[] = "/sim/tune.db";
-constexpr char kTarget[] = "cpu:avx2,threads=1";
 
 class Reader final : public server::LeaseReader {
  public:
@@ -63,7 +62,12 @@ std::string_view NameOf(Mistake mistake) {
                                                                  "wall-clock-leases",
                                                                  "low-synchronous",
                                                                  "forget-events",
-                                                                 "forget-suspects"};
+                                                                 "forget-suspects",
+                                                                 "ignore-deadline",
+                                                                 "forget-deadline",
+                                                                 "worker-clock",
+                                                                 "answer-apart",
+                                                                 "show-before-commit"};
   return kNames[static_cast<size_t>(mistake)];
 }
 
@@ -82,13 +86,17 @@ FarmSimulation::FarmSimulation(const SimulationOptions& options)
   row.id = stream_id_;
   row.request = row.versions = "{}";
   unit.facts.sessions.push_back(row);
+  int deadlines = 0;
   for (int i = 0; i < options.sessions; ++i) {
     SimSession& s = sessions_.emplace_back();
-    s.id = HashBytes(fmt::format("session {}", i));
     s.project = fmt::format("project {}", i);
-    s.join_ns = i == 0 ? 0 : random_.Between(0, 400) * kMs;
-    unit.changes.push_back(db::AddFarmSession{
-        {.id = s.id, .owner = "alice", .project = s.project, .state = db::SessionState::kRunning}});
+    SimClient& client = clients_.emplace_back();
+    client.ask_ns = i == 0 ? 0 : random_.Between(0, 400) * kMs;
+    // The first one always has the time for all its trials, and the poisonous one among them.
+    if (i > 0 && random_.Chance(0.5)) {
+      s.deadline_ns = random_.Between(600, 5'000) * kMs;
+      ++deadlines;
+    }
   }
   HONE_CHECK(store_->Commit({&unit}).ok());
   for (int i = 0; i < options.workers; ++i) {
@@ -97,6 +105,7 @@ FarmSimulation::FarmSimulation(const SimulationOptions& options)
     CrashWorker(w);
   }
   counts_ = {};
+  counts_.deadlines = deadlines;
   StartHoned();
 }
 
@@ -143,26 +152,26 @@ void FarmSimulation::StartHoned() {
   search_busy_ = false;
   ReplaySearch();
   if (!wrong_.empty()) return;
-  for (SimSession& s : sessions_) {
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    SimSession& s = sessions_[i];
     s.in_flight.clear();
     s.collected.clear();
+    for (const db::FarmSession& row : state.sessions) {
+      if (row.project == s.project) Accepted(i, row.id);
+    }
+    if (!s.created) continue;
     s.ended = std::ranges::none_of(state.sessions, [&](const auto& row) { return row.id == s.id; });
     s.member = search_->tuner.HasMember(s.id);
     if (s.ended) continue;
     farm_->BeginSession(
         {.id = s.id, .project = s.project, .target = kTarget, .device_class = "class"});
+    if (options_.mistake != Mistake::kForgetDeadline) SetDeadline(s);
     // What was proposed and not answered is asked for again.
     const std::vector<Tuner::Proposal> open = search_->tuner.Open();
     for (const Tuner::Proposal& p : open) {
       if (p.member == s.id) Submit(s, p);
     }
   }
-}
-
-void FarmSimulation::Submit(SimSession& session, const Tuner::Proposal& p) {
-  session.in_flight[p.attempt] = p;
-  farm_->Submit(session.id, p.attempt, {.workload = "w", .target = kTarget, .traces = {p.trace}},
-                FarmNs());
 }
 
 void FarmSimulation::CompareWithRestarted(search::SharedTuner& before) {
@@ -207,6 +216,10 @@ void FarmSimulation::CrashHoned(bool power) {
     disk_.ProcessEnded();
   }
   disk_.SetFull(false);
+  full_until_ns_ = 0;
+  if (blocked_since_ns_ >= 0) blocked_ns_ += now_ns_ - blocked_since_ns_;
+  blocked_since_ns_ = -1;
+  unblocked_ns_ = now_ns_;
   OpenLog();
   if (!wrong_.empty()) return;
   StartHoned();
@@ -215,6 +228,7 @@ void FarmSimulation::CrashHoned(bool power) {
 
 void FarmSimulation::Gather(Held held) {
   held.step = farm_->Take();
+  CheckTime(held.step);
   for (db::FarmChange& change : held.step.changes) held.unit.changes.push_back(std::move(change));
   held.step.changes.clear();
   search_busy_ |= held.session != nullptr;
@@ -252,11 +266,22 @@ void FarmSimulation::Release(const server::FarmStep& step) {
       if (w.stream != out.stream) continue;
       const int64_t last_ns = w.to_worker.empty() ? now_ns_ : w.to_worker.back().first;
       w.to_worker.emplace_back(std::max(last_ns, now_ns_ + Delay()), out.message);
+      auto* grant = std::get_if<proto::Grant>(&w.to_worker.back().second);
+      if (grant != nullptr && options_.mistake == Mistake::kWorkerClock) {
+        const int64_t ahead_ms = -w.clock_offset_ns / kMs;
+        grant->start_by_ms = std::max<int64_t>(1, grant->start_by_ms + ahead_ms);
+      }
     }
   }
   for (const server::Closing& closing : step.closings) {
     for (SimWorker& w : workers_) {
-      if (w.stream == closing.stream) Break(w);
+      std::erase_if(w.ghosts, [&](const auto& ghost) { return ghost.first == closing.stream; });
+      if (w.stream != closing.stream) continue;
+      if (Cut(w)) {
+        w.closed = true;
+      } else {
+        Break(w);
+      }
     }
   }
   for (const server::Delivery& delivery : step.deliveries) TakeResult(delivery);
@@ -278,10 +303,24 @@ void FarmSimulation::CommitAll() {
       if (committed.status().code() != absl::StatusCode::kResourceExhausted) {
         wrong_ = fmt::format("the commit failed: {}", StatusMessage(committed.status()));
       }
+      if (blocked_since_ns_ < 0) blocked_since_ns_ = now_ns_;
       return;
     }
-    for (const absl::Status& status : *committed) {
-      if (!status.ok() && wrong_.empty()) {
+    if (blocked_since_ns_ >= 0) {
+      farm_->Excuse(now_ns_ - blocked_since_ns_, FarmNs());
+      blocked_ns_ += now_ns_ - blocked_since_ns_;
+      unblocked_ns_ = now_ns_;
+      blocked_since_ns_ = -1;
+    }
+    size_t unit = 0;
+    for (Held& h : held_) {
+      if (h.unit.changes.empty() && h.unit.facts.empty()) continue;
+      const absl::Status& status = (*committed)[unit++];
+      if (status.ok()) continue;
+      // Two copies of one request came together: the second finds the first one's row.
+      if (h.asked_by && status.code() == absl::StatusCode::kInvalidArgument) {
+        h.asked_by.reset();
+      } else if (wrong_.empty()) {
         wrong_ = fmt::format("the store refused: {}", StatusMessage(status));
       }
     }
@@ -308,6 +347,16 @@ void FarmSimulation::CheckSuspects(const db::FarmUnit& unit) {
 }
 
 void FarmSimulation::Finish(Held& held) {
+  if (held.asked_by) {
+    SimClient& client = clients_[*held.asked_by];
+    Accepted(*held.asked_by, held.asked_for);
+    Reply(client, {.session = held.asked_for});
+    if (!wrong_.empty()) return;
+    SimSession& session = sessions_[*held.asked_by];
+    farm_->BeginSession(
+        {.id = session.id, .project = session.project, .target = kTarget, .device_class = "class"});
+    SetDeadline(session);
+  }
   if (held.session == nullptr) return;
   SimSession& session = *held.session;
   search_busy_ = false;
@@ -321,71 +370,16 @@ void FarmSimulation::Finish(Held& held) {
       farm_->OnCommitted(session.id, {attempt}, FarmNs());
     }
   }
-  if (held.ends) session.ended = true;
+  if (held.ends) {
+    session.ended = true;
+    // Nothing can end while nothing can be written.
+    if (session.deadline_ns != INT64_MAX &&
+        now_ns_ - session.deadline_ns > Policy().run_by_ns + blocked_ns_) {
+      wrong_ = fmt::format("a session ended {} ms after its time",
+                           (now_ns_ - session.deadline_ns) / kMs);
+    }
+  }
   Gather({});
-}
-
-void FarmSimulation::AddEvent(Held& held, const std::string& type, const std::string& payload) {
-  db::Event event;
-  event.id = {random_.Next(), random_.Next()};
-  event.session = stream_id_;
-  event.type = type;
-  event.payload = payload;
-  held.unit.facts.events.push_back(std::move(event));
-}
-
-void FarmSimulation::AddResults(SimSession& session, Held& held) {
-  held.results = std::exchange(session.collected, {});
-  std::vector<int64_t> attempts;
-  for (auto& [attempt, result] : held.results) {
-    attempts.push_back(attempt);
-    if (result.message.find("its worker was lost") == 0) condemned_.insert(attempt);
-    if (result.outcome == Outcome::kWorkerLost) held.lost.insert(attempt);
-    if (options_.mistake == Mistake::kNoRefund && result.outcome == Outcome::kWorkerLost) {
-      result.outcome = Outcome::kRunCrashed;
-    }
-    AddEvent(held, "result",
-             Tuner::ResultEvent(attempt, result.outcome,
-                                search::LandscapeNs(std::to_string(attempt)), 0.01));
-  }
-  if (options_.mistake != Mistake::kCloseWithoutLease) {
-    held.unit.changes = farm_->EndsOf(session.id, attempts);
-  }
-}
-
-void FarmSimulation::EndSession(SimSession& session, Held& held) {
-  held.ends = true;
-  AddEvent(held, "leave", session.id.ToHex());
-  search_->tuner.Leave(session.id);
-  farm_->EndSession(session.id, "it has ended", FarmNs());
-  held.unit.changes.push_back(
-      db::SetFarmSession{.id = session.id, .state = db::SessionState::kFinished, .reason = "done"});
-}
-
-void FarmSimulation::Drive(SimSession& session) {
-  if (session.ended || search_busy_ || now_ns_ < session.join_ns) return;
-  Held held{.session = &session};
-  if (!session.member) {
-    session.member = true;
-    search_->tuner.Join(
-        {.member = session.id, .trials = options_.trials, .seed = options_.seed, .tasks = tasks_});
-    AddEvent(held, "member", search_->tuner.MemberEvent(session.id));
-  } else if (!session.collected.empty()) {
-    if (random_.Chance(0.5)) return;
-    AddResults(session, held);
-  } else if (session.in_flight.size() < 5) {
-    held.proposals = search_->tuner.Propose(static_cast<int>(random_.Between(1, 6)), session.id);
-    for (const Tuner::Proposal& p : held.proposals) {
-      AddEvent(held, "proposed", Tuner::ProposedEvent(p));
-    }
-    if (held.proposals.empty()) {
-      if (!session.in_flight.empty()) return;
-      EndSession(session, held);
-    }
-  } else {
-    return;
-  }
-  Gather(std::move(held));
 }
 
 void FarmSimulation::Hear(SimWorker& w, proto::WorkerMessage message) {
@@ -423,12 +417,14 @@ void FarmSimulation::Hear(SimWorker& w, proto::WorkerMessage message) {
 
 void FarmSimulation::StepHoned() {
   for (SimWorker& w : workers_) {
-    while (w.stream && !w.to_honed.empty() && w.to_honed.front().first <= now_ns_) {
+    while (w.stream && !Cut(w) && !w.to_honed.empty() && w.to_honed.front().first <= now_ns_) {
       proto::WorkerMessage message = std::move(w.to_honed.front().second);
       w.to_honed.pop_front();
       Hear(w, std::move(message));
     }
   }
+  for (size_t i = 0; i < clients_.size(); ++i) StepClient(i);
+  if (!wrong_.empty()) return;
   const size_t first = random_.Below(sessions_.size());
   for (size_t i = 0; i < sessions_.size(); ++i) Drive(sessions_[(first + i) % sessions_.size()]);
   if (now_ns_ >= next_tick_ns_) {
@@ -448,17 +444,27 @@ std::string FarmSimulation::Run() {
       ++counts_.clock_jumps;
     }
     if (std::ranges::all_of(sessions_, [](const SimSession& s) { return s.ended; })) break;
-    for (SimWorker& w : workers_) StepWorker(w);
-    StepHoned();
+    for (SimWorker& w : workers_) {
+      StepLink(w);
+      StepWorker(w);
+    }
+    if (blocked_since_ns_ < 0) StepHoned();
     if (random_.Chance(0.3)) CommitAll();
     if (!wrong_.empty()) break;
     if (random_.Chance(0.003)) CrashHoned(random_.Chance(0.5));
     const uint64_t fill = random_.Below(1000);
-    if (fill < 5) disk_.SetFull(true), ++counts_.full_disks;
-    if (fill >= 950) disk_.SetFull(false);
+    if (fill < 5) {
+      disk_.SetFull(true);
+      ++counts_.full_disks;
+      // Now and then for longer than leases last.
+      if (random_.Chance(0.1)) full_until_ns_ = now_ns_ + random_.Between(3'000, 12'000) * kMs;
+    }
+    if (fill >= 950 && now_ns_ >= full_until_ns_) disk_.SetFull(false);
     SimWorker& w = workers_[static_cast<size_t>(random_.Below(workers_.size()))];
     if (random_.Chance(0.004)) CrashWorker(w);
     if (w.stream && random_.Chance(0.006)) ++counts_.breaks, Break(w);
+    if (random_.Chance(0.001)) Partition();
+    if (random_.Chance(0.0015)) Suspend(w);
   }
   return wrong_.empty() ? Check() : wrong_;
 }

@@ -18,8 +18,8 @@
 #include "worker/lease_desk.h"
 
 // A farm under one seed: the real Farm, the real Tuner with its members, the real LeaseDesk of
-// workers and the real SQL on a disk that loses power, with a simulated clock, network, runs and
-// crashes.
+// workers, the real answers to clients' requests and the real SQL on a disk that loses power, with
+// simulated clocks, network, runs and crashes.
 namespace hone::sim {
 
 /// What a coordinator could get wrong; the simulation must notice each.
@@ -37,8 +37,13 @@ enum class Mistake : uint8_t {
   kLowSynchronous,      ///< commits that are not synced
   kForgetEvents,        ///< a restart replays all but the last of the search's events
   kForgetSuspects,      ///< a restart forgets whose worker was lost
+  kIgnoreDeadline,      ///< a session's time is over, and it goes on
+  kForgetDeadline,      ///< after a restart
+  kWorkerClock,         ///< leases end at times of honed's clock, by the worker's
+  kAnswerApart,         ///< a request's answer is committed after its effect, not with it
+  kShowBeforeCommit,    ///< a watcher sees events before they are synced
 };
-inline constexpr int kNumMistakes = 13;
+inline constexpr int kNumMistakes = 18;
 std::string_view NameOf(Mistake mistake);
 
 struct SimulationOptions {
@@ -52,6 +57,7 @@ struct SimulationOptions {
 
 /// An attempt that kills every worker that runs it.
 inline constexpr int64_t kPoison = 7;
+inline constexpr char kTarget[] = "cpu:avx2,threads=1";
 
 class FarmSimulation {
  public:
@@ -64,6 +70,7 @@ class FarmSimulation {
   struct Counts {
     int restarts = 0, power_cuts = 0, worker_crashes = 0, breaks = 0, full_disks = 0;
     int condemned = 0, compared_restarts = 0, shared = 0, clock_jumps = 0;
+    int partitions = 0, suspensions = 0, deadlines = 0, retries = 0, watched = 0;
     server::FarmCounters farm;
   };
   const Counts& counts() const { return counts_; }
@@ -80,9 +87,15 @@ class FarmSimulation {
     std::string name;
     Hash128 instance;
     std::unique_ptr<worker::LeaseDesk> desk;
-    std::optional<server::StreamId> stream;
+    std::optional<server::StreamId> stream;  ///< as the worker sees it
+    /// Streams that honed believes in although the worker's side has ended, and until when.
+    std::vector<std::pair<server::StreamId, int64_t>> ghosts;
     int streams = 0;
     int64_t dial_ns = 0;
+    int64_t cut_since_ns = 0, cut_until_ns = 0;  ///< nothing comes through, and nobody is told
+    bool closed = false;             ///< honed has ended the stream; the worker has not heard
+    int64_t clock_offset_ns = 0;     ///< of its monotonic clock
+    int64_t suspended_until_ns = 0;  ///< its machine sleeps, its clock too
     std::deque<std::pair<int64_t, proto::WorkerMessage>> to_honed;  ///< by when they arrive
     std::deque<std::pair<int64_t, proto::ServerMessage>> to_worker;
     std::vector<Running> jobs;
@@ -93,10 +106,25 @@ class FarmSimulation {
   struct SimSession {
     Hash128 id;
     std::string project;
-    int64_t join_ns = 0;
+    int64_t deadline_ns = INT64_MAX;
+    bool created = false;  ///< durably
     bool member = false, ended = false;
     std::map<int64_t, search::Tuner::Proposal> in_flight;
     std::map<int64_t, proto::WorkResult> collected;
+  };
+  /// Who asked for a session and watches it.
+  struct SimClient {
+    int64_t ask_ns = 0;        ///< when it asks for its session next, or for its events
+    int64_t cut_until_ns = 0;  ///< nothing comes through
+    bool answered = false;     ///< it knows its session
+    struct Reply {
+      int64_t arrives_ns = 0;
+      Hash128 session;                                      ///< the answer to its request, or
+      int64_t after = 0;                                    ///< what stands behind this event
+      std::vector<std::pair<int64_t, std::string>> events;  ///< number and payload
+    };
+    std::deque<Reply> replies;
+    std::vector<std::pair<int64_t, std::string>> seen;
   };
   /// A unit that waits for its commit, and what follows it.
   struct Held {
@@ -107,6 +135,8 @@ class FarmSimulation {
     std::map<int64_t, proto::WorkResult> results;
     std::set<int64_t> lost;  ///< of the results: to infrastructure
     bool ends = false;
+    std::optional<size_t> asked_by;  ///< client whose request this answers
+    Hash128 asked_for;               ///< its session
   };
 
   void OpenLog();
@@ -119,6 +149,13 @@ class FarmSimulation {
   void CrashWorker(SimWorker& w);
   void Break(SimWorker& w);
   void Dial(SimWorker& w);
+  /// Cuts some workers and clients off; neither side is told.
+  void Partition();
+  /// What time does to streams of a worker that is cut off.
+  void StepLink(SimWorker& w);
+  bool Cut(const SimWorker& w) const { return now_ns_ < w.cut_until_ns; }
+  int64_t ClockOf(const SimWorker& w) const { return now_ns_ + w.clock_offset_ns; }
+  void Suspend(SimWorker& w);
   void StepWorker(SimWorker& w);
   /// What happens when the next job of a worker is over; false: the worker has crashed.
   bool FinishJob(SimWorker& w);
@@ -131,6 +168,15 @@ class FarmSimulation {
   void Finish(Held& held);
   void Release(const server::FarmStep& step);
   void Drive(SimSession& session);
+  void StepClient(size_t index);
+  /// honed's side of a client's calls.
+  void AnswerRequest(size_t index);
+  void AnswerWatch(SimClient& client);
+  void Reply(SimClient& client, SimClient::Reply reply);
+  void Accepted(size_t index, const Hash128& id);
+  void SetDeadline(const SimSession& session);
+  /// What a step delivers, at the moment when it came.
+  void CheckTime(const server::FarmStep& step);
   void AddResults(SimSession& session, Held& held);
   void EndSession(SimSession& session, Held& held);
   void AddEvent(Held& held, const std::string& type, const std::string& payload);
@@ -138,6 +184,7 @@ class FarmSimulation {
   void TakeResult(const server::Delivery& delivery);
   std::string CheckSession(const SimSession& session);
   std::string CheckLeases();
+  std::string CheckClients();
   std::string Check();
   int64_t FarmNs() const;
   int64_t Delay() { return random_.Between(0, 30'000'000); }
@@ -154,10 +201,15 @@ class FarmSimulation {
   Hash128 stream_id_;
   std::vector<search::TuningTask> tasks_;
   std::vector<SimSession> sessions_;
+  std::vector<SimClient> clients_;  ///< one each session, in its order
+  int created_ = 0;                 ///< sessions ever
   std::vector<SimWorker> workers_;
   server::StreamId next_stream_ = 1;
   uint64_t starts_ = 0;
   std::deque<Held> held_;
+  int64_t full_until_ns_ = 0;      ///< of the disk
+  int64_t blocked_since_ns_ = -1;  ///< honed waits for a commit and does nothing else; -1: it runs
+  int64_t unblocked_ns_ = 0, blocked_ns_ = 0;  ///< when it last went on; how long it waited in all
   bool search_busy_ = false;  ///< a step of the search waits for its commit: its lock is held
   int64_t next_tick_ns_ = 0;
   // What happened, whatever honed makes of it.

@@ -10,12 +10,14 @@ namespace {
 using measure::Outcome;
 
 constexpr int64_t kMs = 1'000'000;
-constexpr char kTarget[] = "cpu:avx2,threads=1";
 constexpr int64_t kRunCost = 10 * kMs;
 
 }  // namespace
 
 void FarmSimulation::Break(SimWorker& w) {
+  for (const auto& [stream, until_ns] : w.ghosts) farm_->OnGone(stream, FarmNs());
+  w.ghosts.clear();
+  w.closed = false;
   if (!w.stream) return;
   farm_->OnGone(*w.stream, FarmNs());
   w.stream.reset();
@@ -28,6 +30,56 @@ void FarmSimulation::Break(SimWorker& w) {
       (random_.Chance(0.15) ? random_.Between(3'000, 6'000) : random_.Between(10, 400)) * kMs;
 }
 
+void FarmSimulation::Partition() {
+  ++counts_.partitions;
+  const int64_t until_ns = now_ns_ + random_.Between(50, 7'000) * kMs;
+  for (SimWorker& w : workers_) {
+    if (!random_.Chance(0.6) || Cut(w)) continue;
+    w.cut_since_ns = now_ns_;
+    w.cut_until_ns = until_ns;
+  }
+  for (SimClient& client : clients_) {
+    if (random_.Chance(0.6)) client.cut_until_ns = until_ns;
+  }
+}
+
+void FarmSimulation::StepLink(SimWorker& w) {
+  constexpr int64_t kPatience = 1'500 * kMs;
+  while (!w.ghosts.empty() && !Cut(w) && w.ghosts.front().second <= now_ns_) {
+    farm_->OnGone(w.ghosts.front().first, FarmNs());
+    w.ghosts.erase(w.ghosts.begin());
+  }
+  if (!w.stream) return;
+  const bool noticed = Cut(w) && now_ns_ - w.cut_since_ns > kPatience;
+  if (!noticed && (Cut(w) || !w.closed)) return;
+  // The worker gives the stream up; what was on its way is lost. honed hears of it when it can, or
+  // has ended it itself.
+  if (!w.closed) w.ghosts.emplace_back(*w.stream, now_ns_ + random_.Between(0, 4'000) * kMs);
+  w.closed = false;
+  w.stream.reset();
+  w.to_honed.clear();
+  w.to_worker.clear();
+  w.desk->OnDisconnected();
+  w.dial_ns = now_ns_ + random_.Between(10, 400) * kMs;
+}
+
+void FarmSimulation::Suspend(SimWorker& w) {
+  if (now_ns_ < w.suspended_until_ns) return;
+  ++counts_.suspensions;
+  if (random_.Chance(0.3)) {
+    // Its clock leaps ahead instead: it gives its leases up.
+    w.clock_offset_ns += random_.Between(0, 10'000) * kMs;
+    return;
+  }
+  const int64_t ns = random_.Between(100, 9'000) * kMs;
+  w.suspended_until_ns = now_ns_ + ns;
+  w.clock_offset_ns -= ns;
+  for (Running& job : w.jobs) {
+    job.start_ns += ns;
+    job.end_ns += ns;
+  }
+}
+
 void FarmSimulation::CrashWorker(SimWorker& w) {
   if (w.desk) {
     ++counts_.worker_crashes;
@@ -37,6 +89,9 @@ void FarmSimulation::CrashWorker(SimWorker& w) {
   w.jobs.clear();
   w.begun.clear();
   w.instance = {random_.Next(), random_.Next()};
+  // Another machine's clock has nothing to do with honed's.
+  w.clock_offset_ns = random_.Between(-100'000, 100'000) * kMs;
+  w.suspended_until_ns = 0;
   proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
   hello.instance = w.instance;
   hello.device = {
@@ -73,9 +128,10 @@ bool FarmSimulation::FinishJob(SimWorker& w) {
 }
 
 void FarmSimulation::StepWorker(SimWorker& w) {
-  if (!w.stream && now_ns_ >= w.dial_ns) Dial(w);
-  while (w.stream && !w.to_worker.empty() && w.to_worker.front().first <= now_ns_) {
-    w.desk->OnServer(w.to_worker.front().second, now_ns_);
+  if (now_ns_ < w.suspended_until_ns) return;
+  if (!w.stream && now_ns_ >= w.dial_ns && !Cut(w)) Dial(w);
+  while (w.stream && !Cut(w) && !w.to_worker.empty() && w.to_worker.front().first <= now_ns_) {
+    w.desk->OnServer(w.to_worker.front().second, ClockOf(w));
     w.to_worker.pop_front();
   }
   for (const auto& a : w.desk->TakeAcknowledged()) {
@@ -90,13 +146,13 @@ void FarmSimulation::StepWorker(SimWorker& w) {
                       .start_ns = begin_ns,
                       .end_ns = begin_ns + random_.Between(5, 120) * kMs});
   }
-  w.desk->Tick(now_ns_);
+  w.desk->Tick(ClockOf(w));
   while (!w.jobs.empty()) {
     Running& job = w.jobs.front();
     if (!job.started && now_ns_ >= job.start_ns) {
       job.started = true;
       w.begun.insert(job.attempt);
-      w.desk->Start(job.number, now_ns_);
+      w.desk->Start(job.number, ClockOf(w));
     }
     if (now_ns_ < job.end_ns) break;
     if (!FinishJob(w)) return;

@@ -8,6 +8,7 @@
 namespace hone::sim {
 
 std::string FarmSimulation::CheckSession(const SimSession& session) {
+  const bool timed = session.deadline_ns != INT64_MAX;
   int64_t paid = 0;
   std::map<int64_t, int> results;
   std::set<int64_t> proposed;
@@ -33,7 +34,7 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
     paid += lost ? 0 : 1;
   }
   if (results.size() != proposed.size()) return "an attempt has no result";
-  if (paid != options_.trials) {
+  if (paid > options_.trials || (paid != options_.trials && !timed)) {
     return fmt::format("{} trials were used of {}", paid, options_.trials);
   }
   std::map<int64_t, int> done;
@@ -47,7 +48,8 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
     }
   }
   for (const int64_t attempt : proposed) {
-    if (done.contains(attempt) == condemned_.contains(attempt)) {
+    const bool given_up = timed && lost_answers_.contains(attempt);
+    if (done.contains(attempt) == condemned_.contains(attempt) && !given_up) {
       return fmt::format("attempt {} was {}", attempt,
                          done.contains(attempt) ? "measured and condemned" : "neither");
     }
@@ -81,15 +83,34 @@ std::string FarmSimulation::CheckLeases() {
   return "";
 }
 
+std::string FarmSimulation::CheckClients() {
+  std::vector<std::pair<int64_t, std::string>> events;
+  const std::vector<db::Event> stored = log_->EventsOf(stream_id_).value();
+  for (const db::Event& event : stored) events.emplace_back(event.sequence, event.payload);
+  for (SimClient& client : clients_) {
+    const size_t shown = client.seen.size();
+    if (shown > events.size() ||
+        !std::equal(client.seen.begin(), client.seen.end(), events.begin())) {
+      return "a watcher saw what the log does not have, or in another order";
+    }
+    // Whatever it missed it gets when it asks again.
+    counts_.watched += static_cast<int>(shown);
+  }
+  return "";
+}
+
 std::string FarmSimulation::Check() {
   for (const SimSession& session : sessions_) {
     if (!session.ended) return fmt::format("a session of {} has not ended", session.project);
     if (std::string wrong = CheckSession(session); !wrong.empty()) return wrong;
   }
   if (std::string wrong = CheckLeases(); !wrong.empty()) return wrong;
+  if (std::string wrong = CheckClients(); !wrong.empty()) return wrong;
   // No worker could answer the poisonous one; others are condemned only where crashes met them.
   counts_.condemned = static_cast<int>(condemned_.size());
-  if (!condemned_.contains(kPoison)) return "the poisonous attempt was not condemned";
+  if (!condemned_.contains(kPoison) && !lost_answers_.contains(kPoison)) {
+    return "the poisonous attempt was not condemned";
+  }
   for (const int64_t attempt : condemned_) {
     if (lost_with_[attempt] < 2) {
       return fmt::format("attempt {} was condemned and lost {} workers", attempt,

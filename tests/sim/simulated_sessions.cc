@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <utility>
+
+#include "tests/search/fake_measurer.h"
+#include "tests/sim/farm_simulation.h"
+
+// What honed's drivers of sessions do in a simulated farm: the real search, asked and told in
+// steps that wait for their commits.
+namespace hone::sim {
+namespace {
+
+using measure::Outcome;
+using search::Tuner;
+
+constexpr int64_t kMs = 1'000'000;
+
+}  // namespace
+
+void FarmSimulation::SetDeadline(const SimSession& session) {
+  if (session.deadline_ns == INT64_MAX || options_.mistake == Mistake::kIgnoreDeadline) return;
+  farm_->SetDeadline(session.id, FarmNs() + session.deadline_ns - now_ns_);
+}
+
+void FarmSimulation::Submit(SimSession& session, const Tuner::Proposal& p) {
+  session.in_flight[p.attempt] = p;
+  farm_->Submit(session.id, p.attempt, {.workload = "w", .target = kTarget, .traces = {p.trace}},
+                FarmNs());
+}
+
+void FarmSimulation::CheckTime(const server::FarmStep& step) {
+  constexpr int64_t kTick = 100 * kMs;
+  for (const server::Delivery& delivery : step.deliveries) {
+    for (const SimSession& s : sessions_) {
+      if (s.id == delivery.session && delivery.result.outcome != Outcome::kWorkerLost &&
+          now_ns_ - kTick - 15 * kMs > std::max(s.deadline_ns, unblocked_ns_) &&
+          delivery.result.run_ns > 0) {
+        wrong_ = "something was measured for a session whose time was over";
+      }
+    }
+  }
+}
+
+void FarmSimulation::AddEvent(Held& held, const std::string& type, const std::string& payload) {
+  db::Event event;
+  event.id = {random_.Next(), random_.Next()};
+  event.session = stream_id_;
+  event.type = type;
+  event.payload = payload;
+  held.unit.facts.events.push_back(std::move(event));
+}
+
+void FarmSimulation::AddResults(SimSession& session, Held& held) {
+  held.results = std::exchange(session.collected, {});
+  std::vector<int64_t> attempts;
+  for (auto& [attempt, result] : held.results) {
+    attempts.push_back(attempt);
+    if (result.message.find("its worker was lost") == 0) condemned_.insert(attempt);
+    if (result.outcome == Outcome::kWorkerLost) held.lost.insert(attempt);
+    if (options_.mistake == Mistake::kNoRefund && result.outcome == Outcome::kWorkerLost) {
+      result.outcome = Outcome::kRunCrashed;
+    }
+    AddEvent(held, "result",
+             Tuner::ResultEvent(attempt, result.outcome,
+                                search::LandscapeNs(std::to_string(attempt)), 0.01));
+  }
+  if (options_.mistake != Mistake::kCloseWithoutLease) {
+    held.unit.changes = farm_->EndsOf(session.id, attempts);
+  }
+}
+
+void FarmSimulation::EndSession(SimSession& session, Held& held) {
+  held.ends = true;
+  AddEvent(held, "leave", session.id.ToHex());
+  search_->tuner.Leave(session.id);
+  farm_->EndSession(session.id, "it has ended", FarmNs());
+  held.unit.changes.push_back(
+      db::SetFarmSession{.id = session.id, .state = db::SessionState::kFinished, .reason = "done"});
+}
+
+void FarmSimulation::Drive(SimSession& session) {
+  if (session.ended || search_busy_ || !session.created) return;
+  Held held{.session = &session};
+  const bool over = now_ns_ >= session.deadline_ns;
+  if (!session.member) {
+    session.member = true;
+    search_->tuner.Join(
+        {.member = session.id, .trials = options_.trials, .seed = options_.seed, .tasks = tasks_});
+    AddEvent(held, "member", search_->tuner.MemberEvent(session.id));
+  } else if (!session.collected.empty()) {
+    if (random_.Chance(0.5)) return;
+    AddResults(session, held);
+  } else if (over && options_.mistake != Mistake::kIgnoreDeadline) {
+    if (!session.in_flight.empty()) return;
+    EndSession(session, held);
+  } else if (session.in_flight.size() < 5) {
+    held.proposals = search_->tuner.Propose(static_cast<int>(random_.Between(1, 6)), session.id);
+    for (const Tuner::Proposal& p : held.proposals) {
+      AddEvent(held, "proposed", Tuner::ProposedEvent(p));
+    }
+    if (held.proposals.empty()) {
+      if (!session.in_flight.empty()) return;
+      EndSession(session, held);
+    }
+  } else {
+    return;
+  }
+  Gather(std::move(held));
+}
+
+}  // namespace hone::sim
