@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "client/farm_request.h"
+#include "client/npy.h"
 #include "client/server_connection.h"
 #include "graph/onnx_import/import.h"
 #include "hone/client.h"
@@ -74,6 +75,28 @@ SessionEvent ToPublic(const proto::SessionEvent& event) {
           .info = ToPublic(event.info)};
 }
 
+DeviceInfo ToPublic(const proto::DeviceInfo& info) {
+  const proto::Probes probes = info.probes.value_or(proto::Probes{});
+  return {.worker = info.worker,
+          .device = info.device.name,
+          .device_class = info.device.device_class,
+          .target = info.device.target,
+          .driver = info.device.driver,
+          .cores = info.device.cores,
+          .memory_bytes = info.device.memory_bytes,
+          .state = static_cast<DeviceState>(info.state),
+          .reason = info.reason,
+          .connected = info.connected,
+          .sandboxed = info.sandboxed,
+          .leases = info.leases,
+          .results = info.results,
+          .busy_seconds = static_cast<double>(info.busy_ns) * 1e-9,
+          .program_version = info.program_version,
+          .flop_per_second = probes.flop_per_second,
+          .memory_bytes_per_second = probes.memory_bytes_per_second,
+          .noise = probes.noise};
+}
+
 proto::SessionSpec ToSpec(const SessionRequest& request) {
   proto::SessionSpec spec{.model = request.model,
                           .model_hash = request.model_hash,
@@ -83,6 +106,7 @@ proto::SessionSpec ToSpec(const SessionRequest& request) {
                           .trials = request.trials,
                           .until_unix_ms = request.until_unix_ms,
                           .seed = request.seed,
+                          .accuracy = static_cast<ir::AccuracyClass>(request.accuracy),
                           .priority = request.priority,
                           .project = request.project};
   for (const SessionTask& task : request.tasks) {
@@ -138,7 +162,13 @@ Status Client::TasksOfModel(const std::string& path, const ModelOptions& options
   }
   const auto bytes = ReadFile(path);
   if (!bytes.ok()) return FromAbsl(bytes.status());
-  auto graph = graph::ImportOnnxFile(path, {.dims = options.dims, .shapes = options.shapes});
+  graph::ImportOptions import{.dims = options.dims, .shapes = options.shapes};
+  for (const auto& [input, file] : options.binds) {
+    auto value = client::ReadNpy(file);
+    if (!value.ok()) return FromAbsl(value.status());
+    import.binds[input] = std::make_shared<const graph::TensorData>(*std::move(value));
+  }
+  auto graph = graph::ImportOnnxFile(path, import);
   if (!graph.ok()) return FromAbsl(graph.status());
   measure::BuilderOptions builder_options;
   builder_options.processes = UsableCores();
@@ -204,13 +234,14 @@ Status Client::WatchSession(const std::string& id, int64_t after_sequence,
 }
 
 Status Client::FindRecords(const RecordQuery& query, std::vector<Record>* records) {
-  const auto found =
-      impl_->server->FindRecords({.key = {.workload = HashBytes(query.workload),
-                                          .target = query.target,
-                                          .device_class = query.device_class,
-                                          .measurement_policy = kMeasurementPolicyVersion},
-                                  .question = proto::RecordQuestion::kExact,
-                                  .limit = query.limit});
+  const auto found = impl_->server->FindRecords(
+      {.key = {.workload = HashBytes(query.workload),
+               .target = query.target,
+               .device_class = query.device_class,
+               .accuracy = static_cast<ir::AccuracyClass>(query.accuracy),
+               .measurement_policy = kMeasurementPolicyVersion},
+       .question = proto::RecordQuestion::kExact,
+       .limit = query.limit});
   if (!found.ok()) return FromAbsl(found.status());
   records->clear();
   for (const db::RankedRecord& ranked : found->records) {
@@ -227,6 +258,20 @@ Status Client::FindRecords(const RecordQuery& query, std::vector<Record>* record
                         .created_unix_ms = r.created_ms});
   }
   return {};
+}
+
+Status Client::ListDevices(std::vector<DeviceInfo>* devices) {
+  const auto infos = impl_->server->ListDevices();
+  if (!infos.ok()) return FromAbsl(infos.status());
+  devices->clear();
+  for (const proto::DeviceInfo& info : *infos) devices->push_back(ToPublic(info));
+  return {};
+}
+
+Status Client::SetDevice(const std::string& worker, const std::string& device,
+                         DeviceAction action) {
+  return FromAbsl(
+      impl_->server->SetDevice(worker, device, static_cast<proto::DeviceAction>(action)));
 }
 
 Status Client::Snapshot(const std::string& path, std::string* sha256) {

@@ -84,11 +84,14 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
                             .model_hash = Sha256Hex(bytes),
                             .tasks = *std::move(tasks),
                             .target = target.text,
+                            .device_class = arguments.TextOr("device-class", ""),
                             .seconds = budget.seconds,
                             .trials = budget.trials,
                             .until_unix_ms = budget.until_unix_ns / 1'000'000,
                             .seed = static_cast<uint64_t>(arguments.Integer("seed")),
-                            .accuracy = accuracy};
+                            .accuracy = accuracy,
+                            .priority = static_cast<int>(arguments.Integer("priority")),
+                            .project = arguments.TextOr("project", "")};
 }
 
 void ServerTuning::Show(const ServerProgress& progress) {

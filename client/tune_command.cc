@@ -348,6 +348,12 @@ absl::Status Tuning::Run() {
 
 absl::Status RunTune(CommandContext& context) {
   if (context.arguments.Given("server")) return TuneOnServer(context);
+  for (const char* option : {"project", "priority", "device-class"}) {
+    if (!context.arguments.Given(option)) continue;
+    return WithExitCode(absl::InvalidArgumentError(fmt::format(
+                            "--{} is for a farm's sessions: give --server ADDRESS too", option)),
+                        ExitCode::kUsage);
+  }
   TuneSignals signals(context.json());
   return Tuning(context, signals).Run();
 }

@@ -10,7 +10,7 @@
 #include "hone/status.h"
 
 /// The C++ client of a Hone farm (libhone_client): asks `honed` for tuning sessions, follows them,
-/// looks records up and fetches snapshots. It needs no header but these two.
+/// looks records and devices up and fetches snapshots. It needs no header but these two.
 ///
 ///   std::unique_ptr<hone::Client> client;
 ///   hone::Status status = hone::Client::Connect({.address = "tuner:7421", .tls_folder = "alice"},
@@ -52,9 +52,14 @@ struct ClientOptions {
 struct ModelOptions {
   std::map<std::string, int64_t> dims;                 ///< symbolic dimension to extent
   std::map<std::string, std::vector<int64_t>> shapes;  ///< input to whole shape
+  std::map<std::string, std::string> binds;            ///< input to the .npy file of its value
   /// What the session is tuned for, as "cpu:avx512,threads=8"; native: this machine, all its cores.
   std::string target = "cpu:native";
 };
+
+/// How far schedules may be from the default one: 1e-5 of the largest value and 1e-4 of the value;
+/// 1e-4 and 1e-3; or more, as the kernel allows. A record of a stricter class serves a laxer one.
+enum class Accuracy : int { kStrict = 0, kDefault = 1, kFast = 2 };
 
 /// A kernel to tune.
 struct SessionTask {
@@ -77,6 +82,7 @@ struct SessionRequest {
   int64_t trials = 0;
   int64_t until_unix_ms = 0;
   uint64_t seed = 0;
+  Accuracy accuracy = Accuracy::kDefault;
   int32_t priority = 0;  ///< -100 to 100, among the sessions of one project
   std::string project;   ///< whose share pays; empty: the caller's name
 };
@@ -130,6 +136,7 @@ struct RecordQuery {
   std::string target;    ///< resolved
   std::string device_class;
   int32_t limit = 1;  ///< 1 to 64
+  Accuracy accuracy = Accuracy::kDefault;
 };
 
 /// A schedule with what it was measured at.
@@ -140,6 +147,33 @@ struct Record {
   std::string rigor;  ///< "screened", "verified", "confirmed"
   double median_ns = 0, low_ns = 0, high_ns = 0;
   int64_t created_unix_ms = 0;
+};
+
+enum class DeviceState : int { kActive = 0, kDraining, kDrained, kQuarantined, kLost };
+
+/// A device of a worker.
+struct DeviceInfo {
+  std::string worker;  ///< name of its certificate
+  std::string device;  ///< "cpu:0"
+  std::string device_class, target, driver;
+  int32_t cores = 0;
+  int64_t memory_bytes = 0;
+  DeviceState state = DeviceState::kActive;
+  std::string reason;  ///< why it is not active, or odd
+  bool connected = false;
+  bool sandboxed = true;  ///< false: candidates run without the sandbox there
+  int32_t leases = 0;
+  int64_t results = 0;  ///< since the start of honed
+  double busy_seconds = 0;
+  std::string program_version;
+  /// As its worker probed it; 0: not yet. The first is of one core, noise a share of the median.
+  double flop_per_second = 0, memory_bytes_per_second = 0, noise = 0;
+};
+
+enum class DeviceAction : int {
+  kDrain = 1,    ///< it finishes what it has and gets nothing more
+  kUndrain = 2,  ///< it gets work again
+  kProbe = 3,    ///< its worker probes it; a quarantined one that is like its class gets work again
 };
 
 /// A connection to one farm. Thread-safe: any number of calls from any number of threads. It starts
@@ -175,6 +209,12 @@ class Client {
 
   /// The best records of a key, best first; none is no error.
   Status FindRecords(const RecordQuery& query, std::vector<Record>* records);
+
+  /// Every device seen since the start of honed.
+  Status ListDevices(std::vector<DeviceInfo>* devices);
+  /// Takes an admin's credentials. kNotFound: no such device; kFailedPrecondition: not in its
+  /// state, or it is to be probed and not connected. Does not wait for what comes of it.
+  Status SetDevice(const std::string& worker, const std::string& device, DeviceAction action);
 
   /// Writes a snapshot of the farm's log, whole or not at all: `path`.tmp is renamed. Its SHA-256
   /// in hexadecimal is what `hone compile --snapshot FILE@sha256:DIGEST` pins.

@@ -424,6 +424,15 @@ TEST_F(TuneCommandTest, WithoutHelpersItEndsAtOnceAndSaysWhatToDo) {
   EXPECT_FALSE(std::filesystem::exists(log_));
 }
 
+TEST_F(TuneCommandTest, WhatOnlyAFarmKnowsNeedsOne) {
+  for (const char* option : {"--project", "--device-class"}) {
+    const ProgramRun run = RunHone({"tune", "model.onnx", option, "x"});
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("give --server ADDRESS too"));
+  }
+  EXPECT_EQ(RunHone({"tune", "model.onnx", "--priority", "101"}).exit_code, 2);
+}
+
 TEST_F(TuneCommandTest, LimitsThatMakeNoSenseAreUsageErrors) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--seconds", "5", "--minutes", "1"},

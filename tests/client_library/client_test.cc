@@ -102,6 +102,67 @@ TEST_F(ClientLibrary, StartsJoinsListsWatchesAndCancels) {
   EXPECT_EQ(after.state, SessionState::kCancelled);
 }
 
+TEST_F(ClientLibrary, SetsAllThatTheCommandCan) {
+  SessionRequest request = RequestFor(3600);
+  StartedSession first, strict, other;
+  ASSERT_TRUE(client_->StartSession(request, &first).ok());
+  request.accuracy = Accuracy::kStrict;
+  ASSERT_TRUE(client_->StartSession(request, &strict).ok());
+  EXPECT_FALSE(strict.joined) << "another accuracy is another session";
+  request.project = "vision";
+  request.priority = 7;
+  request.device_class = "of no device";
+  ASSERT_TRUE(client_->StartSession(request, &other).ok());
+  SessionInfo info;
+  ASSERT_TRUE(client_->FindSession(other.id, &info).ok());
+  EXPECT_EQ(info.project, "vision");
+  EXPECT_EQ(info.device_class, "of no device");
+  // A bound input is a constant of the model: the file must be there and be one.
+  const Status absent = client_->TasksOfModel(farm_.Path("mlp.onnx"),
+                                              {.binds = {{"x", farm_.Path("none.npy")}}}, &request);
+  EXPECT_EQ(absent.code(), StatusCode::kNotFound) << absent.ToString();
+}
+
+TEST_F(ClientLibrary, ListsAndSetsDevices) {
+  std::vector<DeviceInfo> devices = {DeviceInfo{.worker = "old"}};
+  ASSERT_TRUE(client_->ListDevices(&devices).ok());
+  EXPECT_TRUE(devices.empty());
+  farm::Daemon worker{"w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log")};
+  worker.Start();
+  const SystemMonotonicClock clock;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(client_->ListDevices(&devices).ok());
+    if (!devices.empty() && devices[0].flop_per_second > 0) break;
+    clock.SleepNs(50'000'000);
+  }
+  ASSERT_EQ(devices.size(), 1u) << worker.Said();
+  const DeviceInfo& device = devices[0];
+  EXPECT_EQ(device.worker, "w1");
+  EXPECT_EQ(device.device, "cpu:0");
+  EXPECT_EQ(device.state, DeviceState::kActive);
+  EXPECT_TRUE(device.connected);
+  EXPECT_GE(device.cores, 1);
+  EXPECT_THAT(device.driver, HasSubstr("Linux"));
+  EXPECT_FALSE(device.program_version.empty());
+  EXPECT_GT(device.flop_per_second, 1e8) << "as it was probed";
+  EXPECT_GT(device.memory_bytes_per_second, 1e8);
+  EXPECT_EQ(client_->SetDevice("w1", "cpu:0", DeviceAction::kDrain).code(),
+            StatusCode::kPermissionDenied);
+  farm_.Issue("admin", "root");
+  const std::unique_ptr<Client> admin = Connect("root");
+  EXPECT_EQ(admin->SetDevice("w2", "cpu:0", DeviceAction::kDrain).code(), StatusCode::kNotFound);
+  ASSERT_TRUE(admin->SetDevice("w1", "cpu:0", DeviceAction::kDrain).ok());
+  ASSERT_TRUE(client_->ListDevices(&devices).ok());
+  EXPECT_NE(devices[0].state, DeviceState::kActive);
+  ASSERT_TRUE(admin->SetDevice("w1", "cpu:0", DeviceAction::kUndrain).ok());
+  // The command waits for the answer of a probe.
+  const farm::Ran probed =
+      farm::RunToEnd({farm::Program("hone"), "device", "probe", "w1/cpu:0", "--json", "--server",
+                      farm_.Address(), "--tls", farm_.Path("root")});
+  EXPECT_EQ(probed.code, 0) << probed.err;
+  EXPECT_THAT(probed.out, HasSubstr("\"number\":2"));
+}
+
 TEST_F(ClientLibrary, AWatchEndsWhenItsCallerHasEnough) {
   StartedSession session;
   ASSERT_TRUE(client_->StartSession(RequestFor(3600), &session).ok());
