@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "base/status.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "measure/built_artifact.h"
 #include "proto/field_check.h"
 
 namespace hone::worker {
 namespace {
 
 constexpr int64_t kCollectNs = 100'000'000;
-constexpr size_t kMostWorkloads = 256;
 
 int64_t Nanoseconds(double ms) { return static_cast<int64_t>(ms * 1e6); }
 
@@ -28,8 +26,8 @@ std::vector<int64_t> Bounded(std::vector<int64_t> samples) {
 
 }  // namespace
 
-Bench::Bench(measure::LocalMeasurerOptions options, DeviceLock lock, const MonotonicClock& clock,
-             Events events)
+Bench::Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, DeviceLock lock,
+             const MonotonicClock& clock, Events events)
     : clock_(clock), events_(std::move(events)), lock_(std::move(lock)) {
   options.before_run = [this](const std::vector<int64_t>& numbers) {
     lock_.Take();
@@ -41,6 +39,12 @@ Bench::Bench(measure::LocalMeasurerOptions options, DeviceLock lock, const Monot
     lock_.Free();
     events_.busy(took_ns);
   };
+  if (role == proto::WorkerRole::kRun) {
+    options.build = [this](const measure::MeasureInput& input) { return FromArtifact(input); };
+    // Reading an artifact takes no time worth a second thread.
+    options.builder.processes = 1;
+    options.runner.jobs_per_process = 1;
+  }
   measurer_ = std::make_unique<measure::LocalMeasurer>(std::move(options), clock);
   collector_ = std::thread([this] { Collect(); });
   comparer_ = std::thread([this] { CompareAll(); });
@@ -57,31 +61,51 @@ Bench::~Bench() {
   collector_.join();
 }
 
-absl::StatusOr<std::shared_ptr<const ir::Workload>> Bench::WorkloadOf(const std::string& text) {
-  const auto known = workloads_.find(text);
-  if (known != workloads_.end()) return known->second;
-  HONE_ASSIGN_OR_RETURN(ir::Workload workload, ir::ParseWorkload(text));
-  HONE_RETURN_IF_ERROR(ir::Verify(workload));
-  if (workloads_.size() >= kMostWorkloads) workloads_.clear();
-  auto shared = std::make_shared<const ir::Workload>(std::move(workload));
-  workloads_[text] = shared;
-  return shared;
+measure::BuiltCandidate Bench::FromArtifact(const measure::MeasureInput& input) {
+  measure::BuiltCandidate built;
+  HeldArtifact held;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto job = jobs_.find(input.id);
+    if (job == jobs_.end()) {
+      built.error.message = "its lease was given up";
+      return built;
+    }
+    const std::vector<std::string>& traces = job->second.job.traces;
+    // Behind them is the default schedule's.
+    const auto at = std::ranges::find(traces, input.trace) - traces.begin();
+    held = job->second.artifacts.at(static_cast<size_t>(at));
+  }
+  if (held.bytes == nullptr) {
+    built.error = {held.artifact.outcome, held.artifact.message};
+    return built;
+  }
+  return measure::CandidateFrom(*input.workload, input.target, input.trace, input.seed,
+                                *held.bytes);
+}
+
+void Bench::Finish(int64_t number, proto::WorkResult result) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.erase(number);
+  }
+  events_.finished(number, std::move(result));
 }
 
 void Bench::Add(DeskJob job) {
-  auto workload = WorkloadOf(job.job.workload);
+  auto workload = workloads_.Of(job.job.workload);
   if (!workload.ok()) {
     return events_.finished(job.number,
                             Failed(measure::Outcome::kIllegal, StatusMessage(workload.status())));
   }
   const bool compare = job.job.kind == proto::JobKind::kCompare;
   std::vector<measure::MeasureInput> inputs;
-  for (std::string& trace : job.job.traces) {
+  for (const std::string& trace : job.job.traces) {
     measure::MeasureInput& input = inputs.emplace_back();
     input.id = job.number;
     input.workload = *workload;
     input.target = job.job.target;
-    input.trace = std::move(trace);
+    input.trace = trace;
     input.kind = compare ? measure::MeasureKind::kFinal : measure::MeasureKind::kScreen;
     input.accuracy = job.job.accuracy;
     input.incumbent_ns = job.job.incumbent_ns;
@@ -89,8 +113,10 @@ void Bench::Add(DeskJob job) {
   }
   {
     const std::lock_guard lock(mutex_);
+    const int rounds = job.job.rounds;
+    if (job.kind == proto::LeaseKind::kRun) jobs_[job.number] = job;
     if (compare) {
-      comparisons_.push_back({job.number, std::move(inputs), job.job.rounds});
+      comparisons_.push_back({job.number, std::move(inputs), rounds});
     } else {
       ++submitted_;
       measurer_->Submit(std::move(inputs.front()));
@@ -103,6 +129,7 @@ void Bench::Cancel(int64_t number) {
   const std::lock_guard lock(mutex_);
   std::erase_if(comparisons_, [&](const Comparison& c) { return c.number == number; });
   submitted_ -= measurer_->Cancel(number);
+  jobs_.erase(number);
 }
 
 absl::StatusOr<measure::DeviceProbes> Bench::Probe(const ir::Target& target) {
@@ -124,13 +151,13 @@ void Bench::Collect() {
     }
     std::vector<measure::MeasureResult> results = measurer_->Collect(kCollectNs);
     for (measure::MeasureResult& r : results) {
-      events_.finished(r.id, {.outcome = r.outcome,
-                              .message = proto::Cut(r.message, proto::kMaxTextBytes),
-                              .samples_ns = Bounded(std::move(r.samples_ns)),
-                              .hopeless = r.hopeless,
-                              .noisy = r.noisy,
-                              .build_ns = Nanoseconds(r.build_ms),
-                              .run_ns = Nanoseconds(std::max(r.run_ms, 0.0))});
+      Finish(r.id, {.outcome = r.outcome,
+                    .message = proto::Cut(r.message, proto::kMaxTextBytes),
+                    .samples_ns = Bounded(std::move(r.samples_ns)),
+                    .hopeless = r.hopeless,
+                    .noisy = r.noisy,
+                    .build_ns = Nanoseconds(r.build_ms),
+                    .run_ns = Nanoseconds(std::max(r.run_ms, 0.0))});
     }
     const std::lock_guard lock(mutex_);
     submitted_ -= static_cast<int64_t>(results.size());
@@ -155,7 +182,7 @@ void Bench::CompareAll() {
                                  .message = proto::Cut(c.error.message, proto::kMaxTextBytes),
                                  .samples_ns = Bounded(c.samples_ns)});
     }
-    events_.finished(comparison.number, std::move(result));
+    Finish(comparison.number, std::move(result));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "measure/local_measurer.h"
 #include "worker/device_lock.h"
 #include "worker/lease_desk.h"
+#include "worker/workload_memo.h"
 
 namespace hone::worker {
 
@@ -30,8 +31,10 @@ class Bench {
     std::function<void(int64_t number, proto::WorkResult result)> finished;
     std::function<void(int64_t ns)> busy;  ///< after a run: for how long
   };
-  Bench(measure::LocalMeasurerOptions options, DeviceLock lock, const MonotonicClock& clock,
-        Events events);
+  /// `role` kRun: candidates come with their leases as artifacts and nothing is built here; each
+  /// runs in a process of its own, because another machine made it.
+  Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, DeviceLock lock,
+        const MonotonicClock& clock, Events events);
   /// Waits for what is being built or run; drops the rest.
   ~Bench();
 
@@ -51,16 +54,18 @@ class Bench {
 
   void Collect();
   void CompareAll();
-  absl::StatusOr<std::shared_ptr<const ir::Workload>> WorkloadOf(const std::string& text);
+  measure::BuiltCandidate FromArtifact(const measure::MeasureInput& input);
+  void Finish(int64_t number, proto::WorkResult result);
 
   const MonotonicClock& clock_;
   const Events events_;
-  DeviceLock lock_;                                                       // who runs or probes
-  int64_t began_ns_ = 0;                                                  // the same
-  std::map<std::string, std::shared_ptr<const ir::Workload>> workloads_;  // Add's caller's alone
+  DeviceLock lock_;         // the run thread's alone
+  int64_t began_ns_ = 0;    // the same
+  WorkloadMemo workloads_;  // Add's caller's alone
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Comparison> comparisons_;  // guarded by mutex_, as all below
+  std::map<int64_t, DeskJob> jobs_;     // of a run worker: those whose artifacts are needed
   int64_t submitted_ = 0;
   bool stopping_ = false;
   std::unique_ptr<measure::LocalMeasurer> measurer_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sha256.h"
 #include "proto/convert.h"
 
 namespace hone::worker {
@@ -15,16 +16,19 @@ constexpr int64_t kLongestPauseNs = 5000 * kNsPerMs;
 }  // namespace
 
 LeaseDesk::LeaseDesk(DeskOptions options, proto::Hello hello)
-    : options_(options), hello_(std::move(hello)) {}
+    : options_(options), hello_(std::move(hello)), shelf_(options.shelf_bytes) {}
 
 void LeaseDesk::OnConnected() {
   connected_ = true;
   welcomed_ = false;
   out_.clear();
   grants_on_stream_ = credit_offered_ = results_on_stream_ = results_allowed_ = 0;
+  uploading_ = 0;
   hello_.held.clear();
   for (auto& [number, lease] : leases_) {
     lease.sent = false;
+    lease.uploaded = 0;
+    lease.uploaded_bytes = 0;
     // A finished one is no suspect any more.
     hello_.held.push_back({lease.token, lease.phase == Phase::kStarted});
   }
@@ -41,6 +45,8 @@ void LeaseDesk::OnWelcome(const proto::Welcome& welcome) {
   heartbeat_ms_ = welcome.heartbeat_ms;
   for (const Hash128& token : welcome.drop) Forget(token);
   if (draining_) out_.emplace_back(proto::Draining{});
+  // What was asked for on an earlier stream does not come any more.
+  if (incoming_) AskForPart();
   OfferCredit();
 }
 
@@ -53,20 +59,76 @@ void LeaseDesk::OnGrant(const proto::Grant& grant, int64_t now_ns) {
                      .attempt = grant.attempt,
                      .job = grant.job,
                      .start_by_ns = now_ns + grant.start_by_ms * kNsPerMs,
-                     .run_by_ns = grant.run_by_ms * kNsPerMs};
+                     .run_by_ns = grant.run_by_ms * kNsPerMs,
+                     .kind = grant.kind,
+                     .wanted = grant.wanted};
   by_token_[grant.token] = number;
   if (draining_) return Return(number, "the worker is ending");
-  queue_.push_back(number);
+  if (grant.kind != proto::LeaseKind::kRun) {
+    queue_.push_back(number);
+    return;
+  }
+  Lease& lease = leases_.at(number);
+  lease.phase = Phase::kFetching;
+  for (const proto::Artifact& artifact : grant.artifacts) lease.artifacts.push_back({artifact, {}});
+  fetching_.push_back(number);
+  FetchNext();
+}
+
+void LeaseDesk::AskForPart() {
+  out_.emplace_back(proto::Fetch{.token = leases_.at(incoming_->number).token,
+                                 .sha256 = incoming_->artifact.sha256,
+                                 .offset = static_cast<int64_t>(incoming_->data.size())});
+}
+
+void LeaseDesk::FetchNext() {
+  while (!incoming_ && !fetching_.empty()) {
+    Lease& lease = leases_.at(fetching_.front());
+    for (HeldArtifact& held : lease.artifacts) {
+      if (held.artifact.outcome != measure::Outcome::kOk || held.bytes != nullptr) continue;
+      held.bytes = shelf_.Find(held.artifact.sha256);
+      if (held.bytes != nullptr) continue;
+      incoming_ = Incoming{fetching_.front(), held.artifact, {}};
+      return AskForPart();
+    }
+    lease.phase = Phase::kQueued;
+    queue_.push_back(fetching_.front());
+    fetching_.pop_front();
+  }
+}
+
+void LeaseDesk::OnChunk(const proto::ArtifactChunk& chunk) {
+  if (!incoming_ || chunk.sha256 != incoming_->artifact.sha256 ||
+      chunk.total_bytes != incoming_->artifact.bytes ||
+      chunk.offset != static_cast<int64_t>(incoming_->data.size())) {
+    return;  // of a lease that was given up, or said twice
+  }
+  incoming_->data += chunk.data;
+  if (static_cast<int64_t>(incoming_->data.size()) < chunk.total_bytes) return AskForPart();
+  const Incoming whole = *std::exchange(incoming_, std::nullopt);
+  // The hash is what honed said with the lease, not what came with the bytes.
+  if (Sha256Hex(whole.data) == whole.artifact.sha256) {
+    shelf_.Put(whole.artifact.sha256, std::make_shared<const std::string>(whole.data));
+  } else {
+    std::erase(fetching_, whole.number);
+    Finish(whole.number, {.outcome = measure::Outcome::kWorkerLost,
+                          .message = "an artifact came that is not what its hash says"});
+  }
+  FetchNext();
 }
 
 void LeaseDesk::Forget(const Hash128& token) {
   const auto known = by_token_.find(token);
   if (known == by_token_.end()) return;
   std::erase(queue_, known->second);
+  std::erase(fetching_, known->second);
+  if (incoming_ && incoming_->number == known->second) incoming_.reset();
+  if (uploading_ == known->second) uploading_ = 0;
   const Phase phase = leases_.at(known->second).phase;
   if (phase == Phase::kTaken || phase == Phase::kStarted) cancelled_.push_back(known->second);
   leases_.erase(known->second);
   by_token_.erase(known);
+  FetchNext();
   OfferCredit();
 }
 
@@ -85,6 +147,7 @@ void LeaseDesk::OnServer(const proto::ServerMessage& message, int64_t now_ns) {
     const auto known = by_token_.find(ack->token);
     if (known == by_token_.end()) return;
     const Lease& lease = leases_.at(known->second);
+    if (lease.built) return Forget(ack->token);
     acknowledged_.push_back({.token = lease.token,
                              .session = lease.session,
                              .attempt = lease.attempt,
@@ -95,6 +158,8 @@ void LeaseDesk::OnServer(const proto::ServerMessage& message, int64_t now_ns) {
     Forget(revoke->token);
   } else if (const auto* credit = std::get_if<proto::ServerCredit>(&message)) {
     results_allowed_ = std::max(results_allowed_, credit->results);
+  } else if (const auto* chunk = std::get_if<proto::ArtifactChunk>(&message)) {
+    OnChunk(*chunk);
   } else if (std::holds_alternative<proto::Probe>(message)) {
     probe_asked_ = true;
   } else {
@@ -127,6 +192,20 @@ void LeaseDesk::Finish(int64_t number, proto::WorkResult result) {
   result.token = found->second.token;
   found->second.phase = Phase::kFinished;
   found->second.result = std::move(result);
+  found->second.artifacts.clear();
+  OfferCredit();
+}
+
+void LeaseDesk::FinishBuild(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns) {
+  const auto found = leases_.find(number);
+  if (found == leases_.end()) return;
+  Lease& lease = found->second;
+  lease.phase = Phase::kFinished;
+  proto::Built& built = lease.built.emplace();
+  built.token = lease.token;
+  built.build_ns = build_ns;
+  for (const HeldArtifact& held : artifacts) built.artifacts.push_back(held.artifact);
+  lease.artifacts = std::move(artifacts);
   OfferCredit();
 }
 
@@ -143,7 +222,8 @@ void LeaseDesk::Tick(int64_t now_ns) {
 void LeaseDesk::BeginDraining() {
   if (std::exchange(draining_, true)) return;
   if (connected_) out_.emplace_back(proto::Draining{});
-  const std::deque<int64_t> queued = queue_;
+  std::deque<int64_t> queued = queue_;
+  queued.insert(queued.end(), fetching_.begin(), fetching_.end());
   for (const int64_t number : queued) Return(number, "the worker is ending");
 }
 
@@ -170,7 +250,12 @@ std::optional<DeskJob> LeaseDesk::TakeJob() {
   queue_.pop_front();
   Lease& lease = leases_.at(number);
   lease.phase = Phase::kTaken;
-  return DeskJob{number, lease.token, lease.job};
+  return DeskJob{.number = number,
+                 .token = lease.token,
+                 .job = lease.job,
+                 .kind = lease.kind,
+                 .wanted = lease.wanted,
+                 .artifacts = lease.artifacts};
 }
 
 std::optional<proto::WorkerMessage> LeaseDesk::TakeMessage() {
@@ -181,13 +266,37 @@ std::optional<proto::WorkerMessage> LeaseDesk::TakeMessage() {
     return message;
   }
   if (!welcomed_ || results_on_stream_ >= results_allowed_) return std::nullopt;
+  // One lease's artifacts after the other's.
+  if (uploading_ != 0) return TakeAnswer(uploading_, leases_.at(uploading_));
   for (auto& [number, lease] : leases_) {
-    if (lease.phase != Phase::kFinished || lease.sent) continue;
-    lease.sent = true;
-    ++results_on_stream_;
-    return *lease.result;
+    if (lease.phase == Phase::kFinished && !lease.sent) return TakeAnswer(number, lease);
   }
   return std::nullopt;
+}
+
+std::optional<proto::WorkerMessage> LeaseDesk::TakeAnswer(int64_t number, Lease& lease) {
+  for (; lease.built && lease.uploaded < lease.artifacts.size(); ++lease.uploaded) {
+    const HeldArtifact& held = lease.artifacts[lease.uploaded];
+    if (held.bytes == nullptr) continue;
+    const auto at = static_cast<size_t>(lease.uploaded_bytes);
+    if (at == held.bytes->size()) {
+      lease.uploaded_bytes = 0;
+      continue;
+    }
+    uploading_ = number;
+    proto::ArtifactChunk chunk{.token = lease.token,
+                               .sha256 = held.artifact.sha256,
+                               .total_bytes = held.artifact.bytes,
+                               .offset = lease.uploaded_bytes,
+                               .data = held.bytes->substr(at, options_.chunk_bytes)};
+    lease.uploaded_bytes += static_cast<int64_t>(chunk.data.size());
+    return chunk;
+  }
+  uploading_ = 0;
+  lease.sent = true;
+  ++results_on_stream_;
+  if (lease.built) return *lease.built;
+  return *lease.result;
 }
 
 proto::Heartbeat LeaseDesk::MakeHeartbeat() const {

@@ -12,19 +12,26 @@
 
 #include "base/core/random.h"
 #include "proto/farm_messages.h"
+#include "proto/limits.h"
+#include "worker/artifact_shelf.h"
 
 namespace hone::worker {
 
 struct DeskOptions {
   int ahead = 12;                 ///< leases held unfinished: what keeps builders and device busy
   int most_unacknowledged = 512;  ///< results kept; beyond, no new lease is asked for
+  int64_t shelf_bytes = proto::kShelfBytes;  ///< artifacts of others kept
+  size_t chunk_bytes = proto::kArtifactChunkBytes;
 };
 
-/// A job that the desk hands out to be measured; `number` is the desk's.
+/// A job that the desk hands out to be built or measured; `number` is the desk's.
 struct DeskJob {
   int64_t number = 0;
   Hash128 token;
   proto::Job job;
+  proto::LeaseKind kind = proto::LeaseKind::kBoth;
+  std::vector<int> wanted;              ///< kBuild: Grant.wanted
+  std::vector<HeldArtifact> artifacts;  ///< kRun: of Grant.artifacts, all here
 };
 
 /// What a worker holds, and what it says next: pure logic, one event at a time. Everything survives
@@ -42,6 +49,8 @@ class LeaseDesk {
   void Start(int64_t number, int64_t now_ns);
   /// The answer to a job; the token is filled in. Dropped when the lease was given up meanwhile.
   void Finish(int64_t number, proto::WorkResult result);
+  /// The answer to a job to build: one artifact for each that was wanted.
+  void FinishBuild(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns);
   /// Gives leases up whose time is over; call it about as often as heartbeats.
   void Tick(int64_t now_ns);
   void BeginDraining();
@@ -80,7 +89,7 @@ class LeaseDesk {
   std::vector<Acknowledged> TakeAcknowledged() { return std::exchange(acknowledged_, {}); }
 
  private:
-  enum class Phase : uint8_t { kQueued, kTaken, kStarted, kFinished };
+  enum class Phase : uint8_t { kFetching, kQueued, kTaken, kStarted, kFinished };
   struct Lease {
     Hash128 token, session;
     int64_t attempt = 0;
@@ -89,6 +98,18 @@ class LeaseDesk {
     int64_t start_by_ns = 0, run_by_ns = 0;  ///< the second is a duration until it starts
     std::optional<proto::WorkResult> result;
     bool sent = false;  ///< on this stream
+    proto::LeaseKind kind = proto::LeaseKind::kBoth;
+    std::vector<int> wanted;
+    std::vector<HeldArtifact> artifacts;  ///< fetched, or built
+    std::optional<proto::Built> built;    ///< kBuild: beside a result
+    size_t uploaded = 0;                  ///< artifacts sent on this stream
+    int64_t uploaded_bytes = 0;           ///< of the next one
+  };
+  /// An artifact that is being fetched: one at a time.
+  struct Incoming {
+    int64_t number = 0;
+    proto::Artifact artifact;
+    std::string data;
   };
 
   void OnWelcome(const proto::Welcome& welcome);
@@ -96,6 +117,12 @@ class LeaseDesk {
   void Forget(const Hash128& token);
   void Return(int64_t number, const std::string& reason);
   void OfferCredit();
+  void OnChunk(const proto::ArtifactChunk& chunk);
+  /// Goes on with the lease that fetches: what is missing is asked for, a lease that has all waits
+  /// for its run.
+  void FetchNext();
+  void AskForPart();
+  std::optional<proto::WorkerMessage> TakeAnswer(int64_t number, Lease& lease);
 
   const DeskOptions options_;
   proto::Hello hello_;
@@ -104,7 +131,11 @@ class LeaseDesk {
   int64_t next_number_ = 1;
   std::map<int64_t, Lease> leases_;
   std::map<Hash128, int64_t> by_token_;
-  std::deque<int64_t> queue_;  ///< jobs not taken
+  std::deque<int64_t> queue_;     ///< jobs not taken
+  std::deque<int64_t> fetching_;  ///< leases whose artifacts are not all here
+  std::optional<Incoming> incoming_;
+  ArtifactShelf shelf_;
+  int64_t uploading_ = 0;  ///< the lease whose artifacts are being sent; 0: none
   std::deque<proto::WorkerMessage> out_;
   int64_t grants_on_stream_ = 0, credit_offered_ = 0;
   int64_t results_on_stream_ = 0, results_allowed_ = 0;

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -16,6 +17,7 @@
 #include "base/versions.h"
 #include "ir/target.h"
 #include "measure/device.h"
+#include "measure/helper_check.h"
 #include "worker/worker.h"
 
 namespace {
@@ -29,6 +31,7 @@ constexpr std::array kOptions = {
     DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
     DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
     DaemonOption{"device", "cpu:0", "DEVICE", "which device of this machine"},
+    DaemonOption{"role", "both", "ROLE", "both; build for others; or run what others build"},
     DaemonOption{"labels", "", "K=V", "told to honed", true},
     DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
     DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
@@ -36,6 +39,7 @@ constexpr std::array kOptions = {
     DaemonOption{"journal", "", "FILE", "append every result and acknowledgement to this file"},
     DaemonOption{"silent-seconds", "30", "N", "give up a connection on which honed says nothing"},
     DaemonOption{"test-kill", "", "LABEL:N", "", true},
+    DaemonOption{"unsafe-no-sandbox", "false", "", "work where candidates cannot be locked up"},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"},
     DaemonOption{"check-config", "", "", "read the configuration, say what is wrong, and end"},
@@ -61,6 +65,30 @@ absl::StatusOr<int> Whole(const std::string& name, const std::string& text) {
   return static_cast<int>(value);
 }
 
+absl::StatusOr<hone::proto::WorkerRole> RoleOf(const std::string& text) {
+  if (text == "both") return hone::proto::WorkerRole::kBoth;
+  if (text == "build") return hone::proto::WorkerRole::kBuild;
+  if (text == "run") return hone::proto::WorkerRole::kRun;
+  return absl::InvalidArgumentError(fmt::format("--role is both, build or run, not '{}'", text));
+}
+
+/// Whether candidates can be built and run here, and locked up: known before any lease.
+absl::Status CheckMachine(const hone::worker::WorkerOptions& worker,
+                          const hone::MonotonicClock& clock) {
+  using hone::proto::WorkerRole;
+  absl::Status status;
+  if (worker.hello.role != WorkerRole::kRun) {
+    status = hone::measure::CheckBuilder(worker.measurer.builder, clock);
+  }
+  if (status.ok() && worker.hello.role != WorkerRole::kBuild) {
+    status = hone::measure::CheckRunner(worker.measurer.runner, clock);
+  }
+  if (status.ok() || worker.measurer.runner.unsafe_no_sandbox) return status;
+  return hone::Annotate(status,
+                        "this worker takes no work (where only the sandbox is missing, and every "
+                        "client and worker of the farm is trusted: --unsafe-no-sandbox)");
+}
+
 absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
   hone::proto::Hello hello;
   hello.protocol = hone::kProtocolVersion;
@@ -77,7 +105,14 @@ absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
                   .cores = cores,
                   .memory_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE),
                   .driver = host.driver};
-  if (hello.device.name.rfind("cpu:", 0) != 0) {
+  HONE_ASSIGN_OR_RETURN(hello.role, RoleOf(options.Text("role")));
+  // Nothing of it is measured on: a worker beside it may have that.
+  if (hello.role == hone::proto::WorkerRole::kBuild && hello.device.name == "cpu:0") {
+    hello.device.name = "build:0";
+  }
+  if (hello.role == hone::proto::WorkerRole::kRun) hello.builder_version.clear();
+  hello.sandboxed = !options.Flag("unsafe-no-sandbox");
+  if (hello.role != hone::proto::WorkerRole::kBuild && hello.device.name.rfind("cpu:", 0) != 0) {
     return absl::InvalidArgumentError(
         fmt::format("--device {}: this worker measures on CPUs (cpu:0)", hello.device.name));
   }
@@ -145,11 +180,18 @@ absl::Status Run(const hone::DaemonOptions& options) {
   worker.silent_ms = int64_t{1000} * silent_s;
   HONE_RETURN_IF_ERROR(PlanDeaths(options, worker.measurer));
   worker.seed = worker.hello.instance.low;
+  worker.measurer.builder.unsafe_no_sandbox = !worker.hello.sandboxed;
+  worker.measurer.runner.unsafe_no_sandbox = !worker.hello.sandboxed;
+  if (worker.hello.role == hone::proto::WorkerRole::kBuild) {
+    // Enough that no builder waits for its next lease.
+    worker.desk.ahead = std::max(worker.desk.ahead, 2 * worker.measurer.builder.processes);
+  }
   if (options.Flag("check-config")) return absl::OkStatus();
   if (!worker.plaintext) {
     HONE_ASSIGN_OR_RETURN(worker.credentials, hone::ReadCredentials(options.Text("tls")));
   }
   const hone::SystemMonotonicClock clock;
+  HONE_RETURN_IF_ERROR(CheckMachine(worker, clock));
   return hone::worker::RunWorker(std::move(worker), clock, g_ending);
 }
 

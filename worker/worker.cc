@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "worker/bench.h"
+#include "worker/build_bench.h"
 #include "worker/journal.h"
 
 namespace hone::worker {
@@ -31,20 +33,35 @@ constexpr int64_t kDrainNs = 90'000 * kNsPerMs;
 
 class Worker {
  public:
-  Worker(WorkerOptions options, Journal journal, DeviceLock lock, const MonotonicClock& clock)
+  /// `lock`: none where nothing runs.
+  Worker(WorkerOptions options, Journal journal, std::optional<DeviceLock> lock,
+         const MonotonicClock& clock)
       : options_(std::move(options)),
         clock_(clock),
         journal_(std::move(journal)),
-        desk_(options_.desk, options_.hello),
-        bench_(options_.measurer, std::move(lock), clock,
-               {.started = [this](const auto& numbers) { OnStarted(numbers); },
-                .finished = [this](int64_t number,
-                                   proto::WorkResult r) { OnFinished(number, std::move(r)); },
-                .busy =
-                    [this](int64_t ns) {
-                      const std::lock_guard guard(mutex_);
-                      desk_.AddBusy(ns);
-                    }}) {}
+        desk_(options_.desk, options_.hello) {
+    const auto finished = [this](int64_t number, proto::WorkResult r) {
+      OnFinished(number, std::move(r));
+    };
+    const auto busy = [this](int64_t ns) {
+      const std::lock_guard guard(mutex_);
+      desk_.AddBusy(ns);
+    };
+    if (options_.hello.role == proto::WorkerRole::kBuild) {
+      build_bench_.emplace(
+          options_.measurer.builder, clock,
+          BuildBench::Events{.built = [this](int64_t number, std::vector<HeldArtifact> artifacts,
+                                             int64_t ns) { OnBuilt(number, artifacts, ns); },
+                             .finished = finished,
+                             .busy = busy});
+      return;
+    }
+    bench_.emplace(options_.measurer, options_.hello.role, *std::move(lock), clock,
+                   Bench::Events{.started = [this](const auto& numbers) { OnStarted(numbers); },
+                                 .finished = finished,
+                                 .busy = busy});
+    prober_ = std::thread([this] { ProbeWhenAsked(); });
+  }
 
   ~Worker();
 
@@ -58,6 +75,7 @@ class Worker {
   bool WriteOne(Stream& stream, const proto::WorkerMessage& message);
   void OnStarted(const std::vector<int64_t>& numbers);
   void OnFinished(int64_t number, proto::WorkResult result);
+  void OnBuilt(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns);
   void HandOut();
   void KillCancelled();
   /// Probes the device whenever it is asked for, first at the start.
@@ -77,8 +95,9 @@ class Worker {
   int64_t drain_until_ns_ = 0;
   bool probe_asked_ = true;
   bool ended_ = false;
-  Bench bench_;  // after what its threads use: these end first
-  std::thread prober_{[this] { ProbeWhenAsked(); }};
+  std::optional<Bench> bench_;  // one of these; after what their threads use: these end first
+  std::optional<BuildBench> build_bench_;
+  std::thread prober_;  // none where nothing is measured
 };
 
 Worker::~Worker() {
@@ -87,23 +106,20 @@ Worker::~Worker() {
     ended_ = true;
   }
   changed_.notify_all();
-  prober_.join();
+  if (prober_.joinable()) prober_.join();
 }
 
 void Worker::ProbeWhenAsked() {
   ir::Target target;
   std::string why;
+  if (!ir::ParseTarget(options_.hello.device.target, &target, &why)) return;
   std::unique_lock lock(mutex_);
-  if (options_.hello.role == proto::WorkerRole::kBuild ||
-      !ir::ParseTarget(options_.hello.device.target, &target, &why)) {
-    return;  // it measures nothing
-  }
   for (int64_t number = 1;; ++number) {
     changed_.wait(lock, [this] { return ended_ || probe_asked_; });
     if (ended_) return;
     probe_asked_ = false;
     lock.unlock();
-    const absl::StatusOr<measure::DeviceProbes> probes = bench_.Probe(target);
+    const absl::StatusOr<measure::DeviceProbes> probes = bench_->Probe(target);
     lock.lock();
     if (probes.ok()) {
       desk_.SetProbes(
@@ -136,6 +152,12 @@ void Worker::OnFinished(int64_t number, proto::WorkResult result) {
   changed_.notify_all();
 }
 
+void Worker::OnBuilt(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns) {
+  const std::lock_guard lock(mutex_);
+  desk_.FinishBuild(number, std::move(artifacts), build_ns);
+  changed_.notify_all();
+}
+
 void Worker::HandOut() {
   for (;;) {
     std::optional<DeskJob> job;
@@ -144,7 +166,8 @@ void Worker::HandOut() {
       job = desk_.TakeJob();
     }
     if (!job) return;
-    bench_.Add(*std::move(job));
+    if (bench_) bench_->Add(*std::move(job));
+    if (build_bench_) build_bench_->Add(*std::move(job));
   }
 }
 
@@ -154,7 +177,10 @@ void Worker::KillCancelled() {
     const std::lock_guard lock(mutex_);
     cancelled = desk_.TakeCancelled();
   }
-  for (const int64_t number : cancelled) bench_.Cancel(number);
+  for (const int64_t number : cancelled) {
+    if (bench_) bench_->Cancel(number);
+    if (build_bench_) build_bench_->Cancel(number);
+  }
 }
 
 std::shared_ptr<grpc::Channel> Worker::Dial() const {
@@ -239,7 +265,7 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
     std::optional<proto::WorkerMessage> message = desk_.TakeMessage();
     if (!message && clock_.NowNs() >= heartbeat_ns && talked_) {
       heartbeat_ns = clock_.NowNs() + desk_.heartbeat_ms() * kNsPerMs;
-      desk_.SetSentinel(bench_.sentinel_ns());
+      if (bench_) desk_.SetSentinel(bench_->sentinel_ns());
       message = desk_.MakeHeartbeat();
     }
     if (!message) {
@@ -326,8 +352,10 @@ absl::Status Worker::Run(const std::atomic<bool>& ending) {
 absl::Status RunWorker(WorkerOptions options, const MonotonicClock& clock,
                        const std::atomic<bool>& ending) {
   HONE_ASSIGN_OR_RETURN(Journal journal, Journal::Open(options.journal));
-  HONE_ASSIGN_OR_RETURN(DeviceLock lock,
-                        DeviceLock::Open(options.lock_folder, options.hello.device.name));
+  std::optional<DeviceLock> lock;
+  if (options.hello.role != proto::WorkerRole::kBuild) {
+    HONE_ASSIGN_OR_RETURN(lock, DeviceLock::Open(options.lock_folder, options.hello.device.name));
+  }
   Worker worker(std::move(options), std::move(journal), std::move(lock), clock);
   return worker.Run(ending);
 }
