@@ -88,6 +88,11 @@ void FarmLoop::Post(Work work) {
   changed_.notify_all();
 }
 
+absl::Status FarmLoop::Ask(Work work) {
+  if (const std::string why = trouble(); !why.empty()) return absl::ResourceExhaustedError(why);
+  return Run(std::move(work));
+}
+
 absl::Status FarmLoop::Run(Work work) {
   struct Answer {
     std::mutex mutex;

@@ -73,6 +73,9 @@ class FarmLoop {
   void Post(Work work);
   /// Posts, and waits for `done`. Not on the loop's thread. kCancelled: the loop stopped.
   absl::Status Run(Work work);
+  /// The same where somebody waits at the other end of a call: kResourceExhausted at once while
+  /// nothing can be written.
+  absl::Status Ask(Work work);
 
   /// Empty, or why nothing can be written just now.
   std::string trouble() const;

@@ -32,9 +32,9 @@ absl::Status RunAnswered(
     FarmLoop& loop,
     const std::function<absl::Status(Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
                                      int64_t now_ns)>& prepare) {
-  const absl::Status first = loop.Run({.prepare = prepare, .done = {}});
+  const absl::Status first = loop.Ask({.prepare = prepare, .done = {}});
   // The store refuses a second row for one id; what is wrong with the request itself stays wrong.
-  return absl::IsInvalidArgument(first) ? loop.Run({.prepare = prepare, .done = {}}) : first;
+  return absl::IsInvalidArgument(first) ? loop.Ask({.prepare = prepare, .done = {}}) : first;
 }
 
 absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,

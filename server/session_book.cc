@@ -201,7 +201,7 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
                                                      const std::string& owner) {
   std::optional<db::FarmSession> row;
   int64_t answers = 0;
-  HONE_RETURN_IF_ERROR(context_.loop.Run(
+  HONE_RETURN_IF_ERROR(context_.loop.Ask(
       {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
          HONE_ASSIGN_OR_RETURN(row, store.FindFarmSession(session));
          HONE_ASSIGN_OR_RETURN(answers, store.CountAnswers(session, kFirstComparison));
@@ -217,7 +217,7 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
 absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
                                                                   const std::string& owner) {
   std::vector<db::FarmSession> rows;
-  HONE_RETURN_IF_ERROR(context_.loop.Run(
+  HONE_RETURN_IF_ERROR(context_.loop.Ask(
       {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
          HONE_ASSIGN_OR_RETURN(rows, store.LatestSessions(limit));
          return absl::OkStatus();

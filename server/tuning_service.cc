@@ -348,7 +348,7 @@ grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServ
   return Serve(context, kClients, [this, reply](const Identity&) -> absl::Status {
     std::vector<proto::DeviceInfo> devices;
     HONE_RETURN_IF_ERROR(
-        context_.loop.Run({.prepare =
+        context_.loop.Ask({.prepare =
                                [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t) {
                                  devices = farm.Devices();
                                  return absl::OkStatus();
@@ -466,7 +466,7 @@ grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
     if (!file) return absl::InternalError("the snapshot cannot be read again");
     // Who took the log's facts out of the farm, durable before they leave it.
     HONE_RETURN_IF_ERROR(
-        context_.loop.Run({.prepare =
+        context_.loop.Ask({.prepare =
                                [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
                                  unit.changes.push_back(
                                      db::FarmAudit{.at_ms = context_.wall_clock.UnixNs() / kNsPerMs,

@@ -117,6 +117,11 @@ TEST_F(FullDiskTest, GrantsStopAndNothingElseAndWorkGoesOnWhenThereIsSpace) {
                                      "--trials", "5", "--seed", "99"}));
   EXPECT_EQ(refused.code, kExitServer);
   EXPECT_THAT(refused.err, HasSubstr("disk is full; free some space"));
+  const Ran listed = RunToEnd(Hone({"device", "list"}));
+  EXPECT_EQ(listed.code, kExitServer);
+  EXPECT_THAT(listed.err, HasSubstr("disk is full; free some space"));
+  // What only reads is answered.
+  EXPECT_FALSE(Compile(farm_.ServerWords("alice"), "meanwhile.hone").empty());
   // Longer than a candidate may run: the disk's fault is no candidate's.
   clock_.SleepNs(8 * kNsPerSecond);
   EXPECT_EQ(Acknowledged(), acknowledged) << "an acknowledgement of what is not durable";

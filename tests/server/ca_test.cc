@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/clock.h"
 #include "base/credentials.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -68,6 +69,45 @@ TEST(Ca, OnlyNamesOfTheFarmAreIdentities) {
   }
   EXPECT_EQ(ParseIdentity("spiffe://hone/admin/a.b_c-9")->name, "a.b_c-9");
   EXPECT_EQ(IdentityOf("no certificate").status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+TEST(Ca, WhatTheAuthorityIssuedToClientsIsKnownAlsoWhenItIsOver) {
+  const TemporaryFolder folder;
+  // This one looks at the machine's clock.
+  const int64_t now_s = SystemWallClock().UnixNs() / 1'000'000'000;
+  ASSERT_TRUE(InitCa(folder / "ca", now_s).ok());
+  ASSERT_TRUE(InitCa(folder / "other", now_s).ok());
+  const std::string ca = ReadFile(folder / "ca/ca.pem").value();
+  const auto issue = [&](const std::string& from, CallerRole role, int64_t seconds) {
+    const std::string out = folder / "out";
+    EXPECT_TRUE(Issue({.ca_folder = folder / from,
+                       .role = role,
+                       .name = "a",
+                       .out_folder = out,
+                       .now_unix_s = now_s,
+                       .seconds = seconds})
+                    .ok());
+    return ReadFile(out + "/cert.pem").value();
+  };
+  for (const CallerRole role : {CallerRole::kSubmit, CallerRole::kMeasure, CallerRole::kAdmin}) {
+    EXPECT_EQ(IssuedBy(ca, issue("ca", role, 3600)), absl::OkStatus());
+    EXPECT_EQ(IssuedBy(ca, issue("ca", role, -60)), absl::OkStatus());
+    EXPECT_EQ(IssuedBy(ca, issue("other", role, 3600)).code(), absl::StatusCode::kUnauthenticated);
+    EXPECT_EQ(IssuedBy(ca, issue("other", role, -60)).code(), absl::StatusCode::kUnauthenticated);
+  }
+  EXPECT_THAT(StatusMessage(IssuedBy(ca, issue("ca", CallerRole::kServer, 3600))),
+              HasSubstr("purpose"));
+  EXPECT_THAT(StatusMessage(IssuedBy(ca, "")), HasSubstr("no client certificate"));
+  // A signature that was tampered with: the last bytes are its own.
+  std::string forged = issue("ca", CallerRole::kAdmin, 3600);
+  const size_t at = forged.rfind("\n-----END") - 8;
+  forged[at] = forged[at] == 'A' ? 'B' : 'A';
+  EXPECT_EQ(IssuedBy(ca, forged).code(), absl::StatusCode::kUnauthenticated);
+  // An authority that is over issued nothing that counts.
+  ASSERT_TRUE(InitCa(folder / "old", now_s - int64_t{20} * 365 * 86400).ok());
+  EXPECT_THAT(StatusMessage(IssuedBy(ReadFile(folder / "old/ca.pem").value(),
+                                     issue("old", CallerRole::kSubmit, 3600))),
+              HasSubstr("expired"));
 }
 
 TEST(Ca, ACertificateOfTheAuthorityItselfIsNobody) {
