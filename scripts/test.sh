@@ -47,6 +47,7 @@ stage "models"
 scripts/models.sh "$build/models"
 [ -d "$build/node_cases" ] || "$build/venv/bin/python" tests/conformance/make_node_cases.py "$build/node_cases"
 "$build/venv/bin/python" tests/conformance/make_random_cases.py "$build/random_cases"
+"$build/venv/bin/python" tests/conformance/make_network_cases.py "$build/network_cases"
 
 stage "tests"
 rm -rf "$build/test-results"

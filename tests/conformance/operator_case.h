@@ -29,12 +29,14 @@ struct Tolerance {
   double absolute = 1e-7;  ///< ONNX's backend tests have this
   double relative = 1e-3;  ///< and this
   double share = 0;        ///< for sums whose terms cancel
+  double half_share = 0;   ///< the same of 16-bit outputs: rounded again and again on the way
 };
 
-/// Runs the case in `folder` (model.onnx and test_data_set_0/{input,output}_N.pb) as a user's model
+/// Runs the case in `folder` (model.onnx and test_data_set_K/{input,output}_N.pb) as a user's model
 /// goes: import, passes, groups, the default schedule, code for `target` made by `builder`, a
-/// package, the runtime. Inputs whose values decide shapes are bound, as the import's message says.
-/// Integers compare exactly. Thread-safe.
+/// package, the runtime. Symbolic dimensions are those of the first set's inputs; inputs whose
+/// values decide shapes are bound to it, as the import's message says. Integers compare exactly.
+/// Thread-safe.
 CaseOutcome RunOperatorCase(const std::filesystem::path& folder, const std::string& target,
                             const Tolerance& tolerance, measure::BuilderClient& builder);
 

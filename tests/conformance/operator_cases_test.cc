@@ -136,6 +136,7 @@ Tally CheckSuite(const Suite& suite) {
 /// Where the cases of a suite lie; it may not exist.
 std::filesystem::path RootOf(const std::string& suite) {
   if (suite == "newer") return hone::testing::BuildDir() + "/node_cases";
+  if (suite == "network") return hone::testing::BuildDir() + "/network_cases";
   if (suite != "random") return std::filesystem::path(kPackagedRoot) / suite;
   // Other cases of make_random_cases.py, with another seed.
   const char* other = std::getenv("HONE_CONFORMANCE_CASES");
@@ -183,6 +184,20 @@ TEST(OperatorCasesTest, RandomCasesPassOrAreListed) {
   }
   const Tally tally = CheckSuite({"random", root, {.absolute = 1e-6, .share = 1e-5}});
   EXPECT_GT(tally.passed, 0);
+}
+
+// Whole networks as exporters write them: none may fail.
+TEST(OperatorCasesTest, NetworksPass) {
+  const std::filesystem::path root = RootOf("network");
+  if (!std::filesystem::exists(root)) {
+    GTEST_SKIP() << root << " is missing: tests/conformance/make_network_cases.py writes it";
+  }
+  const Tally tally =
+      CheckSuite({"network", root, {.absolute = 1e-6, .share = 1e-5, .half_share = 0x1p-9}});
+  EXPECT_EQ(tally.passed, tally.cases);
+  if (std::getenv("HONE_CONFORMANCE_ONLY") == nullptr) {
+    EXPECT_GE(tally.cases, 70);
+  }
 }
 
 TEST(OperatorCasesTest, TheTableNamesCasesThatExist) {

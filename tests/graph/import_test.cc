@@ -50,6 +50,21 @@ TEST(ImportTest, ShapeChainsFoldAway) {
             (std::vector<int64_t>{2, 12}));
 }
 
+// The nearest f32 to 1.4 is below it, so that five times it is seven in f32 alone.
+TEST(ImportTest, SizesByScalesAreThoseOfFloats) {
+  OnnxModel model;
+  model.Input("x", {"1", "1", "5", "5"}).Output("y");
+  onnx::AttributeProto* scales = model.Node("Constant", {}, {"scales"}).add_attribute();
+  scales->set_name("value_floats");
+  scales->set_type(onnx::AttributeProto::FLOATS);
+  for (const float scale : {1.0F, 1.0F, 1.4F, 0.9F}) scales->add_floats(scale);
+  model.Node("Resize", {"x", "", "scales"}, {"y"});
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].type.shape,
+            (std::vector<int64_t>{1, 1, 7, 4}));
+}
+
 TEST(ImportTest, AllUnsupportedNodesAreReportedAtOnce) {
   OnnxModel model;
   model.Input("x", {"2", "3"}).Output("y");
