@@ -5,13 +5,20 @@
 namespace hone::server {
 
 bool CanRun(const proto::DeviceFacts& device, const std::string& text) {
-  ir::Target target, best;
-  std::string why;
-  if (!ir::ParseTarget(text, &target, &why) || !ir::ParseTarget(device.target, &best, &why)) {
-    return false;
-  }
-  if (target.isa > best.isa || target.threads > device.cores) return false;
+  const std::optional<ir::Target> target = TargetOf(text), best = TargetOf(device.target);
+  return target && best && CanRun(*best, device.cores, *target);
+}
+
+bool CanRun(const ir::Target& best, int cores, const ir::Target& target) {
+  if (target.isa > best.isa || target.threads > cores) return false;
   return (best.vnni || !target.vnni) && (best.bf16 || !target.bf16);
+}
+
+std::optional<ir::Target> TargetOf(const std::string& text) {
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(text, &target, &why)) return std::nullopt;
+  return target;
 }
 
 }  // namespace hone::server
