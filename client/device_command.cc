@@ -38,6 +38,7 @@ ordered_json DeviceJson(const proto::DeviceInfo& d) {
           {"state", std::string(kStates[static_cast<size_t>(d.state)])},
           {"reason", d.reason},
           {"connected", d.connected},
+          {"role", std::string(proto::NameOf(d.role))},
           {"sandboxed", d.sandboxed},
           {"leases", d.leases},
           {"busy_seconds", static_cast<double>(d.busy_ns) * 1e-9},
@@ -48,12 +49,12 @@ ordered_json DeviceJson(const proto::DeviceInfo& d) {
 }
 
 std::string DeviceText(const proto::DeviceInfo& d) {
-  return fmt::format("{}/{}  {:<12} {:<9} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}{}\n",
-                     d.worker, d.device.name, kStates[static_cast<size_t>(d.state)],
-                     d.connected ? "connected" : "away", d.leases, d.results,
-                     static_cast<double>(d.busy_ns) * 1e-9, d.device.device_class,
-                     ProbesText(d.probes), d.sandboxed ? "" : "  without sandbox",
-                     d.reason.empty() ? "" : "  " + d.reason);
+  return fmt::format(
+      "{}/{}  {:<12} {:<9} {:<5} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}{}\n", d.worker,
+      d.device.name, kStates[static_cast<size_t>(d.state)], d.connected ? "connected" : "away",
+      proto::NameOf(d.role), d.leases, d.results, static_cast<double>(d.busy_ns) * 1e-9,
+      d.device.device_class, ProbesText(d.probes), d.sandboxed ? "" : "  without sandbox",
+      d.reason.empty() ? "" : "  " + d.reason);
 }
 
 struct DeviceName {

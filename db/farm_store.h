@@ -35,6 +35,7 @@ enum class LeaseState : uint8_t {
   kReturned = 5,  ///< the worker gave it back
   kRevoked = 6,   ///< taken back: cancelled, drained, revoked
   kLost = 7,      ///< its worker is gone
+  kBuilt = 8,     ///< a build lease: its artifacts came
 };
 
 /// Stored: do not renumber.

@@ -24,7 +24,11 @@ std::string KeyOf(const std::string& worker, const std::string& device) {
 }  // namespace
 
 Farm::Farm(FarmPolicy policy, Versions versions, uint64_t start, LeaseReader& ended)
-    : policy_(policy), versions_(std::move(versions)), start_(start), ended_(ended) {}
+    : policy_(policy),
+      versions_(std::move(versions)),
+      start_(start),
+      ended_(ended),
+      artifacts_(policy.artifact_cache_bytes) {}
 
 void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
   for (const db::FarmProject& p : state.projects) {
@@ -39,6 +43,13 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
     a.condemned_why = s.reason;
   }
   for (const db::FarmLease& l : state.leases) {
+    if (KindOf(l.token) == proto::LeaseKind::kBuild) {
+      // What was built and not run went with the cache: it is built again.
+      LeaseState ended = LeaseState::kGranted;
+      Move(ended, LeaseEvent::kGiveBack);
+      step_.changes.push_back(db::EndFarmLease{.token = l.token, .state = ended});
+      continue;
+    }
     Session& session = sessions_[l.session];
     Attempt& a = session.attempts[l.attempt];
     const std::string key = KeyOf(l.worker, l.device);
@@ -140,9 +151,12 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   worker.name = name;
   worker.hello = hello;
   worker.hello.held.clear();
+  worker.best = TargetOf(hello.device.target);
   worker.stream = stream;
   worker.heard_ns = now_ns;
   worker.leases_allowed = worker.leases_sent = 0;
+  worker.upload.reset();  // it begins again
+  divided_ |= hello.role != proto::WorkerRole::kBoth;
   worker.results_received = 0;
   streams_[stream] = key;
   SettleDevice(worker);
@@ -240,6 +254,12 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
     }
   } else if (const auto* credit = std::get_if<proto::WorkerCredit>(&message)) {
     worker->leases_allowed = std::max(worker->leases_allowed, credit->leases);
+  } else if (const auto* built = std::get_if<proto::Built>(&message)) {
+    OnBuilt(*worker, *built, now_ns);
+  } else if (const auto* chunk = std::get_if<proto::ArtifactChunk>(&message)) {
+    return OnChunk(*worker, *chunk, now_ns);
+  } else if (const auto* fetch = std::get_if<proto::Fetch>(&message)) {
+    OnFetch(*worker, *fetch, now_ns);
   } else if (const auto* probes = std::get_if<proto::Probes>(&message)) {
     OnProbes(*worker, *probes);
   } else if (std::holds_alternative<proto::Draining>(message)) {
@@ -248,123 +268,8 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
     CloseStream(*worker, absl::InvalidArgumentError("a second Hello on one stream"));
     Move(worker->state, WorkerEvent::kDisconnect);
   }
+  hungry_.insert(key);
   GrantAll(now_ns);
-}
-
-std::string Farm::WhyInvalid(const Attempt& attempt, const proto::WorkResult& result) const {
-  if (!attempt.job) return "";  // checked when the session's driver asks for it
-  const bool comparison = attempt.job->kind == proto::JobKind::kCompare;
-  const size_t wanted = comparison ? attempt.job->traces.size() : 0;
-  if (result.compared.size() == wanted) return "";
-  if (comparison && result.outcome != measure::Outcome::kOk) return "";
-  return fmt::format("{} compared traces, {} were asked for", result.compared.size(), wanted);
-}
-
-void Farm::OnOldResult(StreamId stream, const proto::WorkResult& result) {
-  proto::Acknowledgement ack{.token = result.token, .verdict = proto::Verdict::kStale};
-  const std::optional<db::FarmLease> ended = ended_.FindLease(result.token);
-  if (!ended) {
-    ack.reason = "no such lease was ever granted here";
-    ++counters_.stale;
-  } else if (ended->state != LeaseState::kDone) {
-    ack.reason = fmt::format("the lease was {}", NameOf(ended->state));
-    ++counters_.stale;
-  } else if (ended->content == proto::ResultDigest(result)) {
-    ack.verdict = proto::Verdict::kAccepted;
-    ++counters_.duplicates;
-  } else {
-    ack.verdict = proto::Verdict::kConflict;
-    ack.reason = "this lease was answered with other content";
-    ++counters_.conflicts;
-  }
-  Outgoing& out = step_.messages.emplace_back();
-  out.stream = stream;
-  out.message = std::move(ack);
-}
-
-void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns) {
-  ++worker.results_received;
-  ++counters_.results;
-  if (worker.results_allowed - worker.results_received < policy_.result_window / 2) {
-    SendCredit(worker);
-  }
-  const auto open = leases_.find(result.token);
-  if (open == leases_.end()) return OnOldResult(*worker.stream, result);
-  Lease& lease = open->second;
-  const auto answer = [&](proto::Verdict verdict, std::string reason) {
-    Send(worker, proto::Acknowledgement{result.token, verdict, std::move(reason)});
-  };
-  if (lease.worker != KeyOf(worker.name, worker.hello.device.name)) {
-    ++counters_.invalid;
-    return answer(proto::Verdict::kInvalid, "this lease is another worker's");
-  }
-  std::string digest = proto::ResultDigest(result);
-  if (lease.state == LeaseState::kAnswered) {
-    // The first answer comes with its commit.
-    if (lease.content == digest) {
-      ++counters_.duplicates;
-      return;
-    }
-    ++counters_.conflicts;
-    return answer(proto::Verdict::kConflict, "this lease was answered with other content");
-  }
-  Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
-  if (std::string why = WhyInvalid(attempt, result); !why.empty()) {
-    ++counters_.invalid;
-    answer(proto::Verdict::kInvalid, why);
-    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
-  }
-  const std::string key = lease.worker;
-  if (result.outcome == measure::Outcome::kWorkerLost && attempt.faults < policy_.max_faults) {
-    // Not the candidate's doing: elsewhere, later, at nobody's cost.
-    ++counters_.infrastructure_faults;
-    attempt.avoid.insert(key);
-    attempt.not_before_ns = now_ns + (policy_.first_pause_ns << attempt.faults);
-    ++attempt.faults;
-    answer(proto::Verdict::kStale, "a fault of the worker; it will be measured again");
-    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, result.message, now_ns);
-  }
-  if (OthersCanRun(key, sessions_.at(lease.session), attempt) &&
-      HoldBack(key, attempt, result, now_ns)) {
-    answer(proto::Verdict::kStale, "it is measured on another device before it counts");
-    // Unless the device was quarantined over it, and the lease is revoked already.
-    if (!leases_.contains(result.token)) return;
-    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody,
-                    "to be measured on another device", now_ns);
-  }
-  Move(lease.state, LeaseEvent::kAnswer);
-  Move(attempt.state, AttemptEvent::kAnswer);
-  lease.since_ns = now_ns;
-  lease.content = std::move(digest);
-  lease.charge_ns = result.outcome == measure::Outcome::kWorkerLost ? 0 : result.run_ns;
-  ++worker.results;
-  worker.meter.Result(result.samples_ns, result.noisy);
-  attempt.result = result;
-  Deliver(lease.session, lease.attempt, attempt);
-  // Last: it may take leases back.
-  JudgeDevices(key, attempt, result, now_ns);
-}
-
-void Farm::Deliver(const Hash128& session, int64_t number, Attempt& attempt) {
-  if (!attempt.job || !attempt.result || attempt.delivered) return;
-  attempt.delivered = true;
-  step_.deliveries.push_back({session, number, *attempt.result});
-}
-
-void Farm::Condemn(const Hash128& session, int64_t number, Attempt& attempt) {
-  LogEvent(LogLevel::kInfo, "attempt_condemned",
-           {{"session", session.ToHex()}, {"attempt", number}, {"why", attempt.condemned_why}});
-  AnswerFor(session, number, attempt, measure::Outcome::kRunCrashed, attempt.condemned_why);
-}
-
-void Farm::AnswerFor(const Hash128& session, int64_t number, Attempt& attempt,
-                     measure::Outcome outcome, const std::string& why) {
-  Move(attempt.state, AttemptEvent::kCondemn);
-  attempt.token = {};
-  proto::WorkResult& result = attempt.result.emplace();
-  result.outcome = outcome;
-  result.message = why;
-  Deliver(session, number, attempt);
 }
 
 void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
@@ -377,17 +282,22 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   step_.changes.push_back(db::EndFarmLease{.token = token, .state = lease.state});
   const auto worker = workers_.find(lease.worker);
   if (worker != workers_.end()) worker->second.leases.erase(token);
+  hungry_.insert(lease.worker);
   Session& session = sessions_.at(lease.session);
   --session.leased;
+  const bool build = KindOf(token) == proto::LeaseKind::kBuild;
+  if (build) --session.building;
   Project& project = projects_[session.plan.project];
   --project.leased;
   // The device was busy for it; only its budget does not feel it.
   if (started) Charge(project, now_ns - lease.since_ns, false);
   Attempt& attempt = session.attempts.at(lease.attempt);
-  Move(attempt.state, AttemptEvent::kTakeBack);
+  Move(attempt.state, event == LeaseEvent::kBuilt ? AttemptEvent::kBuilt : AttemptEvent::kTakeBack);
   attempt.token = {};
   if (event == LeaseEvent::kExpire) ++counters_.expired;
   if (event == LeaseEvent::kLose) ++counters_.lost;
+  const bool faulty = event == LeaseEvent::kExpire || event == LeaseEvent::kLose;
+  if (build && faulty) PauseAfterLostBuild(attempt, lease.worker, now_ns);
   if (blame == Blame::kCandidate && started) {
     ++attempt.losses;
     attempt.condemned = attempt.losses >= policy_.max_losses;
@@ -403,10 +313,8 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
     ++counters_.condemned;
     Condemn(lease.session, lease.attempt, attempt);
   } else if (attempt.job) {
-    attempt.waiting_since_ns = now_ns;
-    session.waiting.insert(lease.attempt);
+    Wait(session, lease.attempt, attempt, now_ns);
   }
-  const bool faulty = event == LeaseEvent::kExpire || event == LeaseEvent::kLose;
   LogEvent(faulty ? LogLevel::kInfo : LogLevel::kDebug, "lease_ended",
            {{"session", lease.session.ToHex()},
             {"attempt", lease.attempt},
@@ -484,6 +392,9 @@ void Farm::Tick(int64_t now_ns) {
     known_devices_[key].state = worker.device;
     step_.changes.push_back(
         db::PutFarmDevice{{worker.name, worker.hello.device.name, worker.device, worker.reason}});
+  }
+  for (const auto& [key, worker] : workers_) {
+    if (MayGet(worker)) hungry_.insert(key);
   }
   GrantAll(now_ns);
 }

@@ -17,7 +17,8 @@
 #include "base/core/hash128.h"
 #include "db/farm_store.h"
 #include "proto/farm_messages.h"
-#include "server/device_meter.h"
+#include "server/artifact_cache.h"
+#include "server/farm_rows.h"
 #include "server/farm_types.h"
 #include "server/farm_view.h"
 #include "server/transitions.h"
@@ -105,71 +106,11 @@ class Farm {
   int64_t charged_ns(const std::string& project) const;
 
  private:
-  struct Attempt {
-    AttemptState state = AttemptState::kWaiting;
-    std::optional<proto::Job> job;  ///< none until the session's driver asked for it
-    int losses = 0, faults = 0;
-    bool condemned = false;
-    std::string condemned_why;
-    int64_t not_before_ns = 0;
-    int64_t waiting_since_ns = 0;
-    Hash128 token;  ///< kLeased, kAnswered by a worker
-    std::optional<proto::WorkResult> result;
-    bool delivered = false;
-    Hints hints;
-    std::set<std::string> avoid;  ///< workers that shall not have it while others can
-    /// An answer that is believed when another device confirms it, and whose it was.
-    std::optional<proto::WorkResult> doubtful;
-    std::string doubted;
-  };
-  struct Lease {
-    Hash128 session;
-    int64_t attempt = 0;
-    std::string worker;  ///< key of workers_
-    Hash128 instance;
-    LeaseState state = LeaseState::kGranted;
-    int64_t since_ns = 0;  ///< of the state
-    std::string content;
-    int64_t charge_ns = 0;
-    bool alone = false;
-  };
-  struct Session {
-    SessionPlan plan;
-    bool begun = false;
-    std::map<int64_t, Attempt> attempts;
-    std::set<int64_t> waiting;
-    int64_t leased = 0;
-    int64_t deadline_ns = INT64_MAX;
-  };
-  struct Worker {
-    std::string name;
-    proto::Hello hello;
-    WorkerState state = WorkerState::kGone;
-    std::optional<StreamId> stream;
-    int64_t heard_ns = 0;  ///< or, when gone, since when
-    int64_t leases_allowed = 0, leases_sent = 0;
-    int64_t results_allowed = 0, results_received = 0;
-    std::set<Hash128> leases;
-    DeviceState device = DeviceState::kActive;
-    std::string reason;
-    int64_t busy_ns = 0, results = 0;
-    DeviceMeter meter;
-    std::set<Hash128> strikes;  ///< candidates good elsewhere that failed here
-    int64_t sentinel_ns = 0;    ///< 0: it has told none
-    bool own_class = false;     ///< drifted: measured as a class of its own
-    std::string drift;          ///< says so
-    bool probe_asked = false;   ///< by a person
-    std::string unlike;         ///< its probe is far off its class's, and how
-    uint64_t last_grant = 0;    ///< counter of its last token
-  };
-  struct Project {
-    int64_t share = 1;
-    int64_t charged_ns = 0;
-    int64_t leased = 0;
-    /// Device time by share since it last had nothing to do; what is idle is lent, not saved up.
-    double virtual_ns = 0;
-    double mean_run_ns = 50e6;
-  };
+  using Attempt = FarmAttempt;
+  using Lease = OpenLease;
+  using Session = FarmMember;
+  using Worker = FarmWorker;
+  using Project = FarmProjectUse;
 
   bool RefuseHello(StreamId stream, const std::string& worker, const proto::Hello& hello,
                    int64_t now_ns);
@@ -177,6 +118,7 @@ class Farm {
                  int64_t now_ns);
   void OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns);
   void OnOldResult(StreamId stream, const proto::WorkResult& result);
+  void CountResult(Worker& worker);
   std::string WhyInvalid(const Attempt& attempt, const proto::WorkResult& result) const;
   void Hear(Worker& worker, const std::vector<proto::HeldLease>& held, int64_t now_ns);
   void MarkStarted(const Hash128& token, const std::string& key, int64_t now_ns);
@@ -192,6 +134,35 @@ class Farm {
   void Revoke(const Hash128& token, const std::string& why, int64_t now_ns);
   void StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns);
   void Deliver(const Hash128& session, int64_t attempt, Attempt& a);
+  // farm_build.cc: workers that build for others, and those that run what others built.
+  /// One that is up, has this role and, where a session is given, may run it.
+  bool AnyWorker(proto::WorkerRole role, const Session* session) const;
+  /// Why a worker that does half of the work gets none; empty: the other half is there.
+  std::string MissingPartner(const Worker& worker) const;
+  /// Its run workers want more than is built and being built.
+  bool MayBuildFor(const Session& session) const;
+  /// May have work of the session; and this attempt of it, which waits.
+  bool MayServe(const std::string& key, const Worker& worker, const Session& session) const;
+  bool MayHave(const std::string& key, const Worker& worker, const Session& session,
+               int64_t number) const;
+  bool OthersCanBuild(const std::string& key, const Attempt& attempt) const;
+  void Wait(Session& session, int64_t number, Attempt& attempt, int64_t now_ns);
+  void Unwait(Session& session, int64_t number);
+  /// Positions of its artifacts (Grant.wanted) that are not there.
+  std::vector<int> Lacking(Attempt& attempt);
+  /// What a lease of the worker's kind has beside the job; false: there is none, look again.
+  bool Equip(Session& session, int64_t number, const Worker& worker, proto::Grant* grant);
+  void RefuseLease(const Worker& worker, const Hash128& token, const std::string& why);
+  void OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t now_ns);
+  void OnBuilt(Worker& worker, const proto::Built& built, int64_t now_ns);
+  void OnOldBuilt(const Worker& worker, const Hash128& token);
+  void OnFetch(Worker& worker, const proto::Fetch& fetch, int64_t now_ns);
+  void TakeArtifacts(const proto::Built& built, const Lease& lease);
+  /// Ends a build lease for what its worker did wrong: as a fault of infrastructure.
+  void BuildFault(const Hash128& token, const std::string& why, int64_t now_ns);
+  /// Answers a lease in its worker's stead: lost, at nobody's cost.
+  void GiveUp(const Hash128& token, const std::string& why, int64_t now_ns);
+  void PauseAfterLostBuild(Attempt& attempt, const std::string& key, int64_t now_ns);
   // farm_doubt.cc: which answers and devices are believed.
   static Hash128 CandidateOf(const proto::Job& job, size_t trace);
   /// Keeps an answer back that another device shall confirm; true: it will be measured elsewhere.
@@ -207,6 +178,7 @@ class Farm {
   void CompareSentinels();
   // farm_probes.cc: what devices can do at most.
   void OnProbes(Worker& worker, const proto::Probes& probes);
+  /// Finds the best believable probe of a class and who is far off the others.
   void CompareProbes(const std::string& device_class);
   /// Below this no result of the device is believed alone, before the margin; 0: unknown.
   double FastestNs(const std::string& key, const Hints& hints) const;
@@ -219,6 +191,7 @@ class Farm {
   void CloseStream(Worker& worker, absl::Status status);
   void SettleDevice(Worker& worker);
   void GrantAll(int64_t now_ns);
+  /// Connected, active, with credit and room, and holds no suspect.
   bool MayGet(const Worker& worker) const;
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
   bool MayRun(const std::string& key, const Worker& worker, const Session& session) const;
@@ -232,10 +205,15 @@ class Farm {
   const Versions versions_;
   const uint64_t start_;
   LeaseReader& ended_;
+  ArtifactCache artifacts_;
+  bool divided_ = false;  ///< there was a worker that only builds, or only runs
   uint64_t tokens_ = 0;
   std::map<Hash128, Session> sessions_;
   std::map<Hash128, Lease> leases_;
   std::map<std::string, Worker> workers_;  ///< by "name/device"
+  /// Keys of workers that may have become able to take more; of a thousand most are full. Tick
+  /// finds who was missed.
+  std::set<std::string> hungry_;
   std::map<StreamId, std::string> streams_;
   std::map<std::string, Project> projects_;
   std::map<std::string, db::FarmDevice> known_devices_;  ///< not active, from the store

@@ -146,10 +146,12 @@ void Farm::CompareSentinels() {
     if (worker.stream && worker.sentinel_ns > 0)
       by_class[worker.hello.device.device_class].push_back(worker.sentinel_ns);
   }
+  // Of two the faster one is the class: what disturbs a machine makes it slower.
+  std::map<std::string, double> medians;
+  for (auto& [name, sentinels_ns] : by_class) medians[name] = Median(std::move(sentinels_ns));
   for (auto& [key, worker] : workers_) {
     if (!worker.stream || worker.sentinel_ns == 0) continue;
-    // Of two the faster one is the class: what disturbs a machine makes it slower.
-    const double median = Median(by_class.at(worker.hello.device.device_class));
+    const double median = medians.at(worker.hello.device.device_class);
     const double off = static_cast<double>(worker.sentinel_ns) / median - 1;
     const bool drifted = std::abs(off) > policy_.most_drift;
     if (std::exchange(worker.own_class, drifted) == drifted) continue;

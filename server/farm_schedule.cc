@@ -20,8 +20,11 @@ constexpr int kMostCapacity = 4096;
 }  // namespace
 
 bool Farm::MayRun(const std::string& key, const Worker& worker, const Session& session) const {
-  return session.begun && ClassOf(key, worker) == session.plan.device_class &&
-         CanRun(worker.hello.device, session.plan.target);
+  return session.begun && worker.hello.role != proto::WorkerRole::kBuild &&
+         (worker.own_class ? ClassOf(key, worker) : worker.hello.device.device_class) ==
+             session.plan.device_class &&
+         worker.best && session.target &&
+         CanRun(*worker.best, worker.hello.device.cores, *session.target);
 }
 
 bool Farm::OthersCanRun(const std::string& key, const Session& session,
@@ -52,9 +55,11 @@ Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, i
                                  int64_t* attempt) {
   Session* best = nullptr;
   double best_use = std::numeric_limits<double>::infinity();
-  const bool idle = worker.leases.empty();
   for (auto& [id, session] : sessions_) {
-    if (session.waiting.empty() || !MayRun(key, worker, session)) continue;
+    // A run worker has what is built, whoever waits longer.
+    const std::set<int64_t>& waiting =
+        worker.hello.role == proto::WorkerRole::kRun ? session.ready : session.waiting;
+    if (waiting.empty() || !MayServe(key, worker, session)) continue;
     const Project& project = projects_.at(session.plan.project);
     // What is under way counts as it usually does, until its charge is known.
     const double use = project.virtual_ns + static_cast<double>(project.leased) *
@@ -68,10 +73,9 @@ Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, i
         continue;
       }
     }
-    for (const int64_t number : session.waiting) {
-      const Attempt& a = session.attempts.at(number);
-      if (a.not_before_ns > now_ns || (a.losses > 0 && !idle)) continue;
-      if (a.avoid.contains(key) && OthersCanRun(key, session, a)) continue;
+    for (const int64_t number : waiting) {
+      if (session.attempts.at(number).not_before_ns > now_ns) continue;
+      if (!MayHave(key, worker, session, number)) continue;
       best = &session;
       best_use = use;
       *attempt = number;
@@ -86,23 +90,30 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   Session* session = PickSession(key, worker, now_ns, &number);
   if (session == nullptr) return false;
   Attempt& attempt = session->attempts.at(number);
-  session->waiting.erase(number);
+  proto::Grant grant;
+  if (!Equip(*session, number, worker, &grant)) return true;
+  const bool build = grant.kind == proto::LeaseKind::kBuild;
+  Unwait(*session, number);
   Move(attempt.state, AttemptEvent::kGrant);
-  attempt.token = {start_, ++tokens_};
+  attempt.token = MakeToken(start_, ++tokens_, grant.kind);
   leases_[attempt.token] = {.session = session->plan.id,
                             .attempt = number,
                             .worker = key,
                             .instance = worker.hello.instance,
                             .since_ns = now_ns,
-                            .alone = attempt.losses > 0};
+                            .alone = attempt.losses > 0 && !build,
+                            .wanted = grant.wanted,
+                            .artifacts = grant.artifacts};
   worker.leases.insert(attempt.token);
   ++worker.leases_sent;
   worker.last_grant = tokens_;
   ++session->leased;
+  if (build) ++session->building;
   Project& project = projects_[session->plan.project];
   virtual_ns_ = std::max(virtual_ns_, project.virtual_ns);
   ++project.leased;
   ++counters_.granted;
+  counters_.granted_builds += build ? 1 : 0;
   LogEvent(LogLevel::kDebug, "lease_granted",
            {{"session", session->plan.id.ToHex()},
             {"attempt", number},
@@ -114,24 +125,32 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
                                             .worker = worker.name,
                                             .device = worker.hello.device.name,
                                             .instance = worker.hello.instance}});
-  Send(worker, proto::Grant{.token = attempt.token,
-                            .session = session->plan.id,
-                            .attempt = number,
-                            .job = *attempt.job,
-                            .start_by_ms = (policy_.start_by_ns - policy_.grace_ns) / kNsPerMs,
-                            .run_by_ms = (policy_.run_by_ns - policy_.grace_ns) / kNsPerMs});
+  grant.token = attempt.token;
+  grant.session = session->plan.id;
+  grant.attempt = number;
+  grant.job = *attempt.job;
+  grant.start_by_ms = (policy_.start_by_ns - policy_.grace_ns) / kNsPerMs;
+  grant.run_by_ms = (policy_.run_by_ns - policy_.grace_ns) / kNsPerMs;
+  Send(worker, std::move(grant));
   return true;
 }
 
 void Farm::GrantAll(int64_t now_ns) {
-  if (std::ranges::all_of(sessions_, [](const auto& s) { return s.second.waiting.empty(); }))
+  if (hungry_.empty() ||
+      std::ranges::all_of(sessions_, [](const auto& s) { return s.second.waiting.empty(); })) {
     return;
+  }
   // The least loaded first, of these who was served longest ago.
   std::set<std::tuple<size_t, uint64_t, std::string_view>> ready;
   const auto add = [&](const std::string& key, const Worker& worker) {
     if (MayGet(worker)) ready.emplace(worker.leases.size(), worker.last_grant, key);
   };
-  for (const auto& [key, worker] : workers_) add(key, worker);
+  std::erase_if(hungry_, [&](const std::string& key) {
+    const auto worker = workers_.find(key);
+    if (worker == workers_.end() || !MayGet(worker->second)) return true;
+    add(worker->first, worker->second);
+    return false;
+  });
   while (!ready.empty()) {
     const auto first = ready.extract(ready.begin());
     const auto found = workers_.find(std::string(std::get<std::string_view>(first.value())));
@@ -155,7 +174,10 @@ std::optional<proto::DeviceFacts> Farm::FindDevice(const std::string& target,
                                                    const std::string& device_class) const {
   std::optional<proto::DeviceFacts> drifted;
   for (const auto& [key, worker] : workers_) {
-    if (worker.state != WorkerState::kConnected || worker.device != DeviceState::kActive) continue;
+    if (worker.state != WorkerState::kConnected || worker.device != DeviceState::kActive ||
+        worker.hello.role == proto::WorkerRole::kBuild) {
+      continue;
+    }
     proto::DeviceFacts device = worker.hello.device;
     device.device_class = ClassOf(key, worker);
     if (!device_class.empty() && device.device_class != device_class) continue;
@@ -176,7 +198,14 @@ int Farm::CapacityFor(const Hash128& id) const {
     capacity +=
         worker.leases_allowed - worker.leases_sent + static_cast<int64_t>(worker.leases.size());
   }
-  return static_cast<int>(std::clamp<int64_t>(capacity, kLeastCapacity, kMostCapacity));
+  // Those that have work share the devices; candidates that wait long were chosen knowing little.
+  const int64_t sharers = std::ranges::count_if(sessions_, [&](const auto& item) {
+    const Session& other = item.second;
+    return item.first == id ||
+           (other.begun && other.plan.device_class == session->second.plan.device_class &&
+            (other.leased > 0 || !other.waiting.empty()));
+  });
+  return static_cast<int>(std::clamp<int64_t>(capacity / sharers, kLeastCapacity, kMostCapacity));
 }
 
 std::vector<proto::DeviceInfo> Farm::Devices() const {
@@ -195,6 +224,9 @@ std::vector<proto::DeviceInfo> Farm::Devices() const {
                        .results = worker.results,
                        .probes = worker.hello.probes,
                        .program_version = worker.hello.program_version});
+    if (worker.hello.protocol == 0) continue;  // it was not here since the start
+    devices.back().role = worker.hello.role;
+    if (devices.back().reason.empty()) devices.back().reason = MissingPartner(worker);
   }
   return devices;
 }

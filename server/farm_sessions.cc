@@ -3,6 +3,7 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "server/device_match.h"
 #include "server/farm.h"
 
 // What sessions and operators ask of a Farm.
@@ -27,6 +28,7 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
   worker.reason = worker.device == DeviceState::kActive ? "" : reason;
   db::FarmDevice row{name, device, worker.device, worker.reason};
   known_devices_[known->first] = row;
+  hungry_.insert(known->first);
   step_.changes.push_back(db::PutFarmDevice{std::move(row)});
   CompareProbes(worker.hello.device.device_class);
   GrantAll(now_ns);
@@ -36,6 +38,7 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
 void Farm::BeginSession(const SessionPlan& plan) {
   Session& session = sessions_[plan.id];
   session.plan = plan;
+  session.target = TargetOf(plan.target);
   session.begun = true;
   projects_.try_emplace(plan.project);
 }
@@ -57,7 +60,7 @@ void Farm::StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns) {
   for (auto& [number, attempt] : session.attempts) {
     if (attempt.state == AttemptState::kLeased) Revoke(attempt.token, kOver, now_ns);
     if (attempt.state != AttemptState::kWaiting || !attempt.job) continue;
-    session.waiting.erase(number);
+    Unwait(session, number);
     AnswerFor(id, number, attempt, measure::Outcome::kWorkerLost, kOver);
   }
 }
@@ -78,7 +81,7 @@ int64_t Farm::DropWaiting(const Hash128& id, int64_t below, int64_t now_ns) {
       continue;
     }
     Move(attempt.state, AttemptEvent::kDrop);
-    session.waiting.erase(it->first);
+    Unwait(session, it->first);
     it = session.attempts.erase(it);
     ++dropped;
   }
@@ -103,6 +106,7 @@ void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_
         Send(worker->second, proto::Revoke{attempt.token, reason});
       }
       --projects_[found->second.plan.project].leased;
+      hungry_.insert(lease.worker);
       leases_.erase(open);
     }
     Move(attempt.state, AttemptEvent::kDrop);
@@ -125,8 +129,7 @@ void Farm::Submit(const Hash128& id, int64_t number, proto::Job job, const Hints
     if (attempt.condemned) {
       Condemn(id, number, attempt);
     } else {
-      attempt.waiting_since_ns = now_ns;
-      session.waiting.insert(number);
+      Wait(session, number, attempt, now_ns);
     }
   }
   Deliver(id, number, attempt);
@@ -172,6 +175,7 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
       project.mean_run_ns = 0.9 * project.mean_run_ns + 0.1 * static_cast<double>(lease.charge_ns);
       --project.leased;
       --session.leased;
+      if (KindOf(attempt.token) == proto::LeaseKind::kBuild) --session.building;
       const auto worker = workers_.find(lease.worker);
       if (worker != workers_.end()) {
         worker->second.leases.erase(attempt.token);
@@ -180,6 +184,7 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
           Send(worker->second, proto::Acknowledgement{attempt.token, proto::Verdict::kAccepted});
         }
       }
+      hungry_.insert(lease.worker);
       leases_.erase(open);
     }
     session.attempts.erase(at);

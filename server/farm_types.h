@@ -10,6 +10,7 @@
 #include "base/core/hash128.h"
 #include "db/farm_store.h"
 #include "proto/farm_messages.h"
+#include "proto/limits.h"
 
 // What goes into a Farm and comes out of it, as plain values.
 namespace hone::server {
@@ -30,9 +31,15 @@ struct FarmPolicy {
   double fast_margin = 1.3;   ///< a result so much under what is possible is measured again
   double unlike_ratio = 1.3;  ///< two measurements of one candidate that differ more disagree
   int result_window = 64;     ///< results that a worker may send unasked
+  int64_t artifact_cache_bytes = proto::kArtifactCacheBytes;
+  size_t chunk_bytes = proto::kArtifactChunkBytes;  ///< of an artifact, in one message
 };
 
 using StreamId = int64_t;
+
+/// A token says what kind of lease it is of: the two highest bits of its counter.
+Hash128 MakeToken(uint64_t start, uint64_t count, proto::LeaseKind kind);
+proto::LeaseKind KindOf(const Hash128& token);
 
 /// A message to a worker, to be sent once the step's unit is durable.
 struct Outgoing {
@@ -53,7 +60,8 @@ struct Delivery {
   proto::WorkResult result;
 };
 
-/// What events led to since the last Take: first `unit` is committed, then the rest is acted on.
+/// What events led to since the last Take: first `changes` are committed, then the rest is acted
+/// on; deliveries, which nobody outside sees, at once.
 struct FarmStep {
   std::vector<db::FarmChange> changes;
   std::vector<Outgoing> messages;

@@ -128,6 +128,13 @@ void AddWork(const FarmView& view, Families& out) {
               c.infrastructure_faults);
   out.Counter("hone_results_held_back_total",
               "Results measured again on another device before they count.", c.held_back);
+  out.Counter("hone_build_leases_granted_total",
+              "Of the leases granted, those to build for others.", c.granted_builds);
+  out.Counters("hone_artifacts_total", "Artifacts of builders, by what became of them.", "how",
+               {{"taken", c.artifacts},
+                {"refused", c.artifacts_refused},
+                {"unasked", c.artifacts_unasked},
+                {"gone", c.artifacts_gone}});
   out.Counter("hone_condemned_total", "Attempts given up because their workers were lost.",
               c.condemned);
   out.Begin("hone_project_device_seconds_total", "Device time charged, in all starts of honed.",
@@ -166,6 +173,7 @@ void AddDevices(const ProcessFacts& facts, const FarmView& view, Families& out) 
                 {"device_class", d.info.device.device_class},
                 {"target", d.info.device.target},
                 {"state", std::string(NameOf(d.info.state))},
+                {"role", std::string(proto::NameOf(d.info.role))},
                 {"sandboxed", d.info.sandboxed ? "yes" : "no"}});
   }
   each("hone_device_up", "1 while its worker is connected and it gets work.", MetricType::Gauge,

@@ -27,20 +27,22 @@ constexpr std::array<Row<SessionState, SessionEvent>, 9> kSession = {{
     {SessionState::kCancelling, SessionEvent::kEmptied, SessionState::kCancelled},
 }};
 
-constexpr std::array<Row<AttemptState, AttemptEvent>, 8> kAttempt = {{
+constexpr std::array<Row<AttemptState, AttemptEvent>, 9> kAttempt = {{
     {AttemptState::kWaiting, AttemptEvent::kGrant, AttemptState::kLeased},
     {AttemptState::kWaiting, AttemptEvent::kCondemn, AttemptState::kAnswered},
     {AttemptState::kWaiting, AttemptEvent::kDrop, AttemptState::kClosed},
     {AttemptState::kLeased, AttemptEvent::kTakeBack, AttemptState::kWaiting},
     {AttemptState::kLeased, AttemptEvent::kAnswer, AttemptState::kAnswered},
+    {AttemptState::kLeased, AttemptEvent::kBuilt, AttemptState::kWaiting},
     {AttemptState::kLeased, AttemptEvent::kDrop, AttemptState::kClosed},
     {AttemptState::kAnswered, AttemptEvent::kCommit, AttemptState::kClosed},
     {AttemptState::kAnswered, AttemptEvent::kDrop, AttemptState::kClosed},
 }};
 
-constexpr std::array<Row<LeaseState, LeaseEvent>, 13> kLease = {{
+constexpr std::array<Row<LeaseState, LeaseEvent>, 14> kLease = {{
     {LeaseState::kGranted, LeaseEvent::kStart, LeaseState::kStarted},
     {LeaseState::kGranted, LeaseEvent::kAnswer, LeaseState::kAnswered},
+    {LeaseState::kGranted, LeaseEvent::kBuilt, LeaseState::kBuilt},
     {LeaseState::kGranted, LeaseEvent::kExpire, LeaseState::kExpired},
     {LeaseState::kGranted, LeaseEvent::kGiveBack, LeaseState::kReturned},
     {LeaseState::kGranted, LeaseEvent::kRevoke, LeaseState::kRevoked},
@@ -88,12 +90,12 @@ constexpr std::array<std::string_view, 5> kSessionEvents = {"begin", "cancel", "
                                                             "fail"};
 constexpr std::array<std::string_view, 4> kAttemptStates = {"waiting", "leased", "answered",
                                                             "closed"};
-constexpr std::array<std::string_view, 6> kAttemptEvents = {"grant",   "take back", "answer",
-                                                            "condemn", "commit",    "drop"};
-constexpr std::array<std::string_view, 8> kLeaseStates = {
-    "granted", "started", "answered", "done", "expired", "returned", "revoked", "lost"};
-constexpr std::array<std::string_view, 7> kLeaseEvents = {"start",     "answer", "commit", "expire",
-                                                          "give back", "revoke", "lose"};
+constexpr std::array<std::string_view, 7> kAttemptEvents = {
+    "grant", "take back", "answer", "condemn", "commit", "drop", "built"};
+constexpr std::array<std::string_view, 9> kLeaseStates = {
+    "granted", "started", "answered", "done", "expired", "returned", "revoked", "lost", "built"};
+constexpr std::array<std::string_view, 8> kLeaseEvents = {"start",     "answer", "commit", "expire",
+                                                          "give back", "revoke", "lose",   "built"};
 constexpr std::array<std::string_view, 4> kWorkerStates = {"connected", "draining", "gone", "lost"};
 constexpr std::array<std::string_view, 4> kWorkerEvents = {"connect", "drain", "disconnect",
                                                            "give up"};

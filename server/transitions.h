@@ -19,8 +19,17 @@ enum class AttemptState : uint8_t { kWaiting, kLeased, kAnswered, kClosed };
 enum class WorkerState : uint8_t { kConnected, kDraining, kGone, kLost };
 
 enum class SessionEvent : uint8_t { kBegin, kCancel, kEmptied, kEnd, kFail };
-enum class AttemptEvent : uint8_t { kGrant, kTakeBack, kAnswer, kCondemn, kCommit, kDrop };
-enum class LeaseEvent : uint8_t { kStart, kAnswer, kCommit, kExpire, kGiveBack, kRevoke, kLose };
+enum class AttemptEvent : uint8_t { kGrant, kTakeBack, kAnswer, kCondemn, kCommit, kDrop, kBuilt };
+enum class LeaseEvent : uint8_t {
+  kStart,
+  kAnswer,
+  kCommit,
+  kExpire,
+  kGiveBack,
+  kRevoke,
+  kLose,
+  kBuilt
+};
 enum class WorkerEvent : uint8_t { kConnect, kDrain, kDisconnect, kGiveUp };
 enum class DeviceEvent : uint8_t { kDrain, kEmptied, kUndrain, kQuarantine, kLose, kProbed };
 

@@ -18,6 +18,7 @@
 #include "ir/target.h"
 #include "measure/device.h"
 #include "measure/helper_check.h"
+#include "measure/sandbox.h"
 #include "worker/worker.h"
 
 namespace {
@@ -180,6 +181,10 @@ absl::Status Run(const hone::DaemonOptions& options) {
   worker.silent_ms = int64_t{1000} * silent_s;
   HONE_RETURN_IF_ERROR(PlanDeaths(options, worker.measurer));
   worker.seed = worker.hello.instance.low;
+  if (!hone::measure::SandboxHasAllowList()) {  // a sanitizer reserves terabytes
+    worker.measurer.builder.address_space_bytes.reset();
+    worker.measurer.runner.address_space_bytes.reset();
+  }
   worker.measurer.builder.unsafe_no_sandbox = !worker.hello.sandboxed;
   worker.measurer.runner.unsafe_no_sandbox = !worker.hello.sandboxed;
   if (worker.hello.role == hone::proto::WorkerRole::kBuild) {

@@ -254,6 +254,8 @@ function deviceRow(d) {
   const state = d.connected ? d.state : d.state === "active" ? "away" : d.state;
   return h("li", { class: "row device", "data-key": d.worker + "/" + d.device },
     h("div", { class: "what" }, h("b", {}, d.worker), " ", h("span", { class: "quiet" }, d.device),
+      d.role === "build" && h("span", { class: "quiet" }, " builds for others"),
+      d.role === "run" && h("span", { class: "quiet" }, " runs what others build"),
       !d.sandboxed && h("span", { class: "bad" }, " without sandbox"),
       h("small", { title: d.driver }, d.target || d.device_class || "not connected since honed started",
         d.program_version && ` · hone ${d.program_version}`),

@@ -38,6 +38,7 @@ ordered_json DeviceJson(const DeviceView& d) {
           {"state", std::string(NameOf(d.info.state))},
           {"reason", d.info.reason},
           {"connected", d.info.connected},
+          {"role", std::string(proto::NameOf(d.info.role))},
           {"sandboxed", d.info.sandboxed},
           {"leases", d.info.leases},
           {"started", d.started},

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/core/hash128.h"
+#include "ir/target.h"
+#include "proto/farm_messages.h"
+#include "server/device_meter.h"
+#include "server/farm_types.h"
+#include "server/transitions.h"
+
+// What a Farm knows of each attempt, lease, session, worker and project; farm.h changes it.
+namespace hone::server {
+
+/// One measurement that a session asked for.
+struct FarmAttempt {
+  AttemptState state = AttemptState::kWaiting;
+  std::optional<proto::Job> job;  ///< none until the session's driver asked for it
+  int losses = 0, faults = 0;
+  bool condemned = false;
+  std::string condemned_why;
+  int64_t not_before_ns = 0;
+  int64_t waiting_since_ns = 0;
+  Hash128 token;  ///< kLeased, kAnswered by a worker
+  std::optional<proto::WorkResult> result;
+  bool delivered = false;
+  JobHints hints;
+  std::set<std::string> avoid;  ///< workers that shall not have it while others can
+  /// An answer that is believed when another device confirms it, and whose it was.
+  std::optional<proto::WorkResult> doubtful;
+  std::string doubted;
+  // For workers that run what others build:
+  std::vector<std::string> keys;  ///< of its artifacts, as Grant.artifacts; made when needed
+  int lost_builds = 0;            ///< build leases that ended with their worker, or too late
+  int builds = 0;                 ///< those that ended built; some artifacts were gone then
+  int64_t build_ns = 0;
+};
+
+/// A lease that has not ended.
+struct OpenLease {
+  Hash128 session;
+  int64_t attempt = 0;
+  std::string worker;  ///< key of workers_
+  Hash128 instance;
+  LeaseState state = LeaseState::kGranted;
+  int64_t since_ns = 0;  ///< of the state
+  std::string content;
+  int64_t charge_ns = 0;
+  bool alone = false;
+  std::vector<int> wanted;                 ///< of a build lease: Grant.wanted
+  std::vector<proto::Artifact> artifacts;  ///< of a run lease: Grant.artifacts
+  /// Of a build lease: what came whole, by SHA-256, and how much that is.
+  std::map<std::string, std::shared_ptr<const std::string>> uploaded;
+  int64_t uploaded_bytes = 0;
+};
+
+/// A session that has not ended.
+struct FarmMember {
+  SessionPlan plan;
+  std::optional<ir::Target> target;  ///< the plan's, parsed
+  bool begun = false;
+  std::map<int64_t, FarmAttempt> attempts;
+  std::set<int64_t> waiting;
+  std::set<int64_t> ready;  ///< of these, whose artifacts are there: a run worker may have them
+  int64_t building = 0;     ///< build leases
+  int64_t leased = 0;
+  int64_t deadline_ns = INT64_MAX;
+};
+
+/// A worker with one of its devices.
+struct FarmWorker {
+  std::string name;
+  proto::Hello hello;
+  std::optional<ir::Target> best;  ///< the device's target, parsed
+  WorkerState state = WorkerState::kGone;
+  std::optional<StreamId> stream;
+  int64_t heard_ns = 0;  ///< or, when gone, since when
+  int64_t leases_allowed = 0, leases_sent = 0;
+  int64_t results_allowed = 0, results_received = 0;
+  std::set<Hash128> leases;
+  DeviceState device = DeviceState::kActive;
+  std::string reason;
+  int64_t busy_ns = 0, results = 0;
+  DeviceMeter meter;
+  /// An artifact that is coming, up to now.
+  struct Upload {
+    Hash128 token;
+    std::string sha256;
+    int64_t total_bytes = 0;
+    std::string data;
+  };
+  std::optional<Upload> upload;
+  std::set<Hash128> strikes;  ///< candidates good elsewhere that failed here
+  int64_t sentinel_ns = 0;    ///< 0: it has told none
+  bool own_class = false;     ///< drifted: measured as a class of its own
+  std::string drift;          ///< says so
+  bool probe_asked = false;   ///< by a person
+  std::string unlike;         ///< its probe is far off its class's, and how
+  uint64_t last_grant = 0;    ///< counter of its last token
+};
+
+/// What a project uses.
+struct FarmProjectUse {
+  int64_t share = 1;
+  int64_t charged_ns = 0;
+  int64_t leased = 0;
+  /// Device time by share since it last had nothing to do; what is idle is lent, not saved up.
+  double virtual_ns = 0;
+  double mean_run_ns = 50e6;
+};
+
+}  // namespace hone::server
