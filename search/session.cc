@@ -13,13 +13,14 @@
 namespace hone::search {
 
 namespace {
-constexpr int64_t kCollectNs = 200'000'000;
 constexpr int64_t kFirstModelRows = 24;  ///< below this the analytic model ranks
 constexpr int64_t kRowsPerModel = 24;
+constexpr int64_t kGrowth = 8;  ///< a farm's next model: when there are rows / kGrowth more
+constexpr double kTellSeconds = 1;
+constexpr int kMostProposed = 256;    ///< in one commit
 constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
 constexpr int64_t kMostFinalNs = 60'000'000'000;
 constexpr double kThinkingShare = 0.08;  ///< of a session's time: proposing and training
-constexpr int64_t kOthersNs = 50'000'000;
 constexpr int64_t kDrainNs = 2'000'000'000;
 }  // namespace
 
@@ -60,8 +61,9 @@ double Session::ElapsedSeconds() const {
 }
 
 db::RecordKey Session::KeyOf(int task) const {
-  return {tuner_->task(task).hash, options_.target.text, options_.device.device_class,
-          options_.accuracy, kMeasurementPolicyVersion};
+  // Not of the Tuner, which another member may be using.
+  return {hashes_[static_cast<size_t>(LocalOf(task))], options_.target.text,
+          options_.device.device_class, options_.accuracy, kMeasurementPolicyVersion};
 }
 
 db::Event Session::MakeEvent(std::string type, std::string payload) {
@@ -113,9 +115,16 @@ bool Session::OutOfBudget() {
   return reason_ != StopReason::kNone;
 }
 
-absl::Status Session::SubmitRound() {
-  const int room = measurer_.capacity() * 2 - static_cast<int>(measurer_.num_in_flight());
-  if (room <= 0) return absl::OkStatus();
+int Session::MostInFlight() const {
+  const int capacity = measurer_.capacity();
+  // What a farm's workers hold is their buffer; what waits beyond was chosen knowing less.
+  return options_.begin_results ? capacity + std::max(capacity / 4, 1) : 2 * capacity;
+}
+
+absl::StatusOr<bool> Session::SubmitRound() {
+  const auto in_flight = static_cast<int>(measurer_.num_in_flight());
+  const int room = std::min(MostInFlight() - in_flight, kMostProposed);
+  if (room <= 0) return true;
   const auto lock = Lock();
   std::vector<Tuner::Proposal> proposals;
   measurer_.WhileNotTiming([&] {
@@ -124,16 +133,24 @@ absl::Status Session::SubmitRound() {
     thinking_ns_ += clock_.NowNs() - start_ns;
   });
   dry_ = tuner_->reason();
-  if (proposals.empty()) return absl::OkStatus();
+  if (proposals.empty()) return false;
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   for (const auto& p : proposals) AddProposed(p, batch);
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  SubmitAll(proposals);
+  return true;
+}
+
+void Session::SubmitAll(const std::vector<Tuner::Proposal>& proposals) {
   for (const auto& p : proposals) {
+    measure::MeasureInput input = InputOf(p, measure::MeasureKind::kScreen);
+    // Together: nobody shall find one under way that the Measurer does not know of.
+    const std::lock_guard flight(flight_mutex_);
     in_flight_[p.attempt] = p;
-    measurer_.Submit(InputOf(p, measure::MeasureKind::kScreen));
+    measurer_.Submit(std::move(input));
   }
-  return absl::OkStatus();
+  flight_changed_.notify_all();
 }
 
 db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
@@ -163,20 +180,20 @@ absl::Status Session::CommitResults(const db::Batch& batch) {
   return options_.commit_results ? options_.commit_results(batch) : db_.Append(batch).status();
 }
 
-absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& results) {
-  struct Answer {
-    int64_t attempt;
-    measure::Outcome outcome;
-    double median_ns, cost;
-  };
-  std::vector<Answer> answers;
-  db::Batch batch;
+absl::StatusOr<Session::Answers> Session::AnswersOf(
+    const std::vector<measure::MeasureResult>& results) {
+  Answers answers;
+  db::Batch& batch = answers.batch;
   for (const auto& r : results) {
-    auto it = in_flight_.find(r.id);
-    if (it == in_flight_.end()) continue;
-    HONE_RETURN_IF_ERROR(CheckLost(r));
-    const Tuner::Proposal p = std::move(it->second);
-    in_flight_.erase(it);
+    Tuner::Proposal p;
+    {
+      const std::lock_guard flight(flight_mutex_);
+      const auto it = in_flight_.find(r.id);
+      if (it == in_flight_.end()) continue;
+      HONE_RETURN_IF_ERROR(CheckLost(r));
+      p = std::move(it->second);
+      in_flight_.erase(it);
+    }
     measure::Outcome outcome = r.outcome;
     if (outcome == measure::Outcome::kOk && r.samples_ns.empty())
       outcome = measure::Outcome::kRunCrashed;
@@ -206,14 +223,28 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
     const std::string event = Tuner::ResultEvent(p.attempt, outcome, median, cost);
     batch.events.push_back(StreamEvent(shared_->stream, "result", event));
     if (shared()) batch.events.push_back(MakeEvent("result", event));
-    answers.push_back({p.attempt, outcome, median, cost});
+    answers.of.push_back({p.attempt, outcome, median, cost});
   }
-  if (answers.empty()) return absl::OkStatus();
-  batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
+  // Of many small batches not each one needs the time.
+  const double now_seconds = ElapsedSeconds();
+  if (!answers.of.empty() && (!shared() || now_seconds >= told_seconds_ + kTellSeconds)) {
+    told_seconds_ = now_seconds;
+    batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", now_seconds)));
+  }
+  return answers;
+}
+
+absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& results) {
+  HONE_ASSIGN_OR_RETURN(Answers answers, AnswersOf(results));
+  if (answers.of.empty()) return absl::OkStatus();
+  if (options_.begin_results) {
+    BeginResults(std::move(answers));
+    return absl::OkStatus();
+  }
   // Durable first: what the Tuner acts on, a restart knows too.
   const auto lock = Lock();
-  HONE_RETURN_IF_ERROR(CommitResults(batch));
-  for (const auto& a : answers) tuner_->Result(a.attempt, a.outcome, a.median_ns, a.cost);
+  HONE_RETURN_IF_ERROR(CommitResults(answers.batch));
+  answers.ApplyTo(*tuner_);
   return absl::OkStatus();
 }
 
@@ -233,7 +264,9 @@ absl::Status Session::Train() {
     const auto lock = Lock();
     rows = tuner_->training_rows();
     const int64_t before = shared_->rows_at_training;
-    if (shared_->training || rows < kFirstModelRows || rows < before + kRowsPerModel)
+    // On a farm rows come by the thousand: ranking everything anew for a few more is worth nothing.
+    const int64_t step = shared() ? std::max(kRowsPerModel, before / kGrowth) : kRowsPerModel;
+    if (shared_->training || rows < kFirstModelRows || rows < before + step)
       return absl::OkStatus();
     // Training, and ranking anew what a new model ranks, is worth a share of the time, not more.
     if (before > 0 && static_cast<double>(thinking_ns_ + last_training_ns_) * 1e-9 >
@@ -250,7 +283,7 @@ absl::Status Session::Train() {
     last_training_ns_ = clock_.NowNs() - start_ns;
   });
   thinking_ns_ += last_training_ns_;
-  const auto lock = Lock();
+  const auto all = shared_->LockAll();
   shared_->training = false;
   if (!model.ok()) return absl::OkStatus();  // the analytic model goes on ranking
   HONE_ASSIGN_OR_RETURN(std::string bytes, (*model)->Save());
@@ -264,13 +297,19 @@ absl::Status Session::Train() {
 }
 
 absl::Status Session::GiveUpLost() {
+  // Who was interrupted waits for nothing; a restart does.
+  if (Interrupted()) return absl::OkStatus();
   std::vector<measure::MeasureResult> lost;
-  for (const auto& [attempt, p] : in_flight_) {
-    measure::MeasureResult r;
-    r.id = attempt;
-    r.outcome = measure::Outcome::kWorkerLost;
-    r.message = "no result came back";
-    lost.push_back(std::move(r));
+  {
+    const std::lock_guard flight(flight_mutex_);
+    if (measurer_.num_in_flight() > 0) return absl::OkStatus();  // submitted meanwhile
+    for (const auto& [attempt, p] : in_flight_) {
+      measure::MeasureResult r;
+      r.id = attempt;
+      r.outcome = measure::Outcome::kWorkerLost;
+      r.message = "no result came back";
+      lost.push_back(std::move(r));
+    }
   }
   return TakeResults(lost);
 }
@@ -282,10 +321,15 @@ bool Session::OthersAtWork() {
                      [this](int i) { return tuner_->open_of(i) > 0; });
 }
 
-absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
+bool Session::NothingUnderWay() {
+  const std::lock_guard flight(flight_mutex_);
+  return measurer_.num_in_flight() == 0 && in_flight_.empty() && begun_->unsettled() == 0;
+}
+
+absl::Status Session::SearchAlone(const std::function<void(const Session&)>& progress) {
   while (!OutOfBudget()) {
-    HONE_RETURN_IF_ERROR(SubmitRound());
-    if (measurer_.num_in_flight() == 0 && in_flight_.empty()) {
+    HONE_RETURN_IF_ERROR(SubmitRound().status());
+    if (NothingUnderWay()) {
       if (!OthersAtWork()) {
         reason_ = dry_;
         break;
@@ -299,6 +343,11 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
     HONE_RETURN_IF_ERROR(Train());
     if (progress) progress(*this);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
+  HONE_RETURN_IF_ERROR(options_.begin_results ? SearchBeside(progress) : SearchAlone(progress));
   // What is being measured just now is finished, so that it is not lost; what waits is not begun.
   measurer_.DropWaiting();
   const int64_t drain_until_ns = clock_.NowNs() + kDrainNs;
@@ -313,7 +362,8 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished",
                                    std::string(StopReasonName(reason_))));
-  const auto lock = Lock();
+  const auto all = shared_->LockAll();
+  HONE_RETURN_IF_ERROR(begun_->status());
   if (shared() && !Interrupted()) TakeOut(*shared_, member_, batch);
   return db_.Append(batch).status();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,6 +43,10 @@ struct SessionOptions {
   /// Makes a batch durable together with the end of what its results answer; unset: the log's
   /// Append. A farm ends leases in the same transaction.
   std::function<absl::Status(const db::Batch&)> commit_results;
+  /// The same without waiting: returns at once and calls `done` once, on any thread, when the batch
+  /// is durable or cannot be; what is begun first becomes durable first, whoever's it is. With it a
+  /// member of a shared search proposes and trains on a thread of its own, beside its results.
+  std::function<void(db::Batch batch, TunerQueue::Done done)> begin_results;
   /// The search to be a member of, under `id`; unset: one of its own. Called again when the one it
   /// gave has ended meanwhile.
   std::function<absl::StatusOr<std::shared_ptr<SharedTuner>>()> join;
@@ -67,7 +72,7 @@ struct Confirmation {
 };
 
 /// Runs one tuning session on a Measurer: commits every event before it acts on it, trains models,
-/// compares finalists. One thread.
+/// compares finalists. To be used by one thread.
 class Session {
  public:
   Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
@@ -105,9 +110,35 @@ class Session {
   absl::Status ReplayVerdict(const std::string& payload);
   absl::Status WarmStart();
   std::optional<uint64_t> Transplant(int task, const db::NearCandidate& near) const;
-  absl::Status SubmitRound();
+  /// False: the Tuner was asked and has nothing (dry_ says why).
+  absl::StatusOr<bool> SubmitRound();
+  int MostInFlight() const;
+  void SubmitAll(const std::vector<Tuner::Proposal>& proposals);
+  bool NothingUnderWay();
   absl::Status TakeResults(const std::vector<measure::MeasureResult>& results);
+  /// What results are for the log and for the Tuner.
+  struct Answers {
+    struct Of {
+      int64_t attempt = 0;
+      measure::Outcome outcome = measure::Outcome::kWorkerLost;
+      double median_ns = 0, cost_seconds = 0;
+    };
+    db::Batch batch;
+    std::vector<Of> of;
+    void ApplyTo(Tuner& tuner) const {
+      for (const Of& a : of) tuner.Result(a.attempt, a.outcome, a.median_ns, a.cost_seconds);
+    }
+  };
+  absl::StatusOr<Answers> AnswersOf(const std::vector<measure::MeasureResult>& results);
   absl::Status Train();
+  /// Proposes, takes results and trains in turns, until a budget is used up or nothing is left.
+  absl::Status SearchAlone(const std::function<void(const Session&)>& progress);
+  // session_shared.cc: the same with results on this thread and the rest on another.
+  absl::Status SearchBeside(const std::function<void(const Session&)>& progress);
+  /// The other thread.
+  absl::Status Think();
+  void WaitForRoom(bool more);
+  void BeginResults(Answers answers);
   /// Candidates under way that the Measurer knows nothing of: nobody's fault, put back.
   absl::Status GiveUpLost();
   /// Measuring does not work at all any more.
@@ -119,6 +150,8 @@ class Session {
   absl::Status CompareTask(int task, int tasks_left);
   absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
                              size_t base, int rounds);
+  static constexpr int64_t kCollectNs = 200'000'000;
+  static constexpr int64_t kOthersNs = 50'000'000;
   bool OutOfBudget();
   /// Keeps a part of the time until the date for the comparisons at the end.
   void ReserveFinal();
@@ -129,7 +162,7 @@ class Session {
                               bool noisy = false);
   db::Event MakeEvent(std::string type, std::string payload);
   bool shared() const { return options_.join != nullptr; }
-  std::unique_lock<std::mutex> Lock() { return std::unique_lock(shared_->mutex); }
+  std::unique_lock<std::mutex> Lock() { return shared_->Lock(); }
   /// The number among this session's tasks of one of the Tuner's.
   int LocalOf(int place) const;
   /// A new session's row, device and first event.
@@ -148,14 +181,50 @@ class Session {
   const WallClock& wall_clock_;
   SessionOptions options_;
   std::shared_ptr<SharedTuner> shared_;
-  Tuner* tuner_ = nullptr;   ///< that of shared_; used under its lock
-  std::vector<int> places_;  ///< of this session's tasks in the Tuner
+  Tuner* tuner_ = nullptr;       ///< that of shared_; used under its lock
+  std::vector<int> places_;      ///< of this session's tasks in the Tuner
+  std::vector<Hash128> hashes_;  ///< of their Workloads
   Hash128 member_ = Tuner::kAlone;
   Hash128 id_;
   bool resumed_ = false;
   int64_t start_ns_ = 0;
   double earlier_seconds_ = 0;  ///< used by earlier runs of the session
-  std::map<int64_t, Tuner::Proposal> in_flight_;
+  std::mutex flight_mutex_;
+  std::condition_variable flight_changed_;
+  std::map<int64_t, Tuner::Proposal> in_flight_;  ///< guarded by flight_mutex_
+  bool thinking_over_ = false;                    ///< guarded by flight_mutex_
+  /// What one of the two threads met first, or the log, which may tell it late. Thread-safe.
+  class Begun {
+   public:
+    void Begin() {
+      const std::lock_guard lock(mutex_);
+      ++unsettled_;
+    }
+    void Settle(const absl::Status& status) {
+      const std::lock_guard lock(mutex_);
+      --unsettled_;
+      status_.Update(status);
+    }
+    void Fail(const absl::Status& status) {
+      const std::lock_guard lock(mutex_);
+      status_.Update(status);
+    }
+    absl::Status status() const {
+      const std::lock_guard lock(mutex_);
+      return status_;
+    }
+    int64_t unsettled() const {
+      const std::lock_guard lock(mutex_);
+      return unsettled_;
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    absl::Status status_;
+    int64_t unsettled_ = 0;  ///< commits of results that nothing was heard of
+  };
+  const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
+  double told_seconds_ = 0;             ///< in the last event "elapsed" of results
   int64_t final_ns_ = 0;                ///< kept before the date
   StopReason dry_ = StopReason::kNone;  ///< why the Tuner proposed no more
   int64_t thinking_ns_ = 0;             ///< proposing and training

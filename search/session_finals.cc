@@ -75,7 +75,7 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
         LowerRatio(compared[base].samples_ns, compared[k].samples_ns) > kWorthwhile)
       best = median, winner = k;
   }
-  const auto lock = Lock();
+  const auto all = shared_->LockAll();
   const int local = LocalOf(task);
   TaskVerdict& v = verdicts_[static_cast<size_t>(local)];
   v.compared = true;

@@ -101,6 +101,7 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
     batch.workloads.push_back({t.hash, text, static_cast<int64_t>(t.flop), bytes});
   }
   verdicts_.resize(tasks.size());
+  for (const TuningTask& t : tasks) hashes_.push_back(t.hash);
   if (shared()) {
     HONE_RETURN_IF_ERROR(JoinShared(std::move(tasks), std::move(batch)));
   } else {
@@ -109,11 +110,9 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
   HONE_RETURN_IF_ERROR(Train());
   // What was proposed but never answered is measured now; it was charged already.
   const auto lock = Lock();
-  for (const auto& p : tuner_->Open()) {
-    if (p.member != member_) continue;
-    in_flight_[p.attempt] = p;
-    measurer_.Submit(InputOf(p, measure::MeasureKind::kScreen));
-  }
+  std::vector<Tuner::Proposal> open = tuner_->Open();
+  std::erase_if(open, [this](const Tuner::Proposal& p) { return p.member != member_; });
+  SubmitAll(open);
   return absl::OkStatus();
 }
 

@@ -131,8 +131,9 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Get(db::Database& dat
   const std::lock_guard lock(mutex_);
   std::shared_ptr<SharedTuner>& known = known_[request.text];
   if (known) {
-    const std::lock_guard use(known->mutex);
-    if (known->over) known = nullptr;
+    const std::shared_ptr<SharedTuner> before = known;
+    const std::lock_guard use(before->mutex);
+    if (before->over) known = nullptr;
   }
   if (!known) {
     HONE_ASSIGN_OR_RETURN(known, Open(database, request));
@@ -144,7 +145,7 @@ absl::Status SharedTuners::Leave(db::Database& database, const Hash128& member) 
   const std::lock_guard lock(mutex_);
   for (const auto& [text, shared] : known_) {
     if (!shared) continue;
-    const std::lock_guard use(shared->mutex);
+    const auto all = shared->LockAll();
     db::Batch batch;
     TakeOut(*shared, member, batch);
     if (!batch.events.empty()) HONE_RETURN_IF_ERROR(database.Append(batch).status());

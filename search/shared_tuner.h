@@ -12,17 +12,35 @@
 
 #include "db/database.h"
 #include "search/tuner.h"
+#include "search/tuner_queue.h"
 
 namespace hone::search {
 
-/// A Tuner and the stream of its events in the log. Several sessions, each on a thread of its own,
+/// A Tuner and the stream of its events in the log. Several sessions, each on threads of its own,
 /// may be its members.
 struct SharedTuner {
   SharedTuner(const ir::Target& target, const TunerOptions& options) : tuner(target, options) {}
 
   /// Held while the Tuner is used and until what happened to it is durable, so that the log has the
-  /// events in the order in which they happened. All below is guarded by it.
+  /// events in the order in which they happened; those of `queue` alone come from elsewhere. All
+  /// below it is guarded by it; take it by Lock or LockAll.
   std::mutex mutex;
+  TunerQueue queue;
+  /// With every event of the queue that is durable applied.
+  [[nodiscard]] std::unique_lock<std::mutex> Lock() {
+    std::unique_lock use(mutex);
+    queue.ApplyTo(tuner);
+    return use;
+  }
+  struct AllLocked {
+    std::unique_lock<std::mutex> use, order;
+  };
+  /// For what has a place among the queue's events: with all of them applied, and none to come.
+  [[nodiscard]] AllLocked LockAll() {
+    AllLocked locked{std::unique_lock(mutex), queue.Hold()};
+    queue.ApplyTo(tuner);
+    return locked;
+  }
   Tuner tuner;
   Hash128 stream;  ///< the session of the log whose events these are
   bool training = false;

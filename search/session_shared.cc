@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/core/thread_name.h"
+#include "base/status.h"
+#include "search/session.h"
+
+// A member of a farm's search: results are made durable as they come, on the session's thread,
+// while another one proposes and trains, which may take seconds.
+namespace hone::search {
+namespace {
+
+/// A new round of proposals is worth it when so much of what the farm may hold is free.
+constexpr int kRoundsInFlight = 16;
+constexpr auto kRoomWait = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void Session::BeginResults(Answers answers) {
+  // The log's part and the Tuner's go different ways.
+  auto batch = std::make_shared<db::Batch>(std::move(answers.batch));
+  begun_->Begin();
+  shared_->queue.Post(
+      [&](TunerQueue::Done done) {
+        options_.begin_results(std::move(*batch),
+                               [done, begun = begun_](const absl::Status& status) {
+                                 done(status);
+                                 begun->Settle(status);
+                               });
+      },
+      [answers = std::move(answers.of)](Tuner& tuner) {
+        Answers{{}, answers}.ApplyTo(tuner);
+      });
+}
+
+void Session::WaitForRoom(bool more) {
+  std::unique_lock flight(flight_mutex_);
+  if (!more) {
+    // Until something comes back.
+    flight_changed_.wait_for(flight, kRoomWait);
+    return;
+  }
+  flight_changed_.wait_for(flight, kRoomWait, [this] {
+    const int most = MostInFlight();
+    const auto under_way = static_cast<int>(in_flight_.size());
+    return under_way + std::max(1, most / kRoundsInFlight) <= most;
+  });
+}
+
+absl::Status Session::Think() {
+  while (!OutOfBudget() && begun_->status().ok()) {
+    // Results that come while the Tuner is asked may be what it lacked.
+    const bool idle = NothingUnderWay();
+    HONE_ASSIGN_OR_RETURN(const bool more, SubmitRound());
+    if (idle && !more) {
+      if (!OthersAtWork()) {
+        reason_ = dry_;
+        break;
+      }
+      clock_.SleepNs(kOthersNs);
+      continue;
+    }
+    HONE_RETURN_IF_ERROR(Train());
+    WaitForRoom(more);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::SearchBeside(const std::function<void(const Session&)>& progress) {
+  std::thread thinker([this] {
+    NameThisThread("tuner");
+    LowerThisThread();
+    const absl::Status status = Think();
+    if (!status.ok()) begun_->Fail(status);
+    const std::lock_guard flight(flight_mutex_);
+    thinking_over_ = true;
+    flight_changed_.notify_all();
+  });
+  const auto take = [&]() -> absl::Status {
+    std::vector<measure::MeasureResult> results = measurer_.Collect(kCollectNs);
+    if (results.empty() && measurer_.num_in_flight() == 0) HONE_RETURN_IF_ERROR(GiveUpLost());
+    HONE_RETURN_IF_ERROR(TakeResults(results));
+    if (!results.empty() && progress) progress(*this);
+    return absl::OkStatus();
+  };
+  for (;;) {
+    {
+      std::unique_lock flight(flight_mutex_);
+      flight_changed_.notify_all();  // there may be room
+      if (in_flight_.empty() && !thinking_over_) {
+        flight_changed_.wait_for(flight, std::chrono::nanoseconds(kCollectNs));
+      }
+      if (thinking_over_) break;
+    }
+    if (const absl::Status taken = take(); !taken.ok()) begun_->Fail(taken);
+    if (!begun_->status().ok()) clock_.SleepNs(kOthersNs);  // the other thread is about to end
+  }
+  thinker.join();
+  return begun_->status();
+}
+
+}  // namespace hone::search

@@ -1,0 +1,322 @@
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+#include "base/core/fake_clock.h"
+#include "db/memory_database.h"
+#include "search/session.h"
+#include "tests/search/fake_measurer.h"
+
+// Members of a shared search whose results do not wait for their proposals.
+namespace hone::search {
+namespace {
+
+constexpr Hash128 kFirst{1, 1}, kSecond{2, 2};
+
+Tuner TunerWithOneOpen(int64_t* attempt) {
+  Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
+  *attempt = tuner.Propose(1).front().attempt;
+  return tuner;
+}
+
+TunerQueue::Apply Count(std::vector<int>& applied, int number) {
+  return [&applied, number](Tuner&) { applied.push_back(number); };
+}
+
+TEST(TunerQueueTest, AppliesInOrderWhatIsDurable) {
+  int64_t attempt = 0;
+  Tuner tuner = TunerWithOneOpen(&attempt);
+  TunerQueue queue;
+  std::vector<TunerQueue::Done> dones;
+  std::vector<int> applied;
+  const auto begin = [&](TunerQueue::Done done) { dones.push_back(std::move(done)); };
+  for (int i = 0; i < 4; ++i) queue.Post(begin, Count(applied, i));
+  dones[1](absl::OkStatus());
+  queue.ApplyTo(tuner);
+  EXPECT_TRUE(applied.empty()) << "the one before is not durable yet";
+  dones[0](absl::OkStatus());
+  dones[2](absl::ResourceExhaustedError("refused"));
+  queue.ApplyTo(tuner);
+  EXPECT_EQ(applied, (std::vector<int>{0, 1})) << "what was refused never happened";
+  std::thread late([&] { dones[3](absl::OkStatus()); });
+  {
+    const auto nobody_posts = queue.Hold();
+    queue.ApplyTo(tuner);
+    EXPECT_EQ(applied, (std::vector<int>{0, 1, 3}));
+  }
+  late.join();
+  // One that is told after its search has gone.
+  auto gone = std::make_unique<TunerQueue>();
+  gone->Post(begin, Count(applied, 4));
+  gone.reset();
+  dones[4](absl::OkStatus());
+  EXPECT_EQ(applied.size(), 3u);
+}
+
+/// A log for several threads, each call of which has it alone; results are appended by a thread of
+/// its own, in the order in which they were begun, as by a farm's loop.
+class ThreadedLog final : public db::Database {
+ public:
+  ThreadedLog() : thread_([this] { Loop(); }) {}
+  ~ThreadedLog() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void Begin(db::Batch batch, TunerQueue::Done done) {
+    const std::lock_guard lock(mutex_);
+    begun_.emplace_back(std::move(batch), std::move(done));
+    changed_.notify_all();
+  }
+
+  absl::StatusOr<db::Appended> Append(const db::Batch& batch, db::Origin origin) override {
+    EXPECT_EQ(origin, db::Origin::kHere);
+    struct Answer {
+      absl::Status status;
+      bool told = false;
+    } answer;
+    Begin(batch, [&](const absl::Status& status) { answer = {status, true}; });
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return answer.told; });
+    if (!answer.status.ok()) return answer.status;
+    return db::Appended{};
+  }
+  absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() override {
+    const std::lock_guard lock(mutex_);
+    return log_.BeginRead();
+  }
+  absl::StatusOr<std::vector<db::RankedRecord>> TopRecords(const db::RecordQuery& query,
+                                                           int limit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.TopRecords(query, limit);
+  }
+  absl::StatusOr<std::vector<db::RankedRecord>> SameIsaRecords(
+      const db::RecordQuery& query) override {
+    const std::lock_guard lock(mutex_);
+    return log_.SameIsaRecords(query);
+  }
+  absl::StatusOr<std::vector<db::WorkloadRow>> MeasuredWorkloads(const std::string& isa,
+                                                                 int policy) override {
+    const std::lock_guard lock(mutex_);
+    return log_.MeasuredWorkloads(isa, policy);
+  }
+  absl::StatusOr<std::optional<db::WorkloadRow>> FindWorkload(const Hash128& hash) override {
+    const std::lock_guard lock(mutex_);
+    return log_.FindWorkload(hash);
+  }
+  absl::StatusOr<std::optional<db::RankedRecord>> FindRecord(const Hash128& id) override {
+    const std::lock_guard lock(mutex_);
+    return log_.FindRecord(id);
+  }
+  absl::StatusOr<std::optional<db::Session>> FindSession(const Hash128& id) override {
+    const std::lock_guard lock(mutex_);
+    return log_.FindSession(id);
+  }
+  absl::StatusOr<std::optional<std::string>> FindBlob(const std::string& digest) override {
+    const std::lock_guard lock(mutex_);
+    return log_.FindBlob(digest);
+  }
+  absl::Status ScanWorkloads(const Visit<db::WorkloadRow>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanWorkloads(visit);
+  }
+  absl::Status ScanDevices(const Visit<db::Device>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanDevices(visit);
+  }
+  absl::Status ScanSessions(const Visit<db::StoredSession>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanSessions(visit);
+  }
+  absl::Status ScanBlobs(const Visit<db::Blob>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanBlobs(visit);
+  }
+  absl::Status ScanRecords(const db::FactFilter& filter,
+                           const Visit<db::RankedRecord>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanRecords(filter, visit);
+  }
+  absl::Status ScanAttempts(const db::FactFilter& filter,
+                            const Visit<db::Attempt>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanAttempts(filter, visit);
+  }
+  absl::Status ScanEvents(const db::FactFilter& filter, const Visit<db::Event>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanEvents(filter, visit);
+  }
+  absl::StatusOr<db::LogStats> Stats() override {
+    const std::lock_guard lock(mutex_);
+    return log_.Stats();
+  }
+
+ private:
+  void Loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return ending_ || !begun_.empty(); });
+      if (begun_.empty()) return;
+      auto [batch, done] = std::move(begun_.front());
+      begun_.pop_front();
+      const absl::Status status = log_.Append(batch, db::Origin::kHere).status();
+      done(status);
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  db::MemoryDatabase log_;
+  std::deque<std::pair<db::Batch, TunerQueue::Done>> begun_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+/// A FakeMeasurer for two threads.
+class ThreadedMeasurer final : public measure::Measurer {
+ public:
+  explicit ThreadedMeasurer(uint64_t seed) : fake_(seed, {.reorder = true, .delay = 3}) {}
+  void Submit(measure::MeasureInput input) override {
+    const std::lock_guard lock(mutex_);
+    fake_.Submit(std::move(input));
+  }
+  std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override {
+    const std::lock_guard lock(mutex_);
+    return fake_.Collect(timeout_ns);
+  }
+  std::vector<measure::ComparedTrace> Compare(const std::vector<measure::MeasureInput>& inputs,
+                                              int rounds) override {
+    const std::lock_guard lock(mutex_);
+    return fake_.Compare(inputs, rounds);
+  }
+  void DropWaiting() override {
+    const std::lock_guard lock(mutex_);
+    fake_.DropWaiting();
+  }
+  int64_t num_in_flight() const override {
+    const std::lock_guard lock(mutex_);
+    return fake_.num_in_flight();
+  }
+  int capacity() const override { return 8; }
+
+ private:
+  mutable std::mutex mutex_;
+  FakeMeasurer fake_;
+};
+
+class SessionThreadsTest : public ::testing::Test {
+ protected:
+  SessionOptions Options(const Hash128& id, int64_t trials) {
+    SessionOptions o;
+    o.id = id;
+    o.request = "{\"farm_session\":\"" + id.ToHex() + "\"}";
+    o.versions = "{}";
+    o.seed = 3;
+    o.trials = trials;
+    o.seconds = 0;
+    o.target = TestTarget();
+    o.device = {"class", "fingerprint"};
+    o.builder_version = "1+22.1";
+    o.join = [this] { return Shared(); };
+    o.begin_results = [this](db::Batch batch, TunerQueue::Done done) {
+      log_.Begin(std::move(batch), std::move(done));
+    };
+    return o;
+  }
+  absl::StatusOr<std::shared_ptr<SharedTuner>> Shared() {
+    return tuners_.Get(
+        log_,
+        {.text = "{\"farm_search\":\"s\"}", .versions = "{}", .seed = 3, .target = TestTarget()});
+  }
+  int64_t AttemptsOnce() {
+    std::set<std::pair<std::string, std::string>> met;
+    EXPECT_TRUE(
+        log_.ScanAttempts({},
+                          [&](const db::Attempt& a) {
+                            EXPECT_TRUE(met.insert({a.key.workload.ToHex(), a.trace}).second);
+                            return absl::OkStatus();
+                          })
+            .ok());
+    return static_cast<int64_t>(met.size());
+  }
+
+  FakeClock clock_;
+  ThreadedLog log_;
+  SharedTuners tuners_;
+};
+
+TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
+  ThreadedMeasurer first_measurer(1), second_measurer(2);
+  Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 60));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  Session second(log_, second_measurer, clock_, clock_, Options(kSecond, 40));
+  ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
+  std::thread other([&] { EXPECT_TRUE(second.Run(nullptr).ok()); });
+  EXPECT_TRUE(first.Run(nullptr).ok());
+  other.join();
+  EXPECT_EQ(first.reason(), StopReason::kTrials);
+  EXPECT_EQ(second.reason(), StopReason::kTrials);
+  EXPECT_EQ(AttemptsOnce(), 100);
+  EXPECT_TRUE(first.verdicts()[0].compared);
+  EXPECT_TRUE((*Shared())->tuner.Members().empty());
+}
+
+TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {
+  std::atomic<bool> interrupted{false};
+  std::atomic<int> answers{0};
+  ThreadedMeasurer first_measurer(1), second_measurer(2);
+  SessionOptions options = Options(kFirst, 400);
+  options.interrupted = &interrupted;
+  Session first(log_, first_measurer, clock_, clock_, options);
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  options = Options(kSecond, 400);
+  options.interrupted = &interrupted;
+  Session second(log_, second_measurer, clock_, clock_, options);
+  ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
+  const std::shared_ptr<SharedTuner> live = *Shared();
+  const auto stop = [&](const Session&) {
+    if (++answers >= 60) interrupted = true;
+  };
+  std::thread other([&] { EXPECT_TRUE(second.Run(stop).ok()); });
+  EXPECT_TRUE(first.Run(stop).ok());
+  other.join();
+  SharedTuner again(TestTarget(), {.seed = 3});
+  again.stream = live->stream;
+  ASSERT_TRUE(ReplayStream(log_, log_.EventsOf(live->stream).value(), again).ok());
+  const auto all = live->LockAll();
+  EXPECT_EQ(live->tuner.answered(), again.tuner.answered());
+  EXPECT_GT(again.tuner.answered(), 30);
+  ASSERT_EQ(live->tuner.Members().size(), 2u);
+  for (const Hash128& member : {kFirst, kSecond}) {
+    const auto expected = live->tuner.Propose(12, member), found = again.tuner.Propose(12, member);
+    ASSERT_EQ(expected.size(), found.size());
+    ASSERT_FALSE(found.empty());
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(Tuner::ProposedEvent(expected[i]), Tuner::ProposedEvent(found[i]));
+    }
+  }
+}
+
+TEST_F(SessionThreadsTest, ALogThatRefusesResultsEndsTheSession) {
+  ThreadedMeasurer measurer(1);
+  SessionOptions options = Options(kFirst, 60);
+  options.begin_results = [](const db::Batch&, const TunerQueue::Done& done) {
+    done(absl::DataLossError("the log is damaged"));
+  };
+  Session session(log_, measurer, clock_, clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  EXPECT_EQ(session.Run(nullptr).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(AttemptsOnce(), 0);
+}
+
+}  // namespace
+}  // namespace hone::search
