@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/core/check.h"
+#include "base/core/thread_name.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int64_t kTickNs = 100'000'000;
 constexpr int64_t kRetryNs = 200'000'000;
-constexpr size_t kMostWorks = 512;  ///< of one group commit
+constexpr size_t kMostWorks = 4096;  ///< of one group commit
 
 }  // namespace
 
@@ -46,7 +47,10 @@ FarmLoop::~FarmLoop() { Stop(); }
 
 void FarmLoop::Start() {
   started_ = true;
-  thread_ = std::thread([this] { Loop(); });
+  thread_ = std::thread([this] {
+    NameThisThread("farm-loop");
+    Loop();
+  });
 }
 
 void FarmLoop::Stop() {
@@ -138,6 +142,9 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
     FarmStep step = farm_.Take();
     for (db::FarmChange& change : step.changes) unit.changes.push_back(std::move(change));
     step.changes.clear();
+    // Nobody outside sees these: a driver prepares their commit while this one is under way.
+    for (const Delivery& delivery : step.deliveries) sink_.Deliver(delivery);
+    step.deliveries.clear();
     pending.push_back({std::move(work), std::move(unit), std::move(step), std::move(status)});
   };
   // What the answers to the last commit led to.
@@ -214,7 +221,6 @@ void FarmLoop::Finish(std::vector<Pending>& pending) {
       if (std::holds_alternative<proto::Acknowledgement>(out.message)) KillPoint("honed.answered");
     }
     for (const Closing& closing : p.step.closings) sink_.Close(closing.stream, closing.status);
-    for (const Delivery& delivery : p.step.deliveries) sink_.Deliver(delivery);
     if (p.work.done) p.work.done(farm_, p.status, clock_.NowNs());
   }
   if (changed) sink_.Changed();

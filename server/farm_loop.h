@@ -81,6 +81,7 @@ class FarmLoop {
   std::string trouble() const;
   int64_t trouble_ns() const;  ///< for how long; 0: it can be written
   CommitTimes commit_times() const;
+  const MonotonicClock& clock() const { return clock_; }
 
  private:
   struct Pending {

@@ -198,12 +198,11 @@ int Farm::CapacityFor(const Hash128& id) const {
     capacity +=
         worker.leases_allowed - worker.leases_sent + static_cast<int64_t>(worker.leases.size());
   }
-  // Those that have work share the devices; candidates that wait long were chosen knowing little.
+  // All share the devices; candidates that wait long were chosen knowing little.
   const int64_t sharers = std::ranges::count_if(sessions_, [&](const auto& item) {
     const Session& other = item.second;
     return item.first == id ||
-           (other.begun && other.plan.device_class == session->second.plan.device_class &&
-            (other.leased > 0 || !other.waiting.empty()));
+           (other.begun && other.plan.device_class == session->second.plan.device_class);
   });
   return static_cast<int>(std::clamp<int64_t>(capacity / sharers, kLeastCapacity, kMostCapacity));
 }

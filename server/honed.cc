@@ -35,6 +35,7 @@ constexpr auto kHousekeeping = std::chrono::seconds(1);
 constexpr int64_t kLooksAnHour = 3600;
 /// As gRPC's health service knows them; "" is all of honed.
 constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
+constexpr int kReaders = 4;  ///< connections that read the log beside its writer
 constexpr int64_t kShutdownSeconds = 2;
 constexpr int64_t kKeepRequestsMs = int64_t{7} * 86400 * 1000;
 
@@ -127,7 +128,7 @@ absl::Status RunningHoned::Begin() {
   // From here on the log is locked: no other honed copies it.
   RemoveLeftCopies(log_->path());
   HONE_ASSIGN_OR_RETURN(store_, db::FarmStore::Open(*log_));
-  HONE_ASSIGN_OR_RETURN(reader_, SharedReader::Open(options_.log_path));
+  HONE_ASSIGN_OR_RETURN(reader_, SharedReader::Open(options_.log_path, kReaders));
   const int64_t now_ms = wall_clock_.UnixNs() / 1'000'000;
   const uint64_t start = RandomId().high;
   HONE_RETURN_IF_ERROR(store_->AddStart(start, now_ms));

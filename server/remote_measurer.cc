@@ -8,13 +8,19 @@
 #include "ir/text.h"
 
 namespace hone::server {
+namespace {
 
-proto::Job JobOf(const std::vector<measure::MeasureInput>& inputs, proto::JobKind kind,
-                 int rounds) {
+/// It looks at every worker.
+constexpr int64_t kAskEveryNs = 200'000'000;
+
+}  // namespace
+
+proto::Job JobOf(std::string workload, const std::vector<measure::MeasureInput>& inputs,
+                 proto::JobKind kind, int rounds) {
   HONE_CHECK(!inputs.empty());
   const measure::MeasureInput& first = inputs.front();
   proto::Job job{.kind = kind,
-                 .workload = ir::ToText(*first.workload),
+                 .workload = std::move(workload),
                  .target = first.target,
                  .accuracy = first.accuracy,
                  .incumbent_ns = first.incumbent_ns,
@@ -37,7 +43,7 @@ void RemoteMeasurer::Submit(measure::MeasureInput input) {
     ++in_flight_;
   }
   const int64_t attempt = input.id;
-  proto::Job job = JobOf({input}, proto::JobKind::kScreen, 0);
+  proto::Job job = JobOf(TextOf(input.workload), {input}, proto::JobKind::kScreen, 0);
   const auto known = hints_.find(job.workload);
   const JobHints hints = known == hints_.end() ? JobHints{} : known->second;
   loop_.Post(
@@ -95,7 +101,7 @@ int64_t RemoteMeasurer::ComparisonNumber(const proto::Job& job) {
 
 std::vector<measure::ComparedTrace> RemoteMeasurer::Compare(
     const std::vector<measure::MeasureInput>& inputs, int rounds) {
-  proto::Job job = JobOf(inputs, proto::JobKind::kCompare, rounds);
+  proto::Job job = JobOf(TextOf(inputs.front().workload), inputs, proto::JobKind::kCompare, rounds);
   std::unique_lock lock(mutex_);
   const int64_t number = ComparisonNumber(job);
   comparisons_[number];
@@ -143,8 +149,13 @@ int RemoteMeasurer::capacity() const {
   bool ask = false;
   int capacity = 0;
   {
+    const int64_t now_ns = loop_.clock().NowNs();
     const std::lock_guard lock(mutex_);
-    ask = !std::exchange(asking_, true);
+    ask = !asking_ && now_ns >= asked_ns_ + kAskEveryNs;
+    if (ask) {
+      asking_ = true;
+      asked_ns_ = now_ns;
+    }
     capacity = capacity_;
   }
   // The answer serves the next call: nobody waits for the loop here.
@@ -160,12 +171,39 @@ int RemoteMeasurer::capacity() const {
   return std::max(capacity, kLeast);
 }
 
+std::vector<int64_t> RemoteMeasurer::TakeUncommitted() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(uncommitted_, {});
+}
+
+const std::string& RemoteMeasurer::TextOf(const std::shared_ptr<const ir::Workload>& workload) {
+  const std::lock_guard lock(texts_mutex_);
+  const auto [text, fresh] = texts_.try_emplace(workload);
+  if (fresh) text->second = ir::ToText(*workload);
+  return text->second;
+}
+
+void RemoteMeasurer::BeginCommit(db::Batch batch, std::function<void(const absl::Status&)> done) {
+  const auto attempts = std::make_shared<const std::vector<int64_t>>(TakeUncommitted());
+  // The loop may outlive this object.
+  loop_.Post(
+      {.prepare =
+           [session = session_, attempts, batch = std::make_shared<db::Batch>(std::move(batch))](
+               Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+             unit.facts = std::move(*batch);
+             unit.changes = farm.EndsOf(session, *attempts);
+             return absl::OkStatus();
+           },
+       .done =
+           [session = session_, attempts, done = std::move(done)](
+               Farm& farm, const absl::Status& status, int64_t now_ns) {
+             if (status.ok()) farm.OnCommitted(session, *attempts, now_ns);
+             done(status);
+           }});
+}
+
 absl::Status RemoteMeasurer::Commit(const db::Batch& batch) {
-  std::vector<int64_t> attempts;
-  {
-    const std::lock_guard lock(mutex_);
-    attempts = std::exchange(uncommitted_, {});
-  }
+  const std::vector<int64_t> attempts = TakeUncommitted();
   return loop_.Run({.prepare =
                         [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t) {
                           unit.facts = batch;

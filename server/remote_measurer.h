@@ -2,7 +2,9 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -40,6 +42,8 @@ class RemoteMeasurer final : public measure::Measurer {
   /// Makes a batch durable with the end of every lease whose result was collected since the last
   /// call, and has those acknowledged.
   absl::Status Commit(const db::Batch& batch);
+  /// The same without waiting; `done` is called once, on the loop or by who ends it.
+  void BeginCommit(db::Batch batch, std::function<void(const absl::Status&)> done);
 
   /// A result of this session; called on the loop.
   void Deliver(int64_t attempt, const proto::WorkResult& result);
@@ -50,11 +54,16 @@ class RemoteMeasurer final : public measure::Measurer {
 
  private:
   int64_t ComparisonNumber(const proto::Job& job);
+  std::vector<int64_t> TakeUncommitted();
+  /// Of many candidates of few Workloads each is printed once.
+  const std::string& TextOf(const std::shared_ptr<const ir::Workload>& workload);
 
   FarmLoop& loop_;
   const Hash128 session_;
   const std::string device_class_;
   std::map<std::string, JobHints> hints_;
+  std::mutex texts_mutex_;
+  std::map<std::shared_ptr<const ir::Workload>, std::string> texts_;  // guarded by texts_mutex_
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<measure::MeasureResult> results_;  // guarded by mutex_, as all below
@@ -65,10 +74,12 @@ class RemoteMeasurer final : public measure::Measurer {
   int64_t answered_ = 0;
   mutable int capacity_ = 0;
   mutable bool asking_ = false;
+  mutable int64_t asked_ns_ = INT64_MIN / 2;
   bool stopped_ = false;
 };
 
-/// What a worker is asked for one input, or for several to compare.
-proto::Job JobOf(const std::vector<measure::MeasureInput>& inputs, proto::JobKind kind, int rounds);
+/// What a worker is asked for one input, or for several to compare; `workload`: its text.
+proto::Job JobOf(std::string workload, const std::vector<measure::MeasureInput>& inputs,
+                 proto::JobKind kind, int rounds);
 
 }  // namespace hone::server

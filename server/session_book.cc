@@ -214,6 +214,17 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
   return info;
 }
 
+absl::StatusOr<bool> SessionBook::Over(const Hash128& session) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
+      return driver->second->ended();
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, Find(session, ""));
+  return info.state >= SessionState::kFinished;
+}
+
 absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
                                                                   const std::string& owner) {
   std::vector<db::FarmSession> rows;

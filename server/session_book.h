@@ -43,6 +43,8 @@ class SessionBook {
 
   /// kNotFound: no such session. `owner` empty: anybody's.
   absl::StatusOr<proto::SessionInfo> Find(const Hash128& session, const std::string& owner);
+  /// Whether it has ended, durably; without a look at the log while it runs.
+  absl::StatusOr<bool> Over(const Hash128& session);
   /// Newest first.
   absl::StatusOr<std::vector<proto::SessionInfo>> List(int limit, const std::string& owner);
   /// The next events of a session, oldest first; they are durable.

@@ -6,6 +6,8 @@
 #include "fmt/format.h"
 
 #include "base/core/check.h"
+#include "base/core/thread_name.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
@@ -48,7 +50,10 @@ SessionDriver::SessionDriver(const DriverContext& context, db::FarmSession row,
                              proto::SessionSpec spec)
     : context_(context), spec_(std::move(spec)), row_(std::move(row)) {
   if (row_.state == SessionState::kWaiting) row_.reason = kNoDevice;
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] {
+    NameThisThread("session");
+    Run();
+  });
 }
 
 SessionDriver::~SessionDriver() { Stop(); }
@@ -221,6 +226,9 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   farm->SetHints(std::move(hints));
   SessionLog log(context_.reader, context_.loop);
   options.commit_results = [farm](const db::Batch& batch) { return farm->Commit(batch); };
+  options.begin_results = [farm](db::Batch batch, search::TunerQueue::Done done) {
+    farm->BeginCommit(std::move(batch), std::move(done));
+  };
   options.join = [this, &log, shared = SharedRequest(options)] {
     return context_.tuners->Get(log, shared);
   };
@@ -230,7 +238,15 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
     if (Interrupted()) measurer_->Stop();
   }
   search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
-  HONE_RETURN_IF_ERROR(session.Start(std::move(tasks)));
+  // Building spaces and replaying take seconds; after a restart a thousand workers dial in
+  // meanwhile.
+  absl::Status started;
+  std::thread([&] {
+    NameThisThread("tuner");
+    LowerThisThread();
+    started = session.Start(std::move(tasks));
+  }).join();
+  HONE_RETURN_IF_ERROR(started);
   SetDeadline(session.ElapsedSeconds());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");

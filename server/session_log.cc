@@ -1,13 +1,23 @@
 #include "server/session_log.h"
 
+#include <utility>
+
 #include "base/status.h"
 
 namespace hone::server {
 
-absl::StatusOr<std::unique_ptr<SharedReader>> SharedReader::Open(const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log,
-                        db::OpenLog(path, {.mode = db::OpenMode::kRead}));
-  return std::unique_ptr<SharedReader>(new SharedReader(std::move(log)));
+SharedReader::SharedReader(std::vector<std::unique_ptr<db::LogFile>> logs)
+    : logs_(std::move(logs)) {
+  for (const auto& log : logs_) free_.push_back(log.get());
+}
+
+absl::StatusOr<std::unique_ptr<SharedReader>> SharedReader::Open(const std::string& path,
+                                                                 int connections) {
+  std::vector<std::unique_ptr<db::LogFile>> logs;
+  for (int i = 0; i < connections; ++i) {
+    HONE_ASSIGN_OR_RETURN(logs.emplace_back(), db::OpenLog(path, {.mode = db::OpenMode::kRead}));
+  }
+  return std::unique_ptr<SharedReader>(new SharedReader(std::move(logs)));
 }
 
 absl::StatusOr<db::Appended> SessionLog::Append(const db::Batch& batch, db::Origin origin) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,23 +11,47 @@
 
 namespace hone::server {
 
-/// The log as a reader beside the writer, for many threads: each call has it alone for as long as
-/// it takes. Sees what is durable and nothing else.
+/// The log as readers beside the writer, for many threads: each call has one of a few connections
+/// alone for as long as it takes, so that short questions pass long ones. Sees what is durable and
+/// nothing else.
 class SharedReader {
  public:
-  static absl::StatusOr<std::unique_ptr<SharedReader>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<SharedReader>> Open(const std::string& path,
+                                                            int connections = 1);
 
   /// Runs `read` with the log; the result of it.
   template <typename Read>
   auto With(const Read& read) {
-    const std::lock_guard lock(mutex_);
-    return read(*log_);
+    const Use use(*this);
+    return read(*use.log);
   }
 
  private:
-  explicit SharedReader(std::unique_ptr<db::LogFile> log) : log_(std::move(log)) {}
+  /// Takes the connection that was used last, whose pages are warm, and gives it back.
+  struct Use {
+    explicit Use(SharedReader& reader) : owner(reader) {
+      std::unique_lock lock(owner.mutex_);
+      owner.given_back_.wait(lock, [this] { return !owner.free_.empty(); });
+      log = owner.free_.back();
+      owner.free_.pop_back();
+    }
+    ~Use() {
+      {
+        const std::lock_guard lock(owner.mutex_);
+        owner.free_.push_back(log);
+      }
+      owner.given_back_.notify_one();
+    }
+    Use(const Use&) = delete;
+    SharedReader& owner;
+    db::LogFile* log = nullptr;
+  };
+
+  explicit SharedReader(std::vector<std::unique_ptr<db::LogFile>> logs);
+  const std::vector<std::unique_ptr<db::LogFile>> logs_;
   std::mutex mutex_;
-  std::unique_ptr<db::LogFile> log_;
+  std::condition_variable given_back_;
+  std::vector<db::LogFile*> free_;  ///< guarded by mutex_
 };
 
 /// The log for the driver of one session: reads through the reader, appends through the loop's

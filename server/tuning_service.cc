@@ -12,6 +12,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/core/thread_name.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -94,7 +95,7 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
   void WatchLoop();
 
   const Context context_;
-  WorkPool pool_{kThreads};
+  WorkPool pool_{"calls", kThreads};
   std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false;  // guarded by mutex_, as all below
@@ -125,15 +126,17 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
       return WriteLocked();
     }
     // Its state first: an end seen here comes after every event that is read below.
-    const auto info = service_.context_.book.Find(session_, "");
-    if (!info.ok()) return EndLocked(info.status());
+    const auto over = service_.context_.book.Over(session_);
+    if (!over.ok()) return EndLocked(over.status());
     auto events = service_.context_.book.EventsAfter(session_, after_, kEventsAtOnce);
     if (!events.ok()) return EndLocked(events.status());
     for (proto::SessionEvent& event : *events) {
       after_ = event.sequence;
       queue_.push_back(std::move(event));
     }
-    if (queue_.empty() && info->state >= SessionState::kFinished) {
+    if (queue_.empty() && *over) {
+      const auto info = service_.context_.book.Find(session_, "");
+      if (!info.ok()) return EndLocked(info.status());
       last_ = true;
       queue_.push_back(
           {.kind = proto::SessionEvent::Kind::kEnded, .sequence = after_, .info = *info});
@@ -226,7 +229,10 @@ class TuningService::Service::FileStream final
 };
 
 TuningService::Service::Service(Context context) : context_(std::move(context)) {
-  watcher_ = std::thread([this] { WatchLoop(); });
+  watcher_ = std::thread([this] {
+    NameThisThread("watches");
+    WatchLoop();
+  });
 }
 
 void TuningService::Service::Changed() {

@@ -2,13 +2,20 @@
 
 #include <utility>
 
+#include "base/core/thread_name.h"
+
 namespace hone::server {
 namespace {
 constexpr size_t kMostWaiting = 4096;
 }  // namespace
 
-WorkPool::WorkPool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+WorkPool::WorkPool(const char* name, int threads) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this, name] {
+      NameThisThread(name);
+      Loop();
+    });
+  }
 }
 
 WorkPool::~WorkPool() { Stop(); }

@@ -13,7 +13,8 @@ namespace hone::server {
 /// Thread-safe.
 class WorkPool {
  public:
-  explicit WorkPool(int threads);
+  /// `name`: of its threads.
+  WorkPool(const char* name, int threads);
   ~WorkPool();
 
   /// False: too much is waiting already, `work` was not taken.
