@@ -47,9 +47,9 @@ constexpr std::array kOptions = {
     DaemonOption{"help", "", "", "print this"},
     DaemonOption{"version", "", "", "print the version"},
 };
-constexpr std::array<std::string_view, 9> kKillLabels = {
+constexpr std::array<std::string_view, 10> kKillLabels = {
     "honed.recovered", "honed.resumed",  "honed.accepted", "honed.committing", "honed.committed",
-    "honed.granted",   "honed.answered", "honed.copied",   "honed.sending"};
+    "honed.granted",   "honed.answered", "honed.finished", "honed.copied",     "honed.sending"};
 constexpr char kUsage[] =
     "honed [--db LOG] [--listen ADDRESS] [OPTION…]\n"
     "       honed init-ca [--ca FOLDER]\n"

@@ -250,6 +250,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   SetDeadline(session.ElapsedSeconds());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");
+  KillPoint("honed.finished");
   End(SessionEvent::kEnd, std::string(search::StopReasonName(session.reason())));
   return absl::OkStatus();
 }
@@ -275,7 +276,21 @@ void SessionDriver::End(SessionEvent event, const std::string& reason) {
   ended_.store(true);
 }
 
+absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
+  SessionLog log(context_.reader, context_.loop);
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(row_.id));
+  for (const db::Event& event : events) {
+    if (event.type == "finished") return std::optional(event.payload);
+  }
+  return std::optional<std::string>();
+}
+
 void SessionDriver::Run() {
+  if (row_.state == SessionState::kRunning) {
+    const auto finished = FinishedAs();
+    if (!finished.ok()) return End(SessionEvent::kFail, StatusMessage(finished.status()));
+    if (*finished) return End(SessionEvent::kEnd, **finished);
+  }
   proto::DeviceFacts device;
   absl::Status status = row_.state == SessionState::kCancelling ? absl::CancelledError("cancelled")
                                                                 : ChooseDevice(&device);

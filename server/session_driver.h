@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +53,9 @@ class SessionDriver {
 
  private:
   void Run();
+  /// Why the session ended, where an earlier honed wrote that down and died before the farm's row
+  /// said so: it has left its search, and must not begin anew.
+  absl::StatusOr<std::optional<std::string>> FinishedAs();
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
   absl::StatusOr<search::SessionOptions> OptionsFor(const proto::DeviceFacts& device) const;

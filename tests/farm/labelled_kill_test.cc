@@ -16,7 +16,7 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int kRounds = 2;
 const std::vector<std::string> kHonedSteps = {
     "honed.recovered", "honed.resumed",  "honed.accepted", "honed.committing", "honed.committed",
-    "honed.granted",   "honed.answered", "honed.copied",   "honed.sending"};
+    "honed.granted",   "honed.answered", "honed.finished", "honed.copied",     "honed.sending"};
 const std::vector<std::string> kWorkerSteps = {"worker.granted", "worker.started",
                                                "worker.ran",     "worker.sending",
                                                "worker.sent",    "worker.answered"};
@@ -112,7 +112,7 @@ class LabelledKillTest : public TunedFarm {
   /// Every step, in an order of its own, each at its first to `most`-th time.
   std::vector<std::string> Plan(const std::vector<std::string>& steps, int64_t most) {
     const std::set<std::string> once = {"honed.recovered", "honed.resumed", "honed.accepted",
-                                        "honed.copied", "honed.sending"};
+                                        "honed.finished",  "honed.copied",  "honed.sending"};
     std::vector<std::string> plan;
     for (int round = 0; round < kRounds; ++round) {
       for (const std::string& step : steps) {
