@@ -23,12 +23,12 @@ using ::testing::HasSubstr;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int kExitServer = 6;
 
-/// A disk of a few MiB in memory.
+/// A disk of some MiB in memory.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
-    mounted_ = ::mount("hone", path_.c_str(), "tmpfs", 0, "size=8m") == 0;
+    mounted_ = ::mount("hone", path_.c_str(), "tmpfs", 0, "size=32m") == 0;
     if (!mounted_) why_ = std::strerror(errno);
   }
   ~SmallDisk() {
