@@ -187,9 +187,30 @@ class LayoutChooser {
     return false;
   }
 
+  // With the channels last vectors run along them, and a few fill none: an image made of many
+  // channels (the last layer of what draws pictures) is made row by row instead, when that is worth
+  // the transpose of its input.
+  bool HasFewChannels(const Node& node) const {
+    constexpr int64_t kFewChannels = 4;
+    constexpr int64_t kManyChannels = 16;
+    constexpr int64_t kLeastWidth = 32;
+    constexpr int64_t kLeastSteps = 9;  // multiply-adds for an element of the input, by channel
+    if (node.op != "Conv") return false;
+    const OpCall call = MakeCall(graph_, node);
+    const Shape& x = ShapeOf(node.inputs[0]);
+    const Shape& y = ShapeOf(node.outputs[0]);
+    const Shape& w = ShapeOf(node.inputs[1]);
+    int64_t steps = 1;
+    for (size_t i = 2; i < w.size(); ++i) steps *= w[i];
+    for (const int64_t stride : call.Ints("strides", Shape(x.size() - 2, 1))) steps /= stride;
+    return call.Int("group", 1) == 1 && y[1] <= kFewChannels && x[1] >= kManyChannels &&
+           y.back() >= kLeastWidth && steps >= kLeastSteps;
+  }
+
   absl::StatusOr<bool> ConvertWindow(const Node& node) {
     if (MakeCall(graph_, node).String("layout", "nchw") != "nchw" || RankOf(node.inputs[0]) < 3)
       return false;
+    if (HasFewChannels(node)) return false;
     HONE_ASSIGN_OR_RETURN(ValueId x, Last(node.inputs[0]));
     std::vector<ValueId> inputs = {x};
     for (size_t k = 1; k < node.inputs.size(); ++k) {

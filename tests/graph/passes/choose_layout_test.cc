@@ -1,6 +1,9 @@
+#include <string>
+
 #include "gtest/gtest.h"
 
 #include "graph/interpreter_evaluator.h"
+#include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -307,6 +310,49 @@ TEST(ChooseLayoutTest, AHalfShuffleIsNone) {
   ASSERT_TRUE(ChooseLayout(after, {evaluator, target}).ok());
   const auto inputs = testing::RandomInputs(t.graph, 5);
   testing::ExpectSame(testing::RunNodes(t.graph, inputs), testing::RunNodes(after, inputs));
+}
+
+// The layouts of the graph's convolutions, in order.
+std::string LayoutsOf(const Graph& graph) {
+  std::string layouts;
+  for (const Node& node : graph.nodes) {
+    if (node.op != "Conv" && node.op != "ConvTranspose") continue;
+    layouts += (layouts.empty() ? "" : " ") + MakeCall(graph, node).String("layout", "");
+  }
+  return layouts;
+}
+
+std::string LayoutsOfChosen(TestGraph& t) {
+  Graph after = t.graph;
+  InterpreterEvaluator evaluator;
+  const ir::Target target = testing::TestTarget();
+  EXPECT_TRUE(ChooseLayout(after, {evaluator, target}).ok());
+  const auto inputs = testing::RandomInputs(t.graph, 5);
+  testing::ExpectSame(testing::RunNodes(t.graph, inputs), testing::RunNodes(after, inputs));
+  return LayoutsOf(after);
+}
+
+// What draws pictures ends with three channels, which fill no vector.
+TEST(ChooseLayoutTest, FewChannelsOfManyAreMadeRowByRow) {
+  TestGraph t;
+  const ValueId x = t.Relu(t.Conv(t.Input({1, 2, 3, 32}), 16, 1));
+  t.Output(t.Unary("tanh", t.Conv(x, 3, 3, 1, 1)), "y");
+  EXPECT_EQ(LayoutsOfChosen(t), "nhwc nchw");
+}
+
+TEST(ChooseLayoutTest, FewChannelsOfFewOrOfLittleWorkStayWithTheOthers) {
+  struct Layer {
+    int64_t in, out, kernel, stride, width;
+  };
+  // A single tap; few channels in; a narrow image; five channels; a stride that skips most work.
+  for (const Layer layer : {Layer{16, 3, 1, 1, 32}, Layer{8, 3, 3, 1, 32}, Layer{16, 3, 3, 1, 16},
+                            Layer{16, 5, 3, 1, 32}, Layer{16, 3, 3, 2, 64}}) {
+    TestGraph t;
+    const ValueId x = t.Conv(t.Input({1, 2, 3, layer.width}), layer.in, 1);
+    t.Output(t.Conv(x, layer.out, layer.kernel, layer.stride, layer.kernel / 2), "y");
+    EXPECT_EQ(LayoutsOfChosen(t), "nhwc nhwc")
+        << layer.in << " to " << layer.out << " channels, kernel " << layer.kernel;
+  }
 }
 
 }  // namespace
