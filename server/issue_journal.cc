@@ -105,8 +105,11 @@ std::vector<db::FarmAudit> IssueIntake::Take() {
     }
     return fresh;
   }
-  if (info.st_size == size_) return fresh;
-  if (info.st_size < taken_) taken_ = 0;
+  const std::tuple<uint64_t, int64_t, int64_t, int64_t> now(
+      info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  if (now == seen_) return fresh;
+  // Another file, or one that was not appended to: from its start.
+  if (std::get<0>(now) != std::get<0>(seen_) || info.st_size <= std::get<1>(seen_)) taken_ = 0;
   const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) {
     trouble_ = StatusMessage(ErrnoStatus(errno, fmt::format("read '{}'", path_)));
@@ -129,7 +132,7 @@ std::vector<db::FarmAudit> IssueIntake::Take() {
     if (known_.insert(KeyOf(*entry)).second) fresh.push_back(*std::move(entry));
   }
   taken_ += static_cast<int64_t>(begin);
-  size_ = info.st_size;
+  seen_ = now;
   return fresh;
 }
 

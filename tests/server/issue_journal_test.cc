@@ -79,6 +79,11 @@ TEST(IssueJournal, EachLineIsTakenOnceHoweverOftenHonedStarts) {
   EXPECT_THAT(second.Take(), IsEmpty());
   ASSERT_TRUE(AppendIssue(folder / "", Entry(3)).ok());
   EXPECT_EQ(second.Take(), std::vector<db::FarmAudit>{Entry(3)});
+  // Another file of the same length.
+  ASSERT_EQ(::unlink((folder / "issued.log").c_str()), 0);
+  ASSERT_TRUE(AppendIssue(folder / "", Entry(4)).ok());
+  ASSERT_TRUE(AppendIssue(folder / "", Entry(5)).ok());
+  EXPECT_EQ(second.Take(), (std::vector<db::FarmAudit>{Entry(4), Entry(5)}));
 }
 
 TEST(IssueJournal, TornAndForgedLinesCannotHide) {
