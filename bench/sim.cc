@@ -6,7 +6,8 @@
 
 #include "tests/sim/farm_simulation.h"
 
-// Runs the simulated farm under many seeds: `bench-sim --seeds N [--from S] [--mistake NAME]`.
+// Runs the simulated farm under many seeds:
+//     bench-sim --seeds N [--from S] [--mistake NAME] [--workers N] [--builders N] [--runners N]
 // Prints what failed, one line a seed; 1 when any did. With a mistake: what catches it.
 namespace hone::sim {
 namespace {
@@ -14,10 +15,14 @@ namespace {
 int Main(int argc, char** argv) {
   uint64_t seeds = 1000, from = 1;
   int mistake = 0;
+  SimulationOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view word = argv[i];
     if (word == "--seeds") seeds = std::strtoull(argv[i + 1], nullptr, 10);
     if (word == "--from") from = std::strtoull(argv[i + 1], nullptr, 10);
+    if (word == "--workers") options.workers = std::atoi(argv[i + 1]);
+    if (word == "--builders") options.builders = std::atoi(argv[i + 1]);
+    if (word == "--runners") options.runners = std::atoi(argv[i + 1]);
     if (word != "--mistake") continue;
     while (mistake < kNumMistakes && NameOf(static_cast<Mistake>(mistake)) != argv[i + 1]) {
       ++mistake;
@@ -32,7 +37,9 @@ int Main(int argc, char** argv) {
   }
   uint64_t failed = 0;
   for (uint64_t seed = from; seed < from + seeds; ++seed) {
-    FarmSimulation simulation({.seed = seed, .mistake = static_cast<Mistake>(mistake)});
+    options.seed = seed;
+    options.mistake = static_cast<Mistake>(mistake);
+    FarmSimulation simulation(options);
     const std::string wrong = simulation.Run();
     if (wrong.empty()) continue;
     ++failed;

@@ -44,6 +44,8 @@ server::FarmPolicy Policy() {
   policy.lost_after_ns = 3'000 * kMs;
   policy.first_pause_ns = 50 * kMs;
   policy.max_faults = 1;
+  policy.artifact_cache_bytes = 14 * 560;
+  policy.chunk_bytes = 8;
   return policy;
 }
 
@@ -67,7 +69,8 @@ std::string_view NameOf(Mistake mistake) {
                                                                  "forget-deadline",
                                                                  "worker-clock",
                                                                  "answer-apart",
-                                                                 "show-before-commit"};
+                                                                 "show-before-commit",
+                                                                 "swap-artifacts"};
   return kNames[static_cast<size_t>(mistake)];
 }
 
@@ -99,11 +102,17 @@ FarmSimulation::FarmSimulation(const SimulationOptions& options)
     }
   }
   HONE_CHECK(store_->Commit({&unit}).ok());
-  for (int i = 0; i < options.workers; ++i) {
-    SimWorker& w = workers_.emplace_back();
-    w.name = fmt::format("w{}", i);
-    CrashWorker(w);
-  }
+  const auto add = [&](int count, const char* name, proto::WorkerRole role) {
+    for (int i = 0; i < count; ++i) {
+      SimWorker& w = workers_.emplace_back();
+      w.name = fmt::format("{}{}", name, i);
+      w.role = role;
+      CrashWorker(w);
+    }
+  };
+  add(options.workers, "w", proto::WorkerRole::kBoth);
+  add(options.builders, "b", proto::WorkerRole::kBuild);
+  add(options.runners, "r", proto::WorkerRole::kRun);
   counts_ = {};
   counts_.deadlines = deadlines;
   StartHoned();
@@ -202,6 +211,10 @@ void FarmSimulation::CrashHoned(bool power) {
   counts_.farm.expired += c.expired;
   counts_.farm.lost += c.lost;
   counts_.farm.condemned += c.condemned;
+  counts_.farm.artifacts += c.artifacts;
+  counts_.farm.artifacts_refused += c.artifacts_refused;
+  counts_.farm.artifacts_gone += c.artifacts_gone;
+  counts_.farm.artifacts_unasked += c.artifacts_unasked;
   ++(power ? counts_.power_cuts : counts_.restarts);
   for (SimWorker& w : workers_) Break(w);
   // What was not committed is gone; so is what was, but not sent.
@@ -267,6 +280,10 @@ void FarmSimulation::Release(const server::FarmStep& step) {
       const int64_t last_ns = w.to_worker.empty() ? now_ns_ : w.to_worker.back().first;
       w.to_worker.emplace_back(std::max(last_ns, now_ns_ + Delay()), out.message);
       auto* grant = std::get_if<proto::Grant>(&w.to_worker.back().second);
+      if (options_.mistake == Mistake::kSwapArtifacts && grant != nullptr &&
+          !grant->artifacts.empty()) {
+        grant->artifacts.front() = grant->artifacts.back();
+      }
       if (grant != nullptr && options_.mistake == Mistake::kWorkerClock) {
         const int64_t ahead_ms = -w.clock_offset_ns / kMs;
         grant->start_by_ms = std::max<int64_t>(1, grant->start_by_ms + ahead_ms);
@@ -361,6 +378,7 @@ void FarmSimulation::Finish(Held& held) {
   SimSession& session = *held.session;
   search_busy_ = false;
   lost_answers_.insert(held.lost.begin(), held.lost.end());
+  unfit_.insert(held.unfit.begin(), held.unfit.end());
   for (const Tuner::Proposal& p : held.proposals) Submit(session, p);
   for (const auto& [attempt, result] : held.results) {
     search_->tuner.Result(attempt, result.outcome, search::LandscapeNs(std::to_string(attempt)),

@@ -42,16 +42,18 @@ enum class Mistake : uint8_t {
   kWorkerClock,         ///< leases end at times of honed's clock, by the worker's
   kAnswerApart,         ///< a request's answer is committed after its effect, not with it
   kShowBeforeCommit,    ///< a watcher sees events before they are synced
+  kSwapArtifacts,       ///< a runner gets another candidate's hash
 };
-inline constexpr int kNumMistakes = 18;
+inline constexpr int kNumMistakes = 19;
 std::string_view NameOf(Mistake mistake);
 
 struct SimulationOptions {
   uint64_t seed = 0;
   Mistake mistake = Mistake::kNone;
   int sessions = 2;
-  int trials = 14;  ///< of each session
-  int workers = 3;
+  int trials = 14;                ///< of each session
+  int workers = 3;                ///< that build what they run
+  int builders = 0, runners = 0;  ///< that build for others, and run what others built
   int steps = 20'000;
 };
 
@@ -70,6 +72,7 @@ class FarmSimulation {
   struct Counts {
     int restarts = 0, power_cuts = 0, worker_crashes = 0, breaks = 0, full_disks = 0;
     int condemned = 0, compared_restarts = 0, shared = 0, clock_jumps = 0;
+    int artifacts_run = 0, bad_artifacts = 0;
     int partitions = 0, suspensions = 0, deadlines = 0, retries = 0, watched = 0;
     server::FarmCounters farm;
   };
@@ -82,9 +85,11 @@ class FarmSimulation {
     int64_t attempt = 0;
     int64_t start_ns = 0, end_ns = 0;
     bool started = false;
+    worker::DeskJob job;
   };
   struct SimWorker {
     std::string name;
+    proto::WorkerRole role = proto::WorkerRole::kBoth;
     Hash128 instance;
     std::unique_ptr<worker::LeaseDesk> desk;
     std::optional<server::StreamId> stream;  ///< as the worker sees it
@@ -133,7 +138,8 @@ class FarmSimulation {
     SimSession* session = nullptr;  ///< whose step of the search this is; null: nobody's
     std::vector<search::Tuner::Proposal> proposals;
     std::map<int64_t, proto::WorkResult> results;
-    std::set<int64_t> lost;  ///< of the results: to infrastructure
+    std::set<int64_t> lost;   ///< of the results: to infrastructure
+    std::set<int64_t> unfit;  ///< of these: answered without a lease
     bool ends = false;
     std::optional<size_t> asked_by;  ///< client whose request this answers
     Hash128 asked_for;               ///< its session
@@ -157,6 +163,13 @@ class FarmSimulation {
   int64_t ClockOf(const SimWorker& w) const { return now_ns_ + w.clock_offset_ns; }
   void Suspend(SimWorker& w);
   void StepWorker(SimWorker& w);
+  void TakeJobs(SimWorker& w);
+  /// False: it has crashed.
+  bool WorkOn(SimWorker& w);
+  /// What a builder makes of a job; now and then not what its hash says.
+  void FinishBuild(SimWorker& w, const Running& job);
+  /// A run worker got the code of what it was asked to run.
+  void CheckCode(const worker::DeskJob& job);
   /// What happens when the next job of a worker is over; false: the worker has crashed.
   bool FinishJob(SimWorker& w);
   void StepHoned();
@@ -219,6 +232,7 @@ class FarmSimulation {
   std::map<int64_t, int> losses_;     ///< durably, of suspects
   std::set<int64_t> condemned_;
   std::set<int64_t> lost_answers_;  ///< attempts that the farm gave up, at nobody's cost
+  std::set<int64_t> unfit_;         ///< of these: whose artifacts were gone again and again
   std::set<std::string> contents_;
   std::set<int64_t> forged_;  ///< Mistake::kAcceptAnyToken: attempts that it let through
   std::string wrong_;

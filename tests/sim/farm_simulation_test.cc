@@ -49,6 +49,34 @@ TEST(FarmSimulation, NothingIsLostOrCountedTwiceUnderAnySeed) {
   EXPECT_GT(all.watched, 1000);
 }
 
+TEST(FarmSimulation, BuildersAndRunnersLoseNothingEither) {
+  FarmSimulation::Counts all;
+  for (uint64_t seed = 1; seed <= kSeeds / 2; ++seed) {
+    // Every other farm has one that does both, too.
+    FarmSimulation simulation({.seed = seed,
+                               .trials = 10,
+                               .workers = static_cast<int>(seed % 2),
+                               .builders = 2,
+                               .runners = 2});
+    ASSERT_EQ(simulation.Run(), "") << "seed " << seed;
+    const FarmSimulation::Counts& counts = simulation.counts();
+    all.restarts += counts.restarts;
+    all.worker_crashes += counts.worker_crashes;
+    all.artifacts_run += counts.artifacts_run;
+    all.bad_artifacts += counts.bad_artifacts;
+    all.farm.artifacts_gone += counts.farm.artifacts_gone;
+    all.farm.artifacts_refused += counts.farm.artifacts_refused;
+    all.farm.artifacts_unasked += counts.farm.artifacts_unasked;
+  }
+  EXPECT_GT(all.restarts, 30);
+  EXPECT_GT(all.worker_crashes, 50);
+  EXPECT_GT(all.artifacts_run, 500);
+  EXPECT_GT(all.bad_artifacts, 5);
+  EXPECT_GT(all.farm.artifacts_refused, 5);
+  EXPECT_GT(all.farm.artifacts_gone, 5);
+  EXPECT_GT(all.farm.artifacts_unasked, 5);
+}
+
 /// Seeds that failed once. 2342, 2399, 2474: an answer of infrastructure was delivered, and honed
 /// crashed before its commit: the attempt is measured after all.
 class FarmSeed : public ::testing::TestWithParam<uint64_t> {};
@@ -63,7 +91,13 @@ class FarmMistake : public ::testing::TestWithParam<int> {};
 TEST_P(FarmMistake, IsCaught) {
   const auto mistake = static_cast<Mistake>(GetParam());
   for (uint64_t seed = 1; seed <= 500; ++seed) {
-    FarmSimulation simulation({.seed = seed, .mistake = mistake, .steps = 3000});
+    const bool roles = mistake == Mistake::kSwapArtifacts;
+    FarmSimulation simulation({.seed = seed,
+                               .mistake = mistake,
+                               .workers = roles ? 0 : 3,
+                               .builders = roles ? 1 : 0,
+                               .runners = roles ? 1 : 0,
+                               .steps = 3000});
     if (const std::string wrong = simulation.Run(); !wrong.empty()) {
       std::printf("%s: seed %llu: %s\n", std::string(NameOf(mistake)).c_str(),
                   static_cast<unsigned long long>(seed), wrong.c_str());

@@ -56,6 +56,7 @@ void FarmSimulation::AddResults(SimSession& session, Held& held) {
     attempts.push_back(attempt);
     if (result.message.find("its worker was lost") == 0) condemned_.insert(attempt);
     if (result.outcome == Outcome::kWorkerLost) held.lost.insert(attempt);
+    if (result.message.find("do not fit") != std::string::npos) held.unfit.insert(attempt);
     if (options_.mistake == Mistake::kNoRefund && result.outcome == Outcome::kWorkerLost) {
       result.outcome = Outcome::kRunCrashed;
     }

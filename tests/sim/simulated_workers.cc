@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sha256.h"
 #include "tests/sim/farm_simulation.h"
 
 // The workers of a simulated farm: real desks, simulated runs, streams and crashes.
@@ -11,6 +12,11 @@ using measure::Outcome;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kRunCost = 10 * kMs;
+
+/// What a builder makes of a trace; the default's is the empty one.
+std::string CodeOf(const proto::Job& job, size_t position) {
+  return "code " + HashBytes(position < job.traces.size() ? job.traces[position] : "").ToHex();
+}
 
 }  // namespace
 
@@ -94,9 +100,12 @@ void FarmSimulation::CrashWorker(SimWorker& w) {
   w.suspended_until_ns = 0;
   proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
   hello.instance = w.instance;
+  hello.role = w.role;
+  if (w.role == proto::WorkerRole::kRun) hello.builder_version.clear();
   hello.device = {
       .name = "cpu:0", .device_class = "class", .fingerprint = "f", .target = kTarget, .cores = 1};
-  w.desk = std::make_unique<worker::LeaseDesk>(worker::DeskOptions{.ahead = 4}, hello);
+  w.desk = std::make_unique<worker::LeaseDesk>(
+      worker::DeskOptions{.ahead = 4, .shelf_bytes = 100, .chunk_bytes = 8}, hello);
   w.dial_ns = now_ns_ + random_.Between(10, 400) * kMs;
 }
 
@@ -106,24 +115,81 @@ void FarmSimulation::Dial(SimWorker& w) {
   w.desk->OnConnected();
 }
 
+void FarmSimulation::FinishBuild(SimWorker& w, const Running& job) {
+  std::vector<worker::HeldArtifact> made;
+  for (const int position : job.job.wanted) {
+    auto bytes = std::make_shared<std::string>(CodeOf(job.job.job, static_cast<size_t>(position)));
+    const proto::Artifact artifact{.sha256 = Sha256Hex(*bytes),
+                                   .bytes = static_cast<int64_t>(bytes->size())};
+    if (random_.Chance(0.01) && job.attempt != kPoison) {
+      bytes->back() ^= 1;
+      ++counts_.bad_artifacts;
+    }
+    made.push_back({artifact, std::move(bytes)});
+  }
+  w.desk->FinishBuild(job.number, std::move(made), kMs);
+}
+
+void FarmSimulation::CheckCode(const worker::DeskJob& job) {
+  for (size_t i = 0; i < job.artifacts.size(); ++i) {
+    const auto& bytes = job.artifacts[i].bytes;
+    if (bytes == nullptr || *bytes != CodeOf(job.job, i)) wrong_ = "it ran another's code";
+    ++counts_.artifacts_run;
+  }
+}
+
 bool FarmSimulation::FinishJob(SimWorker& w) {
   const Running job = w.jobs.front();
-  if (job.attempt == kPoison) {
+  const bool build = job.job.kind == proto::LeaseKind::kBuild;
+  if (!build && job.attempt == kPoison) {
     CrashWorker(w);
     return false;
   }
   proto::WorkResult result{.outcome = Outcome::kOk};
   result.samples_ns = {random_.Between(1000, 1200)};
   result.run_ns = kRunCost;
-  if (random_.Chance(0.08)) {
+  const bool poison = job.attempt == kPoison;  // which every machine builds well
+  if (random_.Chance(0.08) && !poison) {
     result = {.outcome = Outcome::kWorkerLost, .message = "no builder"};
-  } else if (random_.Chance(0.03)) {
+  } else if (random_.Chance(0.03) && !poison) {
     result = {.outcome = Outcome::kBuildFailed, .message = "no", .run_ns = kRunCost};
+  }
+  if (build && result.outcome == Outcome::kOk) {
+    FinishBuild(w, job);
+    w.jobs.erase(w.jobs.begin());
+    return true;
   }
   w.said.push_back(result);
   w.said.back().token = job.token;
   w.desk->Finish(job.number, std::move(result));
   w.jobs.erase(w.jobs.begin());
+  return true;
+}
+
+void FarmSimulation::TakeJobs(SimWorker& w) {
+  while (const auto job = w.desk->TakeJob()) {
+    if (job->kind == proto::LeaseKind::kRun) CheckCode(*job);
+    const int64_t begin_ns = (w.jobs.empty() ? now_ns_ : w.jobs.back().end_ns) + Delay();
+    w.jobs.push_back({.number = job->number,
+                      .token = job->token,
+                      .attempt = asked_.at(job->token).second,
+                      .start_ns = begin_ns,
+                      .end_ns = begin_ns + random_.Between(5, 120) * kMs,
+                      .job = *job});
+  }
+}
+
+bool FarmSimulation::WorkOn(SimWorker& w) {
+  while (!w.jobs.empty()) {
+    Running& job = w.jobs.front();
+    if (!job.started && now_ns_ >= job.start_ns && job.job.kind != proto::LeaseKind::kBuild) {
+      job.started = true;
+      w.begun.insert(job.attempt);
+      w.desk->Start(job.number, ClockOf(w));
+    }
+    if (now_ns_ < job.end_ns) break;
+    if (!FinishJob(w)) return false;
+  }
   return true;
 }
 
@@ -138,25 +204,9 @@ void FarmSimulation::StepWorker(SimWorker& w) {
     if (a.verdict != proto::Verdict::kAccepted) continue;
     if (!accepted_.try_emplace(a.token, a.digest).second) wrong_ = "one result acknowledged twice";
   }
-  while (const auto job = w.desk->TakeJob()) {
-    const int64_t begin_ns = (w.jobs.empty() ? now_ns_ : w.jobs.back().end_ns) + Delay();
-    w.jobs.push_back({.number = job->number,
-                      .token = job->token,
-                      .attempt = asked_.at(job->token).second,
-                      .start_ns = begin_ns,
-                      .end_ns = begin_ns + random_.Between(5, 120) * kMs});
-  }
+  TakeJobs(w);
   w.desk->Tick(ClockOf(w));
-  while (!w.jobs.empty()) {
-    Running& job = w.jobs.front();
-    if (!job.started && now_ns_ >= job.start_ns) {
-      job.started = true;
-      w.begun.insert(job.attempt);
-      w.desk->Start(job.number, ClockOf(w));
-    }
-    if (now_ns_ < job.end_ns) break;
-    if (!FinishJob(w)) return;
-  }
+  if (!WorkOn(w)) return;
   while (w.stream) {
     auto message = w.desk->TakeMessage();
     if (!message) break;

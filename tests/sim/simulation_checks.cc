@@ -48,8 +48,9 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
     }
   }
   for (const int64_t attempt : proposed) {
+    const bool unleased = condemned_.contains(attempt) || unfit_.contains(attempt);
     const bool given_up = timed && lost_answers_.contains(attempt);
-    if (done.contains(attempt) == condemned_.contains(attempt) && !given_up) {
+    if (done.contains(attempt) == unleased && !given_up) {
       return fmt::format("attempt {} was {}", attempt,
                          done.contains(attempt) ? "measured and condemned" : "neither");
     }
