@@ -40,6 +40,7 @@ void FarmSimulation::AnswerRequest(size_t index) {
     return;
   }
   if (!first->empty()) return Reply(clients_[index], {.session = *Hash128::FromHex(*first)});
+  Gather({});  // a unit that is refused takes nothing else with it: as in FarmLoop, its own unit
   Held held{.asked_by = index};
   held.asked_for = HashBytes(fmt::format("session {}", created_++));
   held.unit.changes.push_back(db::AddFarmSession{{.id = held.asked_for,
