@@ -399,6 +399,16 @@ void Farm::Tick(int64_t now_ns) {
   GrantAll(now_ns);
 }
 
-FarmStep Farm::Take() { return std::exchange(step_, {}); }
+FarmStep Farm::Take() {
+  if (const auto due_ns = std::exchange(grants_due_ns_, std::nullopt)) MakeGrants(*due_ns);
+  return TakePart();
+}
+
+FarmStep Farm::TakePart() { return std::exchange(step_, {}); }
+
+std::vector<Outgoing> Farm::TakeAnswers() {
+  if (!step_.changes.empty()) return {};
+  return std::exchange(step_.messages, {});
+}
 
 }  // namespace hone::server

@@ -85,7 +85,12 @@ class Farm {
   /// against limits gets that time again.
   void Excuse(int64_t ns, int64_t now_ns);
 
+  /// With the grants that the events since the last one allow.
   FarmStep Take();
+  /// Without: of a thousand events at once only the last asks for them, by Take.
+  FarmStep TakePart();
+  /// Messages that wait for no commit: none while there is a change.
+  std::vector<Outgoing> TakeAnswers();
 
   /// For rows that people read; without one they say 1970. Must outlive the Farm.
   void SetWallClock(const WallClock* clock) { wall_clock_ = clock; }
@@ -190,7 +195,9 @@ class Farm {
   void LoseWorker(const std::string& key, const std::string& why, int64_t now_ns);
   void CloseStream(Worker& worker, absl::Status status);
   void SettleDevice(Worker& worker);
-  void GrantAll(int64_t now_ns);
+  /// With the next Take.
+  void GrantAll(int64_t now_ns) { grants_due_ns_ = now_ns; }
+  void MakeGrants(int64_t now_ns);
   /// Connected, active, with credit and room, and holds no suspect.
   bool MayGet(const Worker& worker) const;
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
@@ -221,6 +228,7 @@ class Farm {
   std::unordered_map<Hash128, std::string> good_;        ///< candidates, and who ran them well
   double virtual_ns_ = 0;                                ///< of the project that was last served
   const WallClock* wall_clock_ = nullptr;
+  std::optional<int64_t> grants_due_ns_;
   FarmStep step_;
   FarmCounters counters_;
 };

@@ -138,8 +138,8 @@ CommitTimes FarmLoop::commit_times() const {
 
 std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   std::vector<Pending> pending;
-  const auto take = [&](Work work, db::FarmUnit unit, absl::Status status) {
-    FarmStep step = farm_.Take();
+  const auto take = [&](Work work, db::FarmUnit unit, absl::Status status, bool last = false) {
+    FarmStep step = last ? farm_.Take() : farm_.TakePart();
     for (db::FarmChange& change : step.changes) unit.changes.push_back(std::move(change));
     step.changes.clear();
     // Nobody outside sees these: a driver prepares their commit while this one is under way.
@@ -160,8 +160,9 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   if (now_ns >= next_tick_ns_) {
     next_tick_ns_ = now_ns + kTickNs;
     farm_.Tick(now_ns);
-    take({}, {}, absl::OkStatus());
   }
+  // The grants for all of it together.
+  take({}, {}, absl::OkStatus(), true);
   return pending;
 }
 
@@ -222,6 +223,11 @@ void FarmLoop::Finish(std::vector<Pending>& pending) {
     }
     for (const Closing& closing : p.step.closings) sink_.Close(closing.stream, closing.status);
     if (p.work.done) p.work.done(farm_, p.status, clock_.NowNs());
+  }
+  // Acknowledgements of what has just become durable.
+  for (const Outgoing& out : farm_.TakeAnswers()) {
+    sink_.Send(out.stream, out.message);
+    if (std::holds_alternative<proto::Acknowledgement>(out.message)) KillPoint("honed.answered");
   }
   if (changed) sink_.Changed();
 }

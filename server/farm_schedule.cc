@@ -135,7 +135,7 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   return true;
 }
 
-void Farm::GrantAll(int64_t now_ns) {
+void Farm::MakeGrants(int64_t now_ns) {
   if (hungry_.empty() ||
       std::ranges::all_of(sessions_, [](const auto& s) { return s.second.waiting.empty(); })) {
     return;
