@@ -128,6 +128,7 @@ TEST_F(BuildLeaseTest, AFailureOfTheBuilderIsTheCandidates) {
     ASSERT_EQ(next.size(), 1u) << i;
     crashed.token = next[0].token;
     Say(1, crashed);
+    EXPECT_EQ(VerdictOf(1), proto::Verdict::kAccepted);
     Say(1, proto::WorkerCredit{i});
   }
   // But times it has none to give.
