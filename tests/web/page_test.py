@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,8 @@ class Browser:
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
              "--disable-dev-shm-usage", "--disable-background-networking", "--hide-scrollbars",
              f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"],
-            preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            preexec_fn=place, close_fds=False, start_new_session=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         os.close(to_browser)
         os.close(from_browser)
         self.number, self.rest, self.session, self.events = 0, b"", None, []
@@ -116,7 +118,7 @@ class Browser:
                   windowsVirtualKeyCode=13)
 
     def close(self):
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)  # its helpers write into the folder too
         self.process.wait()
         os.close(self.to_browser)
         os.close(self.from_browser)
@@ -304,7 +306,8 @@ def main():
     results = []
     fixture = subprocess.Popen([args.fixture], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     port = int(fixture.stdout.readline())
-    with tempfile.TemporaryDirectory(prefix="hone-page-") as folder:
+    # A helper of the browser may die a moment after it.
+    with tempfile.TemporaryDirectory(prefix="hone-page-", ignore_cleanup_errors=True) as folder:
         browser = None
         try:
             for name in cases:
