@@ -12,16 +12,19 @@
 
 namespace hone {
 
-absl::StatusOr<Credentials> ReadCredentials(const std::string& folder) {
-  Credentials c;
-  const std::string key = folder + "/key.pem";
+absl::StatusOr<std::string> ReadKey(const std::string& path) {
   struct stat info {};
-  if (::stat(key.c_str(), &info) != 0) return ErrnoStatus(errno, fmt::format("read '{}'", key));
+  if (::stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, fmt::format("read '{}'", path));
   if ((info.st_mode & 077) != 0) {
     return absl::PermissionDeniedError(
-        fmt::format("others can read the key '{0}'; run: chmod 600 {0}", key));
+        fmt::format("others can read the key '{0}'; run: chmod 600 {0}", path));
   }
-  HONE_ASSIGN_OR_RETURN(c.key, ReadFile(key));
+  return ReadFile(path);
+}
+
+absl::StatusOr<Credentials> ReadCredentials(const std::string& folder) {
+  Credentials c;
+  HONE_ASSIGN_OR_RETURN(c.key, ReadKey(folder + "/key.pem"));
   HONE_ASSIGN_OR_RETURN(c.certificate, ReadFile(folder + "/cert.pem"));
   HONE_ASSIGN_OR_RETURN(c.ca, ReadFile(folder + "/ca.pem"));
   return c;

@@ -15,6 +15,8 @@ struct Credentials {
 /// authority gives it to servers alone.
 inline constexpr char kServerName[] = "honed.hone.internal";
 
+/// Reads a private key. kPermissionDenied: others can read it.
+absl::StatusOr<std::string> ReadKey(const std::string& path);
 /// Reads ca.pem, cert.pem and key.pem of a folder. kPermissionDenied: others can read the key.
 absl::StatusOr<Credentials> ReadCredentials(const std::string& folder);
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -44,36 +46,63 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// The part of TOML that daemons need: `key = "text"`, `key = bare` and comments, a line each.
+absl::Status WrongAt(const std::string& where, std::string_view what) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", where, what));
+}
+
+// Of a line the key, which may be quoted, and what stands behind the `=`; nothing without one.
+std::optional<std::pair<std::string_view, std::string_view>> SplitAtEquals(std::string_view line) {
+  const size_t close = line.front() == '"' ? line.find('"', 1) : 0;
+  const size_t equals = close == std::string_view::npos ? close : line.find('=', close);
+  if (equals == std::string_view::npos) return std::nullopt;
+  std::string_view key = Trim(line.substr(0, equals));
+  if (close > 0 && close + 1 == key.size()) key = key.substr(1, close - 1);
+  return std::pair(key, Trim(line.substr(equals + 1)));
+}
+
+absl::StatusOr<std::string_view> ValueOf(std::string_view text, const std::string& where) {
+  if (text.empty() || text.front() != '"') return Trim(text.substr(0, text.find('#')));
+  const size_t close = text.find('"', 1);
+  if (close == std::string_view::npos ||
+      (close + 1 < text.size() && Trim(text.substr(close + 1)).front() != '#')) {
+    return WrongAt(where, "the text does not end");
+  }
+  return text.substr(1, close - 1);
+}
+
+// The part of TOML that daemons need: `key = "text"`, `key = bare` and comments, a line each, and
+// tables of such lines at the end.
 absl::Status ReadConfig(const std::string& path, std::span<const DaemonOption> table,
                         Values& values) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   int number = 0;
+  const DaemonOption* pairs = nullptr;  // of the table that the line is in
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = Trim(std::string_view(text).substr(at, end - at));
+    const std::string_view line = Trim(std::string_view(text).substr(at, end - at));
     at = end + 1;
     const std::string where = fmt::format("{}:{}", path, ++number);
     if (line.empty() || line.front() == '#') continue;
-    const size_t equals = line.find('=');
-    if (equals == std::string_view::npos) {
-      return absl::InvalidArgumentError(fmt::format("{}: expected key = value", where));
-    }
-    const std::string_view key = Trim(line.substr(0, equals));
-    std::string_view value = Trim(line.substr(equals + 1));
-    if (!value.empty() && value.front() == '"') {
-      const size_t close = value.find('"', 1);
-      if (close == std::string_view::npos ||
-          (close + 1 < value.size() && Trim(value.substr(close + 1)).front() != '#')) {
-        return absl::InvalidArgumentError(fmt::format("{}: the text does not end", where));
+    if (line.front() == '[') {
+      const std::string_view head = Trim(line.substr(0, line.find('#')));
+      const std::string_view name = Trim(head.substr(1, head.find(']') - 1));
+      pairs = head.back() == ']' ? Find(table, name) : nullptr;
+      if (pairs == nullptr || !pairs->table) {
+        return WrongAt(where, fmt::format("unknown table {}", head));
       }
-      value = value.substr(1, close - 1);
-    } else {
-      value = Trim(value.substr(0, value.find('#')));
+      continue;
+    }
+    const auto split = SplitAtEquals(line);
+    if (!split) return WrongAt(where, "expected key = value");
+    const auto& [key, behind] = *split;
+    HONE_ASSIGN_OR_RETURN(const std::string_view value, ValueOf(behind, where));
+    if (pairs != nullptr) {
+      HONE_RETURN_IF_ERROR(Put(*pairs, fmt::format("{}={}", key, value), where, values));
+      continue;
     }
     const DaemonOption* option = Find(table, key);
-    if (option == nullptr || key == "config" || key == "check-config") {
-      return absl::InvalidArgumentError(fmt::format("{}: unknown key '{}'", where, key));
+    if (option == nullptr || option->table || key == "config" || key == "check-config") {
+      return WrongAt(where, fmt::format("unknown key '{}'", key));
     }
     HONE_RETURN_IF_ERROR(Put(*option, std::string(value), where, values));
   }

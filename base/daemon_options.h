@@ -17,6 +17,8 @@ struct DaemonOption {
   std::string_view argument;  ///< placeholder in help; empty: a flag, whose value is "true"
   std::string_view help;      ///< empty: not listed (for tests)
   bool repeated = false;
+  /// A repeated option of pairs: in the file a table, `[name]` and then `key = value` a line.
+  bool table = false;
 };
 
 /// Values by name; from the command line, else the config file, else the table.

@@ -66,9 +66,10 @@ absl::StatusOr<RunResult> RunSubprocess(const SubprocessOptions& options, const 
       result.exit_state = *ended;
       break;
     }
-    if (deadline_ns >= 0 && clock.NowNs() >= deadline_ns && !result.timed_out) {
+    if (deadline_ns >= 0 && clock.NowNs() >= deadline_ns) {
       result.timed_out = true;
-      child.Kill(SIGKILL);
+      HONE_ASSIGN_OR_RETURN(result.exit_state, child.End());
+      break;
     }
     // A child that holds no pipe any more is noticed by exit_fd, or at the next tick without one.
     std::array<pollfd, 4> entries = {{{child.standard_input().get(), POLLOUT, 0},

@@ -17,6 +17,8 @@
 
 #include "fmt/core.h"
 
+#include "base/log.h"
+
 namespace hone {
 namespace {
 
@@ -138,11 +140,19 @@ int64_t DeadlineNs(const MonotonicClock& clock, int64_t timeout_ns) {
   return timeout_ns < 0 ? -1 : clock.NowNs() + timeout_ns;
 }
 
-// True once the child is a zombie; does not reap it.
-bool HasEnded(pid_t pid) {
+enum class ChildState : uint8_t {
+  kRuns,
+  kZombie,
+  kReaped,  ///< by the kernel, where we were started with SIGCHLD ignored
+};
+
+// Does not reap it.
+ChildState StateOf(pid_t pid) {
   siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == pid;
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return errno == ECHILD ? ChildState::kReaped : ChildState::kRuns;
+  }
+  return info.si_pid == pid ? ChildState::kZombie : ChildState::kRuns;
 }
 
 }  // namespace
@@ -184,6 +194,9 @@ absl::StatusOr<Subprocess> Subprocess::Spawn(const SubprocessOptions& options) {
     child.pid_ = -1;
     return ErrnoStatus(error, fmt::format("start program '{}'", options.argv[0]));
   }
+  child.program_ = options.argv[0];
+  child.on_unkillable_ = options.on_unkillable;
+  child.kill_patience_ns_ = options.kill_patience_ns;
   SetLimits(child.pid_, options.limits);
   // glibc 2.36 declares pidfd_open without extern "C". A pidfd is close-on-exec by definition.
   child.exit_fd_.Reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
@@ -192,6 +205,9 @@ absl::StatusOr<Subprocess> Subprocess::Spawn(const SubprocessOptions& options) {
 
 Subprocess::Subprocess(Subprocess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      program_(std::move(other.program_)),
+      on_unkillable_(std::move(other.on_unkillable_)),
+      kill_patience_ns_(other.kill_patience_ns_),
       exit_fd_(std::move(other.exit_fd_)),
       standard_input_(std::move(other.standard_input_)),
       standard_output_(std::move(other.standard_output_)),
@@ -199,9 +215,7 @@ Subprocess::Subprocess(Subprocess&& other) noexcept
       exit_state_(std::exchange(other.exit_state_, std::nullopt)) {}
 
 Subprocess::~Subprocess() {
-  if (pid_ < 0 || exit_state_) return;
-  Kill(SIGKILL);
-  static_cast<void>(Reap());
+  if (pid_ > 0) static_cast<void>(End());
 }
 
 void Subprocess::Kill(int signal) const {
@@ -211,9 +225,35 @@ void Subprocess::Kill(int signal) const {
 absl::StatusOr<std::optional<ExitState>> Subprocess::Wait(const MonotonicClock& clock,
                                                           int64_t timeout_ns) {
   if (exit_state_) return exit_state_;
-  const int64_t deadline_ns = DeadlineNs(clock, timeout_ns);
-  while (!HasEnded(pid_)) {
-    if (deadline_ns >= 0 && clock.NowNs() >= deadline_ns) return std::nullopt;
+  if (!AwaitEnd(clock, DeadlineNs(clock, timeout_ns))) return std::nullopt;
+  HONE_ASSIGN_OR_RETURN(const ExitState state, Reap());
+  return std::optional<ExitState>(state);
+}
+
+absl::StatusOr<ExitState> Subprocess::End() {
+  if (exit_state_) return *exit_state_;
+  if (StateOf(pid_) == ChildState::kRuns) {
+    Kill(SIGKILL);
+    const SystemMonotonicClock clock;
+    if (kill_patience_ns_ == 0 || !AwaitEnd(clock, DeadlineNs(clock, kill_patience_ns_))) {
+      TellUnkillable();
+    }
+  }
+  return Reap();
+}
+
+void Subprocess::TellUnkillable() const {
+  LogError(
+      "process {} ('{}') was killed {:.0f} s ago and has not ended: the kernel waits for something "
+      "on its behalf (/proc/{}/stack, as root, says for what). Bring that back, or start the "
+      "machine again; until then this program waits for it",
+      pid_, program_, static_cast<double>(kill_patience_ns_) * 1e-9, pid_);
+  if (on_unkillable_) on_unkillable_(pid_);
+}
+
+bool Subprocess::AwaitEnd(const MonotonicClock& clock, int64_t deadline_ns) const {
+  while (StateOf(pid_) == ChildState::kRuns) {
+    if (deadline_ns >= 0 && clock.NowNs() >= deadline_ns) return false;
     int timeout_ms = PollTimeoutMs(clock, deadline_ns);
     if (!exit_fd_.valid()) {
       timeout_ms =
@@ -222,13 +262,12 @@ absl::StatusOr<std::optional<ExitState>> Subprocess::Wait(const MonotonicClock& 
     pollfd entry{.fd = exit_fd_.get(), .events = POLLIN, .revents = 0};
     ::poll(&entry, 1, timeout_ms);
   }
-  HONE_ASSIGN_OR_RETURN(const ExitState state, Reap());
-  return std::optional<ExitState>(state);
+  return true;
 }
 
 absl::StatusOr<ExitState> Subprocess::Reap() {
   // Before the child is reaped its number cannot be given to another group.
-  if (HasEnded(pid_)) Kill(SIGKILL);
+  if (StateOf(pid_) == ChildState::kZombie) Kill(SIGKILL);
   int status = 0;
   rusage usage{};
   while (::wait4(pid_, &status, 0, &usage) < 0) {

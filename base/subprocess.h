@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ struct InheritedFd {
   int child_fd = -1;  ///< at least 3
 };
 
+inline constexpr int64_t kKillPatienceNs = 10'000'000'000;
+
 struct SubprocessOptions {
   std::vector<std::string> argv;  ///< argv[0] is the path of the program; PATH is not searched
   std::optional<std::vector<std::string>> environment;  ///< "NAME=value"; unset: the parent's
@@ -42,6 +45,11 @@ struct SubprocessOptions {
   ChildStream standard_error = ChildStream::kPipe;
   std::vector<InheritedFd> inherited;
   SubprocessLimits limits;
+  /// Told once, on the thread that ends the child, when it lives on so long after SIGKILL: the
+  /// kernel waits on its behalf (for a dead disk, a driver), nobody knows how long.
+  std::function<void(pid_t)> on_unkillable;
+  /// 0: it is told at once, also of a child that is about to end.
+  int64_t kill_patience_ns = kKillPatienceNs;
 };
 
 /// How a child ended and what it used.
@@ -58,8 +66,8 @@ struct ExitState {
   std::string ToString() const;
 };
 
-/// A running child. Its destructor kills the whole process group and reaps the child. Not
-/// thread-safe, except that Kill may be called while another thread waits.
+/// A running child. Its destructor is End. Not thread-safe, except that Kill may be called while
+/// another thread waits.
 class Subprocess {
  public:
   /// Fails with ErrnoStatus codes when the program is missing or cannot start.
@@ -85,14 +93,24 @@ class Subprocess {
   /// what is left of its group and reaps it. May be called again for the same answer.
   absl::StatusOr<std::optional<ExitState>> Wait(const MonotonicClock& clock, int64_t timeout_ns);
 
+  /// Kills the whole process group, waits until the child has ended, however long that takes (see
+  /// SubprocessOptions::on_unkillable; it is logged as well), and reaps it.
+  absl::StatusOr<ExitState> End();
+
   /// Readable when the child has ended (a pidfd); -1 where the kernel has none.
   int exit_fd() const { return exit_fd_.get(); }
 
  private:
   Subprocess() = default;
   absl::StatusOr<ExitState> Reap();
+  /// False: it runs on at `deadline_ns` (negative: there is none).
+  bool AwaitEnd(const MonotonicClock& clock, int64_t deadline_ns) const;
+  void TellUnkillable() const;
 
   pid_t pid_ = -1;
+  std::string program_;
+  std::function<void(pid_t)> on_unkillable_;
+  int64_t kill_patience_ns_ = kKillPatienceNs;
   UniqueFd exit_fd_;
   UniqueFd standard_input_, standard_output_, standard_error_;
   std::optional<ExitState> exit_state_;

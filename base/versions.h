@@ -7,8 +7,8 @@ namespace hone {
 /// The program's version (semantic versioning); equal to project(VERSION) in CMakeLists.txt.
 inline constexpr char kProgramVersion[] = "0.1.0";
 
-/// Format of `model.hone`; a loader refuses a newer one.
-inline constexpr int kPackageFormatVersion = 1;
+/// Format of `model.hone`; a loader refuses every other one.
+inline constexpr int kPackageFormatVersion = 2;
 
 /// What a package may ask of the runtime: HoneCall, the extern routines. A package names the least
 /// it needs.
@@ -22,10 +22,14 @@ inline constexpr int kTraceTextVersion = 1;
 
 /// What the builder emits for one (Workload, Trace, Target, Binding). Kept by hand: the golden test
 /// over the code of fixed Traces fails until it is raised. LLVM's major.minor is added to it.
-inline constexpr int kBuilderVersion = 4;
+inline constexpr int kBuilderVersion = 6;
 
 /// How a candidate is measured; part of the log's key.
 inline constexpr int kMeasurementPolicyVersion = 1;
+
+/// Which facts of a machine make its device class, and how they are written; records of another
+/// version's class are of another device. docs/formats/log.md
+inline constexpr int kDeviceClassVersion = 1;
 
 /// Columns of the cost model's features, and what the trees' scores are added to; a stored model of
 /// another version is not used.

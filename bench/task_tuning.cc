@@ -62,7 +62,7 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   out.trials = one.trials();
   out.default_ns = one.default_ns();
   HONE_RETURN_IF_ERROR(log.ScanRecords({}, [&](const db::RankedRecord& r) {
-    const std::optional<uint64_t> id = one.Locate(r.record.trace);
+    const std::optional<uint64_t> id = one.space().Locate(r.record.trace);
     const schedule::Space& space = one.space();
     out.best_first.push_back(
         {r.record.trace, id ? space.sketches()[static_cast<size_t>(space.At(*id).sketch)].name : "",

@@ -125,9 +125,7 @@ absl::Status RunBench(CommandContext& context) {
   }
   const SampleStatistics statistics = Summarise(samples);
   std::vector<KernelProfileRow> rows;
-  if (profiled) {
-    HONE_ASSIGN_OR_RETURN(rows, profile.Rows(model, target, roofline));
-  }
+  if (profiled) rows = profile.Rows(*model.executable, target, roofline);
 
   if (!context.json()) {
     context.out << fmt::format(

@@ -126,11 +126,7 @@ absl::Status RunCheck(CommandContext& context) {
   const bool tuned =
       arguments.Given("traces") || arguments.Given("db") || arguments.Given("snapshot");
   const auto report = CheckBoth(graph, inputs, options, builder, *traces, tuned, clock);
-  if (!report.ok()) {
-    const bool mine = arguments.Given("traces") || absl::IsFailedPrecondition(report.status()) ||
-                      absl::IsOutOfRange(report.status());
-    return mine ? report.status() : CompileError(report.status());
-  }
+  if (!report.ok()) return CompileError(report.status(), arguments);
   context.json_result = ReportJson(*report, ModelName(path)).dump();
   if (!context.json()) context.out << ReportText(*report);
   if (!report->wrong) {

@@ -94,7 +94,8 @@ DeviceInfo ToPublic(const proto::DeviceInfo& info) {
           .program_version = info.program_version,
           .flop_per_second = probes.flop_per_second,
           .memory_bytes_per_second = probes.memory_bytes_per_second,
-          .noise = probes.noise};
+          .noise = probes.noise,
+          .labels = info.labels};
 }
 
 proto::SessionSpec ToSpec(const SessionRequest& request) {

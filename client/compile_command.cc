@@ -74,6 +74,7 @@ nlohmann::ordered_json ReportJson(const std::string& path, const compiler::Compi
 measure::BuilderOptions LinkBuilder() {
   measure::BuilderOptions options;
   options.address_space_bytes.reset();
+  options.named_files = true;
   return options;
 }
 

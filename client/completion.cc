@@ -33,26 +33,37 @@ std::string BashValue(ValueKind kind, std::string_view choices) {
   return "COMPREPLY=()";
 }
 
+/// The place of a positional is told by the words before it that are neither options nor values.
+std::string BashPositionals(const CommandSpec& command, const std::string& valued) {
+  if (command.positionals.empty()) return "COMPREPLY=()";
+  std::string text = fmt::format("_hone_place \"{} \"\n      case $place in\n", valued);
+  int place = 0;
+  for (const PositionalSpec& positional : command.positionals) {
+    text +=
+        fmt::format("        {}) {} ;;\n", place++, BashValue(positional.kind, positional.choices));
+  }
+  return text + "      esac";
+}
+
 std::string BashCommand(const CommandSpec& command) {
-  std::string values, words;
+  std::string values, words, valued;
   for (const OptionSpec& option : AllOptions(command)) {
     words += fmt::format(" --{}", option.name);
     if (option.kind == ValueKind::kFlag) continue;
     std::string pattern = fmt::format("--{}", option.name);
-    if (option.letter != '\0') pattern += fmt::format("|-{}", option.letter);
+    valued += fmt::format(" --{}", option.name);
+    if (option.letter != '\0') {
+      pattern += fmt::format("|-{}", option.letter);
+      valued += fmt::format(" -{}", option.letter);
+    }
     values +=
         fmt::format("        {}) {}; return ;;\n", pattern, BashValue(option.kind, option.choices));
   }
-  // A command has one positional at most worth completing.
-  const std::string positional =
-      command.positionals.empty()
-          ? "COMPREPLY=()"
-          : BashValue(command.positionals.front().kind, command.positionals.front().choices);
   return fmt::format(
       "    {})\n      case \"$previous\" in\n{}      esac\n"
       "      if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return; fi\n"
       "      {} ;;\n",
-      command.name, values, words.substr(1), positional);
+      command.name, values, words.substr(1), BashPositionals(command, valued));
 }
 
 /// Square brackets and colons end a description in zsh.
@@ -104,7 +115,22 @@ std::string ZshCommand(const CommandSpec& command) {
 std::string BashCompletion() {
   std::string text = fmt::format(
       "# bash completion for hone; made by `hone completion bash`\n"
+      "# Sets place to the number of arguments before the word; $1 names the options with values.\n"
+      "_hone_place() {{\n"
+      "  local i\n"
+      "  place=0\n"
+      "  for ((i = 2; i < COMP_CWORD; ++i)); do\n"
+      "    if [[ $1 == *\" ${{COMP_WORDS[i]}} \"* ]]; then\n"
+      "      ((++i))\n"
+      "      [[ ${{COMP_WORDS[i]}} == = ]] && ((++i))\n"
+      "    elif [[ ${{COMP_WORDS[i]}} != -* ]]; then\n"
+      "      ((++place))\n"
+      "    fi\n"
+      "  done\n"
+      "}}\n"
       "_hone() {{\n"
+      "  local place\n"
+      "  COMPREPLY=()\n"
       "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" previous=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
       "  if [[ $COMP_CWORD == 1 ]]; then\n"
       "    COMPREPLY=($(compgen -W \"{} --help --version\" -- \"$word\")); return\n"

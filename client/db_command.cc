@@ -16,6 +16,8 @@
 #include "client/output_path.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
+#include "client/server_snapshot.h"
+#include "client/terminal_text.h"
 #include "db/export.h"
 #include "db/farm_store.h"
 #include "db/merge.h"
@@ -25,12 +27,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// A log: the file to read, and what people call it.
+struct NamedLog {
+  std::string file, name;
+};
+
 absl::Status Usage(const std::string& message) {
   return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
 }
 
-absl::Status Stats(CommandContext& context, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+absl::Status Stats(CommandContext& context, const NamedLog& named) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   HONE_ASSIGN_OR_RETURN(const db::LogStats stats, log->Stats());
   ordered_json rigors = ordered_json::object(), outcomes = ordered_json::object();
   for (int i = 0; i < db::kNumRigors; ++i) {
@@ -39,7 +46,7 @@ absl::Status Stats(CommandContext& context, const std::string& path) {
   for (int i = 0; i < measure::kNumOutcomes; ++i) {
     outcomes[std::string(measure::ToString(static_cast<db::Outcome>(i)))] = stats.by_outcome[i];
   }
-  const ordered_json object = {{"log", path},
+  const ordered_json object = {{"log", named.name},
                                {"workloads", stats.workloads},
                                {"traces", stats.traces},
                                {"devices", stats.devices},
@@ -67,8 +74,8 @@ absl::Status Stats(CommandContext& context, const std::string& path) {
 }
 
 /// The best record of each key, by workload.
-absl::Status Best(CommandContext& context, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+absl::Status Best(CommandContext& context, const NamedLog& named) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   using Key = std::tuple<std::string, std::string, std::string, int, int>;
   std::map<Key, db::RankedRecord> best;
   HONE_RETURN_IF_ERROR(log->ScanRecords({}, [&](const db::RankedRecord& r) -> absl::Status {
@@ -101,18 +108,18 @@ absl::Status Best(CommandContext& context, const std::string& path) {
                                record.high_ns * 1e-3, db::RigorName(r.rigor), record.key.target,
                                record.id.ToHex());
   }
-  context.json_result = ordered_json({{"log", path}, {"records", records}})
+  context.json_result = ordered_json({{"log", named.name}, {"records", records}})
                             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return absl::OkStatus();
 }
 
-absl::Status Export(CommandContext& context, const std::string& path) {
+absl::Status Export(CommandContext& context, const NamedLog& named) {
   const std::string output = context.arguments.TextOr("output", "");
   if (context.json() && output.empty()) {
     return Usage("an export is one object a line; with --json name a file for it with --output");
   }
   if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output));
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   std::string text;
   int64_t lines = 0;
   HONE_RETURN_IF_ERROR(db::ExportLog(*log, [&](const std::string& line) -> absl::Status {
@@ -126,30 +133,31 @@ absl::Status Export(CommandContext& context, const std::string& path) {
   }));
   if (output.empty()) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(WriteFileAtomically(output, text));
-  context.json_result = ordered_json({{"log", path}, {"output", output}, {"facts", lines}}).dump();
+  context.json_result =
+      ordered_json({{"log", named.name}, {"output", output}, {"facts", lines}}).dump();
   if (!context.json()) context.out << fmt::format("wrote {} facts to {}\n", lines, output);
   return absl::OkStatus();
 }
 
-absl::Status Merge(CommandContext& context, const std::string& path) {
+absl::Status Merge(CommandContext& context, const NamedLog& named) {
   const std::string other = context.arguments.TextOr("FROM", "");
   if (other.empty()) return Usage("merge adds one log to another: hone db merge LOG FROM");
   // The source first: a misspelt name must not make an empty log.
   HONE_ASSIGN_OR_RETURN(const auto from, OpenUserLog(other, {.skip_damaged = true}));
-  HONE_ASSIGN_OR_RETURN(const auto into, OpenUserLog(path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(const auto into, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
   HONE_ASSIGN_OR_RETURN(const db::MergeReport report, db::MergeLog(*into, *from));
   ordered_json conflicts = ordered_json::array();
   for (const db::Conflict& c : report.conflicts) {
     conflicts.push_back({{"kind", c.kind}, {"id", c.id.ToHex()}});
     context.err << fmt::format("refused: {} {} stands for other content in '{}'\n", c.kind,
-                               c.id.ToHex(), path);
+                               c.id.ToHex(), named.name);
   }
   const int64_t damaged = from->damaged_facts();
   if (damaged + report.dropped > 0) {
     context.err << fmt::format("left out: {} damaged facts of '{}', {} that name them\n", damaged,
                                other, report.dropped);
   }
-  context.json_result = ordered_json({{"log", path},
+  context.json_result = ordered_json({{"log", named.name},
                                       {"from", other},
                                       {"added", report.added},
                                       {"known", report.known},
@@ -159,12 +167,12 @@ absl::Status Merge(CommandContext& context, const std::string& path) {
                             .dump();
   if (!context.json()) {
     context.out << fmt::format("{} facts of {} added to {}, {} were there\n", report.added, other,
-                               path, report.known);
+                               named.name, report.known);
   }
   return absl::OkStatus();
 }
 
-absl::Status Snapshot(CommandContext& context, const std::string& path) {
+absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   const std::string output = context.arguments.TextOr("output", "");
   if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
   HONE_RETURN_IF_ERROR(CheckOutput(output));
@@ -174,10 +182,10 @@ absl::Status Snapshot(CommandContext& context, const std::string& path) {
     HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
     HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output));
   } else {
-    HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+    HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
     HONE_ASSIGN_OR_RETURN(digest, log->Snapshot(output));
   }
-  context.json_result = ordered_json({{"log", path},
+  context.json_result = ordered_json({{"log", named.name},
                                       {"snapshot", output},
                                       {"sha256", digest},
                                       {"pin", fmt::format("{}@sha256:{}", output, digest)}})
@@ -186,8 +194,8 @@ absl::Status Snapshot(CommandContext& context, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status Verify(CommandContext& context, const std::string& path) {
-  const auto log = OpenUserLog(path, {});
+absl::Status Verify(CommandContext& context, const NamedLog& named) {
+  const auto log = OpenUserLog(named.file, {});
   if (absl::IsDataLoss(log.status())) {
     const std::string why = StatusMessage(log.status());
     return LogError(absl::DataLossError(fmt::format(
@@ -197,13 +205,14 @@ absl::Status Verify(CommandContext& context, const std::string& path) {
   }
   HONE_RETURN_IF_ERROR(log.status());
   HONE_ASSIGN_OR_RETURN(const db::VerifyReport report, (*log)->Verify());
-  context.json_result = ordered_json({{"log", path},
+  context.json_result = ordered_json({{"log", named.name},
                                       {"facts", report.facts},
                                       {"ok", report.problems.empty()},
                                       {"problems", report.problems}})
                             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (report.problems.empty()) {
-    if (!context.json()) context.out << fmt::format("{}: {} facts, sound\n", path, report.facts);
+    if (!context.json())
+      context.out << fmt::format("{}: {} facts, sound\n", named.name, report.facts);
     return absl::OkStatus();
   }
   if (!context.json()) {
@@ -212,26 +221,26 @@ absl::Status Verify(CommandContext& context, const std::string& path) {
   return absl::DataLossError(
       fmt::format("'{}' is damaged ({} problems, e.g. {}); save what is sound with `hone db merge "
                   "NEW_LOG {}`",
-                  path, report.problems.size(), report.problems.front(), path));
+                  named.name, report.problems.size(), report.problems.front(), named.name));
 }
 
-absl::Status Compact(CommandContext& context, const std::string& path) {
+absl::Status Compact(CommandContext& context, const NamedLog& named) {
   // Compacting an absent log must not make one; opening it for reading would refuse an older
   // schema, which opening it for writing migrates.
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    return absl::NotFoundError(fmt::format("log '{}' does not exist", path));
+  if (!std::filesystem::exists(named.file, ignored)) {
+    return absl::NotFoundError(fmt::format("log '{}' does not exist", named.name));
   }
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
   HONE_ASSIGN_OR_RETURN(const db::CompactReport report, log->Compact());
-  context.json_result = ordered_json({{"log", path},
+  context.json_result = ordered_json({{"log", named.name},
                                       {"folded_records", report.folded_records},
                                       {"bytes_before", report.bytes_before},
                                       {"bytes_after", report.bytes_after}})
                             .dump();
   if (!context.json()) {
     context.out << fmt::format("{}: samples of {} records folded, {:.2f} MB before, {:.2f} after\n",
-                               path, report.folded_records,
+                               named.name, report.folded_records,
                                static_cast<double>(report.bytes_before) * 1e-6,
                                static_cast<double>(report.bytes_after) * 1e-6);
   }
@@ -246,8 +255,8 @@ std::string UtcText(int64_t unix_ms) {
                      utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
-absl::Status Audit(CommandContext& context, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+absl::Status Audit(CommandContext& context, const NamedLog& named) {
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(*log));
   HONE_ASSIGN_OR_RETURN(std::vector<db::FarmAudit> entries,
                         store->Audit(std::numeric_limits<int>::max()));
@@ -260,24 +269,50 @@ absl::Status Audit(CommandContext& context, const std::string& path) {
                     {"subject", e.subject},
                     {"detail", e.detail}});
     if (context.json()) continue;
-    context.out << fmt::format("{}  {:<10}  {}  by {}{}\n", UtcText(e.at_ms), e.action, e.subject,
-                               e.actor, e.detail.empty() ? "" : "  (" + e.detail + ")");
+    context.out << TerminalText(fmt::format("{}  {:<10}  {}  by {}{}", UtcText(e.at_ms), e.action,
+                                            e.subject, e.actor,
+                                            e.detail.empty() ? "" : "  (" + e.detail + ")"))
+                << "\n";
   }
   if (entries.empty() && !context.json()) {
-    context.out << fmt::format("{}: the audit is empty (snapshots leave it out)\n", path);
+    context.out << fmt::format("{}: the audit is empty (snapshots leave it out)\n", named.name);
   }
-  context.json_result = ordered_json({{"log", path}, {"audit", std::move(list)}})
+  context.json_result = ordered_json({{"log", named.name}, {"audit", std::move(list)}})
                             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return absl::OkStatus();
 }
 
 struct Action {
   std::string_view name;
-  absl::Status (*function)(CommandContext&, const std::string& path);
+  absl::Status (*function)(CommandContext&, const NamedLog& log);
+  bool of_server = false;  ///< reads, and can read what a server has
 };
-constexpr Action kActions[] = {{"stats", Stats},     {"best", Best},         {"export", Export},
-                               {"merge", Merge},     {"snapshot", Snapshot}, {"verify", Verify},
-                               {"compact", Compact}, {"audit", Audit}};
+constexpr Action kActions[] = {
+    {"stats", Stats, true},       {"best", Best, true},
+    {"export", Export, true},     {"merge", Merge},
+    {"compact", Compact},         {"audit", Audit},
+    {"snapshot", Snapshot, true}, {"verify", Verify, true},
+};
+
+/// Where there is a server: of its log as it stands now. Who writes it is honed alone.
+absl::Status OfServer(CommandContext& context, const Action& action) {
+  const Arguments& arguments = context.arguments;
+  if (!action.of_server) {
+    return Usage(
+        fmt::format("a server's log is written by honed alone and its audit read beside "
+                    "it: hone db {} takes a file, not --server",
+                    action.name));
+  }
+  if (arguments.Has("LOG")) {
+    return Usage(
+        fmt::format("\"{}\" and --server are two logs: name one of them", arguments.Text("LOG")));
+  }
+  NamedLog log{.file = "", .name = arguments.Text("server")};
+  if (action.function == Snapshot) return Snapshot(context, log);
+  HONE_ASSIGN_OR_RETURN(const auto snapshot, ServerSnapshot::Take(arguments));
+  log.file = snapshot->path();
+  return LogError(action.function(context, log));
+}
 
 }  // namespace
 
@@ -291,13 +326,13 @@ absl::Status RunDb(CommandContext& context) {
   const auto* const action = std::find_if(std::begin(kActions), std::end(kActions),
                                           [&](const Action& a) { return a.name == name; });
   HONE_CHECK(action != std::end(kActions)) << name;
-  const bool server = AsksServer(arguments);
-  if (server && (name != "snapshot" || arguments.Has("LOG"))) {
-    return Usage("--server is for: hone db snapshot --server ADDRESS --output FILE");
-  }
-  if (server) return action->function(context, arguments.Text("server"));
+  // One of the config file is for commands that name no log.
+  const bool server =
+      AsksServer(arguments) && (arguments.GivenOnLine("server") || !arguments.Has("LOG"));
+  if (server) return OfServer(context, *action);
   if (!arguments.Has("LOG")) return Usage(fmt::format("hone db {} LOG: name the log", name));
-  return LogError(action->function(context, arguments.Text("LOG")));
+  const std::string file = arguments.Text("LOG");
+  return LogError(action->function(context, {.file = file, .name = file}));
 }
 
 }  // namespace hone::client

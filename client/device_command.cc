@@ -6,6 +6,7 @@
 #include "client/exit_code.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
+#include "client/terminal_text.h"
 
 namespace hone::client {
 namespace {
@@ -45,16 +46,25 @@ ordered_json DeviceJson(const proto::DeviceInfo& d) {
           {"results", d.results},
           {"version", d.program_version},
           {"driver", d.device.driver},
+          {"labels", d.labels},
           {"probes", ProbesJson(d.probes)}};
 }
 
+std::string LabelsText(const std::map<std::string, std::string>& labels) {
+  std::string text;
+  for (const auto& [key, value] : labels) text += fmt::format("  {}={}", key, value);
+  return text;
+}
+
 std::string DeviceText(const proto::DeviceInfo& d) {
-  return fmt::format(
-      "{}/{}  {:<12} {:<9} {:<5} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}{}\n", d.worker,
-      d.device.name, kStates[static_cast<size_t>(d.state)], d.connected ? "connected" : "away",
-      proto::NameOf(d.role), d.leases, d.results, static_cast<double>(d.busy_ns) * 1e-9,
-      d.device.device_class, ProbesText(d.probes), d.sandboxed ? "" : "  without sandbox",
-      d.reason.empty() ? "" : "  " + d.reason);
+  return TerminalText(fmt::format(
+             "{}/{}  {:<12} {:<9} {:<5} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}{}{}",
+             d.worker, d.device.name, kStates[static_cast<size_t>(d.state)],
+             d.connected ? "connected" : "away", proto::NameOf(d.role), d.leases, d.results,
+             static_cast<double>(d.busy_ns) * 1e-9, d.device.device_class, LabelsText(d.labels),
+             ProbesText(d.probes), d.sandboxed ? "" : "  without sandbox",
+             d.reason.empty() ? "" : "  " + d.reason)) +
+         "\n";
 }
 
 struct DeviceName {

@@ -196,12 +196,16 @@ Finding CheckDisk(const DoctorPaths& paths) {
 }
 
 Finding CheckSandbox() {
-  // Where the kernel has no seccomp filters this says EINVAL instead of rejecting the null filter.
+  // Who lets filters be set looks at the null one, and finds no memory there. A kernel without them
+  // says EINVAL; a container that refuses them whatever it likes, EPERM mostly.
   errno = 0;
-  const bool filters = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr) != 0 && errno != EINVAL;
-  if (filters) return Good("sandbox", "seccomp filters work");
+  const int set = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr);
+  const int reason = errno;
+  if (set != 0 && reason == EFAULT) return Good("sandbox", "seccomp filters work");
   return {
-      "sandbox", Health::kFault, "this kernel has no seccomp filters",
+      "sandbox", Health::kFault,
+      reason == EINVAL ? "this kernel has no seccomp filters"
+                       : fmt::format("seccomp filters are refused here: {}", std::strerror(reason)),
       "candidates run sandboxed only: use a kernel with CONFIG_SECCOMP_FILTER, or a container that "
       "does not forbid it"};
 }

@@ -43,6 +43,8 @@ absl::Status WithExitCode(absl::Status status, ExitCode code) {
   return status;
 }
 
+bool HasExitCode(const absl::Status& status) { return status.GetPayload(kPayload).has_value(); }
+
 ExitCode ExitCodeOf(const absl::Status& status) {
   if (const auto payload = status.GetPayload(kPayload); payload.has_value()) {
     return static_cast<ExitCode>(std::stoi(std::string(*payload)));

@@ -33,6 +33,9 @@ inline constexpr int kNumExitCodes = 12;
 /// Gives an error this exit code whatever its status code says; ok stays ok.
 absl::Status WithExitCode(absl::Status status, ExitCode code);
 
+/// Whether WithExitCode gave it one: whoever knew most has spoken, and further up nobody maps it.
+bool HasExitCode(const absl::Status& status);
+
 /// The one mapping: the code given by WithExitCode, else by the status code. InvalidArgument,
 /// NotFound, OutOfRange, Unimplemented, AlreadyExists, DataLoss: bad input; FailedPrecondition:
 /// device; PermissionDenied, ResourceExhausted: no space; Unavailable, Unauthenticated,

@@ -1,4 +1,6 @@
-#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -9,9 +11,7 @@
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/roofline.h"
-#include "client/workload_cost.h"
 #include "ir/target.h"
-#include "ir/text.h"
 #include "runtime/executable.h"
 
 namespace hone::client {
@@ -40,41 +40,67 @@ std::string ValuesText(std::string_view title, const std::vector<ir::PlanValue>&
   return text;
 }
 
-/// A kernel with what it costs and what the machine allows.
+/// A kernel with what the machine allows.
 struct InspectedKernel {
   const compiler::KernelReport* report = nullptr;
-  WorkloadCost cost;
   double bound_us = 0;
 };
 
-absl::StatusOr<std::vector<InspectedKernel>> InspectKernels(const compiler::CompileReport& report,
-                                                            const ir::Target& target,
-                                                            const Roofline* roofline) {
+std::vector<InspectedKernel> InspectKernels(const compiler::CompileReport& report,
+                                            const ir::Target& target, const Roofline* roofline) {
   std::vector<InspectedKernel> kernels;
   for (const compiler::KernelReport& each : report.kernels) {
-    HONE_ASSIGN_OR_RETURN(const ir::Workload workload, ir::ParseWorkload(each.workload));
-    InspectedKernel kernel = {.report = &each, .cost = CostOf(workload)};
-    if (roofline != nullptr) kernel.bound_us = roofline->BoundNs(kernel.cost, target) * 1e-3;
+    InspectedKernel kernel = {.report = &each};
+    if (roofline != nullptr) kernel.bound_us = roofline->BoundNs(each.cost, target) * 1e-3;
     kernels.push_back(kernel);
   }
   return kernels;
 }
 
-std::string KernelsText(const std::vector<InspectedKernel>& kernels, bool bounded) {
+/// A routine of the runtime: no arithmetic that counts, but bytes that it moves.
+struct InspectedExtern {
+  const compiler::ExternReport* report = nullptr;
+  double bound_us = 0;
+};
+
+std::vector<InspectedExtern> InspectExterns(const compiler::CompileReport& report,
+                                            const ir::Target& target, const Roofline* roofline) {
+  std::vector<InspectedExtern> externs;
+  for (const compiler::ExternReport& each : report.externs) {
+    InspectedExtern inspected = {.report = &each};
+    const compiler::WorkloadCost cost = {.bytes = static_cast<double>(each.bytes)};
+    if (roofline != nullptr) inspected.bound_us = roofline->BoundNs(cost, target) * 1e-3;
+    externs.push_back(inspected);
+  }
+  return externs;
+}
+
+std::string KernelsText(const std::vector<InspectedKernel>& kernels,
+                        const std::vector<InspectedExtern>& externs, bool bounded) {
   std::string text = fmt::format(
-      "kernels ({}), once each\n  {:<32} {:>5} {:>11} {:>9} {:>9}  {:<8} {}\n", kernels.size(),
-      "workload", "count", "MFLOP", "MB", "bound us", "rung", "operators");
-  double flop = 0, bound_us = 0;
+      "kernels ({}) and externs ({}), once each\n  {:<32} {:>5} {:>11} {:>9} {:>9}  {:<8} {}\n",
+      kernels.size(), externs.size(), "workload", "count", "MFLOP", "MB", "bound us", "rung",
+      "operators");
+  const auto bound = [&](double us) { return bounded ? fmt::format("{:.1f}", us) : "-"; };
+  double flop = 0, bytes = 0, bound_us = 0;
   for (const InspectedKernel& kernel : kernels) {
     const compiler::KernelReport& report = *kernel.report;
     text += fmt::format("  {:<32} {:>5} {:>11.3f} {:>9.3f} {:>9}  {:<8} {}\n", report.workload_hash,
-                        report.count, kernel.cost.flop * 1e-6, kernel.cost.bytes * 1e-6,
-                        bounded ? fmt::format("{:.1f}", kernel.bound_us) : "-", report.rung,
-                        report.name);
-    flop += kernel.cost.flop * report.count;
+                        report.count, report.cost.flop * 1e-6, report.cost.bytes * 1e-6,
+                        bound(kernel.bound_us), report.rung, report.name);
+    flop += report.cost.flop * report.count;
+    bytes += report.cost.bytes * report.count;
     bound_us += kernel.bound_us * report.count;
   }
-  text += fmt::format("  whole model: {:.4g} GFLOP", flop * 1e-9);
+  for (const InspectedExtern& each : externs) {
+    const compiler::ExternReport& report = *each.report;
+    text += fmt::format("  {:<32} {:>5} {:>11} {:>9.3f} {:>9}  {:<8} {}\n",
+                        "(routine of the runtime)", report.count, "-", Megabytes(report.bytes),
+                        bound(each.bound_us), "extern", report.name);
+    bytes += static_cast<double>(report.bytes) * report.count;
+    bound_us += each.bound_us * report.count;
+  }
+  text += fmt::format("  whole model: {:.4g} GFLOP, {:.4g} MB moved", flop * 1e-9, bytes * 1e-6);
   if (bounded) text += fmt::format(", at least {:.1f} us on this machine", bound_us);
   return text + '\n';
 }
@@ -84,9 +110,22 @@ Json KernelsJson(const std::vector<InspectedKernel>& kernels, bool bounded) {
   for (const InspectedKernel& kernel : kernels) {
     const compiler::KernelReport& report = *kernel.report;
     Json object = {{"name", report.name},        {"workload", report.workload_hash},
-                   {"count", report.count},      {"flop", kernel.cost.flop},
-                   {"bytes", kernel.cost.bytes}, {"rung", report.rung}};
+                   {"count", report.count},      {"flop", report.cost.flop},
+                   {"bytes", report.cost.bytes}, {"rung", report.rung}};
     if (bounded) object["bound_us"] = kernel.bound_us;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+Json ExternsJson(const std::vector<InspectedExtern>& externs, bool bounded) {
+  auto list = Json::array();
+  for (const InspectedExtern& each : externs) {
+    Json object = {{"name", each.report->name},
+                   {"count", each.report->count},
+                   {"bytes", each.report->bytes},
+                   {"rung", "extern"}};
+    if (bounded) object["bound_us"] = each.bound_us;
     list.push_back(std::move(object));
   }
   return list;
@@ -144,8 +183,10 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   if (bounded) {
     HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
   }
-  HONE_ASSIGN_OR_RETURN(const std::vector<InspectedKernel> kernels,
-                        InspectKernels(report, target, bounded ? &roofline : nullptr));
+  const std::vector<InspectedKernel> kernels =
+      InspectKernels(report, target, bounded ? &roofline : nullptr);
+  const std::vector<InspectedExtern> externs =
+      InspectExterns(report, target, bounded ? &roofline : nullptr);
   const ir::Plan& plan = model.package.plan;
   if (context.json()) {
     const Json object = {{"model", ModelName(path)},
@@ -154,7 +195,9 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
                          {"outputs", ValuesJson(plan.outputs)},
                          {"passes", PassesJson(report.passes)},
                          {"kernels", KernelsJson(kernels, bounded)},
+                         {"externs", ExternsJson(externs, bounded)},
                          {"steps", report.num_steps},
+                         {"aliases", report.num_aliases},
                          {"memory",
                           {{"peak_bytes", report.arena_bytes},
                            {"sum_bytes", report.sum_bytes},
@@ -167,14 +210,15 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
               << ValuesText("inputs", plan.inputs) << ValuesText("outputs", plan.outputs)
               << "passes\n"
-              << graph::ToText(report.passes) << KernelsText(kernels, bounded)
+              << graph::ToText(report.passes) << KernelsText(kernels, externs, bounded)
               << fmt::format(
                      "memory: peak {:.3f} MB, sum of tensors {:.3f} MB, lower bound {:.3f} MB\n",
                      Megabytes(report.arena_bytes), Megabytes(report.sum_bytes),
                      Megabytes(report.lower_bound_bytes))
-              << fmt::format("constants {:.3f} MB, code {:.3f} MB, {} steps\n",
-                             Megabytes(report.constant_bytes), Megabytes(report.code_bytes),
-                             report.num_steps);
+              << fmt::format(
+                     "constants {:.3f} MB, code {:.3f} MB, {} steps, {} values in others' memory\n",
+                     Megabytes(report.constant_bytes), Megabytes(report.code_bytes),
+                     report.num_steps, report.num_aliases);
   return absl::OkStatus();
 }
 
@@ -187,8 +231,10 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
   const runtime::PackageInfo& info = (*executable)->info();
   const ir::Plan& plan = (*executable)->plan();
   std::vector<int> counts(plan.kernels.size(), 0);
+  std::map<std::string, int> externs;
   for (const ir::PlanStep& step : plan.steps) {
     if (step.kind == ir::PlanStepKind::kKernel) ++counts[static_cast<size_t>(step.kernel)];
+    if (step.kind == ir::PlanStepKind::kExtern) ++externs[step.extern_name];
   }
   auto kernels = Json::array();
   std::string text =
@@ -200,12 +246,19 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
     const runtime::PackageKernel& kernel = info.kernels[i];
     kernels.push_back({{"workload", plan.kernels[i].workload_hash},
                        {"trace", plan.kernels[i].trace_hash},
+                       {"name", kernel.name},
                        {"count", counts[i]},
+                       {"flop", kernel.flop},
+                       {"bytes", kernel.bytes},
                        {"rung", kernel.rung},
                        {"record", kernel.record_id}});
-    text += fmt::format("  {} {:>5} x  {} {}\n", plan.kernels[i].workload_hash, counts[i],
-                        kernel.rung, kernel.record_id);
+    text +=
+        fmt::format("  {} {:>5} x  {:<8} {:>9.3f} MFLOP {:>9.3f} MB  {} {}\n",
+                    plan.kernels[i].workload_hash, counts[i], kernel.rung, Megabytes(kernel.flop),
+                    Megabytes(kernel.bytes), kernel.name, kernel.record_id);
   }
+  for (const auto& [name, count] : externs)
+    text += fmt::format("  {:<32} {:>5} x  extern\n", name, count);
   text += fmt::format(
       "memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n", Megabytes(plan.arena_bytes),
       Megabytes(static_cast<int64_t>((*executable)->constants().size())), plan.steps.size());
@@ -216,6 +269,7 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
                        {"inputs", ValuesJson(plan.inputs)},
                        {"outputs", ValuesJson(plan.outputs)},
                        {"kernels", std::move(kernels)},
+                       {"externs", externs},
                        {"steps", plan.steps.size()},
                        {"memory", {{"peak_bytes", plan.arena_bytes}}},
                        {"constant_bytes", (*executable)->constants().size()}};

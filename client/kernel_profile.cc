@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/status.h"
 #include "client/sample_statistics.h"
-#include "ir/text.h"
 
 namespace hone::client {
 namespace {
@@ -16,20 +14,22 @@ double BytesOf(const std::vector<ir::ArtifactBuffer>& buffers) {
   return bytes;
 }
 
-KernelProfileRow RowOf(const ir::PlanStep& step, const LoadedModel& model) {
+KernelProfileRow RowOf(const ir::PlanStep& step, const runtime::Executable& executable,
+                       const ir::Target& target, const Roofline& roofline) {
   KernelProfileRow row;
   if (step.kind == ir::PlanStepKind::kExtern) {
     row.name = step.extern_name;
     row.bytes = BytesOf(step.extern_inputs) + BytesOf(step.extern_outputs);
     return row;
   }
-  const auto kernel = static_cast<size_t>(step.kernel);
-  const ir::Artifact& artifact = model.executable->plan().kernels[kernel];
-  row.workload = artifact.workload_hash;
-  row.name = model.report ? model.report->kernels[kernel].name : artifact.workload_hash;
-  row.rung = model.executable->info().kernels[kernel].rung;
-  row.bytes = BytesOf(artifact.inputs) + BytesOf(artifact.constants) + BytesOf(artifact.prologue) +
-              BytesOf(artifact.outputs);
+  const auto number = static_cast<size_t>(step.kernel);
+  const runtime::PackageKernel& kernel = executable.info().kernels[number];
+  row.workload = executable.plan().kernels[number].workload_hash;
+  row.name = kernel.name;
+  row.rung = kernel.rung;
+  row.flop = static_cast<double>(kernel.flop);
+  row.bytes = static_cast<double>(kernel.bytes);
+  row.bound_us = roofline.BoundNs({row.flop, row.bytes}, target) * 1e-3;
   return row;
 }
 
@@ -43,28 +43,19 @@ void KernelProfile::AddRun(const runtime::Context& context) {
   }
 }
 
-absl::StatusOr<std::vector<KernelProfileRow>> KernelProfile::Rows(const LoadedModel& model,
-                                                                  const ir::Target& target,
-                                                                  const Roofline& roofline) const {
-  const ir::Plan& plan = model.executable->plan();
+std::vector<KernelProfileRow> KernelProfile::Rows(const runtime::Executable& executable,
+                                                  const ir::Target& target,
+                                                  const Roofline& roofline) const {
   std::map<std::pair<int32_t, std::string>, KernelProfileRow> rows;
   for (size_t i = 0; i < step_us_.size(); ++i) {
-    const ir::PlanStep& step = plan.steps[i];
+    const ir::PlanStep& step = executable.plan().steps[i];
     auto [it, fresh] = rows.try_emplace({step.kernel, step.extern_name});
-    if (fresh) it->second = RowOf(step, model);
+    if (fresh) it->second = RowOf(step, executable, target, roofline);
     it->second.count += 1;
     it->second.time_us += Summarise(step_us_[i]).median;
   }
   std::vector<KernelProfileRow> sorted;
   for (auto& [key, row] : rows) {
-    if (model.report && key.first >= 0) {
-      const compiler::KernelReport& report = model.report->kernels[static_cast<size_t>(key.first)];
-      HONE_ASSIGN_OR_RETURN(const ir::Workload workload, ir::ParseWorkload(report.workload));
-      const WorkloadCost cost = CostOf(workload);
-      row.flop = cost.flop;
-      row.bytes = cost.bytes;
-      row.bound_us = roofline.BoundNs(cost, target) * 1e-3;
-    }
     const auto count = static_cast<double>(row.count);
     row.flop *= count;
     row.bytes *= count;

@@ -5,24 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-
-#include "client/model_loader.h"
 #include "client/roofline.h"
+#include "ir/target.h"
 #include "runtime/context.h"
 
 namespace hone::client {
 
 /// Where a model's time goes: one row a kernel (all its steps together) or extern routine.
 struct KernelProfileRow {
-  std::string name;      ///< operators, or the workload's hash when only a package is known
+  std::string name;      ///< operators and shape, or of which routine
   std::string workload;  ///< hash; empty for a routine
   std::string rung;
   int64_t count = 0;    ///< steps of a run
   double time_us = 0;   ///< of a run, all steps: medians added up
   double bytes = 0;     ///< moved at least, of a run
-  double flop = 0;      ///< of a run; 0 for a package, which does not tell
-  double bound_us = 0;  ///< roofline; 0 when the FLOP are not known
+  double flop = 0;      ///< of a run; 0 for a routine, which does not tell
+  double bound_us = 0;  ///< roofline; 0 for a routine
 };
 
 /// Collects step times of runs of one context.
@@ -32,9 +30,8 @@ class KernelProfile {
   void AddRun(const runtime::Context& context);
 
   /// Rows by time, longest first.
-  absl::StatusOr<std::vector<KernelProfileRow>> Rows(const LoadedModel& model,
-                                                     const ir::Target& target,
-                                                     const Roofline& roofline) const;
+  std::vector<KernelProfileRow> Rows(const runtime::Executable& executable,
+                                     const ir::Target& target, const Roofline& roofline) const;
 
  private:
   std::vector<std::vector<double>> step_us_;  // by step, by run

@@ -8,31 +8,28 @@
 
 #include "base/status.h"
 #include "client/open_log.h"
-#include "client/tune_budget.h"
 #include "db/log_file.h"
 
 namespace hone::client {
-namespace {
-
 // As search::Session finds what it goes on with.
-absl::Status FindUnfinished(db::Database& log, const std::string& request, LogHoldings& holdings) {
+absl::StatusOr<UnfinishedSession> FindUnfinished(db::Database& log, const std::string& request) {
+  UnfinishedSession unfinished;
   HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, log.Sessions());
   const auto last = std::find_if(
       sessions.rbegin(), sessions.rend(),
       [&](const db::StoredSession& s) { return !s.merged && s.session.request == request; });
-  if (last == sessions.rend()) return absl::OkStatus();
+  if (last == sessions.rend()) return unfinished;
   HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(last->session.id));
-  if (events.empty() || events.back().type == "finished") return absl::OkStatus();
-  holdings.unfinished_session = last->session.id.ToHex();
+  if (events.empty() || events.back().type == "finished") return unfinished;
+  unfinished.id = last->session.id.ToHex();
   for (const db::Event& event : events) {
+    unfinished.so_far.answered += event.type == "result" ? 1 : 0;
     if (event.type != "elapsed") continue;
-    holdings.used_seconds =
-        std::max(holdings.used_seconds, std::strtod(event.payload.c_str(), nullptr));
+    unfinished.so_far.seconds =
+        std::max(unfinished.so_far.seconds, std::strtod(event.payload.c_str(), nullptr));
   }
-  return absl::OkStatus();
+  return unfinished;
 }
-
-}  // namespace
 
 int64_t LogHoldings::NumExact() const {
   return std::count_if(tasks.begin(), tasks.end(),
@@ -49,7 +46,7 @@ absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, const LogTerms
   if (!holdings.exists) return holdings;
   {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
-    HONE_RETURN_IF_ERROR(FindUnfinished(*log, request, holdings));
+    HONE_ASSIGN_OR_RETURN(holdings.unfinished, FindUnfinished(*log, request));
   }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> source,
@@ -66,9 +63,9 @@ std::string HoldingsText(const LogHoldings& holdings) {
   if (!holdings.exists) return "there is no such log yet\n";
   std::string text = fmt::format("the log has records of {} of {} tasks\n", holdings.NumExact(),
                                  holdings.tasks.size());
-  if (!holdings.unfinished_session.empty()) {
+  if (!holdings.unfinished.id.empty()) {
     text += fmt::format("it would go on with session {}, which has used {} of its time\n",
-                        holdings.unfinished_session, Duration(holdings.used_seconds));
+                        holdings.unfinished.id, Duration(holdings.unfinished.so_far.seconds));
   }
   return text;
 }

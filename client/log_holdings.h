@@ -6,10 +6,20 @@
 #include "absl/status/statusor.h"
 
 #include "client/log_trace_source.h"
+#include "client/tune_budget.h"
+#include "db/database.h"
 #include "ir/target.h"
 #include "search/tuner.h"
 
 namespace hone::client {
+
+/// The last session of a request, where it has not ended: tuning goes on with it.
+struct UnfinishedSession {
+  std::string id;  ///< empty: there is none
+  TuneSoFar so_far;
+};
+/// `request` is SessionOptions::request.
+absl::StatusOr<UnfinishedSession> FindUnfinished(db::Database& log, const std::string& request);
 
 /// What a log would contribute to a tuning before anything is measured.
 struct LogHoldings {
@@ -19,9 +29,7 @@ struct LogHoldings {
   };
   bool exists = false;      ///< else all is empty
   std::vector<Task> tasks;  ///< by the tasks asked for
-  /// The last session of the same request, where it has not ended: the tuning would go on with it.
-  std::string unfinished_session;
-  double used_seconds = 0;  ///< of its budget
+  UnfinishedSession unfinished;
 
   /// Tasks with a record of their own Workload, target and device class.
   int64_t NumExact() const;

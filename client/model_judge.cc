@@ -67,6 +67,10 @@ absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
 
 absl::Status ModelJudge::Judge(search::Session& session) {
   if (!by_default_) return absl::OkStatus();
+  if (session.SecondsLeft() <= 0) {
+    verdict_.skipped = "no time was left for it";
+    return absl::OkStatus();
+  }
   std::set<std::string> losing;
   if (const absl::Status compared = Compare(session, &losing); !compared.ok()) {
     verdict_.skipped = StatusMessage(compared);
@@ -100,13 +104,16 @@ absl::Status ModelJudge::Compare(search::Session& session, std::set<std::string>
   }
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
   *losing = LosingKernels(*by_default_, *tuned);
+  // Time was kept for one comparison; what another one would have to confirm waits for more.
+  const auto in_time = [&] { return session.SecondsLeft() >= options_.seconds; };
+  if (!in_time()) losing->clear();
   if (!losing->empty() && verdict_.noisy_cpus == 0) {
     // Of many kernels one loses by chance: it has to lose twice.
     HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
     const std::set<std::string> again = LosingKernels(*by_default_, *tuned);
     std::erase_if(*losing, [&](const std::string& hash) { return again.count(hash) == 0; });
   }
-  if (verdict_.noisy_cpus > 0) losing->clear();
+  if (verdict_.noisy_cpus > 0 || !in_time()) losing->clear();
   if (!losing->empty()) {
     WithDefaults fewer(*source, *losing);
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer));

@@ -167,14 +167,26 @@ measure::BuilderOptions LocalBuilder(const Arguments& arguments, const Environme
 }
 
 absl::Status CompileError(const absl::Status& status) {
+  if (HasExitCode(status)) return status;
   switch (status.code()) {
+    case absl::StatusCode::kOk:
     case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kPermissionDenied: return status;
-    // Only a missing helper program is not found here: the installation is not whole.
-    case absl::StatusCode::kNotFound: return WithExitCode(status, ExitCode::kDevice);
+    // The machine had no memory left for the builder and killed it.
+    case absl::StatusCode::kUnavailable: return WithExitCode(status, ExitCode::kNoSpace);
+    // Only a missing helper program is not found here: the installation is not whole. And what a
+    // machine lacks is an instruction set or the sandbox.
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition: return WithExitCode(status, ExitCode::kDevice);
     default: return WithExitCode(status, ExitCode::kFault);
   }
+}
+
+absl::Status CompileError(const absl::Status& status, const Arguments& arguments) {
+  if (absl::IsInvalidArgument(status) && arguments.Given("traces")) return status;
+  return CompileError(status);
 }
 
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
@@ -189,9 +201,7 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   measure::BuilderClient builder(LocalBuilder(arguments, environment), *environment.clock);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
-  // A Trace of the user's may well not fit; the default always does.
-  if (!model.ok())
-    return arguments.Given("traces") || has_log ? model.status() : CompileError(model.status());
+  if (!model.ok()) return CompileError(model.status(), arguments);
   return model;
 }
 
@@ -210,7 +220,6 @@ absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::str
     auto serialised = runtime::SerializePackage(model.package);
     if (!serialised.ok()) return CompileError(ToAbsl(serialised.status()));
     bytes = *std::move(serialised);
-    loaded.report = std::move(model.report);
   }
   auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(bytes)), {});
   if (!executable.ok()) return ToAbsl(executable.status());

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,7 @@ namespace hone::client {
 struct LoadedModel {
   std::string name;  ///< the file's name without its ending
   std::shared_ptr<const runtime::Executable> executable;
-  std::vector<InputSpec> inputs;                  ///< in the plan's order
-  std::optional<compiler::CompileReport> report;  ///< of a model
+  std::vector<InputSpec> inputs;  ///< in the plan's order
 };
 
 /// True when the file starts as a package does. Errors of reading it.
@@ -46,9 +44,14 @@ measure::BuilderOptions LocalBuilder();
 /// The same with the user's cache.
 measure::BuilderOptions LocalBuilder(const Arguments& arguments, const Environment& environment);
 
-/// An error of the compiler after a successful import: what the user can mend (an unsupported
-/// operator, no memory) stays, all else is a fault.
+/// An error of the compiler after a successful import, with its exit code. One that has a code (a
+/// log's, a server's) keeps it; what the user can mend (an unsupported operator, an index out of
+/// range, no memory) stays; a builder that is missing or cannot be locked up is the installation's
+/// or the machine's; all else, a builder's crash, silence or nonsense among it, is a fault.
 absl::Status CompileError(const absl::Status& status);
+/// The same where the schedules came from OpenTraces: of --traces, one that does not fit is the
+/// user's to mend.
+absl::Status CompileError(const absl::Status& status, const Arguments& arguments);
 
 /// Compiles for --target with the schedules of OpenTraces.
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,

@@ -5,6 +5,7 @@
 namespace hone::client {
 
 absl::Status LogError(const absl::Status& status) {
+  if (HasExitCode(status)) return status;  // a server's: it answers look-ups as a log does
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDataLoss:

@@ -412,7 +412,10 @@ constexpr std::array kCommands = {
             "count as screened; snapshot writes a file that never changes and prints its pin "
             "FILE@sha256:...; verify checks every fact; compact folds samples and gives space "
             "back; audit prints who issued, revoked, drained, cancelled and took what on the farm "
-            "whose log it is, oldest first.\n\nA log that is busy, damaged or from a newer Hone "
+            "whose log it is, oldest first.\n\nWith --server in place of LOG, stats, best, export "
+            "and verify take a snapshot of the server's log, in the folder for temporary files "
+            "(TMPDIR), and read that; snapshot keeps it.\n\nA log that is busy, damaged or from a "
+            "newer Hone "
             "ends the program with 5.",
         .positionals = kDbPositionals,
         .options = kDbOptions,

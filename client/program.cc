@@ -107,7 +107,8 @@ CommandFunction FindCommandFunction(std::string_view name) {
 ExitCode RunProgram(const std::vector<std::string>& words, const Environment& environment,
                     std::ostream& out, std::ostream& err) {
   // Known before the line is parsed, so that a bad line too is answered in JSON.
-  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  const bool asked = std::find(words.begin(), words.end(), "--json") != words.end();
+  bool json = asked;
   std::string_view command;
   if (!words.empty()) {
     if (const CommandSpec* spec = FindCommand(words.front())) command = spec->name;
@@ -117,8 +118,10 @@ ExitCode RunProgram(const std::vector<std::string>& words, const Environment& en
   try {
     status = [&]() -> absl::Status {
       HONE_ASSIGN_OR_RETURN(const ConfigFile config, ReadConfig(environment.config_path));
+      const std::vector<std::string>* configured = config.Find(command, "json");
+      json = asked || (configured != nullptr && configured->front() == "true");
       HONE_ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(words, config));
-      return RunLine(line, environment, json, out, err, &json_result);
+      return RunLine(line, environment, asked, out, err, &json_result);
     }();
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError(

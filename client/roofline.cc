@@ -8,7 +8,7 @@
 
 namespace hone::client {
 
-double Roofline::BoundNs(const WorkloadCost& cost, const ir::Target& target) const {
+double Roofline::BoundNs(const compiler::WorkloadCost& cost, const ir::Target& target) const {
   double rate = memory_bytes_per_second;
   if (cost.bytes <= static_cast<double>(target.l2_bytes * target.threads)) {
     rate = l2_bytes_per_second;

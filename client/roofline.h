@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
-#include "client/workload_cost.h"
+#include "compiler/workload_cost.h"
 #include "ir/target.h"
 
 namespace hone::client {
@@ -19,7 +19,7 @@ struct Roofline {
 
   /// No schedule is faster than this, ns: arithmetic at the peak, or every byte moved once from
   /// the level of memory that can hold them.
-  double BoundNs(const WorkloadCost& cost, const ir::Target& target) const;
+  double BoundNs(const compiler::WorkloadCost& cost, const ir::Target& target) const;
 };
 
 /// Measures in about a fifth of a second. FailedPrecondition when this host lacks the target's

@@ -1,5 +1,8 @@
 #include "client/server_progress.h"
 
+#include <cstdint>
+#include <utility>
+
 #include "fmt/format.h"
 
 namespace hone::client {
@@ -20,8 +23,9 @@ void ServerProgress::Take(const proto::SessionEvent& event) {
       if (event.outcome != measure::Outcome::kOk) ++failures_[event.outcome];
       const auto open = open_.find(event.attempt);
       if (open == open_.end() || open->second >= static_cast<int>(tasks_.size())) break;
-      Task& task = tasks_[static_cast<size_t>(open->second)];
+      TaskRow& task = tasks_[static_cast<size_t>(open->second)].row;
       ++task.trials;
+      if (event.outcome != measure::Outcome::kOk) ++task.failures[event.outcome];
       if (event.median_ns > 0) {
         if (is_default_[event.attempt]) task.default_ns = event.median_ns;
         if (task.best_ns == 0 || event.median_ns < task.best_ns) task.best_ns = event.median_ns;
@@ -35,8 +39,8 @@ void ServerProgress::Take(const proto::SessionEvent& event) {
       Task& task = tasks_[static_cast<size_t>(event.task)];
       task.compared = true;
       task.replaced = event.replaced;
-      task.default_ns = event.default_ns;
-      task.best_ns = event.best_ns;
+      task.row.default_ns = event.default_ns;
+      task.row.best_ns = event.best_ns;
       break;
     }
   }
@@ -44,31 +48,45 @@ void ServerProgress::Take(const proto::SessionEvent& event) {
 
 double ServerProgress::TotalNs(bool best) const {
   double total = 0;
-  for (const Task& task : tasks_) {
-    total += task.count * (best || task.default_ns == 0 ? task.best_ns : task.default_ns);
+  for (const auto& [row, workload, compared, replaced] : tasks_) {
+    total += row.count * (best || row.default_ns == 0 ? row.best_ns : row.default_ns);
   }
   return total;
 }
 
-std::string ServerProgress::LastLine() const {
-  std::string failures;
-  for (const auto& [outcome, n] : failures_) {
-    failures += fmt::format(", {} {}", n, measure::ToString(outcome));
-  }
-  return fmt::format("{} candidates measured{}; kernels {:.3f} ms by default, {:.3f} ms now\n",
-                     answered_, failures, TotalNs(false) * 1e-6, TotalNs(true) * 1e-6);
+std::vector<TaskRow> ServerProgress::Rows() const {
+  std::vector<TaskRow> rows;
+  for (const Task& task : tasks_) rows.push_back(task.row);
+  return rows;
 }
 
-std::string ServerProgress::Table() const {
-  std::string text;
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    const Task& task = tasks_[i];
-    const double gain =
-        task.best_ns > 0 && task.default_ns > 0 ? task.default_ns / task.best_ns : 1;
-    text += fmt::format("{:3} {:28.28} x{:<3} {:10.1f} us  {:5.2f} x default  {:4} trials\n", i,
-                        task.name, task.count, task.best_ns * 1e-3, gain, task.trials);
+TuneState ServerProgress::State(const WallClock& clock) const {
+  const double seconds =
+      info_.created_ms == 0
+          ? 0
+          : 1e-3 * static_cast<double>(clock.UnixNs() / 1'000'000 - info_.created_ms);
+  TuneState state{.parts = {}, .failures = failures_};
+  state.parts.push_back(budget_ && !ended_
+                            ? ProgressText(*budget_, {seconds, answered_}, clock)
+                            : fmt::format("{}  {} candidates", Duration(seconds), answered_));
+  state.parts.push_back(KernelsText(TotalNs(false), TotalNs(true)));
+  return state;
+}
+
+void ServerProgressView::Show(const ServerProgress& progress) {
+  constexpr int64_t kTerminalPauseNs = 500'000'000, kLinePauseNs = 10'000'000'000;
+  const bool terminal = context_.environment.error_is_terminal;
+  const int64_t now_ns = context_.environment.clock->NowNs();
+  if (now_ns - shown_ns_ < (terminal ? kTerminalPauseNs : kLinePauseNs)) return;
+  shown_ns_ = now_ns;
+  const TuneState state = progress.State(SystemWallClock());
+  if (terminal) {
+    const ScreenSize screen = ErrorScreen();
+    context_.err << table_.Frame(LiveTable(progress.Rows(), state, screen), screen);
+  } else {
+    context_.err << state.Line() << "\n";
   }
-  return text + LastLine();
+  context_.err << std::flush;
 }
 
 }  // namespace hone::client

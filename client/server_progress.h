@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/command.h"
+#include "client/live_lines.h"
+#include "client/task_table.h"
 #include "proto/farm_messages.h"
 
 namespace hone::client {
@@ -13,13 +18,13 @@ namespace hone::client {
 class ServerProgress {
  public:
   struct Task {
-    std::string name, workload;
-    int count = 1;
-    double default_ns = 0, best_ns = 0;
-    int64_t trials = 0;
+    TaskRow row;
+    std::string workload;  ///< hash
     bool compared = false, replaced = false;
   };
-  explicit ServerProgress(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
+  /// `budget`: of who began the session; others are not told it.
+  explicit ServerProgress(std::vector<Task> tasks, std::optional<TuneBudget> budget = std::nullopt)
+      : tasks_(std::move(tasks)), budget_(budget) {}
 
   void Take(const proto::SessionEvent& event);
 
@@ -30,18 +35,34 @@ class ServerProgress {
   const std::map<measure::Outcome, int64_t>& failures() const { return failures_; }
   /// Σ count · latency, ns.
   double TotalNs(bool best) const;
-  /// A line a task and one for all.
-  std::string Table() const;
-  std::string LastLine() const;
+  std::vector<TaskRow> Rows() const;
+  /// Seconds are those since honed accepted the session, by its clock and this one.
+  TuneState State(const WallClock& clock) const;
 
  private:
   std::vector<Task> tasks_;
+  std::optional<TuneBudget> budget_;
   std::map<int64_t, int> open_;  ///< task of an attempt
   std::map<int64_t, bool> is_default_;
   proto::SessionInfo info_;
   bool ended_ = false;
   int64_t answered_ = 0;
   std::map<measure::Outcome, int64_t> failures_;
+};
+
+/// Shows it as `hone tune` without a server does: a live table on a terminal, a plain line now and
+/// then elsewhere. One thread.
+class ServerProgressView {
+ public:
+  explicit ServerProgressView(CommandContext& context) : context_(context) {}
+  void Show(const ServerProgress& progress);
+  /// Takes the live table away: the result has one too.
+  void Erase() { context_.err << table_.Erase() << std::flush; }
+
+ private:
+  CommandContext& context_;
+  int64_t shown_ns_ = INT64_MIN / 2;
+  LiveLines table_;
 };
 
 }  // namespace hone::client

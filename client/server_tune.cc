@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
 
 #include "base/file.h"
@@ -27,8 +28,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int64_t kPatienceNs = 600'000'000'000;
-constexpr int64_t kTerminalPauseNs = 500'000'000;
-constexpr int64_t kLinePauseNs = 10'000'000'000;
 
 std::atomic<bool> g_detach{false};
 void OnSignal(int) { g_detach.store(true); }
@@ -41,7 +40,6 @@ class ServerTuning {
 
  private:
   absl::StatusOr<proto::SessionSpec> MakeSpec();
-  void Show(const ServerProgress& progress);
   absl::Status Report(const ServerProgress& progress, const Hash128& session);
   void Journal(const std::string& line);
   std::string ServerWords() const;
@@ -49,8 +47,6 @@ class ServerTuning {
   CommandContext& context_;
   const MonotonicClock& clock_;
   std::ofstream journal_;
-  int64_t shown_ns_ = INT64_MIN / 2;
-  int64_t lines_ = 0;
 };
 
 void ServerTuning::Journal(const std::string& line) {
@@ -94,33 +90,17 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
                             .project = arguments.TextOr("project", "")};
 }
 
-void ServerTuning::Show(const ServerProgress& progress) {
-  const bool terminal = context_.environment.error_is_terminal;
-  const int64_t now_ns = clock_.NowNs();
-  if (now_ns - shown_ns_ < (terminal ? kTerminalPauseNs : kLinePauseNs)) return;
-  shown_ns_ = now_ns;
-  std::string text;
-  if (terminal) {
-    if (lines_ > 0) text += fmt::format("\x1b[{}F\x1b[J", lines_);
-    text += progress.Table();
-    lines_ = static_cast<int64_t>(progress.tasks().size()) + 1;
-  } else {
-    text = progress.LastLine();
-  }
-  context_.err << text << std::flush;
-}
-
 absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128& session) {
   const proto::SessionInfo& info = progress.info();
   if (context_.json()) {
     auto tasks = ordered_json::array();
     for (const ServerProgress::Task& task : progress.tasks()) {
       tasks.push_back({{"workload", task.workload},
-                       {"name", task.name},
-                       {"count", task.count},
-                       {"default_us", task.default_ns * 1e-3},
-                       {"best_us", task.best_ns * 1e-3},
-                       {"trials", task.trials},
+                       {"name", task.row.name},
+                       {"count", task.row.count},
+                       {"default_us", task.row.default_ns * 1e-3},
+                       {"best_us", task.row.best_ns * 1e-3},
+                       {"trials", task.row.trials},
                        {"compared", task.compared},
                        {"replaced", task.replaced}});
     }
@@ -134,8 +114,9 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                                  {"tasks", std::move(tasks)}};
     context_.json_result = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   } else {
-    context_.out << progress.Table()
-                 << fmt::format("{}; session {}\n", info.reason, session.ToHex());
+    context_.out << fmt::format(
+        "{}\n{}\n{}; session {}\n", fmt::join(TaskTable(progress.Rows(), {}), "\n"),
+        progress.State(SystemWallClock()).Line(), info.reason, session.ToHex());
   }
   switch (info.state) {
     case db::SessionState::kFinished: return absl::OkStatus();
@@ -162,10 +143,14 @@ absl::Status ServerTuning::Run() {
                               spec.target, address.address, started.joined ? "joined " : "", id);
   std::vector<ServerProgress::Task> tasks;
   for (const proto::TaskSpec& task : spec.tasks) {
-    tasks.push_back(
-        {.name = task.name, .workload = HashBytes(task.workload).ToHex(), .count = task.count});
+    tasks.push_back({.row = {.name = task.name, .count = task.count, .bound_ns = task.bound_ns},
+                     .workload = HashBytes(task.workload).ToHex()});
   }
-  ServerProgress progress(std::move(tasks));
+  ServerProgress progress(std::move(tasks),
+                          TuneBudget{.seconds = spec.seconds,
+                                     .trials = spec.trials,
+                                     .until_unix_ns = spec.until_unix_ms * 1'000'000});
+  ServerProgressView view(context_);
   g_detach.store(false);
   std::signal(SIGINT, OnSignal);
   int64_t sequence = 0;
@@ -177,10 +162,11 @@ absl::Status ServerTuning::Run() {
                               static_cast<int>(event.outcome), event.median_ns));
         }
         progress.Take(event);
-        Show(progress);
+        view.Show(progress);
       },
       [] { return g_detach.load(); }, kPatienceNs);
   std::signal(SIGINT, SIG_DFL);
+  view.Erase();
   if (watched.code() == absl::StatusCode::kCancelled && g_detach.load()) {
     return absl::CancelledError(fmt::format(
         "detached; session {0} goes on with {1} candidates measured. To come back: the same "

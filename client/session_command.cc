@@ -10,6 +10,7 @@
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
+#include "client/terminal_text.h"
 
 namespace hone::client {
 namespace {
@@ -41,9 +42,10 @@ ordered_json InfoJson(const proto::SessionInfo& info) {
 }
 
 std::string InfoText(const proto::SessionInfo& info) {
-  return fmt::format("{}  {:<10} {:<12} {:<20} {:>4} tasks {:>7} measured  {}\n", info.id.ToHex(),
-                     StateName(info.state), info.owner, info.model, info.tasks, info.attempts,
-                     info.reason);
+  return TerminalText(fmt::format("{}  {:<10} {:<12} {:<20} {:>4} tasks {:>7} measured  {}",
+                                  info.id.ToHex(), StateName(info.state), info.owner, info.model,
+                                  info.tasks, info.attempts, info.reason)) +
+         "\n";
 }
 
 void SetResult(CommandContext& context, const ordered_json& object) {
@@ -52,7 +54,11 @@ void SetResult(CommandContext& context, const ordered_json& object) {
 
 absl::Status Watch(CommandContext& context, ServerConnection& server, const Hash128& id) {
   HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server.FindSession(id));
-  ServerProgress progress(std::vector<ServerProgress::Task>(static_cast<size_t>(info.tasks)));
+  std::vector<ServerProgress::Task> tasks;
+  for (int i = 0; i < info.tasks; ++i)
+    tasks.push_back({.row = {.name = fmt::format("task {}", i)}, .workload = {}});
+  ServerProgress progress(std::move(tasks));
+  ServerProgressView view(context);
   g_detach.store(false);
   std::signal(SIGINT, OnSignal);
   int64_t sequence = 0;
@@ -60,17 +66,16 @@ absl::Status Watch(CommandContext& context, ServerConnection& server, const Hash
       id, &sequence,
       [&](const proto::SessionEvent& event) {
         progress.Take(event);
-        constexpr int64_t kLineEvery = 50;
-        if (event.kind == proto::SessionEvent::Kind::kMeasured &&
-            progress.answered() % kLineEvery == 0) {
-          context.err << progress.LastLine() << std::flush;
-        }
+        view.Show(progress);
       },
       [] { return g_detach.load(); }, kPatienceNs);
   std::signal(SIGINT, SIG_DFL);
+  view.Erase();
   HONE_RETURN_IF_ERROR(watched);
   SetResult(context, InfoJson(progress.info()));
-  if (!context.json()) context.out << progress.LastLine() << InfoText(progress.info());
+  if (!context.json()) {
+    context.out << progress.State(SystemWallClock()).Line() << "\n" << InfoText(progress.info());
+  }
   return absl::OkStatus();
 }
 

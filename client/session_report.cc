@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "client/roofline.h"
-#include "client/workload_cost.h"
+#include "compiler/workload_cost.h"
 #include "ir/text.h"
 
 namespace hone::client {
@@ -221,7 +221,7 @@ absl::Status AddCosts(db::Database& log, const std::string& device_class,
     if (!row) continue;
     const auto workload = ir::ParseWorkload(row->text);
     if (!workload.ok()) continue;  // of a newer Hone
-    const WorkloadCost cost = CostOf(*workload);
+    const compiler::WorkloadCost cost = compiler::CostOf(*workload);
     task.flop = cost.flop;
     task.bytes = cost.bytes;
     if (report.has_roofline) task.bound_us = roofline.BoundNs(cost, target) * 1e-3;

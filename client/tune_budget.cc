@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kDefaultSeconds = 600;
 constexpr int64_t kSecondNs = 1'000'000'000;
+/// What two cores build, check and measure of a middling network's tasks (`bench/search`).
+constexpr double kUsualRate = 20;
+constexpr int64_t kEnoughForARate = 8;
 
 absl::Status Usage(const std::string& message) {
   return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
@@ -39,6 +42,14 @@ int64_t UnixNsOf(std::tm t) {
   const bool same = t.tm_mday == wanted.tm_mday && t.tm_mon == wanted.tm_mon &&
                     t.tm_min == wanted.tm_min && t.tm_sec == wanted.tm_sec;
   return same ? static_cast<int64_t>(seconds) * kSecondNs : -1;
+}
+
+bool RateIsKnown(const TuneSoFar& so_far) {
+  return so_far.answered >= kEnoughForARate && so_far.seconds > 0;
+}
+
+double CandidatesPerSecond(const TuneSoFar& so_far) {
+  return RateIsKnown(so_far) ? static_cast<double>(so_far.answered) / so_far.seconds : kUsualRate;
 }
 
 }  // namespace
@@ -122,14 +133,31 @@ double SecondsLeft(const TuneBudget& budget, double used_seconds, const WallCloc
   return left;
 }
 
-std::string ExpectedEnd(const TuneBudget& budget, double used_seconds, const WallClock& clock) {
-  const double left = SecondsLeft(budget, used_seconds, clock);
-  if (left < 0) return fmt::format("when {} trials are done", budget.trials);
+TimeLeft TimeLeftOf(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock) {
+  const double limit = SecondsLeft(budget, so_far.seconds, clock);
+  // Before the rate is known a limit says more.
+  if (budget.trials == 0 || (limit >= 0 && !RateIsKnown(so_far))) return {std::max(0.0, limit)};
+  const int64_t trials = std::max<int64_t>(0, budget.trials - so_far.answered);
+  const double estimate = static_cast<double>(trials) / CandidatesPerSecond(so_far);
+  return limit >= 0 && limit <= estimate ? TimeLeft{limit} : TimeLeft{estimate, true};
+}
+
+std::string ExpectedEnd(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock) {
+  const double limit = SecondsLeft(budget, so_far.seconds, clock);
+  const double left = limit >= 0 ? limit : TimeLeftOf(budget, so_far, clock).seconds;
   const int64_t now_ns = clock.UnixNs();
   const std::tm now = LocalTime(now_ns);
-  const std::tm end = LocalTime(now_ns + static_cast<int64_t>(left * 1e9));
+  const std::tm end = LocalTime(now_ns + static_cast<int64_t>(left * 1e9) + kSecondNs / 2);
   const std::string text = DateText(end);
   return now.tm_year == end.tm_year && now.tm_yday == end.tm_yday ? text.substr(11) : text;
+}
+
+std::string EndText(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock) {
+  const std::string end = ExpectedEnd(budget, so_far, clock);
+  if (SecondsLeft(budget, so_far.seconds, clock) >= 0)
+    return fmt::format("ends {} at the latest", end);
+  return fmt::format("ends about {}, at {:.2g} candidates a second", end,
+                     CandidatesPerSecond(so_far));
 }
 
 }  // namespace hone::client

@@ -32,11 +32,30 @@ std::string Duration(double seconds);
 /// "10:00", "10:00, 64 trials", "until 2030-01-02 03:04:05".
 std::string BudgetText(const TuneBudget& budget);
 
-/// When it ends at the latest, local time: "14:03:20", with the date when that is another day;
-/// "when 64 trials are done" without a limit in time.
-std::string ExpectedEnd(const TuneBudget& budget, double used_seconds, const WallClock& clock);
+/// How far a tuning has come, earlier runs of its session included.
+struct TuneSoFar {
+  double seconds = 0;
+  int64_t answered = 0;  ///< candidates
+};
 
-/// Seconds until the end; negative: no limit in time.
+/// Seconds until a limit in time; negative: there is none.
 double SecondsLeft(const TuneBudget& budget, double used_seconds, const WallClock& clock);
+
+/// Until it ends.
+struct TimeLeft {
+  double seconds = 0;
+  /// By the number of candidates left and the rate so far (a usual one before it is known), not by
+  /// a limit in time.
+  bool estimated = false;
+};
+/// The limit, or what the candidates will take if that is sooner.
+TimeLeft TimeLeftOf(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock);
+
+/// When it ends, local time: "14:03:20", with the date when that is another day. By the limit in
+/// time where there is one, else by the candidates.
+std::string ExpectedEnd(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock);
+
+/// "ends 14:03:20 at the latest", "ends about 14:03:20, at 20 candidates a second".
+std::string EndText(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock);
 
 }  // namespace hone::client

@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 
 #include "base/core/cpu.h"
+#include "base/free_space.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
@@ -16,6 +17,8 @@
 #include "client/open_log.h"
 #include "client/roofline.h"
 #include "client/server_tune.h"
+#include "client/shell_word.h"
+#include "client/task_list.h"
 #include "client/tune_budget.h"
 #include "client/tune_progress.h"
 #include "client/tune_signals.h"
@@ -32,6 +35,8 @@ namespace hone::client {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr size_t kMostListed = 12;
 
 /// The least time of a kernel on this target, ns: multiply-adds at two per lane and nominal cycle,
 /// a quarter of them where Winograd's F(4×4) may be used, or its bytes at a generous last-level
@@ -68,20 +73,23 @@ std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> ker
   return tasks;
 }
 
-/// The command line that asks for the same again, on any machine.
+/// The command line that asks for the same again, on any machine that has the model.
 std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
                        const TuneBudget& budget) {
-  std::string line =
-      fmt::format("hone tune {}.onnx --target {} --seed {}", ModelName(arguments.Text("MODEL")),
-                  target.text, arguments.Integer("seed"));
-  for (const char* name : {"dim", "shape", "bind"}) {
-    for (const std::string& value : arguments.List(name)) {
-      line += fmt::format(" --{} {}", name, value);
-    }
+  std::string line = "hone tune " + ShellWord(ModelName(arguments.Text("MODEL")) + ".onnx");
+  const auto add = [&](std::string_view name, const std::string& value) {
+    line += fmt::format(" --{} {}", name, ShellWord(value));
+  };
+  add("target", target.text);
+  add("seed", std::to_string(arguments.Integer("seed")));
+  for (const char* name : {"dim", "shape", "bind", "input"}) {
+    for (const std::string& value : arguments.List(name)) add(name, value);
   }
-  if (arguments.Given("accuracy")) line += " --accuracy " + arguments.Text("accuracy");
-  if (budget.seconds > 0) line += fmt::format(" --seconds {}", budget.seconds);
-  if (budget.trials > 0) line += fmt::format(" --trials {}", budget.trials);
+  if (arguments.Given("inputs")) add("inputs", arguments.Text("inputs"));
+  if (arguments.Given("accuracy")) add("accuracy", arguments.Text("accuracy"));
+  if (budget.seconds > 0) add("seconds", fmt::format("{}", budget.seconds));
+  if (budget.trials > 0) add("trials", std::to_string(budget.trials));
+  if (arguments.Given("until")) add("until", arguments.Text("until"));
   return line;
 }
 
@@ -107,7 +115,7 @@ class Tuning {
 
  private:
   absl::Status Prepare();
-  void Announce(double used_seconds) const;
+  void Announce(const TuneSoFar& so_far) const;
   absl::Status DryRun();
   absl::Status OpenLog();
   absl::Status TuneTasks();
@@ -155,10 +163,10 @@ absl::Status Tuning::Prepare() {
   return absl::OkStatus();
 }
 
-void Tuning::Announce(double used_seconds) const {
-  context_.err << fmt::format("{} tasks for {} on {}\nlog {}\nbudget {}, ends {} at the latest\n",
-                              tasks_.size(), target_.text, host_.device_class, path_,
-                              BudgetText(budget_), ExpectedEnd(budget_, used_seconds, wall_clock_));
+void Tuning::Announce(const TuneSoFar& so_far) const {
+  context_.err << fmt::format("{} tasks for {} on {}\nlog {}\nbudget {}, {}\n", tasks_.size(),
+                              target_.text, host_.device_class, path_, BudgetText(budget_),
+                              EndText(budget_, so_far, wall_clock_));
 }
 
 absl::Status Tuning::DryRun() {
@@ -166,7 +174,8 @@ absl::Status Tuning::DryRun() {
       const LogHoldings log,
       ReadHoldings(path_, {.device_class = host_.device_class, .accuracy = accuracy_}, tasks_,
                    target_, MakeSessionOptions().request));
-  Announce(log.used_seconds);
+  const TuneSoFar so_far = log.unfinished.so_far;
+  Announce(so_far);
   ordered_json tasks = TasksJson(tasks_);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const search::TuningTask& t = tasks_[i];
@@ -183,13 +192,15 @@ absl::Status Tuning::DryRun() {
   ordered_json object = {{"log", path_},
                          {"target", target_.text},
                          {"device_class", host_.device_class},
+                         {"seed", arguments_.Integer("seed")},
                          {"seconds", budget_.seconds},
                          {"trials", budget_.trials},
-                         {"ends", ExpectedEnd(budget_, log.used_seconds, wall_clock_)},
+                         {"ends", ExpectedEnd(budget_, so_far, wall_clock_)},
+                         {"ends_at_the_latest", SecondsLeft(budget_, 0, wall_clock_) >= 0},
                          {"log_exists", log.exists},
                          {"tasks_with_records", log.NumExact()},
-                         {"unfinished_session", log.unfinished_session},
-                         {"used_seconds", log.used_seconds},
+                         {"unfinished_session", log.unfinished.id},
+                         {"used_seconds", so_far.seconds},
                          {"tasks", std::move(tasks)}};
   context_.json_result = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return absl::OkStatus();
@@ -219,7 +230,7 @@ measure::LocalMeasurerOptions Tuning::MeasurerOptions() const {
   o.builder.job_timeout_ns = 20'000'000'000;
   o.alternate = target_.threads + o.builder.processes > UsableCores();
   o.device_class = host_.device_class;
-  const double seconds = budget_.seconds;
+  const double seconds = SecondsLeft(budget_, 0, wall_clock_);
   o.max_pause_ns =
       static_cast<int64_t>(1e9 * (seconds > 0 ? kPauseShare * seconds : kUnlimitedPause));
   if (seconds > 0 && !tasks_.empty()) {
@@ -255,6 +266,7 @@ search::SessionOptions Tuning::MakeSessionOptions() const {
   options.device = {host_.device_class, host_.fingerprint};
   options.builder_version = BuilderVersionText();
   options.interrupted = TuneSignals::interrupted();
+  options.free_bytes = [path = path_] { return FreeBytes(path); };
   return options;
 }
 
@@ -262,7 +274,7 @@ std::vector<double> Tuning::MeasureBounds() const {
   std::vector<double> bounds(tasks_.size(), 0.0);
   const auto roofline = MeasureRoofline(target_, clock_);
   for (size_t i = 0; roofline.ok() && i < tasks_.size(); ++i)
-    bounds[i] = roofline->BoundNs(CostOf(*tasks_[i].workload), target_);
+    bounds[i] = roofline->BoundNs(compiler::CostOf(*tasks_[i].workload), target_);
   return bounds;
 }
 
@@ -280,7 +292,8 @@ absl::Status Tuning::TuneTasks() {
   const int64_t start_ns = clock_.NowNs();
   const std::vector<double> bounds = MeasureBounds();
   search::SessionOptions options = MakeSessionOptions();
-  const double judged = budget_.seconds > 0 ? std::clamp(0.03 * budget_.seconds, 0.5, 6.0) : 1;
+  const double limit = SecondsLeft(budget_, 0, wall_clock_);
+  const double judged = limit >= 0 ? std::clamp(0.03 * limit, 0.5, 6.0) : 1;
   ModelJudge judge(context_, {.target = target_.text,
                               .device_class = host_.device_class,
                               .log_path = path_,
@@ -313,11 +326,19 @@ absl::Status Tuning::TuneTasks() {
   if (context_.json()) {
     context_.json_result = TuneJson(view, path_);
   } else {
+    progress.Erase();
     context_.out << TuneText(view, path_) << std::flush;
   }
+  const std::string stands =
+      WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0);
+  if (session.reason() == search::StopReason::kDiskFull) {
+    return absl::ResourceExhaustedError(
+        fmt::format("stopped before the disk of the log '{}' is full, as less than {} MB are free; "
+                    "make room there. {}",
+                    path_, search::SessionOptions().least_free_bytes / 1'000'000, stands));
+  }
   if (session.reason() != search::StopReason::kInterrupted) return absl::OkStatus();
-  return absl::CancelledError(
-      "interrupted; " + WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0));
+  return absl::CancelledError("interrupted; " + stands);
 }
 
 /// An error of the session with its exit code and what stands in the log.
@@ -339,8 +360,11 @@ absl::Status Tuning::Ended(const search::Session& session, const absl::Status& s
 absl::Status Tuning::Run() {
   HONE_RETURN_IF_ERROR(Prepare());
   if (arguments_.Flag("dry-run")) return DryRun();
-  Announce(0);
   HONE_RETURN_IF_ERROR(OpenLog());
+  const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
+  if (!unfinished.ok()) return LogError(unfinished.status());
+  Announce(unfinished->so_far);
+  context_.err << TaskListText(tasks_, kMostListed) << std::flush;
   return TuneTasks();
 }
 

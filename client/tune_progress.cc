@@ -1,13 +1,14 @@
 #include "client/tune_progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
+
+#include "client/task_table.h"
 
 namespace hone::client {
 namespace {
@@ -18,75 +19,38 @@ using search::Tuner;
 using search::TuningTask;
 
 constexpr double kTerminalPause = 0.5, kPlainPause = 10;  // seconds
-constexpr size_t kFewestRows = 4;
 
-double TaskNs(const TuneView& view, int i) {
-  return view.session.tuner().task(i).count * view.session.tuner().search(i).best_ns();
-}
-
-std::vector<int> ByTime(const TuneView& view) {
-  std::vector<int> order;
-  for (int i = 0; i < view.session.tuner().num_tasks(); ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return TaskNs(view, a) > TaskNs(view, b); });
-  return order;
-}
-
-std::string FailuresText(const std::map<measure::Outcome, int64_t>& failures) {
-  std::string text;
-  for (const auto& [outcome, n] : failures)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, measure::ToString(outcome));
-  return text;
-}
-
-std::string TaskLine(const TuneView& view, int i) {
-  const TaskSearch& s = view.session.tuner().search(i);
-  const TuningTask& t = view.session.tuner().task(i);
-  const double bound = view.roofline_ns[static_cast<size_t>(i)];
-  const bool known = s.best_ns() > 0;
-  const std::string gain = known && s.default_ns() > 0
-                               ? fmt::format("{:.2f} x", s.default_ns() / s.best_ns())
-                               : std::string("-");
-  const std::string share =
-      known && bound > 0 ? fmt::format("{:.0f} %", 100 * bound / s.best_ns()) : std::string("-");
-  const std::string failures = FailuresText(s.failures());
-  return fmt::format("{:>11} {:>9} {:>9} {:>6} {:>7}  x{:<3} {}{}\n",
-                     known ? fmt::format("{:.1f}", s.best_ns() * 1e-3) : std::string("-"), gain,
-                     share, s.trials(), s.space().admitted(), t.count, t.name.substr(0, 40),
-                     failures.empty() ? "" : "  (" + failures + ")");
-}
-
-/// Rows of the terminal that the table may take.
-size_t TerminalRows() {
-  winsize size = {};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return 20;
-  return std::max<size_t>(kFewestRows, size.ws_row > 5 ? size.ws_row - 5U : 0U);
-}
-
-std::string ModelText(const TuneView& view) {
-  const Tuner& t = view.session.tuner();
-  if (t.TotalNs(true) <= 0) return "nothing measured yet";
-  std::string text = fmt::format("kernels {:.3f} ms by default, {:.3f} ms now",
-                                 t.TotalNs(false) * 1e-6, t.TotalNs(true) * 1e-6);
-  if (view.model.default_ns > 0) {
-    text += fmt::format("; model {:.3f} ms measured by default, {:.3f} ms predicted now",
-                        view.model.default_ns * 1e-6, PredictedNs(view) * 1e-6);
+std::vector<TaskRow> RowsOf(const TuneView& view, bool tell_space) {
+  std::vector<TaskRow> rows;
+  for (int i = 0; i < view.session.tuner().num_tasks(); ++i) {
+    const TaskSearch& s = view.session.tuner().search(i);
+    const TuningTask& t = view.session.tuner().task(i);
+    rows.push_back({.name = t.name,
+                    .count = t.count,
+                    .default_ns = s.default_ns(),
+                    .best_ns = s.best_ns(),
+                    .bound_ns = view.roofline_ns[static_cast<size_t>(i)],
+                    .trials = s.trials(),
+                    .space = tell_space ? static_cast<int64_t>(s.space().admitted()) : 0,
+                    .failures = s.failures()});
   }
-  return text;
+  return rows;
 }
 
-std::string StateLine(const TuneView& view) {
-  const double used = view.session.ElapsedSeconds();
-  const double left = SecondsLeft(view.budget, used, view.wall_clock);
-  const std::string failures = FailuresText(view.session.failures());
-  std::string text = Duration(used);
-  if (left >= 0) text += fmt::format(", {} left", Duration(left));
-  text += fmt::format("  {} candidates", view.session.tuner().answered());
-  if (view.budget.trials > 0) text += fmt::format(" of {}", view.budget.trials);
-  if (!failures.empty()) text += " (" + failures + ")";
+TuneState StateOf(const TuneView& view) {
+  const Tuner& t = view.session.tuner();
+  TuneState state{.parts = {ProgressText(view.budget, {view.session.ElapsedSeconds(), t.answered()},
+                                         view.wall_clock),
+                            KernelsText(t.TotalNs(false), t.TotalNs(true))},
+                  .failures = view.session.failures()};
+  if (t.TotalNs(true) > 0 && view.model.default_ns > 0) {
+    state.parts.push_back(
+        fmt::format("model {:.3f} ms measured by default, {:.3f} ms predicted now",
+                    view.model.default_ns * 1e-6, PredictedNs(view) * 1e-6));
+  }
   if (const double paused = static_cast<double>(view.measurer.paused_ns()) * 1e-9; paused >= 0.5)
-    text += fmt::format(", waited {:.1f} s for other programs", paused);
-  return text + "; " + ModelText(view) + "\n";
+    state.parts.push_back(fmt::format("waited {:.1f} s for other programs", paused));
+  return state;
 }
 
 ordered_json TaskJson(const TuneView& view, int i) {
@@ -166,35 +130,22 @@ void TuneProgress::Show(const TuneView& view) {
   const bool terminal = context_.environment.error_is_terminal;
   if (now - last_ < (terminal ? kTerminalPause : kPlainPause)) return;
   last_ = now;
-  std::string text;
   if (terminal) {
-    if (lines_ > 0) text += fmt::format("\x1b[{}F\x1b[J", lines_);
-    text += TaskTable(view, TerminalRows());
+    const ScreenSize screen = ErrorScreen();
+    context_.err << table_.Frame(
+        LiveTable(RowsOf(view, TellsSpace(screen.LineCells())), StateOf(view), screen), screen);
+  } else {
+    context_.err << StateOf(view).Line() << "\n";
   }
-  text += StateLine(view);
-  lines_ = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  context_.err << text << std::flush;
+  context_.err << std::flush;
 }
 
-std::string TaskTable(const TuneView& view, size_t most_rows) {
-  std::string text = fmt::format("{:>11} {:>9} {:>9} {:>6} {:>7}  kernel\n", "best us", "gain",
-                                 "roofline", "trials", "space");
-  const std::vector<int> order = ByTime(view);
-  const size_t shown = order.size() <= most_rows ? order.size() : most_rows - 1;
-  for (size_t k = 0; k < shown; ++k) text += TaskLine(view, order[k]);
-  if (shown < order.size()) {
-    double rest = 0;
-    for (size_t k = shown; k < order.size(); ++k) rest += TaskNs(view, order[k]);
-    text += fmt::format("{:>11.1f} {:>35}  {} shorter kernels\n", rest * 1e-3, "",
-                        order.size() - shown);
-  }
-  return text;
-}
+void TuneProgress::Erase() { context_.err << table_.Erase() << std::flush; }
 
 std::string TuneText(const TuneView& view, const std::string& log) {
   const Tuner& t = view.session.tuner();
   const ModelVerdict& m = view.model;
-  std::string text = TaskTable(view, static_cast<size_t>(t.num_tasks()) + 1);
+  std::string text = fmt::format("{}\n", fmt::join(TaskTable(RowsOf(view, true), {}), "\n"));
   text += fmt::format(
       "{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\n",
       search::StopReasonName(view.session.reason()), t.answered(),

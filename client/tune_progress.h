@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "client/command.h"
+#include "client/live_lines.h"
 #include "client/tune_budget.h"
 #include "measure/local_measurer.h"
 #include "search/session.h"
@@ -39,15 +40,14 @@ class TuneProgress {
  public:
   explicit TuneProgress(CommandContext& context) : context_(context) {}
   void Show(const TuneView& view);
+  /// Takes the live table away: the result has one too.
+  void Erase();
 
  private:
   CommandContext& context_;
   double last_ = -1e9;
-  int lines_ = 0;
+  LiveLines table_;
 };
-
-/// The table of all tasks, longest first.
-std::string TaskTable(const TuneView& view, size_t most_rows);
 
 /// The result for people, and as one JSON object.
 std::string TuneText(const TuneView& view, const std::string& log);

@@ -13,10 +13,12 @@ namespace {
 
 std::vector<std::pair<std::string, int>> Numbers() {
   return {{"package format", kPackageFormatVersion},
+          {"runtime", kRuntimeVersion},
           {"log schema", kSchemaVersion},
           {"trace text", kTraceTextVersion},
           {"builder", kBuilderVersion},
           {"measurement policy", kMeasurementPolicyVersion},
+          {"device class", kDeviceClassVersion},
           {"feature schema", kFeatureSchemaVersion},
           {"protocol", kProtocolVersion}};
 }

@@ -12,6 +12,16 @@ endif()
 # -g1 keeps line numbers in stack traces at a fifth of the object size of -g.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(HONE_TEST_OPTIMISATION -O1)
+set(HONE_TEST_PATIENCE 1)
+set(HONE_SANITIZED OFF)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  set(HONE_SANITIZED ON)
+  # GCC takes three times as long to optimise checked code as to compile it.
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
+  set(HONE_TEST_OPTIMISATION -O0)
+  set(HONE_TEST_PATIENCE 8)  # times as long may a test take
+endif()
 # No path of the building machine in any binary (__FILE__, debug information).
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
 

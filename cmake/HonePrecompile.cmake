@@ -36,7 +36,7 @@ if(HONE_PCH)
   if(HONE_BUILD_TESTS)
     hone_make_precompiled(test GTest::gtest GTest::gmock)
     set_target_properties(hone_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(hone_precompiled_test PRIVATE -fPIE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+    target_compile_options(hone_precompiled_test PRIVATE -fPIE $<$<NOT:$<CONFIG:Debug>>:${HONE_TEST_OPTIMISATION}>)
   endif()
 endif()
 

@@ -54,8 +54,8 @@ function(hone_test folder)
                                           GTest::gtest GTest::gmock GTest::gmock_main)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}"
                                                "${PROJECT_SOURCE_DIR}/include")
-  # Tests are compiled once and run once: -O1 halves their share of a clean build.
-  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+  # Tests are compiled once and run once: -O1 (-O0 with sanitizers) halves their share of a clean build.
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:${HONE_TEST_OPTIMISATION}>)
   # The runtime has no fmt; what links gRPC compiles with -pthread.
   if(NOT folder STREQUAL "runtime" AND NOT arg_DEPS MATCHES "grpc|proto_service")
     hone_precompile(${target} test)
@@ -71,6 +71,7 @@ function(hone_test folder)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${HONE_TEST_PATIENCE}")
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -100,6 +101,7 @@ function(hone_script_test entry)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${HONE_TEST_PATIENCE}")
   add_test(NAME ${entry}
            COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT}" ${arg_ARGS}
                    --results "${CMAKE_BINARY_DIR}/test-results/${entry}.xml")

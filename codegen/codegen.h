@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/link_folder.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
 
@@ -31,8 +32,10 @@ absl::StatusOr<std::string> LlvmIr(const std::vector<const ir::LoopNest*>& nests
 
 /// Links objects of CompileToObject into one ELF shared object, ready for dlopen (from a memfd,
 /// say). Every phase symbol is exported. An undefined or doubly defined symbol is kInvalidArgument
-/// with the linker's words.
-absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects);
+/// with the linker's words. The linker writes into a folder in the first of `bases` that has room;
+/// where none has, kResourceExhausted names one: that says nothing about the objects.
+absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects,
+                                       const std::vector<std::string>& bases = LinkBases());
 
 /// Files for LinkLibrary.
 struct LibraryLink {

@@ -17,6 +17,10 @@ using ir::UnaryOp;
 
 bool IsOperator(AtomKind kind) { return kind >= AtomKind::kGeZero; }
 
+bool IsOrder(BinaryOp op) {
+  return ir::IsComparison(op) && op != BinaryOp::kEq && op != BinaryOp::kNe;
+}
+
 Range Hull(const Range& a, const Range& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
@@ -327,6 +331,11 @@ Affine IndexSpace::Decompose(const Expr& expr) {
   return {};
 }
 
+bool IndexSpace::DifferenceFits(const Affine& a, const Affine& b) const {
+  constexpr int64_t kHalf = kUnbounded / 2;
+  return Bounds(a).Within(-kHalf, kHalf) && Bounds(b).Within(-kHalf, kHalf);
+}
+
 Affine IndexSpace::DecomposeBinary(const Expr& expr) {
   if (ir::IsFloat(expr->args[0]->dtype)) return source_->Opaque(expr);
   const BinaryOp op = expr->binary();
@@ -350,6 +359,11 @@ Affine IndexSpace::DecomposeBinary(const Expr& expr) {
   }
   const Affine a = Decompose(expr->args[0]);
   const Affine b = Decompose(expr->args[1]);
+  if (IsOrder(op) && !DifferenceFits(a, b)) {
+    // Only the sign of one itself is known without a difference.
+    const bool sign = b == Affine(0) && (op == BinaryOp::kGe || op == BinaryOp::kLt);
+    if (!sign) return source_->Opaque(expr);
+  }
   switch (op) {
     case BinaryOp::kAdd: return FitsOrOpaque(a + b, expr);
     case BinaryOp::kSub: return FitsOrOpaque(a - b, expr);

@@ -88,6 +88,8 @@ class IndexSpace {
  private:
   Affine Operator(AtomKind kind, Affine a, Affine b, Affine c, Range range);
   Affine DecomposeBinary(const ir::Expr& expr);
+  /// Whether a - b wraps for no values of theirs. Data of 64 bits may have any.
+  bool DifferenceFits(const Affine& a, const Affine& b) const;
   Affine DecomposeCast(const ir::Expr& expr);
   Affine FitsOrOpaque(Affine value, const ir::Expr& expr);
   Affine Apply(AtomKind kind, const Affine& a, const Affine& b, const Affine& c);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <mutex>
 
 #include "lld/Common/Driver.h"
@@ -11,13 +10,19 @@
 
 #include "base/core/unique_fd.h"
 #include "base/file.h"
+#include "base/free_space.h"
 #include "codegen/codegen.h"
+#include "codegen/link_folder.h"
 #include "codegen/llvm_target.h"
 
 LLD_HAS_DRIVER(elf)
 
 namespace hone::codegen {
 namespace {
+
+/// Free space beside that for the code. LLD maps its output, and where a disk has no room for a
+/// page of it the process ends with SIGBUS: so there must be room for what others link meanwhile.
+constexpr int64_t kLinkRoom = int64_t{16} << 20;
 
 absl::StatusOr<UniqueFd> FileInMemory(const std::string& bytes) {
   UniqueFd fd(memfd_create("hone-link", MFD_CLOEXEC));
@@ -30,32 +35,6 @@ absl::StatusOr<UniqueFd> FileInMemory(const std::string& bytes) {
   }
   return fd;
 }
-
-/// A folder for the linker's output, which LLD makes under another name and renames: a file in
-/// memory would not do. Removed with what it holds.
-class OutputFolder {
- public:
-  OutputFolder() {
-    for (const char* base : {"/dev/shm", "/tmp"}) {
-      path_ = std::string(base) + "/hone-link-XXXXXX";
-      if (mkdtemp(path_.data()) != nullptr) return;
-    }
-    error_ = ErrnoStatus(errno, "make a folder for the linker in /dev/shm or /tmp");
-  }
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-  ~OutputFolder() {
-    unlink(File().c_str());
-    rmdir(path_.c_str());
-  }
-
-  const absl::Status& status() const { return error_; }
-  std::string File() const { return path_ + "/kernel.so"; }
-
- private:
-  std::string path_;
-  absl::Status error_;
-};
 
 absl::Status RunLinker(const std::vector<std::string>& words) {
   std::vector<const char*> arguments;
@@ -72,6 +51,26 @@ absl::Status RunLinker(const std::vector<std::string>& words) {
 }
 
 std::string PathOf(const UniqueFd& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
+
+absl::StatusOr<std::string> LinkIn(const std::string& base, const std::vector<UniqueFd>& files) {
+  const LinkFolder folder(base);
+  HONE_RETURN_IF_ERROR(folder.status());
+  std::vector<std::string> words = {
+      "ld.lld",         "-shared",       "--threads=1",   "--build-id=none", "--hash-style=gnu",
+      "--no-undefined", "--gc-sections", "-znoexecstack", "-znow",           "-o",
+      folder.File()};
+  for (const UniqueFd& file : files) words.push_back(PathOf(file));
+  HONE_RETURN_IF_ERROR(RunLinker(words));
+  return ReadFile(folder.File());
+}
+
+std::string FolderText(const std::string& folder, int64_t free_bytes) {
+  return "'" + folder + "' (" + std::to_string(free_bytes / 1024) + " KiB free)";
+}
+
+absl::Status NoRoom(const std::string& folders) {
+  return absl::ResourceExhaustedError("no room to link in " + folders + "; make room there");
+}
 
 /// Paths of the C and C++ libraries that this process has loaded.
 std::vector<std::string> SystemLibraries() {
@@ -93,21 +92,30 @@ std::vector<std::string> SystemLibraries() {
 
 }  // namespace
 
-absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects) {
+absl::StatusOr<std::string> LinkShared(const std::vector<std::string>& objects,
+                                       const std::vector<std::string>& bases) {
   std::vector<UniqueFd> files;
+  int64_t needed = kLinkRoom;
   for (const std::string& object : objects) {
     HONE_ASSIGN_OR_RETURN(UniqueFd file, FileInMemory(object));
     files.push_back(std::move(file));
+    needed += static_cast<int64_t>(object.size());
   }
-  const OutputFolder folder;
-  HONE_RETURN_IF_ERROR(folder.status());
-  std::vector<std::string> words = {
-      "ld.lld",         "-shared",       "--threads=1",   "--build-id=none", "--hash-style=gnu",
-      "--no-undefined", "--gc-sections", "-znoexecstack", "-znow",           "-o",
-      folder.File()};
-  for (const UniqueFd& file : files) words.push_back(PathOf(file));
-  HONE_RETURN_IF_ERROR(RunLinker(words));
-  return ReadFile(folder.File());
+  absl::Status failure;
+  std::string full;
+  for (const std::string& base : bases) {
+    if (FreeBytes(base) >= needed) {
+      absl::StatusOr<std::string> linked = LinkIn(base, files);
+      if (linked.ok()) return linked;
+      failure = linked.status();
+      // The linker's words do not tell a disk that was filled from objects that do not fit.
+      if (absl::IsInvalidArgument(failure) && FreeBytes(base) >= needed) return failure;
+    }
+    if (const int64_t free = FreeBytes(base); free < needed) {
+      full += (full.empty() ? "" : ", ") + FolderText(base, free);
+    }
+  }
+  return full.empty() ? failure : NoRoom(full);
 }
 
 absl::Status LinkLibrary(const LibraryLink& link) {
@@ -135,6 +143,9 @@ absl::Status LinkLibrary(const LibraryLink& link) {
   words.insert(words.end(), link.archives.begin(), link.archives.end());
   words.insert(words.end(), {"--no-whole-archive", "--as-needed"});
   for (std::string& path : SystemLibraries()) words.push_back(std::move(path));
+  const std::string folder = link.output.substr(0, link.output.rfind('/') + 1);
+  const int64_t free = FreeBytes(folder.empty() ? "." : folder);
+  if (free < kLinkRoom) return NoRoom(FolderText(folder, free));
   return RunLinker(words);
 }
 

@@ -265,7 +265,7 @@ Number VectorMath::CosOf(const Number& rest) {
   return Fma(z * z, p, Fma(z, -0.5, rest.Constant(1)));
 }
 
-// sin(x + quadrants * pi/2).
+// sin(x + quadrants * pi/2). Neither the reduction nor the polynomial keeps the sign of a zero.
 Number VectorMath::SinCos(const Number& x, int quadrants) {
   const Reduced reduced = ReduceHalfPi(x);
   llvm::Value* q = b_.CreateAdd(reduced.quadrant, x.BitsConstant(static_cast<uint64_t>(quadrants)));
@@ -273,7 +273,8 @@ Number VectorMath::SinCos(const Number& x, int quadrants) {
   const Number value = Select(odd, CosOf(reduced.rest), SinOf(reduced.rest));
   llvm::Value* sign =
       b_.CreateShl(b_.CreateAnd(q, x.BitsConstant(2)), x.BitsConstant(x.is_double() ? 62 : 30));
-  return x.FromBits(b_.CreateXor(value.Bits(), sign));
+  const Number result = x.FromBits(b_.CreateXor(value.Bits(), sign));
+  return quadrants == 0 ? Select(Equal(x, 0), x, result) : result;
 }
 
 Number VectorMath::Tan(const Number& x) {
@@ -282,7 +283,7 @@ Number VectorMath::Tan(const Number& x) {
   const Number cosine = CosOf(reduced.rest);
   llvm::Value* odd =
       b_.CreateICmpNE(b_.CreateAnd(reduced.quadrant, x.BitsConstant(1)), x.BitsConstant(0));
-  return Select(odd, -cosine, sine) / Select(odd, sine, cosine);
+  return Select(Equal(x, 0), x, Select(odd, -cosine, sine) / Select(odd, sine, cosine));
 }
 
 // Around 0, pi/4 or pi/2.

@@ -48,20 +48,59 @@ std::vector<KernelReport> ReportKernels(const ModelSteps& model,
                        .why = traces[k].why,
                        .count = kernel.count,
                        .operations = CountOperations(kernel.workload),
+                       .cost = CostOf(kernel.workload),
                        .lower_ns = built.kernels[k].lower_ns,
                        .codegen_ns = built.kernels[k].codegen_ns});
   }
   return reports;
 }
 
+std::vector<ExternReport> ReportExterns(const ModelSteps& model) {
+  std::vector<ExternReport> reports;
+  for (const ModelStep& step : model.steps) {
+    if (step.kind != ir::PlanStepKind::kExtern) continue;
+    ExternReport report{.name = step.extern_name, .count = 1};
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const graph::TensorType& type = model.graph.values[step.inputs[i]].type;
+      report.name += (i == 0 ? " of " : ", ") + graph::ToText(type);
+      report.bytes += type.Bytes();
+    }
+    for (const graph::ValueId output : step.outputs)
+      report.bytes += model.graph.values[output].type.Bytes();
+    const auto same = std::ranges::find_if(reports, [&](const ExternReport& each) {
+      return each.name == report.name && each.bytes == report.bytes;
+    });
+    if (same == reports.end()) {
+      reports.push_back(std::move(report));
+    } else {
+      ++same->count;
+    }
+  }
+  return reports;
+}
+
+int CountAliases(const ModelSteps& model) {
+  return static_cast<int>(std::ranges::count_if(
+      model.aliases, [](const ValueAlias& alias) { return alias.of != graph::kNoValue; }));
+}
+/// A count as a package stores it.
+int64_t Stored(double count) { return static_cast<int64_t>(std::min(count, 0x1p62)); }
+
 runtime::PackageInfo DescribePackage(const ir::Target& target, const CompileOptions& options,
+                                     const std::vector<ModelKernel>& kernels,
                                      const std::vector<FoundTrace>& traces) {
   runtime::PackageInfo info;
   info.target = target.text;
   info.device_class = options.device_class;
   info.program = kProgramVersion;
-  for (const FoundTrace& trace : traces) {
-    info.kernels.push_back({trace.rung, trace.record_id, trace.content_hash});
+  for (size_t k = 0; k < traces.size(); ++k) {
+    const WorkloadCost cost = CostOf(kernels[k].workload);
+    info.kernels.push_back({.rung = traces[k].rung,
+                            .record_id = traces[k].record_id,
+                            .content_hash = traces[k].content_hash,
+                            .name = kernels[k].name.substr(0, runtime::kMaxTextBytes),
+                            .flop = Stored(cost.flop),
+                            .bytes = Stored(cost.bytes)});
   }
   return info;
 }
@@ -93,13 +132,15 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   model.code = std::move(built.shared_object);
 
   // Package.
-  model.package.info = DescribePackage(target, options, found);
+  model.package.info = DescribePackage(target, options, steps.kernels, found);
   model.package.plan = std::move(assembled.plan);
   model.package.constants = model.constants;
   model.package.code = std::as_bytes(std::span(model.code));
   HONE_RETURN_IF_ERROR(ToAbsl(runtime::CheckPackage(model.package)));
 
   model.report.kernels = ReportKernels(steps, found, built);
+  model.report.externs = ReportExterns(steps);
+  model.report.num_aliases = CountAliases(steps);
   model.report.num_steps = static_cast<int>(steps.steps.size());
   model.report.constant_bytes = static_cast<int64_t>(model.constants.size());
   model.report.code_bytes = static_cast<int64_t>(model.code.size());

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "compiler/trace_source.h"
+#include "compiler/workload_cost.h"
 #include "graph/graph.h"
 #include "graph/pipeline.h"
 #include "measure/builder_client.h"
@@ -30,15 +31,26 @@ struct KernelReport {
   std::string why;         ///< FoundTrace::why
   int count = 0;           ///< steps that run it
   int64_t operations = 0;  ///< points of all Stages
+  WorkloadCost cost;       ///< of one step
   int64_t lower_ns = 0;
   int64_t codegen_ns = 0;
+};
+
+/// A routine of the runtime that runs an operator which no loop nest expresses (TopK, Scatter*), by
+/// name and shapes.
+struct ExternReport {
+  std::string name;   ///< "TopK of f32[4,100]"
+  int count = 0;      ///< steps that run it
+  int64_t bytes = 0;  ///< of operands and results, each moved once
 };
 
 /// What compiling did, for `hone compile`, `hone inspect` and tests.
 struct CompileReport {
   std::vector<graph::PassReport> passes;
   std::vector<KernelReport> kernels;  ///< by Plan::kernels
-  int num_steps = 0;
+  std::vector<ExternReport> externs;  ///< by first use
+  int num_steps = 0;                  ///< those of kernels and those of externs
+  int num_aliases = 0;  ///< values that are parts of others' memory: no step, no bytes
   int64_t constant_bytes = 0;
   int64_t code_bytes = 0;
   int64_t arena_bytes = 0;        ///< the peak

@@ -28,7 +28,7 @@ enum class SessionState : uint8_t {
 /// Stored: do not renumber.
 enum class LeaseState : uint8_t {
   kGranted = 0,   ///< the worker may build; nothing of it has run
-  kStarted = 1,   ///< its code runs (known in memory alone: stored as kGranted)
+  kStarted = 1,   ///< its code runs
   kAnswered = 2,  ///< a result came and is being committed (in memory alone)
   kDone = 3,      ///< closed by its result
   kExpired = 4,   ///< a limit passed
@@ -49,7 +49,7 @@ enum class DeviceState : uint8_t {
 
 struct FarmSession {
   Hash128 id;
-  std::string owner;    ///< identity of who asked
+  std::string owner;    ///< who asked: NAME of a submit certificate, ROLE/NAME of another
   std::string project;  ///< whose share pays
   std::string digest;   ///< of the request: the same one again joins
   std::string spec;     ///< bytes of proto's SessionSpec
@@ -124,6 +124,7 @@ struct FarmAudit {
 struct AddFarmSession {
   FarmSession session;
 };
+/// A session that is being cancelled is refused to run again.
 struct SetFarmSession {
   Hash128 id;
   SessionState state = SessionState::kRunning;
@@ -132,6 +133,10 @@ struct SetFarmSession {
 };
 struct AddFarmLease {
   FarmLease lease;
+};
+/// Its code runs: a granted lease's alone.
+struct StartFarmLease {
+  Hash128 token;
 };
 struct EndFarmLease {
   Hash128 token;
@@ -153,9 +158,9 @@ struct RevokeFarmIdentity {
   std::string identity;
   int64_t since_ms = 0;
 };
-using FarmChange =
-    std::variant<AddFarmSession, SetFarmSession, AddFarmLease, EndFarmLease, PutFarmSuspect,
-                 PutFarmDevice, PutFarmProject, RevokeFarmIdentity, FarmRequest, FarmAudit>;
+using FarmChange = std::variant<AddFarmSession, SetFarmSession, AddFarmLease, StartFarmLease,
+                                EndFarmLease, PutFarmSuspect, PutFarmDevice, PutFarmProject,
+                                RevokeFarmIdentity, FarmRequest, FarmAudit>;
 
 /// What becomes durable together, or not at all.
 struct FarmUnit {
@@ -197,8 +202,9 @@ class FarmStore {
   virtual absl::StatusOr<std::optional<FarmRequest>> FindRequest(const std::string& caller,
                                                                  const std::string& id) = 0;
   virtual absl::StatusOr<std::optional<FarmSession>> FindFarmSession(const Hash128& id) = 0;
-  /// Newest first.
-  virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(int limit) = 0;
+  /// Newest first. `owner` empty: anybody's.
+  virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(
+      int limit, const std::string& owner = "") = 0;
   /// How many attempts of a session below this number were answered.
   virtual absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) = 0;
   /// Numbers from `first` on of a session's answered attempts.

@@ -71,7 +71,8 @@ class LogFile : public Database {
 /// kDataLoss        damaged; the file is left as it was
 /// kInvalidArgument not a log of Hone; left as it was. Or a digest that does not fit
 /// kFailedPrecondition  written by a newer Hone; a snapshot opened for writing; a live log where
-///                  its folder cannot be written or where a snapshot was asked for
+///                  a snapshot was asked for
+/// kPermissionDenied  may not be read or written; a live log in a folder that may not be written
 absl::StatusOr<std::unique_ptr<LogFile>> OpenLog(const std::string& path,
                                                  const OpenOptions& options);
 

@@ -12,7 +12,8 @@
 #include "measure/outcome.h"
 
 // What the log holds: plain values, no SQL. All of it is facts: written once, never changed. Ids
-// are 128 random bits (RandomId()), so that facts of different logs never collide.
+// are RandomId() or, of records, attempts and events, FactId(): facts of different logs never
+// collide.
 namespace hone::db {
 
 using measure::Outcome;

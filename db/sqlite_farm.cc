@@ -90,11 +90,13 @@ class SqliteFarmStore final : public FarmStore {
                         id),
         SessionOfFarmRow);
   }
-  absl::StatusOr<std::vector<FarmSession>> LatestSessions(int limit) override {
+  absl::StatusOr<std::vector<FarmSession>> LatestSessions(int limit,
+                                                          const std::string& owner) override {
     return AllRows<FarmSession>(
-        connection_.Run(fmt::format("SELECT {} FROM farm_sessions ORDER BY number DESC LIMIT ?",
+        connection_.Run(fmt::format("SELECT {} FROM farm_sessions WHERE ?1 = '' OR owner = ?1 "
+                                    "ORDER BY number DESC LIMIT ?2",
                                     kSessionColumns),
-                        limit),
+                        owner, limit),
         SessionOfFarmRow);
   }
   absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) override {
@@ -133,6 +135,7 @@ class SqliteFarmStore final : public FarmStore {
   absl::Status Do(const AddFarmSession& change);
   absl::Status Do(const SetFarmSession& change);
   absl::Status Do(const AddFarmLease& change);
+  absl::Status Do(const StartFarmLease& change);
   absl::Status Do(const EndFarmLease& change);
   absl::Status Do(const PutFarmSuspect& change);
   absl::Status Do(const PutFarmDevice& change);
@@ -206,12 +209,13 @@ absl::Status SqliteFarmStore::Do(const AddFarmSession& change) {
 }
 
 absl::Status SqliteFarmStore::Do(const SetFarmSession& change) {
-  HONE_RETURN_IF_ERROR(connection_.Do(
-      "UPDATE farm_sessions SET state = ?1, reason = ?2, "
-      "device_class = CASE ?3 WHEN '' THEN device_class ELSE ?3 END, "
-      "fingerprint = CASE ?4 WHEN '' THEN fingerprint ELSE ?4 END WHERE id = ?5 AND state <= 2",
-      static_cast<int>(change.state), change.reason, change.device_class, change.fingerprint,
-      change.id));
+  HONE_RETURN_IF_ERROR(
+      connection_.Do("UPDATE farm_sessions SET state = ?1, reason = ?2, "
+                     "device_class = CASE ?3 WHEN '' THEN device_class ELSE ?3 END, "
+                     "fingerprint = CASE ?4 WHEN '' THEN fingerprint ELSE ?4 END WHERE id = ?5 AND "
+                     "(state < 2 OR (state = 2 AND ?1 >= 2))",
+                     static_cast<int>(change.state), change.reason, change.device_class,
+                     change.fingerprint, change.id));
   return One("session");
 }
 
@@ -221,6 +225,12 @@ absl::Status SqliteFarmStore::Do(const AddFarmLease& change) {
       fmt::format("INSERT INTO farm_leases ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", kLeaseColumns),
       l.token, l.session, l.attempt, l.worker, l.device, l.instance, static_cast<int>(l.state),
       l.content, l.charge_ns);
+}
+
+absl::Status SqliteFarmStore::Do(const StartFarmLease& change) {
+  HONE_RETURN_IF_ERROR(connection_.Do(
+      "UPDATE farm_leases SET state = 1 WHERE token = ? AND state = 0", change.token));
+  return One("lease");
 }
 
 absl::Status SqliteFarmStore::Do(const EndFarmLease& change) {
@@ -294,13 +304,13 @@ absl::StatusOr<std::vector<absl::Status>> SqliteFarmStore::Commit(
                         Transaction::Begin(connection_, "BEGIN IMMEDIATE"));
   std::vector<absl::Status> results;
   for (const FarmUnit* unit : units) {
-    HONE_RETURN_IF_ERROR(connection_.Execute("SAVEPOINT unit"));
+    HONE_RETURN_IF_ERROR(connection_.Do("SAVEPOINT unit"));
     absl::Status applied = Apply(*unit);
     if (!applied.ok()) {
       if (!IsRefusal(applied)) return applied;
-      HONE_RETURN_IF_ERROR(connection_.Execute("ROLLBACK TO unit"));
+      HONE_RETURN_IF_ERROR(connection_.Do("ROLLBACK TO unit"));
     }
-    HONE_RETURN_IF_ERROR(connection_.Execute("RELEASE unit"));
+    HONE_RETURN_IF_ERROR(connection_.Do("RELEASE unit"));
     results.push_back(std::move(applied));
   }
   HONE_RETURN_IF_ERROR(transaction.Commit());

@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<RankedRecord>> ReadRanked(Query query, const RecordQu
 
 absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::TopRecords(const RecordQuery& query,
                                                                     int limit) {
-  static const std::string kSql = BestOfGroups("t.text = ?5 AND d.device_class = ?6", "r.trace");
+  static const std::string kSql = BestOfGroups(
+      "r.target = (SELECT hash FROM targets WHERE text = ?5) AND d.device_class = ?6", "r.trace");
   HONE_ASSIGN_OR_RETURN(
       Query rows,
       connection_->Run(kSql, query.builder_version, query.key.workload,

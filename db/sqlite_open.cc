@@ -140,7 +140,7 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOpt
                                           int newest) {
   const std::string folder = FolderOf(path);
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    return absl::FailedPreconditionError(
+    return absl::PermissionDeniedError(
         fmt::format("log '{0}' is live, and reading it needs a folder that can be written, which "
                     "'{1}' is not for this user; read a copy instead, made by somebody who can "
                     "write there: hone db snapshot {0} --output FILE",

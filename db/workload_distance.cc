@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace hone::db {
 namespace {
@@ -24,7 +25,8 @@ WorkloadForm FormOf(std::string_view workload_text) {
       value = std::min(value * 10 + (workload_text[at] - '0'), kMost);
     }
     form.skeleton.push_back('#');
-    form.integers.push_back(value);
+    // Zero is an integer too: an index, a padding.
+    form.logs.push_back(std::log2(std::max(static_cast<double>(value), 0.5)));
   }
   return form;
 }
@@ -32,12 +34,7 @@ WorkloadForm FormOf(std::string_view workload_text) {
 std::optional<double> WorkloadDistance(const WorkloadForm& a, const WorkloadForm& b) {
   if (a.skeleton != b.skeleton) return std::nullopt;
   double distance = 0;
-  for (size_t i = 0; i < a.integers.size(); ++i) {
-    // Zero is an integer too: an index, a padding.
-    const double x = std::max(static_cast<double>(a.integers[i]), 0.5);
-    const double y = std::max(static_cast<double>(b.integers[i]), 0.5);
-    distance += std::abs(std::log2(x / y));
-  }
+  for (size_t i = 0; i < a.logs.size(); ++i) distance += std::abs(a.logs[i] - b.logs[i]);
   return distance;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,15 +10,15 @@ namespace hone::db {
 /// A Workload's canonical text with its integers taken out: two Workloads are of one form when they
 /// differ in extents alone, and then a Trace of one has a meaning on the other.
 struct WorkloadForm {
-  std::string skeleton;           ///< every run of digits as '#'
-  std::vector<int64_t> integers;  ///< those runs, in order
+  std::string skeleton;      ///< every run of digits as '#'
+  std::vector<double> logs;  ///< log2 of those runs, in order; -1 for zero
 
   bool operator==(const WorkloadForm&) const = default;
 };
 
 WorkloadForm FormOf(std::string_view workload_text);
 
-/// Sum of |log2| of the ratios of integers; 0 for equal texts, 1 for one extent doubled. nullopt
+/// Sum of the differences of logs; 0 for equal texts, 1 for one extent doubled. nullopt
 /// when the forms differ.
 std::optional<double> WorkloadDistance(const WorkloadForm& a, const WorkloadForm& b);
 

@@ -33,7 +33,8 @@ struct BuildJob {
   std::vector<KernelJob> kernels;
   BuildOutput output = BuildOutput::kSharedObject;
   /// Makes the builder misbehave, for tests; heeded only by one that was started with --test-hooks:
-  /// "crash", "hang", "memory", "kill-compiling" and "kill-compiled" (SIGKILL before and after).
+  /// "crash", "hang", "memory", "kill-compiling" and "kill-compiled" (SIGKILL before and after),
+  /// "environment" and "read" (aborts if there is one, or if it can read its own program).
   std::string test_hook = {};
 };
 

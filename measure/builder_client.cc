@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fmt/core.h"
 
@@ -21,12 +25,36 @@ constexpr size_t kLastWordsBytes = 2000;
 constexpr int kErrorPipeBytes = 1 << 20;
 constexpr int64_t kDyingNs = 2'000'000'000;
 
+/// Folders of one builder alone, in memory and on disk, for what its linker writes. They go with it
+/// and with what it left in them, however it ended.
+class OwnFolders {
+ public:
+  OwnFolders() {
+    for (const char* base : {"/dev/shm", "/tmp"}) {
+      std::string path = fmt::format("{}/hone-builder-XXXXXX", base);
+      if (::mkdtemp(path.data()) != nullptr) paths_.push_back(std::move(path));
+    }
+  }
+  OwnFolders(OwnFolders&&) = default;
+  OwnFolders& operator=(OwnFolders&&) = delete;
+  ~OwnFolders() {
+    std::error_code ignored;
+    for (const std::string& path : paths_) std::filesystem::remove_all(path, ignored);
+  }
+
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
 }  // namespace
 
 struct BuilderClient::Process {
-  explicit Process(Subprocess started, int64_t max_reply_bytes)
-      : child(std::move(started)), decoder(max_reply_bytes) {}
+  Process(Subprocess started, OwnFolders own, int64_t max_reply_bytes)
+      : folders(std::move(own)), child(std::move(started)), decoder(max_reply_bytes) {}
 
+  OwnFolders folders;  // outlive the child
   Subprocess child;
   FrameDecoder decoder;
   int jobs_done = 0;
@@ -168,12 +196,20 @@ absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::StartProc
   spawn.argv = {program};
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
   if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
+  if (options_.named_files) spawn.argv.push_back("--named-files");
+  OwnFolders folders;
+  for (const std::string& path : folders.paths()) spawn.argv.push_back("--folder=" + path);
+  // What it compiles was written by others: it learns nothing of who started it. (A sanitizer's
+  // options come that way.)
+  if (!kSanitized) spawn.environment.emplace();
   spawn.limits.address_space_bytes = options_.address_space_bytes;
+  spawn.on_unkillable = options_.on_unkillable;
+  spawn.kill_patience_ns = options_.kill_patience_ns;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
   fcntl(error_fd, F_SETPIPE_SZ, kErrorPipeBytes);  // smaller where not allowed
   fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);
-  return std::make_unique<Process>(std::move(child), options_.max_reply_bytes);
+  return std::make_unique<Process>(std::move(child), std::move(folders), options_.max_reply_bytes);
 }
 
 void BuilderClient::GiveBack(std::unique_ptr<Process> process) {

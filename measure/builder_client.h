@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "base/core/sanitizer.h"
 #include "base/subprocess.h"
 #include "measure/build_job.h"
 #include "measure/disk_cache.h"
@@ -26,11 +28,18 @@ struct BuilderOptions {
   int jobs_per_process = 500;  ///< then a fresh one is started: LLVM's memory only grows
   int64_t job_timeout_ns = 120'000'000'000;
   /// Address space of a builder; unset: unlimited (AddressSanitizer needs that).
-  std::optional<int64_t> address_space_bytes = int64_t{4} << 30;
+  std::optional<int64_t> address_space_bytes =
+      kSanitized ? std::nullopt : std::optional(int64_t{4} << 30);
   int64_t max_reply_bytes = int64_t{1} << 29;
   bool test_hooks = false;  ///< heed BuildJob::test_hook
   /// Go on where the sandbox is refused: whoever made the jobs is trusted.
   bool unsafe_no_sandbox = false;
+  /// Of a builder that was killed and does not end: SubprocessOptions'. On its caller's thread.
+  std::function<void(pid_t)> on_unkillable;
+  int64_t kill_patience_ns = kKillPatienceNs;
+  /// For LinkLibrary, whose job names files to read and write: the process is not confined to
+  /// folders of its own.
+  bool named_files = false;
   /// Answers jobs that it has seen before, by Workloads, Traces, Bindings, target and builder
   /// program; null: none.
   std::shared_ptr<DiskCache> cache;

@@ -2,6 +2,7 @@
 // ends. Started by BuilderClient; LLVM lives here and may end the process without harm to anybody
 // else.
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "base/core/hash128.h"
 #include "base/status.h"
 #include "codegen/codegen.h"
+#include "codegen/link_folder.h"
 #include "ir/hash.h"
 #include "ir/target.h"
 #include "ir/text.h"
@@ -69,7 +71,9 @@ absl::StatusOr<schedule::Lowered> Lower(const KernelJob& job, const ir::Target& 
 
 class JobRunner {
  public:
-  explicit JobRunner(const MonotonicClock& clock) : clock_(clock) {}
+  /// `bases`: where the linker may write.
+  JobRunner(const MonotonicClock& clock, std::vector<std::string> bases)
+      : clock_(clock), bases_(std::move(bases)) {}
 
   BuildReply Build(const BuildJob& job) {
     BuildReply reply;
@@ -83,16 +87,26 @@ class JobRunner {
     }
     if (objects.empty()) return reply;
     const int64_t start_ns = clock_.NowNs();
-    absl::StatusOr<std::string> linked = codegen::LinkShared(objects);
+    absl::StatusOr<std::string> linked = codegen::LinkShared(objects, bases_);
     reply.link_ns = clock_.NowNs() - start_ns;
     if (linked.ok()) {
       reply.shared_object = *std::move(linked);
       return reply;
     }
+    absl::Status failure = Annotate(linked.status(), "linking");
+    // But for objects that do not fit together it is the machine that lacks something, and says
+    // nothing about the kernels.
+    if (!absl::IsInvalidArgument(failure)) failure = absl::UnavailableError(failure.message());
     for (BuiltKernel& built : reply.kernels) {
-      if (built.status.ok()) built.status = Annotate(linked.status(), "linking");
+      if (built.status.ok()) built.status = failure;
     }
     return reply;
+  }
+
+  LinkReply Link(const LinkJob& job) const {
+    absl::StatusOr<std::string> linked = codegen::LinkShared(job.objects, bases_);
+    if (!linked.ok()) return {linked.status(), ""};
+    return {absl::OkStatus(), *std::move(linked)};
   }
 
  private:
@@ -111,13 +125,8 @@ class JobRunner {
   }
 
   const MonotonicClock& clock_;
+  const std::vector<std::string> bases_;
 };
-
-LinkReply Link(const LinkJob& job) {
-  absl::StatusOr<std::string> linked = codegen::LinkShared(job.objects);
-  if (!linked.ok()) return {linked.status(), ""};
-  return {absl::OkStatus(), *std::move(linked)};
-}
 
 // Ends as the kernel would end it, for tests.
 void EndIfAsked(const std::string& hook, std::string_view step) {
@@ -133,6 +142,8 @@ void Misbehave(const std::string& hook) {
   if (hook == "hang") {
     for (;;) poll(nullptr, 0, -1);
   }
+  if (hook == "environment" && ::environ != nullptr && *::environ != nullptr) std::abort();
+  if (hook == "read" && ::open("/proc/self/exe", O_RDONLY) >= 0) std::abort();
   if (hook == "memory") {
     std::vector<std::string> blocks;
     for (;;) blocks.emplace_back(size_t{64} << 20, 'x');
@@ -152,7 +163,7 @@ absl::Status Answer(const Frame& frame, JobRunner& runner, int output, bool test
     }
     case FrameType::kLinkRequest: {
       HONE_ASSIGN_OR_RETURN(const LinkJob job, DecodeLinkJob(frame.payload));
-      return ToAbsl(WriteFrame(output, FrameType::kLinkReply, EncodeLinkReply(Link(job))));
+      return ToAbsl(WriteFrame(output, FrameType::kLinkReply, EncodeLinkReply(runner.Link(job))));
     }
     case FrameType::kLibraryRequest: {
       HONE_ASSIGN_OR_RETURN(const LibraryJob job, DecodeLibraryJob(frame.payload));
@@ -176,19 +187,38 @@ void EndWithParent() {
   }).detach();
 }
 
-int Main(bool test_hooks, bool unsafe_no_sandbox) {
+struct Options {
+  bool test_hooks = false, unsafe_no_sandbox = false;
+  bool named_files = false;          ///< its jobs name files that it reads and writes
+  std::vector<std::string> folders;  ///< its own, for what the linker writes
+};
+
+/// Gives up what no job needs, before any thread is started.
+Status LockUp(const Options& options) {
+  if (!options.named_files) {
+    const Status hidden = HideFiles(options.folders);
+    // Where the kernel cannot, its worker says so on the device's row.
+    if (!hidden.ok() && hidden.code() != StatusCode::kUnimplemented && !options.unsafe_no_sandbox) {
+      return hidden;
+    }
+  }
+  return EnterSandbox(SandboxKind::kBuilder, options.test_hooks);
+}
+
+int Main(const Options& options) {
   std::set_new_handler(EndWithoutMemory);
   // What libraries print must not land between the frames.
   const int output = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  const Status sandboxed = EnterSandbox(SandboxKind::kBuilder);
-  if (!sandboxed.ok() && !unsafe_no_sandbox) {
+  codegen::RemoveStaleLinkFolders(codegen::LinkBases(), SystemWallClock());
+  const Status sandboxed = LockUp(options);
+  if (!sandboxed.ok() && !options.unsafe_no_sandbox) {
     fmt::print(stderr, "hone-builder: {}\n", sandboxed.message());
     return kExitNoSandbox;
   }
   EndWithParent();
   SystemMonotonicClock clock;
-  JobRunner runner(clock);
+  JobRunner runner(clock, options.folders.empty() ? codegen::LinkBases() : options.folders);
   FrameDecoder decoder;
   for (;;) {
     Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);
@@ -197,7 +227,7 @@ int Main(bool test_hooks, bool unsafe_no_sandbox) {
       fmt::print(stderr, "hone-builder: {}\n", frame.status().message());
       return 1;
     }
-    const absl::Status status = Answer(*frame, runner, output, test_hooks);
+    const absl::Status status = Answer(*frame, runner, output, options.test_hooks);
     if (!status.ok()) {
       fmt::print(stderr, "hone-builder: {}\n", StatusMessage(status));
       return 1;
@@ -209,8 +239,14 @@ int Main(bool test_hooks, bool unsafe_no_sandbox) {
 }  // namespace hone::measure
 
 int main(int argc, char** argv) {
-  const auto said = [&](std::string_view word) {
-    return std::any_of(argv + 1, argv + argc, [&](const char* arg) { return word == arg; });
-  };
-  return hone::measure::Main(said("--test-hooks"), said("--unsafe-no-sandbox"));
+  hone::measure::Options options;
+  constexpr std::string_view kFolder = "--folder=";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    options.test_hooks |= word == "--test-hooks";
+    options.unsafe_no_sandbox |= word == "--unsafe-no-sandbox";
+    options.named_files |= word == "--named-files";
+    if (word.starts_with(kFolder)) options.folders.emplace_back(word.substr(kFolder.size()));
+  }
+  return hone::measure::Main(options);
 }

@@ -34,8 +34,12 @@ Outcome OutcomeOfBuilder(const absl::Status& status) {
 }
 
 Outcome OutcomeOfKernel(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kInvalidArgument ? Outcome::kIllegal
-                                                             : Outcome::kBuildFailed;
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument: return Outcome::kIllegal;
+    // Without room to link nothing was learnt about the candidate.
+    case absl::StatusCode::kUnavailable: return Outcome::kWorkerLost;
+    default: return Outcome::kBuildFailed;
+  }
 }
 
 AttemptError Refuse(Outcome outcome, const absl::Status& status) {

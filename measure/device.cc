@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/core/cpu.h"
+#include "base/versions.h"
 
 namespace hone::measure {
 
@@ -47,8 +48,9 @@ HostDevice DescribeHost(const std::string& cpuinfo, const std::string& sysfs_cpu
   };
   const std::string cores = std::to_string(OnePerCore(AllowedCpus()).size());
   HostDevice d;
-  d.device_class = "cpu-1:" + fact("vendor_id") + "-" + fact("cpu family") + "-" + fact("model") +
-                   "-l2." + cache("2") + "-l3." + cache("3") + "-c" + cores;
+  d.device_class = "cpu-" + std::to_string(kDeviceClassVersion) + ":" + fact("vendor_id") + "-" +
+                   fact("cpu family") + "-" + fact("model") + "-l2." + cache("2") + "-l3." +
+                   cache("3") + "-c" + cores;
   d.fingerprint = "model name: " + fact("model name") + "\nvendor: " + fact("vendor_id") +
                   "\nfamily: " + fact("cpu family") + "\nmodel: " + fact("model") +
                   "\nstepping: " + fact("stepping") + "\nl1: " + cache("1") +

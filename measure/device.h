@@ -4,9 +4,9 @@
 
 namespace hone::measure {
 
-/// This machine as the log knows it. The class is a documented function of the fingerprint (version
-/// 1): vendor, family, model, L2 and L3 bytes of a core, cores:
-/// `cpu-1:AuthenticAMD-25-17-l2.1024K-l3.32768K-c2`. Records of one class compete.
+/// This machine as the log knows it. The class is a function of the fingerprint, of version
+/// kDeviceClassVersion (docs/formats/log.md): `cpu-1:AuthenticAMD-25-17-l2.1024K-l3.32768K-c2`.
+/// Records of one class compete.
 struct HostDevice {
   std::string device_class;
   std::string fingerprint;  ///< a line per fact: model name, cpuid, caches, cores

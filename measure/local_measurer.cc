@@ -83,8 +83,9 @@ void LocalMeasurer::DropWaiting() {
 int64_t LocalMeasurer::Cancel(int64_t id) {
   const std::lock_guard lock(mutex_);
   const auto is_it = [id](const Item& item) { return item.input.id == id; };
-  const auto forgotten =
-      static_cast<int64_t>(std::erase_if(waiting_, is_it) + std::erase_if(built_, is_it));
+  // What is being built is dropped when it is.
+  const auto forgotten = static_cast<int64_t>(
+      std::erase_if(waiting_, is_it) + std::erase_if(built_, is_it) + building_ids_.erase(id));
   in_flight_ -= forgotten;
   if (std::ranges::find(running_ids_, id) != running_ids_.end()) runner_.Interrupt();
   changed_.notify_all();
@@ -161,6 +162,7 @@ void LocalMeasurer::BuildLoop() {
     Item item = std::move(waiting_.front());
     waiting_.pop_front();
     ++building_;
+    building_ids_.insert(item.input.id);
     lock.unlock();
     const MeasureInput& input = item.input;
     // Most candidates are seen once: the cache is for those that come back.
@@ -168,7 +170,10 @@ void LocalMeasurer::BuildLoop() {
     item.built = Build(input, keep);
     lock.lock();
     --building_;
-    built_.push_back(std::move(item));
+    if (const auto id = building_ids_.find(input.id); id != building_ids_.end()) {
+      building_ids_.erase(id);
+      built_.push_back(std::move(item));
+    }
     changed_.notify_all();
   }
 }

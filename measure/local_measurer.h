@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,7 +60,7 @@ class LocalMeasurer final : public Measurer {
   void Submit(MeasureInput input) override;
   std::vector<MeasureResult> Collect(int64_t timeout_ns) override;
   void DropWaiting() override;
-  /// Nobody waits for this candidate (or comparison) any more: unless it is begun it is forgotten
+  /// Nobody waits for this candidate (or comparison) any more: unless it runs it is forgotten
   /// without a result; what runs is killed, and comes back as kWorkerLost.
   /// How many were forgotten.
   int64_t Cancel(int64_t id);
@@ -125,6 +126,7 @@ class LocalMeasurer final : public Measurer {
   std::deque<Comparison*> comparisons_;
   std::vector<MeasureResult> results_;
   int building_ = 0;
+  std::multiset<int64_t> building_ids_;  // being built just then, and not cancelled
   bool running_ = false;
   std::vector<int64_t> running_ids_;  // being run just then
   int others_ = 0;                    // callers in WhileNotTiming, waiting or working

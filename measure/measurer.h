@@ -56,6 +56,7 @@ struct ComparedTrace {
   AttemptError error;  ///< outcome kOk: there are samples
   /// Sample r of all Traces was taken in round r, so that they pair.
   std::vector<int64_t> samples_ns;
+  bool noisy = false;  ///< measured under foreign load, or by a device that nobody confirms
 };
 
 /// Measures candidates, many in flight. Implementations say whether they are thread-safe.

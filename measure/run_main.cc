@@ -136,11 +136,16 @@ int Fail(const Status& status) {
 int Main(int threads, bool test_hooks, bool unsafe_no_sandbox) {
   std::set_new_handler(EndWithoutMemory);
   DieWithParent();
-  HideFiles();
+  const Status hidden = HideFiles();
+  // Where the kernel cannot, its worker says so on the device's row.
+  if (!hidden.ok() && hidden.code() != StatusCode::kUnimplemented && !unsafe_no_sandbox) {
+    Fail(hidden);
+    return kRunnerNoSandbox;
+  }
   Result<std::unique_ptr<runtime::ThreadPool>> pool =
       runtime::ThreadPool::Create({.threads = threads, .cpus = {}});
   if (!pool.ok()) return Fail(pool.status());
-  const Status sandboxed = EnterSandbox(SandboxKind::kRunner);
+  const Status sandboxed = EnterSandbox(SandboxKind::kRunner, test_hooks);
   if (!sandboxed.ok() && !unsafe_no_sandbox) {
     Fail(sandboxed);
     return kRunnerNoSandbox;

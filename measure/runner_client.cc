@@ -14,7 +14,6 @@
 
 #include "base/helper_program.h"
 #include "base/status.h"
-#include "base/subprocess.h"
 #include "measure/last_words.h"
 #include "measure/process_load.h"
 
@@ -147,6 +146,8 @@ absl::Status RunnerClient::Start(int threads) {
   spawn.inherited = {{output_file_.get(), kOutputFd}};
   spawn.limits.address_space_bytes = options_.address_space_bytes;
   spawn.limits.file_bytes = std::max(kFileBytes, static_cast<int64_t>(mapped_.size()));
+  spawn.on_unkillable = options_.on_unkillable;
+  spawn.kill_patience_ns = options_.kill_patience_ns;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
   fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);

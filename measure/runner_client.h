@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,7 +14,9 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "base/core/sanitizer.h"
 #include "base/core/unique_fd.h"
+#include "base/subprocess.h"
 #include "measure/run_job.h"
 #include "measure/wire.h"
 
@@ -25,11 +28,15 @@ struct RunnerOptions {
   int64_t prepare_timeout_ns = 15'000'000'000;  ///< loading, filling, prologue and one run
   int64_t time_timeout_ns = 15'000'000'000;     ///< all repeats
   /// Address space of a runner; unset: unlimited (AddressSanitizer needs that).
-  std::optional<int64_t> address_space_bytes = int64_t{8} << 30;
+  std::optional<int64_t> address_space_bytes =
+      kSanitized ? std::nullopt : std::optional(int64_t{8} << 30);
   int jobs_per_process = 2000;  ///< then a fresh one is started
   bool test_hooks = false;      ///< heed PrepareJob::test_hook
   /// Go on where the sandbox is refused: whoever made the candidates is trusted.
   bool unsafe_no_sandbox = false;
+  /// Of a runner that was killed and does not end: SubprocessOptions'.
+  std::function<void(pid_t)> on_unkillable;
+  int64_t kill_patience_ns = kKillPatienceNs;
 };
 
 /// Sends jobs to one hone-runner process, which starts when first needed, stays for later jobs and

@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/core/sanitizer.h"
 #include "base/core/status_macros.h"
 #include "base/core/unique_fd.h"
 
@@ -118,11 +119,17 @@ Status AllowIf(const Filter& filter, int call, Conditions... conditions) {
   return error == 0 ? Status() : Refused("system call " + std::to_string(call), -error);
 }
 
-Status AddRules(const Filter& filter, SandboxKind kind) {
+Status AddRules(const Filter& filter, SandboxKind kind, bool may_kill_itself) {
   for (const int call : kAlways) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
-  // abort() signals its own thread.
+  // abort() signals its own thread. No other signal: a candidate that kills itself would pass as
+  // one that the machine killed for memory, at nobody's cost.
   const auto self = static_cast<scmp_datum_t>(::getpid());
-  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self)));
+  HONE_RETURN_IF_ERROR(
+      AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self), SCMP_A2(SCMP_CMP_EQ, SIGABRT)));
+  if (may_kill_itself) {
+    HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self),
+                                 SCMP_A2(SCMP_CMP_EQ, SIGKILL)));
+  }
   if (kind == SandboxKind::kBuilder) {
     for (const int call : kBuilderToo) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
     // Threads only. The C library falls back to clone, whose flags can be looked at.
@@ -136,7 +143,7 @@ Status AddRules(const Filter& filter, SandboxKind kind) {
   return AllowIf(filter, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, 0));
 }
 
-Status LoadAllowList(SandboxKind kind) {
+Status LoadAllowList(SandboxKind kind, bool may_kill_itself) {
   // A candidate has no business with other calls; libraries may try one and do without.
   const uint32_t others =
       kind == SandboxKind::kRunner ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
@@ -146,37 +153,58 @@ Status LoadAllowList(SandboxKind kind) {
   int error = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1);
   if (error == 0) error = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (error != 0) return Refused("seccomp", -error);
-  HONE_RETURN_IF_ERROR(AddRules(filter, kind));
+  HONE_RETURN_IF_ERROR(AddRules(filter, kind, may_kill_itself));
   error = seccomp_load(filter.get());
   return error == 0 ? Status() : Refused("seccomp", -error);
 }
 
+constexpr uint64_t kEveryAccess = (uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
+
+Status AllowWithin(int ruleset, const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Refused("'" + folder + "'", errno);
+  landlock_path_beneath_attr rule{};
+  rule.allowed_access = kEveryAccess;
+  rule.parent_fd = fd.get();
+  if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
+    return Refused("Landlock for '" + folder + "'", errno);
+  }
+  return {};
+}
+
 }  // namespace
 
-bool KernelHidesFiles() {
-  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+Status CanHideFiles() {
+  if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0) {
+    return {};
+  }
+  if (errno == ENOSYS || errno == EOPNOTSUPP) {
+    return Status(StatusCode::kUnimplemented,
+                  "candidates can read its user's files: this kernel has no Landlock (Linux 5.13)");
+  }
+  return Refused("Landlock", errno);
 }
 
-void HideFiles() {
-  if (!SandboxHasAllowList() || !KernelHidesFiles()) return;
-  // All that the first version knows; nothing is allowed.
+Status HideFiles(std::span<const std::string> own) {
+  if (!SandboxHasAllowList()) return {};
+  HONE_RETURN_IF_ERROR(CanHideFiles());
+  // All that the first version knows.
   landlock_ruleset_attr rules{};
-  rules.handled_access_fs = (uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
+  rules.handled_access_fs = kEveryAccess;
   const UniqueFd ruleset(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0)));
-  if (!ruleset.valid() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
-  ::syscall(SYS_landlock_restrict_self, ruleset.get(), 0);
+  if (!ruleset.valid()) return Refused("Landlock", errno);
+  for (const std::string& folder : own) HONE_RETURN_IF_ERROR(AllowWithin(ruleset.get(), folder));
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("no_new_privs", errno);
+  if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) {
+    return Refused("Landlock", errno);
+  }
+  return {};
 }
 
-bool SandboxHasAllowList() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return false;
-#else
-  return true;
-#endif
-}
+bool SandboxHasAllowList() { return !kSanitized; }
 
-Status EnterSandbox(SandboxKind kind) {
+Status EnterSandbox(SandboxKind kind, bool may_kill_itself) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("no_new_privs", errno);
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_CORE, &none) != 0) return Refused("core limit", errno);
@@ -184,7 +212,7 @@ Status EnterSandbox(SandboxKind kind) {
   if (kind == SandboxKind::kRunner && ::setrlimit(RLIMIT_NPROC, &none) != 0) {
     return Refused("process limit", errno);
   }
-  return LoadAllowList(kind);
+  return LoadAllowList(kind, may_kill_itself);
 }
 
 void DieWithParent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }

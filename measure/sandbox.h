@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 #include "base/core/status.h"
 
@@ -18,15 +20,17 @@ enum class SandboxKind {
 /// other call ends a runner with SIGSYS and fails with EPERM in a builder. Under a sanitizer, whose
 /// runtime makes other calls, the allow-list is left out. kFailedPrecondition when the kernel
 /// refuses.
-Status EnterSandbox(SandboxKind kind);
+/// `may_kill_itself`: tests that end it as the kernel would.
+Status EnterSandbox(SandboxKind kind, bool may_kill_itself = false);
 
-/// Where the kernel can (Landlock, Linux 5.13): no file can be opened by its name any more, not
-/// even for reading, so that a candidate finds no keys; what has no name, as code in memory, can.
-/// Called before any thread is started: they inherit it. Where the kernel cannot it does nothing:
-/// keys are then as safe as their owner's other processes leave them.
-void HideFiles();
-/// Whether HideFiles works here.
-bool KernelHidesFiles();
+/// Whether HideFiles works here. kUnimplemented: this kernel has no Landlock (before Linux 5.13, or
+/// switched off), and keys are as safe as their owner's other processes leave them;
+/// kFailedPrecondition: it has, and a filter around this process refuses it.
+Status CanHideFiles();
+/// No file can be opened by its name any more (Landlock), not even for reading, so that foreign
+/// code finds no keys; what has no name, as code in memory, can, and within `own` folders
+/// everything. Called before any thread is started: they inherit it. Errors: those of CanHideFiles.
+Status HideFiles(std::span<const std::string> own = {});
 
 /// Ends this process when the thread that started it ends.
 void DieWithParent();

@@ -20,7 +20,8 @@ absl::StatusOr<DeviceFacts> Device(const v1::DeviceFacts& wire) {
   DeviceFacts d;
   HONE_ASSIGN_OR_RETURN(d.name, Name(wire.name(), "device.name"));
   HONE_ASSIGN_OR_RETURN(d.device_class, Name(wire.device_class(), "device.device_class"));
-  HONE_ASSIGN_OR_RETURN(d.fingerprint, Text(wire.fingerprint(), "device.fingerprint"));
+  HONE_ASSIGN_OR_RETURN(d.fingerprint,
+                        Bounded(wire.fingerprint(), 1, kMaxTextBytes, "device.fingerprint"));
   HONE_ASSIGN_OR_RETURN(d.target, TargetText(wire.target(), "device.target"));
   HONE_RETURN_IF_ERROR(InRange(wire.cores(), 1, 4096, "device.cores"));
   HONE_RETURN_IF_ERROR(InRange(wire.memory_bytes(), 0, int64_t{1} << 50, "device.memory_bytes"));
@@ -60,6 +61,24 @@ void Held(const std::vector<HeldLease>& held, List* wire) {
   }
 }
 
+template <typename Map>
+absl::StatusOr<std::map<std::string, std::string>> Labels(const Map& wire) {
+  HONE_RETURN_IF_ERROR(AtMost(wire.size(), kMaxLabels, "labels"));
+  std::map<std::string, std::string> labels;
+  for (const auto& [key, value] : wire) {
+    HONE_ASSIGN_OR_RETURN(std::string name, Name(key, "labels"));
+    HONE_ASSIGN_OR_RETURN(labels[name], Text(value, "labels"));
+  }
+  return labels;
+}
+
+template <typename Map>
+void Labels(const std::map<std::string, std::string>& labels, Map* wire) {
+  for (const auto& [key, value] : labels) {
+    (*wire)[Cut(key, kMaxNameBytes)] = Cut(value, kMaxTextBytes);
+  }
+}
+
 absl::StatusOr<WorkerMessage> FromHello(const v1::Hello& wire) {
   Hello h;
   h.protocol = wire.protocol();
@@ -70,13 +89,10 @@ absl::StatusOr<WorkerMessage> FromHello(const v1::Hello& wire) {
   HONE_RETURN_IF_ERROR(InRange(wire.role(), 1, 3, "role"));
   h.role = static_cast<WorkerRole>(wire.role());
   HONE_ASSIGN_OR_RETURN(h.device, Device(wire.device()));
-  HONE_RETURN_IF_ERROR(AtMost(wire.labels().size(), kMaxLabels, "labels"));
-  for (const auto& [key, value] : wire.labels()) {
-    HONE_ASSIGN_OR_RETURN(std::string name, Name(key, "labels"));
-    HONE_ASSIGN_OR_RETURN(h.labels[name], Text(value, "labels"));
-  }
+  HONE_ASSIGN_OR_RETURN(h.labels, Labels(wire.labels()));
   HONE_ASSIGN_OR_RETURN(h.held, Held(wire.held()));
   h.sandboxed = wire.sandboxed();
+  HONE_ASSIGN_OR_RETURN(h.sandbox_gap, Text(wire.sandbox_gap(), "sandbox_gap"));
   if (wire.has_probes()) {
     HONE_ASSIGN_OR_RETURN(h.probes, FromProbes(wire.probes()));
   }
@@ -91,11 +107,10 @@ void FromHello(const Hello& h, v1::Hello* wire) {
   wire->set_instance(IdBytes(h.instance));
   wire->set_role(static_cast<v1::Role>(h.role));
   Device(h.device, wire->mutable_device());
-  for (const auto& [key, value] : h.labels) {
-    (*wire->mutable_labels())[Cut(key, kMaxNameBytes)] = Cut(value, kMaxTextBytes);
-  }
+  Labels(h.labels, wire->mutable_labels());
   Held(h.held, wire->mutable_held());
   wire->set_sandboxed(h.sandboxed);
+  wire->set_sandbox_gap(Cut(h.sandbox_gap, kMaxTextBytes));
   if (h.probes) ToProbes(*h.probes, wire->mutable_probes());
 }
 
@@ -242,13 +257,17 @@ absl::StatusOr<WorkerMessage> FromWire(const v1::WorkerMessage& wire) {
       return r;
     }
     case v1::WorkerMessage::kCredit:
-      HONE_RETURN_IF_ERROR(InRange(wire.credit().leases(), 0, INT64_MAX, "leases"));
+      HONE_RETURN_IF_ERROR(InRange(wire.credit().leases(), 0, kMaxCredit, "leases"));
       return WorkerCredit{wire.credit().leases()};
     case v1::WorkerMessage::kDraining: return Draining{};
     case v1::WorkerMessage::kBuilt: return FromWire(wire.built());
     case v1::WorkerMessage::kArtifact: return FromWire(wire.artifact());
     case v1::WorkerMessage::kFetch: return FromWire(wire.fetch());
     case v1::WorkerMessage::kProbes: return FromProbes(wire.probes());
+    case v1::WorkerMessage::kDeviceLost: {
+      HONE_ASSIGN_OR_RETURN(std::string reason, Text(wire.device_lost().reason(), "reason"));
+      return DeviceLost{std::move(reason)};
+    }
     case v1::WorkerMessage::KIND_NOT_SET: break;
   }
   return absl::InvalidArgumentError("a worker's message of no known kind");
@@ -278,6 +297,8 @@ void ToWire(const WorkerMessage& message, v1::WorkerMessage* wire) {
     ToWire(*chunk, wire->mutable_artifact());
   } else if (const auto* fetch = std::get_if<Fetch>(&message)) {
     ToWire(*fetch, wire->mutable_fetch());
+  } else if (const auto* lost = std::get_if<DeviceLost>(&message)) {
+    wire->mutable_device_lost()->set_reason(Cut(lost->reason, kMaxTextBytes));
   } else {
     wire->mutable_draining();
   }
@@ -353,7 +374,13 @@ void ToWire(const ServerMessage& message, v1::ServerMessage* wire) {
 absl::StatusOr<DeviceInfo> FromWire(const v1::DeviceInfo& wire) {
   DeviceInfo d;
   HONE_ASSIGN_OR_RETURN(d.worker, Name(wire.worker(), "worker"));
-  HONE_ASSIGN_OR_RETURN(d.device, Device(wire.device()));
+  HONE_RETURN_IF_ERROR(InRange(wire.role(), 0, 3, "role"));
+  if (wire.role() != v1::ROLE_UNSPECIFIED) {
+    d.role = static_cast<WorkerRole>(wire.role());
+    HONE_ASSIGN_OR_RETURN(d.device, Device(wire.device()));
+  } else {
+    HONE_ASSIGN_OR_RETURN(d.device.name, Name(wire.device().name(), "device.name"));
+  }
   HONE_RETURN_IF_ERROR(InRange(wire.state(), 1, 5, "state"));
   d.state = static_cast<db::DeviceState>(wire.state() - 1);
   HONE_ASSIGN_OR_RETURN(d.reason, Text(wire.reason(), "reason"));
@@ -366,8 +393,7 @@ absl::StatusOr<DeviceInfo> FromWire(const v1::DeviceInfo& wire) {
     HONE_ASSIGN_OR_RETURN(d.probes, FromProbes(wire.probes()));
   }
   HONE_ASSIGN_OR_RETURN(d.program_version, Text(wire.program_version(), "program_version"));
-  HONE_RETURN_IF_ERROR(InRange(wire.role(), 0, 3, "role"));
-  if (wire.role() != v1::ROLE_UNSPECIFIED) d.role = static_cast<WorkerRole>(wire.role());
+  HONE_ASSIGN_OR_RETURN(d.labels, Labels(wire.labels()));
   return d;
 }
 
@@ -384,6 +410,7 @@ void ToWire(const DeviceInfo& d, v1::DeviceInfo* wire) {
   if (d.probes) ToProbes(*d.probes, wire->mutable_probes());
   wire->set_program_version(Cut(d.program_version, kMaxTextBytes));
   if (d.role) wire->set_role(static_cast<v1::Role>(*d.role));
+  Labels(d.labels, wire->mutable_labels());
 }
 
 std::string ResultDigest(const WorkResult& r) {

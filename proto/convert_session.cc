@@ -53,7 +53,7 @@ constexpr double kMaxLatencyNs = 1e18;
 absl::StatusOr<SessionSpec> FromWire(const v1::SessionSpec& wire) {
   SessionSpec s;
   HONE_ASSIGN_OR_RETURN(s.model, Name(wire.model(), "model"));
-  HONE_ASSIGN_OR_RETURN(s.model_hash, Bounded(wire.model_hash(), 0, 64, "model_hash"));
+  HONE_ASSIGN_OR_RETURN(s.model_hash, Printing(wire.model_hash(), 0, 64, "model_hash"));
   HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(wire.tasks_size()), kMaxWorkloads, "tasks"));
   if (wire.tasks_size() == 0) return absl::InvalidArgumentError("tasks: there are none");
   for (const v1::TaskSpec& task : wire.tasks()) {
@@ -61,13 +61,13 @@ absl::StatusOr<SessionSpec> FromWire(const v1::SessionSpec& wire) {
   }
   HONE_ASSIGN_OR_RETURN(s.target, TargetText(wire.target(), "target"));
   HONE_ASSIGN_OR_RETURN(s.device_class,
-                        Bounded(wire.device_class(), 0, kMaxNameBytes, "device_class"));
+                        Printing(wire.device_class(), 0, kMaxNameBytes, "device_class"));
   HONE_RETURN_IF_ERROR(RealInRange(wire.seconds(), 0, kMaxSeconds, "seconds"));
   HONE_RETURN_IF_ERROR(InRange(wire.trials(), 0, int64_t{1} << 32, "trials"));
-  HONE_RETURN_IF_ERROR(InRange(wire.until_unix_ms(), 0, kMaxMs * 1000, "until_unix_ms"));
+  HONE_RETURN_IF_ERROR(InRange(wire.until_unix_ms(), 0, kMaxUnixMs, "until_unix_ms"));
   HONE_RETURN_IF_ERROR(InRange(wire.accuracy(), 0, ir::kNumAccuracyClasses - 1, "accuracy"));
   HONE_RETURN_IF_ERROR(InRange(wire.priority(), -kMaxPriority, kMaxPriority, "priority"));
-  HONE_ASSIGN_OR_RETURN(s.project, Bounded(wire.project(), 0, kMaxNameBytes, "project"));
+  HONE_ASSIGN_OR_RETURN(s.project, Printing(wire.project(), 0, kMaxNameBytes, "project"));
   s.seconds = wire.seconds();
   s.trials = wire.trials();
   s.until_unix_ms = wire.until_unix_ms();

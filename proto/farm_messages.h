@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,6 +89,7 @@ struct DeviceInfo {
   std::optional<WorkerRole> role;  ///< none: it was not connected since the start
   std::optional<Probes> probes;
   std::string program_version;
+  std::map<std::string, std::string> labels = {};
   bool operator==(const DeviceInfo&) const = default;
 };
 

@@ -35,18 +35,22 @@ absl::StatusOr<std::string> Bounded(const std::string& text, size_t least, size_
       fmt::format("{}: {} bytes are not within {} and {}", field, text.size(), least, most));
 }
 
-absl::StatusOr<std::string> Name(const std::string& text, std::string_view field) {
-  HONE_ASSIGN_OR_RETURN(std::string name, Bounded(text, 1, kMaxNameBytes, field));
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      return absl::InvalidArgumentError(fmt::format("{}: has control characters", field));
-    }
+absl::StatusOr<std::string> Printing(const std::string& text, size_t least, size_t most,
+                                     std::string_view field) {
+  HONE_ASSIGN_OR_RETURN(std::string bounded, Bounded(text, least, most, field));
+  if (bounded.find_first_of("\n\t") == std::string::npos && Cut(bounded, most) == bounded) {
+    return bounded;
   }
-  return name;
+  return absl::InvalidArgumentError(fmt::format("{}: has characters that do not print", field));
+}
+
+absl::StatusOr<std::string> Name(const std::string& text, std::string_view field) {
+  return Printing(text, 1, kMaxNameBytes, field);
 }
 
 absl::StatusOr<std::string> Text(const std::string& text, std::string_view field) {
-  return Bounded(text, 0, kMaxTextBytes, field);
+  HONE_RETURN_IF_ERROR(Bounded(text, 0, kMaxTextBytes, field).status());
+  return Cut(text, kMaxTextBytes);
 }
 
 absl::StatusOr<std::string> TargetText(const std::string& text, std::string_view field) {
@@ -86,13 +90,22 @@ size_t SequenceLength(std::string_view s) {
   return length;
 }
 
+// Of ASCII and of Latin-1 (U+0080 to U+009F, which terminals heed too).
+bool IsControl(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence.front());
+  if (sequence.size() == 1)
+    return (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
+}
+
 }  // namespace
 
 std::string Cut(std::string_view text, size_t most) {
   std::string out;
   while (!text.empty()) {
     const size_t length = SequenceLength(text);
-    const std::string_view piece = length == 0 ? "?" : text.substr(0, length);
+    const bool shown = length != 0 && !IsControl(text.substr(0, length));
+    const std::string_view piece = shown ? text.substr(0, length) : "?";
     if (out.size() + piece.size() > most) break;
     out += piece;
     text.remove_prefix(length == 0 ? 1 : length);

@@ -22,15 +22,18 @@ absl::Status RealInRange(double value, double low, double high, std::string_view
 absl::Status AtMost(size_t count, size_t most, std::string_view field);
 absl::StatusOr<std::string> Bounded(const std::string& text, size_t least, size_t most,
                                     std::string_view field);
+/// So many bytes of what prints.
+absl::StatusOr<std::string> Printing(const std::string& text, size_t least, size_t most,
+                                     std::string_view field);
 /// 1 to kMaxNameBytes of what prints.
 absl::StatusOr<std::string> Name(const std::string& text, std::string_view field);
-/// At most kMaxTextBytes.
+/// At most kMaxTextBytes; what would steer a terminal is replaced, as by Cut.
 absl::StatusOr<std::string> Text(const std::string& text, std::string_view field);
 /// A resolved target text.
 absl::StatusOr<std::string> TargetText(const std::string& text, std::string_view field);
 absl::Status CheckSamples(const std::vector<int64_t>& samples, std::string_view field);
 
-/// At most `most` bytes of it, as valid UTF-8.
+/// At most `most` bytes of it, as valid UTF-8 without control characters but \n and \t.
 std::string Cut(std::string_view text, size_t most);
 
 template <typename List>

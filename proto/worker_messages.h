@@ -59,6 +59,7 @@ struct Hello {
   std::vector<HeldLease> held;
   bool sandboxed = true;
   std::optional<Probes> probes;
+  std::string sandbox_gap = {};
   bool operator==(const Hello&) const = default;
 };
 
@@ -140,8 +141,13 @@ struct Draining {
   bool operator==(const Draining&) const = default;
 };
 
+struct DeviceLost {
+  std::string reason;
+  bool operator==(const DeviceLost&) const = default;
+};
+
 using WorkerMessage = std::variant<Hello, Heartbeat, Started, WorkResult, Returned, WorkerCredit,
-                                   Draining, Built, ArtifactChunk, Fetch, Probes>;
+                                   Draining, Built, ArtifactChunk, Fetch, Probes, DeviceLost>;
 
 struct Welcome {
   int heartbeat_ms = 0;

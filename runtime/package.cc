@@ -28,7 +28,6 @@ namespace {
 // As in PNG: a byte above 127, a name, and line ends that a text transfer would change.
 constexpr std::string_view kMagic = "\x89HONE\r\n\x1a";
 constexpr uint64_t kPageBytes = 4096;
-constexpr size_t kMaxTextBytes = 4096;
 
 // Sections, in the order of the file. Stored: do not renumber.
 enum class Section : uint32_t { kInfo = 1, kPlan = 2, kCode = 3, kConstants = 4 };
@@ -104,6 +103,9 @@ std::string EncodeInfo(const PackageInfo& info) {
     writer.Text(kernel.rung);
     writer.Text(kernel.record_id);
     writer.Text(kernel.content_hash);
+    writer.Text(kernel.name);
+    writer.I64(kernel.flop);
+    writer.I64(kernel.bytes);
   }
   return writer.Take();
 }
@@ -113,12 +115,15 @@ PackageInfo DecodeInfo(ByteReader& reader) {
   info.target = reader.Text(kMaxTextBytes);
   info.device_class = reader.Text(kMaxTextBytes);
   info.program = reader.Text(kMaxTextBytes);
-  info.kernels.resize(reader.Count(3 * 4));
+  info.kernels.resize(reader.Count(4 * 4 + 2 * 8));
   for (PackageKernel& kernel : info.kernels) {
     if (!reader.ok()) break;
     kernel.rung = reader.Text(kMaxTextBytes);
     kernel.record_id = reader.Text(kMaxTextBytes);
     kernel.content_hash = reader.Text(kMaxTextBytes);
+    kernel.name = reader.Text(kMaxTextBytes);
+    kernel.flop = reader.I64();
+    kernel.bytes = reader.I64();
   }
   return info;
 }
@@ -198,6 +203,11 @@ Status CheckVersions(uint32_t format, uint32_t runtime) {
     return {StatusCode::kFailedPrecondition,
             Message("the package has format ", format, ", this runtime (Hone ", kProgramVersion,
                     ") reads up to ", kPackageFormatVersion, "; use a newer runtime")};
+  }
+  if (format < static_cast<uint32_t>(kPackageFormatVersion)) {
+    return {StatusCode::kFailedPrecondition,
+            Message("the package has format ", format, ", this runtime (Hone ", kProgramVersion,
+                    ") reads ", kPackageFormatVersion, "; compile the model again")};
   }
   if (runtime > static_cast<uint32_t>(kRuntimeVersion)) {
     return {StatusCode::kFailedPrecondition,
@@ -288,6 +298,13 @@ Status CheckPackage(const Package& package) {
   }
   for (const PackageKernel& kernel : package.info.kernels) {
     if (kernel.rung.empty()) return Invalid("a kernel without its look-up rung");
+    if (kernel.name.empty() || kernel.name.size() > kMaxTextBytes) {
+      return Invalid("a kernel with a name of ", kernel.name.size(), " bytes");
+    }
+    if (kernel.flop < 0 || kernel.bytes < 0) {
+      return Invalid("kernel '", kernel.name, "': ", kernel.flop, " FLOP, ", kernel.bytes,
+                     " bytes");
+    }
   }
   HONE_RETURN_IF_ERROR(CheckPlan(package.plan, static_cast<int64_t>(package.constants.size())));
   if (package.plan.kernels.empty()) {

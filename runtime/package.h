@@ -13,11 +13,17 @@
 // The `model.hone` file: docs/formats/package.md describes its bytes.
 namespace hone::runtime {
 
-/// Where the code of one kernel came from.
+/// Texts of a package take at most as many bytes.
+inline constexpr size_t kMaxTextBytes = 4096;
+
+/// Where the code of one kernel came from, and what it does.
 struct PackageKernel {
   std::string rung;          ///< of the look-up ladder: "exact", "threads", "nearest", "default"
   std::string record_id;     ///< of the tuning log; empty for the default
   std::string content_hash;  ///< of the record's content; empty for the default
+  std::string name;          ///< its operators and shape, for people
+  int64_t flop = 0;          ///< arithmetic of one run at least; a multiply-add counts as two
+  int64_t bytes = 0;         ///< moved in one run at least
 
   friend bool operator==(const PackageKernel&, const PackageKernel&) = default;
 };

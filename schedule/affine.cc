@@ -38,13 +38,22 @@ int Compare(const Expr& a, const Expr& b) {
   return 0;
 }
 
+// Data of 64 bits may have any value, and its arithmetic wraps; indices never come near.
+int64_t WrappingAdd(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+int64_t WrappingMultiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 void AddTerm(Linear* out, const Expr& atom, int64_t coefficient) {
   if (coefficient == 0) return;
   auto it =
       std::lower_bound(out->terms.begin(), out->terms.end(), atom,
                        [](const Linear::Term& t, const Expr& e) { return Compare(t.atom, e) < 0; });
   if (it != out->terms.end() && Compare(it->atom, atom) == 0) {
-    it->coefficient += coefficient;
+    it->coefficient = WrappingAdd(it->coefficient, coefficient);
     if (it->coefficient == 0) out->terms.erase(it);
   } else {
     out->terms.insert(it, {atom, coefficient});
@@ -53,14 +62,23 @@ void AddTerm(Linear* out, const Expr& atom, int64_t coefficient) {
 
 Linear Scale(Linear l, int64_t factor) {
   if (factor == 0) return {};
-  l.constant *= factor;
-  for (auto& t : l.terms) t.coefficient *= factor;
+  l.constant = WrappingMultiply(l.constant, factor);
+  for (auto& t : l.terms) t.coefficient = WrappingMultiply(t.coefficient, factor);
   return l;
 }
 
 void AddScaled(Linear* out, const Linear& l, int64_t factor) {
-  out->constant += l.constant * factor;
-  for (const auto& t : l.terms) AddTerm(out, t.atom, t.coefficient * factor);
+  out->constant = WrappingAdd(out->constant, WrappingMultiply(l.constant, factor));
+  for (const auto& t : l.terms) AddTerm(out, t.atom, WrappingMultiply(t.coefficient, factor));
+}
+
+/// a - b; nothing where its constant wraps, which says nothing of which is larger.
+std::optional<Linear> Difference(const Linear& a, const Linear& b) {
+  Linear d = a;
+  int64_t constant = 0;
+  if (__builtin_sub_overflow(a.constant, b.constant, &constant)) return std::nullopt;
+  AddScaled(&d, b, -1);
+  return d;
 }
 
 Linear Atom(const Expr& e) {
@@ -200,10 +218,11 @@ Interval BoundsOfAtom(const Expr& e, const VarRanges& ranges) {
 
 Linear LinearOfMinMax(const Expr& e, const VarRanges& ranges) {
   Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
-  Linear difference = a;
-  AddScaled(&difference, b, -1);
-  Interval d = BoundsOf(difference, ranges);
+  const std::optional<Linear> difference = Difference(a, b);
   bool is_min = e->binary() == BinaryOp::kMin;
+  if (a.terms.empty() && b.terms.empty()) return (a.constant < b.constant) == is_min ? a : b;
+  if (!difference) return Atom(ir::Binary(e->binary(), ToExpr(a), ToExpr(b)));
+  Interval d = BoundsOf(*difference, ranges);
   if (d.high <= 0) return is_min ? a : b;
   if (d.low >= 0) return is_min ? b : a;
   return Atom(ir::Binary(e->binary(), ToExpr(a), ToExpr(b)));
@@ -246,8 +265,10 @@ Expr SimplifyComparison(const Expr& e, const VarRanges& ranges) {
     return ir::Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges));
   }
   Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
-  Linear d = a;
-  AddScaled(&d, b, -1);
+  const std::optional<Linear> difference = Difference(a, b);
+  const auto as_it_is = [&] { return ir::Binary(e->binary(), ToExpr(a), ToExpr(b)); };
+  if (!difference) return as_it_is();
+  Linear d = *difference;
   JoinDivMod(&d, ranges);
   Interval v = BoundsOf(d, ranges);
   auto known = [](bool value) { return ir::ConstInt(ir::DType::kBool, value ? 1 : 0); };
@@ -276,6 +297,11 @@ Expr SimplifyComparison(const Expr& e, const VarRanges& ranges) {
       break;
     }
     default: break;
+  }
+  // What may be anything stays where it is: a difference of it may wrap.
+  const Interval of_a = BoundsOf(a, ranges), of_b = BoundsOf(b, ranges);
+  for (const int64_t end : {of_a.low, of_a.high, of_b.low, of_b.high}) {
+    if (Unbounded(end)) return as_it_is();
   }
   // Constants to the right, so that equal conditions look equal.
   int64_t constant = d.constant;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "ir/combiner.h"
@@ -45,15 +46,17 @@ Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards)
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position,
                                                            Walk& walk) {
   const StageSchedule& schedule = s_.stages[instance.stage];
-  const int result = s_.workload.stages[instance.stage].results[0];
+  const std::vector<int> results = s_.workload.stages[instance.stage].results;
   for (size_t p = 0; p < position; ++p) {
     const LoopNode& n = schedule.loops[schedule.order[p]];
     if (n.kind != ir::LoopKind::kVector) continue;
     return absl::InvalidArgumentError(fmt::format(
         "the tile {} cannot stand inside the vector loop {}", schedule.cache_write->name, n.name));
   }
-  home_[result] = location_[result];
-  HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
+  for (const int result : results) {
+    home_[result] = location_[result];
+    HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
+  }
 
   // Steps of the reduce loops outside: only the first begins with the identity.
   Expr steps = ir::Int(0);
@@ -86,33 +89,40 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   parts.push_back(e.stmt);
   HONE_ASSIGN_OR_RETURN(Stmt store, TileCopy(instance, position, false, &partial));
   parts.push_back(store);
-  location_[result] = home_[result];
-  home_.erase(result);
+  for (const int result : results) {
+    location_[result] = home_[result];
+    home_.erase(result);
+  }
   return Emitted{ir::Block(std::move(parts)), {}, {}};
 }
 
 absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, bool load,
                                            bool* partial) {
-  const int result = s_.workload.stages[instance.stage].results[0];
-  const Location tile = location_[result];
-  const ir::DType dtype = s_.workload.tensors[result].dtype;
-  auto copy = SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
-    std::vector<Expr> axes = AxisValues(at);
-    location_[result] = home_[result];
-    const int home = location_[result].buffer;
-    Expr home_index = ResultIndex(at, 0, axes);
+  const std::vector<int> results = s_.workload.stages[instance.stage].results;
+  return SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
+    const std::vector<Expr> axes = AxisValues(at);
     Emitted e;
+    std::vector<Location> tiles;
+    for (const int r : results) {
+      tiles.push_back(location_[r]);
+      location_[r] = home_[r];
+    }
     e.domain = DomainGuards(at, axes, Inner::kMayGiveLess);
     *partial |= !e.domain.empty();
-    home_[result] = location_[result];
-    location_[result] = tile;
-    Expr tile_index = TileIndex(at, tile);
-    e.stmt = load ? ir::Store(tile.buffer, tile_index, ir::Load(home, dtype, {home_index}))
-                  : ir::Store(home, home_index, ir::Load(tile.buffer, dtype, {tile_index}));
+    std::vector<Stmt> copies;
+    for (size_t k = 0; k < results.size(); ++k) {
+      Location& here = location_[results[k]];
+      const ir::DType dtype = s_.workload.tensors[results[k]].dtype;
+      const int home = here.buffer, tile = tiles[k].buffer;
+      const Expr home_index = ResultIndex(at, static_cast<int>(k), axes);
+      const Expr tile_index = TileIndex(at, tiles[k]);
+      home_[results[k]] = std::exchange(here, std::move(tiles[k]));
+      copies.push_back(load ? ir::Store(tile, tile_index, ir::Load(home, dtype, {home_index}))
+                            : ir::Store(home, home_index, ir::Load(tile, dtype, {tile_index})));
+    }
+    e.stmt = copies.size() == 1 ? copies[0] : ir::Block(std::move(copies));
     return e;
   });
-  location_[result] = tile;
-  return copy;
 }
 
 absl::StatusOr<Stmt> NestBuilder::SpatialNest(

@@ -68,6 +68,36 @@ std::vector<int64_t> Heights(int64_t total) {
   return out;
 }
 
+/// Vector registers that one step of a product's tile holds: its sums, a panel's vectors and a
+/// broadcast. With one row a panel's vector has one reader, which takes it from memory; so has a
+/// broadcast with one vector, where multiply-adds take broadcasts from memory.
+int64_t LiveVectors(int64_t rows, int64_t vectors, const ir::Target& target) {
+  if (rows == 1) return vectors + 1;
+  if (vectors == 1 && target.isa == ir::Isa::kAvx512) return rows + 1;
+  return rows * vectors + vectors + 1;
+}
+
+/// Lines that one set of the first cache holds, and the bytes after which sets repeat.
+constexpr int64_t kL1Ways = 8;
+
+/// Rows of the tile beyond which what they read of the broadcast operand shares a set: a line is
+/// gone before its next element is wanted.
+int64_t RowsWithinASet(const ir::Workload& w, const TileForm& form, const ir::Target& target) {
+  const ir::Stage& stage = w.stages[form.anchor];
+  const int64_t span = target.l1_bytes / kL1Ways;
+  int64_t most = kMostRows;
+  for (const Access& a : AccessesOf(w, stage)) {
+    if (!a.linear[form.row_axis] || a.stride[form.row_axis] == 0) continue;
+    bool reduced = false;
+    for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
+      reduced |= stage.Extent(r) > 1 && a.DependsOn(r);
+    if (!reduced || (form.vector_axis >= 0 && !a.SharedAlong(form.vector_axis))) continue;
+    const int64_t bytes = std::abs(a.stride[form.row_axis]) * ir::SizeOf(w.tensors[a.tensor].dtype);
+    most = std::min(most, kL1Ways * span / std::gcd(bytes, span));
+  }
+  return most;
+}
+
 DecisionTable TileTable(int64_t rows_total, const TileForm& form, const ir::Target& target,
                         bool contraction) {
   DecisionTable t{"tile", {"rows", "vectors"}, {}};
@@ -75,9 +105,8 @@ DecisionTable TileTable(int64_t rows_total, const TileForm& form, const ir::Targ
     const int64_t most_vectors = rows_total == 1 ? 2 * kMostVectors : kMostVectors;
     for (int64_t v = 1; v <= std::min(most_vectors, form.vectors_total); ++v) {
       if (v > 1 && !form.FitsBlock(v)) continue;
-      const int64_t live = h * v + v + 1;
-      if (contraction && live > target.registers + 2) continue;
-      if (!contraction && h * v > target.registers) continue;
+      if (contraction && LiveVectors(h, v, target) > target.registers) continue;
+      if (!contraction && h * v * form.registers > target.registers) continue;
       t.rows.push_back({h, v});
     }
   }
@@ -164,6 +193,8 @@ void Space::AddTileSketches(ir::AccuracyClass accuracy) {
   const bool contraction =
       !form_.tile.packed.empty() ||
       RoleOf(workload_, workload_.stages[form_.tile.anchor]) == Role::kContraction;
+  if (contraction && form_.tile.row_axis >= 0)
+    most_rows_ = RowsWithinASet(workload_, form_.tile, target_);
   DecisionTable tile = TileTable(form_.tile.rows_total, form_.tile, target_, contraction);
   DecisionTable order{"order", {"order"}, {{0}, {1}}};
   std::vector<std::pair<std::string, Padding>> forms = {{"direct", Padding::kPeeled}};
@@ -324,6 +355,7 @@ bool Space::Admits(uint64_t id) const {
   int64_t taps = 1;
   for (int r : form_.tile.unrolled) taps *= anchor.Extent(r);
   if (c.winograd == 0) {
+    if (c.tile.rows > most_rows_) return false;
     const int64_t siblings = c.padding == Padding::kPeeled && form_.tile.border ? 3 : 1;
     const bool unrolled =
         c.padding == Padding::kPeeled || c.padding == Padding::kGuard || form_.tile.packed.empty();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,8 +66,8 @@ class Space {
   Candidate At(uint64_t id) const;  ///< id < product()
   uint64_t IdOf(const Candidate& c) const;
   PlanChoice ChoiceOf(uint64_t id) const;
-  /// Predicates on table columns: live vectors against registers, rows that share an L1 set,
-  /// scratch against L2, emitted code.
+  /// Predicates on table columns: rows that share an L1 set, scratch against L2, emitted code.
+  /// (Tiles that want more registers than there are do not stand in the tables.)
   bool Admits(uint64_t id) const;
   /// The default schedule's point.
   uint64_t DefaultId() const { return default_id_; }
@@ -105,6 +106,7 @@ class Space {
   std::vector<uint64_t> first_id_;
   uint64_t product_ = 0;
   uint64_t default_id_ = 0;
+  int64_t most_rows_ = std::numeric_limits<int64_t>::max();  ///< of a tile, for the L1's sets
   std::string hash_;
 };
 

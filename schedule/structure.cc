@@ -106,12 +106,21 @@ int StoreAxis(const ir::Stage& stage) {
   return LastAxis(stage);
 }
 
-/// The loads of what is no immediate.
+/// The loads of what is no immediate and, where something is reduced, of what moves along it: one
+/// value a row says nothing of the row.
 std::vector<Access> MovingAccesses(const ir::Workload& w, const ir::Stage& stage) {
   std::vector<Access> accesses = AccessesOf(w, stage);
   std::erase_if(accesses, [&](const Access& a) {
     return w.tensors[a.tensor].kind == ir::TensorKind::kImmediate;
   });
+  const auto still = [&](const Access& a) {
+    for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
+      if (stage.Extent(r) > 1 && a.DependsOn(r)) return false;
+    }
+    return true;
+  };
+  if (stage.num_reduce() > 0 && !std::all_of(accesses.begin(), accesses.end(), still))
+    std::erase_if(accesses, still);
   return accesses;
 }
 

@@ -18,6 +18,7 @@ test_packages=(
   python3 python3-venv ca-certificates
   libonnx-testdata                # the operator cases of tests/conformance
   chromium                        # 300 MB: tests/web looks at the farm's page with it
+  zsh                             # reads the completion that we make for it
 )
 
 fail() { printf 'deps.sh: %s\n' "$1" >&2; exit 1; }

@@ -34,13 +34,15 @@ step "Checking this machine"
 mkdir -p "$build" || fail "cannot write to $(pwd); clone Hone into a folder of your own"
 free_mib=$(($(df -Pk "$build" | awk 'NR == 2 {print $4}') / 1024))
 memory_mib=$(($(awk '/^MemTotal:/ {print $2}' /proc/meminfo) / 1024))
-[ "$(uname -m)" = x86_64 ] || fail "this machine is $(uname -m); Hone makes code for x86-64 with AVX2"
+[ "$(uname -m)" = x86_64 ] ||
+  fail "this machine is $(uname -m); Hone makes code for x86-64 with AVX2: use such a machine"
 grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo ||
-  fail "this CPU has no AVX2 and FMA, which the code Hone makes needs (CPUs since about 2015 have them)"
+  fail "this CPU has no AVX2 and FMA, which the code Hone makes needs; use one that has them (CPUs since about 2015), or let this virtual machine see the host's"
 # A build that is there already has taken its share of the disk.
 [ -x "$build/bin/hone" ] || [ "$free_mib" -ge 6000 ] ||
   fail "$free_mib MiB of disk are free in $(pwd), 6 GB are needed; free some, or clone elsewhere"
-[ "$memory_mib" -ge 3600 ] || fail "$memory_mib MiB of memory, 4 GB are needed"
+[ "$memory_mib" -ge 3600 ] ||
+  fail "this machine has $memory_mib MiB of memory, the build needs 4 GB; give this virtual machine or container more, or use another machine"
 printf '   %s MiB of disk free, %s MiB of memory, AVX2: good\n' "$free_mib" "$memory_mib"
 
 step "Installing what is missing"

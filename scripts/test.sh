@@ -45,9 +45,7 @@ cmake --build "$build" -j "$jobs" "${quiet[@]}" || {
 
 stage "models"
 scripts/models.sh "$build/models"
-[ -d "$build/node_cases" ] || "$build/venv/bin/python" tests/conformance/make_node_cases.py "$build/node_cases"
-"$build/venv/bin/python" tests/conformance/make_random_cases.py "$build/random_cases"
-"$build/venv/bin/python" tests/conformance/make_network_cases.py "$build/network_cases"
+scripts/cases.sh "$build"
 
 stage "tests"
 rm -rf "$build/test-results"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "base/core/random_id.h"
 #include "base/sha256.h"
@@ -20,26 +20,11 @@ constexpr double kTellSeconds = 1;
 constexpr int kMostProposed = 256;    ///< in one commit
 constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
 constexpr int64_t kMostFinalNs = 60'000'000'000;
+constexpr double kMostReserved = 0.3;
 constexpr double kThinkingShare = 0.08;  ///< of a session's time: proposing and training
 constexpr int64_t kDrainNs = 2'000'000'000;
+constexpr int64_t kSpaceNs = 2'000'000'000;  ///< between two looks at the disk
 }  // namespace
-
-MedianInterval IntervalOf(std::vector<int64_t> samples) {
-  MedianInterval out;
-  if (samples.empty()) return out;
-  std::sort(samples.begin(), samples.end());
-  const auto n = static_cast<double>(samples.size());
-  const size_t middle = samples.size() / 2;
-  out.median = samples.size() % 2
-                   ? static_cast<double>(samples[middle])
-                   : 0.5 * static_cast<double>(samples[middle - 1] + samples[middle]);
-  const double reach = 0.98 * std::sqrt(n);
-  const auto low = static_cast<size_t>(std::max(0.0, std::floor(n / 2 - reach)));
-  const auto high = static_cast<size_t>(std::min(n - 1, std::ceil(n / 2 + reach)));
-  out.low = static_cast<double>(samples[low]);
-  out.high = static_cast<double>(samples[high]);
-  return out;
-}
 
 Session::Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
                  const WallClock& wall_clock, SessionOptions options)
@@ -92,22 +77,42 @@ measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::Measur
   return in;
 }
 
+double Session::SecondsLeft() const {
+  double left = std::numeric_limits<double>::infinity();
+  if (options_.seconds > 0) left = options_.seconds - ElapsedSeconds();
+  if (options_.until_unix_ns > 0) {
+    const int64_t left_ns = options_.until_unix_ns - wall_clock_.UnixNs();
+    left = std::min(left, static_cast<double>(left_ns) * 1e-9);
+  }
+  return left;
+}
+
 void Session::ReserveFinal() {
-  // A farm ends everything at the date itself; alone, the comparisons come after it.
-  if (!shared() || options_.until_unix_ns == 0) return;
-  const auto left_ns = static_cast<double>(options_.until_unix_ns - wall_clock_.UnixNs());
-  final_ns_ = std::min(kMostFinalNs, static_cast<int64_t>(kFinalShare * std::max(0.0, left_ns)));
+  const double left = std::max(0.0, SecondsLeft());
+  // However long the end takes, most of the time is for the search.
+  reserve_seconds_ = std::min(options_.reserve_seconds, kMostReserved * left);
+  if (options_.until_unix_ns == 0) return;
+  final_ns_ = std::min(kMostFinalNs, static_cast<int64_t>(1e9 * kFinalShare * left)) +
+              static_cast<int64_t>(1e9 * reserve_seconds_);
 }
 
 double Session::SearchSeconds() const {
-  // However long the end takes, most of the time is for the search.
-  const double reserve = std::min(options_.reserve_seconds, 0.3 * options_.seconds);
-  return options_.seconds * (1 - kFinalShare) - reserve;
+  return options_.seconds * (1 - kFinalShare) - reserve_seconds_;
+}
+
+bool Session::DiskIsFull() {
+  if (!options_.free_bytes) return false;
+  const int64_t now_ns = clock_.NowNs();
+  if (space_seen_ns_ != 0 && now_ns - space_seen_ns_ < kSpaceNs) return false;
+  space_seen_ns_ = now_ns;
+  return options_.free_bytes() < options_.least_free_bytes;
 }
 
 bool Session::OutOfBudget() {
   if (Interrupted())
     reason_ = StopReason::kInterrupted;
+  else if (DiskIsFull())
+    reason_ = StopReason::kDiskFull;
   else if (options_.seconds > 0 && ElapsedSeconds() >= SearchSeconds())
     reason_ = StopReason::kTime;
   else if (options_.until_unix_ns > 0 && wall_clock_.UnixNs() >= options_.until_unix_ns - final_ns_)
@@ -157,7 +162,7 @@ db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
                                      const std::vector<int64_t>& samples, db::Rigor rigor,
                                      bool noisy) {
   db::TuningRecord r;
-  r.id = RandomId();
+  r.id = FactId();
   r.key = KeyOf(task);
   r.device = db::DeviceId(options_.device);
   r.trace = trace;
@@ -200,7 +205,7 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
     const double median = outcome == measure::Outcome::kOk ? IntervalOf(r.samples_ns).median : 0;
     const double cost = (r.build_ms + r.run_ms) * 1e-3;
     db::Attempt a;
-    a.id = RandomId();
+    a.id = FactId();
     a.session = id_;
     a.key = KeyOf(p.task);
     a.device = db::DeviceId(options_.device);
@@ -283,16 +288,33 @@ absl::Status Session::Train() {
     last_training_ns_ = clock_.NowNs() - start_ns;
   });
   thinking_ns_ += last_training_ns_;
-  const auto all = shared_->LockAll();
-  shared_->training = false;
-  if (!model.ok()) return absl::OkStatus();  // the analytic model goes on ranking
-  HONE_ASSIGN_OR_RETURN(std::string bytes, (*model)->Save());
   db::Batch batch;
-  batch.blobs.push_back({Sha256Hex(bytes), std::move(bytes)});
+  // Before the lock: while it is held nobody's results are taken.
+  absl::StatusOr<std::string> bytes = model.ok() ? (*model)->Save() : model.status();
+  if (bytes.ok()) batch.blobs.push_back({Sha256Hex(*bytes), *std::move(bytes)});
+  if (!bytes.ok()) {
+    const auto lock = Lock();
+    shared_->training = false;
+    // Without a model the analytic one goes on ranking.
+    return model.ok() ? bytes.status() : absl::OkStatus();
+  }
   batch.events.push_back(
       StreamEvent(shared_->stream, "model", fmt::format("{} {}", batch.blobs[0].digest, rows)));
+  return PutModel(std::move(batch), *std::move(model));
+}
+
+absl::Status Session::PutModel(db::Batch batch,
+                               std::shared_ptr<const costmodel::XgboostModel> model) {
+  if (options_.begin_append) {
+    BeginModel(std::move(batch), std::move(model));
+    const auto lock = Lock();
+    shared_->training = false;
+    return absl::OkStatus();
+  }
+  const auto lock = Lock();
+  shared_->training = false;
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
-  tuner_->SetModel(*std::move(model));
+  tuner_->SetModel(std::move(model));
   return absl::OkStatus();
 }
 
@@ -311,6 +333,9 @@ absl::Status Session::GiveUpLost() {
       lost.push_back(std::move(r));
     }
   }
+  if (lost.empty()) return absl::OkStatus();
+  // They were lost at any time since they were submitted, not in a row: together they count once.
+  lost_in_a_row_ -= static_cast<int64_t>(lost.size()) - 1;
   return TakeResults(lost);
 }
 
@@ -354,14 +379,18 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   while (measurer_.num_in_flight() > 0 && clock_.NowNs() < drain_until_ns) {
     HONE_RETURN_IF_ERROR(TakeResults(measurer_.Collect(kCollectNs)));
   }
-  if (!Interrupted()) HONE_RETURN_IF_ERROR(FinalComparisons());
-  if (!Interrupted() && options_.before_end) HONE_RETURN_IF_ERROR(options_.before_end(*this));
+  // What is left of a full disk is for the end of the record.
+  const bool full = reason_ == StopReason::kDiskFull;
+  if (!full && !Interrupted()) HONE_RETURN_IF_ERROR(FinalComparisons());
+  if (!full && !Interrupted() && options_.before_end)
+    HONE_RETURN_IF_ERROR(options_.before_end(*this));
   if (Interrupted()) reason_ = StopReason::kInterrupted;
   if (progress) progress(*this);
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
-  batch.events.push_back(MakeEvent(reason_ == StopReason::kInterrupted ? "interrupted" : "finished",
-                                   std::string(StopReasonName(reason_))));
+  const bool goes_on = full || reason_ == StopReason::kInterrupted;
+  batch.events.push_back(
+      MakeEvent(goes_on ? "interrupted" : "finished", std::string(StopReasonName(reason_))));
   const auto all = shared_->LockAll();
   HONE_RETURN_IF_ERROR(begun_->status());
   if (shared() && !Interrupted()) TakeOut(*shared_, member_, batch);

@@ -15,44 +15,12 @@
 #include "db/database.h"
 #include "db/lookup.h"
 #include "measure/measurer.h"
+#include "search/median_interval.h"
+#include "search/session_options.h"
 #include "search/shared_tuner.h"
 #include "search/tuner.h"
 
 namespace hone::search {
-
-struct SessionOptions {
-  std::string request;   ///< JSON; the same request finds its unfinished session again
-  std::string versions;  ///< JSON of version numbers
-  uint64_t seed = 0;
-  int64_t trials = 0;         ///< 0: no such limit
-  double seconds = 600;       ///< 0: no such limit; counted across restarts
-  int64_t until_unix_ns = 0;  ///< 0: no such limit
-  ir::Target target;
-  ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
-  db::Device device;
-  std::string builder_version;
-  const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
-  double used_seconds = 0;                         ///< of the time budget, before Start
-  /// Kept at the end of the time budget for what comes after the search (`before_end`).
-  double reserve_seconds = 0;
-  /// Called once after the comparisons of finalists unless interrupted: the comparison of whole
-  /// models, which adds its facts through Session::AddConfirmations. Its error ends the session.
-  std::function<absl::Status(class Session&)> before_end;
-  /// A new session's id; zero: random. One that goes on keeps its own.
-  Hash128 id;
-  /// Makes a batch durable together with the end of what its results answer; unset: the log's
-  /// Append. A farm ends leases in the same transaction.
-  std::function<absl::Status(const db::Batch&)> commit_results;
-  /// The same without waiting: returns at once and calls `done` once, on any thread, when the batch
-  /// is durable or cannot be; what is begun first becomes durable first, whoever's it is. With it a
-  /// member of a shared search proposes and trains on a thread of its own, beside its results.
-  std::function<void(db::Batch batch, TunerQueue::Done done)> begin_results;
-  /// The search to be a member of, under `id`; unset: one of its own. Called again when the one it
-  /// gave has ended meanwhile.
-  std::function<absl::StatusOr<std::shared_ptr<SharedTuner>>()> join;
-  /// A member's attempts have this number or a larger one; what its log holds raises it.
-  int64_t first_attempt = 0;
-};
 
 /// One finished comparison of a task's best against its default.
 struct TaskVerdict {
@@ -95,8 +63,10 @@ class Session {
   bool resumed() const { return resumed_; }
   StopReason reason() const { return reason_; }
   double ElapsedSeconds() const;
+  /// Until `seconds` are used or the date has come, whichever is first; infinite without either.
+  double SecondsLeft() const;
   const std::vector<TaskVerdict>& verdicts() const { return verdicts_; }
-  /// Failed attempts by outcome.
+  /// Failed attempts by outcome, those of earlier runs of the session too.
   const std::map<measure::Outcome, int64_t>& failures() const { return failures_; }
 
  private:
@@ -108,6 +78,7 @@ class Session {
   absl::Status JoinShared(std::vector<TuningTask> tasks, db::Batch batch);
   absl::Status ReplayOwn();
   absl::Status ReplayVerdict(const std::string& payload);
+  void ReplayFailure(const std::string& payload);
   absl::Status WarmStart();
   std::optional<uint64_t> Transplant(int task, const db::NearCandidate& near) const;
   /// False: the Tuner was asked and has nothing (dry_ says why).
@@ -131,6 +102,8 @@ class Session {
   };
   absl::StatusOr<Answers> AnswersOf(const std::vector<measure::MeasureResult>& results);
   absl::Status Train();
+  /// The search ranks by it once the batch, with its bytes and its event, is durable.
+  absl::Status PutModel(db::Batch batch, std::shared_ptr<const costmodel::XgboostModel> model);
   /// Proposes, takes results and trains in turns, until a budget is used up or nothing is left.
   absl::Status SearchAlone(const std::function<void(const Session&)>& progress);
   // session_shared.cc: the same with results on this thread and the rest on another.
@@ -139,12 +112,17 @@ class Session {
   absl::Status Think();
   void WaitForRoom(bool more);
   void BeginResults(Answers answers);
+  void BeginModel(db::Batch batch, std::shared_ptr<const costmodel::XgboostModel> model);
+  /// Begins to make a batch durable by `append`; the Tuner learns of it in the log's order.
+  void Begin(const std::function<void(db::Batch, TunerQueue::Done)>& append, db::Batch batch,
+             TunerQueue::Apply apply);
   /// Candidates under way that the Measurer knows nothing of: nobody's fault, put back.
   absl::Status GiveUpLost();
   /// Measuring does not work at all any more.
   absl::Status CheckLost(const measure::MeasureResult& result);
   bool Interrupted() const { return options_.interrupted && options_.interrupted->load(); }
-  /// Rounds of a comparison of these that fit the time which is left to each of `tasks_left`.
+  /// Rounds of a comparison of these that fit the time which is left to each of `tasks_left`; 0
+  /// where not even the fewest fit what is left to all.
   int RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const;
   absl::Status FinalComparisons();
   absl::Status CompareTask(int task, int tasks_left);
@@ -153,9 +131,13 @@ class Session {
   static constexpr int64_t kCollectNs = 200'000'000;
   static constexpr int64_t kOthersNs = 50'000'000;
   bool OutOfBudget();
-  /// Keeps a part of the time until the date for the comparisons at the end.
+  bool DiskIsFull();
+  /// Keeps a part of the time that is left for the comparisons at the end.
   void ReserveFinal();
+  /// Of `seconds`, without what is kept.
   double SearchSeconds() const;
+  /// For the comparisons of finalists: before_end comes after them.
+  double SecondsToCompare() const { return SecondsLeft() - reserve_seconds_; }
   db::RecordKey KeyOf(int task) const;
   db::TuningRecord MakeRecord(int task, const std::string& trace,
                               const std::vector<int64_t>& samples, db::Rigor rigor,
@@ -226,20 +208,15 @@ class Session {
   const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
   double told_seconds_ = 0;             ///< in the last event "elapsed" of results
   int64_t final_ns_ = 0;                ///< kept before the date
+  double reserve_seconds_ = 0;          ///< kept for before_end
   StopReason dry_ = StopReason::kNone;  ///< why the Tuner proposed no more
   int64_t thinking_ns_ = 0;             ///< proposing and training
   int64_t last_training_ns_ = 0;
   int64_t lost_in_a_row_ = 0;
   StopReason reason_ = StopReason::kNone;
+  int64_t space_seen_ns_ = 0;  ///< when free_bytes was last asked; 0: never
   std::vector<TaskVerdict> verdicts_;
   std::map<measure::Outcome, int64_t> failures_;
 };
-
-/// Median and an interval of it (distribution-free, about 95 %: order statistics of the binomial;
-/// Conover, "Practical Nonparametric Statistics", §3.2). One sample: the interval is that sample.
-struct MedianInterval {
-  double median = 0, low = 0, high = 0;
-};
-MedianInterval IntervalOf(std::vector<int64_t> samples_ns);
 
 }  // namespace hone::search

@@ -12,6 +12,7 @@ namespace hone::search {
 namespace {
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr int kFinalRounds = 24, kLeastRounds = 5;
+constexpr double kComparedShare = 0.8;  ///< of a comparison's time: it also builds and warms up
 
 /// Lower bound of the interval of the median paired ratio a / b.
 double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
@@ -27,13 +28,14 @@ double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) 
 }  // namespace
 
 int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const {
-  if (options_.seconds <= 0) return kFinalRounds;
-  const double left = options_.seconds - options_.reserve_seconds - ElapsedSeconds();
+  const double left_ns = 1e9 * kComparedShare * SecondsToCompare();
   const TaskSearch& s = tuner_->search(task);
   double round_ns = 0;
   for (uint64_t id : finalists)
     round_ns += id == s.space().DefaultId() ? s.default_ns() : s.best_ns();
-  const double rounds = 1e9 * left / std::max(1, tasks_left) / std::max(1.0, round_ns);
+  round_ns = std::max(1.0, round_ns);
+  if (kLeastRounds * round_ns > left_ns) return 0;
+  const double rounds = left_ns / std::max(1, tasks_left) / round_ns;
   return static_cast<int>(std::clamp(rounds, double{kLeastRounds}, double{kFinalRounds}));
 }
 
@@ -57,6 +59,7 @@ absl::Status Session::CompareTask(int task, int tasks_left) {
                                         finalists.begin());
   const int rounds = RoundsFor(finalists, task, tasks_left);
   lock.unlock();
+  if (rounds == 0) return absl::OkStatus();
   return CompareInputs(task, inputs, base, rounds);
 }
 
@@ -87,8 +90,8 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
   v.default_samples = compared[base].samples_ns;
   v.best_samples = compared[winner].samples_ns;
   db::Batch batch;
-  batch.records.push_back(
-      MakeRecord(task, v.trace, compared[winner].samples_ns, db::Rigor::kVerified));
+  batch.records.push_back(MakeRecord(task, v.trace, compared[winner].samples_ns,
+                                     db::Rigor::kVerified, compared[winner].noisy));
   batch.events.push_back(MakeEvent(
       "verdict",
       fmt::format("{} {} {:.1f} {:.1f}", local, v.replaced ? "won" : "lost", default_ns, best)));
@@ -129,11 +132,9 @@ absl::Status Session::FinalComparisons() {
   };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
   lock.unlock();
-  const double until =
-      options_.seconds - std::min(options_.reserve_seconds, 0.3 * options_.seconds);
   for (size_t k = 0; k < order.size(); ++k) {
     if (Interrupted()) break;
-    if (options_.seconds > 0 && ElapsedSeconds() >= until) break;
+    if (SecondsToCompare() <= 0) break;
     HONE_RETURN_IF_ERROR(CompareTask(order[k], static_cast<int>(order.size() - k)));
   }
   return absl::OkStatus();

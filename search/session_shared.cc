@@ -21,19 +21,28 @@ constexpr auto kRoomWait = std::chrono::milliseconds(50);
 
 void Session::BeginResults(Answers answers) {
   // The log's part and the Tuner's go different ways.
-  auto batch = std::make_shared<db::Batch>(std::move(answers.batch));
+  Begin(options_.begin_results, std::move(answers.batch),
+        [of = std::move(answers.of)](Tuner& tuner) {
+          Answers{{}, of}.ApplyTo(tuner);
+        });
+}
+
+void Session::BeginModel(db::Batch batch, std::shared_ptr<const costmodel::XgboostModel> model) {
+  Begin(options_.begin_append, std::move(batch),
+        [model = std::move(model)](Tuner& tuner) { tuner.SetModel(model); });
+}
+
+void Session::Begin(const std::function<void(db::Batch, TunerQueue::Done)>& append, db::Batch batch,
+                    TunerQueue::Apply apply) {
   begun_->Begin();
   shared_->queue.Post(
       [&](TunerQueue::Done done) {
-        options_.begin_results(std::move(*batch),
-                               [done, begun = begun_](const absl::Status& status) {
-                                 done(status);
-                                 begun->Settle(status);
-                               });
+        append(std::move(batch), [done, begun = begun_](const absl::Status& status) {
+          done(status);
+          begun->Settle(status);
+        });
       },
-      [answers = std::move(answers.of)](Tuner& tuner) {
-        Answers{{}, answers}.ApplyTo(tuner);
-      });
+      std::move(apply));
 }
 
 void Session::WaitForRoom(bool more) {

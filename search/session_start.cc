@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/core/check.h"
@@ -17,6 +19,7 @@ namespace hone::search {
 namespace {
 constexpr int kNearRecords = 3;  ///< transplanted into a task before it starts
 constexpr double kWarmStartShare = 0.03;
+constexpr double kWarmStartSeconds = 5;  ///< without a limit in time
 }  // namespace
 
 absl::Status Session::FindUnfinished() {
@@ -42,9 +45,17 @@ absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events)
   }
   HONE_RETURN_IF_ERROR(ReplayStream(db_, events, *shared_));
   for (const db::Event& e : events) {
+    if (e.type == "result") ReplayFailure(e.payload);
     if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
   }
   return true;
+}
+
+void Session::ReplayFailure(const std::string& payload) {
+  char word[16] = {};
+  if (std::sscanf(payload.c_str(), "%*d %15s", word) != 1) return;
+  const std::optional<measure::Outcome> outcome = measure::ParseOutcome(word);
+  if (outcome && *outcome != measure::Outcome::kOk) ++failures_[*outcome];
 }
 
 std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& near) const {
@@ -58,9 +69,10 @@ std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& n
 absl::Status Session::WarmStart() {
   db::Lookup lookup(db_, options_.builder_version);
   db::Batch batch;
-  const double most_seconds = options_.seconds > 0 ? kWarmStartShare * options_.seconds : 5;
+  const double left = SecondsLeft();
+  const double most_seconds = std::isfinite(left) ? kWarmStartShare * left : kWarmStartSeconds;
   for (const int i : places_) {
-    const TaskSearch& s = tuner_->search(i);
+    TaskSearch& s = tuner_->search(i);
     if (s.proposed() > 0) continue;  // another member's, warm already
     std::vector<uint64_t> found;
     const db::RecordQuery query{KeyOf(i), options_.builder_version};
@@ -150,6 +162,7 @@ absl::Status Session::ReplayOwn() {
   for (const db::Event& e : events) {
     if (e.type == "elapsed")
       earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
+    if (e.type == "result") ReplayFailure(e.payload);
     if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
     // Where the search of before cannot go on, its numbers are not used again.
     if (e.type == "proposed")

@@ -37,7 +37,7 @@ absl::Status LoadModel(db::Database& database, const std::string& payload, Share
 
 db::Event StreamEvent(const Hash128& stream, std::string type, std::string payload) {
   db::Event e;
-  e.id = RandomId();
+  e.id = FactId();
   e.session = stream;
   e.type = std::move(type);
   e.payload = std::move(payload);
@@ -106,8 +106,11 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
       break;
     }
     HONE_RETURN_IF_ERROR(replayed);
-    for (const Hash128& member : shared->tuner.Members()) {
-      if (!going_on_.contains(member)) TakeOut(*shared, member, batch);
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Hash128& member : shared->tuner.Members()) {
+        if (!going_on_.contains(member)) TakeOut(*shared, member, batch);
+      }
     }
     if (shared->over) break;
     if (!batch.events.empty()) HONE_RETURN_IF_ERROR(database.Append(batch).status());
@@ -128,22 +131,39 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
 
 absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Get(db::Database& database,
                                                                const Request& request) {
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<SharedTuner>& known = known_[request.text];
-  if (known) {
-    const std::shared_ptr<SharedTuner> before = known;
+  std::shared_ptr<Slot> slot;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Slot>& known = known_[request.text];
+    if (!known) known = std::make_shared<Slot>();
+    slot = known;
+  }
+  const std::lock_guard opening(slot->mutex);
+  if (slot->tuner) {
+    const std::shared_ptr<SharedTuner> before = slot->tuner;
     const std::lock_guard use(before->mutex);
-    if (before->over) known = nullptr;
+    if (before->over) slot->tuner = nullptr;
   }
-  if (!known) {
-    HONE_ASSIGN_OR_RETURN(known, Open(database, request));
+  if (!slot->tuner) {
+    HONE_ASSIGN_OR_RETURN(slot->tuner, Open(database, request));
   }
-  return known;
+  return slot->tuner;
+}
+
+std::vector<std::shared_ptr<SharedTuners::Slot>> SharedTuners::Slots() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Slot>> slots;
+  for (const auto& [text, slot] : known_) slots.push_back(slot);
+  return slots;
 }
 
 absl::Status SharedTuners::Leave(db::Database& database, const Hash128& member) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [text, shared] : known_) {
+  for (const std::shared_ptr<Slot>& slot : Slots()) {
+    std::shared_ptr<SharedTuner> shared;
+    {
+      const std::lock_guard opening(slot->mutex);
+      shared = slot->tuner;
+    }
     if (!shared) continue;
     const auto all = shared->LockAll();
     db::Batch batch;
@@ -151,6 +171,26 @@ absl::Status SharedTuners::Leave(db::Database& database, const Hash128& member) 
     if (!batch.events.empty()) HONE_RETURN_IF_ERROR(database.Append(batch).status());
   }
   return absl::OkStatus();
+}
+
+void SharedTuners::ForgetEnded() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [](const auto& item) {
+    const std::shared_ptr<Slot>& slot = item.second;
+    // Whoever asks for it holds it, or is about to: a slot with another owner stays.
+    const std::unique_lock opening(slot->mutex, std::try_to_lock);
+    if (!opening.owns_lock() || slot.use_count() > 1) return false;
+    const std::shared_ptr<SharedTuner> shared = slot->tuner;
+    if (!shared) return true;
+    // One that is being used has members.
+    const std::unique_lock use(shared->mutex, std::try_to_lock);
+    return use.owns_lock() && shared->over;
+  });
+}
+
+size_t SharedTuners::num_known() const {
+  const std::lock_guard lock(mutex_);
+  return known_.size();
 }
 
 }  // namespace hone::search

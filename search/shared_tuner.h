@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -71,14 +72,24 @@ class SharedTuners {
   absl::StatusOr<std::shared_ptr<SharedTuner>> Get(db::Database& database, const Request& request);
   /// Durably ends a membership, wherever it is. Nothing when there is none.
   absl::Status Leave(db::Database& database, const Hash128& member);
+  /// Frees the searches whose last member has left.
+  void ForgetEnded();
+  size_t num_known() const;
 
  private:
+  /// The search of one request. A replay takes seconds: those of others go on meanwhile.
+  struct Slot {
+    std::mutex mutex;                    ///< held while it is opened
+    std::shared_ptr<SharedTuner> tuner;  ///< guarded by mutex
+  };
+
   absl::StatusOr<std::shared_ptr<SharedTuner>> Open(db::Database& database,
                                                     const Request& request) const;
+  std::vector<std::shared_ptr<Slot>> Slots() const;
 
-  std::mutex mutex_;
-  std::set<Hash128> going_on_;                                 // guarded by mutex_
-  std::map<std::string, std::shared_ptr<SharedTuner>> known_;  // guarded by mutex_
+  mutable std::mutex mutex_;
+  std::set<Hash128> going_on_;                          // guarded by mutex_
+  std::map<std::string, std::shared_ptr<Slot>> known_;  // guarded by mutex_
 };
 
 /// Event of a stream.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/core/cpu.h"
 #include "costmodel/point_scores.h"
@@ -18,9 +19,6 @@ constexpr std::array<std::string_view, kNumProposers> kNames = {
 constexpr uint64_t kSampled = 1 << 16;
 constexpr size_t kAncestors = 4096;
 constexpr int kMeasuredAncestors = 64;
-/// Up to this many points are compared by their Traces: different decisions may mean the same
-/// schedule.
-constexpr uint64_t kMostCompared = 2048;
 constexpr float kKappa = 1.0F;  ///< weight of the bag's spread in exploration slots
 constexpr int kIncumbents = 3;  ///< whose neighbours compete
 
@@ -39,44 +37,69 @@ std::optional<Proposer> ParseProposer(std::string_view name) {
 }
 
 TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed)
-    : space_(std::move(space)), extractor_(*space_), random_(seed) {
-  ChoosePoints();
-  if (points_.size() <= kMostCompared) DropEqualTraces();
+    : space_(std::move(space)), extractor_(*space_), random_(seed) {}
+
+void TaskSearch::NeedPoints() {
+  if (!points_.empty()) return;
+  const uint64_t product = space_->product();
+  points_.push_back(space_->DefaultId());
+  const auto add = [this](uint64_t id) {
+    if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
+  };
+  if (product <= kMostPoints) {
+    for (uint64_t id = 0; id < product; ++id) add(id);
+  } else {
+    // One from each of equal strata: every Sketch and every value of the outer tables is met.
+    Random random = random_.Fork(~uint64_t{0});
+    for (uint64_t i = 0; i < kSampled; ++i) {
+      const auto first =
+          static_cast<uint64_t>(static_cast<double>(product) / kSampled * static_cast<double>(i));
+      add(std::min(product - 1, first + random.Below(product / kSampled)));
+    }
+  }
   for (size_t i = 0; i < points_.size(); ++i) place_[points_[i]] = static_cast<uint32_t>(i);
 }
 
-void TaskSearch::ChoosePoints() {
-  const uint64_t product = space_->product();
-  points_.push_back(space_->DefaultId());
-  if (product <= kMostPoints) {
-    for (uint64_t id = 0; id < product; ++id) {
-      if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
-    }
-    return;
+std::optional<std::string> TaskSearch::TraceText(uint64_t id) {
+  const auto trace = space_->TraceOf(id);
+  if (!trace.ok()) {
+    trace_of_[id] = {};
+    return std::nullopt;
   }
-  // One point from each of equal strata: every Sketch and every value of the outer tables is met.
-  Random random = random_.Fork(~uint64_t{0});
-  for (uint64_t i = 0; i < kSampled; ++i) {
-    const auto first =
-        static_cast<uint64_t>(static_cast<double>(product) / kSampled * static_cast<double>(i));
-    const uint64_t id = std::min(product - 1, first + random.Below(product / kSampled));
-    if (id != space_->DefaultId() && space_->Admits(id)) points_.push_back(id);
+  std::string text = schedule::ToText(*trace);
+  trace_of_[id] = HashBytes(text);
+  return text;
+}
+
+bool TaskSearch::Compares() {
+  if (!compares_) {
+    compares_ = space_->product() <= kMostPoints && space_->admitted() <= kMostCompared;
+  }
+  return *compares_;
+}
+
+void TaskSearch::NeedTracesOfSeen() {
+  if (!Compares()) return;
+  for (const uint64_t id : std::exchange(replayed_, {})) {
+    if (!seen_.contains(id)) continue;  // lost since
+    if (!trace_of_.contains(id)) TraceText(id);
+    if (trace_of_.at(id) != Hash128{}) seen_traces_.try_emplace(trace_of_.at(id), id);
   }
 }
 
-void TaskSearch::DropEqualTraces() {
-  std::erase_if(points_, [&](uint64_t id) {
-    auto trace = space_->TraceOf(id);
-    if (!trace.ok()) return true;
-    const auto [known, fresh] = by_trace_.try_emplace(HashBytes(schedule::ToText(*trace)), id);
-    if (!fresh) same_as_[id] = known->second;
-    return !fresh;
-  });
-}
-
-uint64_t TaskSearch::Canonical(uint64_t id) const {
-  const auto it = same_as_.find(id);
-  return it == same_as_.end() ? id : it->second;
+bool TaskSearch::Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out) {
+  if (seen_.contains(id)) return false;
+  const auto known = trace_of_.find(id);
+  if (known != trace_of_.end() &&
+      (known->second == Hash128{} || seen_traces_.contains(known->second))) {
+    return false;
+  }
+  std::optional<std::string> text = TraceText(id);
+  if (!text) return false;
+  if (Compares() && !seen_traces_.try_emplace(trace_of_.at(id), id).second) return false;
+  Mark(id, proposer);
+  out->push_back({id, proposer, *std::move(text)});
+  return true;
 }
 
 void TaskSearch::ModelChanged() {
@@ -161,16 +184,21 @@ const TaskSearch::Ranking& TaskSearch::Rank(const costmodel::XgboostModel* model
 
 void TaskSearch::AddTransplant(uint64_t id) {
   if (id >= space_->product() || !space_->Admits(id)) return;
-  id = Canonical(id);
   if (std::find(transplants_.begin(), transplants_.end(), id) == transplants_.end())
     transplants_.push_back(id);
 }
 
-std::optional<uint64_t> TaskSearch::Locate(const std::string& trace_text) const {
-  if (by_trace_.empty()) return space_->Locate(trace_text);
-  const auto it = by_trace_.find(HashBytes(trace_text));
-  if (it == by_trace_.end()) return std::nullopt;
-  return it->second;
+std::optional<uint64_t> TaskSearch::Locate(const std::string& trace_text) {
+  NeedPoints();
+  if (!Compares()) return space_->Locate(trace_text);
+  if (located_.empty()) {
+    for (const uint64_t id : points_) {
+      if (!trace_of_.contains(id)) TraceText(id);
+      if (trace_of_.at(id) != Hash128{}) located_.try_emplace(trace_of_.at(id), id);
+    }
+  }
+  const auto it = located_.find(HashBytes(trace_text));
+  return it == located_.end() ? std::nullopt : std::optional(it->second);
 }
 
 std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
@@ -179,8 +207,7 @@ std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
   std::vector<float> score;
   std::unordered_set<uint64_t> met;
   for (uint64_t from : Top(kIncumbents)) {
-    for (uint64_t id : space_->Neighbours(from)) {
-      id = Canonical(id);
+    for (const uint64_t id : space_->Neighbours(from)) {
       if (seen_.count(id) || !met.insert(id).second) continue;
       const auto place = place_.find(id);
       if (place == place_.end()) {
@@ -192,7 +219,7 @@ std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
     }
   }
   std::vector<float> daring;
-  // Beyond a sample. Points of a small Space that are not in points_ cannot be lowered.
+  // Beyond a sample.
   if (space_->product() > kMostPoints) {
     ScoreInto(model, strangers, &score, &daring);
     near.insert(near.end(), strangers.begin(), strangers.end());
@@ -212,6 +239,11 @@ bool TaskSearch::settled() const {
 }
 
 void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
+  replayed_.push_back(id);
+  Mark(id, proposer);
+}
+
+void TaskSearch::Mark(uint64_t id, Proposer proposer) {
   ++proposals_;
   if (!seen_.emplace(id, proposer).second) return;
   counts_[proposer].candidates++;
@@ -220,22 +252,20 @@ void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
 std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::XgboostModel* model,
                                                       const std::vector<uint64_t>& hints) {
   std::vector<Proposal> out;
+  NeedTracesOfSeen();
   // The stream depends on what was proposed before, so that a replayed search goes on equally.
   Random random = random_.Fork(proposals_);
   const auto take = [&](uint64_t id, Proposer p) {
-    id = Canonical(id);
-    if (static_cast<int>(out.size()) >= n || seen_.count(id)) return false;
-    MarkProposed(id, p);
-    out.push_back({id, p});
-    return true;
+    return static_cast<int>(out.size()) < n && Take(id, p, &out);
   };
   if (seen_.empty()) take(space_->DefaultId(), Proposer::kDefault);
   for (uint64_t id : transplants_) take(id, Proposer::kTransplant);
   for (uint64_t id : hints) {
     if (id < space_->product() && space_->Admits(id)) take(id, Proposer::kTransplant);
   }
-  if (static_cast<int>(out.size()) >= n || exhausted()) return out;
+  if (static_cast<int>(out.size()) >= n || exhausted_) return out;
 
+  NeedPoints();
   const Ranking& ranking = Rank(model);
   const int room = n - static_cast<int>(out.size());
   const int explore = model ? std::max(room * 15 / 100, room >= 4 ? 1 : 0) : 0;
@@ -265,6 +295,7 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
     if (static_cast<int>(out.size()) >= n) break;
     take(RankedPoint(ranking, i), Proposer::kModel);
   }
+  exhausted_ = static_cast<int>(out.size()) < n;
   return out;
 }
 
@@ -275,12 +306,17 @@ void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns)
     if (it != seen_.end() && !results_.count(id)) {
       counts_[it->second].candidates--;
       seen_.erase(it);
+      exhausted_ = false;
+      const auto trace = trace_of_.find(id);
+      if (trace == trace_of_.end()) return;
+      const auto seen = seen_traces_.find(trace->second);
+      if (seen != seen_traces_.end() && seen->second == id) seen_traces_.erase(seen);
     }
     return;
   }
   auto it = seen_.find(id);
   const Proposer proposer = it == seen_.end() ? Proposer::kTransplant : it->second;
-  seen_.emplace(id, proposer);
+  if (seen_.emplace(id, proposer).second) replayed_.push_back(id);
   if (!results_.emplace(id, Result{outcome, median_ns, proposer}).second) return;
   order_.push_back(id);
   if (outcome == measure::Outcome::kOk) {
@@ -319,11 +355,20 @@ std::vector<uint64_t> TaskSearch::Top(int n) const {
   return out;
 }
 
-costmodel::TrainingTask TaskSearch::TrainingRows() const {
+costmodel::TrainingTask TaskSearch::TrainingRows(int most) const {
   costmodel::TrainingTask t;
+  const std::vector<uint64_t> best = Top(most / 2);
+  const std::unordered_set<uint64_t> among_best(best.begin(), best.end());
+  const size_t room = static_cast<size_t>(most) - best.size();
+  const size_t others = order_.size() - best.size();
+  size_t met = 0;
   for (uint64_t id : order_) {
     const Result& r = results_.at(id);
-    if (r.outcome != measure::Outcome::kOk && !OwnFault(r.outcome)) continue;
+    // Of the others each k-th, over the whole search.
+    const bool chosen = among_best.contains(id) || others <= room ||
+                        met * room / others != (met + 1) * room / others;
+    met += among_best.contains(id) ? 0 : 1;
+    if (!chosen || (r.outcome != measure::Outcome::kOk && !OwnFault(r.outcome))) continue;
     t.features.push_back(extractor_.Extract(id));
     t.labels.push_back(
         r.outcome == measure::Outcome::kOk ? static_cast<float>(best_ns_ / r.median_ns) : 0.0F);

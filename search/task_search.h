@@ -35,11 +35,13 @@ class TaskSearch {
   struct Proposal {
     uint64_t id = 0;
     Proposer proposer = Proposer::kRandom;
+    std::string trace;  ///< its text
   };
-  /// At most n new points; fewer when the Space is exhausted. The first is the default schedule,
-  /// then transplants: those added before and `hints` (ids of this Space), once each. Without a
-  /// model the analytic model ranks. Most slots exploit, some explore where the bag disagrees, some
-  /// are random (the unbiased check), and the one-step neighbours of the incumbent always compete.
+  /// At most n new points, whose Traces are new too in Spaces of up to kMostCompared points;
+  /// fewer when the Space is exhausted. The first is the default schedule, then
+  /// transplants: those added before and `hints` (ids of this Space), once each. Without a model
+  /// the analytic model ranks. Most slots exploit, some explore where the bag disagrees, some are
+  /// random (the unbiased check), and the one-step neighbours of the incumbent always compete.
   std::vector<Proposal> Propose(int n, const costmodel::XgboostModel* model,
                                 const std::vector<uint64_t>& hints = {});
   /// To be called when the model that Propose gets is another one, even at the same address. A
@@ -59,7 +61,7 @@ class TaskSearch {
   /// A point worth an early trial: a record's, or a near record's moved here.
   void AddTransplant(uint64_t id);
   /// The point that has this Trace; nothing when none has.
-  std::optional<uint64_t> Locate(const std::string& trace_text) const;
+  std::optional<uint64_t> Locate(const std::string& trace_text);
 
   const schedule::Space& space() const { return *space_; }
   std::shared_ptr<const schedule::Space> shared_space() const { return space_; }
@@ -68,21 +70,26 @@ class TaskSearch {
   double default_ns() const { return default_ns_; }
   int trials() const { return static_cast<int>(results_.size()); }
   int proposed() const { return static_cast<int>(seen_.size()); }
-  bool exhausted() const { return seen_.size() >= points_.size(); }
+  /// The last Propose found too few: all that can be lowered and mean something new were proposed.
+  bool exhausted() const { return exhausted_; }
   /// Nothing more is expected: as many candidates again as it took to find the best (and kMinStale
   /// at least) were measured since, and none was better by kNoticeable.
   bool settled() const;
   /// A Space with more points than this is not scored whole: a sample of it is, and evolution goes
   /// on from there.
   static constexpr uint64_t kMostPoints = 1 << 18;
+  /// In larger ones different decisions that mean the same schedule may all be tried.
+  static constexpr uint64_t kMostCompared = 2048;
   static constexpr int kMinStale = 128;
   static constexpr double kNoticeable = 1.01;
   /// Best latency after each result, in the order of results.
   const std::vector<double>& history() const { return history_; }
   /// The fastest measured points, best first.
   std::vector<uint64_t> Top(int n) const;
-  /// Rows for the cost model: throughput relative to the best; own faults 0.
-  costmodel::TrainingTask TrainingRows() const;
+  /// Rows for the cost model: throughput relative to the best; own faults 0. At most `most`: the
+  /// best half of that, and of the others some from every part of the search.
+  costmodel::TrainingTask TrainingRows(int most = kMostTrainingRows) const;
+  static constexpr int kMostTrainingRows = 1 << 14;
   /// Spearman correlation of what was thought of randomly proposed points when they were proposed
   /// (their places in the ranking, before any model had learnt from them) with their speed; nothing
   /// below four of them. Points that an earlier run of the session proposed are not counted.
@@ -111,11 +118,18 @@ class TaskSearch {
     std::vector<uint32_t> best_first, daring_first;  ///< by score; by daring
   };
 
-  void ChoosePoints();
-  /// Drops illegal points and those whose Trace an earlier point has; the default stays.
-  void DropEqualTraces();
-  /// The point that stands for all with this one's Trace.
-  uint64_t Canonical(uint64_t id) const;
+  /// Chooses the points when they are first needed.
+  void NeedPoints();
+  void Mark(uint64_t id, Proposer proposer);
+  /// Whether Traces are compared, too.
+  bool Compares();
+  /// Marks a point as proposed if it and its Trace are new. To lower a point to its Trace takes a
+  /// good part of what it takes to rank hundreds: only those about to be proposed are.
+  bool Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out);
+  /// Of points that an earlier run proposed.
+  void NeedTracesOfSeen();
+  /// The Trace's text, also noting its hash; nothing for a point that cannot be lowered.
+  std::optional<std::string> TraceText(uint64_t id);
   const Ranking& Rank(const costmodel::XgboostModel* model);
   /// Scores of points by the trees, or without them (or where they fail) by the analytic model.
   void ScoreInto(const costmodel::XgboostModel* model, std::span<const uint64_t> ids,
@@ -133,11 +147,17 @@ class TaskSearch {
   costmodel::FeatureExtractor extractor_;
   Random random_;
   uint64_t proposals_ = 0;  ///< made so far, replayed ones included
-  /// Admitted, one for each Trace; of a Space with more than kMostPoints a stratified sample.
+  /// Admitted; of a Space with more than kMostPoints a stratified sample. Empty until they are
+  /// needed.
   std::vector<uint64_t> points_;
-  std::unordered_map<uint64_t, uint32_t> place_;    ///< in points_, by id
-  std::unordered_map<uint64_t, uint64_t> same_as_;  ///< points left out: the one with their Trace
-  std::unordered_map<Hash128, uint64_t> by_trace_;  ///< where Traces were compared
+  std::unordered_map<uint64_t, uint32_t> place_;  ///< in points_, by id
+  /// Of the points lowered so far; zero: it cannot be.
+  std::unordered_map<uint64_t, Hash128> trace_of_;
+  std::unordered_map<Hash128, uint64_t> seen_traces_;  ///< of points that were proposed
+  std::vector<uint64_t> replayed_;                     ///< seen, perhaps not lowered here yet
+  std::unordered_map<Hash128, uint64_t> located_;      ///< all Traces, once Locate was asked
+  std::optional<bool> compares_;
+  bool exhausted_ = false;
   Ranking ranking_;
   std::vector<uint64_t> ancestors_;  ///< the best measured points when the model changed
   size_t results_at_model_ = 0;

@@ -8,8 +8,6 @@
 #include <cstdio>
 
 #include "base/status.h"
-#include "db/workload_distance.h"
-#include "ir/text.h"
 
 namespace hone::search {
 
@@ -19,6 +17,7 @@ constexpr int kBatch = 8;  ///< candidates a task gets in a row
 constexpr int kMostSiblings = 4;
 constexpr int kMostLosses = 3;
 constexpr int kMostHints = 2;  ///< of siblings, a batch
+constexpr int kLeastRowsOfTask = 64;
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
@@ -42,16 +41,12 @@ Tuner::Tuner(std::vector<TuningTask> tasks, const ir::Target& target, const Tune
 }
 
 void Tuner::FindSiblings() {
-  std::vector<db::WorkloadForm> forms(tasks_.size());
-  for (size_t i = 0; i < forms.size(); ++i) {
-    if (searches_[i]) forms[i] = db::FormOf(ir::ToText(*tasks_[i].workload));
-  }
   siblings_.assign(tasks_.size(), {});
-  for (size_t i = 0; i < forms.size(); ++i) {
+  for (size_t i = 0; i < forms_.size(); ++i) {
     std::vector<std::pair<double, int>> near;
-    for (size_t j = 0; searches_[i] && j < forms.size(); ++j) {
+    for (size_t j = 0; searches_[i] && j < forms_.size(); ++j) {
       if (i == j || !searches_[j]) continue;
-      const auto distance = db::WorkloadDistance(forms[i], forms[j]);
+      const auto distance = db::WorkloadDistance(forms_[i], forms_[j]);
       if (distance) near.emplace_back(*distance, static_cast<int>(j));
     }
     std::sort(near.begin(), near.end());
@@ -156,12 +151,12 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n, const Hash128& id) {
     const bool first = last_batch_[i] < 0;
     int want = static_cast<int>(
         std::min<int64_t>({room, first ? 1 : kBatch, n - static_cast<int64_t>(out.size())}));
-    const auto fresh = searches_[i]->Propose(want, model_.get(), SiblingHints(i));
+    auto fresh = searches_[i]->Propose(want, model_.get(), SiblingHints(i));
+    // After a restart a search learns only now that it has no point left.
+    if (fresh.empty() && searches_[i]->exhausted()) continue;
     if (fresh.empty()) break;
-    for (const auto& p : fresh) {
-      Proposal proposal{attempts_++, i, p.id, p.proposer, "", id};
-      auto trace = searches_[i]->space().TraceOf(p.id);
-      if (trace.ok()) proposal.trace = schedule::ToText(*trace);
+    for (auto& p : fresh) {
+      Proposal proposal{attempts_++, i, p.id, p.proposer, std::move(p.trace), id};
       last_batch_[i] = proposal.attempt;
       ++in_flight_[i];
       ++member.charged;
@@ -207,7 +202,12 @@ void Tuner::Compared(int task, double default_ns, double best_ns) {
 
 std::vector<Tuner::Proposal> Tuner::Open() const {
   std::vector<Proposal> out;
-  for (const auto& [attempt, p] : open_) out.push_back(p);
+  for (const auto& [attempt, p] : open_) {
+    Proposal& open = out.emplace_back(p);
+    if (!open.trace.empty()) continue;
+    const auto trace = searches_[static_cast<size_t>(p.task)]->space().TraceOf(p.id);
+    if (trace.ok()) open.trace = schedule::ToText(*trace);
+  }
   return out;
 }
 
@@ -223,9 +223,14 @@ double Tuner::TotalNs(bool best) const {
 
 std::vector<costmodel::TrainingTask> Tuner::TrainingRows() const {
   std::vector<costmodel::TrainingTask> out;
+  // A farm's search goes on for as long as anybody is its member; what a model costs does not.
+  const auto searching =
+      std::ranges::count_if(searches_, [](const auto& s) { return s != nullptr; });
+  const int most = std::max(
+      kLeastRowsOfTask, TaskSearch::kMostTrainingRows / std::max(1, static_cast<int>(searching)));
   for (const auto& s : searches_) {
     if (!s) continue;
-    auto t = s->TrainingRows();
+    auto t = s->TrainingRows(most);
     if (t.labels.size() >= 2) out.push_back(std::move(t));
   }
   return out;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/hash128.h"
+#include "db/workload_distance.h"
 #include "ir/accuracy_class.h"
 #include "ir/target.h"
 #include "search/task_search.h"
@@ -141,7 +142,8 @@ class Tuner {
   int64_t open() const { return static_cast<int64_t>(open_.size()); }
   /// Σ count · best (or default) latency over all tasks that have one, ns.
   double TotalNs(bool best) const;
-  /// Rows for training, one TrainingTask a task.
+  /// Rows for training, one TrainingTask a task; at most TaskSearch::kMostTrainingRows together,
+  /// or 64 a task.
   std::vector<costmodel::TrainingTask> TrainingRows() const;
   int64_t training_rows() const;
   /// Why Propose gives nothing.
@@ -163,6 +165,7 @@ class Tuner {
   absl::Status ReplayMember(const std::string& payload, const WorkloadOf& workload_of);
   /// The best points of tasks of the same form, nearest first, moved into this task's Space.
   std::vector<uint64_t> SiblingHints(int task) const;
+  /// After searches began or ended.
   void FindSiblings();
 
   const ir::Target target_;
@@ -173,6 +176,7 @@ class Tuner {
   std::vector<double> cost_seconds_;        ///< of one attempt, running mean by task
   std::vector<int64_t> last_batch_;         ///< latest attempt of each task; -1: none
   std::vector<int64_t> in_flight_;          ///< by task
+  std::vector<db::WorkloadForm> forms_;     ///< of Workloads, by task
   std::vector<std::vector<int>> siblings_;  ///< tasks whose Workload differs in extents alone
   std::shared_ptr<const costmodel::XgboostModel> model_;
   Random random_;

@@ -7,6 +7,7 @@
 
 #include "base/core/check.h"
 #include "base/status.h"
+#include "ir/text.h"
 #include "search/tuner.h"
 
 // Members of a Tuner, and its events applied again.
@@ -24,6 +25,7 @@ int Tuner::AddTask(TuningTask task, uint64_t seed) {
   auto space = std::make_shared<schedule::Space>(*task.workload, target_, options_.accuracy);
   searches_.push_back(std::make_unique<TaskSearch>(std::move(space), seed ^ task.hash.low));
   task.count = 0;
+  forms_.push_back(db::FormOf(ir::ToText(*task.workload)));
   tasks_.push_back(std::move(task));
   cost_seconds_.push_back(0.05);
   last_batch_.push_back(-1);
@@ -37,6 +39,7 @@ std::vector<int> Tuner::Join(Joining joining) {
   member = {joining.trials, joining.first_attempt, joining.seed, 0, {}};
   attempts_ = std::max(attempts_, joining.first_attempt);
   std::vector<int> places;
+  const int before = num_tasks();
   for (TuningTask& task : joining.tasks) {
     const int count = task.count;
     // Local requests may hold one Workload twice: only what another member brought is shared.
@@ -46,7 +49,7 @@ std::vector<int> Tuner::Join(Joining joining) {
     member.tasks.emplace_back(*place, count);
     places.push_back(*place);
   }
-  FindSiblings();
+  if (num_tasks() > before) FindSiblings();
   return places;
 }
 
@@ -69,14 +72,17 @@ void Tuner::Leave(const Hash128& id) {
   for (const auto& [other, m] : members_) {
     for (const auto& [task, count] : m.tasks) wanted.insert(task);
   }
+  bool ended = false;
   for (const auto& [task, count] : member.tasks) {
     const auto i = static_cast<size_t>(task);
     tasks_[i].count -= count;
     if (wanted.contains(task) || !searches_[i]) continue;
     searches_[i] = nullptr;
     tasks_[i].workload = nullptr;
+    forms_[i] = {};
+    ended = true;
   }
-  FindSiblings();
+  if (ended) FindSiblings();
 }
 
 std::vector<Hash128> Tuner::Members() const {
@@ -161,10 +167,8 @@ absl::Status Tuner::ReplayProposed(const std::string& payload) {
   if (!member || !HasMember(*member)) return DoesNotFit("proposed", payload);
   searches_[task]->MarkProposed(id, *proposer);
   last_batch_[task] = attempt;
-  Proposal p{attempt, task, id, *proposer, "", *member};
-  auto trace = searches_[task]->space().TraceOf(id);
-  if (trace.ok()) p.trace = schedule::ToText(*trace);
-  if (open_.emplace(attempt, std::move(p)).second) {
+  // Nearly all of them were answered: the Trace of one that was not is made when it is asked for.
+  if (open_.emplace(attempt, Proposal{attempt, task, id, *proposer, "", *member}).second) {
     ++in_flight_[task];
     ++members_.at(*member).charged;
   }

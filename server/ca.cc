@@ -161,6 +161,19 @@ std::string_view RoleName(CallerRole role) { return kRoles.at(static_cast<size_t
 
 std::string Identity::Uri() const { return fmt::format("{}{}/{}", kPrefix, RoleName(role), name); }
 
+std::string Identity::Owner() const {
+  return role == CallerRole::kSubmit ? name : fmt::format("{}/{}", RoleName(role), name);
+}
+
+absl::Status MayRevoke(const Identity& identity) {
+  if (identity.role != CallerRole::kServer) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} is honed itself, and no caller: revoking it would stop nobody from posing as "
+                  "honed; issue "
+                  "a new one, and if its key was stolen begin a new authority (honed init-ca)",
+                  identity.Uri()));
+}
+
 absl::StatusOr<Identity> ParseIdentity(const std::string& uri) {
   const auto bad = [&] {
     return absl::InvalidArgumentError(
@@ -278,7 +291,7 @@ absl::Status Issue(const IssueOptions& options) {
   const Identity identity{.role = options.role, .name = options.name};
   HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
   HONE_ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(options.ca_folder + "/ca.pem"));
-  HONE_ASSIGN_OR_RETURN(const std::string ca_key_pem, ReadFile(options.ca_folder + "/ca.key"));
+  HONE_ASSIGN_OR_RETURN(const std::string ca_key_pem, ReadKey(options.ca_folder + "/ca.key"));
   HONE_ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem));
   const Bio bio(BIO_new_mem_buf(ca_key_pem.data(), static_cast<int>(ca_key_pem.size())));
   const Key ca_key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));

@@ -22,6 +22,9 @@ struct Identity {
 
   /// "spiffe://hone/measure/w1"
   std::string Uri() const;
+  /// What sessions and their requests are kept under: "alice" for spiffe://hone/submit/alice,
+  /// "publish/alice" for another role of that name, which is somebody else.
+  std::string Owner() const;
   bool operator==(const Identity&) const = default;
 };
 
@@ -32,6 +35,9 @@ absl::StatusOr<Identity> IdentityOf(const std::string& certificate_pem);
 absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_pem);
 /// "spiffe://hone/ROLE/NAME" in two; kInvalidArgument otherwise. NAME: 1 to 64 of [A-Za-z0-9._-].
 absl::StatusOr<Identity> ParseIdentity(const std::string& uri);
+
+/// kInvalidArgument for honed's own role: nobody calls under it, so refusing it changes nothing.
+absl::Status MayRevoke(const Identity& identity);
 
 /// Makes a new authority in a folder: ca.pem and ca.key. kAlreadyExists where there is one. `actor`
 /// is who does it, for the journal (issue_journal.h).

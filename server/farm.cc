@@ -57,7 +57,10 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
                         .attempt = l.attempt,
                         .worker = key,
                         .instance = l.instance,
-                        .since_ns = now_ns};
+                        .state = l.state,
+                        .since_ns = now_ns,
+                        .granted_ns = now_ns - policy_.start_by_ns - policy_.run_by_ns,
+                        .alone = a.losses > 0};
     Move(a.state, AttemptEvent::kGrant);
     a.token = l.token;
     ++session.leased;
@@ -93,6 +96,7 @@ void Farm::CloseStream(Worker& worker, absl::Status status) {
   step_.closings.push_back({*worker.stream, std::move(status)});
   streams_.erase(*worker.stream);
   worker.stream.reset();
+  if (worker.sentinel_ns > 0) CompareSentinels();
 }
 
 void Farm::SettleDevice(Worker& worker) {
@@ -126,7 +130,17 @@ bool Farm::RefuseHello(StreamId stream, const std::string& worker, const proto::
     return differs("measurement policy", hello.measurement_policy, versions_.measurement_policy);
   }
   const auto known = workers_.find(KeyOf(worker, hello.device.name));
-  if (known == workers_.end() || !known->second.stream) return false;
+  if (known == workers_.end()) {
+    // They are remembered: whoever has a certificate could name ever more.
+    const auto devices = std::ranges::count_if(
+        workers_, [&](const auto& item) { return item.second.name == worker; });
+    if (static_cast<size_t>(devices) < policy_.max_devices) return false;
+    return refuse(absl::FailedPreconditionError(
+        fmt::format("worker '{}' has {} devices already, {} is one too many; issue its machine a "
+                    "name of its own",
+                    worker, devices, hello.device.name)));
+  }
+  if (!known->second.stream) return false;
   const bool alive = now_ns - known->second.heard_ns < 5 * policy_.heartbeat_ns;
   if (!alive || known->second.hello.instance == hello.instance) return false;
   return refuse(absl::AlreadyExistsError(
@@ -161,6 +175,7 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   streams_[stream] = key;
   SettleDevice(worker);
   CompareProbes(hello.device.device_class);
+  if (worker.sentinel_ns > 0) CompareSentinels();
   LogEvent(LogLevel::kInfo, "worker_connected",
            {{"worker", name},
             {"device", hello.device.name},
@@ -208,6 +223,7 @@ void Farm::OnGone(StreamId stream, int64_t now_ns) {
   if (worker == nullptr) return;
   streams_.erase(stream);
   worker->stream.reset();
+  if (worker->sentinel_ns > 0) CompareSentinels();
   worker->heard_ns = now_ns;
   Move(worker->state, WorkerEvent::kDisconnect);
   LogEvent(LogLevel::kInfo, "worker_disconnected",
@@ -217,6 +233,8 @@ void Farm::OnGone(StreamId stream, int64_t now_ns) {
 }
 
 void Farm::MarkStarted(const Hash128& token, const std::string& key, int64_t now_ns) {
+  // Nothing of a build lease runs: its worker's end is no word against the candidate.
+  if (KindOf(token) == proto::LeaseKind::kBuild) return;
   const auto lease = leases_.find(token);
   if (lease == leases_.end() || lease->second.worker != key ||
       lease->second.state != LeaseState::kGranted) {
@@ -224,6 +242,8 @@ void Farm::MarkStarted(const Hash128& token, const std::string& key, int64_t now
   }
   Move(lease->second.state, LeaseEvent::kStart);
   lease->second.since_ns = now_ns;
+  // Durably: who runs it is a suspect's worker also when honed dies with it.
+  step_.changes.push_back(db::StartFarmLease{token});
 }
 
 void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64_t now_ns) {
@@ -246,12 +266,7 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
   } else if (const auto* result = std::get_if<proto::WorkResult>(&message)) {
     OnResult(*worker, *result, now_ns);
   } else if (const auto* returned = std::get_if<proto::Returned>(&message)) {
-    const auto lease = leases_.find(returned->token);
-    if (lease != leases_.end() && lease->second.worker == key &&
-        lease->second.state != LeaseState::kAnswered) {
-      ++counters_.returned;
-      EndLease(returned->token, LeaseEvent::kGiveBack, Blame::kNobody, returned->reason, now_ns);
-    }
+    OnReturned(key, *returned, now_ns);
   } else if (const auto* credit = std::get_if<proto::WorkerCredit>(&message)) {
     worker->leases_allowed = std::max(worker->leases_allowed, credit->leases);
   } else if (const auto* built = std::get_if<proto::Built>(&message)) {
@@ -262,6 +277,8 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
     OnFetch(*worker, *fetch, now_ns);
   } else if (const auto* probes = std::get_if<proto::Probes>(&message)) {
     OnProbes(*worker, *probes);
+  } else if (const auto* lost = std::get_if<proto::DeviceLost>(&message)) {
+    OnDeviceLost(*worker, *lost, now_ns);
   } else if (std::holds_alternative<proto::Draining>(message)) {
     Move(worker->state, WorkerEvent::kDrain);
   } else {
@@ -333,20 +350,30 @@ void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t no
   }
 }
 
+void Farm::TakeBack(Worker& worker, const absl::Status& why, int64_t now_ns) {
+  const std::set<Hash128> leases = worker.leases;
+  for (const Hash128& token : leases) {
+    if (leases_.at(token).state == LeaseState::kAnswered) continue;
+    ++counters_.revoked;
+    EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, StatusMessage(why), now_ns);
+  }
+  if (!worker.stream) return;
+  CloseStream(worker, why);
+  Move(worker.state, WorkerEvent::kDisconnect);
+}
+
 void Farm::RevokeWorker(const std::string& name, int64_t now_ns) {
   for (auto& [key, worker] : workers_) {
     if (worker.name != name) continue;
-    const std::set<Hash128> leases = worker.leases;
-    for (const Hash128& token : leases) {
-      if (leases_.at(token).state == LeaseState::kAnswered) continue;
-      ++counters_.revoked;
-      EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, "the worker's certificate was revoked",
-               now_ns);
-    }
-    if (!worker.stream) continue;
-    CloseStream(worker, absl::PermissionDeniedError("the certificate was revoked"));
-    Move(worker.state, WorkerEvent::kDisconnect);
+    TakeBack(worker, absl::PermissionDeniedError("the worker's certificate was revoked"), now_ns);
   }
+  GrantAll(now_ns);
+}
+
+void Farm::EndStream(StreamId stream, const absl::Status& why, int64_t now_ns) {
+  Worker* const worker = WorkerOf(stream);
+  if (worker == nullptr) return;
+  TakeBack(*worker, why, now_ns);
   GrantAll(now_ns);
 }
 
@@ -374,6 +401,7 @@ void Farm::Tick(int64_t now_ns) {
   for (auto& [id, session] : sessions_) {
     if (session.begun && now_ns >= session.deadline_ns) StopAtDeadline(id, session, now_ns);
   }
+  SettleDoubts(now_ns);
   for (auto& [key, worker] : workers_) {
     if (now_ns - worker.heard_ns <= policy_.lost_after_ns) continue;
     if (worker.stream) {
@@ -393,8 +421,9 @@ void Farm::Tick(int64_t now_ns) {
     step_.changes.push_back(
         db::PutFarmDevice{{worker.name, worker.hello.device.name, worker.device, worker.reason}});
   }
-  for (const auto& [key, worker] : workers_) {
+  for (auto& [key, worker] : workers_) {
     if (MayGet(worker)) hungry_.insert(key);
+    RenewCredit(worker);
   }
   GrantAll(now_ns);
 }

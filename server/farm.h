@@ -30,11 +30,7 @@ namespace hone::server {
 class Farm {
  public:
   using Hints = JobHints;
-  struct Versions {
-    int protocol = 0;
-    std::string builder;
-    int measurement_policy = 0;
-  };
+  using Versions = FarmVersions;
 
   /// `start`: random, stored by FarmStore::AddStart; the high half of every token from here on.
   Farm(FarmPolicy policy, Versions versions, uint64_t start, LeaseReader& ended);
@@ -50,6 +46,8 @@ class Farm {
   void OnGone(StreamId stream, int64_t now_ns);
   /// Ends the streams of a revoked name and takes its leases back.
   void RevokeWorker(const std::string& worker, int64_t now_ns);
+  /// The same for one stream, whose certificate alone is over.
+  void EndStream(StreamId stream, const absl::Status& why, int64_t now_ns);
   /// kNotFound: no such device; kFailedPrecondition: not in that state.
   absl::Status SetDevice(const std::string& worker, const std::string& device, DeviceEvent event,
                          const std::string& reason, int64_t now_ns);
@@ -123,8 +121,14 @@ class Farm {
                  int64_t now_ns);
   void OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns);
   void OnOldResult(StreamId stream, const proto::WorkResult& result);
-  void CountResult(Worker& worker);
-  std::string WhyInvalid(const Attempt& attempt, const proto::WorkResult& result) const;
+  /// False: it sent more than it may, and its stream ends.
+  bool CountResult(Worker& worker);
+  void RenewCredit(Worker& worker);
+  void OnReturned(const std::string& key, const proto::Returned& returned, int64_t now_ns);
+  /// A fault of infrastructure: later, elsewhere. False: it had too many.
+  bool PauseAfterFault(Attempt& attempt, const std::string& key, int64_t now_ns);
+  std::string WhyInvalid(const Lease& lease, const Attempt& attempt,
+                         const proto::WorkResult& result, int64_t now_ns) const;
   void Hear(Worker& worker, const std::vector<proto::HeldLease>& held, int64_t now_ns);
   void MarkStarted(const Hash128& token, const std::string& key, int64_t now_ns);
   /// Ends a lease without a result; its attempt waits again, or is condemned when blamed too often.
@@ -132,9 +136,9 @@ class Farm {
   void EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
                 int64_t now_ns);
   void Condemn(const Hash128& session, int64_t attempt, Attempt& a);
-  /// An answer from no worker to an attempt that waits.
-  void AnswerFor(const Hash128& session, int64_t attempt, Attempt& a, measure::Outcome outcome,
-                 const std::string& why);
+  /// An answer from no lease to an attempt that waits.
+  void AnswerFor(const Hash128& session, int64_t attempt, Attempt& a, proto::WorkResult result);
+  void TakeBack(Worker& worker, const absl::Status& why, int64_t now_ns);
   /// A lease's end by honed's will; its worker is told.
   void Revoke(const Hash128& token, const std::string& why, int64_t now_ns);
   void StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns);
@@ -149,6 +153,9 @@ class Farm {
   /// May have work of the session; and this attempt of it, which waits.
   bool MayServe(const std::string& key, const Worker& worker, const Session& session) const;
   bool MayHave(const std::string& key, const Worker& worker, const Session& session,
+               int64_t number) const;
+  /// The same, however much the worker holds.
+  bool MayTake(const std::string& key, const Worker& worker, const Session& session,
                int64_t number) const;
   bool OthersCanBuild(const std::string& key, const Attempt& attempt) const;
   void Wait(Session& session, int64_t number, Attempt& attempt, int64_t now_ns);
@@ -168,11 +175,25 @@ class Farm {
   /// Answers a lease in its worker's stead: lost, at nobody's cost.
   void GiveUp(const Hash128& token, const std::string& why, int64_t now_ns);
   void PauseAfterLostBuild(Attempt& attempt, const std::string& key, int64_t now_ns);
+  // farm_suspects.cc: who runs next alone.
+  bool MayRunAlone(const std::string& key, const Worker& worker, const Session& session,
+                   int64_t number, int64_t now_ns) const;
+  /// Each suspect that waits has a worker that gets nothing else until it is empty.
+  void ReserveForSuspects(int64_t now_ns);
+  Session* ReservedFor(const std::string& key, Worker& worker, int64_t now_ns, int64_t* number);
+  void Unreserve(const std::string& key, Worker& worker);
   // farm_doubt.cc: which answers and devices are believed.
   static Hash128 CandidateOf(const proto::Job& job, size_t trace);
-  /// Keeps an answer back that another device shall confirm; true: it will be measured elsewhere.
-  bool HoldBack(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
-                int64_t now_ns);
+  /// kElsewhere: it is kept back, and measured on another device; kUnconfirmed: there is none.
+  enum class Belief : uint8_t { kCounts, kElsewhere, kUnconfirmed };
+  Belief Believe(const std::string& key, const Lease& lease, const proto::WorkResult& result,
+                 int64_t now_ns);
+  std::string WhyTooFast(const std::string& key, const Attempt& attempt,
+                         const proto::WorkResult& result) const;
+  std::string WhyAtFault(const std::string& key, const Attempt& attempt,
+                         const proto::WorkResult& result, int64_t now_ns);
+  /// Answers that nobody has confirmed for long count.
+  void SettleDoubts(int64_t now_ns);
   /// What an answer says of the devices it and earlier ones came from.
   void JudgeDevices(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
                     int64_t now_ns);
@@ -181,6 +202,11 @@ class Farm {
   /// Another device that is up and may run it.
   bool OthersCanRun(const std::string& key, const Session& session, const Attempt& attempt) const;
   void CompareSentinels();
+  void OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t now_ns);
+  /// It gets no work from now on, durably; in the audit as `action`.
+  void TakeOut(Worker& worker, DeviceEvent event, std::string action, std::string reason);
+  /// Whether a person may let it back.
+  absl::Status MayComeBack(const Worker& worker) const;
   // farm_probes.cc: what devices can do at most.
   void OnProbes(Worker& worker, const proto::Probes& probes);
   /// Finds the best believable probe of a class and who is far off the others.
@@ -198,7 +224,7 @@ class Farm {
   /// With the next Take.
   void GrantAll(int64_t now_ns) { grants_due_ns_ = now_ns; }
   void MakeGrants(int64_t now_ns);
-  /// Connected, active, with credit and room, and holds no suspect.
+  /// Connected, active, with credit and room, and neither holds nor awaits a suspect.
   bool MayGet(const Worker& worker) const;
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
   bool MayRun(const std::string& key, const Worker& worker, const Session& session) const;
@@ -213,7 +239,8 @@ class Farm {
   const uint64_t start_;
   LeaseReader& ended_;
   ArtifactCache artifacts_;
-  bool divided_ = false;  ///< there was a worker that only builds, or only runs
+  int64_t unused_bytes_ = 0;  ///< uploads of build leases that have not ended
+  bool divided_ = false;      ///< there was a worker that only builds, or only runs
   uint64_t tokens_ = 0;
   std::map<Hash128, Session> sessions_;
   std::map<Hash128, Lease> leases_;
@@ -221,11 +248,13 @@ class Farm {
   /// Keys of workers that may have become able to take more; of a thousand most are full. Tick
   /// finds who was missed.
   std::set<std::string> hungry_;
+  std::map<Suspect, std::string> reserved_;  ///< waiting suspects, and the workers kept for them
   std::map<StreamId, std::string> streams_;
   std::map<std::string, Project> projects_;
   std::map<std::string, db::FarmDevice> known_devices_;  ///< not active, from the store
   std::map<std::string, double> peaks_;                  ///< FLOP/s of a core, by device class
   std::unordered_map<Hash128, std::string> good_;        ///< candidates, and who ran them well
+  std::deque<FarmDoubt> doubts_;                         ///< oldest first; some are settled
   double virtual_ns_ = 0;                                ///< of the project that was last served
   const WallClock* wall_clock_ = nullptr;
   std::optional<int64_t> grants_due_ns_;

@@ -27,6 +27,22 @@ bool IsUp(const FarmWorker& worker) {
 
 }  // namespace
 
+bool IsOfBuilding(measure::Outcome outcome) {
+  switch (outcome) {
+    case measure::Outcome::kIllegal:
+    case measure::Outcome::kBuildFailed:
+    case measure::Outcome::kBuildTimeout:
+    case measure::Outcome::kBuildCrashed:
+    case measure::Outcome::kOutOfMemory:
+    case measure::Outcome::kWorkerLost: return true;
+    default: return false;
+  }
+}
+
+int64_t RoomOf(const FarmWorker& worker) {
+  return std::clamp<int64_t>(worker.leases_allowed - worker.leases_sent, 0, proto::kMaxHeld);
+}
+
 proto::LeaseKind KindOf(const Hash128& token) {
   switch (token.low >> kKindShift) {
     case 1: return proto::LeaseKind::kBuild;
@@ -67,7 +83,7 @@ bool Farm::MayBuildFor(const Session& session) const {
   for (const auto& [key, worker] : workers_) {
     if (worker.hello.role != proto::WorkerRole::kRun || !IsUp(worker)) continue;
     if (!MayRun(key, worker, session)) continue;
-    demand += std::max<int64_t>(worker.leases_allowed - worker.leases_sent, 0) + kSpareBuilds;
+    demand += RoomOf(worker) + kSpareBuilds;
   }
   if (demand == 0) return false;
   int64_t supply = 0;
@@ -85,6 +101,13 @@ bool Farm::MayServe(const std::string& key, const Worker& worker, const Session&
 
 bool Farm::MayHave(const std::string& key, const Worker& worker, const Session& session,
                    int64_t number) const {
+  const bool alone =
+      session.attempts.at(number).losses > 0 && worker.hello.role != proto::WorkerRole::kBuild;
+  return (!alone || worker.leases.empty()) && MayTake(key, worker, session, number);
+}
+
+bool Farm::MayTake(const std::string& key, const Worker& worker, const Session& session,
+                   int64_t number) const {
   const Attempt& a = session.attempts.at(number);
   if (worker.hello.role == proto::WorkerRole::kBuild) {
     return !session.ready.contains(number) && (!a.avoid.contains(key) || !OthersCanBuild(key, a));
@@ -94,7 +117,7 @@ bool Farm::MayHave(const std::string& key, const Worker& worker, const Session& 
       AnyWorker(proto::WorkerRole::kRun, &session)) {
     return false;
   }
-  if (a.losses > 0 && !worker.leases.empty()) return false;
+  if (a.too_fast && a.doubted == key) return false;
   return !a.avoid.contains(key) || !OthersCanRun(key, session, a);
 }
 
@@ -108,6 +131,7 @@ bool Farm::OthersCanBuild(const std::string& key, const Attempt& attempt) const 
 void Farm::Wait(Session& session, int64_t number, Attempt& attempt, int64_t now_ns) {
   attempt.waiting_since_ns = now_ns;
   session.waiting.insert(number);
+  if (attempt.losses > 0) session.suspects.insert(number);
   if (!divided_) return;
   // Finalists were built for their screens.
   const bool shared = !attempt.keys.empty() || AnyWorker(proto::WorkerRole::kRun, nullptr);
@@ -118,6 +142,7 @@ void Farm::Wait(Session& session, int64_t number, Attempt& attempt, int64_t now_
 
 void Farm::Unwait(Session& session, int64_t number) {
   session.waiting.erase(number);
+  session.suspects.erase(number);
   session.ready.erase(number);
 }
 
@@ -149,8 +174,9 @@ bool Farm::Equip(Session& session, int64_t number, const Worker& worker, proto::
     }
     if (attempt.builds >= kMostBuilds) {
       Unwait(session, number);
-      AnswerFor(session.plan.id, number, attempt, measure::Outcome::kWorkerLost,
-                "its artifacts do not fit into what honed keeps");
+      AnswerFor(session.plan.id, number, attempt,
+                {.outcome = measure::Outcome::kWorkerLost,
+                 .message = "its artifacts do not fit into what honed keeps"});
       return false;
     }
     grant->kind = proto::LeaseKind::kBuild;
@@ -193,7 +219,14 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
     return BuildFault(chunk.token, "parts of an artifact without those before them", now_ns);
   }
   if (!same) {
-    upload = Worker::Upload{chunk.token, chunk.sha256, chunk.total_bytes, {}};
+    if (unused_bytes_ + chunk.total_bytes > policy_.unused_bytes) {
+      return BuildFault(chunk.token, "unfinished builds hold all the memory that they may", now_ns);
+    }
+    upload = Worker::Upload{chunk.token,
+                            chunk.sha256,
+                            chunk.total_bytes,
+                            {},
+                            std::make_shared<const CountedBytes>(unused_bytes_, chunk.total_bytes)};
   }
   const auto at = static_cast<size_t>(chunk.offset);
   if (at < upload->data.size() && upload->data.compare(at, chunk.data.size(), chunk.data) == 0) {
@@ -211,11 +244,13 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
   upload->data += chunk.data;
   if (static_cast<int64_t>(upload->data.size()) < upload->total_bytes) return;
   std::string data = std::move(upload->data);
+  const std::shared_ptr<const CountedBytes> counted = std::move(upload->counted);
   upload.reset();
   if (Sha256Hex(data) != chunk.sha256) {
     return BuildFault(chunk.token, "an artifact that is not what its hash says", now_ns);
   }
   lease.uploaded_bytes += chunk.total_bytes;
+  lease.counted.push_back(counted);
   lease.uploaded[chunk.sha256] = std::make_shared<const std::string>(std::move(data));
 }
 
@@ -234,7 +269,7 @@ void Farm::OnOldBuilt(const Worker& worker, const Hash128& token) {
 }
 
 void Farm::OnBuilt(Worker& worker, const proto::Built& built, int64_t now_ns) {
-  CountResult(worker);
+  if (!CountResult(worker)) return;
   const auto open = leases_.find(built.token);
   if (open == leases_.end()) return OnOldBuilt(worker, built.token);
   const Lease& lease = open->second;
@@ -261,7 +296,13 @@ void Farm::OnBuilt(Worker& worker, const proto::Built& built, int64_t now_ns) {
     if (artifact.outcome == measure::Outcome::kWorkerLost) {
       return BuildFault(built.token, artifact.message, now_ns);
     }
-    if (artifact.outcome != measure::Outcome::kOk) continue;
+    if (artifact.outcome != measure::Outcome::kOk) {
+      if (IsOfBuilding(artifact.outcome)) continue;
+      return BuildFault(
+          built.token,
+          fmt::format("'{}' of what was to be built only", measure::ToString(artifact.outcome)),
+          now_ns);
+    }
     const auto came = lease.uploaded.find(artifact.sha256);
     if (came == lease.uploaded.end() ||
         static_cast<int64_t>(came->second->size()) != artifact.bytes) {
@@ -296,11 +337,7 @@ void Farm::BuildFault(const Hash128& token, const std::string& why, int64_t now_
   Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
   LogWarning("'{}' built what cannot be used: {}", key, why);
   ++counters_.artifacts_refused;
-  if (attempt.faults >= policy_.max_faults) return GiveUp(token, why, now_ns);
-  ++counters_.infrastructure_faults;
-  attempt.avoid.insert(key);
-  attempt.not_before_ns = now_ns + (policy_.first_pause_ns << attempt.faults);
-  ++attempt.faults;
+  if (!PauseAfterFault(attempt, key, now_ns)) return GiveUp(token, why, now_ns);
   RefuseLease(workers_.at(key), token, why);
   EndLease(token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
 }

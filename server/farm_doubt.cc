@@ -39,10 +39,24 @@ Hash128 Farm::CandidateOf(const proto::Job& job, size_t trace) {
   return HashBytes(job.workload + "\n" + job.target + "\n" + job.traces.at(trace));
 }
 
-bool Farm::HoldBack(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
-                    int64_t now_ns) {
-  // Confirmed or not: a second device's answer counts.
-  if (!attempt.job || attempt.doubtful) return false;
+std::string Farm::WhyTooFast(const std::string& key, const Attempt& attempt,
+                             const proto::WorkResult& result) const {
+  const double fastest_ns = FastestNs(key, attempt.hints);
+  // The least sample: records rank by the lower end of their interval, which is no lower.
+  const auto why = [&](measure::Outcome outcome, const std::vector<int64_t>& samples_ns) {
+    if (outcome != measure::Outcome::kOk || samples_ns.empty()) return std::string();
+    const auto least_ns = static_cast<double>(*std::ranges::min_element(samples_ns));
+    if (least_ns * policy_.fast_margin >= fastest_ns) return std::string();
+    return fmt::format("{:.0f} ns, where {:.0f} ns are possible", least_ns, fastest_ns);
+  };
+  for (const proto::ComparedResult& one : result.compared) {
+    if (std::string text = why(one.outcome, one.samples_ns); !text.empty()) return text;
+  }
+  return why(result.outcome, result.samples_ns);
+}
+
+std::string Farm::WhyAtFault(const std::string& key, const Attempt& attempt,
+                             const proto::WorkResult& result, int64_t now_ns) {
   std::string why;
   if (attempt.job->kind == proto::JobKind::kCompare) {
     // One device decides between finalists: a device that fails on one that ran well elsewhere
@@ -58,42 +72,91 @@ bool Farm::HoldBack(const std::string& key, Attempt& attempt, const proto::WorkR
     }
   } else if (MayBeTheDevice(result.outcome)) {
     why = std::string(measure::ToString(result.outcome));
-  } else if (result.outcome == measure::Outcome::kOk) {
-    const double fastest_ns = FastestNs(key, attempt.hints);
-    if (Median(result.samples_ns) * policy_.fast_margin < fastest_ns) {
-      why = fmt::format("{:.0f} ns, where {:.0f} ns are possible", Median(result.samples_ns),
-                        fastest_ns);
-    }
   }
-  if (why.empty()) return false;
+  return why;
+}
+
+Farm::Belief Farm::Believe(const std::string& key, const Lease& lease,
+                           const proto::WorkResult& result, int64_t now_ns) {
+  const Session& session = sessions_.at(lease.session);
+  Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
+  if (!attempt.job) return Belief::kCounts;
+  const FarmDoubt doubt{lease.session, lease.attempt, now_ns};
+  std::string why = WhyTooFast(key, attempt, result);
+  const bool too_fast = !why.empty();
+  const bool others = OthersCanRun(key, session, attempt);
+  if (too_fast) {
+    if (attempt.too_fast && attempt.doubted != key) return Belief::kCounts;  // both say so
+    if (!others) return Belief::kUnconfirmed;
+  } else {
+    // Confirmed or not: a second device's answer counts.
+    if (attempt.doubtful || !others) return Belief::kCounts;
+    why = WhyAtFault(key, attempt, result, now_ns);
+    if (why.empty()) return Belief::kCounts;
+  }
   LogInfo("an answer of '{}' ({}) is measured again elsewhere before it counts", key, why);
   ++counters_.held_back;
   attempt.doubtful = result;
   attempt.doubted = key;
+  attempt.too_fast = too_fast;
   attempt.avoid.insert(key);
-  return true;
+  if (too_fast) doubts_.push_back(doubt);
+  return Belief::kElsewhere;
+}
+
+void Farm::SettleDoubts(int64_t now_ns) {
+  while (!doubts_.empty() && now_ns - doubts_.front().since_ns > policy_.doubt_ns) {
+    const FarmDoubt doubt = doubts_.front();
+    doubts_.pop_front();
+    const auto session = sessions_.find(doubt.session);
+    if (session == sessions_.end()) continue;
+    const auto at = session->second.attempts.find(doubt.attempt);
+    if (at == session->second.attempts.end() || !at->second.too_fast) continue;
+    Attempt& attempt = at->second;
+    if (attempt.state == AttemptState::kLeased) {
+      // Somebody has it; should that come to nothing, it has waited long enough the next time.
+      doubts_.push_back({doubt.session, doubt.attempt, now_ns});
+    }
+    if (attempt.state != AttemptState::kWaiting) continue;
+    Unwait(session->second, doubt.attempt);
+    proto::WorkResult result = *attempt.doubtful;
+    result.token = {};
+    result.noisy = true;
+    AnswerFor(doubt.session, doubt.attempt, attempt, std::move(result));
+  }
 }
 
 void Farm::JudgeDevices(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
                         int64_t now_ns) {
-  if (!attempt.job || attempt.job->kind != proto::JobKind::kScreen) return;
-  const Hash128 candidate = CandidateOf(*attempt.job, 0);
+  if (!attempt.job) return;
+  const bool screen = attempt.job->kind == proto::JobKind::kScreen;
   const bool ok = result.outcome == measure::Outcome::kOk;
-  if (ok) {
+  if (ok && screen) {
     if (good_.size() >= kMostGood) good_.clear();
-    good_.emplace(candidate, key);
+    good_.emplace(CandidateOf(*attempt.job, 0), key);
   }
   if (!attempt.doubtful || attempt.doubted == key || !ok) return;
   const proto::WorkResult& first = *attempt.doubtful;
-  if (first.outcome != measure::Outcome::kOk) {
-    Strike(attempt.doubted, candidate,
+  const auto judge_times = [&](size_t trace, const auto& before_ns, const auto& now_takes_ns) {
+    if (before_ns.empty() || Median(before_ns) * policy_.unlike_ratio >= Median(now_takes_ns)) {
+      return;
+    }
+    Strike(attempt.doubted, CandidateOf(*attempt.job, trace),
+           fmt::format("{:.0f} ns on what takes '{}' {:.0f} ns", Median(before_ns), key,
+                       Median(now_takes_ns)),
+           now_ns);
+  };
+  if (!screen) {
+    const size_t traces = std::min(first.compared.size(), result.compared.size());
+    for (size_t i = 0; i < traces; ++i) {
+      judge_times(i, first.compared[i].samples_ns, result.compared[i].samples_ns);
+    }
+  } else if (first.outcome == measure::Outcome::kOk) {
+    judge_times(0, first.samples_ns, result.samples_ns);
+  } else {
+    Strike(attempt.doubted, CandidateOf(*attempt.job, 0),
            fmt::format("{} ({}) on what runs on '{}'", measure::ToString(first.outcome),
                        first.message, key),
-           now_ns);
-  } else if (Median(first.samples_ns) * policy_.unlike_ratio < Median(result.samples_ns)) {
-    Strike(attempt.doubted, candidate,
-           fmt::format("{:.0f} ns on what takes '{}' {:.0f} ns", Median(first.samples_ns), key,
-                       Median(result.samples_ns)),
            now_ns);
   }
 }
@@ -109,14 +172,9 @@ void Farm::Strike(const std::string& key, const Hash128& candidate, const std::s
       !Next(worker.device, DeviceEvent::kQuarantine)) {
     return;
   }
-  Move(worker.device, DeviceEvent::kQuarantine);
-  worker.reason = fmt::format("{} candidates that are good elsewhere failed, last: {}",
-                              worker.strikes.size(), why);
-  const db::FarmDevice row{worker.name, worker.hello.device.name, worker.device, worker.reason};
-  known_devices_[key] = row;
-  step_.changes.push_back(db::PutFarmDevice{row});
-  AddAudit("quarantine", key, worker.reason);
-  CompareProbes(worker.hello.device.device_class);
+  TakeOut(worker, DeviceEvent::kQuarantine, "quarantine",
+          fmt::format("{} candidates that are good elsewhere failed, last: {}",
+                      worker.strikes.size(), why));
   ++counters_.quarantined;
   // What it holds goes elsewhere; what it has answered counts.
   const std::set<Hash128> leases = worker.leases;
@@ -124,6 +182,47 @@ void Farm::Strike(const std::string& key, const Hash128& candidate, const std::s
     if (leases_.at(token).state == LeaseState::kAnswered) continue;
     Revoke(token, "the device is quarantined", now_ns);
   }
+}
+
+void Farm::TakeOut(Worker& worker, DeviceEvent event, std::string action, std::string reason) {
+  Move(worker.device, event);
+  worker.reason = std::move(reason);
+  const std::string key = worker.name + "/" + worker.hello.device.name;
+  const db::FarmDevice row{worker.name, worker.hello.device.name, worker.device, worker.reason};
+  known_devices_[key] = row;
+  step_.changes.push_back(db::PutFarmDevice{row});
+  AddAudit(std::move(action), key, worker.reason);
+  CompareProbes(worker.hello.device.device_class);
+}
+
+void Farm::OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t now_ns) {
+  worker.lost_instance = worker.hello.instance;
+  worker.probe_asked = false;
+  if (Next(worker.device, DeviceEvent::kLose)) {
+    TakeOut(worker, DeviceEvent::kLose, "lost", lost.reason);
+    LogEvent(LogLevel::kError, "device_lost",
+             {{"worker", worker.name}, {"device", worker.hello.device.name}, {"why", lost.reason}});
+  }
+  constexpr char kWhy[] = "its device is lost";
+  const std::set<Hash128> leases = worker.leases;
+  for (const Hash128& token : leases) {
+    const LeaseState state = leases_.at(token).state;
+    if (state == LeaseState::kAnswered) continue;  // it counts
+    // One of these is what the child does not end over: as with a worker that died of it.
+    if (state == LeaseState::kStarted || KindOf(token) == proto::LeaseKind::kBuild) {
+      Send(worker, proto::Revoke{token, kWhy});
+      EndLease(token, LeaseEvent::kLose, Blame::kCandidate, kWhy, now_ns);
+    } else {
+      Revoke(token, kWhy, now_ns);
+    }
+  }
+}
+
+absl::Status Farm::MayComeBack(const Worker& worker) const {
+  if (!worker.stream || worker.lost_instance != worker.hello.instance) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("device {} of '{}' stays lost while this process of its worker runs: {}",
+                  worker.hello.device.name, worker.name, worker.reason));
 }
 
 void Farm::AddAudit(std::string action, std::string subject, std::string detail) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -54,13 +55,25 @@ void FarmLoop::Start() {
 }
 
 void FarmLoop::Stop() {
-  std::deque<Work> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  DropQueue();
+}
+
+void FarmLoop::StopWhenStuck() {
+  {
+    const std::lock_guard lock(mutex_);
+    patient_ = false;
+  }
+  changed_.notify_all();
+}
+
+void FarmLoop::DropQueue() {
+  std::deque<Work> dropped;
   {
     const std::lock_guard lock(mutex_);
     dropped.swap(queue_);
@@ -94,6 +107,7 @@ void FarmLoop::Post(Work work) {
 
 absl::Status FarmLoop::Ask(Work work) {
   if (const std::string why = trouble(); !why.empty()) return absl::ResourceExhaustedError(why);
+  work.asked = true;
   return Run(std::move(work));
 }
 
@@ -166,14 +180,37 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   return pending;
 }
 
-void FarmLoop::WaitOut(const absl::Status& status) {
+void FarmLoop::RefuseAsked(const absl::Status& status, std::vector<Pending>& pending) {
+  std::deque<Work> refused;
+  for (Pending& p : pending) {
+    if (!p.work.asked || !p.unit.changes.empty() || !p.unit.facts.empty()) continue;
+    const Work work = std::exchange(p.work, {});
+    const absl::Status own = std::exchange(p.status, absl::OkStatus());
+    work.done(farm_, own.ok() ? status : own, clock_.NowNs());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto asked = std::stable_partition(queue_.begin(), queue_.end(),
+                                             [](const Work& work) { return !work.asked; });
+    std::move(asked, queue_.end(), std::back_inserter(refused));
+    queue_.erase(asked, queue_.end());
+  }
+  for (const Work& work : refused) work.done(farm_, status, clock_.NowNs());
+}
+
+void FarmLoop::WaitOut(const absl::Status& status, std::vector<Pending>& pending) {
   std::unique_lock lock(mutex_);
   if (trouble_.empty()) {
     LogError("nothing can be written, waiting until it can: {}", StatusMessage(status));
     trouble_since_ns_ = clock_.NowNs();
   }
   trouble_ = StatusMessage(status);
-  changed_.wait_for(lock, std::chrono::nanoseconds(kRetryNs), [this] { return stopping_; });
+  lock.unlock();
+  RefuseAsked(absl::ResourceExhaustedError(StatusMessage(status)), pending);
+  lock.lock();
+  changed_.wait_for(lock, std::chrono::nanoseconds(kRetryNs),
+                    [this] { return stopping_ || !patient_; });
+  stopping_ |= !patient_;
 }
 
 bool FarmLoop::Commit(std::vector<Pending>& pending) {
@@ -204,7 +241,7 @@ bool FarmLoop::Commit(std::vector<Pending>& pending) {
     }
     HONE_CHECK(committed.status().code() != absl::StatusCode::kDataLoss)
         << StatusMessage(committed.status());
-    WaitOut(committed.status());
+    WaitOut(committed.status(), pending);
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
   }
@@ -257,7 +294,7 @@ void FarmLoop::Loop() {
           p.work.done(farm_, absl::CancelledError("honed is ending"), clock_.NowNs());
         }
       }
-      return;
+      return DropQueue();
     }
     Finish(pending);
   }

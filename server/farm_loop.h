@@ -56,6 +56,9 @@ class FarmLoop {
   void Start();
   /// Ends the thread; what is posted but not begun is dropped, and waiting callers get kCancelled.
   void Stop();
+  /// Before what waits for the loop is stopped: from now on a log that cannot be written ends the
+  /// loop, as Stop does, instead of holding everything back.
+  void StopWhenStuck();
 
   using Event = std::function<void(Farm& farm, int64_t now_ns)>;
   /// Runs `event` on the loop; what it makes the Farm say goes out after the commit. Any thread.
@@ -69,12 +72,13 @@ class FarmLoop {
         prepare;
     /// On the loop, after the commit, with its status or that of `prepare`. May be empty.
     std::function<void(Farm& farm, const absl::Status& status, int64_t now_ns)> done;
+    bool asked = false;  ///< by Ask
   };
   void Post(Work work);
   /// Posts, and waits for `done`. Not on the loop's thread. kCancelled: the loop stopped.
   absl::Status Run(Work work);
-  /// The same where somebody waits at the other end of a call: kResourceExhausted at once while
-  /// nothing can be written.
+  /// The same where somebody waits at the other end of a call: kResourceExhausted as soon as
+  /// nothing can be written, unless its own change is what is being written.
   absl::Status Ask(Work work);
 
   /// Empty, or why nothing can be written just now.
@@ -95,7 +99,11 @@ class FarmLoop {
   std::vector<Pending> Gather(std::deque<Work> works);
   bool Commit(std::vector<Pending>& pending);
   void Finish(std::vector<Pending>& pending);
-  void WaitOut(const absl::Status& status);
+  void WaitOut(const absl::Status& status, std::vector<Pending>& pending);
+  /// Answers, with that status, who asked and has nothing in the commit that fails.
+  void RefuseAsked(const absl::Status& status, std::vector<Pending>& pending);
+  /// What was posted and not begun gets kCancelled.
+  void DropQueue();
 
   Farm& farm_;
   db::FarmStore& store_;
@@ -108,6 +116,7 @@ class FarmLoop {
   int64_t trouble_since_ns_ = 0;
   CommitTimes times_;
   bool stopping_ = false;
+  bool patient_ = true;  ///< with a log that cannot be written
   bool started_ = false;
   int64_t next_tick_ns_ = 0;  // the loop's alone
   std::thread thread_;

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 
 #include "base/log.h"
+#include "base/status.h"
 #include "server/farm.h"
 
 // What a Farm's devices can do at most, by their own probes, and how far these are believed. A
@@ -33,6 +34,7 @@ absl::Status Farm::AskProbe(const std::string& name, const std::string& device,
                     "device back with undrain",
                     device, name));
   }
+  HONE_RETURN_IF_ERROR(MayComeBack(worker));
   worker.probe_asked = true;
   Send(worker, proto::Probe{reason});
   return absl::OkStatus();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
@@ -8,11 +9,29 @@
 
 // Which answers a Farm takes, and what becomes of them.
 namespace hone::server {
+namespace {
 
-std::string Farm::WhyInvalid(const Attempt& attempt, const proto::WorkResult& result) const {
+constexpr int64_t kOnItsWayNs = 10'000'000;  ///< for which a message may hang about
+
+}  // namespace
+
+std::string Farm::WhyInvalid(const Lease& lease, const Attempt& attempt,
+                             const proto::WorkResult& result, int64_t now_ns) const {
   if (KindOf(result.token) == proto::LeaseKind::kBuild) {
-    const bool ran = result.outcome == measure::Outcome::kOk || !result.compared.empty();
-    return ran ? "times of what was to be built only" : "";
+    if (!result.compared.empty()) return "times of what was to be built only";
+    return IsOfBuilding(result.outcome) ? ""
+                                        : fmt::format("'{}' of what was to be built only",
+                                                      measure::ToString(result.outcome));
+  }
+  double sum_ns = 0;
+  for (const int64_t ns : result.samples_ns) sum_ns += static_cast<double>(ns);
+  for (const proto::ComparedResult& one : result.compared) {
+    for (const int64_t ns : one.samples_ns) sum_ns += static_cast<double>(ns);
+  }
+  const int64_t most_ns = now_ns - lease.granted_ns + policy_.grace_ns;
+  if (sum_ns > static_cast<double>(most_ns)) {
+    return fmt::format("{:.1f} s of samples in a lease that is {:.1f} s old", sum_ns * 1e-9,
+                       static_cast<double>(now_ns - lease.granted_ns) * 1e-9);
   }
   if (!attempt.job) return "";  // checked when the session's driver asks for it
   const bool comparison = attempt.job->kind == proto::JobKind::kCompare;
@@ -44,16 +63,50 @@ void Farm::OnOldResult(StreamId stream, const proto::WorkResult& result) {
   out.message = std::move(ack);
 }
 
-void Farm::CountResult(Worker& worker) {
-  ++worker.results_received;
+bool Farm::CountResult(Worker& worker) {
   ++counters_.results;
-  if (worker.results_allowed - worker.results_received < policy_.result_window / 2) {
-    SendCredit(worker);
+  if (++worker.results_received <= worker.results_allowed) return true;
+  CloseStream(worker, absl::InvalidArgumentError(
+                          fmt::format("more results than its credit of {}: the worker must wait "
+                                      "for ServerCredit",
+                                      worker.results_allowed)));
+  Move(worker.state, WorkerEvent::kDisconnect);
+  return false;
+}
+
+void Farm::RenewCredit(Worker& worker) {
+  // By the clock, not by what came: otherwise nobody could send too much.
+  const int64_t left = worker.results_allowed - worker.results_received;
+  if (worker.stream && left <= policy_.result_window / 2) SendCredit(worker);
+}
+
+bool Farm::PauseAfterFault(Attempt& attempt, const std::string& key, int64_t now_ns) {
+  if (attempt.faults >= policy_.max_faults) return false;
+  ++counters_.infrastructure_faults;
+  attempt.avoid.insert(key);
+  attempt.not_before_ns = now_ns + (policy_.first_pause_ns << attempt.faults);
+  ++attempt.faults;
+  return true;
+}
+
+void Farm::OnReturned(const std::string& key, const proto::Returned& returned, int64_t now_ns) {
+  const auto found = leases_.find(returned.token);
+  if (found == leases_.end() || found->second.worker != key ||
+      found->second.state == LeaseState::kAnswered) {
+    return;
   }
+  ++counters_.returned;
+  const Lease& lease = found->second;
+  Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
+  // What has not run goes back unblamed. What has, and has no answer, would come back for ever.
+  if (lease.state == LeaseState::kStarted && !PauseAfterFault(attempt, key, now_ns)) {
+    return GiveUp(returned.token, returned.reason, now_ns);
+  }
+  EndLease(returned.token, LeaseEvent::kGiveBack, Blame::kNobody, returned.reason, now_ns);
 }
 
 void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns) {
-  CountResult(worker);
+  if (!CountResult(worker)) return;
   const auto open = leases_.find(result.token);
   if (open == leases_.end()) return OnOldResult(*worker.stream, result);
   Lease& lease = open->second;
@@ -75,24 +128,22 @@ void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now
     return answer(proto::Verdict::kConflict, "this lease was answered with other content");
   }
   Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
-  if (std::string why = WhyInvalid(attempt, result); !why.empty()) {
+  const std::string key = lease.worker;
+  const bool build = KindOf(result.token) == proto::LeaseKind::kBuild;
+  if (std::string why = WhyInvalid(lease, attempt, result, now_ns); !why.empty()) {
     ++counters_.invalid;
     answer(proto::Verdict::kInvalid, why);
+    if (build) return BuildFault(result.token, why, now_ns);
+    if (!PauseAfterFault(attempt, key, now_ns)) return GiveUp(result.token, why, now_ns);
     return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
   }
-  const std::string key = lease.worker;
-  if (result.outcome == measure::Outcome::kWorkerLost && attempt.faults < policy_.max_faults) {
+  if (result.outcome == measure::Outcome::kWorkerLost && PauseAfterFault(attempt, key, now_ns)) {
     // Not the candidate's doing: elsewhere, later, at nobody's cost.
-    ++counters_.infrastructure_faults;
-    attempt.avoid.insert(key);
-    attempt.not_before_ns = now_ns + (policy_.first_pause_ns << attempt.faults);
-    ++attempt.faults;
     answer(proto::Verdict::kStale, "a fault of the worker; it will be measured again");
     return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, result.message, now_ns);
   }
-  const bool build = KindOf(result.token) == proto::LeaseKind::kBuild;
-  if (!build && OthersCanRun(key, sessions_.at(lease.session), attempt) &&
-      HoldBack(key, attempt, result, now_ns)) {
+  const Belief belief = build ? Belief::kCounts : Believe(key, lease, result, now_ns);
+  if (belief == Belief::kElsewhere) {
     answer(proto::Verdict::kStale, "it is measured on another device before it counts");
     // Unless the device was quarantined over it, and the lease is revoked already.
     if (!leases_.contains(result.token)) return;
@@ -104,11 +155,15 @@ void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now
   lease.since_ns = now_ns;
   lease.content = std::move(digest);
   const bool free = build || result.outcome == measure::Outcome::kWorkerLost;
-  lease.charge_ns = free ? 0 : result.run_ns;
+  // Its worker's word, as far as there was time for it.
+  const int64_t most_ns = now_ns - lease.granted_ns + kOnItsWayNs;
+  lease.charge_ns = free ? 0 : std::min(result.run_ns, most_ns);
   ++worker.results;
   if (!build) worker.meter.Result(result.samples_ns, result.noisy);
   attempt.result = result;
   attempt.result->build_ns += attempt.build_ns;
+  // Nobody else can measure it: it counts, and says that it is doubtful.
+  attempt.result->noisy |= belief == Belief::kUnconfirmed;
   Deliver(lease.session, lease.attempt, attempt);
   // Last: it may take leases back.
   if (!build) JudgeDevices(key, attempt, result, now_ns);
@@ -123,16 +178,15 @@ void Farm::Deliver(const Hash128& session, int64_t number, Attempt& attempt) {
 void Farm::Condemn(const Hash128& session, int64_t number, Attempt& attempt) {
   LogEvent(LogLevel::kInfo, "attempt_condemned",
            {{"session", session.ToHex()}, {"attempt", number}, {"why", attempt.condemned_why}});
-  AnswerFor(session, number, attempt, measure::Outcome::kRunCrashed, attempt.condemned_why);
+  AnswerFor(session, number, attempt,
+            {.outcome = measure::Outcome::kRunCrashed, .message = attempt.condemned_why});
 }
 
 void Farm::AnswerFor(const Hash128& session, int64_t number, Attempt& attempt,
-                     measure::Outcome outcome, const std::string& why) {
+                     proto::WorkResult result) {
   Move(attempt.state, AttemptEvent::kCondemn);
   attempt.token = {};
-  proto::WorkResult& result = attempt.result.emplace();
-  result.outcome = outcome;
-  result.message = why;
+  attempt.result = std::move(result);
   Deliver(session, number, attempt);
 }
 

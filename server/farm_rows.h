@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/core/hash128.h"
@@ -17,6 +18,9 @@
 
 // What a Farm knows of each attempt, lease, session, worker and project; farm.h changes it.
 namespace hone::server {
+
+/// A session's attempt whose worker was lost while it ran.
+using Suspect = std::pair<Hash128, int64_t>;
 
 /// One measurement that a session asked for.
 struct FarmAttempt {
@@ -35,11 +39,32 @@ struct FarmAttempt {
   /// An answer that is believed when another device confirms it, and whose it was.
   std::optional<proto::WorkResult> doubtful;
   std::string doubted;
+  bool too_fast = false;  ///< it is doubted for its speed: that device never confirms itself
   // For workers that run what others build:
   std::vector<std::string> keys;  ///< of its artifacts, as Grant.artifacts; made when needed
   int lost_builds = 0;            ///< build leases that ended with their worker, or too late
   int builds = 0;                 ///< those that ended built; some artifacts were gone then
   int64_t build_ns = 0;
+};
+
+/// An answer that was too fast, since when it waits for another device.
+struct FarmDoubt {
+  Hash128 session;
+  int64_t attempt = 0;
+  int64_t since_ns = 0;
+};
+
+/// Bytes that stand in a sum for as long as this lives.
+class CountedBytes {
+ public:
+  CountedBytes(int64_t& sum, int64_t bytes) : sum_(sum), bytes_(bytes) { sum_ += bytes_; }
+  CountedBytes(const CountedBytes&) = delete;
+  CountedBytes& operator=(const CountedBytes&) = delete;
+  ~CountedBytes() { sum_ -= bytes_; }
+
+ private:
+  int64_t& sum_;
+  const int64_t bytes_;
 };
 
 /// A lease that has not ended.
@@ -49,7 +74,8 @@ struct OpenLease {
   std::string worker;  ///< key of workers_
   Hash128 instance;
   LeaseState state = LeaseState::kGranted;
-  int64_t since_ns = 0;  ///< of the state
+  int64_t since_ns = 0;    ///< of the state
+  int64_t granted_ns = 0;  ///< or, of an earlier start of honed, no later than that
   std::string content;
   int64_t charge_ns = 0;
   bool alone = false;
@@ -58,6 +84,7 @@ struct OpenLease {
   /// Of a build lease: what came whole, by SHA-256, and how much that is.
   std::map<std::string, std::shared_ptr<const std::string>> uploaded;
   int64_t uploaded_bytes = 0;
+  std::vector<std::shared_ptr<const CountedBytes>> counted;
 };
 
 /// A session that has not ended.
@@ -67,8 +94,9 @@ struct FarmMember {
   bool begun = false;
   std::map<int64_t, FarmAttempt> attempts;
   std::set<int64_t> waiting;
-  std::set<int64_t> ready;  ///< of these, whose artifacts are there: a run worker may have them
-  int64_t building = 0;     ///< build leases
+  std::set<int64_t> ready;     ///< of these, whose artifacts are there: a run worker may have them
+  std::set<int64_t> suspects;  ///< of the waiting ones, whose worker was lost while they ran
+  int64_t building = 0;        ///< build leases
   int64_t leased = 0;
   int64_t deadline_ns = INT64_MAX;
 };
@@ -94,6 +122,7 @@ struct FarmWorker {
     std::string sha256;
     int64_t total_bytes = 0;
     std::string data;
+    std::shared_ptr<const CountedBytes> counted;
   };
   std::optional<Upload> upload;
   std::set<Hash128> strikes;  ///< candidates good elsewhere that failed here
@@ -103,7 +132,16 @@ struct FarmWorker {
   bool probe_asked = false;   ///< by a person
   std::string unlike;         ///< its probe is far off its class's, and how
   uint64_t last_grant = 0;    ///< counter of its last token
+  /// The process that said that a child of it cannot be killed.
+  std::optional<Hash128> lost_instance;
+  /// Gets nothing until it is empty, and then this suspect.
+  std::optional<Suspect> reserved;
 };
+
+/// Leases that it would take now.
+int64_t RoomOf(const FarmWorker& worker);
+/// Outcomes that a lease to build can have, beside artifacts.
+bool IsOfBuilding(measure::Outcome outcome);
 
 /// What a project uses.
 struct FarmProjectUse {

@@ -17,13 +17,27 @@ constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int kLeastCapacity = 8;
 constexpr int kMostCapacity = 4096;
 
+/// Whether `wanted` is Farm::ClassOf's name for this device alone.
+bool IsOwnClass(std::string_view wanted, std::string_view key, const FarmWorker& worker) {
+  constexpr std::string_view kAs = " as ";
+  const std::string& device_class = worker.hello.device.device_class;
+  return wanted.size() == device_class.size() + kAs.size() + key.size() &&
+         wanted.starts_with(device_class) && wanted.ends_with(key) &&
+         wanted.substr(device_class.size(), kAs.size()) == kAs;
+}
+
+/// A device is of its own class for ever, whoever else is there: a session may be bound to it. It
+/// is of the one it told while it agrees with that.
+bool IsOf(std::string_view wanted, std::string_view key, const FarmWorker& worker) {
+  if (!worker.own_class && wanted == worker.hello.device.device_class) return true;
+  return IsOwnClass(wanted, key, worker);
+}
+
 }  // namespace
 
 bool Farm::MayRun(const std::string& key, const Worker& worker, const Session& session) const {
   return session.begun && worker.hello.role != proto::WorkerRole::kBuild &&
-         (worker.own_class ? ClassOf(key, worker) : worker.hello.device.device_class) ==
-             session.plan.device_class &&
-         worker.best && session.target &&
+         IsOf(session.plan.device_class, key, worker) && worker.best && session.target &&
          CanRun(*worker.best, worker.hello.device.cores, *session.target);
 }
 
@@ -87,7 +101,8 @@ Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, i
 
 bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   int64_t number = 0;
-  Session* session = PickSession(key, worker, now_ns, &number);
+  Session* session = ReservedFor(key, worker, now_ns, &number);
+  if (session == nullptr) session = PickSession(key, worker, now_ns, &number);
   if (session == nullptr) return false;
   Attempt& attempt = session->attempts.at(number);
   proto::Grant grant;
@@ -101,9 +116,11 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
                             .worker = key,
                             .instance = worker.hello.instance,
                             .since_ns = now_ns,
+                            .granted_ns = now_ns,
                             .alone = attempt.losses > 0 && !build,
                             .wanted = grant.wanted,
                             .artifacts = grant.artifacts};
+  Unreserve(key, worker);
   worker.leases.insert(attempt.token);
   ++worker.leases_sent;
   worker.last_grant = tokens_;
@@ -136,10 +153,10 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
 }
 
 void Farm::MakeGrants(int64_t now_ns) {
-  if (hungry_.empty() ||
-      std::ranges::all_of(sessions_, [](const auto& s) { return s.second.waiting.empty(); })) {
+  if (std::ranges::all_of(sessions_, [](const auto& s) { return s.second.waiting.empty(); })) {
     return;
   }
+  ReserveForSuspects(now_ns);
   // The least loaded first, of these who was served longest ago.
   std::set<std::tuple<size_t, uint64_t, std::string_view>> ready;
   const auto add = [&](const std::string& key, const Worker& worker) {
@@ -166,6 +183,7 @@ bool Farm::MayGet(const Worker& worker) const {
     return false;
   }
   // A suspect runs alone.
+  if (worker.reserved && !worker.leases.empty()) return false;
   return std::ranges::none_of(worker.leases,
                               [&](const Hash128& token) { return leases_.at(token).alone; });
 }
@@ -179,7 +197,8 @@ std::optional<proto::DeviceFacts> Farm::FindDevice(const std::string& target,
       continue;
     }
     proto::DeviceFacts device = worker.hello.device;
-    device.device_class = ClassOf(key, worker);
+    device.device_class =
+        IsOwnClass(device_class, key, worker) ? device_class : ClassOf(key, worker);
     if (!device_class.empty() && device.device_class != device_class) continue;
     if (!CanRun(device, target)) continue;
     if (!worker.own_class || !device_class.empty()) return device;
@@ -195,14 +214,14 @@ int Farm::CapacityFor(const Hash128& id) const {
   int64_t capacity = 0;
   for (const auto& [key, worker] : workers_) {
     if (!worker.stream || !MayRun(key, worker, session->second)) continue;
-    capacity +=
-        worker.leases_allowed - worker.leases_sent + static_cast<int64_t>(worker.leases.size());
+    capacity += RoomOf(worker) + static_cast<int64_t>(worker.leases.size());
   }
-  // All share the devices; candidates that wait long were chosen knowing little.
+  // All share the devices; candidates that wait long were chosen knowing little. Who has nothing
+  // left to ask for leaves his part to others.
   const int64_t sharers = std::ranges::count_if(sessions_, [&](const auto& item) {
     const Session& other = item.second;
-    return item.first == id ||
-           (other.begun && other.plan.device_class == session->second.plan.device_class);
+    return item.first == id || (other.begun && (other.leased > 0 || !other.waiting.empty()) &&
+                                other.plan.device_class == session->second.plan.device_class);
   });
   return static_cast<int>(std::clamp<int64_t>(capacity / sharers, kLeastCapacity, kMostCapacity));
 }
@@ -222,10 +241,14 @@ std::vector<proto::DeviceInfo> Farm::Devices() const {
                        .busy_ns = worker.busy_ns,
                        .results = worker.results,
                        .probes = worker.hello.probes,
-                       .program_version = worker.hello.program_version});
+                       .program_version = worker.hello.program_version,
+                       .labels = worker.hello.labels});
     if (worker.hello.protocol == 0) continue;  // it was not here since the start
     devices.back().role = worker.hello.role;
-    if (devices.back().reason.empty()) devices.back().reason = MissingPartner(worker);
+    std::string& reason = devices.back().reason;
+    if (reason.empty()) reason = MissingPartner(worker);
+    const std::string& gap = worker.hello.sandbox_gap;
+    if (!gap.empty()) reason += (reason.empty() ? "" : "; ") + gap;
   }
   return devices;
 }

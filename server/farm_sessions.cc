@@ -20,6 +20,7 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
     return absl::FailedPreconditionError(
         fmt::format("device {} of '{}' is {}", device, name, NameOf(worker.device)));
   }
+  if (event == DeviceEvent::kUndrain) HONE_RETURN_IF_ERROR(MayComeBack(worker));
   Move(worker.device, event);
   if (worker.device == DeviceState::kActive) worker.strikes.clear();
   if (worker.device == DeviceState::kDraining && worker.leases.empty()) {
@@ -61,7 +62,7 @@ void Farm::StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns) {
     if (attempt.state == AttemptState::kLeased) Revoke(attempt.token, kOver, now_ns);
     if (attempt.state != AttemptState::kWaiting || !attempt.job) continue;
     Unwait(session, number);
-    AnswerFor(id, number, attempt, measure::Outcome::kWorkerLost, kOver);
+    AnswerFor(id, number, attempt, {.outcome = measure::Outcome::kWorkerLost, .message = kOver});
   }
 }
 

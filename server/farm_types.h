@@ -26,16 +26,27 @@ struct FarmPolicy {
   int max_losses = 2;                      ///< of one attempt, then it is condemned
   int max_faults = 6;                      ///< of infrastructure, then the session learns of it
   int64_t first_pause_ns = 200'000'000;    ///< after such a fault; doubles
-  int max_strikes = 2;        ///< candidates good elsewhere that a device fails on: quarantine
-  double most_drift = 0.03;   ///< of a sentinel off its class's median; beyond: its own class
-  double fast_margin = 1.3;   ///< a result so much under what is possible is measured again
+  int max_strikes = 2;       ///< candidates good elsewhere that a device fails on: quarantine
+  double most_drift = 0.03;  ///< of a sentinel off its class's median; beyond: its own class
+  double fast_margin = 1.3;  ///< a result so much under what is possible is measured again
+  /// A time that is too good waits so long for another device; then it counts, marked as noisy.
+  int64_t doubt_ns = 600'000'000'000;
   double unlike_ratio = 1.3;  ///< two measurements of one candidate that differ more disagree
   int result_window = 64;     ///< results that a worker may send unasked
   int64_t artifact_cache_bytes = proto::kArtifactCacheBytes;
+  int64_t unused_bytes = proto::kMaxUnusedBytes;    ///< of unfinished builds, all workers together
+  size_t max_devices = proto::kMaxDevices;          ///< of one worker's name
   size_t chunk_bytes = proto::kArtifactChunkBytes;  ///< of an artifact, in one message
 };
 
 using StreamId = int64_t;
+
+/// What a worker must have as honed has it.
+struct FarmVersions {
+  int protocol = 0;
+  std::string builder;
+  int measurement_policy = 0;
+};
 
 /// A token says what kind of lease it is of: the two highest bits of its counter.
 Hash128 MakeToken(uint64_t start, uint64_t count, proto::LeaseKind kind);

@@ -23,6 +23,7 @@
 #include "proto/limits.h"
 #include "server/issue_journal.h"
 #include "server/lookout.h"
+#include "server/project_shares.h"
 #include "server/session_book.h"
 #include "server/tls_guard.h"
 #include "server/tuning_service.h"
@@ -76,7 +77,7 @@ class RunningHoned final : public Honed, public FarmSink {
       : options_(std::move(options)),
         clock_(clock),
         wall_clock_(wall_clock),
-        workers_(options_.transport, wall_clock) {}
+        workers_(options_.transport, wall_clock, options_.unsent_bytes) {}
   ~RunningHoned() override { Stop(); }
 
   absl::Status Begin();
@@ -133,7 +134,8 @@ absl::Status RunningHoned::Begin() {
   const uint64_t start = RandomId().high;
   HONE_RETURN_IF_ERROR(store_->AddStart(start, now_ms));
   HONE_RETURN_IF_ERROR(store_->ForgetRequests(now_ms - kKeepRequestsMs));
-  HONE_ASSIGN_OR_RETURN(const db::FarmState state, store_->Load());
+  HONE_ASSIGN_OR_RETURN(db::FarmState state, store_->Load());
+  HONE_RETURN_IF_ERROR(SetShares(*store_, options_.shares, now_ms, state.projects));
   if (!options_.ca_folder.empty()) {
     HONE_ASSIGN_OR_RETURN(const auto audit, store_->Audit(std::numeric_limits<int>::max()));
     issues_.emplace(options_.ca_folder, audit);
@@ -267,7 +269,9 @@ void RunningHoned::Stop() {
   if (housekeeper_.joinable()) housekeeper_.join();
   if (server_) server_->GetHealthCheckService()->Shutdown();
   if (lookout_) lookout_->Stop();
-  // Sessions first: their last commits need the loop.
+  // Sessions first: their last commits need the loop. Where nothing can be written they are not
+  // waited for.
+  if (loop_) loop_->StopWhenStuck();
   if (book_) book_->StopAll();
   if (tuning_) tuning_->Stop();
   workers_.CloseAll();

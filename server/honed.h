@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -18,11 +20,13 @@ struct HonedOptions {
   Transport transport = Transport::kMutualTls;
   Credentials credentials;  ///< of a server; unused in plaintext
   FarmPolicy policy;
+  size_t unsent_bytes = size_t{4} << 20;  ///< for a worker that does not read; it is not heard then
   std::string builder_version;
-  std::string versions;        ///< JSON for the log's session rows
-  std::string metrics_listen;  ///< "0.0.0.0:9464": /metrics and /healthz; empty: neither
-  std::string page_listen;     ///< "127.0.0.1:7422", loopback alone; empty: no page
-  std::string ca_folder;       ///< whose issued.log goes into the audit; empty or absent: none
+  std::string versions;                   ///< JSON for the log's session rows
+  std::string metrics_listen;             ///< "0.0.0.0:9464": /metrics and /healthz; empty: neither
+  std::string page_listen;                ///< "127.0.0.1:7422", loopback alone; empty: no page
+  std::map<std::string, int64_t> shares;  ///< of projects; the others have 1
+  std::string ca_folder;  ///< whose issued.log goes into the audit; empty or absent: none
 };
 
 /// A running coordinator: the log's one writer, the loop, the sessions and the services.

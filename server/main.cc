@@ -18,6 +18,7 @@
 #include "base/versions.h"
 #include "server/ca.h"
 #include "server/honed.h"
+#include "server/project_shares.h"
 #include "server/revoke_call.h"
 
 namespace {
@@ -36,6 +37,7 @@ constexpr std::array kOptions = {
     DaemonOption{"metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"},
     DaemonOption{"page-listen", "", "ADDRESS", "serve the page here: a loopback address"},
     DaemonOption{"lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"},
+    DaemonOption{"projects", "", "NAME=SHARE", "whose share of the devices is not 1", true, true},
     DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
@@ -96,6 +98,7 @@ absl::Status Revoke(const hone::DaemonOptions& options) {
   if (words.size() != 3) return absl::InvalidArgumentError("usage: honed revoke ROLE NAME");
   HONE_ASSIGN_OR_RETURN(const hone::server::Identity identity,
                         hone::server::ParseIdentity("spiffe://hone/" + words[1] + "/" + words[2]));
+  HONE_RETURN_IF_ERROR(hone::server::MayRevoke(identity));
   HONE_ASSIGN_OR_RETURN(const hone::Credentials admin, hone::ReadCredentials(options.Text("tls")));
   HONE_RETURN_IF_ERROR(hone::server::CallRevoke(options.Text("server"), admin, identity.Uri()));
   fmt::print("{} is refused from now on\n", identity.Uri());
@@ -124,9 +127,14 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   }
   honed.policy.start_by_ns = start_by_s * 1'000'000'000;
   honed.policy.run_by_ns = run_by_s * 1'000'000'000;
-  if (run_by_s * 1'000'000'000 <= honed.policy.grace_ns) {
-    return absl::InvalidArgumentError("--run-by-seconds must exceed 5");
+  // Workers are told durations shorter by the grace.
+  for (const auto& [name, ns] : {std::pair("start-by-seconds", honed.policy.start_by_ns),
+                                 std::pair("run-by-seconds", honed.policy.run_by_ns)}) {
+    if (ns > honed.policy.grace_ns) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("--{} must exceed 5: workers give up 5 s before honed does", name));
   }
+  HONE_ASSIGN_OR_RETURN(honed.shares, hone::server::ParseShares(options.List("projects")));
   if (options.Flag("insecure-loopback")) {
     honed.transport = hone::server::Transport::kPlaintext;
   } else if (!options.Flag("check-config")) {

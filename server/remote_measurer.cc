@@ -31,11 +31,21 @@ proto::Job JobOf(std::string workload, const std::vector<measure::MeasureInput>&
 }
 
 RemoteMeasurer::RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class,
-                               std::set<int64_t> answered)
+                               Before before)
     : loop_(loop),
       session_(session),
       device_class_(std::move(device_class)),
-      taken_(std::move(answered)) {}
+      answers_(std::make_shared<std::atomic<int64_t>>(before.answers)),
+      taken_(std::move(before.comparisons)) {}
+
+void RemoteMeasurer::Count(const Answers& answers, const std::vector<int64_t>& attempts) {
+  *answers += std::ranges::count_if(attempts, [](int64_t a) { return a < kFirstComparison; });
+}
+
+JobHints RemoteMeasurer::HintsFor(const proto::Job& job) const {
+  const auto known = hints_.find(job.workload);
+  return known == hints_.end() ? JobHints{} : known->second;
+}
 
 void RemoteMeasurer::Submit(measure::MeasureInput input) {
   {
@@ -44,8 +54,7 @@ void RemoteMeasurer::Submit(measure::MeasureInput input) {
   }
   const int64_t attempt = input.id;
   proto::Job job = JobOf(TextOf(input.workload), {input}, proto::JobKind::kScreen, 0);
-  const auto known = hints_.find(job.workload);
-  const JobHints hints = known == hints_.end() ? JobHints{} : known->second;
+  const JobHints hints = HintsFor(job);
   loop_.Post(
       [session = session_, attempt, hints, job = std::move(job)](Farm& farm, int64_t now_ns) {
         farm.Submit(session, attempt, job, hints, now_ns);
@@ -58,7 +67,6 @@ void RemoteMeasurer::Deliver(int64_t attempt, const proto::WorkResult& result) {
     if (attempt >= kFirstComparison) {
       comparisons_[attempt] = result;
     } else {
-      ++answered_;
       measure::MeasureResult& r = results_.emplace_back();
       r.id = attempt;
       r.outcome = result.outcome;
@@ -106,8 +114,9 @@ std::vector<measure::ComparedTrace> RemoteMeasurer::Compare(
   const int64_t number = ComparisonNumber(job);
   comparisons_[number];
   lock.unlock();
-  loop_.Post([session = session_, number, job = std::move(job)](Farm& farm, int64_t now_ns) {
-    farm.Submit(session, number, job, now_ns);
+  const JobHints hints = HintsFor(job);
+  loop_.Post([session = session_, number, hints, job = std::move(job)](Farm& farm, int64_t now_ns) {
+    farm.Submit(session, number, job, hints, now_ns);
   });
   lock.lock();
   changed_.wait(lock, [&] { return stopped_ || comparisons_[number].has_value(); });
@@ -124,6 +133,7 @@ std::vector<measure::ComparedTrace> RemoteMeasurer::Compare(
     }
     compared[i].error = {result->compared[i].outcome, result->compared[i].message};
     compared[i].samples_ns = result->compared[i].samples_ns;
+    compared[i].noisy = result->noisy;
   }
   return compared;
 }
@@ -195,9 +205,12 @@ void RemoteMeasurer::BeginCommit(db::Batch batch, std::function<void(const absl:
              return absl::OkStatus();
            },
        .done =
-           [session = session_, attempts, done = std::move(done)](
+           [session = session_, attempts, answers = answers_, done = std::move(done)](
                Farm& farm, const absl::Status& status, int64_t now_ns) {
-             if (status.ok()) farm.OnCommitted(session, *attempts, now_ns);
+             if (status.ok()) {
+               Count(answers, *attempts);
+               farm.OnCommitted(session, *attempts, now_ns);
+             }
              done(status);
            }});
 }
@@ -212,7 +225,9 @@ absl::Status RemoteMeasurer::Commit(const db::Batch& batch) {
                         },
                     .done =
                         [&](Farm& farm, const absl::Status& status, int64_t now_ns) {
-                          if (status.ok()) farm.OnCommitted(session_, attempts, now_ns);
+                          if (!status.ok()) return;
+                          Count(answers_, attempts);
+                          farm.OnCommitted(session_, attempts, now_ns);
                         }});
 }
 
@@ -222,11 +237,6 @@ void RemoteMeasurer::Stop() {
     stopped_ = true;
   }
   changed_.notify_all();
-}
-
-int64_t RemoteMeasurer::answered() const {
-  const std::lock_guard lock(mutex_);
-  return answered_;
 }
 
 }  // namespace hone::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -22,9 +23,13 @@ inline constexpr int64_t kFirstComparison = int64_t{1} << 40;
 /// The farm as a Measurer of one session. Thread-safe.
 class RemoteMeasurer final : public measure::Measurer {
  public:
-  /// `answered`: comparisons of earlier starts, whose numbers are taken. `loop` must outlive it.
-  RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class,
-                 std::set<int64_t> answered);
+  /// What earlier starts of honed left of the session.
+  struct Before {
+    std::set<int64_t> comparisons;  ///< answered: their numbers are taken
+    int64_t answers = 0;            ///< of candidates
+  };
+  /// `loop` must outlive it.
+  RemoteMeasurer(FarmLoop& loop, const Hash128& session, std::string device_class, Before before);
 
   /// What is known of Workloads, by their texts; before anything is submitted.
   void SetHints(std::map<std::string, JobHints> hints) { hints_ = std::move(hints); }
@@ -50,17 +55,24 @@ class RemoteMeasurer final : public measure::Measurer {
   /// Nothing will be delivered any more: who waits goes on with what there is.
   void Stop();
 
-  int64_t answered() const;
+  /// Candidates of the session whose answers are durable, those of earlier starts included.
+  int64_t answers() const { return answers_->load(); }
 
  private:
   int64_t ComparisonNumber(const proto::Job& job);
+  JobHints HintsFor(const proto::Job& job) const;
   std::vector<int64_t> TakeUncommitted();
   /// Of many candidates of few Workloads each is printed once.
   const std::string& TextOf(const std::shared_ptr<const ir::Workload>& workload);
 
+  /// Notes that these are durable, before the Farm does.
+  using Answers = std::shared_ptr<std::atomic<int64_t>>;
+  static void Count(const Answers& answers, const std::vector<int64_t>& attempts);
+
   FarmLoop& loop_;
   const Hash128 session_;
   const std::string device_class_;
+  const Answers answers_;  ///< the loop's too, which may outlive this object
   std::map<std::string, JobHints> hints_;
   std::mutex texts_mutex_;
   std::map<std::shared_ptr<const ir::Workload>, std::string> texts_;  // guarded by texts_mutex_
@@ -71,7 +83,6 @@ class RemoteMeasurer final : public measure::Measurer {
   std::set<int64_t> taken_;           ///< numbers of comparisons
   std::vector<int64_t> uncommitted_;  ///< attempts collected
   int64_t in_flight_ = 0;
-  int64_t answered_ = 0;
   mutable int capacity_ = 0;
   mutable bool asking_ = false;
   mutable int64_t asked_ns_ = INT64_MIN / 2;

@@ -7,11 +7,12 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
+#include "proto/field_check.h"
 
 namespace hone::server {
 
 absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest& request) {
-  if (request.id.empty()) return absl::InvalidArgumentError("request_id: it is empty");
+  HONE_RETURN_IF_ERROR(proto::Name(request.id, "request_id").status());
   HONE_ASSIGN_OR_RETURN(const std::optional<db::FarmRequest> known,
                         store.FindRequest(request.caller, request.id));
   if (!known) return std::string();
@@ -28,27 +29,24 @@ db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_
           .created_ms = now_ms};
 }
 
-absl::Status RunAnswered(
-    FarmLoop& loop,
-    const std::function<absl::Status(Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
-                                     int64_t now_ns)>& prepare) {
-  const absl::Status first = loop.Ask({.prepare = prepare, .done = {}});
+absl::Status RunAnswered(FarmLoop& loop, const FarmLoop::Work& work) {
+  const absl::Status first = loop.Ask(work);
   // The store refuses a second row for one id; what is wrong with the request itself stays wrong.
-  return absl::IsInvalidArgument(first) ? loop.Ask({.prepare = prepare, .done = {}}) : first;
+  return absl::IsInvalidArgument(first) ? loop.Ask(work) : first;
 }
 
 absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,
                      const std::function<absl::Status(Farm& farm, db::FarmUnit& unit,
                                                       int64_t now_ns, int64_t now_ms)>& change) {
-  return RunAnswered(
-      loop,
-      [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit, int64_t now_ns) -> absl::Status {
-        HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, request));
-        if (!first.empty()) return absl::OkStatus();
-        HONE_RETURN_IF_ERROR(change(farm, unit, now_ns, now_ms));
-        unit.changes.push_back(AnswerOf(request, "done", now_ms));
-        return absl::OkStatus();
-      });
+  const auto prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
+                           int64_t now_ns) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, request));
+    if (!first.empty()) return absl::OkStatus();
+    HONE_RETURN_IF_ERROR(change(farm, unit, now_ns, now_ms));
+    unit.changes.push_back(AnswerOf(request, "done", now_ms));
+    return absl::OkStatus();
+  };
+  return RunAnswered(loop, {.prepare = prepare, .done = {}});
 }
 
 }  // namespace hone::server

@@ -14,23 +14,21 @@ namespace hone::server {
 /// A call that changes something, as its caller names it.
 struct UnaryRequest {
   std::string caller;  ///< identity
-  std::string id;      ///< the caller's own; not empty
+  std::string id;      ///< the caller's own: 1 to proto::kMaxNameBytes of what prints
   std::string body;    ///< what is asked; the same id with another is an error
 };
 
 /// The answer that a request had, or empty: it is the first. kAlreadyExists: the id was used with
-/// another body; kInvalidArgument: no id.
+/// another body; kInvalidArgument: no such id.
 absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest& request);
 
 /// The row that keeps an answer (for 7 days), to stand in the unit with the request's effect.
 db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms);
 
-/// Runs on the loop what begins with FirstAnswer and ends with AnswerOf: once more when a copy of
-/// the same request came with it, whose answer was being committed, and is there now. Not on the
-/// loop's thread.
-absl::Status RunAnswered(
-    FarmLoop& loop, const std::function<absl::Status(Farm& farm, db::FarmStore& store,
-                                                     db::FarmUnit& unit, int64_t now_ns)>& prepare);
+/// Runs on the loop a work that begins with FirstAnswer and ends with AnswerOf: once more when a
+/// copy of the same request came with it, whose answer was being committed, and is there now. Not
+/// on the loop's thread.
+absl::Status RunAnswered(FarmLoop& loop, const FarmLoop::Work& work);
 
 /// Makes `change` durable with its answer, once however often the caller asks; what fails leaves no
 /// answer. Not on the loop's thread.

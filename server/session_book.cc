@@ -78,19 +78,45 @@ void SessionBook::StopAll() {
 
 absl::Status SessionBook::Resume(const std::vector<db::FarmSession>& sessions) {
   std::set<Hash128> going_on;
+  std::vector<std::pair<const db::FarmSession*, proto::SessionSpec>> readable;
   for (const db::FarmSession& row : sessions) {
+    absl::StatusOr<proto::SessionSpec> spec = proto::DecodeSpec(row.spec);
+    if (!spec.ok()) {
+      HONE_RETURN_IF_ERROR(GiveUp(row, spec.status()));
+      continue;
+    }
     if (row.state == SessionState::kRunning) going_on.insert(row.id);
+    readable.emplace_back(&row, *std::move(spec));
   }
   tuners_.GoOn(std::move(going_on));
-  for (const db::FarmSession& row : sessions) {
-    HONE_ASSIGN_OR_RETURN(proto::SessionSpec spec, proto::DecodeSpec(row.spec));
-    running_[RunningKey(row.owner, row.digest)] = row.id;
+  for (auto& [row, spec] : readable) {
+    running_[RunningKey(row->owner, row->digest)] = row->id;
     const std::lock_guard lock(mutex_);
-    drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, std::move(spec));
+    drivers_[row->id] = std::make_unique<SessionDriver>(context_, *row, std::move(spec));
     LogEvent(LogLevel::kInfo, "session_resumed",
-             {{"session", row.id.ToHex()}, {"owner", row.owner}, {"project", row.project}});
+             {{"session", row->id.ToHex()}, {"owner", row->owner}, {"project", row->project}});
   }
   return absl::OkStatus();
+}
+
+absl::Status SessionBook::GiveUp(const db::FarmSession& row, const absl::Status& why) {
+  db::SetFarmSession change{.id = row.id,
+                            .state = row.state,
+                            .reason = "its request cannot be read: " + StatusMessage(why)};
+  Move(change.state,
+       row.state == SessionState::kCancelling ? SessionEvent::kEmptied : SessionEvent::kFail);
+  LogEvent(LogLevel::kError, "session_state",
+           {{"session", row.id.ToHex()},
+            {"state", std::string(NameOf(change.state))},
+            {"why", change.reason}});
+  return context_.loop.Run(
+      {.prepare =
+           [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t now_ns) {
+             unit.changes.push_back(change);
+             farm.EndSession(row.id, change.reason, now_ns);
+             return absl::OkStatus();
+           },
+       .done = [](Farm&, const absl::Status&, int64_t) {}});
 }
 
 void SessionBook::Forget() {
@@ -99,6 +125,7 @@ void SessionBook::Forget() {
     const std::lock_guard lock(mutex_);
     for (auto it = drivers_.begin(); it != drivers_.end();) {
       if (it->second->ended()) {
+        ForgetRunning(*it->second);
         over.push_back(std::move(it->second));
         it = drivers_.erase(it);
       } else {
@@ -106,6 +133,15 @@ void SessionBook::Forget() {
       }
     }
   }
+}
+
+void SessionBook::ForgetRunning(const SessionDriver& driver) {
+  context_.loop.Post(
+      [this, id = driver.id(), key = RunningKey(driver.owner(), driver.digest())](Farm&, int64_t) {
+        const auto running = running_.find(key);
+        // The same request may have begun anew.
+        if (running != running_.end() && running->second == id) running_.erase(running);
+      });
 }
 
 absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
@@ -118,6 +154,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   const std::string digest = proto::SpecDigest(spec);
   const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
   const UnaryRequest unary{.caller = request.caller, .id = request.id, .body = "start\n" + digest};
+  const std::string key = RunningKey(request.caller, digest);
   Started started;
   db::FarmSession row;
   const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
@@ -130,17 +167,14 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
       started.joined = true;
       return absl::OkStatus();
     }
-    const auto [running, fresh] =
-        running_.try_emplace(RunningKey(request.caller, digest), RandomId());
-    if (!fresh) {
+    // It may still be refused: RunAnswered asks again when that is known.
+    if (accepting_.contains(key)) return absl::InvalidArgumentError("an equal request is begun");
+    const auto running = running_.find(key);
+    if (running != running_.end()) {
       HONE_ASSIGN_OR_RETURN(const auto before, store.FindFarmSession(running->second));
-      if (before && before->state >= SessionState::kFinished) {
-        running->second = RandomId();
-      } else {
-        started.joined = true;
-      }
+      started.joined = before && before->state < SessionState::kFinished;
     }
-    started.id = running->second;
+    started.id = started.joined ? running->second : RandomId();
     if (!started.joined) {
       row = {.id = started.id,
              .owner = request.caller,
@@ -150,11 +184,18 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
              .device_class = spec.device_class,
              .created_ms = now_ms};
       unit.changes.push_back(db::AddFarmSession{row});
+      accepting_.insert(key);
     }
     unit.changes.push_back(AnswerOf(unary, proto::IdBytes(started.id), now_ms));
     return absl::OkStatus();
   };
-  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, prepare));
+  // Others join it once it is durable, and not before.
+  const auto done = [&](Farm&, const absl::Status& status, int64_t) {
+    if (row.id == Hash128{}) return;
+    accepting_.erase(key);
+    if (status.ok()) running_[key] = row.id;
+  };
+  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, {.prepare = prepare, .done = done}));
   KillPoint("honed.accepted");
   LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
@@ -189,7 +230,7 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
     unit.changes.push_back(AnswerOf(unary, "cancelled", now_ms));
     return absl::OkStatus();
   };
-  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, prepare));
+  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, {.prepare = prepare, .done = {}}));
   const std::lock_guard lock(mutex_);
   if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
     driver->second->Cancel();
@@ -197,20 +238,41 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> SessionBook::AnswersOf(const db::FarmSession& row) {
+  const bool over = row.state >= SessionState::kFinished;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto ended = ended_answers_.find(row.id); ended != ended_answers_.end()) {
+      return ended->second;
+    }
+    if (const auto driver = drivers_.find(row.id); !over && driver != drivers_.end()) {
+      if (const auto answers = driver->second->answers()) return *answers;
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const int64_t answers,
+                        context_.reader.With([&](db::LogFile& log) -> absl::StatusOr<int64_t> {
+                          HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+                          return store->CountAnswers(row.id, kFirstComparison);
+                        }));
+  if (over) {
+    const std::lock_guard lock(mutex_);
+    ended_answers_[row.id] = answers;
+  }
+  return answers;
+}
+
 absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
                                                      const std::string& owner) {
   std::optional<db::FarmSession> row;
-  int64_t answers = 0;
   HONE_RETURN_IF_ERROR(context_.loop.Ask(
       {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
          HONE_ASSIGN_OR_RETURN(row, store.FindFarmSession(session));
-         HONE_ASSIGN_OR_RETURN(answers, store.CountAnswers(session, kFirstComparison));
          return absl::OkStatus();
        },
        .done = {}}));
   if (!row || (!owner.empty() && row->owner != owner)) return NoSession(session);
   proto::SessionInfo info = StoredInfo(*row);
-  info.attempts = answers;
+  HONE_ASSIGN_OR_RETURN(info.attempts, AnswersOf(*row));
   return info;
 }
 
@@ -230,17 +292,18 @@ absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
   std::vector<db::FarmSession> rows;
   HONE_RETURN_IF_ERROR(context_.loop.Ask(
       {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
-         HONE_ASSIGN_OR_RETURN(rows, store.LatestSessions(limit));
+         HONE_ASSIGN_OR_RETURN(rows, store.LatestSessions(limit, owner));
          return absl::OkStatus();
        },
        .done = {}}));
   std::vector<proto::SessionInfo> infos;
   for (const db::FarmSession& row : rows) {
-    if (!owner.empty() && row.owner != owner) continue;
+    HONE_ASSIGN_OR_RETURN(const int64_t answers, AnswersOf(row));
     const std::lock_guard lock(mutex_);
     const auto driver = drivers_.find(row.id);
     infos.push_back(driver == drivers_.end() ? StoredInfo(row) : driver->second->Info());
     infos.back().state = row.state;
+    infos.back().attempts = answers;
   }
   return infos;
 }

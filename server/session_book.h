@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ class SessionBook {
   /// Stops every driver; their sessions go on with the next start.
   ~SessionBook();
 
-  /// Takes up what an earlier start left, before anybody is listened to.
+  /// Takes up what an earlier start left, before anybody is listened to. One whose request this
+  /// version cannot read fails alone.
   absl::Status Resume(const std::vector<db::FarmSession>& sessions);
 
   struct Started {
@@ -55,14 +57,22 @@ class SessionBook {
 
  private:
   void Forget();
+  /// Candidates of a session that were answered, durably. Counted beside the loop, and only where
+  /// neither its driver knows nor an earlier call: that may be tens of thousands of leases.
+  absl::StatusOr<int64_t> AnswersOf(const db::FarmSession& row);
+  void ForgetRunning(const SessionDriver& driver);
+  /// Ends one that cannot be resumed, durably.
+  absl::Status GiveUp(const db::FarmSession& row, const absl::Status& why);
 
   search::SharedTuners tuners_;
   DriverContext context_;
   std::mutex mutex_;
   std::map<Hash128, std::unique_ptr<SessionDriver>> drivers_;  // guarded by mutex_
+  std::map<Hash128, int64_t> ended_answers_;                   // guarded by mutex_
   bool stopped_ = false;                                       // guarded by mutex_
-  /// Digest and owner of sessions that run or are being accepted; the loop's alone.
+  /// Digest and owner of sessions that run, and of those being accepted; the loop's alone.
   std::map<std::string, Hash128> running_;
+  std::set<std::string> accepting_;
 };
 
 /// An event of the log as watchers see it; nothing for those that are none of their business.

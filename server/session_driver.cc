@@ -94,9 +94,12 @@ proto::SessionInfo InfoOf(const db::FarmSession& row, const proto::SessionSpec& 
 
 proto::SessionInfo SessionDriver::Info() const {
   const std::lock_guard lock(mutex_);
-  proto::SessionInfo info = InfoOf(row_, spec_);
-  info.attempts = measurer_ ? measurer_->answered() : 0;
-  return info;
+  return InfoOf(row_, spec_);
+}
+
+std::optional<int64_t> SessionDriver::answers() const {
+  const std::lock_guard lock(mutex_);
+  return measurer_ ? std::optional(measurer_->answers()) : std::nullopt;
 }
 
 absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
@@ -113,7 +116,7 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
     next.fingerprint = device->fingerprint;
   }
   const bool over = next.state >= SessionState::kFinished;
-  HONE_RETURN_IF_ERROR(context_.loop.Run(
+  const absl::Status stored = context_.loop.Run(
       {.prepare =
            [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t now_ns) {
              unit.changes.push_back(db::SetFarmSession{.id = next.id,
@@ -124,7 +127,19 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
              if (over) farm.EndSession(next.id, "the session has ended", now_ns);
              return absl::OkStatus();
            },
-       .done = [](Farm&, const absl::Status&, int64_t) {}}));
+       // Before watchers look.
+       .done =
+           [&](Farm&, const absl::Status& status, int64_t) {
+             if (status.ok() && over) ended_.store(true);
+           }});
+  if (absl::IsFailedPrecondition(stored) && event == SessionEvent::kBegin) {
+    // A client cancelled it, durably, just before.
+    cancelled_.store(true);
+    interrupted_.store(true);
+    const std::lock_guard lock(mutex_);
+    row_.state = SessionState::kCancelling;
+  }
+  HONE_RETURN_IF_ERROR(stored);
   LogEvent(next.state == SessionState::kFailed ? LogLevel::kError : LogLevel::kInfo,
            "session_state",
            {{"session", next.id.ToHex()},
@@ -201,12 +216,13 @@ search::SharedTuners::Request SessionDriver::SharedRequest(
 absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   HONE_ASSIGN_OR_RETURN(std::vector<search::TuningTask> tasks, TasksOf(spec_));
   HONE_ASSIGN_OR_RETURN(search::SessionOptions options, OptionsFor(device));
-  std::set<int64_t> compared;
+  RemoteMeasurer::Before before;
   HONE_RETURN_IF_ERROR(context_.loop.Run(
       {.prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
         HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
                               store.AnswersFrom(row_.id, kFirstComparison));
-        compared.insert(numbers.begin(), numbers.end());
+        before.comparisons.insert(numbers.begin(), numbers.end());
+        HONE_ASSIGN_OR_RETURN(before.answers, store.CountAnswers(row_.id, kFirstComparison));
         farm.BeginSession({.id = row_.id,
                            .project = row_.project,
                            .priority = spec_.priority,
@@ -215,7 +231,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
         return absl::OkStatus();
       }}));
   auto measurer = std::make_unique<RemoteMeasurer>(context_.loop, row_.id, device.device_class,
-                                                   std::move(compared));
+                                                   std::move(before));
   RemoteMeasurer* const farm = measurer.get();
   std::map<std::string, JobHints> hints;
   for (const search::TuningTask& t : tasks) {
@@ -228,6 +244,9 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   options.commit_results = [farm](const db::Batch& batch) { return farm->Commit(batch); };
   options.begin_results = [farm](db::Batch batch, search::TunerQueue::Done done) {
     farm->BeginCommit(std::move(batch), std::move(done));
+  };
+  options.begin_append = [&log](db::Batch batch, search::TunerQueue::Done done) {
+    log.BeginAppend(std::move(batch), std::move(done));
   };
   options.join = [this, &log, shared = SharedRequest(options)] {
     return context_.tuners->Get(log, shared);
@@ -271,9 +290,7 @@ void SessionDriver::End(SessionEvent event, const std::string& reason) {
   const absl::Status stored = Store(event, reason, nullptr);
   if (!stored.ok()) {
     LogWarning("session {}: {}", row_.id.ToHex(), StatusMessage(stored));
-    return;
   }
-  ended_.store(true);
 }
 
 absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
@@ -302,6 +319,7 @@ void SessionDriver::Run() {
     const absl::Status left = context_.tuners->Leave(log, row_.id);
     if (!left.ok()) LogWarning("session {}: {}", row_.id.ToHex(), StatusMessage(left));
   }
+  context_.tuners->ForgetEnded();
   if (ended_.load()) return;
   if (cancelled_.load() || row_.state == SessionState::kCancelling) {
     if (row_.state != SessionState::kCancelling &&

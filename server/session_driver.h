@@ -47,7 +47,11 @@ class SessionDriver {
 
   /// Ended for good: finished, cancelled or failed, durably.
   bool ended() const { return ended_.load(); }
+  /// Without its answers.
   proto::SessionInfo Info() const;
+  /// Candidates whose answers are durable; nothing while that is not known without asking the log.
+  std::optional<int64_t> answers() const;
+  const Hash128& id() const { return row_.id; }
   const std::string& digest() const { return row_.digest; }
   const std::string& owner() const { return row_.owner; }
 

@@ -30,6 +30,17 @@ absl::StatusOr<db::Appended> SessionLog::Append(const db::Batch& batch, db::Orig
   return db::Appended{};
 }
 
+void SessionLog::BeginAppend(db::Batch batch, std::function<void(const absl::Status&)> done) {
+  loop_.Post({.prepare =
+                  [batch = std::make_shared<db::Batch>(std::move(batch))](
+                      Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                    unit.facts = std::move(*batch);
+                    return absl::OkStatus();
+                  },
+              .done = [done = std::move(done)](Farm&, const absl::Status& status,
+                                               int64_t) { done(status); }});
+}
+
 absl::StatusOr<std::unique_ptr<db::Database::ReadScope>> SessionLog::BeginRead() {
   return absl::UnimplementedError("a session reads no single state");
 }

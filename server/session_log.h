@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -61,6 +62,8 @@ class SessionLog final : public db::Database {
   SessionLog(SharedReader& reader, FarmLoop& loop) : reader_(reader), loop_(loop) {}
 
   absl::StatusOr<db::Appended> Append(const db::Batch& batch, db::Origin origin) override;
+  /// The same without waiting; `done` is called once, on the loop or by who ends it.
+  void BeginAppend(db::Batch batch, std::function<void(const absl::Status&)> done);
   absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() override;
   absl::StatusOr<std::vector<db::RankedRecord>> TopRecords(const db::RecordQuery& query,
                                                            int limit) override;

@@ -68,7 +68,7 @@ constexpr std::array<Row<WorkerState, WorkerEvent>, 9> kWorker = {{
     {WorkerState::kLost, WorkerEvent::kConnect, WorkerState::kConnected},
 }};
 
-constexpr std::array<Row<DeviceState, DeviceEvent>, 13> kDevice = {{
+constexpr std::array<Row<DeviceState, DeviceEvent>, 16> kDevice = {{
     {DeviceState::kActive, DeviceEvent::kDrain, DeviceState::kDraining},
     {DeviceState::kActive, DeviceEvent::kUndrain, DeviceState::kActive},
     {DeviceState::kActive, DeviceEvent::kQuarantine, DeviceState::kQuarantined},
@@ -76,10 +76,13 @@ constexpr std::array<Row<DeviceState, DeviceEvent>, 13> kDevice = {{
     {DeviceState::kDraining, DeviceEvent::kDrain, DeviceState::kDraining},
     {DeviceState::kDraining, DeviceEvent::kEmptied, DeviceState::kDrained},
     {DeviceState::kDraining, DeviceEvent::kUndrain, DeviceState::kActive},
+    {DeviceState::kDraining, DeviceEvent::kLose, DeviceState::kLost},
     {DeviceState::kDrained, DeviceEvent::kDrain, DeviceState::kDrained},
     {DeviceState::kDrained, DeviceEvent::kUndrain, DeviceState::kActive},
+    {DeviceState::kDrained, DeviceEvent::kLose, DeviceState::kLost},
     {DeviceState::kQuarantined, DeviceEvent::kUndrain, DeviceState::kActive},
     {DeviceState::kQuarantined, DeviceEvent::kProbed, DeviceState::kActive},
+    {DeviceState::kQuarantined, DeviceEvent::kLose, DeviceState::kLost},
     {DeviceState::kLost, DeviceEvent::kUndrain, DeviceState::kActive},
     {DeviceState::kLost, DeviceEvent::kProbed, DeviceState::kActive},
 }};

@@ -1,25 +1,21 @@
 #include "server/tuning_service.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <fstream>
 #include <utility>
 
 #include "fmt/format.h"
 
-#include "base/core/random_id.h"
 #include "base/core/thread_name.h"
-#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "server/record_finder.h"
 #include "server/request_once.h"
+#include "server/snapshot_streams.h"
 
 namespace hone::server {
 namespace {
@@ -71,7 +67,6 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 
  private:
   class Watch;
-  class FileStream;
 
   absl::StatusOr<Identity> Caller(const grpc::ServerContextBase& context,
                                   std::initializer_list<CallerRole> roles) {
@@ -101,7 +96,7 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
   bool dirty_ = false;  // guarded by mutex_, as all below
   bool stopping_ = false;
   std::map<Watch*, std::shared_ptr<Watch>> watches_;
-  std::mutex snapshot_mutex_;
+  SnapshotStreams snapshots_;
   std::thread watcher_;
 };
 
@@ -194,41 +189,9 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   bool writing_ = false, ended_ = false, stated_ = false, last_ = false;
 };
 
-/// A file in chunks, its digest with the last.
-class TuningService::Service::FileStream final
-    : public grpc::ServerWriteReactor<v1::SnapshotChunk> {
- public:
-  void Begin(absl::StatusOr<std::pair<std::ifstream, std::string>> file) {
-    if (!file.ok()) return Finish(proto::ToGrpc(file.status()));
-    file_ = std::move(file->first);
-    sha256_ = std::move(file->second);
-    Next();
-  }
-  void OnWriteDone(bool ok) override {
-    KillPoint("honed.sending");
-    if (ok && !last_) return Next();
-    Finish(grpc::Status::OK);
-  }
-  void OnDone() override { delete this; }
-
- private:
-  void Next() {
-    std::string data(proto::kChunkBytes, '\0');
-    file_.read(data.data(), static_cast<std::streamsize>(data.size()));
-    data.resize(static_cast<size_t>(file_.gcount()));
-    last_ = data.size() < proto::kChunkBytes;
-    out_.set_data(std::move(data));
-    if (last_) out_.set_sha256(sha256_);
-    StartWrite(&out_);
-  }
-
-  std::ifstream file_;
-  std::string sha256_;
-  v1::SnapshotChunk out_;
-  bool last_ = false;
-};
-
-TuningService::Service::Service(Context context) : context_(std::move(context)) {
+TuningService::Service::Service(Context context)
+    : context_(std::move(context)),
+      snapshots_({context_.wall_clock, context_.loop, context_.workers, context_.log_path}) {
   watcher_ = std::thread([this] {
     NameThisThread("watches");
     WatchLoop();
@@ -253,10 +216,12 @@ void TuningService::Service::Stop() {
   changed_.notify_one();
   if (watcher_.joinable()) watcher_.join();
   for (const auto& watch : all) watch->End(absl::UnavailableError("honed is ending"));
+  snapshots_.Stop();
   pool_.Stop();
 }
 
 void TuningService::Service::EndExpired() {
+  snapshots_.EndExpired();
   std::vector<std::shared_ptr<Watch>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -293,11 +258,8 @@ grpc::ServerUnaryReactor* TuningService::Service::StartSession(
     v1::StartSessionReply* reply) {
   return Serve(context, kClients, [this, request, reply](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const proto::SessionSpec spec, proto::FromWire(request->spec()));
-    if (request->request_id().size() > proto::kMaxNameBytes) {
-      return absl::InvalidArgumentError("request_id: too long");
-    }
     HONE_ASSIGN_OR_RETURN(const SessionBook::Started started,
-                          context_.book.Start({who.name, request->request_id()}, spec));
+                          context_.book.Start({who.Owner(), request->request_id()}, spec));
     reply->set_session(proto::IdBytes(started.id));
     reply->set_joined(started.joined);
     return absl::OkStatus();
@@ -309,7 +271,7 @@ grpc::ServerUnaryReactor* TuningService::Service::CancelSession(
     v1::CancelSessionReply*) {
   return Serve(context, kClients, [this, request](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const Hash128 id, proto::IdFromBytes(request->session(), "session"));
-    return context_.book.Cancel({who.name, request->request_id()}, id,
+    return context_.book.Cancel({who.Owner(), request->request_id()}, id,
                                 who.role == CallerRole::kAdmin, who.Uri());
   });
 }
@@ -318,7 +280,7 @@ grpc::ServerUnaryReactor* TuningService::Service::ListSessions(
     grpc::CallbackServerContext* context, const v1::ListSessionsRequest* request,
     v1::ListSessionsReply* reply) {
   return Serve(context, kClients, [this, request, reply](const Identity& who) -> absl::Status {
-    const std::string owner = who.role == CallerRole::kSubmit ? who.name : "";
+    const std::string owner = who.role == CallerRole::kSubmit ? who.Owner() : "";
     if (!request->session().empty()) {
       HONE_ASSIGN_OR_RETURN(const Hash128 id, proto::IdFromBytes(request->session(), "session"));
       HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, context_.book.Find(id, owner));
@@ -405,7 +367,17 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
                                                          v1::RevokeReply*) {
   return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const Identity target, ParseIdentity(request->identity()));
-    HONE_RETURN_IF_ERROR(RunOnce(
+    HONE_RETURN_IF_ERROR(MayRevoke(target));
+    // In force first, for it may be long until anything can be written.
+    context_.workers.Refuse(target.Uri());
+    context_.workers.EndExpired();
+    EndExpired();
+    if (target.role == CallerRole::kMeasure) {
+      // Also of one that is away just now, or has not come back since honed was started.
+      context_.loop.Post(
+          [name = target.name](Farm& farm, int64_t now_ns) { farm.RevokeWorker(name, now_ns); });
+    }
+    const absl::Status durable = RunOnce(
         context_.loop,
         {.caller = who.Uri(), .id = request->request_id(), .body = "revoke\n" + target.Uri()},
         context_.wall_clock.UnixNs() / kNsPerMs,
@@ -414,11 +386,10 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
           unit.changes.push_back(db::FarmAudit{
               .at_ms = now_ms, .actor = who.Uri(), .action = "revoke", .subject = target.Uri()});
           return absl::OkStatus();
-        }));
-    context_.workers.Refuse(target.Uri());
-    context_.workers.EndExpired();
-    EndExpired();
-    return absl::OkStatus();
+        });
+    return Annotate(durable, fmt::format("{} is refused from now on, but not yet durably: ask "
+                                         "again, or a restart of honed forgets it",
+                                         target.Uri()));
   });
 }
 
@@ -440,7 +411,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
                             : absl::UnavailableError("honed is ending"));
     return watch.get();
   }
-  const std::string owner = caller->role == CallerRole::kSubmit ? caller->name : "";
+  const std::string owner = caller->role == CallerRole::kSubmit ? caller->Owner() : "";
   const bool taken = pool_.Add([this, watch, owner, session = *id] {
     const auto found = context_.book.Find(session, owner);
     if (!found.ok()) return watch->End(found.status());
@@ -452,42 +423,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
 
 grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
     grpc::CallbackServerContext* context, const v1::SnapshotRequest*) {
-  auto* stream = new FileStream;
-  absl::StatusOr<Identity> caller = Caller(*context, kClients);
-  if (!caller.ok()) {
-    stream->Begin(caller.status());
-    return stream;
-  }
-  const auto make =
-      [this, who = caller->Uri()]() -> absl::StatusOr<std::pair<std::ifstream, std::string>> {
-    const std::lock_guard one_at_a_time(snapshot_mutex_);
-    const std::string path = fmt::format("{}.snapshot.{}", context_.log_path, RandomId().ToHex());
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SharedReader> reader,
-                          SharedReader::Open(context_.log_path));
-    HONE_ASSIGN_OR_RETURN(std::string sha256,
-                          reader->With([&](db::LogFile& log) { return log.Snapshot(path); }));
-    KillPoint("honed.copied");
-    std::ifstream file(path, std::ios::binary);
-    ::unlink(path.c_str());
-    if (!file) return absl::InternalError("the snapshot cannot be read again");
-    // Who took the log's facts out of the farm, durable before they leave it.
-    HONE_RETURN_IF_ERROR(
-        context_.loop.Ask({.prepare =
-                               [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
-                                 unit.changes.push_back(
-                                     db::FarmAudit{.at_ms = context_.wall_clock.UnixNs() / kNsPerMs,
-                                                   .actor = who,
-                                                   .action = "publish",
-                                                   .subject = "sha256:" + sha256});
-                                 return absl::OkStatus();
-                               },
-                           .done = {}}));
-    return std::pair(std::move(file), std::move(sha256));
-  };
-  if (!pool_.Add([stream, make] { stream->Begin(make()); })) {
-    stream->Begin(absl::ResourceExhaustedError("honed is overloaded, try later"));
-  }
-  return stream;
+  return snapshots_.Open(Caller(*context, kClients));
 }
 
 TuningService::TuningService(Context context) : service_(new Service(std::move(context))) {}

@@ -67,9 +67,21 @@ class WorkerStreams::Stream final
       public std::enable_shared_from_this<Stream> {
  public:
   Stream(WorkerStreams& owner, StreamId id, Identity identity)
-      : owner_(owner), id_(id), identity_(std::move(identity)) {}
+      : owner_(owner),
+        id_(id),
+        identity_(std::move(identity)),
+        begun_ns_(owner.loop_->clock().NowNs()) {}
 
+  StreamId id() const { return id_; }
   const Identity& identity() const { return identity_; }
+  /// Without a Hello after so long it is no worker's.
+  bool silent(int64_t now_ns) const {
+    constexpr int64_t kPatienceNs = 10'000'000'000;
+    return !said_hello_.load() && now_ns - begun_ns_ > kPatienceNs;
+  }
+
+  /// True the first time: its certificate is over, which ends it and is counted once.
+  bool MarkOver() { return !over_.exchange(true); }
 
   void Begin() { StartRead(&in_); }
 
@@ -78,34 +90,39 @@ class WorkerStreams::Stream final
     if (ending_) return;
     out_.emplace_back();
     proto::ToWire(message, &out_.back());
+    out_bytes_ += out_.back().ByteSizeLong();
     if (!std::exchange(writing_, true)) StartWrite(&out_.front());
   }
 
-  /// False: it is ending already.
-  bool End(const absl::Status& status) {
+  void End(const absl::Status& status) {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(ending_, true)) return false;
+    if (std::exchange(ending_, true)) return;
     end_status_ = proto::ToGrpc(status);
     if (!writing_) Finish(end_status_);
-    return true;
   }
 
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
+    out_bytes_ -= out_.front().ByteSizeLong();
     out_.pop_front();
+    if (read_waits_ && out_bytes_ <= owner_.most_unsent_bytes_ && !ending_) {
+      read_waits_ = false;
+      StartRead(&in_);
+    }
     if (ok && !out_.empty()) return StartWrite(&out_.front());
     writing_ = false;
     if (ending_) Finish(end_status_);
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) return static_cast<void>(End(absl::OkStatus()));
+    if (!ok) return End(absl::OkStatus());
     absl::StatusOr<proto::WorkerMessage> message = proto::FromWire(in_);
     if (!message.ok()) {
       LogWarning("worker '{}' said what it may not: {}", identity_.name,
                  StatusMessage(message.status()));
-      return static_cast<void>(End(message.status()));
+      return End(message.status());
     }
+    if (std::holds_alternative<proto::Hello>(*message)) said_hello_.store(true);
     owner_.loop_->Post(
         [self = shared_from_this(), message = *std::move(message)](Farm& farm, int64_t now_ns) {
           if (const auto* hello = std::get_if<proto::Hello>(&message)) {
@@ -129,16 +146,23 @@ class WorkerStreams::Stream final
  private:
   void ReadNext() {
     const std::lock_guard lock(mutex_);
-    if (!ending_) StartRead(&in_);
+    if (ending_) return;
+    // A small question may have a large answer: who reads none of them is not heard any more.
+    read_waits_ = out_bytes_ > owner_.most_unsent_bytes_;
+    if (!read_waits_) StartRead(&in_);
   }
 
   WorkerStreams& owner_;
   const StreamId id_;
   const Identity identity_;
+  const int64_t begun_ns_;
   v1::WorkerMessage in_;
+  std::atomic<bool> said_hello_{false}, over_{false};
   bool greeted_ = false;  // the loop's alone
   std::mutex mutex_;
   std::deque<v1::ServerMessage> out_;  // guarded by mutex_, as all below
+  size_t out_bytes_ = 0;
+  bool read_waits_ = false;
   bool writing_ = false;
   bool ending_ = false;
   grpc::Status end_status_;
@@ -170,8 +194,12 @@ class WorkerStreams::Service final : public v1::Workers::CallbackService {
   WorkerStreams& owner_;
 };
 
-WorkerStreams::WorkerStreams(Transport transport, const WallClock& wall_clock)
-    : transport_(transport), wall_clock_(wall_clock), service_(new Service(*this)) {}
+WorkerStreams::WorkerStreams(Transport transport, const WallClock& wall_clock,
+                             size_t most_unsent_bytes)
+    : transport_(transport),
+      wall_clock_(wall_clock),
+      most_unsent_bytes_(most_unsent_bytes),
+      service_(new Service(*this)) {}
 WorkerStreams::~WorkerStreams() = default;
 
 grpc::Service* WorkerStreams::service() { return service_.get(); }
@@ -255,23 +283,33 @@ int64_t WorkerStreams::connected() const {
 void WorkerStreams::EndExpired() {
   constexpr int64_t kNs = 1'000'000'000;
   const int64_t now_s = wall_clock_.UnixNs() / kNs;
-  std::vector<std::shared_ptr<Stream>> over;
+  const int64_t now_ns = loop_->clock().NowNs();
+  std::vector<std::shared_ptr<Stream>> over, silent;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, stream] : streams_) {
       const Identity& who = stream->identity();
+      if (stream->silent(now_ns)) silent.push_back(stream);
       if (who.expires_unix_s <= now_s || refused_names_.contains(who.Uri())) over.push_back(stream);
     }
   }
+  for (const auto& stream : silent) {
+    stream->End(absl::DeadlineExceededError("no Hello within 10 s of the stream's begin"));
+  }
   for (const auto& stream : over) {
     const Identity& who = stream->identity();
-    if (who.name.empty()) continue;
+    if (who.name.empty() || !stream->MarkOver()) continue;
     const Refusal why = who.expires_unix_s <= now_s ? Refusal::kExpired : Refusal::kRevoked;
     const std::string text = fmt::format("the certificate of {} {}", who.Uri(),
                                          why == Refusal::kExpired ? "has expired" : "was revoked");
-    if (!stream->End(absl::UnauthenticatedError(text))) continue;
+    const absl::Status status = absl::UnauthenticatedError(text);
+    // Before the stream's own end is posted, which would leave its leases to be lost. Others of its
+    // name may have a certificate that is good for longer.
+    loop_->Post([id = stream->id(), status](Farm& farm, int64_t at_ns) {
+      farm.EndStream(id, status, at_ns);
+    });
+    stream->End(status);
     CountRefused(why, "Work", "", text + ": its stream ends");
-    loop_->Post([name = who.name](Farm& farm, int64_t now_ns) { farm.RevokeWorker(name, now_ns); });
   }
 }
 

@@ -23,7 +23,8 @@ namespace hone::server {
 /// The service Workers: a stream each worker, its messages in turn to the loop. Thread-safe.
 class WorkerStreams {
  public:
-  WorkerStreams(Transport transport, const WallClock& wall_clock);
+  /// `most_unsent_bytes`: for a worker that does not read; it is not heard meanwhile.
+  WorkerStreams(Transport transport, const WallClock& wall_clock, size_t most_unsent_bytes);
   ~WorkerStreams();
 
   /// The loop that takes the messages; set before anybody calls.
@@ -32,7 +33,8 @@ class WorkerStreams {
 
   void Send(StreamId stream, const proto::ServerMessage& message);
   void Close(StreamId stream, const absl::Status& status);
-  /// Ends streams whose certificate has expired or is refused; call it every few seconds.
+  /// Ends streams whose certificate has expired or is refused, and those that never said who they
+  /// are; call it every few seconds.
   void EndExpired();
   void CloseAll();
 
@@ -58,6 +60,7 @@ class WorkerStreams {
 
   const Transport transport_;
   const WallClock& wall_clock_;
+  const size_t most_unsent_bytes_;
   FarmLoop* loop_ = nullptr;
   std::unique_ptr<Service> service_;
   std::array<std::atomic<int64_t>, kNumRefusals> refused_{};

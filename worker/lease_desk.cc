@@ -45,6 +45,7 @@ void LeaseDesk::OnWelcome(const proto::Welcome& welcome) {
   heartbeat_ms_ = welcome.heartbeat_ms;
   for (const Hash128& token : welcome.drop) Forget(token);
   if (draining_) out_.emplace_back(proto::Draining{});
+  lost_unsent_ = lost_.has_value();
   // What was asked for on an earlier stream does not come any more.
   if (incoming_) AskForPart();
   OfferCredit();
@@ -64,6 +65,7 @@ void LeaseDesk::OnGrant(const proto::Grant& grant, int64_t now_ns) {
                      .wanted = grant.wanted};
   by_token_[grant.token] = number;
   if (draining_) return Return(number, "the worker is ending");
+  if (lost_) return Return(number, *lost_);
   if (grant.kind != proto::LeaseKind::kRun) {
     queue_.push_back(number);
     return;
@@ -172,6 +174,7 @@ void LeaseDesk::Start(int64_t number, int64_t now_ns) {
   if (found == leases_.end()) return;
   Lease& lease = found->second;
   lease.phase = Phase::kStarted;
+  lease.started_ns = now_ns;
   lease.run_by_ns += now_ns;
   if (connected_) out_.emplace_back(proto::Started{lease.token});
 }
@@ -188,7 +191,7 @@ bool LeaseDesk::started_unsent() const {
 
 void LeaseDesk::Finish(int64_t number, proto::WorkResult result) {
   const auto found = leases_.find(number);
-  if (found == leases_.end()) return;
+  if (found == leases_.end() || found->second.phase == Phase::kFinished) return;
   result.token = found->second.token;
   found->second.phase = Phase::kFinished;
   found->second.result = std::move(result);
@@ -216,15 +219,46 @@ void LeaseDesk::Tick(int64_t now_ns) {
     const int64_t by = lease.phase == Phase::kStarted ? lease.run_by_ns : lease.start_by_ns;
     if (now_ns >= by) late.push_back(number);
   }
-  for (const int64_t number : late) Return(number, "its time is over");
+  for (const int64_t number : late) {
+    if (leases_.at(number).phase == Phase::kStarted) {
+      TimeOut(number, now_ns);
+    } else {
+      Return(number, "its time is over");
+    }
+  }
+}
+
+void LeaseDesk::TimeOut(int64_t number, int64_t now_ns) {
+  const int64_t ran_ns = now_ns - leases_.at(number).started_ns;
+  cancelled_.push_back(number);
+  Finish(number, {.outcome = measure::Outcome::kRunTimeout,
+                  .message = "it ran for " + std::to_string(ran_ns / kNsPerMs) +
+                             " ms, longer than its lease: honed --run-by-seconds",
+                  .run_ns = ran_ns});
 }
 
 void LeaseDesk::BeginDraining() {
   if (std::exchange(draining_, true)) return;
   if (connected_) out_.emplace_back(proto::Draining{});
-  std::deque<int64_t> queued = queue_;
-  queued.insert(queued.end(), fetching_.begin(), fetching_.end());
-  for (const int64_t number : queued) Return(number, "the worker is ending");
+  std::vector<int64_t> rest;
+  for (const auto& [number, lease] : leases_) {
+    // What a builder has taken is what runs there.
+    const bool build = lease.kind == proto::LeaseKind::kBuild && lease.phase == Phase::kTaken;
+    if (lease.phase < Phase::kStarted && !build) rest.push_back(number);
+  }
+  for (const int64_t number : rest) Return(number, "the worker is ending");
+}
+
+void LeaseDesk::SetDeviceLost(std::string reason) {
+  if (lost_) return;
+  lost_ = std::move(reason);
+  lost_unsent_ = welcomed_;
+  std::erase_if(out_, [](const auto& m) { return std::holds_alternative<proto::WorkerCredit>(m); });
+  std::vector<int64_t> unstarted;
+  for (const auto& [number, lease] : leases_) {
+    if (lease.phase < Phase::kStarted) unstarted.push_back(number);
+  }
+  for (const int64_t number : unstarted) Return(number, *lost_);
 }
 
 int64_t LeaseDesk::unfinished() const {
@@ -233,7 +267,7 @@ int64_t LeaseDesk::unfinished() const {
 }
 
 void LeaseDesk::OfferCredit() {
-  if (!welcomed_ || draining_) return;
+  if (!welcomed_ || draining_ || lost_) return;
   const int64_t kept = static_cast<int64_t>(leases_.size()) - unfinished();
   const int64_t room = kept >= options_.most_unacknowledged
                            ? 0
@@ -265,12 +299,19 @@ std::optional<proto::WorkerMessage> LeaseDesk::TakeMessage() {
     out_.pop_front();
     return message;
   }
-  if (!welcomed_ || results_on_stream_ >= results_allowed_) return std::nullopt;
+  if (!welcomed_) return std::nullopt;
   // One lease's artifacts after the other's.
-  if (uploading_ != 0) return TakeAnswer(uploading_, leases_.at(uploading_));
-  for (auto& [number, lease] : leases_) {
-    if (lease.phase == Phase::kFinished && !lease.sent) return TakeAnswer(number, lease);
+  const auto next = uploading_ != 0 ? leases_.find(uploading_)
+                                    : std::ranges::find_if(leases_, [](const auto& item) {
+                                        const Lease& lease = item.second;
+                                        return lease.phase == Phase::kFinished && !lease.sent;
+                                      });
+  if (next != leases_.end()) {
+    if (results_on_stream_ >= results_allowed_) return std::nullopt;
+    return TakeAnswer(next->first, next->second);
   }
+  // After the answers: their leases are not to end as if the device had been lost over them.
+  if (std::exchange(lost_unsent_, false)) return proto::DeviceLost{*lost_};
   return std::nullopt;
 }
 

@@ -47,13 +47,19 @@ class LeaseDesk {
 
   /// The job runs from now on.
   void Start(int64_t number, int64_t now_ns);
-  /// The answer to a job; the token is filled in. Dropped when the lease was given up meanwhile.
+  /// The answer to a job; the token is filled in. Dropped when the lease was given up meanwhile, or
+  /// answered as Tick does.
   void Finish(int64_t number, proto::WorkResult result);
   /// The answer to a job to build: one artifact for each that was wanted.
   void FinishBuild(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns);
-  /// Gives leases up whose time is over; call it about as often as heartbeats.
+  /// Gives leases up whose time is over: what has not begun goes back, what runs is killed and
+  /// answered as a candidate that takes too long. Call it about as often as heartbeats.
   void Tick(int64_t now_ns);
+  /// Nothing new: what runs is finished, everything else goes back.
   void BeginDraining();
+  /// A child cannot be killed. For the life of this process nothing more is asked for, what has not
+  /// started goes back, and each stream is told, after the answers that there are.
+  void SetDeviceLost(std::string reason);
   void AddBusy(int64_t ns) { busy_ns_ += ns; }
   /// What the device was probed at: told now, and with every Hello.
   void SetProbes(const proto::Probes& probes);
@@ -96,6 +102,7 @@ class LeaseDesk {
     proto::Job job;
     Phase phase = Phase::kQueued;
     int64_t start_by_ns = 0, run_by_ns = 0;  ///< the second is a duration until it starts
+    int64_t started_ns = 0;
     std::optional<proto::WorkResult> result;
     bool sent = false;  ///< on this stream
     proto::LeaseKind kind = proto::LeaseKind::kBoth;
@@ -116,6 +123,7 @@ class LeaseDesk {
   void OnGrant(const proto::Grant& grant, int64_t now_ns);
   void Forget(const Hash128& token);
   void Return(int64_t number, const std::string& reason);
+  void TimeOut(int64_t number, int64_t now_ns);
   void OfferCredit();
   void OnChunk(const proto::ArtifactChunk& chunk);
   /// Goes on with the lease that fetches: what is missing is asked for, a lease that has all waits
@@ -141,6 +149,8 @@ class LeaseDesk {
   int64_t results_on_stream_ = 0, results_allowed_ = 0;
   int64_t busy_ns_ = 0, sentinel_ns_ = 0;
   bool probe_asked_ = false;
+  std::optional<std::string> lost_;  ///< the device, and why
+  bool lost_unsent_ = false;         ///< on this stream
   std::vector<Acknowledged> acknowledged_;
   std::vector<int64_t> cancelled_;
 };

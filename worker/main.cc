@@ -113,6 +113,7 @@ absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
   }
   if (hello.role == hone::proto::WorkerRole::kRun) hello.builder_version.clear();
   hello.sandboxed = !options.Flag("unsafe-no-sandbox");
+  hello.sandbox_gap = hone::measure::CanHideFiles().message();
   if (hello.role != hone::proto::WorkerRole::kBuild && hello.device.name.rfind("cpu:", 0) != 0) {
     return absl::InvalidArgumentError(
         fmt::format("--device {}: this worker measures on CPUs (cpu:0)", hello.device.name));
@@ -181,10 +182,6 @@ absl::Status Run(const hone::DaemonOptions& options) {
   worker.silent_ms = int64_t{1000} * silent_s;
   HONE_RETURN_IF_ERROR(PlanDeaths(options, worker.measurer));
   worker.seed = worker.hello.instance.low;
-  if (!hone::measure::SandboxHasAllowList()) {  // a sanitizer reserves terabytes
-    worker.measurer.builder.address_space_bytes.reset();
-    worker.measurer.runner.address_space_bytes.reset();
-  }
   worker.measurer.builder.unsafe_no_sandbox = !worker.hello.sandboxed;
   worker.measurer.runner.unsafe_no_sandbox = !worker.hello.sandboxed;
   if (worker.hello.role == hone::proto::WorkerRole::kBuild) {

@@ -28,6 +28,7 @@ using Stream = grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>;
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr auto kLookOut = std::chrono::milliseconds(100);
+constexpr auto kLastWordsWait = std::chrono::milliseconds(5000);
 constexpr auto kStartedWait = std::chrono::milliseconds(1000);
 constexpr int64_t kDrainNs = 90'000 * kNsPerMs;
 
@@ -47,20 +48,24 @@ class Worker {
       const std::lock_guard guard(mutex_);
       desk_.AddBusy(ns);
     };
+    measure::LocalMeasurerOptions measurer = options_.measurer;
+    measurer.builder.on_unkillable =
+        measurer.runner.on_unkillable = [this](pid_t pid) { OnUnkillable(pid); };
     if (options_.hello.role == proto::WorkerRole::kBuild) {
       build_bench_.emplace(
-          options_.measurer.builder, clock,
+          std::move(measurer.builder), clock,
           BuildBench::Events{.built = [this](int64_t number, std::vector<HeldArtifact> artifacts,
                                              int64_t ns) { OnBuilt(number, artifacts, ns); },
                              .finished = finished,
                              .busy = busy});
-      return;
+    } else {
+      bench_.emplace(std::move(measurer), options_.hello.role, *std::move(lock), clock,
+                     Bench::Events{.started = [this](const auto& numbers) { OnStarted(numbers); },
+                                   .finished = finished,
+                                   .busy = busy});
+      prober_ = std::thread([this] { ProbeWhenAsked(); });
     }
-    bench_.emplace(options_.measurer, options_.hello.role, *std::move(lock), clock,
-                   Bench::Events{.started = [this](const auto& numbers) { OnStarted(numbers); },
-                                 .finished = finished,
-                                 .busy = busy});
-    prober_ = std::thread([this] { ProbeWhenAsked(); });
+    timekeeper_ = std::thread([this] { KeepTime(); });
   }
 
   ~Worker();
@@ -76,10 +81,13 @@ class Worker {
   void OnStarted(const std::vector<int64_t>& numbers);
   void OnFinished(int64_t number, proto::WorkResult result);
   void OnBuilt(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns);
+  void OnUnkillable(pid_t pid);
   void HandOut();
   void KillCancelled();
   /// Probes the device whenever it is asked for, first at the start.
   void ProbeWhenAsked();
+  /// Gives leases up in time, whatever the stream does: it may be away, or block.
+  void KeepTime();
   /// Drained: nothing is left to do, or the time for it is over.
   bool Drained(const std::atomic<bool>& ending);
 
@@ -88,16 +96,18 @@ class Worker {
   const Journal journal_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  LeaseDesk desk_;        // guarded by mutex_, as all below
-  bool broken_ = true;    ///< no stream
-  bool writing_ = false;  ///< messages taken from the desk are on their way
-  bool talked_ = false;   ///< something came on this stream
+  LeaseDesk desk_;         // guarded by mutex_, as all below
+  bool broken_ = true;     ///< no stream
+  bool writing_ = false;   ///< messages taken from the desk are on their way
+  bool talked_ = false;    ///< something came on this stream
+  bool read_over_ = true;  ///< and nothing more will
   int64_t drain_until_ns_ = 0;
   bool probe_asked_ = true;
   bool ended_ = false;
   std::optional<Bench> bench_;  // one of these; after what their threads use: these end first
   std::optional<BuildBench> build_bench_;
   std::thread prober_;  // none where nothing is measured
+  std::thread timekeeper_;
 };
 
 Worker::~Worker() {
@@ -107,6 +117,18 @@ Worker::~Worker() {
   }
   changed_.notify_all();
   if (prober_.joinable()) prober_.join();
+  timekeeper_.join();
+}
+
+void Worker::KeepTime() {
+  std::unique_lock lock(mutex_);
+  while (!ended_) {
+    desk_.Tick(clock_.NowNs());
+    lock.unlock();
+    KillCancelled();
+    lock.lock();
+    changed_.wait_for(lock, kLookOut, [this] { return ended_; });
+  }
 }
 
 void Worker::ProbeWhenAsked() {
@@ -155,6 +177,16 @@ void Worker::OnFinished(int64_t number, proto::WorkResult result) {
 void Worker::OnBuilt(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns) {
   const std::lock_guard lock(mutex_);
   desk_.FinishBuild(number, std::move(artifacts), build_ns);
+  changed_.notify_all();
+}
+
+// On the thread that waits for the child: where it ran a candidate, with the device's lock held.
+void Worker::OnUnkillable(pid_t pid) {
+  const std::lock_guard lock(mutex_);
+  desk_.SetDeviceLost(fmt::format(
+      "process {} on its machine was killed and does not end (/proc/{}/stack there says why); "
+      "start that machine again, or the worker once the process is gone, then undrain the device",
+      pid, pid));
   changed_.notify_all();
 }
 
@@ -233,7 +265,7 @@ void Worker::ReadAll(Stream& stream) {
     HandOut();
   }
   const std::lock_guard lock(mutex_);
-  broken_ = true;
+  broken_ = read_over_ = true;
   changed_.notify_all();
 }
 
@@ -258,10 +290,6 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
   bool drained = false;
   while (!broken_) {
     if (ending.load()) desk_.BeginDraining();
-    desk_.Tick(clock_.NowNs());
-    lock.unlock();
-    KillCancelled();
-    lock.lock();
     std::optional<proto::WorkerMessage> message = desk_.TakeMessage();
     if (!message && clock_.NowNs() >= heartbeat_ns && talked_) {
       heartbeat_ns = clock_.NowNs() + desk_.heartbeat_ms() * kNsPerMs;
@@ -285,9 +313,15 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
   broken_ = true;
   desk_.OnDisconnected();
   changed_.notify_all();
-  lock.unlock();
   // Otherwise it was the server's side that ended, and its status says why.
-  if (drained) context.TryCancel();
+  if (!drained) return;
+  lock.unlock();
+  // A stream that is cancelled may lose what was written last: honed ends it when it has read all.
+  const bool said = stream.WritesDone();
+  lock.lock();
+  if (said) changed_.wait_for(lock, kLastWordsWait, [this] { return read_over_; });
+  lock.unlock();
+  context.TryCancel();
 }
 
 absl::Status Worker::OneStream(const std::atomic<bool>& ending) {
@@ -298,7 +332,7 @@ absl::Status Worker::OneStream(const std::atomic<bool>& ending) {
   const std::unique_ptr<Stream> stream = stub->Work(&context);
   {
     const std::lock_guard lock(mutex_);
-    broken_ = talked_ = false;
+    broken_ = talked_ = read_over_ = false;
     desk_.OnConnected();
   }
   std::thread reader([&] { ReadAll(*stream); });

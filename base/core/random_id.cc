@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 
@@ -19,6 +20,12 @@ Hash128 RandomId() {
   // Linux gives up to 256 bytes at once or none at all.
   HONE_CHECK(got == static_cast<ssize_t>(sizeof words)) << "getrandom gave " << got;
   return {.high = words[0], .low = words[1]};
+}
+
+Hash128 FactId() {
+  static const Hash128 first = RandomId();
+  static std::atomic<uint64_t> drawn{0};
+  return {.high = first.high, .low = first.low + drawn.fetch_add(1, std::memory_order_relaxed)};
 }
 
 }  // namespace hone

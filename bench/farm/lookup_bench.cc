@@ -73,7 +73,7 @@ absl::Status MakeLookupLog(const LookupLog& log, const std::string& path) {
   for (int64_t i = 0; i < log.records; ++i) {
     const double median_ns = 1e5 * (1 + random.Uniform());
     db::TuningRecord& record = batch.records.emplace_back();
-    record = {.id = RandomId(),
+    record = {.id = FactId(),
               .key = KeyOf(i % log.keys),
               .device = db::DeviceId(device),
               .trace = TraceText(i),

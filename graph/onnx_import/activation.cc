@@ -170,7 +170,7 @@ constexpr Handler kHandlers[] = {
     {"Gelu", 20, 1, 1, 1, Gelu},
     {"Swish", 24, 1, 1, 1, Swish},
     {"SwiGLU", 28, 2, 2, 1, SwiGlu},
-    {"Clip", 6, 1, 1, 1, ClipWithAttributes},
+    {"Clip", 1, 1, 1, 1, ClipWithAttributes},
     {"Clip", 11, 1, 3, 1, Clip},
 };
 

@@ -115,6 +115,7 @@ void PassThrough(NodeImport& n, DType mask) {
 
 void DropoutWithAttribute(NodeImport& n) {
   n.Float("ratio", 0.5);
+  if (n.opset() < 7 && n.Int("is_test", 0) == 0) return n.Unsupported("training: is_test is not 1");
   PassThrough(n, n.opset() < 10 ? n.DTypeOf(n.Input(0)) : DType::kBool);
 }
 
@@ -161,7 +162,7 @@ constexpr Handler kHandlers[] = {
     {"Size", 1, 1, 1, 1, Size},
     {"Range", 11, 3, 3, 1, Range},
     {"EyeLike", 9, 1, 1, 1, EyeLike},
-    {"Dropout", 7, 1, 1, 2, DropoutWithAttribute},
+    {"Dropout", 1, 1, 1, 2, DropoutWithAttribute},
     {"Dropout", 12, 1, 3, 2, Dropout},
     {"NonZero", 9, 1, 1, 1, NonZero},
 };

@@ -45,7 +45,7 @@ std::span<const Handler> LegacyHandlers();
 
 /// The handler of an operator at an opset, or null. Thread-safe.
 const Handler* FindHandler(std::string_view op, int64_t opset);
-/// Whether any opset has it.
-bool KnowsOperator(std::string_view op);
+/// The first opset that has it here, 0 for none. Thread-safe.
+int64_t FirstOpset(std::string_view op);
 
 }  // namespace hone::graph::onnx_import

@@ -36,6 +36,9 @@ const Handler* FindHandler(std::string_view op, int64_t opset) {
   return after == found->second.begin() ? nullptr : std::prev(after)->second;
 }
 
-bool KnowsOperator(std::string_view op) { return Table().contains(op); }
+int64_t FirstOpset(std::string_view op) {
+  const auto found = Table().find(op);
+  return found == Table().end() ? 0 : found->second.begin()->first;
+}
 
 }  // namespace hone::graph::onnx_import

@@ -17,6 +17,9 @@ namespace {
 /// only.
 constexpr ValueId kUnknown = -2;
 constexpr int kMaxCallDepth = 32;
+/// Of the finished graph, and of ONNX nodes imported with each call of a function counted anew:
+/// functions that call the next one twice make 2^depth imports of a file of a few kilobytes, and
+/// Identity and Constant leave no trace in the graph.
 constexpr size_t kMaxNodes = size_t{1} << 20;
 constexpr size_t kMaxReports = 100;
 
@@ -43,9 +46,20 @@ absl::Status CheckCounts(const onnx::NodeProto& proto, const Handler& handler) {
   return absl::OkStatus();
 }
 
+std::string WhyNoHandler(const std::string& op, int64_t opset) {
+  const int64_t first = FirstOpset(op);
+  if (first == 0) return "no such operator in Hone";
+  return fmt::format(
+      "Hone has it from operator set {} on, this model is of {}; onnx.version_converter converts "
+      "models",
+      first, opset);
+}
+
 /// The handler's result: its own errors first, then attributes that nobody knows.
 absl::Status RunHandler(const Handler& handler, NodeImport& node) {
   handler.import(node);
+  constexpr int64_t kFirstWithoutHints = 7;
+  if (node.opset() < kFirstWithoutHints) node.Ints("consumed_inputs");  // concerns memory only
   HONE_RETURN_IF_ERROR(node.status());
   const std::vector<std::string> unknown = node.UnknownAttributes();
   if (!unknown.empty()) {
@@ -130,9 +144,13 @@ absl::Status Importer::AddNodes(const NodeProtos& nodes, const Body& body, Scope
                             [&](const std::string& name) { return scope.Owns(name); }};
   HONE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder(nodes, known));
   for (int i : order) {
+    if (++imported_nodes_ > kMaxNodes || graph_.nodes.size() > kMaxNodes) {
+      return Invalid(fmt::format(
+          "{}: the model has more than {} nodes once its functions are written out; split it, or "
+          "export it with fewer nested functions",
+          NodeText(nodes[i]), kMaxNodes));
+    }
     HONE_RETURN_IF_ERROR(AddNode(nodes[i], body, scope));
-    if (graph_.nodes.size() > kMaxNodes)
-      return Invalid(fmt::format("more than {} nodes", kMaxNodes));
   }
   return absl::OkStatus();
 }
@@ -167,9 +185,8 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
     inputs.push_back(name.empty() ? kNoValue : *scope.Find(name));
   if (handler == nullptr && !branch) {
     Report(proto, scope,
-           absl::UnimplementedError(domain.empty() && KnowsOperator(proto.op_type())
-                                        ? fmt::format("not part of operator set {}", opset)
-                                        : "no such operator in Hone"));
+           absl::UnimplementedError(domain.empty() ? WhyNoHandler(proto.op_type(), opset)
+                                                   : "no such operator in Hone"));
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }

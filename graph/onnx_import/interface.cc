@@ -131,6 +131,13 @@ absl::Status Importer::BindShape(const onnx::ValueInfoProto& input,
     const auto& dim = type.shape().dim(i);
     const int64_t extent = shape[static_cast<size_t>(i)];
     fits = extent >= 0;
+    // An extent of 0 is how some old exporters leave a dimension open.
+    if (fits && IsFixed(dim) && dim.dim_value() > 0 && dim.dim_value() != extent) {
+      return Invalid(
+          fmt::format("{} of input '{}' makes dimension {} {}, but the model fixes it to {}: give "
+                      "{}, or export the model anew with that dimension named",
+                      how, input.name(), i, extent, dim.dim_value(), dim.dim_value()));
+    }
     if (!IsSymbolic(dim) || !fits) continue;
     const auto [bound, added] = dims_.emplace(dim.dim_param(), extent);
     if (!added && bound->second != extent) {

@@ -1,9 +1,10 @@
 #include "fmt/format.h"
 
+#include "base/status.h"
 #include "graph/onnx_import/handler.h"
 
-// Operator sets 1 to 6: operands broadcast only where the attribute says so, the second one along
-// the axes from `axis` on.
+// Operator sets 1 to 6, where they differ: operands broadcast only where the attribute says so, the
+// second one along the axes from `axis` on.
 namespace hone::graph::onnx_import {
 namespace {
 
@@ -17,7 +18,6 @@ ValueId SecondOperand(NodeImport& n, ValueId a) {
   const bool broadcast = n.Int("broadcast", 0) != 0;
   const bool placed = n.HasAttribute("axis");
   const int64_t given = n.Int("axis", 0);
-  n.Ints("consumed_inputs");
   if (!n.ok()) return kNoValue;
   const Shape left = n.ShapeOf(a);
   Shape right = n.ShapeOf(b);
@@ -58,7 +58,6 @@ void Div(NodeImport& n) {
 
 /// One slope, or one for each channel.
 void PRelu(NodeImport& n) {
-  n.Ints("consumed_inputs");
   const ValueId x = n.Input(0);
   ValueId slope = n.Input(1);
   if (!n.CheckRank(x, 1, 6, "the input") || !n.CheckRank(slope, 0, 1, "the slope")) return;
@@ -71,7 +70,20 @@ void PRelu(NodeImport& n) {
   n.SetOutput(0, n.Select(negative, n.Mul(x, slope), x));
 }
 
+/// The type by its name.
+void Cast(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const std::string name = n.String("to", "");
+  onnx::TensorProto::DataType type = onnx::TensorProto::UNDEFINED;
+  if (!onnx::TensorProto::DataType_Parse(name, &type))
+    return n.Invalid(fmt::format("attribute 'to' is '{}', no name of a type like FLOAT", name));
+  const auto dtype = DTypeOf(type);
+  if (!dtype.ok()) return n.Fail(Annotate(dtype.status(), "attribute 'to'"));
+  n.SetOutput(0, n.Cast(x, *dtype));
+}
+
 constexpr Handler kHandlers[] = {
+    {"Cast", 1, 1, 1, 1, Cast},
     {"Add", 1, 2, 2, 1, TwoOperands<BinaryOp::kAdd>},
     {"Sub", 1, 2, 2, 1, TwoOperands<BinaryOp::kSub>},
     {"Mul", 1, 2, 2, 1, TwoOperands<BinaryOp::kMul>},

@@ -80,7 +80,6 @@ void BatchNormalization(NodeImport& n) {
   if (n.opset() < 9 && n.Int("spatial", 1) != 1)
     return n.Unsupported("statistics per position (spatial = 0)");
   if (n.opset() < 7) {
-    n.Ints("consumed_inputs");
     if (n.Int("is_test", 0) == 0) return n.Unsupported("training: is_test is not 1");
   }
   if (training && n.num_outputs() <= 3) return TrainingBatchNormalization(n, epsilon, momentum);

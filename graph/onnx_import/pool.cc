@@ -42,23 +42,30 @@ void LpPool(NodeImport& n) {
   n.SetOutput(0, n.Emit("Pool", {x}, std::move(attributes)));
 }
 
-/// Over all spatial axes: a reduction.
-void Global(NodeImport& n, std::string_view fn) {
-  const ValueId x = n.Input(0);
-  if (!n.CheckRank(x, 3, 6, "the input")) return;
+/// A reduction of `x` over all spatial axes.
+ValueId ReduceImage(NodeImport& n, ValueId x, std::string_view fn) {
+  if (!n.CheckRank(x, 3, 6, "the input")) return kNoValue;
   std::vector<int64_t> axes(n.RankOf(x) - 2);
   std::iota(axes.begin(), axes.end(), 2);
-  n.SetOutput(0, n.Emit("Reduce", {x},
-                        {{"fn", std::string(fn)}, {"axes", axes}, {"keepdims", int64_t{1}}}));
+  return n.Emit("Reduce", {x}, {{"fn", std::string(fn)}, {"axes", axes}, {"keepdims", int64_t{1}}});
 }
 
-void GlobalAveragePool(NodeImport& n) { Global(n, "mean"); }
-void GlobalMaxPool(NodeImport& n) { Global(n, "max"); }
+void GlobalAveragePool(NodeImport& n) { n.SetOutput(0, ReduceImage(n, n.Input(0), "mean")); }
+void GlobalMaxPool(NodeImport& n) { n.SetOutput(0, ReduceImage(n, n.Input(0), "max")); }
 
 void GlobalLpPool(NodeImport& n) {
+  const ValueId x = n.Input(0);
   const int64_t p = n.Int("p", 2);
-  if (p == 1 || p == 2) return Global(n, p == 1 ? "l1" : "l2");
-  n.Unsupported(fmt::format("p = {}", p));
+  if (p < 1) return n.Invalid(fmt::format("attribute p is {}, not 1 or more", p));
+  if (p <= 2) return n.SetOutput(0, ReduceImage(n, x, p == 1 ? "l1" : "l2"));
+  // In f32 at least: powers of 16-bit floats soon leave their range.
+  const ir::DType dtype = n.DTypeOf(x);
+  const ir::DType wide = ir::SizeOf(dtype) < 4 ? ir::DType::kF32 : dtype;
+  const auto exponent = static_cast<double>(p);
+  const ValueId powers =
+      n.Binary(ir::BinaryOp::kPow, n.Unary(ir::UnaryOp::kAbs, n.Cast(x, wide)), exponent);
+  const ValueId root = n.Binary(ir::BinaryOp::kPow, ReduceImage(n, powers, "sum"), 1 / exponent);
+  n.SetOutput(0, n.Cast(root, dtype));
 }
 
 constexpr Handler kHandlers[] = {

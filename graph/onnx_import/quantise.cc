@@ -95,7 +95,10 @@ void DynamicQuantizeLinear(NodeImport& n) {
   };
   const ValueId low = extreme("min", BinaryOp::kMin);
   const ValueId high = extreme("max", BinaryOp::kMax);
-  const ValueId scale = n.Binary(BinaryOp::kDiv, n.Sub(high, low), 255.0);
+  // Of zeros alone the scale is one, as in ONNX Runtime, and no division by zero.
+  const ValueId width = n.Sub(high, low);
+  const ValueId scale = n.Select(n.Binary(BinaryOp::kEq, width, 0.0), n.Scalar(n.DTypeOf(width), 1),
+                                 n.Binary(BinaryOp::kDiv, width, 255.0));
   const ValueId shifted = n.Div(n.Unary(UnaryOp::kNeg, low), scale);
   const ValueId limited = n.Binary(BinaryOp::kMin, n.Binary(BinaryOp::kMax, shifted, 0.0), 255.0);
   const ValueId zero = n.Cast(n.Unary(UnaryOp::kRound, limited), DType::kU8);

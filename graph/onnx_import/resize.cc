@@ -136,9 +136,10 @@ void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
   if (n.ok()) EmitResize(n, request);
 }
 
+/// Does not say which pixel is nearest: as in ONNX Runtime and in ONNX's own cases of that time.
 void ResizeOfOpset10(NodeImport& n) {
   const ValueId x = n.Input(0);
-  Request request{.coordinate = "asymmetric", .nearest = "floor"};
+  Request request{.coordinate = "asymmetric", .nearest = "ceil_if_smaller"};
   request.mode = n.String("mode", "nearest");
   request.scales = n.KnownFloats(1, "the scales");
   if (!n.ok()) return;

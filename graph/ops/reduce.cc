@@ -1,3 +1,6 @@
+#include <limits>
+#include <utility>
+
 #include "fmt/format.h"
 
 #include "base/status.h"
@@ -143,11 +146,46 @@ absl::StatusOr<Types> InferArgReduce(const OpCall& call) {
   return Types{{DType::kI64, std::move(frame.output)}};
 }
 
+/// Elements along a contiguous axis from which on two reductions, whose lanes combine, beat pairs
+/// of value and index, whose lanes cannot.
+constexpr int64_t kLongRow = 32;
+
+/// Whether the axis is contiguous, long, and read from memory: what is computed anew for the second
+/// reduction might be rounded otherwise and be found nowhere.
+bool IsLongRow(const ir::Tensor& x, const Frame& frame) {
+  if (x.kind != ir::TensorKind::kInput && x.kind != ir::TensorKind::kConstant) return false;
+  const Shape& shape = x.shape;
+  int64_t inner = 1;
+  for (size_t d = shape.size(); d-- > 0 && !frame.reduced[d];) inner *= shape[d];
+  return inner == 1 && frame.reduce.size() == 1 && frame.reduce[0] >= kLongRow &&
+         frame.reduce[0] < std::numeric_limits<int32_t>::max();
+}
+
+/// The extreme value of each row, then the first (or last) place where it stands. It is NaN where a
+/// row has any NaN: then the first of those counts.
+int AddRowIndex(WorkloadBuilder& builder, const Frame& frame, const Expr& x, Combiner value,
+                bool last) {
+  const Exprs point = Axes(frame.output.size());
+  const Expr extreme = builder.At(builder.AddReduce(frame.output, frame.reduce, value, x), point);
+  Expr here = ir::Binary(BinaryOp::kEq, x, extreme);
+  if (ir::IsFloat(x->dtype)) here = ir::Binary(BinaryOp::kOr, here, ir::Unary(UnaryOp::kIsNan, x));
+  const Expr place = ir::Cast(DType::kI32, ir::Var(static_cast<int>(frame.output.size())));
+  const Expr never = ir::ConstInt(DType::kI32, last ? -1 : std::numeric_limits<int32_t>::max());
+  const int index =
+      builder.AddReduce(frame.output, frame.reduce, last ? Combiner::kMax : Combiner::kMin,
+                        ir::Select(std::move(here), place, never));
+  return builder.AddMap(frame.output, ir::Cast(DType::kI64, builder.At(index, point)));
+}
+
 absl::StatusOr<Tensors> ExpressArgReduce(const OpCall& call, WorkloadBuilder& builder,
                                          const Tensors& tensors) {
   HONE_ASSIGN_OR_RETURN(const Frame frame, ArgFrame(call));
   const bool max = call.String("fn", "") == "max";
   const bool last = call.Int("select_last", 0) != 0;
+  if (IsLongRow(builder.tensor(tensors[0]), frame)) {
+    return Tensors{AddRowIndex(builder, frame, builder.At(tensors[0], frame.at),
+                               max ? Combiner::kMax : Combiner::kMin, last)};
+  }
   ir::Stage stage;
   stage.spatial = frame.output;
   stage.reduce = frame.reduce;

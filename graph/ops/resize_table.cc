@@ -44,7 +44,7 @@ struct Taps {
 
 Taps TapsOf(const ResizeRule& rule, double ratio, double scale) {
   if (rule.mode == "nearest") {
-    const bool up = rule.nearest == "ceil" ||
+    const bool up = rule.nearest == "ceil" || (rule.nearest == "ceil_if_smaller" && scale < 1) ||
                     (rule.nearest == "round_prefer_floor" && ratio > 0.5) ||
                     (rule.nearest == "round_prefer_ceil" && ratio >= 0.5) || ratio == 1;
     return {up ? 1 : 0, {1.0}};

@@ -18,7 +18,7 @@ struct ResizeAxis {
 struct ResizeRule {
   std::string mode;        ///< nearest, linear, cubic
   std::string coordinate;  ///< half_pixel, asymmetric, …
-  std::string nearest;     ///< round_prefer_floor, …
+  std::string nearest;     ///< round_prefer_floor, …, ceil_if_smaller (floor of axes that grow)
   double cubic_a = -0.75;
   bool exclude_outside = false;
   bool antialias = false;

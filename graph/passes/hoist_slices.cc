@@ -14,6 +14,9 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
+/// Of the whole and of its parts: both get one more axis, and tensors have at most six.
+constexpr size_t kMaxRank = 5;
+
 /// The parts of one value: slice, reshape and transpose nodes of each, in the order of the parts.
 struct Parts {
   std::vector<NodeId> slices;
@@ -65,7 +68,7 @@ class SliceHoister {
   std::optional<Parts> PartsOf(ValueId whole) const {
     const Shape& shape = graph_.values[whole].type.shape;
     const std::vector<NodeId>& readers = readers_[whole];
-    if (is_output_[whole] || readers.size() < 2 || shape.empty() ||
+    if (is_output_[whole] || readers.size() < 2 || shape.empty() || shape.size() > kMaxRank ||
         shape.back() % static_cast<int64_t>(readers.size()) != 0) {
       return std::nullopt;
     }
@@ -89,7 +92,7 @@ class SliceHoister {
     for (const auto& [start, slice] : by_start) {
       if (!AddPart(slice, parts)) return std::nullopt;
     }
-    if (parts.shape.size() > 5) return std::nullopt;
+    if (parts.shape.size() > kMaxRank) return std::nullopt;
     return parts;
   }
 

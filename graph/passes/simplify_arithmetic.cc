@@ -110,16 +110,19 @@ class ArithmeticSimplifier {
     return false;
   }
 
-  // x / c = x · (1/c) when 1/c is exact: c is a power of two.
+  // x / c = x · (1/c) when c is a power of two and both are normal numbers: f16, whose exponents go
+  // from -14 to 15, has no 2^17, and some processors flush what is smaller than the normal ones.
   absl::StatusOr<bool> DivideByPowerOfTwo(const Node& node, double divisor) {
     int exponent = 0;
     if (divisor == 0 || !std::isfinite(divisor) || std::abs(std::frexp(divisor, &exponent)) != 0.5)
       return false;
-    if (std::abs(exponent) > 64) return false;
     const TensorType type = TypeOf(node.inputs[1]);
+    // frexp's fraction is 1/2: the divisor is 2^(exponent - 1).
+    if (std::abs(exponent - 1) > (type.dtype == ir::DType::kF16 ? 14 : 64)) return false;
     const std::vector<double> values(static_cast<size_t>(type.NumElements()), 1.0 / divisor);
-    const ValueId factor = rewriter_.AddConstant(MakeConstant(type.dtype, type.shape, values));
-    return ReplaceBy(node, "Binary", "mul", {node.inputs[0], factor});
+    const ConstantPtr factor = MakeConstant(type.dtype, type.shape, values);
+    if (factor->DoubleAt(0) != values[0]) return false;
+    return ReplaceBy(node, "Binary", "mul", {node.inputs[0], rewriter_.AddConstant(factor)});
   }
 
   // 1 / (1 + exp(-x)) is the sigmoid, 1 / sqrt(x) the reciprocal root.

@@ -168,6 +168,7 @@ struct DeviceInfo {
   std::string program_version;
   /// As its worker probed it; 0: not yet. The first is of one core, noise a share of the median.
   double flop_per_second = 0, memory_bytes_per_second = 0, noise = 0;
+  std::map<std::string, std::string> labels;  ///< of its worker: hone-worker --labels K=V
 };
 
 enum class DeviceAction : int {

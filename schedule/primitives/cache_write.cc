@@ -8,7 +8,7 @@ namespace hone::schedule {
 // sN = cache_write(STAGE, register|memory, at=LOOP): inside LOOP (one of STAGE's own) the reduction
 // accumulates in a tile; the tile starts from the combiner's identity, or from STAGE's buffer when
 // LOOP lies within reduce loops and this is not their first step, and is stored back at the end of
-// LOOP's body. sN names the tile.
+// LOOP's body. sN names the tile; a tuple reduction has one for each of its results.
 absl::Status ApplyCacheWrite(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2, {"at"}));
@@ -20,7 +20,6 @@ absl::Status ApplyCacheWrite(Schedule& schedule, const Instruction& instruction)
   if (at.stage != id) return Illegal(fmt::format("{} is not a loop of {}", *loop, stage.name));
   if (stage.combiner == ir::Combiner::kNone)
     return Illegal(fmt::format("{} does not reduce", stage.name));
-  if (ir::IsTuple(stage.combiner)) return Illegal("a tuple reduction keeps its own buffers");
   StageSchedule& s = schedule.stages[id];
   if (s.cache_write) return Illegal(fmt::format("{} has a tile already", stage.name));
   CacheWrite tile;

@@ -16,8 +16,9 @@ namespace hone::schedule {
 
 namespace {
 
-/// Multiply-adds of a window's unrolled tile above which the code outgrows what it gains.
-constexpr int64_t kMostWindowSteps = 160;
+/// Taps of a window above which they are not unrolled; a pair of value and index is several
+/// registers and more than ten instructions a step.
+constexpr int64_t kMostTaps = 25, kMostTapsOfTuples = 9;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -180,6 +181,11 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   f.vector_axis = VectorAxis(w, stage);
   const ir::DType dtype = w.tensors[stage.results[0]].dtype;
   f.lanes = LanesFor(dtype, target);
+  const bool tuple = ir::IsTuple(stage.combiner);
+  if (tuple) {
+    const auto bytes = [&](size_t k) { return ir::SizeOf(w.tensors[stage.results[k]].dtype); };
+    f.registers = CeilDiv(f.lanes * (bytes(0) + bytes(1)), target.lanes * 4);
+  }
   std::vector<Access> accesses = AccessesOf(w, stage);
   const bool contraction = RoleOf(w, stage) == Role::kContraction;
   f.row_axis = FindRowAxis(stage, accesses, f.vector_axis, contraction);
@@ -203,7 +209,7 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     for (size_t k = f.reduce.size(); k-- > 0;) {
       int r = f.reduce[k];
       if (std::find(f.unrolled.begin(), f.unrolled.end(), r) != f.unrolled.end()) continue;
-      if (taps * stage.Extent(r) > 25) continue;
+      if (taps * stage.Extent(r) > (tuple ? kMostTapsOfTuples : kMostTaps)) continue;
       taps *= stage.Extent(r);
       f.unrolled.push_back(r);
     }
@@ -227,69 +233,6 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     }
   }
   return f;
-}
-
-TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
-  const ir::Stage& stage = writer.stage(form.anchor);
-  const bool contraction = RoleOf(writer.workload(), stage) == Role::kContraction;
-  TileChoice best;
-  int64_t taps = 1;
-  for (int r : form.unrolled) taps *= stage.Extent(r);
-  // A single row wants as many independent sums as hide the latency of a multiply-add.
-  int64_t most_vectors = !contraction           ? 2
-                         : form.rows_total == 1 ? 8
-                                                : (target.registers >= 32 ? 4 : 3);
-  // Each step down columns is to another page: many at once, but a share for every thread.
-  if (!contraction && form.row_axis < 0) {
-    int64_t outer = 1;
-    for (int a : form.outer) outer *= stage.spatial[a];
-    const int64_t share = outer > 1 ? form.vectors_total : form.vectors_total / target.threads;
-    most_vectors = std::clamp<int64_t>(std::min(share, kMostWindowSteps / taps), 2, 8);
-  }
-  double best_score = -1;
-  for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
-    if (vectors > 1 && !form.FitsBlock(vectors)) continue;
-    int64_t most_rows =
-        contraction ? (target.registers - vectors - 1) / vectors : (target.registers / 2) / vectors;
-    most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
-    if (!contraction)
-      most_rows = std::clamp<int64_t>(kMostWindowSteps / (taps * vectors), 1, most_rows);
-    for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
-      if (!form.FitsRowBlock(rows)) continue;
-      // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
-      // their loads.
-      double lanes = static_cast<double>(form.vectors_total) /
-                     static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
-      int64_t tiles = CeilDiv(form.rows_total, rows);
-      double balance = static_cast<double>(form.rows_total) /
-                       static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
-      double work = static_cast<double>(rows * vectors);
-      // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
-      // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
-      // additions waits for its own results.
-      double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) +
-                      0.3 * static_cast<double>(vectors) + 0.05 * static_cast<double>(rows) + 0.2;
-      double score = lanes * balance * work / cycles;
-      if (score > best_score + 1e-9) {
-        best_score = score;
-        best.rows = rows;
-        best.vectors = vectors;
-      }
-    }
-  }
-  best.rows = CeilDiv(form.rows_total, CeilDiv(form.rows_total, best.rows));
-  // The side with less imbalance between threads goes outside; ties go to the rows.
-  int64_t outer = 1;
-  for (int a : form.outer) outer *= stage.spatial[a];
-  int64_t columns = CeilDiv(form.vectors_total, best.vectors);
-  auto waste = [&](int64_t n) {
-    return static_cast<double>(CeilDiv(n, target.threads) * target.threads) /
-           static_cast<double>(n);
-  };
-  best.order = waste(outer) <= waste(columns) + 1e-9 && outer > 1
-                   ? TileChoice::Order::kRowsOutside
-                   : TileChoice::Order::kColumnsOutside;
-  return best;
 }
 
 namespace {
@@ -418,9 +361,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const std::string anchor = w.name(f.anchor);
   const std::string o = w.name(f.owner);
   const bool own = f.owner == f.anchor;
-  if (ir::IsTuple(w.stage(f.anchor).combiner) || f.vector_axis < 0) {
-    return;
-  }
+  if (f.vector_axis < 0) return;
   const int64_t panel = c.vectors * f.lanes;
   PackPanels(w, f, panel, target);
   const std::string v = Loop(w, f.owner, f.vector_axis);
@@ -477,13 +418,16 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
 
 void ScheduleInputTile(TraceWriter& w, int input, int owner, const ir::Target& target) {
   const ir::Stage stage = w.stage(owner);
-  // The innermost leaf that is a whole outer axis of the owner before the tile's loops.
+  // The innermost leaf that is a whole outer axis of the owner before the tile's loops; nothing
+  // stands outside of the parallel loop.
   const StageSchedule& schedule = w.schedule().stages[owner];
   std::string at;
+  bool outer = true;
   for (int l : schedule.order) {
     const LoopNode& n = schedule.loops[l];
-    if (n.origin != LoopNode::Origin::kAxis && n.origin != LoopNode::Origin::kFused) break;
-    at = n.name;
+    outer &= n.origin == LoopNode::Origin::kAxis || n.origin == LoopNode::Origin::kFused;
+    if (outer) at = n.name;
+    if (!outer && n.kind == ir::LoopKind::kParallel) at.clear();
   }
   if (at.empty()) return ScheduleMap(w, input, 1, target);
   w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(input), at));

@@ -1,13 +1,20 @@
 #include "base/subprocess.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "fmt/core.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hone {
@@ -163,6 +170,122 @@ TEST_F(SubprocessTest, DestructorLeavesNoProcess) {
     EXPECT_TRUE(IsAlive(pid));
   }
   EXPECT_FALSE(IsAlive(pid));
+}
+
+/// A child that sleeps, and who was told that it cannot be killed.
+class UnkillableTest : public SubprocessTest {
+ protected:
+  SubprocessOptions Sleeper(int64_t patience_ns) {
+    SubprocessOptions options = Shell("exec sleep 1000");
+    options.on_unkillable = [this](pid_t pid) {
+      told_.push_back(pid);
+      // The destructor is still at it.
+      EXPECT_TRUE(std::ifstream(fmt::format("/proc/{}/stat", pid)).is_open());
+      if (told_fd_ >= 0) {
+        EXPECT_EQ(::write(told_fd_, &pid, sizeof pid), ssize_t{sizeof pid});
+      }
+    };
+    options.kill_patience_ns = patience_ns;
+    return options;
+  }
+  pid_t Destroy(int64_t patience_ns) {
+    absl::StatusOr<Subprocess> child = Subprocess::Spawn(Sleeper(patience_ns));
+    EXPECT_TRUE(child.ok()) << child.status();
+    return child.ok() ? child->pid() : -1;
+  }
+
+  std::vector<pid_t> told_;
+  int told_fd_ = -1;
+};
+
+TEST_F(UnkillableTest, WithoutPatienceItIsToldOnceAndTheChildReaped) {
+  ::testing::internal::CaptureStderr();
+  const pid_t pid = Destroy(0);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(told_, std::vector{pid});
+  EXPECT_FALSE(std::ifstream(fmt::format("/proc/{}/stat", pid)).is_open());
+  EXPECT_THAT(said, ::testing::HasSubstr(fmt::format("process {} ('/bin/sh') was killed", pid)));
+}
+
+TEST_F(UnkillableTest, AChildThatEndsInTimeIsNotTold) {
+  const pid_t pid = Destroy(600 * kSecondNs);
+  EXPECT_FALSE(std::ifstream(fmt::format("/proc/{}/stat", pid)).is_open());
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(UnkillableTest, ANeedlessKillTellsNothing) {
+  SubprocessOptions options = Sleeper(0);
+  options.argv = Shell("exit 3").argv;
+  absl::StatusOr<Subprocess> child = Subprocess::Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  if (child->exit_fd() < 0) GTEST_SKIP() << "this kernel has no pidfd to see its end by";
+  pollfd ended{.fd = child->exit_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ended, 1, 20'000), 1);
+  EXPECT_EQ(child->End().value().code, 3);
+  EXPECT_TRUE(told_.empty());
+}
+
+// Held where it dies by a tracer, as by a dead disk, until it has been told of. Who ends it is a
+// process of its own: a tracer's own children seem to have ended when they stop.
+TEST_F(UnkillableTest, OneThatHoldsOutIsToldOfAndWaitedFor) {
+  int up[2], down[2];
+  ASSERT_EQ(::pipe2(up, O_CLOEXEC) | ::pipe2(down, O_CLOEXEC), 0);
+  const UniqueFd hear(up[0]), say_up(up[1]), wait(down[0]), go(down[1]);
+  const pid_t parent = ::fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    absl::StatusOr<Subprocess> child = Subprocess::Spawn(Sleeper(kSecondNs / 20));
+    pid_t pid = child.ok() ? child->pid() : 0;
+    told_fd_ = say_up.get();
+    char byte = 0;
+    if (::write(told_fd_, &pid, sizeof pid) != sizeof pid || ::read(wait.get(), &byte, 1) != 1) {
+      ::_exit(2);
+    }
+    const absl::StatusOr<ExitState> ended = child->End();
+    ::_exit(ended.ok() && ended->signal == SIGKILL && told_.size() == 1 ? 0 : 1);
+  }
+  pid_t pid = 0;
+  ASSERT_EQ(::read(hear.get(), &pid, sizeof pid), ssize_t{sizeof pid});
+  const auto stop_at_exit = reinterpret_cast<void*>(std::uintptr_t{PTRACE_O_TRACEEXIT});
+  const bool traced = ::ptrace(PTRACE_SEIZE, pid, nullptr, stop_at_exit) == 0;
+  const std::string why = std::strerror(errno);
+  ASSERT_EQ(::write(go.get(), "g", 1), 1);
+  int status = 0;
+  if (traced) {
+    pid_t told = 0;
+    pollfd news{.fd = hear.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&news, 1, 20'000), 1) << "nobody was told";
+    if (news.revents != 0) {
+      EXPECT_EQ(::read(hear.get(), &told, sizeof told), ssize_t{sizeof told});
+    }
+    EXPECT_EQ(told, pid);
+    EXPECT_EQ(::waitpid(parent, &status, WNOHANG), 0) << "it waits on";
+    EXPECT_EQ(::ptrace(PTRACE_CONT, pid, nullptr, nullptr), 0);
+    while (::waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {
+    }
+  }
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+  if (!traced) GTEST_SKIP() << "this machine refuses ptrace: " << why;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(UnkillableTest, ATimeoutThatKillsTellsAsWell) {
+  const RunResult result = Run(Sleeper(0), {.timeout_ns = kSecondNs / 20});
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_EQ(result.exit_state.signal, SIGKILL);
+  EXPECT_EQ(told_.size(), 1u);
+}
+
+// Who starts us may have had it ignored; then the kernel reaps children.
+TEST_F(UnkillableTest, WhereTheKernelReapsChildrenNobodyIsTold) {
+  const auto previous = std::signal(SIGCHLD, SIG_IGN);
+  absl::StatusOr<Subprocess> child = Subprocess::Spawn(Sleeper(600 * kSecondNs));
+  ASSERT_TRUE(child.ok()) << child.status();
+  child->Kill(SIGKILL);
+  const absl::StatusCode code = child->Wait(clock_, 20 * kSecondNs).status().code();
+  std::signal(SIGCHLD, previous);
+  EXPECT_NE(code, absl::StatusCode::kOk) << "nothing is known of its end";
+  EXPECT_TRUE(told_.empty());
 }
 
 TEST_F(SubprocessTest, EnvironmentAndFolderAreThoseAskedFor) {

@@ -49,6 +49,22 @@ TEST(CompletionTest, BashOffersFilesForAFileOption) {
   EXPECT_EQ(Complete("hone zoo -o " + folder.Path("mo"), 4), folder.Path("model.onnx") + "\n");
 }
 
+TEST(CompletionTest, BashOffersWhatBelongsAtThePlaceOfTheWord) {
+  const TemporaryFolder folder;
+  for (const char* name : {"tune.db", "other.db"}) {
+    ASSERT_TRUE(WriteFileAtomically(folder.Path(name), "").ok());
+  }
+  const std::string log = folder.Path("tune.db"), start = folder.Path("tu");
+  EXPECT_EQ(Complete("hone db st", 3), "stats\n");
+  EXPECT_EQ(Complete("hone db stats " + start, 4), log + "\n");
+  EXPECT_EQ(Complete("hone db merge " + folder.Path("other.db") + " " + start, 5), log + "\n");
+  EXPECT_EQ(Complete("hone db merge a b " + start, 6), "\n");
+  // Options and their values have no place of their own.
+  EXPECT_EQ(Complete("hone db --json -o x st", 6), "stats\n");
+  EXPECT_EQ(Complete("hone db snapshot --output = x " + start, 7), log + "\n");
+  EXPECT_EQ(Complete("hone session show ''", 4), "\n");
+}
+
 TEST(CompletionTest, ZshAcceptsTheScript) {
   if (!std::filesystem::exists("/usr/bin/zsh") && !std::filesystem::exists("/bin/zsh")) {
     GTEST_SKIP() << "zsh is not installed";

@@ -189,13 +189,16 @@ TEST_F(DbCommandTest, AuditPrintsWhatWasDoneOldestFirst) {
     db::FarmUnit unit;
     unit.changes.push_back(db::FarmAudit{1'900'000'000'000, "root", "issue", "w1", "serial 0A"});
     unit.changes.push_back(db::FarmAudit{1'900'000'001'000, "admin", "revoke", "w1", ""});
+    unit.changes.push_back(
+        db::FarmAudit{1'900'000'002'000, "honed", "quarantine", "w1", "\x1b]0;"});
     ASSERT_TRUE(db::FarmStore::Open(**log).value()->Commit({&unit}).ok());
   }
   EXPECT_EQ(RunHone({"db", "audit", log_}).out,
             "2030-03-17T17:46:40Z  issue       w1  by root  (serial 0A)\n"
-            "2030-03-17T17:46:41Z  revoke      w1  by admin\n");
+            "2030-03-17T17:46:41Z  revoke      w1  by admin\n"
+            "2030-03-17T17:46:42Z  quarantine  w1  by honed  (\\x1b]0;)\n");
   const json object = Parse(RunHone({"db", "audit", log_, "--json"}));
-  ASSERT_EQ(object["audit"].size(), 2U);
+  ASSERT_EQ(object["audit"].size(), 3U);
   EXPECT_EQ(object["audit"][1]["action"], "revoke");
   EXPECT_EQ(object["audit"][1]["at_ms"], 1'900'000'001'000);
   Write(folder_.Path("other.db"), {3000});

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/sanitizer.h"
 #include "base/file.h"
 #include "client/package_object.h"
 #include "tests/client/run_hone.h"
@@ -51,19 +52,10 @@ std::string MainOf(const std::string& name) {
   return text;
 }
 
-/// A library that a sanitizer's build makes lacks the sanitizer's runtime.
-bool Sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
-
 class EmitTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (Sanitized()) GTEST_SKIP() << "not in a sanitizer's build";
+    if (kSanitized) GTEST_SKIP() << "what a sanitizer's build makes lacks the sanitizer's runtime";
     ASSERT_EQ(RunHone({"zoo", "mlp", "-o", folder_.Path("mlp.onnx")}).exit_code, 0);
     const ProgramRun run = RunHone({"compile", folder_.Path("mlp.onnx"), "-o",
                                     folder_.Path("my-mlp.hone"), "--emit", "so,header"});

@@ -4,6 +4,9 @@
 
 #include "gtest/gtest.h"
 
+#include "client/model_loader.h"
+#include "client/open_log.h"
+
 namespace hone::client {
 namespace {
 
@@ -46,6 +49,29 @@ TEST(ExitCodeTest, AGivenCodeWins) {
   EXPECT_EQ(ExitCodeOf(status), ExitCode::kOutputsDiffer);
   EXPECT_EQ(status.message(), "outputs differ");
   EXPECT_TRUE(WithExitCode(absl::OkStatus(), ExitCode::kFault).ok());
+  EXPECT_TRUE(HasExitCode(status));
+  EXPECT_FALSE(HasExitCode(absl::InvalidArgumentError("x")));
+}
+
+TEST(ExitCodeTest, WhoKnewMostIsNotOverruled) {
+  const absl::Status missing = WithExitCode(absl::NotFoundError("x"), ExitCode::kRecordMissing);
+  EXPECT_EQ(ExitCodeOf(CompileError(missing)), ExitCode::kRecordMissing);
+  const absl::Status server = WithExitCode(absl::UnavailableError("x"), ExitCode::kServer);
+  EXPECT_EQ(ExitCodeOf(LogError(server)), ExitCode::kServer);
+  EXPECT_EQ(ExitCodeOf(CompileError(LogError(absl::DataLossError("x")))), ExitCode::kLog);
+}
+
+TEST(ExitCodeTest, OfTheBuilderNothingIsTheServers) {
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::DeadlineExceededError("x"))), ExitCode::kFault);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::AbortedError("x"))), ExitCode::kFault);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::DataLossError("x"))), ExitCode::kFault);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::InvalidArgumentError("x"))), ExitCode::kFault);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::UnavailableError("x"))), ExitCode::kNoSpace);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::ResourceExhaustedError("x"))), ExitCode::kNoSpace);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::NotFoundError("x"))), ExitCode::kDevice);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::FailedPreconditionError("x"))), ExitCode::kDevice);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::OutOfRangeError("x"))), ExitCode::kBadInput);
+  EXPECT_EQ(ExitCodeOf(CompileError(absl::UnimplementedError("x"))), ExitCode::kBadInput);
 }
 
 }  // namespace

@@ -167,23 +167,32 @@ TEST_F(ModelCommandsTest, BenchPrintsOneObject) {
   EXPECT_GT(object["min_us"].get<double>(), 0);
 }
 
+// A package tells of its kernels what the model does.
 TEST_F(ModelCommandsTest, BenchProfilesEveryKernel) {
-  const ProgramRun run = RunHone({"bench", model_, "--seconds", "0.05", "--json", "--profile",
-                                  "--outputs", outputs_, "--inputs", inputs_});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const json object = Parse(run);
-  ASSERT_FALSE(object["profile"].empty());
-  double flop = 0;
-  for (const json& kernel : object["profile"]) {
-    EXPECT_GT(kernel["us"].get<double>(), 0);
-    EXPECT_GT(kernel["bytes"].get<double>(), 0);
-    EXPECT_GT(kernel["roofline_share"].get<double>(), 0);
-    flop += kernel["flop"].get<double>();
+  Compile();
+  std::set<std::string> names[2];
+  for (const std::string& file : {model_, package_}) {
+    SCOPED_TRACE(file);
+    const ProgramRun run = RunHone({"bench", file, "--seconds", "0.05", "--json", "--profile",
+                                    "--outputs", outputs_, "--inputs", inputs_});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const json object = Parse(run);
+    ASSERT_FALSE(object["profile"].empty());
+    double flop = 0;
+    for (const json& kernel : object["profile"]) {
+      EXPECT_GT(kernel["us"].get<double>(), 0);
+      EXPECT_GT(kernel["bytes"].get<double>(), 0);
+      EXPECT_GT(kernel["roofline_share"].get<double>(), 0);
+      flop += kernel["flop"].get<double>();
+      EXPECT_NE(kernel["name"], kernel["workload"]);
+      names[file == package_].insert(kernel["name"].get<std::string>());
+    }
+    const double contractions = 2.0 * (784 * 256 + 256 * 128 + 128 * 10);
+    EXPECT_GE(flop, contractions);
+    EXPECT_LE(flop, contractions + 3 * (256 + 128 + 10));
+    EXPECT_EQ((*ReadNpz(outputs_))[0].first, "output");
   }
-  const double contractions = 2.0 * (784 * 256 + 256 * 128 + 128 * 10);
-  EXPECT_GE(flop, contractions);
-  EXPECT_LE(flop, contractions + 3 * (256 + 128 + 10));
-  EXPECT_EQ((*ReadNpz(outputs_))[0].first, "output");
+  EXPECT_EQ(names[1], names[0]);
 }
 
 TEST_F(ModelCommandsTest, InspectTellsPassesKernelsAndMemory) {
@@ -212,7 +221,11 @@ TEST_F(ModelCommandsTest, InspectReadsAPackage) {
   const json object = Parse(RunHone({"inspect", package_, "--json"}));
   EXPECT_EQ(object["outputs"][0]["shape"], json({1, 10}));
   EXPECT_EQ(object["kernels"][0]["rung"], "default");
-  EXPECT_THAT(RunHone({"inspect", package_}).out, HasSubstr("input: f32[1,784]"));
+  EXPECT_GE(object["kernels"][0]["flop"], 2 * 784 * 256);
+  EXPECT_GE(object["kernels"][0]["bytes"], 4 * 784 * 256);
+  const std::string text = RunHone({"inspect", package_}).out;
+  EXPECT_THAT(text, HasSubstr("input: f32[1,784]"));
+  EXPECT_THAT(text, HasSubstr(object["kernels"][0]["name"].get<std::string>()));
 }
 
 TEST_F(ModelCommandsTest, TracesFromAFolderAreUsed) {

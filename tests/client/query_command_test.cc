@@ -4,9 +4,11 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
+#include "base/file.h"
 #include "base/versions.h"
 #include "client/log_trace_source.h"
 #include "db/log_file.h"
+#include "graph/onnx_export/zoo_layers.h"
 #include "tests/client/run_hone.h"
 
 namespace hone::client {
@@ -192,6 +194,51 @@ TEST_F(QueryCommandTest, APinnedSnapshotAnswersAndAnotherFileIsRefused) {
   EXPECT_EQ(RunHone({"query", model_, "--snapshot", pin, "--db", log_}).exit_code, 2);
   EXPECT_EQ(RunHone({"query", model_}).exit_code, 2);
   EXPECT_EQ(RunHone({"query", model_, "--db", folder_.Path("absent.db")}).exit_code, 3);
+}
+
+/// Two linear layers for rows of 64.
+void WriteTwoLayers(const std::string& path, int64_t batch) {
+  graph::OnnxWriter writer("layers", 1);
+  std::string x = writer.Input("input", ir::DType::kF32, {batch, 64});
+  x = Relu(writer, "relu", Linear(writer, "hidden", x, 64, 96, 1.41));
+  Linear(writer, "output", x, 96, 32);
+  writer.Output("output", ir::DType::kF32, {batch, 32});
+  ASSERT_TRUE(writer.Save(path).ok());
+}
+
+// What was found for one batch serves another, whose workloads nobody has tuned.
+TEST(NearestRungTest, AnswersForAnotherBatchAndAlwaysTheSame) {
+  const TemporaryFolder folder;
+  const std::string tuned = folder.Path("tuned.onnx"), model = folder.Path("other.onnx");
+  const std::string log = folder.Path("tune.db"), target = "cpu:avx2,threads=1";
+  WriteTwoLayers(tuned, 8);
+  WriteTwoLayers(model, 12);
+  ASSERT_EQ(RunHone({"tune", tuned, "--db", log, "--target", target, "--trials", "16"}).exit_code,
+            0);
+  const json query = Parse(RunHone({"query", model, "--db", log, "--target", target, "--json"}));
+  ASSERT_EQ(query["kernels"].size(), 2U);
+  EXPECT_EQ(query["rungs"], json({{"nearest", 2}}));
+  for (const json& kernel : query["kernels"]) {
+    EXPECT_FALSE(kernel["record"].is_null());
+    EXPECT_FALSE(kernel["why"].get<std::string>().empty());
+  }
+  const auto compile = [&](const std::string& rung, const std::string& output) {
+    return RunHone({"compile", model, "--db", log, "--target", target, "--require", rung, "-o",
+                    folder.Path(output), "--json"});
+  };
+  const ProgramRun first = compile("nearest", "first.hone");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const json compiled = Parse(first);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(compiled["kernels"][i]["rung"], "nearest");
+    EXPECT_EQ(compiled["kernels"][i]["why"], query["kernels"][i]["why"]);
+  }
+  EXPECT_EQ(compile("nearest", "second.hone").exit_code, 0);
+  EXPECT_EQ(*ReadFile(folder.Path("first.hone")), *ReadFile(folder.Path("second.hone")));
+  EXPECT_EQ(compile("exact", "third.hone").exit_code, 4);
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("third.hone")));
+  // Computed right, too.
+  EXPECT_EQ(RunHone({"check", model, "--db", log, "--target", target}).exit_code, 0);
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 
 namespace hone::client::testing {
 
-ProgramRun RunProcess(const std::vector<std::string>& words, const std::string& home) {
+ProgramRun RunProcess(const std::vector<std::string>& words, const std::string& home,
+                      const Variables& variables) {
   SubprocessOptions options;
   options.argv = words;
   options.environment = {"PATH=/usr/bin:/bin", "HOME=" + home};
+  options.environment->insert(options.environment->end(), variables.begin(), variables.end());
   options.standard_input = ChildStream::kNull;
   RunOptions run;
   run.timeout_ns = int64_t{60} * 1'000'000'000;
@@ -27,9 +29,10 @@ ProgramRun RunProcess(const std::vector<std::string>& words, const std::string& 
 
 std::string HoneProgram() { return hone::testing::BuildDir() + "/bin/hone"; }
 
-ProgramRun RunHone(std::vector<std::string> words, const std::string& home) {
+ProgramRun RunHone(std::vector<std::string> words, const std::string& home,
+                   const Variables& variables) {
   words.insert(words.begin(), HoneProgram());
-  return RunProcess(words, home);
+  return RunProcess(words, home, variables);
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -11,15 +11,20 @@ struct ProgramRun {
   std::string out, err;
 };
 
-/// Runs a program to its end with a deadline. The environment has PATH and `home` as HOME, nothing
-/// else. A start that fails or a deadline that passes fails the test.
-ProgramRun RunProcess(const std::vector<std::string>& words, const std::string& home);
+/// "NAME=value".
+using Variables = std::vector<std::string>;
+
+/// Runs a program to its end with a deadline. The environment has PATH, `home` as HOME and
+/// `variables`, nothing else. A start that fails or a deadline that passes fails the test.
+ProgramRun RunProcess(const std::vector<std::string>& words, const std::string& home,
+                      const Variables& variables = {});
 
 /// The path of the program `hone` of the build tree.
 std::string HoneProgram();
 
 /// Runs it in an empty home folder.
-ProgramRun RunHone(std::vector<std::string> words, const std::string& home = "/dev/null");
+ProgramRun RunHone(std::vector<std::string> words, const std::string& home = "/dev/null",
+                   const Variables& variables = {});
 
 /// A folder of this test, made empty; removed with the object.
 class TemporaryFolder {

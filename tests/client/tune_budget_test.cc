@@ -56,12 +56,32 @@ TEST(TuneBudgetTest, TheEarlierLimitCounts) {
   EXPECT_DOUBLE_EQ(SecondsLeft(both, 0, clock), 50);
   EXPECT_DOUBLE_EQ(SecondsLeft(both, 80, clock), 20);
   EXPECT_DOUBLE_EQ(SecondsLeft(both, 200, clock), 0);
-  EXPECT_EQ(ExpectedEnd(both, 0, clock), "12:00:50");
-  const TuneBudget trials = {.seconds = 0, .trials = 64, .until_unix_ns = 0};
-  EXPECT_LT(SecondsLeft(trials, 10, clock), 0);
-  EXPECT_EQ(ExpectedEnd(trials, 0, clock), "when 64 trials are done");
+  EXPECT_EQ(ExpectedEnd(both, {}, clock), "12:00:50");
+  EXPECT_EQ(EndText(both, {.seconds = 80, .answered = 500}, clock), "ends 12:00:20 at the latest");
   EXPECT_EQ(BudgetText({.seconds = 3723, .trials = 9, .until_unix_ns = 0}), "1:02:03, 9 trials");
   EXPECT_EQ(Duration(59.4), "0:59");
+}
+
+TEST(TuneBudgetTest, ANumberOfCandidatesIsEstimatedAtTheRateSoFar) {
+  const FakeClock clock(0, NoonNs());
+  const TuneBudget trials = {.seconds = 0, .trials = 640, .until_unix_ns = 0};
+  EXPECT_LT(SecondsLeft(trials, 10, clock), 0);
+  EXPECT_EQ(EndText(trials, {}, clock), "ends about 12:00:32, at 20 candidates a second");
+  const TuneSoFar slow{.seconds = 100, .answered = 40};
+  EXPECT_DOUBLE_EQ(TimeLeftOf(trials, slow, clock).seconds, 1500);
+  EXPECT_TRUE(TimeLeftOf(trials, slow, clock).estimated);
+  EXPECT_EQ(EndText(trials, slow, clock), "ends about 12:25:00, at 0.4 candidates a second");
+  EXPECT_DOUBLE_EQ(TimeLeftOf(trials, {.seconds = 9, .answered = 700}, clock).seconds, 0);
+  // A limit in time as well: whichever is sooner, but a guess is no reason to expect an early end.
+  const TuneBudget both = {.seconds = 1000, .trials = 640, .until_unix_ns = 0};
+  EXPECT_DOUBLE_EQ(TimeLeftOf(both, {}, clock).seconds, 1000);
+  EXPECT_FALSE(TimeLeftOf(both, {}, clock).estimated);
+  EXPECT_DOUBLE_EQ(TimeLeftOf(both, slow, clock).seconds, 900);
+  EXPECT_FALSE(TimeLeftOf(both, slow, clock).estimated);
+  const TuneSoFar fast{.seconds = 100, .answered = 400};
+  EXPECT_DOUBLE_EQ(TimeLeftOf(both, fast, clock).seconds, 60);
+  EXPECT_TRUE(TimeLeftOf(both, fast, clock).estimated);
+  EXPECT_EQ(EndText(both, fast, clock), "ends 12:15:00 at the latest");
 }
 
 }  // namespace

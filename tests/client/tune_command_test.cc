@@ -7,9 +7,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,11 +15,11 @@
 #include "base/core/random.h"
 #include "base/subprocess.h"
 #include "db/log_file.h"
-#include "graph/onnx_export/zoo_layers.h"
 #include "ir/target.h"
 #include "ir/text.h"
 #include "schedule/space.h"
 #include "tests/client/run_hone.h"
+#include "tests/client/small_tuning.h"
 #include "tests/test_paths.h"
 
 namespace hone::client {
@@ -31,113 +28,15 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::HoneProgram;
+using testing::kMillisecondNs;
+using testing::Measured;
+using testing::Parse;
 using testing::ProgramRun;
 using testing::RunHone;
 using testing::RunProcess;
-using testing::TemporaryFolder;
+using testing::SmallTuning;
 
-constexpr int64_t kMillisecondNs = 1'000'000;
-
-json Parse(const ProgramRun& run) {
-  const json object = json::parse(run.out, nullptr, false);
-  EXPECT_FALSE(object.is_discarded()) << run.out << run.err;
-  return object;
-}
-
-/// What the attempts of a log say.
-struct Measured {
-  /// How often a session measured a Trace of a Workload.
-  std::map<std::tuple<std::string, std::string, std::string>, int> times;
-  std::map<std::string, int> by_session;
-  std::map<std::string, std::string> content;  ///< by id
-};
-
-class TuneCommandTest : public ::testing::Test {
- protected:
-  /// Two convolutions and a linear layer: small kernels, some with hundreds of schedules.
-  void SetUp() override {
-    graph::OnnxWriter writer("small", 1);
-    std::string x = writer.Input("input", ir::DType::kF32, {1, 16, 14, 14});
-    x = Relu(writer, "relu1",
-             Convolution(writer, "conv1", x, {.in = 16, .out = 32, .kernel = 3, .pad = 1}));
-    x = Relu(writer, "relu2",
-             Convolution(writer, "conv2", x, {.in = 32, .out = 32, .kernel = 3, .pad = 1}));
-    x = writer.Node("Flatten", "flat", {x});
-    Linear(writer, "output", x, 32 * 14 * 14, 10);
-    writer.Output("output", ir::DType::kF32, {1, 10});
-    const absl::Status saved = writer.Save(model_);
-    ASSERT_TRUE(saved.ok()) << saved;
-  }
-
-  std::vector<std::string> Words(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"tune", model_,     "--db",
-                                      log_,   "--target", "cpu:avx2,threads=1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-  ProgramRun Tune(const std::vector<std::string>& more) const { return RunHone(Words(more)); }
-
-  Subprocess Start(const std::vector<std::string>& more) const {
-    SubprocessOptions options;
-    options.argv = Words(more);
-    options.argv.insert(options.argv.begin(), HoneProgram());
-    options.environment = {"PATH=/usr/bin:/bin", "HOME=/dev/null"};
-    options.standard_input = ChildStream::kNull;
-    options.standard_output = ChildStream::kNull;
-    options.standard_error = ChildStream::kNull;
-    absl::StatusOr<Subprocess> child = Subprocess::Spawn(options);
-    EXPECT_TRUE(child.ok()) << child.status();
-    return *std::move(child);
-  }
-
-  int ExitCodeOf(Subprocess& child) const {
-    const auto exit = child.Wait(clock_, 60'000 * kMillisecondNs);
-    EXPECT_TRUE(exit.ok() && exit->has_value()) << "it does not end";
-    if (!exit.ok() || !exit->has_value()) return -1;
-    EXPECT_TRUE((*exit)->code.has_value()) << (*exit)->ToString();
-    return (*exit)->code.value_or(-1);
-  }
-
-  /// What an ended child has written to its standard error.
-  static std::string ErrorsOf(Subprocess& child) {
-    std::string said(1 << 16, '\0');
-    const ssize_t got = ::read(child.standard_error().get(), said.data(), said.size());
-    said.resize(got > 0 ? static_cast<size_t>(got) : 0);
-    return said;
-  }
-
-  Measured ReadLog() const {
-    Measured measured;
-    if (!std::filesystem::exists(log_)) return measured;
-    const auto log = db::OpenLog(log_, {.mode = db::OpenMode::kRead});
-    EXPECT_TRUE(log.ok()) << log.status();
-    if (!log.ok()) return measured;
-    EXPECT_TRUE((*log)
-                    ->ScanAttempts({},
-                                   [&](const db::Attempt& a) {
-                                     const std::string session = a.session.ToHex();
-                                     ++measured.by_session[session];
-                                     ++measured.times[{session, a.key.workload.ToHex(), a.trace}];
-                                     measured.content[a.id.ToHex()] = ContentHash(a).ToHex();
-                                     return absl::OkStatus();
-                                   })
-                    .ok());
-    return measured;
-  }
-
-  /// Until so many attempts stand in the log.
-  void AwaitAttempts(size_t wanted) const {
-    const int64_t until_ns = clock_.NowNs() + 40'000 * kMillisecondNs;
-    while (ReadLog().content.size() < wanted && clock_.NowNs() < until_ns)
-      clock_.SleepNs(50 * kMillisecondNs);
-    EXPECT_GE(ReadLog().content.size(), wanted);
-  }
-
-  const SystemMonotonicClock clock_;
-  const TemporaryFolder folder_;
-  const std::string model_ = folder_.Path("small.onnx");
-  const std::string log_ = folder_.Path("tune.db");
-};
+class TuneCommandTest : public SmallTuning {};
 
 TEST_F(TuneCommandTest, ADryRunTellsTasksBudgetAndEndAndMakesNoLog) {
   const ProgramRun run = Tune({"--dry-run", "--minutes", "2"});
@@ -201,10 +100,7 @@ TEST_F(TuneCommandTest, ADryRunTellsWhatTheLogHolds) {
   EXPECT_EQ(Parse(Tune({"--dry-run", "--json", "--accuracy", "strict"}))["tasks_with_records"], 0);
 
   // One that was interrupted would be gone on with, its time counted.
-  Subprocess child = Start({"--seconds", "200"});
-  AwaitAttempts(24);
-  ::kill(child.pid(), SIGKILL);
-  ASSERT_TRUE(child.Wait(clock_, 10'000 * kMillisecondNs).ok());
+  TuneAndKill({"--seconds", "200"}, 24);
   const json unfinished = Parse(Tune({"--dry-run", "--json", "--seconds", "200"}));
   EXPECT_EQ(unfinished["unfinished_session"].get<std::string>().size(), 32U) << unfinished;
   EXPECT_GT(unfinished["used_seconds"], 0);
@@ -282,14 +178,8 @@ TEST_F(TuneCommandTest, KilledAgainAndAgainItLosesAndRepeatsNothing) {
   // Moments from before there is a session to well after its first results; the first run tells how
   // long that takes here and now.
   const int64_t start_ns = clock_.NowNs();
-  Measured before;
-  {
-    Subprocess child = Start({"--trials", std::to_string(kTrials)});
-    AwaitAttempts(1);
-    ::kill(child.pid(), SIGKILL);
-    ASSERT_TRUE(child.Wait(clock_, 10'000 * kMillisecondNs).ok());
-    before = ReadLog();
-  }
+  TuneAndKill({"--trials", std::to_string(kTrials)}, 1);
+  Measured before = ReadLog();
   const int64_t longest_ns = (clock_.NowNs() - start_ns) * 3 / 2;
   int kills_with_attempts = 0;
   for (int kill = 1; kill < kKills; ++kill) {
@@ -320,7 +210,12 @@ TEST_F(TuneCommandTest, KilledAgainAndAgainItLosesAndRepeatsNothing) {
   EXPECT_EQ(RunHone({"db", "verify", log_}).exit_code, 0);
 }
 
-TEST_F(TuneCommandTest, SigtermFinishesTheRecordAndSaysWhatStands) {
+class TuneSignalTest : public SmallTuning, public ::testing::WithParamInterface<int> {};
+
+INSTANTIATE_TEST_SUITE_P(All, TuneSignalTest, ::testing::Values(SIGTERM, SIGINT),
+                         [](const auto& one) { return one.param == SIGINT ? "Int" : "Term"; });
+
+TEST_P(TuneSignalTest, FinishesTheRecordAndSaysWhatStands) {
   SubprocessOptions options;
   options.argv = Words({"--seconds", "300"});
   options.argv.insert(options.argv.begin(), HoneProgram());
@@ -334,7 +229,7 @@ TEST_F(TuneCommandTest, SigtermFinishesTheRecordAndSaysWhatStands) {
   const size_t attempts = ReadLog().content.size();
   AwaitAttempts(attempts + 3);
   const int64_t start_ns = clock_.NowNs();
-  ::kill(child->pid(), SIGTERM);
+  ::kill(child->pid(), GetParam());
   EXPECT_EQ(ExitCodeOf(*child), 7);
   EXPECT_LT(clock_.NowNs() - start_ns, 15'000 * kMillisecondNs);
   const std::string said = ErrorsOf(*child);

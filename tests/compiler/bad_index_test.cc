@@ -62,9 +62,6 @@ absl::Status RunWith(const Graph& graph, const std::vector<int64_t>& ids) {
   const SystemMonotonicClock clock;
   measure::BuilderOptions options;
   options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  options.address_space_bytes.reset();
-#endif
   measure::BuilderClient builder(options, clock);
   DefaultTraceSource traces;
   HONE_ASSIGN_OR_RETURN(const CompiledModel model,

@@ -24,9 +24,6 @@ class CompileModelTest : public ::testing::Test {
     measure::BuilderOptions options;
     options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
     options.processes = processes;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    options.address_space_bytes.reset();
-#endif
     return options;
   }
 
@@ -119,8 +116,13 @@ TEST_F(CompileModelTest, ThePackageSaysWhatItIs) {
   EXPECT_EQ(parsed->plan.inputs.at(0).name, "x");
   EXPECT_EQ(parsed->plan.outputs.at(0).name, "y0");
   ASSERT_EQ(parsed->info.kernels.size(), parsed->plan.kernels.size());
-  for (const runtime::PackageKernel& kernel : parsed->info.kernels)
+  for (size_t k = 0; k < parsed->info.kernels.size(); ++k) {
+    const runtime::PackageKernel& kernel = parsed->info.kernels[k];
     EXPECT_EQ(kernel.rung, "default");
+    EXPECT_EQ(kernel.name, model.report.kernels[k].name);
+    EXPECT_EQ(static_cast<double>(kernel.flop), model.report.kernels[k].cost.flop);
+    EXPECT_EQ(static_cast<double>(kernel.bytes), model.report.kernels[k].cost.bytes);
+  }
   EXPECT_EQ(model.report.kernels.size(), parsed->plan.kernels.size());
   EXPECT_LE(model.report.lower_bound_bytes, model.report.arena_bytes);
   EXPECT_LE(model.report.arena_bytes, model.report.sum_bytes);

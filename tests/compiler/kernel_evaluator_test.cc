@@ -14,9 +14,6 @@ namespace {
 measure::BuilderOptions RealBuilder() {
   measure::BuilderOptions options;
   options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  options.address_space_bytes.reset();
-#endif
   return options;
 }
 

@@ -21,6 +21,29 @@ using graph::OnnxModel;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+/// F0 to F30, each calling the next one twice and making no node of the graph: 2^31 imports if
+/// nobody counts.
+void CallFunctionsThatDouble(OnnxModel& m) {
+  constexpr int kFunctions = 31;
+  const auto call = [](onnx::NodeProto& node, int callee, const char* in, const char* out) {
+    node.set_op_type(callee < kFunctions ? "F" + std::to_string(callee) : "Identity");
+    if (callee < kFunctions) node.set_domain("local");
+    node.add_input(in);
+    node.add_output(out);
+  };
+  for (int i = 0; i < kFunctions; ++i) {
+    onnx::FunctionProto& function = *m.model.add_functions();
+    function.set_name("F" + std::to_string(i));
+    function.set_domain("local");
+    function.add_opset_import()->set_version(18);
+    function.add_input("a");
+    function.add_output("c");
+    call(*function.add_node(), i + 1, "a", "b");
+    call(*function.add_node(), i + 1, "b", "c");
+  }
+  call(*m.graph().add_node(), 0, "x", "y");
+}
+
 struct BadModel {
   std::string name;
   std::function<void(OnnxModel&)> change;  ///< of a model with input x: f32[2,3] and output y
@@ -82,6 +105,8 @@ std::vector<BadModel> BadModels() {
          m.Node("Gather", {"x", "i"}, {"y"});
        },
        "index 2 (element 1 of the indices) is outside of [-2, 1]"},
+      {"FunctionsThatDouble", CallFunctionsThatDouble,
+       "more than 1048576 nodes once its functions are written out"},
       {"DataDependentShape", [](OnnxModel& m) { m.Node("Unique", {"x"}, {"y"}); },
        "depends on data"},
   };

@@ -5,8 +5,9 @@
 
 OUTDIR/FAMILY_K/model.onnx with OUTDIR/FAMILY_K/test_data_set_0/{input,output}_N.pb. The shapes are odd on purpose:
 primes, ones, ranks 0 to 6, broadcasting, uneven strides, pads and dilations, groups, batches; operator sets 18 and
-later with their new attributes. Each case depends on the seed, its family and its number alone. Cases that ONNX
-Runtime refuses are left out and counted. Needs the packages numpy, onnx and onnxruntime of the Python index.
+later with their new attributes, and 7 to 17 in their own spellings. Each case depends on the seed, its family and its
+number alone. Cases that ONNX Runtime refuses are left out and counted. Needs the packages numpy, ml_dtypes, onnx and
+onnxruntime of the Python index.
 """
 import argparse
 import pathlib
@@ -15,21 +16,24 @@ import shutil
 import sys
 import zlib
 
+import ml_dtypes
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from families import arithmetic, layers, shapes, windows
+from families import arithmetic, layers, older, shapes, windows
 from families.case import Case
 
 FAMILIES = {f.__name__.strip("_"): f for f in (
-    arithmetic.unary, arithmetic.integer_unary, arithmetic.binary, arithmetic.logic, arithmetic.variadic,
-    arithmetic.cast, arithmetic.half, arithmetic.reduce, arithmetic.arg_reduce, arithmetic.softmax, arithmetic.cumsum,
+    arithmetic.unary, arithmetic.integer_unary, arithmetic.binary, arithmetic.extreme, arithmetic.logic, arithmetic.variadic,
+    arithmetic.cast, arithmetic.half, arithmetic.brain, arithmetic.reduce, arithmetic.arg_reduce, arithmetic.softmax,
+    arithmetic.cumsum,
     windows.conv, windows.conv_transpose, windows.pool, windows.matmul, windows.gemm, windows.einsum,
     windows.resize, windows.sampling, shapes.transpose, shapes.reshape, shapes.slice_, shapes.pad, shapes.concat,
     shapes.split, shapes.gather, shapes.scatter, shapes.selection, layers.normalise, layers.recurrent,
-    layers.quantised, layers.chain, layers.block)}
-OPSETS = [18, 19, 20, 21, 22, 23, 24]
+    layers.quantised, layers.chain, layers.block, older.older_reduce, older.older_softmax, older.older_resize,
+    older.older_pick, older.older_layer)}
+OPSETS = [18, 19, 20, 21, 22, 23, 24]  # of families that name none of their own
 
 
 def model_of(case, outputs):
@@ -50,6 +54,22 @@ def reference(model, values):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, values)
+
+
+def in_float32(model):
+    """The same computed in float32, of values rounded to bfloat16."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    del wide.graph.node[:], wide.graph.value_info[:]
+    for node in model.graph.node:
+        wide.graph.node.append(node)
+        if node.op_type == "Cast":
+            rounded = node.output[0] + "_rounded"
+            wide.graph.node[-1].output[0] = rounded
+            wide.graph.node.append(helper.make_node("Cast", [rounded], node.output, to=onnx.TensorProto.FLOAT))
+    for output in wide.graph.output:
+        output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return wide
 
 
 def write(folder, model, case, outputs, results):
@@ -80,13 +100,15 @@ def main():
             continue
         for number in range(arguments.each):
             rng = random.Random(zlib.crc32(f"{arguments.seed}/{family}/{number}".encode()))
-            case = Case(rng, rng.choice(OPSETS))
+            case = Case(rng, rng.choice(getattr(draw, "opsets", OPSETS)))
             outputs = draw(case)
             if not outputs:
                 continue
             try:
                 model = model_of(case, outputs)
-                results = reference(model, case.values)
+                results = reference(in_float32(model) if case.brain else model, case.values)
+                if case.brain:
+                    results = [result.astype(ml_dtypes.bfloat16) for result in results]
                 if any(result.size == 0 for result in results):
                     raise ValueError("an output without elements")
             except Exception as error:  # whatever ONNX Runtime lacks

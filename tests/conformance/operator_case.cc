@@ -231,7 +231,11 @@ absl::StatusOr<CaseOutcome> RunGraph(graph::Graph graph, const std::vector<DataS
 CaseOutcome RunOperatorCase(const std::filesystem::path& folder, const std::string& target,
                             const Tolerance& tolerance, measure::BuilderClient& builder) {
   const auto sets = ReadDataSets(folder);
-  if (!sets.ok()) return {Verdict::kUnsupported, StatusMessage(sets.status())};
+  if (!sets.ok()) {
+    // Files of strings, sequences and the like: what Hone says of the model tells more.
+    const auto graph = graph::ImportOnnxFile(folder / "model.onnx");
+    return {Verdict::kUnsupported, StatusMessage(graph.ok() ? sets.status() : graph.status())};
+  }
   bool bound = false;
   auto graph = ImportBinding(folder / "model.onnx", sets->front().inputs, &bound);
   if (!graph.ok()) return Failure(graph.status());

@@ -175,7 +175,7 @@ TEST(OpenLog, AFolderThatCannotBeWrittenTellsHowToSnapshot) {
   const auto read = OpenLog(snapshot, {.mode = OpenMode::kRead});
   ASSERT_EQ(me == 0 ? ::seteuid(me) : 0, 0);
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(StatusMessage(refused), HasSubstr("hone db snapshot " + path + " --output FILE"));
   EXPECT_EQ(writer.code(), absl::StatusCode::kPermissionDenied);
   ASSERT_TRUE(read.ok()) << read.status();

@@ -89,9 +89,13 @@ void Daemon::Kill() {
   ++kills_;
 }
 
-std::optional<int> Daemon::Terminate(int64_t timeout_ns) {
+std::optional<int> Daemon::Terminate(int64_t timeout_ns) { return Signal(SIGTERM, timeout_ns); }
+
+std::optional<int> Daemon::Interrupt(int64_t timeout_ns) { return Signal(SIGINT, timeout_ns); }
+
+std::optional<int> Daemon::Signal(int signal, int64_t timeout_ns) {
   if (!child_) return std::nullopt;
-  ::kill(child_->pid(), SIGTERM);
+  ::kill(child_->pid(), signal);
   const auto ended = child_->Wait(clock_, timeout_ns);
   std::optional<int> code;
   if (ended.ok() && ended->has_value()) code = (*ended)->code;

@@ -51,6 +51,8 @@ class Daemon {
   void Kill();
   /// SIGTERM, then waits at most `timeout_ns`; the exit code, nothing if it had to be killed.
   std::optional<int> Terminate(int64_t timeout_ns = 30'000'000'000);
+  /// The same with SIGINT.
+  std::optional<int> Interrupt(int64_t timeout_ns = 30'000'000'000);
   /// The exit code when it has ended by itself; nothing while it runs.
   std::optional<int> Ended();
   bool running() const { return child_.has_value(); }
@@ -59,6 +61,8 @@ class Daemon {
   std::string Said() const;
 
  private:
+  std::optional<int> Signal(int signal, int64_t timeout_ns);
+
   const std::string name_;
   const std::vector<std::string> argv_;
   const std::string log_;

@@ -70,6 +70,8 @@ class FullDiskTest : public TunedFarm {
         metrics_port_(FreePort()),
         w1_("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log")) {
     farm_.KeepLogIn(disk_.path());
+    farm_.Issue("admin", "root");
+    farm_.Issue("submit", "mallory");
   }
 
   std::string Metrics() const { return web_test::Ask(metrics_port_, "/metrics").body; }
@@ -120,6 +122,15 @@ TEST_F(FullDiskTest, GrantsStopAndNothingElseAndWorkGoesOnWhenThereIsSpace) {
   const Ran listed = RunToEnd(Hone({"device", "list"}));
   EXPECT_EQ(listed.code, kExitServer);
   EXPECT_THAT(listed.err, HasSubstr("disk is full; free some space"));
+  // A stolen certificate is cut off all the same.
+  const Ran revoked =
+      RunToEnd({Program("honed"), "revoke", "submit", "mallory", "--server", farm_.Address(),
+                "--tls", farm_.Path("root"), "--config", "/dev/null"});
+  EXPECT_NE(revoked.code, 0);
+  EXPECT_THAT(revoked.err, HasSubstr("is refused from now on, but not yet durably"));
+  std::vector<std::string> stolen = {Program("hone"), "session", "list"};
+  for (const std::string& word : farm_.ServerWords("mallory")) stolen.push_back(word);
+  EXPECT_THAT(RunToEnd(stolen).err, HasSubstr("was revoked"));
   // What only reads is answered.
   EXPECT_FALSE(Compile(farm_.ServerWords("alice"), "meanwhile.hone").empty());
   // Longer than a candidate may run: the disk's fault is no candidate's.
@@ -140,6 +151,29 @@ TEST_F(FullDiskTest, GrantsStopAndNothingElseAndWorkGoesOnWhenThereIsSpace) {
   EXPECT_EQ(Metric("hone_condemned_total"), 0);
   EXPECT_EQ(Metric("hone_worker_streams_replaced_total"), 0);
   EXPECT_EQ(w1_.Said(), said) << "its stream stayed";
+  CheckPackages(honed, {&w1_});
+  CheckLog(0);
+}
+
+// A service manager that restarts honed does not wait for whoever frees the disk.
+TEST_F(FullDiskTest, AnEndDoesNotWaitForSpaceAndTheSessionGoesOnAfterwards) {
+  if (!disk_.mounted()) {
+    GTEST_SKIP() << "no small disk can be mounted here (it takes root): " << disk_.why();
+  }
+  Daemon honed("honed", farm_.HonedArgv(), farm_.Path("honed.log"));
+  const std::vector<std::string> words = {"--metrics-listen",
+                                          "127.0.0.1:" + std::to_string(metrics_port_)};
+  honed.Start(words);
+  w1_.Start();
+  ASSERT_TRUE(KeepTuning());
+  ASSERT_TRUE(Eventually([&] { return Acknowledged() > 5 && Metric("hone_leases_open") > 0; }))
+      << w1_.Said() << honed.Said();
+  disk_.Fill();
+  ASSERT_TRUE(Eventually([&] { return Metric("hone_log_writable") == 0; })) << honed.Said();
+  EXPECT_EQ(honed.Terminate(15 * kNsPerSecond), 0) << honed.Said();
+  disk_.Free();
+  honed.Start(words);
+  AwaitSession();
   CheckPackages(honed, {&w1_});
   CheckLog(0);
 }

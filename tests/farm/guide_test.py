@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Follows docs/FARM.md as it stands: the blocks marked `sh tuner`, `sh worker` and `sh yours`, the
 first in one network namespace, the others in a second one, joined by a cable. What differs from
-the page: a shorter time to tune, and `scp` from tuner is `cp` (there is no sshd). Where namespaces
-are not allowed everything runs on loopback, and the test says so.
+the page: a shorter time to tune, and `scp` from tuner is `cp` (there is no sshd). Then the cable is
+cut for longer than a worker may be silent, while a session runs. Where namespaces are not allowed
+everything runs on loopback, no cable is cut, and the test says so.
 
     guide_test.py --guide docs/FARM.md --bin FOLDER [--results FILE.xml]
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -20,6 +22,8 @@ import traceback
 from xml.sax.saxutils import quoteattr
 
 SECONDS = 12
+CUT_SECONDS = 25  # honed gives a silent worker up after 20
+CUT_SESSION_SECONDS = 65
 LONG_RUNNING = re.compile(r"(honed --db|hone-worker )")
 
 
@@ -148,14 +152,75 @@ class Guide:
         self.tuner.until("event=worker_connected")
         self.follow(self.other, "yours")
         assert (self.other.folder / "model.hone").stat().st_size > 1000
-        ask = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:%d%s').read().decode())"
-        metrics = self.tuner.run(f'python3 -c "{ask % (9464, "/metrics")}"')
-        assert 'hone_attempts_total{outcome="ok"} 0' not in metrics
-        assert self.tuner.run(f'python3 -c "{ask % (9464, "/healthz")}"').strip() == "ok"
-        farm = self.tuner.run(f'python3 -c "{ask % (7422, "/api/v1/farm")}"')
+        assert 'hone_attempts_total{outcome="ok"} 0' not in self.ask(9464, "/metrics")
+        assert self.ask(9464, "/healthz").strip() == "ok"
+        farm = self.ask(7422, "/api/v1/farm")
         assert '"worker":"w1"' in farm, farm
+
+    def ask(self, port, path):
+        program = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{port}{path}').read().decode())"
+        return self.tuner.run(f"python3 -c {shlex.quote(program)}")
+
+    def case_a_cut_cable_loses_nothing(self):
+        if not self.tuner.holder:
+            print("no network namespaces here: no cable was cut")
+            return
+        server = f"--server {self.address}:7421 --tls alice --json"
+        journal = self.other.folder / "cut.journal"
+        self.other.run("hone zoo squeezenet -o cut.onnx")  # hundreds of candidates
+
+        def measured():
+            lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+            return [line.split()[2] for line in lines if line.startswith("measured ")]
+
+        def await_more_than(count):
+            for _ in range(600):
+                if len(measured()) > count:
+                    return
+                time.sleep(0.1)
+            raise AssertionError(f"no more than {len(measured())} candidates were measured")
+
+        client = subprocess.Popen(
+            self.other.words(f"exec hone tune cut.onnx --seconds {CUT_SESSION_SECONDS} --seed 7"
+                             f" --journal {journal.name} {server}"),
+            cwd=self.other.folder, env=self.other.environment(), text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        try:
+            await_more_than(20)
+            self.tuner.run("ip link set hone0 down")
+            time.sleep(CUT_SECONDS)
+            before = len(measured())
+            self.tuner.run("ip link set hone0 up")
+            assert "event=worker_disconnected" in self.tuner.said(), "honed saw no cut"
+            await_more_than(before + 20)
+            out, err = client.communicate(timeout=150)
+        finally:
+            client.kill()
+        assert client.returncode == 0, f"{out}\n{err}"
+        attempts = measured()
+        assert len(attempts) == len(set(attempts)), "an answer came twice"
+        shown = self.other.run(f"hone session show {json.loads(out)['session']} {server}")
+        assert json.loads(shown)["attempts"] == len(attempts), shown
+
+    def case_asked_to_end_both_do(self):
         self.other.end()
         self.tuner.end()
+
+    def run(self):
+        """All cases, in their order, each on what those before left; the failure of the first that has one."""
+        cases = {name: value for name, value in vars(Guide).items() if name.startswith("case_")}
+        results = dict.fromkeys((name.removeprefix("case_") for name in cases), "not reached")
+        for name, case in cases.items():
+            try:
+                case(self)
+                results[name.removeprefix("case_")] = ""
+                print(f"{name}: passed", flush=True)
+            except Exception:  # pylint: disable=broad-except
+                failure = traceback.format_exc()
+                print(failure, self.tuner.said()[-3000:], self.other.said()[-3000:])
+                results[name.removeprefix("case_")] = failure
+                break
+        return results
 
     def close(self):
         self.other.close()
@@ -168,24 +233,22 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--results", type=pathlib.Path)
     args = parser.parse_args()
-    failure = ""
     with tempfile.TemporaryDirectory(prefix="hone-guide-") as folder:
         guide = Guide(args, pathlib.Path(folder))
         try:
-            guide.case_from_nothing_to_a_tuned_model()
-            print("passed")
-        except Exception:  # pylint: disable=broad-except
-            failure = traceback.format_exc()
-            print(failure, guide.tuner.said()[-3000:], guide.other.said()[-3000:])
+            results = guide.run()
         finally:
             guide.close()
+    failures = sum(bool(why) for why in results.values())
     if args.results:
-        inside = f"<failure message={quoteattr(failure)}/>" if failure else ""
-        args.results.write_text(
-            f'<testsuites tests="1" failures="{int(bool(failure))}"><testsuite name="guide" tests="1"'
-            f' failures="{int(bool(failure))}"><testcase name="from_nothing_to_a_tuned_model"'
-            f' status="run">{inside}</testcase></testsuite></testsuites>\n', encoding="utf-8")
-    return 1 if failure else 0
+        counts = f'tests="{len(results)}" failures="{failures}"'
+        inside = "".join(
+            f'<testcase name="{name}" status="run">'
+            + (f"<failure message={quoteattr(why)}/>" if why else "") + "</testcase>"
+            for name, why in results.items())
+        args.results.write_text(f'<testsuites {counts}><testsuite name="guide" {counts}>{inside}'
+                                "</testsuite></testsuites>\n", encoding="utf-8")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

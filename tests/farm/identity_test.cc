@@ -82,7 +82,7 @@ TEST_F(IdentityTest, ExpiredStrangersAndKeysThatOthersReadAreRefused) {
   other.Issue("submit", "mallory");
   const Ran stranger = RunToEnd({Program("hone"), "session", "list", "--server", farm_.Address(),
                                  "--tls", other.Path("mallory")});
-  EXPECT_EQ(stranger.code, kExitServer);
+  EXPECT_EQ(stranger.code, kExitServer) << stranger.err;
   EXPECT_THAT(stranger.err, HasSubstr("certificates"));
   std::filesystem::permissions(farm_.Path("alice") + "/key.pem", std::filesystem::perms::group_read,
                                std::filesystem::perm_options::add);

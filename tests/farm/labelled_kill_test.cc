@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "base/core/random.h"
+#include "base/core/sanitizer.h"
 #include "tests/farm/tuned_farm.h"
 
 // Every step at which a program of the farm can die with something on its way: it is killed there,
@@ -93,7 +94,7 @@ class Victim {
     return left;
   }
   void Wait(int64_t now_ns, const std::string& what) {
-    EXPECT_LT(now_ns - since_ns_, 40 * kNsPerSecond)
+    EXPECT_LT(now_ns - since_ns_, (kSanitized ? 240 : 40) * kNsPerSecond)
         << daemon_.name() << " did not come to " << what << ": " << daemon_.Said();
   }
 

@@ -1,4 +1,5 @@
 #include <fstream>
+#include <map>
 
 #include "gmock/gmock.h"
 
@@ -168,6 +169,77 @@ TEST_F(TlsTest, ACertificateThatExpiresEndsWhatItOpened) {
   worker.Start();
   AwaitLeases(worker);
   EXPECT_EQ(worker.Terminate(), 0) << worker.Said();
+}
+
+TEST_F(TlsTest, EveryCallTakesItsRoleAndItsOwner) {
+  for (const auto& [role, name] :
+       {std::pair{"publish", "carol"}, {"submit", "bob"}, {"measure", "w9"}}) {
+    farm_.Issue(role, name);
+  }
+  const auto session = LongSession("alice");
+  std::string id;
+  ASSERT_TRUE(Eventually([&] {
+    id = List("root").out.substr(0, 32);
+    return id.size() == 32;
+  }));
+  constexpr int kNotFound = 2, kRefused = kExitServer;
+  struct Call {
+    std::vector<std::string> words;
+    std::map<std::string, int> codes;  ///< by who asks
+  };
+  const std::string copy = farm_.Path("copy.db");
+  // alice owns it; bob has the same role; carol publishes, root is an admin, w9 a worker.
+  const std::vector<Call> calls = {
+      {{"session", "list"},
+       {{"alice", 0}, {"bob", 0}, {"carol", 0}, {"root", 0}, {"w9", kRefused}}},
+      {{"session", "show", id},
+       {{"alice", 0}, {"bob", kNotFound}, {"carol", 0}, {"root", 0}, {"w9", kRefused}}},
+      {{"device", "list"}, {{"alice", 0}, {"bob", 0}, {"carol", 0}, {"root", 0}, {"w9", kRefused}}},
+      {{"device", "drain", "w1/cpu:0"},
+       {{"alice", kRefused}, {"bob", kRefused}, {"carol", kRefused}, {"w9", kRefused}}},
+      {{"device", "probe", "w1/cpu:0"},
+       {{"alice", kRefused}, {"bob", kRefused}, {"carol", kRefused}, {"w9", kRefused}}},
+      {{"db", "snapshot", "--output", copy}, {{"carol", 0}, {"w9", kRefused}}},
+      {{"tune", Model(), "--target", "cpu:avx2", "--threads", "1", "--trials", "1"},
+       {{"w9", kRefused}}},
+      {{"session", "cancel", id}, {{"bob", kNotFound}, {"carol", kNotFound}, {"w9", kRefused}}},
+      {{"session", "cancel", id}, {{"root", 0}}},
+  };
+  for (const Call& call : calls) {
+    for (const auto& [who, code] : call.codes) {
+      const Ran ran = Ask(call.words, who);
+      EXPECT_EQ(ran.code, code) << who << ": " << call.words[0] << " " << call.words[1] << "\n"
+                                << ran.err;
+    }
+  }
+  for (const char* who : {"alice", "carol", "w9"}) {
+    const Ran ran = RunToEnd({Program("honed"), "revoke", "submit", "bob", "--server",
+                              farm_.Address(), "--tls", farm_.Path(who), "--config", "/dev/null"});
+    EXPECT_NE(ran.code, 0) << who;
+    EXPECT_THAT(ran.err, HasSubstr("it takes the role admin"));
+  }
+  const Ran server =
+      RunToEnd({Program("honed"), "revoke", "server", "honed", "--server", farm_.Address(), "--tls",
+                farm_.Path("root"), "--config", "/dev/null"});
+  EXPECT_NE(server.code, 0);
+  EXPECT_THAT(server.err, HasSubstr("is honed itself"));
+}
+
+TEST_F(TlsTest, AWorkerThatDiedIsRevokedWithItsLeases) {
+  Daemon worker("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log"));
+  worker.Start();
+  const auto client = LongSession("alice");
+  AwaitLeases(worker);
+  worker.Kill();
+  ASSERT_TRUE(Eventually([&] { return Metric("hone_worker_streams") == 0; }, kCutOffNs));
+  ASSERT_GT(Metric("hone_leases_open"), 0);
+  const Ran revoked =
+      RunToEnd({Program("honed"), "revoke", "measure", "w1", "--server", farm_.Address(), "--tls",
+                farm_.Path("root"), "--config", "/dev/null"});
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  // Long before it would be lost.
+  EXPECT_TRUE(Eventually([&] { return Metric("hone_leases_open") == 0; }, kCutOffNs));
+  EXPECT_EQ(Ended("lost"), 0);
 }
 
 TEST_F(TlsTest, ARevokedCertificateIsCutOffWithItsLeases) {

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/core/sanitizer.h"
 #include "base/file.h"
 #include "server/remote_measurer.h"
 #include "server/session_book.h"
@@ -62,7 +63,8 @@ void TunedFarm::AwaitSession(int64_t timeout_ns) {
 }
 
 bool TunedFarm::Eventually(const std::function<bool()>& holds, int64_t timeout_ns) const {
-  const int64_t until_ns = clock_.NowNs() + timeout_ns;
+  // What a sanitizer checks takes several times as long.
+  const int64_t until_ns = clock_.NowNs() + (kSanitized ? 6 : 1) * timeout_ns;
   while (!holds()) {
     if (clock_.NowNs() >= until_ns) return false;
     clock_.SleepNs(kPollNs);

@@ -65,6 +65,41 @@ TEST(ImportTest, SizesByScalesAreThoseOfFloats) {
             (std::vector<int64_t>{1, 1, 7, 4}));
 }
 
+// ONNX's case test_resize_downsample_nearest of operator set 10: the pixel after the coordinate
+// where an axis shrinks. The one before it where it grows.
+TEST(ImportTest, NearestPixelsOfOpset10AreThoseOfItsTime) {
+  for (const auto& [scale, expected] : {std::pair(0.6F, std::vector<int64_t>{1, 3}),
+                                        std::pair(1.5F, std::vector<int64_t>{1, 1, 2, 3, 3, 4})}) {
+    OnnxModel model(10);
+    model.Ints("x", {1, 2, 3, 4}).Output("y", TensorProto::INT64);
+    onnx::AttributeProto* scales = model.Node("Constant", {}, {"scales"}).add_attribute();
+    scales->set_name("value_floats");
+    scales->set_type(onnx::AttributeProto::FLOATS);
+    scales->add_floats(scale);
+    model.Node("Resize", {"x", "scales"}, {"y"});
+    const auto graph = model.Import();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const Value& y = graph->values[static_cast<size_t>(graph->outputs[0])];
+    ASSERT_NE(y.constant, nullptr);
+    EXPECT_EQ(y.constant->AsInt64s(), expected) << scale;
+  }
+}
+
+TEST(ImportTest, ZerosAreQuantisedWithAScaleOfOne) {
+  OnnxModel model;
+  model.Zeros("x", {2, 3}).Output("y", TensorProto::UINT8).Output("scale");
+  model.Output("zero", TensorProto::UINT8);
+  model.Node("DynamicQuantizeLinear", {"x"}, {"y", "scale", "zero"});
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const std::vector<double> expected[] = {std::vector<double>(6), {1}, {0}};
+  for (size_t i = 0; i < 3; ++i) {
+    const Value& value = graph->values[static_cast<size_t>(graph->outputs[i])];
+    ASSERT_NE(value.constant, nullptr);
+    EXPECT_EQ(value.constant->AsDoubles(), expected[i]) << i;
+  }
+}
+
 TEST(ImportTest, AllUnsupportedNodesAreReportedAtOnce) {
   OnnxModel model;
   model.Input("x", {"2", "3"}).Output("y");
@@ -179,6 +214,36 @@ TEST(ImportTest, OperatorSetsOutsideTheSupportedAreRefused) {
   }
 }
 
+TEST(ImportTest, OldOperatorSetsImportWhatMeansTheSame) {
+  OnnxModel model(5);
+  model.Input("x", {"2", "3"}).Output("y");
+  SetInts(model.Node("Abs", {"x"}, {"a"}), "consumed_inputs", {0});
+  SetInts(model.Node("Exp", {"a"}, {"b"}), "consumed_inputs", {0});
+  model.Node("Sum", {"a", "b", "x"}, {"c"});
+  SetFloat(model.Node("Clip", {"c"}, {"d"}), "max", 6);
+  SetInt(model.Node("Dropout", {"d"}, {"e"}), "is_test", 1);
+  SetString(model.Node("Cast", {"e"}, {"i"}), "to", "INT64");
+  SetString(model.Node("Cast", {"i"}, {"y"}), "to", "FLOAT");
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (const char* part : {"fn=abs", "fn=exp", "fn=add", "to=i64", "to=f32"})
+    EXPECT_THAT(ToText(*graph), HasSubstr(part));
+
+  OnnxModel training(5);
+  training.Input("x", {"2"}).Output("y");
+  training.Node("Dropout", {"x"}, {"y"});
+  EXPECT_THAT(training.Error(), HasSubstr("training: is_test is not 1"));
+}
+
+TEST(ImportTest, AnOperatorOfALaterSetIsRefusedWithTheOneItNeeds) {
+  OnnxModel model(5);
+  model.Input("x", {"1", "1", "2", "2"}).Output("y");
+  model.Node("Tile", {"x", "x", "x"}, {"y"}).set_name("tiles");
+  EXPECT_EQ(model.Error(),
+            "node tiles (Tile) of f32[1,1,2,2], f32[1,1,2,2], f32[1,1,2,2]: Hone has it from "
+            "operator set 6 on, this model is of 5; onnx.version_converter converts models");
+}
+
 OnnxModel Symbolic() {
   OnnxModel model;
   model.Input("x", {"batch", "seq", "4"}).Input("m", {"batch", "seq"}).Output("y");
@@ -212,6 +277,21 @@ TEST(ImportTest, OptionsThatFitNothingAreRefused) {
               HasSubstr("--shape of input 'x' is 2x5, the model says batchxseqx4"));
   EXPECT_THAT(Symbolic().Error({.dims = {{"seq", 7}}, .shapes = {{"x", {2, 5, 4}}}}),
               HasSubstr("makes dimension 'seq' 5, but it is 7 already"));
+}
+
+// Silently taken, it would be another model: only the flattened size tells, somewhere else.
+TEST(ImportTest, ExtentsThatTheModelFixesAreNotChanged) {
+  OnnxModel model;
+  model.Input("x", {"batch", "3", "224"}).Output("y");
+  model.Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(model.Error({.shapes = {{"x", {2, 3, 299}}}}),
+            "--shape of input 'x' makes dimension 2 299, but the model fixes it to 224: give 224, "
+            "or export the model anew with that dimension named");
+  const auto bound = MakeConstant(ir::DType::kF32, {1, 1, 224}, std::vector<double>(224));
+  EXPECT_EQ(model.Error({.binds = {{"x", bound}}}),
+            "--bind of input 'x' makes dimension 1 1, but the model fixes it to 3: give 3, or "
+            "export the model anew with that dimension named");
+  EXPECT_EQ(model.Error({.shapes = {{"x", {2, 3, 224}}}}), "ok");
 }
 
 TEST(ImportTest, ValuesThatDecideShapesAreAskedForByInput) {

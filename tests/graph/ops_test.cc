@@ -1,10 +1,13 @@
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "graph/op.h"
+#include "ir/interpreter.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/workload_builder.h"
@@ -179,6 +182,63 @@ TEST(OpsTest, ReshapeKeepsPlainIndicesOfAxesThatStay) {
             "workload 1\n"
             "x0: f32[2,3,5] input range(-1,1)\n"
             "s0: f32[1,6,5] output = x0[i1 // 3, i1 % 3, i2]\n");
+}
+
+/// The index that a call gives of each row of x.
+std::vector<double> Places(const std::string& fn, bool last, DType dtype, Ints shape,
+                           const std::vector<double>& x) {
+  const Attributes attributes = {{"fn", fn}, {"axis", int64_t{1}}, {"select_last", int64_t{last}}};
+  const auto workload = ir::ParseWorkload(Expressed("ArgReduce", attributes, {{dtype, shape}}));
+  if (!workload.ok()) return {};
+  const std::vector<ir::TensorBuffer> inputs = {ir::TensorBuffer::Of(dtype, shape, x)};
+  const auto result = ir::RunWorkload(*workload, inputs);
+  return result.ok() ? result->at(0).values : std::vector<double>();
+}
+
+// Long rows are two reductions: the value, and the first or last place where it stands. What they
+// give is numpy's choice (which is also ONNX's reference): the first of equals, zeros of both signs
+// are equal, a NaN is beyond all numbers, infinities are numbers.
+TEST(OpsTest, TheIndexOfALongRowIsOfItsValue) {
+  EXPECT_EQ(Expressed("ArgReduce", {{"fn", "max"}, {"axis", int64_t{1}}}, {F32({3, 50})}),
+            "workload 1\n"
+            "x0: f32[3,50] input range(-1,1)\n"
+            "s0: f32[3,1] = max[r0:50] (x0[i0, r0])\n"
+            "s1: i32[3,1] = min[r0:50] (select(x0[i0, r0] == s0[i0, i1] | isnan(x0[i0, r0]), "
+            "i32(r0), 2147483647:i32))\n"
+            "s2: i64[3,1] output = i64(s1[i0, i1])\n");
+  EXPECT_THAT(Expressed("ArgReduce", {{"fn", "max"}, {"axis", int64_t{1}}}, {F32({3, 50, 2})}),
+              ::testing::HasSubstr("argmax["));
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               inf = std::numeric_limits<double>::infinity();
+  const auto row = [](double rest, const std::vector<std::pair<int, double>>& special) {
+    std::vector<double> x(40, rest);
+    for (const auto& [at, value] : special) x[static_cast<size_t>(at)] = value;
+    return x;
+  };
+  struct Row {
+    std::vector<double> x;
+    double max, max_last, min, min_last;
+  };
+  const Row rows[] = {{row(1, {{7, 3}, {31, 3}, {12, -3}, {38, -3}}), 7, 31, 12, 38},
+                      {row(1, {}), 0, 39, 0, 39},
+                      {row(-1, {{5, -0.0}, {9, 0.0}, {22, -0.0}}), 5, 22, 0, 39},
+                      {row(2, {{17, nan}, {30, nan}, {3, inf}, {4, -inf}}), 17, 30, 17, 30},
+                      {row(-inf, {}), 0, 39, 0, 39},
+                      {row(inf, {}), 0, 39, 0, 39},
+                      {row(nan, {}), 0, 39, 0, 39}};
+  for (const Row& r : rows) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kF64}) {
+      const auto place = [&](const char* fn, bool last) {
+        return Places(fn, last, dtype, {1, 40}, r.x);
+      };
+      EXPECT_THAT(place("max", false), ::testing::ElementsAre(r.max));
+      EXPECT_THAT(place("max", true), ::testing::ElementsAre(r.max_last));
+      EXPECT_THAT(place("min", false), ::testing::ElementsAre(r.min));
+      EXPECT_THAT(place("min", true), ::testing::ElementsAre(r.min_last));
+    }
+  }
+  EXPECT_THAT(Places("min", false, DType::kI8, {1, 40}, row(127, {{20, -128}, {21, -128}})),
+              ::testing::ElementsAre(20));
 }
 
 TEST(OpsTest, EveryOperatorIsInferredAndEitherExpressedOrExtern) {

@@ -21,11 +21,7 @@ class BuilderClientTest : public ::testing::Test {
     BuilderOptions options;
     options.program = hone::testing::BuildDir() + "/tests/fake_builder";
     options.job_timeout_ns = 20'000'000'000;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    options.address_space_bytes.reset();
-#else
-    options.address_space_bytes = int64_t{512} << 20;
-#endif
+    if (!kSanitized) options.address_space_bytes = int64_t{512} << 20;
     return options;
   }
 
@@ -122,6 +118,17 @@ TEST_F(BuilderClientTest, AHangCostsOnlyItsJob) {
   options.job_timeout_ns = 300'000'000;
   BuilderClient client(options, clock_);
   ExpectCostsOnlyItsJob(client, "hang", absl::StatusCode::kDeadlineExceeded, "0.3 s");
+}
+
+TEST_F(BuilderClientTest, WhoWantsToKnowHearsOfABuilderThatIsNotEndedInTime) {
+  for (const bool patient : {false, true}) {
+    std::vector<pid_t> told;
+    BuilderOptions options = Options();
+    options.on_unkillable = [&](pid_t pid) { told.push_back(pid); };
+    if (!patient) options.kill_patience_ns = 0;
+    { EXPECT_NE(Served(*std::make_unique<BuilderClient>(options, clock_)), ""); }
+    EXPECT_EQ(told.size(), patient ? 0u : 1u);
+  }
 }
 
 TEST_F(BuilderClientTest, RunningOutOfMemoryCostsOnlyItsJob) {

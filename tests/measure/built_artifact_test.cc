@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "ir/text.h"
 #include "measure/candidate_runner.h"
-#include "measure/sandbox.h"
+#include "tests/measure/gemm_candidate.h"
 #include "tests/test_paths.h"
 
 // Candidates that one machine builds and another runs.
@@ -17,22 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kGemm[] =
-    "workload 1\n"
-    "x0: f32[48,64] input range(-1,1)\n"
-    "x1: f32[64,96] constant\n"
-    "s0: f32[48,96] output = sum[r0:64] (x0[i0, r0] * x1[r0, i1])\n";
-// Packs the constant: with a prologue.
-constexpr char kPacked[] =
-    "s1 = pack(s0, x1, [i1/32, i0, i1%32])\n"
-    "split(s0.i1, [2,16])\n"
-    "split(s0.i0, 6, two_sizes)\n"
-    "reorder(s0.i1.0, s0.i0.0, s0.r0, s0.i0.1, s0.i1.1, s0.i1.2)\n"
-    "s2 = cache_write(s0, register, at=s0.i0.0)\n"
-    "unroll(s0.i0.1)\n"
-    "unroll(s0.i1.1)\n"
-    "vectorize(s0.i1.2)\n"
-    "parallel(s0.i1.0, 1)";
 constexpr char kTarget[] = "cpu:avx2,threads=1";
 
 class BuiltArtifactTest : public ::testing::Test {
@@ -40,7 +24,6 @@ class BuiltArtifactTest : public ::testing::Test {
   BuiltArtifactTest() : workload_(ir::ParseWorkload(kGemm).value()) {
     BuilderOptions options;
     options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
-    if (!SandboxHasAllowList()) options.address_space_bytes.reset();
     client_ = std::make_unique<BuilderClient>(options, clock_);
   }
 
@@ -70,7 +53,6 @@ TEST_F(BuiltArtifactTest, WhatArrivesRunsAsWhereItWasBuilt) {
   const std::string standard = EncodeBuiltArtifact(Built(""));
   RunnerOptions options;
   options.program = hone::testing::BuildDir() + "/libexec/hone/hone-runner";
-  if (!SandboxHasAllowList()) options.address_space_bytes.reset();
   CandidateRunner runner(
       options, {},
       [&](const MeasureInput& input) {

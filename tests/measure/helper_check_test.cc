@@ -3,7 +3,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "measure/sandbox.h"
 #include "tests/test_paths.h"
 
 namespace hone::measure {
@@ -18,10 +17,6 @@ class HelperCheckTest : public ::testing::Test {
     const std::string programs = hone::testing::BuildDir() + "/libexec/hone/";
     builder_.program = programs + "hone-builder";
     runner_.program = programs + "hone-runner";
-    if (!SandboxHasAllowList()) {  // a sanitizer reserves terabytes
-      builder_.address_space_bytes.reset();
-      runner_.address_space_bytes.reset();
-    }
   }
 
   void ExpectUnusable(const std::string& program, const std::string& why) {

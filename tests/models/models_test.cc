@@ -116,9 +116,6 @@ absl::Status CompileTo(const std::string& model, const std::string& target,
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, graph::ImportOnnxFile(model, {}));
   measure::BuilderOptions options;
   options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  options.address_space_bytes.reset();
-#endif
   measure::BuilderClient builder(options, clock);
   HONE_ASSIGN_OR_RETURN(
       const compiler::CompiledModel compiled,

@@ -65,6 +65,26 @@ class UnitsTest:
             assert done.returncode == 0, done.stdout
             assert "exposure level" in done.stdout, done.stdout
 
+    def case_children_may_lock_themselves_up(self):
+        """The worker's filter lets through what measure/sandbox.cc calls."""
+        program, paths = self.analyze()
+
+        def members(word):
+            if not word.startswith("@"):
+                return {word}
+            lines = run(program, "syscall-filter", word).stdout.splitlines()[1:]
+            words = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+            return set().union(*(members(word) for word in words))
+
+        allowed = set()
+        for line in re.findall(r"^SystemCallFilter=(.*)$", paths[-1].read_text(encoding="utf-8"), re.M):
+            named = set().union(*(members(word) for word in line.lstrip("~").split()))
+            allowed = allowed - named if line.startswith("~") else allowed | named
+        wanted = {"seccomp", "prctl", "prlimit64", "memfd_create", "execve", "landlock_create_ruleset",
+                  "landlock_add_rule", "landlock_restrict_self"}
+        assert wanted <= allowed, wanted - allowed
+        assert "mount" not in allowed and "bpf" not in allowed
+
     def case_example_configurations(self):
         for program, config in {"honed": "honed.toml", "hone-worker": "worker.toml"}.items():
             text = (self.args.source / "packaging/etc" / config).read_text(encoding="utf-8")

@@ -32,6 +32,7 @@ std::vector<WorkerMessage> WorkerMessages() {
   hello.probes = Probes{1e11, 2e10, 0.01, 1};
   hello.labels = {{"rack", "7"}};
   hello.held = {{kToken, true}};
+  hello.sandbox_gap = "no Landlock";
   WorkResult ok{.token = kToken, .outcome = measure::Outcome::kOk, .samples_ns = {5, 6, 7}};
   ok.build_ns = 10;
   ok.run_ns = 20;
@@ -51,6 +52,7 @@ std::vector<WorkerMessage> WorkerMessages() {
           WorkerCredit{17},
           Draining{},
           Probes{1, 1e15, 0, 7},
+          DeviceLost{"process 7 does not end"},
           Built{kToken, {kArtifact, kNoArtifact}, 9},
           kChunk,
           Fetch{kToken, kSha256, 4}};
@@ -161,11 +163,67 @@ TEST(Convert, ProbesAreOfThisWorld) {
   DeviceInfo info{.worker = "w1"};
   info.device = {"cpu:0", "class", "f", "cpu:avx2,threads=2", 2, 5, "Linux"};
   info.program_version = "0.1.0";
+  info.role = WorkerRole::kBoth;
   for (const bool probed : {false, true}) {
     if (probed) info.probes = Probes{1e11, 2e10, 0.01, 1};
     v1::DeviceInfo wire;
     ToWire(info, &wire);
     EXPECT_EQ(FromWire(wire).value(), info);
+  }
+}
+
+TEST(Convert, AReasonOfALostDeviceIsBounded) {
+  v1::WorkerMessage wire;
+  ToWire(WorkerMessage(DeviceLost{std::string(kMaxTextBytes + 1, 'x')}), &wire);
+  EXPECT_EQ(wire.device_lost().reason().size(), kMaxTextBytes) << "it is cut, and said";
+  EXPECT_TRUE(FromWire(wire).ok());
+  wire.mutable_device_lost()->mutable_reason()->push_back('x');
+  const absl::Status refused = FromWire(wire).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("reason:"));
+}
+
+// A worker of a later build, whose protocol has the same number, may say what is not known here.
+TEST(Convert, AMessageOfALaterKindIsAnErrorAndNoMore) {
+  v1::WorkerMessage wire;
+  const std::string later("\xfa\x3e\x02\x08\x01", 5);  // field 1007, a message
+  ASSERT_TRUE(wire.ParseFromString(later));
+  const absl::Status refused = FromWire(wire).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("no known kind"));
+}
+
+TEST(Convert, ADeviceHasItsWorkersLabels) {
+  DeviceInfo info{.worker = "w1", .role = WorkerRole::kRun, .labels = {{"rack", "7"}, {"row", ""}}};
+  info.device = {"cpu:0", "class", "f", "cpu:avx2,threads=2", 2, 5, "Linux"};
+  v1::DeviceInfo wire;
+  ToWire(info, &wire);
+  EXPECT_EQ(FromWire(wire).value(), info);
+  for (size_t i = 0; i <= kMaxLabels; ++i) (*wire.mutable_labels())[std::to_string(i)] = "";
+  EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("labels:"));
+}
+
+// One that holds leases of an earlier start and has not come back: the rest of the list is shown.
+TEST(Convert, ADeviceThatWasNotSeenSinceTheStartHasItsNameAlone) {
+  DeviceInfo info{.worker = "w1", .leases = 2};
+  info.device.name = "cpu:0";
+  v1::DeviceInfo wire;
+  ToWire(info, &wire);
+  const auto back = FromWire(wire);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, info);
+}
+
+TEST(Convert, AFingerprintIsNeitherEmptyNorEndless) {
+  for (const size_t size : {size_t{0}, size_t{1}, kMaxTextBytes, kMaxTextBytes + 1}) {
+    v1::WorkerMessage wire;
+    ToWire(WorkerMessages().front(), &wire);
+    wire.mutable_hello()->mutable_device()->set_fingerprint(std::string(size, 'f'));
+    const absl::Status status = FromWire(wire).status();
+    EXPECT_EQ(status.ok(), size > 0 && size <= kMaxTextBytes) << size;
+    if (!status.ok()) {
+      EXPECT_THAT(StatusMessage(status), HasSubstr("device.fingerprint:"));
+    }
   }
 }
 
@@ -275,15 +333,49 @@ TEST(Convert, TextsAreCutAtWholeCharactersAndMadeValid) {
   EXPECT_TRUE(wire.SerializeToString(&bytes));
 }
 
-TEST(Convert, RandomBytesNeverCrash) {
-  const google::protobuf::LogSilencer silencer;
-  Random random(5);
-  std::vector<std::string> seeds;
-  for (const WorkerMessage& message : WorkerMessages()) {
-    v1::WorkerMessage wire;
-    ToWire(message, &wire);
-    seeds.push_back(wire.SerializeAsString());
+TEST(Convert, NothingThatSteersATerminalComesIn) {
+  v1::WorkerMessage wire;
+  ToWire(WorkerMessage(Returned{kToken, "x"}), &wire);
+  wire.mutable_returned()->set_reason("\x1b]0;mine\x07 \xc2\x9b\n\tgoes on \xc3\xa9");
+  EXPECT_EQ(std::get<Returned>(FromWire(wire).value()).reason, "?]0;mine? ?\n\tgoes on \xc3\xa9");
+  // Nor does it go out: what a worker keeps of its own words is what honed has of them.
+  ToWire(WorkerMessage(Returned{kToken, "\x1b]0;mine\x07"}), &wire);
+  EXPECT_EQ(wire.returned().reason(), "?]0;mine?");
+  for (void (*spoil)(v1::SessionSpec&) :
+       {+[](v1::SessionSpec& s) { s.set_project("a\x1b"); },
+        +[](v1::SessionSpec& s) { s.set_device_class("a\n"); },
+        +[](v1::SessionSpec& s) { s.set_model_hash("a\x7f"); },
+        +[](v1::SessionSpec& s) { s.set_until_unix_ms(kMaxUnixMs + 1); }}) {
+    v1::SessionSpec spec;
+    ToWire(Spec(), &spec);
+    spoil(spec);
+    EXPECT_EQ(FromWire(spec).status().code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+TEST(Convert, ACreditIsBounded) {
+  v1::WorkerMessage wire;
+  ToWire(WorkerMessage(WorkerCredit{kMaxCredit}), &wire);
+  EXPECT_TRUE(FromWire(wire).ok());
+  wire.mutable_credit()->set_leases(INT64_MAX);
+  EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("leases:"));
+}
+
+/// Bytes of a message of the wire.
+template <typename Wire, typename Value>
+std::string BytesOf(const Value& value) {
+  Wire wire;
+  ToWire(value, &wire);
+  return wire.SerializeAsString();
+}
+
+/// Spoils the bytes of these messages again and again: nothing crashes, and what is accepted can be
+/// said again, and means the same.
+template <typename Wire>
+void Fuzz(const std::vector<std::string>& seeds, uint64_t seed, int least_accepted) {
+  const google::protobuf::LogSilencer silencer;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
   int accepted = 0;
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes = random.Pick(seeds);
@@ -291,17 +383,76 @@ TEST(Convert, RandomBytesNeverCrash) {
       bytes[static_cast<size_t>(random.Below(bytes.size()))] = static_cast<char>(random.Next());
     }
     if (random.Chance(0.2)) bytes.resize(static_cast<size_t>(random.Below(bytes.size() + 1)));
-    v1::WorkerMessage wire;
+    Wire wire;
     if (!wire.ParseFromString(bytes)) continue;
-    const auto message = FromWire(wire);
-    if (!message.ok()) continue;
-    // What is accepted can be said again, and means the same.
+    const auto value = FromWire(wire);
+    if (!value.ok()) continue;
     ++accepted;
-    v1::WorkerMessage again;
-    ToWire(*message, &again);
-    EXPECT_EQ(FromWire(again).value(), *message);
+    Wire again;
+    ToWire(*value, &again);
+    const auto back = FromWire(again);
+    ASSERT_TRUE(back.ok()) << back.status() << again.DebugString();
+    // As bytes: a number that is none equals nothing.
+    EXPECT_EQ(BytesOf<Wire>(*back), again.SerializeAsString()) << again.DebugString();
   }
-  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(accepted, least_accepted);
+}
+
+TEST(ConvertFuzz, WorkerMessages) {
+  std::vector<std::string> seeds;
+  for (const WorkerMessage& m : WorkerMessages()) seeds.push_back(BytesOf<v1::WorkerMessage>(m));
+  Fuzz<v1::WorkerMessage>(seeds, 5, 1000);
+}
+
+TEST(ConvertFuzz, ServerMessages) {
+  std::vector<std::string> seeds;
+  for (const ServerMessage& m : ServerMessages()) seeds.push_back(BytesOf<v1::ServerMessage>(m));
+  Fuzz<v1::ServerMessage>(seeds, 6, 1000);
+}
+
+TEST(ConvertFuzz, Sessions) {
+  SessionInfo info{.id = kToken, .owner = "alice", .project = "p", .reason = "why", .model = "mlp"};
+  info.target = "cpu:avx2,threads=1";
+  info.created_ms = 1'900'000'000'000;
+  info.attempts = 7;
+  Fuzz<v1::SessionSpec>({BytesOf<v1::SessionSpec>(Spec())}, 7, 1000);
+  Fuzz<v1::SessionInfo>({BytesOf<v1::SessionInfo>(info)}, 8, 1000);
+  using Kind = SessionEvent::Kind;
+  std::vector<std::string> events;
+  for (const SessionEvent& e :
+       {SessionEvent{.kind = Kind::kState, .info = info},
+        SessionEvent{.kind = Kind::kProposed, .sequence = 5, .attempt = 3, .proposer = "evolution"},
+        SessionEvent{.kind = Kind::kMeasured, .sequence = 6, .attempt = 3, .median_ns = 12.5},
+        SessionEvent{.kind = Kind::kDecided, .replaced = true, .default_ns = 9, .best_ns = 8},
+        SessionEvent{.kind = Kind::kEnded, .sequence = 9, .info = info}}) {
+    events.push_back(BytesOf<v1::SessionEvent>(e));
+  }
+  Fuzz<v1::SessionEvent>(events, 9, 1000);
+}
+
+TEST(ConvertFuzz, RecordsAndDevices) {
+  db::RankedRecord ranked;
+  db::TuningRecord& r = ranked.record;
+  r.id = kToken;
+  r.key = {.workload = kToken, .target = "cpu:avx2,threads=1", .device_class = "class"};
+  r.key.measurement_policy = 1;
+  r.device = r.session = kToken;
+  r.trace = "split(s0.i0, [8])";
+  r.trace_version = 1;
+  r.builder_version = "1+22.1";
+  r.median_ns = 10;
+  r.low_ns = 9;
+  r.high_ns = 11;
+  r.created_ms = 5;
+  Fuzz<v1::Record>({BytesOf<v1::Record>(ranked)}, 10, 500);
+  const FindRecords find{
+      .key = r.key, .builder_version = "1+22.1", .workload_text = "w", .limit = 9};
+  Fuzz<v1::FindRecordsRequest>({BytesOf<v1::FindRecordsRequest>(find)}, 11, 500);
+  DeviceInfo device{.worker = "w1"};
+  device.device = {"cpu:0", "class", "f", "cpu:avx2,threads=2", 2, 5, "Linux"};
+  device.probes = Probes{1e11, 2e10, 0.01, 1};
+  device.role = WorkerRole::kRun;
+  Fuzz<v1::DeviceInfo>({BytesOf<v1::DeviceInfo>(device)}, 12, 500);
 }
 
 }  // namespace

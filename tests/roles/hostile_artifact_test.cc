@@ -36,6 +36,8 @@ const std::map<std::string, Expected>& ExpectedEnds() {
       {"fork", {Outcome::kRunCrashed, "the sandbox forbids"}},
       {"memory", {Outcome::kOutOfMemory, "ran out of memory"}},
       {"kill-parent", {Outcome::kRunCrashed, "the sandbox forbids"}},
+      // Not as one that the machine killed for memory, at nobody's cost.
+      {"kill-self", {Outcome::kRunCrashed, "the sandbox forbids"}},
       {"forge-both", {Outcome::kRunCrashed, "more than it was asked"}},
       {"forge-check", {Outcome::kWrongAnswer, "are wrong"}},
       {"close", {Outcome::kRunCrashed, "broke off"}},
@@ -93,7 +95,6 @@ class HostileArtifactTest : public TunedFarm {
 
 TEST_F(HostileArtifactTest, EachEndsAsItsOwnFailureAndTheFarmGoesOn) {
   if (!measure::SandboxHasAllowList()) GTEST_SKIP() << "no allow-list in this build";
-  if (!measure::KernelHidesFiles()) GTEST_SKIP() << "this kernel has no Landlock";
   ASSERT_TRUE(ReadFile(farm_.Path("runner") + "/key.pem").ok());
   std::vector<std::string> builder_argv = farm_.WorkerArgv("builder");
   builder_argv.front() = HostileWorker();
@@ -128,6 +129,8 @@ TEST_F(HostileArtifactTest, EachEndsAsItsOwnFailureAndTheFarmGoesOn) {
     if (kind == kind_of.end()) return absl::OkStatus();
     SCOPED_TRACE(kind->second);
     ++seen[kind->second];
+    // Only Landlock (Linux 5.13 on) keeps code from opening a file; the rest holds without it.
+    if (kind->second == "key" && !measure::CanHideFiles().ok()) return absl::OkStatus();
     const Expected& expected = ExpectedEnds().at(kind->second);
     EXPECT_EQ(measure::ToString(attempt.outcome), measure::ToString(expected.outcome))
         << attempt.message;

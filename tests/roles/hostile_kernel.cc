@@ -51,6 +51,7 @@ void Misbehave() {
     kFork,
     kMemory,
     kKillParent,
+    kKillSelf,
     kForgeBoth,
     kForgeCheck,
     kClose,
@@ -83,6 +84,7 @@ void Misbehave() {
       break;
     }
     case kKillParent: ::kill(::getppid(), SIGKILL); break;
+    case kKillSelf: ::raise(SIGKILL); break;
     case kForgeBoth: Say(ForgedCheck() + ForgedTimes()); SleepForEver();
     case kForgeCheck: Say(ForgedCheck()); SleepForEver();
     case kClose: ::close(STDOUT_FILENO); SleepForEver();

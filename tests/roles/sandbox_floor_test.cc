@@ -16,6 +16,13 @@ class SandboxFloorTest : public TunedFarm {
  protected:
   SandboxFloorTest() : TunedFarm({"w1"}) {}
 
+  std::vector<std::string> WithoutLandlock(const char* how, const std::string& role) const {
+    std::vector<std::string> argv = farm_.WorkerArgv("w1");
+    const std::string program = hone::testing::BuildDir() + "/tests/without_landlock";
+    argv.insert(argv.begin(), {program, how});
+    for (const char* word : {"--role", role.c_str()}) argv.emplace_back(word);
+    return argv;
+  }
   std::vector<std::string> ArgvOf(const std::string& role, bool unsafe) const {
     std::vector<std::string> argv = farm_.WorkerArgv("w1");
     argv.insert(argv.begin(), hone::testing::BuildDir() + "/tests/without_seccomp");
@@ -35,6 +42,33 @@ TEST_F(SandboxFloorTest, ItTakesNoWorkUnlessToldTo) {
     EXPECT_THAT(refused.err, HasSubstr("takes no work"));
     EXPECT_THAT(refused.err, HasSubstr("--unsafe-no-sandbox"));
   }
+}
+
+TEST_F(SandboxFloorTest, AFilterThatKeepsItsChildrenFromHidingFilesIsSaid) {
+  if (!measure::SandboxHasAllowList()) GTEST_SKIP() << "no allow-list in this build";
+  if (!measure::CanHideFiles().ok()) GTEST_SKIP() << "this kernel has no Landlock";
+  for (const char* role : {"both", "run", "build"}) {
+    SCOPED_TRACE(role);
+    const Ran refused = RunToEnd(WithoutLandlock("refused", role));
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("the sandbox cannot be set up: Landlock"));
+    EXPECT_THAT(refused.err, HasSubstr("takes no work"));
+  }
+}
+
+TEST_F(SandboxFloorTest, AKernelWithoutLandlockIsSeenByEverybody) {
+  if (!measure::SandboxHasAllowList()) GTEST_SKIP() << "no allow-list in this build";
+  Daemon honed("honed", farm_.HonedArgv(), farm_.Path("honed.log"));
+  Daemon worker("w1", WithoutLandlock("absent", "both"), farm_.Path("w1.log"));
+  honed.Start();
+  worker.Start();
+  trials_ = 8;
+  ASSERT_TRUE(KeepTuning());
+  AwaitSession();
+  const auto json = nlohmann::json::parse(RunToEnd(Hone({"device", "list", "--json"})).out);
+  EXPECT_EQ(json["devices"][0]["sandboxed"], true) << "the floor is there";
+  EXPECT_THAT(json["devices"][0]["reason"].get<std::string>(),
+              HasSubstr("can read its user's files"));
 }
 
 TEST_F(SandboxFloorTest, WhoSaysSoIsSeenByEverybody) {

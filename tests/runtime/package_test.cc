@@ -84,7 +84,7 @@ TEST(Package, HeaderIsAsDocumented) {
     std::memcpy(&value, bytes.data() + at, 8);
     return value;
   };
-  EXPECT_EQ(u32(8), 1U);
+  EXPECT_EQ(u32(8), 2U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
   EXPECT_EQ(u64(24), kIsaAvx2 | kIsaVnni);
@@ -135,6 +135,15 @@ TEST(Package, NewerFormatOrRuntimeIsNamed) {
     EXPECT_THAT(status.message(), HasSubstr(at == 8 ? "format 9" : "runtime 9"));
     EXPECT_THAT(status.message(), HasSubstr(kProgramVersion));
   }
+}
+
+TEST(Package, AnOlderFormatIsNamedToo) {
+  std::string bytes = MakeTestPackage();
+  bytes[8] = 1;
+  const Status status = ParsePackage(Bytes(bytes)).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("format 1, this runtime"));
+  EXPECT_THAT(status.message(), HasSubstr("compile the model again"));
 }
 
 TEST(Package, RulesAreCheckedBeforeWriting) {
@@ -192,6 +201,10 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
       {"not an ELF file", [](Package& p) { p.code = p.constants; }},
       {"arena of -1 bytes", [](Package& p) { p.plan.arena_bytes = -1; }},
       {"rung", [](Package& p) { p.info.kernels[0].rung.clear(); }},
+      {"a name of 0 bytes", [](Package& p) { p.info.kernels[0].name.clear(); }},
+      {"a name of 4097 bytes", [](Package& p) { p.info.kernels[2].name.assign(4097, 'n'); }},
+      {"kernel 'matmul 5x6': -1 FLOP, 428 bytes", [](Package& p) { p.info.kernels[0].flop = -1; }},
+      {"kernel 'scan 6': 60 FLOP, -1 bytes", [](Package& p) { p.info.kernels[2].bytes = -1; }},
   };
   for (const Case& broken : cases) {
     TestModel model = MakeTestModel();

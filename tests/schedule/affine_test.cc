@@ -1,5 +1,6 @@
 #include "schedule/affine.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,23 @@ TEST(Affine, SplittingByCCancelsDivisionByC) {
   EXPECT_EQ(Text(Simplify(FloorDiv(FloorDiv(Var(1), 2), 3), ranges)), "v1 // 6");
   EXPECT_EQ(Text(Simplify(FloorDiv(Var(1), 7) * 7 + FloorMod(Var(1), 7), ranges)), "v1");
   EXPECT_EQ(Text(Simplify(FloorDiv(Var(0) * 6 + Var(2) * 2 + 1, 2), ranges)), "v0 * 3 + v2");
+}
+
+// Data of 64 bits: where a - b wraps, a < b is not a - b < 0.
+TEST(Affine, ComparisonsOfWhatMayBeAnythingStayAsTheyAre) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(),
+                    kMost = std::numeric_limits<int64_t>::max();
+  VarRanges ranges;
+  ranges.extent = {5, 8};
+  const Expr x = ir::Load(0, ir::DType::kI64, {Var(0)}), y = ir::Load(0, ir::DType::kI64, {Var(1)});
+  EXPECT_EQ(Text(Simplify(ir::Lt(x, y), ranges)), "x[v0] < x[v1]");
+  EXPECT_EQ(Text(Simplify(ir::Ge(x + 1, y), ranges)), "x[v0] + 1 >= x[v1]");
+  EXPECT_EQ(Text(Simplify(ir::Lt(Var(0) + 1, Var(1)), ranges)), "v0 + v1 * -1 < -1") << "indices";
+  EXPECT_EQ(Text(Simplify(ir::Lt(x, Int(kLeast)), ranges)), Text(ir::Lt(x, Int(kLeast))));
+  EXPECT_EQ(Text(Simplify(ir::Min(x, Int(kLeast)), ranges)), Text(ir::Min(x, Int(kLeast))));
+  EXPECT_EQ(Text(Simplify(ir::Min(Int(kMost), Int(kLeast)), ranges)), Text(Int(kLeast)));
+  EXPECT_NE(Decide(ir::Lt(Int(kMost), Int(kLeast)), ranges), true);
+  EXPECT_NE(Decide(ir::Lt(Int(kLeast), Int(kMost)), ranges), false);
 }
 
 TEST(Affine, DecidesConditionsByRanges) {

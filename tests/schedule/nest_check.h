@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/interpreter.h"
 #include "ir/target.h"
 #include "ir/workload.h"
 #include "schedule/lower.h"
@@ -35,6 +36,9 @@ struct CheckOptions {
   /// algorithms with another error.
   double slack = 0;
   uint64_t seed = 1;
+  /// Where many Traces of one Workload are checked with one seed: what the interpreter gives, made
+  /// by the first check.
+  std::vector<ir::InterpretedTensor>* expected = nullptr;
 };
 
 /// Both texts must parse and the Workload verify (else the test fails).

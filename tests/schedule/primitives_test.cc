@@ -251,6 +251,16 @@ TEST(Primitive, CacheWrite) {
               HasSubstr("the tile s1 stands at s0.i0"));
 }
 
+// Value and index accumulate in a tile each.
+TEST(Primitive, CacheWriteOfATuple) {
+  const std::string nest = Loops(
+      "workload 1\nx0: f32[9,5] input range(-1,1)\n"
+      "s0: f32[5] output, s0.1: i64[5] output = argmax[r0:9] (x0[r0, i0], r0)\n",
+      "split(s0.i0, 4, mask)\nsplit(s0.r0, 3)\nreorder(s0.r0.0, s0.i0.0, s0.r0.1, s0.i0.1)\n"
+      "s1 = cache_write(s0, register, at=s0.i0.0)\nvectorize(s0.i0.1)");
+  EXPECT_THAT(nest, HasSubstr("s0#3[v5], s0.1#4[v5] argmax= "));
+}
+
 TEST(Primitive, Pack) {
   EXPECT_EQ(Loops(kProduct, "s1 = pack(s0, x1, [i1/3, i0, i1%3])"),
             "for v0 < 7:\n"

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "ir/stmt.h"
+#include "tests/codegen/kernel.h"
 #include "tests/schedule/nest_check.h"
 #include "tests/schedule/random_trace.h"
 #include "tests/schedule/random_workload.h"
@@ -19,13 +20,13 @@ namespace {
 
 constexpr uint64_t kSeeds[] = {11, 222, 3333, 44444, 555555, 6666666, 777, 88888};
 constexpr int kTracesPerSeed = 500;  ///< accepted ones
-constexpr int kCompileEvery = 12;
+constexpr int kCompileEvery = 10;
 
 struct Tally {
   int accepted = 0, rejected = 0, with_tail_and_stages = 0, compiled = 0, refused = 0;
   std::map<std::string, int> uses;     ///< Traces that use it
   std::map<std::string, int> reasons;  ///< of rejections, names and numbers left out
-  std::map<std::string, int> families;
+  std::map<std::string, int> families, dtypes;
 };
 
 /// A reason without the names and numbers in it.
@@ -112,6 +113,8 @@ void CheckOne(uint64_t seed, Tally* tally) {
     options.binding = RandomBinding(workload, &random);
     ++use.counts["binding"];
   }
+  std::string why;
+  options.compile = options.compile && ir::HostCanRun(TargetOf(options.target), &why);
   const CheckResult result = CheckTrace(workload, trace, options);
   if (result.agreement == Agreement::kIllegal) {
     ++tally->rejected;
@@ -120,6 +123,7 @@ void CheckOne(uint64_t seed, Tally* tally) {
   }
   ++tally->accepted;
   ++tally->families[made.family];
+  ++tally->dtypes[made.dtype];
   tally->compiled += options.compile && result.agreement == Agreement::kEqual ? 1 : 0;
   tally->refused += result.agreement == Agreement::kRefused ? 1 : 0;
   if (result.agreement == Agreement::kRefused)
@@ -140,6 +144,8 @@ void Print(const Tally& t) {
   for (const auto& [what, count] : t.uses) std::cout << "  " << what << ": " << count << "\n";
   for (const auto& [what, count] : t.families)
     std::cout << "  family " << what << ": " << count << "\n";
+  for (const auto& [what, count] : t.dtypes)
+    std::cout << "  dtype " << what << ": " << count << "\n";
   for (const auto& [why, count] : t.reasons)
     std::cout << "  not taken " << count << " times: " << why << "\n";
 }
@@ -168,6 +174,13 @@ TEST(RandomTraces, EqualTheInterpreter) {
         "online_softmax"}) {
     EXPECT_GE(tally.uses[what], 100) << what;
   }
+  for (const char* dtype : {"f32", "f64", "f16", "bf16", "i32"})
+    EXPECT_GE(tally.dtypes[dtype], 60) << dtype;
+  // One in kCompileEvery is to be code as well, of which the code generator refuses some, on what
+  // this machine can run of the two targets.
+  const auto targets = static_cast<int>(codegen::RunnableTargets().size());
+  EXPECT_GE(tally.compiled, tally.accepted * targets / 40);
+  EXPECT_LE(2 * tally.refused, tally.compiled);
 }
 
 }  // namespace

@@ -33,9 +33,17 @@ class Writer {
   std::string Next() const { return fmt::format("s{}", stages_); }
   std::string Text() const { return "workload 1\n" + head_ + body_; }
 
+  /// Half of them f32; `dtype` is what it was.
+  std::string DrawType() {
+    static const std::vector<std::string> kOthers = {"f64", "f16", "bf16", "i32"};
+    return dtype = r_.Chance(0.5) ? "f32" : r_.Pick(kOthers);
+  }
+
   int64_t Size(int64_t low, int64_t high) { return r_.Between(low, high); }
   bool Chance(double p) { return r_.Chance(p); }
   Random& random() { return r_; }
+
+  std::string dtype = "f32";
 
  private:
   std::string Declare(const std::string& type) {
@@ -49,28 +57,54 @@ class Writer {
   int tensors_ = 0, stages_ = 0;
 };
 
+/// A constant of the type; integers truncate.
+std::string Number(const std::string& type, double value) {
+  if (type == "f32") return fmt::format("{:.1f}", value);
+  return type == "i32" ? fmt::format("{}:i32", static_cast<int>(value))
+                       : fmt::format("{:.1f}:{}", value, type);
+}
+
+/// A type and the one that sums of it have, as the operators express them: half precision is added
+/// up in f32, and rounded when it is stored.
+struct Types {
+  std::string stored, sum;
+  explicit Types(const std::string& type)
+      : stored(type), sum(type == "f16" || type == "bf16" ? "f32" : type) {}
+  std::string Widen(const std::string& e) const { return stored == sum ? e : sum + "(" + e + ")"; }
+  std::string Round(const std::string& e) const {
+    return stored == sum ? e : stored + "(" + e + ")";
+  }
+};
+
+const char* RangeOf(const std::string& type) {
+  return type == "i32" ? "range(-8,9)" : "range(-1,1)";
+}
+
 void Gemm(Writer& w) {
   const int64_t m = w.Size(1, 7), n = w.Size(2, 13), k = w.Size(1, 9);
-  const std::string x = w.Input(fmt::format("f32[{},{}]", m, k));
-  const std::string y = w.Chance(0.6) ? w.Constant(fmt::format("f32[{},{}]", k, n))
-                                      : w.Input(fmt::format("f32[{},{}]", k, n));
-  const std::string b = w.Constant(fmt::format("f32[{}]", n));
-  const std::string type = fmt::format("f32[{},{}]", m, n);
-  const std::string mm =
-      w.Stage(type, "", fmt::format("sum[r0:{}] ({}[i0, r0] * {}[r0, i1])", k, x, y));
+  const Types t(w.DrawType());
+  const auto product = [&](int64_t length, const std::string& a, const std::string& b) {
+    return fmt::format("sum[r0:{}] ({} * {})", length, t.Widen(a + "[i0, r0]"),
+                       t.Widen(b + "[r0, i1]"));
+  };
+  const std::string x = w.Input(fmt::format("{}[{},{}]", t.stored, m, k), RangeOf(t.stored));
+  const std::string right = fmt::format("{}[{},{}]", t.stored, k, n);
+  const std::string y = w.Chance(0.6) ? w.Constant(right) : w.Input(right, RangeOf(t.stored));
+  const std::string b = w.Constant(fmt::format("{}[{}]", t.sum, n));
+  const std::string type = fmt::format("{}[{},{}]", t.stored, m, n);
+  const std::string mm = w.Stage(fmt::format("{}[{},{}]", t.sum, m, n), "", product(k, x, y));
   const std::string sum =
-      w.Stage(type, w.Chance(0.25) ? " output" : "", fmt::format("{}[i0, i1] + {}[i1]", mm, b));
+      w.Stage(type, w.Chance(0.25) ? " output" : "", t.Round(mm + "[i0, i1] + " + b + "[i1]"));
   if (w.Chance(0.5)) {
-    w.Stage(type, " output", fmt::format("max({}[i0, i1], 0.0)", sum));
+    w.Stage(type, " output", fmt::format("max({}[i0, i1], {})", sum, Number(t.stored, 0)));
     return;
   }
   // A second product: rows joined.
   const int64_t p = w.Size(1, 6);
-  const std::string z = w.Constant(fmt::format("f32[{},{}]", n, p));
-  const std::string second =
-      w.Stage(fmt::format("f32[{},{}]", m, p), "",
-              fmt::format("sum[r0:{}] ({}[i0, r0] * {}[r0, i1])", n, sum, z));
-  w.Stage(fmt::format("f32[{},{}]", p, m), " output", fmt::format("{}[i1, i0] * 0.5", second));
+  const std::string z = w.Constant(fmt::format("{}[{},{}]", t.stored, n, p));
+  const std::string second = w.Stage(fmt::format("{}[{},{}]", t.sum, m, p), "", product(n, sum, z));
+  w.Stage(fmt::format("{}[{},{}]", t.stored, p, m), " output",
+          t.Round(second + "[i1, i0] * " + Number(t.sum, 1.5)));
 }
 
 void BatchedGemm(Writer& w) {
@@ -136,24 +170,32 @@ void Convolution(Writer& w, int64_t kernel) {
 void Window(Writer& w) {
   const int64_t h = w.Size(1, 5), x_size = w.Size(1, 5), c = w.Size(1, 9), k = w.Size(2, 3);
   const bool pool = w.Chance(0.5);
-  const std::string x = w.Input(fmt::format("f32[{},{},{}]", h + k - 1, x_size + k - 1, c));
+  const Types t(w.DrawType());
+  const std::string least = t.stored == "f32"   ? "-inf"
+                            : t.stored == "i32" ? "-2147483648:i32"
+                                                : "-inf:" + t.stored;
+  const std::string x = w.Input(fmt::format("{}[{},{},{}]", t.stored, h + k - 1, x_size + k - 1, c),
+                                RangeOf(t.stored));
   const int64_t bottom = h + k - 1, right = x_size + k - 1;
   const std::string padded = w.Stage(
-      fmt::format("f32[{},{},{}]", bottom + 2, right + 2, c), "",
+      fmt::format("{}[{},{},{}]", t.stored, bottom + 2, right + 2, c), "",
       fmt::format("select(i0 >= 1 & i0 <= {} & i1 >= 1 & i1 <= {}, {}[i0 - 1, i1 - 1, i2], {})",
-                  bottom, right, x, pool ? "-inf" : "0.0"));
+                  bottom, right, x, pool ? least : Number(t.stored, 0)));
   std::string result;
-  const std::string out = fmt::format("f32[{},{},{}]", h + 2, x_size + 2, c);
+  const std::string& made = pool ? t.stored : t.sum;
+  const std::string out = fmt::format("{}[{},{},{}]", made, h + 2, x_size + 2, c);
   const std::string taps = fmt::format("[r0:{},r1:{}]", k, k);
+  const std::string tap = padded + "[i0 + r0, i1 + r1, i2]";
   if (pool) {
-    result = w.Stage(out, "", fmt::format("max{} ({}[i0 + r0, i1 + r1, i2])", taps, padded));
+    result = w.Stage(out, "", fmt::format("max{} ({})", taps, tap));
   } else {
-    const std::string f = w.Constant(fmt::format("f32[{},{},{}]", c, k, k));
+    const std::string f = w.Constant(fmt::format("{}[{},{},{}]", t.stored, c, k, k));
     result = w.Stage(
-        out, "", fmt::format("sum{} ({}[i0 + r0, i1 + r1, i2] * {}[i2, r0, r1])", taps, padded, f));
+        out, "", fmt::format("sum{} ({} * {})", taps, t.Widen(tap), t.Widen(f + "[i2, r0, r1]")));
   }
-  w.Stage(fmt::format("f32[{},{},{}]", c, h + 2, x_size + 2), " output",
-          fmt::format("{}[i1, i2, i0] * 2.0", result));
+  const std::string doubled = fmt::format("{}[i1, i2, i0] * {}", result, Number(made, 2));
+  w.Stage(fmt::format("{}[{},{},{}]", t.stored, c, h + 2, x_size + 2), " output",
+          pool ? doubled : t.Round(doubled));
 }
 
 void Softmax(Writer& w) {
@@ -238,25 +280,29 @@ void ArgReduce(Writer& w) {
 
 void Elementwise(Writer& w) {
   const int64_t a = w.Size(1, 5), b = w.Size(1, 6), c = w.Size(1, 9);
-  const std::string type = fmt::format("f32[{},{},{}]", a, b, c);
-  const std::string x = w.Input(type), y = w.Input(fmt::format("f32[{},{}]", a, c));
+  const std::string t = w.DrawType();
+  const std::string type = fmt::format("{}[{},{},{}]", t, a, b, c);
+  const std::string x = w.Input(type, RangeOf(t)),
+                    y = w.Input(fmt::format("{}[{},{}]", t, a, c), RangeOf(t));
   std::string last = w.Stage(type, "", fmt::format("{}[i0, i1, i2] * {}[i0, i2]", x, y));
   const int64_t length = w.Size(1, 3);
   for (int64_t k = 0; k < length; ++k) {
-    const char* bodies[] = {"max({0}[i0, i1, i2], 0.0)", "{0}[i0, i1, i2] + {1}[i0, i1, i2]",
-                            "tanh({0}[i0, i1, i2])", "{0}[i0, i1, i2] * {0}[i0, i1, i2]",
-                            "select(i1 >= 1, {0}[i0, i1 - 1, i2], 0.5)"};
+    const std::string bodies[] = {"max({0}[i0, i1, i2], " + Number(t, 0) + ")",
+                                  "{0}[i0, i1, i2] + {1}[i0, i1, i2]",
+                                  std::string(t == "i32" ? "neg" : "tanh") + "({0}[i0, i1, i2])",
+                                  "{0}[i0, i1, i2] * {0}[i0, i1, i2]",
+                                  "select(i1 >= 1, {0}[i0, i1 - 1, i2], " + Number(t, 1.5) + ")"};
     last = w.Stage(type, w.Chance(0.25) ? " output" : "",
                    fmt::format(fmt::runtime(bodies[w.random().Below(5)]), last, x));
   }
   if (w.Chance(0.3)) {
     w.Stage(type, " output", fmt::format("abs({}[i0, i1, i2])", last));
   } else if (w.Chance(0.5)) {
-    w.Stage(fmt::format("f32[{},{},{}]", c, a, b), " output",
-            fmt::format("{}[i1, i2, i0] - 1.0", last));
+    w.Stage(fmt::format("{}[{},{},{}]", t, c, a, b), " output",
+            fmt::format("{}[i1, i2, i0] - {}", last, Number(t, 1)));
   } else {
-    w.Stage(fmt::format("f32[{},{}]", a * b, c), " output",
-            fmt::format("{}[i0 // {}, i0 % {}, i1] - 1.0", last, b, b));
+    w.Stage(fmt::format("{}[{},{}]", t, a * b, c), " output",
+            fmt::format("{}[i0 // {}, i0 % {}, i1] - {}", last, b, b, Number(t, 1)));
   }
 }
 
@@ -358,6 +404,7 @@ RandomWorkload MakeWorkload(Random& random, const std::string& family) {
   if (out.family == "indexing") Indexing(w);
   if (out.family == "scan") Scan(w);
   if (out.family == "split_sum") SplitSum(w);
+  out.dtype = w.dtype;
   out.text = w.Text();
   return out;
 }

@@ -9,6 +9,7 @@ namespace hone::schedule {
 /// A small Workload in text form, of one of the families the lowering must carry.
 struct RandomWorkload {
   std::string family;
+  std::string dtype;  ///< of most of its values, where the family draws one; else f32
   std::string text;
 };
 

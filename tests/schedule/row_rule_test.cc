@@ -89,6 +89,25 @@ TEST(RowRule, AReductionToOneValueIsCutIntoParallelParts) {
   }
 }
 
+// The place of a row's largest, as two reductions: one value a row that both read makes it no
+// window, and lanes run along the row, also of a single one.
+TEST(RowRule, APlaceInARowIsFoundByVectors) {
+  for (const char* target : kTargets) {
+    for (const char* rows : {"1", "20"}) {
+      const std::string n = rows;
+      const std::string trace =
+          CheckedDefault("workload 1\nx0: f32[" + n + ",517] input range(-1,1)\ns0: f32[" + n +
+                             "] = max[r0:517] (x0[i0, r0])\ns1: i32[" + n +
+                             "] = min[r0:517] (select(x0[i0, r0] == s0[i0] | isnan(x0[i0, r0]), "
+                             "i32(r0), 2147483647:i32))\ns2: i64[" +
+                             n + "] output = i64(s1[i0])\n",
+                         target);
+      EXPECT_THAT(trace, HasSubstr("= rfactor(s0, s0.r0,"));
+      EXPECT_THAT(trace, HasSubstr("= rfactor(s1, s1.r0,"));
+    }
+  }
+}
+
 TEST(MapRule, TransposesInBlocks) {
   for (const char* target : kTargets) {
     for (const auto& [rows, columns] :

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <regex>
 #include <string>
 
@@ -85,6 +87,32 @@ TEST(WindowRule, SumsDownColumnsTakeManyVectors) {
   for (const char* columns : {"5", "16", "40", "100", "129"}) {
     for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=2"})
       EXPECT_THAT(CheckedDefault(sums(columns), target), HasSubstr("split(s0.i0, ["));
+  }
+}
+
+// Pairs of value and index accumulate in registers, lanes along the result's last axis.
+TEST(WindowRule, IndicesOfTheLargestAreVectors) {
+  for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=1"}) {
+    for (const char* combiner : {"argmax", "argmin", "argmax_last", "argmin_last"}) {
+      const std::string trace =
+          CheckedDefault(fmt::format("workload 1\nx0: f32[1,21,33,40] input range(-1,1)\n"
+                                     "s0: f32[1,33,40], s0.1: i64[1,33,40] output = {}[r0:21] "
+                                     "(x0[i0, r0, i1, i2], r0)\n",
+                                     combiner),
+                         target);
+      EXPECT_THAT(trace, HasSubstr("vectorize(s0.i2.2)"));
+      EXPECT_THAT(trace, HasSubstr("= cache_write(s0, register"));
+      EXPECT_THAT(trace, HasSubstr("parallel("));
+    }
+    // Pooling with indices; taps in the padding are below all others.
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[1,3,12,37] input range(-1,1)\n"
+                               "s0: f32[1,3,14,39] = select(i2 >= 1 & i2 < 13 & i3 >= 1 & i3 < 38, "
+                               "x0[i0, i1, i2 - 1, i3 - 1], -inf)\n"
+                               "s1: f32[1,3,6,19] output, s1.1: i64[1,3,6,19] output = "
+                               "argmax[r0:3,r1:3] (s0[i0, i1, i2 * 2 + r0, i3 * 2 + r1], "
+                               "(i1 * 12 + i2 * 2 + r0 - 1) * 37 + i3 * 2 + r1 - 1)\n",
+                               target),
+                HasSubstr("vectorize(s1.i3.2)"));
   }
 }
 

@@ -82,13 +82,13 @@ std::vector<measure::MeasureResult> FakeMeasurer::Collect(int64_t) {
   if (faults_.broken) {
     r.outcome = measure::Outcome::kWorkerLost;
     r.message = "no runner could be started";
-  } else if (random_.Chance(faults_.fail)) {
+  } else if (static_cast<double>(HashBytes(input.trace).high % 1000) < 1000 * faults_.fail) {
     r.outcome = measure::Outcome::kWrongAnswer;
     r.message = "element 3 is 1, not 2";
   } else {
     r.outcome = measure::Outcome::kOk;
     const auto ns = flat ? (met_.insert(workload).second ? 1000 : 2000)
-                         : static_cast<int64_t>(LandscapeNs(input.trace));
+                         : static_cast<int64_t>(slow * LandscapeNs(input.trace));
     r.samples_ns = {ns, ns + 1, ns + 2};
   }
   measured_.push_back(workload + input.trace);
@@ -99,13 +99,16 @@ std::vector<measure::MeasureResult> FakeMeasurer::Collect(int64_t) {
 std::vector<measure::ComparedTrace> FakeMeasurer::Compare(
     const std::vector<measure::MeasureInput>& inputs, int rounds) {
   std::vector<measure::ComparedTrace> out;
+  double total_ns = 0;
   for (const auto& in : inputs) {
     measure::ComparedTrace t;
     t.error.outcome = measure::Outcome::kOk;
     for (int i = 0; i < rounds; ++i)
-      t.samples_ns.push_back(static_cast<int64_t>(LandscapeNs(in.trace)) + i % 3);
+      t.samples_ns.push_back(static_cast<int64_t>(slow * LandscapeNs(in.trace)) + i % 3);
+    total_ns += rounds * slow * LandscapeNs(in.trace);
     out.push_back(std::move(t));
   }
+  if (on_compare) on_compare(total_ns);
   return out;
 }
 

@@ -26,7 +26,7 @@ class FakeMeasurer final : public measure::Measurer {
  public:
   struct Faults {
     double lose = 0;  ///< chance that a candidate is never answered
-    double fail = 0;  ///< chance that a candidate's code is wrong
+    double fail = 0;  ///< share of candidates whose code is wrong, whenever it is measured
     bool reorder = false;
     int delay = 0;        ///< results held back at least
     bool broken = false;  ///< nothing can be measured
@@ -46,6 +46,10 @@ class FakeMeasurer final : public measure::Measurer {
   const std::vector<std::string>& measured() const { return measured_; }
   /// Called after every answer; a test throws here to kill the session.
   std::function<void()> on_answer;
+  /// Called with the time that the runs of a comparison take, ns.
+  std::function<void(double)> on_compare;
+  /// How many times longer than LandscapeNs everything takes.
+  double slow = 1;
 
  private:
   Random random_;

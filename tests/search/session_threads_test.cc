@@ -230,6 +230,7 @@ class SessionThreadsTest : public ::testing::Test {
     o.begin_results = [this](db::Batch batch, TunerQueue::Done done) {
       log_.Begin(std::move(batch), std::move(done));
     };
+    o.begin_append = o.begin_results;
     return o;
   }
   absl::StatusOr<std::shared_ptr<SharedTuner>> Shared() {

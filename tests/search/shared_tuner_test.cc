@@ -78,13 +78,13 @@ TEST(MemberTest, ASearchGoesOnUntilItsLastMemberLeaves) {
   EXPECT_TRUE(tuner.searching(0));
   EXPECT_FALSE(tuner.searching(1));
   EXPECT_FALSE(tuner.Result(open[0].attempt, measure::Outcome::kOk, 1, 1)) << "nobody asks for it";
-  // What it left open may be proposed again.
-  std::set<uint64_t> again;
+  // What it left open may be proposed again, by whatever decisions.
+  std::set<std::string> again;
   for (int i = 0; i < 100; ++i) {
-    for (const auto& p : tuner.Propose(8, kSecond)) again.insert(p.id);
+    for (const auto& p : tuner.Propose(8, kSecond)) again.insert(p.trace);
   }
   for (const auto& p : open) {
-    EXPECT_TRUE(p.task != 0 || again.contains(p.id));
+    EXPECT_TRUE(p.task != 0 || again.contains(p.trace));
   }
   EXPECT_TRUE(tuner.Propose(1, kFirst).empty()) << "it has left";
   tuner.Leave(kSecond);
@@ -327,6 +327,21 @@ TEST_F(SharedSessionTest, ADateLeavesTimeForTheComparisons) {
   EXPECT_EQ(session.reason(), StopReason::kDate);
   EXPECT_TRUE(session.verdicts()[0].compared);
   EXPECT_GE(session.tuner().answered(), 43);
+}
+
+TEST_F(SharedSessionTest, ASearchWhoseLastMemberHasLeftIsFreed) {
+  SharedTuners tuners;
+  FakeMeasurer measurer(1, {}), other(2, {});
+  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 10));
+  Session second(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  ASSERT_TRUE(second.Start(TwoTasks()).ok());
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  tuners.ForgetEnded();
+  EXPECT_EQ(tuners.num_known(), 1u) << "the other one is still in it";
+  ASSERT_TRUE(second.Run(nullptr).ok());
+  tuners.ForgetEnded();
+  EXPECT_EQ(tuners.num_known(), 0u);
 }
 
 TEST_F(SharedSessionTest, ARestartFindsTheMembersThatGoOn) {

@@ -1,9 +1,14 @@
 #include "search/task_search.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <set>
+#include <string>
 
 #include "gtest/gtest.h"
 
+#include "schedule/trace.h"
 #include "tests/search/fake_measurer.h"
 
 namespace hone::search {
@@ -55,6 +60,83 @@ TEST(TaskSearchTest, RankCorrelationOfNoiseIsNotThatOfTheTrainingRows) {
     sum += *search.RankCorrelationOnRandom();
   }
   EXPECT_LT(std::abs(sum / 4), 0.45);
+}
+
+TEST(TaskSearchTest, TrainingRowsAreBoundedAndHaveTheBest) {
+  TaskSearch search(ConvolutionSpace(), 1);
+  Search(search, 200, [](uint64_t id) { return 1e5 * (1 + Random(3).Fork(id).Uniform()); });
+  const int all = search.trials();
+  ASSERT_GT(all, 100);
+  EXPECT_EQ(static_cast<int>(search.TrainingRows().labels.size()), all);
+  const costmodel::TrainingTask few = search.TrainingRows(40);
+  EXPECT_LE(few.labels.size(), 40U);
+  EXPECT_GE(few.labels.size(), 38U);
+  EXPECT_EQ(few.features.size(), few.labels.size());
+  // Labels are throughputs relative to the best: the best half of 40 is there.
+  std::vector<float> every = search.TrainingRows().labels, kept = few.labels;
+  std::ranges::sort(every, std::greater<>());
+  std::ranges::sort(kept, std::greater<>());
+  EXPECT_TRUE(std::equal(every.begin(), every.begin() + 20, kept.begin()));
+  // And the others are of every part of it, not the next best alone.
+  EXPECT_LT(kept.back(), every[static_cast<size_t>(all) / 2]);
+}
+
+// Replayed, a search knows what was proposed before it knows its points.
+TEST(TaskSearchTest, AReplayedSearchThatIsExhaustedSaysSoWhenAsked) {
+  TaskSearch first(ConvolutionSpace(), 1), again(ConvolutionSpace(), 1);
+  for (;;) {
+    const auto batch = first.Propose(64, nullptr);
+    if (batch.empty()) break;
+    for (const auto& p : batch) again.MarkProposed(p.id, p.proposer);
+  }
+  EXPECT_TRUE(first.exhausted());
+  EXPECT_FALSE(again.exhausted());
+  EXPECT_TRUE(again.Propose(8, nullptr).empty());
+  EXPECT_TRUE(again.exhausted());
+}
+
+// Different decisions may mean the same schedule.
+TEST(TaskSearchTest, EachTraceIsProposedOnceAlsoWhereAnEarlierRunProposedSome) {
+  const auto space = std::make_shared<const schedule::Space>(*TwoTasks()[0].workload, TestTarget(),
+                                                             ir::AccuracyClass::kDefault);
+  std::set<std::string> all;
+  int points = 0;
+  for (uint64_t id = 0; id < space->product(); ++id) {
+    const auto trace = space->TraceOf(id);
+    if (!space->Admits(id) || !trace.ok()) continue;
+    ++points;
+    all.insert(schedule::ToText(*trace));
+  }
+  ASSERT_LT(static_cast<int>(all.size()), points) << "no two points of this Space are equal";
+  TaskSearch first(space, 1), again(space, 1);
+  std::set<std::string> proposed;
+  for (const auto& p : first.Propose(10, nullptr)) {
+    EXPECT_TRUE(proposed.insert(p.trace).second) << p.id;
+    EXPECT_EQ(p.trace, schedule::ToText(space->TraceOf(p.id).value()));
+    again.MarkProposed(p.id, p.proposer);
+  }
+  // Which lowers every point before it knows which were proposed.
+  EXPECT_TRUE(again.Locate(*all.rbegin()).has_value());
+  for (;;) {
+    const auto expected = first.Propose(6, nullptr), found = again.Propose(6, nullptr);
+    ASSERT_EQ(expected.size(), found.size());
+    if (found.empty()) break;
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(expected[i].id, found[i].id);
+      EXPECT_TRUE(proposed.insert(found[i].trace).second) << found[i].id;
+    }
+  }
+  EXPECT_EQ(proposed, all);
+}
+
+TEST(TaskSearchTest, APointThatIsLostMayComeAgain) {
+  TaskSearch search(ConvolutionSpace(), 1);
+  const auto batch = search.Propose(8, nullptr);
+  ASSERT_EQ(batch.size(), 8U);
+  search.Report(batch[3].id, measure::Outcome::kWorkerLost, 0);
+  bool again = false;
+  for (const auto& p : search.Propose(1000, nullptr)) again |= p.trace == batch[3].trace;
+  EXPECT_TRUE(again);
 }
 
 // A step along one column of a table keeps the other columns, where the table has such a row.

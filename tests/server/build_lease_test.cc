@@ -176,6 +176,21 @@ TEST_F(BuildLeaseTest, ABuilderThatIsLostHalfWayBlamesNobody) {
   EXPECT_THAT(Grants(2), IsEmpty());
 }
 
+TEST_F(BuildLeaseTest, ABuilderWhoseDeviceIsLostBlamesNobodyAndGetsNothing) {
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Connect(2, "runner", WorkerRole::kRun, 4);
+  Submit(1, {"t1"});
+  const proto::Grant grant = Grants(1).at(0);
+  Say(1, proto::DeviceLost{"process 7 does not end"});
+  EXPECT_EQ(store_.at(grant.token).state, db::LeaseState::kLost);
+  Connect(3, "other", WorkerRole::kBuild, 4);
+  EXPECT_THAT(Grants(3), IsEmpty()) << "a machine that dies of it shall not get it at once";
+  Pass(policy_.first_pause_ns);
+  EXPECT_EQ(Grants(3).size(), 1u);
+  EXPECT_THAT(Grants(1), IsEmpty());
+  EXPECT_TRUE(results_.empty());
+}
+
 TEST_F(BuildLeaseTest, AReconnectedBuilderSendsItAgain) {
   Connect(1, "builder", WorkerRole::kBuild, 4);
   Connect(2, "runner", WorkerRole::kRun, 4);
@@ -391,29 +406,76 @@ TEST_F(BuildLeaseTest, WhoHasNoPartnerSaysSo) {
   EXPECT_TRUE(farm_->FindDevice(kTarget, "class"));
 }
 
-TEST(ArtifactCacheTest, ItsKeyTellsWhatWasAskedForApart) {
-  const proto::Job job{.workload = "w", .target = "t", .traces = {"a", "b"}};
-  const std::string key = ArtifactCache::KeyOf(job, 0, "1+22.1");
-  EXPECT_EQ(ArtifactCache::KeyOf(job, 0, "1+22.1"), key);
-  EXPECT_NE(ArtifactCache::KeyOf(job, 1, "1+22.1"), key);
-  EXPECT_NE(ArtifactCache::KeyOf(job, 2, "1+22.1"), key);
-  EXPECT_NE(ArtifactCache::KeyOf(job, 0, "2+22.1"), key);
-  EXPECT_NE(ArtifactCache::KeyOf({.workload = "w", .target = "ta", .traces = {""}}, 0, "1+22.1"),
-            ArtifactCache::KeyOf({.workload = "w", .target = "t", .traces = {"a"}}, 0, "1+22.1"));
+TEST_F(BuildLeaseTest, ABuilderCannotSayThatWhatItBuildsWasStarted) {
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Connect(2, "runner", WorkerRole::kRun, 4);
+  Submit(1, {"t1"});
+  for (int round = 0; round < 4; ++round) {
+    const auto grants = Grants(1);
+    ASSERT_EQ(grants.size(), 1u) << round;
+    const Hash128 token = grants[0].token;
+    Say(1, proto::Started{token});
+    Say(1, proto::Heartbeat{.held = {{token, true}}});
+    farm_->OnGone(1, now_ns_);
+    Connect(1, "builder", WorkerRole::kBuild, 4, {{token, true}});
+    // Its end is held against nobody.
+    farm_->OnGone(1, now_ns_);
+    Pass(policy_.lost_after_ns + kMs);
+    EXPECT_EQ(store_.at(token).state, db::LeaseState::kLost);
+    Connect(1, "builder", WorkerRole::kBuild, 4);
+    Connect(2, "runner", WorkerRole::kRun, 4);
+    Pass(20'000 * kMs);
+  }
+  EXPECT_EQ(farm_->counters().condemned, 0);
+  EXPECT_TRUE(results_.empty());
 }
 
-TEST(ArtifactCacheTest, WhatWasUsedLastStays) {
-  ArtifactCache cache(3 * 600);
-  for (const char* key : {"a", "b", "c"}) {
-    cache.Put(key, {{}, std::make_shared<const std::string>(88, 'x')});
+TEST_F(BuildLeaseTest, ABuilderHasNoWordOnWhatOnlyRunningShows) {
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Connect(2, "runner", WorkerRole::kRun, 4);
+  Submit(1, {"t1"});
+  proto::WorkResult crashed{.token = Grants(1).at(0).token, .outcome = Outcome::kRunCrashed};
+  Say(1, crashed);
+  EXPECT_EQ(VerdictOf(1), proto::Verdict::kInvalid);
+  ExpectRefused(1, crashed.token, "run_crashed");
+  // The same of an artifact.
+  Pass(1000 * kMs);
+  const auto grants = Grants(1);
+  ASSERT_EQ(grants.size(), 1u);
+  proto::Built built{.token = grants[0].token, .artifacts = {}, .build_ns = 7};
+  built.artifacts.assign(grants[0].wanted.size(), {.outcome = Outcome::kWrongAnswer});
+  Say(1, built);
+  EXPECT_EQ(store_.at(built.token).state, db::LeaseState::kReturned);
+  EXPECT_EQ(farm_->counters().artifacts_refused, 2);
+  EXPECT_TRUE(results_.empty());
+}
+
+class UnusedBytesTest : public BuildLeaseTest {
+ protected:
+  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 64}) {}
+};
+
+TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
+  Connect(2, "runner", WorkerRole::kRun, 8);
+  for (StreamId stream : {1, 3}) {
+    Connect(stream, "builder" + std::to_string(stream), WorkerRole::kBuild, 4);
   }
-  EXPECT_NE(cache.Find("a"), nullptr);
-  cache.Put("d", {{}, std::make_shared<const std::string>(88, 'x')});
-  EXPECT_EQ(cache.Find("b"), nullptr);
-  for (const char* key : {"a", "c", "d"}) EXPECT_NE(cache.Find(key), nullptr) << key;
-  EXPECT_EQ(cache.num_evicted(), 1);
-  cache.Put("d", {{}, std::make_shared<const std::string>(10, 'x')});
-  EXPECT_LE(cache.bytes(), 3 * 600);
+  Submit(1, {"t1"});
+  Submit(2, {"t2"});
+  const proto::Grant first = Grants(1).at(0), second = Grants(3).at(0);
+  Upload(1, first.token, std::string(40, 'a'));
+  Say(3, proto::ArtifactChunk{second.token, Sha256Hex("b"), 40, 0, "bbbb"});
+  ExpectRefused(3, second.token, "unfinished builds hold all the memory");
+  // What came of the first is the cache's now, and there is room.
+  Upload(1, first.token, "other");
+  Say(1, proto::Built{.token = first.token,
+                      .artifacts = {ArtifactOf(std::string(40, 'a')), ArtifactOf("other")},
+                      .build_ns = 1});
+  Pass(1000 * kMs);
+  const auto again = Grants(1);
+  ASSERT_EQ(again.size(), 1u);
+  Upload(1, again[0].token, std::string(40, 'c'));
+  EXPECT_EQ(store_.at(again[0].token).state, db::LeaseState::kGranted);
 }
 
 }  // namespace

@@ -61,6 +61,35 @@ TEST(Ca, KeysThatOthersCanReadAreRefused) {
   EXPECT_THAT(StatusMessage(refused), HasSubstr("chmod 600"));
 }
 
+TEST(Ca, AnAuthorityWhoseKeyOthersReadIssuesNothing) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(InitCa(folder / "ca", kNow).ok());
+  const IssueOptions options{
+      .ca_folder = folder / "ca", .name = "a", .out_folder = folder / "a", .now_unix_s = kNow};
+  ASSERT_TRUE(Issue(options).ok());
+  std::filesystem::permissions(folder / "ca/ca.key", std::filesystem::perms::group_read,
+                               std::filesystem::perm_options::add);
+  const absl::Status refused = Issue(options);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("chmod 600"));
+}
+
+TEST(Ca, ANameInTwoRolesIsTwoOwners) {
+  const Identity submit{.role = CallerRole::kSubmit, .name = "bob"};
+  const Identity publish{.role = CallerRole::kPublish, .name = "bob"};
+  EXPECT_EQ(submit.Owner(), "bob");
+  EXPECT_EQ(publish.Owner(), "publish/bob");
+}
+
+TEST(Ca, HonedItselfIsNotRevoked) {
+  const absl::Status refused = MayRevoke({.role = CallerRole::kServer, .name = "tuner"});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("issue a new one"));
+  for (const CallerRole role : {CallerRole::kSubmit, CallerRole::kMeasure, CallerRole::kAdmin}) {
+    EXPECT_TRUE(MayRevoke({.role = role, .name = "a"}).ok());
+  }
+}
+
 TEST(Ca, OnlyNamesOfTheFarmAreIdentities) {
   for (const char* bad :
        {"spiffe://hone/measure/", "spiffe://hone/boss/x", "spiffe://hone/measure/a/b",

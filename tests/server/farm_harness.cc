@@ -29,7 +29,8 @@ FarmHarness::Device& FarmHarness::AddDevice(const std::string& name) {
     result.samples_ns = {1000};
     return std::pair{50 * kMs, result};
   };
-  proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
+  proto::Hello& hello = device.hello;
+  hello = {.protocol = 1, .builder_version = "b", .measurement_policy = 1};
   hello.instance = {9, static_cast<uint64_t>(devices.size())};
   hello.device = {
       .name = "cpu:0", .device_class = "class", .fingerprint = "f", .target = kTarget, .cores = 1};
@@ -40,12 +41,12 @@ FarmHarness::Device& FarmHarness::AddDevice(const std::string& name) {
 }
 
 FarmHarness::Asker& FarmHarness::AddSession(const std::string& name, const std::string& project,
-                                            int backlog) {
+                                            int backlog, const std::string& device_class) {
   Asker& asker = askers.emplace_back();
   asker.id = HashBytes(name);
   asker.backlog = backlog;
   farm.BeginSession(
-      {.id = asker.id, .project = project, .target = kTarget, .device_class = "class"});
+      {.id = asker.id, .project = project, .target = kTarget, .device_class = device_class});
   Settle();
   return asker;
 }
@@ -64,9 +65,40 @@ void FarmHarness::Probe(Device& device, double flop_per_second) {
   Settle();
 }
 
+void FarmHarness::Return(Device& device, const std::string& reason) {
+  farm.OnMessage(device.stream, proto::Returned{device.running->token, reason}, now_ns);
+  device.running.reset();
+  device.result.reset();
+  Offer(device);
+  Settle();
+}
+
+void FarmHarness::Crash(Device& device, bool stays) {
+  farm.OnGone(device.stream, now_ns);
+  device.queue.clear();
+  device.running.reset();
+  device.result.reset();
+  device.granted_before = device.granted;
+  ++device.hello.instance.high;
+  farm.OnHello(device.stream, device.name, device.hello, now_ns);
+  Offer(device);
+  if (!stays) farm.OnGone(device.stream, now_ns);
+  Settle();
+}
+
+FarmHarness::Device* FarmHarness::AwaitRun(int64_t attempt, int64_t ns) {
+  for (const int64_t until_ns = now_ns + ns; now_ns < until_ns; RunFor(10 * kMs)) {
+    for (Device& device : devices) {
+      if (device.running && device.running->attempt == attempt) return &device;
+    }
+  }
+  return nullptr;
+}
+
 void FarmHarness::Offer(Device& device) {
   const int64_t held = static_cast<int64_t>(device.queue.size()) + (device.running ? 1 : 0);
-  farm.OnMessage(device.stream, proto::WorkerCredit{device.granted + 4 - held}, now_ns);
+  farm.OnMessage(device.stream,
+                 proto::WorkerCredit{device.granted - device.granted_before + 4 - held}, now_ns);
 }
 
 void FarmHarness::StepDevice(Device& device) {

@@ -24,6 +24,8 @@ class FarmHarness final : public LeaseReader {
   struct Device {
     std::string name;
     StreamId stream = 0;
+    proto::Hello hello;
+    int64_t granted_before = 0;  ///< on earlier streams
     /// How long a job runs here, and what comes of it; run_ns is filled in.
     std::function<std::pair<int64_t, proto::WorkResult>(const proto::Grant&)> run;
     std::deque<proto::Grant> queue;
@@ -46,7 +48,14 @@ class FarmHarness final : public LeaseReader {
 
   Device& AddDevice(const std::string& name);
   /// Keeps so many attempts of a session asked for.
-  Asker& AddSession(const std::string& name, const std::string& project, int backlog);
+  Asker& AddSession(const std::string& name, const std::string& project, int backlog,
+                    const std::string& device_class = "class");
+  /// Its worker's process dies with what it has; another one dials in at once, and stays or not.
+  void Crash(Device& device, bool stays = true);
+  /// Its worker gives what runs back.
+  void Return(Device& device, const std::string& reason);
+  /// The device that runs this attempt, waited for at most `ns`; null: none did.
+  Device* AwaitRun(int64_t attempt, int64_t ns);
   void Heartbeat(Device& device, int64_t sentinel_ns);
   /// Its worker says what one core of it can do.
   void Probe(Device& device, double flop_per_second);

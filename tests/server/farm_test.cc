@@ -242,6 +242,77 @@ TEST(FarmFaultTest, ADeviceWhoseSentinelDriftsIsAClassOfItsOwnAndSaysSo) {
   EXPECT_GT(c.granted, drifted) << "it agrees again";
 }
 
+TEST(FarmFaultTest, ASessionOfADriftedDevicesOwnClassIsServedWhoeverElseIsThere) {
+  FarmHarness farm;
+  auto& a = farm.AddDevice("a");
+  auto& b = farm.AddDevice("b");
+  auto& c = farm.AddDevice("c");
+  farm.Heartbeat(a, 1000);
+  farm.Heartbeat(b, 1010);
+  farm.Heartbeat(c, 1050);
+  auto& own = farm.AddSession("own", "p", 5, "class as c/cpu:0");
+  auto& other = farm.AddSession("other", "p", 0);
+  farm.RunFor(kSecond);
+  ASSERT_GT(own.results.size(), 10u);
+  const auto stays_drifted = [&] {
+    return farm.farm.FindDevice(FarmHarness::kTarget, "class")->device_class;
+  };
+  EXPECT_EQ(stays_drifted(), "class");
+  // Alone it is its class's median.
+  for (auto* device : {&a, &b}) farm.farm.OnGone(device->stream, farm.now_ns);
+  const size_t before = own.results.size();
+  const int64_t others = c.granted;
+  farm.RunFor(kSecond);
+  EXPECT_GT(own.results.size(), before + 10);
+  EXPECT_EQ(farm.farm.FindDevice(FarmHarness::kTarget, "class as c/cpu:0")->device_class,
+            "class as c/cpu:0");
+  EXPECT_EQ(farm.farm.Devices().back().reason, "") << "there is nobody to differ from";
+  other.backlog = 5;
+  farm.RunFor(kSecond);
+  EXPECT_GT(other.results.size(), 5u) << "and it serves the class again";
+  EXPECT_GT(c.granted, others);
+  // The others come back: it is compared at once, not with its next heartbeat.
+  farm.Crash(a);
+  farm.Crash(b);
+  EXPECT_NE(farm.farm.Devices().back().reason, "");
+  const size_t shown = own.results.size();
+  farm.RunFor(kSecond);
+  EXPECT_GT(own.results.size(), shown + 5);
+}
+
+TEST(FarmFaultTest, WhatRanAndComesBackWithoutAnAnswerIsAFault) {
+  FarmHarness farm;
+  auto& device = farm.AddDevice("w1");
+  device.run = [](const proto::Grant&) { return std::pair{8 * kSecond, Ok(1000)}; };
+  auto& asker = farm.AddSession("s", "p", 1);
+  int returned = 0;
+  while (asker.results.empty() && farm.now_ns < kMinute) {
+    farm.RunFor(50 * kMs);
+    if (!device.running) continue;
+    ++returned;
+    farm.Return(device, "no answer");
+  }
+  // Later each time, and not for ever.
+  EXPECT_EQ(returned, FarmPolicy().max_faults + 1);
+  EXPECT_GT(farm.now_ns, 10 * kSecond);
+  ASSERT_EQ(asker.results.size(), 1u);
+  EXPECT_EQ(asker.results[0].second.outcome, Outcome::kWorkerLost);
+  EXPECT_EQ(asker.results[0].second.message, "no answer");
+  EXPECT_EQ(farm.farm.charged_ns("p"), 0);
+  EXPECT_EQ(farm.farm.counters().infrastructure_faults, FarmPolicy().max_faults);
+}
+
+TEST(FarmFaultTest, WhatHasNotRunGoesBackUnblamed) {
+  FarmHarness farm;
+  auto& device = farm.AddDevice("w1");
+  farm.AddSession("s", "p", 4);
+  ASSERT_EQ(device.queue.size(), 4u);
+  farm.farm.OnMessage(device.stream, proto::Returned{device.queue.front().token, "it ends"},
+                      farm.now_ns);
+  EXPECT_EQ(farm.farm.counters().returned, 1);
+  EXPECT_EQ(farm.farm.counters().infrastructure_faults, 0);
+}
+
 TEST(FarmFaultTest, AComparisonIsOneLeaseOnOneDevice) {
   FarmHarness farm;
   int comparisons = 0;
@@ -268,6 +339,91 @@ TEST(FarmFaultTest, AComparisonIsOneLeaseOnOneDevice) {
   ++asker.open;
   farm.RunFor(2 * kSecond);
   EXPECT_EQ(comparisons, 1);
+}
+
+TEST(FarmRevokeTest, AWorkerThatIsAwayLosesItsLeasesToo) {
+  FarmHarness farm;
+  auto& device = farm.AddDevice("w1");
+  device.run = [](const proto::Grant&) { return std::pair{8 * kSecond, Ok(1000)}; };
+  farm.AddSession("s", "p", 3);
+  farm.RunFor(100 * kMs);
+  ASSERT_EQ(farm.farm.open_leases(), 3);
+  device.running.reset();
+  device.queue.clear();
+  farm.farm.OnGone(device.stream, farm.now_ns);
+  farm.farm.RevokeWorker("w1", farm.now_ns);
+  EXPECT_EQ(farm.farm.open_leases(), 0);
+  EXPECT_EQ(farm.farm.waiting(), 3) << "nobody is blamed";
+  EXPECT_EQ(farm.farm.counters().revoked, 3);
+}
+
+TEST(FarmRevokeTest, AnExpiredStreamEndsAlone) {
+  FarmHarness farm;
+  auto& first = farm.AddDevice("w1");
+  proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
+  hello.instance = {9, 99};
+  hello.device = {.name = "cpu:1", .device_class = "class", .fingerprint = "f"};
+  hello.device.target = FarmHarness::kTarget;
+  hello.device.cores = 1;
+  constexpr StreamId kSecondStream = 2;
+  farm.devices.emplace_back().stream = kSecondStream;
+  farm.devices.back().run = first.run;
+  farm.farm.OnHello(kSecondStream, "w1", hello, farm.now_ns);
+  farm.farm.OnMessage(kSecondStream, proto::WorkerCredit{4}, farm.now_ns);
+  farm.AddSession("s", "p", 8);
+  farm.RunFor(100 * kMs);
+  farm.farm.EndStream(first.stream, absl::UnauthenticatedError("expired"), farm.now_ns);
+  const FarmStep step = farm.farm.Take();
+  ASSERT_EQ(step.closings.size(), 1u);
+  EXPECT_EQ(step.closings[0].stream, first.stream);
+  for (const proto::DeviceInfo& info : farm.farm.Devices()) {
+    EXPECT_EQ(info.connected, info.device.name == "cpu:1");
+    EXPECT_EQ(info.leases > 0, info.connected) << info.device.name;
+  }
+}
+
+TEST(FarmBoundsTest, AWorkersNameHasSoManyDevicesAndNoMore) {
+  FarmHarness farm;
+  const size_t most = FarmPolicy().max_devices;
+  for (size_t i = 0; i <= most + 1; ++i) {
+    proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
+    hello.instance = {9, i + 1};
+    hello.device = {.name = "cpu:" + std::to_string(i), .target = FarmHarness::kTarget, .cores = 1};
+    farm.farm.OnHello(static_cast<StreamId>(i), i > most ? "w2" : "w1", hello, farm.now_ns);
+    const FarmStep step = farm.farm.Take();
+    ASSERT_EQ(step.closings.size(), i == most ? 1u : 0u) << i;
+  }
+  EXPECT_EQ(farm.farm.Devices().size(), most + 1);
+}
+
+TEST(FarmChargeTest, NoMoreTimeIsChargedThanPassed) {
+  FarmHarness farm;
+  auto& liar = farm.AddDevice("liar");
+  auto& asker = farm.AddSession("s", "p", 1);
+  const int64_t day_ns = 24 * 60 * kMinute;
+  farm.RunFor(10 * kMs);
+  ASSERT_TRUE(liar.running);
+  liar.result->run_ns = day_ns;
+  asker.backlog = 0;
+  farm.RunFor(kSecond);
+  ASSERT_EQ(asker.results.size(), 1u);
+  EXPECT_LE(farm.farm.charged_ns("p"), 200 * kMs);
+  EXPECT_GE(farm.farm.charged_ns("p"), 50 * kMs);
+  // Samples that cannot have been taken since the grant are no answer at all.
+  liar.run = [&](const proto::Grant&) { return std::pair{50 * kMs, Ok(kMinute)}; };
+  asker.backlog = 1;
+  farm.RunFor(kSecond);
+  EXPECT_EQ(asker.results.size(), 1u);
+  EXPECT_GT(farm.farm.counters().invalid, 0);
+}
+
+TEST(FarmCreditTest, AnAbsurdCreditOverflowsNothing) {
+  FarmHarness farm;
+  for (const char* name : {"w1", "w2", "w3"}) {
+    farm.farm.OnMessage(farm.AddDevice(name).stream, proto::WorkerCredit{INT64_MAX}, farm.now_ns);
+  }
+  const auto& asker = farm.AddSession("s", "p", 0);
+  EXPECT_EQ(farm.farm.CapacityFor(asker.id), 4096);
 }
 
 TEST(FarmGrantTest, ANewGrantGoesToTheLeastLoadedDevice) {

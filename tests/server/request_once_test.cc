@@ -97,7 +97,9 @@ TEST_F(RequestOnceTest, CopiesThatComeTogetherHaveOneEffectAndOneAnswer) {
 TEST_F(RequestOnceTest, TheSameIdWithAnotherBodyIsAnError) {
   EXPECT_TRUE(Call("1", "drain w1").ok());
   EXPECT_EQ(Call("1", "drain w2").code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(Call("", "drain w2").code(), absl::StatusCode::kInvalidArgument);
+  for (const std::string& bad : {std::string(), std::string(257, 'x'), std::string("a\nb")}) {
+    EXPECT_EQ(Call(bad, "drain w2").code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
   EXPECT_EQ(made_, 1);
 }
 

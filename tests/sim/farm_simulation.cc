@@ -70,7 +70,8 @@ std::string_view NameOf(Mistake mistake) {
                                                                  "worker-clock",
                                                                  "answer-apart",
                                                                  "show-before-commit",
-                                                                 "swap-artifacts"};
+                                                                 "swap-artifacts",
+                                                                 "forget-started"};
   return kNames[static_cast<size_t>(mistake)];
 }
 
@@ -154,8 +155,13 @@ void FarmSimulation::StartHoned() {
       Policy(), server::Farm::Versions{.protocol = 1, .builder = "b", .measurement_policy = 1},
       start, *reader_);
   db::FarmState state = store_->Load().value();
+  // Of a commit that a power cut met, too.
+  for (const db::FarmSuspect& suspect : state.suspects) losses_[suspect.attempt] = suspect.losses;
   if (options_.mistake == Mistake::kForgetOpenLeases) state.leases.clear();
   if (options_.mistake == Mistake::kForgetSuspects) state.suspects.clear();
+  if (options_.mistake == Mistake::kForgetStarted) {
+    for (db::FarmLease& lease : state.leases) lease.state = db::LeaseState::kGranted;
+  }
   farm_->Restore(state, FarmNs());
   held_.clear();
   search_busy_ = false;
@@ -342,24 +348,14 @@ void FarmSimulation::CommitAll() {
       }
     }
   }
+  for (const Held& h : held_) CheckSuspects(h.unit);
   // A crash between commit and sending: workers hear nothing of it.
   if (random_.Chance(0.004)) return CrashHoned(random_.Chance(0.5));
   std::deque<Held> held;
   held.swap(held_);
   for (Held& h : held) {
-    CheckSuspects(h.unit);
     Release(h.step);
     Finish(h);
-  }
-}
-
-void FarmSimulation::CheckSuspects(const db::FarmUnit& unit) {
-  for (const db::FarmChange& change : unit.changes) {
-    const auto* put = std::get_if<db::PutFarmSuspect>(&change);
-    if (put == nullptr) continue;
-    int& losses = losses_[put->suspect.attempt];
-    if (put->suspect.losses <= losses) wrong_ = "what a suspect did before is forgotten";
-    losses = put->suspect.losses;
   }
 }
 
@@ -390,9 +386,10 @@ void FarmSimulation::Finish(Held& held) {
   }
   if (held.ends) {
     session.ended = true;
-    // Nothing can end while nothing can be written.
+    // Nothing can end while nothing can be written, or before honed has heard of it.
     if (session.deadline_ns != INT64_MAX &&
-        now_ns_ - session.deadline_ns > Policy().run_by_ns + blocked_ns_) {
+        now_ns_ - std::max(session.deadline_ns, session.created_ns) >
+            Policy().run_by_ns + blocked_ns_) {
       wrong_ = fmt::format("a session ended {} ms after its time",
                            (now_ns_ - session.deadline_ns) / kMs);
     }

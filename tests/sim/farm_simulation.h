@@ -43,8 +43,9 @@ enum class Mistake : uint8_t {
   kAnswerApart,         ///< a request's answer is committed after its effect, not with it
   kShowBeforeCommit,    ///< a watcher sees events before they are synced
   kSwapArtifacts,       ///< a runner gets another candidate's hash
+  kForgetStarted,       ///< after a restart every open lease is one that has not run
 };
-inline constexpr int kNumMistakes = 19;
+inline constexpr int kNumMistakes = 20;
 std::string_view NameOf(Mistake mistake);
 
 struct SimulationOptions {
@@ -104,7 +105,6 @@ class FarmSimulation {
     std::deque<std::pair<int64_t, proto::WorkerMessage>> to_honed;  ///< by when they arrive
     std::deque<std::pair<int64_t, proto::ServerMessage>> to_worker;
     std::vector<Running> jobs;
-    std::set<int64_t> begun;              ///< attempts that this process has run
     std::vector<proto::WorkResult> said;  ///< by any process of that name; some come again late
   };
   /// The driver of a session: what it asked for and got since the last start.
@@ -113,6 +113,7 @@ class FarmSimulation {
     std::string project;
     int64_t deadline_ns = INT64_MAX;
     bool created = false;  ///< durably
+    int64_t created_ns = 0;
     bool member = false, ended = false;
     std::map<int64_t, search::Tuner::Proposal> in_flight;
     std::map<int64_t, proto::WorkResult> collected;
@@ -228,8 +229,9 @@ class FarmSimulation {
   // What happened, whatever honed makes of it.
   std::map<Hash128, std::string> accepted_;               ///< workers' journals: token to digest
   std::map<Hash128, std::pair<Hash128, int64_t>> asked_;  ///< by token: session and attempt
-  std::map<int64_t, int> lost_with_;  ///< attempts, by processes that ran them and died
-  std::map<int64_t, int> losses_;     ///< durably, of suspects
+  std::set<Hash128> ran_;          ///< leases whose code has run, whatever became of it
+  std::map<int64_t, int> losses_;  ///< durably, of suspects
+  std::set<Hash128> started_;      ///< leases, durably
   std::set<int64_t> condemned_;
   std::set<int64_t> lost_answers_;  ///< attempts that the farm gave up, at nobody's cost
   std::set<int64_t> unfit_;         ///< of these: whose artifacts were gone again and again

@@ -27,7 +27,7 @@ void FarmSimulation::Reply(SimClient& client, SimClient::Reply reply) {
 void FarmSimulation::Accepted(size_t index, const Hash128& id) {
   SimSession& session = sessions_[index];
   if (session.created && session.id != id) wrong_ = "one request made two sessions";
-  session.created = true;
+  if (!std::exchange(session.created, true)) session.created_ns = now_ns_;
   session.id = id;
 }
 

@@ -89,11 +89,9 @@ void FarmSimulation::Suspend(SimWorker& w) {
 void FarmSimulation::CrashWorker(SimWorker& w) {
   if (w.desk) {
     ++counts_.worker_crashes;
-    for (const int64_t attempt : w.begun) ++lost_with_[attempt];
     Break(w);
   }
   w.jobs.clear();
-  w.begun.clear();
   w.instance = {random_.Next(), random_.Next()};
   // Another machine's clock has nothing to do with honed's.
   w.clock_offset_ns = random_.Between(-100'000, 100'000) * kMs;
@@ -184,7 +182,7 @@ bool FarmSimulation::WorkOn(SimWorker& w) {
     Running& job = w.jobs.front();
     if (!job.started && now_ns_ >= job.start_ns && job.job.kind != proto::LeaseKind::kBuild) {
       job.started = true;
-      w.begun.insert(job.attempt);
+      ran_.insert(job.token);
       w.desk->Start(job.number, ClockOf(w));
     }
     if (now_ns_ < job.end_ns) break;
@@ -206,6 +204,9 @@ void FarmSimulation::StepWorker(SimWorker& w) {
   }
   TakeJobs(w);
   w.desk->Tick(ClockOf(w));
+  for (const int64_t number : w.desk->TakeCancelled()) {
+    std::erase_if(w.jobs, [&](const Running& job) { return job.number == number; });
+  }
   if (!WorkOn(w)) return;
   while (w.stream) {
     auto message = w.desk->TakeMessage();

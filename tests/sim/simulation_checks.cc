@@ -1,11 +1,39 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "fmt/format.h"
 
 #include "tests/sim/farm_simulation.h"
 
-// What must hold at the end of a simulated farm.
+// What must hold of a simulated farm, most of it in the end.
 namespace hone::sim {
+
+void FarmSimulation::CheckSuspects(const db::FarmUnit& unit) {
+  for (const db::FarmChange& change : unit.changes) {
+    if (const auto* start = std::get_if<db::StartFarmLease>(&change)) started_.insert(start->token);
+    const auto* end = std::get_if<db::EndFarmLease>(&change);
+    if (end != nullptr && end->state == db::LeaseState::kLost && started_.contains(end->token) &&
+        std::ranges::none_of(unit.changes, [&](const db::FarmChange& other) {
+          const auto* suspect = std::get_if<db::PutFarmSuspect>(&other);
+          return suspect != nullptr && suspect->suspect.attempt == asked_.at(end->token).second;
+        })) {
+      wrong_ = "a worker was lost with what it ran, and nobody is blamed";
+    }
+    const auto* put = std::get_if<db::PutFarmSuspect>(&change);
+    if (put == nullptr) continue;
+    // A worker that crashed, or was cut off or asleep for long: but with this candidate running.
+    if (std::ranges::none_of(unit.changes, [&](const db::FarmChange& other) {
+          const auto* lost = std::get_if<db::EndFarmLease>(&other);
+          return lost != nullptr && ran_.contains(lost->token) &&
+                 asked_.at(lost->token).second == put->suspect.attempt;
+        })) {
+      wrong_ = "a candidate is blamed that did not run";
+    }
+    int& losses = losses_[put->suspect.attempt];
+    if (put->suspect.losses <= losses) wrong_ = "what a suspect did before is forgotten";
+    losses = put->suspect.losses;
+  }
+}
 
 std::string FarmSimulation::CheckSession(const SimSession& session) {
   const bool timed = session.deadline_ns != INT64_MAX;
@@ -32,6 +60,8 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
       return fmt::format("attempt {} was lost to infrastructure and paid", attempt);
     }
     paid += lost ? 0 : 1;
+    // Also where honed crashed right behind that commit.
+    if (lost) lost_answers_.insert(attempt);
   }
   if (results.size() != proposed.size()) return "an attempt has no result";
   if (paid > options_.trials || (paid != options_.trials && !timed)) {
@@ -113,9 +143,8 @@ std::string FarmSimulation::Check() {
     return "the poisonous attempt was not condemned";
   }
   for (const int64_t attempt : condemned_) {
-    if (lost_with_[attempt] < 2) {
-      return fmt::format("attempt {} was condemned and lost {} workers", attempt,
-                         lost_with_[attempt]);
+    if (losses_[attempt] < 2) {
+      return fmt::format("attempt {} was condemned and lost {} workers", attempt, losses_[attempt]);
     }
   }
   return "";

@@ -18,6 +18,7 @@
 #include "ir/target.h"
 #include "ir/text.h"
 #include "schedule/lower.h"
+#include "schedule/space.h"
 #include "schedule/trace.h"
 #include "tests/test_paths.h"
 #include "tests/traces/hot_loops.h"
@@ -54,8 +55,7 @@ const Winner kWinners[] = {
     {"depthwise_32_112_tile_pad", "avx512", {{14, 9}}},
     {"depthwise_32_112_tile_pad", "avx2", {{7, 9}}},
     {"depthwise_32_112_peeled", "avx512", {{14, 9}}},
-    // Found by bench-kernels from an empty log within 64 candidates (--write-traces). Not kept: a
-    // 1×1 whose 7 by 4 vectors leave no register (LLVM stores two a step, at 99 % of the peak), and
+    // Found by bench-kernels from an empty log within 64 candidates (--write-traces). Not kept:
     // depthwise ones whose pixels at borders leave out taps, so that accumulators differ.
     {"gemm_512_512_512", "avx512", {{16, 1}, {20, 1}}},
     {"gemm_1024_1024_1024", "avx512", {{20, 1}, {24, 1}}},
@@ -117,6 +117,38 @@ TEST_P(TracesTest, InnermostLoopsDoNothingButTheWork) {
 INSTANTIATE_TEST_SUITE_P(Kept, TracesTest, ::testing::ValuesIn(kWinners), [](const auto& instance) {
   return std::string(instance.param.name) + "_" + instance.param.isa;
 });
+
+// Whatever tile the search takes for a product, its sums stay in registers: a Space holds no tile
+// for which LLVM would store one to the stack in each step.
+TEST(SpaceTilesTest, NoTileOfAProductStoresToTheStack) {
+  const auto workload = ir::ParseWorkload(
+      "workload 1\nx0: f32[49,512] input range(-1,1)\nx1: f32[512,2048] constant\n"
+      "x2: f32[2048] constant\n"
+      "s0: f32[49,2048] = sum[r0:512] (x0[i0, r0] * x1[r0, i1])\n"
+      "s1: f32[49,2048] output = max(s0[i0, i1] + x2[i1], 0.0)\n");
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  for (const auto& [isa, full] : {std::pair("avx2", "ymm"), std::pair("avx512", "zmm")}) {
+    ir::Target target;
+    std::string error;
+    ASSERT_TRUE(ir::ParseTarget(std::string("cpu:") + isa + ",threads=1", &target, &error))
+        << error;
+    const schedule::Space space(*workload, target, ir::AccuracyClass::kDefault);
+    const auto& tiles = space.sketches()[0].tables[0].rows;
+    for (size_t row = 0; row < tiles.size(); ++row) {
+      SCOPED_TRACE(std::string(isa) + " " + std::to_string(tiles[row][0]) + " by " +
+                   std::to_string(tiles[row][1]));
+      schedule::Candidate candidate{0, std::vector<int>(space.sketches()[0].tables.size(), 0)};
+      candidate.rows[0] = static_cast<int>(row);
+      const auto trace = space.TraceOf(space.IdOf(candidate));
+      ASSERT_TRUE(trace.ok()) << trace.status();
+      const auto assembly = AssemblyOf(ToText(*workload) + "---\n" + ToText(*trace), target);
+      ASSERT_TRUE(assembly.ok()) << assembly.status();
+      const std::vector<HotLoop> loops = HotLoops(*assembly, full);
+      EXPECT_FALSE(loops.empty());
+      for (const HotLoop& loop : loops) EXPECT_THAT(loop.faults, IsEmpty());
+    }
+  }
+}
 
 // A Trace that is added must be read, too.
 TEST(TracesListTest, NamesEveryFile) {

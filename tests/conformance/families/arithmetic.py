@@ -32,6 +32,24 @@ def integer_unary(c):
     return [c.node(op, [c.input(x - x.dtype.type(40))])]
 
 
+def extreme(c):
+    """Integers from end to end of their type, which no difference of two of them fits."""
+    op = c.rng.choice(["Greater", "Less", "Equal", "GreaterOrEqual", "LessOrEqual", "Max", "Min", "Where", "Clip"])
+    ends = np.iinfo(c.rng.choice([np.int32, np.int64, np.int64]))
+    shape = c.shape(1, 3)
+    values = [ends.min, ends.max, ends.min + 1, ends.max - 1, -1, 0, 1, 7]
+
+    def drawn(shape):
+        return np.array([c.rng.choice(values) for _ in range(int(np.prod(shape)))], ends.dtype).reshape(shape)
+
+    a, b = c.input(drawn(shape)), c.either(drawn(c.broadcasts(shape)))
+    if op == "Where":
+        return [c.node("Where", [c.node("Less", [a, b]), a, b])]
+    if op == "Clip":
+        return [c.node("Clip", [a, c.constant(drawn([])), c.constant(drawn([]))])]
+    return [c.node(op, [a, b])]
+
+
 def binary(c):
     op = c.rng.choice(["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu", "Greater", "Less", "Equal",
                        "GreaterOrEqual", "LessOrEqual", "Mod"])
@@ -98,6 +116,43 @@ def half(c):
     return [c.node(op, [x, x] if op in ("Add", "Mul", "Max") else [x])]
 
 
+def brain(c):
+    """One operator in bfloat16."""
+    c.brain = True
+    kind = c.rng.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Relu", "Neg", "Abs", "Sqrt", "Exp", "Tanh",
+                         "Sigmoid", "Where", "Concat", "MatMul", "Conv", "Softmax", "LayerNormalization", "ReduceSum",
+                         "ReduceMax", "MaxPool", "AveragePool", "Gather", "Transpose", "CumSum"])
+
+    def value(shape, source=c.input):
+        return c.node("Cast", [source(c.floats(shape, 0.2, 2))], to=TensorProto.BFLOAT16)
+
+    if kind == "MatMul":
+        m, n, k = (c.rng.choice([1, 3, 8, 17, 33]) for _ in range(3))
+        return [c.node(kind, [value([m, k]), value([k, n], c.either)])]
+    if kind in ("Conv", "MaxPool", "AveragePool"):
+        x = value([c.rng.choice([1, 2]), 3, 7, c.rng.choice([5, 8])])
+        if kind == "Conv":
+            return [c.node(kind, [x, value([c.rng.choice([2, 8]), 3, 3, 2], c.either)], pads=[1, 0, 1, 1])]
+        return [c.node(kind, [x], kernel_shape=[3, 2], strides=[2, 1])]
+    shape = c.shape(1, 4)
+    x = value(shape)
+    if kind in ("Add", "Sub", "Mul", "Div", "Max", "Min"):
+        return [c.node(kind, [x, value(c.broadcasts(shape), c.either)])]
+    if kind == "Where":
+        return [c.node(kind, [c.input(c.ints(c.broadcasts(shape), 0, 2).astype(bool)), x, value(shape)])]
+    if kind == "Concat":
+        return [c.node(kind, [x, value(shape)], axis=c.axis(len(shape)))]
+    if kind == "LayerNormalization":
+        return [c.node(kind, [x, value(shape[-1:], c.either)])]
+    if kind in ("ReduceSum", "ReduceMax"):
+        return [c.node(kind, [x, c.constant(np.array(c.axes(len(shape)), np.int64))])]
+    if kind == "Gather":
+        return [c.node(kind, [x, c.either(c.ints([4], -shape[0], shape[0]))])]
+    if kind == "CumSum":
+        return [c.node(kind, [x, c.constant(np.array([c.axis(len(shape))], np.int64))])]
+    return [c.node(kind, [x])]
+
+
 def reduce(c):
     op = c.rng.choice(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
                        "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"])
@@ -119,6 +174,8 @@ def reduce(c):
 
 def arg_reduce(c):
     shape = c.shape(1, 5)
+    if c.rng.random() < 0.3:  # long rows are expressed in another way
+        shape = c.shape(0, 2) + [c.rng.choice([33, 64, 197])]
     x = c.floats(shape) if c.rng.random() < 0.5 else c.ints(shape, 0, 4).astype(np.float32)
     return [c.node(c.rng.choice(["ArgMax", "ArgMin"]), [c.input(x)], axis=c.axis(len(shape)),
                    keepdims=c.rng.randint(0, 1), select_last_index=c.rng.randint(0, 1))]

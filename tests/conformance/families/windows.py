@@ -60,8 +60,12 @@ def pool(c):
     rank = c.rng.choice([1, 2, 2, 2, 3])
     kernel, strides, dilations, pads, image = window(c, rank, (1, 2, 3, 4))
     pads = [min(p, k - 1) for p, k in zip(pads, kernel + kernel)]
-    op = c.rng.choice(["MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool"])
+    op = c.rng.choice(["MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool",
+                       "GlobalLpPool"])
     x = c.input(c.floats([c.rng.choice([1, 2, 3]), c.rng.choice([1, 3, 5])] + image))
+    if op == "GlobalLpPool":
+        c.opset = min(c.opset, 21)  # ONNX Runtime has no later one
+        return [c.node(op, [x], p=c.rng.choice([1, 2, 3, 4]))]
     if op.startswith("Global"):
         return [c.node(op, [x])]
     attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads}

@@ -9,6 +9,11 @@ def u8(n, value):
     return n.weight(np.uint8(value))
 
 
+# Beside u8 operands ONNX Runtime adds pairs of products in i16, which saturates, on CPUs that have AVX2 alone: weights
+# of seven bits are exact on all.
+SEVEN_BITS = 63
+
+
 def through(n, x, scale, zero=128):
     """Quantised and back, as one operator after another sees it."""
     s = n.weight(np.float32(scale))
@@ -66,9 +71,9 @@ def qlinear_mobilenet(n):
         x, scale, zero = state
         own = n.width[x] // group
         shape = [width, own, kernel, kernel]
-        low, high, dtype = (-127, 128, np.int8) if signed else (0, 256, np.uint8)
+        low, high, dtype = (-SEVEN_BITS, SEVEN_BITS + 1, np.int8) if signed else (0, 256, np.uint8)
         w = n.weight(n.rng.integers(low, high, shape).astype(dtype))
-        w_scale = n.weight(np.float32((3 / (own * kernel * kernel)) ** 0.5 / 127))
+        w_scale = n.weight(np.float32((3 / (own * kernel * kernel)) ** 0.5 / (SEVEN_BITS if signed else 127)))
         w_zero = n.weight(dtype(0 if signed else 121))
         out_scale, out_zero = n.weight(np.float32(0.017)), u8(n, 0)
         bias = n.weight(n.rng.integers(-400, 400, width).astype(np.int32))
@@ -103,10 +108,10 @@ def dynamic_quantised_bert(n):
     def linear(x, features):
         own = n.width[x]
         q, scale, zero = n.op("DynamicQuantizeLinear", x, outs=3)
-        w = n.weight(n.rng.integers(-127, 128, [own, features]).astype(np.int8))
+        w = n.weight(n.rng.integers(-SEVEN_BITS, SEVEN_BITS + 1, [own, features]).astype(np.int8))
         y = n.op("MatMulInteger", q, w, zero, n.weight(np.int8(0)))
         y = n.op("Cast", y, to=TensorProto.FLOAT)
-        both = n.mul(scale, n.weight(np.float32((3 / own) ** 0.5 / 127)))
+        both = n.mul(scale, n.weight(np.float32((3 / own) ** 0.5 / SEVEN_BITS)))
         y = n.add(n.mul(y, both), n.uniform([features], low=-0.1, high=0.1))
         n.width[y] = features
         return y

@@ -1,5 +1,8 @@
+#include <string>
+
 #include "gtest/gtest.h"
 
+#include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -49,6 +52,26 @@ graph test
 %10:f32[1,2,5,5] = MatMul(%7, %9) {transpose_b=1}
 output %10 scores
 )");
+}
+
+// One more axis would make seven, which no tensor has.
+TEST(HoistSlicesTest, LeavesAWholeOfRankSix) {
+  TestGraph t;
+  const ValueId whole = t.Unary("tanh", t.Input({1, 1, 2, 2, 3, 4}));
+  for (int64_t k = 0; k < 2; ++k) {
+    const ValueId slice = t.Op("Slice", {whole},
+                               {{"starts", Shape{0, 0, 0, 0, 0, 2 * k}},
+                                {"steps", Shape(6, 1)},
+                                {"sizes", Shape{1, 1, 2, 2, 3, 2}}});
+    t.Output(t.Transpose(t.Reshape(slice, {4, 3, 2}), {1, 0, 2}), "part" + std::to_string(k));
+  }
+  InterpreterEvaluator evaluator;
+  const ir::Target target = testing::TestTarget();
+  const std::string before = ToText(t.graph);
+  const auto changes = HoistSlices(t.graph, {evaluator, target});
+  ASSERT_TRUE(changes.ok()) << changes.status();
+  EXPECT_EQ(*changes, 0);
+  EXPECT_EQ(ToText(t.graph), before);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using testing::RunNodes;
 using testing::TestTarget;
 
 constexpr uint64_t kSeeds = 60;
-constexpr int kNodes = 14;
+constexpr int kNodes = 18;
 
 void ExpectPassKeepsResults(PassFunction pass) {
   InterpreterEvaluator evaluator;

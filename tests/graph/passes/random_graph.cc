@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/core/random.h"
 #include "tests/graph/passes/test_graph.h"
@@ -12,7 +13,10 @@ class RandomGraphMaker {
   explicit RandomGraphMaker(uint64_t seed) : made_(seed + 1000), random_(seed) {}
 
   Graph Make(int nodes) {
-    pool_ = {made_.Input({1, 4, 6, 5}), made_.Input({2, 6, 8})};
+    const ValueId integers = made_.Input({4, 3}, ir::DType::kI64);
+    made_.graph.values[integers].range = {-9, 10};
+    pool_ = {made_.Input({1, 4, 6, 5}), made_.Input({3, 4, 2}, ir::DType::kF16), integers,
+             made_.Input({2, 6, 8})};
     while (static_cast<int>(made_.graph.nodes.size()) < nodes) pool_.push_back(Draw(Pick()));
     const auto readers = made_.graph.Readers();
     int outputs = 0;
@@ -43,8 +47,11 @@ class RandomGraphMaker {
     return random_.Pick(pool_);
   }
 
+  ir::DType DTypeOf(ValueId x) const { return made_.graph.values[x].type.dtype; }
+
   ValueId Draw(ValueId x) {
     const Shape shape = made_.Shape(x);
+    if (DTypeOf(x) != ir::DType::kF32) return DrawExact(x);
     const int64_t rank = static_cast<int64_t>(shape.size());
     if (rank == 4 && random_.Chance(0.5)) return DrawImage(x);
     if (rank >= 2 && random_.Chance(0.3)) return DrawMatrix(x);
@@ -63,6 +70,27 @@ class RandomGraphMaker {
         return made_.Op("Concat", {x, Partner(x)},
                         {{"axis", static_cast<int64_t>(random_.Below(shape.size()))}});
       default: return Reduce(x);
+    }
+  }
+
+  // Halves and integers, whose results have no tolerance: nothing that rounds.
+  ValueId DrawExact(ValueId x) {
+    const Shape shape = made_.Shape(x);
+    switch (random_.Below(7)) {
+      case 0: return made_.Unary(random_.Pick<std::string>({"neg", "abs", "sign"}), x);
+      case 1: return made_.Binary(random_.Pick<std::string>({"max", "min"}), x, Partner(x));
+      case 2: {
+        const double power = std::ldexp(1.0, static_cast<int>(random_.Between(0, 3)));
+        const ValueId scalar = made_.graph.AddConstant(MakeConstant(DTypeOf(x), {}, {power}));
+        const bool integer = ir::IsInteger(DTypeOf(x));
+        return made_.Binary(integer ? random_.Pick<std::string>({"add", "sub", "mul", "div"})
+                                    : random_.Pick<std::string>({"mul", "div"}),
+                            x, scalar);
+      }
+      case 3: return made_.Transpose(x, Permutation(static_cast<int64_t>(shape.size())));
+      case 4: return made_.Reshape(x, OtherShape(shape));
+      case 5: return Slice(x);
+      default: return made_.Op("Concat", {x, Partner(x)}, {{"axis", int64_t{0}}});
     }
   }
 
@@ -132,11 +160,11 @@ class RandomGraphMaker {
     return made_.Reshape(made_.Transpose(made_.Op("MatMul", {soft, v}), {0, 2, 1, 3}), shape);
   }
 
-  // Another value of the same shape, or x itself.
+  // Another value of the same type, or x itself.
   ValueId Partner(ValueId x) {
     std::vector<ValueId> same;
     for (ValueId value : pool_) {
-      if (made_.Shape(value) == made_.Shape(x)) same.push_back(value);
+      if (made_.graph.values[value].type == made_.graph.values[x].type) same.push_back(value);
     }
     return same.empty() ? x : random_.Pick(same);
   }

@@ -1,5 +1,8 @@
+#include <cmath>
+
 #include "gtest/gtest.h"
 
+#include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
 
@@ -65,6 +68,39 @@ graph test
 %5:f32[4] = Binary(%3, %4) {fn=div}
 output %5 y
 )");
+}
+
+// In f16 the factor of 2^-17 would be infinite and that of 2^15 no normal number.
+TEST(SimplifyArithmeticTest, DividesByPowersWhoseReciprocalTheTypeLacks) {
+  for (const int exponent : {-24, -17, -15, 15}) {
+    TestGraph t;
+    const ValueId x = t.Input({4}, ir::DType::kF16);
+    const double divisor = std::ldexp(1.0, exponent);
+    const ValueId by = t.graph.AddConstant(MakeConstant(ir::DType::kF16, {}, {divisor}));
+    ASSERT_EQ(t.graph.values[by].constant->DoubleAt(0), divisor);
+    t.Output(t.Binary("div", x, by), "y");
+    InterpreterEvaluator evaluator;
+    const ir::Target target = testing::TestTarget();
+    Graph after = t.graph;
+    const auto changes = SimplifyArithmetic(after, {evaluator, target});
+    ASSERT_TRUE(changes.ok());
+    EXPECT_EQ(*changes, 0) << "x / 2^" << exponent << " became\n" << ToText(after);
+  }
+}
+
+TEST(SimplifyArithmeticTest, MultipliesHalvesByReciprocalsThatTheTypeHas) {
+  for (const double divisor : {0x1p-14, 0x1p14}) {
+    TestGraph t;
+    const ValueId x = t.Input({4}, ir::DType::kF16);
+    const ValueId by = t.graph.AddConstant(MakeConstant(ir::DType::kF16, {}, {divisor}));
+    t.Output(t.Binary("div", x, by), "y");
+    InterpreterEvaluator evaluator;
+    const ir::Target target = testing::TestTarget();
+    Graph after = t.graph;
+    ASSERT_EQ(*SimplifyArithmetic(after, {evaluator, target}), 1);
+    const auto inputs = testing::RandomInputs(t.graph, 7);
+    testing::ExpectSame(testing::RunNodes(t.graph, inputs), testing::RunNodes(after, inputs));
+  }
 }
 
 TEST(SimplifyArithmeticTest, FindsSigmoidAndReciprocalRoot) {

@@ -4,7 +4,7 @@
 
 #include "ir/workload.h"
 
-namespace hone::client {
+namespace hone::compiler {
 
 /// What a Workload costs at least, whatever its schedule.
 struct WorkloadCost {
@@ -16,4 +16,4 @@ struct WorkloadCost {
 /// counts as one operation a point (a tuple as one for each part). Guards and indices are free.
 WorkloadCost CostOf(const ir::Workload& workload);
 
-}  // namespace hone::client
+}  // namespace hone::compiler

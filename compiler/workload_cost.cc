@@ -1,8 +1,8 @@
-#include "client/workload_cost.h"
+#include "compiler/workload_cost.h"
 
 #include <algorithm>
 
-namespace hone::client {
+namespace hone::compiler {
 namespace {
 
 /// Arithmetic nodes of a body; what loads and selects decide with is not counted.
@@ -60,4 +60,4 @@ WorkloadCost CostOf(const ir::Workload& workload) {
   return cost;
 }
 
-}  // namespace hone::client
+}  // namespace hone::compiler

@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "schedule/sketches/rules.h"
+
+namespace hone::schedule {
+
+namespace {
+
+/// Multiply-adds of a window's unrolled tile above which the code outgrows what it gains.
+constexpr int64_t kMostWindowSteps = 160;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
+  const ir::Stage& stage = writer.stage(form.anchor);
+  const bool contraction = RoleOf(writer.workload(), stage) == Role::kContraction;
+  TileChoice best;
+  int64_t taps = 1;
+  for (int r : form.unrolled) taps *= stage.Extent(r);
+  const int64_t most_steps = kMostWindowSteps / form.registers;
+  // A single row wants as many independent sums as hide the latency of a multiply-add.
+  int64_t most_vectors = !contraction           ? 2
+                         : form.rows_total == 1 ? 8
+                                                : (target.registers >= 32 ? 4 : 3);
+  // Each step down columns is to another page: many at once, but a share for every thread.
+  if (!contraction && form.row_axis < 0) {
+    int64_t outer = 1;
+    for (int a : form.outer) outer *= stage.spatial[a];
+    const int64_t share = outer > 1 ? form.vectors_total : form.vectors_total / target.threads;
+    most_vectors = std::clamp<int64_t>(std::min(share, most_steps / taps), 2,
+                                       std::max<int64_t>(2, 8 / form.registers));
+  }
+  double best_score = -1;
+  for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
+    if (vectors > 1 && !form.FitsBlock(vectors)) continue;
+    int64_t most_rows = contraction ? (target.registers - vectors - 1) / vectors
+                                    : (target.registers / 2) / (vectors * form.registers);
+    most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
+    if (!contraction) most_rows = std::clamp<int64_t>(most_steps / (taps * vectors), 1, most_rows);
+    for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
+      if (!form.FitsRowBlock(rows)) continue;
+      // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
+      // their loads.
+      double lanes = static_cast<double>(form.vectors_total) /
+                     static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
+      int64_t tiles = CeilDiv(form.rows_total, rows);
+      double balance = static_cast<double>(form.rows_total) /
+                       static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
+      double work = static_cast<double>(rows * vectors);
+      // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
+      // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
+      // additions waits for its own results.
+      double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) +
+                      0.3 * static_cast<double>(vectors) + 0.05 * static_cast<double>(rows) + 0.2;
+      double score = lanes * balance * work / cycles;
+      if (score > best_score + 1e-9) {
+        best_score = score;
+        best.rows = rows;
+        best.vectors = vectors;
+      }
+    }
+  }
+  best.rows = CeilDiv(form.rows_total, CeilDiv(form.rows_total, best.rows));
+  // The side with less imbalance between threads goes outside; ties go to the rows.
+  int64_t outer = 1;
+  for (int a : form.outer) outer *= stage.spatial[a];
+  int64_t columns = CeilDiv(form.vectors_total, best.vectors);
+  auto waste = [&](int64_t n) {
+    return static_cast<double>(CeilDiv(n, target.threads) * target.threads) /
+           static_cast<double>(n);
+  };
+  best.order = waste(outer) <= waste(columns) + 1e-9 && outer > 1
+                   ? TileChoice::Order::kRowsOutside
+                   : TileChoice::Order::kColumnsOutside;
+  return best;
+}
+
+}  // namespace hone::schedule

@@ -1,0 +1,125 @@
+// What `hone inspect` tells of a model: the whole of what runs, and the memory it takes.
+#include <cstdio>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "base/file.h"
+#include "tests/client/run_hone.h"
+#include "tests/graph/onnx_model.h"
+
+namespace hone::client {
+namespace {
+
+using graph::OnnxModel;
+using nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using testing::ProgramRun;
+using testing::RunHone;
+using testing::TemporaryFolder;
+
+json Inspected(const std::string& path) {
+  const ProgramRun run = RunHone({"inspect", path, "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return json::parse(run.out);
+}
+
+class InspectTest : public ::testing::Test {
+ protected:
+  void Write(const OnnxModel& model) {
+    ASSERT_TRUE(WriteFileAtomically(path_, model.Bytes()).ok());
+  }
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.Path("m.onnx");
+};
+
+// Two products of 16 by 16 in turn: three tensors of 1 KiB, of which the caller has two.
+TEST_F(InspectTest, TellsPassesKernelsAndMemoryOfAModel) {
+  OnnxModel model;
+  model.Input("x", {"16", "16"}).Input("w", {"16", "16"}).Output("y");
+  model.Node("MatMul", {"x", "w"}, {"a"});
+  model.Node("Softmax", {"a"}, {"b"});
+  model.Node("MatMul", {"b", "w"}, {"y"});
+  Write(model);
+  const json object = Inspected(path_);
+  double flop = 0, bytes = 0;
+  for (const json& kernel : object["kernels"]) {
+    flop += kernel["flop"].get<double>() * kernel["count"].get<double>();
+    bytes += kernel["bytes"].get<double>() * kernel["count"].get<double>();
+  }
+  EXPECT_GE(flop, 2 * 2 * 16 * 16 * 16);
+  // Each product reads two tensors and writes one.
+  EXPECT_GE(bytes, 6 * 1024);
+  EXPECT_LE(bytes, 10 * 1024);
+  EXPECT_TRUE(object["externs"].empty());
+
+  const ProgramRun run = RunHone({"inspect", path_});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (const json& pass : object["passes"])
+    EXPECT_THAT(run.out, HasSubstr(pass["pass"].get<std::string>()));
+  const auto megabytes = [&](const char* key) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3f MB", object["memory"][key].get<double>() * 1e-6);
+    return std::string(text);
+  };
+  EXPECT_THAT(run.out, HasSubstr("memory: peak " + megabytes("peak_bytes") + ", sum of tensors " +
+                                 megabytes("sum_bytes") + ", lower bound " +
+                                 megabytes("lower_bound_bytes") + "\n"));
+  EXPECT_GE(object["memory"]["lower_bound_bytes"], 1024);
+  EXPECT_LE(object["memory"]["sum_bytes"], 4 * 1024);
+  EXPECT_THAT(run.out, ContainsRegex("whole model: [0-9.e-]+ GFLOP, [0-9.]+ MB moved"));
+}
+
+TEST_F(InspectTest, TellsExternsAndAliases) {
+  OnnxModel model;
+  model.Input("x", {"4", "100"}).Ints("k", {5}).Ints("s", {20}).Output("y");
+  model.Node("Exp", {"x"}, {"e"});
+  model.Node("TopK", {"e", "k"}, {"values", "indices"});
+  model.Node("Reshape", {"values", "s"}, {"flat"});
+  model.Node("CumSum", {"flat", "axis"}, {"y"});
+  onnx::TensorProto& axis = *model.graph().add_initializer();
+  axis.set_name("axis");
+  axis.set_data_type(onnx::TensorProto::INT64);
+  axis.add_int64_data(0);
+  Write(model);
+  const json object = Inspected(path_);
+  ASSERT_EQ(object["externs"].size(), 1U);
+  const json& top = object["externs"][0];
+  EXPECT_EQ(top["name"], "TopK of f32[4,100]");
+  EXPECT_EQ(top["count"], 1);
+  EXPECT_EQ(top["rung"], "extern");
+  EXPECT_EQ(top["bytes"], 4 * (4 * 100 + 4 * 5) + 8 * 4 * 5);
+  int steps = 1;
+  for (const json& kernel : object["kernels"]) steps += kernel["count"].get<int>();
+  EXPECT_EQ(object["steps"], steps);
+
+  const ProgramRun run = RunHone({"inspect", path_});
+  EXPECT_THAT(run.out, ContainsRegex("1 +- +0.002 .*extern +TopK of f32\\[4,100\\]"));
+  EXPECT_THAT(run.out, HasSubstr(std::to_string(steps) + " steps, " + object["aliases"].dump() +
+                                 " values in others' memory"));
+
+  ASSERT_EQ(RunHone({"compile", path_, "-o", folder_.Path("m.hone")}).exit_code, 0);
+  EXPECT_EQ(Inspected(folder_.Path("m.hone"))["externs"], (json{{"TopK", 1}}));
+  EXPECT_THAT(RunHone({"inspect", folder_.Path("m.hone")}).out, ContainsRegex("TopK +1 x  extern"));
+}
+
+// The halves of one tensor are parts of its memory: nothing is copied.
+TEST_F(InspectTest, PartsOfATensorAreAliases) {
+  OnnxModel model;
+  model.Input("x", {"4", "64"}).Ints("k", {2}).Ints("sizes", {2, 2}).Output("y").Output("z");
+  model.Node("Softmax", {"x"}, {"s"});
+  onnx::NodeProto& split = model.Node("Split", {"s", "sizes"}, {"a", "b"});
+  graph::SetInt(split, "axis", 0);
+  model.Node("TopK", {"a", "k"}, {"y", "i"});
+  model.Node("TopK", {"b", "k"}, {"z", "j"});
+  Write(model);
+  const json object = Inspected(path_);
+  EXPECT_EQ(object["aliases"], 2) << RunHone({"inspect", path_}).out;
+  EXPECT_EQ(object["externs"][0]["count"], 2);
+}
+
+}  // namespace
+}  // namespace hone::client

@@ -1,0 +1,86 @@
+#include "client/server_progress.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/core/fake_clock.h"
+
+namespace hone::client {
+namespace {
+
+using proto::SessionEvent;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kNsPerMs = 1'000'000;
+
+/// A session of two tasks as a client with a budget of 100 candidates in a minute watches it.
+class ServerProgressTest : public ::testing::Test {
+ protected:
+  ServerProgressTest() {
+    SessionEvent state{.kind = SessionEvent::Kind::kState};
+    state.info.created_ms = clock_.UnixNs() / kNsPerMs;
+    progress_.Take(state);
+  }
+  void Measure(int64_t attempt, int task, const char* proposer, measure::Outcome outcome,
+               double median_ns) {
+    progress_.Take({.kind = SessionEvent::Kind::kProposed,
+                    .attempt = attempt,
+                    .task = task,
+                    .proposer = proposer});
+    progress_.Take({.kind = SessionEvent::Kind::kMeasured,
+                    .attempt = attempt,
+                    .outcome = outcome,
+                    .median_ns = median_ns});
+  }
+
+  FakeClock clock_{0, 1'700'000'000'000 * kNsPerMs};
+  ServerProgress progress_{
+      {{.row = {.name = "conv", .count = 2, .bound_ns = 50'000}, .workload = "a"},
+       {.row = {.name = "dense"}, .workload = "b"}},
+      TuneBudget{.seconds = 60, .trials = 100}};
+};
+
+TEST_F(ServerProgressTest, ItsTableIsThatOfATuningOnThisMachine) {
+  Measure(0, 0, "default", measure::Outcome::kOk, 200'000);
+  Measure(1, 1, "default", measure::Outcome::kOk, 500'000);
+  Measure(2, 0, "model", measure::Outcome::kOk, 100'000);
+  Measure(3, 0, "random", measure::Outcome::kRunCrashed, 0);
+  clock_.AdvanceNs(12'000 * kNsPerMs);
+  const std::vector<std::string> lines =
+      LiveTable(progress_.Rows(), progress_.State(clock_), {.columns = 80, .rows = 24});
+  EXPECT_THAT(
+      lines,
+      ElementsAre("    best us      gain  roofline trials  kernel",
+                  "      500.0    1.00 x         -      1  x1   dense",
+                  "      100.0    2.00 x      50 %      3  x2   conv  (1 run_crashed)",
+                  "0:12, 0:48 left  4 candidates of 100; kernels 0.900 ms by default, 0.700 ms now",
+                  "failed: 1 run_crashed"));
+}
+
+TEST_F(ServerProgressTest, NothingIsSaidOfTheTimeLeftWhereTheBudgetIsNotKnownOrAllIsOver) {
+  ServerProgress watched({{.row = {.name = "task 0"}, .workload = ""}});
+  EXPECT_THAT(watched.State(clock_).Line(), Not(HasSubstr("left")));
+  EXPECT_THAT(watched.State(clock_).Line(), HasSubstr("nothing measured yet"));
+  EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr("left"));
+  SessionEvent end{.kind = SessionEvent::Kind::kEnded};
+  end.info.created_ms = clock_.UnixNs() / kNsPerMs;
+  progress_.Take(end);
+  EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr("left")));
+}
+
+TEST_F(ServerProgressTest, AVerdictReplacesWhatWasScreened) {
+  Measure(0, 0, "default", measure::Outcome::kOk, 200'000);
+  progress_.Take({.kind = SessionEvent::Kind::kDecided,
+                  .task = 0,
+                  .replaced = true,
+                  .default_ns = 180'000,
+                  .best_ns = 90'000});
+  EXPECT_EQ(progress_.Rows()[0].best_ns, 90'000);
+  EXPECT_EQ(progress_.TotalNs(false), 360'000);
+  EXPECT_TRUE(progress_.tasks()[0].replaced);
+}
+
+}  // namespace
+}  // namespace hone::client

@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+
+#include "db/farm_store.h"
+#include "tests/farm/tuned_farm.h"
+#include "tests/web/http_client.h"
+
+// What people do with a farm, by its commands and signals.
+namespace hone::farm {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kExitUsage = 2;
+constexpr int kExitInterrupted = 7;
+
+class CommandsTest : public TunedFarm {
+ protected:
+  explicit CommandsTest(const std::string& model = "squeezenet")
+      : TunedFarm({"w1"}, model),
+        honed_("honed", farm_.HonedArgv(), farm_.Path("honed.log")),
+        w1_("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log")),
+        metrics_port_(FreePort()) {
+    honed_.Start({"--metrics-listen", "127.0.0.1:" + std::to_string(metrics_port_)});
+    w1_.Start({"--labels", "rack=7"});
+  }
+
+  std::string Session() const {
+    for (const auto& words : LinesOf(farm_.Journal("client"))) {
+      if (words.size() == 2 && words[0] == "session") return words[1];
+    }
+    return "";
+  }
+  size_t Lines(const std::string& journal, const std::string& word) const {
+    const auto lines = LinesOf(farm_.Journal(journal));
+    return static_cast<size_t>(
+        std::ranges::count_if(lines, [&](const auto& words) { return words[0] == word; }));
+  }
+  json Json(std::vector<std::string> words) const {
+    words.emplace_back("--json");
+    const Ran ran = RunToEnd(Hone(words));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return json::parse(ran.out, nullptr, false);
+  }
+  double Ended(const std::string& how) const {
+    const std::string text = web_test::Ask(metrics_port_, "/metrics").body;
+    const std::string series = "\nhone_leases_ended_total{how=\"" + how + "\"} ";
+    const size_t at = text.find(series);
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size()));
+  }
+
+  Daemon honed_, w1_;
+  const int metrics_port_;
+};
+
+TEST_F(CommandsTest, CtrlCDetachesAndTheSessionIsShownWatchedAndCancelled) {
+  trials_ = 100'000;
+  ASSERT_TRUE(KeepTuning());
+  ASSERT_TRUE(Eventually([&] { return Lines("client", "measured") > 5; })) << client_->Said();
+  const std::string id = Session();
+  ASSERT_EQ(id.size(), 32u);
+  EXPECT_EQ(client_->Interrupt(), kExitInterrupted) << client_->Said();
+  const std::string said = client_->Said();
+  EXPECT_THAT(said, HasSubstr("detached; session " + id + " goes on"));
+  for (const char* command : {"watch", "cancel"}) {
+    EXPECT_THAT(said, HasSubstr(std::string("hone session ") + command + " " + id + " --server " +
+                                farm_.Address()));
+  }
+  const json running = Json({"session", "show", id});
+  EXPECT_EQ(running["state"], "running");
+  EXPECT_GT(running["attempts"], 5);
+  EXPECT_EQ(running["owner"], "alice");
+  // The same command comes back to it.
+  const auto again = Client(0);
+  again->Start();
+  EXPECT_TRUE(Eventually([&] {
+    return again->Said().find("joined session " + id) != std::string::npos;
+  })) << again->Said();
+  EXPECT_EQ(again->Interrupt(), kExitInterrupted);
+
+  Daemon watch("watch", Hone({"session", "watch", id}), farm_.Path("watch.log"));
+  watch.Start();
+  clock_.SleepNs(300'000'000);
+  const Ran cancelled = RunToEnd(Hone({"session", "cancel", id}));
+  EXPECT_EQ(cancelled.code, 0) << cancelled.err;
+  EXPECT_THAT(cancelled.out, HasSubstr("cancel"));
+  // Its end is an event: nobody has to ask again.
+  std::optional<int> code;
+  ASSERT_TRUE(Eventually([&] { return (code = watch.Ended()).has_value(); })) << watch.Said();
+  EXPECT_EQ(code, 0) << watch.Said();
+  EXPECT_THAT(watch.Said(), HasSubstr("cancelled"));
+
+  const json shown = Json({"session", "show", id});
+  EXPECT_EQ(shown["state"], "cancelled");
+  EXPECT_GT(shown["attempts"], 5);
+  // What was measured is counted in the list too, also after a restart.
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      honed_.Kill();
+      honed_.Start();
+    }
+    const json list = Json({"session", "list"});
+    ASSERT_EQ(list["sessions"].size(), 1u);
+    EXPECT_EQ(list["sessions"][0]["attempts"], shown["attempts"]) << restarted;
+    EXPECT_EQ(list["sessions"][0]["state"], "cancelled");
+  }
+  const Ran nameless = RunToEnd(Hone({"session", "show", "nonsense"}));
+  EXPECT_EQ(nameless.code, kExitUsage);
+  EXPECT_THAT(nameless.err, HasSubstr("32 hexadecimal digits"));
+}
+
+TEST_F(CommandsTest, AWorkerThatIsAskedToEndAnswersWhatRunsAndGivesTheRestBack) {
+  trials_ = 100'000;
+  ASSERT_TRUE(KeepTuning());
+  ASSERT_TRUE(Eventually([&] { return Lines("w1", "ack") > 5; })) << w1_.Said();
+  const json devices = Json({"device", "list"});
+  ASSERT_EQ(devices["devices"].size(), 1u);
+  EXPECT_EQ(devices["devices"][0]["labels"], (json{{"rack", "7"}}));
+  EXPECT_THAT(RunToEnd(Hone({"device", "list"})).out, HasSubstr("rack=7"));
+
+  EXPECT_EQ(w1_.Terminate(), 0) << w1_.Said();
+  std::set<std::string> sent, acknowledged;
+  for (const auto& words : LinesOf(farm_.Journal("w1"))) {
+    (words[0] == "result" ? sent : acknowledged).insert(words[1]);
+  }
+  EXPECT_EQ(sent, acknowledged) << "it ended with results that honed may not have";
+  EXPECT_TRUE(Eventually([&] { return Ended("returned") > 0; })) << "it held more than it ran";
+  EXPECT_EQ(Ended("lost"), 0);
+  EXPECT_EQ(Ended("expired"), 0);
+  const Ran list = RunToEnd(Hone({"device", "list"}));
+  EXPECT_THAT(list.out, HasSubstr(" 0 leases"));
+  EXPECT_THAT(list.out, HasSubstr("away"));
+}
+
+class QueryTest : public CommandsTest {
+ protected:
+  QueryTest() : CommandsTest("mlp") {}
+};
+
+TEST_F(QueryTest, TheServersRecordsAreAskedForByHand) {
+  ASSERT_TRUE(KeepTuning());
+  AwaitSession();
+  std::vector<std::string> words = {"query", Model(), "--target", "cpu:avx2", "--threads", "1"};
+  const json answer = Json(words);
+  ASSERT_FALSE(answer["kernels"].empty()) << answer.dump();
+  for (const json& kernel : answer["kernels"]) {
+    EXPECT_EQ(kernel["rung"], "exact") << kernel.dump();
+    EXPECT_TRUE(kernel["record"].is_string()) << kernel.dump();
+  }
+  const Ran text = RunToEnd(Hone(words));
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("exact"));
+}
+
+TEST_F(QueryTest, ItsLogIsReadThroughTheServer) {
+  ASSERT_TRUE(KeepTuning());
+  AwaitSession();
+  const json stats = Json({"db", "stats"}), best = Json({"db", "best"});
+  EXPECT_EQ(stats["log"], farm_.Address());
+  EXPECT_GT(stats["records"], 0);
+  EXPECT_EQ(Json({"db", "verify"})["ok"], true);
+  const Ran exported = RunToEnd(Hone({"db", "export"}));
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  for (const char* action : {"merge", "compact", "audit"}) {
+    const Ran refused = RunToEnd(Hone({"db", action}));
+    EXPECT_EQ(refused.code, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr(std::string("hone db ") + action + " takes a file"));
+  }
+  EXPECT_EQ(honed_.Terminate(), 0) << honed_.Said();
+  const auto of_file = [&](const char* action) {
+    return RunToEnd({Program("hone"), "db", action, farm_.LogPath(), "--json"}).out;
+  };
+  EXPECT_EQ(json::parse(of_file("best"))["records"], best["records"]);
+  EXPECT_EQ(RunToEnd({Program("hone"), "db", "export", farm_.LogPath()}).out, exported.out);
+}
+
+/// honed alone, with a configuration of its own.
+class ConfigurationTest : public ::testing::Test {
+ protected:
+  ConfigurationTest() {
+    farm_.Issue("submit", "alice");
+    argv_ = farm_.HonedArgv();
+    *std::ranges::find(argv_, "/dev/null") = farm_.Path("honed.toml");
+  }
+  void Configure(const std::string& text) const { std::ofstream(farm_.Path("honed.toml")) << text; }
+  Ran Check(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = argv_;
+    words.emplace_back("--check-config");
+    words.insert(words.end(), more.begin(), more.end());
+    return RunToEnd(words);
+  }
+  /// Starts honed, waits until it answers, and ends it.
+  void RunHoned() const {
+    Daemon honed("honed", argv_, farm_.Path("honed.log"));
+    honed.Start();
+    std::vector<std::string> list = {Program("hone"), "session", "list"};
+    for (const std::string& word : farm_.ServerWords("alice")) list.push_back(word);
+    const Ran answered = RunToEnd(list);
+    EXPECT_EQ(answered.code, 0) << answered.err << honed.Said();
+    EXPECT_EQ(honed.Terminate(), 0) << honed.Said();
+  }
+  std::map<std::string, int64_t> Shares() const {
+    const auto log = db::OpenLog(farm_.LogPath(), {.mode = db::OpenMode::kWrite});
+    EXPECT_TRUE(log.ok()) << log.status();
+    std::map<std::string, int64_t> shares;
+    const db::FarmState state = db::FarmStore::Open(**log).value()->Load().value();
+    for (const db::FarmProject& p : state.projects) shares[p.project] = p.share;
+    return shares;
+  }
+
+  FarmFolder farm_;
+  std::vector<std::string> argv_;
+};
+
+TEST_F(ConfigurationTest, SharesOfProjectsAreTakenAndAudited) {
+  for (const char* share : {"2", "2", "3"}) {
+    Configure(std::string("log-level = \"info\"\n[projects]\nvision = ") + share + "\n");
+    EXPECT_EQ(Check().code, 0);
+    RunHoned();
+  }
+  EXPECT_EQ(Shares(), (std::map<std::string, int64_t>{{"vision", 3}}));
+  const Ran audit = RunToEnd({Program("hone"), "db", "audit", farm_.LogPath()});
+  EXPECT_EQ(audit.code, 0) << audit.err;
+  EXPECT_THAT(audit.out, HasSubstr("vision"));
+  EXPECT_THAT(audit.out, HasSubstr("1 -> 2"));
+  EXPECT_THAT(audit.out, HasSubstr("2 -> 3"));
+  EXPECT_THAT(audit.out, Not(HasSubstr("2 -> 2")));
+}
+
+TEST_F(ConfigurationTest, AShareThatIsNoneIsRefusedBeforeAnythingRuns) {
+  Configure("[projects]\nvision = none\n");
+  const Ran checked = Check();
+  EXPECT_EQ(checked.code, kExitUsage);
+  EXPECT_THAT(checked.err, HasSubstr("the share of 'vision' is a whole number"));
+}
+
+TEST_F(ConfigurationTest, LimitsOfLeasesExceedTheWorkersGrace) {
+  Configure("");
+  for (const char* limit : {"--start-by-seconds", "--run-by-seconds"}) {
+    EXPECT_EQ(Check({limit, "6"}).code, 0);
+    const Ran refused = Check({limit, "5"});
+    EXPECT_EQ(refused.code, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr(std::string(limit) + " must exceed 5"));
+  }
+}
+
+}  // namespace
+}  // namespace hone::farm

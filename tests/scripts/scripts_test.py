@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The scripts where something is missing or was interrupted: each refusal of quickstart.sh says what
+to do, cases.sh never leaves half of its cases, and the runs under sanitizers have the cases too.
+
+    scripts_test.py --source DIR [--results FILE.xml]
+
+Each case runs copies of the scripts in a folder of its own, with programs of its own in front of
+PATH that answer for another machine.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from xml.sax.saxutils import quoteattr
+
+GOOD_MACHINE = {"free_kib": 9_000_000, "memory_kib": 8_000_000, "machine": "x86_64", "flags": "fpu fma avx2"}
+# What the machine lacks -> (what it is then, what the refusal says, what it advises).
+REFUSALS = {
+    "disk": ({"free_kib": 1_024_000}, "1000 MiB of disk are free", "free some, or clone elsewhere"),
+    "memory": ({"memory_kib": 2_048_000}, "has 2000 MiB of memory, the build needs 4 GB",
+               "give this virtual machine or container more, or use another machine"),
+    "processor": ({"machine": "aarch64"}, "this machine is aarch64", "use such a machine"),
+    "avx2": ({"flags": "fpu fma"}, "no AVX2 and FMA", "use one that has them"),
+    "fma": ({"flags": "fpu avx2"}, "no AVX2 and FMA", "use one that has them"),
+}
+FAKE_MAKER = """import pathlib, sys, os
+out = pathlib.Path(sys.argv[1])
+out.mkdir()
+(out / "first").write_text("1")
+if os.environ.get("INTERRUPT"):
+    sys.exit(1)
+(out / "second").write_text("2")
+"""
+
+
+def write_program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/usr/bin/env bash\n" + text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+class ScriptsTest:
+    def __init__(self, source, folder):
+        self.tree, self.programs, self.log = folder / "tree", folder / "programs", folder / "log"
+        (self.tree / "scripts").mkdir(parents=True)
+        self.programs.mkdir()
+        self.source = source
+
+    def script(self, name):
+        shutil.copy(self.source / "scripts" / name, self.tree / "scripts" / name)
+
+    def run(self, *command, **environment):
+        env = dict(os.environ, PATH=f"{self.programs}:{os.environ['PATH']}", **environment)
+        return subprocess.run([str(word) for word in command], cwd=self.tree, env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60)
+
+    def pretend(self, free_kib, memory_kib, machine, flags):
+        """A machine for quickstart.sh: what it asks of the system is answered by these programs."""
+        write_program(self.programs / "df",
+                      f"printf 'Filesystem blocks Used Available\\n/dev/x 9 9 {free_kib}\\n'\n")
+        write_program(self.programs / "uname", f"echo {machine}\n")
+        for name, file, text in (("awk", "/proc/meminfo", f"MemTotal: {memory_kib} kB"),
+                                 ("grep", "/proc/cpuinfo", f"flags : {flags}")):
+            real = shutil.which(name)
+            write_program(self.programs / name, f"""
+if [ "${{@: -1}}" = {file} ]; then exec {real} "${{@:1:$#-1}}" <<<"{text}"; fi
+exec {real} "$@"
+""")
+
+    def case_quickstart_refuses_with_advice(self):
+        self.script("quickstart.sh")
+        write_program(self.tree / "scripts/deps.sh", "echo reached the packages >&2; exit 1\n")
+        for name, (lacking, what, advice) in REFUSALS.items():
+            self.pretend(**{**GOOD_MACHINE, **lacking})
+            done = self.run("scripts/quickstart.sh")
+            assert done.returncode == 1, (name, done.stdout)
+            refusal = done.stdout.partition("quickstart: ")[2]
+            assert what in refusal and advice in refusal, (name, done.stdout)
+            assert "reached the packages" not in done.stdout, (name, done.stdout)
+
+    def case_quickstart_goes_on_where_all_is_there(self):
+        self.script("quickstart.sh")
+        write_program(self.tree / "scripts/deps.sh", "echo reached the packages >&2; exit 1\n")
+        self.pretend(**GOOD_MACHINE)
+        done = self.run("scripts/quickstart.sh")
+        assert done.returncode == 1, done.stdout
+        assert "reached the packages" in done.stdout and "run this script again" in done.stdout, done.stdout
+
+    def case_quickstart_forgives_a_full_disk_after_its_build(self):
+        self.script("quickstart.sh")
+        write_program(self.tree / "scripts/deps.sh", "echo reached the packages >&2; exit 1\n")
+        write_program(self.tree / "build/release/bin/hone", "exit 1\n")
+        self.pretend(**{**GOOD_MACHINE, "free_kib": 1000})
+        assert "reached the packages" in self.run("scripts/quickstart.sh").stdout
+
+    def case_cases_are_whole_or_not_there(self):
+        self.script("cases.sh")
+        makers = self.tree / "tests/conformance"
+        for folder in ("families", "networks"):
+            (makers / folder).mkdir(parents=True)
+            (makers / folder / "a.py").write_text("", encoding="utf-8")
+        for name in ("node", "random", "network"):
+            (makers / f"make_{name}_cases.py").write_text(FAKE_MAKER, encoding="utf-8")
+        (self.tree / "tests/models").mkdir()
+        (self.tree / "tests/models/requirements.txt").write_text("onnx==1\n", encoding="utf-8")
+        build = self.tree / "build"
+        without = self.run("scripts/cases.sh", build)
+        assert without.returncode == 1 and "run scripts/models.sh" in without.stdout, without.stdout
+        (build / "venv/bin").mkdir(parents=True)
+        (build / "venv/bin/python").symlink_to(sys.executable)
+
+        stopped = self.run("scripts/cases.sh", build, INTERRUPT="1")
+        assert stopped.returncode == 1, stopped.stdout
+        assert not (build / "node_cases").exists(), "half of the cases have the name of the whole"
+        assert self.run("scripts/cases.sh", build).returncode == 0
+        wholes = [build / f"{name}_cases/second" for name in ("node", "random", "network")]
+        assert all(whole.exists() for whole in wholes)
+
+        # What is up to date stays; a change of a script or of the packages makes all anew.
+        wholes[0].write_text("kept", encoding="utf-8")
+        assert self.run("scripts/cases.sh", build).returncode == 0
+        assert wholes[0].read_text(encoding="utf-8") == "kept"
+        (self.tree / "tests/models/requirements.txt").write_text("onnx==2\n", encoding="utf-8")
+        stopped = self.run("scripts/cases.sh", build, INTERRUPT="1")
+        assert stopped.returncode == 1 and wholes[0].exists(), "a failure took the old cases away"
+        assert self.run("scripts/cases.sh", build).returncode == 0
+        assert wholes[0].read_text(encoding="utf-8") == "2", "the old cases stayed"
+
+    def case_every_run_of_tests_has_its_cases(self):
+        for script, words, build in (("test.sh", [], "build/ci"), ("proof.sh", ["asan"], "build/asan")):
+            self.script(script)
+            for helper in ("deps.sh", "jobs.sh", "models.sh", "cases.sh", "count_tests.py"):
+                write_program(self.tree / "scripts" / helper, f'echo "{helper} $*" >>"{self.log}"; echo 1\n')
+            for program in ("cmake", "ctest", "python3"):
+                write_program(self.programs / program, f'echo "{program} $*" >>"{self.log}"\n')
+            self.log.write_text("", encoding="utf-8")
+            done = self.run(f"scripts/{script}", *words)
+            lines = self.log.read_text(encoding="utf-8").splitlines()
+            tests = [i for i, line in enumerate(lines) if line.startswith("ctest") and " -N " not in line]
+            assert done.returncode == 0 and len(tests) == 1, (done.stdout, lines)
+            for wanted in (f"models.sh {build}/models", f"cases.sh {build}"):
+                assert wanted in lines[: tests[0]], (script, wanted, lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--results", type=pathlib.Path)
+    args = parser.parse_args()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="hone-scripts-") as folder:
+        for name in [n for n in dir(ScriptsTest) if n.startswith("case_")]:
+            why = ""
+            try:
+                getattr(ScriptsTest(args.source, pathlib.Path(folder, name)), name)()
+            except Exception:  # pylint: disable=broad-except
+                why = traceback.format_exc()
+            results.append((name.removeprefix("case_"), why))
+            print(f"{'failed' if why else 'passed':8} {results[-1][0]} {why}")
+    if args.results:
+        write_results(args.results, results)
+    return 1 if any(why for _, why in results) else 0
+
+
+def write_results(path, results):
+    with open(path, "w", encoding="utf-8") as out:
+        out.write('<testsuites><testsuite name="scripts">\n')
+        for name, why in results:
+            inside = f"<failure message={quoteattr(why)}/>" if why else ""
+            out.write(f'<testcase name="{name}" status="run">{inside}</testcase>\n')
+        out.write("</testsuite></testsuites>\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

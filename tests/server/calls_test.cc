@@ -1,0 +1,165 @@
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/core/clock.h"
+#include "base/versions.h"
+#include "db/log_file.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/farm_service.h"
+#include "server/honed.h"
+#include "tests/server/temporary_folder.h"
+
+// What callers cannot do to a honed by opening streams and leaving them open.
+namespace hone::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CallsTest : public ::testing::Test {
+ protected:
+  CallsTest() {
+    FillLog();
+    HonedOptions options{.log_path = folder_ / "t.db", .listen = "127.0.0.1:0"};
+    options.transport = Transport::kPlaintext;
+    options.builder_version = "b";
+    options.versions = "{}";
+    options.unsent_bytes = size_t{64} << 10;
+    honed_ = Honed::Start(options, clock_, wall_clock_).value();
+    // What is not asked for is not taken off the server's hands.
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 10);
+    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(honed_->port()),
+                                         grpc::InsecureChannelCredentials(), arguments);
+  }
+
+  /// Larger than what a transport takes without a reader.
+  void FillLog() {
+    const auto log = db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
+    db::Batch batch;
+    for (uint64_t i = 1; i <= 40; ++i) {
+      batch.sessions.push_back({.id = {i, i},
+                                .request = R"({"x":")" + std::string(400'000, 'x') + R"("})",
+                                .versions = "{}"});
+    }
+    ASSERT_TRUE(log->Append(batch).ok());
+  }
+
+  TemporaryFolder folder_;
+  SystemMonotonicClock clock_;
+  SystemWallClock wall_clock_;
+  std::unique_ptr<Honed> honed_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+/// A snapshot that is not read on.
+struct OpenSnapshot {
+  OpenSnapshot(v1::Tuning::Stub& stub, const std::string& name) {
+    context.AddMetadata("hone-name", name);
+    reader = stub.Snapshot(&context, {});
+  }
+  /// Whether anything came.
+  bool First() {
+    v1::SnapshotChunk chunk;
+    return reader->Read(&chunk);
+  }
+  grpc::Status Rest() {
+    v1::SnapshotChunk chunk;
+    while (reader->Read(&chunk)) {
+    }
+    return reader->Finish();
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::SnapshotChunk>> reader;
+};
+
+TEST_F(CallsTest, SnapshotsOnTheirWayAreBoundedAndHoldNobodyUp) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  std::vector<std::unique_ptr<OpenSnapshot>> open;
+  for (const char* name : {"a", "a", "b", "b", "c", "c", "d", "d"}) {
+    open.push_back(std::make_unique<OpenSnapshot>(*stub, name));
+    ASSERT_TRUE(open.back()->First()) << name;
+  }
+  for (const auto& [name, why] : {std::pair{"a", "fetches 2 snapshots already"},
+                                  std::pair{"e", "8 snapshots are on their way"}}) {
+    const grpc::Status refused = OpenSnapshot(*stub, name).Rest();
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(refused.error_message(), HasSubstr(why));
+  }
+  // Others are answered meanwhile.
+  grpc::ClientContext context;
+  context.set_deadline(gpr_timespec{20, 0, GPR_TIMESPAN});
+  v1::ListDevicesReply devices;
+  EXPECT_TRUE(stub->ListDevices(&context, {}, &devices).ok());
+  // One that was read to its end makes room.
+  EXPECT_TRUE(open[0]->Rest().ok());
+  grpc::Status again;
+  for (int tries = 0; tries < 100; ++tries) {
+    again = OpenSnapshot(*stub, "a").Rest();
+    if (again.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) break;
+    clock_.SleepNs(50'000'000);  // its end is being told
+  }
+  EXPECT_TRUE(again.ok()) << again.error_message();
+  honed_->Stop();
+  EXPECT_FALSE(open[7]->Rest().ok());
+}
+
+TEST_F(CallsTest, AStreamThatNeverSaysWhoItIsEnds) {
+  const auto stub = v1::Workers::NewStub(channel_);
+  grpc::ClientContext context;
+  context.set_deadline(gpr_timespec{30, 0, GPR_TIMESPAN});
+  const auto stream = stub->Work(&context);
+  v1::ServerMessage message;
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_THAT(stream->Finish().error_message(), HasSubstr("no Hello within 10 s"));
+}
+
+// A small question may have a large answer: whoever reads none is not heard any more.
+TEST_F(CallsTest, AWorkerThatDoesNotReadIsNotHeardAnyMore) {
+  const auto stub = v1::Workers::NewStub(channel_);
+  grpc::ClientContext context;
+  context.AddMetadata("hone-name", "w1");
+  const auto stream = stub->Work(&context);
+  proto::Hello hello{.protocol = kProtocolVersion, .builder_version = "b"};
+  hello.measurement_policy = kMeasurementPolicyVersion;
+  hello.instance = {1, 1};
+  hello.device = {"cpu:0", "class", "f", "cpu:avx2,threads=1", 1, 5, "Linux"};
+  v1::WorkerMessage message;
+  proto::ToWire(proto::WorkerMessage(hello), &message);
+  ASSERT_TRUE(stream->Write(message));
+  v1::ServerMessage welcome;
+  ASSERT_TRUE(stream->Read(&welcome));
+  // Each is answered: there is no such lease. Transports take some of it, a few MB at most.
+  constexpr int kQuestions = 500'000;
+  message.Clear();
+  proto::ToWire(proto::WorkerMessage(proto::Fetch{{7, 7}, std::string(64, 'a'), 0}), &message);
+  std::atomic<int> asked{0};
+  std::thread writer([&] {
+    while (asked < kQuestions && stream->Write(message)) ++asked;
+  });
+  int before = -1;
+  for (int still = 0; still < 4 && asked < kQuestions;) {
+    clock_.SleepNs(500'000'000);
+    still = asked == before ? still + 1 : 0;
+    before = asked;
+  }
+  EXPECT_LT(before, kQuestions) << "all was heard, and its answers are kept";
+  // Once it reads, it goes on.
+  v1::ServerMessage reply;
+  while (asked <= before && stream->Read(&reply)) {
+  }
+  EXPECT_GT(asked, before);
+  context.TryCancel();
+  while (stream->Read(&reply)) {
+  }
+  writer.join();
+}
+
+}  // namespace
+}  // namespace hone::server

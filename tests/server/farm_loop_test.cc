@@ -1,0 +1,150 @@
+#include "server/farm_loop.h"
+
+#include <chrono>
+#include <future>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "db/log_file.h"
+#include "tests/server/fullable_store.h"
+#include "tests/server/temporary_folder.h"
+
+// What a loop does whose log cannot be written: who only asked is told, who waits for a commit
+// waits, and an end of honed is none the less an end.
+namespace hone::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class NoSink final : public FarmSink {
+ public:
+  void Send(StreamId, const proto::ServerMessage&) override {}
+  void Close(StreamId, const absl::Status&) override {}
+  void Deliver(const Delivery&) override {}
+  void Changed() override {}
+};
+
+class NoLeases final : public LeaseReader {
+ public:
+  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
+};
+
+class FarmLoopTest : public ::testing::Test {
+ protected:
+  FarmLoopTest() { loop_.Start(); }
+
+  static absl::Status Change(Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+    unit.changes.push_back(db::FarmAudit{.actor = "a", .action = "x"});
+    return absl::OkStatus();
+  }
+  static absl::Status Read(Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+    return absl::OkStatus();
+  }
+  /// Keeps the loop from its next works until Go.
+  void Hold() {
+    std::promise<void> held;
+    auto go = std::make_shared<std::future<void>>(go_.get_future());
+    loop_.Post({.prepare =
+                    [&held, go](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                      held.set_value();
+                      go->wait();
+                      return absl::OkStatus();
+                    },
+                .done = {}});
+    held.get_future().wait();
+  }
+  std::future<absl::Status> Ask(decltype(&Read) prepare) {
+    auto asked = std::async(std::launch::async, [this, prepare] {
+      return loop_.Ask({.prepare = prepare, .done = {}});
+    });
+    clock_.SleepNs(20'000'000);  // it is in the queue
+    return asked;
+  }
+  std::future<absl::Status> Run(decltype(&Read) prepare) {
+    return std::async(std::launch::async,
+                      [this, prepare] { return loop_.Run({.prepare = prepare, .done = {}}); });
+  }
+  void AwaitTrouble() {
+    while (loop_.trouble().empty()) clock_.SleepNs(1'000'000);
+  }
+
+  TemporaryFolder folder_;
+  SystemMonotonicClock clock_;
+  std::unique_ptr<db::LogFile> log_ =
+      db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
+  FullableStore store_{db::FarmStore::Open(*log_).value()};
+  NoLeases leases_;
+  NoSink sink_;
+  Farm farm_{{}, {.protocol = 1}, 1, leases_};
+  std::promise<void> go_;
+  FarmLoop loop_{farm_, store_, sink_, clock_};
+};
+
+TEST_F(FarmLoopTest, WhoAskedBeforeTheDiskFilledIsToldAtOnce) {
+  Hold();
+  auto change = Run(Change);
+  clock_.SleepNs(20'000'000);
+  // In the batch whose commit fails.
+  auto read = Ask(Read);
+  auto write = Ask(Change);
+  store_.SetFull(true);
+  go_.set_value();
+  ASSERT_EQ(read.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(read.get().code(), absl::StatusCode::kResourceExhausted);
+  // These learn what becomes of their change.
+  EXPECT_EQ(write.wait_for(milliseconds(300)), std::future_status::timeout);
+  store_.SetFull(false);
+  EXPECT_TRUE(write.get().ok());
+  EXPECT_TRUE(change.get().ok());
+  EXPECT_EQ(store_.Audit(10).value().size(), 2u);
+}
+
+TEST_F(FarmLoopTest, WhoAskedWhileTheCommitFailedIsToldAtOnce) {
+  store_.SetFull(true);
+  auto change = Run(Change);
+  AwaitTrouble();
+  // As one that had looked just before: Ask itself refuses from here on.
+  EXPECT_EQ(Ask(Change).get().code(), absl::StatusCode::kResourceExhausted);
+  std::promise<absl::Status> late;
+  loop_.Post({.prepare = Change,
+              .done = [&](Farm&, const absl::Status& status, int64_t) { late.set_value(status); },
+              .asked = true});
+  auto answer = late.get_future();
+  ASSERT_EQ(answer.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(answer.get().code(), absl::StatusCode::kResourceExhausted);
+  // Who does not ask, waits.
+  auto patient = Run(Read);
+  EXPECT_EQ(patient.wait_for(milliseconds(300)), std::future_status::timeout);
+  store_.SetFull(false);
+  EXPECT_TRUE(patient.get().ok());
+  EXPECT_TRUE(change.get().ok());
+  EXPECT_EQ(store_.Audit(10).value().size(), 1u) << "what was refused has no effect";
+}
+
+TEST_F(FarmLoopTest, AnEndDoesNotWaitForSpace) {
+  store_.SetFull(true);
+  auto change = Run(Change);
+  AwaitTrouble();
+  auto behind = Run(Change);
+  loop_.StopWhenStuck();
+  for (auto* waiting : {&change, &behind}) {
+    ASSERT_EQ(waiting->wait_for(seconds(10)), std::future_status::ready);
+    EXPECT_EQ(waiting->get().code(), absl::StatusCode::kCancelled);
+  }
+  EXPECT_EQ(Run(Change).get().code(), absl::StatusCode::kCancelled);
+  loop_.Stop();
+}
+
+TEST_F(FarmLoopTest, AnEndWithSpaceCommitsWhatComesUntilTheDiskFills) {
+  loop_.StopWhenStuck();
+  EXPECT_TRUE(Run(Change).get().ok()) << "the last commits of sessions";
+  store_.SetFull(true);
+  auto change = Run(Change);
+  ASSERT_EQ(change.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(change.get().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace hone::server

@@ -1,0 +1,186 @@
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/server/farm_harness.h"
+
+// What becomes of a candidate whose worker was lost while it ran: it runs next alone, also where
+// work never runs out, and a second loss condemns it.
+namespace hone::server {
+namespace {
+
+using measure::Outcome;
+using ::testing::HasSubstr;
+constexpr int64_t kMs = FarmHarness::kMs;
+constexpr int64_t kSecond = FarmHarness::kSecond;
+constexpr int64_t kPoison = 5;
+
+class FarmSuspectTest : public ::testing::Test {
+ protected:
+  FarmSuspectTest() {
+    for (const char* name : {"a", "b", "c"}) farm_.AddDevice(name);
+    asker_ = &farm_.AddSession("s", "p", 40);
+  }
+  /// What is durable of a suspect.
+  std::optional<db::FarmSuspect> Stored() const {
+    std::optional<db::FarmSuspect> last;
+    for (const db::FarmChange& change : farm_.changes) {
+      if (const auto* put = std::get_if<db::PutFarmSuspect>(&change)) last = put->suspect;
+    }
+    return last;
+  }
+  FarmHarness farm_;
+  FarmHarness::Asker* asker_ = nullptr;
+};
+
+TEST_F(FarmSuspectTest, ItRunsAloneThoughTheBacklogNeverEmpties) {
+  FarmHarness::Device* const first = farm_.AwaitRun(kPoison, 5 * kSecond);
+  ASSERT_NE(first, nullptr);
+  // Nobody is empty: those that are left always have something to do.
+  farm_.Crash(*first, false);
+  ASSERT_TRUE(Stored());
+  EXPECT_EQ(Stored()->losses, 1);
+  EXPECT_FALSE(Stored()->condemned);
+  const size_t before = asker_->results.size();
+  // A worker holds four leases of 50 ms each.
+  FarmHarness::Device* const second = farm_.AwaitRun(kPoison, kSecond);
+  ASSERT_NE(second, nullptr) << "it starves";
+  EXPECT_TRUE(second->queue.empty());
+  const int64_t granted = second->granted;
+  farm_.RunFor(30 * kMs);
+  EXPECT_EQ(second->granted, granted) << "alone to its end";
+  EXPECT_GT(asker_->results.size(), before) << "the other worker goes on";
+  farm_.RunFor(kSecond);
+  EXPECT_GT(second->granted, granted + 5) << "and then it is a worker like others";
+  EXPECT_TRUE(std::ranges::any_of(asker_->results, [](const auto& r) {
+    return r.first == kPoison && r.second.outcome == Outcome::kOk;
+  }));
+}
+
+TEST_F(FarmSuspectTest, ASecondLossCondemnsItDurablyWithTheReason) {
+  for (int loss = 0; loss < 2; ++loss) {
+    FarmHarness::Device* const device = farm_.AwaitRun(kPoison, 5 * kSecond);
+    ASSERT_NE(device, nullptr) << loss;
+    farm_.Crash(*device);
+  }
+  const auto stored = Stored();
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->attempt, kPoison);
+  EXPECT_EQ(stored->losses, 2);
+  EXPECT_TRUE(stored->condemned);
+  EXPECT_THAT(stored->reason, HasSubstr("its worker was lost 2 times while it ran"));
+  EXPECT_EQ(farm_.farm.counters().condemned, 1);
+  const auto found =
+      std::ranges::find(asker_->results, kPoison, [](const auto& r) { return r.first; });
+  ASSERT_NE(found, asker_->results.end());
+  EXPECT_EQ(found->second.outcome, Outcome::kRunCrashed);
+  EXPECT_EQ(found->second.message, stored->reason);
+  EXPECT_EQ(farm_.AwaitRun(kPoison, 2 * kSecond), nullptr) << "nobody runs it again";
+}
+
+TEST_F(FarmSuspectTest, AReservationEndsWithTheSessionThatWanted) {
+  FarmHarness::Device* const first = farm_.AwaitRun(kPoison, 5 * kSecond);
+  ASSERT_NE(first, nullptr);
+  auto& other = farm_.AddSession("other", "p", 20);
+  farm_.Crash(*first);
+  asker_->backlog = 0;
+  farm_.farm.EndSession(asker_->id, "cancelled", farm_.now_ns);
+  farm_.RunFor(kSecond);
+  EXPECT_GT(other.results.size(), 30u) << "both workers serve it";
+}
+
+/// A start of honed that finds a lease of attempt 3 on w1, whose process was {9, 9}.
+class RestoredFarmTest : public ::testing::Test, public LeaseReader {
+ protected:
+  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
+
+  void Restore(LeaseState state, int losses) {
+    db::FarmState stored;
+    stored.sessions.push_back({.id = kSession, .project = "p"});
+    stored.leases.push_back({.token = kToken,
+                             .session = kSession,
+                             .attempt = 3,
+                             .worker = "w1",
+                             .device = "cpu:0",
+                             .instance = {9, 9},
+                             .state = state});
+    if (losses > 0)
+      stored.suspects.push_back({.session = kSession, .attempt = 3, .losses = losses});
+    farm_.Restore(stored, 0);
+    farm_.BeginSession(
+        {.id = kSession, .project = "p", .target = FarmHarness::kTarget, .device_class = "class"});
+    for (int64_t attempt = 3; attempt < 6; ++attempt) {
+      farm_.Submit(kSession, attempt,
+                   {.workload = "w", .target = FarmHarness::kTarget, .traces = {"t"}}, 0);
+    }
+  }
+  /// w1 dials in; what the Farm wants to become durable and to be said.
+  FarmStep Dial(const Hash128& instance, std::vector<proto::HeldLease> held) {
+    proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
+    hello.instance = instance;
+    hello.held = std::move(held);
+    hello.device = {.name = "cpu:0",
+                    .device_class = "class",
+                    .fingerprint = "f",
+                    .target = FarmHarness::kTarget,
+                    .cores = 1};
+    farm_.OnHello(1, "w1", hello, kSecond);
+    farm_.OnMessage(1, proto::WorkerCredit{4}, kSecond);
+    return farm_.Take();
+  }
+  static int Losses(const FarmStep& step) {
+    for (const db::FarmChange& change : step.changes) {
+      if (const auto* put = std::get_if<db::PutFarmSuspect>(&change)) return put->suspect.losses;
+    }
+    return 0;
+  }
+  static std::vector<int64_t> Granted(const FarmStep& step) {
+    std::vector<int64_t> attempts;
+    for (const Outgoing& out : step.messages) {
+      if (const auto* grant = std::get_if<proto::Grant>(&out.message)) {
+        attempts.push_back(grant->attempt);
+      }
+    }
+    return attempts;
+  }
+
+  static constexpr Hash128 kSession{4, 4}, kToken{7, 1};
+  Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 8, *this};
+};
+
+TEST_F(RestoredFarmTest, WhatHadStartedIsBlamedThoughHonedDiedWithItsWorker) {
+  Restore(LeaseState::kStarted, 0);
+  EXPECT_EQ(Losses(Dial({9, 10}, {})), 1);
+}
+
+TEST_F(RestoredFarmTest, WhatHadNotStartedIsNotBlamed) {
+  Restore(LeaseState::kGranted, 0);
+  EXPECT_EQ(Losses(Dial({9, 10}, {})), 0);
+}
+
+TEST_F(RestoredFarmTest, ASuspectThatRunsThenIsAloneStill) {
+  Restore(LeaseState::kStarted, 1);
+  EXPECT_THAT(Granted(Dial({9, 9}, {{kToken, true}})), ::testing::IsEmpty());
+}
+
+TEST_F(RestoredFarmTest, OthersRunBesideWhatIsNoSuspect) {
+  Restore(LeaseState::kStarted, 0);
+  EXPECT_THAT(Granted(Dial({9, 9}, {{kToken, true}})), ::testing::ElementsAre(4, 5));
+}
+
+TEST(FarmStarted, IsDurable) {
+  FarmHarness farm;
+  auto& device = farm.AddDevice("w1");
+  farm.AddSession("s", "p", 2);
+  farm.RunFor(20 * kMs);
+  ASSERT_TRUE(device.running);
+  const auto starts = std::ranges::count_if(farm.changes, [&](const db::FarmChange& change) {
+    const auto* start = std::get_if<db::StartFarmLease>(&change);
+    return start != nullptr && start->token == device.running->token;
+  });
+  EXPECT_EQ(starts, 1);
+}
+
+}  // namespace
+}  // namespace hone::server

@@ -1,0 +1,173 @@
+#include "server/session_book.h"
+
+#include <future>
+#include <optional>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/core/clock.h"
+#include "base/status.h"
+#include "db/log_file.h"
+#include "proto/convert.h"
+#include "tests/server/temporary_folder.h"
+
+// Which requests become sessions, whose they are, and what a start of honed does with stored ones.
+namespace hone::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kWorkload[] =
+    "workload 1\n"
+    "x0: f32[8,16] input range(-1,1)\n"
+    "x1: f32[16,4] constant\n"
+    "s0: f32[8,4] output = sum[r0:16] (x0[i0, r0] * x1[r0, i1])\n";
+
+class NoSink final : public FarmSink {
+ public:
+  void Send(StreamId, const proto::ServerMessage&) override {}
+  void Close(StreamId, const absl::Status&) override {}
+  void Deliver(const Delivery&) override {}
+  void Changed() override {}
+};
+
+class NoLeases final : public LeaseReader {
+ public:
+  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
+};
+
+class SessionBookTest : public ::testing::Test {
+ protected:
+  SessionBookTest() { loop_.Start(); }
+  ~SessionBookTest() override {
+    book_.StopAll();
+    loop_.Stop();
+  }
+
+  static proto::SessionSpec Spec(const std::string& model) {
+    proto::SessionSpec spec{.model = model};
+    spec.tasks = {{kWorkload, "w", 1, 1e6, 0}};
+    spec.target = "cpu:avx2,threads=1";
+    spec.trials = 10;
+    return spec;
+  }
+  absl::Status Put(db::FarmSession row) {
+    return loop_.Run({.prepare =
+                          [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                            unit.changes.push_back(db::AddFarmSession{row});
+                            return absl::OkStatus();
+                          },
+                      .done = [](Farm&, const absl::Status&, int64_t) {}});
+  }
+
+  std::optional<db::FarmSession> Stored(const Hash128& id) {
+    std::optional<db::FarmSession> row;
+    const absl::Status found =
+        loop_.Run({.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {
+          row = store.FindFarmSession(id).value();
+          return absl::OkStatus();
+        }});
+    EXPECT_TRUE(found.ok()) << found;
+    return row;
+  }
+
+  TemporaryFolder folder_;
+  SystemMonotonicClock clock_;
+  SystemWallClock wall_clock_;
+  std::unique_ptr<db::LogFile> log_ =
+      db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
+  std::unique_ptr<db::FarmStore> store_ = db::FarmStore::Open(*log_).value();
+  std::unique_ptr<SharedReader> reader_ = SharedReader::Open(folder_ / "t.db").value();
+  NoLeases leases_;
+  NoSink sink_;
+  Farm farm_{{}, {.protocol = 1}, 1, leases_};
+  FarmLoop loop_{farm_, *store_, sink_, clock_};
+  SessionBook book_{DriverContext{loop_, *reader_, clock_, wall_clock_, "b", "{}"}};
+};
+
+TEST_F(SessionBookTest, AnEqualRequestJoinsAndARetryHasTheFirstAnswer) {
+  const auto first = book_.Start({"alice", "1"}, Spec("a"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(first->joined);
+  for (const char* id : {"1", "2"}) {
+    const auto again = book_.Start({"alice", id}, Spec("a"));
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->id, first->id);
+    EXPECT_TRUE(again->joined);
+  }
+  EXPECT_NE(book_.Start({"bob", "1"}, Spec("a"))->id, first->id) << "another's is another";
+  EXPECT_EQ(book_.Start({"alice", "1"}, Spec("b")).status().code(),
+            absl::StatusCode::kAlreadyExists);
+}
+
+// Two requests under one id in one group commit: the second is refused, and is no session that
+// anybody could join.
+TEST_F(SessionBookTest, WhatWasRefusedIsJoinedByNobody) {
+  std::promise<void> held, go;
+  loop_.Post({.prepare =
+                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                    held.set_value();
+                    go.get_future().wait();
+                    return absl::OkStatus();
+                  },
+              .done = {}});
+  held.get_future().wait();
+  std::vector<std::future<absl::StatusOr<SessionBook::Started>>> calls;
+  for (const char* model : {"a", "b", "c"}) {
+    calls.push_back(std::async(std::launch::async, [&, model] {
+      return book_.Start({"alice", "1"}, Spec(model));
+    }));
+  }
+  clock_.SleepNs(200'000'000);  // they wait in the queue for one group commit
+  go.set_value();
+  int accepted = 0;
+  for (auto& call : calls) accepted += call.get().ok() ? 1 : 0;
+  EXPECT_EQ(accepted, 1);
+  for (const char* model : {"a", "b", "c"}) {
+    const auto started = book_.Start({"alice", std::string("2") + model}, Spec(model));
+    ASSERT_TRUE(started.ok()) << started.status();
+    EXPECT_TRUE(Stored(started->id).has_value()) << model << " joined what is nowhere";
+  }
+  EXPECT_EQ(book_.List(10, "alice")->size(), 3u);
+}
+
+TEST_F(SessionBookTest, ListAndCancelAreTheOwnersAlone) {
+  const Hash128 mine = book_.Start({"bob", "1"}, Spec("mine"))->id;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(
+        book_.Start({"publish/bob", std::to_string(i)}, Spec("m" + std::to_string(i))).ok());
+  }
+  // The newest of all are another's: its own are found all the same.
+  const auto listed = book_.List(2, "bob");
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->front().id, mine);
+  EXPECT_EQ(book_.List(2, "")->size(), 2u);
+  EXPECT_EQ(book_.Find(mine, "publish/bob").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(book_.Cancel({"publish/bob", "9"}, mine, false, "x").code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_TRUE(book_.Cancel({"bob", "9"}, mine, false, "x").ok());
+}
+
+TEST_F(SessionBookTest, AStoredSessionThatCannotBeReadFailsAlone) {
+  db::FarmSession bad{.id = {1, 1}, .owner = "alice", .project = "p", .digest = "d"};
+  bad.spec = "of another version";
+  db::FarmSession cancelling = bad;
+  cancelling.id = {1, 2};
+  cancelling.state = db::SessionState::kCancelling;
+  db::FarmSession good = bad;
+  good.id = {1, 3};
+  good.spec = proto::EncodeSpec(Spec("good"));
+  for (const db::FarmSession& row : {bad, cancelling, good}) ASSERT_TRUE(Put(row).ok());
+  const absl::Status resumed = book_.Resume({bad, cancelling, good});
+  EXPECT_TRUE(resumed.ok()) << resumed;
+  EXPECT_EQ(Stored(bad.id)->state, db::SessionState::kFailed);
+  EXPECT_THAT(Stored(bad.id)->reason, HasSubstr("its request cannot be read"));
+  EXPECT_EQ(Stored(cancelling.id)->state, db::SessionState::kCancelled);
+  EXPECT_LT(Stored(good.id)->state, db::SessionState::kFinished);
+}
+
+}  // namespace
+}  // namespace hone::server

@@ -1,0 +1,133 @@
+#include "server/session_driver.h"
+
+#include <atomic>
+#include <functional>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "db/log_file.h"
+#include "tests/server/farm_harness.h"
+#include "tests/server/temporary_folder.h"
+
+// How a session's row and its driver agree on its end.
+namespace hone::server {
+namespace {
+
+constexpr Hash128 kSession{4, 4};
+
+class WatchingSink final : public FarmSink {
+ public:
+  void Send(StreamId, const proto::ServerMessage&) override {}
+  void Close(StreamId, const absl::Status&) override {}
+  void Deliver(const Delivery&) override {}
+  void Changed() override { changed(); }
+  std::function<void()> changed = [] {};
+};
+
+class NoLeases final : public LeaseReader {
+ public:
+  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
+};
+
+class SessionDriverTest : public ::testing::Test {
+ protected:
+  void Begin() {
+    sink_.changed = [this] {
+      // First what a watcher asks, then what is durable.
+      const SessionDriver* const driver = driver_.load();
+      const bool ended = driver != nullptr && driver->ended();
+      const auto row = store_->FindFarmSession(kSession).value();
+      if (!row || row->state < SessionState::kFinished) return;
+      end_shown_ = ended;
+      over_ = true;
+    };
+    loop_.Start();
+  }
+  /// The log's row of the session.
+  void Store(SessionState state) {
+    db::FarmSession row = row_;
+    row.state = state;
+    ASSERT_TRUE(loop_
+                    .Run({.prepare =
+                              [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                                unit.changes.push_back(db::AddFarmSession{row});
+                                return absl::OkStatus();
+                              },
+                          .done = {}})
+                    .ok());
+  }
+  void ConnectDevice() {
+    loop_.Post([](Farm& farm, int64_t now_ns) {
+      proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
+      hello.device = {.name = "cpu:0",
+                      .device_class = "class",
+                      .fingerprint = "f",
+                      .target = FarmHarness::kTarget,
+                      .cores = 1};
+      farm.OnHello(1, "w1", hello, now_ns);
+    });
+  }
+  SessionState Await() {
+    for (int i = 0; i < 1000 && !over_.load(); ++i) clock_.SleepNs(10'000'000);
+    return store_row().state;
+  }
+  db::FarmSession store_row() {
+    db::FarmSession row;
+    EXPECT_TRUE(loop_
+                    .Run({.prepare =
+                              [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {
+                                row = store.FindFarmSession(kSession).value().value();
+                                return absl::OkStatus();
+                              },
+                          .done = {}})
+                    .ok());
+    return row;
+  }
+
+  TemporaryFolder folder_;
+  SystemMonotonicClock clock_;
+  SystemWallClock wall_clock_;
+  std::unique_ptr<db::LogFile> log_ =
+      db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
+  std::unique_ptr<db::FarmStore> store_ = db::FarmStore::Open(*log_).value();
+  std::unique_ptr<SharedReader> reader_ = SharedReader::Open(folder_ / "t.db").value();
+  NoLeases leases_;
+  WatchingSink sink_;
+  Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 1, leases_};
+  FarmLoop loop_{farm_, *store_, sink_, clock_};
+  search::SharedTuners tuners_;
+  const DriverContext context_{loop_, *reader_, clock_, wall_clock_, "b", "{}", &tuners_};
+  const db::FarmSession row_{.id = kSession, .owner = "alice", .project = "p"};
+  std::atomic<const SessionDriver*> driver_{nullptr};
+  std::atomic<bool> over_{false}, end_shown_{false};
+};
+
+TEST_F(SessionDriverTest, ACancelThatIsDurableIsNotUndoneByItsBegin) {
+  Begin();
+  // The client was answered; the driver was just about to begin.
+  Store(SessionState::kCancelling);
+  SessionDriver driver(context_, row_, {.target = FarmHarness::kTarget});
+  driver_ = &driver;
+  ConnectDevice();
+  EXPECT_EQ(Await(), SessionState::kCancelled);
+  EXPECT_TRUE(driver.ended());
+  driver_ = nullptr;
+}
+
+TEST_F(SessionDriverTest, AnEndIsKnownBeforeWatchersAreToldToLook) {
+  Begin();
+  Store(SessionState::kWaiting);
+  // Without tasks: it begins and fails.
+  proto::SessionSpec spec{.target = FarmHarness::kTarget};
+  spec.tasks.push_back({.workload = "no workload"});
+  SessionDriver driver(context_, row_, spec);
+  driver_ = &driver;
+  ConnectDevice();
+  EXPECT_EQ(Await(), SessionState::kFailed);
+  EXPECT_TRUE(end_shown_.load()) << "a watcher looked and would wait for ever";
+  driver_ = nullptr;
+}
+
+}  // namespace
+}  // namespace hone::server
