@@ -337,10 +337,8 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
   HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
   HONE_ASSIGN_OR_RETURN(compiler::ModelSteps model, compiler::MakeSteps(std::move(graph), groups));
   compiler::PlaceConcats(model);
-  std::vector<compiler::FoundTrace> found;
-  for (const compiler::ModelKernel& kernel : model.kernels) {
-    HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
-  }
+  HONE_ASSIGN_OR_RETURN(const std::vector<compiler::FoundTrace> found,
+                        compiler::LookUpTraces(model.kernels, target, traces));
   HONE_ASSIGN_OR_RETURN(const compiler::BuiltKernels built,
                         compiler::BuildKernels(model.kernels, found, target.text, builder));
   HONE_ASSIGN_OR_RETURN(const auto prologues, compiler::EvaluatePrologues(model, built, evaluator));

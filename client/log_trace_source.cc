@@ -65,9 +65,7 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> LogTraceSource::Create(
   std::string name = log->path();
   std::unique_ptr<LogTraceSource> source(
       new LogTraceSource(std::move(log), std::move(name), std::move(terms)));
-  auto scope = source->log_->BeginRead();
-  if (!scope.ok()) return LogError(scope.status());
-  source->scope_ = *std::move(scope);
+  HONE_RETURN_IF_ERROR(source->BeginLookUps());
   return source;
 }
 
@@ -80,6 +78,18 @@ std::unique_ptr<LogTraceSource> LogTraceSource::Create(std::unique_ptr<ServerDat
   return source;
 }
 
+absl::Status LogTraceSource::BeginLookUps() {
+  if (scope_) return absl::OkStatus();
+  auto scope = log_->BeginRead();
+  if (!scope.ok()) return LogError(scope.status());
+  scope_ = *std::move(scope);
+  // What is near is kept by a Lookup, and is of one state.
+  lookup_.emplace(*log_, BuilderVersionText());
+  return absl::OkStatus();
+}
+
+void LogTraceSource::EndLookUps() { scope_.reset(); }
+
 absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
                                                const std::string& hash, const ir::Target& target) {
   const auto key_hash = Hash128::FromHex(hash);
@@ -87,6 +97,7 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   const db::RecordKey key = {*key_hash, target.text, terms_.device_class, terms_.accuracy,
                              kMeasurementPolicyVersion};
   std::string text = ir::ToText(workload);
+  HONE_RETURN_IF_ERROR(BeginLookUps());
   if (server_ != nullptr) {
     // What is near is told for one Workload at a time, and a Lookup keeps it.
     server_->SetSubject(text);

@@ -60,6 +60,7 @@ class WithDefaults final : public compiler::TraceSource {
       : source_(source), hashes_(std::move(hashes)) {}
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
+  void EndLookUps() override { source_.EndLookUps(); }
 
  private:
   compiler::TraceSource& source_;

@@ -24,16 +24,6 @@ absl::StatusOr<ir::Target> ResolveTarget(const std::string& text) {
   return target;
 }
 
-absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKernel>& kernels,
-                                                     const ir::Target& target,
-                                                     TraceSource& traces) {
-  std::vector<FoundTrace> found;
-  for (const ModelKernel& kernel : kernels) {
-    HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
-  }
-  return found;
-}
-
 std::vector<KernelReport> ReportKernels(const ModelSteps& model,
                                         const std::vector<FoundTrace>& traces,
                                         const BuiltKernels& built) {

@@ -26,6 +26,17 @@ absl::Status BuildOne(const ModelKernel& kernel, const FoundTrace& trace, measur
 
 }  // namespace
 
+absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKernel>& kernels,
+                                                     const ir::Target& target,
+                                                     TraceSource& traces) {
+  std::vector<FoundTrace> found;
+  for (const ModelKernel& kernel : kernels) {
+    HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
+  }
+  traces.EndLookUps();
+  return found;
+}
+
 absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernels,
                                           const std::vector<FoundTrace>& traces,
                                           const std::string& target,

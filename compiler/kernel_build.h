@@ -17,6 +17,10 @@ struct BuiltKernels {
   std::vector<measure::BuiltKernel> kernels;  ///< by ModelSteps::kernels; without objects
 };
 
+/// The Trace of each kernel, and the end of looking up. An error of `traces` is returned.
+absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKernel>& kernels,
+                                                     const ir::Target& target, TraceSource& traces);
+
 /// Builds kernel k from traces[k] with symbols kK_p0, kK_p1, …, side by side on all processes of
 /// `builder`, and links them. Deterministic. A kernel that cannot be built is an error that names
 /// it.

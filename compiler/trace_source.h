@@ -27,6 +27,10 @@ class TraceSource {
   /// (a record that is required and missing, a log that cannot be read).
   virtual absl::StatusOr<FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                           const ir::Target& target) = 0;
+
+  /// All kernels of a model were looked up: what was held for one state of a log (a read
+  /// transaction) is let go before anything is built. Find may follow, on a newer state.
+  virtual void EndLookUps() {}
 };
 
 /// Answers "default" always: the model compiled without a log.

@@ -94,8 +94,16 @@ absl::StatusOr<LookupAnswer> Lookup::Find(const RecordKey& key, std::string_view
   LookupAnswer answer;
   const RecordQuery query{.key = key, .builder_version = builder_version_};
   const auto climb = [&]() -> absl::Status {
-    HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> exact, database_.TopRecords(query, kMaxTried));
+    // Nearly always the best one replays: the others are fetched only if it does not.
+    HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> exact, database_.TopRecords(query, 1));
     if (TakeFirst(std::move(exact), Rung::kExact, replay, answer)) return absl::OkStatus();
+    if (!answer.stale.empty()) {
+      HONE_ASSIGN_OR_RETURN(exact, database_.TopRecords(query, kMaxTried));
+      std::erase_if(exact, [&](const RankedRecord& ranked) {
+        return ranked.record.id == answer.stale[0].id;
+      });
+      if (TakeFirst(std::move(exact), Rung::kExact, replay, answer)) return absl::OkStatus();
+    }
     HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> others, database_.SameIsaRecords(query));
     std::stable_sort(others.begin(), others.end(),
                      [&](const RankedRecord& a, const RankedRecord& b) {

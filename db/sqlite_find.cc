@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,52 +20,72 @@ constexpr char kEffectiveRigor[] =
 // RanksBefore as an ORDER BY.
 std::string RankOrder() { return fmt::format("{} DESC, r.low_ns, r.id", kEffectiveRigor); }
 
-// The records of one workload that `condition` lets through, only the best one of each group.
-std::string BestOfGroups(const std::string& condition, const std::string& group) {
+// The records of one workload that `condition` lets through, best first: their number in the log
+// and the two columns by which they are grouped. Touches no Trace: most records of a key are never
+// shown.
+std::string RankedNumbers(const std::string& condition, const std::string& group) {
   return fmt::format(
-      "{0} WHERE r.sequence IN (SELECT sequence FROM (SELECT r.sequence AS sequence, row_number() "
-      "OVER (PARTITION BY {2} ORDER BY {3}) AS place FROM records r "
-      "JOIN targets t ON t.hash = r.target JOIN devices d ON d.id = r.device "
-      "WHERE r.workload = ?2 AND r.policy = ?3 AND r.accuracy <= ?4 AND {1}) WHERE place = 1) "
-      "ORDER BY {3} LIMIT ?7",
-      kSelectRecords, condition, group, RankOrder());
-}
-
-absl::StatusOr<std::vector<RankedRecord>> ReadRanked(Query query, const RecordQuery& asked,
-                                                     const std::string& path) {
-  std::vector<RankedRecord> records;
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
-    if (!row) return records;
-    HONE_ASSIGN_OR_RETURN(RankedRecord record,
-                          RankedRecordOfRow(query, asked.builder_version, path));
-    records.push_back(std::move(record));
-  }
+      "SELECT r.sequence, {} FROM records r JOIN targets t ON t.hash = r.target "
+      "JOIN devices d ON d.id = r.device "
+      "WHERE r.workload = ?2 AND r.policy = ?3 AND r.accuracy <= ?4 AND {} ORDER BY {}",
+      group, condition, RankOrder());
 }
 
 }  // namespace
 
+absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::BestOfGroups(Query ranked,
+                                                                      const RecordQuery& asked,
+                                                                      size_t limit) {
+  std::set<std::string> seen;
+  std::vector<int64_t> numbers;
+  while (numbers.size() < limit) {
+    HONE_ASSIGN_OR_RETURN(const bool row, ranked.Next());
+    if (!row) break;
+    std::string group(ranked.Bytes(1));
+    group += ranked.Bytes(2);
+    if (seen.insert(std::move(group)).second) numbers.push_back(ranked.Int(0));
+  }
+  static const std::string kSql = std::string(kSelectRecords) + "WHERE r.sequence = ?";
+  std::vector<RankedRecord> records;
+  for (const int64_t number : numbers) {
+    HONE_ASSIGN_OR_RETURN(Query rows, connection_->Run(kSql, number));
+    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+    if (!row) {
+      return absl::DataLossError(fmt::format(
+          "log '{}' is damaged: record number {} names what is not there; `hone db verify` lists "
+          "all such facts, `hone db merge NEW_LOG {}` saves the others",
+          path(), number, path()));
+    }
+    HONE_ASSIGN_OR_RETURN(RankedRecord record,
+                          RankedRecordOfRow(rows, asked.builder_version, path()));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
 absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::TopRecords(const RecordQuery& query,
                                                                     int limit) {
-  static const std::string kSql = BestOfGroups(
-      "r.target = (SELECT hash FROM targets WHERE text = ?5) AND d.device_class = ?6", "r.trace");
+  static const std::string kSql =
+      RankedNumbers("r.target = (SELECT hash FROM targets WHERE text = ?5) AND d.device_class = ?6",
+                    "r.trace, ''");
   HONE_ASSIGN_OR_RETURN(
-      Query rows,
-      connection_->Run(kSql, query.builder_version, query.key.workload,
-                       query.key.measurement_policy, static_cast<int>(query.key.accuracy),
-                       query.key.target, query.key.device_class, limit));
-  return ReadRanked(std::move(rows), query, path());
+      Query ranked, connection_->Run(kSql, query.builder_version, query.key.workload,
+                                     query.key.measurement_policy,
+                                     static_cast<int>(query.key.accuracy), query.key.target,
+                                     query.key.device_class));
+  return BestOfGroups(std::move(ranked), query, static_cast<size_t>(std::max(limit, 0)));
 }
 
 absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::SameIsaRecords(const RecordQuery& query) {
-  static const std::string kSql = BestOfGroups(
-      "t.isa = ?8 AND NOT (t.text = ?5 AND d.device_class = ?6)", "r.target, d.device_class");
+  static const std::string kSql =
+      RankedNumbers("t.isa = ?7 AND NOT (t.text = ?5 AND d.device_class = ?6)",
+                    "r.target, d.device_class");
   HONE_ASSIGN_OR_RETURN(
-      Query rows, connection_->Run(kSql, query.builder_version, query.key.workload,
-                                   query.key.measurement_policy,
-                                   static_cast<int>(query.key.accuracy), query.key.target,
-                                   query.key.device_class, -1, IsaOfTarget(query.key.target)));
-  return ReadRanked(std::move(rows), query, path());
+      Query ranked,
+      connection_->Run(kSql, query.builder_version, query.key.workload,
+                       query.key.measurement_policy, static_cast<int>(query.key.accuracy),
+                       query.key.target, query.key.device_class, IsaOfTarget(query.key.target)));
+  return BestOfGroups(std::move(ranked), query, std::numeric_limits<size_t>::max());
 }
 
 absl::StatusOr<std::vector<WorkloadRow>> SqliteLogFile::MeasuredWorkloads(const std::string& isa,

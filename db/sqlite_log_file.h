@@ -68,6 +68,10 @@ class SqliteLogFile final : public LogFile {
                         const std::function<absl::StatusOr<T>(const Query& row)>& read,
                         const Visit<T>& visit);
   absl::Status ReadSamples(TuningRecord& record);
+  /// Of rows (number of a record, two columns of its group) in their order the first of each group,
+  /// at most `limit`.
+  absl::StatusOr<std::vector<RankedRecord>> BestOfGroups(Query ranked, const RecordQuery& asked,
+                                                         size_t limit);
 
   const OpenMode mode_;
   const bool skip_damaged_;

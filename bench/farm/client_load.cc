@@ -5,7 +5,6 @@
 
 #include "base/core/random_id.h"
 #include "base/status.h"
-#include "db/lookup.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
@@ -109,7 +108,7 @@ LookupFigures RunLookups(const LookupLoad& load, const MonotonicClock& clock) {
       const proto::FindRecords question{.key = (*load.keys)[i % load.keys->size()],
                                         .builder_version = load.builder_version,
                                         .question = proto::RecordQuestion::kExact,
-                                        .limit = db::Lookup::kMaxTried};
+                                        .limit = 1};
       v1::FindRecordsRequest request;
       v1::FindRecordsReply reply;
       proto::ToWire(question, &request);

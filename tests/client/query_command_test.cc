@@ -9,6 +9,7 @@
 #include "client/log_trace_source.h"
 #include "db/log_file.h"
 #include "graph/onnx_export/zoo_layers.h"
+#include "ir/text.h"
 #include "tests/client/run_hone.h"
 
 namespace hone::client {
@@ -239,6 +240,28 @@ TEST(NearestRungTest, AnswersForAnotherBatchAndAlwaysTheSame) {
   EXPECT_FALSE(std::filesystem::exists(folder.Path("third.hone")));
   // Computed right, too.
   EXPECT_EQ(RunHone({"check", model, "--db", log, "--target", target}).exit_code, 0);
+}
+
+TEST_F(QueryCommandTest, AModelSeesOneStateOfTheLogUntilItsKernelsAreLookedUp) {
+  const auto workload = ir::ParseWorkload(workload_);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  std::string error;
+  ir::Target target;
+  ASSERT_TRUE(ir::ParseTarget(kTarget, &target, &error)) << error;
+  auto log = db::OpenLog(log_, {.mode = db::OpenMode::kRead});
+  ASSERT_TRUE(log.ok()) << log.status();
+  auto source = LogTraceSource::Create(*std::move(log), {.device_class = "class-a"});
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto median_ns = [&]() -> double {
+    const auto answer = (*source)->Look(*workload, hash_, target);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? answer->median_ns : 0;
+  };
+  EXPECT_EQ(median_ns(), 5000);
+  Append(trace_, 4000);
+  EXPECT_EQ(median_ns(), 5000);
+  (*source)->EndLookUps();
+  EXPECT_EQ(median_ns(), 4000);
 }
 
 }  // namespace

@@ -249,6 +249,27 @@ TEST_F(CompileModelTest, AnUnknownTargetIsNamed) {
   EXPECT_THAT(StatusMessage(model.status()), ::testing::HasSubstr("mmx"));
 }
 
+TEST_F(CompileModelTest, LooksUpEveryKernelAndLetsGoBeforeItBuilds) {
+  class CountedTraces final : public TraceSource {
+   public:
+    absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                    const ir::Target&) override {
+      ++found;
+      late |= ended;
+      return FoundTrace{.trace = "parallel(s9.i0)", .rung = "exact"};  // building fails
+    }
+    void EndLookUps() override { ended = true; }
+    int found = 0;
+    bool ended = false, late = false;
+  };
+  measure::BuilderClient builder(RealBuilder(1), clock_);
+  CountedTraces traces;
+  EXPECT_FALSE(CompileModel(Perceptron(), {.target = "cpu:avx2"}, builder, traces).ok());
+  EXPECT_GT(traces.found, 0);
+  EXPECT_TRUE(traces.ended);
+  EXPECT_FALSE(traces.late);
+}
+
 TEST_F(CompileModelTest, ATraceThatDoesNotFitNamesItsKernel) {
   class BadTraces final : public TraceSource {
    public:
