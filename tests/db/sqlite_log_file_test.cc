@@ -205,6 +205,20 @@ TEST(SqliteLogFile, CompactingFoldsSamplesToQuantilesAndKeepsEveryFact) {
   EXPECT_THAT(log->Verify().value().problems, IsEmpty());
 }
 
+TEST(SqliteLogFile, ALogThatLacksATableIsDamaged) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 3);
+  {
+    const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+    ASSERT_TRUE(static_cast<SqliteLogFile&>(*log).connection().Execute("DROP TABLE events").ok());
+  }
+  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kRead);
+  EXPECT_THAT(log->Verify().value().problems, ElementsAre("events: no such table: events"));
+  const absl::Status stats = log->Stats().status();
+  EXPECT_EQ(stats.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(StatusMessage(stats), HasSubstr("no such table: events; the log is damaged"));
+}
+
 TEST(SqliteLogFile, VerifyNamesFactsThatAreNotWhatWasWritten) {
   const TestFolder folder;
   const std::string path = MakeLog(folder, 3);
