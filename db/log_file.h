@@ -47,8 +47,9 @@ class LogFile : public Database {
  public:
   virtual const std::string& path() const = 0;
 
-  /// Facts that scans passed over so far, see OpenOptions::skip_damaged. Damage that ends a scan
-  /// counts as one.
+  /// Facts that scans passed over so far, see OpenOptions::skip_damaged. Where pages are lost
+  /// these are the sequence numbers missing there; damage that reaches to the end of a table counts
+  /// as one, for nothing says how many stood there.
   virtual int64_t damaged_facts() const = 0;
 
   /// Writes everything committed so far to `path` as a file that never changes again: it can be
