@@ -233,8 +233,15 @@ absl::Status Compact(CommandContext& context, const NamedLog& named) {
   }
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
   HONE_ASSIGN_OR_RETURN(const db::CompactReport report, log->Compact());
+  if (report.damaged_records > 0) {
+    context.err << fmt::format(
+        "warning: samples of {} records are damaged and were left as they are; `hone db verify {}` "
+        "names them\n",
+        report.damaged_records, named.name);
+  }
   context.json_result = ordered_json({{"log", named.name},
                                       {"folded_records", report.folded_records},
+                                      {"damaged_records", report.damaged_records},
                                       {"bytes_before", report.bytes_before},
                                       {"bytes_after", report.bytes_after}})
                             .dump();

@@ -35,6 +35,7 @@ struct VerifyReport {
 
 struct CompactReport {
   int64_t folded_records = 0;
+  int64_t damaged_records = 0;  ///< left as they are: their samples do not fit their hash
   int64_t bytes_before = 0;
   int64_t bytes_after = 0;
 };

@@ -205,6 +205,25 @@ TEST(SqliteLogFile, CompactingFoldsSamplesToQuantilesAndKeepsEveryFact) {
   EXPECT_THAT(log->Verify().value().problems, IsEmpty());
 }
 
+TEST(SqliteLogFile, CompactingLeavesDamagedSamplesToBeFound) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 1), OpenMode::kWrite);
+  TuningRecord sound = TestRecord(10), damaged = TestRecord(11);
+  sound.samples_ns.assign(100, 5.0);
+  damaged.samples_ns.assign(100, 6.0);
+  ASSERT_TRUE(log->Append({.records = {sound, damaged}}).ok());
+  ASSERT_TRUE(static_cast<SqliteLogFile&>(*log)
+                  .connection()
+                  .Execute("DROP TRIGGER samples_fold_once;"
+                           "UPDATE samples SET values_ns = zeroblob(800) WHERE rowid = 3")
+                  .ok());
+  const CompactReport report = log->Compact().value();
+  EXPECT_EQ(report.folded_records, 1);
+  EXPECT_EQ(report.damaged_records, 1);
+  EXPECT_THAT(log->Verify().value().problems,
+              ElementsAre(HasSubstr("samples of " + damaged.id.ToHex())));
+}
+
 TEST(SqliteLogFile, ALogThatLacksATableIsDamaged) {
   const TestFolder folder;
   const std::string path = MakeLog(folder, 3);
