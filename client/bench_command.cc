@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/kernel_profile.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
@@ -146,7 +147,7 @@ absl::Status RunBench(CommandContext& context) {
                                    {"p90_us", Rounded(statistics.p90)},
                                    {"samples_us", Rounded(samples)}};
   if (profiled) object["profile"] = ProfileJson(rows);
-  context.json_result = object.dump();
+  context.json_result = JsonText(object);
   return absl::OkStatus();
 }
 

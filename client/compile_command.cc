@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/emit.h"
+#include "client/json_text.h"
 #include "client/model_loader.h"
 #include "client/output_path.h"
 #include "runtime/package.h"
@@ -103,7 +104,7 @@ absl::Status RunCompile(CommandContext& context) {
   if (context.json()) {
     auto object = ReportJson(path, model, seconds);
     object["emitted"] = emitted;
-    context.json_result = object.dump();
+    context.json_result = JsonText(object);
   } else {
     context.out << RungsText(model.report) << ReportText(path, model, seconds);
     if (!emitted.empty()) {

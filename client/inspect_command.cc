@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/roofline.h"
@@ -169,7 +170,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   if (arguments.Given("kernel")) {
     HONE_ASSIGN_OR_RETURN(const std::string texts, KernelTexts(report, arguments.Text("kernel")));
     if (context.json()) {
-      context.json_result = Json({{"text", texts}}).dump();
+      context.json_result = JsonText(Json({{"text", texts}}));
     } else {
       context.out << texts;
     }
@@ -204,7 +205,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
                            {"lower_bound_bytes", report.lower_bound_bytes}}},
                          {"constant_bytes", report.constant_bytes},
                          {"code_bytes", report.code_bytes}};
-    context.json_result = object.dump();
+    context.json_result = JsonText(object);
     return absl::OkStatus();
   }
   context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
@@ -272,8 +273,8 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
                        {"externs", externs},
                        {"steps", plan.steps.size()},
                        {"memory", {{"peak_bytes", plan.arena_bytes}}},
-                       {"constant_bytes", (*executable)->constants().size()}};
-  context.json_result = object.dump();
+                       {"constant_bytes", package->constants.size()}};
+  context.json_result = JsonText(object);
   if (!context.json()) context.out << text;
   return absl::OkStatus();
 }

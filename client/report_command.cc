@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/open_log.h"
 #include "client/output_path.h"
 #include "client/report_page.h"
@@ -81,8 +82,7 @@ absl::Status RunReport(CommandContext& context) {
   HONE_RETURN_IF_ERROR(CheckOutput(page));
   HONE_RETURN_IF_ERROR(WriteFileAtomically(page, ReportPage(report)));
   if (context.json()) {
-    context.json_result = ReportJson(report, path, page)
-                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    context.json_result = JsonText(ReportJson(report, path, page));
     return absl::OkStatus();
   }
   const Interval by_default = report.ByDefault(), best = report.Best();

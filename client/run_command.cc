@@ -10,6 +10,7 @@
 #include "client/command.h"
 #include "client/compare.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/model_session.h"
@@ -185,7 +186,7 @@ absl::Status RunRun(CommandContext& context) {
     if (!context.json()) context.out << ReportText(report);
     object["outputs"].push_back(ReportJson(report));
   }
-  context.json_result = object.dump();
+  context.json_result = JsonText(object);
   return Verdict(reports, expected);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/model_inputs.h"
 #include "client/npz.h"
 #include "client/output_path.h"
@@ -41,7 +42,7 @@ absl::Status RunZoo(CommandContext& context) {
                                            {"inputs", inputs},
                                            {"parameters", model.parameters},
                                            {"seed", seed}};
-    context.json_result = object.dump();
+    context.json_result = JsonText(object);
     return absl::OkStatus();
   }
   context.out << fmt::format("wrote {} ({:.1f} M parameters) and {}\n", path,

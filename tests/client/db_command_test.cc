@@ -206,6 +206,14 @@ TEST_F(DbCommandTest, AuditPrintsWhatWasDoneOldestFirst) {
               HasSubstr("the audit is empty"));
 }
 
+TEST_F(DbCommandTest, NamesThatAreNotUtf8AreTold) {
+  const std::string log = folder_.Path("tune\xff.db");
+  Write(log, {3000});
+  const ProgramRun run = RunHone({"db", "stats", log, "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(Parse(run)["log"].get<std::string>(), HasSubstr("tune\xEF\xBF\xBD.db"));
+}
+
 TEST_F(DbCommandTest, DamagedForeignAndAbsentFilesAreRefusedAndLeft) {
   EXPECT_EQ(RunHone({"db", "stats", folder_.Path("absent.db")}).exit_code, 3);
   EXPECT_EQ(RunHone({"db", "compact", folder_.Path("absent.db")}).exit_code, 3);

@@ -291,6 +291,25 @@ TEST_F(ModelCommandsTest, AnOutputThatCannotBeWrittenIsToldBeforeTheWork) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
+TEST_F(ModelCommandsTest, NamesThatAreNotUtf8AreTold) {
+  const std::string model = folder_.Path("m\xff.onnx"), package = folder_.Path("m\xff.hone");
+  const std::string replaced = "m\xEF\xBF\xBD";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"zoo", "mlp", "-o", model},
+        {"compile", model, "-o", package, "--threads", "1"},
+        {"inspect", model},
+        {"inspect", package},
+        {"bench", package, "--seconds", "0.01"},
+        {"run", package, "--inputs", inputs_},
+        {"check", model, "--points", "1", "--threads", "1"}}) {
+    std::vector<std::string> asked = words;
+    asked.push_back("--json");
+    const ProgramRun run = RunHone(asked);
+    EXPECT_EQ(run.exit_code, 0) << words[0] << ": " << run.err;
+    EXPECT_THAT(run.out, HasSubstr(replaced)) << words[0];
+  }
+}
+
 TEST_F(ModelCommandsTest, TensorsInPlaceOfAModelAreRecognised) {
   const ProgramRun run = RunHone({"compile", inputs_});
   EXPECT_EQ(run.exit_code, 3);
