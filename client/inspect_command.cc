@@ -13,7 +13,8 @@
 #include "client/model_options.h"
 #include "client/roofline.h"
 #include "ir/target.h"
-#include "runtime/executable.h"
+#include "runtime/package.h"
+#include "runtime/region.h"
 
 namespace hone::client {
 namespace {
@@ -224,13 +225,14 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
 }
 
 absl::Status InspectPackage(CommandContext& context, const std::string& path) {
-  // What a package says can be read on a machine that cannot run it.
-  runtime::Executable::Options options;
-  options.host_can_run = [](const ir::Target&, std::string*) { return true; };
-  const auto executable = runtime::Executable::Open(path, options);
-  if (!executable.ok()) return ToAbsl(executable.status());
-  const runtime::PackageInfo& info = (*executable)->info();
-  const ir::Plan& plan = (*executable)->plan();
+  // Mapped and parsed, not loaded: who looks into a package does not trust it yet, and what it says
+  // can be read on a machine that cannot run it.
+  const auto file = runtime::Region::MapFile(path);
+  if (!file.ok()) return ToAbsl(file.status());
+  const auto package = runtime::ParsePackage(file->span());
+  if (!package.ok()) return Annotate(ToAbsl(package.status()), path);
+  const runtime::PackageInfo& info = package->info;
+  const ir::Plan& plan = package->plan;
   std::vector<int> counts(plan.kernels.size(), 0);
   std::map<std::string, int> externs;
   for (const ir::PlanStep& step : plan.steps) {
@@ -262,7 +264,7 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
     text += fmt::format("  {:<32} {:>5} x  extern\n", name, count);
   text += fmt::format(
       "memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n", Megabytes(plan.arena_bytes),
-      Megabytes(static_cast<int64_t>((*executable)->constants().size())), plan.steps.size());
+      Megabytes(static_cast<int64_t>(package->constants.size())), plan.steps.size());
   const Json object = {{"package", ModelName(path)},
                        {"program", info.program},
                        {"target", info.target},
