@@ -91,7 +91,9 @@ absl::Status RunBench(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const MonotonicClock& clock = *context.environment.clock;
   const std::string path = arguments.Text("MODEL");
-  if (arguments.Given("outputs")) HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs")));
+  if (arguments.Given("outputs")) {
+    HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs"), InputFiles(arguments)));
+  }
   HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(arguments, path, context.environment));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, model.inputs, context.err));

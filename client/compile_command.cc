@@ -87,9 +87,10 @@ absl::Status RunCompile(CommandContext& context) {
   const std::string source = arguments.Text("MODEL");
   const std::string path =
       arguments.TextOr("output", std::filesystem::path(source).replace_extension(".hone").string());
-  HONE_RETURN_IF_ERROR(CheckOutput(path));
-  const int64_t begin = clock.NowNs();
+  const std::vector<std::string> inputs = InputFiles(arguments);
+  HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
+  const int64_t begin = clock.NowNs();
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
                         CompileGraph(arguments, std::move(graph), context.environment));

@@ -118,7 +118,7 @@ absl::Status Export(CommandContext& context, const NamedLog& named) {
   if (context.json() && output.empty()) {
     return Usage("an export is one object a line; with --json name a file for it with --output");
   }
-  if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output));
+  if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output, {named.file}));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   std::string text;
   int64_t lines = 0;
@@ -174,7 +174,7 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
 absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   const std::string output = context.arguments.TextOr("output", "");
   if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
-  HONE_RETURN_IF_ERROR(CheckOutput(output));
+  HONE_RETURN_IF_ERROR(CheckSnapshotOutput(output, {named.file}));
   std::string digest;
   if (AsksServer(context.arguments)) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));

@@ -67,6 +67,8 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
 absl::Status RunReport(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(context));
+  const std::string page = arguments.TextOr("output", "report.html");
+  HONE_RETURN_IF_ERROR(CheckOutput(page, {path}));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
   SessionReport report;
   {
@@ -78,8 +80,6 @@ absl::Status RunReport(CommandContext& context) {
     if (!session.ok()) return LogError(Annotate(session.status(), fmt::format("'{}'", path)));
     report = *std::move(session);
   }
-  const std::string page = arguments.TextOr("output", "report.html");
-  HONE_RETURN_IF_ERROR(CheckOutput(page));
   HONE_RETURN_IF_ERROR(WriteFileAtomically(page, ReportPage(report)));
   if (context.json()) {
     context.json_result = JsonText(ReportJson(report, path, page));

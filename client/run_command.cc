@@ -157,7 +157,9 @@ absl::Status Verdict(const std::vector<OutputReport>& reports, const std::string
 
 absl::Status RunRun(CommandContext& context) {
   const Arguments& arguments = context.arguments;
-  if (arguments.Given("outputs")) HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs")));
+  if (arguments.Given("outputs")) {
+    HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs"), InputFiles(arguments)));
+  }
   HONE_ASSIGN_OR_RETURN(const LoadedModel model,
                         LoadModel(arguments, arguments.Text("MODEL"), context.environment));
   runtime::Context::Options options;

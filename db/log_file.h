@@ -66,6 +66,14 @@ class LogFile : public Database {
   virtual absl::StatusOr<CompactReport> Compact() = 0;
 };
 
+/// What stands under a name, told by its first bytes; nothing is locked or changed.
+enum class FileKind : uint8_t {
+  kOther,     ///< nothing, something that cannot be read, or no log of Hone
+  kLog,       ///< a live one
+  kSnapshot,  ///< of LogFile::Snapshot
+};
+FileKind KindOfFile(const std::string& path);
+
 /// Opens a log; the object owns its lock and connection.
 ///
 /// kNotFound        no such file (or, for kWrite, no such folder)

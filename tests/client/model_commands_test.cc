@@ -291,6 +291,23 @@ TEST_F(ModelCommandsTest, AnOutputThatCannotBeWrittenIsToldBeforeTheWork) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
+TEST_F(ModelCommandsTest, AnOutputInPlaceOfAnInputIsRefusedBeforeTheWork) {
+  const std::string model = *ReadFile(model_), inputs = *ReadFile(inputs_);
+  std::filesystem::create_symlink(model_, folder_.Path("link.onnx"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"compile", model_, "-o", model_},
+        {"compile", model_, "-o", folder_.Path("link.onnx")},
+        {"run", model_, "--inputs", inputs_, "--outputs", inputs_},
+        {"run", model_, "--inputs", inputs_, "--expect", outputs_, "--outputs", model_},
+        {"bench", model_, "--outputs", folder_.Path("mlp.inputs.npz")}}) {
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 2) << words[0] << " " << words.back() << ": " << run.err;
+    EXPECT_THAT(run.err, HasSubstr("cannot write '" + words.back() + "': this command reads"));
+  }
+  EXPECT_EQ(*ReadFile(model_), model);
+  EXPECT_EQ(*ReadFile(inputs_), inputs);
+}
+
 TEST_F(ModelCommandsTest, NamesThatAreNotUtf8AreTold) {
   const std::string model = folder_.Path("m\xff.onnx"), package = folder_.Path("m\xff.hone");
   const std::string replaced = "m\xEF\xBF\xBD";
