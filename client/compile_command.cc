@@ -90,6 +90,7 @@ absl::Status RunCompile(CommandContext& context) {
   const std::vector<std::string> inputs = InputFiles(arguments);
   HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
+  HONE_RETURN_IF_ERROR(CheckEmit(emit, path, inputs));
   const int64_t begin = clock.NowNs();
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
