@@ -98,7 +98,7 @@ absl::Status RunBench(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, model.inputs, context.err));
   runtime::Context::Options options;
-  if (arguments.Given("threads")) options.threads = static_cast<int>(arguments.Integer("threads"));
+  options.threads = model.threads;
   const bool profiled = arguments.Flag("profile");
   if (profiled) options.profile_clock = &clock;
   options.pin = !arguments.Flag("unpinned");

@@ -163,7 +163,7 @@ absl::Status RunRun(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const LoadedModel model,
                         LoadModel(arguments, arguments.Text("MODEL"), context.environment));
   runtime::Context::Options options;
-  if (arguments.Given("threads")) options.threads = static_cast<int>(arguments.Integer("threads"));
+  options.threads = model.threads;
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadInputs(arguments, model.inputs, context.err));
   HONE_ASSIGN_OR_RETURN(ModelSession session, ModelSession::Create(model.executable, options));

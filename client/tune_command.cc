@@ -373,7 +373,8 @@ absl::Status Tuning::Run() {
 absl::Status RunTune(CommandContext& context) {
   if (context.arguments.Given("server")) return TuneOnServer(context);
   for (const char* option : {"project", "priority", "device-class"}) {
-    if (!context.arguments.Given(option)) continue;
+    // One of the config file is for the sessions that do run on the farm.
+    if (!context.arguments.GivenOnLine(option)) continue;
     return WithExitCode(absl::InvalidArgumentError(fmt::format(
                             "--{} is for a farm's sessions: give --server ADDRESS too", option)),
                         ExitCode::kUsage);

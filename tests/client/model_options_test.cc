@@ -72,6 +72,22 @@ TEST(ModelOptionsTest, ResolvesTheTarget) {
   EXPECT_THAT(StatusMessage(bad.status()), HasSubstr("cpu:avx2|avx512"));
 }
 
+TEST(ModelOptionsTest, WhatTheLineSaysOfThreadsWinsOverTheConfigFile) {
+  constexpr auto kConfig = Arguments::Source::kConfig;
+  Arguments target = RunArguments();
+  target.Set("threads", {"2"}, kConfig);
+  target.Set("target", {"cpu:avx2,threads=4"});
+  EXPECT_EQ(*ReadTarget(target), "cpu:avx2,threads=4");
+  Arguments threads = RunArguments();
+  threads.Set("threads", {"2"});
+  threads.Set("target", {"cpu:avx512+vnni,threads=4"}, kConfig);
+  EXPECT_EQ(*ReadTarget(threads), "cpu:avx512+vnni,threads=2");
+  Arguments neither = RunArguments();
+  neither.Set("threads", {"2"}, kConfig);
+  neither.Set("target", {"cpu:avx2,threads=4"}, kConfig);
+  EXPECT_EQ(*ReadTarget(neither), "cpu:avx2,threads=4");
+}
+
 TEST(ModelInputsTest, DrawsInsideTheRange) {
   const InputSpec ids = {"ids", {ir::DType::kI64, {2000}}, {.low = 3, .high = 6}};
   const auto tensor = DrawInput(ids, 0, 1);
