@@ -327,6 +327,17 @@ TEST_F(ModelCommandsTest, NamesThatAreNotUtf8AreTold) {
   }
 }
 
+TEST_F(ModelCommandsTest, InputsBesideTheModelAreDrawnWhereTheyDoNotFit) {
+  const std::string beside = folder_.Path("mlp.inputs.npz");
+  ASSERT_TRUE(
+      WriteNpz(beside, {{"input", *graph::MakeConstant(ir::DType::kF32, {2}, {1.0, 2.0})}}).ok());
+  const ProgramRun implicit = RunHone({"bench", model_, "--seconds", "0.01", "--threads", "1"});
+  EXPECT_EQ(implicit.exit_code, 0) << implicit.err;
+  EXPECT_THAT(implicit.err, HasSubstr("array input is not used, its input is drawn: input input: "
+                                      "the model wants f32[1,784], this is f32[2]"));
+  EXPECT_EQ(RunHone({"bench", model_, "--inputs", beside, "--threads", "1"}).exit_code, 3);
+}
+
 TEST_F(ModelCommandsTest, TensorsInPlaceOfAModelAreRecognised) {
   const ProgramRun run = RunHone({"compile", inputs_});
   EXPECT_EQ(run.exit_code, 3);

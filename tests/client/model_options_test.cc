@@ -158,6 +158,21 @@ TEST_F(ReadInputsTest, RefusesAnotherTypeOrShape) {
               HasSubstr("input x: the model wants f32[2,1], this is f32[2]"));
 }
 
+TEST_F(ReadInputsTest, ArraysBesideTheModelThatDoNotFitAreDrawn) {
+  Arguments arguments(*FindCommand("bench"));
+  ASSERT_TRUE(WriteNpz(folder_.Path("m.inputs.npz"),
+                       {{"x", Floats({3}, {7, 8, 9})}, {"y", Floats({1}, {5})}})
+                  .ok());
+  const auto inputs = ReadOrDrawInputs(arguments, folder_.Path("m.onnx"), specs_, err_);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_EQ((*inputs)[0].second.AsDoubles(), DrawInput(specs_[0], 0, 0).AsDoubles());
+  EXPECT_THAT((*inputs)[1].second.AsDoubles(), ElementsAre(5));
+  EXPECT_THAT(err_.str(), HasSubstr("array x is not used, its input is drawn: input x: the model "
+                                    "wants f32[2], this is f32[3]"));
+  arguments.Set("inputs", {folder_.Path("m.inputs.npz")});
+  EXPECT_FALSE(ReadOrDrawInputs(arguments, folder_.Path("m.onnx"), specs_, err_).ok());
+}
+
 TEST_F(ReadInputsTest, BenchTakesTheFileBesideTheModel) {
   Arguments arguments(*FindCommand("bench"));
   ASSERT_TRUE(WriteNpz(folder_.Path("m.inputs.npz"), {{"x", Floats({2}, {8, 9})}}).ok());
