@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/kernel_profile.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
@@ -90,12 +91,14 @@ absl::Status RunBench(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const MonotonicClock& clock = *context.environment.clock;
   const std::string path = arguments.Text("MODEL");
-  if (arguments.Given("outputs")) HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs")));
+  if (arguments.Given("outputs")) {
+    HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs"), InputFiles(arguments)));
+  }
   HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(arguments, path, context.environment));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, model.inputs, context.err));
   runtime::Context::Options options;
-  if (arguments.Given("threads")) options.threads = static_cast<int>(arguments.Integer("threads"));
+  options.threads = model.threads;
   const bool profiled = arguments.Flag("profile");
   if (profiled) options.profile_clock = &clock;
   options.pin = !arguments.Flag("unpinned");
@@ -146,7 +149,7 @@ absl::Status RunBench(CommandContext& context) {
                                    {"p90_us", Rounded(statistics.p90)},
                                    {"samples_us", Rounded(samples)}};
   if (profiled) object["profile"] = ProfileJson(rows);
-  context.json_result = object.dump();
+  context.json_result = JsonText(object);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/user_cache.h"
 
 namespace hone::client {
@@ -60,7 +61,7 @@ absl::Status RunCache(CommandContext& context) {
     }
   }
   const int64_t limit_mb = context.arguments.Integer("cache-mb");
-  context.json_result = UsageJson(folder, usage, limit_mb, clear).dump();
+  context.json_result = JsonText(UsageJson(folder, usage, limit_mb, clear));
   if (!context.json()) context.out << UsageText(folder, usage, limit_mb, clear);
   return absl::OkStatus();
 }

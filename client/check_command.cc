@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/kernel_check.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
@@ -127,7 +128,7 @@ absl::Status RunCheck(CommandContext& context) {
       arguments.Given("traces") || arguments.Given("db") || arguments.Given("snapshot");
   const auto report = CheckBoth(graph, inputs, options, builder, *traces, tuned, clock);
   if (!report.ok()) return CompileError(report.status(), arguments);
-  context.json_result = ReportJson(*report, ModelName(path)).dump();
+  context.json_result = JsonText(ReportJson(*report, ModelName(path)));
   if (!context.json()) context.out << ReportText(*report);
   if (!report->wrong) {
     if (!context.json()) context.out << RightText(*report);

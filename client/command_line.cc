@@ -106,6 +106,12 @@ absl::Status FillOption(const OptionSpec& option, const std::map<std::string, Va
     arguments.Set(option.name, given);
   } else if (const Values* configured = config.Find(command, option.name);
              configured != nullptr && !IsReplaced(option.name, line)) {
+    // A general key suits some command; what this one allows may be less.
+    for (const std::string& value : *configured) {
+      if (auto status = CheckValue(option, value); !status.ok()) {
+        return Usage(command, fmt::format("{}: {}", config.path, StatusMessage(status)));
+      }
+    }
     arguments.Set(option.name, *configured, Arguments::Source::kConfig);
   }
   if (option.required && !arguments.Given(option.name)) {

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/emit.h"
+#include "client/json_text.h"
 #include "client/model_loader.h"
 #include "client/output_path.h"
 #include "runtime/package.h"
@@ -86,9 +87,11 @@ absl::Status RunCompile(CommandContext& context) {
   const std::string source = arguments.Text("MODEL");
   const std::string path =
       arguments.TextOr("output", std::filesystem::path(source).replace_extension(".hone").string());
-  HONE_RETURN_IF_ERROR(CheckOutput(path));
-  const int64_t begin = clock.NowNs();
+  const std::vector<std::string> inputs = InputFiles(arguments);
+  HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
+  HONE_RETURN_IF_ERROR(CheckEmit(emit, path, inputs));
+  const int64_t begin = clock.NowNs();
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
                         CompileGraph(arguments, std::move(graph), context.environment));
@@ -103,7 +106,7 @@ absl::Status RunCompile(CommandContext& context) {
   if (context.json()) {
     auto object = ReportJson(path, model, seconds);
     object["emitted"] = emitted;
-    context.json_result = object.dump();
+    context.json_result = JsonText(object);
   } else {
     context.out << RungsText(model.report) << ReportText(path, model, seconds);
     if (!emitted.empty()) {

@@ -2,6 +2,7 @@
 
 #include "client/command.h"
 #include "client/completion.h"
+#include "client/json_text.h"
 
 namespace hone::client {
 
@@ -9,7 +10,7 @@ absl::Status RunCompletion(CommandContext& context) {
   const std::string shell = context.arguments.Text("SHELL");
   const std::string script = shell == "zsh" ? ZshCompletion() : BashCompletion();
   if (context.json()) {
-    context.json_result = nlohmann::json({{"shell", shell}, {"script", script}}).dump();
+    context.json_result = JsonText(nlohmann::json({{"shell", shell}, {"script", script}}));
   } else {
     context.out << script;
   }

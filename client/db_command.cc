@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/open_log.h"
 #include "client/output_path.h"
 #include "client/server_connection.h"
@@ -59,7 +60,7 @@ absl::Status Stats(CommandContext& context, const NamedLog& named) {
                                {"file_bytes", stats.file_bytes},
                                {"records_by_rigor", rigors},
                                {"attempts_by_outcome", outcomes}};
-  context.json_result = object.dump();
+  context.json_result = JsonText(object);
   if (context.json()) return absl::OkStatus();
   for (const auto& [name, value] : object.items()) {
     if (value.is_number()) context.out << fmt::format("{:<20}{:>12}\n", name, value.dump());
@@ -108,8 +109,7 @@ absl::Status Best(CommandContext& context, const NamedLog& named) {
                                record.high_ns * 1e-3, db::RigorName(r.rigor), record.key.target,
                                record.id.ToHex());
   }
-  context.json_result = ordered_json({{"log", named.name}, {"records", records}})
-                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  context.json_result = JsonText(ordered_json({{"log", named.name}, {"records", records}}));
   return absl::OkStatus();
 }
 
@@ -118,7 +118,7 @@ absl::Status Export(CommandContext& context, const NamedLog& named) {
   if (context.json() && output.empty()) {
     return Usage("an export is one object a line; with --json name a file for it with --output");
   }
-  if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output));
+  if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output, {named.file}));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   std::string text;
   int64_t lines = 0;
@@ -134,7 +134,7 @@ absl::Status Export(CommandContext& context, const NamedLog& named) {
   if (output.empty()) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(WriteFileAtomically(output, text));
   context.json_result =
-      ordered_json({{"log", named.name}, {"output", output}, {"facts", lines}}).dump();
+      JsonText(ordered_json({{"log", named.name}, {"output", output}, {"facts", lines}}));
   if (!context.json()) context.out << fmt::format("wrote {} facts to {}\n", lines, output);
   return absl::OkStatus();
 }
@@ -157,14 +157,13 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
     context.err << fmt::format("left out: {} damaged facts of '{}', {} that name them\n", damaged,
                                other, report.dropped);
   }
-  context.json_result = ordered_json({{"log", named.name},
-                                      {"from", other},
-                                      {"added", report.added},
-                                      {"known", report.known},
-                                      {"damaged", damaged},
-                                      {"dropped", report.dropped},
-                                      {"conflicts", conflicts}})
-                            .dump();
+  context.json_result = JsonText(ordered_json({{"log", named.name},
+                                               {"from", other},
+                                               {"added", report.added},
+                                               {"known", report.known},
+                                               {"damaged", damaged},
+                                               {"dropped", report.dropped},
+                                               {"conflicts", conflicts}}));
   if (!context.json()) {
     context.out << fmt::format("{} facts of {} added to {}, {} were there\n", report.added, other,
                                named.name, report.known);
@@ -175,7 +174,7 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
 absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   const std::string output = context.arguments.TextOr("output", "");
   if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
-  HONE_RETURN_IF_ERROR(CheckOutput(output));
+  HONE_RETURN_IF_ERROR(CheckSnapshotOutput(output, {named.file}));
   std::string digest;
   if (AsksServer(context.arguments)) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
@@ -185,11 +184,11 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
     HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
     HONE_ASSIGN_OR_RETURN(digest, log->Snapshot(output));
   }
-  context.json_result = ordered_json({{"log", named.name},
-                                      {"snapshot", output},
-                                      {"sha256", digest},
-                                      {"pin", fmt::format("{}@sha256:{}", output, digest)}})
-                            .dump();
+  context.json_result =
+      JsonText(ordered_json({{"log", named.name},
+                             {"snapshot", output},
+                             {"sha256", digest},
+                             {"pin", fmt::format("{}@sha256:{}", output, digest)}}));
   if (!context.json()) context.out << fmt::format("{}@sha256:{}\n", output, digest);
   return absl::OkStatus();
 }
@@ -205,11 +204,10 @@ absl::Status Verify(CommandContext& context, const NamedLog& named) {
   }
   HONE_RETURN_IF_ERROR(log.status());
   HONE_ASSIGN_OR_RETURN(const db::VerifyReport report, (*log)->Verify());
-  context.json_result = ordered_json({{"log", named.name},
-                                      {"facts", report.facts},
-                                      {"ok", report.problems.empty()},
-                                      {"problems", report.problems}})
-                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  context.json_result = JsonText(ordered_json({{"log", named.name},
+                                               {"facts", report.facts},
+                                               {"ok", report.problems.empty()},
+                                               {"problems", report.problems}}));
   if (report.problems.empty()) {
     if (!context.json())
       context.out << fmt::format("{}: {} facts, sound\n", named.name, report.facts);
@@ -233,11 +231,17 @@ absl::Status Compact(CommandContext& context, const NamedLog& named) {
   }
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
   HONE_ASSIGN_OR_RETURN(const db::CompactReport report, log->Compact());
-  context.json_result = ordered_json({{"log", named.name},
-                                      {"folded_records", report.folded_records},
-                                      {"bytes_before", report.bytes_before},
-                                      {"bytes_after", report.bytes_after}})
-                            .dump();
+  if (report.damaged_records > 0) {
+    context.err << fmt::format(
+        "warning: samples of {} records are damaged and were left as they are; `hone db verify {}` "
+        "names them\n",
+        report.damaged_records, named.name);
+  }
+  context.json_result = JsonText(ordered_json({{"log", named.name},
+                                               {"folded_records", report.folded_records},
+                                               {"damaged_records", report.damaged_records},
+                                               {"bytes_before", report.bytes_before},
+                                               {"bytes_after", report.bytes_after}}));
   if (!context.json()) {
     context.out << fmt::format("{}: samples of {} records folded, {:.2f} MB before, {:.2f} after\n",
                                named.name, report.folded_records,
@@ -277,8 +281,7 @@ absl::Status Audit(CommandContext& context, const NamedLog& named) {
   if (entries.empty() && !context.json()) {
     context.out << fmt::format("{}: the audit is empty (snapshots leave it out)\n", named.name);
   }
-  context.json_result = ordered_json({{"log", named.name}, {"audit", std::move(list)}})
-                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  context.json_result = JsonText(ordered_json({{"log", named.name}, {"audit", std::move(list)}}));
   return absl::OkStatus();
 }
 

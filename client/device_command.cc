@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/terminal_text.h"
@@ -132,8 +133,7 @@ absl::Status RunDevice(CommandContext& context) {
     list.push_back(DeviceJson(device));
     if (!context.json()) context.out << DeviceText(device);
   }
-  context.json_result = ordered_json({{"devices", std::move(list)}})
-                            .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  context.json_result = JsonText(ordered_json({{"devices", std::move(list)}}));
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include "client/command.h"
 #include "client/doctor.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 
 namespace hone::client {
 
@@ -34,7 +35,7 @@ absl::Status RunDoctor(CommandContext& context) {
       faults += fmt::format("{}{}", faults.empty() ? "" : ", ", finding.check);
     }
   }
-  context.json_result = nlohmann::ordered_json({{"checks", std::move(list)}}).dump();
+  context.json_result = JsonText(nlohmann::ordered_json({{"checks", std::move(list)}}));
   if (faults.empty()) return absl::OkStatus();
   return WithExitCode(absl::FailedPreconditionError(
                           fmt::format("Hone cannot work here: {}; see the remedies", faults)),

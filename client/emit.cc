@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "client/exit_code.h"
+#include "client/output_path.h"
 #include "client/package_header.h"
 #include "client/package_object.h"
 
@@ -16,6 +17,10 @@ namespace hone::client {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string Beside(const std::string& package_path, const char* ending) {
+  return fs::path(package_path).replace_extension(ending).string();
+}
 
 /// The runtime as an archive for shared libraries, in libexec/hone beside the programs.
 absl::StatusOr<std::string> FindRuntimeArchive() {
@@ -78,25 +83,43 @@ absl::StatusOr<EmitOptions> ReadEmit(const Arguments& arguments) {
   return emit;
 }
 
+absl::Status CheckEmit(const EmitOptions& emit, const std::string& package_path,
+                       const std::vector<std::string>& inputs) {
+  for (const auto& [wanted, ending] :
+       {std::pair(emit.object, ".o"), std::pair(emit.shared_library, ".so"),
+        std::pair(emit.header, ".h")}) {
+    if (!wanted) continue;
+    const std::string path = Beside(package_path, ending);
+    if (path == package_path) {
+      return WithExitCode(
+          absl::InvalidArgumentError(fmt::format(
+              "--emit writes '{}' beside the package, and the package has this name itself; call "
+              "it '{}' with --output",
+              path, Beside(package_path, ".hone"))),
+          ExitCode::kUsage);
+    }
+    HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> EmitFiles(const EmitOptions& emit,
                                                    const std::string& package_path,
                                                    const std::string& target, const ir::Plan& plan,
                                                    measure::BuilderClient& builder) {
-  const auto beside = [&](const char* ending) {
-    return fs::path(package_path).replace_extension(ending);
-  };
   const std::string name = CIdentifier(fs::path(package_path).stem().string());
   std::vector<std::string> written;
   if (emit.object) {
-    written.push_back(beside(".o").string());
+    written.push_back(Beside(package_path, ".o"));
     HONE_RETURN_IF_ERROR(WritePackageObject(package_path, name, written.back()));
   }
   if (emit.shared_library) {
-    HONE_RETURN_IF_ERROR(LinkModelLibrary(written.back(), name, beside(".so"), builder));
-    written.push_back(beside(".so").string());
+    HONE_RETURN_IF_ERROR(
+        LinkModelLibrary(written.back(), name, Beside(package_path, ".so"), builder));
+    written.push_back(Beside(package_path, ".so"));
   }
   if (emit.header) {
-    written.push_back(beside(".h").string());
+    written.push_back(Beside(package_path, ".h"));
     HONE_RETURN_IF_ERROR(WriteFileAtomically(written.back(), PackageHeader({name, target, &plan})));
   }
   return written;

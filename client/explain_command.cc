@@ -8,6 +8,7 @@
 #include "base/versions.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/log_trace_source.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
@@ -322,8 +323,7 @@ absl::Status RunExplain(CommandContext& context) {
     context.out << fmt::format(
         "`hone explain HASH --db {}` shows workload and Traces of one task\n", path);
   }
-  context.json_result = ordered_json({{"log", path}, {"tasks", std::move(objects)}})
-                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  context.json_result = JsonText(ordered_json({{"log", path}, {"tasks", std::move(objects)}}));
   return absl::OkStatus();
 }
 

@@ -8,11 +8,13 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/roofline.h"
 #include "ir/target.h"
-#include "runtime/executable.h"
+#include "runtime/package.h"
+#include "runtime/region.h"
 
 namespace hone::client {
 namespace {
@@ -169,7 +171,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   if (arguments.Given("kernel")) {
     HONE_ASSIGN_OR_RETURN(const std::string texts, KernelTexts(report, arguments.Text("kernel")));
     if (context.json()) {
-      context.json_result = Json({{"text", texts}}).dump();
+      context.json_result = JsonText(Json({{"text", texts}}));
     } else {
       context.out << texts;
     }
@@ -204,7 +206,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
                            {"lower_bound_bytes", report.lower_bound_bytes}}},
                          {"constant_bytes", report.constant_bytes},
                          {"code_bytes", report.code_bytes}};
-    context.json_result = object.dump();
+    context.json_result = JsonText(object);
     return absl::OkStatus();
   }
   context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
@@ -223,13 +225,14 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
 }
 
 absl::Status InspectPackage(CommandContext& context, const std::string& path) {
-  // What a package says can be read on a machine that cannot run it.
-  runtime::Executable::Options options;
-  options.host_can_run = [](const ir::Target&, std::string*) { return true; };
-  const auto executable = runtime::Executable::Open(path, options);
-  if (!executable.ok()) return ToAbsl(executable.status());
-  const runtime::PackageInfo& info = (*executable)->info();
-  const ir::Plan& plan = (*executable)->plan();
+  // Mapped and parsed, not loaded: who looks into a package does not trust it yet, and what it says
+  // can be read on a machine that cannot run it.
+  const auto file = runtime::Region::MapFile(path);
+  if (!file.ok()) return ToAbsl(file.status());
+  const auto package = runtime::ParsePackage(file->span());
+  if (!package.ok()) return Annotate(ToAbsl(package.status()), path);
+  const runtime::PackageInfo& info = package->info;
+  const ir::Plan& plan = package->plan;
   std::vector<int> counts(plan.kernels.size(), 0);
   std::map<std::string, int> externs;
   for (const ir::PlanStep& step : plan.steps) {
@@ -261,7 +264,7 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
     text += fmt::format("  {:<32} {:>5} x  extern\n", name, count);
   text += fmt::format(
       "memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n", Megabytes(plan.arena_bytes),
-      Megabytes(static_cast<int64_t>((*executable)->constants().size())), plan.steps.size());
+      Megabytes(static_cast<int64_t>(package->constants.size())), plan.steps.size());
   const Json object = {{"package", ModelName(path)},
                        {"program", info.program},
                        {"target", info.target},
@@ -272,8 +275,8 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
                        {"externs", externs},
                        {"steps", plan.steps.size()},
                        {"memory", {{"peak_bytes", plan.arena_bytes}}},
-                       {"constant_bytes", (*executable)->constants().size()}};
-  context.json_result = object.dump();
+                       {"constant_bytes", package->constants.size()}};
+  context.json_result = JsonText(object);
   if (!context.json()) context.out << text;
   return absl::OkStatus();
 }

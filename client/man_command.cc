@@ -6,6 +6,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/help_text.h"
+#include "client/json_text.h"
 
 namespace hone::client {
 
@@ -19,7 +20,7 @@ absl::Status RunMan(CommandContext& context) {
       const std::string path = fmt::format("{}/hone-{}.1", folder, command.name);
       HONE_RETURN_IF_ERROR(WriteFileAtomically(path, ManPage(&command)));
     }
-    context.json_result = nlohmann::json({{"folder", folder}}).dump();
+    context.json_result = JsonText(nlohmann::json({{"folder", folder}}));
     return absl::OkStatus();
   }
   const CommandSpec* command = nullptr;
@@ -34,7 +35,7 @@ absl::Status RunMan(CommandContext& context) {
   }
   const std::string page = ManPage(command);
   if (context.json()) {
-    context.json_result = nlohmann::json({{"page", page}}).dump();
+    context.json_result = JsonText(nlohmann::json({{"page", page}}));
   } else {
     context.out << page;
   }

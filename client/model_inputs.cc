@@ -38,13 +38,16 @@ absl::Status Take(const std::string& name, graph::TensorData tensor,
                   specs.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
-absl::Status TakeArchive(const std::string& path, const std::vector<InputSpec>& specs, Found& found,
-                         std::ostream& err) {
+/// `strict` for an archive that was asked for: an array of another type or shape is an error then,
+/// else only told.
+absl::Status TakeArchive(const std::string& path, bool strict, const std::vector<InputSpec>& specs,
+                         Found& found, std::ostream& err) {
   HONE_ASSIGN_OR_RETURN(NamedTensors tensors, ReadNpz(path));
   for (auto& [name, tensor] : tensors) {
     const absl::Status status = Take(name, std::move(tensor), specs, found);
-    if (absl::IsNotFound(status)) {
-      err << fmt::format("warning: '{}', array {} is not used: {}\n", path, name,
+    if (absl::IsNotFound(status) || (!status.ok() && !strict)) {
+      err << fmt::format("warning: '{}', array {} is not used{}: {}\n", path, name,
+                         absl::IsNotFound(status) ? "" : ", its input is drawn",
                          StatusMessage(status));
       continue;
     }
@@ -56,7 +59,7 @@ absl::Status TakeArchive(const std::string& path, const std::vector<InputSpec>& 
 absl::Status TakeGiven(const Arguments& arguments, const std::vector<InputSpec>& specs,
                        Found& found, std::ostream& err) {
   if (arguments.Given("inputs")) {
-    HONE_RETURN_IF_ERROR(TakeArchive(arguments.Text("inputs"), specs, found, err));
+    HONE_RETURN_IF_ERROR(TakeArchive(arguments.Text("inputs"), true, specs, found, err));
   }
   for (const std::string& text : arguments.List("input")) {
     HONE_ASSIGN_OR_RETURN(const auto pair, SplitAssignment("input", text));
@@ -141,7 +144,8 @@ absl::StatusOr<NamedTensors> ReadOrDrawInputs(const Arguments& arguments,
         std::filesystem::path(model_path).replace_extension(".inputs.npz").string();
     std::error_code ignored;
     if (std::filesystem::exists(beside, ignored)) {
-      HONE_RETURN_IF_ERROR(TakeArchive(beside, specs, found, err));
+      // Nobody asked for it: saved for one batch, it must not be in the way of another.
+      HONE_RETURN_IF_ERROR(TakeArchive(beside, false, specs, found, err));
     }
   }
   HONE_RETURN_IF_ERROR(TakeGiven(arguments, specs, found, err));

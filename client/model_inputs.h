@@ -42,7 +42,8 @@ absl::StatusOr<NamedTensors> ReadInputs(const Arguments& arguments,
                                         const std::vector<InputSpec>& specs, std::ostream& err);
 
 /// As ReadInputs; without --inputs it takes NAME.inputs.npz beside the model, if there is one, and
-/// what is still missing is drawn from --seed.
+/// what is still missing is drawn from --seed. Arrays of that file that do not fit are named in a
+/// warning and drawn too.
 absl::StatusOr<NamedTensors> ReadOrDrawInputs(const Arguments& arguments,
                                               const std::string& model_path,
                                               const std::vector<InputSpec>& specs,

@@ -60,6 +60,7 @@ absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::s
   if (!executable.ok()) return ToAbsl(executable.status());
   LoadedModel model;
   model.name = ModelName(path);
+  if (arguments.Given("threads")) model.threads = static_cast<int>(arguments.Integer("threads"));
   model.executable = *executable;
   model.inputs = InputsOf(model.executable->plan());
   return model;
@@ -135,10 +136,13 @@ absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Argument
       arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
   if (arguments.Given("traces")) {
     if (has_log) return Usage("--traces excludes --db, --snapshot and --server");
-    if (arguments.Given("accuracy")) {
+    if (arguments.GivenOnLine("accuracy")) {
       return Usage("--traces excludes --accuracy: Traces given by hand are taken as they are");
     }
-    HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
+    const bool has_require = arguments.command()->FindOption("require") != nullptr;
+    if (has_require && arguments.GivenOnLine("require")) {
+      HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
+    }
     std::error_code error;
     if (!std::filesystem::is_directory(arguments.Text("traces"), error)) {
       return absl::NotFoundError(

@@ -21,6 +21,7 @@ struct LoadedModel {
   std::string name;  ///< the file's name without its ending
   std::shared_ptr<const runtime::Executable> executable;
   std::vector<InputSpec> inputs;  ///< in the plan's order
+  int threads = 0;  ///< to run with: a package's --threads; 0: what the code was made for
 };
 
 /// True when the file starts as a package does. Errors of reading it.

@@ -87,18 +87,20 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
 
 absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
   const std::string given = arguments.Text("target");
-  const bool threads_given = arguments.Given("threads");
   const int threads =
-      threads_given ? static_cast<int>(arguments.Integer("threads")) : UsableCores();
+      arguments.Given("threads") ? static_cast<int>(arguments.Integer("threads")) : UsableCores();
   const std::string text = ir::ResolveNative(given, threads);
   ir::Target target;
   std::string error;
   if (!ir::ParseTarget(text, &target, &error)) return Usage("--target: " + error);
-  if (threads_given && target.threads != threads) {
+  if (!arguments.GivenOnLine("threads") || target.threads == threads) return target.text;
+  if (arguments.GivenOnLine("target")) {
     return Usage(fmt::format("--target says threads={} and --threads says {}; say it once",
                              target.threads, threads));
   }
-  return target.text;
+  // The line wins over the target of the config file.
+  return fmt::format("{},threads={}", target.text.substr(0, target.text.rfind(",threads=")),
+                     threads);
 }
 
 absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {

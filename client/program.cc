@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "client/command_line.h"
 #include "client/help_text.h"
+#include "client/json_text.h"
 #include "client/version_text.h"
 
 namespace hone::client {
@@ -58,7 +59,7 @@ ExitCode ReportError(const absl::Status& status, std::string_view command, bool 
     object["error"] = {{"code", static_cast<int>(code)},
                        {"name", std::string(ExitCodeName(code))},
                        {"message", message}};
-    out << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    out << JsonText(object) << '\n';
   }
   return code;
 }

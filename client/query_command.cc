@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/log_trace_source.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
@@ -66,8 +67,7 @@ absl::Status RunQuery(CommandContext& context) {
     if (!context.json()) context.out << KernelText(kernel, answer);
   }
   context.json_result =
-      ordered_json({{"target", target.text}, {"rungs", rungs}, {"kernels", objects}})
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      JsonText(ordered_json({{"target", target.text}, {"rungs", rungs}, {"kernels", objects}}));
   if (!context.json()) {
     for (const auto& [rung, count] : rungs) context.out << fmt::format("{} {}\n", count, rung);
   }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/open_log.h"
 #include "client/output_path.h"
 #include "client/report_page.h"
@@ -66,6 +67,8 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
 absl::Status RunReport(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(context));
+  const std::string page = arguments.TextOr("output", "report.html");
+  HONE_RETURN_IF_ERROR(CheckOutput(page, {path}));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
   SessionReport report;
   {
@@ -77,12 +80,9 @@ absl::Status RunReport(CommandContext& context) {
     if (!session.ok()) return LogError(Annotate(session.status(), fmt::format("'{}'", path)));
     report = *std::move(session);
   }
-  const std::string page = arguments.TextOr("output", "report.html");
-  HONE_RETURN_IF_ERROR(CheckOutput(page));
   HONE_RETURN_IF_ERROR(WriteFileAtomically(page, ReportPage(report)));
   if (context.json()) {
-    context.json_result = ReportJson(report, path, page)
-                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    context.json_result = JsonText(ReportJson(report, path, page));
     return absl::OkStatus();
   }
   const Interval by_default = report.ByDefault(), best = report.Best();

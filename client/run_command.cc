@@ -10,6 +10,7 @@
 #include "client/command.h"
 #include "client/compare.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/model_session.h"
@@ -156,11 +157,13 @@ absl::Status Verdict(const std::vector<OutputReport>& reports, const std::string
 
 absl::Status RunRun(CommandContext& context) {
   const Arguments& arguments = context.arguments;
-  if (arguments.Given("outputs")) HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs")));
+  if (arguments.Given("outputs")) {
+    HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs"), InputFiles(arguments)));
+  }
   HONE_ASSIGN_OR_RETURN(const LoadedModel model,
                         LoadModel(arguments, arguments.Text("MODEL"), context.environment));
   runtime::Context::Options options;
-  if (arguments.Given("threads")) options.threads = static_cast<int>(arguments.Integer("threads"));
+  options.threads = model.threads;
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadInputs(arguments, model.inputs, context.err));
   HONE_ASSIGN_OR_RETURN(ModelSession session, ModelSession::Create(model.executable, options));
@@ -185,7 +188,7 @@ absl::Status RunRun(CommandContext& context) {
     if (!context.json()) context.out << ReportText(report);
     object["outputs"].push_back(ReportJson(report));
   }
-  context.json_result = object.dump();
+  context.json_result = JsonText(object);
   return Verdict(reports, expected);
 }
 

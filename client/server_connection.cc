@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "client/exit_code.h"
+#include "db/publish_file.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
@@ -281,9 +282,8 @@ absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path) {
     result = WithExitCode(absl::DataLossError("the snapshot arrived damaged; try again"),
                           ExitCode::kServer);
   }
-  if (result.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    result = ErrnoStatus(errno, fmt::format("write '{}'", path));
-  }
+  // Synced before its name: after a power cut a snapshot that was told of is there, and whole.
+  if (result.ok()) result = db::PublishFile(temporary, path);
   if (result.ok()) return sha256;
   std::remove(temporary.c_str());
   return result;

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "client/exit_code.h"
 #include "client/farm_request.h"
+#include "client/json_text.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/server_connection.h"
@@ -112,7 +113,7 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                                  {"default_us", progress.TotalNs(false) * 1e-3},
                                  {"best_us", progress.TotalNs(true) * 1e-3},
                                  {"tasks", std::move(tasks)}};
-    context_.json_result = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    context_.json_result = JsonText(object);
   } else {
     context_.out << fmt::format(
         "{}\n{}\n{}; session {}\n", fmt::join(TaskTable(progress.Rows(), {}), "\n"),

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
@@ -49,7 +50,7 @@ std::string InfoText(const proto::SessionInfo& info) {
 }
 
 void SetResult(CommandContext& context, const ordered_json& object) {
-  context.json_result = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  context.json_result = JsonText(object);
 }
 
 absl::Status Watch(CommandContext& context, ServerConnection& server, const Hash128& id) {

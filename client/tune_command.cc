@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
+#include "client/json_text.h"
 #include "client/log_holdings.h"
 #include "client/model_judge.h"
 #include "client/model_loader.h"
@@ -202,7 +203,7 @@ absl::Status Tuning::DryRun() {
                          {"unfinished_session", log.unfinished.id},
                          {"used_seconds", so_far.seconds},
                          {"tasks", std::move(tasks)}};
-  context_.json_result = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  context_.json_result = JsonText(object);
   return absl::OkStatus();
 }
 
@@ -249,17 +250,16 @@ search::SessionOptions Tuning::MakeSessionOptions() const {
   options.until_unix_ns = budget_.until_unix_ns;
   options.seed = static_cast<uint64_t>(arguments_.Integer("seed"));
   options.request =
-      ordered_json({{"model", ModelName(arguments_.Text("MODEL"))},
-                    {"target", target_.text},
-                    {"device_class", host_.device_class},
-                    {"seconds", budget_.seconds},
-                    {"trials", budget_.trials},
-                    {"until", arguments_.Given("until") ? arguments_.Text("until") : ""},
-                    {"seed", arguments_.Integer("seed")},
-                    {"accuracy", std::string(ir::AccuracyClassName(accuracy_))},
-                    {"command", RepeatedBy(arguments_, target_, budget_)},
-                    {"tasks", TasksJson(tasks_)}})
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      JsonText(ordered_json({{"model", ModelName(arguments_.Text("MODEL"))},
+                             {"target", target_.text},
+                             {"device_class", host_.device_class},
+                             {"seconds", budget_.seconds},
+                             {"trials", budget_.trials},
+                             {"until", arguments_.Given("until") ? arguments_.Text("until") : ""},
+                             {"seed", arguments_.Integer("seed")},
+                             {"accuracy", std::string(ir::AccuracyClassName(accuracy_))},
+                             {"command", RepeatedBy(arguments_, target_, budget_)},
+                             {"tasks", TasksJson(tasks_)}}));
   options.versions = VersionJson();
   options.target = target_;
   options.accuracy = accuracy_;
@@ -373,7 +373,8 @@ absl::Status Tuning::Run() {
 absl::Status RunTune(CommandContext& context) {
   if (context.arguments.Given("server")) return TuneOnServer(context);
   for (const char* option : {"project", "priority", "device-class"}) {
-    if (!context.arguments.Given(option)) continue;
+    // One of the config file is for the sessions that do run on the farm.
+    if (!context.arguments.GivenOnLine(option)) continue;
     return WithExitCode(absl::InvalidArgumentError(fmt::format(
                             "--{} is for a farm's sessions: give --server ADDRESS too", option)),
                         ExitCode::kUsage);

@@ -8,6 +8,7 @@
 #include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
 
+#include "client/json_text.h"
 #include "client/task_table.h"
 
 namespace hone::client {
@@ -202,7 +203,7 @@ std::string TuneJson(const TuneView& view, const std::string& log) {
       {"proposers", ProposersJson(t)},
       {"rank_correlation_on_random", correlations},
       {"tasks", tasks}};
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return JsonText(object);
 }
 
 }  // namespace hone::client

@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 
 #include "client/exit_code.h"
+#include "client/json_text.h"
 
 namespace hone::client {
 namespace {
@@ -82,8 +83,7 @@ void TuneSignals::SetMessage(const std::string& message) {
        {{"code", static_cast<int>(ExitCode::kInterrupted)},
         {"name", std::string(ExitCodeName(ExitCode::kInterrupted))},
         {"message", message}}}};
-  words.json_bytes = Copy(
-      object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", &words.json);
+  words.json_bytes = Copy(JsonText(object) + "\n", &words.json);
   g_current = next;
 }
 

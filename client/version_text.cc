@@ -7,6 +7,7 @@
 #include "nlohmann/json.hpp"
 
 #include "base/versions.h"
+#include "client/json_text.h"
 
 namespace hone::client {
 namespace {
@@ -47,7 +48,7 @@ std::string VersionJson() {
   object["llvm"] = kLlvmVersion;
   object["xgboost"] = kXgboostVersion;
   object["targets"] = {"cpu:avx2", "cpu:avx512"};
-  return object.dump() + "\n";
+  return JsonText(object) + "\n";
 }
 
 }  // namespace hone::client

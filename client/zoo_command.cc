@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "client/command.h"
+#include "client/json_text.h"
 #include "client/model_inputs.h"
 #include "client/npz.h"
 #include "client/output_path.h"
@@ -31,7 +32,7 @@ absl::StatusOr<std::string> WriteInputs(const std::string& model, uint64_t seed)
 absl::Status RunZoo(CommandContext& context) {
   const std::string name = context.arguments.Text("NAME");
   const std::string path = context.arguments.TextOr("output", name + ".onnx");
-  HONE_RETURN_IF_ERROR(CheckOutput(path));
+  HONE_RETURN_IF_ERROR(CheckOutput(path, {}));
   const auto seed = static_cast<uint64_t>(context.arguments.Integer("seed"));
   HONE_ASSIGN_OR_RETURN(const graph::ZooModel model, graph::WriteZooModel(name, seed, path));
   HONE_ASSIGN_OR_RETURN(const std::string inputs, WriteInputs(path, seed));
@@ -41,7 +42,7 @@ absl::Status RunZoo(CommandContext& context) {
                                            {"inputs", inputs},
                                            {"parameters", model.parameters},
                                            {"seed", seed}};
-    context.json_result = object.dump();
+    context.json_result = JsonText(object);
     return absl::OkStatus();
   }
   context.out << fmt::format("wrote {} ({:.1f} M parameters) and {}\n", path,

@@ -35,6 +35,7 @@ struct VerifyReport {
 
 struct CompactReport {
   int64_t folded_records = 0;
+  int64_t damaged_records = 0;  ///< left as they are: their samples do not fit their hash
   int64_t bytes_before = 0;
   int64_t bytes_after = 0;
 };
@@ -47,8 +48,9 @@ class LogFile : public Database {
  public:
   virtual const std::string& path() const = 0;
 
-  /// Facts that scans passed over so far, see OpenOptions::skip_damaged. Damage that ends a scan
-  /// counts as one.
+  /// Facts that scans passed over so far, see OpenOptions::skip_damaged. Where pages are lost
+  /// these are the sequence numbers missing there; damage that reaches to the end of a table counts
+  /// as one, for nothing says how many stood there.
   virtual int64_t damaged_facts() const = 0;
 
   /// Writes everything committed so far to `path` as a file that never changes again: it can be
@@ -63,6 +65,14 @@ class LogFile : public Database {
   /// Folds samples to quantiles and gives free pages back. kWrite only. Needs room for a copy.
   virtual absl::StatusOr<CompactReport> Compact() = 0;
 };
+
+/// What stands under a name, told by its first bytes; nothing is locked or changed.
+enum class FileKind : uint8_t {
+  kOther,     ///< nothing, something that cannot be read, or no log of Hone
+  kLog,       ///< a live one
+  kSnapshot,  ///< of LogFile::Snapshot
+};
+FileKind KindOfFile(const std::string& path);
 
 /// Opens a log; the object owns its lock and connection.
 ///

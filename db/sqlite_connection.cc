@@ -185,6 +185,12 @@ absl::StatusOr<sqlite3_stmt*> Connection::Prepare(const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v3(handle_, sql.c_str(), static_cast<int>(sql.size()) + 1,
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code == SQLITE_ERROR) {
+    // The statements and the schema's version are this program's: a table or column is gone.
+    return absl::DataLossError(fmt::format("cannot read log '{}': {}{}", path_,
+                                           sqlite3_errmsg(handle_),
+                                           RemedyOf(absl::StatusCode::kDataLoss)));
+  }
   if (code != SQLITE_OK) return Error(code, "read");
   prepared_.emplace(sql, statement);
   return statement;

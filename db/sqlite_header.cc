@@ -9,6 +9,7 @@
 #include "fmt/core.h"
 
 #include "base/sha256.h"
+#include "db/log_file.h"
 
 namespace hone::db {
 namespace {
@@ -55,6 +56,12 @@ absl::StatusOr<LogHeader> ReadLogHeader(const std::string& path) {
   }
   return LogHeader{.schema_version = BigEndian32(bytes, kUserVersionAt),
                    .live = bytes[kReadVersionAt] == 2};
+}
+
+FileKind KindOfFile(const std::string& path) {
+  const absl::StatusOr<LogHeader> header = ReadLogHeader(path);
+  if (!header.ok()) return FileKind::kOther;
+  return header->live ? FileKind::kLog : FileKind::kSnapshot;
 }
 
 absl::StatusOr<std::string> FileSha256(Connection& connection) {

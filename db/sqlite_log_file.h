@@ -62,11 +62,30 @@ class SqliteLogFile final : public LogFile {
   Connection& connection() { return *connection_; }
 
  private:
-  /// Reads and visits row after row; with skip_damaged_, damage is counted and passed over.
+  /// The rows of a table from a place in it on.
+  using RowsFrom = std::function<absl::StatusOr<Query>(int64_t place)>;
+  struct Scan {
+    RowsFrom rows_from;
+    int place_column = 0;
+    int64_t first = 1;  ///< place
+  };
+  /// Reads and visits row after row; with skip_damaged_, damage is counted and passed over, a fact
+  /// or a whole page.
   template <typename T>
-  absl::Status ScanRows(absl::StatusOr<Query> rows,
+  absl::Status ScanRows(const Scan& scan,
                         const std::function<absl::StatusOr<T>(const Query& row)>& read,
                         const Visit<T>& visit);
+  /// ScanRows from `*place` to the end, or to rows that cannot be read: then false, and `*place` is
+  /// behind the last one that could.
+  template <typename T>
+  absl::StatusOr<bool> ScanReadable(const Scan& scan, int64_t* place,
+                                    const std::function<absl::StatusOr<T>(const Query& row)>& read,
+                                    const Visit<T>& visit);
+  /// Whether damage of this kind is passed over; counts it.
+  bool PassesOver(const absl::Status& status);
+  /// Scan of a table that has no sequence: by id. With skip_damaged_ by rowid instead, which needs
+  /// no index and goes on behind a lost page.
+  Scan ScanById(const std::string& select, const std::string& id, int place_column);
   absl::Status ReadSamples(TuningRecord& record);
   /// Of rows (number of a record, two columns of its group) in their order the first of each group,
   /// at most `limit`.

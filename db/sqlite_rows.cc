@@ -11,14 +11,14 @@ namespace hone::db {
 const char kSelectRecords[] =
     "SELECT r.id, r.workload, t.text, d.device_class, r.accuracy, r.policy, r.device, x.text, "
     "r.trace_version, r.builder, r.rigor, r.median_ns, r.low_ns, r.high_ns, r.session, r.seed, "
-    "r.created_ms, r.content, r.merged, r.noisy "
+    "r.created_ms, r.content, r.merged, r.noisy, r.sequence "
     "FROM records r JOIN targets t ON t.hash = r.target JOIN devices d ON d.id = r.device "
     "JOIN traces x ON x.hash = r.trace ";
 
 const char kSelectAttempts[] =
     "SELECT a.id, a.workload, t.text, d.device_class, a.accuracy, a.policy, a.device, x.text, "
     "a.session, a.proposer, a.outcome, a.message, a.record, a.cost_ns, a.created_ms, a.content, "
-    "a.merged "
+    "a.merged, a.sequence "
     "FROM attempts a JOIN targets t ON t.hash = a.target JOIN devices d ON d.id = a.device "
     "JOIN traces x ON x.hash = a.trace ";
 
@@ -26,11 +26,11 @@ const char kSelectEvents[] =
     "SELECT e.id, e.session, e.type, e.payload, e.sequence, e.content, e.merged FROM events e ";
 
 const char kSelectSessions[] =
-    "SELECT s.id, s.request, s.seed, s.versions, s.created_ms, s.content, s.merged FROM sessions "
-    "s ";
+    "SELECT s.id, s.request, s.seed, s.versions, s.created_ms, s.content, s.merged, s.sequence "
+    "FROM sessions s ";
 
 const char kSelectWorkloads[] =
-    "SELECT w.hash, w.text, w.flop, w.bytes, w.content FROM workloads w ";
+    "SELECT w.hash, w.text, w.flop, w.bytes, w.content, w.rowid FROM workloads w ";
 
 namespace {
 

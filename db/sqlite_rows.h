@@ -20,6 +20,13 @@ extern const char kSelectEvents[];
 extern const char kSelectSessions[];
 extern const char kSelectWorkloads[];
 
+/// The column of each that has the row's place in its table: sequence, or rowid.
+inline constexpr int kPlaceInRecords = 20;
+inline constexpr int kPlaceInAttempts = 17;
+inline constexpr int kPlaceInEvents = 4;
+inline constexpr int kPlaceInSessions = 7;
+inline constexpr int kPlaceInWorkloads = 5;
+
 /// A fact as read, and the content hash stored beside it.
 template <typename T>
 struct StoredFact {

@@ -161,6 +161,32 @@ TEST_F(DbCommandTest, ASnapshotIsPinnedAndReadable) {
   }
 }
 
+TEST_F(DbCommandTest, NoOutputReplacesALog) {
+  const std::string other = folder_.Path("other.db"), link = folder_.Path("link.db");
+  Write(log_, {3000});
+  Write(other, {1000});
+  const std::string bytes = *ReadFile(other), own = *ReadFile(log_);
+  std::filesystem::create_hard_link(log_, link);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"db", "export", log_, "-o", log_},
+        {"db", "export", log_, "-o", link},
+        {"db", "export", log_, "-o", other},
+        {"db", "snapshot", log_, "-o", other},
+        {"report", "--db", log_, "-o", log_},
+        {"report", "--db", log_, "-o", other}}) {
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 2) << words[0] << " " << words.back() << ": " << run.err;
+    EXPECT_THAT(run.err, HasSubstr("cannot write '" + words.back() + "'"));
+  }
+  EXPECT_EQ(*ReadFile(other), bytes);
+  EXPECT_EQ(*ReadFile(log_), own);
+  // A snapshot replaces a snapshot, and only that.
+  const std::string pinned = folder_.Path("pinned.db");
+  EXPECT_EQ(RunHone({"db", "snapshot", log_, "-o", pinned}).exit_code, 0);
+  EXPECT_EQ(RunHone({"db", "snapshot", log_, "-o", pinned}).exit_code, 0);
+  EXPECT_EQ(RunHone({"db", "export", log_, "-o", pinned}).exit_code, 2);
+}
+
 TEST_F(DbCommandTest, VerifyAndCompact) {
   Write(log_, {3000, 4000});
   const json verified = Parse(RunHone({"db", "verify", log_, "--json"}));
@@ -204,6 +230,14 @@ TEST_F(DbCommandTest, AuditPrintsWhatWasDoneOldestFirst) {
   Write(folder_.Path("other.db"), {3000});
   EXPECT_THAT(RunHone({"db", "audit", folder_.Path("other.db")}).out,
               HasSubstr("the audit is empty"));
+}
+
+TEST_F(DbCommandTest, NamesThatAreNotUtf8AreTold) {
+  const std::string log = folder_.Path("tune\xff.db");
+  Write(log, {3000});
+  const ProgramRun run = RunHone({"db", "stats", log, "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(Parse(run)["log"].get<std::string>(), HasSubstr("tune\xEF\xBF\xBD.db"));
 }
 
 TEST_F(DbCommandTest, DamagedForeignAndAbsentFilesAreRefusedAndLeft) {

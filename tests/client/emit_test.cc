@@ -149,6 +149,20 @@ TEST(EmitOptions, UnknownWordIsAUsageError) {
   EXPECT_THAT(run.err, HasSubstr("there is no \"dll\""));
 }
 
+TEST(EmitOptions, WhatIsEmittedTakesNotThePlaceOfThePackage) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(RunHone({"zoo", "mlp", "-o", folder.Path("mlp.onnx")}).exit_code, 0);
+  for (const auto& [ending, words] :
+       {std::pair(".so", "so"), std::pair(".o", "so"), std::pair(".h", "object,header")}) {
+    const std::string path = folder.Path(std::string("m") + ending);
+    const ProgramRun run =
+        RunHone({"compile", folder.Path("mlp.onnx"), "-o", path, "--emit", words});
+    EXPECT_EQ(run.exit_code, 2) << ending << run.err;
+    EXPECT_THAT(run.err, HasSubstr("call it '" + folder.Path("m.hone") + "' with --output"));
+    EXPECT_FALSE(std::filesystem::exists(path)) << ending;
+  }
+}
+
 TEST(CIdentifier, OfAnyName) {
   EXPECT_EQ(CIdentifier("resnet18"), "resnet18");
   EXPECT_EQ(CIdentifier("my model-v1.2"), "my_model_v1_2");

@@ -1,5 +1,7 @@
 // What `hone inspect` tells of a model: the whole of what runs, and the memory it takes.
 #include <cstdio>
+#include <filesystem>
+#include <span>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -7,6 +9,7 @@
 #include "nlohmann/json.hpp"
 
 #include "base/file.h"
+#include "runtime/package.h"
 #include "tests/client/run_hone.h"
 #include "tests/graph/onnx_model.h"
 
@@ -104,6 +107,38 @@ TEST_F(InspectTest, TellsExternsAndAliases) {
   ASSERT_EQ(RunHone({"compile", path_, "-o", folder_.Path("m.hone")}).exit_code, 0);
   EXPECT_EQ(Inspected(folder_.Path("m.hone"))["externs"], (json{{"TopK", 1}}));
   EXPECT_THAT(RunHone({"inspect", folder_.Path("m.hone")}).out, ContainsRegex("TopK +1 x  extern"));
+}
+
+// Who looks into a package does not trust it yet: code that runs when it is loaded must not.
+TEST_F(InspectTest, RunsNoCodeOfAPackage) {
+  OnnxModel model;
+  model.Input("x", {"16", "16"}).Output("y");
+  model.Node("Softmax", {"x"}, {"y"});
+  Write(model);
+  const std::string path = folder_.Path("m.hone"), trace = folder_.Path("it-ran");
+  ASSERT_EQ(RunHone({"compile", path_, "-o", path, "--threads", "1"}).exit_code, 0);
+  const std::string bytes = *ReadFile(path);
+  auto package = runtime::ParsePackage(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(package.ok());
+  ASSERT_TRUE(WriteFileAtomically(folder_.Path("evil.c"),
+                                  "#include <fcntl.h>\n__attribute__((constructor)) static void "
+                                  "Run(void) { open(\"" +
+                                      trace + "\", O_CREAT | O_WRONLY, 0600); }\n")
+                  .ok());
+  const ProgramRun built = testing::RunProcess(
+      {"/usr/bin/cc", "-shared", "-fPIC", folder_.Path("evil.c"), "-o", folder_.Path("evil.so")},
+      "/dev/null");
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  const std::string code = *ReadFile(folder_.Path("evil.so"));
+  package->code = std::as_bytes(std::span(code));
+  const std::string evil = folder_.Path("evil.hone");
+  ASSERT_TRUE(runtime::WritePackage(*package, evil).ok());
+  const json object = Inspected(evil);
+  EXPECT_EQ(object["kernels"].size(), Inspected(path)["kernels"].size());
+  EXPECT_FALSE(std::filesystem::exists(trace));
+  // The same package runs its code where it is loaded.
+  EXPECT_NE(RunHone({"bench", evil, "--seconds", "0.01"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(trace));
 }
 
 // The halves of one tensor are parts of its memory: nothing is copied.

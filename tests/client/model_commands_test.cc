@@ -291,6 +291,53 @@ TEST_F(ModelCommandsTest, AnOutputThatCannotBeWrittenIsToldBeforeTheWork) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
+TEST_F(ModelCommandsTest, AnOutputInPlaceOfAnInputIsRefusedBeforeTheWork) {
+  const std::string model = *ReadFile(model_), inputs = *ReadFile(inputs_);
+  std::filesystem::create_symlink(model_, folder_.Path("link.onnx"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"compile", model_, "-o", model_},
+        {"compile", model_, "-o", folder_.Path("link.onnx")},
+        {"run", model_, "--inputs", inputs_, "--outputs", inputs_},
+        {"run", model_, "--inputs", inputs_, "--expect", outputs_, "--outputs", model_},
+        {"bench", model_, "--outputs", folder_.Path("mlp.inputs.npz")}}) {
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 2) << words[0] << " " << words.back() << ": " << run.err;
+    EXPECT_THAT(run.err, HasSubstr("cannot write '" + words.back() + "': this command reads"));
+  }
+  EXPECT_EQ(*ReadFile(model_), model);
+  EXPECT_EQ(*ReadFile(inputs_), inputs);
+}
+
+TEST_F(ModelCommandsTest, NamesThatAreNotUtf8AreTold) {
+  const std::string model = folder_.Path("m\xff.onnx"), package = folder_.Path("m\xff.hone");
+  const std::string replaced = "m\xEF\xBF\xBD";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"zoo", "mlp", "-o", model},
+        {"compile", model, "-o", package, "--threads", "1"},
+        {"inspect", model},
+        {"inspect", package},
+        {"bench", package, "--seconds", "0.01"},
+        {"run", package, "--inputs", inputs_},
+        {"check", model, "--points", "1", "--threads", "1"}}) {
+    std::vector<std::string> asked = words;
+    asked.push_back("--json");
+    const ProgramRun run = RunHone(asked);
+    EXPECT_EQ(run.exit_code, 0) << words[0] << ": " << run.err;
+    EXPECT_THAT(run.out, HasSubstr(replaced)) << words[0];
+  }
+}
+
+TEST_F(ModelCommandsTest, InputsBesideTheModelAreDrawnWhereTheyDoNotFit) {
+  const std::string beside = folder_.Path("mlp.inputs.npz");
+  ASSERT_TRUE(
+      WriteNpz(beside, {{"input", *graph::MakeConstant(ir::DType::kF32, {2}, {1.0, 2.0})}}).ok());
+  const ProgramRun implicit = RunHone({"bench", model_, "--seconds", "0.01", "--threads", "1"});
+  EXPECT_EQ(implicit.exit_code, 0) << implicit.err;
+  EXPECT_THAT(implicit.err, HasSubstr("array input is not used, its input is drawn: input input: "
+                                      "the model wants f32[1,784], this is f32[2]"));
+  EXPECT_EQ(RunHone({"bench", model_, "--inputs", beside, "--threads", "1"}).exit_code, 3);
+}
+
 TEST_F(ModelCommandsTest, TensorsInPlaceOfAModelAreRecognised) {
   const ProgramRun run = RunHone({"compile", inputs_});
   EXPECT_EQ(run.exit_code, 3);

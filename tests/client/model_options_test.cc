@@ -72,6 +72,22 @@ TEST(ModelOptionsTest, ResolvesTheTarget) {
   EXPECT_THAT(StatusMessage(bad.status()), HasSubstr("cpu:avx2|avx512"));
 }
 
+TEST(ModelOptionsTest, WhatTheLineSaysOfThreadsWinsOverTheConfigFile) {
+  constexpr auto kConfig = Arguments::Source::kConfig;
+  Arguments target = RunArguments();
+  target.Set("threads", {"2"}, kConfig);
+  target.Set("target", {"cpu:avx2,threads=4"});
+  EXPECT_EQ(*ReadTarget(target), "cpu:avx2,threads=4");
+  Arguments threads = RunArguments();
+  threads.Set("threads", {"2"});
+  threads.Set("target", {"cpu:avx512+vnni,threads=4"}, kConfig);
+  EXPECT_EQ(*ReadTarget(threads), "cpu:avx512+vnni,threads=2");
+  Arguments neither = RunArguments();
+  neither.Set("threads", {"2"}, kConfig);
+  neither.Set("target", {"cpu:avx2,threads=4"}, kConfig);
+  EXPECT_EQ(*ReadTarget(neither), "cpu:avx2,threads=4");
+}
+
 TEST(ModelInputsTest, DrawsInsideTheRange) {
   const InputSpec ids = {"ids", {ir::DType::kI64, {2000}}, {.low = 3, .high = 6}};
   const auto tensor = DrawInput(ids, 0, 1);
@@ -140,6 +156,21 @@ TEST_F(ReadInputsTest, RefusesAnotherTypeOrShape) {
   other[0].type.shape = {2, 1};
   EXPECT_THAT(StatusMessage(ReadInputs(arguments, other, err_).status()),
               HasSubstr("input x: the model wants f32[2,1], this is f32[2]"));
+}
+
+TEST_F(ReadInputsTest, ArraysBesideTheModelThatDoNotFitAreDrawn) {
+  Arguments arguments(*FindCommand("bench"));
+  ASSERT_TRUE(WriteNpz(folder_.Path("m.inputs.npz"),
+                       {{"x", Floats({3}, {7, 8, 9})}, {"y", Floats({1}, {5})}})
+                  .ok());
+  const auto inputs = ReadOrDrawInputs(arguments, folder_.Path("m.onnx"), specs_, err_);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_EQ((*inputs)[0].second.AsDoubles(), DrawInput(specs_[0], 0, 0).AsDoubles());
+  EXPECT_THAT((*inputs)[1].second.AsDoubles(), ElementsAre(5));
+  EXPECT_THAT(err_.str(), HasSubstr("array x is not used, its input is drawn: input x: the model "
+                                    "wants f32[2], this is f32[3]"));
+  arguments.Set("inputs", {folder_.Path("m.inputs.npz")});
+  EXPECT_FALSE(ReadOrDrawInputs(arguments, folder_.Path("m.onnx"), specs_, err_).ok());
 }
 
 TEST_F(ReadInputsTest, BenchTakesTheFileBesideTheModel) {

@@ -167,6 +167,44 @@ TEST(ProgramTest, TheLineReplacesWhatExcludesItInTheConfigFile) {
   EXPECT_THAT(log.err, HasSubstr("there is no log")) << "the log that the file names is used";
 }
 
+TEST(ProgramTest, WhatTheConfigFileSaysForAllIsInNobodysWay) {
+  const TemporaryFolder home;
+  std::filesystem::create_directories(home.Path(".config/hone"));
+  const std::string model = home.Path("m.onnx"), package = home.Path("m.hone");
+  ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model}).exit_code, 0);
+  ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"),
+                                  "threads = 2\ndevice-class = 'cpu/acme/1'\n"
+                                  "accuracy = 'strict'\nrequire = 'exact'\n")
+                  .ok());
+  const std::string& path = home.path();
+  const ProgramRun target = RunHone(
+      {"compile", model, "-o", package, "--require", "default", "--target", "cpu:avx2,threads=4"},
+      path);
+  EXPECT_EQ(target.exit_code, 0) << target.err;
+  EXPECT_THAT(target.out, HasSubstr("cpu:avx2,threads=4"));
+  const ProgramRun tune = RunHone({"tune", model, "--dry-run"}, path);
+  EXPECT_EQ(tune.exit_code, 0) << tune.err;
+  const ProgramRun named = RunHone({"tune", model, "--dry-run", "--device-class", "cpu/x"}, path);
+  EXPECT_EQ(named.exit_code, 2) << named.err;
+  const ProgramRun traces = RunHone({"compile", model, "-o", package, "--traces", path}, path);
+  EXPECT_EQ(traces.exit_code, 0) << traces.err;
+  const ProgramRun both =
+      RunHone({"compile", model, "-o", package, "--traces", path, "--accuracy", "strict"}, path);
+  EXPECT_EQ(both.exit_code, 2) << both.err;
+}
+
+TEST(ProgramTest, AGeneralKeyIsCheckedForTheCommandThatUsesIt) {
+  const TemporaryFolder home;
+  std::filesystem::create_directories(home.Path(".config/hone"));
+  // More than a day is for tune alone.
+  ASSERT_TRUE(
+      WriteFileAtomically(home.Path(".config/hone/config.toml"), "seconds = 100000\n").ok());
+  const ProgramRun bench = RunHone({"bench", "x.onnx"}, home.path());
+  EXPECT_EQ(bench.exit_code, 2);
+  EXPECT_THAT(bench.err, HasSubstr("config.toml: --seconds: \"100000\" is out of range"));
+  EXPECT_EQ(RunHone({"tune", "x.onnx"}, home.path()).exit_code, 3);
+}
+
 TEST(ProgramTest, OptionsComeFromTheConfigFile) {
   const TemporaryFolder home;
   std::filesystem::create_directories(home.Path(".config/hone"));

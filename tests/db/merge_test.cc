@@ -139,5 +139,95 @@ TEST(MergeLog, SavesWhatIsSoundOfADamagedLog) {
   EXPECT_THAT(into->Verify().value().problems, IsEmpty());
 }
 
+// The leaves of a table's tree, in order.
+std::vector<int64_t> LeavesOf(const std::string& path, const std::string& table) {
+  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kRead);
+  Connection& connection = static_cast<SqliteLogFile&>(*log).connection();
+  const int64_t root =
+      connection.Number("SELECT rootpage FROM sqlite_schema WHERE name = ?", table).value();
+  const int64_t page_size = connection.Number("PRAGMA page_size").value();
+  const std::string page = connection.ReadRaw((root - 1) * page_size, page_size).value();
+  const auto number = [&](size_t at, size_t bytes) {
+    int64_t value = 0;
+    for (size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<uint8_t>(page[at + i]);
+    return value;
+  };
+  // An interior page: its type, the number of cells, the last child, and where the cells stand.
+  EXPECT_EQ(page[0], 5) << table;
+  std::vector<int64_t> leaves;
+  for (int64_t cell = 0; cell < number(3, 2); ++cell) {
+    const auto at = static_cast<size_t>(number(static_cast<size_t>(12 + 2 * cell), 2));
+    leaves.push_back(number(at, 4));
+  }
+  leaves.push_back(number(8, 4));
+  return leaves;
+}
+
+TEST(MergeLog, GoesOnBehindPagesThatAreLost) {
+  constexpr int kFacts = 600;
+  constexpr size_t kPageBytes = 4096;
+  const TestFolder folder;
+  {
+    const std::unique_ptr<LogFile> damaged = MustOpen(folder / "damaged.db", OpenMode::kWrite);
+    Batch batch = TestGround();
+    for (int i = 0; i < kFacts; ++i) batch.records.push_back(TestRecord(i));
+    for (int i = 3; i < kFacts; ++i) batch.workloads.push_back(TestWorkload(i));
+    ASSERT_TRUE(damaged->Append(batch).ok());
+    ASSERT_EQ(static_cast<SqliteLogFile&>(*damaged).connection().Number("PRAGMA page_size").value(),
+              static_cast<int64_t>(kPageBytes));
+  }
+  // Two pages in the middle with a sound one between them, and one of a table without a sequence.
+  std::string bytes = BytesOf(folder / "damaged.db");
+  const std::vector<int64_t> records = LeavesOf(folder / "damaged.db", "records");
+  const std::vector<int64_t> workloads = LeavesOf(folder / "damaged.db", "workloads");
+  ASSERT_GT(records.size(), 10u);
+  ASSERT_GT(workloads.size(), 4u);
+  const size_t middle = records.size() / 2;
+  for (const int64_t page :
+       {records[middle], records[middle + 2], workloads[workloads.size() / 2]}) {
+    bytes.replace(static_cast<size_t>(page - 1) * kPageBytes, kPageBytes, kPageBytes, '\x5a');
+  }
+  WriteBytes(folder / "damaged.db", bytes);
+
+  const auto saving = OpenLog(folder / "damaged.db", {.skip_damaged = true});
+  ASSERT_TRUE(saving.ok()) << saving.status();
+  const std::unique_ptr<LogFile> into = MustOpen(folder / "new.db", OpenMode::kWrite);
+  const absl::StatusOr<MergeReport> report = MergeLog(*into, **saving);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const LogContents saved = ContentsOf(*into);
+  const auto lost =
+      static_cast<int64_t>(2 * kFacts - saved.records.size() - saved.workloads.size());
+  EXPECT_EQ((*saving)->damaged_facts() + report->dropped, lost);
+  EXPECT_GT(lost, 3);
+  EXPECT_LT(lost, 2 * kFacts / 10);
+  EXPECT_EQ(saved.records.front(), TestRecord(0));
+  EXPECT_EQ(saved.records.back(), TestRecord(kFacts - 1));
+  EXPECT_THAT(into->Verify().value().problems, IsEmpty());
+}
+
+TEST(MergeLog, SavesTheOtherTablesWhenOneHasNoPageLeft) {
+  const TestFolder folder;
+  int64_t root = 0;
+  {
+    const std::unique_ptr<LogFile> damaged = MustOpen(folder / "damaged.db", OpenMode::kWrite);
+    MemoryDatabase unused;
+    FillTwoLogs(*damaged, unused);
+    root = static_cast<SqliteLogFile&>(*damaged)
+               .connection()
+               .Number("SELECT rootpage FROM sqlite_schema WHERE name = 'events'")
+               .value();
+  }
+  std::string bytes = BytesOf(folder / "damaged.db");
+  bytes.replace(static_cast<size_t>(root - 1) * 4096, 4096, 4096, '\x5a');
+  WriteBytes(folder / "damaged.db", bytes);
+  const auto saving = OpenLog(folder / "damaged.db", {.skip_damaged = true});
+  ASSERT_TRUE(saving.ok()) << saving.status();
+  const std::unique_ptr<LogFile> into = MustOpen(folder / "new.db", OpenMode::kWrite);
+  ASSERT_TRUE(MergeLog(*into, **saving).ok());
+  EXPECT_EQ((*saving)->damaged_facts(), 1);
+  EXPECT_EQ(into->Stats().value().records, 5);
+  EXPECT_EQ(into->Stats().value().events, 0);
+}
+
 }  // namespace
 }  // namespace hone::db

@@ -205,6 +205,39 @@ TEST(SqliteLogFile, CompactingFoldsSamplesToQuantilesAndKeepsEveryFact) {
   EXPECT_THAT(log->Verify().value().problems, IsEmpty());
 }
 
+TEST(SqliteLogFile, CompactingLeavesDamagedSamplesToBeFound) {
+  const TestFolder folder;
+  const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 1), OpenMode::kWrite);
+  TuningRecord sound = TestRecord(10), damaged = TestRecord(11);
+  sound.samples_ns.assign(100, 5.0);
+  damaged.samples_ns.assign(100, 6.0);
+  ASSERT_TRUE(log->Append({.records = {sound, damaged}}).ok());
+  ASSERT_TRUE(static_cast<SqliteLogFile&>(*log)
+                  .connection()
+                  .Execute("DROP TRIGGER samples_fold_once;"
+                           "UPDATE samples SET values_ns = zeroblob(800) WHERE rowid = 3")
+                  .ok());
+  const CompactReport report = log->Compact().value();
+  EXPECT_EQ(report.folded_records, 1);
+  EXPECT_EQ(report.damaged_records, 1);
+  EXPECT_THAT(log->Verify().value().problems,
+              ElementsAre(HasSubstr("samples of " + damaged.id.ToHex())));
+}
+
+TEST(SqliteLogFile, ALogThatLacksATableIsDamaged) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 3);
+  {
+    const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+    ASSERT_TRUE(static_cast<SqliteLogFile&>(*log).connection().Execute("DROP TABLE events").ok());
+  }
+  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kRead);
+  EXPECT_THAT(log->Verify().value().problems, ElementsAre("events: no such table: events"));
+  const absl::Status stats = log->Stats().status();
+  EXPECT_EQ(stats.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(StatusMessage(stats), HasSubstr("no such table: events; the log is damaged"));
+}
+
 TEST(SqliteLogFile, VerifyNamesFactsThatAreNotWhatWasWritten) {
   const TestFolder folder;
   const std::string path = MakeLog(folder, 3);

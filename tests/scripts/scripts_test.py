@@ -90,6 +90,22 @@ exec {real} "$@"
         assert done.returncode == 1, done.stdout
         assert "reached the packages" in done.stdout and "run this script again" in done.stdout, done.stdout
 
+    def case_quickstart_goes_on_after_an_interrupted_tuning_alone(self):
+        self.script("quickstart.sh")
+        for helper in ("deps.sh", "jobs.sh"):
+            write_program(self.tree / "scripts" / helper, "echo 1\n")
+        write_program(self.programs / "cmake", "exit 0\n")
+        self.pretend(**GOOD_MACHINE)
+        for ending, step, going_on in ((7, "tune", True), (8, "tune", False), (7, "compile", False)):
+            write_program(self.tree / "build/release/bin/hone", f"""
+[ "$1" != {step} ] || exit {ending}
+echo '{{"median_us": 1000, "attempts": 3}}'
+""")
+            done = self.run("scripts/quickstart.sh")
+            assert (done.returncode == 0) == going_on, (step, ending, done.stdout)
+            assert ("candidates measured" in done.stdout) == going_on, (step, ending, done.stdout)
+            assert ("going on with what was found" in done.stdout) == going_on, (step, ending, done.stdout)
+
     def case_quickstart_forgives_a_full_disk_after_its_build(self):
         self.script("quickstart.sh")
         write_program(self.tree / "scripts/deps.sh", "echo reached the packages >&2; exit 1\n")
