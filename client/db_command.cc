@@ -85,7 +85,9 @@ absl::Status Best(CommandContext& context, const NamedLog& named) {
         best.try_emplace(Key(k.workload.ToHex(), k.target, k.device_class,
                              static_cast<int>(k.accuracy), k.measurement_policy),
                          r);
-    if (!fresh && db::RanksBefore(r, place->second)) place->second = r;
+    // Scanned in the log's order: a later confirmed one overrules the one before.
+    if (!fresh && (db::Overrules(r, place->second) || db::RanksBefore(r, place->second)))
+      place->second = r;
     return absl::OkStatus();
   }));
   ordered_json records = ordered_json::array();

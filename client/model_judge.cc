@@ -18,8 +18,23 @@ namespace {
 constexpr double kNotSlower = 0.998;
 constexpr double kLoses = 0.99;
 
-std::string HashOf(const search::Session& session, int task) {
-  return session.tuner().task(task).hash.ToHex();
+std::vector<std::string> HashesOf(const search::Session& session) {
+  std::vector<std::string> hashes;
+  for (int i = 0; i < session.tuner().num_tasks(); ++i) {
+    hashes.push_back(session.tuner().task(i).hash.ToHex());
+  }
+  return hashes;
+}
+
+/// What the session's comparisons of finalists chose, by workload hash.
+std::map<std::string, std::string> WinnersOf(const search::Session& session) {
+  std::map<std::string, std::string> traces;
+  const std::vector<std::string> hashes = HashesOf(session);
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    const search::TaskVerdict& v = session.verdicts()[i];
+    if (v.replaced && !v.trace.empty()) traces[hashes[i]] = v.trace;
+  }
+  return traces;
 }
 
 }  // namespace
@@ -71,74 +86,82 @@ absl::Status ModelJudge::Judge(search::Session& session) {
     verdict_.skipped = "no time was left for it";
     return absl::OkStatus();
   }
-  std::set<std::string> losing;
-  if (const absl::Status compared = Compare(session, &losing); !compared.ok()) {
+  JudgedKernels judged;
+  if (const absl::Status compared = Compare(session, judged); !compared.ok()) {
     verdict_.skipped = StatusMessage(compared);
     return absl::OkStatus();
   }
   // What other programs disturbed decides nothing.
   if (!verdict_.skipped.empty() || verdict_.noisy_cpus > 0) return absl::OkStatus();
-  std::vector<search::Confirmation> confirmations;
-  for (int i = 0; i < session.tuner().num_tasks(); ++i) {
-    if (losing.count(HashOf(session, i)) != 0) {
-      confirmations.push_back({i, true});
-    } else if (session.verdicts()[static_cast<size_t>(i)].replaced) {
-      confirmations.push_back({i, false});
-    }
+  const std::vector<std::string> hashes = HashesOf(session);
+  const auto confirmations = judged.Confirmations(hashes, session.verdicts());
+  HONE_RETURN_IF_ERROR(session.AddConfirmations(confirmations));
+  // Told is what look-ups will find, too.
+  for (const search::Confirmation& c : confirmations) {
+    const auto task = static_cast<size_t>(c.task);
+    if (c.put_back && session.verdicts()[task].put_back) verdict_.put_back.push_back(hashes[task]);
   }
-  verdict_.put_back.assign(losing.begin(), losing.end());
-  return session.AddConfirmations(confirmations);
+  std::sort(verdict_.put_back.begin(), verdict_.put_back.end());
+  return absl::OkStatus();
 }
 
-absl::Status ModelJudge::Compare(search::Session& session, std::set<std::string>* losing) {
+absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& judged) {
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
   HONE_ASSIGN_OR_RETURN(
       const auto source,
       LogTraceSource::Create(
           std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(*source));
-  const std::set<std::string> changed = ChangedKernels(*by_default_, *tuned);
+  WithWinners winners(*source, WinnersOf(session));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners));
+  std::map<std::string, std::string> changed;
+  for (const std::string& hash : ChangedKernels(*by_default_, *tuned))
+    changed[hash] = tuned->traces().at(hash);
   if (changed.empty()) {
     verdict_.skipped = "no kernel has another schedule than by default";
     return absl::OkStatus();
   }
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
-  *losing = LosingKernels(*by_default_, *tuned);
-  // Time was kept for one comparison; what another one would have to confirm waits for more.
-  const auto in_time = [&] { return session.SecondsLeft() >= options_.seconds; };
-  if (!in_time()) losing->clear();
-  if (!losing->empty() && verdict_.noisy_cpus == 0) {
+  judged.Compared(std::move(changed), LosingKernels(*by_default_, *tuned));
+  // Time was kept for one comparison; what another one would have to confirm waits for more, and
+  // stays suspect until then.
+  const auto may_go_on = [&] {
+    return !judged.suspects().empty() && verdict_.noisy_cpus == 0 &&
+           session.SecondsLeft() >= options_.seconds;
+  };
+  if (may_go_on()) {
     // Of many kernels one loses by chance: it has to lose twice.
     HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
-    const std::set<std::string> again = LosingKernels(*by_default_, *tuned);
-    std::erase_if(*losing, [&](const std::string& hash) { return again.count(hash) == 0; });
+    judged.ComparedAgain(LosingKernels(*by_default_, *tuned));
+    if (may_go_on()) HONE_RETURN_IF_ERROR(CompareWithout(judged, winners, tuned));
   }
-  if (verdict_.noisy_cpus > 0 || !in_time()) losing->clear();
-  if (!losing->empty()) {
-    WithDefaults fewer(*source, *losing);
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer));
-    HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
-    if (verdict_.noisy_cpus == 0 &&
-        RatioOf(tuned->samples_ns(), mended->samples_ns()).high >= kNotSlower) {
-      tuned = std::move(mended);
-    } else {
-      losing->clear();
-    }
+  SetRatio(*tuned);
+  // No kernel can be blamed alone: the model stays as it was.
+  if (verdict_.ratio_high < kLoses && verdict_.noisy_cpus == 0) judged.PutBackAll();
+  return absl::OkStatus();
+}
+
+absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
+                                        std::unique_ptr<TimedModel>& tuned) {
+  WithDefaults fewer(traces, judged.suspects());
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer));
+  HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
+  if (verdict_.noisy_cpus > 0 ||
+      RatioOf(tuned->samples_ns(), mended->samples_ns()).high < kNotSlower) {
+    return absl::OkStatus();
   }
-  const PairedRatio ratio = RatioOf(by_default_->samples_ns(), tuned->samples_ns());
+  judged.PutBackSuspects();
+  tuned = std::move(mended);
+  return absl::OkStatus();
+}
+
+void ModelJudge::SetRatio(const TimedModel& tuned) {
+  const PairedRatio ratio = RatioOf(by_default_->samples_ns(), tuned.samples_ns());
   verdict_.default_ns = by_default_->MedianNs();
-  verdict_.tuned_ns = tuned->MedianNs();
+  verdict_.tuned_ns = tuned.MedianNs();
   verdict_.ratio = ratio.median;
   verdict_.ratio_low = ratio.low;
   verdict_.ratio_high = ratio.high;
-  verdict_.rounds = static_cast<int64_t>(tuned->samples_ns().size());
-  if (ratio.high < kLoses && verdict_.noisy_cpus == 0) {
-    // No kernel can be blamed alone: the model stays as it was.
-    for (int i = 0; i < session.tuner().num_tasks(); ++i) {
-      if (changed.count(HashOf(session, i)) != 0) losing->insert(HashOf(session, i));
-    }
-  }
-  return absl::OkStatus();
+  verdict_.rounds = static_cast<int64_t>(tuned.samples_ns().size());
 }
 
 }  // namespace hone::client

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "client/command.h"
+#include "client/judged_kernels.h"
 #include "client/model_comparison.h"
 #include "client/tune_progress.h"
 #include "graph/graph.h"
@@ -37,8 +38,8 @@ class ModelJudge {
   void MeasureDefault();
   /// Seconds that Judge will take, from what MeasureDefault took.
   double ExpectedSeconds() const { return expected_seconds_; }
-  /// Compiles the model as `hone compile --db` would, compares, and adds what follows to the
-  /// session. Errors are those of the log.
+  /// Compiles the model with the session's winners, all else as `hone compile --db` would,
+  /// compares, and adds what follows to the session. Errors are those of the log.
   absl::Status Judge(search::Session& session);
 
   const ModelVerdict& verdict() const { return verdict_; }
@@ -47,7 +48,12 @@ class ModelJudge {
   absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces);
   /// Runs them in turns and notes whether other programs disturbed that.
   absl::Status Turns(const std::vector<TimedModel*>& models);
-  absl::Status Compare(search::Session& session, std::set<std::string>* losing);
+  absl::Status Compare(const search::Session& session, JudgedKernels& judged);
+  /// The model without the suspects runs beside the other two, and takes the place of `tuned`
+  /// unless it is slower.
+  absl::Status CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
+                              std::unique_ptr<TimedModel>& tuned);
+  void SetRatio(const TimedModel& tuned);
 
   const CommandContext& context_;
   const Options options_;

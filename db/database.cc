@@ -41,6 +41,13 @@ Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder
   return merged || other_builder ? Rigor::kScreened : record.rigor;
 }
 
+bool Overrules(const RankedRecord& later, const RankedRecord& earlier) {
+  const RecordKey &a = later.record.key, &b = earlier.record.key;
+  return later.rigor == Rigor::kConfirmed && earlier.rigor == Rigor::kConfirmed &&
+         a.workload == b.workload && a.target == b.target && a.device_class == b.device_class &&
+         a.measurement_policy == b.measurement_policy && a.accuracy >= b.accuracy;
+}
+
 bool RanksBefore(const RankedRecord& a, const RankedRecord& b) {
   return std::tuple(-static_cast<int>(a.rigor), a.record.low_ns, a.record.id) <
          std::tuple(-static_cast<int>(b.rigor), b.record.low_ns, b.record.id);

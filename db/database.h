@@ -112,7 +112,8 @@ class Database {
   virtual absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() = 0;
 
   /// The best records of a key, at most `limit`, each Trace once (by its best record). A record of
-  /// a stricter accuracy class serves. Order: rigor (falling), low_ns, id. Without samples.
+  /// a stricter accuracy class serves. Order: rigor (falling), those not overruled (Overrules),
+  /// low_ns, id. Without samples.
   virtual absl::StatusOr<std::vector<RankedRecord>> TopRecords(const RecordQuery& query,
                                                                int limit) = 0;
   absl::StatusOr<std::optional<RankedRecord>> BestRecord(const RecordQuery& query);
@@ -158,7 +159,12 @@ std::string IsaOfTarget(const std::string& target);
 /// What a record counts as for a query.
 Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder);
 
-/// The order of look-ups: true when `a` answers rather than `b`.
+/// Whether of two records of one look-up the one that stands later in the log is a newer word of
+/// the whole model on the other's kernel: both count as confirmed, and the later one's accuracy
+/// class is the same or a laxer one. An overruled record answers after all other confirmed ones.
+bool Overrules(const RankedRecord& later, const RankedRecord& earlier);
+
+/// The order of look-ups: true when `a` answers rather than `b`. Neither must be overruled.
 bool RanksBefore(const RankedRecord& a, const RankedRecord& b);
 
 }  // namespace hone::db

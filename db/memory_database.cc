@@ -149,12 +149,19 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> MemoryDatabase::BeginRead()
 template <typename Admits, typename GroupOf>
 std::vector<RankedRecord> MemoryDatabase::BestOfGroups(const RecordQuery& query, Admits admits,
                                                        GroupOf group_of) const {
-  std::vector<RankedRecord> ranked;
+  std::vector<std::pair<RankedRecord, bool>> found;  // in the log's order; overruled
   for (const Row<TuningRecord>& row : facts_.records) {
     if (!AnswersKey(row.fact, query.key) || !admits(row.fact.key)) continue;
-    ranked.push_back(WithoutSamples(Rank(row.fact, row.merged, query.builder_version)));
+    RankedRecord later = WithoutSamples(Rank(row.fact, row.merged, query.builder_version));
+    for (auto& [earlier, overruled] : found) overruled = overruled || Overrules(later, earlier);
+    found.emplace_back(std::move(later), false);
   }
-  std::sort(ranked.begin(), ranked.end(), RanksBefore);
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    const bool one_overruled = a.second != b.second && a.first.rigor == b.first.rigor;
+    return one_overruled ? b.second : RanksBefore(a.first, b.first);
+  });
+  std::vector<RankedRecord> ranked;
+  for (auto& [record, overruled] : found) ranked.push_back(std::move(record));
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const RankedRecord& record) {
     return !seen.insert(group_of(record.record)).second;

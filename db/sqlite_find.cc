@@ -17,8 +17,19 @@ namespace {
 constexpr char kEffectiveRigor[] =
     "CASE WHEN r.merged = 1 OR (?1 <> '' AND r.builder <> ?1) THEN 0 ELSE r.rigor END";
 
-// RanksBefore as an ORDER BY.
-std::string RankOrder() { return fmt::format("{} DESC, r.low_ns, r.id", kEffectiveRigor); }
+// Overrules: a later record that counts as confirmed, too. Few records are confirmed; only for them
+// is it asked.
+constexpr char kOverruled[] =
+    "r.rigor = 2 AND r.merged = 0 AND (?1 = '' OR r.builder = ?1) AND EXISTS (SELECT 1 FROM "
+    "records p JOIN devices pd ON pd.id = p.device WHERE p.workload = r.workload AND "
+    "p.policy = r.policy AND p.target = r.target AND p.rigor = 2 AND p.merged = 0 AND "
+    "(?1 = '' OR p.builder = ?1) AND p.accuracy BETWEEN r.accuracy AND ?4 AND "
+    "p.sequence > r.sequence AND pd.device_class = d.device_class)";
+
+// RanksBefore as an ORDER BY, overruled ones after the other confirmed ones.
+std::string RankOrder() {
+  return fmt::format("{} DESC, {}, r.low_ns, r.id", kEffectiveRigor, kOverruled);
+}
 
 // The records of one workload that `condition` lets through, best first: their number in the log
 // and the two columns by which they are grouped. Touches no Trace: most records of a key are never

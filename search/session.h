@@ -29,7 +29,7 @@ struct TaskVerdict {
   bool put_back = false;  ///< won here, but lost in the model
   double default_ns = 0, best_ns = 0;
   std::string trace;  ///< of what is best now
-  /// Samples of the comparison, ns.
+  /// Samples of the comparison, ns. Of one by an earlier run of the session the winner's alone.
   std::vector<int64_t> default_samples, best_samples;
 };
 
@@ -54,7 +54,9 @@ class Session {
   absl::Status Run(const std::function<void(const Session&)>& progress);
 
   /// The winners among `confirmations` become confirmed records, and so do the defaults of those
-  /// put back: look-up then takes the default. Each is an event "verdict" too.
+  /// put back: look-up then takes the default. Each is an event "verdict" too. A default without
+  /// samples of this session's comparison has those of its last record in the log; where it has
+  /// none at all nothing is put back, and TaskVerdict::put_back stays false.
   absl::Status AddConfirmations(const std::vector<Confirmation>& confirmations);
 
   /// Not while another member uses it.
@@ -79,7 +81,11 @@ class Session {
   absl::Status ReplayOwn();
   absl::Status ReplayVerdict(const std::string& payload);
   void ReplayFailure(const std::string& payload);
-  absl::Status WarmStart();
+  /// Traces and samples of what an earlier run of the session compared.
+  absl::Status RestoreCompared();
+  /// Imports what the log knows of the tasks; its events belong in the batch by which the session
+  /// joins: one that has joined is warm, or a restart would never make it so.
+  absl::Status WarmStart(db::Batch& batch);
   std::optional<uint64_t> Transplant(int task, const db::NearCandidate& near) const;
   /// False: the Tuner was asked and has nothing (dry_ says why).
   absl::StatusOr<bool> SubmitRound();
@@ -126,6 +132,8 @@ class Session {
   int RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const;
   absl::Status FinalComparisons();
   absl::Status CompareTask(int task, int tasks_left);
+  /// The confirmed record that puts a task's default back; nothing where it was never measured.
+  absl::StatusOr<std::optional<db::TuningRecord>> PutBackRecord(int place, const TaskVerdict& v);
   absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
                              size_t base, int rounds);
   static constexpr int64_t kCollectNs = 200'000'000;

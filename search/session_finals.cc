@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/core/random_id.h"
 #include "base/status.h"
 #include "search/session.h"
 
@@ -140,24 +141,67 @@ absl::Status Session::FinalComparisons() {
   return absl::OkStatus();
 }
 
+absl::Status Session::RestoreCompared() {
+  return db_.ScanRecords({.session = id_}, [this](const db::RankedRecord& ranked) {
+    const db::TuningRecord& r = ranked.record;
+    if (ranked.merged || r.rigor != db::Rigor::kVerified) return absl::OkStatus();
+    for (size_t i = 0; i < hashes_.size(); ++i) {
+      TaskVerdict& v = verdicts_[i];
+      if (hashes_[i] != r.key.workload || !v.compared || v.put_back) continue;
+      v.trace = r.trace;
+      v.best_samples.clear();
+      for (const double ns : r.samples_ns) v.best_samples.push_back(static_cast<int64_t>(ns));
+      if (!v.replaced) v.default_samples = v.best_samples;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::optional<db::TuningRecord>> Session::PutBackRecord(int place,
+                                                                       const TaskVerdict& v) {
+  const schedule::Space& space = tuner_->search(place).space();
+  HONE_ASSIGN_OR_RETURN(const schedule::Trace t, space.TraceOf(space.DefaultId()));
+  const std::string trace = schedule::ToText(t);
+  if (!v.default_samples.empty()) {
+    return std::optional(MakeRecord(place, trace, v.default_samples, db::Rigor::kConfirmed));
+  }
+  const db::RecordKey key = KeyOf(place);
+  std::optional<db::TuningRecord> record;
+  HONE_RETURN_IF_ERROR(
+      db_.ScanRecords({.workload = key.workload}, [&](const db::RankedRecord& ranked) {
+        const db::TuningRecord& r = ranked.record;
+        if (!ranked.merged && r.key == key && r.trace == trace &&
+            r.builder_version == options_.builder_version) {
+          record = r;
+        }
+        return absl::OkStatus();
+      }));
+  if (!record) return record;
+  record->id = FactId();
+  record->device = db::DeviceId(options_.device);
+  record->rigor = db::Rigor::kConfirmed;
+  record->session = id_;
+  record->created_ms = wall_clock_.UnixNs() / 1'000'000;
+  return record;
+}
+
 absl::Status Session::AddConfirmations(const std::vector<Confirmation>& confirmations) {
   db::Batch batch;
   for (const Confirmation& c : confirmations) {
     HONE_CHECK(c.task >= 0 && c.task < static_cast<int>(verdicts_.size()));
     TaskVerdict& v = verdicts_[static_cast<size_t>(c.task)];
     const int place = places_[static_cast<size_t>(c.task)];
-    const TaskSearch& s = tuner_->search(place);
-    std::string trace = v.trace;
-    std::vector<int64_t> samples = v.best_samples;
     if (c.put_back) {
-      HONE_ASSIGN_OR_RETURN(const schedule::Trace t, s.space().TraceOf(s.space().DefaultId()));
-      trace = schedule::ToText(t);
-      samples = v.default_samples;
+      HONE_ASSIGN_OR_RETURN(std::optional<db::TuningRecord> record, PutBackRecord(place, v));
+      if (!record) continue;
+      if (!v.compared) v.default_ns = v.best_ns = record->median_ns;
+      batch.records.push_back(*std::move(record));
       v.put_back = true;
       v.replaced = false;
+    } else {
+      if (v.best_samples.empty()) continue;  // nothing was compared: it stays what it is
+      batch.records.push_back(MakeRecord(place, v.trace, v.best_samples, db::Rigor::kConfirmed));
     }
-    if (samples.empty()) continue;  // compared by an earlier run of the session: verified it stays
-    batch.records.push_back(MakeRecord(place, trace, samples, db::Rigor::kConfirmed));
     batch.events.push_back(MakeEvent(
         "verdict", fmt::format("{} {} {:.1f} {:.1f}", c.task, c.put_back ? "put_back" : "confirmed",
                                v.default_ns, v.best_ns)));

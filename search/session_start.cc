@@ -29,8 +29,9 @@ absl::Status Session::FindUnfinished() {
     HONE_ASSIGN_OR_RETURN(std::vector<db::Event> events, db_.EventsOf(it->session.id));
     if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
     HONE_ASSIGN_OR_RETURN(resumed_, ReplayEvents(events));
-    if (resumed_) id_ = it->session.id;
-    return absl::OkStatus();
+    if (!resumed_) return absl::OkStatus();
+    id_ = it->session.id;
+    return RestoreCompared();
   }
   return absl::OkStatus();
 }
@@ -66,9 +67,8 @@ std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& n
   return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
 }
 
-absl::Status Session::WarmStart() {
+absl::Status Session::WarmStart(db::Batch& batch) {
   db::Lookup lookup(db_, options_.builder_version);
-  db::Batch batch;
   const double left = SecondsLeft();
   const double most_seconds = std::isfinite(left) ? kWarmStartShare * left : kWarmStartSeconds;
   for (const int i : places_) {
@@ -97,7 +97,7 @@ absl::Status Session::WarmStart() {
       batch.events.push_back(StreamEvent(shared_->stream, "imported", Tuner::ImportedEvent(i, id)));
     }
   }
-  return batch.events.empty() ? absl::OkStatus() : db_.Append(batch).status();
+  return absl::OkStatus();
 }
 
 absl::Status Session::Start(std::vector<TuningTask> tasks) {
@@ -141,8 +141,8 @@ absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch)
   shared_->stream = id_;
   if (resumed_) return absl::OkStatus();
   AddSessionTo(batch, tuner_->Fingerprint());
-  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
-  return WarmStart();
+  HONE_RETURN_IF_ERROR(WarmStart(batch));
+  return db_.Append(batch).status();
 }
 
 void Session::AddSessionTo(db::Batch& batch, std::string first_event) {
@@ -198,8 +198,8 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
     }
     if (places_.size() != wanted)
       return absl::DataLossError("the log's search has other tasks for this session");
-    HONE_RETURN_IF_ERROR(db_.Append(batch).status());
-    return member ? absl::OkStatus() : WarmStart();
+    if (!member) HONE_RETURN_IF_ERROR(WarmStart(batch));
+    return db_.Append(batch).status();
   }
 }
 

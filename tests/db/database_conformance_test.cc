@@ -117,6 +117,68 @@ TEST_P(DatabaseConformance, LookUpOrdersByRigorThenLowerBoundThenId) {
               ElementsAre(1500, 1002));
 }
 
+// What was put back in the model stays put back, however fast it is alone.
+TEST_P(DatabaseConformance, TheLastConfirmedRecordAnswersBeforeAllEarlierOnes) {
+  Batch batch = TestGround();
+  const auto confirmed = [](int number, double low_ns, ir::AccuracyClass accuracy) {
+    TuningRecord record = TestRecord(number);
+    record.rigor = Rigor::kConfirmed;
+    record.key.accuracy = accuracy;
+    record.low_ns = low_ns;
+    return record;
+  };
+  TuningRecord won = confirmed(1, 100, ir::AccuracyClass::kDefault);
+  TuningRecord kept = confirmed(2, 900, ir::AccuracyClass::kDefault);
+  TuningRecord verified = TestRecord(3);
+  verified.rigor = Rigor::kVerified;
+  verified.low_ns = 50;
+  TuningRecord elsewhere = confirmed(4, 10, ir::AccuracyClass::kDefault);
+  elsewhere.key.target = "cpu:avx512,threads=8";
+  batch.records = {won, kept, verified, elsewhere};
+  Add(batch);
+  const auto top = [&](const RecordKey& key) {
+    return Latencies(database().TopRecords({.key = key, .builder_version = "1+22.1"}, 10).value());
+  };
+  EXPECT_THAT(top(TestKey()), ElementsAre(1002, 1001, 1003));
+  EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 1).value()), ElementsAre(1002));
+  // Neither what another machine says nor what another builder made overrules it.
+  TuningRecord merged = confirmed(5, 990, ir::AccuracyClass::kDefault);
+  Add({.records = {merged}}, Origin::kMerged);
+  TuningRecord old = confirmed(6, 991, ir::AccuracyClass::kDefault);
+  old.builder_version = "0+21.0";
+  Add({.records = {old}});
+  EXPECT_THAT(top(TestKey()), ElementsAre(1002, 1001, 1003, 1005, 1006));
+  // Won again, it answers again.
+  TuningRecord again = confirmed(7, 120, ir::AccuracyClass::kDefault);
+  again.trace = won.trace;
+  Add({.records = {again}});
+  EXPECT_EQ(top(TestKey()).front(), 1007);
+  RecordKey other = TestKey();
+  other.target = "cpu:avx512,threads=4";
+  EXPECT_THAT(Latencies(database().SameIsaRecords({.key = other}).value()),
+              ElementsAre(1004, 1007));
+}
+
+TEST_P(DatabaseConformance, AConfirmedRecordOverrulesStricterOnesAndNotTheReverse) {
+  Batch batch = TestGround();
+  const auto confirmed = [](int number, ir::AccuracyClass accuracy) {
+    TuningRecord record = TestRecord(number);
+    record.rigor = Rigor::kConfirmed;
+    record.key.accuracy = accuracy;
+    return record;
+  };
+  batch.records = {
+      confirmed(3, ir::AccuracyClass::kDefault), confirmed(1, ir::AccuracyClass::kStrict),
+      confirmed(4, ir::AccuracyClass::kDefault), confirmed(5, ir::AccuracyClass::kStrict)};
+  Add(batch);
+  EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 10).value()),
+              ElementsAre(1004, 1005, 1001, 1003));
+  RecordKey strict = TestKey();
+  strict.accuracy = ir::AccuracyClass::kStrict;
+  EXPECT_THAT(Latencies(database().TopRecords({.key = strict}, 10).value()),
+              ElementsAre(1005, 1001));
+}
+
 TEST_P(DatabaseConformance, EachTraceAnswersOnceByItsBestRecord) {
   Add(TestGround());
   TuningRecord again = TestRecord(9);

@@ -2,34 +2,16 @@
 
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "gtest/gtest.h"
 
 #include "base/core/fake_clock.h"
 #include "base/versions.h"
 #include "db/memory_database.h"
-#include "tests/search/fake_measurer.h"
+#include "tests/search/small_session.h"
 
 namespace hone::search {
 namespace {
-
-struct Killed : std::runtime_error {
-  Killed() : std::runtime_error("killed") {}
-};
-
-SessionOptions Options(int64_t trials) {
-  SessionOptions o;
-  o.request = "{\"model\":\"m\"}";
-  o.versions = "{}";
-  o.seed = 3;
-  o.trials = trials;
-  o.seconds = 0;
-  o.target = TestTarget();
-  o.device = {"class", "fingerprint"};
-  o.builder_version = "1+22.1";
-  return o;
-}
 
 class SessionTest : public ::testing::Test {
  protected:
@@ -375,33 +357,6 @@ TEST_F(SessionTest, RecordsOfANearWorkloadAreTransplanted) {
   const auto& counts = session.tuner().search(0).counts();
   ASSERT_EQ(counts.count(Proposer::kTransplant), 1U);
   EXPECT_GE(counts.at(Proposer::kTransplant).candidates, 1);
-}
-
-// The whole model says that a winner loses there: look-up answers with the default from then on.
-TEST_F(SessionTest, APutBackKernelIsLookedUpAsItsDefault) {
-  FakeMeasurer measurer(1, {});
-  SessionOptions options = Options(60);
-  int put_back = -1;
-  options.before_end = [&](Session& s) {
-    for (int i = 0; i < s.tuner().num_tasks() && put_back < 0; ++i) {
-      if (s.verdicts()[static_cast<size_t>(i)].replaced) put_back = i;
-    }
-    return s.AddConfirmations({{put_back, true}});
-  };
-  Session session(log_, measurer, clock_, wall_clock_, options);
-  ASSERT_TRUE(session.Start(TwoTasks()).ok());
-  ASSERT_TRUE(session.Run(nullptr).ok());
-  ASSERT_GE(put_back, 0) << "no task was improved; choose another landscape";
-  const TaskSearch& search = session.tuner().search(put_back);
-  const auto best =
-      log_.BestRecord({{session.tuner().task(put_back).hash, TestTarget().text, "class",
-                        ir::AccuracyClass::kDefault, kMeasurementPolicyVersion},
-                       "1+22.1"});
-  ASSERT_TRUE(best.ok() && best->has_value());
-  EXPECT_EQ((*best)->rigor, db::Rigor::kConfirmed);
-  EXPECT_EQ((*best)->record.trace,
-            schedule::ToText(*search.space().TraceOf(search.space().DefaultId())));
-  EXPECT_TRUE(session.verdicts()[static_cast<size_t>(put_back)].put_back);
 }
 
 TEST_F(SessionTest, ASearchThatFindsNothingMoreEnds) {

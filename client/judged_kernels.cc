@@ -1,0 +1,47 @@
+#include "client/judged_kernels.h"
+
+#include "base/core/check.h"
+
+namespace hone::client {
+
+absl::StatusOr<compiler::FoundTrace> WithWinners::Find(const ir::Workload& workload,
+                                                       const std::string& hash,
+                                                       const ir::Target& target) {
+  const auto own = traces_.find(hash);
+  if (own == traces_.end()) return source_.Find(workload, hash, target);
+  return compiler::FoundTrace{.trace = own->second, .rung = "exact"};
+}
+
+void JudgedKernels::Compared(std::map<std::string, std::string> changed,
+                             std::set<std::string> losing) {
+  changed_ = std::move(changed);
+  suspects_ = std::move(losing);
+}
+
+void JudgedKernels::ComparedAgain(const std::set<std::string>& losing) {
+  std::erase_if(suspects_, [&](const std::string& hash) { return losing.count(hash) == 0; });
+}
+
+void JudgedKernels::PutBackAll() {
+  for (const auto& [hash, trace] : changed_) put_back_.insert(hash);
+}
+
+std::vector<search::Confirmation> JudgedKernels::Confirmations(
+    const std::vector<std::string>& hashes,
+    const std::vector<search::TaskVerdict>& verdicts) const {
+  HONE_CHECK(hashes.size() == verdicts.size());
+  std::vector<search::Confirmation> confirmations;
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    const auto judged = changed_.find(hashes[i]);
+    if (judged == changed_.end()) continue;
+    if (put_back_.count(hashes[i]) != 0) {
+      confirmations.push_back({static_cast<int>(i), true});
+    } else if (verdicts[i].replaced && verdicts[i].trace == judged->second &&
+               suspects_.count(hashes[i]) == 0) {
+      confirmations.push_back({static_cast<int>(i), false});
+    }
+  }
+  return confirmations;
+}
+
+}  // namespace hone::client

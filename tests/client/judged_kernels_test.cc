@@ -1,0 +1,99 @@
+#include "client/judged_kernels.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hone::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// A log that knows one Trace for everything.
+class OneTrace final : public compiler::TraceSource {
+ public:
+  absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload&, const std::string&,
+                                            const ir::Target&) override {
+    return compiler::FoundTrace{.trace = "of the log", .rung = "exact", .record_id = "r"};
+  }
+};
+
+TEST(WithWinnersTest, AWinnerGoesBeforeWhatTheLogPrefers) {
+  OneTrace log;
+  WithWinners winners(log, {{"a", "of the session"}});
+  EXPECT_EQ(winners.Find({}, "a", {})->trace, "of the session");
+  EXPECT_EQ(winners.Find({}, "a", {})->rung, "exact");
+  EXPECT_EQ(winners.Find({}, "b", {})->trace, "of the log");
+  EXPECT_EQ(winners.Find({}, "b", {})->record_id, "r");
+}
+
+/// Of tasks a, b, c: which are confirmed, and which put back.
+class JudgedKernelsTest : public ::testing::Test {
+ protected:
+  JudgedKernelsTest() {
+    for (const char* trace : {"ta", "tb", "tc"}) {
+      search::TaskVerdict v;
+      v.compared = v.replaced = true;
+      v.trace = trace;
+      verdicts_.push_back(v);
+    }
+  }
+  std::vector<std::string> Confirmed() const { return Told(false); }
+  std::vector<std::string> PutBack() const { return Told(true); }
+
+  const std::vector<std::string> hashes_ = {"a", "b", "c"};
+  std::vector<search::TaskVerdict> verdicts_;
+  JudgedKernels judged_;
+
+ private:
+  std::vector<std::string> Told(bool put_back) const {
+    std::vector<std::string> told;
+    for (const search::Confirmation& c : judged_.Confirmations(hashes_, verdicts_)) {
+      if (c.put_back == put_back) told.push_back(hashes_[static_cast<size_t>(c.task)]);
+    }
+    return told;
+  }
+};
+
+TEST_F(JudgedKernelsTest, OnlyTheVeryTraceThatRanIsConfirmed) {
+  // b ran with another Trace, c with its default.
+  judged_.Compared({{"a", "ta"}, {"b", "an older one"}}, {});
+  EXPECT_THAT(Confirmed(), ElementsAre("a"));
+  EXPECT_THAT(PutBack(), IsEmpty());
+  // Nor what won nothing in this session.
+  verdicts_[0].replaced = false;
+  EXPECT_THAT(Confirmed(), IsEmpty());
+}
+
+TEST_F(JudgedKernelsTest, ASuspectThatNobodyHadTimeForIsNotConfirmed) {
+  judged_.Compared({{"a", "ta"}, {"b", "tb"}, {"c", "tc"}}, {"a", "b"});
+  EXPECT_THAT(Confirmed(), ElementsAre("c"));
+  EXPECT_THAT(PutBack(), IsEmpty());
+  // The second comparison clears one; there is no time for a third.
+  judged_.ComparedAgain({"b", "c"});
+  EXPECT_THAT(Confirmed(), ElementsAre("a", "c"));
+  EXPECT_THAT(PutBack(), IsEmpty());
+  judged_.PutBackSuspects();
+  EXPECT_THAT(Confirmed(), ElementsAre("a", "c"));
+  EXPECT_THAT(PutBack(), ElementsAre("b"));
+}
+
+// Of the log, not of this session: its Trace was in the model and loses there all the same.
+TEST_F(JudgedKernelsTest, WhatTheLogBroughtIsPutBackToo) {
+  verdicts_[1] = {};
+  judged_.Compared({{"a", "ta"}, {"b", "an older one"}}, {"b"});
+  judged_.ComparedAgain({"b"});
+  judged_.PutBackSuspects();
+  EXPECT_THAT(Confirmed(), ElementsAre("a"));
+  EXPECT_THAT(PutBack(), ElementsAre("b"));
+}
+
+TEST_F(JudgedKernelsTest, WithNobodyToBlameAllThatChangedIsPutBack) {
+  judged_.Compared({{"a", "ta"}, {"c", "tc"}}, {});
+  judged_.PutBackAll();
+  EXPECT_THAT(Confirmed(), IsEmpty());
+  EXPECT_THAT(PutBack(), ElementsAre("a", "c"));
+}
+
+}  // namespace
+}  // namespace hone::client
