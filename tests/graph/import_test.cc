@@ -369,6 +369,13 @@ TEST(ImportTest, DecidedBranchesAndLocalFunctionsAreInlined) {
   EXPECT_THAT(ToText(*graph), HasSubstr("Unary(%1) {fn=abs}"));
   EXPECT_THAT(ToText(*graph), HasSubstr("constant {0.25}"));
 
+  SetFloat(call, "stepness", 0.5F);
+  EXPECT_THAT(model.Error(), HasSubstr("unknown attribute 'stepness'; the function has steepness"));
+  call.mutable_attribute()->RemoveLast();
+  SetInt(model.graph().mutable_node(0)[0], "els_branch", 1);
+  EXPECT_THAT(model.Error(), HasSubstr("node a (If): unknown attribute 'els_branch'"));
+  model.graph().mutable_node(0)->mutable_attribute()->RemoveLast();
+
   onnx::NodeProto& again = *function.add_node();  // a function that calls itself
   again.set_op_type("Slope");
   again.set_domain("local");
