@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "graph/extent_span.h"
 
 namespace hone::graph::onnx_import {
 namespace {
@@ -30,7 +31,7 @@ absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& tensor) {
   for (int64_t extent : type.shape) {
     if (extent < 0) return Invalid("a negative extent in " + ToText(type));
   }
-  if (type.NumElements() > kMaxBytes / 8)
+  if (ExtentSpan(type) > kMaxBytes / 8)
     return Invalid("the size of " + ToText(type) + " overflows");
   return type;
 }
