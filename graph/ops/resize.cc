@@ -71,8 +71,9 @@ absl::StatusOr<Types> InferResize(const OpCall& call) {
       return Invalid(fmt::format("axis {} of extent {} is too long to be resized", i, sizes[i]));
     }
     constexpr double kMaxTaps = 1 << 24;
+    constexpr double kMaxTerms = 1 << 11;  // of one sum, an expression that is walked recursively
     const double taps = call.Int("antialias", 0) != 0 ? 4 / std::min(1.0, scales[i]) : 4;
-    if (taps * static_cast<double>(sizes[i]) > kMaxTaps) {
+    if (taps > kMaxTerms || taps * static_cast<double>(sizes[i]) > kMaxTaps) {
       return Invalid(fmt::format("axis {} at scale {} reads too many neighbours", i, scales[i]));
     }
   }

@@ -208,6 +208,14 @@ std::vector<BadValue> BadNumbers() {
          m.Node("Range", {"a", "b", "c"}, {"y"});
        },
        "no range leads from 0 to nan by 1"},
+      {"ResizeOfTooManyNeighbours",
+       [](OnnxModel& m) {
+         m.Input("l", {"1", "1", "1048576", "4"}).Ints("s", {1, 1, 3, 4});
+         onnx::NodeProto& node = m.Node("Resize", {"l", "", "", "s"}, {"y"});
+         SetString(node, "mode", "linear");
+         SetInt(node, "antialias", 1);
+       },
+       "reads too many neighbours"},
       {"CropOfNoNumber",
        [](OnnxModel& m) {
          TensorProto& roi = *m.graph().add_initializer();
