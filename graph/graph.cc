@@ -78,8 +78,14 @@ void WriteDouble(DType dtype, double value, std::byte* to) {
     case DType::kBF16: return Write(to, ir::BF16FromDouble(value));
     case DType::kF32: return Write(to, static_cast<float>(value));
     case DType::kF64: return Write(to, value);
-    default:
-      return WriteInteger(dtype, ir::ConstInt(dtype, static_cast<int64_t>(value))->int_value, to);
+    default: {
+      // Beyond 64 bits the nearest, as no conversion is defined there; narrower types wrap.
+      constexpr double kEnd = 0x1p63;
+      const bool large = dtype == DType::kU64 && value >= kEnd;
+      const DType wide = large ? DType::kU64 : DType::kI64;
+      return WriteInteger(dtype, ir::ConstInt(dtype, ir::Const(wide, value)->int_value)->int_value,
+                          to);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "graph/extent_span.h"
 #include "graph/ops/definitions.h"
 #include "graph/value_range.h"
 
@@ -60,7 +61,7 @@ absl::Status CheckType(const TensorType& type) {
     if (extent < 0)
       return absl::InvalidArgumentError("its result has a negative extent: " + ToText(type));
   }
-  if (type.NumElements() > kMaxElements) {
+  if (ExtentSpan(type) > kMaxElements) {
     return absl::InvalidArgumentError("the size of its result overflows: " + ToText(type));
   }
   return absl::OkStatus();

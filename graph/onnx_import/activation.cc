@@ -107,9 +107,7 @@ void Shrink(NodeImport& n) {
 }
 
 void Gelu(NodeImport& n) {
-  const std::string approximate = n.String("approximate", "none");
-  if (approximate != "none" && approximate != "tanh")
-    return n.Invalid("approximate is '" + approximate + "', not none or tanh");
+  const std::string approximate = n.Choice("approximate", "none", {"none", "tanh"});
   n.SetOutput(0, n.Emit("Activation", {n.Input(0)},
                         {{"fn", std::string(approximate == "none" ? "gelu" : "gelu_tanh")}}));
 }

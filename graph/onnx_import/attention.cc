@@ -39,6 +39,7 @@ ValueId RepeatHeads(NodeImport& n, ValueId x, int64_t times) {
 }
 
 ValueId Iota(NodeImport& n, int64_t count, const Shape& shape) {
+  if (!n.CheckTable(count, 1, "the positions")) return kNoValue;
   Shape values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), 0);
   return n.Constant(MakeInt64s(shape, values));

@@ -81,11 +81,12 @@ void Range(NodeImport& n) {
   const double limit = n.KnownScalar(1, "the limit");
   const double delta = n.KnownScalar(2, "the delta");
   if (!n.ok()) return;
-  if (delta == 0) return n.Invalid("delta is zero");
-  const double count = std::max(0.0, std::ceil((limit - from) / delta));
-  if (!(count <= static_cast<double>(kMaxFolded * 64))) {
+  const double steps = std::ceil((limit - from) / delta);
+  if (delta == 0 || !std::isfinite(steps))
+    return n.Invalid(fmt::format("no range leads from {} to {} by {}", from, limit, delta));
+  const double count = std::max(0.0, steps);
+  if (count > static_cast<double>(kMaxFolded * 64))
     return n.Invalid(fmt::format("a range of {} values", count));
-  }
   std::vector<double> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<double>(i) * delta;
   n.SetOutput(0, n.Constant(MakeConstant(dtype, {static_cast<int64_t>(values.size())}, values)));
@@ -100,7 +101,7 @@ void EyeLike(NodeImport& n) {
   if (n.TypeOf(x).NumElements() > kMaxFolded * 64)
     return n.Unsupported("an identity matrix of " + ToText(n.TypeOf(x)));
   std::vector<double> values(static_cast<size_t>(n.TypeOf(x).NumElements()));
-  for (int64_t i = 0; i < shape[0]; ++i) {
+  for (int64_t i = 0; !values.empty() && i < shape[0]; ++i) {
     if (k >= -i && k < shape[1] - i) values[static_cast<size_t>(i * shape[1] + i + k)] = 1;
   }
   n.SetOutput(0, n.Constant(MakeConstant(dtype, shape, values)));

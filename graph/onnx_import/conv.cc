@@ -29,13 +29,18 @@ using Shape = std::vector<int64_t>;
 
 /// Shares what the convolution makes beyond `wanted` between the pads. Where it makes less: zeros
 /// are appended to an output_shape, auto_pad takes what there is.
-void ResolvePads(const Shape& input, const WindowAttributes& window, const Shape& wanted,
-                 const std::string& auto_pad, bool append_zeros, Shape& output_padding,
-                 Shape& pads) {
+void ResolvePads(NodeImport& n, const Shape& input, const WindowAttributes& window,
+                 const Shape& wanted, const std::string& auto_pad, bool append_zeros,
+                 Shape& output_padding, Shape& pads) {
   const size_t count = window.kernel.size();
   for (size_t i = 0; i < count; ++i) {
-    const int64_t span = (window.kernel[i] - 1) * window.dilations[i] + 1;
-    int64_t total = window.strides[i] * (input[2 + i] - 1) + output_padding[i] + span - wanted[i];
+    const __int128 span = static_cast<__int128>(window.kernel[i] - 1) * window.dilations[i] + 1;
+    const __int128 room = static_cast<__int128>(window.strides[i]) * (input[2 + i] - 1) +
+                          output_padding[i] + span - wanted[i];
+    constexpr int64_t kMaxRoom = int64_t{1} << 40;
+    if (room > kMaxRoom || room < -kMaxRoom)
+      return n.Invalid("an output extent of the strides and dilations overflows");
+    auto total = static_cast<int64_t>(room);
     const int64_t missing =
         std::max<int64_t>(0, -std::exchange(total, std::max<int64_t>(0, total)));
     if (append_zeros) output_padding[i] += missing;
@@ -55,6 +60,13 @@ ValueId WithWholeTaps(NodeImport& n, ValueId w, const WindowAttributes& window, 
     if (window.dilations[i] != 1) return w;
     const int64_t taps = (window.kernel[i] + window.strides[i] - 1) / window.strides[i];
     end[2 + i] = taps * window.strides[i] - window.kernel[i];
+    // As of padded inputs: more is memory for zeros.
+    constexpr int64_t kMostPadding = int64_t{1} << 20;
+    if (end[2 + i] > kMostPadding) {
+      n.Unsupported(fmt::format("stride {} for a window of {}: at most {} above it are handled",
+                                window.strides[i], window.kernel[i], kMostPadding));
+      return w;
+    }
     needed = needed || end[2 + i] != 0;
   }
   if (!needed) return w;
@@ -92,8 +104,9 @@ void ConvTranspose(NodeImport& n) {
   }
   Shape pads = window.pads;
   if (!output_shape.empty()) {
-    ResolvePads(input, window, output_shape, auto_pad, asked, output_padding, pads);
+    ResolvePads(n, input, window, output_shape, auto_pad, asked, output_padding, pads);
   }
+  if (!n.ok()) return;
   w = WithWholeTaps(n, w, window, pads);
   std::vector<ValueId> inputs = {x, w};
   if (n.Has(2)) inputs.push_back(n.Input(2));

@@ -80,9 +80,8 @@ void Mean(NodeImport& n) {
 
 void BitShift(NodeImport& n) {
   const ValueId a = n.Input(0);
-  const std::string direction = n.String("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT")
-    n.Invalid("direction is '" + direction + "', not LEFT or RIGHT");
+  if (!n.HasAttribute("direction")) n.Invalid("attribute 'direction' is missing");
+  const std::string direction = n.Choice("direction", "LEFT", {"LEFT", "RIGHT"});
   n.SetOutput(0, n.Binary(direction == "LEFT" ? BinaryOp::kShl : BinaryOp::kShr, a, n.Input(1)));
 }
 
@@ -94,7 +93,7 @@ void Where(NodeImport& n) {
 
 void CheckCastMode(NodeImport& n) {
   n.Int("saturate", 1);  // concerns 8-bit floats only
-  n.String("round_mode", "up");
+  n.Choice("round_mode", "up", {"up", "down", "nearest"});
 }
 
 void Cast(NodeImport& n) {

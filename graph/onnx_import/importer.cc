@@ -55,16 +55,46 @@ std::string WhyNoHandler(const std::string& op, int64_t opset) {
       first, opset);
 }
 
+/// Attributes must be ones that somebody asked for.
+absl::Status CheckNames(const NodeImport& node) {
+  const std::vector<std::string> unknown = node.UnknownAttributes();
+  if (unknown.empty()) return absl::OkStatus();
+  return Invalid(
+      fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"), node.opset()));
+}
+
 /// The handler's result: its own errors first, then attributes that nobody knows.
 absl::Status RunHandler(const Handler& handler, NodeImport& node) {
   handler.import(node);
   constexpr int64_t kFirstWithoutHints = 7;
   if (node.opset() < kFirstWithoutHints) node.Ints("consumed_inputs");  // concerns memory only
   HONE_RETURN_IF_ERROR(node.status());
-  const std::vector<std::string> unknown = node.UnknownAttributes();
-  if (!unknown.empty()) {
-    return Invalid(fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"),
-                               node.opset()));
+  return CheckNames(node);
+}
+
+/// The attributes of a function that these nodes read.
+void CollectReferences(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                       std::set<std::string>& names) {
+  for (const onnx::NodeProto& node : nodes) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (!attribute.ref_attr_name().empty()) names.insert(attribute.ref_attr_name());
+      if (attribute.has_g()) CollectReferences(attribute.g().node(), names);
+    }
+  }
+}
+
+/// A call's attributes must be ones that the function declares, or reads without declaring them.
+absl::Status CheckArguments(const onnx::FunctionProto& function,
+                            const std::map<std::string, const onnx::AttributeProto*>& given) {
+  if (given.empty()) return absl::OkStatus();
+  std::set<std::string> known(function.attribute().begin(), function.attribute().end());
+  for (const onnx::AttributeProto& otherwise : function.attribute_proto())
+    known.insert(otherwise.name());
+  CollectReferences(function.node(), known);
+  for (const auto& [name, value] : given) {
+    if (known.contains(name)) continue;
+    return Invalid(fmt::format("unknown attribute '{}'; the function has {}", name,
+                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
   return absl::OkStatus();
 }
@@ -220,6 +250,7 @@ absl::Status Importer::CallFunction(const onnx::FunctionProto& function,
                                NodeText(proto), proto.input_size(), proto.output_size(),
                                function.input_size(), function.output_size()));
   }
+  HONE_RETURN_IF_ERROR(Annotate(CheckArguments(function, attributes), NodeText(proto)));
   AttributeMap arguments = attributes;
   for (const onnx::AttributeProto& otherwise : function.attribute_proto())
     arguments.emplace(otherwise.name(), &otherwise);
@@ -252,6 +283,8 @@ absl::Status Importer::AddBranch(NodeImport& node, const onnx::NodeProto& proto,
   }
   const onnx::AttributeProto* attribute =
       node.RawAttribute(condition->DoubleAt(0) != 0 ? "then_branch" : "else_branch");
+  for (const char* name : {"then_branch", "else_branch"}) node.RawAttribute(name);
+  HONE_RETURN_IF_ERROR(Annotate(CheckNames(node), NodeText(proto)));
   if (attribute == nullptr || !attribute->has_g() ||
       attribute->g().output_size() != proto.output_size()) {
     return Invalid(NodeText(proto) + ": its branch is missing or has another number of outputs");

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "graph/extent_span.h"
 #include "graph/onnx_import/importer.h"
 #include "graph/op.h"
 #include "graph/value_range.h"
@@ -188,7 +189,7 @@ absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input
   }
   constexpr size_t kMaxUserRank = 6;
   constexpr int64_t kMaxElements = int64_t{1} << 44;
-  if (type.shape.size() > kMaxUserRank || type.NumElements() > kMaxElements) {
+  if (type.shape.size() > kMaxUserRank || ExtentSpan(type) > kMaxElements) {
     return Invalid(fmt::format("input '{}' is {}: its rank is above {} or its size overflows",
                                input.name(), ToText(type), kMaxUserRank));
   }

@@ -17,11 +17,9 @@ struct Reduced {
 };
 
 Reduced ReadReduction(NodeImport& n) {
-  Reduced reduced{.how = n.String("reduction", "mean")};
+  Reduced reduced{.how = n.Choice("reduction", "mean", {"none", "sum", "mean"})};
   reduced.ignores = n.HasAttribute("ignore_index");
   reduced.ignored = static_cast<double>(n.Int("ignore_index", 0));
-  if (reduced.how != "none" && reduced.how != "sum" && reduced.how != "mean")
-    n.Invalid("reduction is '" + reduced.how + "'");
   return reduced;
 }
 

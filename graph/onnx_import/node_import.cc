@@ -1,5 +1,6 @@
 #include "graph/onnx_import/node_import.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
@@ -118,6 +119,16 @@ double NodeImport::Float(std::string_view name, double otherwise) {
 std::string NodeImport::String(std::string_view name, std::string_view otherwise) {
   const auto* attribute = Find(name, onnx::AttributeProto::STRING);
   return attribute == nullptr ? std::string(otherwise) : attribute->s();
+}
+
+std::string NodeImport::Choice(std::string_view name, std::string_view otherwise,
+                               std::initializer_list<std::string_view> allowed) {
+  std::string value = String(name, otherwise);
+  if (!HasAttribute(name) || std::find(allowed.begin(), allowed.end(), value) != allowed.end())
+    return value;
+  Invalid(fmt::format("attribute '{}' is '{}'; it must be one of {}", name, value,
+                      fmt::join(allowed, ", ")));
+  return std::string(otherwise);
 }
 
 std::vector<int64_t> NodeImport::Ints(std::string_view name, std::vector<int64_t> otherwise) {
@@ -253,6 +264,25 @@ double NodeImport::KnownScalar(size_t input, std::string_view what) {
   return 0;
 }
 
+int64_t NodeImport::KnownInt(size_t input, std::string_view what) {
+  const std::vector<int64_t> values = KnownInts(input, what);
+  if (!ok()) return 0;
+  if (values.size() == 1) return values[0];
+  Invalid(fmt::format("{} has {} elements, not one", what, values.size()));
+  return 0;
+}
+
+bool NodeImport::CheckTable(int64_t rows, int64_t columns, std::string_view what) {
+  constexpr int64_t kMaxTable = int64_t{1} << 22;
+  if (!ok()) return false;
+  if (rows == 0 || columns <= kMaxTable / rows) return true;
+  Unsupported(
+      fmt::format("{} would be a table of {} x {}; at most {} elements are computed while "
+                  "importing",
+                  what, rows, columns, kMaxTable));
+  return false;
+}
+
 ValueId NodeImport::Constant(ConstantPtr data) {
   if (!ok() || data == nullptr) return kNoValue;
   return graph_.AddConstant(std::move(data));
@@ -347,6 +377,12 @@ ValueId NodeImport::Transpose(ValueId x, std::vector<int64_t> perm) {
 
 ValueId NodeImport::Expand(ValueId x, std::vector<int64_t> shape) {
   if (!ok() || ShapeOf(x) == shape) return x;
+  // What needs no node is not inferred, so it is checked here.
+  for (int64_t extent : shape) {
+    if (extent >= 0) continue;
+    Invalid(fmt::format("shape [{}] has a negative extent", fmt::join(shape, ",")));
+    return kNoValue;
+  }
   // Few elements of one known value need no node.
   const ConstantPtr known = Known(x);
   const TensorType type{DTypeOf(x), shape};

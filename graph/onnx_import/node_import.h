@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
@@ -60,6 +61,9 @@ class NodeImport {
   int64_t Int(std::string_view name, int64_t otherwise);
   double Float(std::string_view name, double otherwise);
   std::string String(std::string_view name, std::string_view otherwise);
+  /// A string that must be one of `allowed`; `otherwise` after an error, and where it is absent.
+  std::string Choice(std::string_view name, std::string_view otherwise,
+                     std::initializer_list<std::string_view> allowed);
   std::vector<int64_t> Ints(std::string_view name, std::vector<int64_t> otherwise = {});
   std::vector<double> Floats(std::string_view name, std::vector<double> otherwise = {});
   std::vector<std::string> Strings(std::string_view name);
@@ -82,6 +86,10 @@ class NodeImport {
   std::vector<double> KnownFloats(size_t input, std::string_view what);
   /// One element of any type.
   double KnownScalar(size_t input, std::string_view what);
+  /// One integer.
+  int64_t KnownInt(size_t input, std::string_view what);
+  /// Fails unless a table of `rows` times `columns`, computed while importing, is of moderate size.
+  bool CheckTable(int64_t rows, int64_t columns, std::string_view what);
 
   /// Fails, saying which graph inputs decide a value that had to be known.
   void FailUnknown(ValueId value, std::string_view what);

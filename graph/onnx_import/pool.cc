@@ -35,10 +35,16 @@ void AveragePool(NodeImport& n) {
   n.SetOutput(0, n.Emit("Pool", {x}, std::move(attributes)));
 }
 
+int64_t NormOrder(NodeImport& n) {
+  const int64_t p = n.Int("p", 2);
+  if (p < 1) n.Invalid(fmt::format("attribute p is {}, not 1 or more", p));
+  return p;
+}
+
 void LpPool(NodeImport& n) {
   const ValueId x = n.Input(0);
   Attributes attributes = PoolAttributes(n, ReadWindow(n, x, kNoValue), "lp");
-  attributes["p"] = n.Int("p", 2);
+  attributes["p"] = NormOrder(n);
   n.SetOutput(0, n.Emit("Pool", {x}, std::move(attributes)));
 }
 
@@ -55,8 +61,7 @@ void GlobalMaxPool(NodeImport& n) { n.SetOutput(0, ReduceImage(n, n.Input(0), "m
 
 void GlobalLpPool(NodeImport& n) {
   const ValueId x = n.Input(0);
-  const int64_t p = n.Int("p", 2);
-  if (p < 1) return n.Invalid(fmt::format("attribute p is {}, not 1 or more", p));
+  const int64_t p = NormOrder(n);
   if (p <= 2) return n.SetOutput(0, ReduceImage(n, x, p == 1 ? "l1" : "l2"));
   // In f32 at least: powers of 16-bit floats soon leave their range.
   const ir::DType dtype = n.DTypeOf(x);

@@ -29,12 +29,13 @@ ValueId Fitted(NodeImport& n, ValueId parameter, ValueId x, int64_t axis, int64_
     return n.Reshape(parameter, std::move(spread));
   }
   Shape blocks = shape;
-  if (block > 0) blocks[a] = (shape[a] + block - 1) / block;
+  if (block > 0) blocks[a] = shape[a] / block + (shape[a] % block != 0 ? 1 : 0);
   if (block <= 0 || own != blocks) {
     n.Invalid(fmt::format("scale or zero point {} does not fit {}", ToText(n.TypeOf(parameter)),
                           ToText(n.TypeOf(x))));
     return kNoValue;
   }
+  if (!n.CheckTable(shape[a], 1, "the block of each element")) return kNoValue;
   Shape indices;
   for (int64_t i = 0; i < shape[a]; ++i) indices.push_back(i / block);
   return n.Emit("Gather", {parameter, n.Int64s(indices)}, {{"axis", static_cast<int64_t>(a)}});

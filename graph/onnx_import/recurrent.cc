@@ -9,7 +9,8 @@ namespace {
 using Shape = std::vector<int64_t>;
 
 Attributes CellAttributes(NodeImport& n) {
-  Attributes attributes{{"direction", n.String("direction", "forward")}};
+  Attributes attributes{
+      {"direction", n.Choice("direction", "forward", {"forward", "reverse", "bidirectional"})}};
   if (n.HasAttribute("hidden_size")) attributes["hidden_size"] = n.Int("hidden_size", 0);
   if (n.HasAttribute("activations")) attributes["activations"] = n.Strings("activations");
   if (n.HasAttribute("activation_alpha"))

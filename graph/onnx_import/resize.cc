@@ -50,7 +50,7 @@ void SizesFromScales(NodeImport& n, const Shape& shape, Request& request) {
 void Upsample(NodeImport& n) {
   const ValueId x = n.Input(0);
   Request request{.coordinate = "asymmetric", .nearest = "floor"};
-  request.mode = n.String("mode", "nearest");
+  request.mode = n.Choice("mode", "nearest", {"nearest", "linear"});
   request.scales = n.opset() < 9 ? n.Floats("scales") : n.KnownFloats(1, "the scales");
   if (!n.ok()) return;
   const Shape shape = n.ShapeOf(x);
@@ -65,14 +65,16 @@ void Upsample(NodeImport& n) {
   n.SetOutput(0, n.Emit("Resize", {x}, std::move(attributes)));
 }
 
+std::string AspectRatioPolicy(NodeImport& n) {
+  if (n.opset() < 18) return "stretch";
+  return n.Choice("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
+}
+
 /// Sizes that keep the aspect ratio: the largest or smallest common scale.
 void KeepAspectRatio(NodeImport& n, const Shape& shape, const Shape& axes, Shape& sizes,
                      std::vector<double>& scales) {
-  const std::string policy =
-      n.opset() >= 18 ? n.String("keep_aspect_ratio_policy", "stretch") : "stretch";
+  const std::string policy = AspectRatioPolicy(n);
   if (policy == "stretch" || axes.empty()) return;
-  if (policy != "not_larger" && policy != "not_smaller")
-    return n.Invalid(fmt::format("keep_aspect_ratio_policy is '{}'", policy));
   double scale = scales[static_cast<size_t>(axes[0])];
   for (int64_t axis : axes) {
     const double own = scales[static_cast<size_t>(axis)];
@@ -80,9 +82,10 @@ void KeepAspectRatio(NodeImport& n, const Shape& shape, const Shape& axes, Shape
   }
   for (int64_t axis : axes) {
     const auto a = static_cast<size_t>(axis);
+    const double size = std::floor(scale * static_cast<double>(shape[a]) + 0.5);
+    if (!(size < 1e12)) return n.Invalid(fmt::format("scale {} of extent {}", scale, shape[a]));
     scales[a] = scale;
-    sizes[a] = std::max<int64_t>(
-        1, static_cast<int64_t>(std::floor(scale * static_cast<double>(shape[a]) + 0.5)));
+    sizes[a] = std::max<int64_t>(1, static_cast<int64_t>(size));
   }
 }
 
@@ -93,9 +96,13 @@ void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
   std::iota(axes.begin(), axes.end(), 0);
   if (n.opset() >= 18 && n.HasAttribute("axes")) axes = n.Axes(n.Ints("axes"), shape.size());
   Request request;
-  request.mode = n.String("mode", "nearest");
-  request.coordinate = n.String("coordinate_transformation_mode", "half_pixel");
-  request.nearest = n.String("nearest_mode", "round_prefer_floor");
+  request.mode = n.Choice("mode", "nearest", {"nearest", "linear", "cubic"});
+  request.coordinate =
+      n.Choice("coordinate_transformation_mode", "half_pixel",
+               {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  request.nearest = n.Choice("nearest_mode", "round_prefer_floor",
+                             {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   request.scales.assign(shape.size(), 1.0);
   const bool by_size = n.Has(sizes) && n.TypeOf(n.Input(sizes)).NumElements() > 0;
   std::vector<double> given;
@@ -118,7 +125,7 @@ void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
   if (by_size) {
     KeepAspectRatio(n, shape, axes, request.sizes, request.scales);
   } else {
-    if (n.opset() >= 18) n.String("keep_aspect_ratio_policy", "stretch");
+    AspectRatioPolicy(n);
     SizesFromScales(n, shape, request);
   }
   if (request.coordinate == "tf_crop_and_resize") {
@@ -140,7 +147,7 @@ void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
 void ResizeOfOpset10(NodeImport& n) {
   const ValueId x = n.Input(0);
   Request request{.coordinate = "asymmetric", .nearest = "ceil_if_smaller"};
-  request.mode = n.String("mode", "nearest");
+  request.mode = n.Choice("mode", "nearest", {"nearest", "linear"});
   request.scales = n.KnownFloats(1, "the scales");
   if (!n.ok()) return;
   const Shape shape = n.ShapeOf(x);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "fmt/format.h"
@@ -13,13 +14,15 @@ using Shape = std::vector<int64_t>;
 
 void GridSample(NodeImport& n) {
   const ValueId x = n.Input(0);
-  std::string mode = n.String("mode", n.opset() >= 20 ? "linear" : "bilinear");
+  std::string mode = n.Choice("mode", n.opset() >= 20 ? "linear" : "bilinear",
+                              {"nearest", "linear", "cubic", "bilinear", "bicubic"});
   if (mode == "bilinear") mode = "linear";
   if (mode == "bicubic") mode = "cubic";
-  n.SetOutput(0, n.Emit("GridSample", {x, n.Input(1)},
-                        {{"mode", mode},
-                         {"padding", n.String("padding_mode", "zeros")},
-                         {"align_corners", int64_t{n.Int("align_corners", 0) != 0}}}));
+  n.SetOutput(
+      0, n.Emit("GridSample", {x, n.Input(1)},
+                {{"mode", mode},
+                 {"padding", n.Choice("padding_mode", "zeros", {"zeros", "border", "reflection"})},
+                 {"align_corners", int64_t{n.Int("align_corners", 0) != 0}}}));
 }
 
 /// Positions of the pixels of one axis in [-1, 1].
@@ -40,17 +43,19 @@ void AffineGrid(NodeImport& n) {
   const Shape size = n.KnownInts(1, "the size");
   const bool align_corners = n.Int("align_corners", 0) != 0;
   if (!n.CheckRank(theta, 3, 3, "theta")) return;
+  if (size.size() < 4 || size.size() > 5 || *std::min_element(size.begin(), size.end()) < 1) {
+    return n.Invalid(
+        fmt::format("size [{}] must have 4 or 5 extents of at least 1", fmt::join(size, ",")));
+  }
   const size_t axes = size.size() - 2;
-  if (size.size() < 4 || size.size() > 5 ||
-      n.ShapeOf(theta) !=
-          Shape{size[0], static_cast<int64_t>(axes), static_cast<int64_t>(axes) + 1}) {
+  if (n.ShapeOf(theta) !=
+      Shape{size[0], static_cast<int64_t>(axes), static_cast<int64_t>(axes) + 1}) {
     return n.Invalid(
         fmt::format("theta {} for a size of [{}]", ToText(n.TypeOf(theta)), fmt::join(size, ",")));
   }
   const Shape extents(size.begin() + 2, size.end());
   const int64_t pixels = TensorType{.shape = extents}.NumElements();
-  if (pixels < 1 || pixels > (int64_t{1} << 22))
-    return n.Unsupported(fmt::format("a grid of [{}]", fmt::join(extents, ",")));
+  if (!n.CheckTable(pixels, 1, "the grid")) return;
   std::vector<double> places;
   for (size_t row = 0; row < axes; ++row) {  // x first: the last axis
     const size_t axis = axes - 1 - row;
@@ -75,12 +80,13 @@ void AffineGrid(NodeImport& n) {
 void RoiAlign(NodeImport& n) {
   const ValueId x = n.Input(0);
   const std::string coordinate = n.opset() >= 16
-                                     ? n.String("coordinate_transformation_mode", "half_pixel")
+                                     ? n.Choice("coordinate_transformation_mode", "half_pixel",
+                                                {"half_pixel", "output_half_pixel"})
                                      : "output_half_pixel";
   const int64_t samples = n.Int("sampling_ratio", 0);
   if (samples < 1) n.Unsupported("sampling_ratio 0: the number of samples depends on the regions");
   n.SetOutput(0, n.Emit("RoiAlign", {x, n.Input(1), n.Input(2)},
-                        {{"mode", n.String("mode", "avg")},
+                        {{"mode", n.Choice("mode", "avg", {"avg", "max"})},
                          {"height", n.Int("output_height", 1)},
                          {"width", n.Int("output_width", 1)},
                          {"samples", samples},

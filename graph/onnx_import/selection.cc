@@ -37,7 +37,8 @@ void TopK(NodeImport& n) {
 }
 
 std::string Reduction(NodeImport& n) {
-  return n.opset() >= 16 ? n.String("reduction", "none") : "none";
+  if (n.opset() < 16) return "none";
+  return n.Choice("reduction", "none", {"none", "add", "mul", "max", "min"});
 }
 
 void ScatterElements(NodeImport& n) {
@@ -209,8 +210,7 @@ void MaxUnpool(NodeImport& n) {
 
 void TensorScatter(NodeImport& n) {
   const ValueId cache = n.Input(0);
-  const std::string mode = n.String("mode", "linear");
-  if (mode != "linear" && mode != "circular") n.Invalid("mode is '" + mode + "'");
+  const std::string mode = n.Choice("mode", "linear", {"linear", "circular"});
   n.SetOutput(0, n.Emit("TensorScatter", {cache, n.Input(1), n.OptionalInput(2)},
                         {{"axis", n.Axis(n.Int("axis", -2), n.RankOf(cache))},
                          {"circular", int64_t{mode == "circular"}}}));

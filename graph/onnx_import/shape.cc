@@ -158,14 +158,12 @@ void Concat(NodeImport& n) {
 void DepthToSpace(NodeImport& n) {
   const ValueId x = n.Input(0);
   const int64_t block = n.Int("blocksize", 0);
-  const std::string mode = n.String("mode", "DCR");
+  const std::string mode = n.Choice("mode", "DCR", {"DCR", "CRD"});
   if (!n.CheckRank(x, 4, 4, "the input")) return;
   const Shape s = n.ShapeOf(x);
-  if (block < 1 || block > s[1] || s[1] % (block * block) != 0 ||
-      (mode != "DCR" && mode != "CRD")) {
-    return n.Invalid(
-        fmt::format("blocksize {} and mode '{}' do not fit {} channels", block, mode, s[1]));
-  }
+  // The square is no product of attributes: it would wrap, to zero among others.
+  if (block < 1 || block > s[1] / block || s[1] % (block * block) != 0)
+    return n.Invalid(fmt::format("blocksize {} does not fit {} channels", block, s[1]));
   const int64_t depth = s[1] / (block * block);
   const bool dcr = mode == "DCR";
   const ValueId blocks = n.Reshape(x, dcr ? Shape{s[0], block, block, depth, s[2], s[3]}
@@ -178,17 +176,19 @@ void DepthToSpace(NodeImport& n) {
 void SpaceToDepth(NodeImport& n) {
   const ValueId x = n.Input(0);
   const int64_t block = n.Int("blocksize", 0);
-  const std::string mode = n.opset() >= 28 ? n.String("mode", "DCR") : "DCR";
-  if (mode != "DCR" && mode != "CRD") n.Invalid("mode is '" + mode + "', not DCR or CRD");
+  const std::string mode = n.opset() >= 28 ? n.Choice("mode", "DCR", {"DCR", "CRD"}) : "DCR";
   if (!n.CheckRank(x, 4, 4, "the input")) return;
   const Shape s = n.ShapeOf(x);
-  if (block < 1 || s[2] % block != 0 || s[3] % block != 0) {
+  int64_t channels = s[1];
+  const bool overflows = __builtin_mul_overflow(channels, block, &channels) ||
+                         __builtin_mul_overflow(channels, block, &channels);
+  if (block < 1 || overflows || s[2] % block != 0 || s[3] % block != 0) {
     return n.Invalid(fmt::format("blocksize {} does not divide {} x {}", block, s[2], s[3]));
   }
   const ValueId blocks = n.Reshape(x, {s[0], s[1], s[2] / block, block, s[3] / block, block});
   const ValueId moved =
       n.Transpose(blocks, mode == "DCR" ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4});
-  n.SetOutput(0, n.Reshape(moved, {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
+  n.SetOutput(0, n.Reshape(moved, {s[0], channels, s[2] / block, s[3] / block}));
 }
 
 constexpr Handler kHandlers[] = {

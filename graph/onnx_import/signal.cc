@@ -55,9 +55,10 @@ void MelWeightMatrix(NodeImport& n) {
   for (int64_t i = 0; i < count + 2; ++i) {
     const double hertz =
         700 * (std::pow(10, (static_cast<double>(i) * step + to_mel(low)) / 2595) - 1);
-    edges.push_back(static_cast<int64_t>(std::floor((length + 1) * hertz / rate)));
-    if (edges.back() < 0 || edges.back() >= bins)
+    const double edge = std::floor((length + 1) * hertz / rate);
+    if (!(edge >= 0 && edge < static_cast<double>(bins)))
       return n.Invalid("the upper edge lies above half the sample rate");
+    edges.push_back(static_cast<int64_t>(edge));
   }
   std::vector<double> weights(static_cast<size_t>(bins * count));
   for (int64_t band = 0; band < count; ++band) {
@@ -112,6 +113,7 @@ std::vector<double> TransformMatrix(const Transform& t, int64_t outputs, int64_t
 
 /// Transforms the second last axis of x [rest…, samples, parts].
 ValueId Transformed(NodeImport& n, ValueId x, Transform t) {
+  if (!n.ok()) return kNoValue;
   Shape shape = n.ShapeOf(x);
   t.given = shape[shape.size() - 2];
   t.parts = shape.back();
@@ -138,7 +140,7 @@ void Dft(NodeImport& n) {
   const size_t rank = n.RankOf(x);
   Transform t{.inverse = n.Int("inverse", 0) != 0, .onesided = n.Int("onesided", 0) != 0};
   int64_t axis = n.opset() >= 20 ? -2 : n.Int("axis", 1);
-  if (n.opset() >= 20 && n.Has(2)) axis = static_cast<int64_t>(n.KnownScalar(2, "the axis"));
+  if (n.opset() >= 20 && n.Has(2)) axis = n.KnownInt(2, "the axis");
   axis = n.Axis(axis, rank);
   if (!n.CheckRank(x, 2, 6, "the input")) return;
   const Shape shape = n.ShapeOf(x);
@@ -148,7 +150,7 @@ void Dft(NodeImport& n) {
   }
   t.length = shape[static_cast<size_t>(axis)];
   if (t.inverse && t.onesided) t.length = 2 * (t.length - 1);
-  if (n.Has(1)) t.length = static_cast<int64_t>(n.KnownScalar(1, "the length"));
+  if (n.Has(1)) t.length = n.KnownInt(1, "the length");
   if (!n.ok()) return;
   Shape perm;  // the axis to the second last place, and back
   for (int64_t d = 0; d + 1 < static_cast<int64_t>(rank); ++d) {
@@ -164,19 +166,20 @@ void Dft(NodeImport& n) {
 
 void Stft(NodeImport& n) {
   const ValueId signal = n.Input(0);
-  const double step = n.KnownScalar(1, "frame_step");
+  const int64_t hop = n.KnownInt(1, "frame_step");
   const bool onesided = n.Int("onesided", 1) != 0;
   if (!n.CheckRank(signal, 2, 3, "the signal")) return;
   Shape shape = n.ShapeOf(signal);
   if (shape.size() == 2) shape.push_back(1);
   int64_t length = n.Has(2) ? n.TypeOf(n.Input(2)).NumElements() : shape[1];
-  if (n.Has(3)) length = static_cast<int64_t>(n.KnownScalar(3, "frame_length"));
+  if (n.Has(3)) length = n.KnownInt(3, "frame_length");
   if (!n.ok()) return;
-  if (length < 1 || length > shape[1] || !(step >= 1 && step < static_cast<double>(kMaxLength))) {
-    return n.Invalid(fmt::format("frames of {} every {} samples of {}", length, step, shape[1]));
-  }
-  const auto hop = static_cast<int64_t>(step);
+  if (length < 1 || length > shape[1] || hop < 1)
+    return n.Invalid(fmt::format("frames of {} every {} samples of {}", length, hop, shape[1]));
+  if (shape[2] < 1 || shape[2] > 2 || !ir::IsFloat(n.DTypeOf(signal)))
+    return n.Invalid("the signal must be real or complex floats, not " + ToText(n.TypeOf(signal)));
   const int64_t frames = (shape[1] - length) / hop + 1;
+  if (!n.CheckTable(frames, length, "the frames")) return;
   Shape indices;
   for (int64_t f = 0; f < frames; ++f) {
     for (int64_t i = 0; i < length; ++i) indices.push_back(f * hop + i);

@@ -152,7 +152,10 @@ void PadBy(NodeImport& n, const Shape& pads, const Shape& axes, ValueId value) {
       return n.Invalid(fmt::format("pads [{}] overflow", fmt::join(pads, ",")));
     }
   }
-  Attributes attributes{{"begin", begin}, {"end", end}, {"mode", n.String("mode", "constant")}};
+  Attributes attributes{
+      {"begin", begin},
+      {"end", end},
+      {"mode", n.Choice("mode", "constant", {"constant", "reflect", "edge", "wrap"})}};
   if (begin == Shape(rank, 0) && end == begin) return n.SetOutput(0, x);
   std::vector<ValueId> inputs = {x};
   if (value != kNoValue) inputs.push_back(value);

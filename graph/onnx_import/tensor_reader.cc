@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "graph/extent_span.h"
 
 namespace hone::graph::onnx_import {
 namespace {
@@ -30,7 +31,7 @@ absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& tensor) {
   for (int64_t extent : type.shape) {
     if (extent < 0) return Invalid("a negative extent in " + ToText(type));
   }
-  if (type.NumElements() > kMaxBytes / 8)
+  if (ExtentSpan(type) > kMaxBytes / 8)
     return Invalid("the size of " + ToText(type) + " overflows");
   return type;
 }
@@ -70,12 +71,17 @@ absl::StatusOr<ConstantPtr> FromTypedField(TensorType type, const onnx::TensorPr
   return Invalid("unknown element type");
 }
 
-/// A constant over bytes that somebody else owns.
+/// A constant over bytes that somebody else owns; of bools a copy.
 absl::StatusOr<ConstantPtr> FromBytes(TensorType type, std::span<const std::byte> bytes,
                                       std::shared_ptr<const void> owner) {
   if (static_cast<int64_t>(bytes.size()) != type.Bytes()) {
     return Invalid(fmt::format("{} takes {} bytes, its data have {}", ToText(type), type.Bytes(),
                                bytes.size()));
+  }
+  if (type.dtype == DType::kBool) {  // any byte but zero is true; ours are 0 and 1
+    std::vector<std::byte> truths(bytes.begin(), bytes.end());
+    for (std::byte& truth : truths) truth = std::byte{truth != std::byte{0}};
+    return MakeConstant(std::move(type), std::move(truths));
   }
   auto data = std::make_shared<TensorData>();
   data->type = std::move(type);
@@ -132,13 +138,6 @@ absl::StatusOr<ConstantPtr> TensorReader::Read(const onnx::TensorProto& tensor) 
     return ReadExternal(tensor, std::move(type));
   if (tensor.has_raw_data()) {
     const std::string& raw = tensor.raw_data();
-    if (type.dtype == DType::kBool) {  // any byte but zero is true; ours are 0 and 1
-      if (static_cast<int64_t>(raw.size()) != type.Bytes())
-        return FromBytes(std::move(type), {}, nullptr);
-      std::vector<std::byte> bytes(raw.size());
-      for (size_t i = 0; i < raw.size(); ++i) bytes[i] = std::byte{raw[i] != 0};
-      return MakeConstant(std::move(type), std::move(bytes));
-    }
     return FromBytes(std::move(type), {reinterpret_cast<const std::byte*>(raw.data()), raw.size()},
                      model_);
   }

@@ -63,7 +63,8 @@ WindowAttributes ReadWindow(NodeImport& node, ValueId x, ValueId weights) {
   window.strides = node.Ints("strides", std::vector<int64_t>(count, 1));
   window.dilations = node.Ints("dilations", std::vector<int64_t>(count, 1));
   window.pads = node.Ints("pads", std::vector<int64_t>(2 * count, 0));
-  const std::string auto_pad = node.String("auto_pad", "NOTSET");
+  const std::string auto_pad =
+      node.Choice("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
   if (!Check(node, "kernel_shape", window.kernel, count, 1) ||
       !Check(node, "strides", window.strides, count, 1) ||
       !Check(node, "dilations", window.dilations, count, 1) ||
@@ -74,8 +75,6 @@ WindowAttributes ReadWindow(NodeImport& node, ValueId x, ValueId weights) {
     PadSame(window, shape, auto_pad == "SAME_UPPER");
   } else if (auto_pad == "VALID") {
     std::fill(window.pads.begin(), window.pads.end(), 0);
-  } else if (auto_pad != "NOTSET") {
-    node.Invalid(fmt::format("auto_pad is '{}'", auto_pad));
   }
   return window;
 }

@@ -37,6 +37,13 @@ std::string Lower(std::string text) {
   return text;
 }
 
+absl::Status UnknownActivation(const std::string& name) {
+  std::vector<std::string_view> allowed;
+  for (const Known& known : kKnown) allowed.emplace_back(known.name);
+  return Invalid(fmt::format("attribute 'activations' has '{}'; it must be one of {}", name,
+                             fmt::join(allowed, ", ")));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Activation>> ReadActivations(const OpCall& call, size_t count,
@@ -59,7 +66,7 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const OpCall& call, size
     const std::string lower = Lower(name);
     const auto* known = std::find_if(std::begin(kKnown), std::end(kKnown),
                                      [&](const Known& k) { return k.name == lower; });
-    if (known == std::end(kKnown)) return Invalid(fmt::format("unknown activation '{}'", name));
+    if (known == std::end(kKnown)) return UnknownActivation(name);
     Activation activation{lower, known->alpha, known->beta};
     if (known->has_alpha && next_alpha < alphas.size()) activation.alpha = alphas[next_alpha++];
     if (known->has_beta && next_beta < betas.size()) activation.beta = betas[next_beta++];

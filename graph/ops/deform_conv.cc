@@ -44,8 +44,9 @@ absl::StatusOr<Deformed> DeformedOf(const OpCall& call) {
   Deformed d{.output = {x[0], w[0]},
              .group = call.Int("group", 1),
              .offset_group = call.Int("offset_group", 1)};
-  if (d.group < 1 || d.offset_group < 1 || x[1] != w[1] * d.group || w[0] % d.group != 0 ||
-      x[1] % d.offset_group != 0) {
+  int64_t channels = 0;
+  if (d.group < 1 || d.offset_group < 1 || __builtin_mul_overflow(w[1], d.group, &channels) ||
+      x[1] != channels || w[0] % d.group != 0 || x[1] % d.offset_group != 0) {
     return Invalid(
         fmt::format("{} channels, {} groups, {} offset groups", x[1], d.group, d.offset_group));
   }
@@ -61,7 +62,10 @@ absl::StatusOr<Deformed> DeformedOf(const OpCall& call) {
     if (room < 0) return Invalid("the window does not fit the padded input");
     d.output.push_back(static_cast<int64_t>(room / strides[i]) + 1);
   }
-  const int64_t taps = d.offset_group * w[2] * w[3];
+  int64_t taps = 0;
+  constexpr int64_t kMaxTaps = int64_t{1} << 40;
+  if (__builtin_mul_overflow(d.offset_group, w[2] * w[3], &taps) || taps > kMaxTaps)
+    return Invalid(fmt::format("{} offset groups of {} x {} taps", d.offset_group, w[2], w[3]));
   const Shape wanted = {x[0], 2 * taps, d.output[2], d.output[3]};
   if (offset != wanted)
     return Invalid(fmt::format("offsets must be [{}], not {}", fmt::join(wanted, ","),

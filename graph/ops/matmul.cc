@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "fmt/format.h"
@@ -187,6 +188,8 @@ absl::StatusOr<Subscripts> SubscriptsOf(const OpCall& call) {
     }
   }
   for (char letter : s.result) {
+    if (std::count(s.result.begin(), s.result.end(), letter) > 1)
+      return Invalid(fmt::format("the result '{}' names '{}' twice", s.result, letter));
     if (!s.extents.contains(letter))
       return Invalid(fmt::format("'{}' of the result is no operand's", letter));
   }

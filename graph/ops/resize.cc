@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "fmt/format.h"
 
@@ -18,6 +20,31 @@ using ir::Expr;
 using ir::WorkloadBuilder;
 using Tensors = std::vector<int>;
 
+constexpr std::string_view kCoordinates[] = {
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+constexpr std::string_view kRoundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                           "ceil", "ceil_if_smaller"};
+
+absl::Status CheckRule(const OpCall& call, const std::vector<double>& roi) {
+  const std::string coordinate = call.String("coordinate", "half_pixel");
+  const std::string nearest = call.String("nearest", "round_prefer_floor");
+  if (std::find(std::begin(kCoordinates), std::end(kCoordinates), coordinate) ==
+      std::end(kCoordinates))
+    return Invalid(fmt::format("unknown coordinates '{}', not one of {}", coordinate,
+                               fmt::join(kCoordinates, ", ")));
+  if (std::find(std::begin(kRoundings), std::end(kRoundings), nearest) == std::end(kRoundings))
+    return Invalid(
+        fmt::format("unknown rounding '{}', not one of {}", nearest, fmt::join(kRoundings, ", ")));
+  // Coordinates are f32: they must stay finite.
+  constexpr double kFar = 1e9;
+  for (double edge : roi) {
+    if (!(std::abs(edge) <= kFar))
+      return Invalid(fmt::format("a region of interest from or to {}", edge));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Types> InferResize(const OpCall& call) {
   HONE_RETURN_IF_ERROR(RequireInputs(call, 1));
   const TensorType& x = call.inputs[0].type;
@@ -32,6 +59,7 @@ absl::StatusOr<Types> InferResize(const OpCall& call) {
   }
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     return Invalid(fmt::format("unknown mode '{}'", mode));
+  HONE_RETURN_IF_ERROR(CheckRule(call, roi));
   if (ir::IsBool(x.dtype) && mode != "nearest") return Invalid("bool cannot be interpolated");
   constexpr int64_t kMaxExtent = int64_t{1} << 20;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -43,8 +71,9 @@ absl::StatusOr<Types> InferResize(const OpCall& call) {
       return Invalid(fmt::format("axis {} of extent {} is too long to be resized", i, sizes[i]));
     }
     constexpr double kMaxTaps = 1 << 24;
+    constexpr double kMaxTerms = 1 << 11;  // of one sum, an expression that is walked recursively
     const double taps = call.Int("antialias", 0) != 0 ? 4 / std::min(1.0, scales[i]) : 4;
-    if (taps * static_cast<double>(sizes[i]) > kMaxTaps) {
+    if (taps > kMaxTerms || taps * static_cast<double>(sizes[i]) > kMaxTaps) {
       return Invalid(fmt::format("axis {} at scale {} reads too many neighbours", i, scales[i]));
     }
   }

@@ -107,6 +107,26 @@ std::vector<BadModel> BadModels() {
        "index 2 (element 1 of the indices) is outside of [-2, 1]"},
       {"FunctionsThatDouble", CallFunctionsThatDouble,
        "more than 1048576 nodes once its functions are written out"},
+      {"ANegativeExtent",
+       [](OnnxModel& m) {
+         m.Ints("s", {-2, -3});
+         m.Node("ConstantOfShape", {"s"}, {"y"});
+       },
+       "node y (ConstantOfShape) of i64[2]: shape [-2,-3] has a negative extent"},
+      {"ABlockWhoseSquareWraps",
+       [](OnnxModel& m) {
+         m.Ints("s", {1, 6, 1, 1});
+         m.Node("Reshape", {"x", "s"}, {"image"});
+         graph::SetInt(m.Node("DepthToSpace", {"image"}, {"y"}), "blocksize", int64_t{1} << 32);
+       },
+       "blocksize 4294967296 does not fit 6 channels"},
+      {"AnUnknownValueOfAnAttribute",
+       [](OnnxModel& m) {
+         m.Ints("s", {4, 6});
+         graph::SetString(m.Node("Resize", {"x", "", "", "s"}, {"y"}), "nearest_mode", "up");
+       },
+       "attribute 'nearest_mode' is 'up'; it must be one of round_prefer_floor, round_prefer_ceil, "
+       "floor, ceil"},
       {"DataDependentShape", [](OnnxModel& m) { m.Node("Unique", {"x"}, {"y"}); },
        "depends on data"},
   };

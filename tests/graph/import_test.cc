@@ -369,6 +369,13 @@ TEST(ImportTest, DecidedBranchesAndLocalFunctionsAreInlined) {
   EXPECT_THAT(ToText(*graph), HasSubstr("Unary(%1) {fn=abs}"));
   EXPECT_THAT(ToText(*graph), HasSubstr("constant {0.25}"));
 
+  SetFloat(call, "stepness", 0.5F);
+  EXPECT_THAT(model.Error(), HasSubstr("unknown attribute 'stepness'; the function has steepness"));
+  call.mutable_attribute()->RemoveLast();
+  SetInt(model.graph().mutable_node(0)[0], "els_branch", 1);
+  EXPECT_THAT(model.Error(), HasSubstr("node a (If): unknown attribute 'els_branch'"));
+  model.graph().mutable_node(0)->mutable_attribute()->RemoveLast();
+
   onnx::NodeProto& again = *function.add_node();  // a function that calls itself
   again.set_op_type("Slope");
   again.set_domain("local");
@@ -411,6 +418,34 @@ TEST(ImportTest, ExternalDataMustBeWholeAndBesideTheModel) {
   EXPECT_THAT(import("far.data", "0"), HasSubstr("leads out of the model's folder"));
   std::filesystem::create_directory_symlink("/etc", folder / "etc");
   EXPECT_THAT(import("etc/passwd", "0"), HasSubstr("leads out of the model's folder"));
+  std::filesystem::remove_all(folder);
+}
+
+// Any byte but zero is true, ours are 0 and 1: kernels compute with them.
+TEST(ImportTest, BoolsOfExternalDataAreZeroAndOne) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "graph_import_bools";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "w.data") << std::string("\0\x01\x02\xff", 4);
+  OnnxModel model;
+  model.Input("x", {"4"}, TensorProto::BOOL).Output("y", TensorProto::BOOL);
+  TensorProto& w = *model.graph().add_initializer();
+  w.set_name("w");
+  w.set_data_type(TensorProto::BOOL);
+  w.add_dims(4);
+  w.set_data_location(TensorProto::EXTERNAL);
+  onnx::StringStringEntryProto& entry = *w.add_external_data();
+  entry.set_key("location");
+  entry.set_value("w.data");
+  model.Node("And", {"x", "w"}, {"y"});
+  const auto graph = model.Import({.folder = folder});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (const Value& value : graph->values) {
+    if (value.constant == nullptr) continue;
+    std::vector<int> bytes;
+    for (std::byte byte : value.constant->bytes) bytes.push_back(std::to_integer<int>(byte));
+    EXPECT_THAT(bytes, ::testing::ElementsAre(0, 1, 1, 1));
+  }
   std::filesystem::remove_all(folder);
 }
 
