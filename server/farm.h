@@ -123,6 +123,9 @@ class Farm {
   void OnOldResult(StreamId stream, const proto::WorkResult& result);
   /// False: it sent more than it may, and its stream ends.
   bool CountResult(Worker& worker);
+  /// What becomes of an open lease's result; its session has asked for the attempt.
+  void Judge(Lease& lease, const proto::WorkResult& result, int64_t now_ns);
+  void JudgeParked(const Hash128& token, int64_t now_ns);
   void RenewCredit(Worker& worker);
   void OnReturned(const std::string& key, const proto::Returned& returned, int64_t now_ns);
   /// A fault of infrastructure: later, elsewhere. False: it had too many.

@@ -59,7 +59,9 @@ void Farm::Revoke(const Hash128& token, const std::string& why, int64_t now_ns) 
 void Farm::StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns) {
   constexpr char kOver[] = "the session's time is over";
   for (auto& [number, attempt] : session.attempts) {
-    if (attempt.state == AttemptState::kLeased) Revoke(attempt.token, kOver, now_ns);
+    if (attempt.state == AttemptState::kLeased && !HasAnswer(leases_.at(attempt.token))) {
+      Revoke(attempt.token, kOver, now_ns);
+    }
     if (attempt.state != AttemptState::kWaiting || !attempt.job) continue;
     Unwait(session, number);
     AnswerFor(id, number, attempt, {.outcome = measure::Outcome::kWorkerLost, .message = kOver});
@@ -74,7 +76,8 @@ int64_t Farm::DropWaiting(const Hash128& id, int64_t below, int64_t now_ns) {
   for (auto it = session.attempts.begin(); it != session.attempts.end() && it->first < below;) {
     Attempt& attempt = it->second;
     if (attempt.state == AttemptState::kLeased &&
-        leases_.at(attempt.token).state == LeaseState::kGranted) {
+        leases_.at(attempt.token).state == LeaseState::kGranted &&
+        !HasAnswer(leases_.at(attempt.token))) {
       Revoke(attempt.token, "the session's search has ended", now_ns);
     }
     if (attempt.state != AttemptState::kWaiting || !attempt.job) {
@@ -151,6 +154,7 @@ std::vector<db::FarmChange> Farm::EndsOf(const Hash128& id,
     changes.push_back(db::EndFarmLease{.token = lease->first,
                                        .state = LeaseState::kDone,
                                        .content = lease->second.content,
+  JudgeParked(attempt.token, now_ns);
                                        .charge_ns = lease->second.charge_ns});
   }
   return changes;
