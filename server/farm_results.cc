@@ -181,11 +181,13 @@ void Farm::Judge(Lease& lease, const proto::WorkResult& result, int64_t now_ns) 
   const bool free = build || result.outcome == measure::Outcome::kWorkerLost;
   // Its worker's word, as far as there was time for it.
   const int64_t most_ns = now_ns - lease.granted_ns + kOnItsWayNs;
-  lease.charge_ns = free ? 0 : std::min(result.run_ns, most_ns);
+  const int64_t cores = std::max(1, worker.hello.device.cores);
+  attempt.result = result;
+  attempt.result->run_ns = std::min(result.run_ns, most_ns);
+  attempt.result->build_ns = std::min(result.build_ns, most_ns * cores) + attempt.build_ns;
+  lease.charge_ns = free ? 0 : attempt.result->run_ns;
   ++worker.results;
   if (!build) worker.meter.Result(result.samples_ns, result.noisy);
-  attempt.result = result;
-  attempt.result->build_ns += attempt.build_ns;
   // Nobody else can measure it: it counts, and says that it is doubtful.
   attempt.result->noisy |= belief == Belief::kUnconfirmed;
   Deliver(lease.session, lease.attempt, attempt);

@@ -404,11 +404,16 @@ TEST(FarmChargeTest, NoMoreTimeIsChargedThanPassed) {
   farm.RunFor(10 * kMs);
   ASSERT_TRUE(liar.running);
   liar.result->run_ns = day_ns;
+  liar.result->build_ns = 365 * day_ns;
   asker.backlog = 0;
   farm.RunFor(kSecond);
   ASSERT_EQ(asker.results.size(), 1u);
   EXPECT_LE(farm.farm.charged_ns("p"), 200 * kMs);
   EXPECT_GE(farm.farm.charged_ns("p"), 50 * kMs);
+  // Nor told to the session; its one core cannot have built for longer either.
+  EXPECT_EQ(asker.results[0].second.run_ns, farm.farm.charged_ns("p"));
+  EXPECT_LE(asker.results[0].second.build_ns, 200 * kMs);
+  EXPECT_GE(asker.results[0].second.build_ns, 50 * kMs);
   // Samples that cannot have been taken since the grant are no answer at all.
   liar.run = [&](const proto::Grant&) { return std::pair{50 * kMs, Ok(kMinute)}; };
   asker.backlog = 1;
