@@ -422,6 +422,30 @@ TEST(FarmChargeTest, NoMoreTimeIsChargedThanPassed) {
   EXPECT_GT(farm.farm.counters().invalid, 0);
 }
 
+TEST(FarmUnseenTest, ADeviceOfAnEarlierStartIsDrainedAndLetBack) {
+  FarmHarness farm;
+  db::FarmState before;
+  before.devices = {{"away", "cpu:0", DeviceState::kQuarantined, "it was wrong"}};
+  farm.farm.Restore(before, farm.now_ns);
+  const auto set = [&](DeviceEvent event) {
+    return farm.farm.SetDevice("away", "cpu:0", event, "by admin", farm.now_ns);
+  };
+  const auto stored = [&] {
+    const FarmStep step = farm.farm.Take();
+    EXPECT_EQ(step.changes.size(), 1u);
+    return std::get<db::PutFarmDevice>(step.changes.at(0)).device;
+  };
+  EXPECT_EQ(set(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(set(DeviceEvent::kUndrain).ok());
+  EXPECT_EQ(stored(), (db::FarmDevice{"away", "cpu:0", DeviceState::kActive, ""}));
+  ASSERT_TRUE(set(DeviceEvent::kDrain).ok());
+  EXPECT_EQ(stored(), (db::FarmDevice{"away", "cpu:0", DeviceState::kDrained, "by admin"}));
+  farm.AddDevice("away");
+  EXPECT_EQ(farm.farm.Devices().at(0).state, DeviceState::kDrained);
+  EXPECT_EQ(farm.farm.SetDevice("nobody", "cpu:0", DeviceEvent::kUndrain, "", 0).code(),
+            absl::StatusCode::kNotFound);
+}
+
 TEST(FarmCreditTest, AnAbsurdCreditOverflowsNothing) {
   FarmHarness farm;
   for (const char* name : {"w1", "w2", "w3"}) {
