@@ -115,6 +115,27 @@ TEST_F(SessionDriverTest, ACancelThatIsDurableIsNotUndoneByItsBegin) {
   driver_ = nullptr;
 }
 
+TEST_F(SessionDriverTest, WhoseItIsStaysInItsPlaceWhileItsRowChanges) {
+  // Whoever forgets ended sessions reads it while the thread still writes the end down.
+  db::FarmSession row = row_;
+  row.owner = std::string(100, 'o');
+  row.digest = std::string(100, 'd');
+  Begin();
+  Store(SessionState::kWaiting);
+  // Its date is over: its row changes once, so that no buffer comes back to where it was.
+  SessionDriver driver(context_, row, {.target = FarmHarness::kTarget, .until_unix_ms = 1});
+  const char* const owner = driver.owner().data();
+  const char* const digest = driver.digest().data();
+  driver_ = &driver;
+  EXPECT_EQ(Await(), SessionState::kFailed);
+  driver.Stop();
+  EXPECT_EQ(driver.owner().data(), owner);
+  EXPECT_EQ(driver.digest().data(), digest);
+  EXPECT_EQ(driver.owner(), row.owner);
+  EXPECT_EQ(driver.Info().state, SessionState::kFailed);
+  driver_ = nullptr;
+}
+
 TEST_F(SessionDriverTest, AnEndIsKnownBeforeWatchersAreToldToLook) {
   Begin();
   Store(SessionState::kWaiting);
