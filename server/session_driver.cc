@@ -184,6 +184,9 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
 absl::StatusOr<search::SessionOptions> SessionDriver::OptionsFor(
     const proto::DeviceFacts& device) const {
   search::SessionOptions options;
+    if (spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs) {
+      return absl::DeadlineExceededError("no device came before its date");
+    }
   options.id = id_;
   // The farm's id finds the session again, however many ask for the same.
   options.request =

@@ -60,6 +60,7 @@ class SessionDriver {
   /// Why the session ended, where an earlier honed wrote that down and died before the farm's row
   /// said so: it has left its search, and must not begin anew.
   absl::StatusOr<std::optional<std::string>> FinishedAs();
+  /// kDeadlineExceeded: its date came first.
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
   absl::StatusOr<search::SessionOptions> OptionsFor(const proto::DeviceFacts& device) const;
@@ -74,10 +75,10 @@ class SessionDriver {
 
   const DriverContext context_;
   const proto::SessionSpec spec_;
-  mutable std::mutex mutex_;
   /// Others read these at any time, also while the row changes.
   const Hash128 id_;
   const std::string owner_, digest_, project_;
+  mutable std::mutex mutex_;
   /// Without its spec. The thread alone changes it, and of it state, reason and device, under
   /// mutex_.
   db::FarmSession row_;

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/fake_clock.h"
 #include "db/log_file.h"
 #include "tests/server/farm_harness.h"
 #include "tests/server/temporary_folder.h"
@@ -133,6 +134,22 @@ TEST_F(SessionDriverTest, WhoseItIsStaysInItsPlaceWhileItsRowChanges) {
   EXPECT_EQ(driver.digest().data(), digest);
   EXPECT_EQ(driver.owner(), row.owner);
   EXPECT_EQ(driver.Info().state, SessionState::kFailed);
+  driver_ = nullptr;
+}
+
+TEST_F(SessionDriverTest, WhatWaitsForADeviceEndsAtItsDate) {
+  Begin();
+  Store(SessionState::kWaiting);
+  constexpr int64_t kDateMs = 1'000'000;
+  FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
+  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_};
+  SessionDriver driver(context, row_, {.target = FarmHarness::kTarget, .until_unix_ms = kDateMs});
+  driver_ = &driver;
+  clock_.SleepNs(300'000'000);
+  EXPECT_EQ(store_row().state, SessionState::kWaiting);
+  calendar.JumpWallNs(1'000'000);
+  EXPECT_EQ(Await(), SessionState::kFailed);
+  EXPECT_EQ(store_row().reason, "no device came before its date");
   driver_ = nullptr;
 }
 
