@@ -1,6 +1,7 @@
 #include "server/session_driver.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "fmt/format.h"
@@ -27,6 +28,7 @@ constexpr char kNoDevice[] = "waiting for a device that can run it";
 
 absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec) {
   std::vector<search::TuningTask> tasks;
+  std::map<Hash128, size_t> known;
   for (size_t i = 0; i < spec.tasks.size(); ++i) {
     const proto::TaskSpec& from = spec.tasks[i];
     auto workload = ir::ParseWorkload(from.workload);
@@ -37,6 +39,12 @@ absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec
     }
     search::TuningTask& task = tasks.emplace_back();
     task.hash = ir::StructuralHash(*workload);
+    const auto [first, fresh] = known.try_emplace(task.hash, i);
+    if (!fresh) {
+      return absl::InvalidArgumentError(
+          fmt::format("tasks[{}].workload: the same as tasks[{}]'s; name it once, with its count",
+                      i, first->second));
+    }
     task.workload = std::make_shared<const ir::Workload>(*std::move(workload));
     task.name = from.name;
     task.count = from.count;
@@ -176,6 +184,9 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
       *device = *std::move(found);
       return Store(SessionEvent::kBegin, "", device);
     }
+    if (spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs) {
+      return absl::DeadlineExceededError("no device came before its date");
+    }
     context_.clock.SleepNs(kLookNs);
   }
   return absl::CancelledError("interrupted");
@@ -184,9 +195,6 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
 absl::StatusOr<search::SessionOptions> SessionDriver::OptionsFor(
     const proto::DeviceFacts& device) const {
   search::SessionOptions options;
-    if (spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs) {
-      return absl::DeadlineExceededError("no device came before its date");
-    }
   options.id = id_;
   // The farm's id finds the session again, however many ask for the same.
   options.request =

@@ -102,6 +102,16 @@ TEST_F(SessionBookTest, AnEqualRequestJoinsAndARetryHasTheFirstAnswer) {
             absl::StatusCode::kAlreadyExists);
 }
 
+TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
+  proto::SessionSpec spec = Spec("a");
+  spec.tasks.push_back(spec.tasks.front());
+  spec.tasks.back().name = "another name";
+  const auto refused = book_.Start({"alice", "1"}, spec);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(refused.status()),
+              HasSubstr("tasks[1].workload: the same as tasks[0]"));
+}
+
 // Two requests under one id in one group commit: the second is refused, and is no session that
 // anybody could join.
 TEST_F(SessionBookTest, WhatWasRefusedIsJoinedByNobody) {
