@@ -172,7 +172,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     const auto running = running_.find(key);
     if (running != running_.end()) {
       HONE_ASSIGN_OR_RETURN(const auto before, store.FindFarmSession(running->second));
-      started.joined = before && before->state < SessionState::kFinished;
+      started.joined = before && before->state < SessionState::kCancelling;
     }
     started.id = started.joined ? running->second : RandomId();
     if (!started.joined) {

@@ -102,6 +102,18 @@ TEST_F(SessionBookTest, AnEqualRequestJoinsAndARetryHasTheFirstAnswer) {
             absl::StatusCode::kAlreadyExists);
 }
 
+TEST_F(SessionBookTest, NobodyJoinsWhatIsBeingCancelled) {
+  const auto first = book_.Start({"alice", "1"}, Spec("a"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  book_.StopAll();  // so that nothing empties it
+  ASSERT_TRUE(book_.Cancel({"alice", "2"}, first->id, false, "alice").ok());
+  ASSERT_EQ(Stored(first->id)->state, db::SessionState::kCancelling);
+  const auto again = book_.Start({"alice", "3"}, Spec("a"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->joined);
+  EXPECT_NE(again->id, first->id);
+}
+
 TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
   proto::SessionSpec spec = Spec("a");
   spec.tasks.push_back(spec.tasks.front());
