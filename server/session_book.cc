@@ -21,6 +21,21 @@ proto::SessionInfo StoredInfo(const db::FarmSession& row) {
   return InfoOf(row, proto::DecodeSpec(row.spec).value_or(proto::SessionSpec{}));
 }
 
+/// What a StartSession is answered, as it is kept for a retry: the session, and whether it was
+/// there before.
+std::string BytesOf(const SessionBook::Started& started) {
+  return proto::IdBytes(started.id) + (started.joined ? '\1' : '\0');
+}
+
+absl::StatusOr<SessionBook::Started> StartedOf(std::string bytes) {
+  // Without the flag: an earlier version's.
+  const bool flagged = bytes.size() > sizeof(Hash128);
+  SessionBook::Started started{.joined = !flagged || bytes.back() != 0};
+  if (flagged) bytes.pop_back();
+  HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(bytes, "stored answer"));
+  return started;
+}
+
 std::string RunningKey(const std::string& owner, const std::string& digest) {
   return owner + "\n" + digest;
 }
@@ -163,8 +178,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     row = {};
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) {
-      HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(first, "stored answer"));
-      started.joined = true;
+      HONE_ASSIGN_OR_RETURN(started, StartedOf(first));
       return absl::OkStatus();
     }
     // It may still be refused: RunAnswered asks again when that is known.
@@ -186,7 +200,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
       unit.changes.push_back(db::AddFarmSession{row});
       accepting_.insert(key);
     }
-    unit.changes.push_back(AnswerOf(unary, proto::IdBytes(started.id), now_ms));
+    unit.changes.push_back(AnswerOf(unary, BytesOf(started), now_ms));
     return absl::OkStatus();
   };
   // Others join it once it is durable, and not before.
@@ -197,7 +211,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   };
   HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, {.prepare = prepare, .done = done}));
   KillPoint("honed.accepted");
-  LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
+  LogEvent(LogLevel::kInfo, row.id == Hash128{} ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
             {"owner", request.caller},
             {"model", spec.model},
