@@ -16,11 +16,6 @@
 namespace hone::server {
 namespace {
 
-/// Of a session of the store, whose request may be of another version of Hone.
-proto::SessionInfo StoredInfo(const db::FarmSession& row) {
-  return InfoOf(row, proto::DecodeSpec(row.spec).value_or(proto::SessionSpec{}));
-}
-
 /// What a StartSession is answered, as it is kept for a retry: the session, and whether it was
 /// there before.
 std::string BytesOf(const SessionBook::Started& started) {
@@ -277,15 +272,11 @@ absl::StatusOr<int64_t> SessionBook::AnswersOf(const db::FarmSession& row) {
 
 absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
                                                      const std::string& owner) {
-  std::optional<db::FarmSession> row;
-  HONE_RETURN_IF_ERROR(context_.loop.Ask(
-      {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
-         HONE_ASSIGN_OR_RETURN(row, store.FindFarmSession(session));
-         return absl::OkStatus();
-       },
-       .done = {}}));
+  HONE_ASSIGN_OR_RETURN(const auto row, StoredRow(session));
   if (!row || (!owner.empty() && row->owner != owner)) return NoSession(session);
-  proto::SessionInfo info = StoredInfo(*row);
+  // The request may be of another version of Hone.
+  proto::SessionInfo info =
+      InfoOf(*row, proto::DecodeSpec(row->spec).value_or(proto::SessionSpec{}));
   HONE_ASSIGN_OR_RETURN(info.attempts, AnswersOf(*row));
   return info;
 }
@@ -303,23 +294,52 @@ absl::StatusOr<bool> SessionBook::Over(const Hash128& session) {
 
 absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
                                                                   const std::string& owner) {
-  std::vector<db::FarmSession> rows;
-  HONE_RETURN_IF_ERROR(context_.loop.Ask(
-      {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
-         HONE_ASSIGN_OR_RETURN(rows, store.LatestSessions(limit, owner));
-         return absl::OkStatus();
-       },
-       .done = {}}));
+  HONE_ASSIGN_OR_RETURN(
+      const std::vector<db::FarmSession> rows,
+      context_.reader.With([&](db::LogFile& log) -> absl::StatusOr<std::vector<db::FarmSession>> {
+        HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+        return store->LatestSessions(limit, owner);
+      }));
   std::vector<proto::SessionInfo> infos;
   for (const db::FarmSession& row : rows) {
     HONE_ASSIGN_OR_RETURN(const int64_t answers, AnswersOf(row));
-    const std::lock_guard lock(mutex_);
-    const auto driver = drivers_.find(row.id);
-    infos.push_back(driver == drivers_.end() ? StoredInfo(row) : driver->second->Info());
-    infos.back().state = row.state;
-    infos.back().attempts = answers;
+    HONE_ASSIGN_OR_RETURN(proto::SessionInfo info, ListedInfo(row));
+    info.state = row.state;
+    info.attempts = answers;
+    infos.push_back(std::move(info));
   }
   return infos;
+}
+
+absl::StatusOr<std::optional<db::FarmSession>> SessionBook::StoredRow(const Hash128& session) {
+  return context_.reader.With(
+      [&](db::LogFile& log) -> absl::StatusOr<std::optional<db::FarmSession>> {
+        HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+        return store->FindFarmSession(session);
+      });
+}
+
+absl::StatusOr<proto::SessionInfo> SessionBook::ListedInfo(const db::FarmSession& row) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto driver = drivers_.find(row.id); driver != drivers_.end()) {
+      return driver->second->Info();
+    }
+    if (const auto asked = asked_.find(row.id); asked != asked_.end()) {
+      proto::SessionInfo info = InfoOf(row, {});
+      info.model = asked->second.model;
+      info.target = asked->second.target;
+      info.tasks = asked->second.tasks;
+      return info;
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const auto stored, StoredRow(row.id));
+  if (!stored) return NoSession(row.id);
+  const proto::SessionInfo info =
+      InfoOf(row, proto::DecodeSpec(stored->spec).value_or(proto::SessionSpec{}));
+  const std::lock_guard lock(mutex_);
+  asked_[row.id] = {.model = info.model, .target = info.target, .tasks = info.tasks};
+  return info;
 }
 
 absl::StatusOr<std::vector<proto::SessionEvent>> SessionBook::EventsAfter(const Hash128& session,

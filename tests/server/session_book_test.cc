@@ -1,5 +1,6 @@
 #include "server/session_book.h"
 
+#include <chrono>
 #include <future>
 #include <optional>
 #include <string_view>
@@ -123,6 +124,46 @@ TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(StatusMessage(refused.status()),
               HasSubstr("tasks[1].workload: the same as tasks[0]"));
+}
+
+// Thousands of specs of megabytes: whoever lists them shall not hold the farm up.
+TEST_F(SessionBookTest, ListsAreReadBesideTheLoop) {
+  const Hash128 running = book_.Start({"alice", "1"}, Spec("running"))->id;
+  db::FarmSession ended{.id = {1, 1}, .owner = "alice", .project = "p", .digest = "d"};
+  ended.spec = proto::EncodeSpec(Spec("ended"));
+  ended.state = db::SessionState::kFinished;
+  ASSERT_TRUE(Put(ended).ok());
+  std::promise<void> held, go;
+  loop_.Post({.prepare =
+                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                    held.set_value();
+                    go.get_future().wait();
+                    return absl::OkStatus();
+                  },
+              .done = {}});
+  held.get_future().wait();
+  auto listing = std::async(std::launch::async, [&] {
+    (void)book_.List(10, "alice");
+    return std::pair(book_.List(10, "alice"), book_.Find(ended.id, "alice"));
+  });
+  const bool answered = listing.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  go.set_value();
+  EXPECT_TRUE(answered) << "it waits for the loop";
+  const auto [listed, found] = listing.get();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ(listed->at(0).model, "ended");
+  EXPECT_EQ(listed->at(0).target, "cpu:avx2,threads=1");
+  EXPECT_EQ(listed->at(0).tasks, 1);
+  EXPECT_EQ(listed->at(0).state, db::SessionState::kFinished);
+  EXPECT_EQ(listed->at(1).id, running);
+  EXPECT_EQ(listed->at(1).model, "running");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->model, "ended");
+  const auto rows = store_->LatestSessions(10, "");
+  for (const db::FarmSession& row : *rows) {
+    EXPECT_EQ(row.spec, "") << "megabytes for a line of a list";
+  }
 }
 
 // Two requests under one id in one group commit: the second is refused, and is no session that
