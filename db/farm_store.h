@@ -202,7 +202,7 @@ class FarmStore {
   virtual absl::StatusOr<std::optional<FarmRequest>> FindRequest(const std::string& caller,
                                                                  const std::string& id) = 0;
   virtual absl::StatusOr<std::optional<FarmSession>> FindFarmSession(const Hash128& id) = 0;
-  /// Newest first. `owner` empty: anybody's.
+  /// Newest first, without their specs, which may be megabytes each. `owner` empty: anybody's.
   virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(
       int limit, const std::string& owner = "") = 0;
   /// How many attempts of a session below this number were answered.

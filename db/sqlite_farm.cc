@@ -93,9 +93,9 @@ class SqliteFarmStore final : public FarmStore {
   absl::StatusOr<std::vector<FarmSession>> LatestSessions(int limit,
                                                           const std::string& owner) override {
     return AllRows<FarmSession>(
-        connection_.Run(fmt::format("SELECT {} FROM farm_sessions WHERE ?1 = '' OR owner = ?1 "
-                                    "ORDER BY number DESC LIMIT ?2",
-                                    kSessionColumns),
+        connection_.Run("SELECT id, owner, project, digest, '', state, reason, device_class, "
+                        "fingerprint, created_ms FROM farm_sessions WHERE ?1 = '' OR owner = ?1 "
+                        "ORDER BY number DESC LIMIT ?2",
                         owner, limit),
         SessionOfFarmRow);
   }

@@ -197,7 +197,7 @@ void Farm::Reconcile(const std::string& key, const proto::Hello& hello, proto::W
   const std::set<Hash128> ours = worker.leases;
   for (const Hash128& token : ours) {
     const Lease& lease = leases_.at(token);
-    if (lease.state == LeaseState::kAnswered) continue;
+    if (HasAnswer(lease)) continue;
     if (lease.instance != hello.instance) {
       EndLease(token, LeaseEvent::kLose, Blame::kCandidate, "its worker's process ended", now_ns);
     } else if (!held.contains(token)) {
@@ -345,7 +345,7 @@ void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t no
   Worker& worker = workers_.at(key);
   const std::set<Hash128> leases = worker.leases;
   for (const Hash128& token : leases) {
-    if (leases_.at(token).state == LeaseState::kAnswered) continue;
+    if (HasAnswer(leases_.at(token))) continue;
     EndLease(token, LeaseEvent::kLose, Blame::kCandidate, why, now_ns);
   }
 }
@@ -353,7 +353,7 @@ void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t no
 void Farm::TakeBack(Worker& worker, const absl::Status& why, int64_t now_ns) {
   const std::set<Hash128> leases = worker.leases;
   for (const Hash128& token : leases) {
-    if (leases_.at(token).state == LeaseState::kAnswered) continue;
+    if (HasAnswer(leases_.at(token))) continue;
     ++counters_.revoked;
     EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, StatusMessage(why), now_ns);
   }
@@ -385,6 +385,7 @@ void Farm::Excuse(int64_t ns, int64_t now_ns) {
 void Farm::Tick(int64_t now_ns) {
   std::vector<Hash128> late;
   for (const auto& [token, lease] : leases_) {
+    if (HasAnswer(lease)) continue;
     const bool granted = lease.state == LeaseState::kGranted;
     if (!granted && lease.state != LeaseState::kStarted) continue;
     const int64_t limit = granted ? policy_.start_by_ns : policy_.run_by_ns;

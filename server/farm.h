@@ -115,11 +115,17 @@ class Farm {
   using Worker = FarmWorker;
   using Project = FarmProjectUse;
 
+  /// SetDevice of one whose worker has not dialled in since honed was started.
+  absl::Status SetUnseen(const std::string& worker, const std::string& device, DeviceEvent event,
+                         const std::string& reason);
   bool RefuseHello(StreamId stream, const std::string& worker, const proto::Hello& hello,
                    int64_t now_ns);
   void Reconcile(const std::string& key, const proto::Hello& hello, proto::Welcome& welcome,
                  int64_t now_ns);
   void OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns);
+  /// What becomes of an open lease's result; its session has asked for the attempt.
+  void Judge(Lease& lease, const proto::WorkResult& result, int64_t now_ns);
+  void JudgeParked(const Hash128& token, int64_t now_ns);
   void OnOldResult(StreamId stream, const proto::WorkResult& result);
   /// False: it sent more than it may, and its stream ends.
   bool CountResult(Worker& worker);

@@ -80,7 +80,6 @@ Farm::Belief Farm::Believe(const std::string& key, const Lease& lease,
                            const proto::WorkResult& result, int64_t now_ns) {
   const Session& session = sessions_.at(lease.session);
   Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
-  if (!attempt.job) return Belief::kCounts;
   const FarmDoubt doubt{lease.session, lease.attempt, now_ns};
   std::string why = WhyTooFast(key, attempt, result);
   const bool too_fast = !why.empty();
@@ -128,7 +127,6 @@ void Farm::SettleDoubts(int64_t now_ns) {
 
 void Farm::JudgeDevices(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
                         int64_t now_ns) {
-  if (!attempt.job) return;
   const bool screen = attempt.job->kind == proto::JobKind::kScreen;
   const bool ok = result.outcome == measure::Outcome::kOk;
   if (ok && screen) {
@@ -179,7 +177,7 @@ void Farm::Strike(const std::string& key, const Hash128& candidate, const std::s
   // What it holds goes elsewhere; what it has answered counts.
   const std::set<Hash128> leases = worker.leases;
   for (const Hash128& token : leases) {
-    if (leases_.at(token).state == LeaseState::kAnswered) continue;
+    if (HasAnswer(leases_.at(token))) continue;
     Revoke(token, "the device is quarantined", now_ns);
   }
 }
@@ -206,8 +204,8 @@ void Farm::OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t n
   constexpr char kWhy[] = "its device is lost";
   const std::set<Hash128> leases = worker.leases;
   for (const Hash128& token : leases) {
+    if (HasAnswer(leases_.at(token))) continue;  // it counts
     const LeaseState state = leases_.at(token).state;
-    if (state == LeaseState::kAnswered) continue;  // it counts
     // One of these is what the child does not end over: as with a worker that died of it.
     if (state == LeaseState::kStarted || KindOf(token) == proto::LeaseKind::kBuild) {
       Send(worker, proto::Revoke{token, kWhy});

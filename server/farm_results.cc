@@ -33,7 +33,6 @@ std::string Farm::WhyInvalid(const Lease& lease, const Attempt& attempt,
     return fmt::format("{:.1f} s of samples in a lease that is {:.1f} s old", sum_ns * 1e-9,
                        static_cast<double>(now_ns - lease.granted_ns) * 1e-9);
   }
-  if (!attempt.job) return "";  // checked when the session's driver asks for it
   const bool comparison = attempt.job->kind == proto::JobKind::kCompare;
   const size_t wanted = comparison ? attempt.job->traces.size() : 0;
   if (result.compared.size() == wanted) return "";
@@ -91,8 +90,7 @@ bool Farm::PauseAfterFault(Attempt& attempt, const std::string& key, int64_t now
 
 void Farm::OnReturned(const std::string& key, const proto::Returned& returned, int64_t now_ns) {
   const auto found = leases_.find(returned.token);
-  if (found == leases_.end() || found->second.worker != key ||
-      found->second.state == LeaseState::kAnswered) {
+  if (found == leases_.end() || found->second.worker != key || HasAnswer(found->second)) {
     return;
   }
   ++counters_.returned;
@@ -110,25 +108,52 @@ void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now
   const auto open = leases_.find(result.token);
   if (open == leases_.end()) return OnOldResult(*worker.stream, result);
   Lease& lease = open->second;
-  const auto answer = [&](proto::Verdict verdict, std::string reason) {
-    Send(worker, proto::Acknowledgement{result.token, verdict, std::move(reason)});
-  };
   if (lease.worker != worker.name + "/" + worker.hello.device.name) {
     ++counters_.invalid;
-    return answer(proto::Verdict::kInvalid, "this lease is another worker's");
+    return Send(worker, proto::Acknowledgement{result.token, proto::Verdict::kInvalid,
+                                               "this lease is another worker's"});
   }
   std::string digest = proto::ResultDigest(result);
-  if (lease.state == LeaseState::kAnswered) {
+  if (HasAnswer(lease)) {
     // The first answer comes with its commit.
     if (lease.content == digest) {
       ++counters_.duplicates;
       return;
     }
     ++counters_.conflicts;
-    return answer(proto::Verdict::kConflict, "this lease was answered with other content");
+    return Send(worker, proto::Acknowledgement{result.token, proto::Verdict::kConflict,
+                                               "this lease was answered with other content"});
   }
-  Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
+  lease.content = std::move(digest);
+  if (!sessions_.at(lease.session).attempts.at(lease.attempt).job) {
+    // honed was started again, and the session's driver still replays.
+    lease.parked = result;
+    lease.parked_ns = now_ns;
+    return;
+  }
+  Judge(lease, result, now_ns);
+}
+
+void Farm::JudgeParked(const Hash128& token, int64_t now_ns) {
+  const auto open = leases_.find(token);
+  if (open == leases_.end() || !open->second.parked) return;
+  Lease& lease = open->second;
+  // The device was not busy with it while it was parked.
+  lease.since_ns += now_ns - lease.parked_ns;
+  lease.granted_ns += now_ns - lease.parked_ns;
+  const proto::WorkResult result = *std::exchange(lease.parked, std::nullopt);
+  Judge(lease, result, now_ns);
+}
+
+void Farm::Judge(Lease& lease, const proto::WorkResult& result, int64_t now_ns) {
   const std::string key = lease.worker;
+  Worker& worker = workers_.at(key);
+  // To another process of that name it says nothing.
+  const bool same = worker.hello.instance == lease.instance;
+  const auto answer = [&](proto::Verdict verdict, std::string reason) {
+    if (same) Send(worker, proto::Acknowledgement{result.token, verdict, std::move(reason)});
+  };
+  Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
   const bool build = KindOf(result.token) == proto::LeaseKind::kBuild;
   if (std::string why = WhyInvalid(lease, attempt, result, now_ns); !why.empty()) {
     ++counters_.invalid;
@@ -153,15 +178,16 @@ void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now
   Move(lease.state, LeaseEvent::kAnswer);
   Move(attempt.state, AttemptEvent::kAnswer);
   lease.since_ns = now_ns;
-  lease.content = std::move(digest);
   const bool free = build || result.outcome == measure::Outcome::kWorkerLost;
   // Its worker's word, as far as there was time for it.
   const int64_t most_ns = now_ns - lease.granted_ns + kOnItsWayNs;
-  lease.charge_ns = free ? 0 : std::min(result.run_ns, most_ns);
+  const int64_t cores = std::max(1, worker.hello.device.cores);
+  attempt.result = result;
+  attempt.result->run_ns = std::min(result.run_ns, most_ns);
+  attempt.result->build_ns = std::min(result.build_ns, most_ns * cores) + attempt.build_ns;
+  lease.charge_ns = free ? 0 : attempt.result->run_ns;
   ++worker.results;
   if (!build) worker.meter.Result(result.samples_ns, result.noisy);
-  attempt.result = result;
-  attempt.result->build_ns += attempt.build_ns;
   // Nobody else can measure it: it counts, and says that it is doubtful.
   attempt.result->noisy |= belief == Belief::kUnconfirmed;
   Deliver(lease.session, lease.attempt, attempt);

@@ -76,9 +76,13 @@ struct OpenLease {
   LeaseState state = LeaseState::kGranted;
   int64_t since_ns = 0;    ///< of the state
   int64_t granted_ns = 0;  ///< or, of an earlier start of honed, no later than that
-  std::string content;
+  std::string content;     ///< digest of the result that came
   int64_t charge_ns = 0;
   bool alone = false;
+  /// A result that came before the session's driver had asked for the attempt again, and when:
+  /// what it is worth cannot be told without the job.
+  std::optional<proto::WorkResult> parked;
+  int64_t parked_ns = 0;
   std::vector<int> wanted;                 ///< of a build lease: Grant.wanted
   std::vector<proto::Artifact> artifacts;  ///< of a run lease: Grant.artifacts
   /// Of a build lease: what came whole, by SHA-256, and how much that is.
@@ -86,6 +90,11 @@ struct OpenLease {
   int64_t uploaded_bytes = 0;
   std::vector<std::shared_ptr<const CountedBytes>> counted;
 };
+
+/// Its worker has answered: it can neither run late nor be lost with its worker.
+inline bool HasAnswer(const OpenLease& lease) {
+  return lease.state == LeaseState::kAnswered || lease.parked.has_value();
+}
 
 /// A session that has not ended.
 struct FarmMember {

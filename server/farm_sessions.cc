@@ -8,18 +8,36 @@
 
 // What sessions and operators ask of a Farm.
 namespace hone::server {
+namespace {
+
+absl::Status WrongState(const std::string& worker, const std::string& device, DeviceState state) {
+  return absl::FailedPreconditionError(
+      fmt::format("device {} of '{}' is {}", device, worker, NameOf(state)));
+}
+
+}  // namespace
+
+absl::Status Farm::SetUnseen(const std::string& name, const std::string& device, DeviceEvent event,
+                             const std::string& reason) {
+  const auto known = known_devices_.find(name + "/" + device);
+  if (known == known_devices_.end()) {
+    return absl::NotFoundError(fmt::format("no worker '{}' with device {} was seen", name, device));
+  }
+  db::FarmDevice& row = known->second;
+  if (!Next(row.state, event)) return WrongState(name, device, row.state);
+  Move(row.state, event);
+  if (row.state == DeviceState::kDraining) Move(row.state, DeviceEvent::kEmptied);
+  row.reason = row.state == DeviceState::kActive ? "" : reason;
+  step_.changes.push_back(db::PutFarmDevice{row});
+  return absl::OkStatus();
+}
 
 absl::Status Farm::SetDevice(const std::string& name, const std::string& device, DeviceEvent event,
                              const std::string& reason, int64_t now_ns) {
   const auto known = workers_.find(name + "/" + device);
-  if (known == workers_.end()) {
-    return absl::NotFoundError(fmt::format("no worker '{}' with device {} was seen", name, device));
-  }
+  if (known == workers_.end()) return SetUnseen(name, device, event, reason);
   Worker& worker = known->second;
-  if (!Next(worker.device, event)) {
-    return absl::FailedPreconditionError(
-        fmt::format("device {} of '{}' is {}", device, name, NameOf(worker.device)));
-  }
+  if (!Next(worker.device, event)) return WrongState(name, device, worker.device);
   if (event == DeviceEvent::kUndrain) HONE_RETURN_IF_ERROR(MayComeBack(worker));
   Move(worker.device, event);
   if (worker.device == DeviceState::kActive) worker.strikes.clear();
@@ -59,7 +77,9 @@ void Farm::Revoke(const Hash128& token, const std::string& why, int64_t now_ns) 
 void Farm::StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns) {
   constexpr char kOver[] = "the session's time is over";
   for (auto& [number, attempt] : session.attempts) {
-    if (attempt.state == AttemptState::kLeased) Revoke(attempt.token, kOver, now_ns);
+    if (attempt.state == AttemptState::kLeased && !HasAnswer(leases_.at(attempt.token))) {
+      Revoke(attempt.token, kOver, now_ns);
+    }
     if (attempt.state != AttemptState::kWaiting || !attempt.job) continue;
     Unwait(session, number);
     AnswerFor(id, number, attempt, {.outcome = measure::Outcome::kWorkerLost, .message = kOver});
@@ -74,7 +94,8 @@ int64_t Farm::DropWaiting(const Hash128& id, int64_t below, int64_t now_ns) {
   for (auto it = session.attempts.begin(); it != session.attempts.end() && it->first < below;) {
     Attempt& attempt = it->second;
     if (attempt.state == AttemptState::kLeased &&
-        leases_.at(attempt.token).state == LeaseState::kGranted) {
+        leases_.at(attempt.token).state == LeaseState::kGranted &&
+        !HasAnswer(leases_.at(attempt.token))) {
       Revoke(attempt.token, "the session's search has ended", now_ns);
     }
     if (attempt.state != AttemptState::kWaiting || !attempt.job) {
@@ -133,6 +154,7 @@ void Farm::Submit(const Hash128& id, int64_t number, proto::Job job, const Hints
       Wait(session, number, attempt, now_ns);
     }
   }
+  JudgeParked(attempt.token, now_ns);
   Deliver(id, number, attempt);
   if (now_ns >= session.deadline_ns) StopAtDeadline(id, session, now_ns);
   GrantAll(now_ns);

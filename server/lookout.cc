@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -26,46 +25,17 @@ constexpr int64_t kStuckNs = 15'000'000'000;
 
 /// The page shows this many sessions.
 constexpr int kMostSessions = 30;
-/// Rows of sessions are read only while somebody looks, and not more often than the page asks.
-constexpr int64_t kInterestNs = 30'000'000'000;
+/// Their rows are read only while somebody looks, and not more often than the page asks.
 constexpr int64_t kReadEveryNs = 1'900'000'000;
-constexpr auto kFirstWait = std::chrono::milliseconds(300);
 
 using SessionRows = std::vector<std::shared_ptr<const web::SessionRow>>;
 
 /// What the loop told last; the loop may outlive who asked.
 struct Told {
   std::mutex mutex;
-  FarmView view;         // guarded by mutex, as all below
-  SessionRows sessions;  ///< newest first
-  int64_t taken = 0;     ///< how often they were told
-  std::condition_variable came;
-  std::atomic<bool> asked{false};                 ///< a look is under way
-  std::atomic<int64_t> wanted_ns{INT64_MIN / 2};  ///< when the page last wanted the sessions
-  int64_t read_ns = INT64_MIN / 2;                ///< when they were last read; the loop's alone
-
-  void Take(std::vector<db::FarmSession> rows);
+  FarmView view;                   // guarded by mutex
+  std::atomic<bool> asked{false};  ///< a look is under way
 };
-
-// A request is decoded once: it never changes, only its row's state does.
-void Told::Take(std::vector<db::FarmSession> rows) {
-  const std::lock_guard lock(mutex);
-  SessionRows next;
-  for (db::FarmSession& row : rows) {
-    const auto known = std::ranges::find_if(
-        sessions, [&](const auto& session) { return session->row.id == row.id; });
-    if (known != sessions.end() && (*known)->row == row) {
-      next.push_back(*known);
-    } else if (known != sessions.end()) {
-      next.push_back(std::make_shared<web::SessionRow>(std::move(row), (*known)->spec));
-    } else if (auto spec = proto::DecodeSpec(row.spec); spec.ok()) {
-      next.push_back(std::make_shared<web::SessionRow>(std::move(row), *std::move(spec)));
-    }
-  }
-  sessions = std::move(next);
-  ++taken;
-  came.notify_all();
-}
 
 int64_t BytesOf(const std::string& path) {
   // By name alone: opening and closing the log's files would drop the process's locks on them.
@@ -107,6 +77,7 @@ class RunningLookout final : public Lookout, private web::PageSource {
   std::string Trouble() override { return std::as_const(*this).Trouble(); }
   int64_t UnixMs() override { return context_.wall_clock.UnixNs() / 1'000'000; }
   SessionRows Sessions() override;
+  absl::Status ReadSessions(db::LogFile& log);
   absl::Status ScanEvents(const Hash128& session, int64_t after,
                           const std::function<bool(const db::Event&)>& visit) override;
   absl::Status ScanFailures(const Hash128& session,
@@ -118,6 +89,8 @@ class RunningLookout final : public Lookout, private web::PageSource {
   const int64_t started_ns_;
   const std::shared_ptr<Told> told_ = std::make_shared<Told>();
   std::unique_ptr<SharedReader> reader_;
+  SessionRows sessions_;             ///< newest first; the page's thread's alone, as below
+  int64_t read_ns_ = INT64_MIN / 2;  ///< when they were last read
   web::PageRoutes routes_;
   std::unique_ptr<web::HttpServer> metrics_, page_;
 };
@@ -127,19 +100,11 @@ void RunningLookout::Look() {
   if (told_->asked.exchange(true)) return;
   context_.loop.Post(
       {.prepare =
-           [told = told_](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t now_ns) {
+           [told = told_](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t now_ns) {
              told->asked.store(false);
              FarmView view = farm.View(now_ns);
-             {
-               const std::lock_guard lock(told->mutex);
-               told->view = std::move(view);
-             }
-             const bool wanted = now_ns - told->wanted_ns.load() < kInterestNs;
-             if (wanted && now_ns - told->read_ns >= kReadEveryNs) {
-               told->read_ns = now_ns;
-               auto rows = store.LatestSessions(kMostSessions);
-               if (rows.ok()) told->Take(*std::move(rows));
-             }
+             const std::lock_guard lock(told->mutex);
+             told->view = std::move(view);
              return absl::OkStatus();
            },
        .done = {}});
@@ -147,17 +112,40 @@ void RunningLookout::Look() {
 
 SessionRows RunningLookout::Sessions() {
   const int64_t now_ns = context_.clock.NowNs();
-  const bool first = now_ns - told_->wanted_ns.exchange(now_ns) >= kInterestNs;
-  std::unique_lock lock(told_->mutex);
-  if (first) {
-    const int64_t before = told_->taken;
-    lock.unlock();
-    Look();
-    lock.lock();
-    // So that the first page is not an empty one; a loop that cannot write is not waited for.
-    told_->came.wait_for(lock, kFirstWait, [&] { return told_->taken > before; });
+  if (now_ns - read_ns_ < kReadEveryNs) return sessions_;
+  read_ns_ = now_ns;
+  const absl::Status read = reader_->With([&](db::LogFile& log) { return ReadSessions(log); });
+  if (!read.ok()) {
+    LogEvent(LogLevel::kWarning, "page_read_failed", {{"why", StatusMessage(read)}});
   }
-  return told_->sessions;
+  return sessions_;
+}
+
+absl::Status RunningLookout::ReadSessions(db::LogFile& log) {
+  HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+  HONE_ASSIGN_OR_RETURN(std::vector<db::FarmSession> rows, store->LatestSessions(kMostSessions));
+  SessionRows next;
+  for (db::FarmSession& row : rows) {
+    const auto known = std::ranges::find_if(
+        sessions_, [&](const auto& session) { return session->row.id == row.id; });
+    if (known != sessions_.end() && (*known)->row == row) {
+      next.push_back(*known);
+      continue;
+    }
+    // A request is read once: it never changes, only its row's state does.
+    std::optional<proto::SessionSpec> spec;
+    if (known != sessions_.end()) {
+      spec = (*known)->spec;
+    } else {
+      HONE_ASSIGN_OR_RETURN(const auto whole, store->FindFarmSession(row.id));
+      if (whole) {
+        if (auto decoded = proto::DecodeSpec(whole->spec); decoded.ok()) spec = *std::move(decoded);
+      }
+    }
+    if (spec) next.push_back(std::make_shared<web::SessionRow>(std::move(row), *std::move(spec)));
+  }
+  sessions_ = std::move(next);
+  return absl::OkStatus();
 }
 
 absl::Status RunningLookout::ScanEvents(const Hash128& session, int64_t after,

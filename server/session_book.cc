@@ -16,9 +16,19 @@
 namespace hone::server {
 namespace {
 
-/// Of a session of the store, whose request may be of another version of Hone.
-proto::SessionInfo StoredInfo(const db::FarmSession& row) {
-  return InfoOf(row, proto::DecodeSpec(row.spec).value_or(proto::SessionSpec{}));
+/// What a StartSession is answered, as it is kept for a retry: the session, and whether it was
+/// there before.
+std::string BytesOf(const SessionBook::Started& started) {
+  return proto::IdBytes(started.id) + (started.joined ? '\1' : '\0');
+}
+
+absl::StatusOr<SessionBook::Started> StartedOf(std::string bytes) {
+  // Without the flag: an earlier version's.
+  const bool flagged = bytes.size() > sizeof(Hash128);
+  SessionBook::Started started{.joined = !flagged || bytes.back() != 0};
+  if (flagged) bytes.pop_back();
+  HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(bytes, "stored answer"));
+  return started;
 }
 
 std::string RunningKey(const std::string& owner, const std::string& digest) {
@@ -163,8 +173,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     row = {};
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) {
-      HONE_ASSIGN_OR_RETURN(started.id, proto::IdFromBytes(first, "stored answer"));
-      started.joined = true;
+      HONE_ASSIGN_OR_RETURN(started, StartedOf(first));
       return absl::OkStatus();
     }
     // It may still be refused: RunAnswered asks again when that is known.
@@ -172,7 +181,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     const auto running = running_.find(key);
     if (running != running_.end()) {
       HONE_ASSIGN_OR_RETURN(const auto before, store.FindFarmSession(running->second));
-      started.joined = before && before->state < SessionState::kFinished;
+      started.joined = before && before->state < SessionState::kCancelling;
     }
     started.id = started.joined ? running->second : RandomId();
     if (!started.joined) {
@@ -186,7 +195,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
       unit.changes.push_back(db::AddFarmSession{row});
       accepting_.insert(key);
     }
-    unit.changes.push_back(AnswerOf(unary, proto::IdBytes(started.id), now_ms));
+    unit.changes.push_back(AnswerOf(unary, BytesOf(started), now_ms));
     return absl::OkStatus();
   };
   // Others join it once it is durable, and not before.
@@ -197,7 +206,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   };
   HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, {.prepare = prepare, .done = done}));
   KillPoint("honed.accepted");
-  LogEvent(LogLevel::kInfo, started.joined ? "session_joined" : "session_accepted",
+  LogEvent(LogLevel::kInfo, row.id == Hash128{} ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
             {"owner", request.caller},
             {"model", spec.model},
@@ -263,15 +272,11 @@ absl::StatusOr<int64_t> SessionBook::AnswersOf(const db::FarmSession& row) {
 
 absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
                                                      const std::string& owner) {
-  std::optional<db::FarmSession> row;
-  HONE_RETURN_IF_ERROR(context_.loop.Ask(
-      {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
-         HONE_ASSIGN_OR_RETURN(row, store.FindFarmSession(session));
-         return absl::OkStatus();
-       },
-       .done = {}}));
+  HONE_ASSIGN_OR_RETURN(const auto row, StoredRow(session));
   if (!row || (!owner.empty() && row->owner != owner)) return NoSession(session);
-  proto::SessionInfo info = StoredInfo(*row);
+  // The request may be of another version of Hone.
+  proto::SessionInfo info =
+      InfoOf(*row, proto::DecodeSpec(row->spec).value_or(proto::SessionSpec{}));
   HONE_ASSIGN_OR_RETURN(info.attempts, AnswersOf(*row));
   return info;
 }
@@ -289,23 +294,52 @@ absl::StatusOr<bool> SessionBook::Over(const Hash128& session) {
 
 absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
                                                                   const std::string& owner) {
-  std::vector<db::FarmSession> rows;
-  HONE_RETURN_IF_ERROR(context_.loop.Ask(
-      {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
-         HONE_ASSIGN_OR_RETURN(rows, store.LatestSessions(limit, owner));
-         return absl::OkStatus();
-       },
-       .done = {}}));
+  HONE_ASSIGN_OR_RETURN(
+      const std::vector<db::FarmSession> rows,
+      context_.reader.With([&](db::LogFile& log) -> absl::StatusOr<std::vector<db::FarmSession>> {
+        HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+        return store->LatestSessions(limit, owner);
+      }));
   std::vector<proto::SessionInfo> infos;
   for (const db::FarmSession& row : rows) {
     HONE_ASSIGN_OR_RETURN(const int64_t answers, AnswersOf(row));
-    const std::lock_guard lock(mutex_);
-    const auto driver = drivers_.find(row.id);
-    infos.push_back(driver == drivers_.end() ? StoredInfo(row) : driver->second->Info());
-    infos.back().state = row.state;
-    infos.back().attempts = answers;
+    HONE_ASSIGN_OR_RETURN(proto::SessionInfo info, ListedInfo(row));
+    info.state = row.state;
+    info.attempts = answers;
+    infos.push_back(std::move(info));
   }
   return infos;
+}
+
+absl::StatusOr<std::optional<db::FarmSession>> SessionBook::StoredRow(const Hash128& session) {
+  return context_.reader.With(
+      [&](db::LogFile& log) -> absl::StatusOr<std::optional<db::FarmSession>> {
+        HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+        return store->FindFarmSession(session);
+      });
+}
+
+absl::StatusOr<proto::SessionInfo> SessionBook::ListedInfo(const db::FarmSession& row) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto driver = drivers_.find(row.id); driver != drivers_.end()) {
+      return driver->second->Info();
+    }
+    if (const auto asked = asked_.find(row.id); asked != asked_.end()) {
+      proto::SessionInfo info = InfoOf(row, {});
+      info.model = asked->second.model;
+      info.target = asked->second.target;
+      info.tasks = asked->second.tasks;
+      return info;
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const auto stored, StoredRow(row.id));
+  if (!stored) return NoSession(row.id);
+  const proto::SessionInfo info =
+      InfoOf(row, proto::DecodeSpec(stored->spec).value_or(proto::SessionSpec{}));
+  const std::lock_guard lock(mutex_);
+  asked_[row.id] = {.model = info.model, .target = info.target, .tasks = info.tasks};
+  return info;
 }
 
 absl::StatusOr<std::vector<proto::SessionEvent>> SessionBook::EventsAfter(const Hash128& session,

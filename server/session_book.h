@@ -60,6 +60,10 @@ class SessionBook {
   /// Candidates of a session that were answered, durably. Counted beside the loop, and only where
   /// neither its driver knows nor an earlier call: that may be tens of thousands of leases.
   absl::StatusOr<int64_t> AnswersOf(const db::FarmSession& row);
+  /// With its spec; read beside the loop, which has better to do.
+  absl::StatusOr<std::optional<db::FarmSession>> StoredRow(const Hash128& session);
+  /// Of a row without its spec, which is read once and never kept.
+  absl::StatusOr<proto::SessionInfo> ListedInfo(const db::FarmSession& row);
   void ForgetRunning(const SessionDriver& driver);
   /// Ends one that cannot be resumed, durably.
   absl::Status GiveUp(const db::FarmSession& row, const absl::Status& why);
@@ -69,7 +73,13 @@ class SessionBook {
   std::mutex mutex_;
   std::map<Hash128, std::unique_ptr<SessionDriver>> drivers_;  // guarded by mutex_
   std::map<Hash128, int64_t> ended_answers_;                   // guarded by mutex_
-  bool stopped_ = false;                                       // guarded by mutex_
+  /// What lists say of a request; it never changes.
+  struct Asked {
+    std::string model, target;
+    int tasks = 0;
+  };
+  std::map<Hash128, Asked> asked_;  // guarded by mutex_
+  bool stopped_ = false;            // guarded by mutex_
   /// Digest and owner of sessions that run, and of those being accepted; the loop's alone.
   std::map<std::string, Hash128> running_;
   std::set<std::string> accepting_;

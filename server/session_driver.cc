@@ -1,6 +1,7 @@
 #include "server/session_driver.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "fmt/format.h"
@@ -27,6 +28,7 @@ constexpr char kNoDevice[] = "waiting for a device that can run it";
 
 absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec) {
   std::vector<search::TuningTask> tasks;
+  std::map<Hash128, size_t> known;
   for (size_t i = 0; i < spec.tasks.size(); ++i) {
     const proto::TaskSpec& from = spec.tasks[i];
     auto workload = ir::ParseWorkload(from.workload);
@@ -37,6 +39,12 @@ absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec
     }
     search::TuningTask& task = tasks.emplace_back();
     task.hash = ir::StructuralHash(*workload);
+    const auto [first, fresh] = known.try_emplace(task.hash, i);
+    if (!fresh) {
+      return absl::InvalidArgumentError(
+          fmt::format("tasks[{}].workload: the same as tasks[{}]'s; name it once, with its count",
+                      i, first->second));
+    }
     task.workload = std::make_shared<const ir::Workload>(*std::move(workload));
     task.name = from.name;
     task.count = from.count;
@@ -48,7 +56,14 @@ absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec
 
 SessionDriver::SessionDriver(const DriverContext& context, db::FarmSession row,
                              proto::SessionSpec spec)
-    : context_(context), spec_(std::move(spec)), row_(std::move(row)) {
+    : context_(context),
+      spec_(std::move(spec)),
+      id_(row.id),
+      owner_(row.owner),
+      digest_(row.digest),
+      project_(row.project),
+      row_(std::move(row)) {
+  row_.spec.clear();
   if (row_.state == SessionState::kWaiting) row_.reason = kNoDevice;
   thread_ = std::thread([this] {
     NameThisThread("session");
@@ -104,34 +119,29 @@ std::optional<int64_t> SessionDriver::answers() const {
 
 absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
                                   const proto::DeviceFacts* device) {
-  db::FarmSession next;
-  {
-    const std::lock_guard lock(mutex_);
-    next = row_;
-  }
+  db::SetFarmSession next{.id = id_,
+                          .state = row_.state,
+                          .reason = reason,
+                          .device_class = row_.device_class,
+                          .fingerprint = row_.fingerprint};
   Move(next.state, event);
-  next.reason = reason;
   if (device != nullptr) {
     next.device_class = device->device_class;
     next.fingerprint = device->fingerprint;
   }
   const bool over = next.state >= SessionState::kFinished;
-  const absl::Status stored = context_.loop.Run(
-      {.prepare =
-           [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t now_ns) {
-             unit.changes.push_back(db::SetFarmSession{.id = next.id,
-                                                       .state = next.state,
-                                                       .reason = next.reason,
-                                                       .device_class = next.device_class,
-                                                       .fingerprint = next.fingerprint});
-             if (over) farm.EndSession(next.id, "the session has ended", now_ns);
-             return absl::OkStatus();
-           },
-       // Before watchers look.
-       .done =
-           [&](Farm&, const absl::Status& status, int64_t) {
-             if (status.ok() && over) ended_.store(true);
-           }});
+  const absl::Status stored =
+      context_.loop.Run({.prepare =
+                             [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t now_ns) {
+                               unit.changes.push_back(next);
+                               if (over) farm.EndSession(next.id, "the session has ended", now_ns);
+                               return absl::OkStatus();
+                             },
+                         // Before watchers look.
+                         .done =
+                             [&](Farm&, const absl::Status& status, int64_t) {
+                               if (status.ok() && over) ended_.store(true);
+                             }});
   if (absl::IsFailedPrecondition(stored) && event == SessionEvent::kBegin) {
     // A client cancelled it, durably, just before.
     cancelled_.store(true);
@@ -144,13 +154,16 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
            "session_state",
            {{"session", next.id.ToHex()},
             {"state", std::string(NameOf(next.state))},
-            {"owner", next.owner},
-            {"project", next.project},
+            {"owner", owner_},
+            {"project", project_},
             {"model", spec_.model},
             {"device_class", next.device_class},
             {"why", next.reason}});
   const std::lock_guard lock(mutex_);
-  row_ = std::move(next);
+  row_.state = next.state;
+  row_.reason = std::move(next.reason);
+  row_.device_class = std::move(next.device_class);
+  row_.fingerprint = std::move(next.fingerprint);
   return absl::OkStatus();
 }
 
@@ -171,6 +184,9 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
       *device = *std::move(found);
       return Store(SessionEvent::kBegin, "", device);
     }
+    if (spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs) {
+      return absl::DeadlineExceededError("no device came before its date");
+    }
     context_.clock.SleepNs(kLookNs);
   }
   return absl::CancelledError("interrupted");
@@ -179,10 +195,10 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
 absl::StatusOr<search::SessionOptions> SessionDriver::OptionsFor(
     const proto::DeviceFacts& device) const {
   search::SessionOptions options;
-  options.id = row_.id;
+  options.id = id_;
   // The farm's id finds the session again, however many ask for the same.
   options.request =
-      fmt::format(R"({{"farm_session":"{}","target":"{}"}})", row_.id.ToHex(), spec_.target);
+      fmt::format(R"({{"farm_session":"{}","target":"{}"}})", id_.ToHex(), spec_.target);
   options.versions = context_.versions;
   options.seed = spec_.seed;
   options.trials = spec_.trials;
@@ -220,18 +236,18 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   HONE_RETURN_IF_ERROR(context_.loop.Run(
       {.prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
         HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
-                              store.AnswersFrom(row_.id, kFirstComparison));
+                              store.AnswersFrom(id_, kFirstComparison));
         before.comparisons.insert(numbers.begin(), numbers.end());
-        HONE_ASSIGN_OR_RETURN(before.answers, store.CountAnswers(row_.id, kFirstComparison));
-        farm.BeginSession({.id = row_.id,
-                           .project = row_.project,
+        HONE_ASSIGN_OR_RETURN(before.answers, store.CountAnswers(id_, kFirstComparison));
+        farm.BeginSession({.id = id_,
+                           .project = project_,
                            .priority = spec_.priority,
                            .target = spec_.target,
                            .device_class = device.device_class});
         return absl::OkStatus();
       }}));
-  auto measurer = std::make_unique<RemoteMeasurer>(context_.loop, row_.id, device.device_class,
-                                                   std::move(before));
+  auto measurer =
+      std::make_unique<RemoteMeasurer>(context_.loop, id_, device.device_class, std::move(before));
   RemoteMeasurer* const farm = measurer.get();
   std::map<std::string, JobHints> hints;
   for (const search::TuningTask& t : tasks) {
@@ -281,7 +297,7 @@ void SessionDriver::SetDeadline(double used_seconds) {
     left_ns = std::min(left_ns, spec_.until_unix_ms * kNsPerMs - context_.wall_clock.UnixNs());
   }
   if (left_ns == INT64_MAX) return;
-  context_.loop.Post([id = row_.id, left_ns](Farm& farm, int64_t now_ns) {
+  context_.loop.Post([id = id_, left_ns](Farm& farm, int64_t now_ns) {
     farm.SetDeadline(id, now_ns + std::max<int64_t>(left_ns, 0));
   });
 }
@@ -289,13 +305,13 @@ void SessionDriver::SetDeadline(double used_seconds) {
 void SessionDriver::End(SessionEvent event, const std::string& reason) {
   const absl::Status stored = Store(event, reason, nullptr);
   if (!stored.ok()) {
-    LogWarning("session {}: {}", row_.id.ToHex(), StatusMessage(stored));
+    LogWarning("session {}: {}", id_.ToHex(), StatusMessage(stored));
   }
 }
 
 absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
   SessionLog log(context_.reader, context_.loop);
-  HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(row_.id));
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(id_));
   for (const db::Event& event : events) {
     if (event.type == "finished") return std::optional(event.payload);
   }
@@ -316,8 +332,8 @@ void SessionDriver::Run() {
   (void)context_.loop.Run({});
   if (cancelled_.load() || (!status.ok() && !Interrupted())) {
     SessionLog log(context_.reader, context_.loop);
-    const absl::Status left = context_.tuners->Leave(log, row_.id);
-    if (!left.ok()) LogWarning("session {}: {}", row_.id.ToHex(), StatusMessage(left));
+    const absl::Status left = context_.tuners->Leave(log, id_);
+    if (!left.ok()) LogWarning("session {}: {}", id_.ToHex(), StatusMessage(left));
   }
   context_.tuners->ForgetEnded();
   if (ended_.load()) return;

@@ -51,15 +51,16 @@ class SessionDriver {
   proto::SessionInfo Info() const;
   /// Candidates whose answers are durable; nothing while that is not known without asking the log.
   std::optional<int64_t> answers() const;
-  const Hash128& id() const { return row_.id; }
-  const std::string& digest() const { return row_.digest; }
-  const std::string& owner() const { return row_.owner; }
+  const Hash128& id() const { return id_; }
+  const std::string& digest() const { return digest_; }
+  const std::string& owner() const { return owner_; }
 
  private:
   void Run();
   /// Why the session ended, where an earlier honed wrote that down and died before the farm's row
   /// said so: it has left its search, and must not begin anew.
   absl::StatusOr<std::optional<std::string>> FinishedAs();
+  /// kDeadlineExceeded: its date came first.
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
   absl::StatusOr<search::SessionOptions> OptionsFor(const proto::DeviceFacts& device) const;
@@ -74,8 +75,13 @@ class SessionDriver {
 
   const DriverContext context_;
   const proto::SessionSpec spec_;
+  /// Others read these at any time, also while the row changes.
+  const Hash128 id_;
+  const std::string owner_, digest_, project_;
   mutable std::mutex mutex_;
-  db::FarmSession row_;  // state, reason and device guarded by mutex_
+  /// Without its spec. The thread alone changes it, and of it state, reason and device, under
+  /// mutex_.
+  db::FarmSession row_;
   std::unique_ptr<RemoteMeasurer> measurer_;
   std::atomic<bool> interrupted_{false}, cancelled_{false}, ended_{false};
   std::thread thread_;

@@ -33,7 +33,7 @@ class PageSource {
   /// As /healthz says it; empty: well.
   virtual std::string Trouble() = 0;
   virtual int64_t UnixMs() = 0;
-  /// Newest first, as the loop last told; asking makes it look again soon.
+  /// Newest first, as they were at most two seconds ago; each row without its spec's bytes.
   virtual std::vector<std::shared_ptr<const SessionRow>> Sessions() = 0;
 
   /// Events of a session after a sequence number, in order, until `visit` returns false.

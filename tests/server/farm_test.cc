@@ -404,17 +404,46 @@ TEST(FarmChargeTest, NoMoreTimeIsChargedThanPassed) {
   farm.RunFor(10 * kMs);
   ASSERT_TRUE(liar.running);
   liar.result->run_ns = day_ns;
+  liar.result->build_ns = 365 * day_ns;
   asker.backlog = 0;
   farm.RunFor(kSecond);
   ASSERT_EQ(asker.results.size(), 1u);
   EXPECT_LE(farm.farm.charged_ns("p"), 200 * kMs);
   EXPECT_GE(farm.farm.charged_ns("p"), 50 * kMs);
+  // Nor told to the session; its one core cannot have built for longer either.
+  EXPECT_EQ(asker.results[0].second.run_ns, farm.farm.charged_ns("p"));
+  EXPECT_LE(asker.results[0].second.build_ns, 200 * kMs);
+  EXPECT_GE(asker.results[0].second.build_ns, 50 * kMs);
   // Samples that cannot have been taken since the grant are no answer at all.
   liar.run = [&](const proto::Grant&) { return std::pair{50 * kMs, Ok(kMinute)}; };
   asker.backlog = 1;
   farm.RunFor(kSecond);
   EXPECT_EQ(asker.results.size(), 1u);
   EXPECT_GT(farm.farm.counters().invalid, 0);
+}
+
+TEST(FarmUnseenTest, ADeviceOfAnEarlierStartIsDrainedAndLetBack) {
+  FarmHarness farm;
+  db::FarmState before;
+  before.devices = {{"away", "cpu:0", DeviceState::kQuarantined, "it was wrong"}};
+  farm.farm.Restore(before, farm.now_ns);
+  const auto set = [&](DeviceEvent event) {
+    return farm.farm.SetDevice("away", "cpu:0", event, "by admin", farm.now_ns);
+  };
+  const auto stored = [&] {
+    const FarmStep step = farm.farm.Take();
+    EXPECT_EQ(step.changes.size(), 1u);
+    return std::get<db::PutFarmDevice>(step.changes.at(0)).device;
+  };
+  EXPECT_EQ(set(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(set(DeviceEvent::kUndrain).ok());
+  EXPECT_EQ(stored(), (db::FarmDevice{"away", "cpu:0", DeviceState::kActive, ""}));
+  ASSERT_TRUE(set(DeviceEvent::kDrain).ok());
+  EXPECT_EQ(stored(), (db::FarmDevice{"away", "cpu:0", DeviceState::kDrained, "by admin"}));
+  farm.AddDevice("away");
+  EXPECT_EQ(farm.farm.Devices().at(0).state, DeviceState::kDrained);
+  EXPECT_EQ(farm.farm.SetDevice("nobody", "cpu:0", DeviceEvent::kUndrain, "", 0).code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST(FarmCreditTest, AnAbsurdCreditOverflowsNothing) {

@@ -1,7 +1,9 @@
 #include "server/session_book.h"
 
+#include <chrono>
 #include <future>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -91,15 +93,77 @@ TEST_F(SessionBookTest, AnEqualRequestJoinsAndARetryHasTheFirstAnswer) {
   const auto first = book_.Start({"alice", "1"}, Spec("a"));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_FALSE(first->joined);
-  for (const char* id : {"1", "2"}) {
+  for (const char* id : {"1", "2", "2", "1"}) {
     const auto again = book_.Start({"alice", id}, Spec("a"));
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(again->id, first->id);
-    EXPECT_TRUE(again->joined);
+    EXPECT_EQ(again->joined, std::string_view(id) == "2") << "as it was answered first";
   }
   EXPECT_NE(book_.Start({"bob", "1"}, Spec("a"))->id, first->id) << "another's is another";
   EXPECT_EQ(book_.Start({"alice", "1"}, Spec("b")).status().code(),
             absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(SessionBookTest, NobodyJoinsWhatIsBeingCancelled) {
+  const auto first = book_.Start({"alice", "1"}, Spec("a"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  book_.StopAll();  // so that nothing empties it
+  ASSERT_TRUE(book_.Cancel({"alice", "2"}, first->id, false, "alice").ok());
+  ASSERT_EQ(Stored(first->id)->state, db::SessionState::kCancelling);
+  const auto again = book_.Start({"alice", "3"}, Spec("a"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->joined);
+  EXPECT_NE(again->id, first->id);
+}
+
+TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
+  proto::SessionSpec spec = Spec("a");
+  spec.tasks.push_back(spec.tasks.front());
+  spec.tasks.back().name = "another name";
+  const auto refused = book_.Start({"alice", "1"}, spec);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(refused.status()),
+              HasSubstr("tasks[1].workload: the same as tasks[0]"));
+}
+
+// Thousands of specs of megabytes: whoever lists them shall not hold the farm up.
+TEST_F(SessionBookTest, ListsAreReadBesideTheLoop) {
+  const Hash128 running = book_.Start({"alice", "1"}, Spec("running"))->id;
+  db::FarmSession ended{.id = {1, 1}, .owner = "alice", .project = "p", .digest = "d"};
+  ended.spec = proto::EncodeSpec(Spec("ended"));
+  ended.state = db::SessionState::kFinished;
+  ASSERT_TRUE(Put(ended).ok());
+  std::promise<void> held, go;
+  loop_.Post({.prepare =
+                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                    held.set_value();
+                    go.get_future().wait();
+                    return absl::OkStatus();
+                  },
+              .done = {}});
+  held.get_future().wait();
+  auto listing = std::async(std::launch::async, [&] {
+    (void)book_.List(10, "alice");
+    return std::pair(book_.List(10, "alice"), book_.Find(ended.id, "alice"));
+  });
+  const bool answered = listing.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  go.set_value();
+  EXPECT_TRUE(answered) << "it waits for the loop";
+  const auto [listed, found] = listing.get();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ(listed->at(0).model, "ended");
+  EXPECT_EQ(listed->at(0).target, "cpu:avx2,threads=1");
+  EXPECT_EQ(listed->at(0).tasks, 1);
+  EXPECT_EQ(listed->at(0).state, db::SessionState::kFinished);
+  EXPECT_EQ(listed->at(1).id, running);
+  EXPECT_EQ(listed->at(1).model, "running");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->model, "ended");
+  const auto rows = store_->LatestSessions(10, "");
+  for (const db::FarmSession& row : *rows) {
+    EXPECT_EQ(row.spec, "") << "megabytes for a line of a list";
+  }
 }
 
 // Two requests under one id in one group commit: the second is refused, and is no session that

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/fake_clock.h"
 #include "db/log_file.h"
 #include "tests/server/farm_harness.h"
 #include "tests/server/temporary_folder.h"
@@ -112,6 +113,43 @@ TEST_F(SessionDriverTest, ACancelThatIsDurableIsNotUndoneByItsBegin) {
   ConnectDevice();
   EXPECT_EQ(Await(), SessionState::kCancelled);
   EXPECT_TRUE(driver.ended());
+  driver_ = nullptr;
+}
+
+TEST_F(SessionDriverTest, WhoseItIsStaysInItsPlaceWhileItsRowChanges) {
+  // Whoever forgets ended sessions reads it while the thread still writes the end down.
+  db::FarmSession row = row_;
+  row.owner = std::string(100, 'o');
+  row.digest = std::string(100, 'd');
+  Begin();
+  Store(SessionState::kWaiting);
+  // Its date is over: its row changes once, so that no buffer comes back to where it was.
+  SessionDriver driver(context_, row, {.target = FarmHarness::kTarget, .until_unix_ms = 1});
+  const char* const owner = driver.owner().data();
+  const char* const digest = driver.digest().data();
+  driver_ = &driver;
+  EXPECT_EQ(Await(), SessionState::kFailed);
+  driver.Stop();
+  EXPECT_EQ(driver.owner().data(), owner);
+  EXPECT_EQ(driver.digest().data(), digest);
+  EXPECT_EQ(driver.owner(), row.owner);
+  EXPECT_EQ(driver.Info().state, SessionState::kFailed);
+  driver_ = nullptr;
+}
+
+TEST_F(SessionDriverTest, WhatWaitsForADeviceEndsAtItsDate) {
+  Begin();
+  Store(SessionState::kWaiting);
+  constexpr int64_t kDateMs = 1'000'000;
+  FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
+  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_};
+  SessionDriver driver(context, row_, {.target = FarmHarness::kTarget, .until_unix_ms = kDateMs});
+  driver_ = &driver;
+  clock_.SleepNs(300'000'000);
+  EXPECT_EQ(store_row().state, SessionState::kWaiting);
+  calendar.JumpWallNs(1'000'000);
+  EXPECT_EQ(Await(), SessionState::kFailed);
+  EXPECT_EQ(store_row().reason, "no device came before its date");
   driver_ = nullptr;
 }
 

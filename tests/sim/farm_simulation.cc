@@ -1,7 +1,6 @@
 #include "tests/sim/farm_simulation.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "fmt/format.h"
@@ -44,36 +43,13 @@ server::FarmPolicy Policy() {
   policy.lost_after_ns = 3'000 * kMs;
   policy.first_pause_ns = 50 * kMs;
   policy.max_faults = 1;
+  policy.doubt_ns = 2'000 * kMs;
   policy.artifact_cache_bytes = 14 * 560;
   policy.chunk_bytes = 8;
   return policy;
 }
 
 }  // namespace
-
-std::string_view NameOf(Mistake mistake) {
-  constexpr std::array<std::string_view, kNumMistakes> kNames = {"none",
-                                                                 "send-before-commit",
-                                                                 "reuse-start",
-                                                                 "forget-open-leases",
-                                                                 "close-without-lease",
-                                                                 "accept-any-token",
-                                                                 "duplicate-by-content",
-                                                                 "no-refund",
-                                                                 "lost-credit",
-                                                                 "wall-clock-leases",
-                                                                 "low-synchronous",
-                                                                 "forget-events",
-                                                                 "forget-suspects",
-                                                                 "ignore-deadline",
-                                                                 "forget-deadline",
-                                                                 "worker-clock",
-                                                                 "answer-apart",
-                                                                 "show-before-commit",
-                                                                 "swap-artifacts",
-                                                                 "forget-started"};
-  return kNames[static_cast<size_t>(mistake)];
-}
 
 FarmSimulation::FarmSimulation(const SimulationOptions& options)
     : options_(options), random_(options.seed), stream_id_(HashBytes("search")) {
@@ -171,6 +147,9 @@ void FarmSimulation::StartHoned() {
     SimSession& s = sessions_[i];
     s.in_flight.clear();
     s.collected.clear();
+    s.to_ask.clear();
+    s.comparing = false;
+    s.verdict.reset();
     for (const db::FarmSession& row : state.sessions) {
       if (row.project == s.project) Accepted(i, row.id);
     }
@@ -184,8 +163,13 @@ void FarmSimulation::StartHoned() {
     // What was proposed and not answered is asked for again.
     const std::vector<Tuner::Proposal> open = search_->tuner.Open();
     for (const Tuner::Proposal& p : open) {
-      if (p.member == s.id) Submit(s, p);
+      if (p.member != s.id) continue;
+      s.in_flight[p.attempt] = p;
+      s.to_ask.push_back(p);
     }
+    s.compared = !store_->AnswersFrom(s.id, kFirstComparison).value().empty();
+    s.asks_ns = now_ns_ + (options_.doubts ? random_.Between(0, 800) * kMs : 0);
+    if (!options_.doubts) HasReplayed(s);
   }
 }
 
@@ -217,6 +201,9 @@ void FarmSimulation::CrashHoned(bool power) {
   counts_.farm.expired += c.expired;
   counts_.farm.lost += c.lost;
   counts_.farm.condemned += c.condemned;
+  counts_.farm.held_back += c.held_back;
+  counts_.farm.quarantined += c.quarantined;
+  counts_.farm.invalid += c.invalid;
   counts_.farm.artifacts += c.artifacts;
   counts_.farm.artifacts_refused += c.artifacts_refused;
   counts_.farm.artifacts_gone += c.artifacts_gone;
@@ -266,6 +253,11 @@ void FarmSimulation::Gather(Held held) {
 void FarmSimulation::TakeResult(const server::Delivery& delivery) {
   for (SimSession& s : sessions_) {
     if (s.id != delivery.session || s.ended) continue;
+    CheckBelief(delivery);
+    if (delivery.attempt >= kFirstComparison) {
+      TakeVerdict(s, delivery.result);
+      continue;
+    }
     if (!s.in_flight.contains(delivery.attempt)) wrong_ = "a result of what was not asked for";
     if (!s.collected.try_emplace(delivery.attempt, delivery.result).second) {
       wrong_ = fmt::format("attempt {} was delivered twice", delivery.attempt);
@@ -384,6 +376,11 @@ void FarmSimulation::Finish(Held& held) {
       farm_->OnCommitted(session.id, {attempt}, FarmNs());
     }
   }
+  if (held.compares) {
+    session.compared = true;
+    ++counts_.compared;
+    farm_->OnCommitted(session.id, {ComparisonOf(session)}, FarmNs());
+  }
   if (held.ends) {
     session.ended = true;
     // Nothing can end while nothing can be written, or before honed has heard of it.
@@ -427,6 +424,12 @@ void FarmSimulation::Hear(SimWorker& w, proto::WorkerMessage message) {
       return;
     }
   }
+  if (result != nullptr && asked_.contains(result->token)) {
+    const auto& [session, attempt] = asked_.at(result->token);
+    for (const SimSession& s : sessions_) {
+      counts_.parked += s.id == session && !s.to_ask.empty() ? 1 : 0;
+    }
+  }
   farm_->OnMessage(*w.stream, message, FarmNs());
 }
 
@@ -445,6 +448,7 @@ void FarmSimulation::StepHoned() {
   if (now_ns_ >= next_tick_ns_) {
     next_tick_ns_ = now_ns_ + 100 * kMs;
     farm_->Tick(FarmNs());
+    if (options_.doubts && random_.Chance(0.1)) UndrainAll();
   }
   Gather({});
 }

@@ -15,6 +15,7 @@
 #include "search/shared_tuner.h"
 #include "server/farm.h"
 #include "tests/sim/fault_vfs.h"
+#include "tests/sim/simulation_options.h"
 #include "worker/lease_desk.h"
 
 // A farm under one seed: the real Farm, the real Tuner with its members, the real LeaseDesk of
@@ -22,44 +23,13 @@
 // simulated clocks, network, runs and crashes.
 namespace hone::sim {
 
-/// What a coordinator could get wrong; the simulation must notice each.
-enum class Mistake : uint8_t {
-  kNone,
-  kSendBeforeCommit,    ///< acknowledge before the commit is synced
-  kReuseStart,          ///< tokens begin anew after a restart
-  kForgetOpenLeases,    ///< after a restart
-  kCloseWithoutLease,   ///< results without the end of their lease
-  kAcceptAnyToken,      ///< a result counts whatever became of its lease
-  kDuplicateByContent,  ///< two results of equal content are one
-  kNoRefund,            ///< a lost attempt keeps its trial
-  kLostCredit,          ///< a worker's credit is not counted from zero on a new stream
-  kWallClockLeases,     ///< limits of leases on a clock that jumps
-  kLowSynchronous,      ///< commits that are not synced
-  kForgetEvents,        ///< a restart replays all but the last of the search's events
-  kForgetSuspects,      ///< a restart forgets whose worker was lost
-  kIgnoreDeadline,      ///< a session's time is over, and it goes on
-  kForgetDeadline,      ///< after a restart
-  kWorkerClock,         ///< leases end at times of honed's clock, by the worker's
-  kAnswerApart,         ///< a request's answer is committed after its effect, not with it
-  kShowBeforeCommit,    ///< a watcher sees events before they are synced
-  kSwapArtifacts,       ///< a runner gets another candidate's hash
-  kForgetStarted,       ///< after a restart every open lease is one that has not run
-};
-inline constexpr int kNumMistakes = 20;
-std::string_view NameOf(Mistake mistake);
-
-struct SimulationOptions {
-  uint64_t seed = 0;
-  Mistake mistake = Mistake::kNone;
-  int sessions = 2;
-  int trials = 14;                ///< of each session
-  int workers = 3;                ///< that build what they run
-  int builders = 0, runners = 0;  ///< that build for others, and run what others built
-  int steps = 20'000;
-};
-
 /// An attempt that kills every worker that runs it.
 inline constexpr int64_t kPoison = 7;
+/// Of comparisons, one each session; numbers of candidates are far below.
+inline constexpr int64_t kFirstComparison = int64_t{1} << 40;
+/// No candidate is faster; SimulationOptions.doubts: some are said to be.
+inline constexpr int64_t kFastestNs = 800;
+inline constexpr int64_t kLieNs = 500;
 inline constexpr char kTarget[] = "cpu:avx2,threads=1";
 
 class FarmSimulation {
@@ -74,6 +44,7 @@ class FarmSimulation {
     int restarts = 0, power_cuts = 0, worker_crashes = 0, breaks = 0, full_disks = 0;
     int condemned = 0, compared_restarts = 0, shared = 0, clock_jumps = 0;
     int artifacts_run = 0, bad_artifacts = 0;
+    int parked = 0, confirmed = 0, compared = 0;
     int partitions = 0, suspensions = 0, deadlines = 0, retries = 0, watched = 0;
     server::FarmCounters farm;
   };
@@ -117,6 +88,13 @@ class FarmSimulation {
     bool member = false, ended = false;
     std::map<int64_t, search::Tuner::Proposal> in_flight;
     std::map<int64_t, proto::WorkResult> collected;
+    /// After a restart: what is asked for anew when the driver has replayed, and when that is or
+    /// was.
+    std::vector<search::Tuner::Proposal> to_ask;
+    int64_t asks_ns = 0;
+    // Its comparison:
+    bool comparing = false, compared = false;
+    std::optional<proto::WorkResult> verdict;
   };
   /// Who asked for a session and watches it.
   struct SimClient {
@@ -142,6 +120,7 @@ class FarmSimulation {
     std::set<int64_t> lost;   ///< of the results: to infrastructure
     std::set<int64_t> unfit;  ///< of these: answered without a lease
     bool ends = false;
+    bool compares = false;           ///< its comparison is over
     std::optional<size_t> asked_by;  ///< client whose request this answers
     Hash128 asked_for;               ///< its session
   };
@@ -182,6 +161,20 @@ class FarmSimulation {
   void Finish(Held& held);
   void Release(const server::FarmStep& step);
   void Drive(SimSession& session);
+  /// False: it still replays what an earlier start of honed left.
+  bool HasReplayed(SimSession& session);
+  int64_t ComparisonOf(const SimSession& session) const {
+    return kFirstComparison + (&session - sessions_.data());
+  }
+  /// Its finalists are compared, or need not be.
+  bool Compare(SimSession& session);
+  void TakeVerdict(SimSession& session, const proto::WorkResult& result);
+  /// What a worker says of what it ran, now and then what is not so.
+  void Lie(SimWorker& w, const Running& job, proto::WorkResult& result);
+  /// A time that is too good counts when two devices say so.
+  void CheckBelief(const server::Delivery& delivery);
+  /// An operator lets every device back.
+  void UndrainAll();
   void StepClient(size_t index);
   /// honed's side of a client's calls.
   void AnswerRequest(size_t index);
@@ -194,7 +187,7 @@ class FarmSimulation {
   void AddResults(SimSession& session, Held& held);
   void EndSession(SimSession& session, Held& held);
   void AddEvent(Held& held, const std::string& type, const std::string& payload);
-  void Submit(SimSession& session, const search::Tuner::Proposal& p);
+  void Submit(SimSession& session, const search::Tuner::Proposal& p, bool anew = false);
   void TakeResult(const server::Delivery& delivery);
   std::string CheckSession(const SimSession& session);
   std::string CheckLeases();
@@ -235,6 +228,8 @@ class FarmSimulation {
   std::set<int64_t> condemned_;
   std::set<int64_t> lost_answers_;  ///< attempts that the farm gave up, at nobody's cost
   std::set<int64_t> unfit_;         ///< of these: whose artifacts were gone again and again
+  std::map<int64_t, std::set<std::string>> lies_;  ///< by attempt: workers that said kLieNs
+  std::set<int64_t> unconfirmed_;  ///< answered as noisy, without a lease, at least once
   std::set<std::string> contents_;
   std::set<int64_t> forged_;  ///< Mistake::kAcceptAnyToken: attempts that it let through
   std::string wrong_;

@@ -77,6 +77,38 @@ TEST(FarmSimulation, BuildersAndRunnersLoseNothingEither) {
   EXPECT_GT(all.farm.artifacts_unasked, 5);
 }
 
+TEST(FarmSimulation, WhatIsDoubtedIsNeitherLostNorBelievedAlone) {
+  FarmSimulation::Counts all;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    // Every fourth farm builds apart from running.
+    const bool apart = seed % 4 == 0;
+    FarmSimulation simulation({.seed = seed,
+                               .trials = 10,
+                               .workers = apart ? 0 : 3,
+                               .builders = apart ? 2 : 0,
+                               .runners = apart ? 2 : 0,
+                               .doubts = true});
+    ASSERT_EQ(simulation.Run(), "") << "seed " << seed;
+    const FarmSimulation::Counts& counts = simulation.counts();
+    all.restarts += counts.restarts;
+    all.power_cuts += counts.power_cuts;
+    all.parked += counts.parked;
+    all.confirmed += counts.confirmed;
+    all.compared += counts.compared;
+    all.farm.held_back += counts.farm.held_back;
+    all.farm.quarantined += counts.farm.quarantined;
+    all.farm.invalid += counts.farm.invalid;
+  }
+  EXPECT_GT(all.restarts, 60);
+  EXPECT_GT(all.power_cuts, 60);
+  EXPECT_GT(all.parked, 30) << "results that came before they were asked for";
+  EXPECT_GT(all.confirmed, 10) << "two devices said the same";
+  EXPECT_GT(all.compared, static_cast<int>(kSeeds));
+  EXPECT_GT(all.farm.held_back, 100);
+  EXPECT_GT(all.farm.quarantined, 10);
+  EXPECT_GT(all.farm.invalid, 5);
+}
+
 /// Seeds that failed once. 2342, 2399, 2474: an answer of infrastructure was delivered, and honed
 /// crashed before its commit: the attempt is measured after all.
 class FarmSeed : public ::testing::TestWithParam<uint64_t> {};
@@ -97,7 +129,8 @@ TEST_P(FarmMistake, IsCaught) {
                                .workers = roles ? 0 : 3,
                                .builders = roles ? 1 : 0,
                                .runners = roles ? 1 : 0,
-                               .steps = 3000});
+                               .steps = 3000,
+                               .doubts = mistake == Mistake::kBelieveAfterRestart});
     if (const std::string wrong = simulation.Run(); !wrong.empty()) {
       std::printf("%s: seed %llu: %s\n", std::string(NameOf(mistake)).c_str(),
                   static_cast<unsigned long long>(seed), wrong.c_str());

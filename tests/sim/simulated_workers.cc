@@ -136,6 +136,27 @@ void FarmSimulation::CheckCode(const worker::DeskJob& job) {
   }
 }
 
+void FarmSimulation::Lie(SimWorker& w, const Running& job, proto::WorkResult& result) {
+  const bool fast = random_.Chance(0.1);
+  if (fast) {
+    lies_[job.attempt].insert(w.name);
+    result.samples_ns = {kLieNs};
+  } else if (random_.Chance(0.05)) {
+    result = {.outcome = Outcome::kRunCrashed, .message = "it fell over", .run_ns = kRunCost};
+  }
+  if (job.job.job.kind != proto::JobKind::kCompare || result.outcome != Outcome::kOk) return;
+  // Now and then one more than was asked for.
+  result.compared.assign(random_.Chance(0.1) ? 3 : 2, {.samples_ns = result.samples_ns});
+  result.samples_ns.clear();
+}
+
+void FarmSimulation::UndrainAll() {
+  for (const SimWorker& w : workers_) {
+    // Most need it not; some have not been seen since the restart.
+    (void)farm_->SetDevice(w.name, "cpu:0", server::DeviceEvent::kUndrain, "", FarmNs());
+  }
+}
+
 bool FarmSimulation::FinishJob(SimWorker& w) {
   const Running job = w.jobs.front();
   const bool build = job.job.kind == proto::LeaseKind::kBuild;
@@ -152,6 +173,7 @@ bool FarmSimulation::FinishJob(SimWorker& w) {
   } else if (random_.Chance(0.03) && !poison) {
     result = {.outcome = Outcome::kBuildFailed, .message = "no", .run_ns = kRunCost};
   }
+  if (options_.doubts && !build && !poison && result.outcome == Outcome::kOk) Lie(w, job, result);
   if (build && result.outcome == Outcome::kOk) {
     FinishBuild(w, job);
     w.jobs.erase(w.jobs.begin());

@@ -80,10 +80,16 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
   for (const int64_t attempt : proposed) {
     const bool unleased = condemned_.contains(attempt) || unfit_.contains(attempt);
     const bool given_up = timed && lost_answers_.contains(attempt);
-    if (done.contains(attempt) == unleased && !given_up) {
+    // Where honed crashed before that answer's commit, it was measured after all.
+    if (done.contains(attempt) == unleased && !given_up && !unconfirmed_.contains(attempt)) {
       return fmt::format("attempt {} was {}", attempt,
                          done.contains(attempt) ? "measured and condemned" : "neither");
     }
+  }
+  const int64_t comparison = ComparisonOf(session);
+  if (options_.doubts && !timed && !done.contains(comparison) &&
+      !unconfirmed_.contains(comparison)) {
+    return "its finalists were not compared";
   }
   return "";
 }

@@ -10,6 +10,8 @@
 #include "gtest/gtest.h"
 
 #include "base/core/clock.h"
+#include "db/farm_store.h"
+#include "proto/convert.h"
 #include "server/honed.h"
 #include "tests/web/http_client.h"
 
@@ -26,6 +28,9 @@ class HonedHttpTest : public ::testing::Test {
     std::string path = ::testing::TempDir() + "/hone-web-XXXXXX";
     ASSERT_NE(::mkdtemp(path.data()), nullptr);
     folder_ = path;
+    Start();
+  }
+  void Start() {
     HonedOptions options;
     options.log_path = folder_ + "/tune.db";
     options.listen = "127.0.0.1:0";
@@ -81,6 +86,28 @@ TEST_F(HonedHttpTest, ServesThePage) {
   EXPECT_THAT(farm.body, HasSubstr("\"sessions\":[]"));
   EXPECT_EQ(Ask(port, "/", "GET", "tuner.example").status, 421);
   EXPECT_EQ(Ask(port, "/healthz").body, "ok\n");
+}
+
+TEST_F(HonedHttpTest, ThePageShowsTheSessionsOfTheLog) {
+  honed_.reset();
+  {
+    const auto log = db::OpenLog(folder_ + "/tune.db", {.mode = db::OpenMode::kWrite}).value();
+    db::FarmSession row{.id = {1, 2}, .owner = "alice", .project = "p", .digest = "d"};
+    proto::SessionSpec spec{.model = "a model", .target = "cpu:avx2,threads=1"};
+    spec.tasks = {{"a workload", "a task", 1, 1e6, 0}};
+    spec.trials = 10;
+    row.spec = proto::EncodeSpec(spec);
+    ASSERT_TRUE(proto::DecodeSpec(row.spec).ok()) << proto::DecodeSpec(row.spec).status();
+    row.state = db::SessionState::kFinished;
+    db::FarmUnit unit{.changes = {db::AddFarmSession{row}}};
+    ASSERT_TRUE(db::FarmStore::Open(*log).value()->Commit({&unit}).ok());
+  }
+  Start();
+  for (int look = 0; look < 2; ++look) {
+    const auto farm = Ask(honed_->page_port(), "/api/v1/farm");
+    EXPECT_THAT(farm.body, HasSubstr("\"a model\""));
+    clock_.SleepNs(look == 0 ? 2'000'000'000 : 0);  // its row is read again, its request is not
+  }
 }
 
 TEST_F(HonedHttpTest, ThePageIsForLoopbackAlone) {
