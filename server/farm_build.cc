@@ -212,7 +212,6 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
   Lease& lease = open->second;
   if (lease.uploaded.contains(chunk.sha256)) return;  // said twice
   std::optional<Worker::Upload>& upload = worker.upload;
-  if (upload && !leases_.contains(upload->token)) upload.reset();  // its lease has ended
   const bool same = upload && upload->token == chunk.token && upload->sha256 == chunk.sha256 &&
                     upload->total_bytes == chunk.total_bytes;
   if (!same && (upload || chunk.offset != 0)) {

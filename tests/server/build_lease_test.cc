@@ -478,5 +478,30 @@ TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
   EXPECT_EQ(store_.at(again[0].token).state, db::LeaseState::kGranted);
 }
 
+// A first part says how much is to come, and room is kept for that: not for ever.
+TEST_F(UnusedBytesTest, WhatASilentBuilderReservedIsOthersWhenItsLeaseOrStreamEnds) {
+  const auto builds = [&](StreamId stream) {
+    Connect(2, "runner", WorkerRole::kRun, 8);  // it may have been lost meanwhile
+    Connect(stream, "builder" + std::to_string(stream), WorkerRole::kBuild, 1);
+    const auto grants = Grants(stream);
+    EXPECT_EQ(grants.size(), 1u) << stream;
+    return grants.empty() ? Hash128{} : grants[0].token;
+  };
+  for (int64_t attempt = 1; attempt <= 4; ++attempt) {
+    Submit(attempt, {"t" + std::to_string(attempt)});
+  }
+  Say(1, proto::ArtifactChunk{builds(1), Sha256Hex("a"), 60, 0, "a"});
+  Pass(policy_.start_by_ns + kMs);  // its lease ends, and it says nothing more
+  const Hash128 second = builds(3);
+  Say(3, proto::ArtifactChunk{second, Sha256Hex("b"), 60, 0, "b"});
+  EXPECT_EQ(store_.at(second).state, db::LeaseState::kGranted);
+  farm_->OnGone(3, now_ns_);  // its lease waits for it
+  const Hash128 third = builds(5);
+  Say(5, proto::ArtifactChunk{third, Sha256Hex("c"), 60, 0, "c"});
+  EXPECT_EQ(store_.at(third).state, db::LeaseState::kGranted);
+  EXPECT_EQ(store_.at(second).state, db::LeaseState::kGranted);
+  EXPECT_EQ(farm_->counters().artifacts_refused, 0);
+}
+
 }  // namespace
 }  // namespace hone::server
