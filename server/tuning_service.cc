@@ -16,6 +16,7 @@
 #include "server/record_finder.h"
 #include "server/request_once.h"
 #include "server/snapshot_streams.h"
+#include "server/stream_end.h"
 
 namespace hone::server {
 namespace {
@@ -104,15 +105,16 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::SessionEvent>,
                                             public std::enable_shared_from_this<Watch> {
  public:
-  Watch(Service& service, Identity who, Hash128 session, int64_t after)
-      : service_(service), who_(std::move(who)), session_(session), after_(after) {}
+  Watch(Service& service, grpc::CallbackServerContext* context, Identity who, Hash128 session,
+        int64_t after)
+      : service_(service), who_(std::move(who)), session_(session), after_(after), end_(context) {}
 
   const Identity& who() const { return who_; }
 
   /// Looks for events and writes the first; in the pool.
   void Pump() {
     std::unique_lock lock(mutex_);
-    if (writing_ || ended_) return;
+    if (writing_ || end_.begun()) return;
     if (!stated_) {
       auto info = service_.context_.book.Find(session_, "");
       if (!info.ok()) return EndLocked(info.status());
@@ -145,7 +147,11 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   }
   bool idle() {
     const std::lock_guard lock(mutex_);
-    return !writing_ && !ended_;
+    return !writing_ && !end_.begun();
+  }
+  void CutWhenLate(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    end_.CutWhenLate(now_ns);
   }
 
   void OnWriteDone(bool ok) override {
@@ -162,21 +168,25 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   void OnCancel() override { End(absl::CancelledError("the client has gone")); }
   void OnDone() override {
     std::shared_ptr<Watch> self = shared_from_this();
+    {
+      const std::lock_guard lock(mutex_);
+      end_.Done();
+    }
     const std::lock_guard lock(service_.mutex_);
     service_.watches_.erase(this);
   }
 
  private:
   void WriteLocked() {
-    if (ended_) return;
+    if (end_.begun()) return;
     writing_ = true;
     out_.Clear();
     proto::ToWire(queue_.front(), &out_);
     StartWrite(&out_);
   }
   void EndLocked(const absl::Status& status) {
-    if (std::exchange(ended_, true)) return;
-    Finish(proto::ToGrpc(status));
+    const int64_t now_ns = service_.context_.loop.clock().NowNs();
+    if (end_.Begin(status, now_ns)) Finish(proto::ToGrpc(status));
   }
 
   Service& service_;
@@ -186,7 +196,8 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   int64_t after_;  // guarded by mutex_, as all below
   std::deque<proto::SessionEvent> queue_;
   v1::SessionEvent out_;
-  bool writing_ = false, ended_ = false, stated_ = false, last_ = false;
+  bool writing_ = false, stated_ = false, last_ = false;
+  StreamEnd end_;
 };
 
 TuningService::Service::Service(Context context)
@@ -229,6 +240,7 @@ void TuningService::Service::EndExpired() {
   }
   const int64_t now_s = context_.wall_clock.UnixNs() / kNsPerSecond;
   for (const auto& watch : all) {
+    watch->CutWhenLate(context_.loop.clock().NowNs());
     const Identity& who = watch->who();
     if (who.expires_unix_s > now_s && !context_.workers.Refused(who.Uri())) continue;
     watch->End(absl::UnauthenticatedError(
@@ -397,7 +409,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
     grpc::CallbackServerContext* context, const v1::WatchSessionRequest* request) {
   absl::StatusOr<Identity> caller = Caller(*context, kClients);
   const absl::StatusOr<Hash128> id = proto::IdFromBytes(request->session(), "session");
-  const auto watch = std::make_shared<Watch>(*this, caller.ok() ? *caller : Identity{},
+  const auto watch = std::make_shared<Watch>(*this, context, caller.ok() ? *caller : Identity{},
                                              id.value_or(Hash128{}), request->after_sequence());
   bool stopping = false;
   {
@@ -423,7 +435,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
 
 grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
     grpc::CallbackServerContext* context, const v1::SnapshotRequest*) {
-  return snapshots_.Open(Caller(*context, kClients));
+  return snapshots_.Open(context, Caller(*context, kClients));
 }
 
 TuningService::TuningService(Context context) : service_(new Service(std::move(context))) {}

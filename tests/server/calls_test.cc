@@ -8,6 +8,7 @@
 
 #include "base/core/clock.h"
 #include "base/versions.h"
+#include "db/farm_store.h"
 #include "db/log_file.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
@@ -47,8 +48,67 @@ class CallsTest : public ::testing::Test {
                                 .request = R"({"x":")" + std::string(400'000, 'x') + R"("})",
                                 .versions = "{}"});
     }
+    for (uint64_t i = 1; i <= 5000; ++i) {
+      batch.events.push_back({.id = {7, i},
+                              .session = kSession,
+                              .type = "proposed",
+                              .payload = "1 0 0 " + std::string(60, 'x')});
+    }
+    batch.sessions.push_back({.id = kSession, .request = "{}", .versions = "{}"});
     ASSERT_TRUE(log->Append(batch).ok());
+    db::FarmUnit unit;
+    unit.changes.push_back(db::AddFarmSession{
+        {.id = kSession, .owner = "b", .project = "p", .state = db::SessionState::kFinished}});
+    const auto store = db::FarmStore::Open(*log).value();
+    ASSERT_TRUE(store->Commit({&unit}).value().at(0).ok());
   }
+
+  /// From now on nobody of this role and name is served.
+  void Revoke(const std::string& identity) {
+    const auto stub = v1::Tuning::NewStub(channel_);
+    grpc::ClientContext context;
+    v1::RevokeRequest request;
+    v1::RevokeReply reply;
+    request.set_identity("spiffe://hone/" + identity);
+    request.set_request_id(identity);
+    const grpc::Status status = stub->Revoke(&context, request, &reply);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  /// A stream of w1's, up to its Welcome; the context must outlive it.
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>> OpenWorker(
+      v1::Workers::Stub& stub, grpc::ClientContext& context) {
+    context.AddMetadata("hone-name", "w1");
+    auto stream = stub.Work(&context);
+    proto::Hello hello{.protocol = kProtocolVersion, .builder_version = "b"};
+    hello.measurement_policy = kMeasurementPolicyVersion;
+    hello.instance = {1, 1};
+    hello.device = {"cpu:0", "class", "f", "cpu:avx2,threads=1", 1, 5, "Linux"};
+    v1::WorkerMessage message;
+    proto::ToWire(proto::WorkerMessage(hello), &message);
+    EXPECT_TRUE(stream->Write(message));
+    v1::ServerMessage welcome;
+    EXPECT_TRUE(stream->Read(&welcome));
+    return stream;
+  }
+  /// Asks and asks, without reading an answer, until nothing more is taken; how often. Each is
+  /// answered: there is no such lease. Transports take some of it, a few MB at most.
+  template <typename Stream>
+  int AskUntilNotHeard(Stream& stream, std::atomic<int>& asked, std::thread* writer) {
+    *writer = std::thread([&] {
+      v1::WorkerMessage message;
+      proto::ToWire(proto::WorkerMessage(proto::Fetch{{7, 7}, std::string(64, 'a'), 0}), &message);
+      while (asked < kQuestions && stream.Write(message)) ++asked;
+    });
+    int before = -1;
+    for (int still = 0; still < 4 && asked < kQuestions;) {
+      clock_.SleepNs(500'000'000);
+      still = asked == before ? still + 1 : 0;
+      before = asked;
+    }
+    return before;
+  }
+  static constexpr int kQuestions = 500'000;
+  static constexpr Hash128 kSession{900, 900};
 
   TemporaryFolder folder_;
   SystemMonotonicClock clock_;
@@ -124,31 +184,10 @@ TEST_F(CallsTest, AStreamThatNeverSaysWhoItIsEnds) {
 TEST_F(CallsTest, AWorkerThatDoesNotReadIsNotHeardAnyMore) {
   const auto stub = v1::Workers::NewStub(channel_);
   grpc::ClientContext context;
-  context.AddMetadata("hone-name", "w1");
-  const auto stream = stub->Work(&context);
-  proto::Hello hello{.protocol = kProtocolVersion, .builder_version = "b"};
-  hello.measurement_policy = kMeasurementPolicyVersion;
-  hello.instance = {1, 1};
-  hello.device = {"cpu:0", "class", "f", "cpu:avx2,threads=1", 1, 5, "Linux"};
-  v1::WorkerMessage message;
-  proto::ToWire(proto::WorkerMessage(hello), &message);
-  ASSERT_TRUE(stream->Write(message));
-  v1::ServerMessage welcome;
-  ASSERT_TRUE(stream->Read(&welcome));
-  // Each is answered: there is no such lease. Transports take some of it, a few MB at most.
-  constexpr int kQuestions = 500'000;
-  message.Clear();
-  proto::ToWire(proto::WorkerMessage(proto::Fetch{{7, 7}, std::string(64, 'a'), 0}), &message);
+  const auto stream = OpenWorker(*stub, context);
   std::atomic<int> asked{0};
-  std::thread writer([&] {
-    while (asked < kQuestions && stream->Write(message)) ++asked;
-  });
-  int before = -1;
-  for (int still = 0; still < 4 && asked < kQuestions;) {
-    clock_.SleepNs(500'000'000);
-    still = asked == before ? still + 1 : 0;
-    before = asked;
-  }
+  std::thread writer;
+  const int before = AskUntilNotHeard(*stream, asked, &writer);
   EXPECT_LT(before, kQuestions) << "all was heard, and its answers are kept";
   // Once it reads, it goes on.
   v1::ServerMessage reply;
@@ -159,6 +198,37 @@ TEST_F(CallsTest, AWorkerThatDoesNotReadIsNotHeardAnyMore) {
   while (stream->Read(&reply)) {
   }
   writer.join();
+}
+
+// The status of a stream waits behind what its peer has not read: a revoked one could stay.
+TEST_F(CallsTest, WhoIsRevokedAndDoesNotReadIsCutOff) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  OpenSnapshot snapshot(*stub, "a");
+  grpc::ClientContext watch_context;
+  watch_context.AddMetadata("hone-name", "b");
+  v1::WatchSessionRequest request;
+  request.set_session(proto::IdBytes(kSession));
+  const auto watch = stub->WatchSession(&watch_context, request);
+  const auto workers = v1::Workers::NewStub(channel_);
+  grpc::ClientContext context;
+  const auto stream = OpenWorker(*workers, context);
+  std::atomic<int> asked{0};
+  std::thread writer;
+  AskUntilNotHeard(*stream, asked, &writer);
+
+  const int64_t start_ns = clock_.NowNs();
+  for (const char* identity : {"submit/a", "submit/b", "measure/w1"}) Revoke(identity);
+  writer.join();  // its writes fail once the stream is no more
+  const int64_t took_ns = clock_.NowNs() - start_ns;
+  EXPECT_LT(took_ns, 10'000'000'000);
+  clock_.SleepNs(9'000'000'000 - took_ns);
+  // What came before is read now, and then that the call was cancelled; one that still waited to
+  // tell its own status would tell it.
+  EXPECT_EQ(snapshot.Rest().error_code(), grpc::StatusCode::CANCELLED);
+  v1::SessionEvent event;
+  while (watch->Read(&event)) {
+  }
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 }  // namespace
