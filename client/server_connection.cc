@@ -87,6 +87,7 @@ class GrpcConnection final : public ServerConnection {
       context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                         gpr_time_from_millis(deadline_ms, GPR_TIMESPAN)));
     }
+    proto::SayProtocol(context);
     if (address_.plaintext) context.AddMetadata("hone-name", "local");
   }
 

@@ -71,7 +71,12 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 
   absl::StatusOr<Identity> Caller(const grpc::ServerContextBase& context,
                                   std::initializer_list<CallerRole> roles) {
-    return context_.workers.Admit(context, roles, "Tuning");
+    HONE_ASSIGN_OR_RETURN(Identity caller, context_.workers.Admit(context, roles, "Tuning"));
+    const absl::Status spoken = proto::CheckProtocol(context, caller.Uri());
+    if (spoken.ok()) return caller;
+    context_.workers.CountRefused(Refusal::kProtocol, "Tuning", context.peer(),
+                                  StatusMessage(spoken));
+    return spoken;
   }
   /// Answers a call from the pool: `answer` gets who calls.
   template <typename Answer>

@@ -18,7 +18,7 @@ namespace hone::server {
 
 std::string_view NameOf(Refusal refusal) {
   constexpr std::array<std::string_view, kNumRefusals> kNames = {
-      "no_certificate", "stranger", "identity", "expired", "revoked", "role"};
+      "no_certificate", "stranger", "identity", "expired", "revoked", "role", "protocol"};
   return kNames.at(static_cast<size_t>(refusal));
 }
 

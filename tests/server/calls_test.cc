@@ -19,6 +19,7 @@
 namespace hone::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class CallsTest : public ::testing::Test {
@@ -168,6 +169,42 @@ TEST_F(CallsTest, SnapshotsOnTheirWayAreBoundedAndHoldNobodyUp) {
   EXPECT_TRUE(again.ok()) << again.error_message();
   honed_->Stop();
   EXPECT_FALSE(open[7]->Rest().ok());
+}
+
+TEST_F(CallsTest, AClientOfAnotherProtocolIsToldWhichSideToUpgrade) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  const auto call = [&](const std::string& protocol, bool stream) {
+    grpc::ClientContext context;
+    context.AddMetadata("hone-name", "alice");
+    if (!protocol.empty()) {
+      context.AddMetadata("hone-protocol", protocol);
+      context.AddMetadata("hone-version", "7.8.9");
+    }
+    v1::ListDevicesReply reply;
+    if (!stream) return stub->ListDevices(&context, {}, &reply);
+    const auto reader = stub->Snapshot(&context, {});
+    v1::SnapshotChunk chunk;
+    while (reader->Read(&chunk)) {
+    }
+    return reader->Finish();
+  };
+  for (const bool stream : {false, true}) {
+    SCOPED_TRACE(stream);
+    EXPECT_TRUE(call(std::to_string(kProtocolVersion), stream).ok());
+    EXPECT_TRUE(call("", stream).ok()) << "made from farm.proto alone";
+    for (const auto& [protocol, upgrade] :
+         {std::pair{kProtocolVersion + 1, "upgrade honed"},
+          std::pair{kProtocolVersion - 1, "upgrade the client"}}) {
+      const grpc::Status refused = call(std::to_string(protocol), stream);
+      EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+      EXPECT_THAT(refused.error_message(),
+                  AllOf(HasSubstr("spiffe://hone/submit/alice (hone 7.8.9) speaks protocol " +
+                                  std::to_string(protocol)),
+                        HasSubstr(std::string("honed (hone ") + kProgramVersion + ") speaks " +
+                                  std::to_string(kProtocolVersion)),
+                        HasSubstr(upgrade)));
+    }
+  }
 }
 
 TEST_F(CallsTest, AStreamThatNeverSaysWhoItIsEnds) {

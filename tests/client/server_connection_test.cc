@@ -1,0 +1,54 @@
+#include "client/server_connection.h"
+
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+
+#include "base/versions.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/farm_service.h"
+
+// What a client says to a honed, which is this test's.
+namespace hone::client {
+namespace {
+
+class OwnHoned : public ::testing::Test, public v1::Tuning::Service {
+ protected:
+  OwnHoned() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    connection_ =
+        ServerConnection::Open({.address = "127.0.0.1:" + std::to_string(port), .plaintext = true})
+            .value();
+  }
+  ~OwnHoned() override { server_->Shutdown(); }
+
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerConnection> connection_;
+};
+
+class Protocol : public OwnHoned {
+ protected:
+  grpc::Status ListDevices(grpc::ServerContext* context, const v1::ListDevicesRequest*,
+                           v1::ListDevicesReply*) override {
+    for (const char* key : {"hone-protocol", "hone-version"}) {
+      const auto said = context->client_metadata().find(key);
+      if (said == context->client_metadata().end()) continue;
+      said_ += std::string(said->second.data(), said->second.size()) + ";";
+    }
+    return grpc::Status::OK;
+  }
+  std::string said_;
+};
+
+TEST_F(Protocol, IsSaidWithEachCall) {
+  ASSERT_TRUE(connection_->ListDevices().ok());
+  EXPECT_EQ(said_, std::to_string(kProtocolVersion) + ";" + kProgramVersion + ";");
+}
+
+}  // namespace
+}  // namespace hone::client
