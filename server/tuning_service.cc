@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/farm_service.h"
+#include "proto/field_check.h"
 #include "proto/limits.h"
 #include "server/record_finder.h"
 #include "server/request_once.h"
@@ -29,6 +30,14 @@ constexpr auto kWatchPause = std::chrono::milliseconds(50);
 const std::initializer_list<CallerRole> kClients = {CallerRole::kSubmit, CallerRole::kPublish,
                                                     CallerRole::kAdmin};
 const std::initializer_list<CallerRole> kAdmins = {CallerRole::kAdmin};
+
+/// Whether a reply's last row still fits into a message; `used` counts those before it. Nobody can
+/// receive a larger one.
+bool Fits(size_t row_bytes, int64_t* used) {
+  constexpr int64_t kHeaderBytes = 8;
+  *used += static_cast<int64_t>(row_bytes) + kHeaderBytes;
+  return *used <= proto::kMaxRowsBytes;
+}
 
 }  // namespace
 
@@ -305,8 +314,12 @@ grpc::ServerUnaryReactor* TuningService::Service::ListSessions(
       return absl::OkStatus();
     }
     const int limit = std::clamp(request->limit(), 1, proto::kMaxListed);
-    HONE_ASSIGN_OR_RETURN(const auto infos, context_.book.List(limit, owner));
-    for (const proto::SessionInfo& info : infos) proto::ToWire(info, reply->add_sessions());
+    HONE_ASSIGN_OR_RETURN(auto infos, context_.book.List(limit, owner));
+    for (proto::SessionInfo& info : infos) {
+      // A thousand of them fit, whatever was said.
+      info.reason = proto::Cut(info.reason, proto::kMaxListedReasonBytes);
+      proto::ToWire(info, reply->add_sessions());
+    }
     return absl::OkStatus();
   });
 }
@@ -319,18 +332,25 @@ grpc::ServerUnaryReactor* TuningService::Service::FindRecords(grpc::CallbackServ
     HONE_ASSIGN_OR_RETURN(const FoundRecords found, context_.reader.With([&](db::LogFile& log) {
       return AnswerFrom(log, question);
     }));
+    int64_t used = 0;
     for (const db::RankedRecord& record : found.records) {
-      proto::ToWire(record, reply->add_records());
+      v1::Record row;
+      proto::ToWire(record, &row);
+      if (!Fits(row.ByteSizeLong(), &used)) break;
+      *reply->add_records() = std::move(row);
     }
-    for (const std::string& text : found.workloads) reply->add_workloads(text);
+    for (const std::string& text : found.workloads) {
+      if (!Fits(text.size(), &used)) break;
+      reply->add_workloads(text);
+    }
     return absl::OkStatus();
   });
 }
 
 grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServerContext* context,
-                                                              const v1::ListDevicesRequest*,
+                                                              const v1::ListDevicesRequest* request,
                                                               v1::ListDevicesReply* reply) {
-  return Serve(context, kClients, [this, reply](const Identity&) -> absl::Status {
+  return Serve(context, kClients, [this, request, reply](const Identity&) -> absl::Status {
     std::vector<proto::DeviceInfo> devices;
     HONE_RETURN_IF_ERROR(
         context_.loop.Ask({.prepare =
@@ -339,7 +359,17 @@ grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServ
                                  return absl::OkStatus();
                                },
                            .done = {}}));
-    for (const proto::DeviceInfo& device : devices) proto::ToWire(device, reply->add_devices());
+    // In the order of the Farm's keys.
+    const std::string after = request->after_worker() + "/" + request->after_device();
+    int64_t used = 0;
+    for (const proto::DeviceInfo& device : devices) {
+      if (after != "/" && device.worker + "/" + device.device.name <= after) continue;
+      v1::DeviceInfo row;
+      proto::ToWire(device, &row);
+      reply->set_more(!Fits(row.ByteSizeLong(), &used));
+      if (reply->more()) break;
+      *reply->add_devices() = std::move(row);
+    }
     return absl::OkStatus();
   });
 }

@@ -50,5 +50,31 @@ TEST_F(Protocol, IsSaidWithEachCall) {
   EXPECT_EQ(said_, std::to_string(kProtocolVersion) + ";" + kProgramVersion + ";");
 }
 
+/// Has three devices, and says one at a time.
+class Pages : public OwnHoned {
+ protected:
+  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest* request,
+                           v1::ListDevicesReply* reply) override {
+    int next = 1;
+    if (!request->after_worker().empty()) {
+      EXPECT_EQ(request->after_device(), "cpu:0");
+      next = request->after_worker().back() - '0' + 1;
+    }
+    v1::DeviceInfo* row = reply->add_devices();
+    row->set_worker("w" + std::to_string(next));
+    row->mutable_device()->set_name("cpu:0");
+    row->set_state(v1::DEVICE_STATE_ACTIVE);
+    reply->set_more(next < 3);
+    return grpc::Status::OK;
+  }
+};
+
+TEST_F(Pages, AreAllAskedFor) {
+  const auto devices = connection_->ListDevices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 3u);
+  EXPECT_EQ((*devices)[2].worker, "w3");
+}
+
 }  // namespace
 }  // namespace hone::client

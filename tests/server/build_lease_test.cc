@@ -450,6 +450,26 @@ TEST_F(BuildLeaseTest, ABuilderHasNoWordOnWhatOnlyRunningShows) {
   EXPECT_TRUE(results_.empty());
 }
 
+// Nobody could receive its Grant: each worker's stream would end in turn.
+TEST_F(BuildLeaseTest, AJobThatFitsInNoMessageIsAnsweredAndNotGranted) {
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Connect(2, "runner", WorkerRole::kRun, 4);
+  Connect(3, "both", WorkerRole::kBoth, 4);
+  const std::string most(proto::kMaxTraceBytes - 8, 't');
+  const auto of = [&](int traces) {
+    std::vector<std::string> all;
+    for (int i = 0; i < traces; ++i) all.push_back(most + std::to_string(i));
+    return all;
+  };
+  Submit(1, of(4), proto::JobKind::kCompare);
+  EXPECT_EQ(results_.at(1).outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(results_.at(1).message, HasSubstr("bytes; at most"));
+  EXPECT_EQ(farm_->counters().granted, 0);
+  EXPECT_EQ(farm_->waiting(), 0);
+  Submit(2, of(3), proto::JobKind::kCompare);
+  EXPECT_EQ(farm_->counters().granted, 1) << "one that fits is granted as ever";
+}
+
 class UnusedBytesTest : public BuildLeaseTest {
  protected:
   UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 64}) {}

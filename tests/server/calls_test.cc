@@ -1,5 +1,7 @@
 #include <atomic>
 #include <memory>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "db/log_file.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
+#include "proto/limits.h"
 #include "server/honed.h"
 #include "tests/server/temporary_folder.h"
 
@@ -24,8 +27,9 @@ using ::testing::HasSubstr;
 
 class CallsTest : public ::testing::Test {
  protected:
-  CallsTest() {
-    FillLog();
+  /// `more`: goes into the log too.
+  explicit CallsTest(const db::FarmUnit& more = {}) {
+    FillLog(more);
     HonedOptions options{.log_path = folder_ / "t.db", .listen = "127.0.0.1:0"};
     options.transport = Transport::kPlaintext;
     options.builder_version = "b";
@@ -41,7 +45,7 @@ class CallsTest : public ::testing::Test {
   }
 
   /// Larger than what a transport takes without a reader.
-  void FillLog() {
+  void FillLog(const db::FarmUnit& more) {
     const auto log = db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
     db::Batch batch;
     for (uint64_t i = 1; i <= 40; ++i) {
@@ -57,7 +61,7 @@ class CallsTest : public ::testing::Test {
     }
     batch.sessions.push_back({.id = kSession, .request = "{}", .versions = "{}"});
     ASSERT_TRUE(log->Append(batch).ok());
-    db::FarmUnit unit;
+    db::FarmUnit unit = more;
     unit.changes.push_back(db::AddFarmSession{
         {.id = kSession, .owner = "b", .project = "p", .state = db::SessionState::kFinished}});
     const auto store = db::FarmStore::Open(*log).value();
@@ -117,6 +121,72 @@ class CallsTest : public ::testing::Test {
   std::unique_ptr<Honed> honed_;
   std::shared_ptr<grpc::Channel> channel_;
 };
+
+/// The log has more devices and sessions than a message holds.
+class LargeRepliesTest : public CallsTest {
+ protected:
+  static constexpr int kDevices = 1100, kSessions = 1000;
+  LargeRepliesTest() : CallsTest(Many()) {}
+  static db::FarmUnit Many() {
+    db::FarmUnit unit;
+    const std::string reason(proto::kMaxTextBytes, 'r');
+    for (uint64_t i = 1; i <= kSessions; ++i) {
+      unit.changes.push_back(db::AddFarmSession{{.id = {800, i},
+                                                 .owner = "o",
+                                                 .project = std::string(250, 'p'),
+                                                 .state = db::SessionState::kFailed,
+                                                 .reason = reason,
+                                                 .created_ms = 1}});
+    }
+    for (uint64_t i = 1; i <= kDevices; ++i) {
+      const std::string worker = "w" + std::to_string(i);
+      unit.changes.push_back(
+          db::PutFarmDevice{{worker, "cpu:0", db::DeviceState::kDraining, reason}});
+      // It is listed for what it holds.
+      unit.changes.push_back(db::AddFarmLease{{.token = {1, i},
+                                               .session = {800, 1},
+                                               .attempt = static_cast<int64_t>(i),
+                                               .worker = worker,
+                                               .device = "cpu:0",
+                                               .instance = {1, 1}}});
+    }
+    return unit;
+  }
+};
+
+TEST_F(LargeRepliesTest, EachFitsIntoAMessage) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  v1::ListDevicesRequest devices;
+  v1::ListDevicesReply page;
+  std::set<std::string> seen;
+  int pages = 0;
+  do {
+    grpc::ClientContext context;
+    const grpc::Status status = stub->ListDevices(&context, devices, &page);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_GT(page.devices_size(), 0);
+    for (const v1::DeviceInfo& device : page.devices()) seen.insert(device.worker());
+    devices.set_after_worker(page.devices().rbegin()->worker());
+    devices.set_after_device(page.devices().rbegin()->device().name());
+    ++pages;
+  } while (page.more());
+  EXPECT_EQ(seen.size(), size_t{kDevices});
+  EXPECT_EQ(pages, 2);
+
+  grpc::ClientContext all, one;
+  all.AddMetadata("hone-name", "o");
+  one.AddMetadata("hone-name", "o");
+  v1::ListSessionsRequest sessions;
+  v1::ListSessionsReply list;
+  sessions.set_limit(kSessions);
+  const grpc::Status listed = stub->ListSessions(&all, sessions, &list);
+  ASSERT_TRUE(listed.ok()) << listed.error_message();
+  EXPECT_EQ(list.sessions_size(), kSessions);
+  EXPECT_EQ(list.sessions(0).reason().size(), proto::kMaxListedReasonBytes);
+  sessions.set_session(list.sessions(0).session());
+  ASSERT_TRUE(stub->ListSessions(&one, sessions, &list).ok());
+  EXPECT_EQ(list.sessions(0).reason().size(), proto::kMaxTextBytes) << "of one it is whole";
+}
 
 /// A snapshot that is not read on.
 struct OpenSnapshot {
