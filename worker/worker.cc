@@ -53,7 +53,7 @@ class Worker {
         measurer.runner.on_unkillable = [this](pid_t pid) { OnUnkillable(pid); };
     if (options_.hello.role == proto::WorkerRole::kBuild) {
       build_bench_.emplace(
-          std::move(measurer.builder), clock,
+          std::move(measurer.builder), std::move(measurer.build_hook), clock,
           BuildBench::Events{.built = [this](int64_t number, std::vector<HeldArtifact> artifacts,
                                              int64_t ns) { OnBuilt(number, artifacts, ns); },
                              .finished = finished,
