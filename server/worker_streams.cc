@@ -248,7 +248,9 @@ absl::StatusOr<Identity> WorkerStreams::Admit(const grpc::ServerContextBase& con
   if (caller.ok() && Refused(caller->Uri())) {
     why = Refusal::kRevoked;
     caller = absl::PermissionDeniedError(
-        fmt::format("the certificate of {} was revoked", caller->Uri()));
+        fmt::format("the certificate of {} was revoked, and its name with it; issue one of another "
+                    "name (honed issue {} NAME)",
+                    caller->Uri(), RoleName(caller->role)));
   }
   if (!caller.ok()) CountRefused(why, call, context.peer(), StatusMessage(caller.status()));
   return caller;

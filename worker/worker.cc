@@ -384,7 +384,12 @@ absl::Status Worker::Run() {
       case absl::StatusCode::kPermissionDenied:
       case absl::StatusCode::kUnauthenticated:
       case absl::StatusCode::kInvalidArgument:
-        return Annotate(status, fmt::format("honed at '{}'", options_.server));
+        // Trying on changes nothing, and nobody would read why. Not kInvalidArgument, which is the
+        // command line's: a service manager starts what was refused again.
+        return absl::FailedPreconditionError(
+            fmt::format("honed at '{}' refuses this worker: {}; put that right and start it again "
+                        "(as a service it starts by itself)",
+                        options_.server, StatusMessage(status)));
       default: break;
     }
     if (talked) {

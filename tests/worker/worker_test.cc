@@ -202,6 +202,38 @@ TEST_F(WorkerTest, ItKillsInTimeWithoutAStream) {
   EXPECT_EQ(again.results[0].outcome, measure::Outcome::kRunTimeout);
 }
 
+class Refuses final : public v1::Workers::Service {
+ public:
+  explicit Refuses(grpc::StatusCode code) : code_(code) {}
+  grpc::Status Work(grpc::ServerContext*,
+                    grpc::ServerReaderWriter<v1::ServerMessage, v1::WorkerMessage>*) override {
+    return grpc::Status(code_, "the test's reason");
+  }
+
+ private:
+  const grpc::StatusCode code_;
+};
+
+// Its exit code would keep a service manager from starting it again if it were the command line's.
+TEST_F(WorkerTest, ARefusalEndsItSoThatItIsStartedAgain) {
+  for (const auto code : {grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::FAILED_PRECONDITION,
+                          grpc::StatusCode::PERMISSION_DENIED, grpc::StatusCode::UNAUTHENTICATED}) {
+    Refuses service(code);
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    ASSERT_NE(server, nullptr);
+    options_.server = "127.0.0.1:" + std::to_string(port);
+    const absl::Status ended = RunWorker(options_, clock_, std::atomic<bool>(false));
+    EXPECT_EQ(ended.code(), absl::StatusCode::kFailedPrecondition) << "RunDaemon makes it 1";
+    EXPECT_NE(ended.message().find("refuses this worker: the test's reason"), std::string::npos)
+        << ended;
+    server->Shutdown(gpr_timespec{0, 0, GPR_TIMESPAN});
+  }
+}
+
 // An end that was asked for comes, whatever honed does not do.
 TEST_F(WorkerTest, ItEndsInTimeThoughNobodyAcknowledges) {
   options_.drain_ms = 500;
