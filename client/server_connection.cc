@@ -88,6 +88,7 @@ class GrpcConnection final : public ServerConnection {
       context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                         gpr_time_from_millis(deadline_ms, GPR_TIMESPAN)));
     }
+    proto::SayProtocol(context);
     if (address_.plaintext) context.AddMetadata("hone-name", "local");
   }
 
@@ -290,12 +291,19 @@ absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<proto::DeviceInfo>> GrpcConnection::ListDevices() {
+  v1::ListDevicesRequest request;
   v1::ListDevicesReply reply;
-  HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::ListDevices, v1::ListDevicesRequest(), &reply));
   std::vector<proto::DeviceInfo> devices;
-  for (const v1::DeviceInfo& wire : reply.devices()) {
-    HONE_ASSIGN_OR_RETURN(devices.emplace_back(), proto::FromWire(wire));
-  }
+  do {
+    reply.Clear();
+    HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::ListDevices, request, &reply));
+    for (const v1::DeviceInfo& wire : reply.devices()) {
+      HONE_ASSIGN_OR_RETURN(devices.emplace_back(), proto::FromWire(wire));
+    }
+    if (devices.empty()) break;
+    request.set_after_worker(devices.back().worker);
+    request.set_after_device(devices.back().device.name);
+  } while (reply.more() && reply.devices_size() > 0);
   return devices;
 }
 

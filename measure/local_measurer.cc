@@ -87,7 +87,17 @@ int64_t LocalMeasurer::Cancel(int64_t id) {
   const auto forgotten = static_cast<int64_t>(
       std::erase_if(waiting_, is_it) + std::erase_if(built_, is_it) + building_ids_.erase(id));
   in_flight_ -= forgotten;
-  if (std::ranges::find(running_ids_, id) != running_ids_.end()) runner_.Interrupt();
+  if (std::ranges::find(running_ids_, id) != running_ids_.end()) {
+    runner_.Interrupt();
+  } else {
+    // It would run in full later, though nobody holds a lease for it or keeps its time.
+    std::erase_if(comparisons_, [id](const std::unique_ptr<Comparison>& comparison) {
+      const bool found =
+          std::ranges::find(comparison->inputs, id, &MeasureInput::id) != comparison->inputs.end();
+      if (found) GiveUp(*comparison, "it was cancelled before it ran");
+      return found;
+    });
+  }
   changed_.notify_all();
   return forgotten;
 }
@@ -130,14 +140,28 @@ int64_t LocalMeasurer::reference_ns() const {
 
 std::vector<ComparedTrace> LocalMeasurer::Compare(const std::vector<MeasureInput>& inputs,
                                                   int rounds) {
+  return StartComparing(inputs, rounds).get();
+}
+
+std::future<std::vector<ComparedTrace>> LocalMeasurer::StartComparing(
+    std::vector<MeasureInput> inputs, int rounds) {
   static_assert(kMaxCompared == kMaxSlots);  // the last slot is the default's
   HONE_CHECK(static_cast<int>(inputs.size()) < kMaxCompared);
-  Comparison comparison{.inputs = &inputs, .rounds = std::clamp(rounds, kMinRounds, kMaxRounds)};
-  std::unique_lock lock(mutex_);
-  comparisons_.push_back(&comparison);
+  auto comparison = std::make_unique<Comparison>();
+  comparison->inputs = std::move(inputs);
+  comparison->rounds = std::clamp(rounds, kMinRounds, kMaxRounds);
+  auto result = comparison->result.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    comparisons_.push_back(std::move(comparison));
+  }
   changed_.notify_all();
-  changed_.wait(lock, [&] { return comparison.done; });
-  return std::move(comparison.result);
+  return result;
+}
+
+void LocalMeasurer::GiveUp(Comparison& comparison, const std::string& why) {
+  comparison.result.set_value(
+      std::vector<ComparedTrace>(comparison.inputs.size(), {{Outcome::kWorkerLost, why}, {}}));
 }
 
 bool LocalMeasurer::MayBuild() const {
@@ -192,11 +216,8 @@ void LocalMeasurer::RunLoop() {
     running_ = false;
     changed_.notify_all();
   }
-  for (Comparison* comparison : comparisons_) {
-    comparison->result.assign(
-        comparison->inputs->size(),
-        {{Outcome::kWorkerLost, "measuring was ended before the comparison"}, {}});
-    comparison->done = true;
+  for (const auto& comparison : comparisons_) {
+    GiveUp(*comparison, "measuring was ended before the comparison");
   }
   comparisons_.clear();
   changed_.notify_all();
@@ -252,18 +273,17 @@ void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
 }
 
 void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
-  Comparison* const comparison = comparisons_.front();
+  Comparison& comparison = *comparisons_.front();
   std::vector<int64_t> ids;
-  for (const MeasureInput& input : *comparison->inputs) ids.push_back(input.id);
+  for (const MeasureInput& input : comparison.inputs) ids.push_back(input.id);
   SetRunning(ids);
   lock.unlock();
   if (options_.before_run) options_.before_run(ids);
-  std::vector<ComparedTrace> result = CompareNow(*comparison->inputs, comparison->rounds);
+  std::vector<ComparedTrace> result = CompareNow(comparison.inputs, comparison.rounds);
   if (options_.after_run) options_.after_run();
   lock.lock();
   SetRunning({});
-  comparison->result = std::move(result);
-  comparison->done = true;
+  comparison.result.set_value(std::move(result));
   comparisons_.pop_front();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -60,9 +61,9 @@ class LocalMeasurer final : public Measurer {
   void Submit(MeasureInput input) override;
   std::vector<MeasureResult> Collect(int64_t timeout_ns) override;
   void DropWaiting() override;
-  /// Nobody waits for this candidate (or comparison) any more: unless it runs it is forgotten
-  /// without a result; what runs is killed, and comes back as kWorkerLost.
-  /// How many were forgotten.
+  /// Nobody waits for this candidate (or comparison) any more: unless it runs a candidate is
+  /// forgotten without a result, and a comparison comes back as kWorkerLost at once; what runs is
+  /// killed, and comes back as kWorkerLost. How many candidates were forgotten.
   int64_t Cancel(int64_t id);
   /// Waits until nothing is being timed.
   void WhileNotTiming(const std::function<void()>& work) override;
@@ -71,6 +72,9 @@ class LocalMeasurer final : public Measurer {
 
   /// At least 3 and at most 50 rounds.
   std::vector<ComparedTrace> Compare(const std::vector<MeasureInput>& inputs, int rounds) override;
+  /// The same without waiting for it. From the return on Cancel knows it.
+  std::future<std::vector<ComparedTrace>> StartComparing(std::vector<MeasureInput> inputs,
+                                                         int rounds);
 
   /// Time spent so far on defaults and oracles, once per task; no result's time contains it.
   int64_t reference_ns() const;
@@ -87,10 +91,9 @@ class LocalMeasurer final : public Measurer {
     BuiltCandidate built;
   };
   struct Comparison {
-    const std::vector<MeasureInput>* inputs = nullptr;
+    std::vector<MeasureInput> inputs;
     int rounds = 0;
-    std::vector<ComparedTrace> result;
-    bool done = false;
+    std::promise<std::vector<ComparedTrace>> result;
   };
 
   void BuildLoop();
@@ -103,6 +106,8 @@ class LocalMeasurer final : public Measurer {
   /// Until other programs are quiet, or max_pause_ns is used up.
   void AwaitQuiet(std::unique_lock<std::mutex>& lock);
   void RunComparison(std::unique_lock<std::mutex>& lock);
+  /// Answers one that does not run, for every trace.
+  static void GiveUp(Comparison& comparison, const std::string& why);
   /// These run from now on; with the lock.
   void SetRunning(std::vector<int64_t> ids);
   MeasureResult RunOne(const Item& item);
@@ -122,8 +127,8 @@ class LocalMeasurer final : public Measurer {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> waiting_, built_;  // all guarded by mutex_ from here on
-  std::deque<Comparison*> comparisons_;
+  std::deque<Item> waiting_, built_;                     // all guarded by mutex_ from here on
+  std::deque<std::unique_ptr<Comparison>> comparisons_;  // the front one may run
   std::vector<MeasureResult> results_;
   int building_ = 0;
   std::multiset<int64_t> building_ids_;  // being built just then, and not cancelled

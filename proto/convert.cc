@@ -67,7 +67,7 @@ absl::StatusOr<std::map<std::string, std::string>> Labels(const Map& wire) {
   std::map<std::string, std::string> labels;
   for (const auto& [key, value] : wire) {
     HONE_ASSIGN_OR_RETURN(std::string name, Name(key, "labels"));
-    HONE_ASSIGN_OR_RETURN(labels[name], Text(value, "labels"));
+    HONE_ASSIGN_OR_RETURN(labels[name], Printing(value, 0, kMaxNameBytes, "labels"));
   }
   return labels;
 }
@@ -75,7 +75,7 @@ absl::StatusOr<std::map<std::string, std::string>> Labels(const Map& wire) {
 template <typename Map>
 void Labels(const std::map<std::string, std::string>& labels, Map* wire) {
   for (const auto& [key, value] : labels) {
-    (*wire)[Cut(key, kMaxNameBytes)] = Cut(value, kMaxTextBytes);
+    (*wire)[Cut(key, kMaxNameBytes)] = Cut(value, kMaxNameBytes);
   }
 }
 

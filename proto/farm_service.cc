@@ -1,8 +1,12 @@
 #include "proto/farm_service.h"
 
+#include <cstdlib>
 #include <string>
 
+#include "fmt/format.h"
+
 #include "base/status.h"
+#include "base/versions.h"
 #include "proto/field_check.h"
 
 namespace hone::proto {
@@ -16,6 +20,29 @@ grpc::Status ToGrpc(const absl::Status& status) {
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+void SayProtocol(grpc::ClientContext& context) {
+  context.AddMetadata(kProtocolKey, std::to_string(kProtocolVersion));
+  context.AddMetadata(kVersionKey, kProgramVersion);
+}
+
+absl::Status CheckProtocol(const grpc::ServerContextBase& context, const std::string& caller) {
+  const auto said = [&](const char* key) {
+    const auto found = context.client_metadata().find(key);
+    if (found == context.client_metadata().end()) return std::string();
+    return Cut(std::string(found->second.data(), found->second.size()), kMaxNameBytes);
+  };
+  const std::string theirs = said(kProtocolKey), ours = std::to_string(kProtocolVersion);
+  // A program made from farm.proto alone says nothing: no field of it is ever removed or retyped.
+  if (theirs.empty() || theirs == ours) return absl::OkStatus();
+  const std::string version = said(kVersionKey);
+  const bool older = std::atoll(theirs.c_str()) < kProtocolVersion;
+  return absl::FailedPreconditionError(fmt::format(
+      "{} (hone {}) speaks protocol {}, honed (hone {}) speaks {}; upgrade {}, or install the same "
+      "version of Hone on both",
+      caller, version.empty() ? "of an unknown version" : version, theirs, kProgramVersion, ours,
+      older ? "the client" : "honed"));
 }
 
 }  // namespace hone::proto

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 
 #include "hone/v1/farm.grpc.pb.h"
@@ -11,5 +13,13 @@ namespace hone::proto {
 
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
+
+/// Metadata of every call of the service Tuning: kProtocolVersion, and (for people) the program's.
+inline constexpr char kProtocolKey[] = "hone-protocol";
+inline constexpr char kVersionKey[] = "hone-version";
+/// Says what this program speaks; before each call.
+void SayProtocol(grpc::ClientContext& context);
+/// kFailedPrecondition names both sides and which to upgrade. `caller`: who asks.
+absl::Status CheckProtocol(const grpc::ServerContextBase& context, const std::string& caller);
 
 }  // namespace hone::proto

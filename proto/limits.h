@@ -7,6 +7,10 @@
 namespace hone::proto {
 
 inline constexpr int64_t kMaxMessageBytes = int64_t{4} << 20;
+/// Rows of a reply, in it; the rest of a message has room beside them.
+inline constexpr int64_t kMaxRowsBytes = kMaxMessageBytes - (int64_t{64} << 10);
+/// Texts of a job, in its Grant: beside them are up to 64 artifacts with their messages.
+inline constexpr int64_t kMaxJobBytes = kMaxMessageBytes - (int64_t{512} << 10);
 inline constexpr int64_t kMaxArtifactBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxBuildBytes = int64_t{256} << 20;  ///< artifacts of one build lease
 inline constexpr size_t kArtifactChunkBytes = size_t{1} << 20;
@@ -21,10 +25,11 @@ inline constexpr size_t kMaxArtifacts = kMaxTraces + 1;  ///< of a lease: the de
 inline constexpr size_t kMaxSamples = 4096;              ///< of one trace
 inline constexpr size_t kMaxTextBytes = 4096;            ///< messages, reasons, fingerprints
 inline constexpr size_t kMaxNameBytes = 256;             ///< names, classes, targets, request ids
-inline constexpr size_t kMaxLabels = 32;
-inline constexpr size_t kMaxHeld = 4096;                           ///< leases of one worker
-inline constexpr size_t kMaxDevices = 64;                          ///< of one worker's name
-inline constexpr int64_t kMaxCredit = int64_t{1} << 40;            ///< a running total
+inline constexpr size_t kMaxLabels = 32;                 ///< each a name and a name
+inline constexpr size_t kMaxListedReasonBytes = 512;     ///< of a session among others
+inline constexpr size_t kMaxHeld = 4096;                 ///< leases of one worker
+inline constexpr size_t kMaxDevices = 64;                ///< of one worker's name
+inline constexpr int64_t kMaxCredit = int64_t{1} << 40;  ///< a running total
 inline constexpr int64_t kMaxUnixMs = int64_t{9'200'000'000'000};  ///< in nanoseconds it fits
 inline constexpr int kMaxRounds = 200;
 inline constexpr int kMaxPriority = 100;

@@ -26,9 +26,10 @@ enum class Refusal : uint8_t {
   kExpired,
   kRevoked,
   kRole,
+  kProtocol,  ///< a client of another version
 };
-inline constexpr int kNumRefusals = 6;
-/// "no_certificate", "stranger", "identity", "expired", "revoked", "role".
+inline constexpr int kNumRefusals = 7;
+/// "no_certificate", "stranger", "identity", "expired", "revoked", "role", "protocol".
 std::string_view NameOf(Refusal refusal);
 
 /// Who calls. kUnauthenticated: no or an odd certificate, or one that has expired;

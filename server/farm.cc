@@ -96,6 +96,7 @@ void Farm::CloseStream(Worker& worker, absl::Status status) {
   step_.closings.push_back({*worker.stream, std::move(status)});
   streams_.erase(*worker.stream);
   worker.stream.reset();
+  worker.upload.reset();
   if (worker.sentinel_ns > 0) CompareSentinels();
 }
 
@@ -169,7 +170,6 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   worker.stream = stream;
   worker.heard_ns = now_ns;
   worker.leases_allowed = worker.leases_sent = 0;
-  worker.upload.reset();  // it begins again
   divided_ |= hello.role != proto::WorkerRole::kBoth;
   worker.results_received = 0;
   streams_[stream] = key;
@@ -223,6 +223,7 @@ void Farm::OnGone(StreamId stream, int64_t now_ns) {
   if (worker == nullptr) return;
   streams_.erase(stream);
   worker->stream.reset();
+  worker->upload.reset();  // the next stream begins it again
   if (worker->sentinel_ns > 0) CompareSentinels();
   worker->heard_ns = now_ns;
   Move(worker->state, WorkerEvent::kDisconnect);
@@ -298,7 +299,12 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   Move(lease.state, event);
   step_.changes.push_back(db::EndFarmLease{.token = token, .state = lease.state});
   const auto worker = workers_.find(lease.worker);
-  if (worker != workers_.end()) worker->second.leases.erase(token);
+  if (worker != workers_.end()) {
+    worker->second.leases.erase(token);
+    // What it reserved is others' again, whether or not this worker ever says another word.
+    std::optional<Worker::Upload>& upload = worker->second.upload;
+    if (upload && upload->token == token) upload.reset();
+  }
   hungry_.insert(lease.worker);
   Session& session = sessions_.at(lease.session);
   --session.leased;

@@ -20,6 +20,12 @@ constexpr int64_t kSpareBuilds = 2;
 constexpr int kLongestPause = 6;  ///< doublings
 constexpr int kKindShift = 62;
 
+int64_t TextBytes(const proto::Job& job) {
+  size_t bytes = job.workload.size();
+  for (const std::string& trace : job.traces) bytes += trace.size();
+  return static_cast<int64_t>(bytes);
+}
+
 bool IsUp(const FarmWorker& worker) {
   return worker.stream && worker.state == WorkerState::kConnected &&
          worker.device == DeviceState::kActive;
@@ -165,6 +171,15 @@ std::vector<int> Farm::Lacking(Attempt& attempt) {
 
 bool Farm::Equip(Session& session, int64_t number, const Worker& worker, proto::Grant* grant) {
   Attempt& attempt = session.attempts.at(number);
+  if (const int64_t bytes = TextBytes(*attempt.job); bytes > proto::kMaxJobBytes) {
+    // Its Grant would end the stream of each worker in turn.
+    Unwait(session, number);
+    AnswerFor(session.plan.id, number, attempt,
+              {.outcome = measure::Outcome::kWorkerLost,
+               .message = fmt::format("its workload and traces have {} bytes; at most {} travel",
+                                      bytes, proto::kMaxJobBytes)});
+    return false;
+  }
   if (worker.hello.role == proto::WorkerRole::kBoth) return true;
   std::vector<int> lacking = Lacking(attempt);
   if (worker.hello.role == proto::WorkerRole::kBuild) {
@@ -212,7 +227,6 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
   Lease& lease = open->second;
   if (lease.uploaded.contains(chunk.sha256)) return;  // said twice
   std::optional<Worker::Upload>& upload = worker.upload;
-  if (upload && !leases_.contains(upload->token)) upload.reset();  // its lease has ended
   const bool same = upload && upload->token == chunk.token && upload->sha256 == chunk.sha256 &&
                     upload->total_bytes == chunk.total_bytes;
   if (!same && (upload || chunk.offset != 0)) {

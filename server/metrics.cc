@@ -88,7 +88,8 @@ void AddProcess(const ProcessFacts& facts, Families& out) {
   out.Commits(facts.commits);
   out.Counter("hone_commit_units_total", "Changes made durable; many share a commit.",
               facts.commits.units);
-  out.Begin("hone_callers_refused_total", "Connections, calls and streams refused for who called.",
+  out.Begin("hone_callers_refused_total",
+            "Connections, calls and streams refused for who called, or in which protocol.",
             MetricType::Counter);
   for (int i = 0; i < kNumRefusals; ++i) {
     out.Add(static_cast<double>(facts.refusals[static_cast<size_t>(i)]),

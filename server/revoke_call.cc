@@ -19,6 +19,7 @@ absl::Status CallRevoke(const std::string& address, const Credentials& admin,
       v1::Tuning::NewStub(grpc::CreateCustomChannel(address, grpc::SslCredentials(tls), arguments));
   grpc::ClientContext context;
   context.set_deadline(gpr_timespec{kDeadlineSeconds, 0, GPR_TIMESPAN});
+  proto::SayProtocol(context);
   v1::RevokeRequest request;
   v1::RevokeReply reply;
   request.set_identity(identity);

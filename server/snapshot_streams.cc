@@ -16,6 +16,7 @@
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "server/session_log.h"
+#include "server/stream_end.h"
 #include "server/work_pool.h"
 
 namespace hone::server {
@@ -40,7 +41,9 @@ class SnapshotStreams::Copier {
   explicit Copier(Context context) : context_(std::move(context)) {}
   ~Copier() { Stop(); }
 
-  std::shared_ptr<Stream> Add(const absl::StatusOr<Identity>& caller);
+  std::shared_ptr<Stream> Add(grpc::CallbackServerContext* context,
+                              const absl::StatusOr<Identity>& caller);
+  const MonotonicClock& clock() const { return context_.loop.clock(); }
   void Remove(Stream* stream);
   void EndExpired();
   void Stop();
@@ -61,8 +64,8 @@ class SnapshotStreams::Copier {
 class SnapshotStreams::Stream final : public grpc::ServerWriteReactor<v1::SnapshotChunk>,
                                       public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Copier& owner, Identity who, bool admitted)
-      : owner_(owner), who_(std::move(who)), admitted_(admitted) {}
+  Stream(Copier& owner, grpc::CallbackServerContext* context, Identity who, bool admitted)
+      : owner_(owner), who_(std::move(who)), admitted_(admitted), end_(context) {}
 
   const Identity& who() const { return who_; }
   /// Not one that only says why there is none.
@@ -80,7 +83,11 @@ class SnapshotStreams::Stream final : public grpc::ServerWriteReactor<v1::Snapsh
   }
   bool ended() {
     const std::lock_guard lock(mutex_);
-    return ended_;
+    return end_.begun();
+  }
+  void CutWhenLate(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    end_.CutWhenLate(now_ns);
   }
 
   void OnWriteDone(bool ok) override {
@@ -90,11 +97,17 @@ class SnapshotStreams::Stream final : public grpc::ServerWriteReactor<v1::Snapsh
     EndLocked(absl::OkStatus());
   }
   void OnCancel() override { End(absl::CancelledError("the client has gone")); }
-  void OnDone() override { owner_.Remove(this); }
+  void OnDone() override {
+    {
+      const std::lock_guard lock(mutex_);
+      end_.Done();
+    }
+    owner_.Remove(this);
+  }
 
  private:
   void NextLocked() {
-    if (ended_) return;
+    if (end_.begun()) return;
     std::string data(proto::kChunkBytes, '\0');
     copy_.file.read(data.data(), static_cast<std::streamsize>(data.size()));
     data.resize(static_cast<size_t>(copy_.file.gcount()));
@@ -104,8 +117,7 @@ class SnapshotStreams::Stream final : public grpc::ServerWriteReactor<v1::Snapsh
     StartWrite(&out_);
   }
   void EndLocked(const absl::Status& status) {
-    if (std::exchange(ended_, true)) return;
-    Finish(proto::ToGrpc(status));
+    if (end_.Begin(status, owner_.clock().NowNs())) Finish(proto::ToGrpc(status));
   }
 
   Copier& owner_;
@@ -114,7 +126,8 @@ class SnapshotStreams::Stream final : public grpc::ServerWriteReactor<v1::Snapsh
   std::mutex mutex_;
   Copy copy_;  // guarded by mutex_, as all below
   v1::SnapshotChunk out_;
-  bool last_ = false, ended_ = false;
+  bool last_ = false;
+  StreamEnd end_;
 };
 
 absl::Status SnapshotStreams::Copier::MayOpen(const Identity& caller) const {
@@ -138,13 +151,13 @@ absl::Status SnapshotStreams::Copier::MayOpen(const Identity& caller) const {
 }
 
 std::shared_ptr<SnapshotStreams::Stream> SnapshotStreams::Copier::Add(
-    const absl::StatusOr<Identity>& caller) {
+    grpc::CallbackServerContext* context, const absl::StatusOr<Identity>& caller) {
   std::shared_ptr<Stream> stream;
   absl::Status may = caller.status();
   {
     const std::lock_guard lock(mutex_);
     if (may.ok()) may = MayOpen(*caller);
-    stream = std::make_shared<Stream>(*this, caller.ok() ? *caller : Identity{}, may.ok());
+    stream = std::make_shared<Stream>(*this, context, caller.ok() ? *caller : Identity{}, may.ok());
     streams_[stream.get()] = stream;
   }
   if (!may.ok()) {
@@ -177,6 +190,7 @@ std::vector<std::shared_ptr<SnapshotStreams::Stream>> SnapshotStreams::Copier::A
 void SnapshotStreams::Copier::EndExpired() {
   const int64_t now_s = context_.wall_clock.UnixNs() / kNsPerSecond;
   for (const auto& stream : All()) {
+    stream->CutWhenLate(clock().NowNs());
     const Identity& who = stream->who();
     if (who.expires_unix_s > now_s && !context_.workers.Refused(who.Uri())) continue;
     stream->End(absl::UnauthenticatedError(
@@ -222,8 +236,8 @@ SnapshotStreams::SnapshotStreams(Context context) : copier_(new Copier(std::move
 SnapshotStreams::~SnapshotStreams() = default;
 
 grpc::ServerWriteReactor<v1::SnapshotChunk>* SnapshotStreams::Open(
-    const absl::StatusOr<Identity>& caller) {
-  return copier_->Add(caller).get();
+    grpc::CallbackServerContext* context, const absl::StatusOr<Identity>& caller) {
+  return copier_->Add(context, caller).get();
 }
 void SnapshotStreams::EndExpired() { copier_->EndExpired(); }
 void SnapshotStreams::Stop() { copier_->Stop(); }

@@ -13,6 +13,7 @@
 namespace grpc {
 template <class Response>
 class ServerWriteReactor;
+class CallbackServerContext;
 }  // namespace grpc
 namespace hone::v1 {
 class SnapshotChunk;
@@ -34,9 +35,11 @@ class SnapshotStreams {
   explicit SnapshotStreams(Context context);
   ~SnapshotStreams();
 
-  /// The stream of a call of this caller, or of one who is refused.
-  grpc::ServerWriteReactor<v1::SnapshotChunk>* Open(const absl::StatusOr<Identity>& caller);
-  /// Ends streams whose caller's certificate has expired or is refused; call it every few seconds.
+  /// The stream of this call of this caller, or of one who is refused.
+  grpc::ServerWriteReactor<v1::SnapshotChunk>* Open(grpc::CallbackServerContext* context,
+                                                    const absl::StatusOr<Identity>& caller);
+  /// Ends streams whose caller's certificate has expired or is refused, and cuts those that do not
+  /// end; call it every second.
   void EndExpired();
   /// Ends all of them.
   void Stop();

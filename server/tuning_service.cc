@@ -12,10 +12,12 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/farm_service.h"
+#include "proto/field_check.h"
 #include "proto/limits.h"
 #include "server/record_finder.h"
 #include "server/request_once.h"
 #include "server/snapshot_streams.h"
+#include "server/stream_end.h"
 
 namespace hone::server {
 namespace {
@@ -28,6 +30,14 @@ constexpr auto kWatchPause = std::chrono::milliseconds(50);
 const std::initializer_list<CallerRole> kClients = {CallerRole::kSubmit, CallerRole::kPublish,
                                                     CallerRole::kAdmin};
 const std::initializer_list<CallerRole> kAdmins = {CallerRole::kAdmin};
+
+/// Whether a reply's last row still fits into a message; `used` counts those before it. Nobody can
+/// receive a larger one.
+bool Fits(size_t row_bytes, int64_t* used) {
+  constexpr int64_t kHeaderBytes = 8;
+  *used += static_cast<int64_t>(row_bytes) + kHeaderBytes;
+  return *used <= proto::kMaxRowsBytes;
+}
 
 }  // namespace
 
@@ -70,7 +80,12 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 
   absl::StatusOr<Identity> Caller(const grpc::ServerContextBase& context,
                                   std::initializer_list<CallerRole> roles) {
-    return context_.workers.Admit(context, roles, "Tuning");
+    HONE_ASSIGN_OR_RETURN(Identity caller, context_.workers.Admit(context, roles, "Tuning"));
+    const absl::Status spoken = proto::CheckProtocol(context, caller.Uri());
+    if (spoken.ok()) return caller;
+    context_.workers.CountRefused(Refusal::kProtocol, "Tuning", context.peer(),
+                                  StatusMessage(spoken));
+    return spoken;
   }
   /// Answers a call from the pool: `answer` gets who calls.
   template <typename Answer>
@@ -104,15 +119,16 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
 class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::SessionEvent>,
                                             public std::enable_shared_from_this<Watch> {
  public:
-  Watch(Service& service, Identity who, Hash128 session, int64_t after)
-      : service_(service), who_(std::move(who)), session_(session), after_(after) {}
+  Watch(Service& service, grpc::CallbackServerContext* context, Identity who, Hash128 session,
+        int64_t after)
+      : service_(service), who_(std::move(who)), session_(session), after_(after), end_(context) {}
 
   const Identity& who() const { return who_; }
 
   /// Looks for events and writes the first; in the pool.
   void Pump() {
     std::unique_lock lock(mutex_);
-    if (writing_ || ended_) return;
+    if (writing_ || end_.begun()) return;
     if (!stated_) {
       auto info = service_.context_.book.Find(session_, "");
       if (!info.ok()) return EndLocked(info.status());
@@ -145,7 +161,11 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   }
   bool idle() {
     const std::lock_guard lock(mutex_);
-    return !writing_ && !ended_;
+    return !writing_ && !end_.begun();
+  }
+  void CutWhenLate(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    end_.CutWhenLate(now_ns);
   }
 
   void OnWriteDone(bool ok) override {
@@ -162,21 +182,25 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   void OnCancel() override { End(absl::CancelledError("the client has gone")); }
   void OnDone() override {
     std::shared_ptr<Watch> self = shared_from_this();
+    {
+      const std::lock_guard lock(mutex_);
+      end_.Done();
+    }
     const std::lock_guard lock(service_.mutex_);
     service_.watches_.erase(this);
   }
 
  private:
   void WriteLocked() {
-    if (ended_) return;
+    if (end_.begun()) return;
     writing_ = true;
     out_.Clear();
     proto::ToWire(queue_.front(), &out_);
     StartWrite(&out_);
   }
   void EndLocked(const absl::Status& status) {
-    if (std::exchange(ended_, true)) return;
-    Finish(proto::ToGrpc(status));
+    const int64_t now_ns = service_.context_.loop.clock().NowNs();
+    if (end_.Begin(status, now_ns)) Finish(proto::ToGrpc(status));
   }
 
   Service& service_;
@@ -186,7 +210,8 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
   int64_t after_;  // guarded by mutex_, as all below
   std::deque<proto::SessionEvent> queue_;
   v1::SessionEvent out_;
-  bool writing_ = false, ended_ = false, stated_ = false, last_ = false;
+  bool writing_ = false, stated_ = false, last_ = false;
+  StreamEnd end_;
 };
 
 TuningService::Service::Service(Context context)
@@ -229,6 +254,7 @@ void TuningService::Service::EndExpired() {
   }
   const int64_t now_s = context_.wall_clock.UnixNs() / kNsPerSecond;
   for (const auto& watch : all) {
+    watch->CutWhenLate(context_.loop.clock().NowNs());
     const Identity& who = watch->who();
     if (who.expires_unix_s > now_s && !context_.workers.Refused(who.Uri())) continue;
     watch->End(absl::UnauthenticatedError(
@@ -288,8 +314,12 @@ grpc::ServerUnaryReactor* TuningService::Service::ListSessions(
       return absl::OkStatus();
     }
     const int limit = std::clamp(request->limit(), 1, proto::kMaxListed);
-    HONE_ASSIGN_OR_RETURN(const auto infos, context_.book.List(limit, owner));
-    for (const proto::SessionInfo& info : infos) proto::ToWire(info, reply->add_sessions());
+    HONE_ASSIGN_OR_RETURN(auto infos, context_.book.List(limit, owner));
+    for (proto::SessionInfo& info : infos) {
+      // A thousand of them fit, whatever was said.
+      info.reason = proto::Cut(info.reason, proto::kMaxListedReasonBytes);
+      proto::ToWire(info, reply->add_sessions());
+    }
     return absl::OkStatus();
   });
 }
@@ -302,18 +332,25 @@ grpc::ServerUnaryReactor* TuningService::Service::FindRecords(grpc::CallbackServ
     HONE_ASSIGN_OR_RETURN(const FoundRecords found, context_.reader.With([&](db::LogFile& log) {
       return AnswerFrom(log, question);
     }));
+    int64_t used = 0;
     for (const db::RankedRecord& record : found.records) {
-      proto::ToWire(record, reply->add_records());
+      v1::Record row;
+      proto::ToWire(record, &row);
+      if (!Fits(row.ByteSizeLong(), &used)) break;
+      *reply->add_records() = std::move(row);
     }
-    for (const std::string& text : found.workloads) reply->add_workloads(text);
+    for (const std::string& text : found.workloads) {
+      if (!Fits(text.size(), &used)) break;
+      reply->add_workloads(text);
+    }
     return absl::OkStatus();
   });
 }
 
 grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServerContext* context,
-                                                              const v1::ListDevicesRequest*,
+                                                              const v1::ListDevicesRequest* request,
                                                               v1::ListDevicesReply* reply) {
-  return Serve(context, kClients, [this, reply](const Identity&) -> absl::Status {
+  return Serve(context, kClients, [this, request, reply](const Identity&) -> absl::Status {
     std::vector<proto::DeviceInfo> devices;
     HONE_RETURN_IF_ERROR(
         context_.loop.Ask({.prepare =
@@ -322,7 +359,17 @@ grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServ
                                  return absl::OkStatus();
                                },
                            .done = {}}));
-    for (const proto::DeviceInfo& device : devices) proto::ToWire(device, reply->add_devices());
+    // In the order of the Farm's keys.
+    const std::string after = request->after_worker() + "/" + request->after_device();
+    int64_t used = 0;
+    for (const proto::DeviceInfo& device : devices) {
+      if (after != "/" && device.worker + "/" + device.device.name <= after) continue;
+      v1::DeviceInfo row;
+      proto::ToWire(device, &row);
+      reply->set_more(!Fits(row.ByteSizeLong(), &used));
+      if (reply->more()) break;
+      *reply->add_devices() = std::move(row);
+    }
     return absl::OkStatus();
   });
 }
@@ -397,7 +444,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
     grpc::CallbackServerContext* context, const v1::WatchSessionRequest* request) {
   absl::StatusOr<Identity> caller = Caller(*context, kClients);
   const absl::StatusOr<Hash128> id = proto::IdFromBytes(request->session(), "session");
-  const auto watch = std::make_shared<Watch>(*this, caller.ok() ? *caller : Identity{},
+  const auto watch = std::make_shared<Watch>(*this, context, caller.ok() ? *caller : Identity{},
                                              id.value_or(Hash128{}), request->after_sequence());
   bool stopping = false;
   {
@@ -423,7 +470,7 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
 
 grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(
     grpc::CallbackServerContext* context, const v1::SnapshotRequest*) {
-  return snapshots_.Open(Caller(*context, kClients));
+  return snapshots_.Open(context, Caller(*context, kClients));
 }
 
 TuningService::TuningService(Context context) : service_(new Service(std::move(context))) {}

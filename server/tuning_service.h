@@ -33,7 +33,8 @@ class TuningService {
   grpc::Service* service();
   /// Something became durable: watchers look again, soon.
   void Changed();
-  /// Ends watches whose caller's certificate has expired or is refused; call it every few seconds.
+  /// Ends watches and snapshots whose caller's certificate has expired or is refused, and cuts
+  /// those that do not end; call it every second.
   void EndExpired();
   /// Ends every call that is under way.
   void Stop();

@@ -12,12 +12,13 @@
 #include "base/status.h"
 #include "grpc/grpc_security_constants.h"
 #include "proto/farm_service.h"
+#include "server/stream_end.h"
 
 namespace hone::server {
 
 std::string_view NameOf(Refusal refusal) {
   constexpr std::array<std::string_view, kNumRefusals> kNames = {
-      "no_certificate", "stranger", "identity", "expired", "revoked", "role"};
+      "no_certificate", "stranger", "identity", "expired", "revoked", "role", "protocol"};
   return kNames.at(static_cast<size_t>(refusal));
 }
 
@@ -66,11 +67,12 @@ class WorkerStreams::Stream final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>,
       public std::enable_shared_from_this<Stream> {
  public:
-  Stream(WorkerStreams& owner, StreamId id, Identity identity)
+  Stream(WorkerStreams& owner, StreamId id, Identity identity, grpc::CallbackServerContext* context)
       : owner_(owner),
         id_(id),
         identity_(std::move(identity)),
-        begun_ns_(owner.loop_->clock().NowNs()) {}
+        begun_ns_(owner.loop_->clock().NowNs()),
+        end_(context) {}
 
   StreamId id() const { return id_; }
   const Identity& identity() const { return identity_; }
@@ -87,7 +89,7 @@ class WorkerStreams::Stream final
 
   void Send(const proto::ServerMessage& message) {
     const std::lock_guard lock(mutex_);
-    if (ending_) return;
+    if (end_.begun()) return;
     out_.emplace_back();
     proto::ToWire(message, &out_.back());
     out_bytes_ += out_.back().ByteSizeLong();
@@ -96,22 +98,27 @@ class WorkerStreams::Stream final
 
   void End(const absl::Status& status) {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(ending_, true)) return;
+    if (!end_.Begin(status, owner_.loop_->clock().NowNs())) return;
     end_status_ = proto::ToGrpc(status);
     if (!writing_) Finish(end_status_);
+  }
+
+  void CutWhenLate(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    end_.CutWhenLate(now_ns);
   }
 
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     out_bytes_ -= out_.front().ByteSizeLong();
     out_.pop_front();
-    if (read_waits_ && out_bytes_ <= owner_.most_unsent_bytes_ && !ending_) {
+    if (read_waits_ && out_bytes_ <= owner_.most_unsent_bytes_ && !end_.begun()) {
       read_waits_ = false;
       StartRead(&in_);
     }
     if (ok && !out_.empty()) return StartWrite(&out_.front());
     writing_ = false;
-    if (ending_) Finish(end_status_);
+    if (end_.begun()) Finish(end_status_);
   }
 
   void OnReadDone(bool ok) override {
@@ -139,6 +146,10 @@ class WorkerStreams::Stream final
   void OnCancel() override { End(absl::CancelledError("the worker has gone")); }
 
   void OnDone() override {
+    {
+      const std::lock_guard lock(mutex_);
+      end_.Done();
+    }
     owner_.loop_->Post([id = id_](Farm& farm, int64_t now_ns) { farm.OnGone(id, now_ns); });
     owner_.Remove(id_);
   }
@@ -146,7 +157,7 @@ class WorkerStreams::Stream final
  private:
   void ReadNext() {
     const std::lock_guard lock(mutex_);
-    if (ending_) return;
+    if (end_.begun()) return;
     // A small question may have a large answer: who reads none of them is not heard any more.
     read_waits_ = out_bytes_ > owner_.most_unsent_bytes_;
     if (!read_waits_) StartRead(&in_);
@@ -164,7 +175,7 @@ class WorkerStreams::Stream final
   size_t out_bytes_ = 0;
   bool read_waits_ = false;
   bool writing_ = false;
-  bool ending_ = false;
+  StreamEnd end_;
   grpc::Status end_status_;
 };
 
@@ -179,7 +190,7 @@ class WorkerStreams::Service final : public v1::Workers::CallbackService {
     {
       const std::lock_guard lock(owner_.mutex_);
       const StreamId id = owner_.next_++;
-      stream = std::make_shared<Stream>(owner_, id, caller.ok() ? *caller : Identity{});
+      stream = std::make_shared<Stream>(owner_, id, caller.ok() ? *caller : Identity{}, context);
       owner_.streams_[id] = stream;
     }
     if (caller.ok()) {
@@ -237,7 +248,9 @@ absl::StatusOr<Identity> WorkerStreams::Admit(const grpc::ServerContextBase& con
   if (caller.ok() && Refused(caller->Uri())) {
     why = Refusal::kRevoked;
     caller = absl::PermissionDeniedError(
-        fmt::format("the certificate of {} was revoked", caller->Uri()));
+        fmt::format("the certificate of {} was revoked, and its name with it; issue one of another "
+                    "name (honed issue {} NAME)",
+                    caller->Uri(), RoleName(caller->role)));
   }
   if (!caller.ok()) CountRefused(why, call, context.peer(), StatusMessage(caller.status()));
   return caller;
@@ -284,15 +297,17 @@ void WorkerStreams::EndExpired() {
   constexpr int64_t kNs = 1'000'000'000;
   const int64_t now_s = wall_clock_.UnixNs() / kNs;
   const int64_t now_ns = loop_->clock().NowNs();
-  std::vector<std::shared_ptr<Stream>> over, silent;
+  std::vector<std::shared_ptr<Stream>> all, over, silent;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, stream] : streams_) {
+      all.push_back(stream);
       const Identity& who = stream->identity();
       if (stream->silent(now_ns)) silent.push_back(stream);
       if (who.expires_unix_s <= now_s || refused_names_.contains(who.Uri())) over.push_back(stream);
     }
   }
+  for (const auto& stream : all) stream->CutWhenLate(now_ns);
   for (const auto& stream : silent) {
     stream->End(absl::DeadlineExceededError("no Hello within 10 s of the stream's begin"));
   }

@@ -34,7 +34,7 @@ class WorkerStreams {
   void Send(StreamId stream, const proto::ServerMessage& message);
   void Close(StreamId stream, const absl::Status& status);
   /// Ends streams whose certificate has expired or is refused, and those that never said who they
-  /// are; call it every few seconds.
+  /// are, and cuts those that do not end; call it every second.
   void EndExpired();
   void CloseAll();
 

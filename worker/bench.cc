@@ -1,6 +1,7 @@
 #include "worker/bench.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "base/status.h"
@@ -166,23 +167,27 @@ void Bench::Collect() {
 
 void Bench::CompareAll() {
   for (;;) {
-    Comparison comparison;
+    int64_t number = 0;
+    std::future<std::vector<measure::ComparedTrace>> result_of;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stopping_ || !comparisons_.empty(); });
       if (stopping_) return;
-      comparison = std::move(comparisons_.front());
+      Comparison comparison = std::move(comparisons_.front());
       comparisons_.pop_front();
+      number = comparison.number;
+      // Cancel finds it here or there, at every moment.
+      result_of = measurer_->StartComparing(std::move(comparison.inputs), comparison.rounds);
     }
     const int64_t start_ns = clock_.NowNs();
-    const auto compared = measurer_->Compare(comparison.inputs, comparison.rounds);
+    const std::vector<measure::ComparedTrace> compared = result_of.get();
     proto::WorkResult result{.outcome = measure::Outcome::kOk, .run_ns = clock_.NowNs() - start_ns};
     for (const measure::ComparedTrace& c : compared) {
       result.compared.push_back({.outcome = c.error.outcome,
                                  .message = proto::Cut(c.error.message, proto::kMaxTextBytes),
                                  .samples_ns = Bounded(c.samples_ns)});
     }
-    Finish(comparison.number, std::move(result));
+    Finish(number, std::move(result));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "worker/build_bench.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -22,8 +23,10 @@ HeldArtifact Failed(measure::Outcome outcome, const std::string& message) {
 
 }  // namespace
 
-BuildBench::BuildBench(measure::BuilderOptions options, const MonotonicClock& clock, Events events)
+BuildBench::BuildBench(measure::BuilderOptions options, Hook hook, const MonotonicClock& clock,
+                       Events events)
     : processes_(options.processes),
+      hook_(std::move(hook)),
       events_(std::move(events)),
       client_(std::move(options), clock),
       builder_(client_, clock, measure::BuildFor::kAny) {
@@ -76,8 +79,10 @@ HeldArtifact BuildBench::Build(const Work& work, size_t wanted, int64_t* took_ns
   const proto::Job& job = work.job.job;
   const auto position = static_cast<size_t>(work.job.wanted[wanted]);
   const std::string trace = position < job.traces.size() ? job.traces[position] : "";
-  const measure::BuiltCandidate built =
-      builder_.Build(*work.workload, job.target, trace, job.seed, "", measure::Keep::kNo);
+  measure::MeasureInput input{.id = work.job.number, .trace = trace};
+  if (job.kind == proto::JobKind::kCompare) input.kind = measure::MeasureKind::kFinal;
+  const measure::BuiltCandidate built = builder_.Build(
+      *work.workload, job.target, trace, job.seed, hook_ ? hook_(input) : "", measure::Keep::kNo);
   *took_ns = built.build_ns;
   if (built.error.outcome != measure::Outcome::kOk) {
     return Failed(built.error.outcome, built.error.message);

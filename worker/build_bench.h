@@ -15,6 +15,7 @@
 #include "base/core/clock.h"
 #include "measure/builder_client.h"
 #include "measure/candidate_builder.h"
+#include "measure/measurer.h"
 #include "worker/lease_desk.h"
 #include "worker/workload_memo.h"
 
@@ -32,7 +33,10 @@ class BuildBench {
     std::function<void(int64_t number, proto::WorkResult result)> finished;
     std::function<void(int64_t ns)> busy;  ///< share of the builders that was used, as time
   };
-  BuildBench(measure::BuilderOptions options, const MonotonicClock& clock, Events events);
+  /// Tests: what a candidate's builder shall do wrong, see BuildJob; needs `test_hooks`.
+  using Hook = std::function<std::string(const measure::MeasureInput&)>;
+  BuildBench(measure::BuilderOptions options, Hook hook, const MonotonicClock& clock,
+             Events events);
   /// Waits for what is being built; drops the rest.
   ~BuildBench();
 
@@ -55,6 +59,7 @@ class BuildBench {
   void Finish(const Work& work);
 
   const int processes_;
+  const Hook hook_;
   const Events events_;
   measure::BuilderClient client_;
   measure::CandidateBuilder builder_;

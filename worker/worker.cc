@@ -28,17 +28,17 @@ using Stream = grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>;
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr auto kLookOut = std::chrono::milliseconds(100);
-constexpr auto kLastWordsWait = std::chrono::milliseconds(5000);
+constexpr int64_t kLastWordsMs = 5000;
 constexpr auto kStartedWait = std::chrono::milliseconds(1000);
-constexpr int64_t kDrainNs = 90'000 * kNsPerMs;
 
 class Worker {
  public:
   /// `lock`: none where nothing runs.
   Worker(WorkerOptions options, Journal journal, std::optional<DeviceLock> lock,
-         const MonotonicClock& clock)
+         const MonotonicClock& clock, const std::atomic<bool>& ending)
       : options_(std::move(options)),
         clock_(clock),
+        ending_(ending),
         journal_(std::move(journal)),
         desk_(options_.desk, options_.hello) {
     const auto finished = [this](int64_t number, proto::WorkResult r) {
@@ -53,7 +53,7 @@ class Worker {
         measurer.runner.on_unkillable = [this](pid_t pid) { OnUnkillable(pid); };
     if (options_.hello.role == proto::WorkerRole::kBuild) {
       build_bench_.emplace(
-          std::move(measurer.builder), clock,
+          std::move(measurer.builder), std::move(measurer.build_hook), clock,
           BuildBench::Events{.built = [this](int64_t number, std::vector<HeldArtifact> artifacts,
                                              int64_t ns) { OnBuilt(number, artifacts, ns); },
                              .finished = finished,
@@ -70,13 +70,13 @@ class Worker {
 
   ~Worker();
 
-  absl::Status Run(const std::atomic<bool>& ending);
+  absl::Status Run();
 
  private:
-  absl::Status OneStream(const std::atomic<bool>& ending);
+  absl::Status OneStream();
   std::shared_ptr<grpc::Channel> Dial() const;
   void ReadAll(Stream& stream);
-  void WriteAll(Stream& stream, grpc::ClientContext& context, const std::atomic<bool>& ending);
+  void WriteAll(Stream& stream);
   bool WriteOne(Stream& stream, const proto::WorkerMessage& message);
   void OnStarted(const std::vector<int64_t>& numbers);
   void OnFinished(int64_t number, proto::WorkResult result);
@@ -86,22 +86,26 @@ class Worker {
   void KillCancelled();
   /// Probes the device whenever it is asked for, first at the start.
   void ProbeWhenAsked();
-  /// Gives leases up in time, whatever the stream does: it may be away, or block.
+  /// Gives leases and streams up in time, whatever the stream does: it may be away, or block.
   void KeepTime();
-  /// Drained: nothing is left to do, or the time for it is over.
-  bool Drained(const std::atomic<bool>& ending);
+  /// With the lock: what an end that was asked for leads to; whether there is nothing left to do,
+  /// or the time for it is over.
+  bool DrainedLocked();
+  bool Drained();
 
   const WorkerOptions options_;
   const MonotonicClock& clock_;
+  const std::atomic<bool>& ending_;
   const Journal journal_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  LeaseDesk desk_;         // guarded by mutex_, as all below
-  bool broken_ = true;     ///< no stream
-  bool writing_ = false;   ///< messages taken from the desk are on their way
-  bool talked_ = false;    ///< something came on this stream
-  bool read_over_ = true;  ///< and nothing more will
-  int64_t drain_until_ns_ = 0;
+  LeaseDesk desk_;                          // guarded by mutex_, as all below
+  bool broken_ = true;                      ///< no stream
+  bool writing_ = false;                    ///< messages taken from the desk are on their way
+  bool talked_ = false;                     ///< something came on this stream
+  bool read_over_ = true;                   ///< and nothing more will
+  int64_t drain_until_ns_ = 0;              ///< 0: no end was asked for
+  grpc::ClientContext* context_ = nullptr;  ///< of the stream that is up
   bool probe_asked_ = true;
   bool ended_ = false;
   std::optional<Bench> bench_;  // one of these; after what their threads use: these end first
@@ -124,6 +128,11 @@ void Worker::KeepTime() {
   std::unique_lock lock(mutex_);
   while (!ended_) {
     desk_.Tick(clock_.NowNs());
+    // A write to a honed that reads nothing returns when the stream is cancelled, and else never.
+    if (DrainedLocked() && context_ != nullptr &&
+        clock_.NowNs() >= drain_until_ns_ + kLastWordsMs * kNsPerMs) {
+      context_->TryCancel();
+    }
     lock.unlock();
     KillCancelled();
     lock.lock();
@@ -283,13 +292,15 @@ bool Worker::WriteOne(Stream& stream, const proto::WorkerMessage& message) {
   return written;
 }
 
-void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
-                      const std::atomic<bool>& ending) {
+void Worker::WriteAll(Stream& stream) {
   std::unique_lock lock(mutex_);
   int64_t heartbeat_ns = clock_.NowNs();
   bool drained = false;
   while (!broken_) {
-    if (ending.load()) desk_.BeginDraining();
+    if (DrainedLocked() && clock_.NowNs() >= drain_until_ns_) {
+      drained = true;
+      break;
+    }
     std::optional<proto::WorkerMessage> message = desk_.TakeMessage();
     if (!message && clock_.NowNs() >= heartbeat_ns && talked_) {
       heartbeat_ns = clock_.NowNs() + desk_.heartbeat_ms() * kNsPerMs;
@@ -319,12 +330,13 @@ void Worker::WriteAll(Stream& stream, grpc::ClientContext& context,
   // A stream that is cancelled may lose what was written last: honed ends it when it has read all.
   const bool said = stream.WritesDone();
   lock.lock();
-  if (said) changed_.wait_for(lock, kLastWordsWait, [this] { return read_over_; });
-  lock.unlock();
-  context.TryCancel();
+  if (said) {
+    changed_.wait_for(lock, std::chrono::milliseconds(kLastWordsMs), [this] { return read_over_; });
+  }
+  context_->TryCancel();
 }
 
-absl::Status Worker::OneStream(const std::atomic<bool>& ending) {
+absl::Status Worker::OneStream() {
   const std::shared_ptr<grpc::Channel> channel = Dial();
   const std::unique_ptr<v1::Workers::Stub> stub = v1::Workers::NewStub(channel);
   grpc::ClientContext context;
@@ -333,27 +345,35 @@ absl::Status Worker::OneStream(const std::atomic<bool>& ending) {
   {
     const std::lock_guard lock(mutex_);
     broken_ = talked_ = read_over_ = false;
+    context_ = &context;
     desk_.OnConnected();
   }
   std::thread reader([&] { ReadAll(*stream); });
-  WriteAll(*stream, context, ending);
+  WriteAll(*stream);
   reader.join();
-  return proto::FromGrpc(stream->Finish());
+  const absl::Status status = proto::FromGrpc(stream->Finish());
+  const std::lock_guard lock(mutex_);
+  context_ = nullptr;
+  return status;
 }
 
-bool Worker::Drained(const std::atomic<bool>& ending) {
-  if (!ending.load()) return false;
-  const std::lock_guard lock(mutex_);
+bool Worker::DrainedLocked() {
+  if (!ending_.load()) return false;
   desk_.BeginDraining();
-  if (drain_until_ns_ == 0) drain_until_ns_ = clock_.NowNs() + kDrainNs;
+  if (drain_until_ns_ == 0) drain_until_ns_ = clock_.NowNs() + options_.drain_ms * kNsPerMs;
   return desk_.empty() || clock_.NowNs() >= drain_until_ns_;
 }
 
-absl::Status Worker::Run(const std::atomic<bool>& ending) {
+bool Worker::Drained() {
+  const std::lock_guard lock(mutex_);
+  return DrainedLocked();
+}
+
+absl::Status Worker::Run() {
   BackOff back_off(options_.seed);
   bool told = false;
-  while (!Drained(ending)) {
-    const absl::Status status = OneStream(ending);
+  while (!Drained()) {
+    const absl::Status status = OneStream();
     bool talked = false;
     {
       const std::lock_guard lock(mutex_);
@@ -364,14 +384,19 @@ absl::Status Worker::Run(const std::atomic<bool>& ending) {
       case absl::StatusCode::kPermissionDenied:
       case absl::StatusCode::kUnauthenticated:
       case absl::StatusCode::kInvalidArgument:
-        return Annotate(status, fmt::format("honed at '{}'", options_.server));
+        // Trying on changes nothing, and nobody would read why. Not kInvalidArgument, which is the
+        // command line's: a service manager starts what was refused again.
+        return absl::FailedPreconditionError(
+            fmt::format("honed at '{}' refuses this worker: {}; put that right and start it again "
+                        "(as a service it starts by itself)",
+                        options_.server, StatusMessage(status)));
       default: break;
     }
     if (talked) {
       back_off.Reset();
       told = false;
     }
-    if (Drained(ending)) break;
+    if (Drained()) break;
     if (!std::exchange(told, true)) {
       LogWarning("no stream to honed at '{}' ({}); trying on. If it runs, check the certificates",
                  options_.server, StatusMessage(status));
@@ -390,8 +415,8 @@ absl::Status RunWorker(WorkerOptions options, const MonotonicClock& clock,
   if (options.hello.role != proto::WorkerRole::kBuild) {
     HONE_ASSIGN_OR_RETURN(lock, DeviceLock::Open(options.lock_folder, options.hello.device.name));
   }
-  Worker worker(std::move(options), std::move(journal), std::move(lock), clock);
-  return worker.Run(ending);
+  Worker worker(std::move(options), std::move(journal), std::move(lock), clock, ending);
+  return worker.Run();
 }
 
 }  // namespace hone::worker

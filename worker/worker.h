@@ -27,6 +27,9 @@ struct WorkerOptions {
   /// Every result before it is first sent and every acknowledgement when it came, a line each:
   /// "result|ack TOKEN SESSION ATTEMPT DIGEST [VERDICT]"; empty: none. For tests and audits.
   std::string journal;
+  /// After so long an end that was asked for is not put off any more: neither for what runs nor for
+  /// results that honed does not acknowledge. Less than a service manager waits.
+  int64_t drain_ms = 90'000;
   int64_t silent_ms = 30'000;  ///< a connection on which nothing comes for so long is given up
   uint64_t seed = 0;           ///< of the back-off
 };

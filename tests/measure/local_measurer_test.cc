@@ -1,6 +1,8 @@
 #include "measure/local_measurer.h"
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <map>
 #include <memory>
 
@@ -213,6 +215,32 @@ TEST_F(LocalMeasurerTest, WhatIsCancelledIsKilledOrForgotten) {
   // The next one of that number is another.
   builds.Submit(Input(6, ""));
   EXPECT_EQ(CollectAll(builds).at(6).outcome, Outcome::kBuildFailed);
+}
+
+// A comparison waits until nothing is built any more; its lease may end before that.
+TEST_F(LocalMeasurerTest, AComparisonThatIsCancelledBeforeItRunsNeverRuns) {
+  std::atomic<bool> building = false, go = false, ran = false;
+  options_.build = [&](const MeasureInput& input) {
+    building = building || input.id == 6;
+    while (!go) clock_.SleepNs(1'000'000);
+    BuiltCandidate built;
+    built.error = {Outcome::kBuildFailed, "as it shall"};
+    return built;
+  };
+  options_.before_run = [&](const std::vector<int64_t>& ids) { ran = ran || ids.front() == 7; };
+  LocalMeasurer measurer(options_, clock_);
+  measurer.Submit(Input(6, ""));
+  while (!building) clock_.SleepNs(1'000'000);
+  auto cancelled = measurer.StartComparing({Input(7, ""), Input(7, kPacked)}, 3);
+  auto other = measurer.StartComparing({Input(8, "")}, 3);
+  EXPECT_EQ(measurer.Cancel(7), 0) << "it is no candidate";
+  ASSERT_EQ(cancelled.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  const std::vector<ComparedTrace> compared = cancelled.get();
+  ASSERT_EQ(compared.size(), 2u);
+  for (const ComparedTrace& c : compared) EXPECT_EQ(c.error.outcome, Outcome::kWorkerLost);
+  go = true;
+  EXPECT_EQ(other.get().at(0).error.outcome, Outcome::kBuildFailed) << "it is another's";
+  EXPECT_FALSE(ran);
 }
 
 TEST_F(LocalMeasurerTest, AWrongAnswerCostsOnlyItself) {

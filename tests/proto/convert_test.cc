@@ -199,6 +199,9 @@ TEST(Convert, ADeviceHasItsWorkersLabels) {
   v1::DeviceInfo wire;
   ToWire(info, &wire);
   EXPECT_EQ(FromWire(wire).value(), info);
+  (*wire.mutable_labels())["row"] = std::string(kMaxNameBytes + 1, 'x');
+  EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("labels:"));
+  (*wire.mutable_labels())["row"] = "";
   for (size_t i = 0; i <= kMaxLabels; ++i) (*wire.mutable_labels())[std::to_string(i)] = "";
   EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("labels:"));
 }

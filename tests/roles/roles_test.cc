@@ -85,6 +85,30 @@ TEST_F(KilledRolesTest, NothingIsLostWhoeverIsKilled) {
   CheckLog(static_cast<size_t>(kKills * 12));
 }
 
+// The steps of children are reached in these roles too, and each may be the last of its child.
+TEST_F(RolesTest, ChildrenOfEitherMayDieAtEachStep) {
+  Daemon honed("honed", farm_.HonedArgv(), farm_.Path("honed.log"));
+  Daemon builder = Worker("b1", "build"), runner = Worker("r1", "run");
+  honed.Start();
+  builder.Start({"--test-kill", "builder.compiling:2", "--test-kill", "builder.compiled:4"});
+  runner.Start({"--test-kill", "runner.loading:1", "--test-kill", "runner.ran:3", "--test-kill",
+                "runner.timing:5"});
+  const auto died = [](const Daemon& daemon, const std::string& step) {
+    return daemon.Said().find("killed at " + step) != std::string::npos;
+  };
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return KeepTuning() && died(builder, "builder.compiling") &&
+               died(builder, "builder.compiled") && died(runner, "runner.loading") &&
+               died(runner, "runner.ran") && died(runner, "runner.timing");
+      },
+      60'000'000'000))
+      << builder.Said() << runner.Said();
+  AwaitSession();
+  CheckPackages(honed, {&builder, &runner});
+  CheckLog(0);
+}
+
 TEST_F(RolesTest, AnUnknownRoleIsRefused) {
   std::vector<std::string> argv = farm_.WorkerArgv("b1");
   for (const char* word : {"--role", "sleep"}) argv.emplace_back(word);

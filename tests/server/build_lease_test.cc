@@ -450,33 +450,5 @@ TEST_F(BuildLeaseTest, ABuilderHasNoWordOnWhatOnlyRunningShows) {
   EXPECT_TRUE(results_.empty());
 }
 
-class UnusedBytesTest : public BuildLeaseTest {
- protected:
-  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 64}) {}
-};
-
-TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
-  Connect(2, "runner", WorkerRole::kRun, 8);
-  for (StreamId stream : {1, 3}) {
-    Connect(stream, "builder" + std::to_string(stream), WorkerRole::kBuild, 4);
-  }
-  Submit(1, {"t1"});
-  Submit(2, {"t2"});
-  const proto::Grant first = Grants(1).at(0), second = Grants(3).at(0);
-  Upload(1, first.token, std::string(40, 'a'));
-  Say(3, proto::ArtifactChunk{second.token, Sha256Hex("b"), 40, 0, "bbbb"});
-  ExpectRefused(3, second.token, "unfinished builds hold all the memory");
-  // What came of the first is the cache's now, and there is room.
-  Upload(1, first.token, "other");
-  Say(1, proto::Built{.token = first.token,
-                      .artifacts = {ArtifactOf(std::string(40, 'a')), ArtifactOf("other")},
-                      .build_ns = 1});
-  Pass(1000 * kMs);
-  const auto again = Grants(1);
-  ASSERT_EQ(again.size(), 1u);
-  Upload(1, again[0].token, std::string(40, 'c'));
-  EXPECT_EQ(store_.at(again[0].token).state, db::LeaseState::kGranted);
-}
-
 }  // namespace
 }  // namespace hone::server

@@ -1,5 +1,7 @@
 #include <atomic>
 #include <memory>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -8,9 +10,11 @@
 
 #include "base/core/clock.h"
 #include "base/versions.h"
+#include "db/farm_store.h"
 #include "db/log_file.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
+#include "proto/limits.h"
 #include "server/honed.h"
 #include "tests/server/temporary_folder.h"
 
@@ -18,12 +22,14 @@
 namespace hone::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class CallsTest : public ::testing::Test {
  protected:
-  CallsTest() {
-    FillLog();
+  /// `more`: goes into the log too.
+  explicit CallsTest(const db::FarmUnit& more = {}) {
+    FillLog(more);
     HonedOptions options{.log_path = folder_ / "t.db", .listen = "127.0.0.1:0"};
     options.transport = Transport::kPlaintext;
     options.builder_version = "b";
@@ -39,7 +45,7 @@ class CallsTest : public ::testing::Test {
   }
 
   /// Larger than what a transport takes without a reader.
-  void FillLog() {
+  void FillLog(const db::FarmUnit& more) {
     const auto log = db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
     db::Batch batch;
     for (uint64_t i = 1; i <= 40; ++i) {
@@ -47,8 +53,67 @@ class CallsTest : public ::testing::Test {
                                 .request = R"({"x":")" + std::string(400'000, 'x') + R"("})",
                                 .versions = "{}"});
     }
+    for (uint64_t i = 1; i <= 5000; ++i) {
+      batch.events.push_back({.id = {7, i},
+                              .session = kSession,
+                              .type = "proposed",
+                              .payload = "1 0 0 " + std::string(60, 'x')});
+    }
+    batch.sessions.push_back({.id = kSession, .request = "{}", .versions = "{}"});
     ASSERT_TRUE(log->Append(batch).ok());
+    db::FarmUnit unit = more;
+    unit.changes.push_back(db::AddFarmSession{
+        {.id = kSession, .owner = "b", .project = "p", .state = db::SessionState::kFinished}});
+    const auto store = db::FarmStore::Open(*log).value();
+    ASSERT_TRUE(store->Commit({&unit}).value().at(0).ok());
   }
+
+  /// From now on nobody of this role and name is served.
+  void Revoke(const std::string& identity) {
+    const auto stub = v1::Tuning::NewStub(channel_);
+    grpc::ClientContext context;
+    v1::RevokeRequest request;
+    v1::RevokeReply reply;
+    request.set_identity("spiffe://hone/" + identity);
+    request.set_request_id(identity);
+    const grpc::Status status = stub->Revoke(&context, request, &reply);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  /// A stream of w1's, up to its Welcome; the context must outlive it.
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>> OpenWorker(
+      v1::Workers::Stub& stub, grpc::ClientContext& context) {
+    context.AddMetadata("hone-name", "w1");
+    auto stream = stub.Work(&context);
+    proto::Hello hello{.protocol = kProtocolVersion, .builder_version = "b"};
+    hello.measurement_policy = kMeasurementPolicyVersion;
+    hello.instance = {1, 1};
+    hello.device = {"cpu:0", "class", "f", "cpu:avx2,threads=1", 1, 5, "Linux"};
+    v1::WorkerMessage message;
+    proto::ToWire(proto::WorkerMessage(hello), &message);
+    EXPECT_TRUE(stream->Write(message));
+    v1::ServerMessage welcome;
+    EXPECT_TRUE(stream->Read(&welcome));
+    return stream;
+  }
+  /// Asks and asks, without reading an answer, until nothing more is taken; how often. Each is
+  /// answered: there is no such lease. Transports take some of it, a few MB at most.
+  template <typename Stream>
+  int AskUntilNotHeard(Stream& stream, std::atomic<int>& asked, std::thread* writer) {
+    *writer = std::thread([&] {
+      v1::WorkerMessage message;
+      proto::ToWire(proto::WorkerMessage(proto::Fetch{{7, 7}, std::string(64, 'a'), 0}), &message);
+      while (asked < kQuestions && stream.Write(message)) ++asked;
+    });
+    int before = -1;
+    for (int still = 0; still < 4 && asked < kQuestions;) {
+      clock_.SleepNs(500'000'000);
+      still = asked == before ? still + 1 : 0;
+      before = asked;
+    }
+    return before;
+  }
+  static constexpr int kQuestions = 500'000;
+  static constexpr Hash128 kSession{900, 900};
 
   TemporaryFolder folder_;
   SystemMonotonicClock clock_;
@@ -56,6 +121,72 @@ class CallsTest : public ::testing::Test {
   std::unique_ptr<Honed> honed_;
   std::shared_ptr<grpc::Channel> channel_;
 };
+
+/// The log has more devices and sessions than a message holds.
+class LargeRepliesTest : public CallsTest {
+ protected:
+  static constexpr int kDevices = 1100, kSessions = 1000;
+  LargeRepliesTest() : CallsTest(Many()) {}
+  static db::FarmUnit Many() {
+    db::FarmUnit unit;
+    const std::string reason(proto::kMaxTextBytes, 'r');
+    for (uint64_t i = 1; i <= kSessions; ++i) {
+      unit.changes.push_back(db::AddFarmSession{{.id = {800, i},
+                                                 .owner = "o",
+                                                 .project = std::string(250, 'p'),
+                                                 .state = db::SessionState::kFailed,
+                                                 .reason = reason,
+                                                 .created_ms = 1}});
+    }
+    for (uint64_t i = 1; i <= kDevices; ++i) {
+      const std::string worker = "w" + std::to_string(i);
+      unit.changes.push_back(
+          db::PutFarmDevice{{worker, "cpu:0", db::DeviceState::kDraining, reason}});
+      // It is listed for what it holds.
+      unit.changes.push_back(db::AddFarmLease{{.token = {1, i},
+                                               .session = {800, 1},
+                                               .attempt = static_cast<int64_t>(i),
+                                               .worker = worker,
+                                               .device = "cpu:0",
+                                               .instance = {1, 1}}});
+    }
+    return unit;
+  }
+};
+
+TEST_F(LargeRepliesTest, EachFitsIntoAMessage) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  v1::ListDevicesRequest devices;
+  v1::ListDevicesReply page;
+  std::set<std::string> seen;
+  int pages = 0;
+  do {
+    grpc::ClientContext context;
+    const grpc::Status status = stub->ListDevices(&context, devices, &page);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_GT(page.devices_size(), 0);
+    for (const v1::DeviceInfo& device : page.devices()) seen.insert(device.worker());
+    devices.set_after_worker(page.devices().rbegin()->worker());
+    devices.set_after_device(page.devices().rbegin()->device().name());
+    ++pages;
+  } while (page.more());
+  EXPECT_EQ(seen.size(), size_t{kDevices});
+  EXPECT_EQ(pages, 2);
+
+  grpc::ClientContext all, one;
+  all.AddMetadata("hone-name", "o");
+  one.AddMetadata("hone-name", "o");
+  v1::ListSessionsRequest sessions;
+  v1::ListSessionsReply list;
+  sessions.set_limit(kSessions);
+  const grpc::Status listed = stub->ListSessions(&all, sessions, &list);
+  ASSERT_TRUE(listed.ok()) << listed.error_message();
+  EXPECT_EQ(list.sessions_size(), kSessions);
+  EXPECT_EQ(list.sessions(0).reason().size(), proto::kMaxListedReasonBytes);
+  sessions.set_session(list.sessions(0).session());
+  ASSERT_TRUE(stub->ListSessions(&one, sessions, &list).ok());
+  EXPECT_EQ(list.sessions(0).reason().size(), proto::kMaxTextBytes) << "of one it is whole";
+}
 
 /// A snapshot that is not read on.
 struct OpenSnapshot {
@@ -110,6 +241,42 @@ TEST_F(CallsTest, SnapshotsOnTheirWayAreBoundedAndHoldNobodyUp) {
   EXPECT_FALSE(open[7]->Rest().ok());
 }
 
+TEST_F(CallsTest, AClientOfAnotherProtocolIsToldWhichSideToUpgrade) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  const auto call = [&](const std::string& protocol, bool stream) {
+    grpc::ClientContext context;
+    context.AddMetadata("hone-name", "alice");
+    if (!protocol.empty()) {
+      context.AddMetadata("hone-protocol", protocol);
+      context.AddMetadata("hone-version", "7.8.9");
+    }
+    v1::ListDevicesReply reply;
+    if (!stream) return stub->ListDevices(&context, {}, &reply);
+    const auto reader = stub->Snapshot(&context, {});
+    v1::SnapshotChunk chunk;
+    while (reader->Read(&chunk)) {
+    }
+    return reader->Finish();
+  };
+  for (const bool stream : {false, true}) {
+    SCOPED_TRACE(stream);
+    EXPECT_TRUE(call(std::to_string(kProtocolVersion), stream).ok());
+    EXPECT_TRUE(call("", stream).ok()) << "made from farm.proto alone";
+    for (const auto& [protocol, upgrade] :
+         {std::pair{kProtocolVersion + 1, "upgrade honed"},
+          std::pair{kProtocolVersion - 1, "upgrade the client"}}) {
+      const grpc::Status refused = call(std::to_string(protocol), stream);
+      EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+      EXPECT_THAT(refused.error_message(),
+                  AllOf(HasSubstr("spiffe://hone/submit/alice (hone 7.8.9) speaks protocol " +
+                                  std::to_string(protocol)),
+                        HasSubstr(std::string("honed (hone ") + kProgramVersion + ") speaks " +
+                                  std::to_string(kProtocolVersion)),
+                        HasSubstr(upgrade)));
+    }
+  }
+}
+
 TEST_F(CallsTest, AStreamThatNeverSaysWhoItIsEnds) {
   const auto stub = v1::Workers::NewStub(channel_);
   grpc::ClientContext context;
@@ -124,31 +291,10 @@ TEST_F(CallsTest, AStreamThatNeverSaysWhoItIsEnds) {
 TEST_F(CallsTest, AWorkerThatDoesNotReadIsNotHeardAnyMore) {
   const auto stub = v1::Workers::NewStub(channel_);
   grpc::ClientContext context;
-  context.AddMetadata("hone-name", "w1");
-  const auto stream = stub->Work(&context);
-  proto::Hello hello{.protocol = kProtocolVersion, .builder_version = "b"};
-  hello.measurement_policy = kMeasurementPolicyVersion;
-  hello.instance = {1, 1};
-  hello.device = {"cpu:0", "class", "f", "cpu:avx2,threads=1", 1, 5, "Linux"};
-  v1::WorkerMessage message;
-  proto::ToWire(proto::WorkerMessage(hello), &message);
-  ASSERT_TRUE(stream->Write(message));
-  v1::ServerMessage welcome;
-  ASSERT_TRUE(stream->Read(&welcome));
-  // Each is answered: there is no such lease. Transports take some of it, a few MB at most.
-  constexpr int kQuestions = 500'000;
-  message.Clear();
-  proto::ToWire(proto::WorkerMessage(proto::Fetch{{7, 7}, std::string(64, 'a'), 0}), &message);
+  const auto stream = OpenWorker(*stub, context);
   std::atomic<int> asked{0};
-  std::thread writer([&] {
-    while (asked < kQuestions && stream->Write(message)) ++asked;
-  });
-  int before = -1;
-  for (int still = 0; still < 4 && asked < kQuestions;) {
-    clock_.SleepNs(500'000'000);
-    still = asked == before ? still + 1 : 0;
-    before = asked;
-  }
+  std::thread writer;
+  const int before = AskUntilNotHeard(*stream, asked, &writer);
   EXPECT_LT(before, kQuestions) << "all was heard, and its answers are kept";
   // Once it reads, it goes on.
   v1::ServerMessage reply;
@@ -159,6 +305,37 @@ TEST_F(CallsTest, AWorkerThatDoesNotReadIsNotHeardAnyMore) {
   while (stream->Read(&reply)) {
   }
   writer.join();
+}
+
+// The status of a stream waits behind what its peer has not read: a revoked one could stay.
+TEST_F(CallsTest, WhoIsRevokedAndDoesNotReadIsCutOff) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  OpenSnapshot snapshot(*stub, "a");
+  grpc::ClientContext watch_context;
+  watch_context.AddMetadata("hone-name", "b");
+  v1::WatchSessionRequest request;
+  request.set_session(proto::IdBytes(kSession));
+  const auto watch = stub->WatchSession(&watch_context, request);
+  const auto workers = v1::Workers::NewStub(channel_);
+  grpc::ClientContext context;
+  const auto stream = OpenWorker(*workers, context);
+  std::atomic<int> asked{0};
+  std::thread writer;
+  AskUntilNotHeard(*stream, asked, &writer);
+
+  const int64_t start_ns = clock_.NowNs();
+  for (const char* identity : {"submit/a", "submit/b", "measure/w1"}) Revoke(identity);
+  writer.join();  // its writes fail once the stream is no more
+  const int64_t took_ns = clock_.NowNs() - start_ns;
+  EXPECT_LT(took_ns, 10'000'000'000);
+  clock_.SleepNs(9'000'000'000 - took_ns);
+  // What came before is read now, and then that the call was cancelled; one that still waited to
+  // tell its own status would tell it.
+  EXPECT_EQ(snapshot.Rest().error_code(), grpc::StatusCode::CANCELLED);
+  v1::SessionEvent event;
+  while (watch->Read(&event)) {
+  }
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 }  // namespace

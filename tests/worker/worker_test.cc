@@ -69,6 +69,48 @@ class OneLease final : public v1::Workers::Service {
   std::vector<proto::WorkResult> results;
 };
 
+/// Grants leases and takes a result, but never says that it has it, as one whose disk is full;
+/// `deaf`: it does not even read on, so that the worker cannot write any more.
+class NeverAcknowledges final : public v1::Workers::Service {
+ public:
+  explicit NeverAcknowledges(bool deaf) : deaf_(deaf) {}
+  grpc::Status Work(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ServerMessage, v1::WorkerMessage>* stream) override {
+    const auto say = [&](const proto::ServerMessage& message) {
+      v1::ServerMessage wire;
+      proto::ToWire(message, &wire);
+      stream->Write(wire);
+    };
+    v1::WorkerMessage wire;
+    bool granted = false;
+    while (stream->Read(&wire)) {
+      if (wire.has_hello()) {
+        say(proto::Welcome{.heartbeat_ms = 100});
+        say(proto::ServerCredit{kLeases});
+      } else if (wire.has_credit() && !granted) {
+        granted = true;
+        for (uint64_t i = 1; i <= kLeases; ++i) {
+          proto::Grant grant{.token = {1, i}, .session = {2, 2}, .attempt = 1};
+          grant.job = {.workload = "none", .target = "cpu:avx2,threads=1", .traces = {"t"}};
+          grant.start_by_ms = grant.run_by_ms = 60'000;
+          say(grant);
+        }
+      } else if (wire.has_result()) {
+        if (!answered_.exchange(true)) answered.set_value();
+        while (deaf_ && !context->IsCancelled()) SystemMonotonicClock().SleepNs(10 * kNsPerMs);
+      }
+    }
+    return grpc::Status::OK;
+  }
+  std::promise<void> answered;
+  static constexpr int kLeases = 60;
+
+ private:
+  const bool deaf_;
+  std::atomic<bool> answered_ = false;
+};
+
 /// Listens there and never says a word: who dials waits.
 class Silence {
  public:
@@ -158,6 +200,75 @@ TEST_F(WorkerTest, ItKillsInTimeWithoutAStream) {
   ASSERT_EQ(again.results.size(), 1u);
   EXPECT_EQ(again.results[0].token, kToken);
   EXPECT_EQ(again.results[0].outcome, measure::Outcome::kRunTimeout);
+}
+
+class Refuses final : public v1::Workers::Service {
+ public:
+  explicit Refuses(grpc::StatusCode code) : code_(code) {}
+  grpc::Status Work(grpc::ServerContext*,
+                    grpc::ServerReaderWriter<v1::ServerMessage, v1::WorkerMessage>*) override {
+    return grpc::Status(code_, "the test's reason");
+  }
+
+ private:
+  const grpc::StatusCode code_;
+};
+
+// Its exit code would keep a service manager from starting it again if it were the command line's.
+TEST_F(WorkerTest, ARefusalEndsItSoThatItIsStartedAgain) {
+  for (const auto code : {grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::FAILED_PRECONDITION,
+                          grpc::StatusCode::PERMISSION_DENIED, grpc::StatusCode::UNAUTHENTICATED}) {
+    Refuses service(code);
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    ASSERT_NE(server, nullptr);
+    options_.server = "127.0.0.1:" + std::to_string(port);
+    const absl::Status ended = RunWorker(options_, clock_, std::atomic<bool>(false));
+    EXPECT_EQ(ended.code(), absl::StatusCode::kFailedPrecondition) << "RunDaemon makes it 1";
+    EXPECT_NE(ended.message().find("refuses this worker: the test's reason"), std::string::npos)
+        << ended;
+    server->Shutdown(gpr_timespec{0, 0, GPR_TIMESPAN});
+  }
+}
+
+// An end that was asked for comes, whatever honed does not do.
+TEST_F(WorkerTest, ItEndsInTimeThoughNobodyAcknowledges) {
+  options_.drain_ms = 500;
+  options_.desk.ahead = NeverAcknowledges::kLeases;
+  for (const bool deaf : {false, true}) {
+    SCOPED_TRACE(deaf);
+    NeverAcknowledges service(deaf);
+    auto answered = service.answered.get_future();
+    int port = 0;
+    grpc::ServerBuilder builder;
+    // What is not read stays with the worker.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 10);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    ASSERT_NE(server, nullptr);
+    options_.server = "127.0.0.1:" + std::to_string(port);
+    std::atomic<bool> ending = false;
+    absl::Status ended;
+    std::promise<void> over;
+    std::thread worker([&] {
+      ended = RunWorker(options_, clock_, ending);
+      over.set_value();
+    });
+    EXPECT_EQ(answered.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    const int64_t start_ns = clock_.NowNs();
+    ending = true;
+    const auto waited = over.get_future().wait_for(std::chrono::seconds(30));
+    EXPECT_EQ(waited, std::future_status::ready) << "it goes on";
+    EXPECT_GE(clock_.NowNs() - start_ns, 400 * kNsPerMs) << "it did not wait for its answer";
+    server->Shutdown(gpr_timespec{0, 0, GPR_TIMESPAN});
+    worker.join();
+    EXPECT_TRUE(ended.ok()) << ended;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "client/server_connection.h"
+
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+
+#include "base/versions.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/farm_service.h"
+
+// What a client says to a honed, which is this test's.
+namespace hone::client {
+namespace {
+
+class OwnHoned : public ::testing::Test, public v1::Tuning::Service {
+ protected:
+  OwnHoned() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    connection_ =
+        ServerConnection::Open({.address = "127.0.0.1:" + std::to_string(port), .plaintext = true})
+            .value();
+  }
+  ~OwnHoned() override { server_->Shutdown(); }
+
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerConnection> connection_;
+};
+
+class Protocol : public OwnHoned {
+ protected:
+  grpc::Status ListDevices(grpc::ServerContext* context, const v1::ListDevicesRequest*,
+                           v1::ListDevicesReply*) override {
+    for (const char* key : {"hone-protocol", "hone-version"}) {
+      const auto said = context->client_metadata().find(key);
+      if (said == context->client_metadata().end()) continue;
+      said_ += std::string(said->second.data(), said->second.size()) + ";";
+    }
+    return grpc::Status::OK;
+  }
+  std::string said_;
+};
+
+TEST_F(Protocol, IsSaidWithEachCall) {
+  ASSERT_TRUE(connection_->ListDevices().ok());
+  EXPECT_EQ(said_, std::to_string(kProtocolVersion) + ";" + kProgramVersion + ";");
+}
+
+/// Has three devices, and says one at a time.
+class Pages : public OwnHoned {
+ protected:
+  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest* request,
+                           v1::ListDevicesReply* reply) override {
+    int next = 1;
+    if (!request->after_worker().empty()) {
+      EXPECT_EQ(request->after_device(), "cpu:0");
+      next = request->after_worker().back() - '0' + 1;
+    }
+    v1::DeviceInfo* row = reply->add_devices();
+    row->set_worker("w" + std::to_string(next));
+    row->mutable_device()->set_name("cpu:0");
+    row->set_state(v1::DEVICE_STATE_ACTIVE);
+    reply->set_more(next < 3);
+    return grpc::Status::OK;
+  }
+};
+
+TEST_F(Pages, AreAllAskedFor) {
+  const auto devices = connection_->ListDevices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 3u);
+  EXPECT_EQ((*devices)[2].worker, "w3");
+}
+
+}  // namespace
+}  // namespace hone::client

@@ -1,0 +1,90 @@
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/limits.h"
+#include "tests/server/build_lease_harness.h"
+
+// What one builder or one job cannot take from all others.
+namespace hone::server {
+namespace {
+
+using measure::Outcome;
+using proto::WorkerRole;
+using ::testing::HasSubstr;
+
+// Nobody could receive its Grant: each worker's stream would end in turn.
+TEST_F(BuildLeaseTest, AJobThatFitsInNoMessageIsAnsweredAndNotGranted) {
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Connect(2, "runner", WorkerRole::kRun, 4);
+  Connect(3, "both", WorkerRole::kBoth, 4);
+  const std::string most(proto::kMaxTraceBytes - 8, 't');
+  const auto of = [&](int traces) {
+    std::vector<std::string> all;
+    for (int i = 0; i < traces; ++i) all.push_back(most + std::to_string(i));
+    return all;
+  };
+  Submit(1, of(4), proto::JobKind::kCompare);
+  EXPECT_EQ(results_.at(1).outcome, Outcome::kWorkerLost);
+  EXPECT_THAT(results_.at(1).message, HasSubstr("bytes; at most"));
+  EXPECT_EQ(farm_->counters().granted, 0);
+  EXPECT_EQ(farm_->waiting(), 0);
+  Submit(2, of(3), proto::JobKind::kCompare);
+  EXPECT_EQ(farm_->counters().granted, 1) << "one that fits is granted as ever";
+}
+
+class UnusedBytesTest : public BuildLeaseTest {
+ protected:
+  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 64}) {}
+};
+
+TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
+  Connect(2, "runner", WorkerRole::kRun, 8);
+  for (StreamId stream : {1, 3}) {
+    Connect(stream, "builder" + std::to_string(stream), WorkerRole::kBuild, 4);
+  }
+  Submit(1, {"t1"});
+  Submit(2, {"t2"});
+  const proto::Grant first = Grants(1).at(0), second = Grants(3).at(0);
+  Upload(1, first.token, std::string(40, 'a'));
+  Say(3, proto::ArtifactChunk{second.token, Sha256Hex("b"), 40, 0, "bbbb"});
+  ExpectRefused(3, second.token, "unfinished builds hold all the memory");
+  // What came of the first is the cache's now, and there is room.
+  Upload(1, first.token, "other");
+  Say(1, proto::Built{.token = first.token,
+                      .artifacts = {ArtifactOf(std::string(40, 'a')), ArtifactOf("other")},
+                      .build_ns = 1});
+  Pass(1000 * kMs);
+  const auto again = Grants(1);
+  ASSERT_EQ(again.size(), 1u);
+  Upload(1, again[0].token, std::string(40, 'c'));
+  EXPECT_EQ(store_.at(again[0].token).state, db::LeaseState::kGranted);
+}
+
+// A first part says how much is to come, and room is kept for that: not for ever.
+TEST_F(UnusedBytesTest, WhatASilentBuilderReservedIsOthersWhenItsLeaseOrStreamEnds) {
+  const auto builds = [&](StreamId stream) {
+    Connect(2, "runner", WorkerRole::kRun, 8);  // it may have been lost meanwhile
+    Connect(stream, "builder" + std::to_string(stream), WorkerRole::kBuild, 1);
+    const auto grants = Grants(stream);
+    EXPECT_EQ(grants.size(), 1u) << stream;
+    return grants.empty() ? Hash128{} : grants[0].token;
+  };
+  for (int64_t attempt = 1; attempt <= 4; ++attempt) {
+    Submit(attempt, {"t" + std::to_string(attempt)});
+  }
+  Say(1, proto::ArtifactChunk{builds(1), Sha256Hex("a"), 60, 0, "a"});
+  Pass(policy_.start_by_ns + kMs);  // its lease ends, and it says nothing more
+  const Hash128 second = builds(3);
+  Say(3, proto::ArtifactChunk{second, Sha256Hex("b"), 60, 0, "b"});
+  EXPECT_EQ(store_.at(second).state, db::LeaseState::kGranted);
+  farm_->OnGone(3, now_ns_);  // its lease waits for it
+  const Hash128 third = builds(5);
+  Say(5, proto::ArtifactChunk{third, Sha256Hex("c"), 60, 0, "c"});
+  EXPECT_EQ(store_.at(third).state, db::LeaseState::kGranted);
+  EXPECT_EQ(store_.at(second).state, db::LeaseState::kGranted);
+  EXPECT_EQ(farm_->counters().artifacts_refused, 0);
+}
+
+}  // namespace
+}  // namespace hone::server
