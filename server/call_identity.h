@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "server/ca.h"
+#include "server/known_certificates.h"
 
 namespace grpc {
 class ServerContextBase;
@@ -35,7 +35,7 @@ std::string_view NameOf(Refusal refusal);
 /// Who calls. kUnauthenticated: no or an odd certificate, or one that has expired;
 /// kPermissionDenied: none of these roles; `why` says which.
 absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transport transport,
-                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles,
-                                  Refusal* why);
+                                  KnownCertificates& certificates, int64_t now_unix_s,
+                                  std::initializer_list<CallerRole> roles, Refusal* why);
 
 }  // namespace hone::server

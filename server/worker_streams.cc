@@ -23,8 +23,8 @@ std::string_view NameOf(Refusal refusal) {
 }
 
 absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transport transport,
-                                  int64_t now_unix_s, std::initializer_list<CallerRole> roles,
-                                  Refusal* why) {
+                                  KnownCertificates& certificates, int64_t now_unix_s,
+                                  std::initializer_list<CallerRole> roles, Refusal* why) {
   Identity identity;
   *why = Refusal::kIdentity;
   if (transport == Transport::kPlaintext) {
@@ -37,14 +37,14 @@ absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transp
     HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
     return identity;
   }
-  const auto certificates =
+  const auto shown =
       context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
-  if (certificates.size() != 1) {
+  if (shown.size() != 1) {
     *why = Refusal::kNoCertificate;
     return absl::UnauthenticatedError("no client certificate was shown");
   }
-  HONE_ASSIGN_OR_RETURN(
-      identity, IdentityOf(std::string(certificates.front().data(), certificates.front().size())));
+  HONE_ASSIGN_OR_RETURN(identity,
+                        certificates.IdentityOf({shown.front().data(), shown.front().size()}));
   if (identity.expires_unix_s <= now_unix_s) {
     *why = Refusal::kExpired;
     return absl::UnauthenticatedError(
@@ -244,7 +244,7 @@ absl::StatusOr<Identity> WorkerStreams::Admit(const grpc::ServerContextBase& con
   constexpr int64_t kNs = 1'000'000'000;
   Refusal why{};
   absl::StatusOr<Identity> caller =
-      CallerOf(context, transport_, wall_clock_.UnixNs() / kNs, roles, &why);
+      CallerOf(context, transport_, certificates_, wall_clock_.UnixNs() / kNs, roles, &why);
   if (caller.ok() && Refused(caller->Uri())) {
     why = Refusal::kRevoked;
     caller = absl::PermissionDeniedError(

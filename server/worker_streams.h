@@ -61,6 +61,7 @@ class WorkerStreams {
   const Transport transport_;
   const WallClock& wall_clock_;
   const size_t most_unsent_bytes_;
+  KnownCertificates certificates_;
   FarmLoop* loop_ = nullptr;
   std::unique_ptr<Service> service_;
   std::array<std::atomic<int64_t>, kNumRefusals> refused_{};

@@ -62,6 +62,24 @@ TEST_F(BuildLeaseTest, WhatOneBuildsAnotherRuns) {
   EXPECT_THAT(next[0].wanted, ElementsAre(0));
 }
 
+TEST_F(BuildLeaseTest, ABuilderIsBelievedNoMoreTimeThanPassed) {
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Connect(2, "runner", WorkerRole::kRun, 4);
+  Submit(1, {"t1"});
+  const Hash128 lease = Grants(1).at(0).token;
+  Pass(50 * kMs);
+  Upload(1, lease, "code of t1");
+  Upload(1, lease, "code of the default");
+  Say(1, proto::Built{.token = lease,
+                      .artifacts = {ArtifactOf("code of t1"), ArtifactOf("code of the default")},
+                      .build_ns = int64_t{365} * 86'400'000 * kMs});
+  const Hash128 run = Grants(2).at(0).token;
+  Say(2, proto::Started{run});
+  Say(2, Ok(run));
+  EXPECT_GE(results_.at(1).build_ns, 50 * kMs);
+  EXPECT_LE(results_.at(1).build_ns, 200 * kMs) << "it has one core";
+}
+
 TEST_F(BuildLeaseTest, FinalistsAreNotBuiltAgain) {
   const proto::Grant run = GrantToRun();
   Say(2, Ok(run.token));

@@ -11,6 +11,7 @@
 #include "base/credentials.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "server/known_certificates.h"
 #include "tests/server/temporary_folder.h"
 
 namespace hone::server {
@@ -144,6 +145,31 @@ TEST(Ca, ACertificateOfTheAuthorityItselfIsNobody) {
   ASSERT_TRUE(InitCa(folder / "ca", kNow).ok());
   const std::string pem = ReadFile(folder / "ca/ca.pem").value();
   EXPECT_EQ(IdentityOf(pem).status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+TEST(KnownCertificatesTest, ReadsWhatItHasNotSeenAndKeepsNoErrors) {
+  const TemporaryFolder folder;
+  const std::string ca = folder / "ca";
+  ASSERT_TRUE(InitCa(ca, kNow).ok());
+  KnownCertificates known;
+  for (const std::string name : {"w1", "w2"}) {
+    ASSERT_TRUE(Issue({.ca_folder = ca,
+                       .role = CallerRole::kMeasure,
+                       .name = name,
+                       .out_folder = folder / name,
+                       .now_unix_s = kNow})
+                    .ok());
+    const auto credentials = ReadCredentials(folder / name);
+    ASSERT_TRUE(credentials.ok()) << credentials.status();
+    for (int i = 0; i < 3; ++i) {
+      const auto identity = known.IdentityOf(credentials->certificate);
+      ASSERT_TRUE(identity.ok()) << identity.status();
+      EXPECT_EQ(identity->name, name);
+    }
+    EXPECT_FALSE(known.IdentityOf(credentials->certificate.substr(1)).ok());
+    EXPECT_FALSE(known.IdentityOf("").ok());
+  }
+  EXPECT_EQ(known.size(), 2u);
 }
 
 }  // namespace
