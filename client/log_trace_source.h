@@ -34,8 +34,8 @@ struct LogAnswer {
 
 /// Schedules from a tuning log by the look-up ladder (db::Lookup): exact, other threads or device
 /// class of the same ISA, the nearest Workload's transplanted, default. A Trace that cannot be
-/// lowered for its Workload any more counts as absent. All answers until EndLookUps are of one state of
-/// the log. Not thread-safe.
+/// lowered for its Workload any more counts as absent. All answers until EndLookUps are of one
+/// state of the log. Not thread-safe.
 class LogTraceSource final : public compiler::TraceSource {
  public:
   /// Begins to read; errors of that, and later of reading, are the log's (exit code 5).
@@ -48,7 +48,8 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
 
-  /// Lets go of the state of the log, so that it may fold in its newest rows while a model is built.
+  /// Lets go of the state of the log, so that it may fold in its newest rows while a model is
+  /// built.
   void EndLookUps() override;
 
   /// As Find, with the reasons.
@@ -61,8 +62,9 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::Status BeginLookUps();
 
   std::unique_ptr<db::Database> log_;
-  ServerDatabase* server_ = nullptr;                // log_, where it is a server
-  std::unique_ptr<db::Database::ReadScope> scope_;  // after log_: destroyed first; none between models
+  ServerDatabase* server_ = nullptr;  // log_, where it is a server
+  std::unique_ptr<db::Database::ReadScope>
+      scope_;  // after log_: destroyed first; none between models
   std::optional<db::Lookup> lookup_;
   std::string name_;  ///< of the log, for messages
   LogTerms terms_;

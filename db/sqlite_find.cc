@@ -80,17 +80,16 @@ absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::TopRecords(const Record
       RankedNumbers("r.target = (SELECT hash FROM targets WHERE text = ?5) AND d.device_class = ?6",
                     "r.trace, ''");
   HONE_ASSIGN_OR_RETURN(
-      Query ranked, connection_->Run(kSql, query.builder_version, query.key.workload,
-                                     query.key.measurement_policy,
-                                     static_cast<int>(query.key.accuracy), query.key.target,
-                                     query.key.device_class));
+      Query ranked,
+      connection_->Run(kSql, query.builder_version, query.key.workload,
+                       query.key.measurement_policy, static_cast<int>(query.key.accuracy),
+                       query.key.target, query.key.device_class));
   return BestOfGroups(std::move(ranked), query, static_cast<size_t>(std::max(limit, 0)));
 }
 
 absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::SameIsaRecords(const RecordQuery& query) {
-  static const std::string kSql =
-      RankedNumbers("t.isa = ?7 AND NOT (t.text = ?5 AND d.device_class = ?6)",
-                    "r.target, d.device_class");
+  static const std::string kSql = RankedNumbers(
+      "t.isa = ?7 AND NOT (t.text = ?5 AND d.device_class = ?6)", "r.target, d.device_class");
   HONE_ASSIGN_OR_RETURN(
       Query ranked,
       connection_->Run(kSql, query.builder_version, query.key.workload,

@@ -290,6 +290,18 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
   GrantAll(now_ns);
 }
 
+Farm::Worker* Farm::ForgetLease(const std::string& key, const Hash128& token) {
+  hungry_.insert(key);
+  const auto found = workers_.find(key);
+  if (found == workers_.end()) return nullptr;
+  Worker& worker = found->second;
+  worker.leases.erase(token);
+  // What it reserved is others' again, whether or not this worker ever says another word, and it
+  // may begin to send something else.
+  if (worker.upload && worker.upload->token == token) worker.upload.reset();
+  return &worker;
+}
+
 void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
                     int64_t now_ns) {
   const auto found = leases_.find(token);
@@ -298,14 +310,7 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   const bool started = lease.state == LeaseState::kStarted;
   Move(lease.state, event);
   step_.changes.push_back(db::EndFarmLease{.token = token, .state = lease.state});
-  const auto worker = workers_.find(lease.worker);
-  if (worker != workers_.end()) {
-    worker->second.leases.erase(token);
-    // What it reserved is others' again, whether or not this worker ever says another word.
-    std::optional<Worker::Upload>& upload = worker->second.upload;
-    if (upload && upload->token == token) upload.reset();
-  }
-  hungry_.insert(lease.worker);
+  ForgetLease(lease.worker, token);
   Session& session = sessions_.at(lease.session);
   --session.leased;
   const bool build = KindOf(token) == proto::LeaseKind::kBuild;

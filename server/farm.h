@@ -139,6 +139,9 @@ class Farm {
   void MarkStarted(const Hash128& token, const std::string& key, int64_t now_ns);
   /// Ends a lease without a result; its attempt waits again, or is condemned when blamed too often.
   enum class Blame : uint8_t { kNobody, kCandidate };
+  /// A worker has this lease no longer; nullptr where that worker is not known any more. For
+  /// whoever takes a lease out of leases_.
+  Worker* ForgetLease(const std::string& key, const Hash128& token);
   void EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
                 int64_t now_ns);
   void Condemn(const Hash128& session, int64_t attempt, Attempt& a);

@@ -138,9 +138,9 @@ void Farm::JudgeParked(const Hash128& token, int64_t now_ns) {
   const auto open = leases_.find(token);
   if (open == leases_.end() || !open->second.parked) return;
   Lease& lease = open->second;
-  // The device was not busy with it while it was parked.
-  lease.since_ns += now_ns - lease.parked_ns;
-  lease.granted_ns += now_ns - lease.parked_ns;
+  // The device was not busy with it while it was parked; what was excused meanwhile is in already.
+  lease.since_ns = std::min(now_ns, lease.since_ns + now_ns - lease.parked_ns);
+  lease.granted_ns = std::min(now_ns, lease.granted_ns + now_ns - lease.parked_ns);
   const proto::WorkResult result = *std::exchange(lease.parked, std::nullopt);
   Judge(lease, result, now_ns);
 }

@@ -122,13 +122,10 @@ void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_
       ++counters_.revoked;
       step_.changes.push_back(
           db::EndFarmLease{.token = attempt.token, .state = LeaseState::kRevoked});
-      const auto worker = workers_.find(lease.worker);
-      if (worker != workers_.end()) {
-        worker->second.leases.erase(attempt.token);
-        Send(worker->second, proto::Revoke{attempt.token, reason});
+      if (Worker* worker = ForgetLease(lease.worker, attempt.token)) {
+        Send(*worker, proto::Revoke{attempt.token, reason});
       }
       --projects_[found->second.plan.project].leased;
-      hungry_.insert(lease.worker);
       leases_.erase(open);
     }
     Move(attempt.state, AttemptEvent::kDrop);
@@ -199,15 +196,11 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
       --project.leased;
       --session.leased;
       if (KindOf(attempt.token) == proto::LeaseKind::kBuild) --session.building;
-      const auto worker = workers_.find(lease.worker);
-      if (worker != workers_.end()) {
-        worker->second.leases.erase(attempt.token);
-        // To another process of that name it says nothing.
-        if (worker->second.hello.instance == lease.instance) {
-          Send(worker->second, proto::Acknowledgement{attempt.token, proto::Verdict::kAccepted});
-        }
+      Worker* const worker = ForgetLease(lease.worker, attempt.token);
+      // To another process of that name it says nothing.
+      if (worker != nullptr && worker->hello.instance == lease.instance) {
+        Send(*worker, proto::Acknowledgement{attempt.token, proto::Verdict::kAccepted});
       }
-      hungry_.insert(lease.worker);
       leases_.erase(open);
     }
     session.attempts.erase(at);

@@ -39,6 +39,19 @@ absl::Status NoSession(const Hash128& id) {
   return absl::NotFoundError(fmt::format("there is no session {}", id.ToHex()));
 }
 
+// Not asked of sessions that were accepted already: what they hold counts twice, and does no harm.
+absl::Status CheckDistinct(const std::vector<search::TuningTask>& tasks) {
+  std::map<Hash128, size_t> known;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const auto [first, fresh] = known.try_emplace(tasks[i].hash, i);
+    if (fresh) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("tasks[{}].workload: the same as tasks[{}]'s; name it once, with its count", i,
+                    first->second));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::optional<proto::SessionEvent> EventOf(const db::Event& event) {
@@ -159,7 +172,8 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   if (const std::string trouble = context_.loop.trouble(); !trouble.empty()) {
     return absl::ResourceExhaustedError(trouble);
   }
-  HONE_RETURN_IF_ERROR(TasksOf(spec).status());
+  HONE_ASSIGN_OR_RETURN(const std::vector<search::TuningTask> tasks, TasksOf(spec));
+  HONE_RETURN_IF_ERROR(CheckDistinct(tasks));
   Forget();
   const std::string digest = proto::SpecDigest(spec);
   const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
@@ -229,6 +243,8 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) return absl::OkStatus();
     HONE_ASSIGN_OR_RETURN(const auto row, store.FindFarmSession(session));
+    // Nobody joins it from now on, also not by a request of the same commit.
+    std::erase_if(running_, [&](const auto& item) { return item.second == session; });
     if (row && row->state <= SessionState::kRunning) {
       unit.changes.push_back(db::SetFarmSession{.id = session,
                                                 .state = SessionState::kCancelling,

@@ -28,7 +28,6 @@ constexpr char kNoDevice[] = "waiting for a device that can run it";
 
 absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec) {
   std::vector<search::TuningTask> tasks;
-  std::map<Hash128, size_t> known;
   for (size_t i = 0; i < spec.tasks.size(); ++i) {
     const proto::TaskSpec& from = spec.tasks[i];
     auto workload = ir::ParseWorkload(from.workload);
@@ -39,12 +38,6 @@ absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec
     }
     search::TuningTask& task = tasks.emplace_back();
     task.hash = ir::StructuralHash(*workload);
-    const auto [first, fresh] = known.try_emplace(task.hash, i);
-    if (!fresh) {
-      return absl::InvalidArgumentError(
-          fmt::format("tasks[{}].workload: the same as tasks[{}]'s; name it once, with its count",
-                      i, first->second));
-    }
     task.workload = std::make_shared<const ir::Workload>(*std::move(workload));
     task.name = from.name;
     task.count = from.count;

@@ -85,10 +85,7 @@ class SnapshotStreams::Stream final : public grpc::ServerWriteReactor<v1::Snapsh
     const std::lock_guard lock(mutex_);
     return end_.begun();
   }
-  void CutWhenLate(int64_t now_ns) {
-    const std::lock_guard lock(mutex_);
-    end_.CutWhenLate(now_ns);
-  }
+  void CutWhenLate(int64_t now_ns) { end_.CutWhenLate(now_ns); }
 
   void OnWriteDone(bool ok) override {
     KillPoint("honed.sending");

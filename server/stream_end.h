@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 #include "absl/status/status.h"
 
@@ -12,7 +13,7 @@ namespace hone::server {
 
 /// How a stream of the server ends. Its status is sent behind what was written before, so a peer
 /// that reads nothing would keep it open for as long as it likes: a few seconds after an error was
-/// to end it, its call is cancelled. Not thread-safe: it is used under the stream's lock.
+/// to end it, its call is cancelled. Thread-safe, so that cutting one waits for nobody's reading.
 class StreamEnd {
  public:
   /// `context` is touched until Done.
@@ -20,14 +21,15 @@ class StreamEnd {
 
   /// True the first time: then the stream shall finish, with this status.
   bool Begin(const absl::Status& status, int64_t now_ns);
-  bool begun() const { return begun_; }
+  bool begun() const;
   /// Call it every second or so.
   void CutWhenLate(int64_t now_ns);
   /// The call is over, and its context goes: for OnDone.
-  void Done() { context_ = nullptr; }
+  void Done();
 
  private:
-  grpc::CallbackServerContext* context_;
+  mutable std::mutex mutex_;
+  grpc::CallbackServerContext* context_;  // guarded by mutex_, as all below
   bool begun_ = false;
   int64_t cut_at_ns_ = INT64_MAX;
 };

@@ -163,10 +163,7 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
     const std::lock_guard lock(mutex_);
     return !writing_ && !end_.begun();
   }
-  void CutWhenLate(int64_t now_ns) {
-    const std::lock_guard lock(mutex_);
-    end_.CutWhenLate(now_ns);
-  }
+  void CutWhenLate(int64_t now_ns) { end_.CutWhenLate(now_ns); }
 
   void OnWriteDone(bool ok) override {
     {

@@ -37,8 +37,7 @@ absl::StatusOr<Identity> CallerOf(const grpc::ServerContextBase& context, Transp
     HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
     return identity;
   }
-  const auto shown =
-      context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  const auto shown = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (shown.size() != 1) {
     *why = Refusal::kNoCertificate;
     return absl::UnauthenticatedError("no client certificate was shown");
@@ -103,10 +102,7 @@ class WorkerStreams::Stream final
     if (!writing_) Finish(end_status_);
   }
 
-  void CutWhenLate(int64_t now_ns) {
-    const std::lock_guard lock(mutex_);
-    end_.CutWhenLate(now_ns);
-  }
+  void CutWhenLate(int64_t now_ns) { end_.CutWhenLate(now_ns); }
 
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);

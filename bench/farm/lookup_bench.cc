@@ -112,8 +112,7 @@ absl::StatusOr<Latencies::Summary> TimeSnapshotLookups(const std::string& snapsh
     int64_t found = 0;
     for (const db::RecordKey& key : questions) {
       const int64_t start_ns = clock.NowNs();
-      HONE_ASSIGN_OR_RETURN(const auto records,
-                            log->TopRecords({key, kBuilder}, 1));
+      HONE_ASSIGN_OR_RETURN(const auto records, log->TopRecords({key, kBuilder}, 1));
       if (measured) latencies.Add(clock.NowNs() - start_ns);
       found += records.empty() ? 0 : 1;
     }

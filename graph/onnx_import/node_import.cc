@@ -272,14 +272,13 @@ int64_t NodeImport::KnownInt(size_t input, std::string_view what) {
   return 0;
 }
 
-bool NodeImport::CheckTable(int64_t rows, int64_t columns, std::string_view what) {
-  constexpr int64_t kMaxTable = int64_t{1} << 22;
+bool NodeImport::CheckTable(int64_t rows, int64_t columns, std::string_view what, int64_t most) {
   if (!ok()) return false;
-  if (rows == 0 || columns <= kMaxTable / rows) return true;
+  if (rows == 0 || columns <= most / rows) return true;
   Unsupported(
       fmt::format("{} would be a table of {} x {}; at most {} elements are computed while "
                   "importing",
-                  what, rows, columns, kMaxTable));
+                  what, rows, columns, most));
   return false;
 }
 

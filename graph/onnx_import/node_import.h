@@ -89,7 +89,8 @@ class NodeImport {
   /// One integer.
   int64_t KnownInt(size_t input, std::string_view what);
   /// Fails unless a table of `rows` times `columns`, computed while importing, is of moderate size.
-  bool CheckTable(int64_t rows, int64_t columns, std::string_view what);
+  bool CheckTable(int64_t rows, int64_t columns, std::string_view what,
+                  int64_t most = int64_t{1} << 22);
 
   /// Fails, saying which graph inputs decide a value that had to be known.
   void FailUnknown(ValueId value, std::string_view what);

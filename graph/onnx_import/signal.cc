@@ -13,6 +13,8 @@ using ir::DType;
 using Shape = std::vector<int64_t>;
 
 constexpr int64_t kMaxLength = int64_t{1} << 22;
+/// Frames overlap: minutes of sound at 44.1 kHz, with the Fourier matrix's limit in memory.
+constexpr int64_t kMostFramed = int64_t{1} << 25;
 
 /// Σ c[k]·cos(2πki/N) for i in [0, size), N the size or (symmetric) one less.
 void Window(NodeImport& n, double c0, double c1, double c2) {
@@ -179,7 +181,7 @@ void Stft(NodeImport& n) {
   if (shape[2] < 1 || shape[2] > 2 || !ir::IsFloat(n.DTypeOf(signal)))
     return n.Invalid("the signal must be real or complex floats, not " + ToText(n.TypeOf(signal)));
   const int64_t frames = (shape[1] - length) / hop + 1;
-  if (!n.CheckTable(frames, length, "the frames")) return;
+  if (!n.CheckTable(frames, length, "the frames", kMostFramed)) return;
   Shape indices;
   for (int64_t f = 0; f < frames; ++f) {
     for (int64_t i = 0; i < length; ++i) indices.push_back(f * hop + i);

@@ -231,7 +231,7 @@ std::vector<BadValue> BadNumbers() {
       {"StftWindowOfAnotherType", [](OnnxModel& m) { AddStft(m, 2, TensorProto::DOUBLE); },
        "different types f32 and f64"},
       {"StftFrames", [](OnnxModel& m) { AddStft(m, 4096, TensorProto::FLOAT); },
-       "the frames would be a table of 1044481 x 4096; at most 4194304 elements"},
+       "the frames would be a table of 1044481 x 4096; at most 33554432 elements"},
       {"BlocksOfAnAxis",
        [](OnnxModel& m) {
          m.Input("q", {"8388608"}, TensorProto::INT8).Input("s", {"2"});

@@ -86,5 +86,23 @@ TEST_F(UnusedBytesTest, WhatASilentBuilderReservedIsOthersWhenItsLeaseOrStreamEn
   EXPECT_EQ(farm_->counters().artifacts_refused, 0);
 }
 
+TEST_F(UnusedBytesTest, ABuilderWhoseSessionEndsWhileItSendsBuildsForOthers) {
+  Connect(2, "runner", WorkerRole::kRun, 8);
+  Connect(1, "builder", WorkerRole::kBuild, 4);
+  Submit(1, {"t1"});
+  const Hash128 dropped = Grants(1).at(0).token;
+  Say(1, proto::ArtifactChunk{dropped, Sha256Hex("a"), 60, 0, "a"});
+  farm_->EndSession(kSession, "cancelled", now_ns_);
+  Settle();
+  EXPECT_EQ(store_.at(dropped).state, db::LeaseState::kRevoked);
+  farm_->BeginSession({.id = kSession, .project = "p", .target = kTarget, .device_class = "class"});
+  Submit(2, {"t2"});
+  const auto grants = Grants(1);
+  ASSERT_EQ(grants.size(), 1u);
+  Build(1, grants[0]);
+  EXPECT_EQ(store_.at(grants[0].token).state, db::LeaseState::kBuilt);
+  EXPECT_EQ(farm_->counters().artifacts_refused, 0);
+}
+
 }  // namespace
 }  // namespace hone::server

