@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <utility>
 
 #include "base/core/check.h"
+#include "base/core/timed_wait.h"
 
 namespace hone::measure {
 namespace {
@@ -66,7 +66,7 @@ std::vector<MeasureResult> LocalMeasurer::Collect(int64_t timeout_ns) {
   if (timeout_ns < 0) {
     changed_.wait(lock, ready);
   } else if (timeout_ns > 0) {
-    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ready);
+    WaitFor(changed_, lock, timeout_ns, ready);
   }
   in_flight_ -= static_cast<int64_t>(results_.size());
   return std::exchange(results_, {});

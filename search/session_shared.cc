@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "base/core/thread_name.h"
+#include "base/core/timed_wait.h"
 #include "base/status.h"
 #include "search/session.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 /// A new round of proposals is worth it when so much of what the farm may hold is free.
 constexpr int kRoundsInFlight = 16;
-constexpr auto kRoomWait = std::chrono::milliseconds(50);
+constexpr int64_t kRoomWaitNs = 50'000'000;
 
 }  // namespace
 
@@ -49,10 +49,10 @@ void Session::WaitForRoom(bool more) {
   std::unique_lock flight(flight_mutex_);
   if (!more) {
     // Until something comes back.
-    flight_changed_.wait_for(flight, kRoomWait);
+    WaitFor(flight_changed_, flight, kRoomWaitNs);
     return;
   }
-  flight_changed_.wait_for(flight, kRoomWait, [this] {
+  WaitFor(flight_changed_, flight, kRoomWaitNs, [this] {
     const int most = MostInFlight();
     const auto under_way = static_cast<int>(in_flight_.size());
     return under_way + std::max(1, most / kRoundsInFlight) <= most;
@@ -100,7 +100,7 @@ absl::Status Session::SearchBeside(const std::function<void(const Session&)>& pr
       std::unique_lock flight(flight_mutex_);
       flight_changed_.notify_all();  // there may be room
       if (in_flight_.empty() && !thinking_over_) {
-        flight_changed_.wait_for(flight, std::chrono::nanoseconds(kCollectNs));
+        WaitFor(flight_changed_, flight, kCollectNs);
       }
       if (thinking_over_) break;
     }

@@ -1,13 +1,13 @@
 #include "server/farm_loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <memory>
 #include <utility>
 
 #include "base/core/check.h"
 #include "base/core/thread_name.h"
+#include "base/core/timed_wait.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -208,8 +208,7 @@ void FarmLoop::WaitOut(const absl::Status& status, std::vector<Pending>& pending
   lock.unlock();
   RefuseAsked(absl::ResourceExhaustedError(StatusMessage(status)), pending);
   lock.lock();
-  changed_.wait_for(lock, std::chrono::nanoseconds(kRetryNs),
-                    [this] { return stopping_ || !patient_; });
+  WaitFor(changed_, lock, kRetryNs, [this] { return stopping_ || !patient_; });
   stopping_ |= !patient_;
 }
 
@@ -277,8 +276,7 @@ void FarmLoop::Loop() {
       std::unique_lock lock(mutex_);
       if (!again) {
         const int64_t wait_ns = next_tick_ns_ - clock_.NowNs();
-        changed_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(wait_ns, 0)),
-                          [this] { return stopping_ || !queue_.empty(); });
+        WaitFor(changed_, lock, wait_ns, [this] { return stopping_ || !queue_.empty(); });
       }
       if (stopping_) return;
       while (!queue_.empty() && works.size() < kMostWorks) {

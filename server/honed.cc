@@ -1,7 +1,6 @@
 #include "server/honed.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <limits>
@@ -13,6 +12,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/core/timed_wait.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -32,7 +32,7 @@
 namespace hone::server {
 namespace {
 
-constexpr auto kHousekeeping = std::chrono::seconds(1);
+constexpr int64_t kHousekeepingNs = 1'000'000'000;
 constexpr int64_t kLooksAnHour = 3600;
 /// As gRPC's health service knows them; "" is all of honed.
 constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
@@ -240,7 +240,7 @@ void RunningHoned::TakeIssues() {
 
 void RunningHoned::KeepHouse() {
   std::unique_lock lock(mutex_);
-  for (int64_t looks = 1; !changed_.wait_for(lock, kHousekeeping, [this] { return stopping_; });
+  for (int64_t looks = 1; !WaitFor(changed_, lock, kHousekeepingNs, [this] { return stopping_; });
        ++looks) {
     lock.unlock();
     workers_.EndExpired();

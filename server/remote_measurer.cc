@@ -1,10 +1,10 @@
 #include "server/remote_measurer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/core/check.h"
+#include "base/core/timed_wait.h"
 #include "ir/text.h"
 
 namespace hone::server {
@@ -88,7 +88,7 @@ std::vector<measure::MeasureResult> RemoteMeasurer::Collect(int64_t timeout_ns) 
   if (timeout_ns < 0) {
     changed_.wait(lock, ready);
   } else if (timeout_ns > 0) {
-    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ready);
+    WaitFor(changed_, lock, timeout_ns, ready);
   }
   if (stopped_) return {};
   for (const measure::MeasureResult& result : results_) uncommitted_.push_back(result.id);

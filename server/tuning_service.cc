@@ -1,7 +1,6 @@
 #include "server/tuning_service.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "fmt/format.h"
 
 #include "base/core/thread_name.h"
+#include "base/core/timed_wait.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/farm_service.h"
@@ -26,7 +26,7 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int kThreads = 6;
 constexpr int kEventsAtOnce = 256;
-constexpr auto kWatchPause = std::chrono::milliseconds(50);
+constexpr int64_t kWatchPauseNs = 50 * kNsPerMs;
 const std::initializer_list<CallerRole> kClients = {CallerRole::kSubmit, CallerRole::kPublish,
                                                     CallerRole::kAdmin};
 const std::initializer_list<CallerRole> kAdmins = {CallerRole::kAdmin};
@@ -272,7 +272,7 @@ void TuningService::Service::WatchLoop() {
       if (watch->idle()) pool_.Add([watch] { watch->Pump(); });
     }
     lock.lock();
-    changed_.wait_for(lock, kWatchPause, [this] { return stopping_; });
+    WaitFor(changed_, lock, kWatchPauseNs, [this] { return stopping_; });
   }
 }
 

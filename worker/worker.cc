@@ -1,7 +1,6 @@
 #include "worker/worker.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "fmt/format.h"
 
+#include "base/core/timed_wait.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -27,9 +27,9 @@ namespace {
 using Stream = grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>;
 
 constexpr int64_t kNsPerMs = 1'000'000;
-constexpr auto kLookOut = std::chrono::milliseconds(100);
+constexpr int64_t kLookOutNs = 100'000'000;
 constexpr int64_t kLastWordsMs = 5000;
-constexpr auto kStartedWait = std::chrono::milliseconds(1000);
+constexpr int64_t kStartedWaitNs = 1'000'000'000;
 
 class Worker {
  public:
@@ -136,7 +136,7 @@ void Worker::KeepTime() {
     lock.unlock();
     KillCancelled();
     lock.lock();
-    changed_.wait_for(lock, kLookOut, [this] { return ended_; });
+    WaitFor(changed_, lock, kLookOutNs, [this] { return ended_; });
   }
 }
 
@@ -168,8 +168,8 @@ void Worker::OnStarted(const std::vector<int64_t>& numbers) {
   desk_.Start(number, clock_.NowNs());
   changed_.notify_all();
   // honed must know before it runs, so that a crash of this process is blamed on it.
-  changed_.wait_for(lock, kStartedWait,
-                    [this] { return broken_ || (!desk_.started_unsent() && !writing_); });
+  WaitFor(changed_, lock, kStartedWaitNs,
+          [this] { return broken_ || (!desk_.started_unsent() && !writing_); });
   KillPoint("worker.started");
 }
 
@@ -310,7 +310,7 @@ void Worker::WriteAll(Stream& stream) {
     if (!message) {
       drained = desk_.draining() && desk_.empty();
       if (drained) break;
-      changed_.wait_for(lock, kLookOut);
+      WaitFor(changed_, lock, kLookOutNs);
       continue;
     }
     writing_ = true;
@@ -331,7 +331,7 @@ void Worker::WriteAll(Stream& stream) {
   const bool said = stream.WritesDone();
   lock.lock();
   if (said) {
-    changed_.wait_for(lock, std::chrono::milliseconds(kLastWordsMs), [this] { return read_over_; });
+    WaitFor(changed_, lock, kLastWordsMs * kNsPerMs, [this] { return read_over_; });
   }
   context_->TryCancel();
 }

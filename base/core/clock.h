@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
-// The only place (with fake_clock.h) where Hone learns what time it is. Clocks are passed by
-// constructor; no other file of Hone calls a clock or sleeps.
+// The only place (with fake_clock.h) where Hone learns what time it is, as timed_wait.h is where
+// threads wait for it to pass. Clocks are passed by constructor; no other file of Hone calls a
+// clock or sleeps.
 namespace hone {
 
 /// Time since some fixed point, never going back. Thread-safe.

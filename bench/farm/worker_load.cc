@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/core/timed_wait.h"
 #include "base/versions.h"
 #include "bench/farm/simulated_times.h"
 #include "grpcpp/grpcpp.h"
@@ -412,7 +412,7 @@ void WorkerLoad::Impl::TimerLoop() {
     }
     const Timer timer = timers_.top();
     if (timer.at_ns > now_ns) {
-      changed_.wait_for(lock, std::chrono::nanoseconds(timer.at_ns - now_ns));
+      WaitFor(changed_, lock, timer.at_ns - now_ns);
       continue;
     }
     timers_.pop();

@@ -54,6 +54,7 @@ BREAKS = {
         ("ir/expr.cc", "int x = rand();\n", "random numbers"),
         ("tests/ir/expr_test.cc", "std::mt19937 random;\n", "random numbers"),
         ("ir/expr.cc", "std::this_thread::sleep_for(ms);\n", "a sleep"),
+        ("ir/expr.cc", "changed_.wait_for(lock, ms);\n", "a wait for time to pass"),
         ("ir/expr.cc", 'auto home = getenv("HOME");\n', "environment variable"),
     ],
     "Sizes": [

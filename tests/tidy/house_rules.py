@@ -43,6 +43,7 @@ HIDDEN_INPUTS = [
     (r"\b(std::|::)?time\s*\(\s*(nullptr|NULL|0|&)", "a clock; take a hone::WallClock"),
     (r"\b__?rdtscp?\b|__builtin_ia32_rdtsc", "a clock"),
     (r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])sleep\s*\(\s*\d", "a sleep"),
+    (r"\bwait_(for|until)\s*\(\s*\w+\s*,", "a wait for time to pass; use WaitFor of base/core/timed_wait.h"),
     (r"\b(random_device|mt19937(_64)?|default_random_engine|minstd_rand0?|(uniform_(int|real)|normal|bernoulli)_distribution)\b",
      "random numbers; use hone::Random"),
     (r"\b(s?rand|[ds]rand48|random_shuffle|getrandom|getentropy|arc4random)\s*\(", "random numbers"),
