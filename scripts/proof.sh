@@ -47,13 +47,13 @@ proof_tsan() {
   local reports=$PWD/build/tsan/reports status=0
   rm -rf "$reports"
   mkdir -p "$reports"
-  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$reports/tsan
+  # What it reports does not end a program with another code: gRPC's hand-overs are sorted out after.
+  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:exitcode=0:log_path=$reports/tsan
   sanitized tsan -L threads || status=$?
-  if [ -n "$(ls -A "$reports")" ]; then
-    head -n 60 "$reports"/*
-    echo "proof.sh tsan: $(ls "$reports" | wc -l) processes reported races; see build/tsan/reports" >&2
+  python3 scripts/tsan_reports.py "$reports" || {
+    echo "proof.sh tsan: races were reported; see build/tsan/reports" >&2
     return 1
-  fi
+  }
   return "$status"
 }
 

@@ -84,7 +84,10 @@ class WorkerStreams::Stream final
   /// True the first time: its certificate is over, which ends it and is counted once.
   bool MarkOver() { return !over_.exchange(true); }
 
-  void Begin() { StartRead(&in_); }
+  void Begin() {
+    const std::lock_guard lock(mutex_);
+    StartRead(&in_);
+  }
 
   void Send(const proto::ServerMessage& message) {
     const std::lock_guard lock(mutex_);
@@ -119,6 +122,10 @@ class WorkerStreams::Stream final
 
   void OnReadDone(bool ok) override {
     if (!ok) return End(absl::OkStatus());
+    {
+      const std::lock_guard lock(mutex_);
+      if (end_.begun()) return;  // whoever ended it has told the loop already
+    }
     absl::StatusOr<proto::WorkerMessage> message = proto::FromWire(in_);
     if (!message.ok()) {
       LogWarning("worker '{}' said what it may not: {}", identity_.name,

@@ -161,6 +161,31 @@ echo '{{"median_us": 1000, "attempts": 3}}'
             for wanted in (f"models.sh {build}/models", f"cases.sh {build}"):
                 assert wanted in lines[: tests[0]], (script, wanted, lines)
 
+    def case_races_of_our_own_are_told_from_grpcs(self):
+        self.script("tsan_reports.py")
+        reports = self.tree / "reports"
+        reports.mkdir()
+        (reports / "tsan.1").write_text(tsan_report("std::swap /usr/include/c++/12/bits/move.h:205",
+                                                    "grpc::internal::Call::call() /usr/include/grpcpp/call.h:70"))
+        aside = self.run("python3", "scripts/tsan_reports.py", reports)
+        assert aside.returncode == 0 and aside.stdout == "0 reports, 1 of gRPC's own hand-overs set aside\n", aside.stdout
+        # Called by gRPC, but what is read is ours.
+        (reports / "tsan.2").write_text(tsan_report(
+            "std::string::size() /usr/include/c++/12/bits/string.h:9", "hone::server::Row::owner() ../../server/row.cc:7",
+            "grpc::internal::Call::call() /usr/include/grpcpp/call.h:70"))
+        ours = self.run("python3", "scripts/tsan_reports.py", reports)
+        assert ours.returncode == 1 and "server/row.cc:7" in ours.stdout, ours.stdout
+        assert ours.stdout.endswith("1 reports, 1 of gRPC's own hand-overs set aside\n"), ours.stdout
+
+
+def tsan_report(*frames):
+    """A race of two accesses: one with these frames, innermost first, and one of ours."""
+    stack = "".join(f"    #{i} {frame} (server_test+0x1)\n" for i, frame in enumerate(frames))
+    other = "    #0 hone::server::Row::Set() ../../server/row.cc:3 (server_test+0x2)\n"
+    return (f"{'=' * 18}\nWARNING: ThreadSanitizer: data race (pid=1)\n  Read of size 8 at 0x1 by thread T1:\n{stack}\n"
+            f"  Previous write of size 8 at 0x1 by thread T2 (mutexes: write M1):\n{other}\n"
+            f"SUMMARY: ThreadSanitizer: data race\n{'=' * 18}\n")
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Sorts what the thread sanitizer reported:
+
+    tsan_reports.py FOLDER
+
+libgrpc is not instrumented, so the sanitizer does not see what orders a call's callbacks, and calls
+each hand-over between gRPC's threads a race. A report is set aside where an access is gRPC's or
+protobuf's own: the innermost frame that is not of the C++ library's. All others are printed; ends
+with 1 when there are any. A race of our own code inside two callbacks is therefore reported, one of
+gRPC's on our messages is not.
+"""
+import pathlib
+import re
+import sys
+
+ACCESS = re.compile(r"^  (?:Previous )?(?:[Aa]tomic )?(?:[Rr]ead|[Ww]rite) of size|^  (?:Previous )?[Aa]tomic")
+FRAME = re.compile(r"^    #\d+ (.*)$")
+LIBRARY = re.compile(r"/include/c\+\+/|libsanitizer|libstdc\+\+|libtsan")
+NOT_OURS = re.compile(r"libgrpc|libgpr|/grpcpp/|/google/protobuf/|generated/proto/|libprotobuf")
+
+
+def innermost(frames):
+    """The first frame that is not the C++ library's or the sanitizer's; "" without one."""
+    return next((f for f in frames if not LIBRARY.search(f)), "")
+
+
+def accesses(report):
+    """The frames of both accesses."""
+    found, inside = [], False
+    for line in report.splitlines():
+        if ACCESS.match(line):
+            found.append([])
+            inside = True
+        elif inside and (frame := FRAME.match(line)):
+            found[-1].append(frame[1])
+        else:
+            inside = False
+    return found
+
+
+def is_grpcs(report):
+    return any(not frames or NOT_OURS.search(innermost(frames)) for frames in accesses(report))
+
+
+def main():
+    ours, aside = [], 0
+    for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+        for report in path.read_text(encoding="utf-8", errors="replace").split("=" * 18 + "\n"):
+            if "WARNING: ThreadSanitizer" not in report:
+                continue
+            if accesses(report) and is_grpcs(report):
+                aside += 1
+            else:
+                ours.append(report)
+    for report in ours:
+        print(report)
+    print(f"{len(ours)} reports, {aside} of gRPC's own hand-overs set aside")
+    return 1 if ours else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
