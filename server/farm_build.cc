@@ -8,6 +8,7 @@
 #include "proto/convert.h"
 #include "proto/limits.h"
 #include "server/farm.h"
+#include "server/lease_time.h"
 
 // Workers that build for others, and those that run what others built: the way of an artifact from
 // a build lease through the cache to a run lease.
@@ -19,7 +20,6 @@ constexpr int kMostBuilds = 9;
 constexpr int64_t kSpareBuilds = 2;
 constexpr int kLongestPause = 6;  ///< doublings
 constexpr int kKindShift = 62;
-constexpr int64_t kMessageNs = 10'000'000;  ///< for which a message may be on its way
 
 int64_t TextBytes(const proto::Job& job) {
   size_t bytes = job.workload.size();
@@ -328,7 +328,7 @@ void Farm::OnBuilt(Worker& worker, const proto::Built& built, int64_t now_ns) {
   Attempt& attempt = sessions_.at(lease.session).attempts.at(lease.attempt);
   // Its worker's word, as far as there was time for it.
   const int64_t cores = std::max(1, worker.hello.device.cores);
-  attempt.build_ns += std::min(built.build_ns, (now_ns - lease.granted_ns + kMessageNs) * cores);
+  attempt.build_ns += std::min(built.build_ns, MostNs(lease, now_ns) * cores);
   ++attempt.builds;
   ++worker.results;
   // Goes out after the commit of the lease's end.

@@ -6,15 +6,10 @@
 #include "base/log.h"
 #include "proto/convert.h"
 #include "server/farm.h"
+#include "server/lease_time.h"
 
 // Which answers a Farm takes, and what becomes of them.
 namespace hone::server {
-namespace {
-
-constexpr int64_t kOnItsWayNs = 10'000'000;  ///< for which a message may hang about
-
-}  // namespace
-
 std::string Farm::WhyInvalid(const Lease& lease, const Attempt& attempt,
                              const proto::WorkResult& result, int64_t now_ns) const {
   if (KindOf(result.token) == proto::LeaseKind::kBuild) {
@@ -180,7 +175,7 @@ void Farm::Judge(Lease& lease, const proto::WorkResult& result, int64_t now_ns) 
   lease.since_ns = now_ns;
   const bool free = build || result.outcome == measure::Outcome::kWorkerLost;
   // Its worker's word, as far as there was time for it.
-  const int64_t most_ns = now_ns - lease.granted_ns + kOnItsWayNs;
+  const int64_t most_ns = MostNs(lease, now_ns);
   const int64_t cores = std::max(1, worker.hello.device.cores);
   attempt.result = result;
   attempt.result->run_ns = std::min(result.run_ns, most_ns);

@@ -8,6 +8,7 @@
 
 #include "db/log_file.h"
 #include "tests/server/fullable_store.h"
+#include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
 // What a loop does whose log cannot be written: who only asked is told, who waits for a commit
@@ -17,19 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-class NoSink final : public FarmSink {
- public:
-  void Send(StreamId, const proto::ServerMessage&) override {}
-  void Close(StreamId, const absl::Status&) override {}
-  void Deliver(const Delivery&) override {}
-  void Changed() override {}
-};
-
-class NoLeases final : public LeaseReader {
- public:
-  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
-};
 
 class FarmLoopTest : public ::testing::Test {
  protected:

@@ -8,23 +8,11 @@
 #include "base/core/clock.h"
 #include "base/status.h"
 #include "db/log_file.h"
+#include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
 namespace hone::server {
 namespace {
-
-class NoSink final : public FarmSink {
- public:
-  void Send(StreamId, const proto::ServerMessage&) override {}
-  void Close(StreamId, const absl::Status&) override {}
-  void Deliver(const Delivery&) override {}
-  void Changed() override {}
-};
-
-class NoLeases final : public LeaseReader {
- public:
-  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
-};
 
 class RequestOnceTest : public ::testing::Test {
  protected:

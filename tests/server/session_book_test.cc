@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "db/log_file.h"
 #include "proto/convert.h"
+#include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
 // Which requests become sessions, whose they are, and what a start of honed does with stored ones.
@@ -26,19 +27,6 @@ constexpr char kWorkload[] =
     "x0: f32[8,16] input range(-1,1)\n"
     "x1: f32[16,4] constant\n"
     "s0: f32[8,4] output = sum[r0:16] (x0[i0, r0] * x1[r0, i1])\n";
-
-class NoSink final : public FarmSink {
- public:
-  void Send(StreamId, const proto::ServerMessage&) override {}
-  void Close(StreamId, const absl::Status&) override {}
-  void Deliver(const Delivery&) override {}
-  void Changed() override {}
-};
-
-class NoLeases final : public LeaseReader {
- public:
-  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
-};
 
 class SessionBookTest : public ::testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include "base/core/fake_clock.h"
 #include "db/log_file.h"
 #include "tests/server/farm_harness.h"
+#include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
 // How a session's row and its driver agree on its end.
@@ -24,11 +25,6 @@ class WatchingSink final : public FarmSink {
   void Deliver(const Delivery&) override {}
   void Changed() override { changed(); }
   std::function<void()> changed = [] {};
-};
-
-class NoLeases final : public LeaseReader {
- public:
-  std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
 };
 
 class SessionDriverTest : public ::testing::Test {
