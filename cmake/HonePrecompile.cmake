@@ -2,7 +2,8 @@
 # Hone parses. Presets that build everything turn them on (HONE_PCH); other builds go without, so
 # that a file which forgets an include is found.
 #
-#   hone_precompile(target set)    set: library, threaded (libraries that use pthreads) or test
+#   hone_precompile(target set)    set: library, threaded (libraries that use pthreads), test or
+#                                  threaded_test (tests that link gRPC)
 #
 # One set is compiled once and shared, so its targets must have equal compiler flags.
 
@@ -14,6 +15,8 @@ set(HONE_PCH_LIBRARY
 set(HONE_PCH_THREADED ${HONE_PCH_LIBRARY}
   <atomic> <chrono> <condition_variable> <mutex> <nlohmann/json.hpp> <thread>)
 set(HONE_PCH_TEST ${HONE_PCH_LIBRARY} <fstream> <sstream> <gmock/gmock.h> <gtest/gtest.h>)
+set(HONE_PCH_THREADED_TEST ${HONE_PCH_TEST}
+  <atomic> <chrono> <condition_variable> <mutex> <nlohmann/json.hpp> <thread>)
 
 # The target that owns a set's header: an empty file.
 function(hone_make_precompiled set)
@@ -34,9 +37,12 @@ if(HONE_PCH)
   # Third-party targets that gRPC brings compile with -pthread; so does this.
   target_compile_options(hone_precompiled_threaded PRIVATE -pthread)
   if(HONE_BUILD_TESTS)
-    hone_make_precompiled(test GTest::gtest GTest::gmock)
-    set_target_properties(hone_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(hone_precompiled_test PRIVATE -fPIE $<$<NOT:$<CONFIG:Debug>>:${HONE_TEST_OPTIMISATION}>)
+    foreach(set test threaded_test)
+      hone_make_precompiled(${set} GTest::gtest GTest::gmock)
+      set_target_properties(hone_precompiled_${set} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(hone_precompiled_${set} PRIVATE -fPIE $<$<NOT:$<CONFIG:Debug>>:${HONE_TEST_OPTIMISATION}>)
+    endforeach()
+    target_compile_options(hone_precompiled_threaded_test PRIVATE -pthread)
   endif()
 endif()
 

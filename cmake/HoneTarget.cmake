@@ -57,7 +57,9 @@ function(hone_test folder)
   # Tests are compiled once and run once: -O1 (-O0 with sanitizers) halves their share of a clean build.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:${HONE_TEST_OPTIMISATION}>)
   # The runtime has no fmt; what links gRPC compiles with -pthread.
-  if(NOT folder STREQUAL "runtime" AND NOT arg_DEPS MATCHES "grpc|proto_service")
+  if(arg_DEPS MATCHES "grpc|proto_service")
+    hone_precompile(${target} threaded_test)
+  elseif(NOT folder STREQUAL "runtime")
     hone_precompile(${target} test)
   endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
