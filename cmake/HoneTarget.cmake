@@ -86,6 +86,7 @@ function(hone_test folder)
     add_test(NAME ${entry}
              COMMAND ${target} "--gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${entry}.xml"
              WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+    set_property(GLOBAL APPEND_STRING PROPERTY HONE_TEST_PROGRAMS "${entry} tests/${target}\n")
     set_tests_properties(${entry} PROPERTIES
       LABELS "${arg_LABELS}" TIMEOUT "${arg_TIMEOUT}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard}")

@@ -8,6 +8,7 @@ Each case runs copies of the scripts in a folder of its own, with programs of it
 PATH that answer for another machine.
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -160,6 +161,18 @@ echo '{{"median_us": 1000, "attempts": 3}}'
             assert done.returncode == 0 and len(tests) == 1, (done.stdout, lines)
             for wanted in (f"models.sh {build}/models", f"cases.sh {build}"):
                 assert wanted in lines[: tests[0]], (script, wanted, lines)
+
+    def case_programs_of_tests_are_known_before_they_are_built(self):
+        self.script("test_programs.py")
+        (self.tree / "test-programs.txt").write_text("db tests/db_test\nfarm.0 tests/farm_test\nfarm.1 tests/farm_test\n",
+                                                     encoding="utf-8")
+
+        def programs(*entries):
+            tests = json.dumps({"tests": [{"name": name} for name in entries]})  # no "command": nothing is built
+            return self.run("bash", "-c", f"python3 scripts/test_programs.py . <<<'{tests}'").stdout
+
+        assert programs("farm.0", "db", "farm.1") == "tests/db_test tests/farm_test\n", programs("farm.0", "db", "farm.1")
+        assert programs("db", "tidy") == "", "a script may run anything"
 
     def case_races_of_our_own_are_told_from_grpcs(self):
         self.script("tsan_reports.py")
