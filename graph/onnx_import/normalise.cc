@@ -52,7 +52,8 @@ ValueId Mean(NodeImport& n, ValueId v, const Shape& axes, int64_t keepdims) {
                 {{"fn", std::string("mean")}, {"axes", axes}, {"keepdims", keepdims}});
 }
 
-/// With the batch's own statistics; gives the running ones too (opset 14).
+/// With the batch's own statistics; gives the running ones too. Before opset 14 also the batch's own,
+/// as ONNX Runtime saves them: the variance as the reciprocal of the deviation.
 void TrainingBatchNormalization(NodeImport& n, double epsilon, double momentum) {
   const ValueId x = n.Input(0);
   const size_t rank = n.RankOf(x);
@@ -69,22 +70,40 @@ void TrainingBatchNormalization(NodeImport& n, double epsilon, double momentum) 
     return n.Add(n.Binary(BinaryOp::kMul, n.Input(input), momentum),
                  n.Binary(BinaryOp::kMul, own, 1 - momentum));
   };
-  if (n.Wants(1)) n.SetOutput(1, running(3, Mean(n, x, axes, 0)));
-  if (n.Wants(2)) n.SetOutput(2, running(4, Mean(n, n.Mul(centred, centred), axes, 0)));
+  const ValueId mean = Mean(n, x, axes, 0);
+  const ValueId variance = Mean(n, n.Mul(centred, centred), axes, 0);
+  if (n.Wants(1)) n.SetOutput(1, running(3, mean));
+  if (n.Wants(2)) n.SetOutput(2, running(4, variance));
+  if (n.Wants(3)) n.SetOutput(3, mean);
+  if (n.Wants(4)) {
+    const ValueId deviation =
+        n.Unary(ir::UnaryOp::kSqrt, n.Binary(BinaryOp::kAdd, variance, epsilon));
+    n.SetOutput(4, n.Binary(BinaryOp::kDiv, 1.0, deviation));
+  }
+}
+
+/// Whether statistics come from the batch: by attribute since opset 14, before that in whoever
+/// gives any of them.
+bool TrainsBatchNormalization(NodeImport& n) {
+  if (n.opset() >= 14) return n.Int("training_mode", 0) != 0;
+  for (size_t i = 1; i < n.num_outputs(); ++i) {
+    if (n.Wants(i)) return true;
+  }
+  return false;
 }
 
 void BatchNormalization(NodeImport& n) {
   const double momentum = n.Float("momentum", 0.9F);
   const double epsilon = n.Float("epsilon", 1e-5F);
-  const bool training = n.opset() >= 14 && n.Int("training_mode", 0) != 0;
+  const bool training = TrainsBatchNormalization(n);
   if (n.opset() < 9 && n.Int("spatial", 1) != 1)
     return n.Unsupported("statistics per position (spatial = 0)");
   if (n.opset() < 7) {
     if (n.Int("is_test", 0) == 0) return n.Unsupported("training: is_test is not 1");
   }
-  if (training && n.num_outputs() <= 3) return TrainingBatchNormalization(n, epsilon, momentum);
+  if (training) return TrainingBatchNormalization(n, epsilon, momentum);
   for (size_t i = 1; i < n.num_outputs(); ++i) {
-    if (n.Wants(i)) return n.Unsupported("the outputs of training");
+    if (n.Wants(i)) return n.Invalid("outputs of training, but training_mode is 0");
   }
   const ValueId x = n.Input(0);
   n.SetOutput(0, n.Emit("BatchNorm", {x, n.Input(1), n.Input(2), n.Input(3), n.Input(4)},

@@ -385,3 +385,34 @@ def alexnet_caffe(n):
     x = n.op("Reshape", x, n.const([0, -1]), width=32 * 3 * 3)
     x = n.op("Dropout", n.relu(n.linear(x, 40, rank=2)), ratio=0.5)
     return n.op("LogSoftmax", n.linear(x, 10, rank=2), axis=1)
+
+
+@network(13)
+def standardised_weights(n):
+    """Weights normalised by a training batch norm of five outputs (TorchScript's scaled standardised convolutions)."""
+    x = n.input("images", [2, 3, 14, 14])
+
+    def standardised(x, channels, stride):
+        own = n.width[x]
+        rows = n.uniform([1, channels, own * 9], own)
+        mean = n.op("ReduceMean", rows, axes=[0, 2], keepdims=0)
+        offset = n.op("Sub", rows, n.op("ReduceMean", rows, axes=[0, 2], keepdims=1))
+        variance = n.op("ReduceMean", n.mul(offset, offset), axes=[0, 2], keepdims=0)
+        gain = n.uniform([channels], low=0.5, high=1.5)
+        y = n.op("BatchNormalization", rows, gain, n.weight(np.zeros(channels, np.float32)), mean, variance, outs=5,
+                 epsilon=1e-5, momentum=1.0)
+        weight = n.op("Reshape", y[0], n.const([channels, own, 3, 3]))
+        y = n.op("Conv", x, weight, n.uniform([channels], low=-0.1, high=0.1), width=channels, kernel_shape=[3, 3],
+                 strides=[stride] * 2, pads=[1] * 4, group=1, dilations=[1, 1])
+        return n.mul(y, n.op("Sigmoid", y))
+
+    return head(n, standardised(standardised(x, 12, 2), 20, 1), 7)
+
+
+@network(12)
+def batch_statistics(n):
+    """A batch norm that was exported while it trained: its own statistics, all five outputs."""
+    x = n.conv(n.input("x", [3, 2, 7, 5]), 4, 3)
+    y = n.op("BatchNormalization", x, n.uniform([4], low=0.6, high=1.4), n.uniform([4]), n.uniform([4]),
+             n.uniform([4], low=0.6, high=1.4), outs=5, epsilon=1e-3, momentum=0.7)
+    return [n.relu(y[0])] + [n.op("Neg", each) for each in y[1:]]
