@@ -13,9 +13,6 @@
 namespace hone::graph::onnx_import {
 namespace {
 
-/// What an unsupported node would have made: readers are skipped, and checked for their operator
-/// only.
-constexpr ValueId kUnknown = -2;
 constexpr int kMaxCallDepth = 32;
 /// Of the finished graph, and of ONNX nodes imported with each call of a function counted anew:
 /// functions that call the next one twice make 2^depth imports of a file of a few kilobytes, and
@@ -26,10 +23,6 @@ constexpr size_t kMaxReports = 100;
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
 
 std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
-
-bool HasUnknownInput(const std::vector<ValueId>& inputs) {
-  return std::find(inputs.begin(), inputs.end(), kUnknown) != inputs.end();
-}
 
 absl::Status CheckCounts(const onnx::NodeProto& proto, const Handler& handler) {
   const auto inputs = static_cast<size_t>(proto.input_size());
@@ -174,15 +167,18 @@ absl::Status Importer::AddNodes(const NodeProtos& nodes, const Body& body, Scope
                             [&](const std::string& name) { return scope.Owns(name); }};
   HONE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder(nodes, known));
   for (int i : order) {
-    if (++imported_nodes_ > kMaxNodes || graph_.nodes.size() > kMaxNodes) {
-      return Invalid(fmt::format(
-          "{}: the model has more than {} nodes once its functions are written out; split it, or "
-          "export it with fewer nested functions",
-          NodeText(nodes[i]), kMaxNodes));
-    }
+    HONE_RETURN_IF_ERROR(CountNode(NodeText(nodes[i])));
     HONE_RETURN_IF_ERROR(AddNode(nodes[i], body, scope));
   }
   return absl::OkStatus();
+}
+
+absl::Status Importer::CountNode(const std::string& what) {
+  if (++imported_nodes_ <= kMaxNodes && graph_.nodes.size() <= kMaxNodes) return absl::OkStatus();
+  return Invalid(fmt::format(
+      "{}: the model has more than {} nodes once its functions and loops are written out; split "
+      "it, or export it with fewer nested functions",
+      what, kMaxNodes));
 }
 
 absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope) {
@@ -208,24 +204,24 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
     }
   }
   const int64_t opset = body.opsets.at("");
-  const bool branch = domain.empty() && proto.op_type() == "If";
+  const bool control_flow = domain.empty() && IsControlFlow(proto);
   const Handler* handler = domain.empty() ? FindHandler(proto.op_type(), opset) : nullptr;
   std::vector<ValueId> inputs;
   for (const std::string& name : proto.input())
     inputs.push_back(name.empty() ? kNoValue : *scope.Find(name));
-  if (handler == nullptr && !branch) {
+  if (handler == nullptr && !control_flow) {
     Report(proto, scope,
            absl::UnimplementedError(domain.empty() ? WhyNoHandler(proto.op_type(), opset)
                                                    : "no such operator in Hone"));
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
-  if (HasUnknownInput(inputs)) {
+  if (HasUnknown(inputs)) {
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
   NodeImport node(graph_, tensors_, proto, std::move(attributes), std::move(inputs), opset);
-  if (branch) return AddBranch(node, proto, body, scope);
+  if (control_flow) return AddControlFlow(node, proto, body, scope);
   absl::Status status = CheckCounts(proto, *handler);
   if (status.ok()) status = RunHandler(*handler, node);
   if (!status.ok()) {
@@ -272,33 +268,22 @@ absl::Status Importer::CallFunction(const onnx::FunctionProto& function,
   return absl::OkStatus();
 }
 
-absl::Status Importer::AddBranch(NodeImport& node, const onnx::NodeProto& proto, const Body& body,
-                                 Scope& scope) {
-  const ConstantPtr condition = node.Known(node.OptionalInput(0));
-  if (condition == nullptr || condition->type.NumElements() != 1) {
-    if (condition == nullptr && node.Has(0)) node.FailUnknown(node.Input(0), "its condition");
-    Report(proto, scope, node.ok() ? Invalid("its condition is no scalar") : node.status());
+absl::Status Importer::AddControlFlow(NodeImport& node, const onnx::NodeProto& proto,
+                                      const Body& body, Scope& scope) {
+  const size_t reports = reports_.size();
+  absl::StatusOr<std::vector<ValueId>> made = node.op() == "If"     ? AddBranch(node, body, scope)
+                                              : node.op() == "Loop" ? AddLoop(node, body, scope)
+                                                                    : AddScan(node, body, scope);
+  if (!made.ok()) return Annotate(made.status(), NodeText(proto));
+  if (node.ok()) node.Fail(CheckNames(node));
+  const bool reported = reports_.size() > reports;  // nodes of its body
+  if (!node.ok() && !reported) Report(proto, scope, node.status());
+  if (!node.ok() || reported || HasUnknown(*made)) {
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
-  const onnx::AttributeProto* attribute =
-      node.RawAttribute(condition->DoubleAt(0) != 0 ? "then_branch" : "else_branch");
-  for (const char* name : {"then_branch", "else_branch"}) node.RawAttribute(name);
-  HONE_RETURN_IF_ERROR(Annotate(CheckNames(node), NodeText(proto)));
-  if (attribute == nullptr || !attribute->has_g() ||
-      attribute->g().output_size() != proto.output_size()) {
-    return Invalid(NodeText(proto) + ": its branch is missing or has another number of outputs");
-  }
-  const onnx::GraphProto& branch = attribute->g();
-  Scope names(&scope);
-  HONE_RETURN_IF_ERROR(AddInitializers(branch, names));
-  HONE_RETURN_IF_ERROR(AddNodes(branch.node(), body, names));
   for (int i = 0; i < proto.output_size(); ++i) {
-    const ValueId* made = names.Find(branch.output(i).name());
-    if (made == nullptr)
-      return Invalid(
-          fmt::format("{}: nobody makes '{}'", NodeText(proto), branch.output(i).name()));
-    if (!proto.output(i).empty()) scope.Define(proto.output(i), *made);
+    if (!proto.output(i).empty()) scope.Define(proto.output(i), (*made)[static_cast<size_t>(i)]);
   }
   return absl::OkStatus();
 }

@@ -15,13 +15,21 @@
 
 namespace hone::graph::onnx_import {
 
+/// What an unsupported node would have made: readers are skipped, and checked for their operator
+/// only.
+inline constexpr ValueId kUnknown = -2;
+
+bool HasUnknown(const std::vector<ValueId>& values);
+
+/// Whether a node of the default domain holds graphs: If, Loop, Scan.
+bool IsControlFlow(const onnx::NodeProto& proto);
+
 /// Which values the names of one graph (or function body) mean. A branch sees its parent's names.
 class Scope {
  public:
   explicit Scope(const Scope* parent = nullptr) : parent_(parent) {}
 
-  /// What a name means: a value, kNoValue for something an unsupported node would have made, or
-  /// nothing.
+  /// What a name means: a value, kUnknown, kNoValue for what is absent, or nothing.
   const ValueId* Find(const std::string& name) const;
   bool Owns(const std::string& name) const { return names_.contains(name); }
   /// False when the name is taken in this very scope.
@@ -62,8 +70,25 @@ class Importer {
   absl::Status AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope);
   absl::Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
                             const AttributeMap& attributes, const Body& body, Scope& scope);
-  absl::Status AddBranch(NodeImport& node, const onnx::NodeProto& proto, const Body& body,
-                         Scope& scope);
+  /// One more node; an error once there are too many.
+  absl::Status CountNode(const std::string& what);
+  /// If, Loop and Scan, written out (control_flow.cc). Errors of the node itself are left in
+  /// `node`; the values are kUnknown where a node of the body cannot be imported.
+  absl::Status AddControlFlow(NodeImport& node, const onnx::NodeProto& proto, const Body& body,
+                              Scope& scope);
+  absl::StatusOr<std::vector<ValueId>> AddBranch(NodeImport& node, const Body& body,
+                                                 const Scope& scope);
+  absl::StatusOr<std::vector<ValueId>> AddLoop(NodeImport& node, const Body& body,
+                                               const Scope& scope);
+  struct LoopState;
+  absl::Status AddIteration(NodeImport& node, const onnx::GraphProto& graph, int64_t number,
+                            const Body& body, const Scope& scope, LoopState& state);
+  absl::StatusOr<std::vector<ValueId>> AddScan(NodeImport& node, const Body& body,
+                                               const Scope& scope);
+  /// The nodes of a body, its inputs being these values; the values of its outputs.
+  absl::StatusOr<std::vector<ValueId>> AddBody(const onnx::GraphProto& graph,
+                                               const std::vector<ValueId>& inputs, const Body& body,
+                                               const Scope& scope);
   /// The same value as one of its own, called `name`.
   ValueId OutputCopy(ValueId value, const std::string& name);
   absl::Status SetOutputs(const onnx::GraphProto& graph, const Scope& scope);

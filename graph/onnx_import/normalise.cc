@@ -52,8 +52,8 @@ ValueId Mean(NodeImport& n, ValueId v, const Shape& axes, int64_t keepdims) {
                 {{"fn", std::string("mean")}, {"axes", axes}, {"keepdims", keepdims}});
 }
 
-/// With the batch's own statistics; gives the running ones too. Before opset 14 also the batch's own,
-/// as ONNX Runtime saves them: the variance as the reciprocal of the deviation.
+/// With the batch's own statistics; gives the running ones too. Before opset 14 also the batch's
+/// own, as ONNX Runtime saves them: the variance as the reciprocal of the deviation.
 void TrainingBatchNormalization(NodeImport& n, double epsilon, double momentum) {
   const ValueId x = n.Input(0);
   const size_t rank = n.RankOf(x);

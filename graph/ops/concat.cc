@@ -30,6 +30,12 @@ absl::StatusOr<Types> InferConcat(const OpCall& call) {
   return Types{std::move(result)};
 }
 
+/// Input `input`, read so that its first slice stands at `begin` of the result's axis.
+struct Part {
+  size_t input;
+  int64_t begin;
+};
+
 absl::StatusOr<Tensors> ExpressConcat(const OpCall& call, WorkloadBuilder& builder,
                                       const Tensors& tensors) {
   HONE_ASSIGN_OR_RETURN(const Types types, InferConcat(call));
@@ -37,21 +43,29 @@ absl::StatusOr<Tensors> ExpressConcat(const OpCall& call, WorkloadBuilder& build
                         ResolveAxis(call.Int("axis", 0), types[0].shape.size()));
   const auto a = static_cast<size_t>(axis);
   const Exprs point = Axes(types[0].shape.size());
-  Expr body;
-  int64_t end = types[0].shape[a];
-  for (size_t i = call.inputs.size(); i-- > 0;) {
+  std::vector<Part> parts;
+  int64_t end = 0;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
     const int64_t extent = call.inputs[i].type.shape[a];
-    if (extent == 0) continue;
-    Exprs indices = point;
-    indices[a] = point[a] - (end - extent);
-    Expr part = ReadAt(call, builder, tensors, i, std::move(indices));
-    body = body == nullptr
-               ? std::move(part)
-               : ir::Select(ir::Lt(point[a], ir::Int(end)), std::move(part), std::move(body));
-    end -= extent;
+    if (extent > 0) parts.push_back({i, end});
+    end += extent;
   }
-  if (body == nullptr) return Invalid("a result without elements has no Stage");
-  return Tensors{builder.AddMap(types[0].shape, std::move(body))};
+  if (parts.empty()) return Invalid("a result without elements has no Stage");
+  const auto read = [&](const Part& part) {
+    Exprs indices = point;
+    indices[a] = point[a] - part.begin;
+    return ReadAt(call, builder, tensors, part.input, std::move(indices));
+  };
+  // Few are tested one after the other; of many, halves, since a nest of tests has a limit.
+  constexpr size_t kInTurn = 16;
+  const auto choose = [&](const auto& self, std::span<const Part> among) -> Expr {
+    if (among.size() == 1) return read(among[0]);
+    const size_t cut = among.size() > kInTurn ? among.size() / 2 : 1;
+    Expr first = self(self, among.first(cut));
+    return ir::Select(ir::Lt(point[a], ir::Int(among[cut].begin)), std::move(first),
+                      self(self, among.subspan(cut)));
+  };
+  return Tensors{builder.AddMap(types[0].shape, choose(choose, parts))};
 }
 
 constexpr OpDefinition kOps[] = {{"Concat", InferConcat, ExpressConcat}};

@@ -106,7 +106,7 @@ std::vector<BadModel> BadModels() {
        },
        "index 2 (element 1 of the indices) is outside of [-2, 1]"},
       {"FunctionsThatDouble", CallFunctionsThatDouble,
-       "more than 1048576 nodes once its functions are written out"},
+       "more than 1048576 nodes once its functions and loops are written out"},
       {"ANegativeExtent",
        [](OnnxModel& m) {
          m.Ints("s", {-2, -3});

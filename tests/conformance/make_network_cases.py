@@ -19,7 +19,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from networks import decoders, dense, generators, images, language, narrow, sound, spatial, tables  # noqa: F401
+from networks import (control, decoders, dense, generators, images, language, narrow, sound, spatial,  # noqa: F401
+                      tables)
 from networks.net import LARGE, NETWORKS, Net
 
 

@@ -373,7 +373,7 @@ TEST(ImportTest, DecidedBranchesAndLocalFunctionsAreInlined) {
   EXPECT_THAT(model.Error(), HasSubstr("unknown attribute 'stepness'; the function has steepness"));
   call.mutable_attribute()->RemoveLast();
   SetInt(model.graph().mutable_node(0)[0], "els_branch", 1);
-  EXPECT_THAT(model.Error(), HasSubstr("node a (If): unknown attribute 'els_branch'"));
+  EXPECT_THAT(model.Error(), HasSubstr("node a (If) of bool[]: unknown attribute 'els_branch'"));
   model.graph().mutable_node(0)->mutable_attribute()->RemoveLast();
 
   onnx::NodeProto& again = *function.add_node();  // a function that calls itself

@@ -315,6 +315,14 @@ def function_library(n):
     return n.linear(x, 3, rank=2)
 
 
+@network(13)
+def many_columns(n):
+    """A table whose 450 features of uneven width are put in another order, as wide models do."""
+    widths = [1 + i % 3 for i in range(450)]
+    columns = n.split(n.input("features", [4, sum(widths)]), widths)
+    return n.linear(n.concat(columns[::-1]), 5, rank=2)
+
+
 def onnx_reference(name, outer):
     """An attribute whose value is the function's."""
     attribute = helper.make_attribute(name, 0.0)
