@@ -17,6 +17,7 @@ using ir::Expr;
 using ir::ExprKind;
 
 constexpr int64_t kCheap = 2;      ///< operations that may be repeated for every read
+constexpr int64_t kWhole = 128;    ///< operations that may stand in one expression, repeated or not
 constexpr int64_t kShortAxis = 8;  ///< iterations below which an axis fills no vector
 constexpr int64_t kShortRow = 32;  ///< and below which a row has no vector of partial results
 
@@ -223,6 +224,16 @@ bool IdentityRead(const ir::Workload& w, const ir::Stage& reader, const ir::Stag
          SharedLeading(w, reader, stage) == stage.num_spatial();
 }
 
+/// Whether all the stage is read for is one map, at the same point: however often it stands there,
+/// its value is computed once, since equal expressions of a point are found by the compiler.
+bool IsReadAtOnePoint(const ir::Workload& w, const ir::Stage& stage,
+                      const std::vector<int>& readers) {
+  if (readers.size() != 1 || !IdentityRead(w, w.stages[readers[0]], stage)) return false;
+  int64_t reads = 0;
+  for (const auto& a : AccessesOf(w, w.stages[readers[0]])) reads += a.tensor == stage.results[0];
+  return CostOf(w.stages[readers[0]]) + reads * CostOf(stage) <= kWhole;
+}
+
 /// Whether a product of a scan is only read by a map of its scan, at the same step and point by
 /// point: the map can have it from registers, and no barrier stands between the two.
 bool IsTileOfStep(const ir::Workload& w, const ir::Stage& stage, const std::vector<int>& readers) {
@@ -303,7 +314,8 @@ void InlineStages(TraceWriter& writer, int keep, int force) {
         std::any_of(readers.begin(), readers.end(), [&](int r) { return w.stages[r].scan >= 0; });
     if (in_scan && CostOf(stage) > 0) continue;
     if (id != force && NeedsCopy(w, now, stage, readers)) continue;
-    bool once = id == force || (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
+    const bool once = id == force || IsReadAtOnePoint(w, stage, readers) ||
+                      (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
     if (!once && CostOf(stage) > kCheap) continue;
     writer.Emit(fmt::format("inline({})", stage.name));
     now.erase(std::remove(now.begin(), now.end(), id), now.end());

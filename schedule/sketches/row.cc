@@ -160,6 +160,9 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
   const ir::Stage owner = w.stage(cluster.owner);
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
   const std::string row_loop = rows > 0 ? fmt::format("{}.i{}", owner.name, rows - 1) : "";
+  // Before members hang on the owner's loops, which must be whole to be factored.
+  if (owner.combiner != ir::Combiner::kNone)
+    ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
   for (auto it = cluster.members.rbegin(); it != cluster.members.rend(); ++it) {
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
@@ -176,9 +179,7 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
       fetched |= PrefetchNextRow(w, id, rows - 1,
                                  VectorizeLast(w, id, rows, choice.map_vectors, target), target);
   }
-  if (owner.combiner != ir::Combiner::kNone)
-    ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
-  else
+  if (owner.combiner == ir::Combiner::kNone)
     last = VectorizeLast(w, cluster.owner, rows, choice.map_vectors, target);
   if (!fetched && !cluster.members.empty())
     PrefetchNextRow(w, cluster.owner, rows - 1, last, target);
