@@ -27,6 +27,7 @@ constexpr Pass kPipeline[] = {
     {"merge_common", MergeCommon},
     {"simplify_arithmetic", SimplifyArithmetic},
     {"recognise_rows", RecogniseRows},
+    {"recognise_group_norm", RecogniseGroupNorm},
     {"recognise_gelu", RecogniseGelu},
     {"recognise_silu", RecogniseSilu},
     {"recognise_hard_sigmoid", RecogniseHardSigmoid},

@@ -164,7 +164,6 @@ void InstanceNormalization(NodeImport& n) {
                          {"kind", std::string("instance")}}));
 }
 
-/// x as [n, groups, c / groups, spatial in one], normalised over the last two axes.
 void GroupNormalization(NodeImport& n) {
   const ValueId x = n.Input(0);
   const int64_t groups = n.Int("num_groups", 0);
@@ -173,25 +172,22 @@ void GroupNormalization(NodeImport& n) {
   if (!n.CheckRank(x, 3, 6, "the input") || !n.CheckRank(n.Input(1), 1, 1, "scale") ||
       !n.CheckRank(n.Input(2), 1, 1, "bias"))
     return;
-  const Shape shape = n.ShapeOf(x);
-  if (groups < 1 || shape[1] % groups != 0) {
-    return n.Invalid(fmt::format("{} channels do not split into {} groups", shape[1], groups));
-  }
-  const int64_t inner = shape[1] / groups;
-  const int64_t pixels = TensorType{.shape = Shape(shape.begin() + 2, shape.end())}.NumElements();
+  const int64_t channels = n.ShapeOf(x)[1];
+  if (groups < 1 || channels % groups != 0)
+    return n.Invalid(fmt::format("{} channels do not split into {} groups", channels, groups));
   // Scale and bias are per group before opset 21, per channel since.
-  const auto fitted = [&](ValueId v) {
+  const auto per_channel = [&](ValueId v) {
     const int64_t count = n.ShapeOf(v)[0];
-    if (count != groups && count != shape[1])
+    if (count != (n.opset() < 21 ? groups : channels))
       n.Invalid(fmt::format("scale or bias has {} values for {} groups of {} channels", count,
-                            groups, shape[1]));
-    return n.Reshape(v, {groups, n.opset() < 21 ? 1 : inner, 1});
+                            groups, channels));
+    if (n.opset() >= 21) return v;
+    const ValueId spread = n.Expand(n.Reshape(v, {groups, 1}), {groups, channels / groups});
+    return n.Reshape(spread, {channels});
   };
-  const ValueId grouped = n.Reshape(x, {shape[0], groups, inner, pixels});
-  const ValueId y =
-      n.Emit("Normalise", {grouped, fitted(n.Input(1)), fitted(n.Input(2))},
-             {{"axes", Shape{2, 3}}, {"epsilon", epsilon}, {"kind", std::string("group")}});
-  n.SetOutput(0, n.Reshape(y, shape));
+  n.SetOutput(0,
+              n.Emit("GroupNorm", {x, per_channel(n.Input(1)), per_channel(n.Input(2))},
+                     {{"groups", groups}, {"epsilon", epsilon}, {"layout", std::string("nchw")}}));
 }
 
 void MeanVarianceNormalization(NodeImport& n) {

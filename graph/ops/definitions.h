@@ -23,6 +23,7 @@ std::span<const OpDefinition> MatMulOps();      // MatMul, MatMulInteger, Einsum
 std::span<const OpDefinition> PoolOps();
 std::span<const OpDefinition> ReduceOps();  // Reduce, ArgReduce
 std::span<const OpDefinition> SoftmaxOps();
+std::span<const OpDefinition> GroupNormOps();
 std::span<const OpDefinition> NormaliseOps();  // Normalise, BatchNorm, LRN
 std::span<const OpDefinition> CumSumOps();
 std::span<const OpDefinition> RecurrentOps();  // LSTM, GRU, RNN

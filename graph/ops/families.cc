@@ -7,7 +7,7 @@ std::vector<std::span<const OpDefinition>> AllFamilies() {
       ElementwiseOps(), ShapeOps(),    SliceOps(),         ConcatOps(), GatherOps(),
       ResizeOps(),      ConvOps(),     ConvTransposeOps(), MatMulOps(), PoolOps(),
       ReduceOps(),      SoftmaxOps(),  NormaliseOps(),     CumSumOps(), RecurrentOps(),
-      IndexOps(),       SamplingOps(), DeformConvOps(),    ExternOps(),
+      IndexOps(),       SamplingOps(), DeformConvOps(),    ExternOps(), GroupNormOps(),
   };
 }
 

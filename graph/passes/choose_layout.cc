@@ -175,7 +175,7 @@ class LayoutChooser {
     if (op == "Tile") return ConvertLists(node, {"repeats"});
     if (op == "Expand" && RankOf(node.inputs[0]) == RankOf(node.outputs[0]))
       return ConvertLists(node, {"shape"});
-    if (op == "BatchNorm") return ConvertWindow(node);
+    if (op == "BatchNorm" || op == "GroupNorm") return ConvertWindow(node);
     if (op == "Resize") return ConvertResize(node);
     if (op == "Normalise") return ConvertNormalise(node);
     if (op == "Transpose") return ConvertTranspose(node);

@@ -64,6 +64,16 @@ absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context)
 ///   %7 = %6 * %s + %b
 absl::StatusOr<int> RecogniseRows(Graph& graph, const PassContext& context);
 
+/// A normalisation by groups of channels, written as one of the rows of a reshaped value, becomes
+/// a GroupNorm of the value itself, which knows positions and channels; a scale and a bias per
+/// channel that follow become its own.
+///
+///   %1 = Reshape(%0) {shape=[1,8,1024]}
+///   %2 = Normalise(%1, %s, %b) {axes=[2]}           %4 = GroupNorm(%0, %s', %b') {groups=8}
+///   %3 = Reshape(%2) {shape=[1,32,16,16]}
+///   %4 = %3 * %t + %c
+absl::StatusOr<int> RecogniseGroupNorm(Graph& graph, const PassContext& context);
+
 /// GELU, the erf form and the tanh form, however an exporter ordered and associated it.
 ///
 ///   %2 = Binary(%0, %c) {fn=div}  c = √2      %6 = Activation(%0) {fn=gelu}

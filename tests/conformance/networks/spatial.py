@@ -337,3 +337,14 @@ def decided_branches(n):
     y = n.transpose(y, 2, 0, 1)
     n.width[y] = 6
     return n.softmax(n.linear(y, 4))
+
+
+@network(13)
+def key_points(n):
+    """Heat maps decoded to where their maxima stand: an arg max that is read as a row and as a column."""
+    width = 24
+    heat = n.conv(n.input("image", [2, 3, 16, width]), 17, 3, pad=1)
+    best = n.op("ArgMax", n.op("Reshape", heat, n.const([2, 17, -1])), axis=-1, keepdims=0)
+    row, column = n.op("Div", best, n.const(width)), n.op("Mod", best, n.const(width))
+    points = [n.op("Unsqueeze", n.op("Cast", each, to=1), n.const([-1])) for each in (column, row)]
+    return n.op("Concat", *points, axis=-1)
