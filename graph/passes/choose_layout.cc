@@ -207,10 +207,19 @@ class LayoutChooser {
            y.back() >= kLeastWidth && steps >= kLeastSteps;
   }
 
+  // Vectors along the channels would hold parts of several groups, each with inputs of its own,
+  // unless groups fill halves of them or repeat within them.
+  bool HasUnevenGroups(const Node& node) const {
+    if (node.op != "Conv") return false;
+    const int64_t groups = MakeCall(graph_, node).Int("group", 1);
+    const int64_t of_group = ShapeOf(node.inputs[1])[0] / groups;
+    return groups > 1 && of_group % 8 != 0 && 8 % of_group != 0;
+  }
+
   absl::StatusOr<bool> ConvertWindow(const Node& node) {
     if (MakeCall(graph_, node).String("layout", "nchw") != "nchw" || RankOf(node.inputs[0]) < 3)
       return false;
-    if (HasFewChannels(node)) return false;
+    if (HasFewChannels(node) || HasUnevenGroups(node)) return false;
     HONE_ASSIGN_OR_RETURN(ValueId x, Last(node.inputs[0]));
     std::vector<ValueId> inputs = {x};
     for (size_t k = 1; k < node.inputs.size(); ++k) {

@@ -355,5 +355,16 @@ TEST(ChooseLayoutTest, FewChannelsOfFewOrOfLittleWorkStayWithTheOthers) {
   }
 }
 
+// Vectors along the channels would be of several groups.
+TEST(ChooseLayoutTest, GroupsOfOtherThanEightChannelsAreMadeRowByRow) {
+  for (const int64_t of_group : {1, 2, 3, 4, 6, 8, 12, 24}) {
+    TestGraph t;
+    const ValueId x = t.Conv(t.Input({1, 2, 5, 5}), 2 * of_group, 1);
+    t.Output(t.Conv(x, 2 * of_group, 3, 1, 1, 2), "y");
+    const bool uneven = of_group == 3 || of_group == 6 || of_group == 12;
+    EXPECT_EQ(LayoutsOfChosen(t), uneven ? "nhwc nchw" : "nhwc nhwc") << of_group;
+  }
+}
+
 }  // namespace
 }  // namespace hone::graph
