@@ -16,7 +16,7 @@ enum class Reduction : int64_t { kNone = 0, kAdd = 1, kMul = 2, kMax = 3, kMin =
 
 /// Integers wrap; max and min propagate NaN.
 template <typename Value>
-Value Combine(Reduction reduction, Value old, Value update) {
+inline Value Combine(Reduction reduction, Value old, Value update) {
   const auto arithmetic = [&](auto operation) {
     if constexpr (std::is_integral_v<Value>) {
       // At full width and unsigned, so that neither promotion nor overflow is undefined.
@@ -60,14 +60,30 @@ int64_t Product(const std::vector<int64_t>& shape, size_t first, size_t last) {
   return product;
 }
 
+/// In blocks of a fixed size, all read before any is written, so that the compiler makes vectors.
+template <Reduction reduction, typename Element>
+void CombineRow(const Element* updates, Element* y, int64_t count) {
+  constexpr int64_t kBlock = 16;
+  int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    Element block[kBlock];
+    for (int64_t k = 0; k < kBlock; ++k)
+      block[k] = Element::From(Combine(reduction, y[i + k].Get(), updates[i + k].Get()));
+    std::memcpy(y + i, block, sizeof(block));
+  }
+  for (; i < count; ++i) y[i] = Element::From(Combine(reduction, y[i].Get(), updates[i].Get()));
+}
+
 template <typename Element>
 void Apply(Reduction reduction, const Element* updates, Element* y, int64_t count) {
-  if (reduction == Reduction::kNone) {
-    std::memcpy(y, updates, static_cast<size_t>(count) * sizeof(Element));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    y[i] = Element::From(Combine(reduction, y[i].Get(), updates[i].Get()));
+  switch (reduction) {
+    case Reduction::kNone:
+      std::memcpy(y, updates, static_cast<size_t>(count) * sizeof(Element));
+      return;
+    case Reduction::kAdd: return CombineRow<Reduction::kAdd>(updates, y, count);
+    case Reduction::kMul: return CombineRow<Reduction::kMul>(updates, y, count);
+    case Reduction::kMax: return CombineRow<Reduction::kMax>(updates, y, count);
+    case Reduction::kMin: return CombineRow<Reduction::kMin>(updates, y, count);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -194,6 +195,31 @@ TEST(ScatterNd, SlicesAndPoints) {
            {Tensor(DType::kF32, {4, 2})});
   ASSERT_TRUE(CheckAndRun(slices, {data.data(), rows.data(), row_updates.data(), y.data()}).ok());
   EXPECT_THAT(y, ElementsAre(31, 42, 3, 4, 5, 6, 17, 28));
+}
+
+// Rows are combined in blocks; what is left over too, and rows named twice in order.
+TEST(ScatterNd, LongRowsInEveryReduction) {
+  constexpr int64_t kLength = 37;
+  for (int64_t reduction = 0; reduction <= 4; ++reduction) {
+    std::vector<float> data, updates, y(2 * kLength), expected;
+    for (int i = 0; i < 2 * kLength; ++i) data.push_back(static_cast<float>(i % 11) - 5);
+    for (int i = 0; i < 2 * kLength; ++i) updates.push_back(static_cast<float>(i % 7) - 3);
+    std::vector<int64_t> indices = {1, 1};
+    expected = data;
+    for (int64_t i = 0; i < 2 * kLength; ++i) {
+      float& at = expected[static_cast<size_t>(kLength + i % kLength)];
+      const float update = updates[static_cast<size_t>(i)];
+      const float results[] = {update, at + update, at * update, std::max(at, update),
+                               std::min(at, update)};
+      at = results[reduction];
+    }
+    const auto step = Step("ScatterND", {reduction},
+                           {Tensor(DType::kF32, {2, kLength}), Tensor(DType::kI64, {2, 1}),
+                            Tensor(DType::kF32, {2, kLength})},
+                           {Tensor(DType::kF32, {2, kLength})});
+    ASSERT_TRUE(CheckAndRun(step, {data.data(), indices.data(), updates.data(), y.data()}).ok());
+    EXPECT_EQ(y, expected) << "reduction " << reduction;
+  }
 }
 
 TEST(ScatterNd, InPlaceAndHalfAdd) {
