@@ -71,6 +71,12 @@ class ThreadedLog final : public db::Database {
     changed_.notify_all();
     thread_.join();
   }
+  enum class Fault { kNone, kReads, kAppends };
+  /// What fails from now on.
+  void Fail(Fault fault) {
+    const std::lock_guard lock(mutex_);
+    fault_ = fault;
+  }
   void Begin(db::Batch batch, TunerQueue::Done done) {
     const std::lock_guard lock(mutex_);
     begun_.emplace_back(std::move(batch), std::move(done));
@@ -101,6 +107,7 @@ class ThreadedLog final : public db::Database {
   absl::StatusOr<std::vector<db::RankedRecord>> SameIsaRecords(
       const db::RecordQuery& query) override {
     const std::lock_guard lock(mutex_);
+    if (fault_ == Fault::kReads) return absl::DataLossError("a page cannot be read");
     return log_.SameIsaRecords(query);
   }
   absl::StatusOr<std::vector<db::WorkloadRow>> MeasuredWorkloads(const std::string& isa,
@@ -167,7 +174,9 @@ class ThreadedLog final : public db::Database {
       if (begun_.empty()) return;
       auto [batch, done] = std::move(begun_.front());
       begun_.pop_front();
-      const absl::Status status = log_.Append(batch, db::Origin::kHere).status();
+      const absl::Status status = fault_ == Fault::kAppends
+                                      ? absl::ResourceExhaustedError("no space is left")
+                                      : log_.Append(batch, db::Origin::kHere).status();
       done(status);
       changed_.notify_all();
     }
@@ -178,6 +187,7 @@ class ThreadedLog final : public db::Database {
   db::MemoryDatabase log_;
   std::deque<std::pair<db::Batch, TunerQueue::Done>> begun_;
   bool ending_ = false;
+  Fault fault_ = Fault::kNone;
   std::thread thread_;
 };
 
@@ -269,6 +279,40 @@ TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
   EXPECT_EQ(AttemptsOnce(), 100);
   EXPECT_TRUE(first.verdicts()[0].compared);
   EXPECT_TRUE((*Shared())->tuner.Members().empty());
+}
+
+TEST_F(SessionThreadsTest, AMemberThatTheLogDoesNotKnowIsNone) {
+  constexpr Hash128 kThird{3, 3};
+  for (const auto fault : {ThreadedLog::Fault::kReads, ThreadedLog::Fault::kAppends}) {
+    SCOPED_TRACE(static_cast<int>(fault));
+    ThreadedMeasurer first_measurer(1), other_measurer(2);
+    Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 30));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    const std::shared_ptr<SharedTuner> live = *Shared();
+    const int count = live->tuner.task(1).count;
+    log_.Fail(fault);
+    {
+      Session second(log_, other_measurer, clock_, clock_, Options(kSecond, 20));
+      EXPECT_FALSE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
+    }
+    log_.Fail(ThreadedLog::Fault::kNone);
+    EXPECT_FALSE(live->tuner.HasMember(kSecond));
+    EXPECT_EQ(live->tuner.num_tasks(), 2);
+    EXPECT_EQ(live->tuner.task(1).count, count);
+    // Who comes next has the numbers of tasks that a restart gives them.
+    Session third(log_, other_measurer, clock_, clock_, Options(kThird, 20));
+    ASSERT_TRUE(third.Start({TallerProduct()}).ok());
+    SharedTuner again(TestTarget(), {.seed = 3});
+    ASSERT_TRUE(ReplayStream(log_, log_.EventsOf(live->stream).value(), again).ok());
+    EXPECT_EQ(again.tuner.Members(), live->tuner.Members());
+    EXPECT_EQ(again.tuner.TasksOf(kThird), live->tuner.TasksOf(kThird));
+    EXPECT_EQ(again.tuner.Fingerprint(), live->tuner.Fingerprint());
+    std::thread other([&] { EXPECT_TRUE(third.Run(nullptr).ok()); });
+    EXPECT_TRUE(first.Run(nullptr).ok());
+    other.join();
+    // Both have left: the next pair begins a search of its own.
+    EXPECT_TRUE(live->over);
+  }
 }
 
 TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {
