@@ -1,3 +1,4 @@
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -7,6 +8,7 @@
 
 #include "gtest/gtest.h"
 
+#include "base/core/clock.h"
 #include "base/core/fake_clock.h"
 #include "db/memory_database.h"
 #include "search/session.h"
@@ -223,6 +225,39 @@ class ThreadedMeasurer final : public measure::Measurer {
   FakeMeasurer fake_;
 };
 
+/// A ThreadedMeasurer that is stopped while the Tuner is asked: from then on it answers at once
+/// that it has nothing.
+class StoppedMeasurer final : public measure::Measurer {
+ public:
+  explicit StoppedMeasurer(std::atomic<bool>& interrupted) : interrupted_(interrupted) {}
+  void Submit(measure::MeasureInput input) override { threaded_.Submit(std::move(input)); }
+  std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override {
+    if (!interrupted_) return threaded_.Collect(timeout_ns);
+    ++asked_;
+    return {};
+  }
+  std::vector<measure::ComparedTrace> Compare(const std::vector<measure::MeasureInput>& inputs,
+                                              int rounds) override {
+    return threaded_.Compare(inputs, rounds);
+  }
+  void WhileNotTiming(const std::function<void()>& work) override {
+    work();
+    if (++rounds_ != 3) return;
+    interrupted_ = true;
+    // A large Space takes so long.
+    SystemMonotonicClock().SleepNs(200'000'000);
+  }
+  int64_t num_in_flight() const override { return interrupted_ ? 0 : threaded_.num_in_flight(); }
+  int capacity() const override { return 8; }
+  /// How often since it was stopped.
+  int asked() const { return asked_; }
+
+ private:
+  ThreadedMeasurer threaded_{1};
+  std::atomic<bool>& interrupted_;
+  std::atomic<int> asked_{0}, rounds_{0};
+};
+
 class SessionThreadsTest : public ::testing::Test {
  protected:
   SessionOptions Options(const Hash128& id, int64_t trials) {
@@ -313,6 +348,18 @@ TEST_F(SessionThreadsTest, AMemberThatTheLogDoesNotKnowIsNone) {
     // Both have left: the next pair begins a search of its own.
     EXPECT_TRUE(live->over);
   }
+}
+
+TEST_F(SessionThreadsTest, WhoIsInterruptedWaitsForItsProposalsWithoutAsking) {
+  std::atomic<bool> interrupted{false};
+  StoppedMeasurer measurer(interrupted);
+  SessionOptions options = Options(kFirst, 400);
+  options.interrupted = &interrupted;
+  Session session(log_, measurer, clock_, clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_EQ(session.reason(), StopReason::kInterrupted);
+  EXPECT_LE(measurer.asked(), 1) << "of what was just beginning";
 }
 
 TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {
