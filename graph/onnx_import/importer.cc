@@ -13,9 +13,6 @@
 namespace hone::graph::onnx_import {
 namespace {
 
-/// What an unsupported node would have made: readers are skipped, and checked for their operator
-/// only.
-constexpr ValueId kUnknown = -2;
 constexpr int kMaxCallDepth = 32;
 /// Of the finished graph, and of ONNX nodes imported with each call of a function counted anew:
 /// functions that call the next one twice make 2^depth imports of a file of a few kilobytes, and
@@ -56,20 +53,17 @@ std::string WhyNoHandler(const std::string& op, int64_t opset) {
 }
 
 /// Attributes must be ones that somebody asked for.
-absl::Status CheckNames(const NodeImport& node) {
-  const std::vector<std::string> unknown = node.UnknownAttributes();
+absl::Status CheckNames(const std::vector<std::string>& unknown, int64_t opset) {
   if (unknown.empty()) return absl::OkStatus();
   return Invalid(
-      fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"), node.opset()));
+      fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"), opset));
 }
 
 /// The handler's result: its own errors first, then attributes that nobody knows.
 absl::Status RunHandler(const Handler& handler, NodeImport& node) {
-  handler.import(node);
-  constexpr int64_t kFirstWithoutHints = 7;
-  if (node.opset() < kFirstWithoutHints) node.Ints("consumed_inputs");  // concerns memory only
+  ReadNode(handler, node);
   HONE_RETURN_IF_ERROR(node.status());
-  return CheckNames(node);
+  return CheckNames(node.UnknownAttributes(), node.opset());
 }
 
 /// The attributes of a function that these nodes read.
@@ -221,6 +215,7 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
     return absl::OkStatus();
   }
   if (HasUnknownInput(inputs)) {
+    if (!branch) CheckBehind(*handler, {proto, attributes, inputs, opset}, scope);
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
@@ -284,7 +279,8 @@ absl::Status Importer::AddBranch(NodeImport& node, const onnx::NodeProto& proto,
   const onnx::AttributeProto* attribute =
       node.RawAttribute(condition->DoubleAt(0) != 0 ? "then_branch" : "else_branch");
   for (const char* name : {"then_branch", "else_branch"}) node.RawAttribute(name);
-  HONE_RETURN_IF_ERROR(Annotate(CheckNames(node), NodeText(proto)));
+  HONE_RETURN_IF_ERROR(
+      Annotate(CheckNames(node.UnknownAttributes(), node.opset()), NodeText(proto)));
   if (attribute == nullptr || !attribute->has_g() ||
       attribute->g().output_size() != proto.output_size()) {
     return Invalid(NodeText(proto) + ": its branch is missing or has another number of outputs");
@@ -301,6 +297,14 @@ absl::Status Importer::AddBranch(NodeImport& node, const onnx::NodeProto& proto,
     if (!proto.output(i).empty()) scope.Define(proto.output(i), *made);
   }
   return absl::OkStatus();
+}
+
+void Importer::CheckBehind(const Handler& handler, const NodeBehind& node, const Scope& scope) {
+  absl::Status status = CheckCounts(node.proto, handler);
+  if (status.ok() && reports_.size() <= kMaxReports) {
+    status = CheckNames(UnaskedAttributes(handler, node, graph_, tensors_), node.opset);
+  }
+  if (!status.ok()) Report(node.proto, scope, status);
 }
 
 void Importer::DefineUnknown(const onnx::NodeProto& proto, Scope& scope) const {
