@@ -41,16 +41,24 @@ Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder
   return merged || other_builder ? Rigor::kScreened : record.rigor;
 }
 
-bool Overrules(const RankedRecord& later, const RankedRecord& earlier) {
-  const RecordKey &a = later.record.key, &b = earlier.record.key;
-  return later.rigor == Rigor::kConfirmed && earlier.rigor == Rigor::kConfirmed &&
+bool Overrules(const RankedRecord& word, Stands word_stands, const RankedRecord& other) {
+  const RecordKey &a = word.record.key, &b = other.record.key;
+  const bool one_origin =
+      word.merged == other.merged && word.other_builder == other.other_builder &&
+      (!word.other_builder || word.record.builder_version == other.record.builder_version);
+  const bool newer = other.record.rigor == Rigor::kConfirmed ? word_stands == Stands::kLater
+                                                             : other.merged || other.other_builder;
+  return one_origin && newer && word.record.rigor == Rigor::kConfirmed &&
          a.workload == b.workload && a.target == b.target && a.device_class == b.device_class &&
          a.measurement_policy == b.measurement_policy && a.accuracy >= b.accuracy;
 }
 
-bool RanksBefore(const RankedRecord& a, const RankedRecord& b) {
-  return std::tuple(-static_cast<int>(a.rigor), a.record.low_ns, a.record.id) <
-         std::tuple(-static_cast<int>(b.rigor), b.record.low_ns, b.record.id);
+bool RanksBefore(const Contender& a, const Contender& b) {
+  const auto place = [](const Contender& c) {
+    return std::tuple(-static_cast<int>(c.ranked.rigor), c.overruled, c.ranked.record.low_ns,
+                      c.ranked.record.id);
+  };
+  return place(a) < place(b);
 }
 
 }  // namespace hone::db

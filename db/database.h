@@ -159,12 +159,21 @@ std::string IsaOfTarget(const std::string& target);
 /// What a record counts as for a query.
 Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder);
 
-/// Whether of two records of one look-up the one that stands later in the log is a newer word of
-/// the whole model on the other's kernel: both count as confirmed, and the later one's accuracy
-/// class is the same or a laxer one. An overruled record answers after all other confirmed ones.
-bool Overrules(const RankedRecord& later, const RankedRecord& earlier);
+/// Where one record stands in the log, seen from another.
+enum class Stands : uint8_t { kEarlier, kLater };
 
-/// The order of look-ups: true when `a` answers rather than `b`. Neither must be overruled.
-bool RanksBefore(const RankedRecord& a, const RankedRecord& b);
+/// Whether of two records of one look-up `word` is a whole model's word on the other's kernel: it
+/// was confirmed, its accuracy class is the other's or a laxer one, and it is the newer such word.
+/// What counts as screened because of where it comes from (merged, another builder) also keeps the
+/// order that it had there: a word of the same origin overrules what was never confirmed.
+bool Overrules(const RankedRecord& word, Stands word_stands, const RankedRecord& other);
+
+/// A record among those of one look-up.
+struct Contender {
+  RankedRecord ranked;
+  bool overruled = false;  ///< by another one: it answers after all others of its rigor
+};
+/// The order of look-ups: true when `a` answers rather than `b`.
+bool RanksBefore(const Contender& a, const Contender& b);
 
 }  // namespace hone::db

@@ -75,6 +75,10 @@ struct FarmLease {
   bool operator==(const FarmLease&) const = default;
 };
 
+/// In place of an attempt's number: the Spaces of a session's tasks while honed computes them, and
+/// how many starts of honed ended meanwhile.
+inline constexpr int64_t kSpacesOfSession = -1;
+
 /// An attempt whose worker was lost while it ran.
 struct FarmSuspect {
   Hash128 session;
@@ -147,6 +151,10 @@ struct EndFarmLease {
 struct PutFarmSuspect {
   FarmSuspect suspect;
 };
+struct DropFarmSuspect {
+  Hash128 session;
+  int64_t attempt = 0;
+};
 struct PutFarmDevice {
   FarmDevice device;
 };
@@ -159,8 +167,8 @@ struct RevokeFarmIdentity {
   int64_t since_ms = 0;
 };
 using FarmChange = std::variant<AddFarmSession, SetFarmSession, AddFarmLease, StartFarmLease,
-                                EndFarmLease, PutFarmSuspect, PutFarmDevice, PutFarmProject,
-                                RevokeFarmIdentity, FarmRequest, FarmAudit>;
+                                EndFarmLease, PutFarmSuspect, DropFarmSuspect, PutFarmDevice,
+                                PutFarmProject, RevokeFarmIdentity, FarmRequest, FarmAudit>;
 
 /// What becomes durable together, or not at all.
 struct FarmUnit {
@@ -172,7 +180,7 @@ struct FarmUnit {
 struct FarmState {
   std::vector<FarmSession> sessions;  ///< that have not ended, in the order they came
   std::vector<FarmLease> leases;      ///< open
-  std::vector<FarmSuspect> suspects;  ///< of those sessions
+  std::vector<FarmSuspect> suspects;  ///< attempts of those sessions
   std::vector<FarmProject> projects;
   std::vector<FarmDevice> devices;  ///< not active
   std::vector<std::string> revoked;
@@ -202,6 +210,8 @@ class FarmStore {
   virtual absl::StatusOr<std::optional<FarmRequest>> FindRequest(const std::string& caller,
                                                                  const std::string& id) = 0;
   virtual absl::StatusOr<std::optional<FarmSession>> FindFarmSession(const Hash128& id) = 0;
+  virtual absl::StatusOr<std::optional<FarmSuspect>> FindSuspect(const Hash128& session,
+                                                                 int64_t attempt) = 0;
   /// Newest first, without their specs, which may be megabytes each. `owner` empty: anybody's.
   virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(
       int limit, const std::string& owner = "") = 0;

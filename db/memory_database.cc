@@ -149,19 +149,19 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> MemoryDatabase::BeginRead()
 template <typename Admits, typename GroupOf>
 std::vector<RankedRecord> MemoryDatabase::BestOfGroups(const RecordQuery& query, Admits admits,
                                                        GroupOf group_of) const {
-  std::vector<std::pair<RankedRecord, bool>> found;  // in the log's order; overruled
+  std::vector<Contender> found;  // in the log's order
   for (const Row<TuningRecord>& row : facts_.records) {
     if (!AnswersKey(row.fact, query.key) || !admits(row.fact.key)) continue;
-    RankedRecord later = WithoutSamples(Rank(row.fact, row.merged, query.builder_version));
-    for (auto& [earlier, overruled] : found) overruled = overruled || Overrules(later, earlier);
-    found.emplace_back(std::move(later), false);
+    Contender later{WithoutSamples(Rank(row.fact, row.merged, query.builder_version))};
+    for (Contender& earlier : found) {
+      if (Overrules(later.ranked, Stands::kLater, earlier.ranked)) earlier.overruled = true;
+      if (Overrules(earlier.ranked, Stands::kEarlier, later.ranked)) later.overruled = true;
+    }
+    found.push_back(std::move(later));
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    const bool one_overruled = a.second != b.second && a.first.rigor == b.first.rigor;
-    return one_overruled ? b.second : RanksBefore(a.first, b.first);
-  });
+  std::sort(found.begin(), found.end(), RanksBefore);
   std::vector<RankedRecord> ranked;
-  for (auto& [record, overruled] : found) ranked.push_back(std::move(record));
+  for (Contender& contender : found) ranked.push_back(std::move(contender.ranked));
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const RankedRecord& record) {
     return !seen.insert(group_of(record.record)).second;

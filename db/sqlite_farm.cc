@@ -13,6 +13,8 @@ constexpr char kLeaseColumns[] =
 constexpr char kSessionColumns[] =
     "id, owner, project, digest, spec, state, reason, device_class, fingerprint, created_ms";
 
+constexpr char kSuspectColumns[] = "session, attempt, losses, condemned, farm_suspects.reason";
+
 FarmLease LeaseOfRow(const Query& row) {
   return {.token = row.Hash(0),
           .session = row.Hash(1),
@@ -36,6 +38,14 @@ FarmSession SessionOfFarmRow(const Query& row) {
           .device_class = row.Text(7),
           .fingerprint = row.Text(8),
           .created_ms = row.Int(9)};
+}
+
+FarmSuspect SuspectOfRow(const Query& row) {
+  return {.session = row.Hash(0),
+          .attempt = row.Int(1),
+          .losses = static_cast<int>(row.Int(2)),
+          .condemned = row.Int(3) != 0,
+          .reason = row.Text(4)};
 }
 
 template <typename T, typename Read>
@@ -99,6 +109,15 @@ class SqliteFarmStore final : public FarmStore {
                         owner, limit),
         SessionOfFarmRow);
   }
+  absl::StatusOr<std::optional<FarmSuspect>> FindSuspect(const Hash128& session,
+                                                         int64_t attempt) override {
+    return OneRow<FarmSuspect>(
+        connection_.Run(
+            fmt::format("SELECT {} FROM farm_suspects WHERE session = ? AND attempt = ?",
+                        kSuspectColumns),
+            session, attempt),
+        SuspectOfRow);
+  }
   absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) override {
     return connection_.Number(
         "SELECT count(*) FROM farm_leases WHERE session = ? AND attempt < ? AND state = 3", session,
@@ -138,6 +157,7 @@ class SqliteFarmStore final : public FarmStore {
   absl::Status Do(const StartFarmLease& change);
   absl::Status Do(const EndFarmLease& change);
   absl::Status Do(const PutFarmSuspect& change);
+  absl::Status Do(const DropFarmSuspect& change);
   absl::Status Do(const PutFarmDevice& change);
   absl::Status Do(const PutFarmProject& change);
   absl::Status Do(const RevokeFarmIdentity& change);
@@ -171,12 +191,11 @@ absl::StatusOr<FarmState> SqliteFarmStore::Load() {
   HONE_ASSIGN_OR_RETURN(
       state.suspects,
       AllRows<FarmSuspect>(
-          connection_.Run("SELECT session, attempt, losses, condemned, farm_suspects.reason FROM "
-                          "farm_suspects JOIN farm_sessions ON id = session WHERE state <= 2"),
-          [](const Query& row) {
-            return FarmSuspect{row.Hash(0), row.Int(1), static_cast<int>(row.Int(2)),
-                               row.Int(3) != 0, row.Text(4)};
-          }));
+          connection_.Run(
+              fmt::format("SELECT {} FROM farm_suspects JOIN farm_sessions ON id = session WHERE "
+                          "state <= 2 AND attempt >= 0",
+                          kSuspectColumns)),
+          SuspectOfRow));
   HONE_ASSIGN_OR_RETURN(
       state.projects,
       AllRows<FarmProject>(connection_.Run("SELECT project, share, charged_ns FROM farm_projects"),
@@ -249,6 +268,12 @@ absl::Status SqliteFarmStore::Do(const PutFarmSuspect& change) {
   const FarmSuspect& s = change.suspect;
   return connection_.Do("INSERT OR REPLACE INTO farm_suspects VALUES (?, ?, ?, ?, ?)", s.session,
                         s.attempt, s.losses, s.condemned, s.reason);
+}
+
+absl::Status SqliteFarmStore::Do(const DropFarmSuspect& change) {
+  HONE_RETURN_IF_ERROR(connection_.Do("DELETE FROM farm_suspects WHERE session = ? AND attempt = ?",
+                                      change.session, change.attempt));
+  return One("suspect");
 }
 
 absl::Status SqliteFarmStore::Do(const PutFarmDevice& change) {

@@ -13,22 +13,26 @@
 namespace hone::db {
 namespace {
 
-// What a record counts as (EffectiveRigor); the parameter is the query's builder version.
-constexpr char kEffectiveRigor[] =
-    "CASE WHEN r.merged = 1 OR (?1 <> '' AND r.builder <> ?1) THEN 0 ELSE r.rigor END";
+// Whether a record counts as screened whatever it was; the parameter is the query's builder
+// version.
+constexpr char kForeign[] = "(r.merged = 1 OR (?1 <> '' AND r.builder <> ?1))";
 
-// Overrules: a later record that counts as confirmed, too. Few records are confirmed; only for them
-// is it asked.
-constexpr char kOverruled[] =
-    "r.rigor = 2 AND r.merged = 0 AND (?1 = '' OR r.builder = ?1) AND EXISTS (SELECT 1 FROM "
-    "records p JOIN devices pd ON pd.id = p.device WHERE p.workload = r.workload AND "
-    "p.policy = r.policy AND p.target = r.target AND p.rigor = 2 AND p.merged = 0 AND "
-    "(?1 = '' OR p.builder = ?1) AND p.accuracy BETWEEN r.accuracy AND ?4 AND "
-    "p.sequence > r.sequence AND pd.device_class = d.device_class)";
+// The words of whole models on a workload: few, and read once, when the first one is asked for.
+constexpr char kWords[] =
+    "WITH words AS MATERIALIZED (SELECT p.sequence, p.target, p.merged, p.builder, p.accuracy, "
+    "pd.device_class FROM records p JOIN devices pd ON pd.id = p.device "
+    "WHERE p.workload = ?2 AND p.policy = ?3 AND p.rigor = 2) ";
 
-// RanksBefore as an ORDER BY, overruled ones after the other confirmed ones.
+// RanksBefore as an ORDER BY. Of most records it is not asked whether they are overruled
+// (Overrules): it can be of those alone that were confirmed, or come from elsewhere.
 std::string RankOrder() {
-  return fmt::format("{} DESC, {}, r.low_ns, r.id", kEffectiveRigor, kOverruled);
+  return fmt::format(
+      "CASE WHEN {0} THEN 0 ELSE r.rigor END DESC, "
+      "(r.rigor = 2 OR {0}) AND EXISTS (SELECT 1 FROM words w WHERE w.target = r.target AND "
+      "w.device_class = d.device_class AND w.merged = r.merged AND "
+      "(?1 = '' OR w.builder = r.builder) AND w.accuracy BETWEEN r.accuracy AND ?4 AND "
+      "(r.rigor < 2 OR w.sequence > r.sequence)), r.low_ns, r.id",
+      kForeign);
 }
 
 // The records of one workload that `condition` lets through, best first: their number in the log
@@ -36,10 +40,10 @@ std::string RankOrder() {
 // shown.
 std::string RankedNumbers(const std::string& condition, const std::string& group) {
   return fmt::format(
-      "SELECT r.sequence, {} FROM records r JOIN targets t ON t.hash = r.target "
+      "{}SELECT r.sequence, {} FROM records r JOIN targets t ON t.hash = r.target "
       "JOIN devices d ON d.id = r.device "
       "WHERE r.workload = ?2 AND r.policy = ?3 AND r.accuracy <= ?4 AND {} ORDER BY {}",
-      group, condition, RankOrder());
+      kWords, group, condition, RankOrder());
 }
 
 }  // namespace

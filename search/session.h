@@ -83,9 +83,17 @@ class Session {
   void ReplayFailure(const std::string& payload);
   /// Traces and samples of what an earlier run of the session compared.
   absl::Status RestoreCompared();
-  /// Imports what the log knows of the tasks; its events belong in the batch by which the session
-  /// joins: one that has joined is warm, or a restart would never make it so.
-  absl::Status WarmStart(db::Batch& batch);
+  /// A point of a task that the log knows to be good.
+  struct Known {
+    int task = 0;
+    uint64_t id = 0;
+  };
+  /// What the log knows of the tasks, to be imported once `batch` is durable. The events stand in
+  /// it, by which the session joins: one that has joined is warm, or a restart would never make it
+  /// so.
+  absl::StatusOr<std::vector<Known>> WarmStart(db::Batch& batch);
+  /// Makes the session's first batch durable, and its tasks warm.
+  absl::Status BeginWarm(db::Batch batch);
   std::optional<uint64_t> Transplant(int task, const db::NearCandidate& near) const;
   /// False: the Tuner was asked and has nothing (dry_ says why).
   absl::StatusOr<bool> SubmitRound();

@@ -67,7 +67,8 @@ std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& n
   return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
 }
 
-absl::Status Session::WarmStart(db::Batch& batch) {
+absl::StatusOr<std::vector<Session::Known>> Session::WarmStart(db::Batch& batch) {
+  std::vector<Known> all;
   db::Lookup lookup(db_, options_.builder_version);
   const double left = SecondsLeft();
   const double most_seconds = std::isfinite(left) ? kWarmStartShare * left : kWarmStartSeconds;
@@ -93,10 +94,17 @@ absl::Status Session::WarmStart(db::Batch& batch) {
       if (id) found.push_back(*id);
     }
     for (uint64_t id : found) {
-      tuner_->Import(i, id);
+      all.push_back({i, id});
       batch.events.push_back(StreamEvent(shared_->stream, "imported", Tuner::ImportedEvent(i, id)));
     }
   }
+  return all;
+}
+
+absl::Status Session::BeginWarm(db::Batch batch) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<Known> known, WarmStart(batch));
+  HONE_RETURN_IF_ERROR(db_.Append(batch).status());
+  for (const Known& k : known) tuner_->Import(k.task, k.id);
   return absl::OkStatus();
 }
 
@@ -141,8 +149,7 @@ absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch)
   shared_->stream = id_;
   if (resumed_) return absl::OkStatus();
   AddSessionTo(batch, tuner_->Fingerprint());
-  HONE_RETURN_IF_ERROR(WarmStart(batch));
-  return db_.Append(batch).status();
+  return BeginWarm(std::move(batch));
 }
 
 void Session::AddSessionTo(db::Batch& batch, std::string first_event) {
@@ -184,22 +191,22 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
     if (shared_->over) continue;
     tuner_ = &shared_->tuner;
     if (!resumed_) AddSessionTo(batch, shared_->stream.ToHex());
-    const size_t wanted = tasks.size();
-    const bool member = tuner_->HasMember(member_);
-    if (member) {
+    if (tuner_->HasMember(member_)) {
       places_ = tuner_->TasksOf(member_);
-    } else {
-      places_ = tuner_->Join({.member = member_,
-                              .trials = options_.trials,
-                              .seed = options_.seed,
-                              .first_attempt = options_.first_attempt,
-                              .tasks = std::move(tasks)});
-      batch.events.push_back(StreamEvent(shared_->stream, "member", tuner_->MemberEvent(member_)));
+      if (places_.size() != tasks.size())
+        return absl::DataLossError("the log's search has other tasks for this session");
+      return db_.Append(batch).status();
     }
-    if (places_.size() != wanted)
-      return absl::DataLossError("the log's search has other tasks for this session");
-    if (!member) HONE_RETURN_IF_ERROR(WarmStart(batch));
-    return db_.Append(batch).status();
+    places_ = tuner_->Join({.member = member_,
+                            .trials = options_.trials,
+                            .seed = options_.seed,
+                            .first_attempt = options_.first_attempt,
+                            .tasks = std::move(tasks)});
+    batch.events.push_back(StreamEvent(shared_->stream, "member", tuner_->MemberEvent(member_)));
+    absl::Status begun = BeginWarm(std::move(batch));
+    // The other members go on, with the numbers of tasks that the log gives them.
+    if (!begun.ok()) tuner_->UndoJoin(member_);
+    return begun;
   }
 }
 

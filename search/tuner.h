@@ -74,6 +74,9 @@ class Tuner {
   /// Where the member's tasks stand, in their order. New Workloads get the next numbers, which are
   /// never used again; twice the same one, or a member twice, is a programmer error.
   std::vector<int> Join(Joining joining);
+  /// Takes the Join just made back, numbers included: the log does not know of it, and what comes
+  /// next has the numbers that a replay will give it. The last thing that happened to the Tuner.
+  void UndoJoin(const Hash128& member);
   /// Of a member that has joined; "member".
   std::string MemberEvent(const Hash128& member) const;
   /// Its open proposals are put back, and searches without a member end. An unknown one: nothing.
@@ -158,6 +161,7 @@ class Tuner {
     uint64_t seed = 0;
     int64_t charged = 0;
     std::vector<std::pair<int, int>> tasks;  ///< and counts
+    int tasks_before = 0;                    ///< of the Tuner
   };
   int PickTask(const Member& member);
   int AddTask(TuningTask task, uint64_t seed);

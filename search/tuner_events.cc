@@ -36,10 +36,10 @@ int Tuner::AddTask(TuningTask task, uint64_t seed) {
 std::vector<int> Tuner::Join(Joining joining) {
   HONE_CHECK(!HasMember(joining.member)) << "a member joins once";
   Member& member = members_[joining.member];
-  member = {joining.trials, joining.first_attempt, joining.seed, 0, {}};
+  const int before = num_tasks();
+  member = {joining.trials, joining.first_attempt, joining.seed, 0, {}, before};
   attempts_ = std::max(attempts_, joining.first_attempt);
   std::vector<int> places;
-  const int before = num_tasks();
   for (TuningTask& task : joining.tasks) {
     const int count = task.count;
     // Local requests may hold one Workload twice: only what another member brought is shared.
@@ -51,6 +51,24 @@ std::vector<int> Tuner::Join(Joining joining) {
   }
   if (num_tasks() > before) FindSiblings();
   return places;
+}
+
+void Tuner::UndoJoin(const Hash128& id) {
+  const Member member = std::move(members_.at(id));
+  HONE_CHECK(member.charged == 0) << "what has proposed leaves";
+  members_.erase(id);
+  for (const auto& [task, count] : member.tasks) tasks_[static_cast<size_t>(task)].count -= count;
+  const bool added = num_tasks() > member.tasks_before;
+  while (num_tasks() > member.tasks_before) {
+    HONE_CHECK(tasks_.back().count == 0) << "somebody has joined since";
+    searches_.pop_back();
+    forms_.pop_back();
+    tasks_.pop_back();
+    cost_seconds_.pop_back();
+    last_batch_.pop_back();
+    in_flight_.pop_back();
+  }
+  if (added) FindSiblings();
 }
 
 void Tuner::Leave(const Hash128& id) {

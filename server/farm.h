@@ -248,8 +248,9 @@ class Farm {
   const uint64_t start_;
   LeaseReader& ended_;
   ArtifactCache artifacts_;
-  int64_t unused_bytes_ = 0;  ///< uploads of build leases that have not ended
-  bool divided_ = false;      ///< there was a worker that only builds, or only runs
+  int64_t unused_bytes_ = 0;                       ///< uploads of build leases that have not ended
+  std::map<std::string, int64_t> unused_of_name_;  ///< the same by a worker's name; none is erased
+  bool divided_ = false;  ///< there was a worker that only builds, or only runs
   uint64_t tokens_ = 0;
   std::map<Hash128, Session> sessions_;
   std::map<Hash128, Lease> leases_;

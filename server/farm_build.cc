@@ -234,14 +234,23 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
     return BuildFault(chunk.token, "parts of an artifact without those before them", now_ns);
   }
   if (!same) {
-    if (unused_bytes_ + chunk.total_bytes > policy_.unused_bytes) {
-      return BuildFault(chunk.token, "unfinished builds hold all the memory that they may", now_ns);
+    // A name holds no more than stays free: whoever else comes finds room, however many hold all
+    // that they may.
+    int64_t& of_name = unused_of_name_[worker.name];
+    const int64_t free_bytes = policy_.unused_bytes - unused_bytes_ - chunk.total_bytes;
+    if (of_name + chunk.total_bytes > free_bytes) {
+      return BuildFault(chunk.token,
+                        fmt::format("unfinished builds hold all the memory that they may: {} bytes "
+                                    "of {}, {} of them this name's",
+                                    unused_bytes_, policy_.unused_bytes, of_name),
+                        now_ns);
     }
-    upload = Worker::Upload{chunk.token,
-                            chunk.sha256,
-                            chunk.total_bytes,
-                            {},
-                            std::make_shared<const CountedBytes>(unused_bytes_, chunk.total_bytes)};
+    upload = Worker::Upload{
+        chunk.token,
+        chunk.sha256,
+        chunk.total_bytes,
+        {},
+        std::make_shared<const CountedBytes>(unused_bytes_, of_name, chunk.total_bytes)};
   }
   const auto at = static_cast<size_t>(chunk.offset);
   if (at < upload->data.size() && upload->data.compare(at, chunk.data.size(), chunk.data) == 0) {

@@ -54,16 +54,24 @@ struct FarmDoubt {
   int64_t since_ns = 0;
 };
 
-/// Bytes that stand in a sum for as long as this lives.
+/// Bytes that stand in two sums, of all and of one name, for as long as this lives.
 class CountedBytes {
  public:
-  CountedBytes(int64_t& sum, int64_t bytes) : sum_(sum), bytes_(bytes) { sum_ += bytes_; }
+  CountedBytes(int64_t& all, int64_t& of_name, int64_t bytes)
+      : all_(all), of_name_(of_name), bytes_(bytes) {
+    all_ += bytes_;
+    of_name_ += bytes_;
+  }
   CountedBytes(const CountedBytes&) = delete;
   CountedBytes& operator=(const CountedBytes&) = delete;
-  ~CountedBytes() { sum_ -= bytes_; }
+  ~CountedBytes() {
+    all_ -= bytes_;
+    of_name_ -= bytes_;
+  }
 
  private:
-  int64_t& sum_;
+  int64_t& all_;
+  int64_t& of_name_;
   const int64_t bytes_;
 };
 

@@ -20,6 +20,7 @@ class SessionBook {
  public:
   explicit SessionBook(const DriverContext& context) : context_(context) {
     context_.tuners = &tuners_;
+    context_.turns = &turns_;
   }
   /// Stops every driver; their sessions go on with the next start.
   ~SessionBook();
@@ -69,6 +70,7 @@ class SessionBook {
   absl::Status GiveUp(const db::FarmSession& row, const absl::Status& why);
 
   search::SharedTuners tuners_;
+  SpaceTurns turns_;
   DriverContext context_;
   std::mutex mutex_;
   std::map<Hash128, std::unique_ptr<SessionDriver>> drivers_;  // guarded by mutex_

@@ -268,13 +268,15 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
   // Building spaces and replaying take seconds; after a restart a thousand workers dial in
   // meanwhile.
-  absl::Status started;
-  std::thread([&] {
-    NameThisThread("tuner");
-    LowerThisThread();
-    started = session.Start(std::move(tasks));
-  }).join();
-  HONE_RETURN_IF_ERROR(started);
+  HONE_RETURN_IF_ERROR(context_.turns->Run(context_.loop, id_, interrupted_, [&] {
+    absl::Status started;
+    std::thread([&] {
+      NameThisThread("tuner");
+      LowerThisThread();
+      started = session.Start(std::move(tasks));
+    }).join();
+    return started;
+  }));
   SetDeadline(session.ElapsedSeconds());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");

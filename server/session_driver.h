@@ -15,6 +15,7 @@
 #include "search/tuner.h"
 #include "server/remote_measurer.h"
 #include "server/session_log.h"
+#include "server/space_turns.h"
 
 namespace hone::server {
 
@@ -27,6 +28,7 @@ struct DriverContext {
   std::string builder_version;
   std::string versions;                    ///< JSON for the log's session row
   search::SharedTuners* tuners = nullptr;  ///< set by the SessionBook
+  SpaceTurns* turns = nullptr;             ///< likewise
 };
 
 /// Runs one accepted session on a thread of its own: search::Session, the same that tunes on one

@@ -39,7 +39,14 @@ absl::Status CheckCounts(const onnx::NodeProto& proto, const Handler& handler) {
   return absl::OkStatus();
 }
 
-std::string WhyNoHandler(const std::string& op, int64_t opset) {
+std::string WhyNoHandler(const std::string& domain, const std::string& op, int64_t opset) {
+  if (domain == "com.microsoft") {
+    return "no such operator in Hone: ONNX Runtime's optimiser and quantiser write it for "
+           "themselves; give the model as it was exported, or save it at their level BASIC (QDQ)";
+  }
+  if (domain == "ai.onnx.ml")
+    return "no such operator in Hone, which compiles tensor programs, no trees and strings";
+  if (!domain.empty()) return "no such operator in Hone";
   const int64_t first = FirstOpset(op);
   if (first == 0) return "no such operator in Hone";
   return fmt::format(
@@ -49,20 +56,17 @@ std::string WhyNoHandler(const std::string& op, int64_t opset) {
 }
 
 /// Attributes must be ones that somebody asked for.
-absl::Status CheckNames(const NodeImport& node) {
-  const std::vector<std::string> unknown = node.UnknownAttributes();
+absl::Status CheckNames(const std::vector<std::string>& unknown, int64_t opset) {
   if (unknown.empty()) return absl::OkStatus();
   return Invalid(
-      fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"), node.opset()));
+      fmt::format("unknown attribute '{}' at opset {}", fmt::join(unknown, "', '"), opset));
 }
 
 /// The handler's result: its own errors first, then attributes that nobody knows.
 absl::Status RunHandler(const Handler& handler, NodeImport& node) {
-  handler.import(node);
-  constexpr int64_t kFirstWithoutHints = 7;
-  if (node.opset() < kFirstWithoutHints) node.Ints("consumed_inputs");  // concerns memory only
+  ReadNode(handler, node);
   HONE_RETURN_IF_ERROR(node.status());
-  return CheckNames(node);
+  return CheckNames(node.UnknownAttributes(), node.opset());
 }
 
 /// The attributes of a function that these nodes read.
@@ -210,13 +214,12 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
   for (const std::string& name : proto.input())
     inputs.push_back(name.empty() ? kNoValue : *scope.Find(name));
   if (handler == nullptr && !control_flow) {
-    Report(proto, scope,
-           absl::UnimplementedError(domain.empty() ? WhyNoHandler(proto.op_type(), opset)
-                                                   : "no such operator in Hone"));
+    Report(proto, scope, absl::UnimplementedError(WhyNoHandler(domain, proto.op_type(), opset)));
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
   if (HasUnknown(inputs)) {
+    if (!control_flow) CheckBehind(*handler, {proto, attributes, inputs, opset}, scope);
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
@@ -275,7 +278,7 @@ absl::Status Importer::AddControlFlow(NodeImport& node, const onnx::NodeProto& p
                                               : node.op() == "Loop" ? AddLoop(node, body, scope)
                                                                     : AddScan(node, body, scope);
   if (!made.ok()) return Annotate(made.status(), NodeText(proto));
-  if (node.ok()) node.Fail(CheckNames(node));
+  if (node.ok()) node.Fail(CheckNames(node.UnknownAttributes(), node.opset()));
   const bool reported = reports_.size() > reports;  // nodes of its body
   if (!node.ok() && !reported) Report(proto, scope, node.status());
   if (!node.ok() || reported || HasUnknown(*made)) {
@@ -286,6 +289,14 @@ absl::Status Importer::AddControlFlow(NodeImport& node, const onnx::NodeProto& p
     if (!proto.output(i).empty()) scope.Define(proto.output(i), (*made)[static_cast<size_t>(i)]);
   }
   return absl::OkStatus();
+}
+
+void Importer::CheckBehind(const Handler& handler, const NodeBehind& node, const Scope& scope) {
+  absl::Status status = CheckCounts(node.proto, handler);
+  if (status.ok() && reports_.size() <= kMaxReports) {
+    status = CheckNames(UnaskedAttributes(handler, node, graph_, tensors_), node.opset);
+  }
+  if (!status.ok()) Report(node.proto, scope, status);
 }
 
 void Importer::DefineUnknown(const onnx::NodeProto& proto, Scope& scope) const {

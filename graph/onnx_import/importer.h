@@ -12,12 +12,9 @@
 #include "graph/onnx_import/node_import.h"
 #include "graph/onnx_import/onnx.pb.h"
 #include "graph/onnx_import/tensor_reader.h"
+#include "graph/onnx_import/unasked_attributes.h"
 
 namespace hone::graph::onnx_import {
-
-/// What an unsupported node would have made: readers are skipped, and checked for their operator
-/// only.
-inline constexpr ValueId kUnknown = -2;
 
 bool HasUnknown(const std::vector<ValueId>& values);
 
@@ -92,6 +89,8 @@ class Importer {
   /// The same value as one of its own, called `name`.
   ValueId OutputCopy(ValueId value, const std::string& name);
   absl::Status SetOutputs(const onnx::GraphProto& graph, const Scope& scope);
+  /// Reports what is wrong with a node whatever the unknown ones of its inputs are.
+  void CheckBehind(const Handler& handler, const NodeBehind& node, const Scope& scope);
   void DefineUnknown(const onnx::NodeProto& proto, Scope& scope) const;
   /// Remembers a node that cannot be imported; the import goes on, so that all are reported.
   void Report(const onnx::NodeProto& proto, const Scope& scope, const absl::Status& status);

@@ -55,7 +55,8 @@ db::TuningRecord Record(int number, double median_ns, const db::Session& session
 class DbCommandTest : public ::testing::Test {
  protected:
   /// A log with one workload and records of these medians.
-  void Write(const std::string& path, const std::vector<double>& medians_ns, int first = 1) {
+  void Write(const std::string& path, const std::vector<double>& medians_ns, int first = 1,
+             db::Rigor rigor = db::Rigor::kScreened) {
     auto log = db::OpenLog(path, {.mode = db::OpenMode::kWrite});
     ASSERT_TRUE(log.ok()) << log.status();
     const db::Device device = {"cpu/acme/1", "fingerprint"};
@@ -66,6 +67,7 @@ class DbCommandTest : public ::testing::Test {
     batch.sessions.push_back(session);
     for (const double median : medians_ns) {
       batch.records.push_back(Record(first, median, session, device));
+      batch.records.back().rigor = rigor;
       db::Attempt a;
       a.id = {2, static_cast<uint64_t>(first)};
       a.session = session.id;
@@ -106,6 +108,24 @@ TEST_F(DbCommandTest, BestIsTheFastestOfAKey) {
   EXPECT_DOUBLE_EQ(object["records"][0]["median_us"], 2.0);
   EXPECT_EQ(object["records"][0]["trace"], "trace 2");
   EXPECT_EQ(object["records"][0]["workload"], HashBytes(kWorkload).ToHex());
+}
+
+// `hone db best` says what a look-up takes.
+TEST_F(DbCommandTest, AMergeBringsWhatWasPutBackAlong) {
+  const std::string other = folder_.Path("other.db");
+  Write(other, {1000}, 1, db::Rigor::kConfirmed);
+  Write(other, {3000}, 2, db::Rigor::kConfirmed);
+  Write(other, {2000}, 3, db::Rigor::kVerified);
+  ASSERT_EQ(RunHone({"db", "merge", log_, other}).exit_code, 0);
+  for (const std::string& log : {other, log_}) {
+    SCOPED_TRACE(log);
+    const json object = Parse(RunHone({"db", "best", log, "--json"}));
+    ASSERT_EQ(object["records"].size(), 1U);
+    EXPECT_EQ(object["records"][0]["trace"], "trace 2");
+  }
+  Write(log_, {2500}, 4);
+  const json object = Parse(RunHone({"db", "best", log_, "--json"}));
+  EXPECT_EQ(object["records"][0]["trace"], "trace 4") << "what is measured here is faster";
 }
 
 TEST_F(DbCommandTest, ExportWritesOneObjectALine) {

@@ -159,6 +159,44 @@ TEST_P(DatabaseConformance, TheLastConfirmedRecordAnswersBeforeAllEarlierOnes) {
               ElementsAre(1004, 1007));
 }
 
+// A log that is merged, and one of another builder, keep what whole models said in them.
+TEST_P(DatabaseConformance, WhatWasPutBackElsewhereStaysPutBack) {
+  const auto with = [](int number, double low_ns, Rigor rigor) {
+    TuningRecord record = TestRecord(number);
+    record.rigor = rigor;
+    record.low_ns = low_ns;
+    return record;
+  };
+  const TuningRecord fast = with(1, 100, Rigor::kConfirmed);
+  const TuningRecord put_back = with(2, 900, Rigor::kConfirmed);
+  const std::vector<TuningRecord> elsewhere = {fast, with(3, 50, Rigor::kVerified), put_back,
+                                               with(4, 60, Rigor::kScreened)};
+  Add(TestGround());
+  Add({.records = elsewhere}, Origin::kMerged);
+  const auto top = [&](const std::string& builder) {
+    return Latencies(
+        database().TopRecords({.key = TestKey(), .builder_version = builder}, 10).value());
+  };
+  for (const std::string builder : {"", "1+22.1", "2+22.1"}) {
+    SCOPED_TRACE(builder);
+    EXPECT_THAT(top(builder), ElementsAre(1002, 1003, 1004, 1001));
+  }
+  EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 1).value()), ElementsAre(1002));
+  // Against what was measured here all of it is a screening.
+  Add({.records = {with(5, 910, Rigor::kScreened), with(6, 800, Rigor::kScreened)}});
+  EXPECT_THAT(top("1+22.1"), ElementsAre(1006, 1002, 1005, 1003, 1004, 1001));
+  // Another builder's records alike, and neither of the two is the other's word.
+  std::vector<TuningRecord> old = {with(7, 10, Rigor::kVerified), with(8, 950, Rigor::kConfirmed)};
+  for (TuningRecord& record : old) record.builder_version = "0+21.0";
+  Add({.records = old});
+  EXPECT_THAT(top("1+22.1"), ElementsAre(1006, 1002, 1005, 1008, 1007, 1003, 1004, 1001));
+  RecordKey other = TestKey();
+  other.target = "cpu:avx512,threads=4";
+  EXPECT_THAT(
+      Latencies(database().SameIsaRecords({.key = other, .builder_version = "2+22.1"}).value()),
+      ElementsAre(1006));
+}
+
 TEST_P(DatabaseConformance, AConfirmedRecordOverrulesStricterOnesAndNotTheReverse) {
   Batch batch = TestGround();
   const auto confirmed = [](int number, ir::AccuracyClass accuracy) {

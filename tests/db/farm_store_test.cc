@@ -60,5 +60,17 @@ TEST_F(FarmStoreTest, ASessionThatIsBeingCancelledDoesNotRunAgain) {
   EXPECT_EQ(State(), SessionState::kCancelled);
 }
 
+TEST_F(FarmStoreTest, TheSpacesOfASessionAreNoAttempt) {
+  const FarmSuspect spaces{.session = kSession, .attempt = kSpacesOfSession, .losses = 2};
+  const FarmSuspect attempt{.session = kSession, .attempt = 5, .losses = 1};
+  ASSERT_TRUE(Do({PutFarmSuspect{spaces}, PutFarmSuspect{attempt}}).ok());
+  EXPECT_EQ(store_->Load().value().suspects, std::vector{attempt});
+  EXPECT_EQ(store_->FindSuspect(kSession, kSpacesOfSession).value(), spaces);
+  ASSERT_TRUE(Do({DropFarmSuspect{kSession, kSpacesOfSession}}).ok());
+  EXPECT_EQ(store_->FindSuspect(kSession, kSpacesOfSession).value(), std::nullopt);
+  EXPECT_EQ(store_->FindSuspect(kSession, 5).value(), attempt);
+  EXPECT_FALSE(Do({DropFarmSuspect{kSession, kSpacesOfSession}}).ok()) << "there is none";
+}
+
 }  // namespace
 }  // namespace hone::db

@@ -270,5 +270,28 @@ const auto kNameOf = [](const auto& each) { return each.param.name; };
 INSTANTIATE_TEST_SUITE_P(Strings, BadValueTest, ::testing::ValuesIn(BadStrings()), kNameOf);
 INSTANTIATE_TEST_SUITE_P(Numbers, BadValueTest, ::testing::ValuesIn(BadNumbers()), kNameOf);
 
+TEST(BehindFailedNodeTest, UnknownAttributesBehindANodeThatFailedAreReportedToo) {
+  OnnxModel model;
+  model.Input("x", {"1", "6", "8", "8"}).Zeros("w", {4, 3, 7, 7}).Output("y");
+  model.Node("Frobnicate", {"x"}, {"a"});
+  onnx::NodeProto& conv = model.Node("Conv", {"a", "w"}, {"b"});
+  SetInt(conv, "group", 2);
+  SetInts(conv, "pad", {0, 0, 0, 0});  // pads
+  SetInts(conv, "strides", {1, 1});
+  onnx::NodeProto& good = model.Node("Softmax", {"b"}, {"c"});
+  SetInt(good, "axis", 1);
+  SetInt(model.Node("Gather", {"c", "c"}, {"d"}), "axes", 1);  // axis
+  SetInt(model.Node("Relu", {"d"}, {"e"}), "slope", 1);
+  SetInt(model.Node("Concat", {"e", "x"}, {"y"}), "axis", 1);
+  model.Node("Relu", {"y", "x"}, {"z"});
+  EXPECT_EQ(model.Error(),
+            "5 nodes cannot be imported:\n"
+            "  node a (Frobnicate) of f32[1,6,8,8]: no such operator in Hone\n"
+            "  node b (Conv) of ?, f32[4,3,7,7]: unknown attribute 'pad' at opset 18\n"
+            "  node d (Gather) of ?, ?: unknown attribute 'axes' at opset 18\n"
+            "  node e (Relu) of ?: unknown attribute 'slope' at opset 18\n"
+            "  node z (Relu) of ?, f32[1,6,8,8]: it has 2 inputs, not 1");
+}
+
 }  // namespace
 }  // namespace hone::graph

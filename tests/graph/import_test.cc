@@ -114,6 +114,17 @@ TEST(ImportTest, AllUnsupportedNodesAreReportedAtOnce) {
             "  node y (com.example::FusedThing) of ?, f32[2,3]: no such operator in Hone");
 }
 
+TEST(ImportTest, OperatorsOfOtherDomainsSayWhatToGiveInstead) {
+  for (const auto& [domain, advice] :
+       {std::pair("com.microsoft", "give the model as it was exported"),
+        std::pair("ai.onnx.ml", "no trees and strings")}) {
+    OnnxModel model;
+    model.Input("x", {"2", "3"}).Output("y");
+    model.Node("FusedThing", {"x"}, {"y"}).set_domain(domain);
+    EXPECT_THAT(model.Error(), HasSubstr(advice));
+  }
+}
+
 TEST(ImportTest, MismatchNamesNodeOperatorAndShapes) {
   OnnxModel model;
   model.Input("x", {"2", "3"}).Zeros("w", {4, 5}).Output("y");

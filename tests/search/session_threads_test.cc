@@ -1,3 +1,4 @@
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -7,6 +8,7 @@
 
 #include "gtest/gtest.h"
 
+#include "base/core/clock.h"
 #include "base/core/fake_clock.h"
 #include "db/memory_database.h"
 #include "search/session.h"
@@ -71,6 +73,12 @@ class ThreadedLog final : public db::Database {
     changed_.notify_all();
     thread_.join();
   }
+  enum class Fault { kNone, kReads, kAppends };
+  /// What fails from now on.
+  void Fail(Fault fault) {
+    const std::lock_guard lock(mutex_);
+    fault_ = fault;
+  }
   void Begin(db::Batch batch, TunerQueue::Done done) {
     const std::lock_guard lock(mutex_);
     begun_.emplace_back(std::move(batch), std::move(done));
@@ -101,6 +109,7 @@ class ThreadedLog final : public db::Database {
   absl::StatusOr<std::vector<db::RankedRecord>> SameIsaRecords(
       const db::RecordQuery& query) override {
     const std::lock_guard lock(mutex_);
+    if (fault_ == Fault::kReads) return absl::DataLossError("a page cannot be read");
     return log_.SameIsaRecords(query);
   }
   absl::StatusOr<std::vector<db::WorkloadRow>> MeasuredWorkloads(const std::string& isa,
@@ -167,7 +176,9 @@ class ThreadedLog final : public db::Database {
       if (begun_.empty()) return;
       auto [batch, done] = std::move(begun_.front());
       begun_.pop_front();
-      const absl::Status status = log_.Append(batch, db::Origin::kHere).status();
+      const absl::Status status = fault_ == Fault::kAppends
+                                      ? absl::ResourceExhaustedError("no space is left")
+                                      : log_.Append(batch, db::Origin::kHere).status();
       done(status);
       changed_.notify_all();
     }
@@ -178,6 +189,7 @@ class ThreadedLog final : public db::Database {
   db::MemoryDatabase log_;
   std::deque<std::pair<db::Batch, TunerQueue::Done>> begun_;
   bool ending_ = false;
+  Fault fault_ = Fault::kNone;
   std::thread thread_;
 };
 
@@ -211,6 +223,39 @@ class ThreadedMeasurer final : public measure::Measurer {
  private:
   mutable std::mutex mutex_;
   FakeMeasurer fake_;
+};
+
+/// A ThreadedMeasurer that is stopped while the Tuner is asked: from then on it answers at once
+/// that it has nothing.
+class StoppedMeasurer final : public measure::Measurer {
+ public:
+  explicit StoppedMeasurer(std::atomic<bool>& interrupted) : interrupted_(interrupted) {}
+  void Submit(measure::MeasureInput input) override { threaded_.Submit(std::move(input)); }
+  std::vector<measure::MeasureResult> Collect(int64_t timeout_ns) override {
+    if (!interrupted_) return threaded_.Collect(timeout_ns);
+    ++asked_;
+    return {};
+  }
+  std::vector<measure::ComparedTrace> Compare(const std::vector<measure::MeasureInput>& inputs,
+                                              int rounds) override {
+    return threaded_.Compare(inputs, rounds);
+  }
+  void WhileNotTiming(const std::function<void()>& work) override {
+    work();
+    if (++rounds_ != 3) return;
+    interrupted_ = true;
+    // A large Space takes so long.
+    SystemMonotonicClock().SleepNs(200'000'000);
+  }
+  int64_t num_in_flight() const override { return interrupted_ ? 0 : threaded_.num_in_flight(); }
+  int capacity() const override { return 8; }
+  /// How often since it was stopped.
+  int asked() const { return asked_; }
+
+ private:
+  ThreadedMeasurer threaded_{1};
+  std::atomic<bool>& interrupted_;
+  std::atomic<int> asked_{0}, rounds_{0};
 };
 
 class SessionThreadsTest : public ::testing::Test {
@@ -269,6 +314,52 @@ TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
   EXPECT_EQ(AttemptsOnce(), 100);
   EXPECT_TRUE(first.verdicts()[0].compared);
   EXPECT_TRUE((*Shared())->tuner.Members().empty());
+}
+
+TEST_F(SessionThreadsTest, AMemberThatTheLogDoesNotKnowIsNone) {
+  constexpr Hash128 kThird{3, 3};
+  for (const auto fault : {ThreadedLog::Fault::kReads, ThreadedLog::Fault::kAppends}) {
+    SCOPED_TRACE(static_cast<int>(fault));
+    ThreadedMeasurer first_measurer(1), other_measurer(2);
+    Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 30));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    const std::shared_ptr<SharedTuner> live = *Shared();
+    const int count = live->tuner.task(1).count;
+    log_.Fail(fault);
+    {
+      Session second(log_, other_measurer, clock_, clock_, Options(kSecond, 20));
+      EXPECT_FALSE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
+    }
+    log_.Fail(ThreadedLog::Fault::kNone);
+    EXPECT_FALSE(live->tuner.HasMember(kSecond));
+    EXPECT_EQ(live->tuner.num_tasks(), 2);
+    EXPECT_EQ(live->tuner.task(1).count, count);
+    // Who comes next has the numbers of tasks that a restart gives them.
+    Session third(log_, other_measurer, clock_, clock_, Options(kThird, 20));
+    ASSERT_TRUE(third.Start({TallerProduct()}).ok());
+    SharedTuner again(TestTarget(), {.seed = 3});
+    ASSERT_TRUE(ReplayStream(log_, log_.EventsOf(live->stream).value(), again).ok());
+    EXPECT_EQ(again.tuner.Members(), live->tuner.Members());
+    EXPECT_EQ(again.tuner.TasksOf(kThird), live->tuner.TasksOf(kThird));
+    EXPECT_EQ(again.tuner.Fingerprint(), live->tuner.Fingerprint());
+    std::thread other([&] { EXPECT_TRUE(third.Run(nullptr).ok()); });
+    EXPECT_TRUE(first.Run(nullptr).ok());
+    other.join();
+    // Both have left: the next pair begins a search of its own.
+    EXPECT_TRUE(live->over);
+  }
+}
+
+TEST_F(SessionThreadsTest, WhoIsInterruptedWaitsForItsProposalsWithoutAsking) {
+  std::atomic<bool> interrupted{false};
+  StoppedMeasurer measurer(interrupted);
+  SessionOptions options = Options(kFirst, 400);
+  options.interrupted = &interrupted;
+  Session session(log_, measurer, clock_, clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_EQ(session.reason(), StopReason::kInterrupted);
+  EXPECT_LE(measurer.asked(), 1) << "of what was just beginning";
 }
 
 TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {

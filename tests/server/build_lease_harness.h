@@ -42,12 +42,12 @@ class BuildLeaseTest : public ::testing::Test, public LeaseReader {
   }
 
   void Connect(StreamId stream, const std::string& name, proto::WorkerRole role, int64_t credit,
-               std::vector<proto::HeldLease> held = {}) {
+               std::vector<proto::HeldLease> held = {}, const std::string& device = "cpu:0") {
     proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
     hello.role = role;
     if (role == proto::WorkerRole::kRun) hello.builder_version.clear();
-    hello.instance = HashBytes(name);
-    hello.device = {.name = "cpu:0", .device_class = "class", .fingerprint = "f"};
+    hello.instance = HashBytes(name + device);
+    hello.device = {.name = device, .device_class = "class", .fingerprint = "f"};
     if (role == proto::WorkerRole::kBuild) hello.device.device_class = "another";
     hello.device.target = kTarget;
     hello.device.cores = 1;

@@ -35,7 +35,7 @@ TEST_F(BuildLeaseTest, AJobThatFitsInNoMessageIsAnsweredAndNotGranted) {
 
 class UnusedBytesTest : public BuildLeaseTest {
  protected:
-  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 64}) {}
+  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 100}) {}
 };
 
 TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
@@ -61,6 +61,36 @@ TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
   EXPECT_EQ(store_.at(again[0].token).state, db::LeaseState::kGranted);
 }
 
+class SharedUnusedBytesTest : public BuildLeaseTest {
+ protected:
+  SharedUnusedBytesTest() : BuildLeaseTest({.unused_bytes = 200}) {}
+};
+
+// Devices of one name together hold no more than they leave to others.
+TEST_F(SharedUnusedBytesTest, OneNameLeavesRoomForEveryOther) {
+  Connect(2, "runner", WorkerRole::kRun, 8);
+  for (int device = 0; device < 4; ++device) {
+    Connect(10 + device, "greedy", WorkerRole::kBuild, 1, {}, "cpu:" + std::to_string(device));
+  }
+  for (int64_t attempt = 1; attempt <= 6; ++attempt) {
+    Submit(attempt, {"t" + std::to_string(attempt)});
+  }
+  // Each says that much is to come, and then nothing.
+  for (int device = 0; device < 4; ++device) {
+    const auto grants = Grants(10 + device);
+    ASSERT_EQ(grants.size(), 1u);
+    const std::string sha256 = Sha256Hex(std::to_string(device));
+    Say(10 + device, proto::ArtifactChunk{grants[0].token, sha256, 50, 0, "a"});
+    const bool held = store_.at(grants[0].token).state == db::LeaseState::kGranted;
+    EXPECT_EQ(held, device < 2) << device;
+  }
+  Connect(3, "builder", WorkerRole::kBuild, 1);
+  const auto grants = Grants(3);
+  ASSERT_EQ(grants.size(), 1u);
+  Build(3, grants[0]);
+  EXPECT_EQ(store_.at(grants[0].token).state, db::LeaseState::kBuilt);
+}
+
 // A first part says how much is to come, and room is kept for that: not for ever.
 TEST_F(UnusedBytesTest, WhatASilentBuilderReservedIsOthersWhenItsLeaseOrStreamEnds) {
   const auto builds = [&](StreamId stream) {
@@ -73,14 +103,14 @@ TEST_F(UnusedBytesTest, WhatASilentBuilderReservedIsOthersWhenItsLeaseOrStreamEn
   for (int64_t attempt = 1; attempt <= 4; ++attempt) {
     Submit(attempt, {"t" + std::to_string(attempt)});
   }
-  Say(1, proto::ArtifactChunk{builds(1), Sha256Hex("a"), 60, 0, "a"});
+  Say(1, proto::ArtifactChunk{builds(1), Sha256Hex("a"), 40, 0, "a"});
   Pass(policy_.start_by_ns + kMs);  // its lease ends, and it says nothing more
   const Hash128 second = builds(3);
-  Say(3, proto::ArtifactChunk{second, Sha256Hex("b"), 60, 0, "b"});
+  Say(3, proto::ArtifactChunk{second, Sha256Hex("b"), 40, 0, "b"});
   EXPECT_EQ(store_.at(second).state, db::LeaseState::kGranted);
   farm_->OnGone(3, now_ns_);  // its lease waits for it
   const Hash128 third = builds(5);
-  Say(5, proto::ArtifactChunk{third, Sha256Hex("c"), 60, 0, "c"});
+  Say(5, proto::ArtifactChunk{third, Sha256Hex("c"), 40, 0, "c"});
   EXPECT_EQ(store_.at(third).state, db::LeaseState::kGranted);
   EXPECT_EQ(store_.at(second).state, db::LeaseState::kGranted);
   EXPECT_EQ(farm_->counters().artifacts_refused, 0);
@@ -91,7 +121,7 @@ TEST_F(UnusedBytesTest, ABuilderWhoseSessionEndsWhileItSendsBuildsForOthers) {
   Connect(1, "builder", WorkerRole::kBuild, 4);
   Submit(1, {"t1"});
   const Hash128 dropped = Grants(1).at(0).token;
-  Say(1, proto::ArtifactChunk{dropped, Sha256Hex("a"), 60, 0, "a"});
+  Say(1, proto::ArtifactChunk{dropped, Sha256Hex("a"), 40, 0, "a"});
   farm_->EndSession(kSession, "cancelled", now_ns_);
   Settle();
   EXPECT_EQ(store_.at(dropped).state, db::LeaseState::kRevoked);

@@ -36,6 +36,10 @@ class FullableStore final : public db::FarmStore {
   absl::StatusOr<std::optional<db::FarmSession>> FindFarmSession(const Hash128& id) override {
     return store_->FindFarmSession(id);
   }
+  absl::StatusOr<std::optional<db::FarmSuspect>> FindSuspect(const Hash128& session,
+                                                             int64_t attempt) override {
+    return store_->FindSuspect(session, attempt);
+  }
   absl::StatusOr<std::vector<db::FarmSession>> LatestSessions(int limit,
                                                               const std::string& owner) override {
     return store_->LatestSessions(limit, owner);

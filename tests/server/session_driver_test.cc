@@ -94,7 +94,8 @@ class SessionDriverTest : public ::testing::Test {
   Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 1, leases_};
   FarmLoop loop_{farm_, *store_, sink_, clock_};
   search::SharedTuners tuners_;
-  const DriverContext context_{loop_, *reader_, clock_, wall_clock_, "b", "{}", &tuners_};
+  SpaceTurns turns_;
+  const DriverContext context_{loop_, *reader_, clock_, wall_clock_, "b", "{}", &tuners_, &turns_};
   const db::FarmSession row_{.id = kSession, .owner = "alice", .project = "p"};
   std::atomic<const SessionDriver*> driver_{nullptr};
   std::atomic<bool> over_{false}, end_shown_{false};
@@ -138,7 +139,7 @@ TEST_F(SessionDriverTest, WhatWaitsForADeviceEndsAtItsDate) {
   Store(SessionState::kWaiting);
   constexpr int64_t kDateMs = 1'000'000;
   FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
-  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_};
+  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_, &turns_};
   SessionDriver driver(context, row_, {.target = FarmHarness::kTarget, .until_unix_ms = kDateMs});
   driver_ = &driver;
   clock_.SleepNs(300'000'000);
@@ -160,6 +161,31 @@ TEST_F(SessionDriverTest, AnEndIsKnownBeforeWatchersAreToldToLook) {
   ConnectDevice();
   EXPECT_EQ(Await(), SessionState::kFailed);
   EXPECT_TRUE(end_shown_.load()) << "a watcher looked and would wait for ever";
+  driver_ = nullptr;
+}
+
+TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
+  Begin();
+  Store(SessionState::kRunning);
+  ASSERT_TRUE(loop_
+                  .Run({.prepare =
+                            [](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                              unit.changes.push_back(
+                                  db::PutFarmSuspect{{.session = kSession,
+                                                      .attempt = db::kSpacesOfSession,
+                                                      .losses = SpaceTurns::kMostStrikes}});
+                              return absl::OkStatus();
+                            },
+                        .done = {}})
+                  .ok());
+  db::FarmSession row = row_;
+  row.state = SessionState::kRunning;
+  row.device_class = "class";
+  row.fingerprint = "f";
+  SessionDriver driver(context_, row, {.target = FarmHarness::kTarget});
+  driver_ = &driver;
+  EXPECT_EQ(Await(), SessionState::kFailed);
+  EXPECT_THAT(store_row().reason, ::testing::HasSubstr("honed has ended 3 times"));
   driver_ = nullptr;
 }
 

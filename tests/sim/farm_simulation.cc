@@ -138,6 +138,7 @@ void FarmSimulation::StartHoned() {
   if (options_.mistake == Mistake::kForgetStarted) {
     for (db::FarmLease& lease : state.leases) lease.state = db::LeaseState::kGranted;
   }
+  RestoreActs(state);
   farm_->Restore(state, FarmNs());
   held_.clear();
   search_busy_ = false;
@@ -275,6 +276,7 @@ void FarmSimulation::Release(const server::FarmStep& step) {
     }
     for (SimWorker& w : workers_) {
       if (w.stream != out.stream) continue;
+      if (std::holds_alternative<proto::Grant>(out.message)) CheckGrant(w);
       const int64_t last_ns = w.to_worker.empty() ? now_ns_ : w.to_worker.back().first;
       w.to_worker.emplace_back(std::max(last_ns, now_ns_ + Delay()), out.message);
       auto* grant = std::get_if<proto::Grant>(&w.to_worker.back().second);
@@ -362,6 +364,8 @@ void FarmSimulation::Finish(Held& held) {
         {.id = session.id, .project = session.project, .target = kTarget, .device_class = "class"});
     SetDeadline(session);
   }
+  if (!held.revokes.empty()) acts_.revoked.insert(held.revokes);
+  if (!held.drains.empty()) acts_.drained.insert(held.drains);
   if (held.session == nullptr) return;
   SimSession& session = *held.session;
   search_busy_ = false;
@@ -395,6 +399,7 @@ void FarmSimulation::Finish(Held& held) {
 }
 
 void FarmSimulation::Hear(SimWorker& w, proto::WorkerMessage message) {
+  if (acts_.refused.contains(w.name)) return Break(w);
   const bool later_stream = w.streams > 1;
   if (const auto* hello = std::get_if<proto::Hello>(&message)) {
     return farm_->OnHello(*w.stream, w.name, *hello, FarmNs());
@@ -441,6 +446,8 @@ void FarmSimulation::StepHoned() {
       Hear(w, std::move(message));
     }
   }
+  HearLate();
+  StepOperator();
   for (size_t i = 0; i < clients_.size(); ++i) StepClient(i);
   if (!wrong_.empty()) return;
   const size_t first = random_.Below(sessions_.size());

@@ -15,6 +15,7 @@
 #include "search/shared_tuner.h"
 #include "server/farm.h"
 #include "tests/sim/fault_vfs.h"
+#include "tests/sim/simulated_operator.h"
 #include "tests/sim/simulation_options.h"
 #include "worker/lease_desk.h"
 
@@ -45,6 +46,7 @@ class FarmSimulation {
     int condemned = 0, compared_restarts = 0, shared = 0, clock_jumps = 0;
     int artifacts_run = 0, bad_artifacts = 0;
     int parked = 0, confirmed = 0, compared = 0;
+    int revoked = 0, drained = 0, cancelled = 0, late = 0;
     int partitions = 0, suspensions = 0, deadlines = 0, retries = 0, watched = 0;
     server::FarmCounters farm;
   };
@@ -85,7 +87,7 @@ class FarmSimulation {
     int64_t deadline_ns = INT64_MAX;
     bool created = false;  ///< durably
     int64_t created_ns = 0;
-    bool member = false, ended = false;
+    bool member = false, ended = false, cancelled = false;
     std::map<int64_t, search::Tuner::Proposal> in_flight;
     std::map<int64_t, proto::WorkResult> collected;
     /// After a restart: what is asked for anew when the driver has replayed, and when that is or
@@ -121,6 +123,7 @@ class FarmSimulation {
     std::set<int64_t> unfit;  ///< of these: answered without a lease
     bool ends = false;
     bool compares = false;           ///< its comparison is over
+    std::string revokes, drains;     ///< names of workers
     std::optional<size_t> asked_by;  ///< client whose request this answers
     Hash128 asked_for;               ///< its session
   };
@@ -175,6 +178,11 @@ class FarmSimulation {
   void CheckBelief(const server::Delivery& delivery);
   /// An operator lets every device back.
   void UndrainAll();
+  void RestoreActs(db::FarmState& state);
+  void StepOperator();
+  void CheckGrant(const SimWorker& w);
+  void KeepLate(const SimWorker& w);
+  void HearLate();
   void StepClient(size_t index);
   /// honed's side of a client's calls.
   void AnswerRequest(size_t index);
@@ -211,6 +219,7 @@ class FarmSimulation {
   std::vector<SimClient> clients_;  ///< one each session, in its order
   int created_ = 0;                 ///< sessions ever
   std::vector<SimWorker> workers_;
+  OperatorActs acts_;
   server::StreamId next_stream_ = 1;
   uint64_t starts_ = 0;
   std::deque<Held> held_;

@@ -86,6 +86,8 @@ void FarmSimulation::StepClient(size_t index) {
   SimClient& client = clients_[index];
   if (now_ns_ < client.cut_until_ns) return;
   while (!client.replies.empty() && client.replies.front().arrives_ns <= now_ns_) {
+    auto& other = client.replies[options_.operators ? random_.Below(client.replies.size()) : 0];
+    if (other.arrives_ns <= now_ns_) std::swap(client.replies.front(), other);
     const SimClient::Reply reply = std::move(client.replies.front());
     client.replies.pop_front();
     if (reply.session != Hash128{}) {

@@ -132,6 +132,8 @@ void FarmSimulation::Drive(SimSession& session) {
     search_->tuner.Join(
         {.member = session.id, .trials = options_.trials, .seed = options_.seed, .tasks = tasks_});
     AddEvent(held, "member", search_->tuner.MemberEvent(session.id));
+  } else if (session.cancelled) {
+    EndSession(session, held);
   } else if (!session.collected.empty()) {
     if (random_.Chance(0.5)) return;
     AddResults(session, held);

@@ -61,6 +61,7 @@ void FarmSimulation::StepLink(SimWorker& w) {
   // The worker gives the stream up; what was on its way is lost. honed hears of it when it can, or
   // has ended it itself.
   if (!w.closed) w.ghosts.emplace_back(*w.stream, now_ns_ + random_.Between(0, 4'000) * kMs);
+  if (!w.closed) KeepLate(w);
   w.closed = false;
   w.stream.reset();
   w.to_honed.clear();
@@ -108,6 +109,10 @@ void FarmSimulation::CrashWorker(SimWorker& w) {
 }
 
 void FarmSimulation::Dial(SimWorker& w) {
+  if (acts_.refused.contains(w.name)) {
+    w.dial_ns = now_ns_ + 100 * kMs;
+    return;
+  }
   w.stream = next_stream_++;
   ++w.streams;
   w.desk->OnConnected();

@@ -63,8 +63,9 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
     // Also where honed crashed right behind that commit.
     if (lost) lost_answers_.insert(attempt);
   }
-  if (results.size() != proposed.size()) return "an attempt has no result";
-  if (paid > options_.trials || (paid != options_.trials && !timed)) {
+  const bool whole = !session.cancelled;
+  if (whole && results.size() != proposed.size()) return "an attempt has no result";
+  if (paid > options_.trials || (paid != options_.trials && !timed && whole)) {
     return fmt::format("{} trials were used of {}", paid, options_.trials);
   }
   std::map<int64_t, int> done;
@@ -77,6 +78,7 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
       return fmt::format("attempt {} closed twice", lease.attempt);
     }
   }
+  if (!whole) return "";
   for (const int64_t attempt : proposed) {
     const bool unleased = condemned_.contains(attempt) || unfit_.contains(attempt);
     const bool given_up = timed && lost_answers_.contains(attempt);
@@ -145,7 +147,8 @@ std::string FarmSimulation::Check() {
   if (std::string wrong = CheckClients(); !wrong.empty()) return wrong;
   // No worker could answer the poisonous one; others are condemned only where crashes met them.
   counts_.condemned = static_cast<int>(condemned_.size());
-  if (!condemned_.contains(kPoison) && !lost_answers_.contains(kPoison)) {
+  if (!condemned_.contains(kPoison) && !lost_answers_.contains(kPoison) &&
+      std::ranges::none_of(sessions_, &SimSession::cancelled)) {
     return "the poisonous attempt was not condemned";
   }
   for (const int64_t attempt : condemned_) {

@@ -26,7 +26,9 @@ std::string_view NameOf(Mistake mistake) {
                                                                  "show-before-commit",
                                                                  "swap-artifacts",
                                                                  "forget-started",
-                                                                 "believe-after-restart"};
+                                                                 "believe-after-restart",
+                                                                 "forget-revoked",
+                                                                 "forget-drained"};
   return kNames[static_cast<size_t>(mistake)];
 }
 

@@ -29,8 +29,10 @@ enum class Mistake : uint8_t {
   kSwapArtifacts,        ///< a runner gets another candidate's hash
   kForgetStarted,        ///< after a restart every open lease is one that has not run
   kBelieveAfterRestart,  ///< what would be held back counts when it is asked for anew
+  kForgetRevoked,        ///< a restart forgets whose certificates were revoked
+  kForgetDrained,        ///< and which devices an operator drained
 };
-inline constexpr int kNumMistakes = 21;
+inline constexpr int kNumMistakes = 23;
 std::string_view NameOf(Mistake mistake);
 
 struct SimulationOptions {
@@ -44,6 +46,9 @@ struct SimulationOptions {
   /// Devices that fail and lie now and then, drivers that take their time to replay, and a
   /// comparison in the end of each session.
   bool doubts = false;
+  /// Certificates are revoked, devices drained and sessions cancelled in flight; what was said on a
+  /// stream comes after the next one's words, and a client's replies in any order.
+  bool operators = false;
 };
 
 }  // namespace hone::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+#include "server/farm_loop.h"
+
+namespace hone::server {
+
+/// Lets sessions compute the Spaces of the Workloads that clients send, each under a durable
+/// strike. What such a computation does to honed (memory, time, a crash) it would do again after
+/// every restart: a session that honed has died of so often is refused, and all others go on. Who
+/// has a strike goes alone among those who have, so that of those who computed together when honed
+/// died only one is struck again by what that one did. Thread-safe.
+class SpaceTurns {
+ public:
+  /// A session's first turn and those after two restarts.
+  static constexpr int kMostStrikes = 3;
+
+  /// The status of `work`, before which the session is struck; afterwards its strikes are
+  /// forgotten. kFailedPrecondition, without it: it is struck too often. kCancelled, without it:
+  /// `interrupted` while others went first.
+  absl::Status Run(FarmLoop& loop, const Hash128& session, const std::atomic<bool>& interrupted,
+                   const std::function<absl::Status()>& work);
+
+ private:
+  /// Of one that has a strike; ends with it.
+  struct Turn {
+    SpaceTurns* of = nullptr;
+    ~Turn();
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool taken_ = false;  // guarded by mutex_
+};
+
+}  // namespace hone::server

@@ -1,0 +1,132 @@
+#include "server/space_turns.h"
+
+#include <atomic>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "base/core/clock.h"
+#include "base/status.h"
+#include "db/log_file.h"
+#include "tests/server/no_workers.h"
+#include "tests/server/temporary_folder.h"
+
+// What honed computes of what clients send must not end every honed that comes after.
+namespace hone::server {
+namespace {
+
+constexpr Hash128 kSession{4, 4}, kOther{5, 5}, kFresh{6, 6};
+
+struct Died : std::runtime_error {
+  Died() : std::runtime_error("honed died") {}
+};
+
+class SpaceTurnsTest : public ::testing::Test {
+ protected:
+  SpaceTurnsTest() {
+    loop_.Start();
+    for (const Hash128& id : {kSession, kOther, kFresh}) {
+      Do(db::AddFarmSession{{.id = id, .owner = "alice", .project = "p"}});
+    }
+  }
+  ~SpaceTurnsTest() override { loop_.Stop(); }
+
+  void Do(const db::FarmChange& change) {
+    EXPECT_TRUE(loop_
+                    .Run({.prepare =
+                              [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
+                                unit.changes.push_back(change);
+                                return absl::OkStatus();
+                              },
+                          .done = {}})
+                    .ok());
+  }
+  /// As another program reads it: what is not durable is not seen.
+  int Strikes(const Hash128& session) {
+    const auto log = db::OpenLog(folder_ / "t.db", {}).value();
+    const auto store = db::FarmStore::Open(*log).value();
+    const auto suspect = store->FindSuspect(session, db::kSpacesOfSession).value();
+    return suspect ? suspect->losses : 0;
+  }
+  /// A start of honed that dies of the session's Spaces.
+  void Die(const Hash128& session) {
+    SpaceTurns turns;
+    EXPECT_THROW(
+        (void)turns.Run(loop_, session, interrupted_, []() -> absl::Status { throw Died(); }),
+        Died);
+  }
+  static absl::Status Nothing() { return absl::OkStatus(); }
+
+  TemporaryFolder folder_;
+  SystemMonotonicClock clock_;
+  std::unique_ptr<db::LogFile> log_ =
+      db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
+  std::unique_ptr<db::FarmStore> store_ = db::FarmStore::Open(*log_).value();
+  NoLeases leases_;
+  NoSink sink_;
+  Farm farm_{{}, {.protocol = 1}, 1, leases_};
+  FarmLoop loop_{farm_, *store_, sink_, clock_};
+  const std::atomic<bool> interrupted_{false};
+};
+
+TEST_F(SpaceTurnsTest, WhatEndsHonedIsRefusedAfterTwoRestarts) {
+  for (int start = 1; start <= 3; ++start) {
+    SpaceTurns turns;
+    EXPECT_THROW((void)turns.Run(loop_, kSession, interrupted_,
+                                 [&]() -> absl::Status {
+                                   EXPECT_EQ(Strikes(kSession), start) << "before it is computed";
+                                   throw Died();
+                                 }),
+                 Died);
+  }
+  SpaceTurns turns;
+  bool computed = false;
+  const absl::Status refused = turns.Run(loop_, kSession, interrupted_, [&] {
+    computed = true;
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(StatusMessage(refused), ::testing::HasSubstr("ended 3 times"));
+  EXPECT_FALSE(computed);
+  EXPECT_TRUE(turns.Run(loop_, kOther, interrupted_, Nothing).ok()) << "others go on";
+}
+
+TEST_F(SpaceTurnsTest, WhoGetsThroughHasNoStrikeHoweverItEnds) {
+  Die(kSession);
+  Die(kSession);
+  SpaceTurns turns;
+  EXPECT_TRUE(turns.Run(loop_, kSession, interrupted_, Nothing).ok());
+  EXPECT_EQ(Strikes(kSession), 0);
+  Die(kSession);
+  Die(kSession);
+  const auto fail = [] { return absl::DataLossError("the log is damaged"); };
+  EXPECT_EQ(turns.Run(loop_, kSession, interrupted_, fail).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Strikes(kSession), 0) << "honed lives";
+}
+
+TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
+  Die(kSession);
+  Die(kOther);
+  SpaceTurns turns;
+  std::atomic<bool> stopped{false};
+  std::optional<absl::Status> waited;
+  const absl::Status first = turns.Run(loop_, kSession, interrupted_, [&] {
+    std::thread other([&] { waited = turns.Run(loop_, kOther, stopped, Nothing); });
+    EXPECT_TRUE(turns.Run(loop_, kFresh, interrupted_, Nothing).ok()) << "who has none goes too";
+    EXPECT_EQ(Strikes(kOther), 1) << "its turn has not come";
+    stopped = true;
+    other.join();
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(first.ok()) << first;
+  ASSERT_TRUE(waited.has_value());
+  EXPECT_EQ(waited->code(), absl::StatusCode::kCancelled) << "nobody waits beyond its end";
+  EXPECT_EQ(Strikes(kOther), 1);
+  EXPECT_TRUE(turns.Run(loop_, kOther, interrupted_, Nothing).ok()) << "the turn came back";
+}
+
+}  // namespace
+}  // namespace hone::server
