@@ -224,6 +224,35 @@ bool IdentityRead(const ir::Workload& w, const ir::Stage& reader, const ir::Stag
          SharedLeading(w, reader, stage) == stage.num_spatial();
 }
 
+/// Expressions are inlined as trees: what is read twice, and again by what is read twice, doubles.
+constexpr int64_t kMostNodes = 1 << 12;
+
+void CountNodes(const Expr& e, int64_t* nodes) {
+  if (++*nodes > kMostNodes) return;
+  for (const Expr& a : e->args) CountNodes(a, nodes);
+}
+
+int64_t NodesOf(const ir::Stage& stage) {
+  int64_t nodes = 0;
+  for (const Expr& body : stage.body) CountNodes(body, &nodes);
+  return nodes;
+}
+
+/// Whether every reader stays small with the stage in place of each load of it. What is read in one
+/// place alone makes nothing double.
+bool StaysSmall(const ir::Workload& w, const ir::Stage& stage, const std::vector<int>& readers) {
+  const int64_t nodes = NodesOf(stage);
+  int64_t reads = 0;
+  bool small = true;
+  for (int r : readers) {
+    int64_t own = 0;
+    for (const auto& a : AccessesOf(w, w.stages[r])) own += a.tensor == stage.results[0];
+    small = small && NodesOf(w.stages[r]) + own * nodes <= kMostNodes;
+    reads += own;
+  }
+  return small || reads <= 1;
+}
+
 /// Whether all the stage is read for is one map, at the same point: however often it stands there,
 /// its value is computed once, since equal expressions of a point are found by the compiler.
 bool IsReadAtOnePoint(const ir::Workload& w, const ir::Stage& stage,
@@ -317,6 +346,7 @@ void InlineStages(TraceWriter& writer, int keep, int force) {
     const bool once = id == force || IsReadAtOnePoint(w, stage, readers) ||
                       (readers.size() == 1 && ReadOnce(w, w.stages[readers[0]], stage));
     if (!once && CostOf(stage) > kCheap) continue;
+    if (id != force && !StaysSmall(w, stage, readers)) continue;
     writer.Emit(fmt::format("inline({})", stage.name));
     now.erase(std::remove(now.begin(), now.end(), id), now.end());
   }
@@ -468,6 +498,16 @@ std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force) {
     clusters.push_back(c);
   }
   std::reverse(clusters.begin(), clusters.end());
+  for (auto& c : clusters) {
+    // Maps alone leave the last axis to vectors.
+    const ir::Stage& owner = w.stages[c.owner];
+    const bool maps = owner.combiner == ir::Combiner::kNone &&
+                      std::all_of(c.members.begin(), c.members.end(), [&](int id) {
+                        return w.stages[id].combiner == ir::Combiner::kNone;
+                      });
+    if (!c.members.empty() && maps && c.row_axes > 1 && c.row_axes == owner.num_spatial())
+      --c.row_axes;
+  }
   for (auto& c : clusters) std::reverse(c.members.begin(), c.members.end());
   return clusters;
 }

@@ -94,6 +94,23 @@ std::vector<int64_t> PerTensor(NodeImport& node, std::string_view attribute, siz
 /// Whether a condition that is known only when the model runs can choose between them.
 bool CanSelect(NodeImport& node, ValueId a, ValueId b) { return node.TypeOf(a) == node.TypeOf(b); }
 
+/// Whether a node from number `first` on looks up where something unknown says: outside its table
+/// that ends a run, also where the result is not taken.
+bool MayFault(const Graph& graph, size_t first) {
+  for (size_t i = first; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (!node.op.starts_with("Gather") && !node.op.starts_with("Scatter")) continue;
+    if (graph.values[static_cast<size_t>(node.inputs[1])].constant == nullptr) return true;
+  }
+  return false;
+}
+
+/// A scalar as the body declares its input: some say [1].
+ValueId AsDeclared(NodeImport& node, ValueId scalar, const onnx::ValueInfoProto& input) {
+  const onnx::TypeProto::Tensor& type = input.type().tensor_type();
+  return type.has_shape() && type.shape().dim_size() == 1 ? node.Reshape(scalar, {1}) : scalar;
+}
+
 }  // namespace
 
 bool IsControlFlow(const onnx::NodeProto& proto) {
@@ -143,11 +160,11 @@ absl::StatusOr<Values> Importer::AddBranch(NodeImport& node, const Body& body, c
   };
   const ConstantPtr known = node.Known(condition);
   if (known != nullptr) return add(known->DoubleAt(0) != 0 ? 1 : 0);
-  const size_t reports = reports_.size();
+  const size_t reports = reports_.size(), nodes = graph_.nodes.size();
   HONE_ASSIGN_OR_RETURN(const Values otherwise, add(0));
   HONE_ASSIGN_OR_RETURN(Values values, add(1));
   // A node that cannot be imported may stand in the branch that is never taken.
-  bool both = !HasUnknown(values) && !HasUnknown(otherwise);
+  bool both = !HasUnknown(values) && !HasUnknown(otherwise) && !MayFault(graph_, nodes);
   reports_.resize(reports);
   for (size_t i = 0; both && i < values.size(); ++i) {
     both = CanSelect(node, values[i], otherwise[i]);
@@ -167,9 +184,17 @@ struct Importer::LoopState {
 absl::Status Importer::AddIteration(NodeImport& node, const onnx::GraphProto& graph, int64_t number,
                                     const Body& body, const Scope& scope, LoopState& state) {
   const bool decided = node.Known(state.running) != nullptr;
+  const size_t reports = reports_.size(), nodes = graph_.nodes.size();
   Values inputs = {node.Scalar(ir::DType::kI64, static_cast<double>(number)), state.running};
+  for (size_t i = 0; i < 2; ++i)
+    inputs[i] = AsDeclared(node, inputs[i], graph.input(static_cast<int>(i)));
   inputs.insert(inputs.end(), state.carried.begin(), state.carried.end());
   HONE_ASSIGN_OR_RETURN(const Values made, AddBody(graph, inputs, body, scope));
+  if (!decided && (HasUnknown(made) || MayFault(graph_, nodes))) {
+    reports_.resize(reports);  // of an iteration that may never run
+    node.FailUnknown(state.running, "whether it goes on");
+    return absl::OkStatus();
+  }
   if (HasUnknown(made)) {
     state.carried.assign(state.carried.size(), kUnknown);
     state.running = kUnknown;

@@ -89,6 +89,47 @@ std::optional<double> ValueOfNothing(const OpCall& call) {
   return std::nullopt;
 }
 
+/// Copies the elements `source` says, one for each element of the result in order.
+template <typename Source>
+ConstantPtr Copied(const TensorData& data, const TensorType& type, const Source& source) {
+  const auto size = static_cast<size_t>(ir::SizeOf(type.dtype));
+  std::vector<std::byte> bytes(static_cast<size_t>(type.NumElements()) * size);
+  for (size_t i = 0; i < bytes.size() / size; ++i)
+    std::memcpy(bytes.data() + i * size, data.bytes.data() + source(i) * size, size);
+  return MakeConstant(type, std::move(bytes));
+}
+
+/// A part of a constant, or null: read where it stands, since loops take one part after the other
+/// of large tables, which the interpreter would copy whole each time.
+ConstantPtr PartOf(const OpCall& call, const TensorType& type) {
+  const TensorData& data = *call.inputs[0].constant;
+  const std::vector<int64_t>& shape = data.type.shape;
+  const std::vector<int64_t>& result = type.shape;
+  if (call.op == "Slice") {
+    const std::vector<int64_t> starts = call.Ints("starts"), steps = call.Ints("steps");
+    return Copied(data, type, [&](size_t at) {
+      int64_t place = 0, stride = 1;
+      auto rest = static_cast<int64_t>(at);
+      for (size_t d = shape.size(); d-- > 0; rest /= result[d], stride *= shape[d])
+        place += (starts[d] + rest % result[d] * steps[d]) * stride;
+      return static_cast<size_t>(place);
+    });
+  }
+  if (call.op != "Gather") return nullptr;
+  const std::vector<int64_t> indices = call.inputs[1].constant->AsInt64s();
+  const auto axis = static_cast<size_t>(call.Int("axis", 0));
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
+  const auto count = static_cast<int64_t>(indices.size());
+  return Copied(data, type, [&](size_t at) {
+    const auto point = static_cast<int64_t>(at);
+    int64_t index = indices[static_cast<size_t>(point / inner % count)];
+    if (index < 0) index += shape[axis];
+    return static_cast<size_t>((point / inner / count * shape[axis] + index) * inner +
+                               point % inner);
+  });
+}
+
 absl::StatusOr<std::vector<ConstantPtr>> FoldWithoutElements(const OpCall& call,
                                                              const std::vector<TensorType>& types) {
   const std::optional<double> value = ValueOfNothing(call);
@@ -128,6 +169,8 @@ absl::StatusOr<std::vector<ConstantPtr>> Fold(const OpCall& call,
   int64_t size = 0;
   for (const TensorType& type : types) size = std::max(size, type.NumElements());
   if (definition->express == nullptr || size > kMaxElementOperations) return as_node;
+  if (ConstantPtr part = PartOf(call, types[0]); part != nullptr)
+    return std::vector<ConstantPtr>{std::move(part)};
   ir::WorkloadBuilder builder;
   std::vector<int> tensors;
   for (const OpInput& input : call.inputs) {

@@ -158,18 +158,25 @@ absl::Status Importer::AddInitializers(const onnx::GraphProto& graph, Scope& sco
     return absl::OkStatus();
   };
   for (const onnx::TensorProto& tensor : graph.initializer()) {
+    HONE_RETURN_IF_ERROR(CountNode(fmt::format("initialiser '{}'", tensor.name())));
     HONE_RETURN_IF_ERROR(define(tensor.name(), tensors_.Read(tensor)));
   }
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    HONE_RETURN_IF_ERROR(CountNode(fmt::format("initialiser '{}'", tensor.values().name())));
     HONE_RETURN_IF_ERROR(define(tensor.values().name(), tensors_.ReadSparse(tensor)));
   }
   return absl::OkStatus();
 }
 
 absl::Status Importer::AddNodes(const NodeProtos& nodes, const Body& body, Scope& scope) {
-  const KnownNames known = {[&](const std::string& name) { return scope.Find(name) != nullptr; },
-                            [&](const std::string& name) { return scope.Owns(name); }};
-  HONE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder(nodes, known));
+  // A body has the same order in every iteration, and finding it looks into all bodies inside.
+  const auto [entry, first_time] = orders_.try_emplace(&nodes);
+  const std::vector<int>& order = entry->second;
+  if (first_time) {
+    const KnownNames known = {[&](const std::string& name) { return scope.Find(name) != nullptr; },
+                              [&](const std::string& name) { return scope.Owns(name); }};
+    HONE_ASSIGN_OR_RETURN(entry->second, TopologicalOrder(nodes, known));
+  }
   for (int i : order) {
     HONE_RETURN_IF_ERROR(CountNode(NodeText(nodes[i])));
     HONE_RETURN_IF_ERROR(AddNode(nodes[i], body, scope));

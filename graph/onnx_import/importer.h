@@ -100,7 +100,8 @@ class Importer {
   const ImportOptions& options_;
   TensorReader tensors_;
   Graph graph_;
-  size_t imported_nodes_ = 0;            ///< those of a function once for each call
+  size_t imported_nodes_ = 0;  ///< those of a function or body once for each time
+  std::map<const google::protobuf::RepeatedPtrField<onnx::NodeProto>*, std::vector<int>> orders_;
   std::map<std::string, int64_t> dims_;  ///< symbolic dimensions bound so far
   std::vector<std::string> unbound_;     ///< shapes that are missing, and what to do
   std::vector<ValueId> unstated_;        ///< inputs whose value range the model does not state

@@ -221,6 +221,12 @@ void NodeImport::FailUnknown(ValueId value, std::string_view what) {
       if (input != kNoValue && seen.insert(input).second) open.push_back(input);
     }
   }
+  if (names.empty()) {
+    return Unsupported(fmt::format(
+        "{} must be known while importing, but is computed from constants too large for that; "
+        "simplify the model (onnxsim)",
+        what));
+  }
   Unsupported(
       fmt::format("{} must be known while importing, but comes from the graph input{} {}; values "
                   "that do not change can be given with --bind NAME=F.npy",

@@ -11,16 +11,25 @@
 namespace hone::graph::onnx_import {
 namespace {
 
-/// Names that the branches of a node read or give out; those they make themselves do no harm.
-void CollectCaptured(const onnx::GraphProto& branch, std::set<std::string>& names) {
-  for (const onnx::ValueInfoProto& output : branch.output()) names.insert(output.name());
-  for (const onnx::NodeProto& node : branch.node()) {
-    names.insert(node.input().begin(), node.input().end());
+/// Names from around it that a body reads or gives out: not those it has or makes itself.
+void CollectCaptured(const onnx::GraphProto& body, std::set<std::string>& names) {
+  std::set<std::string> read;
+  for (const onnx::ValueInfoProto& output : body.output()) read.insert(output.name());
+  for (const onnx::NodeProto& node : body.node()) {
+    read.insert(node.input().begin(), node.input().end());
     for (const onnx::AttributeProto& attribute : node.attribute()) {
-      if (attribute.has_g()) CollectCaptured(attribute.g(), names);
-      for (const onnx::GraphProto& inner : attribute.graphs()) CollectCaptured(inner, names);
+      if (attribute.has_g()) CollectCaptured(attribute.g(), read);
+      for (const onnx::GraphProto& inner : attribute.graphs()) CollectCaptured(inner, read);
     }
   }
+  for (const onnx::ValueInfoProto& input : body.input()) read.erase(input.name());
+  for (const onnx::TensorProto& tensor : body.initializer()) read.erase(tensor.name());
+  for (const onnx::SparseTensorProto& tensor : body.sparse_initializer())
+    read.erase(tensor.values().name());
+  for (const onnx::NodeProto& node : body.node()) {
+    for (const std::string& output : node.output()) read.erase(output);
+  }
+  names.merge(read);
 }
 
 struct Edges {

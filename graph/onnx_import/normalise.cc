@@ -82,10 +82,11 @@ void TrainingBatchNormalization(NodeImport& n, double epsilon, double momentum) 
   }
 }
 
-/// Whether statistics come from the batch: by attribute since opset 14, before that in whoever
-/// gives any of them.
+/// Whether statistics come from the batch: by attribute since opset 14 (and before opset 7, where
+/// training is refused), else in whoever gives any of them.
 bool TrainsBatchNormalization(NodeImport& n) {
   if (n.opset() >= 14) return n.Int("training_mode", 0) != 0;
+  if (n.opset() < 7) return false;
   for (size_t i = 1; i < n.num_outputs(); ++i) {
     if (n.Wants(i)) return true;
   }
@@ -103,7 +104,7 @@ void BatchNormalization(NodeImport& n) {
   }
   if (training) return TrainingBatchNormalization(n, epsilon, momentum);
   for (size_t i = 1; i < n.num_outputs(); ++i) {
-    if (n.Wants(i)) return n.Invalid("outputs of training, but training_mode is 0");
+    if (n.Wants(i)) return n.Invalid("outputs of training, but it does not train");
   }
   const ValueId x = n.Input(0);
   n.SetOutput(0, n.Emit("BatchNorm", {x, n.Input(1), n.Input(2), n.Input(3), n.Input(4)},

@@ -141,7 +141,12 @@ absl::StatusOr<ConstantPtr> TensorReader::Read(const onnx::TensorProto& tensor) 
     return FromBytes(std::move(type), {reinterpret_cast<const std::byte*>(raw.data()), raw.size()},
                      model_);
   }
-  return FromTypedField(std::move(type), tensor);
+  // The body of a loop is read in every iteration: what is converted stays.
+  ConstantPtr& converted = converted_[&tensor];
+  if (converted == nullptr) {
+    HONE_ASSIGN_OR_RETURN(converted, FromTypedField(std::move(type), tensor));
+  }
+  return converted;
 }
 
 // A model names its data files, so an archive with a link could have any file of the user's packed

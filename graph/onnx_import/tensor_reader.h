@@ -21,7 +21,8 @@ absl::StatusOr<ir::DType> DTypeOf(int32_t data_type);
 std::string DataTypeName(int32_t data_type);
 
 /// Turns TensorProtos into constants. Raw bytes and external data are not copied: the constants
-/// keep the model, or the mapped file, alive. Not thread-safe.
+/// keep the model, or the mapped file, alive; what stands in typed fields is converted once. Not
+/// thread-safe.
 class TensorReader {
  public:
   /// `model` owns every TensorProto that Read will see; `folder` is where external files lie. Where
@@ -43,6 +44,7 @@ class TensorReader {
   std::shared_ptr<const void> model_;
   std::filesystem::path folder_, linked_folder_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+  std::map<const onnx::TensorProto*, ConstantPtr> converted_;
 };
 
 }  // namespace hone::graph::onnx_import

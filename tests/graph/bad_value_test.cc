@@ -293,5 +293,16 @@ TEST(BehindFailedNodeTest, UnknownAttributesBehindANodeThatFailedAreReportedToo)
             "  node z (Relu) of ?, f32[1,6,8,8]: it has 2 inputs, not 1");
 }
 
+TEST(BadValueTest, OperatorsOfOtherDomainsSayWhatToGiveInstead) {
+  for (const auto& [domain, advice] :
+       {std::pair("com.microsoft", "give the model as it was exported"),
+        std::pair("ai.onnx.ml", "no trees and strings")}) {
+    OnnxModel model;
+    model.Input("x", {"2", "3"}).Output("y");
+    model.Node("FusedThing", {"x"}, {"y"}).set_domain(domain);
+    EXPECT_THAT(model.Error(), HasSubstr(advice));
+  }
+}
+
 }  // namespace
 }  // namespace hone::graph

@@ -132,6 +132,67 @@ TEST(ControlFlowTest, BranchesOfOneTypeNeedNoKnownCondition) {
   }
 }
 
+/// x looked up where `index` says, unless `go` is false.
+OnnxModel Guarded(const std::string& index) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Input("go", {}, TensorProto::BOOL).Output("y");
+  model.Input("i", {"2"}, TensorProto::INT64).Ints("known", {1, 0});
+  onnx::NodeProto& node = model.Node("If", {"go"}, {"y"});
+  AddNode(AddBody(node, "then_branch", {}, {"a"}), "Gather", {"x", index}, "a");
+  AddNode(AddBody(node, "else_branch", {}, {"b"}), "Neg", {"x"}, "b");
+  return model;
+}
+
+// What a guard keeps from being looked up would end the run.
+TEST(ControlFlowTest, BranchesThatMayFaultAreNotComputedForTheirSake) {
+  EXPECT_TRUE(Guarded("known").Import().ok()) << Guarded("known").Error();
+  EXPECT_THAT(Guarded("i").Error(), HasSubstr("its condition must be known while importing"));
+}
+
+// Iteration 2 of at most 5 would look up what is not there; whether it runs is not known.
+TEST(ControlFlowTest, AnIterationThatMayNeverRunIsNotBlamed) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Input("go", {}, TensorProto::BOOL).Output("y").Ints("n", {5});
+  onnx::GraphProto& body = AddBody(model.Node("Loop", {"n", "go", "x"}, {"y"}), "body",
+                                   {"i", "on", "before"}, {"on", "after"});
+  AddNode(body, "Gather", {"x", "i"}, "row");
+  AddNode(body, "Add", {"before", "row"}, "after");
+  EXPECT_THAT(model.Error(), HasSubstr("(Loop)"));
+  EXPECT_THAT(model.Error(), HasSubstr("whether it goes on must be known while importing"));
+}
+
+// The order of a body is found once: 90,000 iterations stand around a branch of 20,000 nodes that
+// is never taken.
+TEST(ControlFlowTest, BodiesInsideAreLookedIntoOnce) {
+  OnnxModel model;
+  model.Input("x", {"2"}).Output("y").Ints("n", {300});
+  AddBool(model, "more", true);
+  AddBool(model, "never", false);
+  const auto loop = [](onnx::GraphProto& graph, const std::string& in,
+                       const std::string& out) -> onnx::NodeProto& {
+    onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type("Loop");
+    for (const std::string& input : {std::string("n"), std::string("more"), in})
+      node.add_input(input);
+    node.add_output(out);
+    return node;
+  };
+  onnx::GraphProto& outer =
+      AddBody(loop(model.graph(), "x", "y"), "body", {"i", "on", "a"}, {"on", "b"});
+  onnx::GraphProto& inner =
+      AddBody(loop(outer, "a", "b"), "body", {"j", "onwards", "c"}, {"onwards", "d"});
+  onnx::NodeProto& choice = *inner.add_node();
+  choice.set_op_type("If");
+  choice.add_input("never");
+  choice.add_output("d");
+  onnx::GraphProto& large = AddBody(choice, "then_branch", {}, {"e20000"});
+  for (int i = 0; i < 20000; ++i)
+    AddNode(large, "Neg", {i == 0 ? "c" : "e" + std::to_string(i)}, "e" + std::to_string(i + 1));
+  AddNode(AddBody(choice, "else_branch", {}, {"f"}), "Identity", {"c"}, "f");
+  const auto graph = model.Import();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+}
+
 TEST(ControlFlowTest, BodiesMustFit) {
   OnnxModel model = Repeated("Sin", 2);
   model.graph().mutable_node(0)->mutable_attribute(0)->mutable_g()->add_output()->set_name("on");

@@ -77,3 +77,32 @@ def branch_by_value(n):
     down = body("down", [helper.make_node("Neg", [x], ["c"]), helper.make_node("Mul", [x, x], ["d"])], [],
                 [("c", F32, [3, 4]), ("d", F32, [3, 4])])
     return [n.op("Abs", each) for each in n.op("If", bright, outs=2, then_branch=up, else_branch=down)]
+
+
+@network(13, sets=3)
+def integer_countdown(n):
+    """A Loop over integers that ends by what it counts, far before its limit of forty."""
+    x = n.input("x", [], dtype=np.int64, low=1, high=30)
+    loop = body("count", [
+        helper.make_node("Sub", ["s", "one"], ["less"]), helper.make_node("Mul", ["s", "s"], ["square"]),
+        helper.make_node("Add", ["sum", "square"], ["summed"]), helper.make_node("Greater", ["less", "none"], ["more_out"]),
+    ], [("i", I64, []), ("more", BOOL, []), ("s", I64, []), ("sum", I64, [])],
+        [("more_out", BOOL, []), ("less", I64, []), ("summed", I64, [])])
+    n.weight(np.int64(1), "one")
+    n.weight(np.int64(0), "none")
+    _, total = n.op("Loop", n.const(40), n.const(True), x, n.const(0), outs=2, body=loop)
+    return n.op("Cast", total, to=F32)
+
+
+@network(14)
+def iterations_of_rank_one(n):
+    """A body that declares its iteration and its condition as [1], and names its input as a later node its result."""
+    x = n.input("x", [2])
+    loop = body("step", [
+        helper.make_node("Cast", ["i"], ["number"], to=F32), helper.make_node("Add", ["later", "number"], ["next"]),
+        helper.make_node("Identity", ["more"], ["more_out"]), helper.make_node("Neg", ["number"], ["stacked"]),
+    ], [("i", I64, [1]), ("more", BOOL, [1]), ("later", F32, [2])],
+        [("more_out", BOOL, [1]), ("next", F32, [2]), ("stacked", F32, [1])])
+    last, stack = n.op("Loop", n.const([3]), n.const([True]), x, outs=2, body=loop)
+    n.nodes.append(helper.make_node("Abs", [last], ["later"]))
+    return ["later", n.relu(n.op("Neg", stack))]
