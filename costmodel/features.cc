@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "schedule/stage_cost.h"
 #include "schedule/structure.h"
 
 namespace hone::costmodel {

@@ -8,6 +8,7 @@
 #include "schedule/lower.h"
 #include "schedule/sketches/attention.h"
 #include "schedule/sketches/winograd.h"
+#include "schedule/stage_cost.h"
 #include "schedule/structure.h"
 #include "schedule/trace_writer.h"
 

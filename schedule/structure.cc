@@ -8,6 +8,7 @@
 
 #include "schedule/affine.h"
 #include "schedule/nest_builder.h"
+#include "schedule/stage_cost.h"
 
 namespace hone::schedule {
 
@@ -16,8 +17,10 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
-constexpr int64_t kCheap = 2;      ///< operations that may be repeated for every read
-constexpr int64_t kWhole = 128;    ///< operations that may stand in one expression, repeated or not
+constexpr int64_t kCheap = 2;    ///< operations that may be repeated for every read
+constexpr int64_t kWhole = 128;  ///< operations that may stand in one expression, repeated or not
+/// Expressions are inlined as trees: what is read twice, and again by what is read twice, doubles.
+constexpr int64_t kMostNodes = 1 << 12;
 constexpr int64_t kShortAxis = 8;  ///< iterations below which an axis fills no vector
 constexpr int64_t kShortRow = 32;  ///< and below which a row has no vector of partial results
 
@@ -67,24 +70,6 @@ void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& 
   for (size_t i = 0; i < e->args.size(); ++i) {
     CollectAccesses(w, stage, e->args[i], guarded || (e->kind == ExprKind::kSelect && i > 0), out);
   }
-}
-
-int64_t CostOfExpr(const Expr& e) {
-  int64_t cost = 0;
-  if (e->kind == ExprKind::kLoad) return 0;  // index arithmetic is not counted
-  if (e->kind == ExprKind::kUnary) {
-    bool cheap = e->unary() == ir::UnaryOp::kNeg || e->unary() == ir::UnaryOp::kAbs ||
-                 e->unary() == ir::UnaryOp::kNot;
-    cost = cheap ? 1 : 16;
-  }
-  if (e->kind == ExprKind::kBinary && ir::IsFloat(e->dtype)) {
-    cost = e->binary() == ir::BinaryOp::kPow                                        ? 16
-           : e->binary() == ir::BinaryOp::kDiv                                      ? 4
-           : e->binary() == ir::BinaryOp::kMax || e->binary() == ir::BinaryOp::kMin ? 0
-                                                                                    : 1;
-  }
-  for (const Expr& a : e->args) cost += CostOfExpr(a);
-  return cost;
 }
 
 /// The last spatial axis with more than one element; -1 when there is none.
@@ -224,30 +209,16 @@ bool IdentityRead(const ir::Workload& w, const ir::Stage& reader, const ir::Stag
          SharedLeading(w, reader, stage) == stage.num_spatial();
 }
 
-/// Expressions are inlined as trees: what is read twice, and again by what is read twice, doubles.
-constexpr int64_t kMostNodes = 1 << 12;
-
-void CountNodes(const Expr& e, int64_t* nodes) {
-  if (++*nodes > kMostNodes) return;
-  for (const Expr& a : e->args) CountNodes(a, nodes);
-}
-
-int64_t NodesOf(const ir::Stage& stage) {
-  int64_t nodes = 0;
-  for (const Expr& body : stage.body) CountNodes(body, &nodes);
-  return nodes;
-}
-
 /// Whether every reader stays small with the stage in place of each load of it. What is read in one
 /// place alone makes nothing double.
 bool StaysSmall(const ir::Workload& w, const ir::Stage& stage, const std::vector<int>& readers) {
-  const int64_t nodes = NodesOf(stage);
+  const int64_t nodes = NodesOf(stage, kMostNodes);
   int64_t reads = 0;
   bool small = true;
   for (int r : readers) {
     int64_t own = 0;
     for (const auto& a : AccessesOf(w, w.stages[r])) own += a.tensor == stage.results[0];
-    small = small && NodesOf(w.stages[r]) + own * nodes <= kMostNodes;
+    small = small && NodesOf(w.stages[r], kMostNodes) + own * nodes <= kMostNodes;
     reads += own;
   }
   return small || reads <= 1;
@@ -358,25 +329,6 @@ std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& st
   std::vector<Access> out;
   for (const auto& body : stage.body) CollectAccesses(workload, stage, body, false, &out);
   return out;
-}
-
-int64_t CostOf(const ir::Stage& stage) {
-  int64_t cost = 0;
-  for (const auto& body : stage.body) cost += CostOfExpr(body);
-  return cost;
-}
-
-bool Computes(const ir::Stage& stage) {
-  bool computes = false;
-  const std::function<void(const Expr&)> visit = [&](const Expr& e) {
-    if (e->kind == ExprKind::kLoad) return;  // index arithmetic is not counted
-    computes |= e->kind == ExprKind::kUnary;
-    computes |= e->kind == ExprKind::kBinary && ir::IsFloat(e->dtype);
-    computes |= e->kind == ExprKind::kCast && ir::IsFloat(e->dtype);
-    for (const Expr& a : e->args) visit(a);
-  };
-  for (const auto& body : stage.body) visit(body);
-  return computes;
 }
 
 int VectorAxis(const ir::Workload& workload, const ir::Stage& stage) {

@@ -38,10 +38,6 @@ struct Access {
 std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& stage);
 Role RoleOf(const ir::Workload& workload, const ir::Stage& stage);
 
-/// Arithmetic operations per evaluation of the bodies; transcendental ones count 16.
-int64_t CostOf(const ir::Stage& stage);
-/// Whether the bodies compute anything with floats, beyond choosing what to load.
-bool Computes(const ir::Stage& stage);
 /// The spatial axis along which a map's results are contiguous in memory, or nearly; the axis along
 /// which a reduction's factors are, or along which only some of a product's factors move: there
 /// vectors run. -1 when no axis has more than one element.

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "schedule/nest_builder.h"
 #include "schedule/sketches/rules.h"
+#include "schedule/stage_cost.h"
 #include "schedule/structure.h"
 
 namespace hone::schedule {

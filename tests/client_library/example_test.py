@@ -76,8 +76,10 @@ class ExampleTest:
                        timeout=120)
             print(said)
             assert re.search(r"^session [0-9a-f]{32}, \d tasks for cpu:", said, re.M), said
-            measured = int(re.search(r"^(\d+) measured, 0 failed; ended: ", said, re.M)[1])
-            assert measured > 5, said
+            # On a machine that has more to do than cores some candidates end by their limit of time.
+            counts = re.search(r"^(\d+) measured, (\d+) failed; ended: ", said, re.M)
+            measured, failed = int(counts[1]), int(counts[2])
+            assert measured > 5 and failed < measured, said
             assert re.search(r"^best of .+: \d+\.\d\d us, ", said, re.M), said
             command = re.search(r"^hone (compile .*)$", said, re.M)[1].split()
             command[-1] = str(self.folder / "model.hone")
