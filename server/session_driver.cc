@@ -257,8 +257,14 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   options.begin_append = [&log](db::Batch batch, search::TunerQueue::Done done) {
     log.BeginAppend(std::move(batch), std::move(done));
   };
-  options.join = [this, &log, shared = SharedRequest(options)] {
-    return context_.tuners->Get(log, shared);
+  SpaceTurns::Strike strike;
+  options.join =
+      [this, &log, &strike,
+       shared = SharedRequest(options)]() -> absl::StatusOr<std::shared_ptr<search::SharedTuner>> {
+    HONE_ASSIGN_OR_RETURN(auto tuner, context_.tuners->Get(log, shared));
+    // A replay is all members' doing; what follows is this one's.
+    HONE_RETURN_IF_ERROR(strike());
+    return tuner;
   };
   {
     const std::lock_guard lock(mutex_);
@@ -268,7 +274,8 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
   // Building spaces and replaying take seconds; after a restart a thousand workers dial in
   // meanwhile.
-  HONE_RETURN_IF_ERROR(context_.turns->Run(context_.loop, id_, interrupted_, [&] {
+  HONE_RETURN_IF_ERROR(context_.turns->Run(context_.loop, id_, interrupted_, [&](const auto& own) {
+    strike = own;
     absl::Status started;
     std::thread([&] {
       NameThisThread("tuner");

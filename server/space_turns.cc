@@ -41,8 +41,7 @@ SpaceTurns::Turn::~Turn() {
 }
 
 absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session,
-                             const std::atomic<bool>& interrupted,
-                             const std::function<absl::Status()>& work) {
+                             const std::atomic<bool>& interrupted, const Work& work) {
   HONE_ASSIGN_OR_RETURN(const int strikes, StrikesOf(loop, session));
   if (strikes >= kMostStrikes) {
     return absl::FailedPreconditionError(fmt::format(
@@ -65,11 +64,15 @@ absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session,
     taken_ = true;
     turn.of = this;
   }
-  HONE_RETURN_IF_ERROR(Store(loop, db::PutFarmSuspect{{.session = session,
-                                                       .attempt = db::kSpacesOfSession,
-                                                       .losses = strikes + 1,
-                                                       .reason = "its Spaces are computed"}}));
-  const absl::Status status = work();
+  bool struck = strikes > 0;
+  const absl::Status status = work([&] {
+    struck = true;
+    return Store(loop, db::PutFarmSuspect{{.session = session,
+                                           .attempt = db::kSpacesOfSession,
+                                           .losses = strikes + 1,
+                                           .reason = "its Spaces are computed"}});
+  });
+  if (!struck) return status;
   const absl::Status forgotten = Store(loop, db::DropFarmSuspect{session, db::kSpacesOfSession});
   return status.ok() ? forgotten : status;
 }

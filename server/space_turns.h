@@ -10,20 +10,25 @@
 namespace hone::server {
 
 /// Lets sessions compute the Spaces of the Workloads that clients send, each under a durable
-/// strike. What such a computation does to honed (memory, time, a crash) it would do again after
-/// every restart: a session that honed has died of so often is refused, and all others go on. Who
-/// has a strike goes alone among those who have, so that of those who computed together when honed
-/// died only one is struck again by what that one did. Thread-safe.
+/// strike of its own. What such a computation does to honed (memory, time, a crash) it would do
+/// again after every restart: a session that honed has died of so often is refused, and all others
+/// go on. Who has a strike goes alone among those who have, so that of those who computed together
+/// when honed died only one is struck again by what that one did. Thread-safe.
 class SpaceTurns {
  public:
   /// A session's first turn and those after two restarts.
   static constexpr int kMostStrikes = 3;
 
-  /// The status of `work`, before which the session is struck; afterwards its strikes are
-  /// forgotten. kFailedPrecondition, without it: it is struck too often. kCancelled, without it:
-  /// `interrupted` while others went first.
+  /// Strikes the session; for its work to call before it computes what is the session's own, as
+  /// often as it likes.
+  using Strike = std::function<absl::Status()>;
+  using Work = std::function<absl::Status(const Strike&)>;
+
+  /// The status of `work`, after which the session's strikes are forgotten. kFailedPrecondition,
+  /// without it: it is struck too often. kCancelled, without it: `interrupted` while others went
+  /// first.
   absl::Status Run(FarmLoop& loop, const Hash128& session, const std::atomic<bool>& interrupted,
-                   const std::function<absl::Status()>& work);
+                   const Work& work);
 
  private:
   /// Of one that has a strike; ends with it.

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +19,11 @@ namespace hone::server {
 namespace {
 
 constexpr Hash128 kSession{4, 4};
+constexpr char kWorkload[] =
+    "workload 1\n"
+    "x0: f32[8,16] input range(-1,1)\n"
+    "x1: f32[16,4] constant\n"
+    "s0: f32[8,4] output = sum[r0:16] (x0[i0, r0] * x1[r0, i1])\n";
 
 class WatchingSink final : public FarmSink {
  public:
@@ -187,6 +194,30 @@ TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
   EXPECT_EQ(Await(), SessionState::kFailed);
   EXPECT_THAT(store_row().reason, ::testing::HasSubstr("honed has ended 3 times"));
   driver_ = nullptr;
+}
+
+// Whoever comes first replays what all of a search's members asked for.
+TEST_F(SessionDriverTest, IsStruckForItsOwnSpacesAndNotForTheSearchThatItJoins) {
+  std::atomic<bool> struck{false}, began_before{false};
+  sink_.changed = [&] {
+    if (struck || !store_->FindSuspect(kSession, db::kSpacesOfSession).value()) return;
+    const std::vector<db::StoredSession> sessions = log_->Sessions().value();
+    for (const db::StoredSession& s : sessions) {
+      if (s.session.request.find("farm_search") != std::string::npos) began_before = true;
+    }
+    struck = true;
+  };
+  loop_.Start();
+  Store(SessionState::kWaiting);
+  auto driver = std::make_unique<SessionDriver>(
+      context_, row_,
+      proto::SessionSpec{.tasks = {{kWorkload, "w", 1, 1e6, 0}}, .target = FarmHarness::kTarget});
+  ConnectDevice();
+  for (int i = 0; i < 1000 && !struck; ++i) clock_.SleepNs(10'000'000);
+  EXPECT_TRUE(struck);
+  EXPECT_TRUE(began_before) << "the search was opened under this session's strike";
+  driver.reset();
+  loop_.Stop();
 }
 
 }  // namespace
