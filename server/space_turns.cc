@@ -40,8 +40,8 @@ SpaceTurns::Turn::~Turn() {
   of->changed_.notify_all();
 }
 
-absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session,
-                             const std::atomic<bool>& interrupted, const Work& work) {
+absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session, const Ended& ended,
+                             const Work& work) {
   HONE_ASSIGN_OR_RETURN(const int strikes, StrikesOf(loop, session));
   if (strikes >= kMostStrikes) {
     return absl::FailedPreconditionError(fmt::format(
@@ -59,7 +59,7 @@ absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session,
         session.ToHex(), strikes, kMostStrikes);
     std::unique_lock lock(mutex_);
     while (!WaitFor(changed_, lock, kLookNs, [this] { return !taken_; })) {
-      if (interrupted.load()) return absl::CancelledError("interrupted");
+      HONE_RETURN_IF_ERROR(ended());
     }
     taken_ = true;
     turn.of = this;

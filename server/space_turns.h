@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -24,11 +23,13 @@ class SpaceTurns {
   using Strike = std::function<absl::Status()>;
   using Work = std::function<absl::Status(const Strike&)>;
 
+  /// Why the session waits no longer; ok: it does. Asked again and again while others go first.
+  using Ended = std::function<absl::Status()>;
+
   /// The status of `work`, after which the session's strikes are forgotten. kFailedPrecondition,
-  /// without it: it is struck too often. kCancelled, without it: `interrupted` while others went
-  /// first.
-  absl::Status Run(FarmLoop& loop, const Hash128& session, const std::atomic<bool>& interrupted,
-                   const Work& work);
+  /// without it: it is struck too often. What
+  /// `ended` says, without it: it ended while others went first.
+  absl::Status Run(FarmLoop& loop, const Hash128& session, const Ended& ended, const Work& work);
 
  private:
   /// Of one that has a strike; ends with it.

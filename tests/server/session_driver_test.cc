@@ -48,18 +48,25 @@ class SessionDriverTest : public ::testing::Test {
     };
     loop_.Start();
   }
-  /// The log's row of the session.
-  void Store(SessionState state) {
-    db::FarmSession row = row_;
-    row.state = state;
+  void Do(const db::FarmChange& change) {
     ASSERT_TRUE(loop_
                     .Run({.prepare =
                               [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
-                                unit.changes.push_back(db::AddFarmSession{row});
+                                unit.changes.push_back(change);
                                 return absl::OkStatus();
                               },
                           .done = {}})
                     .ok());
+  }
+  /// The log's row of the session.
+  void Store(SessionState state) {
+    db::FarmSession row = row_;
+    row.state = state;
+    Do(db::AddFarmSession{row});
+  }
+  void Strike(const Hash128& session, int strikes) {
+    Do(db::PutFarmSuspect{
+        {.session = session, .attempt = db::kSpacesOfSession, .losses = strikes}});
   }
   void ConnectDevice() {
     loop_.Post([](Farm& farm, int64_t now_ns) {
@@ -174,17 +181,7 @@ TEST_F(SessionDriverTest, AnEndIsKnownBeforeWatchersAreToldToLook) {
 TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
   Begin();
   Store(SessionState::kRunning);
-  ASSERT_TRUE(loop_
-                  .Run({.prepare =
-                            [](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
-                              unit.changes.push_back(
-                                  db::PutFarmSuspect{{.session = kSession,
-                                                      .attempt = db::kSpacesOfSession,
-                                                      .losses = SpaceTurns::kMostStrikes}});
-                              return absl::OkStatus();
-                            },
-                        .done = {}})
-                  .ok());
+  Strike(kSession, SpaceTurns::kMostStrikes);
   db::FarmSession row = row_;
   row.state = SessionState::kRunning;
   row.device_class = "class";
@@ -218,6 +215,37 @@ TEST_F(SessionDriverTest, IsStruckForItsOwnSpacesAndNotForTheSearchThatItJoins) 
   EXPECT_TRUE(began_before) << "the search was opened under this session's strike";
   driver.reset();
   loop_.Stop();
+}
+
+TEST_F(SessionDriverTest, WhoWaitsForItsTurnEndsAtItsDate) {
+  Begin();
+  Store(SessionState::kRunning);
+  constexpr Hash128 kOther{5, 5};
+  Do(db::AddFarmSession{{.id = kOther, .owner = "alice", .project = "p"}});
+  for (const Hash128& id : {kSession, kOther}) Strike(id, 1);
+  constexpr int64_t kDateMs = 1'000'000;
+  FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
+  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_, &turns_};
+  db::FarmSession row = row_;
+  row.state = SessionState::kRunning;
+  row.device_class = "class";
+  row.fingerprint = "f";
+  const auto goes = [] { return absl::OkStatus(); };
+  const absl::Status other = turns_.Run(loop_, kOther, goes, [&](const auto&) {
+    SessionDriver driver(context, row,
+                         {.tasks = {{kWorkload, "w", 1, 1e6, 0}},
+                          .target = FarmHarness::kTarget,
+                          .until_unix_ms = kDateMs});
+    driver_ = &driver;
+    clock_.SleepNs(300'000'000);
+    EXPECT_EQ(store_row().state, SessionState::kRunning);
+    calendar.JumpWallNs(1'000'000);
+    EXPECT_EQ(Await(), SessionState::kFailed);
+    EXPECT_THAT(store_row().reason, ::testing::HasSubstr("its date came while"));
+    driver_ = nullptr;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(other.ok()) << other;
 }
 
 }  // namespace
