@@ -33,6 +33,18 @@ absl::Status LoadModel(db::Database& database, const std::string& payload, Share
   return absl::OkStatus();
 }
 
+/// Starts of honed in a row that did not outlive a stream's replay; it is not tried again.
+constexpr int kMostDeaths = 2;
+
+int DeathsOf(const std::vector<db::Event>& events) {
+  int deaths = 0;
+  for (const db::Event& e : events) {
+    if (e.type == "opening") ++deaths;
+    if (e.type == "opened") deaths = 0;
+  }
+  return deaths;
+}
+
 }  // namespace
 
 db::Event StreamEvent(const Hash128& stream, std::string type, std::string payload) {
@@ -92,12 +104,24 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
     if (it->merged || it->session.request != request.text) continue;
     HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, database.EventsOf(it->session.id));
     if (!events.empty() && events.back().type == "finished") break;
+    if (DeathsOf(events) >= kMostDeaths) {
+      LogWarning("honed has ended {} times while it replayed the search {}, which is begun anew",
+                 kMostDeaths, it->session.id.ToHex());
+      batch.events.push_back(
+          StreamEvent(it->session.id, "finished", "honed ended while it was replayed"));
+      break;
+    }
+    // What a replay does to honed (memory, time, a crash) is no one member's doing.
+    db::Batch opening;
+    opening.events.push_back(StreamEvent(it->session.id, "opening", ""));
+    HONE_RETURN_IF_ERROR(database.Append(opening).status());
     // The seed of whoever began it.
     TunerOptions as_begun = options;
     as_begun.seed = it->session.seed;
     auto shared = std::make_shared<SharedTuner>(request.target, as_begun);
     shared->stream = it->session.id;
     const absl::Status replayed = ReplayStream(database, events, *shared);
+    batch.events.push_back(StreamEvent(shared->stream, "opened", ""));
     if (absl::IsFailedPrecondition(replayed) || absl::IsDataLoss(replayed)) {
       // Its records stay, and warm the next one.
       LogWarning("the search {} cannot go on and is begun anew: {}", shared->stream.ToHex(),
@@ -105,7 +129,11 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
       batch.events.push_back(StreamEvent(shared->stream, "finished", StatusMessage(replayed)));
       break;
     }
-    HONE_RETURN_IF_ERROR(replayed);
+    if (!replayed.ok()) {
+      // honed lives.
+      HONE_RETURN_IF_ERROR(database.Append(batch).status());
+      return replayed;
+    }
     {
       const std::lock_guard lock(mutex_);
       for (const Hash128& member : shared->tuner.Members()) {
@@ -113,7 +141,7 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
       }
     }
     if (shared->over) break;
-    if (!batch.events.empty()) HONE_RETURN_IF_ERROR(database.Append(batch).status());
+    HONE_RETURN_IF_ERROR(database.Append(batch).status());
     return shared;
   }
   auto shared = std::make_shared<SharedTuner>(request.target, options);

@@ -179,10 +179,15 @@ class Farm {
   void OnOldBuilt(const Worker& worker, const Hash128& token);
   void OnFetch(Worker& worker, const proto::Fetch& fetch, int64_t now_ns);
   void TakeArtifacts(const proto::Built& built, const Lease& lease);
+  /// Whether a name's uploads may have so many bytes more.
+  bool HasRoom(const std::string& name, int64_t bytes) const;
+  /// Ends a build lease for which there is no room just now: nobody's fault, later.
+  void NoRoom(const Hash128& token, int64_t now_ns);
   /// Ends a build lease for what its worker did wrong: as a fault of infrastructure.
   void BuildFault(const Hash128& token, const std::string& why, int64_t now_ns);
   /// Answers a lease in its worker's stead: lost, at nobody's cost.
   void GiveUp(const Hash128& token, const std::string& why, int64_t now_ns);
+  void PauseBuild(Attempt& attempt, int64_t now_ns);
   void PauseAfterLostBuild(Attempt& attempt, const std::string& key, int64_t now_ns);
   // farm_suspects.cc: who runs next alone.
   bool MayRunAlone(const std::string& key, const Worker& worker, const Session& session,

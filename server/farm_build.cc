@@ -214,6 +214,29 @@ void Farm::RefuseLease(const Worker& worker, const Hash128& token, const std::st
   Send(worker, proto::Revoke{token, why});
 }
 
+bool Farm::HasRoom(const std::string& name, int64_t bytes) const {
+  const auto held = unused_of_name_.find(name);
+  const int64_t of_name = (held == unused_of_name_.end() ? 0 : held->second) + bytes;
+  const int64_t all = unused_bytes_ + bytes;
+  // The half is for those that hold little, however many hold all that they may.
+  if (of_name <= policy_.unused_of_any) return all <= policy_.unused_bytes;
+  return of_name <= policy_.unused_bytes / 2 - all;
+}
+
+void Farm::NoRoom(const Hash128& token, int64_t now_ns) {
+  const Lease& lease = leases_.at(token);
+  const std::string key = lease.worker;
+  const std::string why =
+      fmt::format("unfinished builds hold {} bytes of {}, {} of them this name's: no room for more",
+                  unused_bytes_, policy_.unused_bytes, unused_of_name_[workers_.at(key).name]);
+  LogWarning("'{}' builds again later: {}", key, why);
+  ++counters_.artifacts_no_room;
+  // Whoever builds it next may be the same: all the others may be full, or stuck.
+  PauseBuild(sessions_.at(lease.session).attempts.at(lease.attempt), now_ns);
+  RefuseLease(workers_.at(key), token, why);
+  EndLease(token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
+}
+
 void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t now_ns) {
   const auto open = leases_.find(chunk.token);
   if (open == leases_.end() ||
@@ -234,17 +257,11 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
     return BuildFault(chunk.token, "parts of an artifact without those before them", now_ns);
   }
   if (!same) {
-    // A name holds no more than stays free: whoever else comes finds room, however many hold all
-    // that they may.
-    int64_t& of_name = unused_of_name_[worker.name];
-    const int64_t free_bytes = policy_.unused_bytes - unused_bytes_ - chunk.total_bytes;
-    if (of_name + chunk.total_bytes > free_bytes) {
-      return BuildFault(chunk.token,
-                        fmt::format("unfinished builds hold all the memory that they may: {} bytes "
-                                    "of {}, {} of them this name's",
-                                    unused_bytes_, policy_.unused_bytes, of_name),
-                        now_ns);
+    if (lease.uploaded_bytes + chunk.total_bytes > proto::kMaxBuildBytes) {
+      return BuildFault(chunk.token, "more bytes of artifacts than a lease may have", now_ns);
     }
+    if (!HasRoom(worker.name, chunk.total_bytes)) return NoRoom(chunk.token, now_ns);
+    int64_t& of_name = unused_of_name_[worker.name];
     upload = Worker::Upload{
         chunk.token,
         chunk.sha256,
@@ -261,9 +278,6 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
                       fmt::format("a part of an artifact from byte {} on, after {} bytes", at,
                                   upload->data.size()),
                       now_ns);
-  }
-  if (lease.uploaded_bytes + chunk.total_bytes > proto::kMaxBuildBytes) {
-    return BuildFault(chunk.token, "more bytes of artifacts than a lease may have", now_ns);
   }
   upload->data += chunk.data;
   if (static_cast<int64_t>(upload->data.size()) < upload->total_bytes) return;
@@ -386,6 +400,10 @@ void Farm::GiveUp(const Hash128& token, const std::string& why, int64_t now_ns) 
 void Farm::PauseAfterLostBuild(Attempt& attempt, const std::string& key, int64_t now_ns) {
   // Nothing of it ran: nobody is blamed, but a machine that dies of it shall not get it at once.
   attempt.avoid.insert(key);
+  PauseBuild(attempt, now_ns);
+}
+
+void Farm::PauseBuild(Attempt& attempt, int64_t now_ns) {
   attempt.not_before_ns =
       now_ns + (policy_.first_pause_ns << std::min(attempt.lost_builds, kLongestPause));
   ++attempt.lost_builds;

@@ -42,8 +42,8 @@ struct FarmAttempt {
   bool too_fast = false;  ///< it is doubted for its speed: that device never confirms itself
   // For workers that run what others build:
   std::vector<std::string> keys;  ///< of its artifacts, as Grant.artifacts; made when needed
-  int lost_builds = 0;            ///< build leases that ended with their worker, or too late
-  int builds = 0;                 ///< those that ended built; some artifacts were gone then
+  int lost_builds = 0;  ///< build leases that ended with their worker, too late or without room
+  int builds = 0;       ///< those that ended built; some artifacts were gone then
   int64_t build_ns = 0;
 };
 

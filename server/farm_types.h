@@ -34,9 +34,10 @@ struct FarmPolicy {
   double unlike_ratio = 1.3;  ///< two measurements of one candidate that differ more disagree
   int result_window = 64;     ///< results that a worker may send unasked
   int64_t artifact_cache_bytes = proto::kArtifactCacheBytes;
-  int64_t unused_bytes = proto::kMaxUnusedBytes;    ///< of unfinished builds, all workers together
-  size_t max_devices = proto::kMaxDevices;          ///< of one worker's name
-  size_t chunk_bytes = proto::kArtifactChunkBytes;  ///< of an artifact, in one message
+  int64_t unused_bytes = proto::kMaxUnusedBytes;     ///< of unfinished builds, all workers together
+  int64_t unused_of_any = proto::kMaxArtifactBytes;  ///< of these, a name's while they last
+  size_t max_devices = proto::kMaxDevices;           ///< of one worker's name
+  size_t chunk_bytes = proto::kArtifactChunkBytes;   ///< of an artifact, in one message
 };
 
 using StreamId = int64_t;

@@ -19,10 +19,10 @@ struct FarmCounters {
   int64_t expired = 0, returned = 0, revoked = 0, lost = 0, condemned = 0;
   int64_t refused_workers = 0, replaced_streams = 0, infrastructure_faults = 0;
   int64_t quarantined = 0, held_back = 0;
-  /// Build leases granted; artifacts that came, that were refused, that came without a lease, and
-  /// that were gone when somebody wanted to run them.
+  /// Build leases granted; artifacts that came, that were refused, for which there was no room,
+  /// that came without a lease, and that were gone when somebody wanted to run them.
   int64_t granted_builds = 0, artifacts = 0;
-  int64_t artifacts_refused = 0, artifacts_unasked = 0, artifacts_gone = 0;
+  int64_t artifacts_refused = 0, artifacts_no_room = 0, artifacts_unasked = 0, artifacts_gone = 0;
   /// Attempts closed durably, by how they ended.
   std::array<int64_t, measure::kNumOutcomes> outcomes{};
 };

@@ -134,6 +134,7 @@ void AddWork(const FarmView& view, Families& out) {
   out.Counters("hone_artifacts_total", "Artifacts of builders, by what became of them.", "how",
                {{"taken", c.artifacts},
                 {"refused", c.artifacts_refused},
+                {"no_room", c.artifacts_no_room},
                 {"unasked", c.artifacts_unasked},
                 {"gone", c.artifacts_gone}});
   out.Counter("hone_condemned_total", "Attempts given up because their workers were lost.",

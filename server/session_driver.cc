@@ -177,9 +177,7 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
       *device = *std::move(found);
       return Store(SessionEvent::kBegin, "", device);
     }
-    if (spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs) {
-      return absl::DeadlineExceededError("no device came before its date");
-    }
+    if (DateHasCome()) return absl::DeadlineExceededError("no device came before its date");
     context_.clock.SleepNs(kLookNs);
   }
   return absl::CancelledError("interrupted");
@@ -222,6 +220,32 @@ search::SharedTuners::Request SessionDriver::SharedRequest(
       .now_ms = context_.wall_clock.UnixNs() / kNsPerMs};
 }
 
+absl::Status SessionDriver::StartInTurn(search::Session& session,
+                                        std::vector<search::TuningTask> tasks,
+                                        SpaceTurns::Strike& strike) {
+  // Leases of before do not wait for that.
+  SetDeadline(std::nullopt);
+  const auto ended = [this] {
+    if (Interrupted()) return absl::CancelledError("interrupted");
+    if (!DateHasCome()) return absl::OkStatus();
+    return absl::DeadlineExceededError(
+        "its date came while others that ended honed were tried again, one after the other; what "
+        "was measured before stands in the log");
+  };
+  return context_.turns->Run(context_.loop, id_, ended, [&](const auto& own) {
+    strike = own;
+    absl::Status started;
+    // Building spaces and replaying take seconds; after a restart a thousand workers dial in
+    // meanwhile.
+    std::thread([&] {
+      NameThisThread("tuner");
+      LowerThisThread();
+      started = session.Start(std::move(tasks));
+    }).join();
+    return started;
+  });
+}
+
 absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   HONE_ASSIGN_OR_RETURN(std::vector<search::TuningTask> tasks, TasksOf(spec_));
   HONE_ASSIGN_OR_RETURN(search::SessionOptions options, OptionsFor(device));
@@ -257,8 +281,14 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   options.begin_append = [&log](db::Batch batch, search::TunerQueue::Done done) {
     log.BeginAppend(std::move(batch), std::move(done));
   };
-  options.join = [this, &log, shared = SharedRequest(options)] {
-    return context_.tuners->Get(log, shared);
+  SpaceTurns::Strike strike;
+  options.join =
+      [this, &log, &strike,
+       shared = SharedRequest(options)]() -> absl::StatusOr<std::shared_ptr<search::SharedTuner>> {
+    HONE_ASSIGN_OR_RETURN(auto tuner, context_.tuners->Get(log, shared));
+    // A replay is all members' doing; what follows is this one's.
+    HONE_RETURN_IF_ERROR(strike());
+    return tuner;
   };
   {
     const std::lock_guard lock(mutex_);
@@ -266,17 +296,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
     if (Interrupted()) measurer_->Stop();
   }
   search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
-  // Building spaces and replaying take seconds; after a restart a thousand workers dial in
-  // meanwhile.
-  HONE_RETURN_IF_ERROR(context_.turns->Run(context_.loop, id_, interrupted_, [&] {
-    absl::Status started;
-    std::thread([&] {
-      NameThisThread("tuner");
-      LowerThisThread();
-      started = session.Start(std::move(tasks));
-    }).join();
-    return started;
-  }));
+  HONE_RETURN_IF_ERROR(StartInTurn(session, std::move(tasks), strike));
   SetDeadline(session.ElapsedSeconds());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");
@@ -285,9 +305,15 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   return absl::OkStatus();
 }
 
-void SessionDriver::SetDeadline(double used_seconds) {
+bool SessionDriver::DateHasCome() const {
+  return spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs;
+}
+
+void SessionDriver::SetDeadline(std::optional<double> used_seconds) {
   int64_t left_ns = INT64_MAX;
-  if (spec_.seconds > 0) left_ns = static_cast<int64_t>(1e9 * (spec_.seconds - used_seconds));
+  if (spec_.seconds > 0 && used_seconds) {
+    left_ns = static_cast<int64_t>(1e9 * (spec_.seconds - *used_seconds));
+  }
   if (spec_.until_unix_ms > 0) {
     left_ns = std::min(left_ns, spec_.until_unix_ms * kNsPerMs - context_.wall_clock.UnixNs());
   }

@@ -65,11 +65,17 @@ class SessionDriver {
   /// kDeadlineExceeded: its date came first.
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
+  /// Starts it when its turn has come, until when it has `strike`. kDeadlineExceeded: its date came
+  /// first.
+  absl::Status StartInTurn(search::Session& session, std::vector<search::TuningTask> tasks,
+                           SpaceTurns::Strike& strike);
   absl::StatusOr<search::SessionOptions> OptionsFor(const proto::DeviceFacts& device) const;
   /// What its search shares with others: the same request text, the same search.
   search::SharedTuners::Request SharedRequest(const search::SessionOptions& options) const;
-  /// Tells the Farm when the session's time is over.
-  void SetDeadline(double used_seconds);
+  bool DateHasCome() const;
+  /// Tells the Farm when the session's time is over; while it is not known how much of its seconds
+  /// it has used, when its date comes.
+  void SetDeadline(std::optional<double> used_seconds);
   void End(SessionEvent event, const std::string& reason);
   absl::Status Store(SessionEvent event, const std::string& reason,
                      const proto::DeviceFacts* device);

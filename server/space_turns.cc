@@ -40,9 +40,8 @@ SpaceTurns::Turn::~Turn() {
   of->changed_.notify_all();
 }
 
-absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session,
-                             const std::atomic<bool>& interrupted,
-                             const std::function<absl::Status()>& work) {
+absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session, const Ended& ended,
+                             const Work& work) {
   HONE_ASSIGN_OR_RETURN(const int strikes, StrikesOf(loop, session));
   if (strikes >= kMostStrikes) {
     return absl::FailedPreconditionError(fmt::format(
@@ -60,16 +59,20 @@ absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session,
         session.ToHex(), strikes, kMostStrikes);
     std::unique_lock lock(mutex_);
     while (!WaitFor(changed_, lock, kLookNs, [this] { return !taken_; })) {
-      if (interrupted.load()) return absl::CancelledError("interrupted");
+      HONE_RETURN_IF_ERROR(ended());
     }
     taken_ = true;
     turn.of = this;
   }
-  HONE_RETURN_IF_ERROR(Store(loop, db::PutFarmSuspect{{.session = session,
-                                                       .attempt = db::kSpacesOfSession,
-                                                       .losses = strikes + 1,
-                                                       .reason = "its Spaces are computed"}}));
-  const absl::Status status = work();
+  bool struck = strikes > 0;
+  const absl::Status status = work([&] {
+    struck = true;
+    return Store(loop, db::PutFarmSuspect{{.session = session,
+                                           .attempt = db::kSpacesOfSession,
+                                           .losses = strikes + 1,
+                                           .reason = "its Spaces are computed"}});
+  });
+  if (!struck) return status;
   const absl::Status forgotten = Store(loop, db::DropFarmSuspect{session, db::kSpacesOfSession});
   return status.ok() ? forgotten : status;
 }

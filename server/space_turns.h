@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -10,20 +9,27 @@
 namespace hone::server {
 
 /// Lets sessions compute the Spaces of the Workloads that clients send, each under a durable
-/// strike. What such a computation does to honed (memory, time, a crash) it would do again after
-/// every restart: a session that honed has died of so often is refused, and all others go on. Who
-/// has a strike goes alone among those who have, so that of those who computed together when honed
-/// died only one is struck again by what that one did. Thread-safe.
+/// strike of its own. What such a computation does to honed (memory, time, a crash) it would do
+/// again after every restart: a session that honed has died of so often is refused, and all others
+/// go on. Who has a strike goes alone among those who have, so that of those who computed together
+/// when honed died only one is struck again by what that one did. Thread-safe.
 class SpaceTurns {
  public:
   /// A session's first turn and those after two restarts.
   static constexpr int kMostStrikes = 3;
 
-  /// The status of `work`, before which the session is struck; afterwards its strikes are
-  /// forgotten. kFailedPrecondition, without it: it is struck too often. kCancelled, without it:
-  /// `interrupted` while others went first.
-  absl::Status Run(FarmLoop& loop, const Hash128& session, const std::atomic<bool>& interrupted,
-                   const std::function<absl::Status()>& work);
+  /// Strikes the session; for its work to call before it computes what is the session's own, as
+  /// often as it likes.
+  using Strike = std::function<absl::Status()>;
+  using Work = std::function<absl::Status(const Strike&)>;
+
+  /// Why the session waits no longer; ok: it does. Asked again and again while others go first.
+  using Ended = std::function<absl::Status()>;
+
+  /// The status of `work`, after which the session's strikes are forgotten. kFailedPrecondition,
+  /// without it: it is struck too often. What
+  /// `ended` says, without it: it ended while others went first.
+  absl::Status Run(FarmLoop& loop, const Hash128& session, const Ended& ended, const Work& work);
 
  private:
   /// Of one that has a strike; ends with it.

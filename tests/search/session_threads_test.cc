@@ -3,7 +3,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -73,7 +75,7 @@ class ThreadedLog final : public db::Database {
     changed_.notify_all();
     thread_.join();
   }
-  enum class Fault { kNone, kReads, kAppends };
+  enum class Fault { kNone, kReads, kAppends, kDies };
   /// What fails from now on.
   void Fail(Fault fault) {
     const std::lock_guard lock(mutex_);
@@ -119,6 +121,7 @@ class ThreadedLog final : public db::Database {
   }
   absl::StatusOr<std::optional<db::WorkloadRow>> FindWorkload(const Hash128& hash) override {
     const std::lock_guard lock(mutex_);
+    if (fault_ == Fault::kDies) throw std::runtime_error("honed died");
     return log_.FindWorkload(hash);
   }
   absl::StatusOr<std::optional<db::RankedRecord>> FindRecord(const Hash128& id) override {
@@ -279,7 +282,7 @@ class SessionThreadsTest : public ::testing::Test {
     return o;
   }
   absl::StatusOr<std::shared_ptr<SharedTuner>> Shared() {
-    return tuners_.Get(
+    return tuners_->Get(
         log_,
         {.text = "{\"farm_search\":\"s\"}", .versions = "{}", .seed = 3, .target = TestTarget()});
   }
@@ -297,7 +300,7 @@ class SessionThreadsTest : public ::testing::Test {
 
   FakeClock clock_;
   ThreadedLog log_;
-  SharedTuners tuners_;
+  std::optional<SharedTuners> tuners_{std::in_place};  ///< of one start
 };
 
 TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
@@ -396,6 +399,34 @@ TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {
       EXPECT_EQ(Tuner::ProposedEvent(expected[i]), Tuner::ProposedEvent(found[i]));
     }
   }
+}
+
+// Whoever comes first replays what all members asked for, also those that have ended.
+TEST_F(SessionThreadsTest, ASearchWhoseReplayEndsHonedAgainIsBegunAnew) {
+  Hash128 stream;
+  {
+    ThreadedMeasurer measurer(1);
+    Session session(log_, measurer, clock_, clock_, Options(kFirst, 10));
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    stream = (*Shared())->stream;
+  }
+  const auto start = [&](ThreadedLog::Fault fault) {
+    log_.Fail(fault);
+    tuners_.emplace();
+    tuners_->GoOn({kFirst});
+    return (*Shared())->stream;
+  };
+  EXPECT_THROW(start(ThreadedLog::Fault::kDies), std::runtime_error);
+  EXPECT_EQ(start(ThreadedLog::Fault::kNone), stream) << "it may have been anything";
+  EXPECT_EQ(log_.EventsOf(stream)->back().type, "opened");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(start(ThreadedLog::Fault::kDies), std::runtime_error);
+    EXPECT_EQ(log_.EventsOf(stream)->back().type, "opening") << "durable before";
+  }
+  const Hash128 anew = start(ThreadedLog::Fault::kDies);
+  EXPECT_NE(anew, stream) << "and without what ended it";
+  EXPECT_EQ(log_.EventsOf(stream)->back().type, "finished");
+  EXPECT_EQ(start(ThreadedLog::Fault::kNone), anew);
 }
 
 TEST_F(SessionThreadsTest, ALogThatRefusesResultsEndsTheSession) {

@@ -35,7 +35,18 @@ TEST_F(BuildLeaseTest, AJobThatFitsInNoMessageIsAnsweredAndNotGranted) {
 
 class UnusedBytesTest : public BuildLeaseTest {
  protected:
-  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 100}) {}
+  UnusedBytesTest() : BuildLeaseTest({.unused_bytes = 70, .unused_of_any = 50}) {}
+
+  /// Its lease ended, nobody's fault.
+  void ExpectNoRoom(StreamId stream, const Hash128& token) {
+    const auto revoked = Heard<proto::Revoke>(stream);
+    ASSERT_EQ(revoked.size(), 1u);
+    EXPECT_EQ(revoked.front().token, token);
+    EXPECT_THAT(revoked.front().reason, HasSubstr("no room for more"));
+    EXPECT_EQ(store_.at(token).state, db::LeaseState::kReturned);
+    EXPECT_EQ(farm_->counters().artifacts_refused, 0);
+    EXPECT_EQ(farm_->counters().infrastructure_faults, 0);
+  }
 };
 
 TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
@@ -48,7 +59,8 @@ TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
   const proto::Grant first = Grants(1).at(0), second = Grants(3).at(0);
   Upload(1, first.token, std::string(40, 'a'));
   Say(3, proto::ArtifactChunk{second.token, Sha256Hex("b"), 40, 0, "bbbb"});
-  ExpectRefused(3, second.token, "unfinished builds hold all the memory");
+  ExpectNoRoom(3, second.token);
+  EXPECT_EQ(farm_->counters().artifacts_no_room, 1);
   // What came of the first is the cache's now, and there is room.
   Upload(1, first.token, "other");
   Say(1, proto::Built{.token = first.token,
@@ -63,7 +75,7 @@ TEST_F(UnusedBytesTest, UploadsOfAllBuildersTogetherAreBounded) {
 
 class SharedUnusedBytesTest : public BuildLeaseTest {
  protected:
-  SharedUnusedBytesTest() : BuildLeaseTest({.unused_bytes = 200}) {}
+  SharedUnusedBytesTest() : BuildLeaseTest({.unused_bytes = 400, .unused_of_any = 50}) {}
 };
 
 // Devices of one name together hold no more than they leave to others.
@@ -89,6 +101,65 @@ TEST_F(SharedUnusedBytesTest, OneNameLeavesRoomForEveryOther) {
   ASSERT_EQ(grants.size(), 1u);
   Build(3, grants[0]);
   EXPECT_EQ(store_.at(grants[0].token).state, db::LeaseState::kBuilt);
+}
+
+// Names that hold all that they may leave room for what those to come hold at most.
+TEST_F(SharedUnusedBytesTest, ManyNamesThatTakeAllTheyMayLeaveRoomForTheNext) {
+  Connect(2, "runner", WorkerRole::kRun, 40);
+  for (int64_t attempt = 1; attempt <= 40; ++attempt) {
+    Submit(attempt, {"t" + std::to_string(attempt)});
+  }
+  StreamId stream = 10;
+  // Asks for ever more, until it gets none.
+  const auto take_all = [&](const std::string& name) {
+    for (int device = 0;; ++device) {
+      Connect(++stream, name, WorkerRole::kBuild, 1, {}, "cpu:" + std::to_string(device));
+      const auto grants = Grants(stream);
+      ASSERT_EQ(grants.size(), 1u) << name;
+      Say(stream, proto::ArtifactChunk{grants[0].token, Sha256Hex("a"), 10, 0, "a"});
+      if (store_.at(grants[0].token).state != db::LeaseState::kGranted) return;
+    }
+  };
+  for (const std::string name : {"first", "second", "third", "fourth"}) take_all(name);
+  for (const std::string name : {"fifth", "sixth", "seventh"}) {
+    Connect(++stream, name, WorkerRole::kBuild, 1);
+    const auto grants = Grants(stream);
+    ASSERT_EQ(grants.size(), 1u) << name;
+    Say(stream, proto::ArtifactChunk{grants[0].token, Sha256Hex(name), 50, 0, "a"});
+    EXPECT_EQ(store_.at(grants[0].token).state, db::LeaseState::kGranted) << name;
+  }
+}
+
+// However often: it is not what was built, nor who built it.
+TEST_F(UnusedBytesTest, WhatFindsNoRoomWaitsAndCostsNoAttempt) {
+  Connect(2, "runner", WorkerRole::kRun, 8);
+  Connect(1, "silent", WorkerRole::kBuild, 1);
+  Submit(1, {"t1"});
+  Say(1, proto::ArtifactChunk{Grants(1).at(0).token, Sha256Hex("a"), 40, 0, "a"});
+  Connect(3, "builder", WorkerRole::kBuild, 1);
+  Submit(2, {"t2"});
+  int refused = 0;
+  const auto pass = [&](int seconds) {
+    std::vector<proto::Grant> grants;
+    for (int i = 0; i < 10 * seconds && grants.empty(); ++i) {
+      Pass(100 * kMs);
+      for (const auto& [stream, credit] : {std::pair(1, 1), std::pair(2, 8)}) {
+        Say(stream, proto::WorkerCredit{credit});
+      }
+      Say(3, proto::WorkerCredit{refused + 1});
+      grants = Grants(3);
+    }
+    return grants;
+  };
+  for (auto grants = Grants(3); refused < 8; grants = pass(20)) {
+    ASSERT_EQ(grants.size(), 1u) << refused;
+    Say(3, proto::ArtifactChunk{grants[0].token, Sha256Hex("b"), 40, 0, "b"});
+    ExpectNoRoom(3, grants[0].token);
+    EXPECT_EQ(farm_->counters().artifacts_no_room, ++refused);
+  }
+  EXPECT_TRUE(results_.empty()) << "the session learnt of it";
+  farm_->EndSession(kSession, "cancelled", now_ns_);
+  Settle();
 }
 
 // A first part says how much is to come, and room is kept for that: not for ever.

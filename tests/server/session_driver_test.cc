@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +19,11 @@ namespace hone::server {
 namespace {
 
 constexpr Hash128 kSession{4, 4};
+constexpr char kWorkload[] =
+    "workload 1\n"
+    "x0: f32[8,16] input range(-1,1)\n"
+    "x1: f32[16,4] constant\n"
+    "s0: f32[8,4] output = sum[r0:16] (x0[i0, r0] * x1[r0, i1])\n";
 
 class WatchingSink final : public FarmSink {
  public:
@@ -41,18 +48,25 @@ class SessionDriverTest : public ::testing::Test {
     };
     loop_.Start();
   }
-  /// The log's row of the session.
-  void Store(SessionState state) {
-    db::FarmSession row = row_;
-    row.state = state;
+  void Do(const db::FarmChange& change) {
     ASSERT_TRUE(loop_
                     .Run({.prepare =
                               [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
-                                unit.changes.push_back(db::AddFarmSession{row});
+                                unit.changes.push_back(change);
                                 return absl::OkStatus();
                               },
                           .done = {}})
                     .ok());
+  }
+  /// The log's row of the session.
+  void Store(SessionState state) {
+    db::FarmSession row = row_;
+    row.state = state;
+    Do(db::AddFarmSession{row});
+  }
+  void Strike(const Hash128& session, int strikes) {
+    Do(db::PutFarmSuspect{
+        {.session = session, .attempt = db::kSpacesOfSession, .losses = strikes}});
   }
   void ConnectDevice() {
     loop_.Post([](Farm& farm, int64_t now_ns) {
@@ -167,17 +181,7 @@ TEST_F(SessionDriverTest, AnEndIsKnownBeforeWatchersAreToldToLook) {
 TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
   Begin();
   Store(SessionState::kRunning);
-  ASSERT_TRUE(loop_
-                  .Run({.prepare =
-                            [](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
-                              unit.changes.push_back(
-                                  db::PutFarmSuspect{{.session = kSession,
-                                                      .attempt = db::kSpacesOfSession,
-                                                      .losses = SpaceTurns::kMostStrikes}});
-                              return absl::OkStatus();
-                            },
-                        .done = {}})
-                  .ok());
+  Strike(kSession, SpaceTurns::kMostStrikes);
   db::FarmSession row = row_;
   row.state = SessionState::kRunning;
   row.device_class = "class";
@@ -187,6 +191,61 @@ TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
   EXPECT_EQ(Await(), SessionState::kFailed);
   EXPECT_THAT(store_row().reason, ::testing::HasSubstr("honed has ended 3 times"));
   driver_ = nullptr;
+}
+
+// Whoever comes first replays what all of a search's members asked for.
+TEST_F(SessionDriverTest, IsStruckForItsOwnSpacesAndNotForTheSearchThatItJoins) {
+  std::atomic<bool> struck{false}, began_before{false};
+  sink_.changed = [&] {
+    if (struck || !store_->FindSuspect(kSession, db::kSpacesOfSession).value()) return;
+    const std::vector<db::StoredSession> sessions = log_->Sessions().value();
+    for (const db::StoredSession& s : sessions) {
+      if (s.session.request.find("farm_search") != std::string::npos) began_before = true;
+    }
+    struck = true;
+  };
+  loop_.Start();
+  Store(SessionState::kWaiting);
+  auto driver = std::make_unique<SessionDriver>(
+      context_, row_,
+      proto::SessionSpec{.tasks = {{kWorkload, "w", 1, 1e6, 0}}, .target = FarmHarness::kTarget});
+  ConnectDevice();
+  for (int i = 0; i < 1000 && !struck; ++i) clock_.SleepNs(10'000'000);
+  EXPECT_TRUE(struck);
+  EXPECT_TRUE(began_before) << "the search was opened under this session's strike";
+  driver.reset();
+  loop_.Stop();
+}
+
+TEST_F(SessionDriverTest, WhoWaitsForItsTurnEndsAtItsDate) {
+  Begin();
+  Store(SessionState::kRunning);
+  constexpr Hash128 kOther{5, 5};
+  Do(db::AddFarmSession{{.id = kOther, .owner = "alice", .project = "p"}});
+  for (const Hash128& id : {kSession, kOther}) Strike(id, 1);
+  constexpr int64_t kDateMs = 1'000'000;
+  FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
+  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_, &turns_};
+  db::FarmSession row = row_;
+  row.state = SessionState::kRunning;
+  row.device_class = "class";
+  row.fingerprint = "f";
+  const auto goes = [] { return absl::OkStatus(); };
+  const absl::Status other = turns_.Run(loop_, kOther, goes, [&](const auto&) {
+    SessionDriver driver(context, row,
+                         {.tasks = {{kWorkload, "w", 1, 1e6, 0}},
+                          .target = FarmHarness::kTarget,
+                          .until_unix_ms = kDateMs});
+    driver_ = &driver;
+    clock_.SleepNs(300'000'000);
+    EXPECT_EQ(store_row().state, SessionState::kRunning);
+    calendar.JumpWallNs(1'000'000);
+    EXPECT_EQ(Await(), SessionState::kFailed);
+    EXPECT_THAT(store_row().reason, ::testing::HasSubstr("its date came while"));
+    driver_ = nullptr;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(other.ok()) << other;
 }
 
 }  // namespace

@@ -54,11 +54,15 @@ class SpaceTurnsTest : public ::testing::Test {
   /// A start of honed that dies of the session's Spaces.
   void Die(const Hash128& session) {
     SpaceTurns turns;
-    EXPECT_THROW(
-        (void)turns.Run(loop_, session, interrupted_, []() -> absl::Status { throw Died(); }),
-        Died);
+    EXPECT_THROW((void)turns.Run(loop_, session, Goes,
+                                 [](const SpaceTurns::Strike& strike) -> absl::Status {
+                                   HONE_RETURN_IF_ERROR(strike());
+                                   throw Died();
+                                 }),
+                 Died);
   }
-  static absl::Status Nothing() { return absl::OkStatus(); }
+  static absl::Status Goes() { return absl::OkStatus(); }
+  static absl::Status Compute(const SpaceTurns::Strike& strike) { return strike(); }
 
   TemporaryFolder folder_;
   SystemMonotonicClock clock_;
@@ -69,14 +73,16 @@ class SpaceTurnsTest : public ::testing::Test {
   NoSink sink_;
   Farm farm_{{}, {.protocol = 1}, 1, leases_};
   FarmLoop loop_{farm_, *store_, sink_, clock_};
-  const std::atomic<bool> interrupted_{false};
 };
 
 TEST_F(SpaceTurnsTest, WhatEndsHonedIsRefusedAfterTwoRestarts) {
   for (int start = 1; start <= 3; ++start) {
     SpaceTurns turns;
-    EXPECT_THROW((void)turns.Run(loop_, kSession, interrupted_,
-                                 [&]() -> absl::Status {
+    EXPECT_THROW((void)turns.Run(loop_, kSession, Goes,
+                                 [&](const SpaceTurns::Strike& strike) -> absl::Status {
+                                   EXPECT_EQ(Strikes(kSession), start - 1);
+                                   // Again where its search was over before it joined.
+                                   for (int i = 0; i < 2; ++i) HONE_RETURN_IF_ERROR(strike());
                                    EXPECT_EQ(Strikes(kSession), start) << "before it is computed";
                                    throw Died();
                                  }),
@@ -84,27 +90,41 @@ TEST_F(SpaceTurnsTest, WhatEndsHonedIsRefusedAfterTwoRestarts) {
   }
   SpaceTurns turns;
   bool computed = false;
-  const absl::Status refused = turns.Run(loop_, kSession, interrupted_, [&] {
+  const absl::Status refused = turns.Run(loop_, kSession, Goes, [&](const auto&) {
     computed = true;
     return absl::OkStatus();
   });
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(StatusMessage(refused), ::testing::HasSubstr("ended 3 times"));
   EXPECT_FALSE(computed);
-  EXPECT_TRUE(turns.Run(loop_, kOther, interrupted_, Nothing).ok()) << "others go on";
+  EXPECT_TRUE(turns.Run(loop_, kOther, Goes, Compute).ok()) << "others go on";
 }
 
 TEST_F(SpaceTurnsTest, WhoGetsThroughHasNoStrikeHoweverItEnds) {
   Die(kSession);
   Die(kSession);
   SpaceTurns turns;
-  EXPECT_TRUE(turns.Run(loop_, kSession, interrupted_, Nothing).ok());
+  EXPECT_TRUE(turns.Run(loop_, kSession, Goes, Compute).ok());
   EXPECT_EQ(Strikes(kSession), 0);
   Die(kSession);
   Die(kSession);
-  const auto fail = [] { return absl::DataLossError("the log is damaged"); };
-  EXPECT_EQ(turns.Run(loop_, kSession, interrupted_, fail).code(), absl::StatusCode::kDataLoss);
+  const auto fail = [](const auto&) { return absl::DataLossError("the log is damaged"); };
+  EXPECT_EQ(turns.Run(loop_, kSession, Goes, fail).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(Strikes(kSession), 0) << "honed lives";
+}
+
+TEST_F(SpaceTurnsTest, WhatIsNotTheSessionsOwnIsNoStrike) {
+  const auto die = [](const auto&) -> absl::Status { throw Died(); };
+  for (int start = 0; start < 4; ++start) {
+    SpaceTurns turns;
+    EXPECT_THROW((void)turns.Run(loop_, kSession, Goes, die), Died);
+    EXPECT_EQ(Strikes(kSession), 0);
+  }
+  Die(kSession);
+  SpaceTurns turns;
+  EXPECT_THROW((void)turns.Run(loop_, kSession, Goes, die), Died);
+  EXPECT_EQ(Strikes(kSession), 1) << "nor is its own forgotten";
+  EXPECT_TRUE(turns.Run(loop_, kSession, Goes, Compute).ok());
 }
 
 TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
@@ -113,9 +133,10 @@ TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
   SpaceTurns turns;
   std::atomic<bool> stopped{false};
   std::optional<absl::Status> waited;
-  const absl::Status first = turns.Run(loop_, kSession, interrupted_, [&] {
-    std::thread other([&] { waited = turns.Run(loop_, kOther, stopped, Nothing); });
-    EXPECT_TRUE(turns.Run(loop_, kFresh, interrupted_, Nothing).ok()) << "who has none goes too";
+  const absl::Status first = turns.Run(loop_, kSession, Goes, [&](const auto&) {
+    const auto ended = [&] { return stopped ? absl::DeadlineExceededError("") : Goes(); };
+    std::thread other([&] { waited = turns.Run(loop_, kOther, ended, Compute); });
+    EXPECT_TRUE(turns.Run(loop_, kFresh, Goes, Compute).ok()) << "who has none goes too";
     EXPECT_EQ(Strikes(kOther), 1) << "its turn has not come";
     stopped = true;
     other.join();
@@ -123,9 +144,9 @@ TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
   });
   EXPECT_TRUE(first.ok()) << first;
   ASSERT_TRUE(waited.has_value());
-  EXPECT_EQ(waited->code(), absl::StatusCode::kCancelled) << "nobody waits beyond its end";
+  EXPECT_EQ(waited->code(), absl::StatusCode::kDeadlineExceeded) << "nobody waits beyond its end";
   EXPECT_EQ(Strikes(kOther), 1);
-  EXPECT_TRUE(turns.Run(loop_, kOther, interrupted_, Nothing).ok()) << "the turn came back";
+  EXPECT_TRUE(turns.Run(loop_, kOther, Goes, Compute).ok()) << "the turn came back";
 }
 
 }  // namespace
