@@ -18,14 +18,7 @@ using Doubles = std::vector<double>;
 class GroupNormRecogniser {
  public:
   explicit GroupNormRecogniser(Graph& graph)
-      : rewriter_(graph), graph_(graph), readers_(graph.values.size()) {
-    for (const Node& node : rewriter_.old_nodes()) {
-      for (ValueId input : node.inputs) {
-        if (input != kNoValue) ++readers_[input];
-      }
-    }
-    for (ValueId output : graph.outputs) ++readers_[output];
-  }
+      : readers_(graph.Readers()), rewriter_(graph), graph_(graph) {}
 
   absl::StatusOr<int> Run() {
     int changes = 0;
@@ -94,29 +87,23 @@ class GroupNormRecogniser {
     for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(rows.size()) : 0;
     std::sort(axes.begin(), axes.end());
     if (axes.size() + 2 != rows.size() || axes[0] != 2) return false;
-    const auto scale = Parameter(*inner, 1, 1, rows.size(), rows[1]);
-    const auto bias = Parameter(*inner, 2, 0, rows.size(), rows[1]);
+    const auto scale = Parameter(*inner, 1, 1, rows.size(), shape[1]);
+    const auto bias = Parameter(*inner, 2, 0, rows.size(), shape[1]);
     if (!scale || !bias) return false;
     return Make(node, x, rows[1], call.Float("epsilon", 1e-5), {*scale, *bias});
   }
 
-  /// Values per channel, or per group.
+  /// Values per channel.
   struct Parameters {
     Doubles scale, bias;
   };
   absl::StatusOr<bool> Make(const Node& node, ValueId x, int64_t groups, double epsilon,
                             const Parameters& parameters) {
-    const TensorType type = rewriter_.TypeOf(x);
-    const auto channels = static_cast<size_t>(type.shape[1]);
-    const auto spread = [&](const Doubles& values) {
-      Doubles all;
-      for (size_t c = 0; c < channels; ++c) all.push_back(values[c * values.size() / channels]);
-      return Constant(type.dtype, all);
-    };
+    const ir::DType dtype = rewriter_.TypeOf(x).dtype;
     HONE_ASSIGN_OR_RETURN(
         ValueId result,
         rewriter_.Add("GroupNorm", node.origin,
-                      {x, spread(parameters.scale), spread(parameters.bias)},
+                      {x, Constant(dtype, parameters.scale), Constant(dtype, parameters.bias)},
                       {{"groups", groups}, {"epsilon", epsilon}, {"layout", std::string("nchw")}}));
     rewriter_.Replace(node.outputs[0], result);
     return true;
@@ -129,20 +116,17 @@ class GroupNormRecogniser {
     if (fn != "mul" && fn != "add") return false;
     for (size_t k = 0; k < 2; ++k) {
       const Node* inner = rewriter_.ProducerOf(node.inputs[k], "GroupNorm");
-      if (inner == nullptr || readers_[old.inputs[k]] != 1 ||
+      if (inner == nullptr || readers_[old.inputs[k]].size() != 1 ||
+          std::ranges::count(graph_.outputs, old.inputs[k]) != 0 ||
           rewriter_.TypeOf(node.inputs[k]) != rewriter_.TypeOf(node.outputs[0]))
         continue;
       const ValueId x = inner->inputs[0];
       const size_t rank = ShapeOf(x).size();
       const int64_t channels = ShapeOf(x)[1];
       const std::optional<Doubles> operand = PerChannel(node.inputs[1 - k], rank, channels);
-      const auto parameter = [&](size_t i, double otherwise) {
-        if (inner->inputs.size() <= i || inner->inputs[i] == kNoValue)
-          return std::optional(Doubles(static_cast<size_t>(channels), otherwise));
-        const ConstantPtr& data = graph_.values[inner->inputs[i]].constant;
-        return data == nullptr ? std::nullopt : std::optional(data->AsDoubles());
-      };
-      std::optional<Doubles> scale = parameter(1, 1), bias = parameter(2, 0);
+      // Its own have one axis: as beside rows of rank two.
+      std::optional<Doubles> scale = Parameter(*inner, 1, 1, 2, channels);
+      std::optional<Doubles> bias = Parameter(*inner, 2, 0, 2, channels);
       if (!operand || !scale || !bias) continue;
       for (size_t c = 0; c < scale->size(); ++c) {
         if (fn == "mul") (*scale)[c] *= (*operand)[c];
@@ -154,9 +138,9 @@ class GroupNormRecogniser {
     return false;
   }
 
+  std::vector<std::vector<NodeId>> readers_;  ///< before the rewriter takes the nodes
   Rewriter rewriter_;
   Graph& graph_;
-  std::vector<int> readers_;
 };
 
 }  // namespace
