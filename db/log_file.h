@@ -26,6 +26,9 @@ struct OpenOptions {
   /// Scans pass over damaged facts (LogFile::damaged_facts) instead of ending: to save the others
   /// by MergeLog into a new log. Not for kWrite.
   bool skip_damaged = false;
+  /// kWrite: what accumulates in the WAL is folded into the file by a thread of its own, and
+  /// commits wait only for a short rest of it. For hundreds of commits a second.
+  bool checkpoints_apart = false;
 };
 
 struct VerifyReport {

@@ -11,6 +11,7 @@
 #include "db/log_file.h"
 #include "db/log_lock.h"
 #include "db/migrations/migration.h"
+#include "db/sqlite_checkpointer.h"
 #include "db/sqlite_connection.h"
 
 namespace hone::db {
@@ -55,6 +56,11 @@ class SqliteLogFile final : public LogFile {
   absl::StatusOr<VerifyReport> Verify() override;
   absl::StatusOr<CompactReport> Compact() override;
 
+  /// OpenOptions::checkpoints_apart, from now on.
+  absl::Status CheckpointApart();
+  /// For tests; null where there is none.
+  const Checkpointer* checkpointer() const { return checkpointer_.get(); }
+
   /// Append, but for the transaction: the caller holds one (db/sqlite_farm.cc).
   absl::StatusOr<Appended> AppendInTransaction(const Batch& batch, Origin origin);
 
@@ -96,7 +102,8 @@ class SqliteLogFile final : public LogFile {
   const bool skip_damaged_;
   std::optional<LogLock> lock_;
   std::unique_ptr<Connection> connection_;
-  bool reading_ = false;  // a ReadScope lives
+  std::unique_ptr<Checkpointer> checkpointer_;  // ends before the connection it serves
+  bool reading_ = false;                        // a ReadScope lives
   int64_t damaged_facts_ = 0;
 };
 

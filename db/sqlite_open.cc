@@ -186,7 +186,11 @@ absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOpti
                                          absl::Span<const Migration> migrations) {
   const std::string real = RealPath(path);
   const int newest = migrations.back().to;
-  if (options.mode == OpenMode::kWrite) return OpenForWriting(real, migrations);
+  if (options.mode == OpenMode::kWrite) {
+    HONE_ASSIGN_OR_RETURN(LogPointer log, OpenForWriting(real, migrations));
+    if (options.checkpoints_apart) HONE_RETURN_IF_ERROR(log->CheckpointApart());
+    return log;
+  }
   HONE_ASSIGN_OR_RETURN(const LogHeader header, ReadLogHeader(real));
   HONE_RETURN_IF_ERROR(CheckSchemaVersion(real, header.schema_version, newest));
   if (!header.live) return OpenSnapshot(real, options, newest);
@@ -205,5 +209,10 @@ absl::StatusOr<std::unique_ptr<LogFile>> OpenLog(const std::string& path,
 }
 
 SqliteLogFile::~SqliteLogFile() = default;
+
+absl::Status SqliteLogFile::CheckpointApart() {
+  HONE_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Start(*connection_));
+  return absl::OkStatus();
+}
 
 }  // namespace hone::db

@@ -50,6 +50,8 @@ void FarmLoop::Start() {
   started_ = true;
   thread_ = std::thread([this] {
     NameThisThread("farm-loop");
+    // It sleeps in each sync of the log, and everybody waits until it has its turn again.
+    RaiseThisThread();
     Loop();
   });
 }

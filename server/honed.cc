@@ -125,7 +125,8 @@ class RunningHoned final : public Honed, public FarmSink {
 };
 
 absl::Status RunningHoned::Begin() {
-  HONE_ASSIGN_OR_RETURN(log_, db::OpenLog(options_.log_path, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(log_, db::OpenLog(options_.log_path, {.mode = db::OpenMode::kWrite,
+                                                              .checkpoints_apart = true}));
   // From here on the log is locked: no other honed copies it.
   RemoveLeftCopies(log_->path());
   HONE_ASSIGN_OR_RETURN(store_, db::FarmStore::Open(*log_));

@@ -7,16 +7,22 @@
 #include <string>
 
 namespace hone {
+namespace {
+
+void SetNice(int nice) {
+  // On Linux the priority of a thread is its own, whatever POSIX says of processes.
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), nice);
+}
+
+}  // namespace
 
 void NameThisThread(const char* name) {
   constexpr size_t kMost = 15;
   (void)::pthread_setname_np(::pthread_self(), std::string(name).substr(0, kMost).c_str());
 }
 
-void LowerThisThread() {
-  constexpr int kNice = 10;
-  // On Linux the priority of a thread is its own, whatever POSIX says of processes.
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-}
+void LowerThisThread() { SetNice(10); }
+
+void RaiseThisThread() { SetNice(-15); }
 
 }  // namespace hone

@@ -30,19 +30,34 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// What a step brings beside its facts, so that the write-ahead log grows.
+Blob BallastOf(int number, size_t bytes) {
+  std::string ballast = fmt::format("{} ", number);
+  while (ballast.size() < bytes) ballast += ballast;
+  return TestBlob(ballast);
+}
+
 // A child process that appends steps first, first + 1, … and says each number once it is
 // acknowledged. It inherits no open log.
 class WritingChild {
  public:
+  struct Options {
+    bool checkpoints_apart = false;
+    size_t ballast = 0;  ///< bytes of the blob that each step brings, 0: none
+  };
+
   /// `between` runs in the child after each acknowledgement.
-  WritingChild(const std::string& path, int first, const std::function<void()>& between = {}) {
+  WritingChild(const std::string& path, int first, const std::function<void()>& between = {})
+      : WritingChild(path, first, Options(), between) {}
+  WritingChild(const std::string& path, int first, const Options& options,
+               const std::function<void()>& between = {}) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe(ends.data()), 0);
     pid_ = ::fork();
     EXPECT_GE(pid_, 0);
     if (pid_ == 0) {
       ::close(ends[0]);
-      Write(path, first, between, ends[1]);
+      Write(path, first, options, between, ends[1]);
     }
     ::close(ends[1]);
     acknowledged_.Reset(ends[0]);
@@ -64,12 +79,15 @@ class WritingChild {
   }
 
  private:
-  [[noreturn]] static void Write(const std::string& path, int first,
+  [[noreturn]] static void Write(const std::string& path, int first, const Options& options,
                                  const std::function<void()>& between, int out) {
-    auto log = OpenLog(path, {.mode = OpenMode::kWrite});
+    auto log =
+        OpenLog(path, {.mode = OpenMode::kWrite, .checkpoints_apart = options.checkpoints_apart});
     if (!log.ok()) ::_exit(1);
     for (int number = first;; ++number) {
-      if (!(*log)->Append(TestStep(number)).ok()) ::_exit(2);
+      Batch step = TestStep(number);
+      if (options.ballast > 0) step.blobs.push_back(BallastOf(number, options.ballast));
+      if (!(*log)->Append(step).ok()) ::_exit(2);
       if (::write(out, &number, sizeof number) != static_cast<ssize_t>(sizeof number)) ::_exit(3);
       if (between) between();
     }
@@ -122,6 +140,40 @@ TEST(Durability, KillingTheWriterTwentyTimesLosesNothingAcknowledged) {
     ASSERT_NE(log, nullptr);
     next = ExpectSteps(*log, last);
     EXPECT_LE(next, last + 2) << "at most the step under way was not acknowledged";
+  }
+  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+  EXPECT_THAT(log->Verify().value().problems, IsEmpty());
+}
+
+// The thread that folds dies anywhere in it, the writer in a commit.
+TEST(Durability, KillingAWriterWhoseLogIsFoldedApartLosesNothingAcknowledged) {
+  const TestFolder folder;
+  const std::string path = folder / "tune.db";
+  ASSERT_TRUE(MustOpen(path, OpenMode::kWrite)->Append(TestGround()).ok());
+  constexpr uint64_t kSeed = 11;
+  constexpr size_t kBallast = 1 << 20;  // twelve of them are folded at a time
+  Random random(kSeed);
+  const SystemMonotonicClock clock;
+  int next = 0;
+  for (int round = 0; round < 8; ++round) {
+    SCOPED_TRACE(fmt::format("seed {} round {}", kSeed, round));
+    WritingChild child(path, next, {.checkpoints_apart = true, .ballast = kBallast});
+    int last = next - 1;
+    for (int64_t wanted = random.Between(8, 16); wanted > 0; --wanted) {
+      const int number = child.Next();
+      ASSERT_EQ(number, last + 1) << "the writer ended by itself";
+      last = number;
+    }
+    clock.SleepNs(random.Between(0, 5'000'000));
+    child.Kill();
+    for (int number = child.Next(); number >= 0; number = child.Next()) last = number;
+    const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kRead);
+    ASSERT_NE(log, nullptr);
+    next = ExpectSteps(*log, last);
+    for (int i = 0; i <= last; ++i) {
+      const Blob blob = BallastOf(i, kBallast);
+      EXPECT_TRUE(log->FindBlob(blob.digest).value() == blob.bytes) << i;
+    }
   }
   const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
   EXPECT_THAT(log->Verify().value().problems, IsEmpty());

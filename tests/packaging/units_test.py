@@ -65,10 +65,8 @@ class UnitsTest:
             assert done.returncode == 0, done.stdout
             assert "exposure level" in done.stdout, done.stdout
 
-    def case_children_may_lock_themselves_up(self):
-        """The worker's filter lets through what measure/sandbox.cc calls."""
-        program, paths = self.analyze()
-
+    def allowed_calls(self, program, path):
+        """The system calls that a unit's filter lets through."""
         def members(word):
             if not word.startswith("@"):
                 return {word}
@@ -77,13 +75,26 @@ class UnitsTest:
             return set().union(*(members(word) for word in words))
 
         allowed = set()
-        for line in re.findall(r"^SystemCallFilter=(.*)$", paths[-1].read_text(encoding="utf-8"), re.M):
+        for line in re.findall(r"^SystemCallFilter=(.*)$", path.read_text(encoding="utf-8"), re.M):
             named = set().union(*(members(word) for word in line.lstrip("~").split()))
             allowed = allowed - named if line.startswith("~") else allowed | named
+        return allowed
+
+    def case_children_may_lock_themselves_up(self):
+        """The worker's filter lets through what measure/sandbox.cc calls."""
+        program, paths = self.analyze()
+        allowed = self.allowed_calls(program, paths[-1])
         wanted = {"seccomp", "prctl", "prlimit64", "memfd_create", "execve", "landlock_create_ruleset",
                   "landlock_add_rule", "landlock_restrict_self"}
         assert wanted <= allowed, wanted - allowed
         assert "mount" not in allowed and "bpf" not in allowed
+
+    def case_the_loop_may_go_first(self):
+        """honed's filter and limit let base/core/thread_name.h raise a thread and lower others."""
+        program, paths = self.analyze()
+        allowed = self.allowed_calls(program, paths[0])
+        assert "setpriority" in allowed and "sched_setscheduler" not in allowed
+        assert "\nLimitNICE=-15\n" in paths[0].read_text(encoding="utf-8")
 
     def case_example_configurations(self):
         for program, config in {"honed": "honed.toml", "hone-worker": "worker.toml"}.items():

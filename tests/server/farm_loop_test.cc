@@ -1,11 +1,16 @@
 #include "server/farm_loop.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 
+#include "base/core/thread_name.h"
 #include "db/log_file.h"
 #include "tests/server/fullable_store.h"
 #include "tests/server/no_workers.h"
@@ -69,6 +74,25 @@ class FarmLoopTest : public ::testing::Test {
   std::promise<void> go_;
   FarmLoop loop_{farm_, store_, sink_, clock_};
 };
+
+// A thousand workers wait for its turns, and it sleeps in each sync.
+TEST_F(FarmLoopTest, ItsThreadGoesFirstWhereThatIsAllowed) {
+  int nice = 0;
+  ASSERT_TRUE(loop_
+                  .Run({.prepare =
+                            [&nice](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                              nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+                              return absl::OkStatus();
+                            },
+                        .done = {}})
+                  .ok());
+  int raised = 0;
+  std::thread([&raised] {
+    RaiseThisThread();
+    raised = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+  }).join();
+  EXPECT_EQ(nice, raised);
+}
 
 TEST_F(FarmLoopTest, WhoAskedBeforeTheDiskFilledIsToldAtOnce) {
   Hold();
