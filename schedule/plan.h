@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -18,7 +19,7 @@ struct PlanChoice {
   int winograd = 0;             ///< 0: direct; 2 or 4: F(m×m, 3×3)
   bool one_phase = false;       ///< Winograd: transforms computed at blocks of tile rows
   int64_t tile_rows = 2;        ///< Winograd, one phase: tile rows per block
-  TileChoice tile;              ///< contraction, window
+  TileChoice tile;              ///< contraction, window; of rows the number taken at a time
   int64_t query_rows = 0;       ///< attention in one phase: rows of a block; 0: not that way
   int64_t key_block = 0;        ///< and by so many keys at a time; 0: all of them
   int64_t partial_vectors = 4;  ///< rows: vectors of partial results
@@ -33,8 +34,9 @@ struct PlanForm {
   bool winograd = false;  ///< the anchor is a 3×3 stride-1 convolution in NHWC
   TileForm tile;          ///< kTile; kScan: of its product, anchor -1 when it has none
   TileChoice nominal;
-  int64_t reduce_inner = 1;  ///< kTile: extent of the innermost reduce axis
-  int64_t row_length = 1;    ///< kRows, kMap: elements along the vector axis
+  int64_t reduce_inner = 1;                   ///< kTile: extent of the innermost reduce axis
+  int64_t row_length = 1;                     ///< kRows, kMap: elements along the vector axis
+  std::vector<int64_t> rows_at_a_time = {1};  ///< kRows: what fits
   int lanes = 16;
 };
 

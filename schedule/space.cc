@@ -158,7 +158,16 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
     : workload_(workload), target_(target), form_(FindPlanForm(workload, target)) {
   switch (form_.kind) {
     case PlanForm::Kind::kTile: AddTileSketches(accuracy); break;
-    case PlanForm::Kind::kRows: sketches_.push_back({"rows", {}, {RowTable(form_)}}); break;
+    case PlanForm::Kind::kRows: {
+      Sketch rows{"rows", {}, {RowTable(form_)}};
+      if (form_.rows_at_a_time.size() > 1) {
+        DecisionTable together{"together", {"rows"}, {}};
+        for (const int64_t n : form_.rows_at_a_time) together.rows.push_back({n});
+        rows.tables.push_back(std::move(together));
+      }
+      sketches_.push_back(std::move(rows));
+      break;
+    }
     case PlanForm::Kind::kMap: {
       DecisionTable t{"unroll", {"unroll"}, {{1}}};
       for (int64_t u : {2, 4, 8}) {

@@ -154,15 +154,33 @@ int CutReduction(TraceWriter& w, int id, const ir::Target& target) {
   return -1;
 }
 
-/// Rows that are computed one after the other, with what their reductions need.
+/// The loop over rows at which members are computed, and the one over the rows of a block: the same
+/// when rows are taken one by one.
+struct RowLoops {
+  std::string block, row;
+};
+
+RowLoops SplitRows(TraceWriter& w, const Cluster& cluster, int rows, int64_t at_a_time) {
+  const ir::Stage& owner = w.stage(cluster.owner);
+  if (rows == 0) return {};
+  const std::string loop = fmt::format("{}.i{}", owner.name, rows - 1);
+  if (at_a_time == 1 || !FitsRowsAtATime(w, cluster, at_a_time)) return {loop, loop};
+  const bool even = owner.spatial[rows - 1] % at_a_time == 0;
+  w.Emit(fmt::format("split({}, {}{})", loop, at_a_time, even ? "" : ", two_sizes"));
+  return {loop + ".0", loop + ".1"};
+}
+
+/// Rows that are computed one after the other, or a few together, with what their reductions need.
 void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& choice,
                        const ir::Target& target) {
   const ir::Stage owner = w.stage(cluster.owner);
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
-  const std::string row_loop = rows > 0 ? fmt::format("{}.i{}", owner.name, rows - 1) : "";
+  const RowLoops at = SplitRows(w, cluster, rows, choice.rows);
+  const std::string& row_loop = at.block;
+  const bool one_by_one = at.block == at.row;
   // Before members hang on the owner's loops, which must be whole to be factored.
   if (owner.combiner != ir::Combiner::kNone)
-    ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
+    ScheduleRowReduction(w, cluster.owner, at.row, choice.partial_vectors, target);
   for (auto it = cluster.members.rbegin(); it != cluster.members.rend(); ++it) {
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
@@ -174,7 +192,8 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
     const bool one_row = std::all_of(stage.spatial.begin() + std::min(rows, stage.num_spatial()),
                                      stage.spatial.end(), [](int64_t n) { return n == 1; });
     if (stage.combiner != ir::Combiner::kNone)
-      ScheduleRowReduction(w, id, one_row ? row_loop : "", choice.partial_vectors, target);
+      ScheduleRowReduction(w, id, one_row && one_by_one ? row_loop : "", choice.partial_vectors,
+                           target);
     else
       fetched |= PrefetchNextRow(w, id, rows - 1,
                                  VectorizeLast(w, id, rows, choice.map_vectors, target), target);
@@ -203,6 +222,17 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
 }
 
 }  // namespace
+
+bool FitsRowsAtATime(const TraceWriter& writer, const Cluster& cluster, int64_t rows) {
+  if (cluster.members.empty() || cluster.row_axes == 0) return false;
+  const ir::Stage& owner = writer.stage(cluster.owner);
+  // A reduction is cut into partial results before its loops are split.
+  if (owner.combiner != ir::Combiner::kNone) return false;
+  const auto last = owner.spatial.begin() + cluster.row_axes - 1;
+  // Blocks of two sizes are two loops, which threads cannot share: one goes around them.
+  const bool outer = std::any_of(owner.spatial.begin(), last, [](int64_t n) { return n > 1; });
+  return *last >= 2 * rows && (outer || *last % rows == 0);
+}
 
 void ScheduleRows(TraceWriter& w, const Cluster& cluster, const RowChoice& choice,
                   const ir::Target& target) {

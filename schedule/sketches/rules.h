@@ -71,11 +71,16 @@ void ScheduleTileInside(TraceWriter& writer, const TileForm& form, const TileCho
 /// or at root where the owner has none.
 void ScheduleInputTile(TraceWriter& writer, int input, int owner, const ir::Target& target);
 
-/// Vectors that a row is worked on by at a time.
+/// Vectors that a row is worked on by at a time, and rows that are.
 struct RowChoice {
   int64_t partial_vectors = 4;  ///< partial results per reduction
   int64_t map_vectors = 4;      ///< of maps; as many: a map and the reduction of it are one loop
+  /// That go through each Stage before the next: the end of a row's reduction (across lanes, then a
+  /// division, say) is a chain of a hundred cycles, and other rows are worked on meanwhile.
+  int64_t rows = 1;
 };
+/// Whether rows of such a cluster can be taken so many at a time.
+bool FitsRowsAtATime(const TraceWriter& writer, const Cluster& cluster, int64_t rows);
 /// Rows with their reductions: softmax, normalisation, row sums. A reduction to few results is cut
 /// into parts that run in parallel.
 void ScheduleRows(TraceWriter& writer, const Cluster& cluster, const RowChoice& choice,

@@ -55,6 +55,29 @@ TEST(RowRule, ExpAndSumOfSoftmaxAreOneLoop) {
   }
 }
 
+TEST(RowRule, ShortRowsAreTakenAFewAtATime) {
+  for (const char* target : kTargets) {
+    EXPECT_THAT(CheckedDefault(Softmax(16, 40), target), HasSubstr("split(s3.i0, 8)"));
+    EXPECT_THAT(CheckedDefault(Softmax(16, 300), target), HasSubstr("split(s3.i0, 4)"));
+    EXPECT_THAT(CheckedDefault(Softmax(6, 128), target), HasSubstr("split(s3.i0, 2)"));
+    // No power of two divides them.
+    EXPECT_THAT(CheckedDefault(Softmax(49, 40), target), HasSubstr("split(s3.i0, 7)"));
+    for (const auto& [rows, columns] : {std::pair(5, 40), std::pair(197, 40), std::pair(16, 1600)})
+      EXPECT_THAT(CheckedDefault(Softmax(rows, columns), target), Not(HasSubstr("split(s3.i0")));
+    // A loop around them is shared by threads, so blocks may be of two sizes.
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[3,37,40] input range(-1,1)\n"
+                               "s0: f32[3,37] = max[r0:40] (x0[i0, i1, r0])\n"
+                               "s1: f32[3,37,40] output = x0[i0, i1, i2] - s0[i0, i1]\n",
+                               target),
+                HasSubstr("split(s1.i1, 8, two_sizes)"));
+    // Sums alone have nothing to wait for.
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,40] input range(-1,1)\n"
+                               "s0: f32[16] output = sum[r0:40] (x0[i0, r0])\n",
+                               target),
+                Not(HasSubstr("split(s0.i0")));
+  }
+}
+
 TEST(RowRule, RowsBeyondTheCacheAreFetchedAhead) {
   const ir::Target target = TargetOf("cpu:avx512,threads=1");
   const auto large = DefaultTrace(WorkloadOf(Softmax(1024, 1024)), target);

@@ -98,6 +98,21 @@ std::vector<Case> Cases() {
        "workload 1\nx0: f32[3,197] input range(-4,4)\ns0: f32[3] = max[r0:197] (x0[i0, r0])\n"
        "s1: f32[3,197] = exp(x0[i0, i1] - s0[i0])\ns2: f32[3] = sum[r0:197] (s1[i0, r0])\n"
        "s3: f32[3,197] output = s1[i0, i1] / s2[i0]\n"},
+      {"softmax, rows in two loops",
+       "workload 1\nx0: f32[2,9,37] input range(-4,4)\n"
+       "s0: f32[2,9] = max[r0:37] (x0[i0, i1, r0])\n"
+       "s1: f32[2,9,37] = exp(x0[i0, i1, i2] - s0[i0, i1])\n"
+       "s2: f32[2,9] = sum[r0:37] (s1[i0, i1, r0])\n"
+       "s3: f32[2,9,37] output = s1[i0, i1, i2] / s2[i0, i1]\n"},
+      {"layer norm",
+       "workload 1\nx0: f32[24,64] input range(-1,1)\nx1: f32[64] constant\n"
+       "s0: f32[24] = sum[r0:64] (x0[i0, r0])\n"
+       "s1: f32[24,64] = x0[i0, i1] - s0[i0] * 0.015625\n"
+       "s2: f32[24] = sum[r0:64] (s1[i0, r0] * s1[i0, r0])\n"
+       "s3: f32[24,64] output = s1[i0, i1] / sqrt(s2[i0] * 0.015625 + 1e-5) * x1[i1]\n"},
+      {"sum of exponentials",
+       "workload 1\nx0: f32[12,70] input range(-4,4)\ns0: f32[12] = max[r0:70] (x0[i0, r0])\n"
+       "s1: f32[12] output = sum[r0:70] (exp(x0[i0, r0] - s0[i0]))\n"},
       {"LSTM",
        "workload 1\nx0: f32[3,2,280] input range(-1,1)\nx1: f32[280,70] constant\n"
        "s0: f32[3,2,280] scan 0 = sum[r0:70] (" +
