@@ -15,6 +15,21 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(HONE_TEST_OPTIMISATION -O1)
 set(HONE_TEST_PATIENCE 1)
 set(HONE_SANITIZED OFF)
+# What the thread sanitizer is told stands in the programs: tests start some with an environment of
+# their own. Its reports go to files, since a test may look at what a program says; they end nothing,
+# because gRPC's are sorted out afterwards (scripts/tsan_reports.py); a crash is the tests' own.
+set(HONE_SANITIZER_SOURCES "")
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+  set(HONE_SANITIZER_SOURCES "${CMAKE_BINARY_DIR}/tsan_options.cc")
+  file(CONFIGURE OUTPUT "${HONE_SANITIZER_SOURCES}" CONTENT
+[[extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() {
+  return "ignore_noninstrumented_modules=1:second_deadlock_stack=1:exitcode=0:handle_segv=0:"
+         "handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0:"
+         "log_path=@CMAKE_BINARY_DIR@/reports/tsan";
+}
+]] @ONLY)
+endif()
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   set(HONE_SANITIZED ON)
   # GCC takes three times as long to optimise checked code as to compile it.
@@ -37,7 +52,9 @@ if(HONE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Precompiled headers need the sloppiness.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1")
   if(HONE_PCH)
-    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "CCACHE_SLOPPINESS=pch_defines,time_macros")
+    # What was read is asked of the compiler (-MD) and not preprocessed for: 7 % of a clean build.
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "CCACHE_SLOPPINESS=pch_defines,time_macros"
+         "CCACHE_DEPEND=1")
     add_compile_options(-fpch-preprocess)
   endif()
   list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "${HONE_CCACHE}")

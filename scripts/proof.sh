@@ -42,13 +42,11 @@ proof_asan() {
 }
 
 proof_tsan() {
-  # Libraries that are not instrumented (LLVM, XGBoost's OpenMP) would report false races. Reports go
-  # to files: daemons and child programs have races too, and a test may not look at their output.
+  # Libraries that are not instrumented (LLVM, XGBoost's OpenMP) would report false races; what the
+  # sanitizer is told stands in cmake/HoneBuild.cmake.
   local reports=$PWD/build/tsan/reports status=0
   rm -rf "$reports"
   mkdir -p "$reports"
-  # What it reports does not end a program with another code: gRPC's hand-overs are sorted out after.
-  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:exitcode=0:log_path=$reports/tsan
   sanitized tsan -L threads || status=$?
   python3 scripts/tsan_reports.py "$reports" || {
     echo "proof.sh tsan: races were reported; see build/tsan/reports" >&2

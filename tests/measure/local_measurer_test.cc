@@ -22,8 +22,12 @@ using ::testing::HasSubstr;
 constexpr char kSlow[] = "parallel(s0.i0, 1)";
 constexpr char kTarget[] = "cpu:avx2,threads=1";
 
-/// A sanitizer reports what would have been a signal, and ends the process itself.
-constexpr const char* kCrash = kSanitized ? "exit code 1" : "signal 11";
+/// The address sanitizer reports what would have been a signal, and ends the process itself.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr const char* kCrash = "exit code 1";
+#else
+constexpr const char* kCrash = "signal 11";
+#endif
 
 class LocalMeasurerTest : public ::testing::Test {
  protected:
