@@ -26,10 +26,6 @@ function(hone_library name)
   elseif(short MATCHES "^(server|worker|client)$")
     hone_precompile(${target} threaded)
   endif()
-  # Commands wait for what the other floors do: a fifth of their share of a clean build is saved.
-  if(short MATCHES "client$")
-    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
-  endif()
 endfunction()
 
 function(hone_executable target)

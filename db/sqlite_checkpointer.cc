@@ -10,9 +10,10 @@ namespace {
 /// 12 MiB of pages: with what comes while they are folded less than journal_size_limit, so that the
 /// WAL's file is overwritten in place and a sync has no new size to store.
 constexpr int kFoldedAtOnce = 3072;
-/// Frames that a commit may be left with: a few milliseconds.
+/// Frames that a commit folds: a few milliseconds. Of more the thread makes another pass.
 constexpr int kMostRest = 512;
-constexpr int kMostPasses = 4;  ///< before a commit folds what there is
+/// Passes after which a commit folds whatever is left: the writer is faster than the disk.
+constexpr int kMostPasses = 64;
 /// A reader in a transaction of its own keeps the WAL from beginning anew; then the next commit
 /// tries again.
 constexpr int kMostRestsInARow = 8;
@@ -62,8 +63,10 @@ void Checkpointer::Committed(int frames) {
   const bool anew = frames < frames_;
   frames_ = frames;
   if (anew) {
+    ++generation_;
+    folded_ = 0;
     begin_at_ = kFoldedAtOnce;
-    rests_in_a_row_ = 0;
+    rests_in_a_row_ = passes_in_a_row_ = 0;
     if (stage_ == Stage::kFolded) stage_ = Stage::kWaiting;
   }
   if (stage_ == Stage::kFailed) {
@@ -71,7 +74,9 @@ void Checkpointer::Committed(int frames) {
     stage_ = Stage::kWaiting;
   }
   if (frames < begin_at_) return;
-  if (stage_ == Stage::kWaiting) {
+  // A reader that was in the way has ended, or the thread did not get at the disk: once more.
+  const bool much = frames - folded_ > kMostRest && passes_in_a_row_ < kMostPasses;
+  if (stage_ == Stage::kWaiting || (stage_ == Stage::kFolded && much)) {
     stage_ = Stage::kWanted;
     changed_.notify_all();
   } else if (stage_ == Stage::kFolded) {
@@ -82,26 +87,38 @@ void Checkpointer::Committed(int frames) {
 
 void Checkpointer::FoldRest(int frames) {
   // Of no consequence where it fails: the WAL keeps what is not folded.
-  sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  int folded = 0;
+  sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, &folded);
   const std::lock_guard lock(mutex_);
   ++counts_.rests;
+  folded_ = folded;
   if (++rests_in_a_row_ < kMostRestsInARow) return;
-  rests_in_a_row_ = 0;
+  rests_in_a_row_ = passes_in_a_row_ = 0;
   begin_at_ = frames + kFoldedAtOnce;
   stage_ = Stage::kWaiting;
 }
 
-bool Checkpointer::Fold() {
+void Checkpointer::Fold() {
+  int64_t generation = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    generation = generation_;
+  }
   int folded = 0;
   const int code = sqlite3_wal_checkpoint_v2(own_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE,
                                              nullptr, &folded);
   const std::lock_guard lock(mutex_);
   ++counts_.passes;
-  stage_ = code == SQLITE_OK ? Stage::kFolded : Stage::kFailed;
-  if (code != SQLITE_OK) ++counts_.failures;
-  const bool again = code == SQLITE_OK && frames_ - folded > kMostRest && !stopping_;
-  if (again) stage_ = Stage::kFolding;
-  return again;
+  ++passes_in_a_row_;
+  if (code != SQLITE_OK) {
+    ++counts_.failures;
+    stage_ = Stage::kFailed;
+  } else if (generation != generation_) {
+    stage_ = Stage::kWaiting;  // what it folded is no more: the WAL began anew meanwhile
+  } else {
+    folded_ = folded;
+    stage_ = Stage::kFolded;
+  }
 }
 
 void Checkpointer::Loop() {
@@ -112,10 +129,7 @@ void Checkpointer::Loop() {
       if (stopping_) return;
       stage_ = Stage::kFolding;
     }
-    int passes = 1;
-    while (Fold() && passes < kMostPasses) ++passes;
-    const std::lock_guard lock(mutex_);
-    if (stage_ == Stage::kFolding) stage_ = Stage::kFolded;
+    Fold();
   }
 }
 

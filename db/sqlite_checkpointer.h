@@ -15,8 +15,8 @@ namespace hone::db {
 
 /// Folds a growing WAL into its file on a thread and a connection of its own, so that a commit does
 /// not wait until a thousand scattered pages are synced: the thread copies and syncs nearly all of
-/// it, the writer's commit after that the few frames that came meanwhile, and the WAL begins anew.
-/// docs/decisions/0006-checkpoints-beside-commits.md
+/// it, the writer's commit after that what came meanwhile, if it is little, and the WAL begins
+/// anew. docs/decisions/0006-checkpoints-beside-commits.md
 class Checkpointer {
  public:
   /// Takes the place of the automatic checkpoints of `writer`, which must outlive it.
@@ -44,8 +44,8 @@ class Checkpointer {
   /// What came after the thread's last pass, so that the next transaction begins the WAL anew.
   void FoldRest(int frames);
   void Loop();
-  /// A pass of the thread: whether it succeeded and left more than a commit should fold.
-  bool Fold();
+  /// A pass of the thread.
+  void Fold();
 
   Connection& writer_;
   const std::unique_ptr<Connection> own_;  ///< the thread's
@@ -53,7 +53,10 @@ class Checkpointer {
   std::condition_variable changed_;
   Stage stage_ = Stage::kWaiting;  // guarded by mutex_, as all below
   Counts counts_;
-  int frames_ = 0;  ///< of the WAL, after the last commit
+  int frames_ = 0;          ///< of the WAL, after the last commit
+  int folded_ = 0;          ///< of those, by the last pass
+  int64_t generation_ = 0;  ///< how often it began anew
+  int passes_in_a_row_ = 0;
   bool stopping_ = false;
   int begin_at_, rests_in_a_row_ = 0;  // the writer's alone
   std::thread thread_;

@@ -72,6 +72,8 @@ TileForm FormOf(const TraceWriter& writer, const Cluster& c, const ir::Target& t
 }
 
 TileChoice NominalTileOf(const TraceWriter& writer, const Cluster& c, const ir::Target& target) {
+  if (KindOf(writer, c) == PlanForm::Kind::kRows)
+    return {.rows = NominalRowsAtATime(writer, c, target)};
   const TileForm form = FormOf(writer, c, target);
   return form.anchor < 0 ? TileChoice{} : NominalTile(writer, form, target);
 }
@@ -92,13 +94,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   form.lanes = LanesFor(writer.workload().tensors[owner.results[0]].dtype, target);
   form.tile = FormOf(writer, c, target);
   form.nominal = NominalTileOf(writer, c, target);
-  if (form.kind == PlanForm::Kind::kRows) {
-    for (const int64_t rows : {2, 4, 8, 3, 5, 7}) {
-      const bool power = (rows & (rows - 1)) == 0;
-      if (!power && form.rows_at_a_time.size() > 1) break;
-      if (FitsRowsAtATime(writer, c, rows)) form.rows_at_a_time.push_back(rows);
-    }
-  }
+  if (form.kind == PlanForm::Kind::kRows) form.rows_at_a_time = RowsAtATime(writer, c);
   if (form.kind == PlanForm::Kind::kScan) form.nominal.order = TileChoice::Order::kRowsOutside;
   if (form.kind == PlanForm::Kind::kTile) {
     form.prepared = input >= 0;
@@ -110,20 +106,9 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   return form;
 }
 
-/// Measured on rows of 32 to 4,096 numbers: short ones are fastest by eights, those of 2,048 alone.
-int64_t NominalRowsAtATime(const PlanForm& form) {
-  constexpr int64_t kElements = 1536;
-  int64_t rows = 1;
-  for (const int64_t fits : form.rows_at_a_time) {
-    if (fits * form.row_length <= kElements) rows = std::max(rows, fits);
-  }
-  return rows;
-}
-
 PlanChoice NominalChoice(const PlanForm& form) {
   PlanChoice c;
   c.tile = form.nominal;
-  if (form.kind == PlanForm::Kind::kRows) c.tile.rows = NominalRowsAtATime(form);
   if (form.costly) c.padding = Padding::kRoot;
   // As many as of the reductions' partial results: then the two can be one loop.
   if (form.kind == PlanForm::Kind::kRows) c.unroll = c.partial_vectors;

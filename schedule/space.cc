@@ -159,12 +159,10 @@ Space::Space(const ir::Workload& workload, const ir::Target& target, ir::Accurac
   switch (form_.kind) {
     case PlanForm::Kind::kTile: AddTileSketches(accuracy); break;
     case PlanForm::Kind::kRows: {
-      Sketch rows{"rows", {}, {RowTable(form_)}};
-      if (form_.rows_at_a_time.size() > 1) {
-        DecisionTable together{"together", {"rows"}, {}};
-        for (const int64_t n : form_.rows_at_a_time) together.rows.push_back({n});
-        rows.tables.push_back(std::move(together));
-      }
+      // Always there, so that Workloads whose rows fit other numbers are neighbours.
+      DecisionTable together{"together", {"rows"}, {}};
+      for (const int64_t n : form_.rows_at_a_time) together.rows.push_back({n});
+      Sketch rows{"rows", {}, {RowTable(form_), std::move(together)}};
       sketches_.push_back(std::move(rows));
       break;
     }

@@ -7,7 +7,7 @@ libgrpc is not instrumented, so the sanitizer does not see what orders a call's 
 each hand-over between gRPC's threads a race. A report is set aside where an access is gRPC's or
 protobuf's own: the innermost frame that is not of the C++ library's; and where one access is the
 making of a reactor in its handler, the other in one of its callbacks, which come after the handler
-has returned it. All others are printed; ends with 1 when there are any. A race of our own code
+has returned it, and what is raced for is the reactor itself. All others are printed; ends with 1 when there are any. A race of our own code
 inside two callbacks is therefore reported, one of gRPC's on our messages is not.
 """
 import pathlib
@@ -49,16 +49,24 @@ def classes(pattern, frames):
     return {found[1] for frame in frames for found in pattern.finditer(frame)}
 
 
-def makes_what_is_called(made, called):
+def makes_what_is_called(made, called, place):
     return (any(HANDLER.search(frame) for frame in made)
-            and bool(classes(MADE, made) & classes(CALLBACK, called)))
+            and bool(classes(MADE, made) & classes(CALLBACK, called) & classes(MADE, place)))
+
+
+def place_of(report):
+    """Where the memory that is raced for was allocated; none for what is not on the heap."""
+    _, found, rest = report.partition("  Location is heap block")
+    return rest.split("\n\n")[0].splitlines() if found else []
 
 
 def is_grpcs(report):
     both = accesses(report)
     if any(not frames or NOT_OURS.search(innermost(frames)) for frames in both):
         return True
-    return len(both) == 2 and (makes_what_is_called(*both) or makes_what_is_called(*reversed(both)))
+    place = place_of(report)
+    return len(both) == 2 and (makes_what_is_called(*both, place)
+                               or makes_what_is_called(*reversed(both), place))
 
 
 def main():

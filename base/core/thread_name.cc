@@ -4,15 +4,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 namespace hone {
 namespace {
 
-void SetNice(int nice) {
-  // On Linux the priority of a thread is its own, whatever POSIX says of processes.
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), nice);
-}
+// On Linux the priority of a thread is its own, whatever POSIX says of processes.
+id_t ThisThread() { return static_cast<id_t>(::gettid()); }
+int Nice() { return ::getpriority(PRIO_PROCESS, ThisThread()); }
+void SetNice(int nice) { (void)::setpriority(PRIO_PROCESS, ThisThread(), nice); }
 
 }  // namespace
 
@@ -21,8 +22,8 @@ void NameThisThread(const char* name) {
   (void)::pthread_setname_np(::pthread_self(), std::string(name).substr(0, kMost).c_str());
 }
 
-void LowerThisThread() { SetNice(10); }
+void LowerThisThread() { SetNice(std::max(Nice(), 10)); }
 
-void RaiseThisThread() { SetNice(-15); }
+void RaiseThisThread() { SetNice(std::min(Nice(), -15)); }
 
 }  // namespace hone

@@ -79,8 +79,11 @@ struct RowChoice {
   /// division, say) is a chain of a hundred cycles, and other rows are worked on meanwhile.
   int64_t rows = 1;
 };
-/// Whether rows of such a cluster can be taken so many at a time.
-bool FitsRowsAtATime(const TraceWriter& writer, const Cluster& cluster, int64_t rows);
+/// The numbers of rows of a cluster that can be taken at a time, one first.
+std::vector<int64_t> RowsAtATime(const TraceWriter& writer, const Cluster& cluster);
+/// The one of them that is mostly the fastest and leaves every thread a block.
+int64_t NominalRowsAtATime(const TraceWriter& writer, const Cluster& cluster,
+                           const ir::Target& target);
 /// Rows with their reductions: softmax, normalisation, row sums. A reduction to few results is cut
 /// into parts that run in parallel.
 void ScheduleRows(TraceWriter& writer, const Cluster& cluster, const RowChoice& choice,

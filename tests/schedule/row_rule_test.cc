@@ -70,12 +70,36 @@ TEST(RowRule, ShortRowsAreTakenAFewAtATime) {
                                "s1: f32[3,37,40] output = x0[i0, i1, i2] - s0[i0, i1]\n",
                                target),
                 HasSubstr("split(s1.i1, 8, two_sizes)"));
+    // What is long may be a member, and one value a row is left of it.
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,2000] input range(-1,1)\n"
+                               "s0: f32[16] = sum[r0:2000] (x0[i0, r0])\n"
+                               "s1: f32[16] output = s0[i0] * 0.0005\n",
+                               target),
+                Not(HasSubstr("split(s1.i0")));
+    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,2000] input range(-1,1)\n"
+                               "s0: f32[16] = sum[r0:2000] (x0[i0, r0])\n"
+                               "s1: f32[16,40] output = x0[i0, i1] * s0[i0]\n",
+                               target),
+                Not(HasSubstr("split(s1.i0")));
     // Sums alone have nothing to wait for.
     EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,40] input range(-1,1)\n"
                                "s0: f32[16] output = sum[r0:40] (x0[i0, r0])\n",
                                target),
                 Not(HasSubstr("split(s0.i0")));
   }
+}
+
+TEST(RowRule, EveryThreadHasABlockOfRows) {
+  for (const auto& [threads, split] :
+       {std::pair("2", "split(s3.i0, 8)"), std::pair("4", "split(s3.i0, 4)"),
+        std::pair("8", "split(s3.i0, 2)")}) {
+    const auto trace = DefaultTrace(WorkloadOf(Softmax(16, 40)),
+                                    TargetOf(std::string("cpu:avx512,threads=") + threads));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_THAT(ToText(*trace), HasSubstr(split));
+  }
+  const auto one = DefaultTrace(WorkloadOf(Softmax(16, 40)), TargetOf("cpu:avx512,threads=16"));
+  EXPECT_THAT(ToText(*one), Not(HasSubstr("split(s3.i0")));
 }
 
 TEST(RowRule, RowsBeyondTheCacheAreFetchedAhead) {

@@ -191,25 +191,27 @@ echo '{{"median_us": 1000, "attempts": 3}}'
         assert ours.stdout.endswith("1 reports, 1 of gRPC's own hand-overs set aside\n"), ours.stdout
         (reports / "tsan.2").unlink()
         # A reactor is called back after its handler has returned it; another one may be at any time.
-        for made, told in (("Watch", 2), ("Row", 1)):
+        for made, place, told in (("Watch", "Watch", 2), ("Row", "Row", 1), ("Watch", "", 1)):
             (reports / "tsan.3").write_text(tsan_report(
                 "hone::server::End::End() ../../server/end.h:2",
                 f"std::make_shared<hone::server::{made}, hone::Id>() /usr/include/c++/12/bits/shared_ptr.h:1",
                 "hone::server::Service::WatchSession() ../../server/service.cc:9",
                 "grpc::internal::Handler<hone::v1::Request>::RunHandler() /usr/include/grpcpp/handler.h:8",
-                other=("hone::server::End::Begin() ../../server/end.cc:5", "hone::server::Watch::OnCancel() ../../server/w.cc:7")))
+                other=("hone::server::End::Begin() ../../server/end.cc:5", "hone::server::Watch::OnCancel() ../../server/w.cc:7"),
+                place=f"std::make_shared<hone::server::{place}, hone::Id>() /usr/include/c++/12/bits/shared_ptr.h:1"))
             sorted_out = self.run("python3", "scripts/tsan_reports.py", reports)
             assert sorted_out.returncode == 2 - told, sorted_out.stdout
             assert sorted_out.stdout.endswith(f"{2 - told} reports, {told} of gRPC's own hand-overs set aside\n"), sorted_out.stdout
 
 
-def tsan_report(*frames, other=("hone::server::Row::Set() ../../server/row.cc:3",)):
+def tsan_report(*frames, other=("hone::server::Row::Set() ../../server/row.cc:3",), place="main()"):
     """A race of two accesses: one with these frames, innermost first, and one of ours."""
     def numbered(each):
         return "".join(f"    #{i} {frame} (server_test+0x1)\n" for i, frame in enumerate(each))
     stack, other = numbered(frames), numbered(other)
     return (f"{'=' * 18}\nWARNING: ThreadSanitizer: data race (pid=1)\n  Read of size 8 at 0x1 by thread T1:\n{stack}\n"
             f"  Previous write of size 8 at 0x1 by thread T2 (mutexes: write M1):\n{other}\n"
+            f"  Location is heap block of size 464 at 0x1 allocated by thread T2:\n    #0 {place}\n\n"
             f"SUMMARY: ThreadSanitizer: data race\n{'=' * 18}\n")
 
 
