@@ -11,7 +11,7 @@ namespace {
 /// WAL's file is overwritten in place and a sync has no new size to store.
 constexpr int kFoldedAtOnce = 3072;
 /// Frames that a commit folds: a few milliseconds. Of more the thread makes another pass.
-constexpr int kMostRest = 512;
+constexpr int kMostRest = 1024;
 /// Passes after which a commit folds whatever is left: the writer is faster than the disk.
 constexpr int kMostPasses = 64;
 /// A reader in a transaction of its own keeps the WAL from beginning anew; then the next commit
