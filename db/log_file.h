@@ -27,7 +27,8 @@ struct OpenOptions {
   /// by MergeLog into a new log. Not for kWrite.
   bool skip_damaged = false;
   /// kWrite: what accumulates in the WAL is folded into the file by a thread of its own, and
-  /// commits wait only for a short rest of it. For hundreds of commits a second.
+  /// commits wait for a short rest of it, unless the disk is slower than they are. For hundreds of
+  /// commits a second; not for Compact, whose own checkpoint it may be in the way of.
   bool checkpoints_apart = false;
 };
 

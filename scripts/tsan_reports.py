@@ -7,8 +7,9 @@ libgrpc is not instrumented, so the sanitizer does not see what orders a call's 
 each hand-over between gRPC's threads a race. A report is set aside where an access is gRPC's or
 protobuf's own: the innermost frame that is not of the C++ library's; and where one access is the
 making of a reactor in its handler, the other in one of its callbacks, which come after the handler
-has returned it, and what is raced for is the reactor itself. All others are printed; ends with 1 when there are any. A race of our own code
-inside two callbacks is therefore reported, one of gRPC's on our messages is not.
+has returned it, and what is raced for is the reactor itself. All others are printed; ends with 1
+when there are any. A race of our own code inside two callbacks is therefore reported, one of gRPC's
+on our messages is not.
 """
 import pathlib
 import re

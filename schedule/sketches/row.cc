@@ -167,20 +167,15 @@ bool FitsRowsAtATime(const TraceWriter& writer, const Cluster& cluster, int64_t 
   return *last >= 2 * rows && (outer || *last % rows == 0);
 }
 
-/// The loop over rows at which members are computed, and the one over the rows of a block: the same
-/// when rows are taken one by one.
-struct RowLoops {
-  std::string block, row;
-};
-
-RowLoops SplitRows(TraceWriter& w, const Cluster& cluster, int rows, int64_t at_a_time) {
+/// The loop over rows, or over blocks of so many of them, at which members are computed.
+std::string RowLoop(TraceWriter& w, const Cluster& cluster, int rows, int64_t at_a_time) {
   const ir::Stage& owner = w.stage(cluster.owner);
-  if (rows == 0) return {};
+  if (rows == 0) return "";
   const std::string loop = fmt::format("{}.i{}", owner.name, rows - 1);
-  if (at_a_time == 1 || !FitsRowsAtATime(w, cluster, at_a_time)) return {loop, loop};
+  if (at_a_time == 1) return loop;
   const bool even = owner.spatial[rows - 1] % at_a_time == 0;
   w.Emit(fmt::format("split({}, {}{})", loop, at_a_time, even ? "" : ", two_sizes"));
-  return {loop + ".0", loop + ".1"};
+  return loop + ".0";
 }
 
 /// Rows that are computed one after the other, or a few together, with what their reductions need.
@@ -188,12 +183,11 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
                        const ir::Target& target) {
   const ir::Stage owner = w.stage(cluster.owner);
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
-  const RowLoops at = SplitRows(w, cluster, rows, choice.rows);
-  const std::string& row_loop = at.block;
-  const bool one_by_one = at.block == at.row;
+  const bool one_by_one = choice.rows == 1 || !FitsRowsAtATime(w, cluster, choice.rows);
+  const std::string row_loop = RowLoop(w, cluster, rows, one_by_one ? 1 : choice.rows);
   // Before members hang on the owner's loops, which must be whole to be factored.
   if (owner.combiner != ir::Combiner::kNone)
-    ScheduleRowReduction(w, cluster.owner, at.row, choice.partial_vectors, target);
+    ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
   for (auto it = cluster.members.rbegin(); it != cluster.members.rend(); ++it) {
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
