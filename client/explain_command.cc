@@ -312,8 +312,8 @@ absl::Status RunExplain(CommandContext& context) {
     ir::Target target;
     std::string error;
     if (!ir::ParseTarget(task.key.target, &target, &error)) return absl::InternalError(error);
-    const auto explained =
-        ExplainTask(*log, task.key, task.workload, target, model->get(), BuilderVersionText(), top);
+    const auto explained = ExplainTask(*log, task.key, task.workload, target,
+                                       *model ? &**model : nullptr, BuilderVersionText(), top);
     if (!explained.ok()) return LogError(explained.status());
     objects.push_back(TaskJson(task, *explained));
     if (context.json()) continue;

@@ -120,7 +120,7 @@ struct Measured {
 absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& records,
                                         const std::unordered_map<std::string, uint64_t>& ids,
                                         const costmodel::FeatureExtractor& extractor,
-                                        const costmodel::XgboostModel* model) {
+                                        const LoggedModel* model) {
   Measured measured;
   for (const db::RankedRecord& r : records) {
     const auto it = ids.find(r.record.trace);
@@ -132,7 +132,7 @@ absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& rec
     measured.analytic_us.push_back(Feature(measured.features.back(), "analytic_us"));
   }
   if (model != nullptr && !measured.features.empty()) {
-    HONE_ASSIGN_OR_RETURN(measured.predictions, model->Predict(measured.features));
+    HONE_ASSIGN_OR_RETURN(measured.predictions, model->trees->Predict(measured.features));
     for (const costmodel::Prediction& p : measured.predictions) {
       measured.minus_score.push_back(-static_cast<double>(p.mean));
     }
@@ -163,8 +163,7 @@ std::vector<FeatureShare> SharesOf(const FeatureVector& features,
 
 absl::StatusOr<PointView> ViewPoint(const schedule::Space& space,
                                     const costmodel::FeatureExtractor& extractor, uint64_t id,
-                                    const Measured& measured,
-                                    const costmodel::XgboostModel* model) {
+                                    const Measured& measured, const LoggedModel* model) {
   PointView view;
   view.sketch = space.sketches()[static_cast<size_t>(space.At(id).sketch)].name;
   view.decisions = Decisions(space, id);
@@ -181,7 +180,7 @@ absl::StatusOr<PointView> ViewPoint(const schedule::Space& space,
   view.place = place(measured.minus_score);
   const std::array<FeatureVector, 2> rows = {measured.features[row],
                                              extractor.Extract(space.DefaultId())};
-  HONE_ASSIGN_OR_RETURN(const auto explained, model->Explain(rows));
+  HONE_ASSIGN_OR_RETURN(const auto explained, costmodel::XgboostModel::Explain(model->bytes, rows));
   view.why = SharesOf(rows[0], explained[0], rows[1], explained[1]);
   return view;
 }
@@ -214,23 +213,23 @@ absl::StatusOr<std::unordered_map<std::string, std::string>> CountAttempts(
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> LastModel(db::Database& log) {
+absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log) {
   std::string digest;
   HONE_RETURN_IF_ERROR(log.ScanEvents({}, [&](const db::Event& event) {
     if (event.type == "model") digest = event.payload.substr(0, event.payload.find(' '));
     return absl::OkStatus();
   }));
-  if (digest.empty()) return nullptr;
-  HONE_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, log.FindBlob(digest));
-  if (!bytes) return nullptr;
-  auto model = costmodel::XgboostModel::Load(*bytes);
-  if (!model.ok()) return nullptr;  // of another Hone
-  return *std::move(model);
+  if (digest.empty()) return std::nullopt;
+  HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, log.FindBlob(digest));
+  if (!bytes) return std::nullopt;
+  auto trees = costmodel::XgboostModel::Load(*bytes);
+  if (!trees.ok()) return std::nullopt;  // of another Hone
+  return LoggedModel{*std::move(bytes), *std::move(trees)};
 }
 
 absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordKey& key,
                                             const ir::Workload& workload, const ir::Target& target,
-                                            const costmodel::XgboostModel* model,
+                                            const LoggedModel* model,
                                             const std::string& builder_version, int top) {
   TaskExplanation out;
   const schedule::Space space(workload, target, key.accuracy);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,14 +67,20 @@ struct TaskExplanation {
   std::optional<double> analytic_rank_correlation;  ///< and of the analytic model
 };
 
-/// The trees trained last by any session of the log; null where there are none of this Hone's
-/// feature schema. Errors of the log.
-absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> LastModel(db::Database& log);
+/// The trees trained last by a session of a log.
+struct LoggedModel {
+  std::string bytes;  ///< the log's blob
+  std::unique_ptr<const costmodel::XgboostModel> trees;
+};
+
+/// Those of any session; nothing where there are none of this Hone's feature schema. Errors of the
+/// log.
+absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log);
 
 /// Explains the task of `key`, whose Workload and Target are given; `model` may be null.
 absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordKey& key,
                                             const ir::Workload& workload, const ir::Target& target,
-                                            const costmodel::XgboostModel* model,
+                                            const LoggedModel* model,
                                             const std::string& builder_version, int top);
 
 }  // namespace hone::client

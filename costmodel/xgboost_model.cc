@@ -108,36 +108,39 @@ void AddLambdas(std::span<const float> score, std::span<const float> label,
   }
 }
 
-absl::Status TrainOne(const std::vector<TrainingTask>& tasks,
-                      const std::vector<FeatureVector>& rows, const std::vector<size_t>& begins,
-                      uint64_t seed, Booster* out) {
+/// `ends`: where each task's rows end.
+absl::StatusOr<Booster> TrainOne(const std::vector<FeatureVector>& rows,
+                                 std::span<const float> labels, std::span<const size_t> ends,
+                                 uint64_t seed) {
   Matrix matrix;
   HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows.data(), rows.size()).c_str(),
                                     R"({"missing":NaN,"nthread":1})", &matrix.handle));
-  HONE_XGB(XGBoosterCreate(&matrix.handle, 1, &out->handle));
-  HONE_RETURN_IF_ERROR(SetParameters(out->handle, seed));
+  Booster booster;
+  HONE_XGB(XGBoosterCreate(&matrix.handle, 1, &booster.handle));
+  HONE_RETURN_IF_ERROR(SetParameters(booster.handle, seed));
   std::vector<float> gradient(rows.size()), hessian(rows.size());
   for (int round = 0; round < XgboostModel::kRounds; ++round) {
     std::vector<float> score(rows.size(), 0);
     if (round > 0) {
       bst_ulong n = 0;
       const float* result = nullptr;
-      HONE_XGB(XGBoosterPredict(out->handle, matrix.handle, 1, 0, 1, &n, &result));
+      HONE_XGB(XGBoosterPredict(booster.handle, matrix.handle, 1, 0, 1, &n, &result));
       std::copy(result, result + n, score.begin());
     }
     for (size_t i = 0; i < score.size(); ++i) score[i] += Prior(rows[i]);
     std::fill(gradient.begin(), gradient.end(), 0.0F);
     std::fill(hessian.begin(), hessian.end(), 1e-6F);
-    for (size_t t = 0; t < tasks.size(); ++t) {
-      const size_t n = tasks[t].labels.size();
-      AddLambdas(std::span(score).subspan(begins[t], n), tasks[t].labels,
-                 std::span(gradient).subspan(begins[t], n),
-                 std::span(hessian).subspan(begins[t], n));
+    size_t begin = 0;
+    for (const size_t end : ends) {
+      const size_t n = end - begin;
+      AddLambdas(std::span(score).subspan(begin, n), labels.subspan(begin, n),
+                 std::span(gradient).subspan(begin, n), std::span(hessian).subspan(begin, n));
+      begin = end;
     }
-    HONE_XGB(XGBoosterBoostOneIter(out->handle, matrix.handle, gradient.data(), hessian.data(),
+    HONE_XGB(XGBoosterBoostOneIter(booster.handle, matrix.handle, gradient.data(), hessian.data(),
                                    rows.size()));
   }
-  return absl::OkStatus();
+  return booster;
 }
 
 constexpr char kMagic[] = "hone-trees";
@@ -171,103 +174,37 @@ class BagSums {
   std::vector<float> sum_, square_;
 };
 
-}  // namespace
-
-struct XgboostModel::Impl {
-  std::vector<Booster> bags;
-  std::vector<FlatTrees> flat;  ///< the bags again, for Predict
-
-  absl::Status Flatten();
-  absl::Status CheckFlat() const;
-};
-
-absl::Status XgboostModel::Impl::Flatten() {
-  for (const Booster& b : bags) {
-    bst_ulong n = 0;
-    const char** dumps = nullptr;
-    HONE_XGB(XGBoosterDumpModelEx(b.handle, "", 0, "text", &n, &dumps));
-    HONE_ASSIGN_OR_RETURN(FlatTrees trees, FlatTrees::Parse(std::span(dumps, n)));
-    flat.push_back(std::move(trees));
-  }
-  return CheckFlat();
+absl::StatusOr<FlatTrees> Flatten(const Booster& booster) {
+  bst_ulong n = 0;
+  const char** dumps = nullptr;
+  HONE_XGB(XGBoosterDumpModelEx(booster.handle, "", 0, "text", &n, &dumps));
+  return FlatTrees::Parse(std::span(dumps, n));
 }
 
 /// A few rows all over the columns' ranges, one of them with missing values: a library that dumps
 /// or walks its trees in another way than ours is noticed here.
-absl::Status XgboostModel::Impl::CheckFlat() const {
+absl::Status CheckFlat(const Booster& booster, const FlatTrees& flat) {
   std::vector<FeatureVector> rows(8);
   Random random(1);
   for (size_t i = 0; i < rows.size(); ++i) {
     for (float& x : rows[i]) x = static_cast<float>(random.Uniform() * std::pow(4.0, i));
   }
   for (size_t k = 0; k < kNumFeatures; k += 2) rows[1][k] = std::nanf("");
-  const std::string array = ArrayInterface(rows.data(), rows.size());
-  for (size_t b = 0; b < bags.size(); ++b) {
-    const bst_ulong* shape = nullptr;
-    bst_ulong dimensions = 0;
-    const float* result = nullptr;
-    HONE_XGB(XGBoosterPredictFromDense(bags[b].handle, array.c_str(), kPredictConfig, nullptr,
-                                       &shape, &dimensions, &result));
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (std::abs(flat[b].PredictRow(rows[i]) - result[i]) > 1e-5F)
-        return absl::InternalError("XGBoost: its trees are read in another way than it walks them");
-    }
+  const bst_ulong* shape = nullptr;
+  bst_ulong dimensions = 0;
+  const float* result = nullptr;
+  HONE_XGB(XGBoosterPredictFromDense(booster.handle,
+                                     ArrayInterface(rows.data(), rows.size()).c_str(),
+                                     kPredictConfig, nullptr, &shape, &dimensions, &result));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (std::abs(flat.PredictRow(rows[i]) - result[i]) > 1e-5F)
+      return absl::InternalError("XGBoost: its trees are read in another way than it walks them");
   }
   return absl::OkStatus();
 }
 
-XgboostModel::XgboostModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-XgboostModel::~XgboostModel() = default;
-
-absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Train(
-    const std::vector<TrainingTask>& tasks, uint64_t seed) {
-  auto impl = std::make_unique<Impl>();
-  Random random(seed);
-  size_t longest = 0;
-  for (const auto& t : tasks) longest = std::max(longest, t.labels.size());
-  if (longest < 2)
-    return absl::InvalidArgumentError("a model needs a task with at least two measured candidates");
-  for (int bag = 0; bag < kBags; ++bag) {
-    // Each bag sees its own draw (with replacement) of every task's rows.
-    std::vector<TrainingTask> drawn;
-    std::vector<FeatureVector> rows;
-    std::vector<size_t> begins;
-    for (const auto& t : tasks) {
-      TrainingTask d;
-      for (size_t i = 0; i < t.labels.size(); ++i) {
-        size_t pick = static_cast<size_t>(random.Below(t.labels.size()));
-        d.features.push_back(t.features[pick]);
-        d.labels.push_back(t.labels[pick]);
-      }
-      begins.push_back(rows.size());
-      rows.insert(rows.end(), d.features.begin(), d.features.end());
-      drawn.push_back(std::move(d));
-    }
-    Booster booster;
-    HONE_RETURN_IF_ERROR(
-        TrainOne(drawn, rows, begins, seed + static_cast<uint64_t>(bag), &booster));
-    impl->bags.push_back(std::move(booster));
-  }
-  // Train in one booster, publish a fresh one: loading settles every lazy state before threads
-  // share it.
-  std::unique_ptr<XgboostModel> trained(new XgboostModel(std::move(impl)));
-  HONE_ASSIGN_OR_RETURN(std::string bytes, trained->Save());
-  return Load(bytes);
-}
-
-absl::StatusOr<std::string> XgboostModel::Save() const {
-  std::string out = fmt::format("{} {} {}\n", kMagic, kFeatureSchemaVersion, impl_->bags.size());
-  for (const auto& b : impl_->bags) {
-    bst_ulong n = 0;
-    const char* data = nullptr;
-    HONE_XGB(XGBoosterSaveModelToBuffer(b.handle, R"({"format":"ubj"})", &n, &data));
-    out += fmt::format("{}\n", n);
-    out.append(data, n);
-  }
-  return out;
-}
-
-absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::string& bytes) {
+/// The boosters of a model's bytes.
+absl::StatusOr<std::vector<Booster>> BoostersOf(const std::string& bytes) {
   auto line = [&](size_t* at) {
     size_t end = bytes.find('\n', *at);
     std::string text = end == std::string::npos ? "" : bytes.substr(*at, end - *at);
@@ -287,20 +224,63 @@ absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::stri
         fmt::format("the cost model has feature schema {}, this Hone has {}: train it again",
                     schema, kFeatureSchemaVersion));
   }
-  auto impl = std::make_unique<Impl>();
+  std::vector<Booster> boosters;
   for (int i = 0; i < bags; ++i) {
     unsigned long n = 0;
     if (std::sscanf(line(&at).c_str(), "%lu", &n) != 1 || n > bytes.size() - at)
       return absl::InvalidArgumentError("the cost model is cut short");
-    Booster b;
+    Booster& b = boosters.emplace_back();
     HONE_XGB(XGBoosterCreate(nullptr, 0, &b.handle));
     HONE_XGB(XGBoosterLoadModelFromBuffer(b.handle, bytes.data() + at, n));
     HONE_XGB(XGBoosterSetParam(b.handle, "nthread", "1"));
     at += n;
-    impl->bags.push_back(std::move(b));
   }
-  HONE_RETURN_IF_ERROR(impl->Flatten());
-  return std::unique_ptr<XgboostModel>(new XgboostModel(std::move(impl)));
+  return boosters;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> XgboostModel::Train(const std::vector<TrainingTask>& tasks,
+                                                uint64_t seed) {
+  Random random(seed);
+  size_t longest = 0;
+  for (const auto& t : tasks) longest = std::max(longest, t.labels.size());
+  if (longest < 2)
+    return absl::InvalidArgumentError("a model needs a task with at least two measured candidates");
+  std::string bytes = fmt::format("{} {} {}\n", kMagic, kFeatureSchemaVersion, kBags);
+  for (int bag = 0; bag < kBags; ++bag) {
+    // Each bag sees its own draw (with replacement) of every task's rows.
+    std::vector<FeatureVector> rows;
+    std::vector<float> labels;
+    std::vector<size_t> ends;
+    for (const auto& t : tasks) {
+      for (size_t i = 0; i < t.labels.size(); ++i) {
+        const auto pick = static_cast<size_t>(random.Below(t.labels.size()));
+        rows.push_back(t.features[pick]);
+        labels.push_back(t.labels[pick]);
+      }
+      ends.push_back(rows.size());
+    }
+    HONE_ASSIGN_OR_RETURN(const Booster booster,
+                          TrainOne(rows, labels, ends, seed + static_cast<uint64_t>(bag)));
+    bst_ulong n = 0;
+    const char* data = nullptr;
+    HONE_XGB(XGBoosterSaveModelToBuffer(booster.handle, R"({"format":"ubj"})", &n, &data));
+    bytes += fmt::format("{}\n", n);
+    bytes.append(data, n);
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::string& bytes) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
+  std::vector<FlatTrees> bags;
+  for (const Booster& booster : boosters) {
+    HONE_ASSIGN_OR_RETURN(FlatTrees flat, Flatten(booster));
+    HONE_RETURN_IF_ERROR(CheckFlat(booster, flat));
+    bags.push_back(std::move(flat));
+  }
+  return std::unique_ptr<XgboostModel>(new XgboostModel(std::move(bags)));
 }
 
 absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(
@@ -312,26 +292,27 @@ absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(
     if (some.size() >= kFewRows) {
       const FeatureColumns columns(some);
       if (!columns.missing()) {
-        for (const FlatTrees& trees : impl_->flat) {
+        for (const FlatTrees& trees : bags_) {
           trees.Predict(columns, std::span(part).first(some.size()));
           for (size_t i = 0; i < some.size(); ++i) sums.Add(begin + i, part[i]);
         }
         continue;
       }
     }
-    for (const FlatTrees& trees : impl_->flat) {
+    for (const FlatTrees& trees : bags_) {
       for (size_t i = 0; i < some.size(); ++i) sums.Add(begin + i, trees.PredictRow(some[i]));
     }
   }
-  return sums.Predictions(rows, impl_->flat.size());
+  return sums.Predictions(rows, bags_.size());
 }
 
 absl::StatusOr<std::vector<Prediction>> XgboostModel::PredictByLibrary(
-    std::span<const FeatureVector> rows) const {
+    const std::string& bytes, std::span<const FeatureVector> rows) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
   BagSums sums(rows.size());
   if (rows.empty()) return sums.Predictions(rows, 1);
   const std::string array = ArrayInterface(rows.data(), rows.size());
-  for (const auto& b : impl_->bags) {
+  for (const auto& b : boosters) {
     const bst_ulong* shape = nullptr;
     bst_ulong dimensions = 0;
     const float* result = nullptr;
@@ -339,11 +320,12 @@ absl::StatusOr<std::vector<Prediction>> XgboostModel::PredictByLibrary(
                                        &dimensions, &result));
     for (size_t i = 0; i < rows.size(); ++i) sums.Add(i, result[i]);
   }
-  return sums.Predictions(rows, impl_->bags.size());
+  return sums.Predictions(rows, boosters.size());
 }
 
 absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
-    std::span<const FeatureVector> rows) const {
+    const std::string& bytes, std::span<const FeatureVector> rows) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
   std::vector<Explanation> out(rows.size());
   if (rows.empty()) return out;
   Matrix matrix;
@@ -351,8 +333,8 @@ absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
                                     R"({"missing":NaN,"nthread":1})", &matrix.handle));
   const char* config =
       R"({"type":2,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":true})";
-  const auto share = 1 / static_cast<float>(impl_->bags.size());
-  for (const auto& b : impl_->bags) {
+  const auto share = 1 / static_cast<float>(boosters.size());
+  for (const auto& b : boosters) {
     const bst_ulong* shape = nullptr;
     bst_ulong dimensions = 0;
     const float* result = nullptr;

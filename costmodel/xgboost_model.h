@@ -4,11 +4,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "costmodel/features.h"
+#include "costmodel/flat_trees.h"
 
 namespace hone::costmodel {
 
@@ -27,7 +29,11 @@ struct Prediction {
 
 /// A bag of boosted trees trained to rank within tasks: LambdaNDCG gradients on float labels
 /// (Burges 2010, "From RankNet to LambdaRank to LambdaMART", §7, with gains 2^y-1 replaced by y),
-/// given to XGBoost as a custom objective. Deterministic: fixed seeds, one thread. Predict is
+/// given to XGBoost as a custom objective. Deterministic: fixed seeds, one thread.
+///
+/// A model is kept as the bytes that Train returns (a blob of the log) and ranks as the flat trees
+/// that Load reads from them. Nothing of XGBoost's outlives a call: a booster holds several times
+/// what its trees take, and honed has a model for every task that it tunes. All functions are
 /// thread-safe.
 class XgboostModel {
  public:
@@ -35,19 +41,17 @@ class XgboostModel {
   static constexpr int kRounds = 50;
   static constexpr int kDepth = 6;
 
-  /// Needs at least two rows in some task; InvalidArgument otherwise.
-  static absl::StatusOr<std::unique_ptr<XgboostModel>> Train(const std::vector<TrainingTask>& tasks,
-                                                             uint64_t seed);
-  /// Reads what Save wrote; InvalidArgument on another feature schema or damaged bytes.
+  /// The bytes of a new model. Needs at least two rows in some task; InvalidArgument otherwise.
+  static absl::StatusOr<std::string> Train(const std::vector<TrainingTask>& tasks, uint64_t seed);
+  /// Reads what Train wrote; InvalidArgument on another feature schema or damaged bytes.
   static absl::StatusOr<std::unique_ptr<XgboostModel>> Load(const std::string& bytes);
-  absl::StatusOr<std::string> Save() const;
 
   /// By our own walk of the trees (FlatTrees): many rows of one Space are several times faster than
   /// by the library, and a row scores the same alone and among others.
   absl::StatusOr<std::vector<Prediction>> Predict(std::span<const FeatureVector> rows) const;
   /// The same by XGBoost itself: what Predict is tested against.
-  absl::StatusOr<std::vector<Prediction>> PredictByLibrary(
-      std::span<const FeatureVector> rows) const;
+  static absl::StatusOr<std::vector<Prediction>> PredictByLibrary(
+      const std::string& bytes, std::span<const FeatureVector> rows);
 
   /// What each feature adds to the score of a row, mean of the bag (SHAP values of the trees:
   /// Lundberg et al., "From local explanations to global understanding with explainable AI for
@@ -57,13 +61,13 @@ class XgboostModel {
     FeatureVector contribution{};
     float base = 0;
   };
-  absl::StatusOr<std::vector<Explanation>> Explain(std::span<const FeatureVector> rows) const;
-  ~XgboostModel();
+  static absl::StatusOr<std::vector<Explanation>> Explain(const std::string& bytes,
+                                                          std::span<const FeatureVector> rows);
 
  private:
-  struct Impl;
-  explicit XgboostModel(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit XgboostModel(std::vector<FlatTrees> bags) : bags_(std::move(bags)) {}
+
+  std::vector<FlatTrees> bags_;
 };
 
 }  // namespace hone::costmodel

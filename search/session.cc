@@ -281,23 +281,24 @@ absl::Status Session::Train() {
     shared_->training = true;
     training = tuner_->TrainingRows();
   }
-  absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> model = nullptr;
+  absl::StatusOr<std::string> bytes;
+  absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> model;
   measurer_.WhileNotTiming([&] {
     const int64_t start_ns = clock_.NowNs();
-    model = costmodel::XgboostModel::Train(training, options_.seed);
+    bytes = costmodel::XgboostModel::Train(training, options_.seed);
+    if (bytes.ok()) model = costmodel::XgboostModel::Load(*bytes);
     last_training_ns_ = clock_.NowNs() - start_ns;
   });
   thinking_ns_ += last_training_ns_;
-  db::Batch batch;
-  // Before the lock: while it is held nobody's results are taken.
-  absl::StatusOr<std::string> bytes = model.ok() ? (*model)->Save() : model.status();
-  if (bytes.ok()) batch.blobs.push_back({Sha256Hex(*bytes), *std::move(bytes)});
-  if (!bytes.ok()) {
+  if (!bytes.ok() || !model.ok()) {
     const auto lock = Lock();
     shared_->training = false;
     // Without a model the analytic one goes on ranking.
-    return model.ok() ? bytes.status() : absl::OkStatus();
+    return absl::OkStatus();
   }
+  db::Batch batch;
+  // Before the lock: while it is held nobody's results are taken.
+  batch.blobs.push_back({Sha256Hex(*bytes), *std::move(bytes)});
   batch.events.push_back(
       StreamEvent(shared_->stream, "model", fmt::format("{} {}", batch.blobs[0].digest, rows)));
   return PutModel(std::move(batch), *std::move(model));

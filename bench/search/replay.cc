@@ -18,6 +18,14 @@ namespace {
 constexpr size_t kBatch = 8;          ///< as search::Tuner proposes for one task
 constexpr size_t kRowsPerModel = 24;  ///< as search::Session trains
 
+absl::StatusOr<std::vector<costmodel::Prediction>> TrainAndScore(
+    const std::vector<costmodel::TrainingTask>& tasks,
+    const std::vector<costmodel::FeatureVector>& rows, uint64_t seed) {
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, costmodel::XgboostModel::Train(tasks, seed));
+  HONE_ASSIGN_OR_RETURN(const auto model, costmodel::XgboostModel::Load(bytes));
+  return model->Predict(rows);
+}
+
 /// A pool with what the models need of it.
 struct Task {
   std::vector<costmodel::FeatureVector> features;
@@ -127,18 +135,16 @@ absl::StatusOr<double> ModelTrials(const std::vector<Task>& tasks, size_t held_o
     if (!options.same_operators && tasks[t].operators == task.operators) continue;
     rows.push_back(tasks[t].Rows(AllOf(tasks[t])));
   }
-  HONE_ASSIGN_OR_RETURN(auto model, costmodel::XgboostModel::Train(rows, seed));
-  HONE_ASSIGN_OR_RETURN(auto scores, model->Predict(task.features));
+  HONE_ASSIGN_OR_RETURN(auto scores, TrainAndScore(rows, task.features, seed));
   size_t trained = 0;
   const auto again = [&](const std::vector<size_t>& measured,
                          std::vector<costmodel::Prediction>* renewed) -> absl::Status {
     if (measured.size() < trained + kRowsPerModel) return absl::OkStatus();
     trained = measured.size();
     rows.push_back(task.Rows(measured));
-    auto next = costmodel::XgboostModel::Train(rows, seed);
+    auto next = TrainAndScore(rows, task.features, seed);
     rows.pop_back();
-    HONE_RETURN_IF_ERROR(next.status());
-    HONE_ASSIGN_OR_RETURN(*renewed, (*next)->Predict(task.features));
+    HONE_ASSIGN_OR_RETURN(*renewed, std::move(next));
     return absl::OkStatus();
   };
   return PoolSearch(task, options.target_share, seed).Run(true, std::move(scores), again);

@@ -51,7 +51,8 @@ absl::StatusOr<bool> Score(const std::vector<Pool>& pools, const MonotonicClock&
     }
     rows.push_back(std::move(task));
   }
-  HONE_ASSIGN_OR_RETURN(const auto model, costmodel::XgboostModel::Train(rows, 0));
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, costmodel::XgboostModel::Train(rows, 0));
+  HONE_ASSIGN_OR_RETURN(const auto model, costmodel::XgboostModel::Load(bytes));
   constexpr size_t kPoints = 1 << 18;  // as many as search::TaskSearch scores of one task
   std::vector<double> rates, alone;
   Random random(0);

@@ -103,9 +103,9 @@ TEST_F(TunedLog, ExplainTellsWhatTheTreesSay) {
       task.labels.push_back(features[11] / 8);  // vectors
       task.features.push_back(features);
     }
-    auto model = costmodel::XgboostModel::Train({task}, 0);
-    ASSERT_TRUE(model.ok()) << model.status();
-    const std::string bytes = *(*model)->Save();
+    const auto trained = costmodel::XgboostModel::Train({task}, 0);
+    ASSERT_TRUE(trained.ok()) << trained.status();
+    const std::string& bytes = *trained;
     db::Batch batch;
     batch.blobs.push_back({Sha256Hex(bytes), bytes});
     batch.events.push_back(

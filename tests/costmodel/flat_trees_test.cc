@@ -76,13 +76,16 @@ class FlatPredictionTest : public ::testing::Test {
   void SetUp() override {
     std::vector<TrainingTask> tasks;
     for (int t = 0; t < 4; ++t) tasks.push_back(Labelled(Rows(random_, 400), random_));
-    auto model = XgboostModel::Train(tasks, 2);
+    auto bytes = XgboostModel::Train(tasks, 2);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    bytes_ = *std::move(bytes);
+    auto model = XgboostModel::Load(bytes_);
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
   }
   /// The very bits of XGBoost's own prediction.
   void ExpectSame(const std::vector<FeatureVector>& rows) const {
-    const auto ours = model_->Predict(rows), theirs = model_->PredictByLibrary(rows);
+    const auto ours = model_->Predict(rows), theirs = XgboostModel::PredictByLibrary(bytes_, rows);
     ASSERT_TRUE(ours.ok() && theirs.ok()) << ours.status() << theirs.status();
     ASSERT_EQ(ours->size(), rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -92,6 +95,7 @@ class FlatPredictionTest : public ::testing::Test {
   }
 
   Random random_{17};
+  std::string bytes_;
   std::unique_ptr<XgboostModel> model_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/core/random.h"
 #include "ir/text.h"
+#include "tests/costmodel/trained_model.h"
 
 namespace hone::costmodel {
 namespace {
@@ -32,7 +33,7 @@ TEST(PointScoresTest, EveryNumberOfThreadsScoresAsOneRowAtATime) {
     task.features.push_back(extractor.Extract(ids.back()));
     task.labels.push_back(static_cast<float>(random.Uniform()));
   }
-  const auto model = XgboostModel::Train({task}, 3);
+  const auto model = TrainedModel({task}, 3);
   ASSERT_TRUE(model.ok()) << model.status();
   for (const int threads : {1, 2, 5}) {
     const auto scores = ScorePoints(extractor, **model, ids, threads);

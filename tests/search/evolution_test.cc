@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 
 #include "search/task_search.h"
+#include "tests/costmodel/trained_model.h"
 #include "tests/search/fake_measurer.h"
 
 namespace hone::search {
@@ -154,7 +155,7 @@ double BestAfter(TaskSearch& search, int trials, uint64_t seed) {
       ++done;
     }
     if (done % 24 != 0) continue;
-    auto next = costmodel::XgboostModel::Train({search.TrainingRows()}, 1);
+    auto next = costmodel::TrainedModel({search.TrainingRows()}, 1);
     if (next.ok()) model = *std::move(next);
     search.ModelChanged();
   }

@@ -206,10 +206,12 @@ class Written {
   }
 
   void Train() {
-    auto model = costmodel::XgboostModel::Train(shared_.tuner.TrainingRows(), 1);
-    if (!model.ok()) return;
+    const auto trained = costmodel::XgboostModel::Train(shared_.tuner.TrainingRows(), 1);
+    if (!trained.ok()) return;
+    const std::string& bytes = *trained;
+    auto model = costmodel::XgboostModel::Load(bytes);
+    ASSERT_TRUE(model.ok()) << model.status();
     db::Batch batch;
-    std::string bytes = (*model)->Save().value();
     batch.blobs.push_back({Sha256Hex(bytes), bytes});
     batch.events.push_back(StreamEvent(shared_.stream, "model", batch.blobs[0].digest + " 10"));
     ASSERT_TRUE(log_.Append(batch).ok());

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "schedule/trace.h"
+#include "tests/costmodel/trained_model.h"
 #include "tests/search/fake_measurer.h"
 
 namespace hone::search {
@@ -32,7 +33,7 @@ void Search(TaskSearch& search, int trials, const Latency& latency) {
     }
     if (done < trained + 24) continue;
     trained = done;
-    auto next = costmodel::XgboostModel::Train({search.TrainingRows()}, 1);
+    auto next = costmodel::TrainedModel({search.TrainingRows()}, 1);
     ASSERT_TRUE(next.ok()) << next.status();
     model = *std::move(next);
     search.ModelChanged();
