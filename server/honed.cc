@@ -36,7 +36,7 @@ constexpr int64_t kHousekeepingNs = 1'000'000'000;
 constexpr int64_t kLooksAnHour = 3600;
 /// As gRPC's health service knows them; "" is all of honed.
 constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
-constexpr int kReaders = 4;  ///< connections that read the log beside its writer
+constexpr int kReaders = 8;  ///< connections that read the log beside its writer
 constexpr int64_t kShutdownSeconds = 2;
 constexpr int64_t kKeepRequestsMs = int64_t{7} * 86400 * 1000;
 

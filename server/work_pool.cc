@@ -1,5 +1,6 @@
 #include "server/work_pool.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "base/core/thread_name.h"
@@ -10,6 +11,7 @@ constexpr size_t kMostWaiting = 4096;
 }  // namespace
 
 WorkPool::WorkPool(const char* name, int threads) {
+  sem_init(&waiting_, /*pshared=*/0, 0);
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this, name] {
       NameThisThread(name);
@@ -18,7 +20,10 @@ WorkPool::WorkPool(const char* name, int threads) {
   }
 }
 
-WorkPool::~WorkPool() { Stop(); }
+WorkPool::~WorkPool() {
+  Stop();
+  sem_destroy(&waiting_);
+}
 
 bool WorkPool::Add(std::function<void()> work) {
   {
@@ -26,7 +31,7 @@ bool WorkPool::Add(std::function<void()> work) {
     if (stopping_ || queue_.size() >= kMostWaiting) return false;
     queue_.push_back(std::move(work));
   }
-  changed_.notify_one();
+  sem_post(&waiting_);
   return true;
 }
 
@@ -35,23 +40,24 @@ void WorkPool::Stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  for (size_t i = 0; i < threads_.size(); ++i) sem_post(&waiting_);
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
 }
 
 void WorkPool::Loop() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    std::function<void()> work = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
+    while (sem_wait(&waiting_) != 0 && errno == EINTR) {
+    }
+    std::function<void()> work;
+    {
+      const std::lock_guard lock(mutex_);
+      if (queue_.empty()) return;
+      work = std::move(queue_.front());
+      queue_.pop_front();
+    }
     work();
-    work = nullptr;
-    lock.lock();
   }
 }
 

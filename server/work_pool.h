@@ -1,6 +1,7 @@
 #pragma once
 
-#include <condition_variable>
+#include <semaphore.h>
+
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -25,8 +26,11 @@ class WorkPool {
  private:
   void Loop();
 
+  /// Counts what waits, and one more for each thread once the pool stops. No condition variable:
+  /// glibc's lets who signals wait until threads woken before have run, which a busy machine may
+  /// put off for milliseconds, and gRPC's threads call Add.
+  sem_t waiting_;
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;  // guarded by mutex_
   bool stopping_ = false;                    // guarded by mutex_
   std::vector<std::thread> threads_;
