@@ -124,6 +124,7 @@ absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph, const Group& gro
   GroupBuilder builder(graph);
   for (NodeId node : group.nodes) HONE_RETURN_IF_ERROR(builder.Append(graph.nodes[node]));
   return builder.Finish(GroupOutputs(graph, group.nodes), [](ir::Workload& workload) {
+    MoveOntoReshapes(workload);
     InlineMoves(workload);
     MoveOntoAnchorAxes(workload);
     Tidy(workload);

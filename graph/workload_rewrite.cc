@@ -76,6 +76,27 @@ bool IsOfRegion(const Workload& workload, int tensor, int scan) {
   return producer >= 0 && workload.stages[producer].scan == scan;
 }
 
+// A move that splits or merges axes.
+bool IsReshape(const Stage& stage) {
+  if (!IsMap(stage) || !IsMove(stage.body[0])) return false;
+  bool found = false;
+  ir::Visit(stage.body[0], [&](const ExprNode& node) {
+    found = found || (node.kind == ExprKind::kBinary &&
+                      (node.binary() == ir::BinaryOp::kDiv || node.binary() == ir::BinaryOp::kMod));
+  });
+  return found;
+}
+
+// Whether one reshape, which repeats nothing, is all that reads a Stage.
+bool OnlyReshaped(const Workload& workload, int stage) {
+  const std::vector<int> readers = workload.Readers(stage);
+  if (readers.size() != 1 || !IsReshape(workload.stages[readers[0]])) return false;
+  const auto elements = [&](int s) {
+    return workload.tensors[workload.stages[s].results[0]].NumElements();
+  };
+  return elements(readers[0]) <= elements(stage);
+}
+
 void DropUnitReduceAxes(Stage& stage) {
   // A reduction over nothing but ones is still the reduction of one element: its last axis stays.
   std::vector<Expr> renamed = Axes(stage.spatial.size());
@@ -244,6 +265,26 @@ void InlineMoves(Workload& workload) {
   for (size_t s = 0; s < workload.stages.size();) {
     const Stage& stage = workload.stages[s];
     if (IsInlinable(workload, stage) && IsMove(stage.body[0])) {
+      InlineStage(workload, static_cast<int>(s));
+    } else {
+      ++s;
+    }
+  }
+}
+
+void MoveOntoReshapes(Workload& workload) {
+  std::vector<bool> follows(workload.tensors.size());  // a reduction or scan
+  for (size_t s = 0; s < workload.stages.size();) {
+    const Stage& stage = workload.stages[s];
+    bool after = !stage.reduce.empty() || stage.scan >= 0;
+    for (const Expr& body : stage.body) {
+      ir::Visit(body, [&](const ExprNode& node) {
+        after = after || (node.kind == ExprKind::kLoad && follows[node.id]);
+      });
+    }
+    for (int result : stage.results) follows[result] = after;
+    if (!after && IsInlinable(workload, stage) && !IsMove(stage.body[0]) &&
+        OnlyReshaped(workload, static_cast<int>(s))) {
       InlineStage(workload, static_cast<int>(s));
     } else {
       ++s;

@@ -38,6 +38,12 @@ struct Geometry {
   int64_t in_channels = 0;
   int64_t group_out = 0;  ///< output channels of one group
   Shape output;
+
+  /// Whether the contraction has an axis of groups: of a group's channels the weights then read one
+  /// axis each, as schedules that pack them ask for. Depthwise, channels are vectors better.
+  bool group_axis() const {
+    return group > 1 && group_out > 1 && output.size() + axes.size() < size_t{ir::kMaxRank};
+  }
 };
 
 absl::Status SetAxis(TransposedAxis& axis, int64_t pad_end, int64_t output_padding) {
@@ -160,14 +166,19 @@ int PadWeights(WorkloadBuilder& builder, const Geometry& g, int w) {
 
 /// The contraction: axes as the output's with each spatial axis replaced by its positions, then one
 /// axis of `stride` phases for each; channels stay last where they are last, so that they are
-/// contiguous.
+/// contiguous. With an axis of groups that is the second, and channels are those of a group.
 int AddPhases(WorkloadBuilder& builder, const Geometry& g, int x, int w, DType accumulator) {
   const size_t rank = g.output.size();
   const size_t count = g.axes.size();
   Shape spatial = g.output;
   for (size_t i = 0; i < count; ++i) spatial[g.layout.first_spatial + i] = g.axes[i].positions;
   const bool channels_last = g.layout.channel != 1;
-  const auto phases = static_cast<std::ptrdiff_t>(channels_last ? rank - 1 : rank);
+  const size_t shift = g.group_axis() ? 1 : 0;
+  if (g.group_axis()) {
+    spatial[g.layout.channel] = g.group_out;
+    spatial.insert(spatial.begin() + 1, g.group);
+  }
+  const auto phases = static_cast<std::ptrdiff_t>((channels_last ? rank - 1 : rank) + shift);
   for (size_t i = count; i-- > 0;) spatial.insert(spatial.begin() + phases, g.axes[i].stride);
   const int64_t group_in = g.in_channels / g.group;
   Shape reduce;
@@ -175,13 +186,16 @@ int AddPhases(WorkloadBuilder& builder, const Geometry& g, int x, int w, DType a
   reduce.insert(channels_last ? reduce.end() : reduce.begin(), group_in);
   const int first = static_cast<int>(spatial.size());
   const int tap = channels_last ? first : first + 1;
-  const Expr out_channel = ir::Var(static_cast<int>(channels_last ? rank - 1 + count : 1));
+  const Expr out_channel =
+      ir::Var(static_cast<int>(shift + (channels_last ? rank - 1 + count : 1)));
   const Expr own = ir::Var(channels_last ? first + static_cast<int>(count) : first);
-  const Expr in_channel =
-      g.group == 1 ? own : ir::FloorDiv(out_channel, g.group_out) * group_in + own;
-  Exprs at_x = Axes(rank);
+  const Expr group = g.group_axis() ? ir::Var(1) : ir::FloorDiv(out_channel, g.group_out);
+  const Expr in_channel = g.group == 1 ? own : group * group_in + own;
+  Exprs at_x = Axes(rank + shift);
+  if (g.group_axis()) at_x.erase(at_x.begin() + 1);
   at_x[g.layout.channel] = in_channel;
-  Exprs at_w = {in_channel, g.group == 1 ? out_channel : ir::FloorMod(out_channel, g.group_out)};
+  const bool merged = g.group > 1 && !g.group_axis();
+  Exprs at_w = {in_channel, merged ? ir::FloorMod(out_channel, g.group_out) : out_channel};
   for (size_t i = 0; i < count; ++i) {
     const TransposedAxis& axis = g.axes[i];
     const Expr j = ir::Var(tap + static_cast<int>(i));
@@ -209,6 +223,10 @@ absl::StatusOr<Tensors> ExpressConvTranspose(const OpCall& call, WorkloadBuilder
     const Expr shifted = point[d] + axis.pad_begin;
     at[d] = ir::FloorDiv(shifted, axis.stride);
     inside.push_back(ir::FloorMod(shifted, axis.stride));
+  }
+  if (g.group_axis()) {
+    at[g.layout.channel] = ir::FloorMod(point[g.layout.channel], g.group_out);
+    at.insert(at.begin() + 1, ir::FloorDiv(point[g.layout.channel], g.group_out));
   }
   at.insert(g.layout.channel == 1 ? at.end() : at.end() - 1, inside.begin(), inside.end());
   int y = builder.AddMap(g.output, ir::Cast(dtype, builder.At(phases, at)));

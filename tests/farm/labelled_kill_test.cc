@@ -124,9 +124,12 @@ class LabelledKillTest : public TunedFarm {
     random_.Shuffle(plan);
     return plan;
   }
-  /// The same for children, all in one life of their worker: no step twice at the same time.
+  /// The same for children, all in one life of their worker: no step twice at the same time. None
+  /// in a sanitizer's build: without a limit of address space a child that SIGKILL ends is out of
+  /// memory by its own fault, an outcome, and its worker says nothing of where it died.
   std::vector<std::string> ChildrensPlan(int64_t most) {
     std::vector<std::string> plan;
+    if (kSanitized) return plan;
     for (int round = 0; round < kRounds; ++round) {
       for (const std::string& step : kChildSteps) {
         plan.push_back(step + ":" + std::to_string(round * most + random_.Between(1, most)));

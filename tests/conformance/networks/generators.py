@@ -143,6 +143,36 @@ def diffusion_block(n):
     return n.add(n.conv(x, width, 1), kept)
 
 
+@network(13, large=True)
+def stylegan(n):
+    """Convolutions whose weights every style of the batch scales: one group for each of it."""
+    batch, width, size = n.pick(3, 4), n.pick(8, 256), n.pick(4, 16)
+    style = n.input("style", [batch, n.pick(6, 128)])
+    x = n.input("constant", [batch, width, size, size])
+
+    def modulated(x, channels, size, kernel=3, demodulate=True, up=False):
+        inside = n.width[x]
+        scale = n.unsqueeze(n.linear(style, inside, rank=2), 1, 3, 4)
+        w = n.mul(n.uniform([1, channels, inside, kernel, kernel], inside * kernel * kernel), scale)
+        if demodulate:
+            w = n.mul(w, n.op("Reciprocal", n.op("Sqrt", n.add(n.reduce("Sum", n.op("Pow", w, 2.0), [2, 3, 4]), 1e-8))))
+        grouped = n.op("Reshape", x, n.const([1, batch * inside, size, size]))
+        if up:
+            w = n.transpose(w, 0, 2, 1, 3, 4)
+            w = n.op("Reshape", w, n.const([batch * inside, channels, kernel, kernel]))
+            y = n.op("ConvTranspose", grouped, w, group=batch, strides=[2, 2], pads=[0, 0, 1, 1])
+        else:
+            w = n.op("Reshape", w, n.const([batch * channels, inside, kernel, kernel]))
+            y = n.op("Conv", grouped, w, group=batch, pads=[kernel // 2] * 4, kernel_shape=[kernel, kernel])
+        size *= 2 if up else 1
+        return n.op("Reshape", y, n.const([batch, channels, size, size]), width=channels)
+
+    x = n.op("LeakyRelu", modulated(x, width, size), alpha=0.2, width=width)
+    x = n.op("LeakyRelu", modulated(x, width // 2, size, up=True), alpha=0.2, width=width // 2)
+    x = n.op("LeakyRelu", modulated(x, width // 2, 2 * size), alpha=0.2, width=width // 2)
+    return modulated(x, 3, 2 * size, 1, demodulate=False)
+
+
 @network(18, "dynamo")
 def vae(n):
     """Encoder and decoder of images; the noise is an input; group norms of the new operator."""

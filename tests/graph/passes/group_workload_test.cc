@@ -62,6 +62,39 @@ s0: f32[4,6] output = exp(x0[i0 % 2 * 2 + i0 // 2, i1])
 )");
 }
 
+// Weights of a batch of styles: what packs an operand asks for one axis of it for each of the
+// reader's.
+TEST(GroupWorkloadTest, AMapThatAReshapeReadsIsComputedOnItsAxes) {
+  TestGraph t;
+  const ValueId scaled = t.Binary("mul", t.Input({2, 1, 3}), t.Constant({1, 4, 3}));
+  const ValueId weights = t.Reshape(t.Unary("tanh", scaled), {8, 3});
+  t.Output(t.Op("MatMul", {weights, t.Input({3, 5})}), "y");
+  ExpectWhole(t, R"(
+workload 1
+x0: f32[2,1,3] input range(-1,1)
+x1: f32[1,4,3] constant
+x2: f32[3,5] input range(-1,1)
+s0: f32[2,4,3] = x0[i0, 0, i2] * x1[0, i1, i2]
+s1: f32[8,3] = tanh(s0[i0 // 4, i0 % 4, i1])
+s2: f32[8,5] output = sum[r0:3] (s1[i0, r0] * x2[r0, i1])
+)");
+}
+
+TEST(GroupWorkloadTest, AMapThatOthersReadTooStaysOnItsAxes) {
+  TestGraph t;
+  const ValueId map = t.Unary("tanh", t.Input({2, 4, 3}));
+  t.Output(t.Op("MatMul", {t.Reshape(map, {8, 3}), t.Input({3, 5})}), "y");
+  t.Output(t.Unary("exp", map), "z");
+  ExpectWhole(t, R"(
+workload 1
+x0: f32[2,4,3] input range(-1,1)
+x1: f32[3,5] input range(-1,1)
+s0: f32[2,4,3] = tanh(x0[i0, i1, i2])
+s1: f32[8,5] output = sum[r0:3] (s0[i0 // 4, i0 % 4, r0] * x1[r0, i1])
+s2: f32[2,4,3] output = exp(s0[i0, i1, i2])
+)");
+}
+
 TEST(GroupWorkloadTest, WhatFollowsAnAnchorIsStoredFromItsAxes) {
   TestGraph t;
   const ValueId product = t.Op("MatMul", {t.Input({3, 8}), t.Constant({8, 4})});
