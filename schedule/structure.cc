@@ -37,13 +37,18 @@ int64_t BlockOf(const Expr& e, int axis) {
   return block;
 }
 
-void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& e, bool guarded,
-                     std::vector<Access>* out) {
+/// `guards`: the conditions that `e` stands under.
+void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& e,
+                     std::vector<Expr>& guards, std::vector<Access>* out) {
   if (e->kind == ExprKind::kLoad) {
     Access a;
     a.tensor = e->id;
     a.indices = e->args;
-    a.guarded = guarded;
+    a.guarded = !guards.empty();
+    for (int x = 0; x < stage.num_axes(); ++x) {
+      a.guard_moves.push_back(
+          std::ranges::any_of(guards, [x](const Expr& guard) { return DependsOnVar(guard, x); }));
+    }
     a.stride.assign(stage.num_axes(), 0);
     a.linear.assign(stage.num_axes(), true);
     a.block.assign(stage.num_axes(), 0);
@@ -68,7 +73,10 @@ void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& 
     out->push_back(std::move(a));
   }
   for (size_t i = 0; i < e->args.size(); ++i) {
-    CollectAccesses(w, stage, e->args[i], guarded || (e->kind == ExprKind::kSelect && i > 0), out);
+    const bool guarded = e->kind == ExprKind::kSelect && i > 0;
+    if (guarded) guards.push_back(e->args[0]);
+    CollectAccesses(w, stage, e->args[i], guards, out);
+    if (guarded) guards.pop_back();
   }
 }
 
@@ -327,7 +335,8 @@ void InlineStages(TraceWriter& writer, int keep, int force) {
 
 std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& stage) {
   std::vector<Access> out;
-  for (const auto& body : stage.body) CollectAccesses(workload, stage, body, false, &out);
+  std::vector<Expr> guards;
+  for (const auto& body : stage.body) CollectAccesses(workload, stage, body, guards, &out);
   return out;
 }
 

@@ -29,7 +29,8 @@ struct Access {
   /// Per axis: over how many consecutive iterations, from a multiple of that many on, the load
   /// stays where it is (as the input of a grouped convolution along its output channels); 1: moves.
   std::vector<int64_t> block;
-  bool guarded = false;  ///< stands under a select
+  bool guarded = false;           ///< stands under a select
+  std::vector<bool> guard_moves;  ///< per axis: whether a condition that it stands under does
   bool DependsOn(int axis) const { return !linear[axis] || stride[axis] != 0; }
   /// Whether the lanes of a vector along this axis read one element.
   bool SharedAlong(int axis) const { return !DependsOn(axis) || block[axis] % kSharedBlock == 0; }

@@ -91,7 +91,8 @@ std::optional<int64_t> OffsetFrom(const ir::Expr& index, int axis) {
 }
 
 bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {
-  if (a.guarded || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate || extent == 1)
+  if ((a.guarded && a.guard_moves[v]) || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate ||
+      extent == 1)
     return false;
   if (!a.DependsOn(v) || !a.linear[v]) return false;
   const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;

@@ -67,6 +67,25 @@ TEST(DefaultTraces, GroupsOfEightChannelsArePacked) {
   }
 }
 
+// The taps that a deconvolution's phase lacks (3 of 4 exist): the condition stands around loops,
+// and what it guards lies in panels all the same.
+TEST(DefaultTraces, WeightsUnderAConditionArePackedWhereVectorsDoNotChangeIt) {
+  const ir::Workload workload = WorkloadOf(
+      "workload 1\n"
+      "x0: f32[6,5,9] input range(-1,1)\n"
+      "x1: f32[9,24,3] constant\n"
+      "s0: f32[9,24,4] = select(i2 < 3, x1[i0, i1, i2], 0.0)\n"
+      "s1: f32[6,4,2,24] output = sum[r0:2,r1:9] (x0[i0, i1 + r0, r1] * s0[r1, i3, r0 * 2 + "
+      "i2])\n");
+  for (const char* target : {"cpu:avx2,threads=1", "cpu:avx512,threads=2"}) {
+    const auto trace = DefaultTrace(workload, TargetOf(target));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_NE(ToText(*trace).find("= pack(s1, x1, [i1/"), std::string::npos) << ToText(*trace);
+    const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+  }
+}
+
 // Vectors that start inside a dimension of constants (the last gate of a GRU, behind the two that
 // stand in a product of their own): panels start there too, or the dimension stays whole.
 TEST(DefaultTraces, PartsOfADimensionOfConstantsArePacked) {
