@@ -24,62 +24,6 @@ constexpr int64_t kMostNodes = 1 << 12;
 constexpr int64_t kShortAxis = 8;  ///< iterations below which an axis fills no vector
 constexpr int64_t kShortRow = 32;  ///< and below which a row has no vector of partial results
 
-/// The largest c such that the expression depends on the axis only through floor(axis / c); 0 when
-/// it does not depend on it.
-int64_t BlockOf(const Expr& e, int axis) {
-  if (e->kind == ExprKind::kVar) return e->id == axis ? 1 : 0;
-  if (e->kind == ExprKind::kBinary && e->binary() == ir::BinaryOp::kDiv &&
-      e->args[0]->kind == ExprKind::kVar && e->args[0]->id == axis) {
-    return ir::AsInt(e->args[1]).value_or(1);
-  }
-  int64_t block = 0;
-  for (const Expr& a : e->args) block = std::gcd(block, BlockOf(a, axis));
-  return block;
-}
-
-/// `guards`: the conditions that `e` stands under.
-void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& e,
-                     std::vector<Expr>& guards, std::vector<Access>* out) {
-  if (e->kind == ExprKind::kLoad) {
-    Access a;
-    a.tensor = e->id;
-    a.indices = e->args;
-    a.guarded = !guards.empty();
-    for (int x = 0; x < stage.num_axes(); ++x) {
-      a.guard_moves.push_back(
-          std::ranges::any_of(guards, [x](const Expr& guard) { return DependsOnVar(guard, x); }));
-    }
-    a.stride.assign(stage.num_axes(), 0);
-    a.linear.assign(stage.num_axes(), true);
-    a.block.assign(stage.num_axes(), 0);
-    const auto& shape = w.tensors[e->id].shape;
-    VarRanges ranges;
-    for (int x = 0; x < stage.num_axes(); ++x) ranges.extent.push_back(stage.Extent(x));
-    int64_t scale = 1;
-    for (size_t d = shape.size(); d-- > 0; scale *= shape[d]) {
-      for (int x = 0; x < stage.num_axes(); ++x)
-        a.block[x] = std::gcd(a.block[x], BlockOf(e->args[d], x));
-      Linear l = ToLinear(e->args[d], ranges);
-      for (const auto& t : l.terms) {
-        for (int x = 0; x < stage.num_axes(); ++x) {
-          if (t.atom->kind == ExprKind::kVar ? t.atom->id != x : !DependsOnVar(t.atom, x)) continue;
-          if (t.atom->kind == ExprKind::kVar)
-            a.stride[x] += t.coefficient * scale;
-          else
-            a.linear[x] = false;
-        }
-      }
-    }
-    out->push_back(std::move(a));
-  }
-  for (size_t i = 0; i < e->args.size(); ++i) {
-    const bool guarded = e->kind == ExprKind::kSelect && i > 0;
-    if (guarded) guards.push_back(e->args[0]);
-    CollectAccesses(w, stage, e->args[i], guards, out);
-    if (guarded) guards.pop_back();
-  }
-}
-
 /// The last spatial axis with more than one element; -1 when there is none.
 int LastAxis(const ir::Stage& stage) {
   for (int a = stage.num_spatial(); a-- > 0;) {
@@ -88,14 +32,31 @@ int LastAxis(const ir::Stage& stage) {
   return -1;
 }
 
-/// The axis along which neighbours are stored side by side.
+/// The axis along which neighbours are stored nearest to each other: of i2 * 2 + i4, with i4 < 2, a
+/// vector's worth are those of i2.
+int NearestAxis(const ir::Stage& stage, const Expr& index) {
+  int nearest = -1;
+  int64_t step = 0;
+  for (const auto& t : ToLinear(index, RangesOf(stage)).terms) {
+    if (t.atom->kind != ExprKind::kVar) return -1;
+    const int64_t away = std::abs(t.coefficient);
+    if (stage.spatial[t.atom->id] < kShortAxis || (nearest >= 0 && step <= away)) continue;
+    nearest = t.atom->id;
+    step = away;
+  }
+  return nearest;
+}
+
+/// The axis along which neighbours are stored side by side, or nearly.
 int StoreAxis(const ir::Stage& stage) {
   for (size_t d = stage.store.size(); d-- > 0;) {
     const Expr& index = stage.store[d];
     if (ir::AsInt(index) == 0) continue;
     const bool plain = index->kind == ExprKind::kVar;
     if (plain && stage.spatial[index->id] == 1) continue;
-    return plain ? index->id : LastAxis(stage);
+    if (plain) return index->id;
+    const int nearest = NearestAxis(stage, index);
+    return nearest >= 0 ? nearest : LastAxis(stage);
   }
   return LastAxis(stage);
 }
@@ -333,13 +294,6 @@ void InlineStages(TraceWriter& writer, int keep, int force) {
 
 }  // namespace
 
-std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& stage) {
-  std::vector<Access> out;
-  std::vector<Expr> guards;
-  for (const auto& body : stage.body) CollectAccesses(workload, stage, body, guards, &out);
-  return out;
-}
-
 int VectorAxis(const ir::Workload& workload, const ir::Stage& stage) {
   const int last = LastAxis(stage);
   if (last < 0) return last;
@@ -348,7 +302,14 @@ int VectorAxis(const ir::Workload& workload, const ir::Stage& stage) {
     return stage.spatial[stored] >= std::min(kShortAxis, stage.spatial[last]) ? stored : last;
   }
   const std::vector<Access> accesses = MovingAccesses(workload, stage);
-  if (IsProductAlong(stage, accesses, last) || IsContiguous(accesses, last)) return last;
+  // The phases of a deconvolution's stride fill no vector; its pixels do.
+  bool better = false;
+  for (int a = 0; a < last; ++a) {
+    better |= stage.spatial[last] < kShortAxis && stage.spatial[a] >= kShortAxis &&
+              MovesBy(accesses, a, 1);
+  }
+  if (!better && (IsProductAlong(stage, accesses, last) || IsContiguous(accesses, last)))
+    return last;
   // A window over data whose channels stand further outside, by short steps.
   for (int64_t step : {1, 2, 3, 4}) {
     for (int a = last; a-- > 0;) {

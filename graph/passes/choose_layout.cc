@@ -195,16 +195,20 @@ class LayoutChooser {
     constexpr int64_t kManyChannels = 16;
     constexpr int64_t kLeastWidth = 32;
     constexpr int64_t kLeastSteps = 9;  // multiply-adds for an element of the input, by channel
-    if (node.op != "Conv") return false;
+    const bool transposed = node.op == "ConvTranspose";
+    if (node.op != "Conv" && !transposed) return false;
     const OpCall call = MakeCall(graph_, node);
     const Shape& x = ShapeOf(node.inputs[0]);
     const Shape& y = ShapeOf(node.outputs[0]);
     const Shape& w = ShapeOf(node.inputs[1]);
     int64_t steps = 1;
     for (size_t i = 2; i < w.size(); ++i) steps *= w[i];
-    for (const int64_t stride : call.Ints("strides", Shape(x.size() - 2, 1))) steps /= stride;
+    for (const int64_t stride : call.Ints("strides", Shape(x.size() - 2, 1))) {
+      if (!transposed) steps /= stride;
+    }
+    const int64_t width = transposed ? x.back() : y.back();  // each phase of a stride is a row
     return call.Int("group", 1) == 1 && y[1] <= kFewChannels && x[1] >= kManyChannels &&
-           y.back() >= kLeastWidth && steps >= kLeastSteps;
+           width >= kLeastWidth && steps >= kLeastSteps;
   }
 
   // Vectors along the channels would hold parts of several groups, each with inputs of its own,

@@ -20,9 +20,10 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   int64_t taps = 1;
   for (int r : form.unrolled) taps *= stage.Extent(r);
   const int64_t most_steps = kMostWindowSteps / form.registers;
-  // A single row wants as many independent sums as hide the latency of a multiply-add.
+  // One row or two want as many independent sums as hide the latency of a multiply-add.
   int64_t most_vectors = !contraction           ? 2
                          : form.rows_total == 1 ? 8
+                         : form.rows_total == 2 ? 6
                                                 : (target.registers >= 32 ? 4 : 3);
   // Each step down columns is to another page: many at once, but a share for every thread.
   if (!contraction && form.row_axis < 0) {

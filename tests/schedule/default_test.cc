@@ -86,6 +86,43 @@ TEST(DefaultTraces, WeightsUnderAConditionArePackedWhereVectorsDoNotChangeIt) {
   }
 }
 
+// A deconvolution to one channel: along its pixels, not along the two phases of its stride.
+TEST(DefaultTraces, VectorsRunAlongPixelsWhereChannelsAreFew) {
+  const ir::Workload workload = WorkloadOf(
+      "workload 1\n"
+      "x0: f32[6,5,33] input range(-1,1)\n"
+      "x1: f32[6,4,4] constant\n"
+      "s0: f32[4,32,2,2] output = sum[r0:6,r1:2,r2:2] (x0[r0, i0 + r1, i1 + r2] * x1[r0, r1 * 2 + "
+      "i2, "
+      "r2 * 2 + i3])\n");
+  for (const char* target : {"cpu:avx2,threads=1", "cpu:avx512,threads=2"}) {
+    const auto trace = DefaultTrace(workload, TargetOf(target));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_NE(ToText(*trace).find("vectorize(s0.i1.2)"), std::string::npos) << ToText(*trace);
+    const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+  }
+}
+
+// Phases of a stride side by side, channels outside: a vector's worth of neighbours are every other
+// one of a row, not those of the channels, each in another plane.
+TEST(DefaultTraces, PhasesAreStoredAlongTheRowThatTheyInterleave) {
+  const ir::Workload workload = WorkloadOf(
+      "workload 1\n"
+      "x0: f32[3,32,16] input range(-1,1)\n"
+      "x1: f32[16,32,2] constant\n"
+      "s0: f32[3,32,2,32] = sum[r0:16] (x0[i0, i1, r0] * x1[r0, i3, i2])\n"
+      "s1: f32[3,32,64] output over [i0:3,i1:32,i2:2,i3:32] at [i0, i3, i1 * 2 + i2] = "
+      "max(s0[i0, i1, i2, i3], 0.0)\n");
+  for (const char* target : {"cpu:avx2,threads=1", "cpu:avx512,threads=2"}) {
+    const auto trace = DefaultTrace(workload, TargetOf(target));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_NE(ToText(*trace).find("vectorize(s1.i1.1)"), std::string::npos) << ToText(*trace);
+    const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+  }
+}
+
 // Vectors that start inside a dimension of constants (the last gate of a GRU, behind the two that
 // stand in a product of their own): panels start there too, or the dimension stays whole.
 TEST(DefaultTraces, PartsOfADimensionOfConstantsArePacked) {

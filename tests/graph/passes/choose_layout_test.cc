@@ -355,6 +355,16 @@ TEST(ChooseLayoutTest, FewChannelsOfFewOrOfLittleWorkStayWithTheOthers) {
   }
 }
 
+TEST(ChooseLayoutTest, FewChannelsOfADeconvolutionAreMadeRowByRowToo) {
+  for (const int64_t out : {3, 5}) {
+    TestGraph t;
+    const ValueId x = t.Conv(t.Input({1, 2, 3, 32}), 16, 1);
+    t.Output(t.Op("ConvTranspose", {x, t.Constant({16, out, 4, 4})}, {{"strides", Shape{2, 2}}}),
+             "y");
+    EXPECT_EQ(LayoutsOfChosen(t), out == 3 ? "nhwc " : "nhwc nhwc");
+  }
+}
+
 // Vectors along the channels would be of several groups.
 TEST(ChooseLayoutTest, GroupsOfOtherThanEightChannelsAreMadeRowByRow) {
   for (const int64_t of_group : {1, 2, 3, 4, 6, 8, 12, 24}) {
