@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "runtime/extern_element.h"
@@ -31,25 +30,43 @@ TopKShape ShapeOf(const ir::PlanStep& step) {
   return shape;
 }
 
+/// The first k of each row in order, equal ones by index: kept in a heap whose front is the last of
+/// them, which most elements are only compared with.
 template <typename Element>
 void TopK(const TopKShape& shape, const Element* x, Element* values, int64_t* indices) {
-  std::vector<int64_t> order(static_cast<size_t>(shape.n));
+  if (shape.k == 0) return;
+  using Value = decltype(x->Get());
+  struct Kept {
+    Value value;
+    int64_t index = 0;
+  };
+  const auto precedes = [&](const Value& a, const Value& b) {
+    return shape.largest ? IsGreater(a, b) : IsGreater(b, a);
+  };
+  const auto before = [&](const Kept& a, const Kept& b) {
+    if (precedes(a.value, b.value)) return true;
+    return !precedes(b.value, a.value) && a.index < b.index;
+  };
+  std::vector<Kept> kept;
   for (int64_t row = 0; row < shape.outer * shape.inner; ++row) {
     const int64_t outer = row / shape.inner;
     const int64_t inner = row % shape.inner;
     const Element* in = x + outer * shape.n * shape.inner + inner;
-    const auto before = [&](int64_t a, int64_t b) {
-      const auto value_a = in[a * shape.inner].Get();
-      const auto value_b = in[b * shape.inner].Get();
-      if (IsGreater(value_a, value_b)) return shape.largest;
-      if (IsGreater(value_b, value_a)) return !shape.largest;
-      return a < b;
-    };
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + shape.k, order.end(), before);
+    kept.clear();
+    for (int64_t i = 0; i < shape.k; ++i) kept.push_back({in[i * shape.inner].Get(), i});
+    std::ranges::make_heap(kept, before);
+    for (int64_t i = shape.k; i < shape.n; ++i) {
+      // One that equals the last of them stands behind it.
+      const Value value = in[i * shape.inner].Get();
+      if (!precedes(value, kept.front().value)) continue;
+      std::ranges::pop_heap(kept, before);
+      kept.back() = {value, i};
+      std::ranges::push_heap(kept, before);
+    }
+    std::ranges::sort_heap(kept, before);
     for (int64_t i = 0; i < shape.k; ++i) {
       const int64_t at = (outer * shape.k + i) * shape.inner + inner;
-      const int64_t from = order[static_cast<size_t>(i)];
+      const int64_t from = kept[static_cast<size_t>(i)].index;
       values[at] = in[from * shape.inner];
       indices[at] = from;
     }
