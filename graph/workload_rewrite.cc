@@ -87,10 +87,14 @@ bool IsReshape(const Stage& stage) {
   return found;
 }
 
-// Whether one reshape, which repeats nothing, is all that reads a Stage.
+// Whether one reshape, which repeats nothing and which reductions read, is all that reads a Stage.
 bool OnlyReshaped(const Workload& workload, int stage) {
   const std::vector<int> readers = workload.Readers(stage);
-  if (readers.size() != 1 || !IsReshape(workload.stages[readers[0]])) return false;
+  if (readers.size() != 1 || !IsReshape(workload.stages[readers[0]]) ||
+      !IsInlinable(workload, workload.stages[readers[0]]) ||
+      std::ranges::any_of(workload.Readers(readers[0]),
+                          [&](int r) { return workload.stages[r].reduce.empty(); }))
+    return false;
   const auto elements = [&](int s) {
     return workload.tensors[workload.stages[s].results[0]].NumElements();
   };

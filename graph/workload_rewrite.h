@@ -15,8 +15,8 @@ void InlineStage(ir::Workload& workload, int stage);
 /// Inlines every Stage that only moves elements: its body is one load at quasi-affine indices.
 void InlineMoves(ir::Workload& workload);
 
-/// Moves maps that only a reshape reads onto the reshape's axes, unless they follow a reduction or
-/// scan: what reads them, a product or a convolution whose weights are computed, then reads one
+/// Moves maps that only a reshape reads, for reductions alone, onto the reshape's axes, unless they
+/// follow a reduction or scan: a product or a convolution whose weights are computed then reads one
 /// axis for each of its own, as schedules that pack an operand ask for.
 ///
 ///   s0: [4,8,3] = x0[i0, 0, i2] * x1[0, i1, i2]
