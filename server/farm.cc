@@ -16,6 +16,8 @@ namespace hone::server {
 namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
+/// Heartbeats between two turns of honed, from which on it stood still itself.
+constexpr int64_t kStandstillBeats = 3;
 
 std::string KeyOf(const std::string& worker, const std::string& device) {
   return worker + "/" + device;
@@ -391,6 +393,16 @@ void Farm::EndStream(StreamId stream, const absl::Status& why, int64_t now_ns) {
 void Farm::Excuse(int64_t ns, int64_t now_ns) {
   for (auto& [token, lease] : leases_) lease.since_ns = std::min(lease.since_ns + ns, now_ns);
   for (auto& [key, worker] : workers_) worker.heard_ns = std::min(worker.heard_ns + ns, now_ns);
+  turn_ns_ = now_ns;
+}
+
+void Farm::OnTurn(int64_t now_ns) {
+  const int64_t gap_ns = now_ns - turn_ns_.value_or(now_ns);
+  turn_ns_ = now_ns;
+  if (gap_ns <= kStandstillBeats * policy_.heartbeat_ns) return;
+  // What workers said meanwhile still lies in sockets, behind this turn.
+  LogEvent(LogLevel::kWarning, "stood_still", {{"ms", gap_ns / kNsPerMs}});
+  Excuse(gap_ns, now_ns);
 }
 
 void Farm::Tick(int64_t now_ns) {

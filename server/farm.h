@@ -82,6 +82,9 @@ class Farm {
   /// For `ns` until now nothing could be written, so nothing was heard or answered: what runs
   /// against limits gets that time again.
   void Excuse(int64_t ns, int64_t now_ns);
+  /// Before the events of a turn, many of which a second are usual. Where the last one is several
+  /// heartbeats back, honed itself stood still (its process stopped, its machine paused): excused.
+  void OnTurn(int64_t now_ns);
 
   /// With the grants that the events since the last one allow.
   FarmStep Take();
@@ -273,6 +276,7 @@ class Farm {
   double virtual_ns_ = 0;                                ///< of the project that was last served
   const WallClock* wall_clock_ = nullptr;
   std::optional<int64_t> grants_due_ns_;
+  std::optional<int64_t> turn_ns_;  ///< of the last OnTurn or Excuse
   FarmStep step_;
   FarmCounters counters_;
 };

@@ -163,6 +163,7 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
     step.deliveries.clear();
     pending.push_back({std::move(work), std::move(unit), std::move(step), std::move(status)});
   };
+  farm_.OnTurn(clock_.NowNs());
   // What the answers to the last commit led to.
   take({}, {}, absl::OkStatus());
   for (Work& work : works) {
@@ -175,6 +176,7 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   const int64_t now_ns = clock_.NowNs();
   if (now_ns >= next_tick_ns_) {
     next_tick_ns_ = now_ns + kTickNs;
+    farm_.OnTurn(now_ns);  // the pause may have come in the middle of this turn
     farm_.Tick(now_ns);
   }
   // The grants for all of it together.

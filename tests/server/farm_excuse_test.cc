@@ -10,7 +10,9 @@ namespace {
 constexpr int64_t kSecond = FarmHarness::kSecond;
 
 /// A worker whose candidate runs for 9 s, of 10 s that it has, 5 s ago.
-class FarmExcuseTest : public ::testing::TestWithParam<bool> {
+enum class Told { kNothing, kTheCommitFailed, kTheNextTurn };
+
+class FarmExcuseTest : public ::testing::TestWithParam<Told> {
  protected:
   FarmExcuseTest() {
     farm_.AddDevice("w1").run = [](const proto::Grant&) {
@@ -28,10 +30,12 @@ class FarmExcuseTest : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(FarmExcuseTest, AStandstillOfHonedIsNoFaultOfCandidatesAndWorkers) {
-  const bool excused = GetParam();
+  const bool excused = GetParam() != Told::kNothing;
   constexpr int64_t kStandstill = 60 * kSecond;
+  farm_.farm.OnTurn(farm_.now_ns);
   farm_.now_ns += kStandstill;
-  if (excused) farm_.farm.Excuse(kStandstill, farm_.now_ns);
+  if (GetParam() == Told::kTheCommitFailed) farm_.farm.Excuse(kStandstill, farm_.now_ns);
+  if (GetParam() == Told::kTheNextTurn) farm_.farm.OnTurn(farm_.now_ns);
   farm_.farm.Tick(farm_.now_ns);
   const FarmCounters& counters = farm_.farm.counters();
   EXPECT_EQ(counters.expired + counters.lost > 0, !excused);
@@ -41,7 +45,42 @@ TEST_P(FarmExcuseTest, AStandstillOfHonedIsNoFaultOfCandidatesAndWorkers) {
   EXPECT_EQ(counters.expired + counters.lost + counters.condemned, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(WithAndWithout, FarmExcuseTest, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(WithAndWithout, FarmExcuseTest,
+                         ::testing::Values(Told::kNothing, Told::kTheCommitFailed,
+                                           Told::kTheNextTurn));
+
+// A loop that is slow, or waits for its next tick, does not stand still.
+TEST(FarmExcuse, ShortGapsBetweenTurnsCount) {
+  FarmHarness farm;
+  farm.AddDevice("w1").run = [](const proto::Grant&) {
+    return std::pair{1000 * kSecond, proto::WorkResult{}};
+  };
+  farm.AddSession("s", "p", 1);
+  farm.RunFor(5 * kSecond);
+  for (int i = 0; i < 3; ++i) {
+    farm.farm.OnTurn(farm.now_ns);
+    farm.now_ns += 2 * kSecond;
+  }
+  farm.farm.OnTurn(farm.now_ns);
+  farm.farm.Tick(farm.now_ns);
+  EXPECT_EQ(farm.farm.counters().expired, 1);
+}
+
+TEST(FarmExcuse, OneStandstillIsExcusedOnce) {
+  FarmHarness farm;
+  farm.AddDevice("w1").run = [](const proto::Grant&) {
+    return std::pair{1000 * kSecond, proto::WorkResult{}};
+  };
+  farm.AddSession("s", "p", 1);
+  farm.farm.OnTurn(farm.now_ns);
+  farm.RunFor(5 * kSecond);
+  farm.now_ns += 60 * kSecond;
+  // The commit failed for as long, and the next turn finds the same gap.
+  farm.farm.Excuse(60 * kSecond, farm.now_ns);
+  farm.farm.OnTurn(farm.now_ns);
+  farm.RunFor(6 * kSecond);
+  EXPECT_EQ(farm.farm.counters().expired, 1);
+}
 
 TEST(FarmExcuse, LimitsRunAgainAfterIt) {
   FarmHarness farm;

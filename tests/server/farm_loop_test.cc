@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -23,6 +24,18 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+/// The machine's, which a test sets forward: as after a pause of all its threads.
+class JumpingClock final : public MonotonicClock {
+ public:
+  int64_t NowNs() const override { return clock_.NowNs() + ahead_ns_.load(); }
+  void SleepNs(int64_t duration_ns) const override { clock_.SleepNs(duration_ns); }
+  void Jump(int64_t ns) { ahead_ns_.fetch_add(ns); }
+
+ private:
+  SystemMonotonicClock clock_;
+  std::atomic<int64_t> ahead_ns_{0};
+};
 
 class FarmLoopTest : public ::testing::Test {
  protected:
@@ -64,7 +77,7 @@ class FarmLoopTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  SystemMonotonicClock clock_;
+  JumpingClock clock_;
   std::unique_ptr<db::LogFile> log_ =
       db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
   FullableStore store_{db::FarmStore::Open(*log_).value()};
@@ -158,6 +171,33 @@ TEST_F(FarmLoopTest, AnEndWithSpaceCommitsWhatComesUntilTheDiskFills) {
   auto change = Run(Change);
   ASSERT_EQ(change.wait_for(seconds(10)), std::future_status::ready);
   EXPECT_EQ(change.get().code(), absl::StatusCode::kCancelled);
+}
+
+// A stopped process or a paused machine: what workers said lies in sockets.
+TEST_F(FarmLoopTest, APauseOfHonedLosesNoWorker) {
+  const auto connected = [&] {
+    std::vector<proto::DeviceInfo> devices;
+    EXPECT_TRUE(loop_
+                    .Run({.prepare =
+                              [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t) {
+                                devices = farm.Devices();
+                                return absl::OkStatus();
+                              },
+                          .done = {}})
+                    .ok());
+    return devices.size() == 1 && devices[0].connected;
+  };
+  loop_.Post([](Farm& farm, int64_t now_ns) {
+    proto::Hello hello{.protocol = 1};
+    hello.device = {.name = "cpu:0", .device_class = "class", .target = "cpu:avx2,threads=1"};
+    farm.OnHello(1, "w", hello, now_ns);
+  });
+  ASSERT_TRUE(connected());
+  for (int pause = 0; pause < 2; ++pause) {
+    clock_.Jump(60'000'000'000);
+    clock_.SleepNs(250'000'000);  // two ticks
+    EXPECT_TRUE(connected());
+  }
 }
 
 }  // namespace
