@@ -1,6 +1,7 @@
 #include "measure/candidate_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -17,6 +18,9 @@ namespace {
 constexpr size_t kSentinels = 32;  ///< readings that are remembered
 
 constexpr int kTries = 3;  ///< until times that cannot be are believed to be a lie
+// Between these: bursts of load end.
+constexpr int64_t kFirstPauseNs = 100'000'000;
+constexpr int64_t kPauseGrowth = 4;
 
 constexpr int kReferenceSlot = kMaxSlots - 1;
 constexpr int kPointsAtOnce = 4;
@@ -92,38 +96,50 @@ int64_t CandidateRunner::sentinel_ns() const {
 }
 
 absl::StatusOr<TimeReply> CandidateRunner::AskForTimes(int slot, const TimingPolicy& policy,
-                                                       AttemptError* error) {
+                                                       AttemptError* error, bool* late) {
+  int64_t pause_ns = kFirstPauseNs;
   for (int tries = 1;; ++tries) {
+    const std::optional<CpuShare> share = runner_.ShareCpu();
     const int64_t start_ns = clock_.NowNs();
     absl::StatusOr<TimeReply> reply = runner_.Time({slot, policy});
-    const int64_t elapsed_ns = clock_.NowNs() - start_ns;
+    AnswerWait wait{.elapsed_ns = clock_.NowNs() - start_ns};
     if (!reply.ok()) {
       *error = ErrorOf(reply.status());
       return reply;
     }
-    const Status possible = CheckTimes(*reply, policy, flushed_bytes_[slot], elapsed_ns);
+    if (const auto used = share ? share->SinceBegun() : std::nullopt) {
+      wait.queued_ns = used->queued_ns;
+      wait.ran_ns = used->ran_ns;
+    }
+    const Status possible = CheckTimes(*reply, policy, flushed_bytes_[slot], wait);
     if (possible.ok()) {
       error->outcome = Outcome::kOk;
+      *late = CameLate(*reply, flushed_bytes_[slot], wait);
       return reply;
     }
-    // A machine may stand still once; what is said again is a lie.
-    if (possible.code() == StatusCode::kUnavailable && tries < kTries) continue;
-    runner_.EndProcess();
-    *error = {Outcome::kWrongAnswer, possible.message()};
+    // A machine may stand still once; what is said again is a lie, unless the runner stood still.
+    if (possible.code() != StatusCode::kDataLoss && tries < kTries) {
+      clock_.SleepNs(std::exchange(pause_ns, pause_ns * kPauseGrowth));
+      continue;
+    }
+    const bool lied = possible.code() != StatusCode::kDeadlineExceeded;
+    if (lied) runner_.EndProcess();
+    *error = {lied ? Outcome::kWrongAnswer : Outcome::kWorkerLost, possible.message()};
     return ToAbsl(possible);
   }
 }
 
 CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& policy) {
   Timed timed;
-  absl::StatusOr<TimeReply> reply = AskForTimes(slot, policy, &timed.error);
+  absl::StatusOr<TimeReply> reply = AskForTimes(slot, policy, &timed.error, &timed.noisy);
   if (!reply.ok()) return timed;
   timed.reply = *std::move(reply);
   const int64_t sentinel_ns = timed.reply.sentinel_ns;
   sentinels_ns_.push_back(sentinel_ns);
   if (sentinels_ns_.size() > kSentinels) sentinels_ns_.pop_front();
   if (least_sentinel_ns_ == 0 || sentinel_ns < least_sentinel_ns_) least_sentinel_ns_ = sentinel_ns;
-  timed.noisy = static_cast<double>(sentinel_ns) > kDrift * static_cast<double>(least_sentinel_ns_);
+  timed.noisy |=
+      static_cast<double>(sentinel_ns) > kDrift * static_cast<double>(least_sentinel_ns_);
   return timed;
 }
 

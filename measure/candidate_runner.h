@@ -42,7 +42,7 @@ class CandidateRunner {
   struct Timed {
     AttemptError error;
     TimeReply reply;
-    bool noisy = false;  ///< the sentinel took over 1.25 times its least
+    bool noisy = false;  ///< the sentinel took over 1.25 times its least, or the answer came late
   };
   Timed Time(int slot, const TimingPolicy& policy);
 
@@ -63,8 +63,9 @@ class CandidateRunner {
     int64_t bytes = 0;
   };
 
-  /// `error`: what of it the attempt gets; outcome kOk with a reply.
-  absl::StatusOr<TimeReply> AskForTimes(int slot, const TimingPolicy& policy, AttemptError* error);
+  /// `error`: what of it the attempt gets; outcome kOk with a reply. `late`: others had the CPUs.
+  absl::StatusOr<TimeReply> AskForTimes(int slot, const TimingPolicy& policy, AttemptError* error,
+                                        bool* late);
   const Reference& ReferenceOf(const MeasureInput& input, const PrepareJob& job);
   Reference MakeReferenceOf(const MeasureInput& input);
   absl::Status CheckDefault(const MeasureInput& input, const std::vector<ReferenceOutput>& made);

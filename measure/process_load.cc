@@ -60,6 +60,41 @@ void LimitCpuTime(pid_t pid, double seconds) {
   static_cast<void>(::prlimit(pid, RLIMIT_CPU, &limit, nullptr));
 }
 
+CpuShare::CpuShare(pid_t pid, std::string proc)
+    : threads_(proc + "/" + std::to_string(pid) + "/task"),
+      asker_(std::move(proc) + "/thread-self/schedstat"),
+      begun_(Read()) {}
+
+std::optional<CpuShare::Times> CpuShare::Read() const {
+  Times times;
+  int64_t ran_ns = 0, queued_ns = 0;
+  if (!(std::ifstream(asker_) >> ran_ns >> queued_ns)) return std::nullopt;
+  times.queued_ns = queued_ns;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(threads_.c_str()),
+                                                   [](DIR* d) { return ::closedir(d); });
+  if (folder == nullptr) return std::nullopt;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    if (entry->d_name[0] == '.') continue;
+    std::ifstream file(threads_ + "/" + entry->d_name + "/schedstat");
+    if (!(file >> ran_ns >> queued_ns)) return std::nullopt;
+    times.ran_ns[entry->d_name] = ran_ns;
+    times.queued_ns += queued_ns;
+  }
+  return times;
+}
+
+std::optional<CpuShare::Used> CpuShare::SinceBegun() const {
+  const std::optional<Times> now = Read();
+  if (!begun_ || !now) return std::nullopt;
+  Used used{.queued_ns = now->queued_ns - begun_->queued_ns};
+  for (const auto& [thread, ran_ns] : now->ran_ns) {
+    const auto before = begun_->ran_ns.find(thread);
+    used.ran_ns =
+        std::max(used.ran_ns, ran_ns - (before == begun_->ran_ns.end() ? 0 : before->second));
+  }
+  return used;
+}
+
 ForeignLoad::ForeignLoad(const MonotonicClock& clock, std::string proc)
     : clock_(clock), proc_(std::move(proc)), last_(Read()) {}
 

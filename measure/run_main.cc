@@ -4,10 +4,12 @@
 //
 //     hone-runner THREADS [--test-hooks] [--unsafe-no-sandbox]
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -50,16 +52,20 @@ int64_t SentinelNs(const MonotonicClock& clock) {
   return least_ns;
 }
 
-// As a candidate that has taken over the process might, for tests: it takes half a second and says
-// that it did not.
+// As a candidate that has taken over the process might, for tests: it takes a quarter of a second,
+// of CPU time however loaded the machine is, and says that it did not.
 void SayATenThousandth(TimeReply& reply) {
-  const SystemMonotonicClock clock;
-  const int64_t until_ns = clock.NowNs() + 500'000'000;
-  while (clock.NowNs() < until_ns) {
+  uint64_t chain = 1;
+  for (int i = 0; i < 300'000'000; ++i) {
+    chain *= 0x9E3779B97F4A7C15;
+    asm volatile("" : "+r"(chain));
   }
   for (int64_t& sample_ns : reply.samples_ns) sample_ns = std::max<int64_t>(sample_ns / 10'000, 1);
   reply.timed_ns = std::max<int64_t>(reply.timed_ns / 10'000, reply.runs);
 }
+
+// As a machine might that stands still: nothing runs, and nothing waits for a CPU.
+void Doze() { static_cast<void>(::poll(nullptr, 0, 600)); }
 
 class Runner {
  public:
@@ -117,6 +123,7 @@ class Runner {
     reply.runs = race->runs;
     reply.timed_ns = race->timed_ns;
     if (kill_ == "lie") SayATenThousandth(reply);
+    if (kill_ == "doze") Doze();
     return reply;
   }
 

@@ -15,7 +15,6 @@
 #include "base/helper_program.h"
 #include "base/status.h"
 #include "measure/last_words.h"
-#include "measure/process_load.h"
 
 namespace hone::measure {
 namespace {
@@ -99,6 +98,11 @@ bool RunnerClient::SpeaksUnasked() const {
   // Data, or the end of its side: a process that died meanwhile is found out by the next call.
   pollfd output{.fd = process_->child.standard_output().get(), .events = POLLIN, .revents = 0};
   return poll(&output, 1, 0) > 0 && (output.revents & POLLIN) != 0;
+}
+
+std::optional<CpuShare> RunnerClient::ShareCpu() const {
+  if (process_ == nullptr) return std::nullopt;
+  return std::optional<CpuShare>(std::in_place, process_->child.pid());
 }
 
 void RunnerClient::EndProcess() { process_.reset(); }

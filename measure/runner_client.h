@@ -17,6 +17,7 @@
 #include "base/core/sanitizer.h"
 #include "base/core/unique_fd.h"
 #include "base/subprocess.h"
+#include "measure/process_load.h"
 #include "measure/run_job.h"
 #include "measure/wire.h"
 
@@ -71,6 +72,9 @@ class RunnerClient {
 
   /// Times what was prepared in a slot and not lost since.
   absl::StatusOr<TimeReply> Time(const TimeJob& job);
+
+  /// How its process gets CPUs from now on; nullopt: there is none.
+  std::optional<CpuShare> ShareCpu() const;
 
   /// From any thread: the call under way and later ones end at once with kUnavailable, and the
   /// process of the kernel is killed, until Resume.

@@ -15,6 +15,12 @@ constexpr int64_t kBesideRunNs = 20'000;
 constexpr int64_t kFlushNsPerByte = 2;
 constexpr int64_t kMostTimesTimed = 4;
 
+/// What an honest answer takes at most on a machine that does nothing else.
+int64_t LongestWaitNs(const TimeReply& reply, int64_t flushed_bytes) {
+  return kBesideNs + reply.runs * (kBesideRunNs + kFlushNsPerByte * flushed_bytes) +
+         kMostTimesTimed * reply.timed_ns;
+}
+
 double Quantile(const std::vector<int64_t>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
@@ -34,7 +40,8 @@ double MedianLowerBoundNs(std::vector<int64_t> samples_ns) {
 }
 
 Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
-                  int64_t elapsed_ns) {
+                  const AnswerWait& wait) {
+  const int64_t elapsed_ns = wait.elapsed_ns;
   const auto say = [&](StatusCode code, const std::string& what) {
     return Status(code, "the kernel's process says that " + std::to_string(reply.runs) +
                             " runs took " + std::to_string(reply.timed_ns) + " ns, " + what);
@@ -57,13 +64,20 @@ Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t fl
     return say(StatusCode::kDataLoss, "in samples of " + std::to_string(sum_ns) + " ns, within " +
                                           std::to_string(elapsed_ns) + " ns");
   }
-  const int64_t beside_ns =
-      kBesideNs + reply.runs * (kBesideRunNs + kFlushNsPerByte * flushed_bytes);
-  if (elapsed_ns > beside_ns + kMostTimesTimed * reply.timed_ns) {
-    return say(StatusCode::kUnavailable,
-               "but the answer took " + std::to_string(elapsed_ns) + " ns to come");
+  const int64_t longest_ns = LongestWaitNs(reply, flushed_bytes);
+  const std::string late = "but the answer took " + std::to_string(elapsed_ns) + " ns to come";
+  // Threads that wait for each other's CPU excuse no running.
+  if (wait.ran_ns.value_or(elapsed_ns) > longest_ns) return say(StatusCode::kUnavailable, late);
+  if (elapsed_ns - wait.queued_ns > longest_ns) {
+    return say(StatusCode::kDeadlineExceeded,
+               late + ", of which it ran for " + std::to_string(wait.ran_ns.value_or(0)) +
+                   " ns and waited for a CPU for " + std::to_string(wait.queued_ns) + " ns");
   }
   return {};
+}
+
+bool CameLate(const TimeReply& reply, int64_t flushed_bytes, const AnswerWait& wait) {
+  return wait.elapsed_ns > LongestWaitNs(reply, flushed_bytes);
 }
 
 Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& kernel) {

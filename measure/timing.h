@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/core/status.h"
@@ -27,12 +28,25 @@ struct Race {
 /// least one sample.
 Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& run);
 
-/// Whether the times that a runner says are possible at all, by the clock of who asked:
-/// `elapsed_ns` from the order to the answer. All runs fit into it; and but for what a run does
-/// beside being timed (it flushes `flushed_bytes`), they fill it. kDataLoss says what does not fit.
-/// kUnavailable: they are far shorter than the wait, which may be the machine's doing once.
+/// From the order to the answer.
+struct AnswerWait {
+  int64_t elapsed_ns = 0;  ///< by the clock of who asked
+  /// Of it: a thread of the runner, or who asked, was ready and had no CPU.
+  int64_t queued_ns = 0;
+  /// CPU time of the runner's busiest thread; unset: this machine does not tell.
+  std::optional<int64_t> ran_ns;
+};
+
+/// Whether the times that a runner says are possible at all. All runs fit into the wait; and but
+/// for what a run does beside being timed (it flushes `flushed_bytes`), they fill what of it others
+/// did not have the CPUs. kDataLoss says what does not fit. They are far shorter:
+///   kUnavailable       than the runner ran: a lie, or the machine's doing once
+///   kDeadlineExceeded  than the wait, but it did not run for that long either: the machine's doing
 Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
-                  int64_t elapsed_ns);
+                  const AnswerWait& wait);
+
+/// The answer came so late that only other programs can explain it: its times are noisy.
+bool CameLate(const TimeReply& reply, int64_t flushed_bytes, const AnswerWait& wait);
 
 /// The lower bound of the median that RunRace compares; `samples_ns` is not empty.
 double MedianLowerBoundNs(std::vector<int64_t> samples_ns);

@@ -1,5 +1,7 @@
 #include "measure/local_measurer.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -10,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include "ir/text.h"
+#include "measure/process_load.h"
 #include "measure/sandbox.h"
 #include "tests/measure/gemm_candidate.h"
 #include "tests/test_paths.h"
@@ -301,6 +304,12 @@ TEST_F(LocalMeasurerTest, AForgedAnswerCostsOnlyItself) {
 TEST_F(LocalMeasurerTest, TimesThatTheClockCannotConfirmAreAWrongAnswer) {
   RunHook("lie");
   ExpectCostsOnlyItself(Outcome::kWrongAnswer, "but the answer took");
+}
+
+TEST_F(LocalMeasurerTest, AnAnswerThatIsLateThoughNothingRanIsTheMachinesFault) {
+  if (!CpuShare(::getpid()).SinceBegun()) GTEST_SKIP() << "no schedstat in /proc here";
+  RunHook("doze");
+  ExpectCostsOnlyItself(Outcome::kWorkerLost, "to come, of which it ran for");
 }
 
 TEST_F(LocalMeasurerTest, ABuilderThatCrashesCostsOnlyItsCandidate) {

@@ -85,6 +85,27 @@ TEST(ForeignLoadTest, WithoutProcNothingIsKnown) {
   EXPECT_FALSE(CpuSecondsOf(1, "/nowhere").has_value());
 }
 
+TEST(CpuShareTest, TellsRunningFromWaitingForACpu) {
+  const FakeProc proc;
+  const auto thread = [&](const std::string& folder, int64_t ran_ns, int64_t queued_ns) {
+    std::filesystem::create_directories(proc.path() + "/" + folder);
+    std::ofstream(proc.path() + "/" + folder + "/schedstat") << ran_ns << " " << queued_ns << " 3";
+  };
+  thread("thread-self", 5, 100);
+  thread("77/task/77", 1000, 10);
+  thread("77/task/78", 9000, 20);
+  const CpuShare share(77, proc.path());
+  thread("thread-self", 5'000, 101);  // what who asks does is not the process's running
+  thread("77/task/77", 1300, 30);
+  thread("77/task/78", 9200, 24);
+  thread("77/task/79", 250, 1);
+  const auto used = share.SinceBegun();
+  ASSERT_TRUE(used.has_value());
+  EXPECT_EQ(used->ran_ns, 300) << "the busiest thread";
+  EXPECT_EQ(used->queued_ns, 1 + 20 + 4 + 1) << "all of them, and who asks";
+  EXPECT_FALSE(CpuShare(78, proc.path()).SinceBegun().has_value()) << "no such process";
+}
+
 // A job that runs hot ends, though nobody looks at the clock.
 TEST(LimitCpuTimeTest, EndsWhatUsesMore) {
   SubprocessOptions options;
