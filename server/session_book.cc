@@ -294,6 +294,12 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
   proto::SessionInfo info =
       InfoOf(*row, proto::DecodeSpec(row->spec).value_or(proto::SessionSpec{}));
   HONE_ASSIGN_OR_RETURN(info.attempts, AnswersOf(*row));
+  if (row->state != SessionState::kWaiting) return info;
+  // What it waits for is not stored.
+  const std::lock_guard lock(mutex_);
+  if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
+    info.reason = driver->second->Info().reason;
+  }
   return info;
 }
 

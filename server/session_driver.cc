@@ -22,7 +22,11 @@ namespace {
 
 constexpr int64_t kLookNs = 100'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
-constexpr char kNoDevice[] = "waiting for a device that can run it";
+
+std::string NoDevice(const proto::SessionSpec& spec) {
+  const std::string of = spec.device_class.empty() ? "" : " of class '" + spec.device_class + "'";
+  return fmt::format("waiting for a device{} that can run it", of);
+}
 
 }  // namespace
 
@@ -57,7 +61,7 @@ SessionDriver::SessionDriver(const DriverContext& context, db::FarmSession row,
       project_(row.project),
       row_(std::move(row)) {
   row_.spec.clear();
-  if (row_.state == SessionState::kWaiting) row_.reason = kNoDevice;
+  if (row_.state == SessionState::kWaiting) row_.reason = NoDevice(spec_);
   thread_ = std::thread([this] {
     NameThisThread("session");
     Run();
@@ -166,6 +170,11 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
     device->fingerprint = row_.fingerprint;
     return Store(SessionEvent::kBegin, "", nullptr);
   }
+  // Its seconds are of tuning; one that never begins waits for as long and no longer.
+  const int64_t start_ns = context_.clock.NowNs();
+  const auto waited_seconds = [&] {
+    return static_cast<double>(context_.clock.NowNs() - start_ns) * 1e-9;
+  };
   while (!Interrupted()) {
     std::optional<proto::DeviceFacts> found;
     HONE_RETURN_IF_ERROR(
@@ -178,6 +187,13 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
       return Store(SessionEvent::kBegin, "", device);
     }
     if (DateHasCome()) return absl::DeadlineExceededError("no device came before its date");
+    if (spec_.seconds > 0 && waited_seconds() >= spec_.seconds) {
+      return absl::DeadlineExceededError(fmt::format(
+          "no device that can run it came within its {:g} s: {} {}; `hone device list` shows what "
+          "there is",
+          spec_.seconds, spec_.device_class.empty() ? "target" : "device class",
+          spec_.device_class.empty() ? spec_.target : spec_.device_class));
+    }
     context_.clock.SleepNs(kLookNs);
   }
   return absl::CancelledError("interrupted");

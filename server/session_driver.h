@@ -62,7 +62,7 @@ class SessionDriver {
   /// Why the session ended, where an earlier honed wrote that down and died before the farm's row
   /// said so: it has left its search, and must not begin anew.
   absl::StatusOr<std::optional<std::string>> FinishedAs();
-  /// kDeadlineExceeded: its date came first.
+  /// kDeadlineExceeded: its date came first, or it waited for as long as it may tune.
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
   /// Starts it when its turn has come, until when it has `strike`. kDeadlineExceeded: its date came

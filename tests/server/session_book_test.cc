@@ -92,6 +92,13 @@ TEST_F(SessionBookTest, AnEqualRequestJoinsAndARetryHasTheFirstAnswer) {
             absl::StatusCode::kAlreadyExists);
 }
 
+TEST_F(SessionBookTest, WhoLooksAtOneThatWaitsSeesWhatFor) {
+  const Hash128 id = book_.Start({"alice", "1"}, Spec("a"))->id;
+  const std::string waits = "waiting for a device that can run it";
+  EXPECT_EQ(book_.Find(id, "alice")->reason, waits);
+  EXPECT_EQ(book_.List(10, "alice")->at(0).reason, waits);
+}
+
 TEST_F(SessionBookTest, NobodyJoinsWhatIsBeingCancelled) {
   const auto first = book_.Start({"alice", "1"}, Spec("a"));
   ASSERT_TRUE(first.ok()) << first.status();
