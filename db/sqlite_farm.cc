@@ -232,7 +232,7 @@ absl::Status SqliteFarmStore::Do(const SetFarmSession& change) {
       connection_.Do("UPDATE farm_sessions SET state = ?1, reason = ?2, "
                      "device_class = CASE ?3 WHEN '' THEN device_class ELSE ?3 END, "
                      "fingerprint = CASE ?4 WHEN '' THEN fingerprint ELSE ?4 END WHERE id = ?5 AND "
-                     "(state < 2 OR (state = 2 AND ?1 >= 2))",
+                     "(state < 2 OR (state = 2 AND ?1 IN (2, 4)))",
                      static_cast<int>(change.state), change.reason, change.device_class,
                      change.fingerprint, change.id));
   return One("session");

@@ -246,6 +246,7 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
     // Nobody joins it from now on, also not by a request of the same commit.
     std::erase_if(running_, [&](const auto& item) { return item.second == session; });
     if (row && row->state <= SessionState::kRunning) {
+      SetCancelPrepared(session, true);
       unit.changes.push_back(db::SetFarmSession{.id = session,
                                                 .state = SessionState::kCancelling,
                                                 .reason = "cancelled by " + request.caller});
@@ -255,12 +256,24 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
     unit.changes.push_back(AnswerOf(unary, "cancelled", now_ms));
     return absl::OkStatus();
   };
-  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, {.prepare = prepare, .done = {}}));
+  const FarmLoop::Work work{.prepare = prepare, .done = [&](Farm&, const absl::Status&, int64_t) {
+                              SetCancelPrepared(session, false);
+                            }};
+  absl::Status cancelled = RunAnswered(context_.loop, work);
+  // Its end was in the same commit: then there is nothing to cancel.
+  if (absl::IsFailedPrecondition(cancelled)) cancelled = RunAnswered(context_.loop, work);
+  HONE_RETURN_IF_ERROR(cancelled);
   const std::lock_guard lock(mutex_);
   if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
     driver->second->Cancel();
   }
   return absl::OkStatus();
+}
+
+void SessionBook::SetCancelPrepared(const Hash128& session, bool prepared) {
+  const std::lock_guard lock(mutex_);
+  const auto driver = drivers_.find(session);
+  if (driver != drivers_.end()) driver->second->SetCancelPrepared(prepared);
 }
 
 absl::StatusOr<int64_t> SessionBook::AnswersOf(const db::FarmSession& row) {

@@ -65,6 +65,7 @@ class SessionBook {
   absl::StatusOr<std::optional<db::FarmSession>> StoredRow(const Hash128& session);
   /// Of a row without its spec, which is read once and never kept.
   absl::StatusOr<proto::SessionInfo> ListedInfo(const db::FarmSession& row);
+  void SetCancelPrepared(const Hash128& session, bool prepared);
   void ForgetRunning(const SessionDriver& driver);
   /// Ends one that cannot be resumed, durably.
   absl::Status GiveUp(const db::FarmSession& row, const absl::Status& why);

@@ -127,19 +127,32 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
     next.fingerprint = device->fingerprint;
   }
   const bool over = next.state >= SessionState::kFinished;
-  const absl::Status stored =
-      context_.loop.Run({.prepare =
-                             [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit, int64_t now_ns) {
-                               unit.changes.push_back(next);
-                               if (over) farm.EndSession(next.id, "the session has ended", now_ns);
-                               return absl::OkStatus();
-                             },
-                         // Before watchers look.
-                         .done =
-                             [&](Farm&, const absl::Status& status, int64_t) {
-                               if (status.ok() && over) ended_.store(true);
-                             }});
-  if (absl::IsFailedPrecondition(stored) && event == SessionEvent::kBegin) {
+  const bool cancels = event == SessionEvent::kCancel || event == SessionEvent::kEmptied;
+  bool cancelled = false, undecided = false;
+  // Looked up first: what the store refused of a unit, the Farm would have done already.
+  const auto prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
+                           int64_t now_ns) -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(const auto row, store.FindFarmSession(next.id));
+    cancelled = row && row->state == SessionState::kCancelling;
+    undecided = !cancelled && !cancels && cancel_prepared_;
+    if (undecided || (cancelled && !cancels)) {
+      return absl::FailedPreconditionError("it is being cancelled");
+    }
+    if (cancelled && !row->reason.empty()) next.reason = row->reason;  // by whom
+    unit.changes.push_back(next);
+    if (over) farm.EndSession(next.id, "the session has ended", now_ns);
+    return absl::OkStatus();
+  };
+  // Before watchers look.
+  const auto done = [&](Farm&, const absl::Status& status, int64_t) {
+    if (status.ok() && over) ended_.store(true);
+  };
+  absl::Status stored;
+  do {
+    undecided = false;
+    stored = context_.loop.Run({.prepare = prepare, .done = done});
+  } while (undecided);
+  if (!stored.ok() && cancelled && !cancels) {
     // A client cancelled it, durably, just before.
     cancelled_.store(true);
     interrupted_.store(true);
@@ -346,6 +359,14 @@ void SessionDriver::End(SessionEvent event, const std::string& reason) {
   }
 }
 
+void SessionDriver::EndCancelled() {
+  if (row_.state != SessionState::kCancelling &&
+      !Store(SessionEvent::kCancel, "cancelled", nullptr).ok()) {
+    return;
+  }
+  End(SessionEvent::kEmptied, "cancelled");
+}
+
 absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
   SessionLog log(context_.reader, context_.loop);
   HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(id_));
@@ -358,8 +379,12 @@ absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
 void SessionDriver::Run() {
   if (row_.state == SessionState::kRunning) {
     const auto finished = FinishedAs();
-    if (!finished.ok()) return End(SessionEvent::kFail, StatusMessage(finished.status()));
-    if (*finished) return End(SessionEvent::kEnd, **finished);
+    if (!finished.ok()) End(SessionEvent::kFail, StatusMessage(finished.status()));
+    if (finished.ok() && *finished) End(SessionEvent::kEnd, **finished);
+    if (!finished.ok() || *finished) {
+      if (cancelled_.load()) EndCancelled();
+      return;
+    }
   }
   proto::DeviceFacts device;
   absl::Status status = row_.state == SessionState::kCancelling ? absl::CancelledError("cancelled")
@@ -373,16 +398,11 @@ void SessionDriver::Run() {
     if (!left.ok()) LogWarning("session {}: {}", id_.ToHex(), StatusMessage(left));
   }
   context_.tuners->ForgetEnded();
-  if (ended_.load()) return;
-  if (cancelled_.load() || row_.state == SessionState::kCancelling) {
-    if (row_.state != SessionState::kCancelling &&
-        !Store(SessionEvent::kCancel, "cancelled", nullptr).ok()) {
-      return;
-    }
-    End(SessionEvent::kEmptied, "cancelled");
-  } else if (!status.ok() && !Interrupted()) {
+  if (!status.ok() && !Interrupted() && row_.state != SessionState::kCancelling) {
     End(SessionEvent::kFail, StatusMessage(status));
   }
+  if (ended_.load()) return;
+  if (cancelled_.load() || row_.state == SessionState::kCancelling) EndCancelled();
 }
 
 }  // namespace hone::server

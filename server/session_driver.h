@@ -45,6 +45,10 @@ class SessionDriver {
   /// Ends the thread; the session goes on with the next start.
   void Stop();
 
+  /// On the loop: whether a cancel stands in the commit that is being prepared, which may still be
+  /// refused. What would end the session otherwise waits for that.
+  void SetCancelPrepared(bool prepared) { cancel_prepared_ = prepared; }
+
   void Deliver(int64_t attempt, const proto::WorkResult& result);
 
   /// Ended for good: finished, cancelled or failed, durably.
@@ -77,6 +81,8 @@ class SessionDriver {
   /// it has used, when its date comes.
   void SetDeadline(std::optional<double> used_seconds);
   void End(SessionEvent event, const std::string& reason);
+  void EndCancelled();
+  /// kFailedPrecondition: it is being cancelled, which is all that may become of it.
   absl::Status Store(SessionEvent event, const std::string& reason,
                      const proto::DeviceFacts* device);
   bool Interrupted() const { return interrupted_.load(); }
@@ -91,6 +97,7 @@ class SessionDriver {
   /// mutex_.
   db::FarmSession row_;
   std::unique_ptr<RemoteMeasurer> measurer_;
+  bool cancel_prepared_ = false;  ///< the loop's alone
   std::atomic<bool> interrupted_{false}, cancelled_{false}, ended_{false};
   std::thread thread_;
 };

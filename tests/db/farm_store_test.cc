@@ -48,12 +48,15 @@ TEST_F(FarmStoreTest, AStartedLeaseIsFoundStartedByTheNextHoned) {
   EXPECT_FALSE(Do({StartFarmLease{kToken}}).ok()) << "it has ended";
 }
 
-TEST_F(FarmStoreTest, ASessionThatIsBeingCancelledDoesNotRunAgain) {
+TEST_F(FarmStoreTest, ASessionThatIsBeingCancelledEndsAsCancelled) {
   EXPECT_TRUE(Set(SessionState::kRunning).ok());
   EXPECT_TRUE(Set(SessionState::kRunning).ok()) << "after a restart";
   EXPECT_TRUE(Set(SessionState::kCancelling).ok());
-  EXPECT_EQ(Set(SessionState::kRunning).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(State(), SessionState::kCancelling);
+  for (const auto other :
+       {SessionState::kRunning, SessionState::kFinished, SessionState::kFailed}) {
+    EXPECT_EQ(Set(other).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(State(), SessionState::kCancelling);
+  }
   EXPECT_TRUE(Set(SessionState::kCancelling).ok());
   EXPECT_TRUE(Set(SessionState::kCancelled).ok());
   EXPECT_FALSE(Set(SessionState::kRunning).ok());

@@ -111,6 +111,15 @@ TEST_F(SessionBookTest, NobodyJoinsWhatIsBeingCancelled) {
   EXPECT_NE(again->id, first->id);
 }
 
+TEST_F(SessionBookTest, WhoCancelledStaysTheReason) {
+  const Hash128 id = book_.Start({"alice", "1"}, Spec("a"))->id;
+  ASSERT_TRUE(book_.Cancel({"admin/bob", "2"}, id, true, "x").ok());
+  while (Stored(id)->state == db::SessionState::kCancelling) clock_.SleepNs(10'000'000);
+  EXPECT_EQ(Stored(id)->state, db::SessionState::kCancelled);
+  EXPECT_EQ(Stored(id)->reason, "cancelled by admin/bob");
+  EXPECT_EQ(book_.Find(id, "alice")->reason, "cancelled by admin/bob");
+}
+
 TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
   proto::SessionSpec spec = Spec("a");
   spec.tasks.push_back(spec.tasks.front());

@@ -127,6 +127,48 @@ TEST_F(SessionDriverTest, ACancelThatIsDurableIsNotUndoneByItsBegin) {
   driver_ = nullptr;
 }
 
+TEST_F(SessionDriverTest, ACancelThatIsDurableIsNotUndoneByItsEnd) {
+  Begin();
+  db::FarmSession row = row_;
+  row.state = SessionState::kCancelling;
+  row.reason = "cancelled by bob";
+  Do(db::AddFarmSession{row});
+  // Its driver has not heard of that, and its date is over.
+  SessionDriver driver(context_, row_, {.target = FarmHarness::kTarget, .until_unix_ms = 1});
+  driver_ = &driver;
+  EXPECT_EQ(Await(), SessionState::kCancelled);
+  EXPECT_EQ(store_row().reason, "cancelled by bob");
+  driver.Stop();
+  EXPECT_EQ(driver.Info().reason, "cancelled by bob");
+  driver_ = nullptr;
+}
+
+TEST_F(SessionDriverTest, AnEndWaitsForWhatBecomesOfACancelOfItsCommit) {
+  for (const bool durable : {false, true}) {
+    SCOPED_TRACE(durable);
+    if (!durable) Begin();
+    db::FarmSession row = row_;
+    row.id = durable ? Hash128{4, 5} : kSession;
+    Do(db::AddFarmSession{row});
+    constexpr int64_t kDateMs = 1'000'000;
+    FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
+    const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_, &turns_};
+    SessionDriver driver(context, row, {.target = FarmHarness::kTarget, .until_unix_ms = kDateMs});
+    const auto prepared = [&](bool value) {
+      loop_.Post([&driver, value](Farm&, int64_t) { driver.SetCancelPrepared(value); });
+    };
+    prepared(true);
+    calendar.JumpWallNs(1'000'000);
+    clock_.SleepNs(300'000'000);
+    EXPECT_FALSE(driver.ended());
+    if (durable) Do(db::SetFarmSession{.id = row.id, .state = SessionState::kCancelling});
+    prepared(false);
+    for (int i = 0; i < 1000 && !driver.ended(); ++i) clock_.SleepNs(10'000'000);
+    driver.Stop();
+    EXPECT_EQ(driver.Info().state, durable ? SessionState::kCancelled : SessionState::kFailed);
+  }
+}
+
 TEST_F(SessionDriverTest, WhoseItIsStaysInItsPlaceWhileItsRowChanges) {
   // Whoever forgets ended sessions reads it while the thread still writes the end down.
   db::FarmSession row = row_;
