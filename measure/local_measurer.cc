@@ -278,8 +278,10 @@ void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   for (const MeasureInput& input : comparison.inputs) ids.push_back(input.id);
   SetRunning(ids);
   lock.unlock();
+  // The device is others' until there is something to run.
+  const std::vector<BuiltCandidate> built = BuildAll(comparison.inputs);
   if (options_.before_run) options_.before_run(ids);
-  std::vector<ComparedTrace> result = CompareNow(comparison.inputs, comparison.rounds);
+  std::vector<ComparedTrace> result = CompareNow(comparison, built);
   if (options_.after_run) options_.after_run();
   lock.lock();
   SetRunning({});
@@ -310,18 +312,16 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
     return result;
   };
   if (item.built.error.outcome != Outcome::kOk) return fail(item.built.error);
-  const int64_t reference_before_ns = runner_.reference_ns();
-  const int64_t start_ns = clock_.NowNs();
-  AttemptError error = runner_.Prepare(input, item.built, 0, HookOf(options_.run_hook, input));
+  AttemptError error;
   CandidateRunner::Timed timed;
-  if (error.outcome == Outcome::kOk) {
+  result.run_ms = RunMs([&] {
+    error = runner_.Prepare(input, item.built, 0, HookOf(options_.run_hook, input));
+    if (error.outcome != Outcome::kOk) return;
     TimingPolicy policy = input.kind == MeasureKind::kFinal ? options_.final : options_.screen;
     policy.incumbent_ns = input.kind == MeasureKind::kFinal ? 0 : input.incumbent_ns;
     timed = runner_.Time(0, policy);
     error = timed.error;
-  }
-  const int64_t reference_ns = runner_.reference_ns() - reference_before_ns;
-  result.run_ms = Milliseconds(clock_.NowNs() - start_ns - reference_ns);
+  });
   if (error.outcome != Outcome::kOk) return fail(std::move(error));
   result.outcome = Outcome::kOk;
   result.samples_ns = std::move(timed.reply.samples_ns);
@@ -330,8 +330,15 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   return result;
 }
 
-void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
-                               std::vector<ComparedTrace>* compared) {
+double LocalMeasurer::RunMs(const std::function<void()>& work) {
+  const int64_t reference_before_ns = runner_.reference_ns();
+  const int64_t start_ns = clock_.NowNs();
+  work();
+  const int64_t reference_ns = runner_.reference_ns() - reference_before_ns;
+  return Milliseconds(clock_.NowNs() - start_ns - reference_ns);
+}
+
+std::vector<BuiltCandidate> LocalMeasurer::BuildAll(const std::vector<MeasureInput>& inputs) {
   std::vector<BuiltCandidate> built(inputs.size());
   std::vector<std::thread> builds;
   std::atomic<size_t> next = 0;
@@ -344,6 +351,12 @@ void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
     });
   }
   for (std::thread& build : builds) build.join();
+  return built;
+}
+
+void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
+                               const std::vector<BuiltCandidate>& built,
+                               std::vector<ComparedTrace>* compared) {
   for (size_t i = 0; i < inputs.size(); ++i) (*compared)[i].error = built[i].error;
   // One that crashes takes those before it along: they are prepared again, without it.
   for (bool failed = true; failed;) {
@@ -351,23 +364,27 @@ void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
     for (size_t i = 0; i < inputs.size() && !failed; ++i) {
       AttemptError& error = (*compared)[i].error;
       if (error.outcome != Outcome::kOk) continue;
-      error = runner_.Prepare(inputs[i], built[i], static_cast<int>(i),
-                              HookOf(options_.run_hook, inputs[i]));
+      (*compared)[i].run_ms += RunMs([&] {
+        error = runner_.Prepare(inputs[i], built[i], static_cast<int>(i),
+                                HookOf(options_.run_hook, inputs[i]));
+      });
       failed = error.outcome != Outcome::kOk;
     }
   }
 }
 
-std::vector<ComparedTrace> LocalMeasurer::CompareNow(const std::vector<MeasureInput>& inputs,
-                                                     int rounds) {
+std::vector<ComparedTrace> LocalMeasurer::CompareNow(const Comparison& comparison,
+                                                     const std::vector<BuiltCandidate>& built) {
+  const std::vector<MeasureInput>& inputs = comparison.inputs;
   std::vector<ComparedTrace> compared(inputs.size());
-  PrepareAll(inputs, &compared);
+  PrepareAll(inputs, built, &compared);
   TimingPolicy once = options_.final;
   once.min_samples = once.max_samples = 1;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < comparison.rounds; ++round) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (compared[i].error.outcome != Outcome::kOk) continue;
-      CandidateRunner::Timed timed = runner_.Time(static_cast<int>(i), once);
+      CandidateRunner::Timed timed;
+      compared[i].run_ms += RunMs([&] { timed = runner_.Time(static_cast<int>(i), once); });
       compared[i].error = timed.error;
       if (timed.error.outcome != Outcome::kOk) continue;
       compared[i].samples_ns.push_back(timed.reply.samples_ns.front());

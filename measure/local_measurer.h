@@ -111,8 +111,13 @@ class LocalMeasurer final : public Measurer {
   /// These run from now on; with the lock.
   void SetRunning(std::vector<int64_t> ids);
   MeasureResult RunOne(const Item& item);
-  std::vector<ComparedTrace> CompareNow(const std::vector<MeasureInput>& inputs, int rounds);
-  void PrepareAll(const std::vector<MeasureInput>& inputs, std::vector<ComparedTrace>* compared);
+  std::vector<ComparedTrace> CompareNow(const Comparison& comparison,
+                                        const std::vector<BuiltCandidate>& built);
+  std::vector<BuiltCandidate> BuildAll(const std::vector<MeasureInput>& inputs);
+  void PrepareAll(const std::vector<MeasureInput>& inputs, const std::vector<BuiltCandidate>& built,
+                  std::vector<ComparedTrace>* compared);
+  /// What `work` takes, milliseconds, less the references that it makes.
+  double RunMs(const std::function<void()>& work);
   BuiltCandidate Build(const MeasureInput& input, Keep keep);
   std::string HookOf(const std::function<std::string(const MeasureInput&)>& hook,
                      const MeasureInput& input) const;

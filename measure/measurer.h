@@ -57,6 +57,7 @@ struct ComparedTrace {
   /// Sample r of all Traces was taken in round r, so that they pair.
   std::vector<int64_t> samples_ns;
   bool noisy = false;  ///< measured under foreign load, or by a device that nobody confirms
+  double run_ms = 0;   ///< on the device, checks too: of nothing that was built for it
 };
 
 /// Measures candidates, many in flight. Implementations say whether they are thread-safe.

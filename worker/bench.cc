@@ -179,10 +179,10 @@ void Bench::CompareAll() {
       // Cancel finds it here or there, at every moment.
       result_of = measurer_->StartComparing(std::move(comparison.inputs), comparison.rounds);
     }
-    const int64_t start_ns = clock_.NowNs();
     const std::vector<measure::ComparedTrace> compared = result_of.get();
-    proto::WorkResult result{.outcome = measure::Outcome::kOk, .run_ns = clock_.NowNs() - start_ns};
+    proto::WorkResult result{.outcome = measure::Outcome::kOk};
     for (const measure::ComparedTrace& c : compared) {
+      result.run_ns += Nanoseconds(c.run_ms);
       result.compared.push_back({.outcome = c.error.outcome,
                                  .message = proto::Cut(c.error.message, proto::kMaxTextBytes),
                                  .samples_ns = Bounded(c.samples_ns)});

@@ -161,8 +161,29 @@ TEST_F(LocalMeasurerTest, CompareTakesTurnsAndLeavesOutWhatFails) {
   for (const size_t i : {0, 1, 3}) {
     EXPECT_EQ(compared[i].error.outcome, Outcome::kOk) << compared[i].error.message;
     EXPECT_EQ(compared[i].samples_ns.size(), 5u);
+    EXPECT_GT(compared[i].run_ms, 0);
   }
   EXPECT_LT(MedianNs(compared[1].samples_ns), MedianNs(compared[3].samples_ns));
+}
+
+TEST_F(LocalMeasurerTest, AComparisonIsBuiltBeforeItHasTheDevice) {
+  std::atomic<bool> held{false};
+  std::atomic<int> builds{0};
+  options_.before_run = [&](const std::vector<int64_t>&) { held = true; };
+  options_.after_run = [&] { held = false; };
+  options_.build = [&](const MeasureInput&) {
+    EXPECT_FALSE(held);
+    ++builds;
+    BuiltCandidate built;
+    built.error = {Outcome::kBuildFailed, "a test's"};
+    return built;
+  };
+  LocalMeasurer measurer(options_, clock_);
+  for (const ComparedTrace& c : measurer.Compare({Input(1, ""), Input(2, kPacked)}, 3)) {
+    EXPECT_EQ(c.error.outcome, Outcome::kBuildFailed);
+    EXPECT_EQ(c.run_ms, 0) << "nothing ran";
+  }
+  EXPECT_EQ(builds, 2);
 }
 
 TEST_F(LocalMeasurerTest, ACrashCostsOnlyItself) {
