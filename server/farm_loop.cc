@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/core/check.h"
@@ -152,6 +153,16 @@ CommitTimes FarmLoop::commit_times() const {
   return times_;
 }
 
+void FarmLoop::PutOffCopies(std::deque<Work>& works) {
+  std::set<std::string> requests;
+  const auto copies = std::stable_partition(works.begin(), works.end(), [&](const Work& work) {
+    return work.request.empty() || requests.insert(work.request).second;
+  });
+  const std::lock_guard lock(mutex_);
+  queue_.insert(queue_.begin(), std::move_iterator(copies), std::move_iterator(works.end()));
+  works.erase(copies, works.end());
+}
+
 std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   std::vector<Pending> pending;
   const auto take = [&](Work work, db::FarmUnit unit, absl::Status status, bool last = false) {
@@ -289,6 +300,7 @@ void FarmLoop::Loop() {
       }
     }
     again = !works.empty();
+    PutOffCopies(works);
     std::vector<Pending> pending = Gather(std::move(works));
     if (!Commit(pending)) {
       for (Pending& p : pending) {

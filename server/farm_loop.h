@@ -73,6 +73,9 @@ class FarmLoop {
     /// On the loop, after the commit, with its status or that of `prepare`. May be empty.
     std::function<void(Farm& farm, const absl::Status& status, int64_t now_ns)> done;
     bool asked = false;  ///< by Ask
+    /// Not empty: of works with the same one, the next begins once the last is durable or refused,
+    /// so that it sees what became of it.
+    std::string request = {};
   };
   void Post(Work work);
   /// Posts, and waits for `done`. Not on the loop's thread. kCancelled: the loop stopped.
@@ -97,6 +100,8 @@ class FarmLoop {
 
   void Loop();
   std::vector<Pending> Gather(std::deque<Work> works);
+  /// Takes out what has a request that stands before it; that comes first next time.
+  void PutOffCopies(std::deque<Work>& works);
   bool Commit(std::vector<Pending>& pending);
   void Finish(std::vector<Pending>& pending);
   void WaitOut(const absl::Status& status, std::vector<Pending>& pending);

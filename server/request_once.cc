@@ -29,9 +29,10 @@ db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_
           .created_ms = now_ms};
 }
 
-absl::Status RunAnswered(FarmLoop& loop, const FarmLoop::Work& work) {
+absl::Status RunAnswered(FarmLoop& loop, const UnaryRequest& request, FarmLoop::Work work) {
+  work.request = request.caller + "\n" + request.id;
   const absl::Status first = loop.Ask(work);
-  // The store refuses a second row for one id; what is wrong with the request itself stays wrong.
+  // What is wrong with the request itself stays wrong.
   return absl::IsInvalidArgument(first) ? loop.Ask(work) : first;
 }
 
@@ -46,7 +47,7 @@ absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms
     unit.changes.push_back(AnswerOf(request, "done", now_ms));
     return absl::OkStatus();
   };
-  return RunAnswered(loop, {.prepare = prepare, .done = {}});
+  return RunAnswered(loop, request, {.prepare = prepare, .done = {}});
 }
 
 }  // namespace hone::server

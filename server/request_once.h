@@ -25,10 +25,10 @@ absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest
 /// The row that keeps an answer (for 7 days), to stand in the unit with the request's effect.
 db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms);
 
-/// Runs on the loop a work that begins with FirstAnswer and ends with AnswerOf: once more when a
-/// copy of the same request came with it, whose answer was being committed, and is there now. Not
-/// on the loop's thread.
-absl::Status RunAnswered(FarmLoop& loop, const FarmLoop::Work& work);
+/// Runs on the loop a work that begins with FirstAnswer and ends with AnswerOf. Whatever else has
+/// this caller and id comes in another commit, and finds the answer. Once more when `prepare` says
+/// kInvalidArgument: something that it depends on was being committed. Not on the loop's thread.
+absl::Status RunAnswered(FarmLoop& loop, const UnaryRequest& request, FarmLoop::Work work);
 
 /// Makes `change` durable with its answer, once however often the caller asks; what fails leaves no
 /// answer. Not on the loop's thread.

@@ -218,7 +218,7 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     accepting_.erase(key);
     if (status.ok()) running_[key] = row.id;
   };
-  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, {.prepare = prepare, .done = done}));
+  HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, unary, {.prepare = prepare, .done = done}));
   KillPoint("honed.accepted");
   LogEvent(LogLevel::kInfo, row.id == Hash128{} ? "session_joined" : "session_accepted",
            {{"session", started.id.ToHex()},
@@ -259,9 +259,9 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
   const FarmLoop::Work work{.prepare = prepare, .done = [&](Farm&, const absl::Status&, int64_t) {
                               SetCancelPrepared(session, false);
                             }};
-  absl::Status cancelled = RunAnswered(context_.loop, work);
+  absl::Status cancelled = RunAnswered(context_.loop, unary, work);
   // Its end was in the same commit: then there is nothing to cancel.
-  if (absl::IsFailedPrecondition(cancelled)) cancelled = RunAnswered(context_.loop, work);
+  if (absl::IsFailedPrecondition(cancelled)) cancelled = RunAnswered(context_.loop, unary, work);
   HONE_RETURN_IF_ERROR(cancelled);
   const std::lock_guard lock(mutex_);
   if (const auto driver = drivers_.find(session); driver != drivers_.end()) {

@@ -28,6 +28,27 @@ class RequestOnceTest : public ::testing::Test {
                      return fails ? absl::NotFoundError("no") : absl::OkStatus();
                    });
   }
+  /// All with one id, in the queue for one group commit.
+  std::vector<absl::Status> CallTogether(const std::vector<std::string>& bodies) {
+    std::promise<void> held, go;
+    loop_.Post({.prepare =
+                    [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
+                      held.set_value();
+                      go.get_future().wait();
+                      return absl::OkStatus();
+                    },
+                .done = {}});
+    held.get_future().wait();
+    std::vector<std::future<absl::Status>> calls;
+    for (const std::string& body : bodies) {
+      calls.push_back(std::async(std::launch::async, [this, body] { return Call("1", body); }));
+    }
+    clock_.SleepNs(100'000'000);
+    go.set_value();
+    std::vector<absl::Status> answers;
+    for (auto& call : calls) answers.push_back(call.get());
+    return answers;
+  }
   size_t Audited() {
     size_t rows = 0;
     EXPECT_TRUE(loop_
@@ -63,22 +84,21 @@ TEST_F(RequestOnceTest, ARetryHasNoSecondEffect) {
 }
 
 TEST_F(RequestOnceTest, CopiesThatComeTogetherHaveOneEffectAndOneAnswer) {
-  std::promise<void> held, go;
-  loop_.Post({.prepare =
-                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
-                    held.set_value();
-                    go.get_future().wait();
-                    return absl::OkStatus();
-                  },
-              .done = {}});
-  held.get_future().wait();
-  std::vector<std::future<absl::Status>> calls;
-  for (int i = 0; i < 3; ++i) {
-    calls.push_back(std::async(std::launch::async, [&] { return Call("1", "drain w1"); }));
+  for (const absl::Status& call : CallTogether({"drain w1", "drain w1", "drain w1"})) {
+    EXPECT_TRUE(call.ok()) << call;
   }
-  clock_.SleepNs(100'000'000);  // they wait in the queue for one group commit
-  go.set_value();
-  for (auto& call : calls) EXPECT_TRUE(call.get().ok());
+  EXPECT_EQ(Audited(), 1u);
+  EXPECT_EQ(made_, 1);
+}
+
+// A change of the Farm would stay, though the store refuses its row.
+TEST_F(RequestOnceTest, OfTwoBodiesThatComeTogetherOnlyOneChangesAnything) {
+  int refused = 0;
+  for (const absl::Status& call : CallTogether({"drain w1", "drain w2"})) {
+    refused += absl::IsAlreadyExists(call) ? 1 : 0;
+  }
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(made_, 1);
   EXPECT_EQ(Audited(), 1u);
 }
 
