@@ -280,9 +280,7 @@ absl::StatusOr<int64_t> SessionBook::AnswersOf(const db::FarmSession& row) {
   const bool over = row.state >= SessionState::kFinished;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto ended = ended_answers_.find(row.id); ended != ended_answers_.end()) {
-      return ended->second;
-    }
+    if (const auto ended = ended_answers_.Find(row.id)) return *ended;
     if (const auto driver = drivers_.find(row.id); !over && driver != drivers_.end()) {
       if (const auto answers = driver->second->answers()) return *answers;
     }
@@ -294,7 +292,7 @@ absl::StatusOr<int64_t> SessionBook::AnswersOf(const db::FarmSession& row) {
                         }));
   if (over) {
     const std::lock_guard lock(mutex_);
-    ended_answers_[row.id] = answers;
+    ended_answers_.Add(row.id, answers);
   }
   return answers;
 }
@@ -360,11 +358,11 @@ absl::StatusOr<proto::SessionInfo> SessionBook::ListedInfo(const db::FarmSession
     if (const auto driver = drivers_.find(row.id); driver != drivers_.end()) {
       return driver->second->Info();
     }
-    if (const auto asked = asked_.find(row.id); asked != asked_.end()) {
+    if (const auto asked = asked_.Find(row.id)) {
       proto::SessionInfo info = InfoOf(row, {});
-      info.model = asked->second.model;
-      info.target = asked->second.target;
-      info.tasks = asked->second.tasks;
+      info.model = asked->model;
+      info.target = asked->target;
+      info.tasks = asked->tasks;
       return info;
     }
   }
@@ -373,7 +371,7 @@ absl::StatusOr<proto::SessionInfo> SessionBook::ListedInfo(const db::FarmSession
   const proto::SessionInfo info =
       InfoOf(row, proto::DecodeSpec(stored->spec).value_or(proto::SessionSpec{}));
   const std::lock_guard lock(mutex_);
-  asked_[row.id] = {.model = info.model, .target = info.target, .tasks = info.tasks};
+  asked_.Add(row.id, {.model = info.model, .target = info.target, .tasks = info.tasks});
   return info;
 }
 

@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "proto/limits.h"
+#include "server/recent_map.h"
 #include "server/session_driver.h"
 
 namespace hone::server {
@@ -75,14 +77,16 @@ class SessionBook {
   DriverContext context_;
   std::mutex mutex_;
   std::map<Hash128, std::unique_ptr<SessionDriver>> drivers_;  // guarded by mutex_
-  std::map<Hash128, int64_t> ended_answers_;                   // guarded by mutex_
+  /// Lists ask for these again and again; what is not kept is read again.
+  static constexpr size_t kMostRecent = size_t{4} * proto::kMaxListed;
+  RecentMap<Hash128, int64_t> ended_answers_{kMostRecent};  // guarded by mutex_
   /// What lists say of a request; it never changes.
   struct Asked {
     std::string model, target;
     int tasks = 0;
   };
-  std::map<Hash128, Asked> asked_;  // guarded by mutex_
-  bool stopped_ = false;            // guarded by mutex_
+  RecentMap<Hash128, Asked> asked_{kMostRecent};  // guarded by mutex_
+  bool stopped_ = false;                          // guarded by mutex_
   /// Digest and owner of sessions that run, and of those being accepted; the loop's alone.
   std::map<std::string, Hash128> running_;
   std::set<std::string> accepting_;
