@@ -34,6 +34,7 @@ inline constexpr int64_t kMaxUnixMs = int64_t{9'200'000'000'000};  ///< in nanos
 inline constexpr int kMaxRounds = 200;
 inline constexpr int kMaxPriority = 100;
 inline constexpr int kMaxListed = 1000;
+inline constexpr int kMaxWatches = 64;                ///< of one caller, at once
 inline constexpr int kMaxFound = 64;                  ///< records of one look-up
 inline constexpr size_t kChunkBytes = 256 << 10;      ///< of streamed files
 inline constexpr double kMaxRate = 1e15;              ///< of a probe, a second

@@ -1,7 +1,9 @@
 #include "server/tuning_service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <utility>
 
@@ -25,6 +27,7 @@ namespace {
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int kThreads = 6;
+constexpr int kWatchThreads = 2;
 constexpr int kEventsAtOnce = 256;
 constexpr int64_t kWatchPauseNs = 50 * kNsPerMs;
 const std::initializer_list<CallerRole> kClients = {CallerRole::kSubmit, CallerRole::kPublish,
@@ -103,9 +106,14 @@ class TuningService::Service final : public v1::Tuning::CallbackService {
     return reactor;
   }
   void WatchLoop();
+  /// A watch more of this caller, if it may have one; with mutex_.
+  absl::Status MayWatch(const Identity& who) const;
 
   const Context context_;
   WorkPool pool_{"calls", kThreads};
+  /// Apart from calls, and it refuses nothing: a watch waits in it once, and callers have
+  /// kMaxWatches each.
+  WorkPool pumps_{"pumps", kWatchThreads, SIZE_MAX};
   std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false;  // guarded by mutex_, as all below
@@ -125,8 +133,14 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
 
   const Identity& who() const { return who_; }
 
+  /// Has it look for events, soon.
+  void Schedule() {
+    if (scheduled_.exchange(true)) return;
+    (void)service_.pumps_.Add([self = shared_from_this()] { self->Pump(); });
+  }
   /// Looks for events and writes the first; in the pool.
   void Pump() {
+    scheduled_.store(false);
     std::unique_lock lock(mutex_);
     if (writing_ || end_.begun()) return;
     if (!stated_) {
@@ -159,6 +173,7 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
     const std::lock_guard lock(mutex_);
     EndLocked(status);
   }
+  bool ended() const { return end_.begun(); }
   bool idle() {
     const std::lock_guard lock(mutex_);
     return !writing_ && !end_.begun();
@@ -174,7 +189,7 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
       if (!queue_.empty()) return WriteLocked();
       if (last_) return EndLocked(absl::OkStatus());
     }
-    service_.pool_.Add([self = shared_from_this()] { self->Pump(); });
+    Schedule();
   }
   void OnCancel() override { End(absl::CancelledError("the client has gone")); }
   void OnDone() override {
@@ -196,13 +211,13 @@ class TuningService::Service::Watch final : public grpc::ServerWriteReactor<v1::
     StartWrite(&out_);
   }
   void EndLocked(const absl::Status& status) {
-    const int64_t now_ns = service_.context_.loop.clock().NowNs();
-    if (end_.Begin(status, now_ns)) Finish(proto::ToGrpc(status));
+    if (end_.Begin(status, service_.context_.loop.clock().NowNs())) Finish(proto::ToGrpc(status));
   }
 
   Service& service_;
   const Identity who_;
   const Hash128 session_;
+  std::atomic<bool> scheduled_{false};
   std::mutex mutex_;
   int64_t after_;  // guarded by mutex_, as all below
   std::deque<proto::SessionEvent> queue_;
@@ -239,18 +254,17 @@ void TuningService::Service::Stop() {
   if (watcher_.joinable()) watcher_.join();
   for (const auto& watch : all) watch->End(absl::UnavailableError("honed is ending"));
   snapshots_.Stop();
+  pumps_.Stop();
   pool_.Stop();
 }
 
 void TuningService::Service::EndExpired() {
   snapshots_.EndExpired();
-  std::vector<std::shared_ptr<Watch>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, watch] : watches_) all.push_back(watch);
-  }
+  std::unique_lock lock(mutex_);
+  const auto all = watches_;
+  lock.unlock();
   const int64_t now_s = context_.wall_clock.UnixNs() / kNsPerSecond;
-  for (const auto& watch : all) {
+  for (const auto& [key, watch] : all) {
     watch->CutWhenLate(context_.loop.clock().NowNs());
     const Identity& who = watch->who();
     if (who.expires_unix_s > now_s && !context_.workers.Refused(who.Uri())) continue;
@@ -265,11 +279,10 @@ void TuningService::Service::WatchLoop() {
     changed_.wait(lock, [this] { return stopping_ || dirty_; });
     if (stopping_) return;
     dirty_ = false;
-    std::vector<std::shared_ptr<Watch>> all;
-    for (const auto& [key, watch] : watches_) all.push_back(watch);
+    const auto all = watches_;
     lock.unlock();
-    for (const auto& watch : all) {
-      if (watch->idle()) pool_.Add([watch] { watch->Pump(); });
+    for (const auto& [key, watch] : all) {
+      if (watch->idle()) watch->Schedule();
     }
     lock.lock();
     WaitFor(changed_, lock, kWatchPauseNs, [this] { return stopping_; });
@@ -443,26 +456,33 @@ grpc::ServerWriteReactor<v1::SessionEvent>* TuningService::Service::WatchSession
   const absl::StatusOr<Hash128> id = proto::IdFromBytes(request->session(), "session");
   const auto watch = std::make_shared<Watch>(*this, context, caller.ok() ? *caller : Identity{},
                                              id.value_or(Hash128{}), request->after_sequence());
-  bool stopping = false;
+  absl::Status may = caller.ok() ? id.status() : caller.status();
   {
     const std::lock_guard lock(mutex_);
+    if (may.ok() && stopping_) may = absl::UnavailableError("honed is ending");
+    if (may.ok()) may = MayWatch(*caller);
     watches_[watch.get()] = watch;
-    stopping = stopping_;
   }
-  if (!caller.ok() || !id.ok() || stopping) {
-    watch->End(!caller.ok() ? caller.status()
-               : !id.ok()   ? id.status()
-                            : absl::UnavailableError("honed is ending"));
-    return watch.get();
+  if (!may.ok()) {
+    watch->End(may);
+  } else {
+    const std::string owner = caller->role == CallerRole::kSubmit ? caller->Owner() : "";
+    // Not taken: honed is ending, and with it this watch.
+    (void)pumps_.Add([this, watch, owner, session = *id] {
+      const auto found = context_.book.Find(session, owner);
+      found.ok() ? watch->Pump() : watch->End(found.status());
+    });
   }
-  const std::string owner = caller->role == CallerRole::kSubmit ? caller->Owner() : "";
-  const bool taken = pool_.Add([this, watch, owner, session = *id] {
-    const auto found = context_.book.Find(session, owner);
-    if (!found.ok()) return watch->End(found.status());
-    watch->Pump();
-  });
-  if (!taken) watch->End(absl::ResourceExhaustedError("honed is overloaded, try later"));
   return watch.get();
+}
+
+absl::Status TuningService::Service::MayWatch(const Identity& who) const {
+  const auto open = std::ranges::count_if(watches_, [&](const auto& item) {
+    return !item.first->ended() && item.first->who().Uri() == who.Uri();
+  });
+  if (open < proto::kMaxWatches) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      fmt::format("{} watches {} sessions already", who.Uri(), open));
 }
 
 grpc::ServerWriteReactor<v1::SnapshotChunk>* TuningService::Service::Snapshot(

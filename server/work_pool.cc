@@ -6,11 +6,9 @@
 #include "base/core/thread_name.h"
 
 namespace hone::server {
-namespace {
-constexpr size_t kMostWaiting = 4096;
-}  // namespace
 
-WorkPool::WorkPool(const char* name, int threads) {
+WorkPool::WorkPool(const char* name, int threads, size_t most_waiting)
+    : most_waiting_(most_waiting) {
   sem_init(&waiting_, /*pshared=*/0, 0);
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this, name] {
@@ -28,7 +26,7 @@ WorkPool::~WorkPool() {
 bool WorkPool::Add(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || queue_.size() >= kMostWaiting) return false;
+    if (stopping_ || queue_.size() >= most_waiting_) return false;
     queue_.push_back(std::move(work));
   }
   sem_post(&waiting_);

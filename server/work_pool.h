@@ -2,6 +2,7 @@
 
 #include <semaphore.h>
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -14,11 +15,11 @@ namespace hone::server {
 /// Thread-safe.
 class WorkPool {
  public:
-  /// `name`: of its threads.
-  WorkPool(const char* name, int threads);
+  /// `name`: of its threads. `most_waiting`: more is not taken.
+  WorkPool(const char* name, int threads, size_t most_waiting = 4096);
   ~WorkPool();
 
-  /// False: too much is waiting already, `work` was not taken.
+  /// False: too much is waiting already, or it has stopped; `work` was not taken.
   bool Add(std::function<void()> work);
   /// Does what is waiting, then ends the threads; later work is not taken.
   void Stop();
@@ -30,6 +31,7 @@ class WorkPool {
   /// glibc's lets who signals wait until threads woken before have run, which a busy machine may
   /// put off for milliseconds, and gRPC's threads call Add.
   sem_t waiting_;
+  const size_t most_waiting_;
   std::mutex mutex_;
   std::deque<std::function<void()>> queue_;  // guarded by mutex_
   bool stopping_ = false;                    // guarded by mutex_

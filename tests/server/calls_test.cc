@@ -241,6 +241,46 @@ TEST_F(CallsTest, SnapshotsOnTheirWayAreBoundedAndHoldNobodyUp) {
   EXPECT_FALSE(open[7]->Rest().ok());
 }
 
+/// A watch that is not read on.
+struct OpenWatch {
+  OpenWatch(v1::Tuning::Stub& stub, const std::string& name, const Hash128& session) {
+    context.AddMetadata("hone-name", name);
+    v1::WatchSessionRequest request;
+    request.set_session(proto::IdBytes(session));
+    reader = stub.WatchSession(&context, request);
+  }
+  bool First() {
+    v1::SessionEvent event;
+    return reader->Read(&event);
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::SessionEvent>> reader;
+};
+
+TEST_F(CallsTest, WatchesAreBoundedForEachCaller) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  std::vector<std::unique_ptr<OpenWatch>> open;
+  for (int i = 0; i < proto::kMaxWatches; ++i) {
+    open.push_back(std::make_unique<OpenWatch>(*stub, "b", kSession));
+    ASSERT_TRUE(open.back()->First()) << i;
+  }
+  OpenWatch refused(*stub, "b", kSession);
+  EXPECT_FALSE(refused.First());
+  const grpc::Status why = refused.reader->Finish();
+  EXPECT_EQ(why.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(why.error_message(), HasSubstr("watches 64 sessions already"));
+  // One that ends makes room.
+  open.front()->context.TryCancel();
+  bool taken = false;
+  for (int tries = 0; tries < 100 && !taken; ++tries) {
+    taken = OpenWatch(*stub, "b", kSession).First();
+    if (!taken) clock_.SleepNs(50'000'000);  // its end is being told
+  }
+  EXPECT_TRUE(taken);
+  for (const auto& watch : open) watch->context.TryCancel();
+}
+
 TEST_F(CallsTest, AClientOfAnotherProtocolIsToldWhichSideToUpgrade) {
   const auto stub = v1::Tuning::NewStub(channel_);
   const auto call = [&](const std::string& protocol, bool stream) {
