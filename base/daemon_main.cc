@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "absl/strings/cord.h"
 #include "fmt/core.h"
 
 #include "base/status.h"
@@ -11,6 +12,9 @@
 
 namespace hone {
 namespace {
+
+constexpr char kOfServer[] = "hone/of-server";
+constexpr int kExitUsage = 2, kExitServer = 6, kExitFault = 1;
 
 absl::StatusOr<LogLevel> LevelOf(const std::string& name) {
   if (name == "debug") return LogLevel::kDebug;
@@ -41,13 +45,19 @@ absl::Status ReadAndRun(const DaemonProgram& program, int argc, char** argv) {
 
 }  // namespace
 
+absl::Status AsServerError(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kOfServer, absl::Cord());
+  return status;
+}
+
 int RunDaemon(const DaemonProgram& program, int argc, char** argv) {
   // A peer that goes away is an error of that call, not our death.
   std::signal(SIGPIPE, SIG_IGN);
   const absl::Status status = ReadAndRun(program, argc, argv);
   if (status.ok()) return 0;
   fmt::print(stderr, "{}: error: {}\n", program.name, StatusMessage(status));
-  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+  if (status.GetPayload(kOfServer).has_value()) return kExitServer;
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFault;
 }
 
 }  // namespace hone

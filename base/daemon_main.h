@@ -8,6 +8,10 @@
 
 namespace hone {
 
+/// Marks an error as a server's that was asked: it cannot be reached, or refuses. Exit code 6, as
+/// that of `hone`.
+absl::Status AsServerError(absl::Status status);
+
 /// A program that serves until it is told to end.
 struct DaemonProgram {
   const char* name;
@@ -21,7 +25,7 @@ struct DaemonProgram {
 
 /// What main does: reads the options, answers --help and --version, opens the log, runs. Returns
 /// the exit code: 0, 2 for what the user can mend on the command line or in the config file
-/// (kInvalidArgument), else 1, with the error on standard error.
+/// (kInvalidArgument), 6 after AsServerError, else 1, with the error on standard error.
 int RunDaemon(const DaemonProgram& program, int argc, char** argv);
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
+#include "base/farm_address.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -141,7 +142,9 @@ Status Client::Connect(const ClientOptions& options, std::unique_ptr<Client>* cl
     return Invalid(fmt::format("deadline_ms: {} is not 1 to 3600000", options.deadline_ms));
   }
   if (options.retry_for_ms < 0) return Invalid("retry_for_ms: it is negative");
-  auto server = client::ServerConnection::Open({.address = options.address,
+  auto address = DialAddress(options.address);
+  if (!address.ok()) return Invalid("address: " + StatusMessage(address.status()));
+  auto server = client::ServerConnection::Open({.address = *std::move(address),
                                                 .tls_folder = options.tls_folder,
                                                 .plaintext = options.insecure_loopback,
                                                 .deadline_ms = options.deadline_ms,

@@ -1,8 +1,12 @@
 #include "client/server_options.h"
 
+#include <utility>
+
 #include "fmt/format.h"
 
 #include "base/credentials.h"
+#include "base/farm_address.h"
+#include "base/status.h"
 #include "client/exit_code.h"
 #include "client/option_table.h"
 
@@ -23,6 +27,11 @@ absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments) {
         absl::InvalidArgumentError("name a server with --server ADDRESS and the folder of your "
                                    "credentials with --tls FOLDER (or both in the config file)"),
         ExitCode::kUsage);
+  }
+  if (auto dialled = DialAddress(server.address); dialled.ok()) {
+    server.address = *std::move(dialled);
+  } else {
+    return WithExitCode(Annotate(dialled.status(), "--server"), ExitCode::kUsage);
   }
   if (server.plaintext && !IsLoopbackAddress(server.address)) {
     return WithExitCode(

@@ -77,10 +77,11 @@ inline constexpr OptionSpec kCacheMb = {
     .default_text = "1024",
     .low = 0,
     .high = 1e6};
-inline constexpr OptionSpec kServer = {.name = "server",
-                                       .kind = ValueKind::kText,
-                                       .argument = "ADDRESS",
-                                       .help = "Ask the farm whose honed is there: HOST:7421"};
+inline constexpr OptionSpec kServer = {
+    .name = "server",
+    .kind = ValueKind::kText,
+    .argument = "ADDRESS",
+    .help = "Ask the farm whose honed is there: HOST or HOST:PORT (7421)"};
 inline constexpr OptionSpec kTls = {
     .name = "tls",
     .kind = ValueKind::kFile,

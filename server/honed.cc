@@ -27,6 +27,7 @@
 #include "server/session_book.h"
 #include "server/tls_guard.h"
 #include "server/tuning_service.h"
+#include "server/web/http_server.h"
 #include "server/worker_streams.h"
 
 namespace hone::server {
@@ -177,12 +178,6 @@ absl::Status RunningHoned::Begin() {
 absl::Status RunningHoned::Listen() {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (options_.transport == Transport::kPlaintext) {
-    if (!IsLoopbackAddress(options_.listen)) {
-      return absl::InvalidArgumentError(fmt::format(
-          "plaintext is for loopback alone, '{}' is not: drop --insecure-loopback and give --tls "
-          "FOLDER (honed init-ca, honed issue server NAME)",
-          options_.listen));
-    }
     credentials = grpc::InsecureServerCredentials();
   } else {
     credentials = GuardedTls(options_.credentials, [this](Refusal why, const std::string& text) {
@@ -285,9 +280,37 @@ void RunningHoned::Stop() {
 
 }  // namespace
 
+absl::Status CheckOptions(const HonedOptions& options) {
+  if (options.transport == Transport::kPlaintext && !IsLoopbackAddress(options.listen)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "plaintext is for loopback alone, '{}' is not: drop --insecure-loopback and give --tls "
+        "FOLDER (honed init-ca, honed issue server NAME)",
+        options.listen));
+  }
+  for (const web::HttpOptions& http :
+       {web::HttpOptions{.listen = options.metrics_listen},
+        web::HttpOptions{.listen = options.page_listen, .loopback_only = true}}) {
+    if (!http.listen.empty()) HONE_RETURN_IF_ERROR(web::CheckAddress(http));
+  }
+  const std::filesystem::path log(options.log_path);
+  std::error_code error;
+  if (std::filesystem::is_directory(log, error)) {
+    return absl::InvalidArgumentError(
+        fmt::format("--db {}: that is a folder; name the log, a file in it", options.log_path));
+  }
+  const std::filesystem::path folder = log.has_parent_path() ? log.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--db {}: there is no folder '{}' (as a service: StateDirectory of the unit makes it)",
+        options.log_path, folder.string()));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Honed>> Honed::Start(const HonedOptions& options,
                                                     const MonotonicClock& clock,
                                                     const WallClock& wall_clock) {
+  HONE_RETURN_IF_ERROR(CheckOptions(options));
   auto honed = std::make_unique<RunningHoned>(options, clock, wall_clock);
   HONE_RETURN_IF_ERROR(honed->Begin());
   return honed;

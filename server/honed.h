@@ -29,10 +29,15 @@ struct HonedOptions {
   std::string ca_folder;  ///< whose issued.log goes into the audit; empty or absent: none
 };
 
+/// kInvalidArgument: what no start with these options would get past. It looks at nothing but the
+/// options, and whether the log's folder is there.
+absl::Status CheckOptions(const HonedOptions& options);
+
 /// A running coordinator: the log's one writer, the loop, the sessions and the services.
 class Honed {
  public:
-  /// Takes up what the log holds, and listens. kUnavailable: the log or the address is taken.
+  /// Takes up what the log holds, and listens. As CheckOptions; kUnavailable: the log or the
+  /// address is taken.
   static absl::StatusOr<std::unique_ptr<Honed>> Start(const HonedOptions& options,
                                                       const MonotonicClock& clock,
                                                       const WallClock& wall_clock);

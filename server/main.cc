@@ -12,6 +12,7 @@
 
 #include "base/credentials.h"
 #include "base/daemon_main.h"
+#include "base/farm_address.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -45,7 +46,8 @@ constexpr std::array kOptions = {
     DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
     DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"},
-    DaemonOption{"check-config", "", "", "read the configuration, say what is wrong, and end"},
+    DaemonOption{"check-config", "", "",
+                 "say what a start would find wrong with the configuration, and end"},
     DaemonOption{"help", "", "", "print this"},
     DaemonOption{"version", "", "", "print the version"},
 };
@@ -99,8 +101,11 @@ absl::Status Revoke(const hone::DaemonOptions& options) {
   HONE_ASSIGN_OR_RETURN(const hone::server::Identity identity,
                         hone::server::ParseIdentity("spiffe://hone/" + words[1] + "/" + words[2]));
   HONE_RETURN_IF_ERROR(hone::server::MayRevoke(identity));
+  const auto honed = hone::DialAddress(options.Text("server"));
+  if (!honed.ok()) return hone::Annotate(honed.status(), "--server");
   HONE_ASSIGN_OR_RETURN(const hone::Credentials admin, hone::ReadCredentials(options.Text("tls")));
-  HONE_RETURN_IF_ERROR(hone::server::CallRevoke(options.Text("server"), admin, identity.Uri()));
+  HONE_RETURN_IF_ERROR(
+      hone::AsServerError(hone::server::CallRevoke(*honed, admin, identity.Uri())));
   fmt::print("{} is refused from now on\n", identity.Uri());
   return absl::OkStatus();
 }
@@ -109,7 +114,9 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   hone::server::HonedOptions honed;
   honed.log_path = options.Text("db");
   honed.ca_folder = options.Text("ca");
-  honed.listen = options.Text("listen");
+  const auto listen = hone::ListenAddress(options.Text("listen"));
+  if (!listen.ok()) return hone::Annotate(listen.status(), "--listen");
+  honed.listen = *listen;
   honed.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
   honed.page_listen = options.Text("page-listen");
   honed.metrics_listen = options.Text("metrics-listen");
@@ -137,15 +144,15 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   HONE_ASSIGN_OR_RETURN(honed.shares, hone::server::ParseShares(options.List("projects")));
   if (options.Flag("insecure-loopback")) {
     honed.transport = hone::server::Transport::kPlaintext;
-  } else if (!options.Flag("check-config")) {
-    HONE_ASSIGN_OR_RETURN(honed.credentials, hone::ReadCredentials(options.Text("tls")));
+  } else {
+    HONE_ASSIGN_OR_RETURN(honed.credentials, hone::ReadConfiguredCredentials(options.Text("tls")));
   }
   return honed;
 }
 
 absl::Status Serve(const hone::DaemonOptions& options) {
   HONE_ASSIGN_OR_RETURN(const hone::server::HonedOptions honed_options, HonedOptionsOf(options));
-  if (options.Flag("check-config")) return absl::OkStatus();
+  if (options.Flag("check-config")) return hone::server::CheckOptions(honed_options);
   HONE_RETURN_IF_ERROR(hone::SetKillPoints(options.List("test-kill"), kKillLabels));
   sigset_t signals;
   sigemptyset(&signals);

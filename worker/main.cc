@@ -11,7 +11,9 @@
 
 #include "base/core/cpu.h"
 #include "base/core/random_id.h"
+#include "base/credentials.h"
 #include "base/daemon_main.h"
+#include "base/farm_address.h"
 #include "base/kill_point.h"
 #include "base/status.h"
 #include "base/versions.h"
@@ -27,7 +29,7 @@ using hone::DaemonOption;
 
 constexpr char kDefaultConfig[] = "/etc/hone/worker.toml";
 constexpr std::array kOptions = {
-    DaemonOption{"connect", "", "ADDRESS", "honed's address, HOST:7421"},
+    DaemonOption{"connect", "", "ADDRESS", "honed's address, HOST or HOST:PORT (7421)"},
     DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"},
     DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
     DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
@@ -43,7 +45,8 @@ constexpr std::array kOptions = {
     DaemonOption{"unsafe-no-sandbox", "false", "", "work where candidates cannot be locked up"},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"},
-    DaemonOption{"check-config", "", "", "read the configuration, say what is wrong, and end"},
+    DaemonOption{"check-config", "", "",
+                 "say what a start would find wrong with the configuration, and end"},
     DaemonOption{"help", "", "", "print this"},
     DaemonOption{"version", "", "", "print the version"},
 };
@@ -153,10 +156,12 @@ absl::Status PlanDeaths(const hone::DaemonOptions& options,
 absl::Status Run(const hone::DaemonOptions& options) {
   hone::worker::WorkerOptions worker;
   HONE_ASSIGN_OR_RETURN(worker.hello, HelloOf(options));
-  worker.server = options.Text("connect");
-  if (worker.server.empty()) {
+  if (options.Text("connect").empty()) {
     return absl::InvalidArgumentError("--connect ADDRESS says where honed is");
   }
+  const auto dialled = hone::DialAddress(options.Text("connect"));
+  if (!dialled.ok()) return hone::Annotate(dialled.status(), "--connect");
+  worker.server = *dialled;
   worker.plaintext = options.Flag("insecure-loopback");
   worker.name = options.Text("name");
   if (worker.plaintext && !hone::IsLoopbackAddress(worker.server)) {
@@ -188,10 +193,10 @@ absl::Status Run(const hone::DaemonOptions& options) {
     // Enough that no builder waits for its next lease.
     worker.desk.ahead = std::max(worker.desk.ahead, 2 * worker.measurer.builder.processes);
   }
-  if (options.Flag("check-config")) return absl::OkStatus();
   if (!worker.plaintext) {
-    HONE_ASSIGN_OR_RETURN(worker.credentials, hone::ReadCredentials(options.Text("tls")));
+    HONE_ASSIGN_OR_RETURN(worker.credentials, hone::ReadConfiguredCredentials(options.Text("tls")));
   }
+  if (options.Flag("check-config")) return absl::OkStatus();
   const hone::SystemMonotonicClock clock;
   HONE_RETURN_IF_ERROR(CheckMachine(worker, clock));
   return hone::worker::RunWorker(std::move(worker), clock, g_ending);

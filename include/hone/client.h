@@ -34,7 +34,7 @@
 namespace hone {
 
 struct ClientOptions {
-  std::string address;  ///< "tuner:7421"
+  std::string address;  ///< "tuner:7421"; without a port: 7421
   std::string
       tls_folder;  ///< ca.pem, cert.pem and key.pem, as `honed issue submit NAME` writes them
   /// Plaintext, without credentials: only a server on this machine's loopback.

@@ -36,7 +36,14 @@ struct Address {
   bool v6 = false;
 };
 
-absl::StatusOr<Address> ParseAddress(const std::string& listen) {
+absl::StatusOr<Address> ParseAddress(const HttpOptions& options) {
+  const std::string& listen = options.listen;
+  if (options.loopback_only && !IsLoopbackAddress(listen)) {
+    return absl::InvalidArgumentError(
+        fmt::format("the page is served on loopback alone, '{}' is not: it shows everything to "
+                    "whoever can connect. From elsewhere: ssh -L 7422:localhost:7422 HOST",
+                    listen));
+  }
   const size_t colon = listen.rfind(':');
   std::string host = colon == std::string::npos ? "" : listen.substr(0, colon);
   const std::string port = colon == std::string::npos ? "" : listen.substr(colon + 1);
@@ -89,13 +96,8 @@ class MicroHttpServer final : public HttpServer {
 };
 
 absl::Status MicroHttpServer::Listen(const std::string& listen) {
-  if (loopback_only_ && !IsLoopbackAddress(listen)) {
-    return absl::InvalidArgumentError(
-        fmt::format("the page is served on loopback alone, '{}' is not: it shows everything to "
-                    "whoever can connect. From elsewhere: ssh -L 7422:localhost:7422 HOST",
-                    listen));
-  }
-  absl::StatusOr<Address> address = ParseAddress(listen);
+  absl::StatusOr<Address> address =
+      ParseAddress({.listen = listen, .loopback_only = loopback_only_});
   if (!address.ok()) return address.status();
   const unsigned flags =
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | (address->v6 ? unsigned{MHD_USE_IPv6} : 0U);
@@ -183,6 +185,8 @@ bool IsLoopbackHost(const std::string& host) {
   if (port) name.resize(colon);
   return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
 }
+
+absl::Status CheckAddress(const HttpOptions& options) { return ParseAddress(options).status(); }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
                                                               Handler handler) {

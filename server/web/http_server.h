@@ -27,6 +27,9 @@ struct HttpOptions {
   bool loopback_only = false;
 };
 
+/// kInvalidArgument: no address to listen on, or not loopback.
+absl::Status CheckAddress(const HttpOptions& options);
+
 /// A small HTTP/1.1 server: GET and HEAD alone, no bodies taken, one thread, few connections, each
 /// cut after some seconds of silence. Every answer forbids scripts, styles and frames from
 /// elsewhere, and being kept.

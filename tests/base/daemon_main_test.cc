@@ -25,6 +25,7 @@ constexpr std::array kOptions = {
 absl::Status Run(const DaemonOptions& options) {
   const std::string how = options.Text("fail");
   if (how == "usage") return absl::InvalidArgumentError("a bad option");
+  if (how == "server") return AsServerError(absl::InvalidArgumentError("no such name"));
   return how.empty() ? absl::OkStatus() : absl::UnavailableError("no port");
 }
 
@@ -40,13 +41,14 @@ int RunWith(std::vector<std::string> words) {
                    static_cast<int>(argv.size()), argv.data());
 }
 
-TEST(DaemonMainTest, EndsWith0Or2Or1) {
+TEST(DaemonMainTest, EndsWith0Or2Or6Or1) {
   CaptureStderr();
   EXPECT_EQ(RunWith({}), 0);
   EXPECT_EQ(GetCapturedStderr(), "");
   for (const auto& [words, code, says] :
        {std::tuple(std::vector<std::string>{"--fail", "usage"}, 2, "a bad option"),
         std::tuple(std::vector<std::string>{"--fail", "other"}, 1, "no port"),
+        std::tuple(std::vector<std::string>{"--fail", "server"}, 6, "no such name"),
         std::tuple(std::vector<std::string>{"--nosuch"}, 2, "--nosuch"),
         std::tuple(std::vector<std::string>{"--log-level", "loud"}, 2, "'loud'")}) {
     CaptureStderr();

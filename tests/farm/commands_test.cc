@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
@@ -17,6 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kExitUsage = 2;
+constexpr int kExitServer = 6;
 constexpr int kExitInterrupted = 7;
 
 class CommandsTest : public TunedFarm {
@@ -237,6 +240,74 @@ TEST_F(ConfigurationTest, AShareThatIsNoneIsRefusedBeforeAnythingRuns) {
   const Ran checked = Check();
   EXPECT_EQ(checked.code, kExitUsage);
   EXPECT_THAT(checked.err, HasSubstr("the share of 'vision' is a whole number"));
+}
+
+/// `--name VALUE` in place of what a command line had of it.
+std::vector<std::string> With(std::vector<std::string> argv, const std::string& name,
+                              const std::string& value) {
+  const auto at = std::ranges::find(argv, name);
+  if (at == argv.end()) {
+    argv.insert(argv.end(), {name, value});
+  } else {
+    *std::next(at) = value;
+  }
+  return argv;
+}
+
+/// What a start refuses as configuration, --check-config refuses, and both end with the exit code
+/// after which a unit is not started again.
+void ExpectRefused(std::vector<std::string> argv, const std::string& why) {
+  const Ran started = RunToEnd(argv);
+  EXPECT_EQ(started.code, kExitUsage) << started.err;
+  EXPECT_THAT(started.err, HasSubstr(why));
+  argv.emplace_back("--check-config");
+  const Ran checked = RunToEnd(argv);
+  EXPECT_EQ(checked.code, kExitUsage) << why;
+  EXPECT_EQ(checked.err, started.err);
+}
+
+TEST_F(ConfigurationTest, WhatHonedWouldNotStartWithIsFoundByTheCheck) {
+  Configure("");
+  EXPECT_EQ(Check().code, 0);
+  EXPECT_FALSE(std::filesystem::exists(farm_.LogPath())) << "it only looks";
+  ExpectRefused(With(argv_, "--listen", "nonsense"), "is no address to listen on");
+  ExpectRefused(With(argv_, "--listen", "127.0.0.1:99999"), "a port is a number from 0 to 65535");
+  ExpectRefused(With(argv_, "--tls", farm_.Path("none")), "--tls");
+  ExpectRefused(With(argv_, "--db", farm_.Path("none/tune.db")), "there is no folder");
+  ExpectRefused(With(argv_, "--db", farm_.Path("ca")), "that is a folder");
+  ExpectRefused(With(argv_, "--page-listen", "0.0.0.0:7422"), "the page is served on loopback");
+  ExpectRefused(With(argv_, "--metrics-listen", "127.0.0.1"), "is no address to listen on");
+  std::vector<std::string> plain = With(argv_, "--listen", "0.0.0.0:0");
+  plain.emplace_back("--insecure-loopback");
+  ExpectRefused(plain, "plaintext is for loopback alone");
+  ExpectRefused({Program("honed"), "revoke", "measure", "w1", "--server", "127.0.0.1:0", "--config",
+                 "/dev/null"},
+                "a port is a number from 1 to 65535");
+}
+
+TEST_F(ConfigurationTest, WhatAWorkerWouldNotStartWithIsFoundByTheCheck) {
+  farm_.Issue("measure", "w1");
+  const std::vector<std::string> argv = farm_.WorkerArgv("w1");
+  std::vector<std::string> check = argv;
+  check.emplace_back("--check-config");
+  EXPECT_EQ(RunToEnd(check).code, 0);
+  ExpectRefused(With(argv, "--connect", "non sense"), "is no address");
+  ExpectRefused(With(argv, "--connect", "127.0.0.1:0"), "a port is a number from 1 to 65535");
+  ExpectRefused(With(argv, "--tls", farm_.Path("none")), "--tls");
+  std::filesystem::permissions(farm_.Path("w1") + "/key.pem", std::filesystem::perms::group_read,
+                               std::filesystem::perm_options::add);
+  ExpectRefused(argv, "chmod 600");
+}
+
+TEST_F(ConfigurationTest, ARevocationThatNoServerTakesEndsAsHoneDoes) {
+  const std::string nobody = "127.0.0.1:" + std::to_string(FreePort());
+  const Ran revoked = RunToEnd({Program("honed"), "revoke", "measure", "w1", "--server", nobody,
+                                "--tls", farm_.Path("alice"), "--config", "/dev/null"});
+  EXPECT_EQ(revoked.code, kExitServer) << revoked.err;
+  const Ran bad = RunToEnd({Program("hone"), "session", "list", "--server", "127.0.0.1:99999",
+                            "--tls", farm_.Path("alice")});
+  EXPECT_EQ(bad.code, kExitUsage);
+  EXPECT_THAT(bad.err, HasSubstr("a port is a number from 1 to 65535"));
 }
 
 TEST_F(ConfigurationTest, LimitsOfLeasesExceedTheWorkersGrace) {

@@ -104,12 +104,13 @@ class UnitsTest:
             whole = self.folder / config
             whole.write_text(re.sub(r"^# (?=[a-z-]+ = )", "", text, flags=re.M), encoding="utf-8")
             words = [binary, "--config", whole, "--check-config"]
-            if program == "hone-worker":
-                tls = self.folder / "tls"
-                run(self.args.build / "bin/honed", "init-ca", "--ca", self.folder / "ca")
-                run(self.args.build / "bin/honed", "issue", "measure", "w", "--ca", self.folder / "ca",
-                    "--out", tls)
-                words += ["--tls", tls]
+            # The check wants credentials and the log's folder to be there.
+            role, tls, ca = {"honed": "server"}.get(program, "measure"), self.folder / program, self.folder / "ca"
+            run(self.args.build / "bin/honed", "init-ca", "--ca", ca)
+            run(self.args.build / "bin/honed", "issue", role, "w", "--ca", ca, "--out", tls)
+            words += ["--tls", tls]
+            if program == "honed":
+                words += ["--db", self.folder / "tune.db"]
             done = run(*words)
             assert done.returncode == 0, done.stdout
             usage = run(binary, "--help").stdout
