@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,6 +56,10 @@ class Farm {
   /// then gets work again. kNotFound: no such device; kFailedPrecondition: not connected.
   absl::Status AskProbe(const std::string& worker, const std::string& device,
                         const std::string& reason);
+
+  /// Gives a device back what SetDevice and AskProbe change of it, as it is now: for one of them
+  /// that could not be made durable. Nothing else may come between.
+  std::function<void(Farm&)> Remember(const std::string& worker, const std::string& device) const;
 
   // ---- sessions ----
   void BeginSession(const SessionPlan& plan);

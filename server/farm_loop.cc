@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/core/check.h"
+#include "base/core/random_id.h"
 #include "base/core/thread_name.h"
 #include "base/core/timed_wait.h"
 #include "base/kill_point.h"
@@ -19,6 +21,16 @@ namespace {
 constexpr int64_t kTickNs = 100'000'000;
 constexpr int64_t kRetryNs = 200'000'000;
 constexpr size_t kMostWorks = 4096;  ///< of one group commit
+
+bool IsEmpty(const db::FarmUnit& unit) { return unit.changes.empty() && unit.facts.empty(); }
+
+/// A change without an effect, which tells whether there is space: an answer that nobody will ask
+/// for, and so old that it is forgotten with the next ones.
+db::FarmUnit ProbeOfSpace() {
+  db::FarmUnit unit;
+  unit.changes.push_back(db::FarmRequest{.caller = "honed", .id = RandomId().ToHex()});
+  return unit;
+}
 
 }  // namespace
 
@@ -167,6 +179,8 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   std::vector<Pending> pending;
   const auto take = [&](Work work, db::FarmUnit unit, absl::Status status, bool last = false) {
     FarmStep step = last ? farm_.Take() : farm_.TakePart();
+    const bool said = !step.changes.empty() || !step.messages.empty() || !step.closings.empty();
+    HONE_CHECK(!said || !work.asked || work.undo) << "a call changed what it cannot take back";
     for (db::FarmChange& change : step.changes) unit.changes.push_back(std::move(change));
     step.changes.clear();
     // Nobody outside sees these: a driver prepares their commit while this one is under way.
@@ -177,6 +191,7 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
   farm_.OnTurn(clock_.NowNs());
   // What the answers to the last commit led to.
   take({}, {}, absl::OkStatus());
+  const bool alone = !works.empty() && works.front().undo != nullptr;
   for (Work& work : works) {
     db::FarmUnit unit;
     absl::Status status;
@@ -184,6 +199,7 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
     if (!status.ok()) unit = {};
     take(std::move(work), std::move(unit), std::move(status));
   }
+  if (alone) return pending;
   const int64_t now_ns = clock_.NowNs();
   if (now_ns >= next_tick_ns_) {
     next_tick_ns_ = now_ns + kTickNs;
@@ -198,9 +214,12 @@ std::vector<FarmLoop::Pending> FarmLoop::Gather(std::deque<Work> works) {
 void FarmLoop::RefuseAsked(const absl::Status& status, std::vector<Pending>& pending) {
   std::deque<Work> refused;
   for (Pending& p : pending) {
-    if (!p.work.asked || !p.unit.changes.empty() || !p.unit.facts.empty()) continue;
+    if (!p.work.asked) continue;
     const Work work = std::exchange(p.work, {});
     const absl::Status own = std::exchange(p.status, absl::OkStatus());
+    const db::FarmUnit unit = std::exchange(p.unit, {});
+    p.step = {};
+    if (work.undo && !IsEmpty(unit)) work.undo(farm_);
     work.done(farm_, own.ok() ? status : own, clock_.NowNs());
   }
   {
@@ -228,16 +247,23 @@ void FarmLoop::WaitOut(const absl::Status& status, std::vector<Pending>& pending
 }
 
 bool FarmLoop::Commit(std::vector<Pending>& pending) {
-  std::vector<const db::FarmUnit*> units;
-  std::vector<Pending*> owners;
-  for (Pending& p : pending) {
-    if (p.unit.changes.empty() && p.unit.facts.empty()) continue;
-    units.push_back(&p.unit);
-    owners.push_back(&p);
-  }
-  if (units.empty()) return true;
   const int64_t first_ns = clock_.NowNs();
+  std::optional<Pending> probe;
   for (bool again = false;; again = true) {
+    std::vector<const db::FarmUnit*> units;
+    std::vector<Pending*> owners;
+    for (Pending& p : pending) {
+      if (IsEmpty(p.unit)) continue;
+      units.push_back(&p.unit);
+      owners.push_back(&p);
+    }
+    if (units.empty() && !again) return true;
+    if (units.empty()) {
+      // All who wanted something written were refused; there is trouble until something can be.
+      if (!probe) probe.emplace().unit = ProbeOfSpace();
+      units.push_back(&probe->unit);
+      owners.push_back(&*probe);
+    }
     KillPoint("honed.committing");
     const int64_t start_ns = clock_.NowNs();
     const auto committed = store_.Commit(units);
@@ -266,7 +292,11 @@ void FarmLoop::Finish(std::vector<Pending>& pending) {
   for (Pending& p : pending) {
     // What the Farm itself asked for cannot be refused: memory and store would differ.
     HONE_CHECK(p.status.ok() || p.work.done) << StatusMessage(p.status);
-    changed |= !p.unit.changes.empty() || !p.unit.facts.empty();
+    if (!p.status.ok() && p.work.undo && !IsEmpty(p.unit)) {
+      p.work.undo(farm_);
+      p.step = {};
+    }
+    changed |= !IsEmpty(p.unit);
     for (const Outgoing& out : p.step.messages) {
       sink_.Send(out.stream, out.message);
       if (std::holds_alternative<proto::Grant>(out.message)) KillPoint("honed.granted");
@@ -283,6 +313,18 @@ void FarmLoop::Finish(std::vector<Pending>& pending) {
   if (changed) sink_.Changed();
 }
 
+std::deque<FarmLoop::Work> FarmLoop::NextWorks() {
+  std::deque<Work> works;
+  while (!queue_.empty() && works.size() < kMostWorks) {
+    const bool alone = queue_.front().undo != nullptr;
+    if (alone && !works.empty()) break;
+    works.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+    if (alone) break;
+  }
+  return works;
+}
+
 void FarmLoop::Loop() {
   bool again = false;
   for (;;) {
@@ -294,10 +336,7 @@ void FarmLoop::Loop() {
         WaitFor(changed_, lock, wait_ns, [this] { return stopping_ || !queue_.empty(); });
       }
       if (stopping_) return;
-      while (!queue_.empty() && works.size() < kMostWorks) {
-        works.push_back(std::move(queue_.front()));
-        queue_.pop_front();
-      }
+      works = NextWorks();
     }
     again = !works.empty();
     PutOffCopies(works);

@@ -72,6 +72,10 @@ class FarmLoop {
         prepare;
     /// On the loop, after the commit, with its status or that of `prepare`. May be empty.
     std::function<void(Farm& farm, const absl::Status& status, int64_t now_ns)> done;
+    /// Takes back what `prepare` did to the Farm, when the log refused it or nothing can be
+    /// written; before `done`. An asked work that changes the Farm has one, and is committed by
+    /// itself, so that nothing has been built on what it takes back. May be empty.
+    std::function<void(Farm& farm)> undo = {};
     bool asked = false;  ///< by Ask
     /// Not empty: of works with the same one, the next begins once the last is durable or refused,
     /// so that it sees what became of it.
@@ -81,7 +85,7 @@ class FarmLoop {
   /// Posts, and waits for `done`. Not on the loop's thread. kCancelled: the loop stopped.
   absl::Status Run(Work work);
   /// The same where somebody waits at the other end of a call: kResourceExhausted as soon as
-  /// nothing can be written, unless its own change is what is being written.
+  /// nothing can be written. It has had no effect then, and is not tried again.
   absl::Status Ask(Work work);
 
   /// Empty, or why nothing can be written just now.
@@ -99,13 +103,15 @@ class FarmLoop {
   };
 
   void Loop();
+  /// The next works for one commit, oldest first; under mutex_.
+  std::deque<Work> NextWorks();
   std::vector<Pending> Gather(std::deque<Work> works);
   /// Takes out what has a request that stands before it; that comes first next time.
   void PutOffCopies(std::deque<Work>& works);
   bool Commit(std::vector<Pending>& pending);
   void Finish(std::vector<Pending>& pending);
   void WaitOut(const absl::Status& status, std::vector<Pending>& pending);
-  /// Answers, with that status, who asked and has nothing in the commit that fails.
+  /// Answers, with that status, who asked; what they wanted to change is dropped.
   void RefuseAsked(const absl::Status& status, std::vector<Pending>& pending);
   /// What was posted and not begun gets kCancelled.
   void DropQueue();

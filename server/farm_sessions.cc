@@ -54,6 +54,31 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
   return absl::OkStatus();
 }
 
+std::function<void(Farm&)> Farm::Remember(const std::string& name,
+                                          const std::string& device) const {
+  const std::string key = name + "/" + device;
+  std::optional<db::FarmDevice> row;
+  if (const auto known = known_devices_.find(key); known != known_devices_.end()) {
+    row = known->second;
+  }
+  std::optional<Worker> before;
+  if (const auto known = workers_.find(key); known != workers_.end()) before = known->second;
+  return [key, row, before](Farm& farm) {
+    if (row) {
+      farm.known_devices_[key] = *row;
+    } else {
+      farm.known_devices_.erase(key);
+    }
+    if (!before) return;
+    Worker& worker = farm.workers_.at(key);
+    worker.device = before->device;
+    worker.reason = before->reason;
+    worker.strikes = before->strikes;
+    worker.probe_asked = before->probe_asked;
+    farm.CompareProbes(worker.hello.device.device_class);
+  };
+}
+
 void Farm::BeginSession(const SessionPlan& plan) {
   Session& session = sessions_[plan.id];
   session.plan = plan;

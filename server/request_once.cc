@@ -38,7 +38,8 @@ absl::Status RunAnswered(FarmLoop& loop, const UnaryRequest& request, FarmLoop::
 
 absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,
                      const std::function<absl::Status(Farm& farm, db::FarmUnit& unit,
-                                                      int64_t now_ns, int64_t now_ms)>& change) {
+                                                      int64_t now_ns, int64_t now_ms)>& change,
+                     std::function<void(Farm& farm)> undo) {
   const auto prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
                            int64_t now_ns) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, request));
@@ -47,7 +48,8 @@ absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms
     unit.changes.push_back(AnswerOf(request, "done", now_ms));
     return absl::OkStatus();
   };
-  return RunAnswered(loop, request, {.prepare = prepare, .done = {}});
+  return RunAnswered(loop, request,
+                     {.prepare = prepare, .done = {}, .undo = std::move(undo)});
 }
 
 }  // namespace hone::server

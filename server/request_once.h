@@ -32,8 +32,10 @@ absl::Status RunAnswered(FarmLoop& loop, const UnaryRequest& request, FarmLoop::
 
 /// Makes `change` durable with its answer, once however often the caller asks; what fails leaves no
 /// answer. Not on the loop's thread.
+/// A `change` of the Farm itself comes with what takes it back (FarmLoop::Work::undo).
 absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms,
                      const std::function<absl::Status(Farm& farm, db::FarmUnit& unit,
-                                                      int64_t now_ns, int64_t now_ms)>& change);
+                                                      int64_t now_ns, int64_t now_ms)>& change,
+                     std::function<void(Farm& farm)> undo = {});
 
 }  // namespace hone::server

@@ -238,13 +238,17 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
   const UnaryRequest unary{
       .caller = request.caller, .id = request.id, .body = "cancel\n" + session.ToHex()};
   const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
+  std::string joined_by;  // who asks for the same joins it by this
   const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
                            int64_t) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
     if (!first.empty()) return absl::OkStatus();
     HONE_ASSIGN_OR_RETURN(const auto row, store.FindFarmSession(session));
     // Nobody joins it from now on, also not by a request of the same commit.
-    std::erase_if(running_, [&](const auto& item) { return item.second == session; });
+    std::erase_if(running_, [&](const auto& item) {
+      if (item.second == session) joined_by = item.first;
+      return item.second == session;
+    });
     if (row && row->state <= SessionState::kRunning) {
       SetCancelPrepared(session, true);
       unit.changes.push_back(db::SetFarmSession{.id = session,
@@ -256,9 +260,11 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
     unit.changes.push_back(AnswerOf(unary, "cancelled", now_ms));
     return absl::OkStatus();
   };
-  const FarmLoop::Work work{.prepare = prepare, .done = [&](Farm&, const absl::Status&, int64_t) {
-                              SetCancelPrepared(session, false);
-                            }};
+  const auto done = [&](Farm&, const absl::Status& status, int64_t) {
+    SetCancelPrepared(session, false);
+    if (!status.ok() && !joined_by.empty()) running_.try_emplace(joined_by, session);
+  };
+  const FarmLoop::Work work{.prepare = prepare, .done = done};
   absl::Status cancelled = RunAnswered(context_.loop, unary, work);
   // Its end was in the same commit: then there is nothing to cancel.
   if (absl::IsFailedPrecondition(cancelled)) cancelled = RunAnswered(context_.loop, unary, work);

@@ -398,11 +398,13 @@ grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServer
     }
     const std::string action = v1::DeviceAction_Name(request->action());
     const std::string subject = request->worker() + "/" + request->device();
+    std::function<void(Farm&)> before;
     return RunOnce(
         context_.loop,
         {.caller = who.Uri(), .id = request->request_id(), .body = action + "\n" + subject},
         context_.wall_clock.UnixNs() / kNsPerMs,
         [&](Farm& farm, db::FarmUnit& unit, int64_t now_ns, int64_t now_ms) {
+          before = farm.Remember(request->worker(), request->device());
           const std::string reason = "by " + who.name;
           const absl::Status set =
               word == "probe"
@@ -415,7 +417,8 @@ grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServer
                 .at_ms = now_ms, .actor = who.Uri(), .action = word, .subject = subject});
           }
           return set;
-        });
+        },
+        [&](Farm& farm) { before(farm); });
   });
 }
 

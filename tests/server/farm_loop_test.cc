@@ -120,12 +120,67 @@ TEST_F(FarmLoopTest, WhoAskedBeforeTheDiskFilledIsToldAtOnce) {
   go_.set_value();
   ASSERT_EQ(read.wait_for(seconds(10)), std::future_status::ready);
   EXPECT_EQ(read.get().code(), absl::StatusCode::kResourceExhausted);
-  // These learn what becomes of their change.
-  EXPECT_EQ(write.wait_for(milliseconds(300)), std::future_status::timeout);
+  ASSERT_EQ(write.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(write.get().code(), absl::StatusCode::kResourceExhausted);
+  // Whose change is kept learns what becomes of it.
+  EXPECT_EQ(change.wait_for(milliseconds(300)), std::future_status::timeout);
   store_.SetFull(false);
-  EXPECT_TRUE(write.get().ok());
   EXPECT_TRUE(change.get().ok());
-  EXPECT_EQ(store_.Audit(10).value().size(), 2u);
+  EXPECT_EQ(store_.Audit(10).value().size(), 1u) << "what was refused has no effect";
+}
+
+TEST_F(FarmLoopTest, ACallOfAnIdleFarmThatMeetsAFullDiskIsRefusedAndNotTriedAgain) {
+  store_.SetFull(true);
+  auto write = Ask(Change);
+  ASSERT_EQ(write.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(write.get().code(), absl::StatusCode::kResourceExhausted);
+  // Nothing is left to be written, and yet everybody is told until there is space.
+  const int64_t refused = store_.refused();
+  while (store_.refused() < refused + 2) clock_.SleepNs(1'000'000);
+  EXPECT_FALSE(loop_.trouble().empty());
+  EXPECT_EQ(Ask(Change).get().code(), absl::StatusCode::kResourceExhausted);
+  store_.SetFull(false);
+  while (!loop_.trouble().empty()) clock_.SleepNs(1'000'000);
+  EXPECT_TRUE(store_.Audit(10).value().empty());
+  EXPECT_TRUE(Ask(Change).get().ok());
+  EXPECT_EQ(store_.Audit(10).value().size(), 1u);
+}
+
+// Memory and store say the same of a device whatever becomes of a call.
+TEST_F(FarmLoopTest, WhatACallDidToTheFarmIsTakenBack) {
+  const db::FarmDevice out{"w", "cpu:0", DeviceState::kQuarantined, "two failed"};
+  loop_.Post([&](Farm& farm, int64_t now_ns) {
+    db::FarmState state;
+    state.devices = {out};
+    farm.Restore(state, now_ns);
+  });
+  std::function<void(Farm&)> before;
+  bool refuse = false;
+  const auto ask = [&](DeviceEvent event) {
+    return loop_.Ask({.prepare = [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit,
+                                     int64_t now_ns) -> absl::Status {
+                        before = farm.Remember("w", "cpu:0");
+                        // A second row of this name is what the store refuses.
+                        if (refuse)
+                          unit.changes.assign(2, db::FarmRequest{.caller = "c", .id = "1"});
+                        return farm.SetDevice("w", "cpu:0", event, "by b", now_ns);
+                      },
+                      .done = {},
+                      .undo = [&](Farm& farm) { before(farm); }});
+  };
+  store_.SetFull(true);
+  EXPECT_EQ(ask(DeviceEvent::kUndrain).code(), absl::StatusCode::kResourceExhausted);
+  store_.SetFull(false);
+  while (!loop_.trouble().empty()) clock_.SleepNs(1'000'000);
+  EXPECT_EQ(ask(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition)
+      << "it is in quarantine still";
+  refuse = true;
+  EXPECT_EQ(ask(DeviceEvent::kUndrain).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ask(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(store_.Load().value().devices.empty());
+  refuse = false;
+  EXPECT_TRUE(ask(DeviceEvent::kUndrain).ok());
+  EXPECT_TRUE(ask(DeviceEvent::kDrain).ok());
 }
 
 TEST_F(FarmLoopTest, WhoAskedWhileTheCommitFailedIsToldAtOnce) {

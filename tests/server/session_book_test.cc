@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "db/log_file.h"
 #include "proto/convert.h"
+#include "tests/server/fullable_store.h"
 #include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
@@ -68,12 +69,12 @@ class SessionBookTest : public ::testing::Test {
   SystemWallClock wall_clock_;
   std::unique_ptr<db::LogFile> log_ =
       db::OpenLog(folder_ / "t.db", {.mode = db::OpenMode::kWrite}).value();
-  std::unique_ptr<db::FarmStore> store_ = db::FarmStore::Open(*log_).value();
+  FullableStore store_{db::FarmStore::Open(*log_).value()};
   std::unique_ptr<SharedReader> reader_ = SharedReader::Open(folder_ / "t.db").value();
   NoLeases leases_;
   NoSink sink_;
   Farm farm_{{}, {.protocol = 1}, 1, leases_};
-  FarmLoop loop_{farm_, *store_, sink_, clock_};
+  FarmLoop loop_{farm_, store_, sink_, clock_};
   SessionBook book_{DriverContext{loop_, *reader_, clock_, wall_clock_, "b", "{}"}};
 };
 
@@ -164,7 +165,7 @@ TEST_F(SessionBookTest, ListsAreReadBesideTheLoop) {
   EXPECT_EQ(listed->at(1).model, "running");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->model, "ended");
-  const auto rows = store_->LatestSessions(10, "");
+  const auto rows = store_.LatestSessions(10, "");
   for (const db::FarmSession& row : *rows) {
     EXPECT_EQ(row.spec, "") << "megabytes for a line of a list";
   }
@@ -199,6 +200,28 @@ TEST_F(SessionBookTest, WhatWasRefusedIsJoinedByNobody) {
     EXPECT_TRUE(Stored(started->id).has_value()) << model << " joined what is nowhere";
   }
   EXPECT_EQ(book_.List(10, "alice")->size(), 3u);
+}
+
+TEST_F(SessionBookTest, WhatMeetsAFullDiskIsRefusedAtOnceAndHasNoEffect) {
+  const auto mine = book_.Start({"alice", "1"}, Spec("a"));
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  const auto await_space = [&] {
+    store_.SetFull(false);
+    while (!loop_.trouble().empty()) clock_.SleepNs(1'000'000);
+  };
+  store_.SetFull(true);
+  EXPECT_EQ(book_.Start({"alice", "2"}, Spec("b")).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  await_space();
+  EXPECT_EQ(book_.List(10, "alice")->size(), 1u);
+  store_.SetFull(true);
+  EXPECT_EQ(book_.Cancel({"alice", "3"}, mine->id, false, "alice").code(),
+            absl::StatusCode::kResourceExhausted);
+  await_space();
+  const auto again = book_.Start({"alice", "4"}, Spec("a"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->joined);
+  EXPECT_EQ(again->id, mine->id);
 }
 
 TEST_F(SessionBookTest, ListAndCancelAreTheOwnersAlone) {
