@@ -1,5 +1,6 @@
 #include "client/server_connection.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <fstream>
@@ -82,8 +83,9 @@ class GrpcConnection final : public ServerConnection {
   /// Readies a call. A channel that was lost is connected here first: gRPC moves a handshake on
   /// only while some thread waits for something, and a call that fails at once does not.
   void Prepare(grpc::ClientContext& context, int64_t deadline_ms) const {
+    const int64_t connect_ms = deadline_ms > 0 ? std::min(kConnectMs, deadline_ms) : kConnectMs;
     channel_->WaitForConnected(
-        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kConnectMs, GPR_TIMESPAN)));
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(connect_ms, GPR_TIMESPAN)));
     if (deadline_ms > 0) {
       context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                         gpr_time_from_millis(deadline_ms, GPR_TIMESPAN)));

@@ -1,15 +1,22 @@
 #include "client/server_progress.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "fmt/format.h"
 
+#include "client/terminal_text.h"
+
 namespace hone::client {
 
 void ServerProgress::Take(const proto::SessionEvent& event) {
   switch (event.kind) {
-    case proto::SessionEvent::Kind::kState: info_ = event.info; break;
+    case proto::SessionEvent::Kind::kState:
+      // One more comes with each connection.
+      if (info_.created_ms == 0) before_ = event.info.attempts;
+      info_ = event.info;
+      break;
     case proto::SessionEvent::Kind::kEnded:
       info_ = event.info;
       ended_ = true;
@@ -46,6 +53,11 @@ void ServerProgress::Take(const proto::SessionEvent& event) {
   }
 }
 
+void ServerProgress::TakeRow(const absl::StatusOr<proto::SessionInfo>& row) {
+  silent_ = !row.ok();
+  if (row.ok() && !ended_) info_ = *row;
+}
+
 double ServerProgress::TotalNs(bool best) const {
   double total = 0;
   for (const auto& [row, workload, compared, replaced] : tasks_) {
@@ -66,10 +78,19 @@ TuneState ServerProgress::State(const WallClock& clock) const {
           ? 0
           : 1e-3 * static_cast<double>(clock.UnixNs() / 1'000'000 - info_.created_ms);
   TuneState state{.parts = {}, .failures = failures_};
+  const int64_t answered = std::max(answered_, info_.attempts);
+  const double best_ns = TotalNs(true);
   state.parts.push_back(budget_ && !ended_
-                            ? ProgressText(*budget_, {seconds, answered_}, clock)
-                            : fmt::format("{}  {} candidates", Duration(seconds), answered_));
-  state.parts.push_back(KernelsText(TotalNs(false), TotalNs(true)));
+                            ? ProgressText(*budget_, {seconds, answered}, clock)
+                            : fmt::format("{}  {} candidates", Duration(seconds), answered));
+  state.parts.push_back(best_ns == 0 && catching_up() ? "reading what was measured before"
+                                                      : KernelsText(TotalNs(false), best_ns));
+  if (ended_) return state;
+  if (silent_) {
+    state.parts.emplace_back("no word from the server");
+  } else if (!info_.reason.empty()) {
+    state.parts.push_back(TerminalText(info_.reason));
+  }
   return state;
 }
 
@@ -77,6 +98,9 @@ void ServerProgressView::Show(const ServerProgress& progress) {
   constexpr int64_t kTerminalPauseNs = 500'000'000, kLinePauseNs = 10'000'000'000;
   const bool terminal = context_.environment.error_is_terminal;
   const int64_t now_ns = context_.environment.clock->NowNs();
+  if (!begun_ns_) begun_ns_ = now_ns;
+  // A plain line stands for long, so it waits for what was measured before, which comes at once.
+  if (!terminal && progress.catching_up() && now_ns - *begun_ns_ < kLinePauseNs) return;
   if (now_ns - shown_ns_ < (terminal ? kTerminalPauseNs : kLinePauseNs)) return;
   shown_ns_ = now_ns;
   const TuneState state = progress.State(SystemWallClock());

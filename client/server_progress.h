@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 #include "client/command.h"
 #include "client/live_lines.h"
 #include "client/task_table.h"
@@ -27,6 +29,10 @@ class ServerProgress {
       : tasks_(std::move(tasks)), budget_(budget) {}
 
   void Take(const proto::SessionEvent& event);
+  /// What the server says of the session beside its events; an error: it says nothing just now.
+  void TakeRow(const absl::StatusOr<proto::SessionInfo>& row);
+  /// The first events of a session that was begun before are those that were.
+  bool catching_up() const { return !ended_ && answered_ < before_; }
 
   const std::vector<Task>& tasks() const { return tasks_; }
   const proto::SessionInfo& info() const { return info_; }
@@ -46,7 +52,9 @@ class ServerProgress {
   std::map<int64_t, bool> is_default_;
   proto::SessionInfo info_;
   bool ended_ = false;
+  bool silent_ = false;  ///< the server
   int64_t answered_ = 0;
+  int64_t before_ = 0;  ///< answered when the watch began
   std::map<measure::Outcome, int64_t> failures_;
 };
 
@@ -62,6 +70,7 @@ class ServerProgressView {
  private:
   CommandContext& context_;
   int64_t shown_ns_ = INT64_MIN / 2;
+  std::optional<int64_t> begun_ns_;
   LiveLines table_;
 };
 

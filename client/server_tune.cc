@@ -15,6 +15,7 @@
 #include "client/exit_code.h"
 #include "client/farm_request.h"
 #include "client/json_text.h"
+#include "client/live_watch.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/server_connection.h"
@@ -27,8 +28,6 @@ namespace hone::client {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int64_t kPatienceNs = 600'000'000'000;
 
 std::atomic<bool> g_detach{false};
 void OnSignal(int) { g_detach.store(true); }
@@ -151,23 +150,18 @@ absl::Status ServerTuning::Run() {
                           TuneBudget{.seconds = spec.seconds,
                                      .trials = spec.trials,
                                      .until_unix_ns = spec.until_unix_ms * 1'000'000});
-  ServerProgressView view(context_);
   g_detach.store(false);
   std::signal(SIGINT, OnSignal);
-  int64_t sequence = 0;
-  const absl::Status watched = server->Watch(
-      started.session, &sequence,
+  const absl::Status watched = WatchLive(
+      context_, address, *server, started.session, progress,
       [&](const proto::SessionEvent& event) {
         if (event.kind == proto::SessionEvent::Kind::kMeasured) {
           Journal(fmt::format("measured {} {} {} {}", event.sequence, event.attempt,
                               static_cast<int>(event.outcome), event.median_ns));
         }
-        progress.Take(event);
-        view.Show(progress);
       },
-      [] { return g_detach.load(); }, kPatienceNs);
+      [] { return g_detach.load(); });
   std::signal(SIGINT, SIG_DFL);
-  view.Erase();
   if (watched.code() == absl::StatusCode::kCancelled && g_detach.load()) {
     return absl::CancelledError(fmt::format(
         "detached; session {0} goes on with {1} candidates measured. To come back: the same "

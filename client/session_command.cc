@@ -8,6 +8,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
+#include "client/live_watch.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
@@ -19,7 +20,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kMostListed = 100;
-constexpr int64_t kPatienceNs = 600'000'000'000;
 constexpr std::string_view kStates[] = {"waiting",  "running",   "cancelling",
                                         "finished", "cancelled", "failed"};
 
@@ -53,25 +53,19 @@ void SetResult(CommandContext& context, const ordered_json& object) {
   context.json_result = JsonText(object);
 }
 
-absl::Status Watch(CommandContext& context, ServerConnection& server, const Hash128& id) {
+absl::Status Watch(CommandContext& context, const ServerAddress& address, ServerConnection& server,
+                   const Hash128& id) {
   HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server.FindSession(id));
   std::vector<ServerProgress::Task> tasks;
   for (int i = 0; i < info.tasks; ++i)
     tasks.push_back({.row = {.name = fmt::format("task {}", i)}, .workload = {}});
   ServerProgress progress(std::move(tasks));
-  ServerProgressView view(context);
   g_detach.store(false);
   std::signal(SIGINT, OnSignal);
-  int64_t sequence = 0;
-  const absl::Status watched = server.Watch(
-      id, &sequence,
-      [&](const proto::SessionEvent& event) {
-        progress.Take(event);
-        view.Show(progress);
-      },
-      [] { return g_detach.load(); }, kPatienceNs);
+  const absl::Status watched = WatchLive(
+      context, address, server, id, progress, [](const proto::SessionEvent&) {},
+      [] { return g_detach.load(); });
   std::signal(SIGINT, SIG_DFL);
-  view.Erase();
   HONE_RETURN_IF_ERROR(watched);
   SetResult(context, InfoJson(progress.info()));
   if (!context.json()) {
@@ -104,7 +98,7 @@ absl::Status RunSession(CommandContext& context) {
             "name the session by its 32 hexadecimal digits: hone session {} SESSION", action)),
         ExitCode::kUsage);
   }
-  if (action == "watch") return Watch(context, *server, *id);
+  if (action == "watch") return Watch(context, address, *server, *id);
   if (action == "cancel") HONE_RETURN_IF_ERROR(server->CancelSession(*id));
   HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server->FindSession(*id));
   SetResult(context, InfoJson(info));

@@ -311,13 +311,18 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
   proto::SessionInfo info =
       InfoOf(*row, proto::DecodeSpec(row->spec).value_or(proto::SessionSpec{}));
   HONE_ASSIGN_OR_RETURN(info.attempts, AnswersOf(*row));
-  if (row->state != SessionState::kWaiting) return info;
-  // What it waits for is not stored.
-  const std::lock_guard lock(mutex_);
-  if (const auto driver = drivers_.find(session); driver != drivers_.end()) {
-    info.reason = driver->second->Info().reason;
-  }
+  info.reason = ReasonOf(*row);
   return info;
+}
+
+std::string SessionBook::ReasonOf(const db::FarmSession& row) {
+  if (row.state >= SessionState::kFinished) return row.reason;
+  if (const std::string trouble = context_.loop.trouble(); !trouble.empty()) return trouble;
+  const std::lock_guard lock(mutex_);
+  const auto driver = drivers_.find(row.id);
+  if (driver == drivers_.end()) return row.reason;
+  const proto::SessionInfo info = driver->second->Info();
+  return info.state == row.state ? info.reason : row.reason;
 }
 
 absl::StatusOr<bool> SessionBook::Over(const Hash128& session) {
@@ -344,6 +349,7 @@ absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
     HONE_ASSIGN_OR_RETURN(const int64_t answers, AnswersOf(row));
     HONE_ASSIGN_OR_RETURN(proto::SessionInfo info, ListedInfo(row));
     info.state = row.state;
+    info.reason = ReasonOf(row);
     info.attempts = answers;
     infos.push_back(std::move(info));
   }

@@ -63,6 +63,8 @@ class SessionBook {
   /// Candidates of a session that were answered, durably. Counted beside the loop, and only where
   /// neither its driver knows nor an earlier call: that may be tens of thousands of leases.
   absl::StatusOr<int64_t> AnswersOf(const db::FarmSession& row);
+  /// Why a session is as it is, or waits: its row's, its driver's, or that nothing can be written.
+  std::string ReasonOf(const db::FarmSession& row);
   /// With its spec; read beside the loop, which has better to do.
   absl::StatusOr<std::optional<db::FarmSession>> StoredRow(const Hash128& session);
   /// Of a row without its spec, which is read once and never kept.

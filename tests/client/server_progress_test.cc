@@ -70,6 +70,39 @@ TEST_F(ServerProgressTest, NothingIsSaidOfTheTimeLeftWhereTheBudgetIsNotKnownOrA
   EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr("left")));
 }
 
+TEST_F(ServerProgressTest, WhatWasMeasuredBeforeTheWatchCounts) {
+  ServerProgress joined({{.row = {.name = "conv"}, .workload = ""}});
+  SessionEvent state{.kind = SessionEvent::Kind::kState};
+  state.info.created_ms = clock_.UnixNs() / kNsPerMs;
+  state.info.attempts = 2;
+  joined.Take(state);
+  EXPECT_TRUE(joined.catching_up());
+  EXPECT_THAT(joined.State(clock_).Line(), HasSubstr("2 candidates"));
+  EXPECT_THAT(joined.State(clock_).Line(), Not(HasSubstr("nothing measured yet")));
+  for (int64_t attempt = 0; attempt < 2; ++attempt) {
+    joined.Take({.kind = SessionEvent::Kind::kProposed, .attempt = attempt});
+    joined.Take({.kind = SessionEvent::Kind::kMeasured, .attempt = attempt, .median_ns = 1e6});
+  }
+  EXPECT_FALSE(joined.catching_up());
+  EXPECT_THAT(joined.State(clock_).Line(), HasSubstr("2 candidates; kernels 1.000 ms"));
+}
+
+TEST_F(ServerProgressTest, ItSaysWhyItWaitsUntilItEnds) {
+  proto::SessionInfo row{.reason = "waiting for a device that can run it"};
+  progress_.TakeRow(row);
+  EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr(row.reason));
+  progress_.TakeRow(absl::UnavailableError("gone"));
+  EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr("no word from the server"));
+  progress_.TakeRow(proto::SessionInfo{});
+  EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr("no word")));
+  SessionEvent end{.kind = SessionEvent::Kind::kEnded};
+  end.info.reason = "trials";
+  progress_.Take(end);
+  progress_.TakeRow(row);
+  EXPECT_EQ(progress_.info().reason, "trials");
+  EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr(row.reason)));
+}
+
 TEST_F(ServerProgressTest, AVerdictReplacesWhatWasScreened) {
   Measure(0, 0, "default", measure::Outcome::kOk, 200'000);
   progress_.Take({.kind = SessionEvent::Kind::kDecided,

@@ -205,6 +205,7 @@ TEST_F(SessionBookTest, WhatWasRefusedIsJoinedByNobody) {
 TEST_F(SessionBookTest, WhatMeetsAFullDiskIsRefusedAtOnceAndHasNoEffect) {
   const auto mine = book_.Start({"alice", "1"}, Spec("a"));
   ASSERT_TRUE(mine.ok()) << mine.status();
+  EXPECT_THAT(book_.Find(mine->id, "alice")->reason, HasSubstr("waiting for a device"));
   const auto await_space = [&] {
     store_.SetFull(false);
     while (!loop_.trouble().empty()) clock_.SleepNs(1'000'000);
@@ -212,6 +213,7 @@ TEST_F(SessionBookTest, WhatMeetsAFullDiskIsRefusedAtOnceAndHasNoEffect) {
   store_.SetFull(true);
   EXPECT_EQ(book_.Start({"alice", "2"}, Spec("b")).status().code(),
             absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(book_.Find(mine->id, "alice")->reason, HasSubstr("the disk is full"));
   await_space();
   EXPECT_EQ(book_.List(10, "alice")->size(), 1u);
   store_.SetFull(true);
