@@ -135,12 +135,36 @@ std::string SerialOf(const X509* certificate) {
   return serial;
 }
 
+int64_t EndOf(const X509* certificate) {
+  tm end{};
+  ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end);
+  return ::timegm(&end);
+}
+
 std::string UtcText(int64_t unix_s) {
   const time_t seconds = unix_s;
   tm utc{};
   ::gmtime_r(&seconds, &utc);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
                      utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+/// Nobody believes a certificate when its authority is over, whatever it says itself.
+absl::Status CheckEnd(const IssueOptions& options, const X509* ca) {
+  constexpr int64_t kDay = 86400;
+  const int64_t left_s = EndOf(ca) - options.now_unix_s;
+  if (options.seconds <= left_s) return absl::OkStatus();
+  const std::string end = UtcText(EndOf(ca));
+  if (left_s < kDay) {
+    return absl::InvalidArgumentError(fmt::format(
+        "the authority in '{}' ends at {}: begin a new one (honed init-ca --ca FOLDER) and issue "
+        "everybody's credentials from it",
+        options.ca_folder, end));
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("a certificate of {} days would outlive its authority, which ends at {}; at most "
+                  "--days {}",
+                  options.seconds / kDay, end, left_s / kDay));
 }
 
 absl::Status WriteKey(const std::string& path, const std::string& pem) {
@@ -176,10 +200,11 @@ absl::Status MayRevoke(const Identity& identity) {
 
 absl::StatusOr<Identity> ParseIdentity(const std::string& uri) {
   const auto bad = [&] {
-    return absl::InvalidArgumentError(
-        fmt::format("'{}' is no identity of a farm; one is spiffe://hone/ROLE/NAME with ROLE of "
-                    "server, submit, measure, publish, admin and NAME of letters, digits, . _ -",
-                    uri));
+    return absl::InvalidArgumentError(fmt::format(
+        "'{}' is no identity of a farm; one is spiffe://hone/ROLE/NAME with ROLE of "
+        "server, submit, measure, publish, admin and NAME of letters, digits, . _ - (but . and "
+        ".. alone are none: they name folders)",
+        uri));
   };
   if (uri.rfind(kPrefix, 0) != 0) return bad();
   const std::string rest = uri.substr(kPrefix.size());
@@ -188,6 +213,7 @@ absl::StatusOr<Identity> ParseIdentity(const std::string& uri) {
   Identity identity;
   identity.name = rest.substr(slash + 1);
   constexpr size_t kMaxName = 64;
+  if (identity.name == "." || identity.name == "..") return bad();
   if (identity.name.empty() || identity.name.size() > kMaxName ||
       identity.name.find_first_not_of(
           "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -222,9 +248,7 @@ absl::StatusOr<Identity> IdentityOf(const std::string& pem) {
   }
   auto identity = ParseIdentity(uri);
   if (!identity.ok()) return absl::UnauthenticatedError(StatusMessage(identity.status()));
-  tm end{};
-  ASN1_TIME_to_tm(X509_get0_notAfter(certificate->get()), &end);
-  identity->expires_unix_s = ::timegm(&end);
+  identity->expires_unix_s = EndOf(certificate->get());
   return identity;
 }
 
@@ -293,6 +317,7 @@ absl::Status Issue(const IssueOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(options.ca_folder + "/ca.pem"));
   HONE_ASSIGN_OR_RETURN(const std::string ca_key_pem, ReadKey(options.ca_folder + "/ca.key"));
   HONE_ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem));
+  HONE_RETURN_IF_ERROR(CheckEnd(options, ca.get()));
   const Bio bio(BIO_new_mem_buf(ca_key_pem.data(), static_cast<int>(ca_key_pem.size())));
   const Key ca_key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
   if (!ca_key) return OpensslError("read the authority's key");

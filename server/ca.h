@@ -33,7 +33,8 @@ absl::StatusOr<Identity> IdentityOf(const std::string& certificate_pem);
 /// kUnauthenticated unless the authority in `ca_pem` issued this client's certificate; whether that
 /// is still valid is not looked at.
 absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_pem);
-/// "spiffe://hone/ROLE/NAME" in two; kInvalidArgument otherwise. NAME: 1 to 64 of [A-Za-z0-9._-].
+/// "spiffe://hone/ROLE/NAME" in two; kInvalidArgument otherwise. NAME: 1 to 64 of [A-Za-z0-9._-],
+/// but no "." or "..": it also names the folder of its credentials.
 absl::StatusOr<Identity> ParseIdentity(const std::string& uri);
 
 /// kInvalidArgument for honed's own role: nobody calls under it, so refusing it changes nothing.
@@ -53,7 +54,8 @@ struct IssueOptions {
   int64_t seconds = int64_t{365} * 86400;  ///< how long it is valid; negative: it has expired
   std::string actor = "unknown";           ///< who issues it, for the journal
 };
-/// Issues a certificate of the authority in `ca_folder`. It stands in that folder's journal before
+/// Issues a certificate of the authority in `ca_folder`, which it does not outlive
+/// (kInvalidArgument). It stands in that folder's journal before
 /// anybody has it.
 absl::Status Issue(const IssueOptions& options);
 

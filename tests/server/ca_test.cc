@@ -75,6 +75,29 @@ TEST(Ca, AnAuthorityWhoseKeyOthersReadIssuesNothing) {
   EXPECT_THAT(StatusMessage(refused), HasSubstr("chmod 600"));
 }
 
+TEST(Ca, ACertificateDoesNotOutliveItsAuthority) {
+  constexpr int64_t kDay = 86400;
+  const TemporaryFolder folder;
+  ASSERT_TRUE(InitCa(folder / "ca", kNow).ok());
+  const auto issue = [&](int64_t now_s, int64_t days) {
+    return Issue({.ca_folder = folder / "ca",
+                  .name = "a",
+                  .out_folder = folder / "a",
+                  .now_unix_s = now_s,
+                  .seconds = days * kDay});
+  };
+  for (const int64_t days : {int64_t{3651}, int64_t{1'000'000'000}}) {
+    const absl::Status refused = issue(kNow, days);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(StatusMessage(refused), HasSubstr("at most --days 3650"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  EXPECT_TRUE(issue(kNow, 3650).ok());
+  EXPECT_EQ(IdentityOf(ReadFile(folder / "a/cert.pem").value())->expires_unix_s,
+            kNow + 3650 * kDay);
+  EXPECT_THAT(StatusMessage(issue(kNow + 3650 * kDay, 1)), HasSubstr("begin a new one"));
+}
+
 TEST(Ca, ANameInTwoRolesIsTwoOwners) {
   const Identity submit{.role = CallerRole::kSubmit, .name = "bob"};
   const Identity publish{.role = CallerRole::kPublish, .name = "bob"};
@@ -94,7 +117,8 @@ TEST(Ca, HonedItselfIsNotRevoked) {
 TEST(Ca, OnlyNamesOfTheFarmAreIdentities) {
   for (const char* bad :
        {"spiffe://hone/measure/", "spiffe://hone/boss/x", "spiffe://hone/measure/a/b",
-        "spiffe://hone/measure/a b", "spiffe://other/measure/a", "hone/measure/a", ""}) {
+        "spiffe://hone/measure/a b", "spiffe://hone/measure/.", "spiffe://hone/measure/..",
+        "spiffe://other/measure/a", "hone/measure/a", ""}) {
     EXPECT_FALSE(ParseIdentity(bad).ok()) << bad;
   }
   EXPECT_EQ(ParseIdentity("spiffe://hone/admin/a.b_c-9")->name, "a.b_c-9");
@@ -133,11 +157,12 @@ TEST(Ca, WhatTheAuthorityIssuedToClientsIsKnownAlsoWhenItIsOver) {
   const size_t at = forged.rfind("\n-----END") - 8;
   forged[at] = forged[at] == 'A' ? 'B' : 'A';
   EXPECT_EQ(IssuedBy(ca, forged).code(), absl::StatusCode::kUnauthenticated);
-  // An authority that is over issued nothing that counts.
+  // An authority that is over issued nothing that counts, when it still could.
   ASSERT_TRUE(InitCa(folder / "old", now_s - int64_t{20} * 365 * 86400).ok());
-  EXPECT_THAT(StatusMessage(IssuedBy(ReadFile(folder / "old/ca.pem").value(),
-                                     issue("old", CallerRole::kSubmit, 3600))),
-              HasSubstr("expired"));
+  EXPECT_THAT(
+      StatusMessage(IssuedBy(ReadFile(folder / "old/ca.pem").value(),
+                             issue("old", CallerRole::kSubmit, -int64_t{15} * 365 * 86400))),
+      HasSubstr("expired"));
 }
 
 TEST(Ca, ACertificateOfTheAuthorityItselfIsNobody) {
