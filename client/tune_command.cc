@@ -217,7 +217,14 @@ absl::Status Tuning::OpenLog() {
                       context_.environment.data_folder, error.message()));
     }
   }
-  HONE_ASSIGN_OR_RETURN(log_, OpenUserLog(path_, {.mode = db::OpenMode::kWrite}));
+  auto log = OpenUserLog(path_, {.mode = db::OpenMode::kWrite});
+  if (absl::IsUnavailable(log.status())) {
+    const std::string elsewhere =
+        "; or tune into another log (--db) and merge it later (hone db merge)";
+    return WithExitCode(absl::UnavailableError(StatusMessage(log.status()) + elsewhere),
+                        ExitCodeOf(log.status()));
+  }
+  HONE_ASSIGN_OR_RETURN(log_, std::move(log));
   return absl::OkStatus();
 }
 
@@ -371,7 +378,17 @@ absl::Status Tuning::Run() {
 }  // namespace
 
 absl::Status RunTune(CommandContext& context) {
-  if (context.arguments.Given("server")) return TuneOnServer(context);
+  if (context.arguments.Given("server")) {
+    for (const char* option : {"db", "dry-run", "inputs"}) {
+      // One of the config file is for tunings on this machine.
+      if (!context.arguments.GivenOnLine(option)) continue;
+      return WithExitCode(
+          absl::InvalidArgumentError(
+              fmt::format("--server excludes --{}: that is for tunings on this machine", option)),
+          ExitCode::kUsage);
+    }
+    return TuneOnServer(context);
+  }
   for (const char* option : {"project", "priority", "device-class"}) {
     // One of the config file is for the sessions that do run on the farm.
     if (!context.arguments.GivenOnLine(option)) continue;

@@ -39,11 +39,11 @@ absl::StatusOr<LogLock> LogLock::Take(const std::string& log_path) {
   if (!fd.valid()) return ErrnoStatus(errno, fmt::format("open '{}' to lock the log", path));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return ErrnoStatus(errno, fmt::format("lock '{}'", path));
-    return absl::UnavailableError(fmt::format(
-        "log '{}' is being written by {}; wait until it is done or stop it, tune into another log "
-        "(--db) and merge it later (hone db merge), or read a copy (hone db snapshot {} --output "
-        "FILE)",
-        log_path, ReadHolder(fd.get()), log_path));
+    return absl::UnavailableError(
+        fmt::format("log '{}' is being written by {}; wait until it is done or stop it, or read a "
+                    "copy (hone db "
+                    "snapshot {} --output FILE)",
+                    log_path, ReadHolder(fd.get()), log_path));
   }
   const std::string holder = fmt::format("pid {} on host {}\n", ::getpid(), HostName());
   const auto size = static_cast<ssize_t>(holder.size());

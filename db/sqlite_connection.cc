@@ -42,7 +42,7 @@ std::string_view RemedyOf(absl::StatusCode code) {
       return "; the log is damaged: `hone db verify` lists what, `hone db merge NEW_LOG LOG` saves "
              "the rest";
     case absl::StatusCode::kResourceExhausted:
-      return "; free some space and run again, everything acknowledged so far is kept";
+      return "; free some space, everything acknowledged so far is kept";
     case absl::StatusCode::kUnavailable: return "; another process has it, try again";
     default: return "";
   }

@@ -24,6 +24,12 @@ constexpr size_t kMostWorks = 4096;  ///< of one group commit
 
 bool IsEmpty(const db::FarmUnit& unit) { return unit.changes.empty() && unit.facts.empty(); }
 
+/// What callers are told, also those who only want to read: the loop does nothing meanwhile.
+absl::Status CannotWrite(const std::string& why) {
+  return absl::ResourceExhaustedError(
+      "honed cannot write its log just now, and answers by itself when it can again: " + why);
+}
+
 /// A change without an effect, which tells whether there is space: an answer that nobody will ask
 /// for, and so old that it is forgotten with the next ones.
 db::FarmUnit ProbeOfSpace() {
@@ -121,7 +127,7 @@ void FarmLoop::Post(Work work) {
 }
 
 absl::Status FarmLoop::Ask(Work work) {
-  if (const std::string why = trouble(); !why.empty()) return absl::ResourceExhaustedError(why);
+  HONE_RETURN_IF_ERROR(CheckWritable());
   work.asked = true;
   return Run(std::move(work));
 }
@@ -148,6 +154,11 @@ absl::Status FarmLoop::Run(Work work) {
   std::unique_lock lock(answer->mutex);
   answer->ready.wait(lock, [&] { return answer->done; });
   return answer->status;
+}
+
+absl::Status FarmLoop::CheckWritable() const {
+  const std::string why = trouble();
+  return why.empty() ? absl::OkStatus() : CannotWrite(why);
 }
 
 std::string FarmLoop::trouble() const {
@@ -240,7 +251,7 @@ void FarmLoop::WaitOut(const absl::Status& status, std::vector<Pending>& pending
   }
   trouble_ = StatusMessage(status);
   lock.unlock();
-  RefuseAsked(absl::ResourceExhaustedError(StatusMessage(status)), pending);
+  RefuseAsked(CannotWrite(StatusMessage(status)), pending);
   lock.lock();
   WaitFor(changed_, lock, kRetryNs, [this] { return stopping_ || !patient_; });
   stopping_ |= !patient_;

@@ -88,6 +88,8 @@ class FarmLoop {
   /// nothing can be written. It has had no effect then, and is not tried again.
   absl::Status Ask(Work work);
 
+  /// kResourceExhausted, in words for who asks: nothing can be written just now.
+  absl::Status CheckWritable() const;
   /// Empty, or why nothing can be written just now.
   std::string trouble() const;
   int64_t trouble_ns() const;  ///< for how long; 0: it can be written

@@ -169,9 +169,7 @@ void SessionBook::ForgetRunning(const SessionDriver& driver) {
 
 absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
                                                         const proto::SessionSpec& spec) {
-  if (const std::string trouble = context_.loop.trouble(); !trouble.empty()) {
-    return absl::ResourceExhaustedError(trouble);
-  }
+  HONE_RETURN_IF_ERROR(context_.loop.CheckWritable());
   HONE_ASSIGN_OR_RETURN(const std::vector<search::TuningTask> tasks, TasksOf(spec));
   HONE_RETURN_IF_ERROR(CheckDistinct(tasks));
   Forget();

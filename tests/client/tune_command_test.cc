@@ -36,6 +36,17 @@ using testing::RunHone;
 using testing::RunProcess;
 using testing::SmallTuning;
 
+TEST(TuneOnAServer, TakesNoOptionOfATuningOnThisMachine) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--db", "x.db"}, {"--dry-run"}, {"--inputs", "x.npz"}}) {
+    std::vector<std::string> words = {"tune", "x.onnx", "--server", "h:1", "--tls", "x"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("--server excludes " + more.front()));
+  }
+}
+
 class TuneCommandTest : public SmallTuning {};
 
 TEST_F(TuneCommandTest, ADryRunTellsTasksBudgetAndEndAndMakesNoLog) {
