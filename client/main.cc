@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "client/program.h"
+#include "proto/quiet_grpc.h"
 
 namespace {
 
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   // A child that dies while it is written to is an error message, not our death.
   std::signal(SIGPIPE, SIG_IGN);
   const hone::LogSession log({});
+  hone::proto::KeepGrpcQuiet();
   const hone::SystemMonotonicClock clock;
   hone::client::Environment environment;
   environment.config_path = UserFolder("XDG_CONFIG_HOME", ".config");

@@ -76,7 +76,8 @@ class GrpcConnection final : public ServerConnection {
       const absl::Status status = proto::FromGrpc(((*stub_).*method)(&context, request, reply));
       const bool again = status.code() == absl::StatusCode::kUnavailable ||
                          status.code() == absl::StatusCode::kDeadlineExceeded;
-      if (!again || clock_.NowNs() >= until_ns) return Explain(status);
+      if (!again || proto::IsOfAnotherAuthority(status) || clock_.NowNs() >= until_ns)
+        return Explain(status);
       clock_.SleepNs(pause_ns);
     }
   }
@@ -128,6 +129,10 @@ absl::Status GrpcConnection::Explain(const absl::Status& status) const {
   if (status.ok()) return status;
   std::string text = fmt::format("server '{}': {}", address_.address, StatusMessage(status));
   ExitCode code = ExitCode::kServer;
+  if (const std::string why = proto::WhyNoConnection(status); !why.empty()) {
+    text = fmt::format("server '{}': {} ({})", address_.address, why, StatusMessage(status));
+    return WithExitCode(absl::Status(status.code(), text), code);
+  }
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:

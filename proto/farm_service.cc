@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "fmt/format.h"
 
@@ -20,6 +21,32 @@ grpc::Status ToGrpc(const absl::Status& status) {
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+bool IsOfAnotherAuthority(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable &&
+         StatusMessage(status).find("certificate verify failed") != std::string::npos;
+}
+
+std::string WhyNoConnection(const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kUnavailable) return "";
+  const std::string text = StatusMessage(status);
+  const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (IsOfAnotherAuthority(status)) {
+    return "the server's certificate is not of the authority in ca.pem, or it has expired; see "
+           "whether the certificates are of its authority (--tls)";
+  }
+  if (says("wrong version number") || says("WRONG_VERSION_NUMBER")) {
+    return "what answers there does not speak TLS; see whether it is honed, and not one of "
+           "--insecure-loopback";
+  }
+  // TLS 1.3: the client's part of the handshake is over when its certificate is looked at.
+  if (says("failed to connect") && says("Socket closed")) {
+    return "the server ends the connection at once, as it does to who shows no certificate that it "
+           "trusts; see whether the certificates are of its authority (--tls), honed's log says "
+           "event=caller_refused and why";
+  }
+  return "";
 }
 
 void SayProtocol(grpc::ClientContext& context) {

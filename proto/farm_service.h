@@ -14,6 +14,12 @@ namespace hone::proto {
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 
+/// Why there is no connection, and what to do, where gRPC's words for it are known: "the server's
+/// certificate is not of the authority …". Empty: no error of this kind.
+std::string WhyNoConnection(const absl::Status& status);
+/// Asking again changes nothing: the server there is not of the authority that is trusted here.
+bool IsOfAnotherAuthority(const absl::Status& status);
+
 /// Metadata of every call of the service Tuning: kProtocolVersion, and (for people) the program's.
 inline constexpr char kProtocolKey[] = "hone-protocol";
 inline constexpr char kVersionKey[] = "hone-version";

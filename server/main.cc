@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "proto/quiet_grpc.h"
 #include "server/ca.h"
 #include "server/honed.h"
 #include "server/project_shares.h"
@@ -199,6 +200,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
 int main(int argc, char** argv) {
   // Debian builds Abseil with deadlock detection on; it costs four times the lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  hone::proto::KeepGrpcQuiet();
   return hone::RunDaemon({.name = "honed",
                           .usage = kUsage,
                           .options = kOptions,

@@ -24,8 +24,12 @@ class Guard final : public grpc::experimental::ExternalCertificateVerifier {
     const std::string certificate(shown.data(), shown.size());
     const absl::Status ours = IssuedBy(ca_, certificate);
     if (!ours.ok()) {
-      refused_(certificate.empty() ? Refusal::kNoCertificate : Refusal::kStranger,
-               StatusMessage(ours));
+      std::string text = StatusMessage(ours);
+      // Nobody tells the address here; this is what an honest stranger can be found by.
+      if (const auto claimed = IdentityOf(certificate); claimed.ok()) {
+        text += "; it calls itself " + claimed->Uri();
+      }
+      refused_(certificate.empty() ? Refusal::kNoCertificate : Refusal::kStranger, text);
       *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, StatusMessage(ours));
     }
     return true;

@@ -21,6 +21,7 @@
 #include "measure/device.h"
 #include "measure/helper_check.h"
 #include "measure/sandbox.h"
+#include "proto/quiet_grpc.h"
 #include "worker/worker.h"
 
 namespace {
@@ -209,6 +210,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGINT, OnSignal);
+  hone::proto::KeepGrpcQuiet();
   return hone::RunDaemon({.name = "hone-worker",
                           .usage = kUsage,
                           .options = kOptions,

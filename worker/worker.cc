@@ -398,8 +398,9 @@ absl::Status Worker::Run() {
     }
     if (Drained()) break;
     if (!std::exchange(told, true)) {
-      LogWarning("no stream to honed at '{}' ({}); trying on. If it runs, check the certificates",
-                 options_.server, StatusMessage(status));
+      const std::string why = proto::WhyNoConnection(status);
+      LogWarning("no stream to honed at '{}' ({}); trying on{}{}", options_.server,
+                 StatusMessage(status), why.empty() ? "" : ": ", why);
     }
     clock_.SleepNs(back_off.NextNs());
   }

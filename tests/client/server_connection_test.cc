@@ -50,6 +50,23 @@ TEST_F(Protocol, IsSaidWithEachCall) {
   EXPECT_EQ(said_, std::to_string(kProtocolVersion) + ";" + kProgramVersion + ";");
 }
 
+TEST(WhyNoConnection, IsSaidWhereGrpcTellsAndNowhereElse) {
+  const auto why = [](const char* text) {
+    return proto::WhyNoConnection(absl::UnavailableError(text));
+  };
+  EXPECT_NE(why("last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: "
+                "error:0A000086:SSL routines::certificate verify failed")
+                .find("not of the authority in ca.pem"),
+            std::string::npos);
+  EXPECT_NE(why("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed")
+                .find("ends the connection at once"),
+            std::string::npos);
+  EXPECT_EQ(why("failed to connect to all addresses; last error: Connection refused"), "");
+  EXPECT_EQ(why("Socket closed"), "") << "a connection that was";
+  // A second live process of a worker's name: its certificate is well.
+  EXPECT_EQ(proto::WhyNoConnection(absl::AlreadyExistsError("another live process is w1")), "");
+}
+
 /// Has three devices, and says one at a time.
 class Pages : public OwnHoned {
  protected:
