@@ -279,7 +279,7 @@ Status Client::SetDevice(const std::string& worker, const std::string& device,
 }
 
 Status Client::Snapshot(const std::string& path, std::string* sha256) {
-  auto digest = impl_->server->Snapshot(path);
+  auto digest = impl_->server->Snapshot(path, client::ServerConnection::Use::kKept);
   if (!digest.ok()) return FromAbsl(digest.status());
   *sha256 = *std::move(digest);
   return {};

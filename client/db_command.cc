@@ -209,7 +209,7 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   if (AsksServer(context.arguments)) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
     HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
-    HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output));
+    HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output, ServerConnection::Use::kKept));
   } else {
     HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
     HONE_ASSIGN_OR_RETURN(digest, log->Snapshot(output));

@@ -49,7 +49,7 @@ class GrpcConnection final : public ServerConnection {
   absl::Status Watch(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
                      const std::function<bool()>& stop, int64_t patience_ns) override;
   absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) override;
-  absl::StatusOr<std::string> Snapshot(const std::string& path) override;
+  absl::StatusOr<std::string> Snapshot(const std::string& path, Use use) override;
   absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() override;
   absl::Status SetDevice(const std::string& worker, const std::string& device,
                          proto::DeviceAction action) override;
@@ -266,9 +266,10 @@ absl::StatusOr<ServerConnection::Found> GrpcConnection::FindRecords(
   return found;
 }
 
-absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path) {
+absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path, Use use) {
   grpc::ClientContext context;
   Prepare(context, 0);
+  if (use == Use::kRead) context.AddMetadata(proto::kPassingKey, "1");
   const auto reader = stub_->Snapshot(&context, {});
   const std::string temporary = path + ".tmp";
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);

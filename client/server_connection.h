@@ -50,8 +50,10 @@ class ServerConnection {
     std::vector<std::string> workloads;
   };
   virtual absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) = 0;
-  /// Writes a snapshot of the server's log to a file, whole or not at all; its SHA-256.
-  virtual absl::StatusOr<std::string> Snapshot(const std::string& path) = 0;
+  /// Writes a snapshot of the server's log to a file, whole or not at all; its SHA-256. The server
+  /// is told whether it is kept, or only read.
+  enum class Use : uint8_t { kKept, kRead };
+  virtual absl::StatusOr<std::string> Snapshot(const std::string& path, Use use) = 0;
 
   virtual absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() = 0;
   virtual absl::Status SetDevice(const std::string& worker, const std::string& device,

@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<ServerSnapshot>> ServerSnapshot::Take(const Argum
   }
   std::unique_ptr<ServerSnapshot> snapshot(new ServerSnapshot(std::move(folder)));
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
-  HONE_RETURN_IF_ERROR(server->Snapshot(snapshot->path()).status());
+  HONE_RETURN_IF_ERROR(server->Snapshot(snapshot->path(), ServerConnection::Use::kRead).status());
   return snapshot;
 }
 

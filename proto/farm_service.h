@@ -23,6 +23,8 @@ bool IsOfAnotherAuthority(const absl::Status& status);
 /// Metadata of every call of the service Tuning: kProtocolVersion, and (for people) the program's.
 inline constexpr char kProtocolKey[] = "hone-protocol";
 inline constexpr char kVersionKey[] = "hone-version";
+/// Metadata of Snapshot: "1" of a copy that is read once and not kept. The audit tells them apart.
+inline constexpr char kPassingKey[] = "hone-passing";
 /// Says what this program speaks; before each call.
 void SayProtocol(grpc::ClientContext& context);
 /// kFailedPrecondition names both sides and which to upgrade. `caller`: who asks.

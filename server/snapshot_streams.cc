@@ -49,7 +49,8 @@ class SnapshotStreams::Copier {
   void Stop();
 
  private:
-  absl::StatusOr<Copy> Make(const std::string& who);
+  /// `passing`: it is read once and not kept, as its caller says.
+  absl::StatusOr<Copy> Make(const std::string& who, bool passing);
   absl::Status MayOpen(const Identity& caller) const;
   std::vector<std::shared_ptr<Stream>> All();
 
@@ -159,10 +160,11 @@ std::shared_ptr<SnapshotStreams::Stream> SnapshotStreams::Copier::Add(
   }
   if (!may.ok()) {
     stream->End(may);
-  } else if (!pool_.Add([this, stream] {
-               // Whoever has gone meanwhile gets no copy.
-               if (!stream->ended()) stream->Begin(Make(stream->who().Uri()));
-             })) {
+  } else if (!pool_.Add(
+                 [this, stream, passing = context->client_metadata().contains(proto::kPassingKey)] {
+                   // Whoever has gone meanwhile gets no copy.
+                   if (!stream->ended()) stream->Begin(Make(stream->who().Uri(), passing));
+                 })) {
     stream->End(absl::ResourceExhaustedError("honed is overloaded, try later"));
   }
   return stream;
@@ -204,7 +206,7 @@ void SnapshotStreams::Copier::Stop() {
   pool_.Stop();
 }
 
-absl::StatusOr<Copy> SnapshotStreams::Copier::Make(const std::string& who) {
+absl::StatusOr<Copy> SnapshotStreams::Copier::Make(const std::string& who, bool passing) {
   const std::string path = fmt::format("{}.snapshot.{}", context_.log_path, RandomId().ToHex());
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SharedReader> reader,
                         SharedReader::Open(context_.log_path));
@@ -221,7 +223,7 @@ absl::StatusOr<Copy> SnapshotStreams::Copier::Make(const std::string& who) {
            [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {
              unit.changes.push_back(db::FarmAudit{.at_ms = context_.wall_clock.UnixNs() / kNsPerMs,
                                                   .actor = who,
-                                                  .action = "publish",
+                                                  .action = passing ? "read" : "publish",
                                                   .subject = "sha256:" + copy.sha256});
              return absl::OkStatus();
            },

@@ -180,6 +180,9 @@ TEST_F(QueryTest, ItsLogIsReadThroughTheServer) {
   };
   EXPECT_EQ(json::parse(of_file("best"))["records"], best["records"]);
   EXPECT_EQ(RunToEnd({Program("hone"), "db", "export", farm_.LogPath()}).out, exported.out);
+  const std::string audit = RunToEnd({Program("hone"), "db", "audit", farm_.LogPath()}).out;
+  EXPECT_THAT(audit, HasSubstr("read"));
+  EXPECT_THAT(audit, Not(HasSubstr("publish"))) << "nobody kept a copy";
 }
 
 /// honed alone, with a configuration of its own.
