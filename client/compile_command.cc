@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "client/command.h"
+#include "client/dependency_file.h"
 #include "client/emit.h"
 #include "client/json_text.h"
 #include "client/model_loader.h"
@@ -91,8 +92,10 @@ absl::Status RunCompile(CommandContext& context) {
   HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
   HONE_RETURN_IF_ERROR(CheckEmit(emit, path, inputs));
+  HONE_RETURN_IF_ERROR(CheckDependencyFile(arguments, path, inputs));
   const int64_t begin = clock.NowNs();
-  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source));
+  std::vector<std::string> data_files;
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source, &data_files));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
                         CompileGraph(arguments, std::move(graph), context.environment));
   if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
@@ -102,6 +105,9 @@ absl::Status RunCompile(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(
       const std::vector<std::string> emitted,
       EmitFiles(emit, path, model.package.info.target, model.package.plan, builder));
+  if (arguments.Given("depfile")) {
+    HONE_RETURN_IF_ERROR(WriteDependencyFile(arguments, path, data_files));
+  }
   const double seconds = static_cast<double>(clock.NowNs() - begin) * 1e-9;
   if (context.json()) {
     auto object = ReportJson(path, model, seconds);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "client/c_name.h"
 #include "client/exit_code.h"
 #include "client/output_path.h"
 #include "client/package_header.h"
@@ -107,7 +108,7 @@ absl::StatusOr<std::vector<std::string>> EmitFiles(const EmitOptions& emit,
                                                    const std::string& package_path,
                                                    const std::string& target, const ir::Plan& plan,
                                                    measure::BuilderClient& builder) {
-  const std::string name = CIdentifier(fs::path(package_path).stem().string());
+  const std::string name = CModelName(fs::path(package_path).stem().string());
   std::vector<std::string> written;
   if (emit.object) {
     written.push_back(Beside(package_path, ".o"));

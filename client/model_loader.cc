@@ -84,8 +84,10 @@ std::string ModelName(const std::string& path) {
   return std::filesystem::path(path).stem().string();
 }
 
-absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const graph::ImportOptions options, ReadImportOptions(arguments));
+absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path,
+                                         std::vector<std::string>* data_files) {
+  HONE_ASSIGN_OR_RETURN(graph::ImportOptions options, ReadImportOptions(arguments));
+  options.data_files = data_files;
   return graph::ImportOnnxFile(path, options);
 }
 

@@ -126,6 +126,12 @@ constexpr std::array kCompileOptions = {
                .argument = "FILE",
                .help = "Where to write the package",
                .default_words = "NAME.hone beside the model"},
+    OptionSpec{.name = "depfile",
+               .kind = ValueKind::kFile,
+               .argument = "FILE",
+               .help = "Also write FILE, a rule for Make and Ninja that names what the package was "
+                       "made from: the model, its external data, what --bind, --db, --snapshot "
+                       "and --traces name"},
     kTarget,
     kThreads,
     kDim,

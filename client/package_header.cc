@@ -7,8 +7,8 @@
 #include "fmt/format.h"
 
 #include "base/versions.h"
+#include "client/c_name.h"
 #include "client/hone_header_text.h"
-#include "client/package_object.h"
 
 namespace hone::client {
 namespace {
@@ -32,24 +32,12 @@ std::string_view CType(ir::DType dtype) {
   return "void";
 }
 
-const std::set<std::string> kKeywords = {
-    "alignas",  "alignof", "and",      "asm",      "auto",     "bool",     "break",     "case",
-    "catch",    "char",    "class",    "const",    "continue", "default",  "delete",    "do",
-    "double",   "else",    "enum",     "explicit", "export",   "extern",   "false",     "float",
-    "for",      "friend",  "goto",     "if",       "inline",   "int",      "long",      "mutable",
-    "new",      "not",     "operator", "or",       "private",  "public",   "register",  "restrict",
-    "return",   "short",   "signed",   "sizeof",   "static",   "struct",   "switch",    "template",
-    "this",     "throw",   "true",     "try",      "typedef",  "typename", "union",     "unsigned",
-    "using",    "virtual", "void",     "volatile", "while",    "xor",      "protected", "nullptr",
-    "namespace"};
-
 /// One C name a value, all different.
 std::vector<std::string> FieldNames(const std::vector<ir::PlanValue>& values) {
   std::vector<std::string> names;
   std::set<std::string> taken;
   for (const ir::PlanValue& value : values) {
-    std::string name = CIdentifier(value.name);
-    if (kKeywords.count(name) > 0) name += '_';
+    std::string name = CFieldName(value.name);
     while (!taken.insert(name).second) name += fmt::format("_{}", names.size());
     names.push_back(name);
   }

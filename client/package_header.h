@@ -8,7 +8,7 @@ namespace hone::client {
 
 /// What a C header for one model is made of.
 struct HeaderModel {
-  std::string name;    ///< a C identifier
+  std::string name;    ///< CModelName
   std::string target;  ///< resolved text
   const ir::Plan* plan = nullptr;
 };

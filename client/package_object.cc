@@ -2,7 +2,6 @@
 
 #include <elf.h>
 
-#include <cctype>
 #include <cstring>
 
 #include "base/file.h"
@@ -79,16 +78,6 @@ Elf64_Sym DataSection() {
 }
 
 }  // namespace
-
-std::string CIdentifier(const std::string& name) {
-  std::string identifier;
-  for (const char c : name) {
-    identifier += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  }
-  const bool starts =
-      !identifier.empty() && std::isalpha(static_cast<unsigned char>(identifier[0]));
-  return starts ? identifier : "m" + identifier;
-}
 
 absl::Status WritePackageObject(const std::string& package_path, const std::string& name,
                                 const std::string& object_path) {

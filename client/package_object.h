@@ -6,9 +6,6 @@
 
 namespace hone::client {
 
-/// The C identifier nearest to a model's name: "1-res net" to "m1_res_net".
-std::string CIdentifier(const std::string& name);
-
 /// Writes an ELF relocatable object (x86-64, little-endian) with the bytes of `package_path` as
 /// read-only data at a multiple of 4096. NAME_package is a pointer to them (a program that named
 /// the data itself might get a copy of all of it: x86-64's copy relocations), NAME_package_bytes

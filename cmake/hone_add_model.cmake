@@ -5,16 +5,23 @@
 #                [DEVICE_CLASS text]      whose records to read; default: this host's
 #                [DIM name=value ...]     symbolic dimensions
 #                [SHAPE input=1x3x2x2 ...]
+#                [BIND input=file.npy ...] inputs that are constants
+#                [ACCURACY class]         strict|default
+#                [TRACES folder]          schedules given by hand, FOLDER/HASH.trace
 #                [OUTPUT file.hone]       default: NAME.hone in the current binary folder
 #                [LIBRARY])               also gives NAME_library, for target_link_libraries()
 #
-# Compiles an ONNX model when it or the log has changed, and gives a target NAME (built by default) with
+# Compiles an ONNX model when it, its external data or another file named here has changed, and gives a target NAME (built by default) with
 # the property HONE_PACKAGE, the package's path. It reads a log only when DB names one, and never tunes:
 # tuning is `hone tune`, its log or snapshot is a file beside the sources. Without DB the default
 # schedules are used. NAME_library is a shared library with the model and the runtime inside; its header is
 # the package's name with .h (hone compile --emit so,header). The command is hone::hone, or the variable HONE_COMMAND where it is set.
+if(POLICY CMP0116)
+  cmake_policy(SET CMP0116 NEW)  # a function keeps the policies of its definition
+endif()
 function(hone_add_model name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LIBRARY" "MODEL;TARGET;DB;REQUIRE;DEVICE_CLASS;OUTPUT" "DIM;SHAPE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LIBRARY" 
+    "MODEL;TARGET;DB;REQUIRE;DEVICE_CLASS;ACCURACY;TRACES;OUTPUT" "DIM;SHAPE;BIND")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "hone_add_model(${name}): cannot use '${arg_UNPARSED_ARGUMENTS}"
                         "${arg_KEYWORDS_MISSING_VALUES}'; see hone_add_model.cmake")
@@ -53,7 +60,7 @@ function(hone_add_model name)
       list(APPEND options --db "${db_file}")
     endif()
   endif()
-  foreach(option TARGET REQUIRE DEVICE_CLASS)
+  foreach(option TARGET REQUIRE DEVICE_CLASS ACCURACY)
     if(arg_${option})
       string(TOLOWER "${option}" flag)
       string(REPLACE "_" "-" flag "${flag}")
@@ -67,6 +74,23 @@ function(hone_add_model name)
     list(APPEND options --shape "${shape}")
   endforeach()
 
+  foreach(bind IN LISTS arg_BIND)
+    string(REGEX MATCH "^(.*)=([^=]*)$" ignored "${bind}")
+    set(input "${CMAKE_MATCH_1}")
+    get_filename_component(file "${CMAKE_MATCH_2}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+    if(NOT input)
+      message(FATAL_ERROR "hone_add_model(${name}): BIND '${bind}' is not INPUT=FILE.npy")
+    endif()
+    list(APPEND inputs "${file}")
+    list(APPEND options --bind "${input}=${file}")
+  endforeach()
+  if(arg_TRACES)
+    get_filename_component(traces "${arg_TRACES}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+    list(APPEND options --traces "${traces}")
+  endif()
+  # Which files hold the model's external data, only the command knows.
+  list(APPEND options --depfile "${output}.d")
+
   set(outputs "${output}")
   if(arg_LIBRARY)
     get_filename_component(folder "${output}" DIRECTORY)
@@ -77,6 +101,7 @@ function(hone_add_model name)
   add_custom_command(OUTPUT ${outputs}
     COMMAND "${command}" compile "${model}" ${options}
     DEPENDS ${inputs}
+    DEPFILE "${output}.d"
     COMMENT "Compiling ${name} with Hone" VERBATIM)
   add_custom_target(${name} ALL DEPENDS "${output}")
   set_property(TARGET ${name} PROPERTY HONE_PACKAGE "${output}")

@@ -21,6 +21,8 @@ struct ImportOptions {
   std::filesystem::path folder;                        ///< where external data lie (from bytes)
   /// Where the model's file lies when the named one is a link to it; empty: in `folder`.
   std::filesystem::path linked_folder;
+  /// Where not null: gets the path of each file of external data, once.
+  std::vector<std::string>* data_files = nullptr;
 };
 
 /// An ONNX model (opset 7 to kNewestOpset, and older ones where their operators already

@@ -124,6 +124,7 @@ absl::StatusOr<Graph> Importer::Run() {
   HONE_RETURN_IF_ERROR(Verdict());
   HONE_RETURN_IF_ERROR(SetOutputs(graph, scope));
   InferRanges(graph_, unstated_);
+  if (options_.data_files != nullptr) *options_.data_files = tensors_.DataFiles();
   return std::move(graph_);
 }
 

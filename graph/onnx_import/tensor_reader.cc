@@ -131,6 +131,14 @@ std::string DataTypeName(int32_t data_type) {
   return onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(data_type));
 }
 
+std::vector<std::string> TensorReader::DataFiles() const {
+  std::vector<std::string> paths;
+  for (const auto& [relative, file] : files_) {
+    if (file != nullptr) paths.push_back((folder_ / relative).string());
+  }
+  return paths;
+}
+
 absl::StatusOr<ConstantPtr> TensorReader::Read(const onnx::TensorProto& tensor) {
   HONE_ASSIGN_OR_RETURN(TensorType type, TypeOf(tensor));
   if (tensor.has_segment()) return Invalid("segmented tensors are not supported");

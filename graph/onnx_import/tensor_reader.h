@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -32,6 +33,9 @@ class TensorReader {
       : model_(std::move(model)),
         folder_(std::move(folder)),
         linked_folder_(std::move(linked_folder)) {}
+
+  /// The files of external data that were read.
+  std::vector<std::string> DataFiles() const;
 
   /// kInvalidArgument when sizes and bytes disagree or a file leaves the folder.
   absl::StatusOr<ConstantPtr> Read(const onnx::TensorProto& tensor);

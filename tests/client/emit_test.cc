@@ -7,7 +7,6 @@
 
 #include "base/core/sanitizer.h"
 #include "base/file.h"
-#include "client/package_object.h"
 #include "tests/client/run_hone.h"
 #include "tests/test_paths.h"
 
@@ -161,14 +160,6 @@ TEST(EmitOptions, WhatIsEmittedTakesNotThePlaceOfThePackage) {
     EXPECT_THAT(run.err, HasSubstr("call it '" + folder.Path("m.hone") + "' with --output"));
     EXPECT_FALSE(std::filesystem::exists(path)) << ending;
   }
-}
-
-TEST(CIdentifier, OfAnyName) {
-  EXPECT_EQ(CIdentifier("resnet18"), "resnet18");
-  EXPECT_EQ(CIdentifier("my model-v1.2"), "my_model_v1_2");
-  EXPECT_EQ(CIdentifier("3d"), "m3d");
-  EXPECT_EQ(CIdentifier("_x"), "m_x");
-  EXPECT_EQ(CIdentifier(""), "m");
 }
 
 }  // namespace

@@ -7,12 +7,14 @@ hone_add_model() with a command that records how it is called.
                     [--results FILE.xml]
 """
 import argparse
+import os
 import pathlib
 import re
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from xml.sax.saxutils import quoteattr
 
@@ -25,12 +27,15 @@ set(HONE_COMMAND "{folder}/recorder")
 hone_add_model(tiny MODEL tiny.onnx TARGET cpu:avx2,threads=2 DB "snap.db@sha256:{digest}"
                REQUIRE nearest DEVICE_CLASS "a class" DIM batch=4 seq=16)
 hone_add_model(plain MODEL tiny.onnx OUTPUT sub/other.hone DB live.db)
+hone_add_model(bound MODEL tiny.onnx BIND x=x.npy ACCURACY strict TRACES hand)
 get_target_property(package tiny HONE_PACKAGE)
 message(STATUS "package of tiny: ${{package}}")
 """
 RECORDER = """#!/bin/sh
 printf '%s\\n' "$@" > "$0.$(basename "$4").args"
 mkdir -p "$(dirname "$4")" && echo package > "$4"
+depfile= && for word; do [ "$depfile" = next ] && depfile="$word"; [ "$word" = --depfile ] && depfile=next; done
+echo "$4: $2 $2.data" > "$depfile"
 """
 DIGEST = "ab" * 32
 
@@ -140,7 +145,7 @@ class InstallTest:
     def case_static_library_and_add_model(self):
         source, build = self.folder / "consumer", self.folder / "consumer-build"
         source.mkdir()
-        for name in ("tiny.onnx", "snap.db", "live.db"):
+        for name in ("tiny.onnx", "tiny.onnx.data", "snap.db", "live.db", "x.npy"):
             (source / name).write_text("")
         recorder = self.folder / "recorder"
         recorder.write_text(RECORDER)
@@ -158,14 +163,30 @@ class InstallTest:
             "compile", f"{source}/tiny.onnx", "-o", f"{build}/tiny.hone",
             "--snapshot", f"{source}/snap.db@sha256:{DIGEST}", "--target", "cpu:avx2,threads=2",
             "--require", "nearest", "--device-class", "a class",
-            "--dim", "batch=4", "--dim", "seq=16"], arguments("tiny.hone")
+            "--dim", "batch=4", "--dim", "seq=16",
+            "--depfile", f"{build}/tiny.hone.d"], arguments("tiny.hone")
         assert arguments("other.hone") == [
             "compile", f"{source}/tiny.onnx", "-o", f"{build}/sub/other.hone",
-            "--db", f"{source}/live.db"], arguments("other.hone")
-        # Built again only when something changed.
-        pathlib.Path(f"{recorder}.tiny.hone.args").unlink()
-        run("cmake", "--build", build)
-        assert not pathlib.Path(f"{recorder}.tiny.hone.args").exists(), "compiled without need"
+            "--db", f"{source}/live.db",
+            "--depfile", f"{build}/sub/other.hone.d"], arguments("other.hone")
+        assert arguments("bound.hone") == [
+            "compile", f"{source}/tiny.onnx", "-o", f"{build}/bound.hone",
+            "--accuracy", "strict", "--bind", f"x={source}/x.npy", "--traces", f"{source}/hand",
+            "--depfile", f"{build}/bound.hone.d"], arguments("bound.hone")
+
+        def compiled(changed):
+            """The packages that a build makes after a change of this file."""
+            for record in self.folder.glob("recorder.*.args"):
+                record.unlink()
+            if changed:
+                later = time.time() + 5
+                os.utime(source / changed, (later, later))
+            run("cmake", "--build", build)
+            return sorted(p.name.split(".")[1] for p in self.folder.glob("recorder.*.args"))
+        assert compiled(None) == [], "compiled without need"
+        assert compiled("x.npy") == ["bound"]
+        # Only the command knows of external data, and says so in its dependency file.
+        assert compiled("tiny.onnx.data") == ["bound", "other", "tiny"]
 
     def case_model_compiled_by_an_installed_hone(self):
         if self.sanitizer:
