@@ -6,12 +6,14 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "fmt/core.h"
 
 #include "base/status.h"
+#include "db/publish_file.h"
 
 namespace hone::db {
 namespace {
@@ -31,12 +33,25 @@ std::string ReadHolder(int fd) {
   return holder.empty() ? "a process that has just started" : std::string(holder);
 }
 
+absl::Status CannotOpen(int error, const std::string& path, const std::string& log_path) {
+  const std::string folder = FolderOf(log_path);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return absl::NotFoundError(fmt::format(
+        "cannot write log '{}': there is no folder '{}'; make it first", log_path, folder));
+  }
+  const absl::Status why = ErrnoStatus(error, fmt::format("open '{}', which locks it", path));
+  return absl::Status(why.code(),
+                      fmt::format("cannot write log '{}': {}; name a log in a folder of yours",
+                                  log_path, StatusMessage(why)));
+}
+
 }  // namespace
 
 absl::StatusOr<LogLock> LogLock::Take(const std::string& log_path) {
   const std::string path = log_path + ".lock";
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd.valid()) return ErrnoStatus(errno, fmt::format("open '{}' to lock the log", path));
+  if (!fd.valid()) return CannotOpen(errno, path, log_path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return ErrnoStatus(errno, fmt::format("lock '{}'", path));
     return absl::UnavailableError(

@@ -144,8 +144,9 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOpt
   const std::string folder = FolderOf(path);
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return absl::PermissionDeniedError(
-        fmt::format("log '{0}' is live, and reading it needs a folder that can be written, which "
-                    "'{1}' is not for this user; read a copy instead, made by somebody who can "
+        fmt::format("log '{0}' is no snapshot: it may be written at any time, and reading it so "
+                    "needs a folder that can be written, which '{1}' is not for this user; read a "
+                    "copy instead, made by somebody who can "
                     "write there: hone db snapshot {0} --output FILE",
                     path, folder));
   }

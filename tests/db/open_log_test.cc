@@ -28,6 +28,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // A closed log with something on many pages.
 void MakeLog(const std::string& path) {
@@ -66,8 +67,10 @@ TEST(OpenLog, MissingFileAndFolderAreNamed) {
     EXPECT_THAT(StatusMessage(missing), HasSubstr("hone tune MODEL --db " + path));
   }
   EXPECT_THAT(FilesIn(folder.path()), IsEmpty());
-  EXPECT_EQ(OpenLog(folder / "no/tune.db", {.mode = OpenMode::kWrite}).status().code(),
-            absl::StatusCode::kNotFound);
+  const absl::Status missing = OpenLog(folder / "no/tune.db", {.mode = OpenMode::kWrite}).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(StatusMessage(missing),
+              HasSubstr("there is no folder '" + (folder / "no") + "'; make it first"));
   EXPECT_EQ(OpenLog(folder.path(), {.mode = OpenMode::kRead}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
@@ -177,7 +180,10 @@ TEST(OpenLog, AFolderThatCannotBeWrittenTellsHowToSnapshot) {
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
   EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(StatusMessage(refused), HasSubstr("hone db snapshot " + path + " --output FILE"));
+  // Nobody need be writing it.
+  EXPECT_THAT(StatusMessage(refused), Not(HasSubstr("live")));
   EXPECT_EQ(writer.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(StatusMessage(writer), HasSubstr("Permission denied; name a log in a folder of"));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ((*read)->Stats().value().records, 60);
 }
