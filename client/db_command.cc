@@ -363,8 +363,13 @@ absl::Status RunDb(CommandContext& context) {
   const bool server =
       AsksServer(arguments) && (arguments.GivenOnLine("server") || !arguments.Has("LOG"));
   if (server) return OfServer(context, *action);
-  if (!arguments.Has("LOG")) return Usage(fmt::format("hone db {} LOG: name the log", name));
-  const std::string file = arguments.Text("LOG");
+  if (arguments.Has("LOG")) {
+    const std::string file = arguments.Text("LOG");
+    return LogError(action->function(context, {.file = file, .name = file}));
+  }
+  if (action->function == Merge)
+    return Usage("merge adds one log to another: hone db merge LOG FROM");
+  HONE_ASSIGN_OR_RETURN(const std::string file, UserLogPath(context));
   return LogError(action->function(context, {.file = file, .name = file}));
 }
 

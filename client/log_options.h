@@ -8,11 +8,6 @@
 // Options and positionals of `hone query`, `explain` and `report`, for option_table.cc alone.
 namespace hone::client {
 
-inline constexpr std::array kQueryOptions = {
-    kDb,          kSnapshot, kServer, kTls,  kInsecureLoopback, kTarget,   kThreads,
-    kDeviceClass, kDim,      kShape,  kBind, kCacheMb,          kAccuracy,
-};
-
 inline constexpr std::array kExplainPositionals = {
     PositionalSpec{.name = "MODEL|TASK",
                    .help = "A model (.onnx), or how a task's workload hash begins"},
@@ -23,6 +18,11 @@ inline constexpr OptionSpec kReadLog = {
     .argument = "LOG",
     .help = "The tuning log (or a snapshot) to read",
     .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
+inline constexpr std::array kQueryOptions = {
+    kReadLog,     kSnapshot, kServer, kTls,  kInsecureLoopback, kTarget,   kThreads,
+    kDeviceClass, kDim,      kShape,  kBind, kCacheMb,          kAccuracy,
+};
+
 inline constexpr std::array kExplainOptions = {
     kReadLog,
     OptionSpec{.name = "top",

@@ -91,7 +91,8 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
   return graph::ImportOnnxFile(path, options);
 }
 
-absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments) {
+absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
+                                                              const std::string& default_path) {
   const bool pinned = arguments.Given("snapshot");
   if (pinned && arguments.Given("db")) return Usage("--db and --snapshot exclude each other");
   std::string path = arguments.TextOr(pinned ? "snapshot" : "db", "");
@@ -109,6 +110,7 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
     return LogTraceSource::Create(std::make_unique<ServerDatabase>(std::move(server)),
                                   address.address, std::move(terms));
   }
+  if (path.empty()) path = default_path;
   if (path.empty()) {
     return Usage(
         "name a log with --db LOG or --snapshot FILE@sha256:DIGEST, or a --server ADDRESS");

@@ -36,8 +36,10 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
                                          std::vector<std::string>* data_files = nullptr);
 
 /// The log of --db or --snapshot, with --device-class and --require where the command has it.
-/// Errors of opening it; usage errors where neither or both are given.
-absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments);
+/// Without either, and without --server, that of `default_path` where one is given. Errors of
+/// opening it; usage errors where no log or several are given.
+absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
+                                                              const std::string& default_path = "");
 
 /// Where the schedules come from: --traces, else the log, else the defaults.
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments);

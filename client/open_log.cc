@@ -1,5 +1,7 @@
 #include "client/open_log.h"
 
+#include "fmt/format.h"
+
 #include "client/exit_code.h"
 
 namespace hone::client {
@@ -15,10 +17,13 @@ absl::Status LogError(const absl::Status& status) {
 }
 
 absl::StatusOr<std::string> UserLogPath(const CommandContext& context) {
-  if (context.arguments.Given("db")) return context.arguments.Text("db");
+  const bool has_option = context.arguments.command()->FindOption("db") != nullptr;
+  if (has_option && context.arguments.Given("db")) return context.arguments.Text("db");
   if (!context.environment.log_path.empty()) return context.environment.log_path;
   if (!context.environment.data_folder.empty()) return context.environment.data_folder + "/tune.db";
-  return WithExitCode(absl::InvalidArgumentError("no home folder; name the log with --db LOG"),
+  return WithExitCode(absl::InvalidArgumentError(fmt::format(
+                          "there is no home folder that would have a log: name one with {}",
+                          has_option ? "--db LOG" : "LOG or HONE_DB")),
                       ExitCode::kUsage);
 }
 

@@ -220,7 +220,11 @@ constexpr std::array kDbPositionals = {
                    .kind = ValueKind::kChoice,
                    .help = "What to do",
                    .choices = "stats|best|export|merge|snapshot|verify|compact|audit"},
-    PositionalSpec{.name = "LOG", .help = "A tuning log, or a snapshot of one", .required = false},
+    PositionalSpec{.name = "LOG",
+                   .help =
+                       "A tuning log, or a snapshot of one; merge needs one, others without take "
+                       "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db",
+                   .required = false},
     PositionalSpec{.name = "FROM", .help = "merge: the log to add to LOG", .required = false},
 };
 constexpr std::array kDbOptions = {

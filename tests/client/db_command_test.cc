@@ -101,6 +101,17 @@ TEST_F(DbCommandTest, StatsCount) {
   EXPECT_THAT(RunHone({"db", "stats", log_}).out, HasSubstr("attempts"));
 }
 
+TEST_F(DbCommandTest, WithoutALogItIsTheOneThatTuneWrites) {
+  Write(folder_.Path("hone.db"), {3000});
+  const testing::Variables variables = {"HONE_DB=" + folder_.Path("hone.db")};
+  const ProgramRun run = RunHone({"db", "stats", "--json"}, "/dev/null", variables);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(Parse(run)["log"], folder_.Path("hone.db"));
+  // Which of two logs is added to the other has to be said.
+  EXPECT_EQ(RunHone({"db", "merge"}, "/dev/null", variables).exit_code, 2);
+  EXPECT_THAT(RunHone({"db", "stats"}, "").err, HasSubstr("name one with LOG or HONE_DB"));
+}
+
 TEST_F(DbCommandTest, BestIsTheFastestOfAKey) {
   Write(log_, {3000, 2000, 2500});
   const json object = Parse(RunHone({"db", "best", log_, "--json"}));
