@@ -67,6 +67,23 @@ absl::Status WriteAndRename(UniqueFd fd, std::string_view bytes, const std::stri
 
 }  // namespace
 
+absl::Status UnreadableFile(int error_number, const std::string& path) {
+  const absl::Status status = ErrnoStatus(error_number, fmt::format("read '{}'", path));
+  std::string remedy;
+  if (error_number == ENOENT || error_number == ENOTDIR) {
+    std::error_code error;
+    const std::filesystem::path here = std::filesystem::current_path(error);
+    const bool relative = !error && std::filesystem::path(path).is_relative();
+    remedy = relative ? fmt::format("; check the path, which begins at '{}'", here.string())
+                      : "; check the path";
+  } else if (error_number == EACCES || error_number == EPERM) {
+    remedy = "; ask its owner for the right to read it";
+  } else if (error_number == EISDIR) {
+    remedy = "; name a file in it";
+  }
+  return absl::Status(status.code(), StatusMessage(status) + remedy);
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, fmt::format("open '{}'", path));

@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 
 #include "base/core/cpu.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "client/exit_code.h"
 #include "client/folder_trace_source.h"
@@ -71,11 +72,11 @@ absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::s
 absl::StatusOr<bool> IsPackage(const std::string& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
                                                        [](std::FILE* f) { return std::fclose(f); });
-  if (!file) return ErrnoStatus(errno, fmt::format("read '{}'", path));
+  if (!file) return UnreadableFile(errno, path);
   char start[8] = {};
   const size_t got = std::fread(start, 1, sizeof start, file.get());
   if (got < sizeof start && std::ferror(file.get()) != 0) {
-    return ErrnoStatus(errno, fmt::format("read '{}'", path));
+    return UnreadableFile(errno, path);
   }
   return std::string_view(start, got) == "\x89HONE\r\n\x1a";
 }

@@ -37,6 +37,10 @@ constexpr std::string_view kSafetensorsWay =
     "a safetensors file, which holds weights only, no graph; export the model that loads it: "
     "torch.onnx.export, or optimum-cli "
     "export onnx --model FOLDER OUT";
+constexpr std::string_view kDatabaseWay =
+    "a database of SQLite, as Hone's tuning logs are, no model; name the model, and a log with "
+    "--db "
+    "(`hone db stats LOG` tells what it holds)";
 constexpr std::string_view kKerasWay =
     "a Keras model; convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx";
 
@@ -67,6 +71,7 @@ std::string_view ForeignByContent(std::string_view bytes) {
   if (StartsWith(bytes, "PK\x03\x04") || StartsWith(bytes, kPickle)) return kTorchWay;
   if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") return kLiteWay;
   if (StartsWith(bytes, "\x89HDF")) return kKerasWay;
+  if (StartsWith(bytes, "SQLite format 3")) return kDatabaseWay;
   if (LooksLikeSafetensors(bytes)) return kSafetensorsWay;
   return {};
 }

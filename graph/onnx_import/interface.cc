@@ -56,19 +56,21 @@ std::set<std::string> InitializerNames(const onnx::GraphProto& graph) {
   return names;
 }
 
-std::string ShapeText(const onnx::TensorShapeProto& shape) {
-  std::vector<std::string> dims;
-  for (const auto& dim : shape.dim()) {
-    dims.push_back(dim.has_dim_param()   ? dim.dim_param()
-                   : dim.has_dim_value() ? fmt::format("{}", dim.dim_value())
-                                         : "?");
-  }
-  return fmt::format("{}", fmt::join(dims, "x"));
-}
-
+/// Some exporters write -1 for what they leave open.
 bool IsFixed(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_value() && dim.dim_value() >= 0;
 }
+
+std::string ShapeText(const onnx::TensorShapeProto& shape) {
+  std::vector<std::string> dims;
+  for (const auto& dim : shape.dim()) {
+    dims.push_back(dim.has_dim_param() ? dim.dim_param()
+                   : IsFixed(dim)      ? fmt::format("{}", dim.dim_value())
+                                       : "?");
+  }
+  return fmt::format("[{}]", fmt::join(dims, ","));
+}
+
 bool IsSymbolic(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_param() && !dim.dim_param().empty();
 }
@@ -147,8 +149,8 @@ absl::Status Importer::BindShape(const onnx::ValueInfoProto& input,
     }
   }
   if (fits) return absl::OkStatus();
-  return Invalid(fmt::format("{} of input '{}' is {}, the model says {}", how, input.name(),
-                             fmt::join(shape, "x"), ShapeText(type.shape())));
+  return Invalid(fmt::format("{} of input '{}' is [{}], the model says {}", how, input.name(),
+                             fmt::join(shape, ","), ShapeText(type.shape())));
 }
 
 absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input) {
@@ -189,9 +191,13 @@ absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input
   }
   constexpr size_t kMaxUserRank = 6;
   constexpr int64_t kMaxElements = int64_t{1} << 44;
-  if (type.shape.size() > kMaxUserRank || ExtentSpan(type) > kMaxElements) {
-    return Invalid(fmt::format("input '{}' is {}: its rank is above {} or its size overflows",
-                               input.name(), ToText(type), kMaxUserRank));
+  if (type.shape.size() > kMaxUserRank) {
+    return Invalid(fmt::format("input '{}' is {}: rank {}; ranks 0 to {} are supported",
+                               input.name(), ToText(type), type.shape.size(), kMaxUserRank));
+  }
+  if (ExtentSpan(type) > kMaxElements) {
+    return Invalid(fmt::format("input '{}' is {}: its size overflows; give smaller extents",
+                               input.name(), ToText(type)));
   }
   return type;
 }
@@ -256,8 +262,10 @@ absl::Status Importer::SetOutputs(const onnx::GraphProto& graph, const Scope& sc
     const ValueId* found = scope.Find(name);
     if (found == nullptr || *found < 0)
       return Invalid(fmt::format("nobody makes the output '{}'", name));
-    if (!names.insert(name).second)
-      return Invalid(fmt::format("two outputs are called '{}'", name));
+    if (!names.insert(name).second) {
+      LogWarning("output '{}' is listed twice: it is given once", name);
+      continue;
+    }
     const Value& value = graph_.values[static_cast<size_t>(*found)];
     if (output.type().has_tensor_type()) {
       const auto dtype = onnx_import::DTypeOf(output.type().tensor_type().elem_type());

@@ -41,8 +41,12 @@ std::string Reduction(NodeImport& n) {
   return n.Choice("reduction", "none", {"none", "add", "mul", "max", "min"});
 }
 
+/// Where there are no updates, what they are written into stays as it is.
+bool ScattersNothing(NodeImport& n) { return n.TypeOf(n.Input(2)).NumElements() == 0; }
+
 void ScatterElements(NodeImport& n) {
   const ValueId x = n.Input(0);
+  if (ScattersNothing(n)) return n.SetOutput(0, x);
   const int64_t axis = n.Axis(n.Int("axis", 0), n.RankOf(x));
   n.SetOutput(0, n.Emit("ScatterElements", {x, n.Input(1), n.Input(2)},
                         {{"axis", axis}, {"reduction", Reduction(n)}}));
@@ -50,6 +54,7 @@ void ScatterElements(NodeImport& n) {
 
 void ScatterNd(NodeImport& n) {
   const ValueId x = n.Input(0);
+  if (ScattersNothing(n)) return n.SetOutput(0, x);
   n.SetOutput(0, n.Emit("ScatterND", {x, n.Input(1), n.Input(2)}, {{"reduction", Reduction(n)}}));
 }
 

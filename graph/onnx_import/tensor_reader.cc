@@ -196,6 +196,12 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadExternal(const onnx::TensorProto& 
   }
   auto& file = files_[relative.string()];
   if (file == nullptr) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder_ / relative, ignored)) {
+      return Invalid(fmt::format(
+          "external data: location '{}' is a folder; it must be a file beside the model",
+          location));
+    }
     if (!StaysInside(folder_ / relative)) {
       return Invalid(fmt::format(
           "external data: location '{}' is a link that leads out of the model's folder; copy the "

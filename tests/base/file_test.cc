@@ -77,5 +77,16 @@ TEST_F(FileTest, MakeDirectoriesMakesParentsAndAcceptsExisting) {
   EXPECT_FALSE(MakeDirectories(root_ / "f" / "g").ok());
 }
 
+TEST_F(FileTest, AFileThatAUserNamedIsRefusedWithWhatToDo) {
+  EXPECT_EQ(
+      UnreadableFile(ENOENT, "/no/x.onnx"),
+      absl::NotFoundError("cannot read '/no/x.onnx': No such file or directory; check the path"));
+  EXPECT_EQ(StatusMessage(UnreadableFile(ENOENT, "x.onnx")),
+            "cannot read 'x.onnx': No such file or directory; check the path, which begins at '" +
+                std::filesystem::current_path().string() + "'");
+  EXPECT_EQ(StatusMessage(UnreadableFile(EACCES, "/x")),
+            "cannot read '/x': Permission denied; ask its owner for the right to read it");
+}
+
 }  // namespace
 }  // namespace hone

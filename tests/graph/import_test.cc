@@ -197,6 +197,8 @@ TEST(ImportTest, FilesThatAreNoModelsAreNamed) {
               HasSubstr("--tflite"));
   EXPECT_THAT(StatusMessage(ImportBytes(std::string("\x02\0\0\0\0\0\0\0{}", 10)).status()),
               HasSubstr("safetensors"));
+  EXPECT_THAT(StatusMessage(ImportBytes(std::string("SQLite format 3\0....", 20)).status()),
+              HasSubstr("a database of SQLite, as Hone's tuning logs are, no model"));
   const std::filesystem::path file =
       std::filesystem::path(::testing::TempDir()) / "graph_import_test.pb";
   std::ofstream(file) << "not a graph";
@@ -248,67 +250,6 @@ TEST(ImportTest, AnOperatorOfALaterSetIsRefusedWithTheOneItNeeds) {
   EXPECT_EQ(model.Error(),
             "node tiles (Tile) of f32[1,1,2,2], f32[1,1,2,2], f32[1,1,2,2]: Hone has it from "
             "operator set 6 on, this model is of 5; onnx.version_converter converts models");
-}
-
-OnnxModel Symbolic() {
-  OnnxModel model;
-  model.Input("x", {"batch", "seq", "4"}).Input("m", {"batch", "seq"}).Output("y");
-  model.Node("Relu", {"x"}, {"y"});
-  return model;
-}
-
-TEST(ImportTest, UnboundDimensionsAreNamedWithTheirOption) {
-  EXPECT_EQ(Symbolic().Error({.dims = {{"batch", 2}}}),
-            "dimension 'seq' of input 'x' (batchxseqx4) is not bound: give it with --dim seq=N; "
-            "dimension 'seq' of "
-            "input 'm' (batchxseq) is not bound: give it with --dim seq=N");
-}
-
-TEST(ImportTest, DimensionsBindByNameAndByShape) {
-  for (const ImportOptions& options : {ImportOptions{.dims = {{"batch", 2}, {"seq", 5}}},
-                                       ImportOptions{.shapes = {{"x", {2, 5, 4}}}}}) {
-    const auto graph = Symbolic().Import(options);
-    ASSERT_TRUE(graph.ok()) << graph.status();
-    EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[1])].type.shape,
-              (std::vector<int64_t>{2, 5}));
-  }
-}
-
-TEST(ImportTest, OptionsThatFitNothingAreRefused) {
-  EXPECT_EQ(Symbolic().Error({.dims = {{"bach", 2}}}),
-            "--dim bach=2: the model has no such dimension; it has: batch, seq");
-  EXPECT_EQ(Symbolic().Error({.shapes = {{"z", {1}}}}),
-            "--shape z: the model has no such input; it has: m, x");
-  EXPECT_THAT(Symbolic().Error({.shapes = {{"x", {2, 5}}}}),
-              HasSubstr("--shape of input 'x' is 2x5, the model says batchxseqx4"));
-  EXPECT_THAT(Symbolic().Error({.dims = {{"seq", 7}}, .shapes = {{"x", {2, 5, 4}}}}),
-              HasSubstr("makes dimension 'seq' 5, but it is 7 already"));
-}
-
-// Silently taken, it would be another model: only the flattened size tells, somewhere else.
-TEST(ImportTest, ExtentsThatTheModelFixesAreNotChanged) {
-  OnnxModel model;
-  model.Input("x", {"batch", "3", "224"}).Output("y");
-  model.Node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(model.Error({.shapes = {{"x", {2, 3, 299}}}}),
-            "--shape of input 'x' makes dimension 2 299, but the model fixes it to 224: give 224, "
-            "or export the model anew with that dimension named");
-  const auto bound = MakeConstant(ir::DType::kF32, {1, 1, 224}, std::vector<double>(224));
-  EXPECT_EQ(model.Error({.binds = {{"x", bound}}}),
-            "--bind of input 'x' makes dimension 1 1, but the model fixes it to 3: give 3, or "
-            "export the model anew with that dimension named");
-  EXPECT_EQ(model.Error({.shapes = {{"x", {2, 3, 224}}}}), "ok");
-}
-
-TEST(ImportTest, ValuesThatDecideShapesAreAskedForByInput) {
-  OnnxModel model;
-  model.Input("x", {"6"}).Input("shape", {"2"}, TensorProto::INT64).Output("y");
-  model.Node("Reshape", {"x", "shape"}, {"y"});
-  EXPECT_THAT(model.Error(), HasSubstr("comes from the graph input 'shape'; values that do not "
-                                       "change can be given with --bind"));
-  const auto graph = model.Import({.binds = {{"shape", MakeInt64s({2}, {2, 3})}}});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->inputs.size(), 1U);
 }
 
 TEST(ImportTest, InitialisersThatAreInputsTooAreConstants) {
@@ -421,6 +362,7 @@ TEST(ImportTest, ExternalDataMustBeWholeAndBesideTheModel) {
   std::filesystem::create_symlink("w.data", folder / "near.data");
   EXPECT_EQ(import("near.data", "0"), "ok");
   std::filesystem::create_symlink("/etc/passwd", folder / "far.data");
+  EXPECT_THAT(import(".", "0"), HasSubstr("location '.' is a folder"));
   EXPECT_THAT(import("far.data", "0"), HasSubstr("leads out of the model's folder"));
   std::filesystem::create_directory_symlink("/etc", folder / "etc");
   EXPECT_THAT(import("etc/passwd", "0"), HasSubstr("leads out of the model's folder"));
@@ -478,6 +420,20 @@ TEST(ImportTest, LinksToModelAndDataInOneStoreAreFollowed) {
   const auto graph = ImportOnnxFile(folder / "model" / "model.onnx", {});
   EXPECT_TRUE(graph.ok()) << graph.status();
   std::filesystem::remove_all(folder);
+}
+
+TEST(ImportTest, AScatterOfNothingIsACopy) {
+  for (const auto& [op, indices] :
+       {std::pair<std::string, std::vector<std::string>>{"ScatterND", {"0", "1"}},
+        {"ScatterElements", {"0", "3"}}}) {
+    OnnxModel model;
+    model.Input("x", {"2", "3"}).Input("i", indices, TensorProto::INT64).Input("u", {"0", "3"});
+    model.Output("y").Node(op, {"x", "i", "u"}, {"y"});
+    const auto graph = model.Import();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].type.shape,
+              (std::vector<int64_t>{2, 3}));
+  }
 }
 
 TEST(ImportTest, TensorsWithoutElementsVanish) {

@@ -236,8 +236,13 @@ TEST(OverflowTest, InitialisersInputsAndShapeOptionsAreRefused) {
   input.Input("x", {text, text}).Output("y");
   input.Node("Relu", {"x"}, {"y"});
   const std::string overflow =
-      "input 'x' is f32[1099511627776,1099511627776]: its rank is above 6 or its size overflows";
+      "input 'x' is f32[1099511627776,1099511627776]: its size overflows; give smaller extents";
   EXPECT_EQ(input.Error(), overflow);
+
+  OnnxModel deep;
+  deep.Input("x", {"1", "1", "1", "1", "1", "1", "2"}).Output("y");
+  deep.Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(deep.Error(), "input 'x' is f32[1,1,1,1,1,1,2]: rank 7; ranks 0 to 6 are supported");
 
   OnnxModel open;
   open.Input("x", {"rows", "columns"}).Output("y");
