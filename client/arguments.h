@@ -32,6 +32,8 @@ class Arguments {
   bool Given(std::string_view name) const;
   /// Given for this very command, not for all by the config file.
   bool GivenOnLine(std::string_view name) const;
+  /// What config.toml says and the line does not.
+  const std::set<std::string, std::less<>>& configured() const { return configured_; }
   bool Flag(std::string_view name) const;
   /// Given, or has a default.
   bool Has(std::string_view name) const;

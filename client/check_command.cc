@@ -87,13 +87,15 @@ absl::StatusOr<KernelCheckReport> CheckBoth(const graph::Graph& graph, const Nam
   return report;
 }
 
-std::string RightText(const KernelCheckReport& report) {
+/// `source`: the option that named the other schedules, which may be the default ones again.
+std::string RightText(const KernelCheckReport& report, std::string_view source) {
   const auto others = std::count_if(report.steps.begin(), report.steps.end(),
                                     [](const CheckedStep& s) { return s.rung != "default"; });
   const auto defaults = static_cast<std::ptrdiff_t>(report.steps.size()) - others;
-  return others == 0 ? fmt::format("{} steps are right\n", defaults)
-                     : fmt::format("{} steps are right by default, {} also by another schedule\n",
-                                   defaults, others);
+  return others == 0
+             ? fmt::format("{} steps are right\n", defaults)
+             : fmt::format("{} steps are right by default, {} also by the schedule of --{}\n",
+                           defaults, others, source);
 }
 
 std::string WrongText(const WrongElement& wrong) {
@@ -124,14 +126,16 @@ absl::Status RunCheck(CommandContext& context) {
   measure::BuilderClient builder(LocalBuilder(arguments, context.environment), clock);
   options.cache = OpenUserCache(arguments, context.environment);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
-  const bool tuned =
-      arguments.Given("traces") || arguments.Given("db") || arguments.Given("snapshot");
+  const std::string_view source = arguments.Given("traces") ? "traces"
+                                  : arguments.Given("db")   ? "db"
+                                                            : "snapshot";
+  const bool tuned = arguments.Given(source);
   const auto report = CheckBoth(graph, inputs, options, builder, *traces, tuned, clock);
   if (!report.ok()) return CompileError(report.status(), arguments);
   context.json_result = JsonText(ReportJson(*report, ModelName(path)));
   if (!context.json()) context.out << ReportText(*report);
   if (!report->wrong) {
-    if (!context.json()) context.out << RightText(*report);
+    if (!context.json()) context.out << RightText(*report, source);
     return absl::OkStatus();
   }
   const WrongElement& wrong = *report->wrong;

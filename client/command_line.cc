@@ -149,9 +149,9 @@ absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& confi
     line.action = CommandLine::Action::kHelp;
     return line;
   }
-  if (const Values extra = parser.app->remaining(); !extra.empty()) {
-    return UnexpectedWord(*parser.command, extra.front());
-  }
+  Values extra = parser.app->remaining();
+  std::erase(extra, "--");  // ends the options, and is no word itself
+  if (!extra.empty()) return UnexpectedWord(*parser.command, extra.front());
   for (const PositionalSpec& positional : parser.command->positionals) {
     HONE_RETURN_IF_ERROR(FillPositional(positional, given(positional.name), line.arguments));
   }
@@ -199,7 +199,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& wor
     AddCommand(top, parsers[i]);
   }
   try {
-    Values reversed(words.rbegin(), words.rend());  // what CLI11 wants
+    Values reversed(words.rbegin(), words.rend());    // what CLI11 wants
+    if (!words.empty() && words.front() == "help") {  // `hone help run`
+      reversed.pop_back();
+      reversed.insert(reversed.begin(), "--help");
+    }
     top.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     const std::string message = ParserMessage(error);
@@ -216,7 +220,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& wor
   for (const Parser& parser : parsers) {
     if (parser.app->parsed()) return Finish(parser, config, help);
   }
-  if (!help) return NoCommand(top.remaining());
+  const bool unknown = words.size() > 1 && words.front() == "help" && !words[1].starts_with('-');
+  if (!help || unknown) return NoCommand(top.remaining());
   line.action = CommandLine::Action::kHelp;
   return line;
 }

@@ -125,7 +125,9 @@ std::string UnknownKey(const CommandSpec* command, const std::string& key) {
   std::vector<std::string> names;
   for (const CommandSpec& each : Commands()) {
     if (command != nullptr && &each != command) continue;
-    for (const OptionSpec& option : each.options) names.emplace_back(option.name);
+    for (const OptionSpec& option : each.options) {
+      if (!option.line_only) names.emplace_back(option.name);
+    }
   }
   const std::string near = Nearest(key, names);
   const std::string scope =
@@ -152,6 +154,12 @@ absl::Status ParseLine(std::string_view line, const CommandSpec*& command, Confi
   }
   const OptionSpec* option = FindOption(command, key);
   if (option == nullptr) return absl::InvalidArgumentError(UnknownKey(command, key));
+  if (option->line_only) {
+    return absl::InvalidArgumentError(
+        fmt::format("\"{0}\" names what one command writes, and every other would write over it; "
+                    "remove the line and give --{0} where it is wanted",
+                    key));
+  }
   auto values = reader.TakeValue();
   if (!values || !reader.AtEnd()) {
     return absl::InvalidArgumentError(

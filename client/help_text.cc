@@ -160,7 +160,7 @@ std::string OverviewPage() {
       RoffItem("$XDG_CONFIG_HOME/hone/config.toml",
                "Values for options, under the options' own names: before the first table for every "
                "command, in a table [COMMAND] for one. The command line wins. Unknown keys are "
-               "refused.");
+               "refused, and those that name a file to write.");
   return page + ExitStatusSection();
 }
 
@@ -174,7 +174,7 @@ std::string ProgramHelp() {
   }
   text += "\nOptions:\n" + Row("-h, --help", "Print this help and exit") +
           Row("    --version", "Print every version number and exit; with --json as JSON");
-  text += "\n`hone COMMAND --help` says more about one.\n";
+  text += "\n`hone help COMMAND` says more about one.\n";
   return text;
 }
 

@@ -54,7 +54,8 @@ inline constexpr std::array kReportOptions = {
                .kind = ValueKind::kFile,
                .argument = "REPORT.html",
                .help = "Where to write the page",
-               .default_words = "report.html"},
+               .default_words = "report.html",
+               .line_only = true},
 };
 
 }  // namespace hone::client

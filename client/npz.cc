@@ -9,9 +9,11 @@
 #include <set>
 
 #include "fmt/format.h"
+#include "nlohmann/json.hpp"
 
 #include "base/file.h"
 #include "base/status.h"
+#include "client/terminal_text.h"
 
 namespace hone::client {
 namespace {
@@ -65,6 +67,17 @@ absl::StatusOr<ZipArchive> OpenForReading(const std::string& path) {
   }
   return absl::InvalidArgumentError(fmt::format(
       "cannot read '{}': not an .npz archive ({}); write it with numpy.savez", path, reason));
+}
+
+/// Whether a name is UTF-8 without a NUL: what the name of an entry can be.
+bool IsText(const std::string& name) {
+  if (name.find('\0') != std::string::npos) return false;
+  try {
+    (void)nlohmann::json(name).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
 }
 
 absl::Status AddEntry(zip_t* archive, const std::string& name, const std::string& bytes) {
@@ -131,6 +144,14 @@ absl::StatusOr<NamedTensors> ReadNpz(const std::string& path) {
 }
 
 absl::Status WriteNpz(const std::string& path, const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (IsText(name)) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("cannot write '{}': an archive has no entry for the tensor '{}', whose name is "
+                    "not UTF-8 or "
+                    "has a NUL; give it another name in the model",
+                    path, TerminalText(name)));
+  }
   // libzip renames its own file onto `path`, also onto a device, which would take that from
   // everybody.
   std::error_code absent;

@@ -14,7 +14,9 @@ namespace {
 
 constexpr OptionSpec kHelp = {.name = "help", .letter = 'h', .help = "Print this help and exit"};
 constexpr OptionSpec kJson = {.name = "json",
-                              .help = "Print one JSON object, also for an error, and nothing else"};
+                              .help =
+                                  "Print one JSON object, also for an error, and nothing else; "
+                                  "--help is text all the same"};
 constexpr std::array kCommonOptions = {kHelp, kJson};
 
 // ---- one table a command ----
@@ -105,7 +107,8 @@ constexpr std::array kZooOptions = {
                .kind = ValueKind::kFile,
                .argument = "FILE",
                .help = "Where to write; weights above 100 MB go to FILE.data beside it",
-               .default_words = "NAME.onnx"},
+               .default_words = "NAME.onnx",
+               .line_only = true},
     OptionSpec{.name = "seed",
                .kind = ValueKind::kInteger,
                .argument = "N",
@@ -125,13 +128,15 @@ constexpr std::array kCompileOptions = {
                .kind = ValueKind::kFile,
                .argument = "FILE",
                .help = "Where to write the package",
-               .default_words = "NAME.hone beside the model"},
+               .default_words = "NAME.hone beside the model",
+               .line_only = true},
     OptionSpec{.name = "depfile",
                .kind = ValueKind::kFile,
                .argument = "FILE",
                .help = "Also write FILE, a rule for Make and Ninja that names what the package was "
                        "made from: the model, its external data, what --bind, --db, --snapshot "
-                       "and --traces name"},
+                       "and --traces name",
+               .line_only = true},
     kTarget,
     kThreads,
     kDim,
@@ -233,7 +238,8 @@ constexpr std::array kDbOptions = {
                .kind = ValueKind::kFile,
                .argument = "FILE",
                .help = "export, snapshot: where to write",
-               .default_words = "export: standard output"},
+               .default_words = "export: standard output",
+               .line_only = true},
     kServer,
     kTls,
     kInsecureLoopback,
@@ -257,7 +263,8 @@ constexpr std::array kManOptions = {
                .letter = 'o',
                .kind = ValueKind::kFile,
                .argument = "FOLDER",
-               .help = "Write every page into this folder (hone.1, hone-run.1, ...)"},
+               .help = "Write every page into this folder (hone.1, hone-run.1, ...)",
+               .line_only = true},
 };
 
 constexpr std::array kCommands = {

@@ -34,6 +34,7 @@ struct OptionSpec {
   std::string_view choices;        ///< kChoice: separated by '|'
   bool required = false;
   bool repeated = false;
+  bool line_only = false;  ///< names a file to write: what one command makes, no key of config.toml
   double low = -std::numeric_limits<double>::infinity();  ///< kInteger, kNumber: smallest allowed
   double high = std::numeric_limits<double>::infinity();
 };

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <exception>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
 
 #include "base/status.h"
@@ -64,6 +66,32 @@ ExitCode ReportError(const absl::Status& status, std::string_view command, bool 
   return code;
 }
 
+/// Whether a message speaks of --NAME, and of no longer name.
+bool Mentions(std::string_view message, const std::string& name) {
+  const std::string flag = "--" + name;
+  for (size_t at = 0; (at = message.find(flag, at)) != std::string_view::npos; ++at) {
+    const size_t end = at + flag.size();
+    const char next = end < message.size() ? message[end] : ' ';
+    if (next != '-' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+  }
+  return false;
+}
+
+/// An error that speaks of options, with where those of them stand that nobody typed.
+absl::Status NameConfigured(const absl::Status& status, const CommandLine& line,
+                            const std::string& config_path) {
+  const std::string message = StatusMessage(status);
+  std::vector<std::string> named;
+  for (const std::string& name : line.arguments.configured()) {
+    if (Mentions(message, name)) named.push_back(name);
+  }
+  if (named.empty()) return status;
+  absl::Status told(status.code(),
+                    fmt::format("{} ({} {} in '{}')", message, fmt::join(named, ", "),
+                                named.size() == 1 ? "stands" : "stand", config_path));
+  return HasExitCode(status) ? WithExitCode(told, ExitCodeOf(status)) : told;
+}
+
 absl::Status RunLine(const CommandLine& line, const Environment& environment, bool json,
                      std::ostream& out, std::ostream& err, std::string* json_result) {
   const CommandSpec* command = line.arguments.command();
@@ -77,7 +105,7 @@ absl::Status RunLine(const CommandLine& line, const Environment& environment, bo
       const absl::Status status = FindCommandFunction(command->name)(context);
       if (!status.ok()) {
         *json_result = std::move(context.json_result);
-        return status;
+        return NameConfigured(status, line, environment.config_path);
       }
       if (context.json()) out << context.json_result << '\n';
       break;

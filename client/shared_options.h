@@ -116,6 +116,7 @@ inline constexpr OptionSpec kInput = {.name = "input",
 inline constexpr OptionSpec kOutputs = {.name = "outputs",
                                         .kind = ValueKind::kFile,
                                         .argument = "Y.npz",
-                                        .help = "Where to write the outputs, by name"};
+                                        .help = "Where to write the outputs, by name",
+                                        .line_only = true};
 
 }  // namespace hone::client

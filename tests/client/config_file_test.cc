@@ -15,25 +15,25 @@ using ::testing::HasSubstr;
 TEST(ConfigFileTest, TablesWinOverGeneralKeys) {
   const auto config = ParseConfig(
       "# mine\n"
-      "seed = 3        # every command\n"
+      "threads = 3     # every command\n"
       "\n"
-      "[zoo]\r\n"
-      "seed = 1_000\n"
-      "output = 'a\\b.onnx'\n"
+      "[compile]\r\n"
+      "threads = 1_000\n"
+      "traces = 'a\\b.onnx'\n"
       "\"json\" = true\n",
       "c.toml");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(*config->Find("zoo", "seed"), ElementsAre("1000"));
-  EXPECT_THAT(*config->Find("zoo", "output"), ElementsAre("a\\b.onnx"));
-  EXPECT_THAT(*config->Find("zoo", "json"), ElementsAre("true"));
-  EXPECT_THAT(*config->Find("other", "seed"), ElementsAre("3"));
-  EXPECT_EQ(config->Find("other", "output"), nullptr);
+  EXPECT_THAT(*config->Find("compile", "threads"), ElementsAre("1000"));
+  EXPECT_THAT(*config->Find("compile", "traces"), ElementsAre("a\\b.onnx"));
+  EXPECT_THAT(*config->Find("compile", "json"), ElementsAre("true"));
+  EXPECT_THAT(*config->Find("other", "threads"), ElementsAre("3"));
+  EXPECT_EQ(config->Find("other", "traces"), nullptr);
 }
 
 TEST(ConfigFileTest, StringsHaveEscapes) {
-  const auto config = ParseConfig(R"(output = "a \"b\"\t\\" # x)", "c.toml");
+  const auto config = ParseConfig(R"(traces = "a \"b\"\t\\" # x)", "c.toml");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(*config->Find("zoo", "output"), ElementsAre("a \"b\"\t\\"));
+  EXPECT_THAT(*config->Find("compile", "traces"), ElementsAre("a \"b\"\t\\"));
 }
 
 struct BadConfig {
@@ -60,9 +60,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"help = true", "\"help\" is not an option"},
         BadConfig{"seed", "not `option = value`"}, BadConfig{"seed = 1.5", "is not a whole number"},
         BadConfig{"seed = -1", "out of range"}, BadConfig{"json = 1", "neither true nor false"},
-        BadConfig{"output = x", "text needs quotes"},
-        BadConfig{"output = \"x", "text needs quotes"},
-        BadConfig{"output = \"x\" y", "text needs quotes"},
+        BadConfig{"traces = x", "text needs quotes"},
+        BadConfig{"traces = \"x", "text needs quotes"},
+        BadConfig{"traces = \"x\" y", "text needs quotes"},
+        BadConfig{"output = \"x\"", "c.toml:1: \"output\" names what one command writes"},
+        BadConfig{"[run]\noutputs = \"x\"", "remove the line and give --outputs where"},
+        BadConfig{"[zoo]\noutptu = \"x\"", "`hone zoo`; remove the line"},
         BadConfig{"seed = [1, 2]", "takes one value"},
         BadConfig{"seed = 1\nseed = 2", "c.toml:2: \"seed\" stands here a second time"}));
 

@@ -304,6 +304,19 @@ TEST(NpzTest, DamagedArchivesAreErrorsNeverCrashes) {
   EXPECT_GT(refused, 200);
 }
 
+TEST(NpzTest, ANameThatNoEntryCanHaveIsRefusedWithWhatToDo) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Path("x.npz");
+  for (const std::string& name : {std::string("y\xff\xfe"), std::string("y\0z", 3)}) {
+    const absl::Status refused =
+        WriteNpz(path, {{"ü", Floats({1}, {1})}, {name, Floats({1}, {2})}});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(StatusMessage(refused), HasSubstr("give it another name in the model"));
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+  EXPECT_TRUE(WriteNpz(path, {{"ü", Floats({1}, {1})}}).ok());
+}
+
 TEST(NpzTest, ChecksumsAreChecked) {
   const TemporaryFolder folder;
   const std::string path = folder.Path("x.npz");

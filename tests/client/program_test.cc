@@ -19,19 +19,43 @@ namespace hone::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ProgramRun;
 using testing::RunHone;
 using ::testing::StartsWith;
 using testing::TemporaryFolder;
 
 TEST(ProgramTest, HelpGoesToStandardOutput) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--help"}, {"-h"}, {"zoo", "--help"}, {"man", "-h"}, {"-h", "zoo"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"-h"},
+                                             {"zoo", "--help"},
+                                             {"man", "-h"},
+                                             {"-h", "zoo"},
+                                             {"help"},
+                                             {"help", "zoo"}}) {
     const ProgramRun run = RunHone(words);
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_THAT(run.out, HasSubstr("Usage: hone"));
     EXPECT_EQ(run.err, "");
   }
+}
+
+TEST(ProgramTest, HelpIsAWordToo) {
+  EXPECT_EQ(RunHone({"help"}).out, RunHone({"--help"}).out);
+  EXPECT_EQ(RunHone({"help", "run"}).out, RunHone({"run", "--help"}).out);
+  const ProgramRun unknown = RunHone({"help", "zo"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no command \"zo\"; did you mean zoo?"));
+}
+
+TEST(ProgramTest, AfterTwoDashesNothingIsAnOption) {
+  const ProgramRun run = RunHone({"inspect", "--", "-m.onnx"});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("cannot read '-m.onnx'"));
+  EXPECT_THAT(RunHone({"inspect", "-m.onnx", "--"}).err, HasSubstr("there is no option -m.onnx"));
+  EXPECT_THAT(RunHone({"inspect", "m.onnx", "--"}).err, HasSubstr("cannot read 'm.onnx'"));
+  EXPECT_THAT(RunHone({"inspect", "--", "m.onnx", "-x"}).err, HasSubstr("-x"));
 }
 
 /// "PackageFormat" to "package format": what people read of a constant.
@@ -107,6 +131,27 @@ TEST(ProgramTest, AnErrorIsJsonWhenAskedFor) {
   EXPECT_EQ(object["error"]["name"], "bad_input");
   EXPECT_THAT(object["error"]["message"].get<std::string>(), HasSubstr("/dev/null/x.onnx"));
   EXPECT_THAT(run.err, StartsWith("hone zoo: error: "));
+}
+
+TEST(ProgramTest, AnErrorOfAnOptionThatNobodyTypedNamesTheConfigFile) {
+  const TemporaryFolder home;
+  const std::string config = home.Path(".config/hone/config.toml"), model = home.Path("m.onnx");
+  std::filesystem::create_directories(home.Path(".config/hone"));
+  ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model}).exit_code, 0);
+  for (const auto& [text, message] :
+       {std::pair("dim = \"n=3\"", "--dim n=3: the model has no such dimension; it has: none (dim"),
+        std::pair("bind = [\"a\"]", "--bind: \"a\" is not NAME=VALUE (bind"),
+        std::pair("target = \"cpu:foo\"", "(target")}) {
+    ASSERT_TRUE(WriteFileAtomically(config, text).ok());
+    const ProgramRun run = RunHone({"inspect", model}, home.path());
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_THAT(run.err, HasSubstr(" stands in '" + config + "')\n"));
+  }
+  // The line's own words need no such hint.
+  ASSERT_TRUE(WriteFileAtomically(config, "dim = \"n=3\"").ok());
+  const ProgramRun run = RunHone({"inspect", model, "--dim", "k=1"}, home.path());
+  EXPECT_THAT(run.err, Not(HasSubstr("stands in")));
 }
 
 TEST(ProgramTest, AnErrorIsJsonWhenTheConfigFileAsksForIt) {
@@ -208,15 +253,16 @@ TEST(ProgramTest, AGeneralKeyIsCheckedForTheCommandThatUsesIt) {
 TEST(ProgramTest, OptionsComeFromTheConfigFile) {
   const TemporaryFolder home;
   std::filesystem::create_directories(home.Path(".config/hone"));
-  const std::string model = home.Path("from-config.onnx");
-  ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"),
-                                  "[zoo]\noutput = '" + model + "'\n")
-                  .ok());
-  EXPECT_EQ(RunHone({"zoo", "mlp"}, home.path()).exit_code, 0);
-  EXPECT_TRUE(std::filesystem::exists(model));
-  const std::string other = home.Path("from-line.onnx");
-  EXPECT_EQ(RunHone({"zoo", "mlp", "--output", other}, home.path()).exit_code, 0);
-  EXPECT_TRUE(std::filesystem::exists(other));
+  ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"), "[zoo]\nseed = 7\n").ok());
+  const auto weights = [&](const std::vector<std::string>& more, const std::string& user) {
+    std::vector<std::string> words = {"zoo", "mlp", "-o", home.Path("m.onnx")};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(RunHone(words, user).exit_code, 0);
+    return *ReadFile(home.Path("m.onnx"));
+  };
+  const std::string configured = weights({}, home.path());
+  EXPECT_EQ(configured, weights({"--seed", "7"}, "/dev/null"));
+  EXPECT_NE(configured, weights({"--seed", "8"}, home.path())) << "the line wins";
   ASSERT_TRUE(WriteFileAtomically(home.Path(".config/hone/config.toml"), "colour = 'red'\n").ok());
   const ProgramRun refused = RunHone({"zoo", "mlp"}, home.path());
   EXPECT_EQ(refused.exit_code, 2);

@@ -156,6 +156,9 @@ TEST_F(QueryCommandTest, CheckRunsEachKernelByDefaultAndByTheLog) {
     }
     return found;
   };
+  // The log's schedule is the default one.
+  EXPECT_THAT(RunHone({"check", model_, "--target", kTarget, "--db", log_}).out,
+              HasSubstr("3 steps are right by default, 1 also by the schedule of --db\n"));
   EXPECT_THAT(rungs({}), ::testing::ElementsAre("0 default", "1 default", "2 default"));
   EXPECT_THAT(rungs({"--db", log_, "--device-class", "class-a"}),
               ::testing::ElementsAre("0 default", "0 exact", "1 default", "2 default"));
