@@ -17,6 +17,7 @@
 #include "proto/field_check.h"
 #include "proto/limits.h"
 #include "server/record_finder.h"
+#include "server/reply_rows.h"
 #include "server/request_once.h"
 #include "server/snapshot_streams.h"
 #include "server/stream_end.h"
@@ -33,14 +34,6 @@ constexpr int64_t kWatchPauseNs = 50 * kNsPerMs;
 const std::initializer_list<CallerRole> kClients = {CallerRole::kSubmit, CallerRole::kPublish,
                                                     CallerRole::kAdmin};
 const std::initializer_list<CallerRole> kAdmins = {CallerRole::kAdmin};
-
-/// Whether a reply's last row still fits into a message; `used` counts those before it. Nobody can
-/// receive a larger one.
-bool Fits(size_t row_bytes, int64_t* used) {
-  constexpr int64_t kHeaderBytes = 8;
-  *used += static_cast<int64_t>(row_bytes) + kHeaderBytes;
-  return *used <= proto::kMaxRowsBytes;
-}
 
 }  // namespace
 

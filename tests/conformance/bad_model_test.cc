@@ -199,7 +199,7 @@ TEST(DeclaredShapeTest, OneThatDoesNotFollowFromTheNodesIsAWarning) {
   declare(1, {2, 3});
   const ProgramRun run = Compile(folder, "declared.onnx", model.Bytes());
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("output 'y' is declared as 2x4, but its node makes f32[2,3]"));
+  EXPECT_THAT(run.err, HasSubstr("output 'y' is declared as [2,4], but its node makes f32[2,3]"));
   EXPECT_THAT(run.err, ::testing::Not(HasSubstr("'z'")));
 }
 
