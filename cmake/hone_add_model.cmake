@@ -20,7 +20,7 @@ if(POLICY CMP0116)
   cmake_policy(SET CMP0116 NEW)  # a function keeps the policies of its definition
 endif()
 function(hone_add_model name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LIBRARY" 
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LIBRARY"
     "MODEL;TARGET;DB;REQUIRE;DEVICE_CLASS;ACCURACY;TRACES;OUTPUT" "DIM;SHAPE;BIND")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "hone_add_model(${name}): cannot use '${arg_UNPARSED_ARGUMENTS}"
