@@ -8,7 +8,7 @@
 
 // Runs the simulated farm under many seeds:
 //     bench-sim --seeds N [--from S] [--mistake NAME] [--workers N] [--builders N] [--runners N]
-//               [--doubts 1]
+//               [--doubts 1] [--pauses 1]
 // Prints what failed, one line a seed; 1 when any did. With a mistake: what catches it.
 namespace hone::sim {
 namespace {
@@ -25,6 +25,7 @@ int Main(int argc, char** argv) {
     if (word == "--builders") options.builders = std::atoi(argv[i + 1]);
     if (word == "--runners") options.runners = std::atoi(argv[i + 1]);
     if (word == "--doubts") options.doubts = std::atoi(argv[i + 1]) != 0;
+    if (word == "--pauses") options.pauses = std::atoi(argv[i + 1]) != 0;
     if (word != "--mistake") continue;
     while (mistake < kNumMistakes && NameOf(static_cast<Mistake>(mistake)) != argv[i + 1]) {
       ++mistake;

@@ -19,6 +19,7 @@
 #include "base/versions.h"
 #include "proto/quiet_grpc.h"
 #include "server/ca.h"
+#include "server/heap_limits.h"
 #include "server/honed.h"
 #include "server/project_shares.h"
 #include "server/revoke_call.h"
@@ -200,6 +201,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
 int main(int argc, char** argv) {
   // Debian builds Abseil with deadlock detection on; it costs four times the lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  hone::server::KeepHeapFlat();
   hone::proto::KeepGrpcQuiet();
   return hone::RunDaemon({.name = "honed",
                           .usage = kUsage,

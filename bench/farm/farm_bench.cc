@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -43,6 +45,14 @@ std::vector<proto::TaskSpec> TasksOf(int session, int sessions, int count) {
     if (owner == session || (owner + 1) % sessions == session) tasks.push_back(all[i]);
   }
   return tasks;
+}
+
+/// Of the means of the second quarter and the last, once there are four each.
+std::optional<double> Growth(const std::vector<double>& memory) {
+  const auto quarter = static_cast<int64_t>(memory.size() / 4);
+  if (quarter < 4) return std::nullopt;
+  const double early = std::accumulate(memory.begin() + quarter, memory.begin() + 2 * quarter, 0.0);
+  return std::accumulate(memory.end() - quarter, memory.end(), 0.0) / early - 1;
 }
 
 }  // namespace
@@ -181,17 +191,19 @@ void FarmBench::Measure(const char* name, double seconds, bool strict) {
   const Moment begin = Now();
   const int64_t until_ns = begin.at_ns + static_cast<int64_t>(kNs * seconds);
   Moment last = begin;
+  std::vector<double> memory_mib;  // at the end of each line
   while (clock_.NowNs() < until_ns) {
     const double left = static_cast<double>(until_ns - clock_.NowNs()) / kNs;
     clock_.SleepNs(static_cast<int64_t>(kNs * std::min(left, kLineSeconds)));
     const Moment now = Now();
     PrintLine(last, now);
+    memory_mib.push_back(now.rss_mib);
     last = now;
   }
   fmt::print("{} in all:\n", name);
   PrintLine(begin, last);
   PrintCpu(begin, last);
-  constexpr double kLeastRate = 500, kMostGrantMs = 100, kMostCommitMs = 50;
+  constexpr double kLeastRate = 500, kMostGrantMs = 100, kMostCommitMs = 50, kMostGrowthPercent = 5;
   const double taken = static_cast<double>(last.at_ns - begin.at_ns) / kNs;
   const double rate = static_cast<double>(last.acknowledged - begin.acknowledged) / taken;
   const auto limit = [&](const char* what, double value, double low, double high) {
@@ -202,6 +214,10 @@ void FarmBench::Measure(const char* name, double seconds, bool strict) {
   limit("results a second", rate, kLeastRate, 1e6);
   limit("p99 of grant, ms,", workers_->grants().Since(begin.grants).p99_ms, 0, kMostGrantMs);
   limit("p99 of commit, ms,", workers_->commits().Since(begin.commits).p99_ms, 0, kMostCommitMs);
+  if (const std::optional<double> growth = Growth(memory_mib)) {
+    fmt::print("memory grew by {:.1f} % from the second quarter to the last\n", 100 * *growth);
+    limit("growth of memory, %,", 100 * *growth, -100, kMostGrowthPercent);
+  }
   if (rate <= 0) faults_.push_back(fmt::format("{}: no result was acknowledged", name));
 }
 

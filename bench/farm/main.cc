@@ -25,7 +25,8 @@ bench-farm --lookups [--records 1000000] [--keys 200000] [the options above]
 honed of this build with simulated workers: results a second, latencies, memory, CPU; with --kill
 also how fast all are back after a SIGKILL. Afterwards the log must have exactly what was
 acknowledged. --rate: what all workers together could give. --tasks: of each of eight targets.
---strict: exits with 1 below 500 results/s and beyond 100 ms to a grant and 50 ms to a commit (p99).
+--strict: exits with 1 below 500 results/s and beyond 100 ms to a grant and 50 ms to a commit (p99),
+or when memory grows by over 5 % from the second quarter to the last (from 160 s on).
 The farm is made in DIR, which must not exist, and kept there; without it in a temporary folder that
 is removed. --lookups: makes a log of so many records, times look-ups in its snapshot, then through
 honed by 32 clients while results are recorded (p99 at most 100 us and 2 ms).

@@ -10,7 +10,6 @@
 #include "db/sqlite_migrate.h"
 #include "db/sqlite_open.h"
 #include "ir/text.h"
-#include "proto/convert.h"
 #include "tests/search/fake_measurer.h"
 
 namespace hone::sim {
@@ -141,6 +140,7 @@ void FarmSimulation::StartHoned() {
   RestoreActs(state);
   farm_->Restore(state, FarmNs());
   held_.clear();
+  gone_.clear();
   search_busy_ = false;
   ReplaySearch();
   if (!wrong_.empty()) return;
@@ -227,6 +227,7 @@ void FarmSimulation::CrashHoned(bool power) {
   if (blocked_since_ns_ >= 0) blocked_ns_ += now_ns_ - blocked_since_ns_;
   blocked_since_ns_ = -1;
   unblocked_ns_ = now_ns_;
+  EndPause();
   OpenLog();
   if (!wrong_.empty()) return;
   StartHoned();
@@ -398,68 +399,6 @@ void FarmSimulation::Finish(Held& held) {
   Gather({});
 }
 
-void FarmSimulation::Hear(SimWorker& w, proto::WorkerMessage message) {
-  if (acts_.refused.contains(w.name)) return Break(w);
-  const bool later_stream = w.streams > 1;
-  if (const auto* hello = std::get_if<proto::Hello>(&message)) {
-    return farm_->OnHello(*w.stream, w.name, *hello, FarmNs());
-  }
-  if (options_.mistake == Mistake::kLostCredit && later_stream &&
-      std::holds_alternative<proto::WorkerCredit>(message)) {
-    std::get<proto::WorkerCredit>(message).leases -= 40;
-  }
-  const auto* result = std::get_if<proto::WorkResult>(&message);
-  if (result != nullptr && options_.mistake == Mistake::kDuplicateByContent) {
-    proto::WorkResult content = *result;
-    content.token = {};
-    if (result->outcome == Outcome::kOk && !contents_.insert(proto::ResultDigest(content)).second) {
-      w.to_worker.emplace_back(now_ns_,
-                               proto::Acknowledgement{result->token, proto::Verdict::kAccepted});
-      return;
-    }
-  }
-  if (result != nullptr && options_.mistake == Mistake::kAcceptAnyToken) {
-    const auto lease = store_->FindLease(result->token);
-    const auto asked = asked_.find(result->token);
-    if (lease.ok() && *lease && (*lease)->state > db::LeaseState::kDone && asked != asked_.end()) {
-      forged_.insert(asked->second.second);
-      TakeResult({asked->second.first, asked->second.second, *result});
-      w.to_worker.emplace_back(now_ns_,
-                               proto::Acknowledgement{result->token, proto::Verdict::kAccepted});
-      return;
-    }
-  }
-  if (result != nullptr && asked_.contains(result->token)) {
-    const auto& [session, attempt] = asked_.at(result->token);
-    for (const SimSession& s : sessions_) {
-      counts_.parked += s.id == session && !s.to_ask.empty() ? 1 : 0;
-    }
-  }
-  farm_->OnMessage(*w.stream, message, FarmNs());
-}
-
-void FarmSimulation::StepHoned() {
-  for (SimWorker& w : workers_) {
-    while (w.stream && !Cut(w) && !w.to_honed.empty() && w.to_honed.front().first <= now_ns_) {
-      proto::WorkerMessage message = std::move(w.to_honed.front().second);
-      w.to_honed.pop_front();
-      Hear(w, std::move(message));
-    }
-  }
-  HearLate();
-  StepOperator();
-  for (size_t i = 0; i < clients_.size(); ++i) StepClient(i);
-  if (!wrong_.empty()) return;
-  const size_t first = random_.Below(sessions_.size());
-  for (size_t i = 0; i < sessions_.size(); ++i) Drive(sessions_[(first + i) % sessions_.size()]);
-  if (now_ns_ >= next_tick_ns_) {
-    next_tick_ns_ = now_ns_ + 100 * kMs;
-    farm_->Tick(FarmNs());
-    if (options_.doubts && random_.Chance(0.1)) UndrainAll();
-  }
-  Gather({});
-}
-
 std::string FarmSimulation::Run() {
   for (int step = 0; step < options_.steps && wrong_.empty(); ++step) {
     const int64_t ns = random_.Between(1, 15) * kMs;
@@ -474,10 +413,11 @@ std::string FarmSimulation::Run() {
       StepLink(w);
       StepWorker(w);
     }
-    if (blocked_since_ns_ < 0) StepHoned();
-    if (random_.Chance(0.3)) CommitAll();
+    if (blocked_since_ns_ < 0 && !Paused()) StepHoned();
+    if (!Paused() && random_.Chance(0.3)) CommitAll();
     if (!wrong_.empty()) break;
     if (random_.Chance(0.003)) CrashHoned(random_.Chance(0.5));
+    MayPause();
     const uint64_t fill = random_.Below(1000);
     if (fill < 5) {
       disk_.SetFull(true);

@@ -16,6 +16,7 @@
 #include "server/farm.h"
 #include "tests/sim/fault_vfs.h"
 #include "tests/sim/simulated_operator.h"
+#include "tests/sim/simulation_counts.h"
 #include "tests/sim/simulation_options.h"
 #include "worker/lease_desk.h"
 
@@ -41,15 +42,7 @@ class FarmSimulation {
   /// Runs until every session has ended, then checks; empty, or what is wrong.
   std::string Run();
 
-  struct Counts {
-    int restarts = 0, power_cuts = 0, worker_crashes = 0, breaks = 0, full_disks = 0;
-    int condemned = 0, compared_restarts = 0, shared = 0, clock_jumps = 0;
-    int artifacts_run = 0, bad_artifacts = 0;
-    int parked = 0, confirmed = 0, compared = 0;
-    int revoked = 0, drained = 0, cancelled = 0, late = 0;
-    int partitions = 0, suspensions = 0, deadlines = 0, retries = 0, watched = 0;
-    server::FarmCounters farm;
-  };
+  using Counts = SimulationCounts;
   const Counts& counts() const { return counts_; }
 
  private:
@@ -135,6 +128,13 @@ class FarmSimulation {
   void ReplaySearch();
   /// The search as it was and as the log has it propose the same.
   void CompareWithRestarted(search::SharedTuner& before);
+  bool Paused() const { return now_ns_ < paused_until_ns_; }
+  void MayPause();
+  /// Once a pause is over.
+  void Resume();
+  void EndPause();
+  /// honed learns of a stream's end when it runs.
+  void Gone(server::StreamId stream);
   void CrashWorker(SimWorker& w);
   void Break(SimWorker& w);
   void Dial(SimWorker& w);
@@ -226,6 +226,8 @@ class FarmSimulation {
   int64_t full_until_ns_ = 0;      ///< of the disk
   int64_t blocked_since_ns_ = -1;  ///< honed waits for a commit and does nothing else; -1: it runs
   int64_t unblocked_ns_ = 0, blocked_ns_ = 0;  ///< when it last went on; how long it waited in all
+  int64_t paused_since_ns_ = -1, paused_until_ns_ = 0;  ///< honed stands still; -1: it does not
+  std::vector<server::StreamId> gone_;                  ///< ended meanwhile
   bool search_busy_ = false;  ///< a step of the search waits for its commit: its lock is held
   int64_t next_tick_ns_ = 0;
   // What happened, whatever honed makes of it.

@@ -136,6 +136,21 @@ TEST(FarmSimulation, WhatOperatorsDoInFlightLosesNothing) {
   EXPECT_GT(all.late, 100) << "on streams that their workers had given up";
 }
 
+TEST(FarmSimulation, APauseOfHonedIsNobodysSilence) {
+  FarmSimulation::Counts all;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    FarmSimulation simulation({.seed = seed, .doubts = seed % 3 == 0, .pauses = true});
+    ASSERT_EQ(simulation.Run(), "") << "seed " << seed;
+    const FarmSimulation::Counts& counts = simulation.counts();
+    all.pauses += counts.pauses;
+    all.restarts += counts.restarts + counts.power_cuts;
+    all.farm.lost += counts.farm.lost;
+  }
+  EXPECT_GT(all.pauses, 100);
+  EXPECT_GT(all.restarts, 100);
+  EXPECT_GT(all.farm.lost, 20) << "those of workers that were lost indeed";
+}
+
 /// Seeds that failed once. 2342, 2399, 2474: an answer of infrastructure was delivered, and honed
 /// crashed before its commit: the attempt is measured after all.
 class FarmSeed : public ::testing::TestWithParam<uint64_t> {};
@@ -159,7 +174,8 @@ TEST_P(FarmMistake, IsCaught) {
          .runners = roles ? 1 : 0,
          .steps = 3000,
          .doubts = mistake == Mistake::kBelieveAfterRestart,
-         .operators = mistake == Mistake::kForgetRevoked || mistake == Mistake::kForgetDrained});
+         .operators = mistake == Mistake::kForgetRevoked || mistake == Mistake::kForgetDrained,
+         .pauses = mistake == Mistake::kForgetPause});
     if (const std::string wrong = simulation.Run(); !wrong.empty()) {
       std::printf("%s: seed %llu: %s\n", std::string(NameOf(mistake)).c_str(),
                   static_cast<unsigned long long>(seed), wrong.c_str());

@@ -21,11 +21,11 @@ std::string CodeOf(const proto::Job& job, size_t position) {
 }  // namespace
 
 void FarmSimulation::Break(SimWorker& w) {
-  for (const auto& [stream, until_ns] : w.ghosts) farm_->OnGone(stream, FarmNs());
+  for (const auto& [stream, until_ns] : w.ghosts) Gone(stream);
   w.ghosts.clear();
   w.closed = false;
   if (!w.stream) return;
-  farm_->OnGone(*w.stream, FarmNs());
+  Gone(*w.stream);
   w.stream.reset();
   w.to_honed.clear();
   w.to_worker.clear();
@@ -52,7 +52,7 @@ void FarmSimulation::Partition() {
 void FarmSimulation::StepLink(SimWorker& w) {
   constexpr int64_t kPatience = 1'500 * kMs;
   while (!w.ghosts.empty() && !Cut(w) && w.ghosts.front().second <= now_ns_) {
-    farm_->OnGone(w.ghosts.front().first, FarmNs());
+    Gone(w.ghosts.front().first);
     w.ghosts.erase(w.ghosts.begin());
   }
   if (!w.stream) return;

@@ -28,7 +28,8 @@ std::string_view NameOf(Mistake mistake) {
                                                                  "forget-started",
                                                                  "believe-after-restart",
                                                                  "forget-revoked",
-                                                                 "forget-drained"};
+                                                                 "forget-drained",
+                                                                 "forget-pause"};
   return kNames[static_cast<size_t>(mistake)];
 }
 

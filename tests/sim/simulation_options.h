@@ -31,8 +31,9 @@ enum class Mistake : uint8_t {
   kBelieveAfterRestart,  ///< what would be held back counts when it is asked for anew
   kForgetRevoked,        ///< a restart forgets whose certificates were revoked
   kForgetDrained,        ///< and which devices an operator drained
+  kForgetPause,          ///< its own pause is workers' silence
 };
-inline constexpr int kNumMistakes = 23;
+inline constexpr int kNumMistakes = 24;
 std::string_view NameOf(Mistake mistake);
 
 struct SimulationOptions {
@@ -49,6 +50,8 @@ struct SimulationOptions {
   /// Certificates are revoked, devices drained and sessions cancelled in flight; what was said on a
   /// stream comes after the next one's words, and a client's replies in any order.
   bool operators = false;
+  /// honed stands still now and then, for up to four times as long as workers may be silent.
+  bool pauses = false;
 };
 
 }  // namespace hone::sim
