@@ -101,7 +101,7 @@ class Canonicaliser {
     if (op == "Slice" && same_type && AllEqual(call.Ints("steps"), 1)) return ReplaceBy(node, x);
     if (op == "Pad" && AllEqual(call.Ints("begin"), 0) && AllEqual(call.Ints("end"), 0))
       return ReplaceBy(node, x);
-    if (op == "MatMul") return FuseTransposes(node);
+    if (op == "MatMul") return IsOuterProduct(node) ? OuterProduct(node) : FuseTransposes(node);
     if (op == "Binary" && ConstantFirst(node, call.String("fn", ""))) {
       Node swapped = node;
       std::swap(swapped.inputs[0], swapped.inputs[1]);
@@ -160,6 +160,30 @@ class Canonicaliser {
     if (!IsExactCast(TypeOf(source).dtype, TypeOf(x).dtype)) return false;
     if (TypeOf(source).dtype == to) return ReplaceBy(node, source);
     return ReplaceBy(node, "Cast", source, {{"to", std::string(ir::ToString(to))}});
+  }
+
+  // Nothing is summed: rotary embeddings are written so.
+  bool IsOuterProduct(const Node& node) const {
+    const Shape& a = TypeOf(node.inputs[0]).shape;
+    const Shape& b = TypeOf(node.inputs[1]).shape;
+    if (a.size() < 2 || b.size() < 2) return false;
+    return a[a.size() - (MakeCall(graph_, node).Int("transpose_a", 0) != 0 ? 2 : 1)] == 1;
+  }
+
+  // A column times a row is the product of their elements, which fuses as such.
+  absl::StatusOr<bool> OuterProduct(const Node& node) {
+    const char* names[] = {"transpose_a", "transpose_b"};
+    std::vector<ValueId> factors = {node.inputs[0], node.inputs[1]};
+    for (size_t k = 0; k < 2; ++k) {
+      if (MakeCall(graph_, node).Int(names[k], 0) == 0) continue;
+      Shape shape = TypeOf(factors[k]).shape;
+      std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+      HONE_ASSIGN_OR_RETURN(
+          factors[k], rewriter_.Add("Reshape", node.origin, {factors[k]}, {{"shape", shape}}));
+    }
+    HONE_ASSIGN_OR_RETURN(ValueId value, rewriter_.Add("Binary", node.origin, std::move(factors),
+                                                       {{"fn", std::string("mul")}}));
+    return ReplaceBy(node, value);
   }
 
   // The matrix product reads an operand with its last two axes swapped when that makes the

@@ -80,6 +80,29 @@ output %3 scores
 )");
 }
 
+// Of rotary embeddings: frequencies times positions.
+TEST(CanonicaliseTest, MultipliesAColumnByARowElementWise) {
+  TestGraph t;
+  const ValueId column = t.Input({2, 1, 4});
+  const ValueId row = t.Input({1, 5});
+  t.Output(t.Op("MatMul", {column, row}, {{"transpose_a", int64_t{1}}}), "angles");
+  ExpectRewrite(t.graph, Canonicalise, R"(
+graph test
+%0:f32[2,1,4] = input input0
+%1:f32[1,5] = input input1
+%2:f32[2,4,5] = MatMul(%0, %1) {transpose_a=1}
+output %2 angles
+)",
+                R"(
+graph test
+%0:f32[2,1,4] = input input0
+%1:f32[1,5] = input input1
+%2:f32[2,4,1] = Reshape(%0) {shape=[2,4,1]}
+%3:f32[2,4,5] = Binary(%2, %1) {fn=mul}
+output %3 angles
+)");
+}
+
 TEST(CanonicaliseTest, LeavesTheInnermostAxisOfHeadsInPlace) {
   TestGraph t;
   const ValueId q = t.Input({1, 2, 4, 8});
