@@ -21,6 +21,7 @@
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
+#include "client/task_list.h"
 #include "client/tune_budget.h"
 #include "ir/target.h"
 
@@ -41,6 +42,8 @@ class ServerTuning {
  private:
   absl::StatusOr<proto::SessionSpec> MakeSpec();
   absl::Status Report(const ServerProgress& progress, const Hash128& session);
+  void Announce(const proto::SessionSpec& spec, const TuneBudget& budget, const std::string& server,
+                const ServerConnection::Started& started) const;
   void Journal(const std::string& line);
   std::string ServerWords() const;
 
@@ -129,6 +132,20 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
   }
 }
 
+void ServerTuning::Announce(const proto::SessionSpec& spec, const TuneBudget& budget,
+                            const std::string& server,
+                            const ServerConnection::Started& started) const {
+  context_.err << fmt::format("{} tasks for {} on server '{}', {}session {}\n", spec.tasks.size(),
+                              spec.target, server, started.joined ? "joined " : "",
+                              started.session.ToHex());
+  // One that runs already has come some way; its table says how far.
+  if (!started.joined) {
+    context_.err << fmt::format("budget {}, {}\n", BudgetText(budget),
+                                EndText(budget, {}, SystemWallClock()));
+  }
+  context_.err << TaskListText(ListedTasks(spec.tasks)) << std::flush;
+}
+
 absl::Status ServerTuning::Run() {
   const Arguments& arguments = context_.arguments;
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
@@ -139,17 +156,16 @@ absl::Status ServerTuning::Run() {
   HONE_ASSIGN_OR_RETURN(const ServerConnection::Started started, server->StartSession(spec));
   Journal("session " + started.session.ToHex());
   const std::string id = started.session.ToHex();
-  context_.err << fmt::format("{} tasks for {} on server '{}', {}session {}\n", spec.tasks.size(),
-                              spec.target, address.address, started.joined ? "joined " : "", id);
+  const TuneBudget budget{.seconds = spec.seconds,
+                          .trials = spec.trials,
+                          .until_unix_ns = spec.until_unix_ms * 1'000'000};
+  Announce(spec, budget, address.address, started);
   std::vector<ServerProgress::Task> tasks;
   for (const proto::TaskSpec& task : spec.tasks) {
     tasks.push_back({.row = {.name = task.name, .count = task.count, .bound_ns = task.bound_ns},
                      .workload = HashBytes(task.workload).ToHex()});
   }
-  ServerProgress progress(std::move(tasks),
-                          TuneBudget{.seconds = spec.seconds,
-                                     .trials = spec.trials,
-                                     .until_unix_ns = spec.until_unix_ms * 1'000'000});
+  ServerProgress progress(std::move(tasks), budget);
   g_detach.store(false);
   std::signal(SIGINT, OnSignal);
   const absl::Status watched = WatchLive(

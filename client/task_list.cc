@@ -1,6 +1,7 @@
 #include "client/task_list.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "fmt/format.h"
 
@@ -8,21 +9,17 @@
 
 namespace hone::client {
 
-std::string TaskListText(const std::vector<search::TuningTask>& tasks, size_t most_lines) {
+std::string TaskListText(std::vector<ListedTask> tasks, size_t most_lines) {
   constexpr size_t kNameCells = 56;
-  std::vector<const search::TuningTask*> order;
-  for (const search::TuningTask& task : tasks) order.push_back(&task);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const search::TuningTask* a, const search::TuningTask* b) {
-                     return a->count * a->flop > b->count * b->flop;
-                   });
-  const size_t shown = order.size() <= most_lines ? order.size() : most_lines - 1;
+  std::ranges::stable_sort(tasks, std::greater<>(),
+                           [](const ListedTask& task) { return task.count * task.flop; });
+  const size_t shown = tasks.size() <= most_lines ? tasks.size() : most_lines - 1;
   std::string text;
   for (size_t i = 0; i < shown; ++i) {
-    text += fmt::format("  x{:<3} {}  {:.1f} MFLOP\n", order[i]->count,
-                        CutToCells(order[i]->name, kNameCells), order[i]->flop * 1e-6);
+    text += fmt::format("  x{:<3} {}  {:.1f} MFLOP\n", tasks[i].count,
+                        CutToCells(tasks[i].name, kNameCells), tasks[i].flop * 1e-6);
   }
-  if (shown < order.size()) text += fmt::format("  ... and {} more\n", order.size() - shown);
+  if (shown < tasks.size()) text += fmt::format("  ... and {} more\n", tasks.size() - shown);
   return text;
 }
 

@@ -37,8 +37,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kMostListed = 12;
-
 /// The least time of a kernel on this target, ns: multiply-adds at two per lane and nominal cycle,
 /// a quarter of them where Winograd's F(4×4) may be used, or its bytes at a generous last-level
 /// cache rate.
@@ -371,7 +369,7 @@ absl::Status Tuning::Run() {
   const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
   if (!unfinished.ok()) return LogError(unfinished.status());
   Announce(unfinished->so_far);
-  context_.err << TaskListText(tasks_, kMostListed) << std::flush;
+  context_.err << TaskListText(ListedTasks(tasks_)) << std::flush;
   return TuneTasks();
 }
 

@@ -8,7 +8,7 @@ namespace hone::client {
 namespace {
 
 TEST(TaskListTest, TellsTheLargestAndCountsTheRest) {
-  std::vector<search::TuningTask> tasks(14);
+  std::vector<ListedTask> tasks(14);
   for (size_t i = 0; i < tasks.size(); ++i) {
     tasks[i].name = "kernel " + std::to_string(i);
     tasks[i].flop = 1e6 * static_cast<double>(i + 1);

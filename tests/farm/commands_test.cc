@@ -69,6 +69,9 @@ TEST_F(CommandsTest, CtrlCDetachesAndTheSessionIsShownWatchedAndCancelled) {
   ASSERT_EQ(id.size(), 32u);
   EXPECT_EQ(client_->Interrupt(), kExitInterrupted) << client_->Said();
   const std::string said = client_->Said();
+  // Before it starts: what, for how long, and until when.
+  EXPECT_THAT(said, HasSubstr("budget 100000 trials, ends "));
+  EXPECT_THAT(said, HasSubstr(" MFLOP\n"));
   EXPECT_THAT(said, HasSubstr("detached; session " + id + " goes on"));
   for (const char* command : {"watch", "cancel"}) {
     EXPECT_THAT(said, HasSubstr(std::string("hone session ") + command + " " + id + " --server " +
