@@ -157,8 +157,10 @@ class AnchorAxes {
     return found;
   }
 
-  // The load to follow: none when one of them already reads along the axes.
+  // The load to follow: none when one of them already reads along the axes. A scalar's Stage keeps
+  // its lack of axes: no index says where in a scalar a point of others would be stored.
   std::optional<ExprNode> LoadToFollow(const Stage& stage) const {
+    if (stage.spatial.empty()) return std::nullopt;
     std::optional<ExprNode> chosen;
     bool in_place = false;
     ir::Visit(stage.body[0], [&](const ExprNode& node) {

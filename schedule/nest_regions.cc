@@ -77,6 +77,29 @@ std::vector<Span> Narrowed(std::vector<Span> axes, const std::vector<Expr>& cond
   return axes;
 }
 
+/// The part of an index's span where conditions on the index itself hold, like
+/// `i * 2 + r < 7`: padding on one side of a window with a stride.
+Span Narrowed(Span span, const Expr& index, const std::vector<Expr>& conditions) {
+  const std::optional<int64_t> low = ir::AsInt(span.low);
+  if (!low) return span;
+  int64_t first = *low, end = *low + span.width;
+  for (const Expr& condition : conditions) {
+    if (condition->kind != ir::ExprKind::kBinary) continue;
+    const ir::BinaryOp op = condition->binary();
+    if (op != ir::BinaryOp::kLt && op != ir::BinaryOp::kGe) continue;
+    const std::optional<int64_t> limit = ir::AsInt(condition->args[1]);
+    if (!limit || HasLoad(condition->args[0]) || condition->args[0]->dtype != ir::DType::kI64) {
+      continue;
+    }
+    const Linear apart = ToLinear(index - condition->args[0], {});
+    if (!apart.terms.empty()) continue;
+    if (op == ir::BinaryOp::kLt) end = std::min(end, *limit + apart.constant);
+    if (op == ir::BinaryOp::kGe) first = std::max(first, *limit + apart.constant);
+  }
+  if (first < end) return {ir::Int(first), end - first};
+  return span;
+}
+
 /// The dimension of its result along which the Stage's full vectors run; -1: none, or not one
 /// alone, or some lanes are masked and stick out of the tile.
 int VectorDimension(const StageSchedule& schedule, int rank) {
@@ -110,7 +133,8 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
       const std::vector<Span> axes = Narrowed(reader.axes, conditions);
       for (size_t d = 0; d < need.size(); ++d) {
         const Span whole{ir::Int(0), stage.spatial[d]};
-        const Span span = SpanOfIndex(e.args[d], axes, ranges_).value_or(whole);
+        Span span = SpanOfIndex(e.args[d], axes, ranges_).value_or(whole);
+        if (!HasLoad(e.args[d])) span = Narrowed(span, e.args[d], conditions);
         need[d] = need[d] ? Union(*need[d], span, stage.spatial[d], ranges_) : span;
       }
     };

@@ -67,6 +67,29 @@ TEST(DefaultTraces, GroupsOfEightChannelsArePacked) {
   }
 }
 
+// SAME padding of a stride stands on the right alone: what is computed before the window is as
+// large as the data, not as what the windows span.
+TEST(DefaultTraces, AWindowPaddedOnTheRightAloneComputesItsInputOnce) {
+  for (const char* window :
+       {"x0: f32[1,4,7,7] input range(-1,1)\n"
+        "s0: f32[1,4,7,7] = sigmoid(x0[i0, i1, i2, i3])\n"
+        "s1: f32[1,8,8,4] = select(i1 >= 0 & i1 < 7 & (i2 >= 0 & i2 < 7), "
+        "s0[0, i3, i1, i2], -inf)\n"
+        "s2: f32[1,4,4,4] output = max[r0:2,r1:2] (s1[0, i1 * 2 + r0, i2 * 2 + r1, i3])\n",
+        "x0: f32[1,4,7,9] input range(-1,1)\n"
+        "s0: f32[1,4,7,9] = tanh(x0[i0, i1, i2, i3])\n"
+        "s1: f32[1,4,9,12] = select(i2 < 7 & i3 < 9, s0[0, i1, i2, i3], 0.0)\n"
+        "s2: f32[1,4,3,6] output = sum[r0:3,r1:2] (s1[0, i1, i2 * 3 + r0, i3 * 2 + r1])\n"}) {
+    const ir::Workload workload = WorkloadOf("workload 1\n" + std::string(window));
+    for (const char* target : {"cpu:avx2,threads=1", "cpu:avx512,threads=2"}) {
+      const auto trace = DefaultTrace(workload, TargetOf(target));
+      ASSERT_TRUE(trace.ok()) << trace.status();
+      const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+      EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+    }
+  }
+}
+
 // The taps that a deconvolution's phase lacks (3 of 4 exist): the condition stands around loops,
 // and what it guards lies in panels all the same.
 TEST(DefaultTraces, WeightsUnderAConditionArePackedWhereVectorsDoNotChangeIt) {

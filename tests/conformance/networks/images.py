@@ -416,3 +416,13 @@ def batch_statistics(n):
     y = n.op("BatchNormalization", x, n.uniform([4], low=0.6, high=1.4), n.uniform([4]), n.uniform([4]),
              n.uniform([4], low=0.6, high=1.4), outs=5, epsilon=1e-3, momentum=0.7)
     return [n.relu(y[0])] + [n.op("Neg", each) for each in y[1:]]
+
+
+@network(13)
+def critic(n):
+    """A score without axes, behind a stride whose padding stands on the right alone."""
+    x = n.op("Sigmoid", n.input("images", [1, 3, 9, 13]), width=3)
+    x = n.max_pool(x, 2, 2, [0, 0, 1, 1])
+    x = n.op("Softplus", n.conv(x, 4, 3), width=4)
+    x = n.op("AveragePool", x, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1], width=4)
+    return n.op("Sigmoid", n.op("Squeeze", n.linear(n.op("Flatten", n.global_pool(x), axis=1), 1, rank=2)))

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "tests/graph/passes/test_graph.h"
 
 namespace hone::graph {
@@ -110,6 +111,24 @@ s1: f32[3,4] = tanh(s0[i0, i1])
 s2: f32[2,3,2] output over [i0:3,i1:4] at [i1 // 2, i0, i1 % 2] = s1[i0, i1] + x2[i1 // 2, 0, i1
     % 2]
 )");
+}
+
+// Where in a scalar another axis' point would be stored no index says.
+TEST(GroupWorkloadTest, WhatFollowsAnAnchorAsAScalarKeepsItsLackOfAxes) {
+  TestGraph t;
+  const ValueId product = t.Op("MatMul", {t.Input({1, 8}), t.Constant({8, 1})});
+  const ValueId scalar = t.Unary("tanh", t.Reshape(product, {}));
+  t.Output(scalar, "scalar");
+  t.Output(t.Unary("exp", scalar), "y");
+  ExpectWhole(t, R"(
+workload 1
+x0: f32[1,8] input range(-1,1)
+x1: f32[8,1] constant
+s0: f32[1,1] = sum[r0:8] (x0[0, r0] * x1[r0, 0])
+s1: f32[] output = tanh(s0[0, 0])
+s2: f32[] output = exp(s1[])
+)");
+  EXPECT_TRUE(ir::Verify(Whole(t).workload).ok());
 }
 
 TEST(GroupWorkloadTest, AnOutputThatIsReadAndRelabelledIsCopiedOut) {
