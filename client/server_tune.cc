@@ -151,7 +151,13 @@ absl::Status ServerTuning::Run() {
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<ServerConnection> server,
                         ServerConnection::Open(address));
-  if (arguments.Given("journal")) journal_.open(arguments.Text("journal"), std::ios::app);
+  if (arguments.Given("journal")) {
+    journal_.open(arguments.Text("journal"), std::ios::app);
+    if (!journal_) {
+      return absl::PermissionDeniedError(
+          fmt::format("cannot write the journal '{}'", arguments.Text("journal")));
+    }
+  }
   HONE_ASSIGN_OR_RETURN(const proto::SessionSpec spec, MakeSpec());
   HONE_ASSIGN_OR_RETURN(const ServerConnection::Started started, server->StartSession(spec));
   Journal("session " + started.session.ToHex());

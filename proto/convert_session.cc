@@ -53,7 +53,11 @@ constexpr double kMaxLatencyNs = 1e18;
 absl::StatusOr<SessionSpec> FromWire(const v1::SessionSpec& wire) {
   SessionSpec s;
   HONE_ASSIGN_OR_RETURN(s.model, Name(wire.model(), "model"));
-  HONE_ASSIGN_OR_RETURN(s.model_hash, Printing(wire.model_hash(), 0, 64, "model_hash"));
+  s.model_hash = wire.model_hash();
+  if ((!s.model_hash.empty() && s.model_hash.size() != 64) ||
+      s.model_hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return absl::InvalidArgumentError("model_hash: it is not a SHA-256 in 64 hexadecimal digits");
+  }
   HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(wire.tasks_size()), kMaxWorkloads, "tasks"));
   if (wire.tasks_size() == 0) return absl::InvalidArgumentError("tasks: there are none");
   for (const v1::TaskSpec& task : wire.tasks()) {
@@ -99,7 +103,7 @@ void ToWire(const SessionSpec& s, v1::SessionSpec* wire) {
   wire->set_seed(s.seed);
   wire->set_accuracy(static_cast<int>(s.accuracy));
   wire->set_priority(s.priority);
-  wire->set_project(Cut(s.project, kMaxNameBytes));
+  wire->set_project(s.project);  // one cut short would be another
 }
 
 std::string EncodeSpec(const SessionSpec& spec) {

@@ -78,6 +78,8 @@ class Session {
   absl::Status BeginAlone(std::vector<TuningTask> tasks, db::Batch batch);
   /// Becomes a member of a shared search, or finds itself to be one.
   absl::Status JoinShared(std::vector<TuningTask> tasks, db::Batch batch);
+  /// Of tasks that the search has not got, while its other members go on.
+  absl::Status MakeSpaces(std::vector<TuningTask>& tasks);
   absl::Status ReplayOwn();
   absl::Status ReplayVerdict(const std::string& payload);
   void ReplayFailure(const std::string& payload);

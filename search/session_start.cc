@@ -179,6 +179,21 @@ absl::Status Session::ReplayOwn() {
   return absl::OkStatus();
 }
 
+absl::Status Session::MakeSpaces(std::vector<TuningTask>& tasks) {
+  std::vector<TuningTask*> missing;
+  {
+    const auto lock = Lock();
+    for (TuningTask& task : tasks) {
+      if (!task.space && !shared_->tuner.TaskOf(task.hash)) missing.push_back(&task);
+    }
+  }
+  for (TuningTask* task : missing) {
+    if (Interrupted()) return absl::CancelledError("interrupted");
+    task->space = shared_->tuner.MakeSpace(*task);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch) {
   HONE_CHECK(options_.id != Hash128{}) << "a member of a shared search has an id";
   id_ = member_ = options_.id;
@@ -187,6 +202,7 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
   if (resumed_) HONE_RETURN_IF_ERROR(ReplayOwn());
   for (;;) {
     HONE_ASSIGN_OR_RETURN(shared_, options_.join());
+    HONE_RETURN_IF_ERROR(MakeSpaces(tasks));
     const auto lock = Lock();
     if (shared_->over) continue;
     tuner_ = &shared_->tuner;

@@ -28,6 +28,8 @@ struct TuningTask {
   int count = 1;     ///< how often it occurs in the model
   double flop = 0;
   double bound_ns = 0;  ///< no schedule can be faster (roofline); 0: unknown
+  /// Its Space, where it has been made already (it can take a second); null: the Tuner makes it.
+  std::shared_ptr<const schedule::Space> space = nullptr;
 };
 
 /// Why a Tuner proposes no more.
@@ -137,6 +139,9 @@ class Tuner {
   const TuningTask& task(int i) const { return tasks_[i]; }
   /// The task of this Workload, if there is one.
   std::optional<int> TaskOf(const Hash128& workload) const;
+  /// What TuningTask::space may hold: made beside the search, of which it reads only constants.
+  /// Thread-safe.
+  std::shared_ptr<const schedule::Space> MakeSpace(const TuningTask& task) const;
   const TaskSearch& search(int i) const { return *searches_[i]; }
   TaskSearch& search(int i) { return *searches_[i]; }
   int64_t attempts() const { return attempts_; }

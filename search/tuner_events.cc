@@ -21,8 +21,13 @@ absl::Status DoesNotFit(const std::string& type, const std::string& payload) {
 
 }  // namespace
 
+std::shared_ptr<const schedule::Space> Tuner::MakeSpace(const TuningTask& task) const {
+  return std::make_shared<schedule::Space>(*task.workload, target_, options_.accuracy);
+}
+
 int Tuner::AddTask(TuningTask task, uint64_t seed) {
-  auto space = std::make_shared<schedule::Space>(*task.workload, target_, options_.accuracy);
+  std::shared_ptr<const schedule::Space> space = std::exchange(task.space, nullptr);
+  if (!space) space = MakeSpace(task);
   searches_.push_back(std::make_unique<TaskSearch>(std::move(space), seed ^ task.hash.low));
   task.count = 0;
   forms_.push_back(db::FormOf(ir::ToText(*task.workload)));

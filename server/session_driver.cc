@@ -40,6 +40,11 @@ absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec
       return absl::InvalidArgumentError(
           fmt::format("tasks[{}].workload: {}", i, StatusMessage(good)));
     }
+    if (workload->stages.size() > proto::kMaxStages) {
+      return absl::InvalidArgumentError(
+          fmt::format("tasks[{}].workload: it has {} Stages, {} are possible", i,
+                      workload->stages.size(), proto::kMaxStages));
+    }
     search::TuningTask& task = tasks.emplace_back();
     task.hash = ir::StructuralHash(*workload);
     task.workload = std::make_shared<const ir::Workload>(*std::move(workload));

@@ -421,6 +421,8 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
   return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const Identity target, ParseIdentity(request->identity()));
     HONE_RETURN_IF_ERROR(MayRevoke(target));
+    // Whoever could never make it durable changes nothing.
+    HONE_RETURN_IF_ERROR(proto::Name(request->request_id(), "request_id").status());
     // In force first, for it may be long until anything can be written.
     context_.workers.Refuse(target.Uri());
     context_.workers.EndExpired();

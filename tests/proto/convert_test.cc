@@ -347,7 +347,14 @@ TEST(Convert, NothingThatSteersATerminalComesIn) {
   for (void (*spoil)(v1::SessionSpec&) :
        {+[](v1::SessionSpec& s) { s.set_project("a\x1b"); },
         +[](v1::SessionSpec& s) { s.set_device_class("a\n"); },
-        +[](v1::SessionSpec& s) { s.set_model_hash("a\x7f"); },
+        +[](v1::SessionSpec& s) { s.set_model_hash("ab"); },
+        +[](v1::SessionSpec& s) { s.set_model_hash(std::string(64, 'x')); },
+        +[](v1::SessionSpec& s) {
+          // A client does not make another project of it.
+          SessionSpec own = Spec();
+          own.project = std::string(kMaxNameBytes + 1, 'a');
+          ToWire(own, &s);
+        },
         +[](v1::SessionSpec& s) { s.set_until_unix_ms(kMaxUnixMs + 1); }}) {
     v1::SessionSpec spec;
     ToWire(Spec(), &spec);

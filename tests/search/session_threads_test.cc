@@ -319,6 +319,28 @@ TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
   EXPECT_TRUE((*Shared())->tuner.Members().empty());
 }
 
+// Spaces are made before the member joins, one after the other: nobody waits for them, and who is
+// asked to end need not make them all.
+TEST_F(SessionThreadsTest, WhoIsInterruptedBeforeItsSpacesAreMadeNeverJoins) {
+  ThreadedMeasurer first_measurer(1), second_measurer(2);
+  Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 10));
+  ASSERT_TRUE(first.Start({TwoTasks()[0]}).ok());
+  const std::shared_ptr<SharedTuner> live = *Shared();
+  const schedule::Space* const made = live->tuner.search(0).shared_space().get();
+  std::atomic<bool> interrupted = true;
+  SessionOptions options = Options(kSecond, 10);
+  options.interrupted = &interrupted;
+  Session second(log_, second_measurer, clock_, clock_, std::move(options));
+  EXPECT_TRUE(absl::IsCancelled(second.Start(TwoTasks())));
+  EXPECT_EQ(live->tuner.Members(), std::vector<Hash128>{kFirst});
+  EXPECT_EQ(live->tuner.num_tasks(), 1);
+  // What the search has is not made again.
+  Session third(log_, second_measurer, clock_, clock_, Options({3, 3}, 10));
+  ASSERT_TRUE(third.Start(TwoTasks()).ok());
+  EXPECT_EQ(live->tuner.num_tasks(), 2);
+  EXPECT_EQ(live->tuner.search(0).shared_space().get(), made);
+}
+
 TEST_F(SessionThreadsTest, AMemberThatTheLogDoesNotKnowIsNone) {
   constexpr Hash128 kThird{3, 3};
   for (const auto fault : {ThreadedLog::Fault::kReads, ThreadedLog::Fault::kAppends}) {

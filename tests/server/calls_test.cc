@@ -68,6 +68,16 @@ class CallsTest : public ::testing::Test {
     ASSERT_TRUE(store->Commit({&unit}).value().at(0).ok());
   }
 
+  /// What a client gets who only lists sessions.
+  grpc::Status List(const std::string& name) {
+    const auto stub = v1::Tuning::NewStub(channel_);
+    grpc::ClientContext context;
+    context.AddMetadata("hone-name", name);
+    v1::ListSessionsRequest request;
+    v1::ListSessionsReply reply;
+    request.set_limit(1);
+    return stub->ListSessions(&context, request, &reply);
+  }
   /// From now on nobody of this role and name is served.
   void Revoke(const std::string& identity) {
     const auto stub = v1::Tuning::NewStub(channel_);
@@ -345,6 +355,20 @@ TEST_F(CallsTest, AWorkerThatDoesNotReadIsNotHeardAnyMore) {
   while (stream->Read(&reply)) {
   }
   writer.join();
+}
+
+// What could never be made durable does not hold until the next restart.
+TEST_F(CallsTest, ARevocationWithoutARequestIdRevokesNobody) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  v1::RevokeRequest request;
+  request.set_identity("spiffe://hone/submit/c");
+  for (const bool named : {false, true}) {
+    if (named) request.set_request_id("r");
+    grpc::ClientContext context;
+    v1::RevokeReply reply;
+    EXPECT_EQ(stub->Revoke(&context, request, &reply).ok(), named);
+    EXPECT_EQ(List("c").ok(), !named) << List("c").error_message();
+  }
 }
 
 // The status of a stream waits behind what its peer has not read: a revoked one could stay.

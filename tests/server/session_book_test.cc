@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,6 +14,8 @@
 #include "base/status.h"
 #include "db/log_file.h"
 #include "proto/convert.h"
+#include "proto/limits.h"
+#include "server/session_driver.h"
 #include "tests/server/fullable_store.h"
 #include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
@@ -129,6 +132,34 @@ TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(StatusMessage(refused.status()),
               HasSubstr("tasks[1].workload: the same as tasks[0]"));
+}
+
+TEST_F(SessionBookTest, OneRequestIdNamesOneSpecToTheLastName) {
+  proto::SessionSpec spec = Spec("a");
+  ASSERT_TRUE(book_.Start({"alice", "1"}, spec).ok());
+  ASSERT_TRUE(book_.Start({"alice", "1"}, spec).ok());
+  spec.tasks[0].name = "another name";
+  EXPECT_EQ(book_.Start({"alice", "1"}, spec).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+// What a Space costs grows with the square of the Stages, and no kernel of a model has so many.
+TEST_F(SessionBookTest, AWorkloadOfTooManyStagesIsRefused) {
+  const auto chain = [](size_t stages) {
+    std::string text = "workload 1\nx0: f32[1,8] input range(0,1)\n";
+    for (size_t i = 0; i < stages; ++i) {
+      text += fmt::format("s{}: f32[1,8]{} = {}[i0, i1] + x0[i0, i1]\n", i,
+                          i + 1 == stages ? " output" : "",
+                          i == 0 ? "x0" : "s" + std::to_string(i - 1));
+    }
+    return text;
+  };
+  proto::SessionSpec spec = Spec("a");
+  spec.tasks[0].workload = chain(proto::kMaxStages);
+  EXPECT_TRUE(TasksOf(spec).ok()) << TasksOf(spec).status();
+  spec.tasks[0].workload = chain(proto::kMaxStages + 1);
+  const auto refused = book_.Start({"alice", "1"}, spec);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(StatusMessage(refused.status()), HasSubstr("it has 257 Stages, 256 are possible"));
 }
 
 // Thousands of specs of megabytes: whoever lists them shall not hold the farm up.
