@@ -65,8 +65,8 @@ Tolerance ToleranceFor(const Arguments& arguments, ir::DType dtype) {
 }
 
 absl::Status CompareOutputs(const Arguments& arguments, const NamedTensors& outputs,
-                            const std::string& path, std::vector<OutputReport>& reports) {
-  HONE_ASSIGN_OR_RETURN(const NamedTensors expected, ReadNpz(path));
+                            const NamedTensors& expected, std::vector<OutputReport>& reports) {
+  const std::string path = arguments.Text("expect");
   for (const auto& [name, tensor] : expected) {
     const auto report = std::find_if(reports.begin(), reports.end(),
                                      [&](const OutputReport& each) { return each.name == name; });
@@ -166,6 +166,12 @@ absl::Status RunRun(CommandContext& context) {
   options.threads = model.threads;
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadInputs(arguments, model.inputs, context.err));
+  // Before the outputs are written: they might have that name.
+  const std::string expect = arguments.TextOr("expect", "");
+  NamedTensors expected;
+  if (!expect.empty()) {
+    HONE_ASSIGN_OR_RETURN(expected, ReadNpz(expect));
+  }
   HONE_ASSIGN_OR_RETURN(ModelSession session, ModelSession::Create(model.executable, options));
   session.SetInputs(inputs);
   HONE_RETURN_IF_ERROR(session.Run());
@@ -177,8 +183,7 @@ absl::Status RunRun(CommandContext& context) {
   for (const auto& [name, tensor] : outputs) {
     reports.push_back({name, tensor.type, Summarise(tensor), std::nullopt, {}});
   }
-  const std::string expected = arguments.TextOr("expect", "");
-  if (!expected.empty()) {
+  if (!expect.empty()) {
     HONE_RETURN_IF_ERROR(CompareOutputs(arguments, outputs, expected, reports));
   }
   nlohmann::ordered_json object = {{"model", model.name},
@@ -189,7 +194,7 @@ absl::Status RunRun(CommandContext& context) {
     object["outputs"].push_back(ReportJson(report));
   }
   context.json_result = JsonText(object);
-  return Verdict(reports, expected);
+  return Verdict(reports, expect);
 }
 
 }  // namespace hone::client

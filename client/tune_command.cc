@@ -342,8 +342,14 @@ absl::Status Tuning::TuneTasks() {
                     "make room there. {}",
                     path_, search::SessionOptions().least_free_bytes / 1'000'000, stands));
   }
-  if (session.reason() != search::StopReason::kInterrupted) return absl::OkStatus();
-  return absl::CancelledError("interrupted; " + stands);
+  if (session.reason() == search::StopReason::kInterrupted) {
+    return absl::CancelledError("interrupted; " + stands);
+  }
+  // Something was tried, and nothing ran: what follows in a script would fail.
+  if (session.tuner().answered() > 0 && session.tuner().TotalNs(true) <= 0) {
+    return absl::InternalError(fmt::format("no candidate could be built and measured; {}", stands));
+  }
+  return absl::OkStatus();
 }
 
 /// An error of the session with its exit code and what stands in the log.

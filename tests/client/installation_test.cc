@@ -70,6 +70,19 @@ TEST_F(InstallationTest, ABuilderThatCrashesOrAnswersNonsenseIsAFault) {
   ExpectEach(hone, ExitCode::kFault, "the builder broke off");
 }
 
+// A script goes on to compile what was tuned.
+TEST_F(InstallationTest, ATuningInWhichNothingRanEndsWithAnError) {
+  const Installation hone;
+  // Well for the check before the tuning, which one process answers.
+  const std::string checked = folder_.Path("checked");
+  hone.SetBuilderScript("[ -e '" + checked + "' ] && kill -ABRT $$\n: >'" + checked + "'\nexec '" +
+                        Installation::RealHelper("hone-builder") + "' \"$@\"");
+  const ProgramRun run =
+      hone.Run({"tune", model_, "--db", log_, "--trials", "3", "--threads", "1"});
+  EXPECT_EQ(run.exit_code, static_cast<int>(ExitCode::kFault)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("no candidate could be built and measured; no usable result"));
+}
+
 TEST_F(InstallationTest, ABuilderWithoutMemoryIsTheMachines) {
   const Installation hone;
   hone.SetBuilderScript("exit 77");

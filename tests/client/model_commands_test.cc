@@ -84,6 +84,15 @@ np.savez(sys.argv[3], **dict(zip([o.name for o in s.get_outputs()], s.run(None, 
   EXPECT_EQ(object["outputs"][0]["differing"], 0);
 }
 
+// Else what came out would be compared with itself.
+TEST_F(ModelCommandsTest, AnExpectedFileIsReadBeforeOutputsAreWritten) {
+  const std::string same = folder_.Path("same.npz");
+  const ProgramRun run =
+      RunHone({"run", model_, "--inputs", inputs_, "--expect", same, "--outputs", same});
+  EXPECT_NE(run.exit_code, 0) << run.out;
+  EXPECT_FALSE(std::filesystem::exists(same));
+}
+
 TEST_F(ModelCommandsTest, DifferingOutputsEndWith10AndSayWhere) {
   ASSERT_EQ(RunHone({"run", model_, "--inputs", inputs_, "--outputs", outputs_}).exit_code, 0);
   const NamedTensors right = *ReadNpz(outputs_);
