@@ -206,6 +206,10 @@ class FarmStore {
   virtual absl::StatusOr<std::vector<absl::Status>> Commit(
       const std::vector<const FarmUnit*>& units) = 0;
 
+  /// What Commit would say of a log that was moved or removed, without one: for a farm that has
+  /// nothing to commit.
+  virtual absl::Status CheckInPlace() = 0;
+
   virtual absl::StatusOr<std::optional<FarmLease>> FindLease(const Hash128& token) = 0;
   virtual absl::StatusOr<std::optional<FarmRequest>> FindRequest(const std::string& caller,
                                                                  const std::string& id) = 0;

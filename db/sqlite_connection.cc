@@ -222,6 +222,18 @@ absl::StatusOr<int64_t> Connection::FileBytes() {
   return static_cast<int64_t>(size);
 }
 
+absl::Status Connection::CheckInPlace() const {
+  int moved = 0;
+  // A VFS that does not know the question (SQLITE_NOTFOUND) leaves the answer as it is.
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("the log '{0}' was moved or removed while it is written; put it back (the same "
+                  "file: mv), or stop what writes it, remove '{0}-wal' and '{0}-shm' and restore a "
+                  "copy",
+                  path_));
+}
+
 absl::Status Connection::Error(int code, std::string_view doing) const {
   return StatusOf(handle_, code, errno, doing, path_);
 }
@@ -237,6 +249,7 @@ Transaction::~Transaction() {
 }
 
 absl::Status Transaction::Commit() {
+  HONE_RETURN_IF_ERROR(connection_->CheckInPlace());
   HONE_RETURN_IF_ERROR(connection_->Execute("COMMIT"));
   connection_ = nullptr;
   return absl::OkStatus();

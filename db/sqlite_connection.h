@@ -115,6 +115,10 @@ class Connection {
   absl::StatusOr<std::string> ReadRaw(int64_t offset, int64_t count);
   absl::StatusOr<int64_t> FileBytes();
 
+  /// kUnavailable: under its name there is no longer the file that was opened, and what is
+  /// written now goes with it. One look at the name; ok where nobody can tell.
+  absl::Status CheckInPlace() const;
+
   /// What `code` means, with the file's name and what to do. `doing` says at what.
   absl::Status Error(int code, std::string_view doing) const;
 
@@ -136,6 +140,7 @@ class Transaction {
       : connection_(std::exchange(other.connection_, nullptr)) {}
   Transaction& operator=(Transaction&&) = delete;
   ~Transaction();
+  /// Connection::CheckInPlace before: nothing is durable in a file that nobody will find.
   absl::Status Commit();
 
  private:

@@ -78,6 +78,7 @@ class SqliteFarmStore final : public FarmStore {
   absl::StatusOr<FarmState> Load() override;
   absl::StatusOr<std::vector<absl::Status>> Commit(
       const std::vector<const FarmUnit*>& units) override;
+  absl::Status CheckInPlace() override { return connection_.CheckInPlace(); }
   absl::StatusOr<std::optional<FarmLease>> FindLease(const Hash128& token) override {
     return OneRow<FarmLease>(
         connection_.Run(fmt::format("SELECT {} FROM farm_leases WHERE token = ?", kLeaseColumns),

@@ -268,7 +268,15 @@ bool FarmLoop::Commit(std::vector<Pending>& pending) {
       units.push_back(&p.unit);
       owners.push_back(&p);
     }
-    if (units.empty() && !again) return true;
+    if (units.empty() && !again) {
+      // An idle farm too tells that its log is gone.
+      const absl::Status there = store_.CheckInPlace();
+      if (there.ok()) return true;
+      WaitOut(there, pending);
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return false;
+      continue;
+    }
     if (units.empty()) {
       // All who wanted something written were refused; there is trouble until something can be.
       if (!probe) probe.emplace().unit = ProbeOfSpace();

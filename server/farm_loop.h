@@ -47,7 +47,8 @@ struct CommitTimes {
 
 /// The one thread that owns a Farm and writes the log. It takes what was posted, lets the Farm act,
 /// makes everything durable in one group commit, and only then sends what came of it. A log that
-/// cannot be written (a full disk) holds everything back until it can be.
+/// cannot be written (a full disk, a file that was moved away) holds everything back until it can
+/// be.
 class FarmLoop {
  public:
   /// All must outlive it.

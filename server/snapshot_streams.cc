@@ -208,11 +208,15 @@ void SnapshotStreams::Copier::Stop() {
 
 absl::StatusOr<Copy> SnapshotStreams::Copier::Make(const std::string& who, bool passing) {
   const std::string path = fmt::format("{}.snapshot.{}", context_.log_path, RandomId().ToHex());
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SharedReader> reader,
-                        SharedReader::Open(context_.log_path));
+  const auto reader = SharedReader::Open(context_.log_path);
+  if (!reader.ok()) {
+    // A log that was moved away is the farm's trouble: the loop has the words for who asks.
+    HONE_RETURN_IF_ERROR(context_.loop.Ask({}));
+    return reader.status();
+  }
   Copy copy;
   HONE_ASSIGN_OR_RETURN(copy.sha256,
-                        reader->With([&](db::LogFile& log) { return log.Snapshot(path); }));
+                        (*reader)->With([&](db::LogFile& log) { return log.Snapshot(path); }));
   KillPoint("honed.copied");
   copy.file.open(path, std::ios::binary);
   ::unlink(path.c_str());

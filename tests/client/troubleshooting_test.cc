@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -149,6 +150,7 @@ class TroubleshootingTest : public ::testing::Test {
   ProgramRun UnknownConfig() const;
   ProgramRun CrashedBuilder() const;
   ProgramRun DamagedLog() const;
+  ProgramRun MovedLog() const;
   ProgramRun FolderNotWritable() const;
   ProgramRun FillingDisk() const;
 
@@ -213,6 +215,22 @@ ProgramRun TroubleshootingTest::DamagedLog() const {
   const auto size = static_cast<size_t>(std::filesystem::file_size(log));
   Patched(log, 4096, std::string(size - 4096, 'Z'));
   return RunHone({"tune", Model(), "--db", log, "--trials", "1"});
+}
+
+ProgramRun TroubleshootingTest::MovedLog() const {
+  const std::string log = Path("moved.db");
+  std::thread mover([&] {
+    const SystemMonotonicClock clock;
+    // Its WAL comes with the first that is written to it.
+    for (int i = 0; i < 3000 && !std::filesystem::exists(log + "-wal"); ++i) {
+      clock.SleepNs(10'000'000);
+    }
+    std::error_code ignored;
+    std::filesystem::rename(log, Path("aside.db"), ignored);
+  });
+  ProgramRun run = RunHone({"tune", Model(), "--db", log, "--threads", "1", "--seconds", "20"});
+  mover.join();
+  return run;
 }
 
 ProgramRun TroubleshootingTest::FolderNotWritable() const {
@@ -348,6 +366,7 @@ std::map<std::string, TroubleshootingTest::Provoke> TroubleshootingTest::Provoke
        }},
       {"builder-crashed", [&] { return CrashedBuilder(); }},
       {"damaged-log", [&] { return DamagedLog(); }},
+      {"log-moved-away", [&] { return MovedLog(); }},
       {"log-folder-not-writable", [&] { return FolderNotWritable(); }},
       {"disk-fills", [&] { return FillingDisk(); }},
       {"no-sandbox",

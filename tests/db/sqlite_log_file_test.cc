@@ -1,5 +1,6 @@
 #include "db/sqlite_log_file.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -99,6 +100,27 @@ TEST(SqliteLogFile, WrongTypesAreRefusedByStrictTables) {
   EXPECT_FALSE(
       connection.Execute("INSERT INTO workloads VALUES (zeroblob(15), 'w', 1, 1, zeroblob(16))")
           .ok());
+}
+
+TEST(SqliteLogFile, NothingIsCommittedToAFileThatIsNotUnderItsNameAnyMore) {
+  const TestFolder folder;
+  const std::string path = folder / "tune.db", aside = folder / "aside.db";
+  const std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+  ASSERT_TRUE(log->Append(TestGround()).ok());
+  const auto refused = [&] {
+    const absl::Status status = log->Append(TestStep(1)).status();
+    EXPECT_THAT(StatusMessage(status),
+                HasSubstr("'" + path + "' was moved or removed while it is written; put it back"));
+    return status.code() == absl::StatusCode::kUnavailable;
+  };
+  std::filesystem::rename(path, aside);
+  EXPECT_TRUE(refused());
+  std::filesystem::copy_file(aside, path);
+  EXPECT_TRUE(refused()) << "a copy is another file";
+  std::filesystem::rename(aside, path);
+  EXPECT_TRUE(log->Append(TestStep(1)).ok());
+  EXPECT_EQ(log->Stats().value().records, 1) << "what was refused has no effect";
+  EXPECT_EQ(MustOpen(path, OpenMode::kRead)->Stats().value().records, 1);
 }
 
 TEST(SqliteLogFile, ReadersCannotAppend) {

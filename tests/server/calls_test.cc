@@ -1,4 +1,5 @@
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -249,6 +250,23 @@ TEST_F(CallsTest, SnapshotsOnTheirWayAreBoundedAndHoldNobodyUp) {
   EXPECT_TRUE(again.ok()) << again.error_message();
   honed_->Stop();
   EXPECT_FALSE(open[7]->Rest().ok());
+}
+
+// Not as a command of its own machine would: the farm goes on when its log is back.
+TEST_F(CallsTest, ASnapshotOfALogThatIsGoneIsRefusedAsAllElse) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  std::filesystem::rename(folder_ / "t.db", folder_ / "aside.db");
+  const grpc::Status refused = OpenSnapshot(*stub, "a").Rest();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("was moved or removed"));
+  std::filesystem::rename(folder_ / "aside.db", folder_ / "t.db");
+  grpc::Status again;
+  for (int tries = 0; tries < 100; ++tries) {
+    again = OpenSnapshot(*stub, "a").Rest();
+    if (again.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) break;
+    clock_.SleepNs(50'000'000);  // the loop tries a few times a second
+  }
+  EXPECT_TRUE(again.ok()) << again.error_message();
 }
 
 /// A watch that is not read on.

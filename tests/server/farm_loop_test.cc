@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <thread>
 #include <vector>
@@ -73,7 +74,8 @@ class FarmLoopTest : public ::testing::Test {
                       [this, prepare] { return loop_.Run({.prepare = prepare, .done = {}}); });
   }
   void AwaitTrouble() {
-    while (loop_.trouble().empty()) clock_.SleepNs(1'000'000);
+    for (int i = 0; i < 10'000 && loop_.trouble().empty(); ++i) clock_.SleepNs(1'000'000);
+    EXPECT_FALSE(loop_.trouble().empty());
   }
 
   TemporaryFolder folder_;
@@ -203,6 +205,20 @@ TEST_F(FarmLoopTest, WhoAskedWhileTheCommitFailedIsToldAtOnce) {
   EXPECT_TRUE(patient.get().ok());
   EXPECT_TRUE(change.get().ok());
   EXPECT_EQ(store_.Audit(10).value().size(), 1u) << "what was refused has no effect";
+}
+
+TEST_F(FarmLoopTest, AnIdleFarmTellsThatItsLogIsGoneAndGoesOnWhenItIsBack) {
+  ASSERT_TRUE(Ask(Change).get().ok());
+  std::filesystem::rename(folder_ / "t.db", folder_ / "aside.db");
+  AwaitTrouble();
+  EXPECT_NE(loop_.trouble().find("was moved or removed"), std::string::npos) << loop_.trouble();
+  EXPECT_EQ(Ask(Change).get().code(), absl::StatusCode::kResourceExhausted);
+  auto change = Run(Change);
+  EXPECT_EQ(change.wait_for(milliseconds(300)), std::future_status::timeout);
+  std::filesystem::rename(folder_ / "aside.db", folder_ / "t.db");
+  EXPECT_TRUE(change.get().ok());
+  EXPECT_TRUE(loop_.trouble().empty());
+  EXPECT_EQ(store_.Audit(10).value().size(), 2u) << "what was refused has no effect";
 }
 
 TEST_F(FarmLoopTest, AnEndDoesNotWaitForSpace) {

@@ -24,6 +24,7 @@ class FullableStore final : public db::FarmStore {
     ++refused_;
     return absl::ResourceExhaustedError("the disk is full; free some space");
   }
+  absl::Status CheckInPlace() override { return store_->CheckInPlace(); }
   absl::Status AddStart(uint64_t start, int64_t ms) override { return store_->AddStart(start, ms); }
   absl::StatusOr<db::FarmState> Load() override { return store_->Load(); }
   absl::StatusOr<std::optional<db::FarmLease>> FindLease(const Hash128& token) override {
