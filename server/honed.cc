@@ -292,6 +292,9 @@ absl::Status CheckOptions(const HonedOptions& options) {
         web::HttpOptions{.listen = options.page_listen, .loopback_only = true}}) {
     if (!http.listen.empty()) HONE_RETURN_IF_ERROR(web::CheckAddress(http));
   }
+  if (options.log_path.empty()) {
+    return absl::InvalidArgumentError("--db '': name the log, a file in a folder of honed's own");
+  }
   const std::filesystem::path log(options.log_path);
   std::error_code error;
   if (std::filesystem::is_directory(log, error)) {

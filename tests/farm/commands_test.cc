@@ -281,6 +281,7 @@ TEST_F(ConfigurationTest, WhatHonedWouldNotStartWithIsFoundByTheCheck) {
   ExpectRefused(With(argv_, "--tls", farm_.Path("none")), "--tls");
   ExpectRefused(With(argv_, "--db", farm_.Path("none/tune.db")), "there is no folder");
   ExpectRefused(With(argv_, "--db", farm_.Path("ca")), "that is a folder");
+  ExpectRefused(With(argv_, "--db", ""), "--db '': name the log");
   ExpectRefused(With(argv_, "--page-listen", "0.0.0.0:7422"), "the page is served on loopback");
   ExpectRefused(With(argv_, "--metrics-listen", "127.0.0.1"), "is no address to listen on");
   std::vector<std::string> plain = With(argv_, "--listen", "0.0.0.0:0");
