@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "base/helper_program.h"
 #include "base/versions.h"
 #include "measure/builder_exit.h"
+#include "measure/builder_folders.h"
 #include "measure/last_words.h"
 #include "measure/process_load.h"
 
@@ -25,36 +24,13 @@ constexpr size_t kLastWordsBytes = 2000;
 constexpr int kErrorPipeBytes = 1 << 20;
 constexpr int64_t kDyingNs = 2'000'000'000;
 
-/// Folders of one builder alone, in memory and on disk, for what its linker writes. They go with it
-/// and with what it left in them, however it ended.
-class OwnFolders {
- public:
-  OwnFolders() {
-    for (const char* base : {"/dev/shm", "/tmp"}) {
-      std::string path = fmt::format("{}/hone-builder-XXXXXX", base);
-      if (::mkdtemp(path.data()) != nullptr) paths_.push_back(std::move(path));
-    }
-  }
-  OwnFolders(OwnFolders&&) = default;
-  OwnFolders& operator=(OwnFolders&&) = delete;
-  ~OwnFolders() {
-    std::error_code ignored;
-    for (const std::string& path : paths_) std::filesystem::remove_all(path, ignored);
-  }
-
-  const std::vector<std::string>& paths() const { return paths_; }
-
- private:
-  std::vector<std::string> paths_;
-};
-
 }  // namespace
 
 struct BuilderClient::Process {
-  Process(Subprocess started, OwnFolders own, int64_t max_reply_bytes)
+  Process(Subprocess started, BuilderFolders own, int64_t max_reply_bytes)
       : folders(std::move(own)), child(std::move(started)), decoder(max_reply_bytes) {}
 
-  OwnFolders folders;  // outlive the child
+  BuilderFolders folders;  // outlive the child
   Subprocess child;
   FrameDecoder decoder;
   int jobs_done = 0;
@@ -197,7 +173,8 @@ absl::StatusOr<std::unique_ptr<BuilderClient::Process>> BuilderClient::StartProc
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
   if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
   if (options_.named_files) spawn.argv.push_back("--named-files");
-  OwnFolders folders;
+  BuilderFolders folders;
+  std::call_once(swept_, [&] { SweepLeftFolders(folders); });
   for (const std::string& path : folders.paths()) spawn.argv.push_back("--folder=" + path);
   // What it compiles was written by others: it learns nothing of who started it. (A sanitizer's
   // options come that way.)

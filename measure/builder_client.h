@@ -98,6 +98,7 @@ class BuilderClient {
   std::string builder_identity_;  // of the program
   const MonotonicClock& clock_;
 
+  std::once_flag swept_;  ///< with the first process: what killed ones left
   mutable std::mutex mutex_;
   std::condition_variable slot_free_;
   std::vector<std::unique_ptr<Process>> idle_;  // guarded by mutex_
