@@ -15,6 +15,7 @@
 #include "client/json_text.h"
 #include "client/open_log.h"
 #include "client/output_path.h"
+#include "client/remove_on_signal.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_snapshot.h"
@@ -209,6 +210,8 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   if (AsksServer(context.arguments)) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
     HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
+    RemoveOnSignal on_signal(context.json());
+    on_signal.Set({ServerConnection::TemporaryOf(output)});
     HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output, ServerConnection::Use::kKept));
   } else {
     HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));

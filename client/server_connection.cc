@@ -271,7 +271,7 @@ absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path, Us
   Prepare(context, 0);
   if (use == Use::kRead) context.AddMetadata(proto::kPassingKey, "1");
   const auto reader = stub_->Snapshot(&context, {});
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = TemporaryOf(path);
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
   Sha256 digest;
   std::string sha256;

@@ -25,6 +25,9 @@ struct ServerAddress {
 /// same request id for a while. Errors carry exit code kServer and say what to do. Thread-safe.
 class ServerConnection {
  public:
+  /// The name under which Snapshot writes until all of it is there.
+  static std::string TemporaryOf(const std::string& path) { return path + ".tmp"; }
+
   /// Dials nothing yet. Errors of the credentials.
   static absl::StatusOr<std::unique_ptr<ServerConnection>> Open(const ServerAddress& address);
   virtual ~ServerConnection() = default;

@@ -6,11 +6,13 @@
 #include "absl/status/statusor.h"
 
 #include "client/arguments.h"
+#include "client/remove_on_signal.h"
 
 namespace hone::client {
 
 /// A server's log as it stood a moment ago, in a temporary file of this machine that goes with the
-/// object. Needs as much room in the folder for temporary files (TMPDIR) as the log takes.
+/// object, or with the program on a signal (RemoveOnSignal). Needs as much room in the folder for
+/// temporary files (TMPDIR) as the log takes.
 class ServerSnapshot {
  public:
   /// From the server that the arguments name; the errors are those of ServerConnection.
@@ -21,9 +23,10 @@ class ServerSnapshot {
   const std::string& path() const { return path_; }
 
  private:
-  explicit ServerSnapshot(std::string folder);
+  ServerSnapshot(std::string folder, bool json);
 
   const std::string folder_, path_;
+  RemoveOnSignal on_signal_;
 };
 
 }  // namespace hone::client
