@@ -30,13 +30,6 @@ absl::StatusOr<Credentials> ReadCredentials(const std::string& folder) {
   return c;
 }
 
-absl::StatusOr<Credentials> ReadConfiguredCredentials(const std::string& folder) {
-  absl::StatusOr<Credentials> read = ReadCredentials(folder);
-  if (read.ok()) return read;
-  return absl::InvalidArgumentError(
-      fmt::format("--tls {}: {}", folder, StatusMessage(read.status())));
-}
-
 bool IsLoopbackAddress(const std::string& address) {
   for (const char* prefix : {"[::1]:", "localhost:", "unix:"}) {
     if (address.rfind(prefix, 0) == 0) return true;

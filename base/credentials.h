@@ -17,12 +17,9 @@ inline constexpr char kServerName[] = "honed.hone.internal";
 
 /// Reads a private key. kPermissionDenied: others can read it.
 absl::StatusOr<std::string> ReadKey(const std::string& path);
-/// Reads ca.pem, cert.pem and key.pem of a folder. kPermissionDenied: others can read the key.
+/// Reads ca.pem, cert.pem and key.pem of a folder; whether they belong together is not looked at
+/// (credential_check.h). kPermissionDenied: others can read the key.
 absl::StatusOr<Credentials> ReadCredentials(const std::string& folder);
-
-/// The same of a program that is configured with that folder (--tls): what is wrong with it is
-/// wrong with the configuration, kInvalidArgument.
-absl::StatusOr<Credentials> ReadConfiguredCredentials(const std::string& folder);
 
 /// True for "127.0.0.1:7421", "[::1]:7421", "localhost:7421" and "unix:…".
 bool IsLoopbackAddress(const std::string& address);

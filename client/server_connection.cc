@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/random_id.h"
+#include "base/credential_check.h"
 #include "base/credentials.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -342,6 +343,12 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> ServerConnection::Open(
                       "no credentials for the server (honed issue submit NAME "
                       "makes them, --tls FOLDER names them)");
     }
+    // Whether the certificate is over is the server's to say, whose clock counts.
+    HONE_RETURN_IF_ERROR(
+        Annotate(CheckCredentials(
+                     *read, address.tls_folder,
+                     {.roles = {CallerRole::kSubmit, CallerRole::kPublish, CallerRole::kAdmin}}),
+                 "no credentials for the server"));
     credentials = *std::move(read);
   }
   return std::unique_ptr<ServerConnection>(new GrpcConnection(address, std::move(credentials)));

@@ -20,6 +20,7 @@
 
 #include "fmt/format.h"
 
+#include "base/certificate.h"
 #include "base/core/unique_fd.h"
 #include "base/credentials.h"
 #include "base/file.h"
@@ -29,26 +30,18 @@
 namespace hone::server {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRoles = {"server", "submit", "measure", "publish",
-                                                    "admin"};
-constexpr std::string_view kPrefix = "spiffe://hone/";
+using x509::Bio;
+using x509::Certificate;
+using x509::EndOf;
+using x509::Key;
+using x509::ParseCertificate;
+using x509::Store;
+using x509::StoreContext;
+using x509::UtcText;
+
 constexpr int64_t kCaSeconds = int64_t{3650} * 86400;
 // Certificates begin a little earlier than now: clocks of machines differ.
 constexpr int64_t kBackdatedSeconds = 3600;
-
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
-using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 
 absl::Status OpensslError(std::string_view doing) {
   std::array<char, 256> text{};
@@ -80,16 +73,6 @@ absl::StatusOr<std::string> CertificatePem(X509* certificate) {
   const Bio bio(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_X509(bio.get(), certificate) != 1) return OpensslError("write a certificate");
   return TextOf(bio.get());
-}
-
-absl::StatusOr<Certificate> ParseCertificate(const std::string& pem) {
-  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
-  if (!certificate) {
-    ERR_clear_error();
-    return absl::InvalidArgumentError("this is no certificate in PEM");
-  }
-  return certificate;
 }
 
 absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const std::string& value) {
@@ -135,20 +118,6 @@ std::string SerialOf(const X509* certificate) {
   return serial;
 }
 
-int64_t EndOf(const X509* certificate) {
-  tm end{};
-  ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end);
-  return ::timegm(&end);
-}
-
-std::string UtcText(int64_t unix_s) {
-  const time_t seconds = unix_s;
-  tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
-}
-
 /// Nobody believes a certificate when its authority is over, whatever it says itself.
 absl::Status CheckEnd(const IssueOptions& options, const X509* ca) {
   constexpr int64_t kDay = 86400;
@@ -181,14 +150,6 @@ absl::Status WriteKey(const std::string& path, const std::string& pem) {
 
 }  // namespace
 
-std::string_view RoleName(CallerRole role) { return kRoles.at(static_cast<size_t>(role)); }
-
-std::string Identity::Uri() const { return fmt::format("{}{}/{}", kPrefix, RoleName(role), name); }
-
-std::string Identity::Owner() const {
-  return role == CallerRole::kSubmit ? name : fmt::format("{}/{}", RoleName(role), name);
-}
-
 absl::Status MayRevoke(const Identity& identity) {
   if (identity.role != CallerRole::kServer) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -198,57 +159,11 @@ absl::Status MayRevoke(const Identity& identity) {
                   identity.Uri()));
 }
 
-absl::StatusOr<Identity> ParseIdentity(const std::string& uri) {
-  const auto bad = [&] {
-    return absl::InvalidArgumentError(fmt::format(
-        "'{}' is no identity of a farm; one is spiffe://hone/ROLE/NAME with ROLE of "
-        "server, submit, measure, publish, admin and NAME of letters, digits, . _ - (but . and "
-        ".. alone are none: they name folders)",
-        uri));
-  };
-  if (uri.rfind(kPrefix, 0) != 0) return bad();
-  const std::string rest = uri.substr(kPrefix.size());
-  const size_t slash = rest.find('/');
-  if (slash == std::string::npos) return bad();
-  Identity identity;
-  identity.name = rest.substr(slash + 1);
-  constexpr size_t kMaxName = 64;
-  if (identity.name == "." || identity.name == "..") return bad();
-  if (identity.name.empty() || identity.name.size() > kMaxName ||
-      identity.name.find_first_not_of(
-          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-          "._-") != std::string::npos) {
-    return bad();
-  }
-  for (size_t i = 0; i < kRoles.size(); ++i) {
-    if (rest.substr(0, slash) != kRoles[i]) continue;
-    identity.role = static_cast<CallerRole>(i);
-    return identity;
-  }
-  return bad();
-}
-
 absl::StatusOr<Identity> IdentityOf(const std::string& pem) {
   const auto certificate = ParseCertificate(pem);
   if (!certificate.ok()) return absl::UnauthenticatedError("no client certificate was shown");
-  const Names names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate->get(), NID_subject_alt_name, nullptr, nullptr)));
-  std::string uri;
-  int uris = 0;
-  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_URI) continue;
-    ++uris;
-    const ASN1_STRING* text = name->d.uniformResourceIdentifier;
-    uri.assign(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-               static_cast<size_t>(ASN1_STRING_length(text)));
-  }
-  if (uris != 1) {
-    return absl::UnauthenticatedError("the client certificate has not exactly one URI name");
-  }
-  auto identity = ParseIdentity(uri);
+  auto identity = x509::IdentityOf(certificate->get());
   if (!identity.ok()) return absl::UnauthenticatedError(StatusMessage(identity.status()));
-  identity->expires_unix_s = EndOf(certificate->get());
   return identity;
 }
 

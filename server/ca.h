@@ -5,37 +5,22 @@
 
 #include "absl/status/statusor.h"
 
+#include "base/identity.h"
+
 // Certificates of a farm: one authority of its own, one certificate for each identity, whose only
 // URI SAN is spiffe://hone/ROLE/NAME. Keys are P-256, in files that only their owner can read.
 namespace hone::server {
 
-enum class CallerRole : uint8_t { kServer, kSubmit, kMeasure, kPublish, kAdmin };
-
-/// "server", "submit", "measure", "publish", "admin".
-std::string_view RoleName(CallerRole role);
-
-/// Who holds a certificate.
-struct Identity {
-  CallerRole role = CallerRole::kSubmit;
-  std::string name;
-  int64_t expires_unix_s = 0;
-
-  /// "spiffe://hone/measure/w1"
-  std::string Uri() const;
-  /// What sessions and their requests are kept under: "alice" for spiffe://hone/submit/alice,
-  /// "publish/alice" for another role of that name, which is somebody else.
-  std::string Owner() const;
-  bool operator==(const Identity&) const = default;
-};
+using hone::CallerRole;
+using hone::Identity;
+using hone::ParseIdentity;
+using hone::RoleName;
 
 /// kUnauthenticated: no certificate, not exactly one URI SAN, or one of another form.
 absl::StatusOr<Identity> IdentityOf(const std::string& certificate_pem);
 /// kUnauthenticated unless the authority in `ca_pem` issued this client's certificate; whether that
 /// is still valid is not looked at.
 absl::Status IssuedBy(const std::string& ca_pem, const std::string& certificate_pem);
-/// "spiffe://hone/ROLE/NAME" in two; kInvalidArgument otherwise. NAME: 1 to 64 of [A-Za-z0-9._-],
-/// but no "." or "..": it also names the folder of its credentials.
-absl::StatusOr<Identity> ParseIdentity(const std::string& uri);
 
 /// kInvalidArgument for honed's own role: nobody calls under it, so refusing it changes nothing.
 absl::Status MayRevoke(const Identity& identity);

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
 
+#include "base/credential_check.h"
 #include "base/credentials.h"
 #include "base/daemon_main.h"
 #include "base/farm_address.h"
@@ -26,6 +27,7 @@
 
 namespace {
 
+using hone::CallerRole;
 using hone::DaemonOption;
 
 constexpr char kDefaultConfig[] = "/etc/hone/honed.toml";
@@ -105,14 +107,20 @@ absl::Status Revoke(const hone::DaemonOptions& options) {
   HONE_RETURN_IF_ERROR(hone::server::MayRevoke(identity));
   const auto honed = hone::DialAddress(options.Text("server"));
   if (!honed.ok()) return hone::Annotate(honed.status(), "--server");
-  HONE_ASSIGN_OR_RETURN(const hone::Credentials admin, hone::ReadCredentials(options.Text("tls")));
+  // Whether the caller may is honed's to say.
+  HONE_ASSIGN_OR_RETURN(
+      const hone::Credentials admin,
+      hone::ReadConfiguredCredentials(options.Text("tls"),
+                                      {.roles = {CallerRole::kAdmin, CallerRole::kSubmit,
+                                                 CallerRole::kPublish, CallerRole::kMeasure}}));
   HONE_RETURN_IF_ERROR(
       hone::AsServerError(hone::server::CallRevoke(*honed, admin, identity.Uri())));
   fmt::print("{} is refused from now on\n", identity.Uri());
   return absl::OkStatus();
 }
 
-absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOptions& options) {
+absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOptions& options,
+                                                          int64_t now_s) {
   hone::server::HonedOptions honed;
   honed.log_path = options.Text("db");
   honed.ca_folder = options.Text("ca");
@@ -147,13 +155,18 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   if (options.Flag("insecure-loopback")) {
     honed.transport = hone::server::Transport::kPlaintext;
   } else {
-    HONE_ASSIGN_OR_RETURN(honed.credentials, hone::ReadConfiguredCredentials(options.Text("tls")));
+    // Nobody would connect to a server whose certificate is over, and nobody would say so.
+    HONE_ASSIGN_OR_RETURN(
+        honed.credentials,
+        hone::ReadConfiguredCredentials(options.Text("tls"),
+                                        {.roles = {CallerRole::kServer}, .at_unix_s = now_s}));
   }
   return honed;
 }
 
-absl::Status Serve(const hone::DaemonOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const hone::server::HonedOptions honed_options, HonedOptionsOf(options));
+absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
+  HONE_ASSIGN_OR_RETURN(const hone::server::HonedOptions honed_options,
+                        HonedOptionsOf(options, now_s));
   if (options.Flag("check-config")) return hone::server::CheckOptions(honed_options);
   HONE_RETURN_IF_ERROR(hone::SetKillPoints(options.List("test-kill"), kKillLabels));
   sigset_t signals;
@@ -184,7 +197,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
   const hone::SystemWallClock wall_clock;
   const int64_t now_s = wall_clock.UnixNs() / 1'000'000'000;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) return Serve(options);
+  if (words.empty()) return Serve(options, now_s);
   if (words[0] == "init-ca" && words.size() == 1) {
     HONE_RETURN_IF_ERROR(hone::server::InitCa(options.Text("ca"), now_s, Actor()));
     fmt::print("{}/: keep ca.key safe; honed issue makes credentials from it\n",

@@ -181,7 +181,8 @@ enum class DeviceAction : int {
 /// threads of gRPC's; do not fork after Connect without exec.
 class Client {
  public:
-  /// Reads the credentials; the first call dials. kPermissionDenied: others can read the key.
+  /// Reads the credentials; the first call dials. kPermissionDenied: others can read the key;
+  /// kInvalidArgument: they do not belong together, or are no client's.
   static Status Connect(const ClientOptions& options, std::unique_ptr<Client>* client);
   ~Client();
   Client(const Client&) = delete;

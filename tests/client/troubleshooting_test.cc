@@ -377,6 +377,12 @@ std::map<std::string, TroubleshootingTest::Provoke> TroubleshootingTest::Provoke
        [&] {
          return RunHone({"tune", Model(), "--server", "127.0.0.1:1", "--insecure-loopback"});
        }},
+      {"credentials-do-not-serve",
+       [&] {
+         for (const char* file : {"ca.pem", "cert.pem", "key.pem"}) Write(file, "?");
+         std::filesystem::permissions(Path("key.pem"), std::filesystem::perms::owner_read);
+         return RunHone({"session", "list", "--server", "127.0.0.1:1", "--tls", Path("")});
+       }},
       {"doctor-found-a-fault", [] { return RunHone({"doctor"}, "/proc"); }},
   };
 }

@@ -213,9 +213,11 @@ TEST_F(ClientLibrary, SaysWhatIsWrongAndLeavesItsOutputs) {
   EXPECT_TRUE(request.tasks.empty());
   std::vector<Record> records;
   EXPECT_EQ(client_->FindRecords({.limit = 1000}, &records).code(), StatusCode::kInvalidArgument);
-  std::vector<SessionInfo> sessions;
-  const Status refused = Connect("w1")->ListSessions(1, &sessions);
-  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied) << refused.ToString();
+  std::unique_ptr<Client> worker;
+  const Status refused =
+      Client::Connect({.address = farm_.Address(), .tls_folder = farm_.Path("w1")}, &worker);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+  EXPECT_THAT(refused.ToString(), HasSubstr("it takes the role submit"));
 }
 
 TEST_F(ClientLibrary, IsCalledFromManyThreads) {

@@ -7,6 +7,7 @@
 #include "nlohmann/json.hpp"
 
 #include "db/farm_store.h"
+#include "server/ca.h"
 #include "tests/farm/tuned_farm.h"
 #include "tests/web/http_client.h"
 
@@ -304,6 +305,61 @@ TEST_F(ConfigurationTest, WhatAWorkerWouldNotStartWithIsFoundByTheCheck) {
   std::filesystem::permissions(farm_.Path("w1") + "/key.pem", std::filesystem::perms::group_read,
                                std::filesystem::perm_options::add);
   ExpectRefused(argv, "chmod 600");
+}
+
+TEST_F(ConfigurationTest, CredentialsThatDoNotBelongTogetherOrHereAreFoundByTheCheck) {
+  Configure("");
+  farm_.Issue("server", "other");
+  farm_.Issue("measure", "w1");
+  farm_.Issue("measure", "w2");
+  const FarmFolder elsewhere;
+  const auto mixed = [&](const std::string& whole, const std::string& file,
+                         const std::string& from) {
+    const std::string folder = farm_.Path(whole + "-" + file);
+    std::filesystem::copy(farm_.Path(whole), folder);
+    std::filesystem::copy_file(from + "/" + file, folder + "/" + file,
+                               std::filesystem::copy_options::overwrite_existing);
+    return folder;
+  };
+  const std::string key = mixed("honed", "key.pem", farm_.Path("other"));
+  ExpectRefused(With(argv_, "--tls", key),
+                "'" + key + "/key.pem' is not the key of '" + key + "/cert.pem'");
+  const std::string ca = mixed("honed", "ca.pem", elsewhere.Path("honed"));
+  ExpectRefused(With(argv_, "--tls", ca), "/cert.pem' is not of the authority in '" + ca);
+  ExpectRefused(With(argv_, "--tls", farm_.Path("alice")), "it takes the role server");
+  EXPECT_FALSE(std::filesystem::exists(farm_.LogPath()));
+
+  const std::vector<std::string> worker = farm_.WorkerArgv("w1");
+  ExpectRefused(With(worker, "--tls", mixed("w1", "key.pem", farm_.Path("w2"))),
+                "is not the key of");
+  ExpectRefused(With(worker, "--tls", farm_.Path("alice")), "it takes the role measure");
+  const Ran revoked = RunToEnd({Program("honed"), "revoke", "measure", "w1", "--server",
+                                farm_.Address(), "--tls", key, "--config", "/dev/null"});
+  EXPECT_EQ(revoked.code, kExitUsage);
+  EXPECT_THAT(revoked.err, HasSubstr("is not the key of"));
+}
+
+TEST_F(ConfigurationTest, ACertificateThatIsOverIsFoundByTheCheck) {
+  Configure("");
+  const int64_t now_s = SystemWallClock().UnixNs() / 1'000'000'000;
+  for (const auto& [role, name] : {std::pair{server::CallerRole::kServer, "oldhoned"},
+                                   {server::CallerRole::kMeasure, "oldworker"}}) {
+    ASSERT_TRUE(server::Issue({.ca_folder = farm_.Path("ca"),
+                               .role = role,
+                               .name = name,
+                               .out_folder = farm_.Path(name),
+                               .now_unix_s = now_s,
+                               .seconds = -60})
+                    .ok());
+  }
+  ExpectRefused(With(argv_, "--tls", farm_.Path("oldhoned")), "(honed issue server oldhoned)");
+  // A worker that starts asks honed, whose clock counts.
+  std::vector<std::string> worker = farm_.WorkerArgv("oldworker");
+  worker.emplace_back("--check-config");
+  const Ran checked = RunToEnd(worker);
+  EXPECT_EQ(checked.code, kExitUsage);
+  EXPECT_THAT(checked.err, HasSubstr("has expired at 20"));
+  EXPECT_THAT(checked.err, HasSubstr("(honed issue measure oldworker)"));
 }
 
 TEST_F(ConfigurationTest, ARevocationThatNoServerTakesEndsAsHoneDoes) {

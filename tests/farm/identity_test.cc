@@ -5,6 +5,7 @@
 #include "base/core/clock.h"
 #include "server/ca.h"
 #include "tests/farm/farm_processes.h"
+#include "tests/farm/unchecked_call.h"
 
 // Who may connect, with real programs.
 namespace hone::farm {
@@ -13,6 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int kExitUsage = 2;
 constexpr int kExitServer = 6;
 
 class IdentityTest : public ::testing::Test {
@@ -62,16 +64,23 @@ class IdentityTest : public ::testing::Test {
 };
 
 TEST_F(IdentityTest, OnlyTheRightRoleOfTheRightAuthorityIsServed) {
-  const Ran worker = List("w1");
-  EXPECT_EQ(worker.code, kExitServer);
-  EXPECT_THAT(worker.err, HasSubstr("spiffe://hone/measure/w1 may not do this; it takes the role"));
+  const auto call = [&](const std::string& who, const std::string& method) {
+    return CallUnchecked(farm_.Address(), farm_.Path(who), farm_.Path(who), method);
+  };
+  const absl::Status worker = call("w1", "/hone.v1.Tuning/ListSessions");
+  EXPECT_EQ(worker.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(worker.message()),
+              HasSubstr("spiffe://hone/measure/w1 may not do this; it takes the role"));
   const Ran drain = Hone({"device", "drain", "w1/cpu:0"}, "alice");
   EXPECT_EQ(drain.code, kExitServer);
   EXPECT_THAT(drain.err, HasSubstr("it takes the role admin"));
-  // A client's certificate does not make a worker.
-  const Ran posing = RunToEnd(farm_.WorkerArgv("alice"));
-  EXPECT_EQ(posing.code, 1);
-  EXPECT_THAT(posing.err, HasSubstr("it takes the role measure"));
+  // A client's certificate does not make a worker, neither for honed nor for the worker.
+  const absl::Status posing = call("alice", "/hone.v1.Workers/Work");
+  EXPECT_EQ(posing.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(posing.message()), HasSubstr("it takes the role measure"));
+  const Ran posed = RunToEnd(farm_.WorkerArgv("alice"));
+  EXPECT_EQ(posed.code, kExitUsage);
+  EXPECT_THAT(posed.err, HasSubstr("it takes the role measure"));
 }
 
 TEST_F(IdentityTest, ExpiredStrangersAndKeysThatOthersReadAreRefused) {

@@ -5,6 +5,7 @@
 
 #include "server/ca.h"
 #include "tests/farm/tuned_farm.h"
+#include "tests/farm/unchecked_call.h"
 #include "tests/web/http_client.h"
 
 // Who is refused, how it is said, and how it is counted; certificates that end while they are used.
@@ -15,6 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int64_t kCutOffNs = 10 * kNsPerSecond;
+constexpr int kExitBadInput = 3;
 constexpr int kExitServer = 6;
 
 class TlsTest : public TunedFarm {
@@ -34,6 +36,18 @@ class TlsTest : public TunedFarm {
     return RunToEnd(words);
   }
   Ran List(const std::string& who) const { return Ask({"session", "list"}, who); }
+
+  /// What honed says to somebody who does not look at his credentials first, as our programs do.
+  absl::Status AskHoned(const std::string& who, const std::string& method) const {
+    return CallUnchecked(farm_.Address(), farm_.Path("alice"), who.empty() ? "" : farm_.Path(who),
+                         method);
+  }
+  /// Credentials of another farm of somebody who believes this one too.
+  void AdoptStranger(const FarmFolder& other, const std::string& name) const {
+    std::filesystem::copy(other.Path(name), farm_.Path(name));
+    std::ofstream(farm_.Path(name) + "/ca.pem", std::ios::app)
+        << std::ifstream(farm_.Path("alice") + "/ca.pem").rdbuf();
+  }
 
   /// Credentials that are valid for so long from now on; negative: they have expired.
   void IssueFor(server::CallerRole role, const std::string& name, int64_t seconds) const {
@@ -93,28 +107,15 @@ TEST_F(TlsTest, StrangersGetNoFurtherThanTheHandshakeAndAreCounted) {
   // A certificate of another farm, none at all, and a server's, which is not for clients.
   const FarmFolder other;
   other.Issue("submit", "mallory");
-  std::filesystem::copy(other.Path("mallory"), farm_.Path("mallory"));
-  std::filesystem::copy_file(farm_.Path("alice") + "/ca.pem", farm_.Path("mallory") + "/ca.pem",
-                             std::filesystem::copy_options::overwrite_existing);
-  std::filesystem::copy(farm_.Path("alice"), farm_.Path("nobody"));
-  for (const char* file : {"/cert.pem", "/key.pem"}) {
-    std::ofstream(farm_.Path("nobody") + file, std::ios::trunc);
+  AdoptStranger(other, "mallory");
+  const Ran mallory = List("mallory");
+  EXPECT_EQ(mallory.code, kExitServer);
+  EXPECT_THAT(mallory.err, HasSubstr("whether the certificates are of its authority"));
+  EXPECT_THAT(mallory.err, HasSubstr("event=caller_refused and why"));
+  for (const char* who : {"mallory", "", "honed"}) {
+    EXPECT_EQ(AskHoned(who, "/hone.v1.Tuning/ListSessions").code(), absl::StatusCode::kUnavailable)
+        << who;
   }
-  std::vector<std::unique_ptr<Daemon>> strangers;
-  for (const char* who : {"mallory", "nobody", "honed"}) {
-    std::vector<std::string> argv = {Program("hone"), "session", "list"};
-    for (const std::string& word : farm_.ServerWords(who)) argv.push_back(word);
-    strangers.push_back(std::make_unique<Daemon>(who, argv, farm_.Path(std::string(who) + ".out")));
-    strangers.back()->Start();
-  }
-  // They ask again for a while: a server may be starting.
-  for (const auto& stranger : strangers) {
-    std::optional<int> code;
-    EXPECT_TRUE(Eventually([&] { return (code = stranger->Ended()).has_value(); }));
-    EXPECT_EQ(code, kExitServer) << stranger->name();
-    EXPECT_THAT(stranger->Said(), HasSubstr("whether the certificates are of its authority"));
-  }
-  EXPECT_THAT(strangers[0]->Said(), HasSubstr("event=caller_refused and why"));
   EXPECT_GE(Refused("stranger"), 2);
   EXPECT_GE(Refused("no_certificate"), 1);
   EXPECT_THAT(honed_.Said(), HasSubstr("event=caller_refused call=handshake"));
@@ -133,9 +134,7 @@ TEST_F(TlsTest, AServerOfAnotherAuthorityIsToldFromOneThatIsAway) {
   EXPECT_EQ(asked.err.find("ssl_transport_security"), std::string::npos) << asked.err;
   EXPECT_LT(clock.NowNs() - start_ns, 5 * kNsPerSecond) << "it is not asked again";
   // The other way round it is honed that says who it was.
-  std::filesystem::copy(other.Path("bob"), farm_.Path("bob"));
-  std::filesystem::copy_file(farm_.Path("alice") + "/ca.pem", farm_.Path("bob") + "/ca.pem",
-                             std::filesystem::copy_options::overwrite_existing);
+  AdoptStranger(other, "bob");
   std::vector<std::string> argv = {Program("hone"), "session", "list"};
   for (const std::string& word : farm_.ServerWords("bob")) argv.push_back(word);
   Daemon stranger("bob", argv, farm_.Path("bob.log"));
@@ -151,14 +150,40 @@ TEST_F(TlsTest, ACertificateServesItsRoleAlone) {
   EXPECT_THAT(drain.err,
               HasSubstr("spiffe://hone/submit/alice may not do this; it takes the role"));
   EXPECT_EQ(Refused("role"), 1);
-  const Ran posing = RunToEnd(farm_.WorkerArgv("alice"));
-  EXPECT_EQ(posing.code, 1);
-  EXPECT_THAT(posing.err, HasSubstr("it takes the role measure"));
+  const absl::Status posing = AskHoned("alice", "/hone.v1.Workers/Work");
+  EXPECT_EQ(posing.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(posing.message()), HasSubstr("it takes the role measure"));
   EXPECT_EQ(Refused("role"), 2);
-  const Ran worker = List("w1");
-  EXPECT_EQ(worker.code, kExitServer);
-  EXPECT_THAT(worker.err, HasSubstr("spiffe://hone/measure/w1 may not do this"));
+  const absl::Status worker = AskHoned("w1", "/hone.v1.Tuning/ListSessions");
+  EXPECT_EQ(worker.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(worker.message()),
+              HasSubstr("spiffe://hone/measure/w1 may not do this; it takes the role"));
   EXPECT_EQ(Refused("role"), 3);
+}
+
+TEST_F(TlsTest, CredentialsThatCannotServeAreToldOfBeforeAnybodyIsAsked) {
+  farm_.Issue("submit", "bob");
+  const auto mix = [&](const std::string& name, const std::string& file, const std::string& from) {
+    std::filesystem::copy(farm_.Path("alice"), farm_.Path(name));
+    std::filesystem::copy_file(farm_.Path(from) + "/" + file, farm_.Path(name) + "/" + file,
+                               std::filesystem::copy_options::overwrite_existing);
+  };
+  mix("mixed", "key.pem", "bob");
+  std::filesystem::copy(farm_.Path("alice"), farm_.Path("empty"));
+  std::ofstream(farm_.Path("empty") + "/key.pem", std::ios::trunc);
+  std::filesystem::copy(farm_.Path("alice"), farm_.Path("garbage"));
+  std::ofstream(farm_.Path("garbage") + "/cert.pem", std::ios::trunc) << std::string(3 << 20, 'x');
+  for (const auto& [who, why] : {std::pair{"mixed", "is not the key of"},
+                                 {"empty", "is no private key"},
+                                 {"garbage", "is no certificate"},
+                                 {"w1", "it takes the role submit, publish, admin"},
+                                 {"honed", "it takes the role submit, publish, admin"}}) {
+    const Ran refused = List(who);
+    EXPECT_EQ(refused.code, kExitBadInput) << who;
+    EXPECT_THAT(refused.err, HasSubstr("no credentials for the server: '" + farm_.Path(who) + "/"));
+    EXPECT_THAT(refused.err, HasSubstr(why));
+  }
+  for (const char* why : {"stranger", "no_certificate", "role"}) EXPECT_LE(Refused(why), 0) << why;
 }
 
 TEST_F(TlsTest, WhatHasExpiredIsToldSo) {
@@ -215,19 +240,15 @@ TEST_F(TlsTest, EveryCallTakesItsRoleAndItsOwner) {
   const std::string copy = farm_.Path("copy.db");
   // alice owns it; bob has the same role; carol publishes, root is an admin, w9 a worker.
   const std::vector<Call> calls = {
-      {{"session", "list"},
-       {{"alice", 0}, {"bob", 0}, {"carol", 0}, {"root", 0}, {"w9", kRefused}}},
-      {{"session", "show", id},
-       {{"alice", 0}, {"bob", kNotFound}, {"carol", 0}, {"root", 0}, {"w9", kRefused}}},
-      {{"device", "list"}, {{"alice", 0}, {"bob", 0}, {"carol", 0}, {"root", 0}, {"w9", kRefused}}},
+      {{"session", "list"}, {{"alice", 0}, {"bob", 0}, {"carol", 0}, {"root", 0}}},
+      {{"session", "show", id}, {{"alice", 0}, {"bob", kNotFound}, {"carol", 0}, {"root", 0}}},
+      {{"device", "list"}, {{"alice", 0}, {"bob", 0}, {"carol", 0}, {"root", 0}}},
       {{"device", "drain", "w1/cpu:0"},
-       {{"alice", kRefused}, {"bob", kRefused}, {"carol", kRefused}, {"w9", kRefused}}},
+       {{"alice", kRefused}, {"bob", kRefused}, {"carol", kRefused}}},
       {{"device", "probe", "w1/cpu:0"},
-       {{"alice", kRefused}, {"bob", kRefused}, {"carol", kRefused}, {"w9", kRefused}}},
-      {{"db", "snapshot", "--output", copy}, {{"carol", 0}, {"w9", kRefused}}},
-      {{"tune", Model(), "--target", "cpu:avx2", "--threads", "1", "--trials", "1"},
-       {{"w9", kRefused}}},
-      {{"session", "cancel", id}, {{"bob", kNotFound}, {"carol", kNotFound}, {"w9", kRefused}}},
+       {{"alice", kRefused}, {"bob", kRefused}, {"carol", kRefused}}},
+      {{"db", "snapshot", "--output", copy}, {{"carol", 0}}},
+      {{"session", "cancel", id}, {{"bob", kNotFound}, {"carol", kNotFound}}},
       {{"session", "cancel", id}, {{"root", 0}}},
   };
   for (const Call& call : calls) {
@@ -236,6 +257,13 @@ TEST_F(TlsTest, EveryCallTakesItsRoleAndItsOwner) {
       EXPECT_EQ(ran.code, code) << who << ": " << call.words[0] << " " << call.words[1] << "\n"
                                 << ran.err;
     }
+  }
+  // A worker gets no answer to any of them, whatever program asks.
+  for (const char* method : {"StartSession", "CancelSession", "ListSessions", "WatchSession",
+                             "FindRecords", "Snapshot", "ListDevices", "SetDevice", "Revoke"}) {
+    const absl::Status refused = AskHoned("w9", std::string("/hone.v1.Tuning/") + method);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << method << ": " << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("measure/w9 may not do this")) << method;
   }
   for (const char* who : {"alice", "carol", "w9"}) {
     const Ran ran = RunToEnd({Program("honed"), "revoke", "submit", "bob", "--server",

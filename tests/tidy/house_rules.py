@@ -20,7 +20,7 @@ OWNERS = [
     (r"nlohmann/", r"(client|server/web)/.*\.cc"),
     (r"zip\.h|zipconf\.h", r"client/npz\.cc"),
     (r"grpc(pp)?/", r"(server|worker|client)/"),
-    (r"openssl/", r"base/sha256\.cc|server/ca\.cc"),
+    (r"openssl/", r"base/(sha256|certificate|credential_check)\.|server/ca\.cc"),
     (r"microhttpd", r"server/web/"),
     (r"prometheus/", r"server/metrics\.cc"),
     (r"seccomp\.h", r"measure/sandbox\.cc"),
