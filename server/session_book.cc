@@ -175,7 +175,8 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
   Forget();
   const std::string digest = proto::SpecDigest(spec);
   const int64_t now_ms = context_.wall_clock.UnixNs() / 1'000'000;
-  const UnaryRequest unary{.caller = request.caller, .id = request.id, .body = "start\n" + proto::EncodeSpec(spec)};
+  const UnaryRequest unary{
+      .caller = request.caller, .id = request.id, .body = "start\n" + proto::EncodeSpec(spec)};
   const std::string key = RunningKey(request.caller, digest);
   Started started;
   db::FarmSession row;
