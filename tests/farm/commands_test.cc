@@ -7,7 +7,7 @@
 #include "nlohmann/json.hpp"
 
 #include "db/farm_store.h"
-#include "server/ca.h"
+#include "tests/farm/expired_credentials.h"
 #include "tests/farm/tuned_farm.h"
 #include "tests/web/http_client.h"
 
@@ -341,17 +341,8 @@ TEST_F(ConfigurationTest, CredentialsThatDoNotBelongTogetherOrHereAreFoundByTheC
 
 TEST_F(ConfigurationTest, ACertificateThatIsOverIsFoundByTheCheck) {
   Configure("");
-  const int64_t now_s = SystemWallClock().UnixNs() / 1'000'000'000;
-  for (const auto& [role, name] : {std::pair{server::CallerRole::kServer, "oldhoned"},
-                                   {server::CallerRole::kMeasure, "oldworker"}}) {
-    ASSERT_TRUE(server::Issue({.ca_folder = farm_.Path("ca"),
-                               .role = role,
-                               .name = name,
-                               .out_folder = farm_.Path(name),
-                               .now_unix_s = now_s,
-                               .seconds = -60})
-                    .ok());
-  }
+  IssueExpired(farm_, CallerRole::kServer, "oldhoned");
+  IssueExpired(farm_, CallerRole::kMeasure, "oldworker");
   ExpectRefused(With(argv_, "--tls", farm_.Path("oldhoned")), "(honed issue server oldhoned)");
   // A worker that starts asks honed, whose clock counts.
   std::vector<std::string> worker = farm_.WorkerArgv("oldworker");

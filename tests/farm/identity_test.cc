@@ -3,7 +3,7 @@
 #include "nlohmann/json.hpp"
 
 #include "base/core/clock.h"
-#include "server/ca.h"
+#include "tests/farm/expired_credentials.h"
 #include "tests/farm/farm_processes.h"
 #include "tests/farm/unchecked_call.h"
 
@@ -46,17 +46,6 @@ class IdentityTest : public ::testing::Test {
     }
     return false;
   }
-  /// Credentials of this farm's authority that have expired.
-  void IssueExpired(server::CallerRole role, const std::string& name) const {
-    const int64_t now_s = SystemWallClock().UnixNs() / 1'000'000'000;
-    ASSERT_TRUE(server::Issue({.ca_folder = farm_.Path("ca"),
-                               .role = role,
-                               .name = name,
-                               .out_folder = farm_.Path(name),
-                               .now_unix_s = now_s,
-                               .seconds = -60})
-                    .ok());
-  }
 
   FarmFolder farm_;
   Daemon honed_;
@@ -84,7 +73,7 @@ TEST_F(IdentityTest, OnlyTheRightRoleOfTheRightAuthorityIsServed) {
 }
 
 TEST_F(IdentityTest, ExpiredStrangersAndKeysThatOthersReadAreRefused) {
-  IssueExpired(server::CallerRole::kSubmit, "old");
+  IssueExpired(farm_, CallerRole::kSubmit, "old");
   const Ran expired = List("old");
   EXPECT_EQ(expired.code, kExitServer) << expired.err;
   const FarmFolder other;

@@ -8,6 +8,7 @@
 #include "base/core/clock.h"
 #include "base/status.h"
 #include "db/log_file.h"
+#include "tests/server/held_loop.h"
 #include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
@@ -30,21 +31,13 @@ class RequestOnceTest : public ::testing::Test {
   }
   /// All with one id, in the queue for one group commit.
   std::vector<absl::Status> CallTogether(const std::vector<std::string>& bodies) {
-    std::promise<void> held, go;
-    loop_.Post({.prepare =
-                    [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
-                      held.set_value();
-                      go.get_future().wait();
-                      return absl::OkStatus();
-                    },
-                .done = {}});
-    held.get_future().wait();
+    HeldLoop held(loop_);
     std::vector<std::future<absl::Status>> calls;
     for (const std::string& body : bodies) {
       calls.push_back(std::async(std::launch::async, [this, body] { return Call("1", body); }));
     }
     clock_.SleepNs(100'000'000);
-    go.set_value();
+    held.Release();
     std::vector<absl::Status> answers;
     for (auto& call : calls) answers.push_back(call.get());
     return answers;

@@ -17,6 +17,7 @@
 #include "proto/limits.h"
 #include "server/session_driver.h"
 #include "tests/server/fullable_store.h"
+#include "tests/server/held_loop.h"
 #include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
 
@@ -169,21 +170,13 @@ TEST_F(SessionBookTest, ListsAreReadBesideTheLoop) {
   ended.spec = proto::EncodeSpec(Spec("ended"));
   ended.state = db::SessionState::kFinished;
   ASSERT_TRUE(Put(ended).ok());
-  std::promise<void> held, go;
-  loop_.Post({.prepare =
-                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
-                    held.set_value();
-                    go.get_future().wait();
-                    return absl::OkStatus();
-                  },
-              .done = {}});
-  held.get_future().wait();
+  HeldLoop held(loop_);
   auto listing = std::async(std::launch::async, [&] {
     (void)book_.List(10, "alice");
     return std::pair(book_.List(10, "alice"), book_.Find(ended.id, "alice"));
   });
   const bool answered = listing.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
-  go.set_value();
+  held.Release();
   EXPECT_TRUE(answered) << "it waits for the loop";
   const auto [listed, found] = listing.get();
   ASSERT_TRUE(listed.ok()) << listed.status();
@@ -205,15 +198,7 @@ TEST_F(SessionBookTest, ListsAreReadBesideTheLoop) {
 // Two requests under one id in one group commit: the second is refused, and is no session that
 // anybody could join.
 TEST_F(SessionBookTest, WhatWasRefusedIsJoinedByNobody) {
-  std::promise<void> held, go;
-  loop_.Post({.prepare =
-                  [&](Farm&, db::FarmStore&, db::FarmUnit&, int64_t) {
-                    held.set_value();
-                    go.get_future().wait();
-                    return absl::OkStatus();
-                  },
-              .done = {}});
-  held.get_future().wait();
+  HeldLoop held(loop_);
   std::vector<std::future<absl::StatusOr<SessionBook::Started>>> calls;
   for (const char* model : {"a", "b", "c"}) {
     calls.push_back(std::async(std::launch::async, [&, model] {
@@ -221,7 +206,7 @@ TEST_F(SessionBookTest, WhatWasRefusedIsJoinedByNobody) {
     }));
   }
   clock_.SleepNs(200'000'000);  // they wait in the queue for one group commit
-  go.set_value();
+  held.Release();
   int accepted = 0;
   for (auto& call : calls) accepted += call.get().ok() ? 1 : 0;
   EXPECT_EQ(accepted, 1);
