@@ -1,5 +1,7 @@
 #include "db/sqlite_connection.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -222,16 +224,32 @@ absl::StatusOr<int64_t> Connection::FileBytes() {
   return static_cast<int64_t>(size);
 }
 
-absl::Status Connection::CheckInPlace() const {
+absl::Status Connection::CheckInPlace() {
   int moved = 0;
   // A VFS that does not know the question (SQLITE_NOTFOUND) leaves the answer as it is.
   sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-  if (moved == 0) return absl::OkStatus();
-  return absl::UnavailableError(
-      fmt::format("the log '{0}' was moved or removed while it is written; put it back (the same "
-                  "file: mv), or stop what writes it, remove '{0}-wal' and '{0}-shm' and restore a "
-                  "copy",
-                  path_));
+  if (moved != 0) {
+    return absl::UnavailableError(
+        fmt::format("the log '{0}' was moved or removed while it is written; put it back (the same "
+                    "file: mv), or stop what writes it, remove '{0}-wal' and '{0}-shm' and restore "
+                    "a copy",
+                    path_));
+  }
+  // SQLite does not ask for these. It makes them when it first reads and keeps them open; what it
+  // holds of one that is gone it folds into the log when the connection is closed in order.
+  for (Companion& companion : companions_) {
+    const std::string path = path_ + companion.suffix;
+    struct stat at {};
+    const bool there = ::stat(path.c_str(), &at) == 0;
+    if (there && !companion.file) companion.file = {at.st_dev, at.st_ino};
+    if (!companion.file || (there && *companion.file == std::pair(at.st_dev, at.st_ino))) continue;
+    return absl::UnavailableError(
+        fmt::format("'{0}' was moved or removed while the log '{1}' is written; put it back (the "
+                    "same file: mv), or end what writes the log (SIGTERM, not SIGKILL: in ending "
+                    "it folds into the log what it holds) and start it again",
+                    path, path_));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Connection::Error(int code, std::string_view doing) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/types.h>
 
 #include <array>
 #include <cstdint>
@@ -115,9 +116,10 @@ class Connection {
   absl::StatusOr<std::string> ReadRaw(int64_t offset, int64_t count);
   absl::StatusOr<int64_t> FileBytes();
 
-  /// kUnavailable: under its name there is no longer the file that was opened, and what is
-  /// written now goes with it. One look at the name; ok where nobody can tell.
-  absl::Status CheckInPlace() const;
+  /// kUnavailable: under its name, or that of its write-ahead log or its index, there is no longer
+  /// the file that was opened, and what is written now goes with it. A look at each name; ok where
+  /// nobody can tell.
+  absl::Status CheckInPlace();
 
   /// What `code` means, with the file's name and what to do. `doing` says at what.
   absl::Status Error(int code, std::string_view doing) const;
@@ -126,8 +128,15 @@ class Connection {
   Connection(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
   absl::StatusOr<sqlite3_stmt*> Prepare(const std::string& sql);
 
+  /// One of the two files beside the log, as first seen.
+  struct Companion {
+    const char* suffix;
+    std::optional<std::pair<dev_t, ino_t>> file = std::nullopt;
+  };
+
   std::string path_;
   sqlite3* handle_;
+  std::array<Companion, 2> companions_ = {Companion{"-wal"}, Companion{"-shm"}};
   std::map<std::string, sqlite3_stmt*> prepared_;
 };
 

@@ -123,6 +123,30 @@ TEST(SqliteLogFile, NothingIsCommittedToAFileThatIsNotUnderItsNameAnyMore) {
   EXPECT_EQ(MustOpen(path, OpenMode::kRead)->Stats().value().records, 1);
 }
 
+TEST(SqliteLogFile, NothingIsCommittedToAWriteAheadLogThatIsGoneAndWhatWasIsFoldedIn) {
+  for (const std::string suffix : {"-wal", "-shm"}) {
+    const TestFolder folder;
+    const std::string path = folder / "tune.db", aside = folder / "aside";
+    std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+    ASSERT_TRUE(log->Append(TestGround()).ok());
+    ASSERT_TRUE(log->Append(TestStep(1)).ok());
+    const auto refused = [&] {
+      const absl::Status status = log->Append(TestStep(2)).status();
+      EXPECT_THAT(StatusMessage(status),
+                  HasSubstr("'" + path + suffix + "' was moved or removed while the log"));
+      return status.code() == absl::StatusCode::kUnavailable;
+    };
+    std::filesystem::rename(path + suffix, aside);
+    EXPECT_TRUE(refused());
+    std::filesystem::rename(aside, path + suffix);
+    EXPECT_TRUE(log->Append(TestStep(2)).ok());
+    std::filesystem::remove(path + suffix);
+    EXPECT_TRUE(refused());
+    log.reset();
+    EXPECT_EQ(MustOpen(path, OpenMode::kRead)->Stats().value().records, 2) << suffix;
+  }
+}
+
 TEST(SqliteLogFile, ReadersCannotAppend) {
   const TestFolder folder;
   const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 1), OpenMode::kRead);
