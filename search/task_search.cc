@@ -57,18 +57,24 @@ void TaskSearch::NeedPoints() {
       add(std::min(product - 1, first + random.Below(product / kSampled)));
     }
   }
-  for (size_t i = 0; i < points_.size(); ++i) place_[points_[i]] = static_cast<uint32_t>(i);
+  std::sort(points_.begin() + 1, points_.end());
+  points_.erase(std::unique(points_.begin() + 1, points_.end()), points_.end());
+  points_.shrink_to_fit();
+}
+
+std::optional<uint32_t> TaskSearch::PlaceOf(uint64_t id) const {
+  if (points_.empty()) return std::nullopt;
+  if (id == points_.front()) return 0;
+  const auto at = std::lower_bound(points_.begin() + 1, points_.end(), id);
+  if (at == points_.end() || *at != id) return std::nullopt;
+  return static_cast<uint32_t>(at - points_.begin());
 }
 
 std::optional<std::string> TaskSearch::TraceText(uint64_t id) {
   const auto trace = space_->TraceOf(id);
-  if (!trace.ok()) {
-    trace_of_[id] = {};
-    return std::nullopt;
-  }
-  std::string text = schedule::ToText(*trace);
-  trace_of_[id] = HashBytes(text);
-  return text;
+  if (trace.ok()) return schedule::ToText(*trace);
+  unlowerable_.insert(id);
+  return std::nullopt;
 }
 
 bool TaskSearch::Compares() {
@@ -78,25 +84,54 @@ bool TaskSearch::Compares() {
   return *compares_;
 }
 
+void TaskSearch::NoteTrace(uint32_t place, const std::optional<std::string>& text) {
+  NeedPoints();
+  traces_.resize(points_.size());
+  PointTrace& noted = traces_[place];
+  if (noted.first != PointTrace::kUnknown) return;
+  if (text) noted.hash = HashBytes(*text);
+  const auto same = std::find_if(traces_.begin(), traces_.end(), [&](const PointTrace& other) {
+    return other.first != PointTrace::kUnknown && other.hash == noted.hash;
+  });
+  noted.first = same == traces_.end() ? place : same->first;
+}
+
+TaskSearch::PointTrace& TaskSearch::FirstWithTrace(uint32_t place) {
+  if (traces_.empty() || traces_[place].first == PointTrace::kUnknown)
+    NoteTrace(place, TraceText(points_[place]));
+  return traces_[traces_[place].first];
+}
+
 void TaskSearch::NeedTracesOfSeen() {
-  if (!Compares()) return;
-  for (const uint64_t id : std::exchange(replayed_, {})) {
-    if (!seen_.contains(id)) continue;  // lost since
-    if (!trace_of_.contains(id)) TraceText(id);
-    if (trace_of_.at(id) != Hash128{}) seen_traces_.try_emplace(trace_of_.at(id), id);
+  const std::vector<uint64_t> replayed = std::exchange(replayed_, {});
+  if (replayed.empty() || !Compares()) return;
+  NeedPoints();
+  for (const uint64_t id : replayed) {
+    const std::optional<uint32_t> place = PlaceOf(id);
+    if (!place || !seen_.contains(id)) continue;  // of another Hone; lost since
+    PointTrace& first = FirstWithTrace(*place);
+    if (first.proposed == PointTrace::kUnknown) first.proposed = *place;
   }
 }
 
 bool TaskSearch::Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out) {
-  if (seen_.contains(id)) return false;
-  const auto known = trace_of_.find(id);
-  if (known != trace_of_.end() &&
-      (known->second == Hash128{} || seen_traces_.contains(known->second))) {
-    return false;
+  if (seen_.contains(id) || unlowerable_.contains(id)) return false;
+  std::optional<std::string> text;
+  if (Compares()) {
+    NeedPoints();
+    const std::optional<uint32_t> place = PlaceOf(id);
+    if (!place) return false;
+    if (traces_.empty() || traces_[*place].first == PointTrace::kUnknown) {
+      text = TraceText(id);
+      NoteTrace(*place, text);
+      if (!text) return false;
+    }
+    PointTrace& first = FirstWithTrace(*place);
+    if (first.proposed != PointTrace::kUnknown) return false;
+    first.proposed = *place;
   }
-  std::optional<std::string> text = TraceText(id);
+  if (!text) text = TraceText(id);
   if (!text) return false;
-  if (Compares() && !seen_traces_.try_emplace(trace_of_.at(id), id).second) return false;
   Mark(id, proposer);
   out->push_back({id, proposer, *std::move(text)});
   return true;
@@ -105,7 +140,7 @@ bool TaskSearch::Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out
 void TaskSearch::ModelChanged() {
   ranking_.made = false;
   ancestors_ = Top(kMeasuredAncestors);
-  results_at_model_ = order_.size();
+  results_at_model_ = answers_.size();
 }
 
 void TaskSearch::ScoreInto(const costmodel::XgboostModel* model, std::span<const uint64_t> ids,
@@ -140,14 +175,14 @@ void TaskSearch::EvolveInto(const costmodel::XgboostModel* model, Ranking* ranki
   std::vector<uint64_t> others;
   for (const auto* ids : {&ancestors_, &transplants_}) {
     for (const uint64_t id : *ids) {
-      if (!place_.count(id) && std::find(others.begin(), others.end(), id) == others.end())
+      if (!PlaceOf(id) && std::find(others.begin(), others.end(), id) == others.end())
         others.push_back(id);
     }
   }
   std::vector<float> score, daring;
   ScoreInto(model, others, &score, &daring);
   for (size_t i = 0; i < others.size(); ++i) start.push_back({others[i], score[i]});
-  std::unordered_map<uint64_t, float> bold;
+  absl::flat_hash_map<uint64_t, float> bold;
   const auto found = Evolve(
       *space_, start,
       [&](std::span<const uint64_t> ids) {
@@ -158,7 +193,7 @@ void TaskSearch::EvolveInto(const costmodel::XgboostModel* model, Ranking* ranki
       },
       random_.Fork(~uint64_t{1} - results_at_model_));
   for (const ScoredPoint& p : found) {
-    if (place_.count(p.id)) continue;  // of the sample's rest
+    if (PlaceOf(p.id)) continue;  // of the sample's rest
     ranking->evolved.push_back(p.id);
     ranking->score.push_back(p.score);
     ranking->daring.push_back(bold.at(p.id));
@@ -191,30 +226,28 @@ void TaskSearch::AddTransplant(uint64_t id) {
 std::optional<uint64_t> TaskSearch::Locate(const std::string& trace_text) {
   NeedPoints();
   if (!Compares()) return space_->Locate(trace_text);
-  if (located_.empty()) {
-    for (const uint64_t id : points_) {
-      if (!trace_of_.contains(id)) TraceText(id);
-      if (trace_of_.at(id) != Hash128{}) located_.try_emplace(trace_of_.at(id), id);
-    }
-  }
-  const auto it = located_.find(HashBytes(trace_text));
-  return it == located_.end() ? std::nullopt : std::optional(it->second);
+  for (uint32_t place = 0; place < points_.size(); ++place) FirstWithTrace(place);
+  const Hash128 wanted = HashBytes(trace_text);
+  const auto found = std::find_if(traces_.begin(), traces_.end(),
+                                  [&](const PointTrace& t) { return t.hash == wanted; });
+  if (found == traces_.end()) return std::nullopt;
+  return points_[static_cast<size_t>(found - traces_.begin())];
 }
 
 std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
                                                  const costmodel::XgboostModel* model) const {
   std::vector<uint64_t> near, strangers;
   std::vector<float> score;
-  std::unordered_set<uint64_t> met;
+  absl::flat_hash_set<uint64_t> met;
   for (uint64_t from : Top(kIncumbents)) {
     for (const uint64_t id : space_->Neighbours(from)) {
-      if (seen_.count(id) || !met.insert(id).second) continue;
-      const auto place = place_.find(id);
-      if (place == place_.end()) {
+      if (seen_.contains(id) || !met.insert(id).second) continue;
+      const std::optional<uint32_t> place = PlaceOf(id);
+      if (!place) {
         strangers.push_back(id);
       } else {
         near.push_back(id);
-        score.push_back(ranking.score[place->second]);
+        score.push_back(ranking.score[*place]);
       }
     }
   }
@@ -245,7 +278,7 @@ void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {
 
 void TaskSearch::Mark(uint64_t id, Proposer proposer) {
   ++proposals_;
-  if (!seen_.emplace(id, proposer).second) return;
+  if (!seen_.try_emplace(id, Seen{proposer}).second) return;
   counts_[proposer].candidates++;
 }
 
@@ -302,23 +335,23 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
 void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns) {
   if (outcome == measure::Outcome::kWorkerLost) {
     // Nobody's fault: the point may be proposed again.
-    auto it = seen_.find(id);
-    if (it != seen_.end() && !results_.count(id)) {
-      counts_[it->second].candidates--;
-      seen_.erase(it);
-      exhausted_ = false;
-      const auto trace = trace_of_.find(id);
-      if (trace == trace_of_.end()) return;
-      const auto seen = seen_traces_.find(trace->second);
-      if (seen != seen_traces_.end() && seen->second == id) seen_traces_.erase(seen);
-    }
+    const auto it = seen_.find(id);
+    if (it == seen_.end() || it->second.answer >= 0) return;
+    counts_[it->second.proposer].candidates--;
+    seen_.erase(it);
+    exhausted_ = false;
+    const std::optional<uint32_t> place = PlaceOf(id);
+    if (!place || traces_.empty() || traces_[*place].first == PointTrace::kUnknown) return;
+    PointTrace& first = FirstWithTrace(*place);
+    if (first.proposed == *place) first.proposed = PointTrace::kUnknown;
     return;
   }
-  auto it = seen_.find(id);
-  const Proposer proposer = it == seen_.end() ? Proposer::kTransplant : it->second;
-  if (seen_.emplace(id, proposer).second) replayed_.push_back(id);
-  if (!results_.emplace(id, Result{outcome, median_ns, proposer}).second) return;
-  order_.push_back(id);
+  const auto [it, stranger] = seen_.try_emplace(id, Seen{Proposer::kTransplant});
+  if (stranger) replayed_.push_back(id);
+  if (it->second.answer >= 0) return;
+  const Proposer proposer = it->second.proposer;
+  it->second.answer = static_cast<int32_t>(answers_.size());
+  answers_.push_back({id, median_ns, outcome, proposer});
   if (outcome == measure::Outcome::kOk) {
     if (id == space_->DefaultId()) default_ns_ = median_ns;
     if (!best_ || median_ns < best_ns_) {
@@ -336,18 +369,16 @@ void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns)
 
 std::map<measure::Outcome, int64_t> TaskSearch::failures() const {
   std::map<measure::Outcome, int64_t> out;
-  for (uint64_t id : order_) {
-    const measure::Outcome o = results_.at(id).outcome;
-    if (o != measure::Outcome::kOk) ++out[o];
+  for (const Answer& a : answers_) {
+    if (a.outcome != measure::Outcome::kOk) ++out[a.outcome];
   }
   return out;
 }
 
 std::vector<uint64_t> TaskSearch::Top(int n) const {
   std::vector<std::pair<double, uint64_t>> ok;
-  for (uint64_t id : order_) {
-    const Result& r = results_.at(id);
-    if (r.outcome == measure::Outcome::kOk) ok.emplace_back(r.median_ns, id);
+  for (const Answer& a : answers_) {
+    if (a.outcome == measure::Outcome::kOk) ok.emplace_back(a.median_ns, a.id);
   }
   std::stable_sort(ok.begin(), ok.end());
   std::vector<uint64_t> out;
@@ -358,31 +389,29 @@ std::vector<uint64_t> TaskSearch::Top(int n) const {
 costmodel::TrainingTask TaskSearch::TrainingRows(int most) const {
   costmodel::TrainingTask t;
   const std::vector<uint64_t> best = Top(most / 2);
-  const std::unordered_set<uint64_t> among_best(best.begin(), best.end());
+  const absl::flat_hash_set<uint64_t> among_best(best.begin(), best.end());
   const size_t room = static_cast<size_t>(most) - best.size();
-  const size_t others = order_.size() - best.size();
+  const size_t others = answers_.size() - best.size();
   size_t met = 0;
-  for (uint64_t id : order_) {
-    const Result& r = results_.at(id);
+  for (const Answer& a : answers_) {
     // Of the others each k-th, over the whole search.
-    const bool chosen = among_best.contains(id) || others <= room ||
+    const bool chosen = among_best.contains(a.id) || others <= room ||
                         met * room / others != (met + 1) * room / others;
-    met += among_best.contains(id) ? 0 : 1;
-    if (!chosen || (r.outcome != measure::Outcome::kOk && !OwnFault(r.outcome))) continue;
-    t.features.push_back(extractor_.Extract(id));
+    met += among_best.contains(a.id) ? 0 : 1;
+    if (!chosen || (a.outcome != measure::Outcome::kOk && !OwnFault(a.outcome))) continue;
+    t.features.push_back(extractor_.Extract(a.id));
     t.labels.push_back(
-        r.outcome == measure::Outcome::kOk ? static_cast<float>(best_ns_ / r.median_ns) : 0.0F);
+        a.outcome == measure::Outcome::kOk ? static_cast<float>(best_ns_ / a.median_ns) : 0.0F);
   }
   return t;
 }
 
 std::optional<double> TaskSearch::RankCorrelationOnRandom() const {
   std::vector<double> speed, score;
-  for (uint64_t id : order_) {
-    const Result& r = results_.at(id);
-    const auto expected = expected_.find(id);
-    if (r.outcome != measure::Outcome::kOk || expected == expected_.end()) continue;
-    speed.push_back(-r.median_ns);
+  for (const Answer& a : answers_) {
+    const auto expected = expected_.find(a.id);
+    if (a.outcome != measure::Outcome::kOk || expected == expected_.end()) continue;
+    speed.push_back(-a.median_ns);
     score.push_back(expected->second);
   }
   if (speed.size() < 4) return std::nullopt;

@@ -7,9 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 #include "base/core/hash128.h"
 #include "base/core/random.h"
@@ -68,7 +69,7 @@ class TaskSearch {
   std::optional<uint64_t> best() const { return best_; }
   double best_ns() const { return best_ns_; }
   double default_ns() const { return default_ns_; }
-  int trials() const { return static_cast<int>(results_.size()); }
+  int trials() const { return static_cast<int>(answers_.size()); }
   int proposed() const { return static_cast<int>(seen_.size()); }
   /// The last Propose found too few: all that can be lowered and mean something new were proposed.
   bool exhausted() const { return exhausted_; }
@@ -103,10 +104,26 @@ class TaskSearch {
   const std::map<Proposer, ProposerCount>& counts() const { return counts_; }
 
  private:
-  struct Result {
-    measure::Outcome outcome;
-    double median_ns;
-    Proposer proposer;
+  // A farm's search remembers every candidate of a session for as long as it goes on: what is kept
+  // of one is flat and small.
+  struct Answer {
+    uint64_t id = 0;
+    double median_ns = 0;
+    measure::Outcome outcome = measure::Outcome::kOk;
+    Proposer proposer = Proposer::kRandom;
+  };
+  struct Seen {
+    Proposer proposer = Proposer::kRandom;
+    int32_t answer = -1;  ///< in answers_
+  };
+  /// Of one of points_, in Spaces that compare Traces.
+  struct PointTrace {
+    Hash128 hash;  ///< zero: it cannot be lowered
+    /// The first of points_ whose Trace, lowered before, is the same; kUnknown: not lowered yet.
+    uint32_t first = kUnknown;
+    /// Of that first one: which of those with its Trace was proposed.
+    uint32_t proposed = kUnknown;
+    static constexpr uint32_t kUnknown = UINT32_MAX;
   };
   /// Scores of all points under one model, and the points by falling score. A place below
   /// points_.size() is one of points_, others are of `evolved`.
@@ -120,6 +137,8 @@ class TaskSearch {
 
   /// Chooses the points when they are first needed.
   void NeedPoints();
+  /// In points_; nothing for what is beyond a sample, and before they are chosen.
+  std::optional<uint32_t> PlaceOf(uint64_t id) const;
   void Mark(uint64_t id, Proposer proposer);
   /// Whether Traces are compared, too.
   bool Compares();
@@ -128,8 +147,12 @@ class TaskSearch {
   bool Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out);
   /// Of points that an earlier run proposed.
   void NeedTracesOfSeen();
-  /// The Trace's text, also noting its hash; nothing for a point that cannot be lowered.
+  /// The Trace's text; nothing for a point that cannot be lowered, which is noted.
   std::optional<std::string> TraceText(uint64_t id);
+  /// The Trace of a place, `text`, is known from now on.
+  void NoteTrace(uint32_t place, const std::optional<std::string>& text);
+  /// The one that stands for all with this place's Trace; lowers it where that was not done.
+  PointTrace& FirstWithTrace(uint32_t place);
   const Ranking& Rank(const costmodel::XgboostModel* model);
   /// Scores of points by the trees, or without them (or where they fail) by the analytic model.
   void ScoreInto(const costmodel::XgboostModel* model, std::span<const uint64_t> ids,
@@ -147,25 +170,22 @@ class TaskSearch {
   costmodel::FeatureExtractor extractor_;
   Random random_;
   uint64_t proposals_ = 0;  ///< made so far, replayed ones included
-  /// Admitted; of a Space with more than kMostPoints a stratified sample. Empty until they are
-  /// needed.
+  /// Admitted; of a Space with more than kMostPoints a stratified sample. The default's first, then
+  /// by id. Empty until they are needed.
   std::vector<uint64_t> points_;
-  std::unordered_map<uint64_t, uint32_t> place_;  ///< in points_, by id
-  /// Of the points lowered so far; zero: it cannot be.
-  std::unordered_map<uint64_t, Hash128> trace_of_;
-  std::unordered_map<Hash128, uint64_t> seen_traces_;  ///< of points that were proposed
-  std::vector<uint64_t> replayed_;                     ///< seen, perhaps not lowered here yet
-  std::unordered_map<Hash128, uint64_t> located_;      ///< all Traces, once Locate was asked
+  /// By place, where Traces are compared and once one was.
+  std::vector<PointTrace> traces_;
+  absl::flat_hash_set<uint64_t> unlowerable_;
+  std::vector<uint64_t> replayed_;  ///< seen, perhaps not lowered here yet
   std::optional<bool> compares_;
   bool exhausted_ = false;
   Ranking ranking_;
   std::vector<uint64_t> ancestors_;  ///< the best measured points when the model changed
   size_t results_at_model_ = 0;
-  std::unordered_map<uint64_t, Proposer> seen_;
+  absl::flat_hash_map<uint64_t, Seen> seen_;
   /// Random points: how many points scored lower when they were proposed.
-  std::unordered_map<uint64_t, double> expected_;
-  std::unordered_map<uint64_t, Result> results_;
-  std::vector<uint64_t> order_;  ///< of results
+  absl::flat_hash_map<uint64_t, double> expected_;
+  std::vector<Answer> answers_;  ///< in the order in which they came
   std::vector<uint64_t> transplants_;
   std::optional<uint64_t> best_;
   double best_ns_ = 0;
