@@ -19,6 +19,7 @@ namespace hone::server {
 namespace {
 
 constexpr int64_t kTickNs = 100'000'000;
+constexpr int64_t kLookNs = 100'000'000;
 constexpr int64_t kRetryNs = 200'000'000;
 constexpr size_t kMostWorks = 4096;  ///< of one group commit
 
@@ -269,7 +270,9 @@ bool FarmLoop::Commit(std::vector<Pending>& pending) {
       owners.push_back(&p);
     }
     if (units.empty() && !again) {
-      // An idle farm too tells that its log is gone.
+      // An idle farm too tells that its log is gone; there may be thousands of such turns a second.
+      if (first_ns - looked_ns_ < kLookNs) return true;
+      looked_ns_ = first_ns;
       const absl::Status there = store_.CheckInPlace();
       if (there.ok()) return true;
       WaitOut(there, pending);

@@ -133,6 +133,7 @@ class FarmLoop {
   bool patient_ = true;  ///< with a log that cannot be written
   bool started_ = false;
   int64_t next_tick_ns_ = 0;  // the loop's alone
+  int64_t looked_ns_ = 0;     // its alone too: when an idle turn last looked for the log
   std::thread thread_;
 };
 
