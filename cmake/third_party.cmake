@@ -6,6 +6,7 @@
 #   PkgConfig::libzip   PkgConfig::libseccomp OpenSSL::Crypto           GTest::gmock_main
 #   PkgConfig::microhttpd                     PkgConfig::prometheus (core alone)
 #   benchmark::benchmark                      Threads::Threads          ${CMAKE_DL_LIBS}
+#   hone_openmp (to limit the threads of XGBoost's loops; ours have no pragmas)
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -15,6 +16,9 @@ find_package(spdlog REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED CONFIG)
 find_package(xgboost REQUIRED CONFIG)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+add_library(hone_openmp INTERFACE)
+target_link_libraries(hone_openmp INTERFACE ${OpenMP_CXX_LIBRARIES})
 find_package(SQLite3 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(ZLIB REQUIRED)

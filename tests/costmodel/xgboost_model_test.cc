@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -79,6 +82,26 @@ TEST(XgboostModelTest, SameSeedGivesTheSameModel) {
   auto a = XgboostModel::Train(tasks, 9), b = XgboostModel::Train(tasks, 9);
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_EQ(*a, *b);
+}
+
+// XGBoost's own threads spin where they wait for each other, on cores that others measure on.
+TEST(XgboostModelTest, StartsNoThread) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  Random random(8);
+  const std::vector<TrainingTask> tasks = {MakeTask(random, 400)};
+  // Those of a team live as long as the thread that led it.
+  std::thread([&] {
+    const auto before = threads();
+    const auto bytes = XgboostModel::Train(tasks, 5);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_TRUE(XgboostModel::Load(*bytes).ok());
+    EXPECT_TRUE(XgboostModel::PredictByLibrary(*bytes, tasks[0].features).ok());
+    EXPECT_TRUE(XgboostModel::Explain(*bytes, tasks[0].features).ok());
+    EXPECT_EQ(threads(), before);
+  }).join();
 }
 
 // honed has one for each of its tasks; a booster and its dump are several times as large.
