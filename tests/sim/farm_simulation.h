@@ -71,7 +71,8 @@ class FarmSimulation {
     std::deque<std::pair<int64_t, proto::WorkerMessage>> to_honed;  ///< by when they arrive
     std::deque<std::pair<int64_t, proto::ServerMessage>> to_worker;
     std::vector<Running> jobs;
-    std::vector<proto::WorkResult> said;  ///< by any process of that name; some come again late
+    std::map<Hash128, int64_t> granted_ns;  ///< leases, by its clock
+    std::vector<proto::WorkResult> said;    ///< by any process of that name; some come again late
   };
   /// The driver of a session: what it asked for and got since the last start.
   struct SimSession {
@@ -223,13 +224,12 @@ class FarmSimulation {
   server::StreamId next_stream_ = 1;
   uint64_t starts_ = 0;
   std::deque<Held> held_;
-  int64_t full_until_ns_ = 0;      ///< of the disk
   int64_t blocked_since_ns_ = -1;  ///< honed waits for a commit and does nothing else; -1: it runs
   int64_t unblocked_ns_ = 0, blocked_ns_ = 0;  ///< when it last went on; how long it waited in all
   int64_t paused_since_ns_ = -1, paused_until_ns_ = 0;  ///< honed stands still; -1: it does not
   std::vector<server::StreamId> gone_;                  ///< ended meanwhile
   bool search_busy_ = false;  ///< a step of the search waits for its commit: its lock is held
-  int64_t next_tick_ns_ = 0;
+  int64_t next_tick_ns_ = 0, full_until_ns_ = 0;  ///< the second: of the disk
   // What happened, whatever honed makes of it.
   std::map<Hash128, std::string> accepted_;               ///< workers' journals: token to digest
   std::map<Hash128, std::pair<Hash128, int64_t>> asked_;  ///< by token: session and attempt

@@ -160,29 +160,30 @@ TEST_P(FarmSeed, Holds) {
 }
 INSTANTIATE_TEST_SUITE_P(Kept, FarmSeed, ::testing::Values(2342, 2399, 2474));
 
+std::string RunOf(const SimulationOptions& options) { return FarmSimulation(options).Run(); }
+
+/// The first seed of 500 that fails with this mistake and holds without it: what is said is said of
+/// the mistake. 0: none.
+uint64_t CaughtAt(Mistake mistake) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    SimulationOptions options = OptionsFor(mistake, seed);
+    const std::string wrong = RunOf(options);
+    if (wrong.empty()) continue;
+    options.mistake = Mistake::kNone;
+    const std::string anyway = RunOf(options);
+    std::printf("%s: seed %llu: %s%s\n", std::string(NameOf(mistake)).c_str(),
+                static_cast<unsigned long long>(seed), wrong.c_str(),
+                anyway.empty() ? "" : ", which is said without it too");
+    if (anyway.empty()) return seed;
+  }
+  return 0;
+}
+
 class FarmMistake : public ::testing::TestWithParam<int> {};
 
 TEST_P(FarmMistake, IsCaught) {
   const auto mistake = static_cast<Mistake>(GetParam());
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
-    const bool roles = mistake == Mistake::kSwapArtifacts;
-    FarmSimulation simulation(
-        {.seed = seed,
-         .mistake = mistake,
-         .workers = roles ? 0 : 3,
-         .builders = roles ? 1 : 0,
-         .runners = roles ? 1 : 0,
-         .steps = 3000,
-         .doubts = mistake == Mistake::kBelieveAfterRestart,
-         .operators = mistake == Mistake::kForgetRevoked || mistake == Mistake::kForgetDrained,
-         .pauses = mistake == Mistake::kForgetPause});
-    if (const std::string wrong = simulation.Run(); !wrong.empty()) {
-      std::printf("%s: seed %llu: %s\n", std::string(NameOf(mistake)).c_str(),
-                  static_cast<unsigned long long>(seed), wrong.c_str());
-      return;
-    }
-  }
-  FAIL() << "no seed caught " << NameOf(mistake);
+  EXPECT_NE(CaughtAt(mistake), 0u) << "no seed caught " << NameOf(mistake);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FarmMistake, ::testing::Range(1, kNumMistakes),

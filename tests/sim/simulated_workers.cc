@@ -12,6 +12,8 @@ using measure::Outcome;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kRunCost = 10 * kMs;
+/// What honed gives a worker to begin: its limit, less the grace.
+constexpr int64_t kStartBy = 7'000 * kMs;
 
 /// What a builder makes of a trace; the default's is the empty one.
 std::string CodeOf(const proto::Job& job, size_t position) {
@@ -93,6 +95,7 @@ void FarmSimulation::CrashWorker(SimWorker& w) {
     Break(w);
   }
   w.jobs.clear();
+  w.granted_ns.clear();
   w.instance = {random_.Next(), random_.Next()};
   // Another machine's clock has nothing to do with honed's.
   w.clock_offset_ns = random_.Between(-100'000, 100'000) * kMs;
@@ -222,6 +225,8 @@ void FarmSimulation::StepWorker(SimWorker& w) {
   if (now_ns_ < w.suspended_until_ns) return;
   if (!w.stream && now_ns_ >= w.dial_ns && !Cut(w)) Dial(w);
   while (w.stream && !Cut(w) && !w.to_worker.empty() && w.to_worker.front().first <= now_ns_) {
+    const auto* grant = std::get_if<proto::Grant>(&w.to_worker.front().second);
+    if (grant != nullptr) w.granted_ns.try_emplace(grant->token, ClockOf(w));
     w.desk->OnServer(w.to_worker.front().second, ClockOf(w));
     w.to_worker.pop_front();
   }
@@ -238,6 +243,12 @@ void FarmSimulation::StepWorker(SimWorker& w) {
   while (w.stream) {
     auto message = w.desk->TakeMessage();
     if (!message) break;
+    // None drains or loses its device: what goes back had all the time that a lease has.
+    const auto* returned = std::get_if<proto::Returned>(&*message);
+    if (returned != nullptr && returned->reason == "its time is over" &&
+        ClockOf(w) - w.granted_ns.at(returned->token) < kStartBy) {
+      wrong_ = "a worker gave a lease up that had time left";
+    }
     const int64_t last_ns = w.to_honed.empty() ? now_ns_ : w.to_honed.back().first;
     w.to_honed.emplace_back(std::max(last_ns, now_ns_ + Delay()), *std::move(message));
     // The network, or a worker that is not sure, says it twice.

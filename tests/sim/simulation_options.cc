@@ -33,4 +33,16 @@ std::string_view NameOf(Mistake mistake) {
   return kNames[static_cast<size_t>(mistake)];
 }
 
+SimulationOptions OptionsFor(Mistake mistake, uint64_t seed) {
+  const bool roles = mistake == Mistake::kSwapArtifacts;
+  return {.seed = seed,
+          .mistake = mistake,
+          .workers = roles ? 0 : 3,
+          .builders = roles ? 1 : 0,
+          .runners = roles ? 1 : 0,
+          .doubts = mistake == Mistake::kBelieveAfterRestart,
+          .operators = mistake == Mistake::kForgetRevoked || mistake == Mistake::kForgetDrained,
+          .pauses = mistake == Mistake::kForgetPause};
+}
+
 }  // namespace hone::sim

@@ -54,4 +54,7 @@ struct SimulationOptions {
   bool pauses = false;
 };
 
+/// A farm in which this mistake can be noticed: with what it is about, and time to end.
+SimulationOptions OptionsFor(Mistake mistake, uint64_t seed);
+
 }  // namespace hone::sim
