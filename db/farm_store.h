@@ -219,6 +219,8 @@ class FarmStore {
   /// Newest first, without their specs, which may be megabytes each. `owner` empty: anybody's.
   virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(
       int limit, const std::string& owner = "") = 0;
+  /// The same of all that have not ended, and of the `ended` newest others.
+  virtual absl::StatusOr<std::vector<FarmSession>> OpenAndLatestSessions(int ended) = 0;
   /// How many attempts of a session below this number were answered.
   virtual absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) = 0;
   /// Numbers from `first` on of a session's answered attempts.

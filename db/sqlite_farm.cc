@@ -110,6 +110,15 @@ class SqliteFarmStore final : public FarmStore {
                         owner, limit),
         SessionOfFarmRow);
   }
+  absl::StatusOr<std::vector<FarmSession>> OpenAndLatestSessions(int ended) override {
+    return AllRows<FarmSession>(
+        connection_.Run("SELECT id, owner, project, digest, '', state, reason, device_class, "
+                        "fingerprint, created_ms FROM farm_sessions WHERE state <= 2 OR number IN "
+                        "(SELECT number FROM farm_sessions WHERE state > 2 ORDER BY number DESC "
+                        "LIMIT ?) ORDER BY number DESC",
+                        ended),
+        SessionOfFarmRow);
+  }
   absl::StatusOr<std::optional<FarmSuspect>> FindSuspect(const Hash128& session,
                                                          int64_t attempt) override {
     return OneRow<FarmSuspect>(

@@ -163,6 +163,8 @@ class Farm {
   // farm_build.cc: workers that build for others, and those that run what others built.
   /// One that is up, has this role and, where a session is given, may run it.
   bool AnyWorker(proto::WorkerRole role, const Session* session) const;
+  /// Why nothing of a session that has begun can be measured just now; empty: it can.
+  std::string WhyWaits(const Session& session) const;
   /// Why a worker that does half of the work gets none; empty: the other half is there.
   std::string MissingPartner(const Worker& worker) const;
   /// Its run workers want more than is built and being built.

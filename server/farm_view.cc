@@ -6,6 +6,14 @@
 
 namespace hone::server {
 
+std::string Farm::WhyWaits(const Session& session) const {
+  if (AnyWorker(proto::WorkerRole::kBoth, &session)) return "";
+  if (!AnyWorker(proto::WorkerRole::kRun, &session)) {
+    return "waiting for a device that can run it";
+  }
+  return AnyWorker(proto::WorkerRole::kBuild, nullptr) ? "" : "waiting for a worker that builds";
+}
+
 FarmView Farm::View(int64_t now_ns) const {
   FarmView view{.taken_ns = now_ns, .counters = counters_};
   std::vector<proto::DeviceInfo> infos = Devices();
@@ -26,7 +34,13 @@ FarmView Farm::View(int64_t now_ns) const {
     view.projects.push_back({name, project.share, project.charged_ns, project.leased});
   }
   for (const auto& [id, session] : sessions_) {
-    if (session.begun) ++view.sessions;
+    if (session.begun) {
+      OpenSessionView& open = view.sessions[id];
+      open.waits = WhyWaits(session);
+      if (session.deadline_ns != INT64_MAX) {
+        open.left_ns = std::max<int64_t>(0, session.deadline_ns - now_ns);
+      }
+    }
     view.waiting += static_cast<int64_t>(session.waiting.size());
     for (const int64_t number : session.waiting) {
       const int64_t since_ns = session.attempts.at(number).waiting_since_ns;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,18 @@ struct ProjectView {
   int64_t share = 1, charged_ns = 0, leased = 0;
 };
 
+/// A session that has begun and not ended.
+struct OpenSessionView {
+  int64_t left_ns = -1;  ///< until its deadline, at least 0; negative: it has none
+  std::string waits;     ///< why nothing can be measured for it; empty: it can
+};
+
 struct FarmView {
   int64_t taken_ns = 0;  ///< on honed's monotonic clock; 0: none was taken yet
   FarmCounters counters;
   std::vector<DeviceView> devices;
   std::vector<ProjectView> projects;
-  int64_t sessions = 0;           ///< that have begun and not ended
+  std::map<Hash128, OpenSessionView> sessions;
   int64_t waiting = 0;            ///< attempts that no worker has
   int64_t oldest_waiting_ns = 0;  ///< how long the oldest of them waits
   int64_t open_leases = 0, started_leases = 0;

@@ -23,8 +23,8 @@ namespace {
 /// The loop looks a few times a second; when it has not for this long it hangs.
 constexpr int64_t kStuckNs = 15'000'000'000;
 
-/// The page shows this many sessions.
-constexpr int kMostSessions = 30;
+/// The page shows all sessions that have not ended, and this many that have.
+constexpr int kEndedSessions = 30;
 /// Their rows are read only while somebody looks, and not more often than the page asks.
 constexpr int64_t kReadEveryNs = 1'900'000'000;
 
@@ -123,7 +123,8 @@ SessionRows RunningLookout::Sessions() {
 
 absl::Status RunningLookout::ReadSessions(db::LogFile& log) {
   HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
-  HONE_ASSIGN_OR_RETURN(std::vector<db::FarmSession> rows, store->LatestSessions(kMostSessions));
+  HONE_ASSIGN_OR_RETURN(std::vector<db::FarmSession> rows,
+                        store->OpenAndLatestSessions(kEndedSessions));
   SessionRows next;
   for (db::FarmSession& row : rows) {
     const auto known = std::ranges::find_if(

@@ -99,7 +99,7 @@ void AddProcess(const ProcessFacts& facts, Families& out) {
 
 void AddWork(const FarmView& view, Families& out) {
   const FarmCounters& c = view.counters;
-  out.Gauge("hone_sessions", "Sessions that run.", static_cast<double>(view.sessions));
+  out.Gauge("hone_sessions", "Sessions that run.", static_cast<double>(view.sessions.size()));
   out.Gauge("hone_queue_attempts", "Attempts that no worker has yet.",
             static_cast<double>(view.waiting));
   out.Gauge("hone_queue_oldest_age_seconds", "How long the oldest of them waits.",

@@ -203,10 +203,9 @@ function figures(farm) {
   const rate = resultRate(farm);
   const known = farm.devices.filter((d) => d.connected && d.busy !== null);
   const busy = known.length ? known.reduce((sum, d) => sum + d.busy, 0) / known.length : null;
-  const running = farm.sessions.filter((s) => s.state === "running").length;
   const working = farm.devices.filter((d) => d.connected && d.state === "active").length;
   return h("dl", { class: "figures" },
-    figure("Sessions running", count(running), "", `${count(farm.sessions.length)} listed`),
+    figure("Sessions running", count(farm.sessions_running), "", `${count(farm.sessions.length)} listed`),
     figure("Candidates waiting", count(farm.queue.waiting), "", farm.queue.waiting ? `oldest ${duration(farm.queue.oldest_s)}` : "none"),
     figure("Leases out", count(farm.leases_open), "", `${count(farm.leases_started)} measuring`),
     figure("Results", rate === null ? "–" : digits(rate, 2), "/s", `${count(farm.counters.results.received)} since the start`),
@@ -230,7 +229,8 @@ function sessionRow(s) {
     h("div", { class: "what" },
       h("a", { href: "#/session/" + s.id }, h("b", {}, s.model || "unnamed")), " ", chip(s.state),
       h("small", {}, `${s.owner}${s.project === s.owner ? "" : " · " + s.project} · ${s.tasks} tasks · ${s.target}`),
-      s.reason && s.state !== "finished" && h("small", {}, s.reason)),
+      s.reason && s.state !== "finished" && h("small", {}, s.reason),
+      s.waits && h("small", { class: "bad" }, s.waits)),
     h("div", { class: "curve" }, spark(s)),
     h("div", { class: "n times" }, s.best_ms ? [h("span", { class: "quiet" }, latency(s.default_ms) + " → "), h("b", {}, latency(s.best_ms))] : "–"),
     h("div", { class: "n" }, gain(s)),
@@ -311,13 +311,13 @@ function taskRow(session, t) {
     h("div", { class: "name" }, h("b", {}, t.name), h("small", {}, h("code", {}, t.workload.slice(0, 12)), " ", t.verdict !== "open" && chip(t.verdict), " ",
         t.best_us && h("button", { type: "button", class: "best", "data-session": session.id, "data-best": t.workload,
           "aria-label": "best trace of " + t.name }, "best trace"))),
-    h("div", { class: "n count" }, "× " + t.count),
+    h("div", { class: "n count", "data-label": "count" }, "× " + t.count),
     h("div", { class: "n share", "data-label": "share" }, percent(t.share)),
     h("div", { class: "n quiet", "data-label": "default" }, t.default_us ? latency(t.default_us / 1000) : "–"),
     h("div", { class: "n", "data-label": "best" }, t.best_us ? latency(t.best_us / 1000) : "–"),
     h("div", { class: "n" }, ratio ? h("span", { class: "gain" + (ratio > 1.005 ? " up" : "") }, ratio.toFixed(2) + " ×") : "–"),
     h("div", { class: "roof", "data-label": "roofline" }, meter(t.roofline, "of the roofline")),
-    h("div", { class: "n trials" }, count(t.trials), t.failed > 0 && h("small", { class: "bad" }, count(t.failed) + " failed")));
+    h("div", { class: "n trials", "data-label": "tried" }, count(t.trials), t.failed > 0 && h("small", { class: "bad" }, count(t.failed) + " failed")));
 }
 
 function tasks(session) {
@@ -341,7 +341,8 @@ function drawSession(session, width) {
   return [
     h("p", { class: "crumbs" }, h("a", { href: "#/" }, "← all sessions")),
     h("p", { class: "title" }, h("strong", {}, session.model || "unnamed"), chip(session.state),
-      h("span", { class: "quiet" }, [session.owner, session.target, "since " + when(session.created_ms), session.reason].filter(Boolean).join(" · "))),
+      h("span", { class: "quiet" }, [session.owner, session.target, "since " + when(session.created_ms), session.reason].filter(Boolean).join(" · ")),
+      session.waits && h("span", { class: "bad" }, session.waits)),
     h("dl", { class: "figures" },
       figure("Gain", session.default_ms && session.best_ms ? (session.default_ms / session.best_ms).toFixed(2) : "–", "×", "over the default"),
       figure("Best", latency(session.best_ms), "", "all kernels of the model"),

@@ -1,5 +1,6 @@
 #include "server/web/page_json.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
@@ -99,6 +100,26 @@ std::string TaskName(const SessionStory& story, const Hash128& workload) {
   return "";
 }
 
+struct Times {
+  double elapsed_s = 0;
+  std::optional<double> left_s;
+};
+
+Times TimesOf(const SessionRow& row, const SessionStory& story, const OpenSessionView* open,
+              int64_t unix_ms) {
+  Times times{.elapsed_s = story.elapsed_seconds()};
+  if (row.row.state >= SessionState::kFinished) return times;
+  times.left_s = story.SecondsLeft(row.spec, unix_ms);
+  if (open == nullptr || open->left_ns < 0) return times;
+  // Its story stands still while nothing is answered, its deadline comes nearer.
+  const double left_s = Seconds(open->left_ns);
+  times.left_s = std::min(times.left_s.value_or(left_s), left_s);
+  if (row.spec.seconds > 0 && row.spec.until_unix_ms == 0) {
+    times.elapsed_s = std::max(times.elapsed_s, row.spec.seconds - left_s);
+  }
+  return times;
+}
+
 ordered_json AttemptHead(const db::Attempt& attempt, const SessionStory& story) {
   return {{"id", attempt.id.ToHex()},
           {"outcome", std::string(measure::ToString(attempt.outcome))},
@@ -130,6 +151,7 @@ ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view, const std
           {"view_age_s", view.taken_ns == 0 ? ordered_json()
                                             : ordered_json(Seconds(facts.now_ns - view.taken_ns))},
           {"trouble", trouble},
+          {"sessions_running", view.sessions.size()},
           {"queue", {{"waiting", view.waiting}, {"oldest_s", Seconds(view.oldest_waiting_ns)}}},
           {"leases_open", view.open_leases},
           {"leases_started", view.started_leases},
@@ -148,10 +170,8 @@ ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view, const std
 }
 
 ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool complete,
-                         int64_t unix_ms, size_t points) {
-  const bool open = row.row.state < SessionState::kFinished;
-  const std::optional<double> left =
-      open ? story.SecondsLeft(row.spec, unix_ms) : std::optional<double>();
+                         const OpenSessionView* open, int64_t unix_ms, size_t points) {
+  const Times times = TimesOf(row, story, open, unix_ms);
   return {{"version", kPageJsonVersion},
           {"id", row.row.id.ToHex()},
           {"model", row.spec.model},
@@ -168,8 +188,9 @@ ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool 
           {"failed", story.failed()},
           {"default_ms", Latency(Ms(story.TotalNs(false)))},
           {"best_ms", Latency(Ms(story.TotalNs(true)))},
-          {"elapsed_s", story.elapsed_seconds()},
-          {"left_s", left ? ordered_json(*left) : ordered_json()},
+          {"waits", open == nullptr ? "" : open->waits},
+          {"elapsed_s", times.elapsed_s},
+          {"left_s", times.left_s ? ordered_json(*times.left_s) : ordered_json()},
           {"budget",
            {{"seconds", row.spec.seconds},
             {"trials", row.spec.trials},

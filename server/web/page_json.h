@@ -20,8 +20,9 @@ nlohmann::ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view,
                                 const std::string& trouble, int64_t unix_ms);
 
 /// A session with at most `points` points of its curve. `complete`: all its events were read.
+/// `open`: as the farm sees it; null: it does not, or has not told yet.
 nlohmann::ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool complete,
-                                   int64_t unix_ms, size_t points);
+                                   const OpenSessionView* open, int64_t unix_ms, size_t points);
 
 nlohmann::ordered_json TasksJson(const SessionStory& story);
 nlohmann::ordered_json FailuresJson(const std::vector<FailureCause>& failures,

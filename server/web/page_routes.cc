@@ -38,6 +38,11 @@ std::optional<Hash128> IdOf(const HttpRequest& request, const std::string& name)
   return text == request.query.end() ? std::nullopt : Hash128::FromHex(text->second);
 }
 
+const OpenSessionView* OpenOf(const FarmView& view, const Hash128& id) {
+  const auto open = view.sessions.find(id);
+  return open == view.sessions.end() ? nullptr : &open->second;
+}
+
 }  // namespace
 
 HttpResponse PageRoutes::Serve(const HttpRequest& request) {
@@ -92,7 +97,8 @@ void PageRoutes::ForgetOthers() {
 
 HttpResponse PageRoutes::Farm() {
   const int64_t unix_ms = source_.UnixMs();
-  ordered_json object = FarmJson(source_.Facts(), source_.View(), source_.Trouble(), unix_ms);
+  const FarmView view = source_.View();
+  ordered_json object = FarmJson(source_.Facts(), view, source_.Trouble(), unix_ms);
   int64_t budget = kEventsARequest;
   const auto rows = source_.Sessions();
   // What runs is read first.
@@ -104,7 +110,8 @@ HttpResponse PageRoutes::Farm() {
   ordered_json sessions = ordered_json::array();
   for (const auto& row : rows) {
     const Known& known = known_.at(row->row.id);
-    sessions.push_back(SessionJson(*row, *known.story, known.complete, unix_ms, kSmallPoints));
+    sessions.push_back(SessionJson(*row, *known.story, known.complete, OpenOf(view, row->row.id),
+                                   unix_ms, kSmallPoints));
   }
   object["sessions"] = std::move(sessions);
   ForgetOthers();
@@ -133,8 +140,9 @@ HttpResponse PageRoutes::Session(const HttpRequest& request) {
   Known* known = Find(*id, &budget);
   if (known == nullptr) return Refuse(404, "no such session among the latest");
   GatherFailures(*known);
-  ordered_json object = SessionJson(*known->row, *known->story, known->complete, source_.UnixMs(),
-                                    SessionStory::kMostPoints);
+  const FarmView view = source_.View();
+  ordered_json object = SessionJson(*known->row, *known->story, known->complete, OpenOf(view, *id),
+                                    source_.UnixMs(), SessionStory::kMostPoints);
   object["task_list"] = TasksJson(*known->story);
   object["failures"] = FailuresJson(known->failures, *known->story);
   return Json(object);

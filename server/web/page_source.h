@@ -33,7 +33,8 @@ class PageSource {
   /// As /healthz says it; empty: well.
   virtual std::string Trouble() = 0;
   virtual int64_t UnixMs() = 0;
-  /// Newest first, as they were at most two seconds ago; each row without its spec's bytes.
+  /// All that have not ended and the newest others, newest first, as they were at most two seconds
+  /// ago; each row without its spec's bytes.
   virtual std::vector<std::shared_ptr<const SessionRow>> Sessions() = 0;
 
   /// Events of a session after a sequence number, in order, until `visit` returns false.

@@ -75,5 +75,23 @@ TEST_F(FarmStoreTest, TheSpacesOfASessionAreNoAttempt) {
   EXPECT_FALSE(Do({DropFarmSuspect{kSession, kSpacesOfSession}}).ok()) << "there is none";
 }
 
+TEST_F(FarmStoreTest, ListsAllThatAreOpenAndTheNewestOthers) {
+  for (uint64_t i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(Do({AddFarmSession{{.id = {5, i}, .owner = "bob", .project = "p", .spec = "much"}},
+                    SetFarmSession{{5, i}, SessionState::kRunning, "", "", ""}})
+                    .ok());
+    if (i == 3) continue;
+    ASSERT_TRUE(Do({SetFarmSession{{5, i}, SessionState::kFinished, "", "", ""}}).ok());
+  }
+  const std::vector<FarmSession> rows = store_->OpenAndLatestSessions(2).value();
+  std::vector<Hash128> ids;
+  for (const FarmSession& row : rows) {
+    ids.push_back(row.id);
+    EXPECT_EQ(row.spec, "");
+  }
+  EXPECT_EQ(ids, (std::vector<Hash128>{{5, 5}, {5, 4}, {5, 3}, kSession}));
+  EXPECT_EQ(store_->OpenAndLatestSessions(0).value().size(), 2u);
+}
+
 }  // namespace
 }  // namespace hone::db

@@ -45,6 +45,9 @@ class FullableStore final : public db::FarmStore {
                                                               const std::string& owner) override {
     return store_->LatestSessions(limit, owner);
   }
+  absl::StatusOr<std::vector<db::FarmSession>> OpenAndLatestSessions(int ended) override {
+    return store_->OpenAndLatestSessions(ended);
+  }
   absl::StatusOr<int64_t> CountAnswers(const Hash128& session, int64_t below) override {
     return store_->CountAnswers(session, below);
   }

@@ -162,7 +162,8 @@ server::FarmView KnownFarm::View() {
   view.counters.outcomes[0] = 53'120;
   view.counters.outcomes[5] = 11;
   view.counters.outcomes[8] = 5;
-  view.sessions = 2;
+  view.sessions[KnownSession()] = open_;
+  view.sessions[{1, 1}] = {.left_ns = -1, .waits = "waiting for a device that can run it"};
   view.waiting = 37;
   view.oldest_waiting_ns = 400'000'000;
   view.open_leases = 18;

@@ -31,6 +31,8 @@ class KnownFarm final : public server::web::PageSource {
   /// 1.5 ms for every key of the known session's class, with a hostile Trace.
   absl::StatusOr<std::optional<db::RankedRecord>> FindBest(const db::RecordKey& key) override;
 
+  /// The known session's, as the farm sees them.
+  void set_open(server::OpenSessionView open) { open_ = std::move(open); }
   void set_trouble(std::string trouble) { trouble_ = std::move(trouble); }
   /// The session whose numbers the tests know: 40 ms by default, 20 ms after 60 of 240 seconds.
   static Hash128 KnownSession() { return {0x1111, 0x2222}; }
@@ -47,6 +49,7 @@ class KnownFarm final : public server::web::PageSource {
   void AddKnownSession();
 
   std::string trouble_;
+  server::OpenSessionView open_{.left_ns = 180'000'000'000, .waits = ""};
   std::vector<std::shared_ptr<const server::web::SessionRow>> sessions_;
   std::map<Hash128, std::vector<db::Event>> events_;
   std::map<Hash128, std::vector<db::Attempt>> failures_;

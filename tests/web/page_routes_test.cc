@@ -35,6 +35,7 @@ TEST_F(PageRoutesTest, TheFarmIsVersionedAndWhole) {
   const json farm = GetJson("/api/v1/farm");
   EXPECT_EQ(farm["version"], 1);
   EXPECT_EQ(farm["queue"]["waiting"], 37);
+  EXPECT_EQ(farm["sessions_running"], 2);
   EXPECT_EQ(farm["queue"]["oldest_s"], 0.4);
   EXPECT_EQ(farm["counters"]["leases"]["expired"], 3);
   EXPECT_EQ(farm["counters"]["outcomes"]["wrong_answer"], 5);
@@ -72,6 +73,21 @@ TEST_F(PageRoutesTest, ASessionHasTasksAndFailuresByCause) {
       "/api/v1/attempt", {{"session", KnownFarm::KnownSession().ToHex()}, {"id", example["id"]}});
   EXPECT_THAT(attempt["trace"].get<std::string>(), HasSubstr("split(s2.i1, [7, 4, 10])"));
   EXPECT_EQ(attempt["outcome"], "run_crashed");
+}
+
+TEST_F(PageRoutesTest, TimeGoesOnWhileNothingIsAnswered) {
+  const auto known = [&] { return GetJson("/api/v1/farm")["sessions"][0]; };
+  EXPECT_DOUBLE_EQ(known()["elapsed_s"], 60);
+  EXPECT_EQ(known()["waits"], "");
+  farm_.set_open({.left_ns = 100'000'000'000, .waits = "waiting for a device that can run it"});
+  EXPECT_DOUBLE_EQ(known()["left_s"], 100);
+  EXPECT_DOUBLE_EQ(known()["elapsed_s"], 140);
+  EXPECT_EQ(known()["waits"], "waiting for a device that can run it");
+  const json session = GetJson("/api/v1/session", {{"id", KnownFarm::KnownSession().ToHex()}});
+  EXPECT_DOUBLE_EQ(session["left_s"], 100);
+  // Without a deadline its pace alone tells.
+  farm_.set_open({});
+  EXPECT_DOUBLE_EQ(known()["left_s"], 180);
 }
 
 TEST_F(PageRoutesTest, EachTaskHasItsBestTrace) {

@@ -187,17 +187,50 @@ class PageTest:
                     ".map(e => e.nodeName + '.' + e.getAttribute('class')).slice(0, 5)")
                 scroll = self.browser.run("document.documentElement.scrollWidth")
                 assert scroll <= width and not wide, f"{name} at {width}: {scroll} wide, {wide}"
+                if view:
+                    self.check_dialogs(f"{name} at {width}")
+
+    def check_dialogs(self, where):
+        """A candidate's and a best trace's dialog: whole, and its bar's words in one piece."""
+        for control in ("[data-attempt]", "[data-best]"):
+            self.browser.run(f"document.querySelector('{control}').click()")
+            self.browser.until("document.getElementById('candidate').open", "the dialog")
+            broken = self.browser.run(
+                "[...document.querySelectorAll('dialog .bar b, dialog .bar button')].filter(e => {"
+                " const r = document.createRange(); r.selectNodeContents(e);"
+                " return r.getClientRects().length !== 1; }).map(e => e.textContent)")
+            wide = self.browser.run(
+                "[...document.querySelectorAll('dialog, dialog *')].filter(e =>"
+                " e.getBoundingClientRect().right > innerWidth + 0.5).length")
+            assert not broken and wide == 0, f"{where}, {control}: {broken} broken, {wide} too wide"
+            self.browser.key("Escape", 27)
+            self.browser.until("!document.getElementById('candidate').open", "its end")
+
+    def case_a_task_is_whole_at_every_width(self):
+        for width in (360, 768, 1240):
+            self.open(KNOWN, width=width)
+            rows = self.browser.run(
+                "[...document.querySelectorAll('li.task')].map(e => [...e.children].map(c =>"
+                " c.getBoundingClientRect().height > 0 && c.innerText).join(' | '))")
+            assert len(rows) == 8 and all("× 1" in row for row in rows), f"{width}: {rows}"
+            assert sum("failed" in row for row in rows) == 8, f"{width}: {rows}"
+            assert "false" not in " ".join(rows), f"{width}: {rows}"
 
     def case_tab_reaches_every_control(self):
-        for view in ("", KNOWN):
+        for view, dialog in (("", ""), (KNOWN, ""), (KNOWN, "[data-attempt]"), (KNOWN, "[data-best]")):
             self.open(view)
+            if dialog:
+                self.browser.run(f"document.querySelector('{dialog}').click()")
+                self.browser.until("document.getElementById('candidate').open", "the dialog")
             self.browser.run("window.reached = new Set(); document.addEventListener('focusin',"
                              " e => reached.add(e.target)); void 0")
-            controls = ("[...document.querySelectorAll('a[href], button, input, select, summary,"
+            # What is behind a dialog is out of reach as long as it is open.
+            root = "document.getElementById('candidate')" if dialog else "document"
+            controls = (f"[...{root}.querySelectorAll('a[href], button, input, select, summary,"
                         " [tabindex=\"0\"]')].filter(e => e.offsetParent !== null ||"
                         " e.className === 'skip')")
             count = self.browser.run(controls + ".length")
-            assert count > 5, count
+            assert count > (1 if dialog else 5), count
             for _ in range(count + 3):
                 self.browser.key("Tab", 9)
                 outline = self.browser.run(
@@ -238,9 +271,14 @@ class PageTest:
         self.browser.until("!document.getElementById('candidate').open", "its end")
         assert self.browser.run("'best' in document.activeElement.dataset")
 
-    def case_a_device_says_why_it_is_out_and_that_it_has_no_sandbox(self):
+    def case_sessions_and_devices_say_what_they_lack(self):
         self.open()
         rows = self.browser.run("[...document.querySelectorAll('li.device')].map(e => e.textContent)")
+        waits = self.browser.run("[...document.querySelectorAll('li.session')].map(e => e.textContent)"
+                                 ".filter(t => t.includes('waiting for a device that can run it')).length")
+        assert waits == 2, "of one that waits, and one that runs"
+        running = self.browser.run("document.querySelector('.figures dd').firstChild.data")
+        assert running == "2", running
         out = [row for row in rows if "quarantined" in row]
         assert len(out) == 1 and "failed on two candidates that are good elsewhere" in out[0], rows
         bare = [row for row in rows if "without sandbox" in row]
