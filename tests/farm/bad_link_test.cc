@@ -1,3 +1,5 @@
+#include "gmock/gmock.h"
+
 #include "base/core/random.h"
 #include "tests/farm/tcp_proxy.h"
 #include "tests/farm/tuned_farm.h"
@@ -117,7 +119,10 @@ TEST_F(BadLinkTest, AWorkerThatIsSilentForTooLongIsLostAndComesBack) {
   const size_t before = Answers("w1");
   proxy_.Freeze();
   ASSERT_TRUE(Eventually([&] { return Told("event=worker_lost") > 0; })) << honed_.Said();
-  EXPECT_GT(Told("state=lost"), 0u) << honed_.Said();
+  EXPECT_THAT(honed_.Said(),
+              ::testing::ContainsRegex(
+                  "ts=[^ ]+ level=info event=lease_ended session=[0-9a-f]{32} attempt=[0-9]+ "
+                  "lease=[0-9a-f]{32} worker=w1/cpu:0 state=lost why=\"[^\"]+\""));
   // It dials in anew and gets others; what it measured meanwhile is told to be stale.
   ASSERT_TRUE(Eventually([&] { return Told("event=worker_connected") > 1; })) << w1_.Said();
   ASSERT_TRUE(AwaitAnswers("w1", before + 3)) << w1_.Said() << honed_.Said();

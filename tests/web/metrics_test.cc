@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -87,6 +88,84 @@ TEST(Metrics, SaysEveryNumberOfTheFarm) {
   }
   EXPECT_THAT(text, Not(HasSubstr("hone_device_noise_ratio{"))) << "not known yet";
   EXPECT_THAT(text, Not(HasSubstr("probe_noise_ratio{worker=\"w2\""))) << "nor this";
+}
+
+TEST(Metrics, EveryCounterHasANumberOfItsOwn) {
+  ProcessFacts facts{.version = "1.2", .builder = "3+22.1", .streams = 51};
+  for (size_t i = 0; i < facts.refusals.size(); ++i)
+    facts.refusals[i] = static_cast<int64_t>(301 + i);
+  FarmView view{.taken_ns = 1,
+                .counters = {.granted = 101,
+                             .results = 102,
+                             .acknowledged = 103,
+                             .duplicates = 104,
+                             .conflicts = 105,
+                             .stale = 106,
+                             .invalid = 107,
+                             .expired = 108,
+                             .returned = 109,
+                             .revoked = 110,
+                             .lost = 111,
+                             .condemned = 112,
+                             .refused_workers = 113,
+                             .replaced_streams = 114,
+                             .infrastructure_faults = 115,
+                             .quarantined = 116,
+                             .held_back = 117,
+                             .granted_builds = 118,
+                             .artifacts = 119,
+                             .artifacts_refused = 120,
+                             .artifacts_no_room = 121,
+                             .artifacts_unasked = 122,
+                             .artifacts_gone = 123,
+                             .outcomes = {}}};
+  for (size_t i = 0; i < view.counters.outcomes.size(); ++i) {
+    view.counters.outcomes[i] = static_cast<int64_t>(201 + i);
+  }
+  view.sessions[{1, 2}];
+  view.sessions[{3, 4}];
+  view.waiting = 52;
+  view.open_leases = 53;
+  view.started_leases = 54;
+  std::vector<std::string> lines = {"hone_leases_granted_total 101",
+                                    "hone_results_total 102",
+                                    "hone_leases_ended_total{how=\"done\"} 103",
+                                    "hone_results_refused_total{why=\"duplicate\"} 104",
+                                    "hone_results_refused_total{why=\"conflict\"} 105",
+                                    "hone_results_refused_total{why=\"stale\"} 106",
+                                    "hone_results_refused_total{why=\"invalid\"} 107",
+                                    "hone_leases_ended_total{how=\"expired\"} 108",
+                                    "hone_leases_ended_total{how=\"returned\"} 109",
+                                    "hone_leases_ended_total{how=\"revoked\"} 110",
+                                    "hone_leases_ended_total{how=\"lost\"} 111",
+                                    "hone_condemned_total 112",
+                                    "hone_workers_refused_total 113",
+                                    "hone_worker_streams_replaced_total 114",
+                                    "hone_infrastructure_faults_total 115",
+                                    "hone_quarantines_total 116",
+                                    "hone_results_held_back_total 117",
+                                    "hone_build_leases_granted_total 118",
+                                    "hone_artifacts_total{how=\"taken\"} 119",
+                                    "hone_artifacts_total{how=\"refused\"} 120",
+                                    "hone_artifacts_total{how=\"no_room\"} 121",
+                                    "hone_artifacts_total{how=\"unasked\"} 122",
+                                    "hone_artifacts_total{how=\"gone\"} 123",
+                                    "hone_sessions 2",
+                                    "hone_worker_streams 51",
+                                    "hone_queue_attempts 52",
+                                    "hone_leases_open 53",
+                                    "hone_leases_started 54"};
+  const char* const kWhy[] = {"no_certificate", "stranger", "identity", "expired",
+                              "revoked",        "role",     "protocol"};
+  for (int i = 0; i < kNumRefusals; ++i) {
+    lines.push_back(fmt::format("hone_callers_refused_total{{why=\"{}\"}} {}", kWhy[i], 301 + i));
+  }
+  for (int i = 0; i < measure::kNumOutcomes; ++i) {
+    lines.push_back(fmt::format("hone_attempts_total{{outcome=\"{}\"}} {}",
+                                measure::ToString(static_cast<measure::Outcome>(i)), 201 + i));
+  }
+  const std::string text = MetricsText(facts, view);
+  for (const std::string& line : lines) EXPECT_THAT(text, HasSubstr("\n" + line + "\n"));
 }
 
 TEST(Metrics, NamesFromOutsideStayInTheirLabels) {
