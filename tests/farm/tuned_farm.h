@@ -35,14 +35,17 @@ class TunedFarm : public ::testing::Test {
   /// Asks again and again, at most `timeout_ns`.
   bool Eventually(const std::function<bool()>& holds, int64_t timeout_ns = 20'000'000'000) const;
 
+  /// Answers of workers that honed has taken, as they wrote down.
+  size_t Answered() const;
+
   /// The bytes of the package that `hone compile` makes with these words; of mlp, every rung exact.
   std::string Compile(std::vector<std::string> words, const std::string& name) const;
   /// The packages made through the server, from a snapshot of it, and (once the workers and honed
   /// have ended, well) from the log are the same.
   void CheckPackages(Daemon& honed, const std::vector<Daemon*>& workers);
-  /// The log equals the journals; `most_unheard`: acknowledgements that a killed worker may have
-  /// missed.
-  void CheckLog(size_t most_unheard);
+  /// The log equals the journals; `worker_kills`: how often a worker died, each time with some
+  /// acknowledgements that it had not written down.
+  void CheckLog(size_t worker_kills);
 
   uint64_t seed_ = 0;
   int trials_ = 40;  ///< of each session
@@ -55,12 +58,13 @@ class TunedFarm : public ::testing::Test {
 
  private:
   void CheckSession(db::LogFile& log, db::FarmStore& store, const db::FarmSession& session);
-  void CheckWorkerJournals(size_t most_unheard);
+  void CheckWorkerJournals(size_t worker_kills);
   void CheckClientJournal();
 
-  std::map<std::string, db::FarmLease> done_;                             // by token
-  std::map<std::string, std::map<int64_t, proto::SessionEvent>> events_;  // by session, sequence
-  std::map<std::string, int64_t> charges_;                                // by project
+  std::map<std::string, db::FarmLease> done_;  // by token
+  // Of every session of the log; by its id and their sequence.
+  std::map<std::string, std::map<int64_t, proto::SessionEvent>> measured_;
+  std::map<std::string, int64_t> charges_;  // by project
 };
 
 }  // namespace hone::farm
