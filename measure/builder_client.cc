@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kLastWordsBytes = 2000;
 constexpr int kErrorPipeBytes = 1 << 20;
 constexpr int64_t kDyingNs = 2'000'000'000;
+constexpr char kStopped[] = "the builder was ended because nobody waits for its job any more";
 
 }  // namespace
 
@@ -60,15 +61,15 @@ std::string BuilderClient::CacheKey(std::string_view what, std::string_view payl
                      builder_identity_, payload);
 }
 
-absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job, Keep keep) {
+absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job, Keep keep, KillSwitch* stop) {
   const std::string payload = EncodeBuildJob(job);
-  if (cache_ == nullptr || !job.test_hook.empty()) return BuildNow(job, payload);
+  if (cache_ == nullptr || !job.test_hook.empty()) return BuildNow(job, payload, stop);
   const std::string key = CacheKey("build", payload);
   if (const auto known = cache_->Get(CacheKind::kArtifact, key)) {
     absl::StatusOr<BuildReply> reply = DecodeBuildReply(*known);
     if (reply.ok() && reply->kernels.size() == job.kernels.size()) return reply;
   }
-  absl::StatusOr<BuildReply> reply = BuildNow(job, payload);
+  absl::StatusOr<BuildReply> reply = BuildNow(job, payload, stop);
   if (keep == Keep::kNo || !reply.ok()) return reply;
   BuildReply kept = *reply;
   kept.link_ns = 0;
@@ -81,9 +82,10 @@ absl::StatusOr<BuildReply> BuilderClient::Build(const BuildJob& job, Keep keep) 
   return reply;
 }
 
-absl::StatusOr<BuildReply> BuilderClient::BuildNow(const BuildJob& job, std::string_view request) {
+absl::StatusOr<BuildReply> BuilderClient::BuildNow(const BuildJob& job, std::string_view request,
+                                                   KillSwitch* stop) {
   HONE_ASSIGN_OR_RETURN(const std::string payload,
-                        Call(FrameType::kBuildRequest, request, FrameType::kBuildReply));
+                        Call(FrameType::kBuildRequest, request, FrameType::kBuildReply, stop));
   HONE_ASSIGN_OR_RETURN(BuildReply reply, DecodeBuildReply(payload));
   if (reply.kernels.size() != job.kernels.size()) {
     return absl::DataLossError(fmt::format("the builder answered {} kernels when asked for {}",
@@ -114,14 +116,20 @@ absl::Status BuilderClient::LinkLibrary(const LibraryJob& job) {
 }
 
 absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_view payload,
-                                                FrameType reply) {
+                                                FrameType reply, KillSwitch* stop) {
   if (static_cast<int64_t>(payload.size()) > kMaxFramePayloadBytes) {
     return absl::ResourceExhaustedError(
         fmt::format("a job for the builder of {} bytes; at most {} can be sent", payload.size(),
                     kMaxFramePayloadBytes));
   }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Process> process, TakeProcess());
-  LimitCpuTime(process->child.pid(), static_cast<double>(options_.job_timeout_ns) * 1e-9);
+  const pid_t pid = process->child.pid();
+  if (stop != nullptr && !stop->Begin(pid)) {
+    GiveBack(std::move(process));
+    return absl::UnavailableError(kStopped);
+  }
+  bool wanted = true;
+  LimitCpuTime(pid, static_cast<double>(options_.job_timeout_ns) * 1e-9);
   const WireDeadline deadline{&clock_, clock_.NowNs() + options_.job_timeout_ns};
   Status failure = WriteFrame(process->child.standard_input().get(), request, payload, deadline);
   // A builder that dies while it is written to may have said why: the pipe's end is read either
@@ -129,7 +137,8 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
   if (failure.ok() || failure.code() == StatusCode::kUnavailable) {
     Result<Frame> frame =
         ReadFrame(process->child.standard_output().get(), process->decoder, deadline);
-    if (frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
+    wanted = stop == nullptr || stop->End(pid);
+    if (wanted && frame.ok() && frame->type == static_cast<uint16_t>(reply)) {
       ++process->jobs_done;
       std::string answer = std::move((*frame).payload);
       GiveBack(std::move(process));
@@ -137,8 +146,11 @@ absl::StatusOr<std::string> BuilderClient::Call(FrameType request, std::string_v
     }
     failure =
         frame.ok() ? Status(StatusCode::kDataLoss, "an answer of another kind") : frame.status();
+  } else {
+    wanted = stop == nullptr || stop->End(pid);
   }
-  const absl::Status explained = Explain(*process, failure);
+  const absl::Status explained =
+      wanted ? Explain(*process, failure) : absl::UnavailableError(kStopped);
   process.reset();  // kills what is left of it, before the slot is given to another
   GiveBack(nullptr);
   return explained;

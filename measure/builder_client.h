@@ -17,6 +17,7 @@
 #include "base/subprocess.h"
 #include "measure/build_job.h"
 #include "measure/disk_cache.h"
+#include "measure/kill_switch.h"
 #include "measure/wire.h"
 
 namespace hone::measure {
@@ -56,7 +57,8 @@ enum class Keep : uint8_t { kNo, kYes };
 ///   kDeadlineExceeded   the job took longer than job_timeout_ns (the process was killed)
 ///   kResourceExhausted  the process ran out of memory
 ///   kAborted            it crashed, with its signal and last words
-///   kUnavailable        it was killed from outside, below the limit of memory that it has
+///   kUnavailable        it was killed from outside: by a KillSwitch, or below the limit of memory
+///                       that it has
 ///   kDataLoss           it answered what is no answer (it was killed)
 ///   kNotFound, kPermissionDenied  it could not be started
 ///   kFailedPrecondition  it could not give up its rights
@@ -69,8 +71,9 @@ class BuilderClient {
   BuilderClient& operator=(const BuilderClient&) = delete;
 
   /// Compiles kernels. The reply has one BuiltKernel per KernelJob, each with its own status.
-  /// One from the cache took no time: its durations are 0.
-  absl::StatusOr<BuildReply> Build(const BuildJob& job, Keep keep = Keep::kYes);
+  /// One from the cache took no time: its durations are 0. `stop` ends it, with its process.
+  absl::StatusOr<BuildReply> Build(const BuildJob& job, Keep keep = Keep::kYes,
+                                   KillSwitch* stop = nullptr);
 
   /// Links objects; the answer's own status is folded in.
   absl::StatusOr<std::string> Link(const LinkJob& job);
@@ -85,9 +88,11 @@ class BuilderClient {
  private:
   struct Process;
 
-  absl::StatusOr<BuildReply> BuildNow(const BuildJob& job, std::string_view request);
+  absl::StatusOr<BuildReply> BuildNow(const BuildJob& job, std::string_view request,
+                                      KillSwitch* stop);
   std::string CacheKey(std::string_view what, std::string_view payload) const;
-  absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply);
+  absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,
+                                   KillSwitch* stop = nullptr);
   absl::StatusOr<std::unique_ptr<Process>> TakeProcess();
   absl::StatusOr<std::unique_ptr<Process>> StartProcess();
   void GiveBack(std::unique_ptr<Process> process);

@@ -84,7 +84,7 @@ CandidateBuilder::CandidateBuilder(BuilderClient& client, const MonotonicClock& 
 
 BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::string& target,
                                        const std::string& trace, uint64_t seed,
-                                       const std::string& hook, Keep keep) {
+                                       const std::string& hook, Keep keep, KillSwitch* stop) {
   BuiltCandidate built;
   const int64_t start_ns = clock_.NowNs();
   ir::Target parsed;
@@ -97,7 +97,7 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
   const BuildJob job{.target = target,
                      .kernels = {{ir::ToText(workload), trace, {}, "candidate"}},
                      .test_hook = hook};
-  absl::StatusOr<BuildReply> reply = client_.Build(job, keep);
+  absl::StatusOr<BuildReply> reply = client_.Build(job, keep, stop);
   built.build_ns = clock_.NowNs() - start_ns;
   if (!reply.ok()) {
     built.error = Refuse(OutcomeOfBuilder(reply.status()), reply.status());
@@ -114,7 +114,7 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
   const ir::Artifact& artifact = built.job.kernel.artifact;
   if (!artifact.prologue.empty()) {
     const absl::StatusOr<std::shared_ptr<const Prologue>> prologue =
-        BuildPrologue(artifact.prologue_workload);
+        BuildPrologue(artifact.prologue_workload, stop);
     built.build_ns = clock_.NowNs() - start_ns;
     if (!prologue.ok()) {
       built.error =
@@ -133,7 +133,7 @@ BuiltCandidate CandidateBuilder::Build(const ir::Workload& workload, const std::
 }
 
 absl::StatusOr<std::shared_ptr<const CandidateBuilder::Prologue>> CandidateBuilder::BuildPrologue(
-    const std::string& text) {
+    const std::string& text, KillSwitch* stop) {
   {
     const std::lock_guard lock(mutex_);
     const auto known = prologues_.find(text);
@@ -152,7 +152,8 @@ absl::StatusOr<std::shared_ptr<const CandidateBuilder::Prologue>> CandidateBuild
   }
   HONE_ASSIGN_OR_RETURN(BuildReply reply,
                         client_.Build({.target = kPrologueTarget,
-                                       .kernels = {{ir::ToText(workload), "", {}, "prologue"}}}));
+                                       .kernels = {{ir::ToText(workload), "", {}, "prologue"}}},
+                                      Keep::kYes, stop));
   HONE_RETURN_IF_ERROR(reply.kernels.front().status);
   prologue->kernel = {std::move(reply.kernels.front().artifact), std::move(reply.shared_object)};
   const std::lock_guard lock(mutex_);

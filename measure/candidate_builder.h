@@ -48,10 +48,10 @@ class CandidateBuilder {
                    BuildFor machines = BuildFor::kThisMachine);
 
   /// `trace` empty: the default schedule. `hook`: BuildJob::test_hook. `keep`: of the candidate;
-  /// prologues, which candidates share, are always kept.
+  /// prologues, which candidates share, are always kept. `stop`: as BuilderClient::Build's.
   BuiltCandidate Build(const ir::Workload& workload, const std::string& target,
                        const std::string& trace, uint64_t seed, const std::string& hook,
-                       Keep keep = Keep::kYes);
+                       Keep keep = Keep::kYes, KillSwitch* stop = nullptr);
 
  private:
   struct Prologue {
@@ -59,7 +59,8 @@ class CandidateBuilder {
     std::vector<int> arguments;  ///< kernel input i is argument arguments[i] of the Workload
   };
 
-  absl::StatusOr<std::shared_ptr<const Prologue>> BuildPrologue(const std::string& text);
+  absl::StatusOr<std::shared_ptr<const Prologue>> BuildPrologue(const std::string& text,
+                                                                KillSwitch* stop);
 
   BuilderClient& client_;
   const MonotonicClock& clock_;

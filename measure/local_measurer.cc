@@ -26,7 +26,8 @@ LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock&
           options_.runner, options_.oracle,
           [this](const MeasureInput& input) {
             if (!options_.build) {
-              return builder_.Build(*input.workload, input.target, "", input.seed, "");
+              return builder_.Build(*input.workload, input.target, "", input.seed, "", Keep::kYes,
+                                    &running_builds_);
             }
             MeasureInput with_default = input;
             with_default.trace.clear();
@@ -83,11 +84,13 @@ void LocalMeasurer::DropWaiting() {
 int64_t LocalMeasurer::Cancel(int64_t id) {
   const std::lock_guard lock(mutex_);
   const auto is_it = [id](const Item& item) { return item.input.id == id; };
-  // What is being built is dropped when it is.
-  const auto forgotten = static_cast<int64_t>(
-      std::erase_if(waiting_, is_it) + std::erase_if(built_, is_it) + building_ids_.erase(id));
+  const auto [first, last] = builds_.equal_range(id);
+  for (auto build = first; build != last; ++build) build->second->Pull();
+  const auto forgotten = static_cast<int64_t>(std::erase_if(waiting_, is_it) +
+                                              std::erase_if(built_, is_it) + builds_.erase(id));
   in_flight_ -= forgotten;
   if (std::ranges::find(running_ids_, id) != running_ids_.end()) {
+    running_builds_.Pull();
     runner_.Interrupt();
   } else {
     // It would run in full later, though nobody holds a lease for it or keeps its time.
@@ -104,6 +107,7 @@ int64_t LocalMeasurer::Cancel(int64_t id) {
 
 void LocalMeasurer::SetRunning(std::vector<int64_t> ids) {
   running_ids_ = std::move(ids);
+  running_builds_.Reset();
   runner_.Resume();
 }
 
@@ -186,16 +190,17 @@ void LocalMeasurer::BuildLoop() {
     Item item = std::move(waiting_.front());
     waiting_.pop_front();
     ++building_;
-    building_ids_.insert(item.input.id);
+    KillSwitch stop;
+    builds_.emplace(item.input.id, &stop);
     lock.unlock();
     const MeasureInput& input = item.input;
     // Most candidates are seen once: the cache is for those that come back.
     const Keep keep = input.kind == MeasureKind::kFinal ? Keep::kYes : Keep::kNo;
-    item.built = Build(input, keep);
+    item.built = Build(input, keep, &stop);
     lock.lock();
     --building_;
-    if (const auto id = building_ids_.find(input.id); id != building_ids_.end()) {
-      building_ids_.erase(id);
+    // Else it was cancelled; who has its number now is another.
+    if (std::erase_if(builds_, [&](const auto& build) { return build.second == &stop; }) > 0) {
       built_.push_back(std::move(item));
     }
     changed_.notify_all();
@@ -289,10 +294,10 @@ void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   comparisons_.pop_front();
 }
 
-BuiltCandidate LocalMeasurer::Build(const MeasureInput& input, Keep keep) {
+BuiltCandidate LocalMeasurer::Build(const MeasureInput& input, Keep keep, KillSwitch* stop) {
   if (options_.build) return options_.build(input);
   return builder_.Build(*input.workload, input.target, input.trace, input.seed,
-                        HookOf(options_.build_hook, input), keep);
+                        HookOf(options_.build_hook, input), keep, stop);
 }
 
 std::string LocalMeasurer::HookOf(const std::function<std::string(const MeasureInput&)>& hook,
@@ -346,7 +351,7 @@ std::vector<BuiltCandidate> LocalMeasurer::BuildAll(const std::vector<MeasureInp
     builds.emplace_back([&] {
       for (size_t i = next++; i < inputs.size(); i = next++) {
         const MeasureInput& input = inputs[i];
-        built[i] = Build(input, Keep::kYes);
+        built[i] = Build(input, Keep::kYes, &running_builds_);
       }
     });
   }

@@ -5,9 +5,9 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +16,7 @@
 #include "measure/builder_client.h"
 #include "measure/candidate_builder.h"
 #include "measure/candidate_runner.h"
+#include "measure/kill_switch.h"
 #include "measure/measurer.h"
 #include "measure/process_load.h"
 #include "measure/runner_client.h"
@@ -62,8 +63,9 @@ class LocalMeasurer final : public Measurer {
   std::vector<MeasureResult> Collect(int64_t timeout_ns) override;
   void DropWaiting() override;
   /// Nobody waits for this candidate (or comparison) any more: unless it runs a candidate is
-  /// forgotten without a result, and a comparison comes back as kWorkerLost at once; what runs is
-  /// killed, and comes back as kWorkerLost. How many candidates were forgotten.
+  /// forgotten without a result, and a comparison comes back as kWorkerLost at once; what is being
+  /// built or run for it is killed, and what ran comes back as kWorkerLost. How many candidates
+  /// were forgotten.
   int64_t Cancel(int64_t id);
   /// Waits until nothing is being timed.
   void WhileNotTiming(const std::function<void()>& work) override;
@@ -118,7 +120,7 @@ class LocalMeasurer final : public Measurer {
                   std::vector<ComparedTrace>* compared);
   /// What `work` takes, milliseconds, less the references that it makes.
   double RunMs(const std::function<void()>& work);
-  BuiltCandidate Build(const MeasureInput& input, Keep keep);
+  BuiltCandidate Build(const MeasureInput& input, Keep keep, KillSwitch* stop);
   std::string HookOf(const std::function<std::string(const MeasureInput&)>& hook,
                      const MeasureInput& input) const;
 
@@ -136,9 +138,10 @@ class LocalMeasurer final : public Measurer {
   std::deque<std::unique_ptr<Comparison>> comparisons_;  // the front one may run
   std::vector<MeasureResult> results_;
   int building_ = 0;
-  std::multiset<int64_t> building_ids_;  // being built just then, and not cancelled
+  std::multimap<int64_t, KillSwitch*> builds_;  // by id: under way, and not cancelled
   bool running_ = false;
   std::vector<int64_t> running_ids_;  // being run just then
+  KillSwitch running_builds_;         // what is built for these; needs no mutex_
   int others_ = 0;                    // callers in WhileNotTiming, waiting or working
   bool stopping_ = false;
   int64_t in_flight_ = 0;

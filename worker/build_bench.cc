@@ -71,18 +71,20 @@ void BuildBench::Cancel(int64_t number) {
   const auto found = works_.find(number);
   if (found == works_.end()) return;
   found->second->cancelled = true;
+  found->second->stop.Pull();
   std::erase_if(waiting_, [&](const auto& unit) { return unit.first == found->second; });
   works_.erase(found);
 }
 
-HeldArtifact BuildBench::Build(const Work& work, size_t wanted, int64_t* took_ns) {
+HeldArtifact BuildBench::Build(Work& work, size_t wanted, int64_t* took_ns) {
   const proto::Job& job = work.job.job;
   const auto position = static_cast<size_t>(work.job.wanted[wanted]);
   const std::string trace = position < job.traces.size() ? job.traces[position] : "";
   measure::MeasureInput input{.id = work.job.number, .trace = trace};
   if (job.kind == proto::JobKind::kCompare) input.kind = measure::MeasureKind::kFinal;
-  const measure::BuiltCandidate built = builder_.Build(
-      *work.workload, job.target, trace, job.seed, hook_ ? hook_(input) : "", measure::Keep::kNo);
+  const measure::BuiltCandidate built =
+      builder_.Build(*work.workload, job.target, trace, job.seed, hook_ ? hook_(input) : "",
+                     measure::Keep::kNo, &work.stop);
   *took_ns = built.build_ns;
   if (built.error.outcome != measure::Outcome::kOk) {
     return Failed(built.error.outcome, built.error.message);

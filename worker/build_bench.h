@@ -15,6 +15,7 @@
 #include "base/core/clock.h"
 #include "measure/builder_client.h"
 #include "measure/candidate_builder.h"
+#include "measure/kill_switch.h"
 #include "measure/measurer.h"
 #include "worker/lease_desk.h"
 #include "worker/workload_memo.h"
@@ -41,7 +42,8 @@ class BuildBench {
   ~BuildBench();
 
   void Add(DeskJob job);
-  /// Nobody waits for it any more; what is being built for it just then ends by itself.
+  /// Nobody waits for it any more; what is being built for it just then is killed, and its end is
+  /// waited for before its builder's place is given to other work.
   void Cancel(int64_t number);
 
  private:
@@ -52,10 +54,11 @@ class BuildBench {
     size_t left = 0;
     int64_t build_ns = 0;
     bool cancelled = false;
+    measure::KillSwitch stop;  ///< of what is being built for it
   };
 
   void Loop();
-  HeldArtifact Build(const Work& work, size_t wanted, int64_t* took_ns);
+  HeldArtifact Build(Work& work, size_t wanted, int64_t* took_ns);
   void Finish(const Work& work);
 
   const int processes_;

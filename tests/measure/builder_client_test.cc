@@ -120,6 +120,31 @@ TEST_F(BuilderClientTest, AHangCostsOnlyItsJob) {
   ExpectCostsOnlyItsJob(client, "hang", absl::StatusCode::kDeadlineExceeded, "0.3 s");
 }
 
+// The fake may or may not have begun: both are ended, and the next job has a builder at once.
+TEST_F(BuilderClientTest, AJobThatNobodyWaitsForIsEnded) {
+  BuilderClient client(Options(), clock_);
+  const std::string first = Served(client);
+  const int64_t start_ns = clock_.NowNs();
+  KillSwitch stop;
+  std::thread hanging([&] {
+    const absl::Status ended = client.Build(Job("hang"), Keep::kYes, &stop).status();
+    EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable) << ended;
+    EXPECT_THAT(StatusMessage(ended), HasSubstr("nobody waits"));
+  });
+  clock_.SleepNs(20'000'000);
+  stop.Pull();
+  hanging.join();
+  EXPECT_LT(clock_.NowNs() - start_ns, 15'000'000'000) << "its limit is 20 s";
+  const std::string second = Served(client);
+  EXPECT_NE(second, "");
+  // What is refused from the start costs no process.
+  EXPECT_EQ(client.Build(Job("serve"), Keep::kYes, &stop).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Served(client), second);
+  stop.Reset();
+  EXPECT_TRUE(client.Build(Job("serve"), Keep::kYes, &stop).ok());
+}
+
 TEST_F(BuilderClientTest, WhoWantsToKnowHearsOfABuilderThatIsNotEndedInTime) {
   for (const bool patient : {false, true}) {
     std::vector<pid_t> told;
