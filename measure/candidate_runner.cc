@@ -22,7 +22,6 @@ constexpr int kTries = 3;  ///< until times that cannot be are believed to be a 
 constexpr int64_t kFirstPauseNs = 100'000'000;
 constexpr int64_t kPauseGrowth = 4;
 
-constexpr int kReferenceSlot = kMaxSlots - 1;
 constexpr int kPointsAtOnce = 4;
 constexpr double kDrift = 1.25;
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 namespace hone::measure {
 namespace {
@@ -58,6 +59,17 @@ void LimitCpuTime(pid_t pid, double seconds) {
   const rlimit limit{soft, RLIM_INFINITY};
   // Refused where the limits of this process forbid it: the wall clock still ends the job.
   static_cast<void>(::prlimit(pid, RLIMIT_CPU, &limit, nullptr));
+}
+
+void LimitFiles(pid_t pid, int files, int64_t bytes) {
+  for (const auto& [resource, value] : {std::pair(RLIMIT_NOFILE, static_cast<rlim_t>(files)),
+                                        std::pair(RLIMIT_FSIZE, static_cast<rlim_t>(bytes))}) {
+    rlimit limit{};
+    // Fails for a process that has ended: then there is nothing to limit.
+    if (::prlimit(pid, resource, nullptr, &limit) != 0) return;
+    limit.rlim_cur = std::min(value, limit.rlim_max);
+    static_cast<void>(::prlimit(pid, resource, &limit, nullptr));
+  }
 }
 
 CpuShare::CpuShare(pid_t pid, std::string proc)

@@ -20,6 +20,10 @@ std::optional<double> CpuSecondsOf(pid_t pid, const std::string& proc = "/proc")
 /// that is missing nothing is limited.
 void LimitCpuTime(pid_t pid, double seconds);
 
+/// Whatever it may use of files from now on, memory files too: so many open ones, numbers from 0
+/// on, of at most so many bytes each. Not above the limits that it was started with.
+void LimitFiles(pid_t pid, int files, int64_t bytes);
+
 /// How a process's threads got CPUs from now on, by the scheduler's own counters in nanoseconds.
 /// For the thread that asks the process for something and waits for its answer.
 class CpuShare {

@@ -26,6 +26,8 @@ inline constexpr int kRunnerNoSandbox = 78;
 
 /// Slots that a runner has.
 inline constexpr int kMaxSlots = 64;
+/// The last one is for the default schedule that candidates are compared with.
+inline constexpr int kReferenceSlot = kMaxSlots - 1;
 
 /// A tensor that the runner makes up, see measure/fill.h.
 struct RunTensor {

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kMaxReplyBytes = int64_t{1} << 20;
 constexpr int64_t kFileBytes = int64_t{1} << 28;  // code in memory files is small
+constexpr int kOpenFiles = 16;  // pipes, outputs, the code of two kernels, and what loading opens
 constexpr int64_t kDyingNs = 2'000'000'000;
 constexpr size_t kLastWordsBytes = 1000;
 constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
@@ -37,6 +38,7 @@ struct RunnerClient::Process {
   FrameDecoder decoder{kMaxReplyBytes};
   int threads;
   int jobs_done = 0;
+  int most_slots = 1;  ///< of candidates, from 0 on, that may hold one
 };
 
 RunnerClient::RunnerClient(RunnerOptions options, const MonotonicClock& clock)
@@ -54,11 +56,12 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
   // Whatever an earlier candidate left behind is not this one's.
   if (process_ != nullptr && SpeaksUnasked()) process_.reset();
   if (process_ != nullptr &&
-      (process_->threads != job.threads ||
-       (job.slot == 0 && process_->jobs_done >= options_.jobs_per_process))) {
+      (process_->threads != job.threads || ((job.slot == 0 || job.slot == kReferenceSlot) &&
+                                            process_->jobs_done >= options_.jobs_per_process))) {
     process_.reset();
   }
   if (process_ == nullptr) HONE_RETURN_IF_ERROR(Start(job.threads));
+  LimitFilesFor(job);
   HONE_ASSIGN_OR_RETURN(const std::string payload,
                         Call(FrameType::kPrepareRequest, EncodePrepareJob(job),
                              FrameType::kPrepareReply, options_.prepare_timeout_ns));
@@ -114,26 +117,27 @@ absl::Status RunnerClient::Ping() {
   return AskForTimes({.slot = kMaxSlots - 1, .policy = {}}).status();
 }
 
-// The file only grows, and nobody can make it smaller: what is mapped here stays readable.
+// Nobody can change the file's size, nor seal it further: what is mapped here stays readable, and
+// no candidate can use it up or close it to those behind. Who needs more gets another file, and
+// with it another process.
 absl::Status RunnerClient::MakeRoom(int64_t bytes) {
-  if (!output_file_.valid()) {
-    output_file_.Reset(memfd_create("hone-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!output_file_.valid()) return ErrnoStatus(errno, "make a memory file for outputs");
-    if (fcntl(output_file_.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
-      return ErrnoStatus(errno, "seal the memory file of outputs");
-    }
-  }
   if (!mapped_.empty() && bytes <= static_cast<int64_t>(mapped_.size())) return absl::OkStatus();
+  process_.reset();
   int64_t room = std::max(kFirstRoomBytes, static_cast<int64_t>(mapped_.size()));
   while (room < bytes) room *= 2;
-  if (ftruncate(output_file_.get(), room) != 0) {
+  UniqueFd file(memfd_create("hone-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid()) return ErrnoStatus(errno, "make a memory file for outputs");
+  if (ftruncate(file.get(), room) != 0) {
     return ErrnoStatus(errno, fmt::format("make {} bytes of memory for outputs", room));
   }
-  void* address =
-      mmap(nullptr, static_cast<size_t>(room), PROT_READ, MAP_SHARED, output_file_.get(), 0);
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return ErrnoStatus(errno, "seal the memory file of outputs");
+  }
+  void* address = mmap(nullptr, static_cast<size_t>(room), PROT_READ, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED) return ErrnoStatus(errno, fmt::format("map {} bytes", room));
   if (!mapped_.empty()) munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
   mapped_ = {static_cast<const std::byte*>(address), static_cast<size_t>(room)};
+  output_file_ = std::move(file);
   return absl::OkStatus();
 }
 
@@ -149,7 +153,8 @@ absl::Status RunnerClient::Start(int threads) {
   spawn.environment.emplace();
   spawn.inherited = {{output_file_.get(), kOutputFd}};
   spawn.limits.address_space_bytes = options_.address_space_bytes;
-  spawn.limits.file_bytes = std::max(kFileBytes, static_cast<int64_t>(mapped_.size()));
+  spawn.limits.file_bytes = kFileBytes;
+  spawn.limits.open_files = kOpenFiles + kMaxSlots;
   spawn.on_unkillable = options_.on_unkillable;
   spawn.kill_patience_ns = options_.kill_patience_ns;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
@@ -160,28 +165,14 @@ absl::Status RunnerClient::Start(int threads) {
   return absl::OkStatus();
 }
 
-void RunnerClient::Interrupt() {
-  const std::lock_guard lock(interrupt_mutex_);
-  interrupted_ = true;
-  // Not reaped yet: Call forgets the number before it looks how the process ended.
-  if (working_pid_ != 0) ::kill(working_pid_, SIGKILL);
-}
-
-void RunnerClient::Resume() {
-  const std::lock_guard lock(interrupt_mutex_);
-  interrupted_ = false;
-}
-
-bool RunnerClient::BeginCall(int pid) {
-  const std::lock_guard lock(interrupt_mutex_);
-  working_pid_ = interrupted_ ? 0 : pid;
-  return !interrupted_;
-}
-
-bool RunnerClient::EndCall() {
-  const std::lock_guard lock(interrupt_mutex_);
-  working_pid_ = 0;
-  return !interrupted_;
+// What is written to memory files counts towards no limit of address space: so there are as many
+// as loading needs, and none is larger than the code that it loads.
+void RunnerClient::LimitFilesFor(const PrepareJob& job) {
+  if (job.slot != kReferenceSlot) {
+    process_->most_slots = std::max(process_->most_slots, job.slot + 1);
+  }
+  const size_t code = std::max(job.kernel.shared_object.size(), job.prologue.shared_object.size());
+  LimitFiles(process_->child.pid(), kOpenFiles + process_->most_slots, static_cast<int64_t>(code));
 }
 
 absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_view payload,
@@ -193,7 +184,7 @@ absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_vi
   }
   const WireDeadline deadline{&clock_, clock_.NowNs() + timeout_ns};
   Subprocess& child = process_->child;
-  if (!BeginCall(child.pid())) return absl::UnavailableError(kInterrupted);
+  if (!switch_.Begin(child.pid())) return absl::UnavailableError(kInterrupted);
   // All threads' time counts.
   LimitCpuTime(child.pid(), static_cast<double>(timeout_ns) * 1e-9 * process_->threads);
   Status failure = WriteFrame(child.standard_input().get(), request, payload, deadline);
@@ -204,13 +195,13 @@ absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_vi
                        !process_->decoder.has_partial();
     if (asked) {
       ++process_->jobs_done;
-      if (EndCall()) return std::move((*frame).payload);
+      if (switch_.End(child.pid())) return std::move((*frame).payload);
       process_.reset();
       return absl::UnavailableError(kInterrupted);
     }
     failure = frame.ok() ? Status(StatusCode::kDataLoss, kUnasked) : frame.status();
   }
-  const bool wanted = EndCall();
+  const bool wanted = switch_.End(child.pid());
   const absl::Status explained =
       wanted ? Explain(failure, timeout_ns) : absl::UnavailableError(kInterrupted);
   process_.reset();  // kills what is left of it

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include "base/core/sanitizer.h"
 #include "base/core/unique_fd.h"
 #include "base/subprocess.h"
+#include "measure/kill_switch.h"
 #include "measure/process_load.h"
 #include "measure/run_job.h"
 #include "measure/wire.h"
@@ -31,8 +31,10 @@ struct RunnerOptions {
   /// Address space of a runner; unset: unlimited (AddressSanitizer needs that).
   std::optional<int64_t> address_space_bytes =
       kSanitized ? std::nullopt : std::optional(int64_t{8} << 30);
-  int jobs_per_process = 2000;  ///< then a fresh one is started
-  bool test_hooks = false;      ///< heed PrepareJob::test_hook
+  /// Then a fresh one is started. 1: a candidate, and the default that candidates are compared
+  /// with, have each a process of their own; those that are compared with each other share one.
+  int jobs_per_process = 2000;
+  bool test_hooks = false;  ///< heed PrepareJob::test_hook
   /// Go on where the sandbox is refused: whoever made the candidates is trusted.
   bool unsafe_no_sandbox = false;
   /// Of a runner that was killed and does not end: SubprocessOptions'.
@@ -78,8 +80,8 @@ class RunnerClient {
 
   /// From any thread: the call under way and later ones end at once with kUnavailable, and the
   /// process of the kernel is killed, until Resume.
-  void Interrupt();
-  void Resume();
+  void Interrupt() { switch_.Pull(); }
+  void Resume() { switch_.Reset(); }
 
   /// Ends the process, and with it everything that is prepared; the next job gets a new one.
   void EndProcess();
@@ -94,13 +96,11 @@ class RunnerClient {
   bool SpeaksUnasked() const;
   absl::Status MakeRoom(int64_t bytes);
   absl::Status Start(int threads);
+  void LimitFilesFor(const PrepareJob& job);
   absl::StatusOr<TimeReply> AskForTimes(const TimeJob& job);
   absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,
                                    int64_t timeout_ns);
   absl::Status Explain(const Status& failure, int64_t timeout_ns);
-  /// False: interrupted.
-  bool BeginCall(int pid);
-  bool EndCall();
 
   const RunnerOptions options_;
   const MonotonicClock& clock_;
@@ -108,9 +108,7 @@ class RunnerClient {
   std::span<const std::byte> mapped_;
   std::unique_ptr<Process> process_;
   int64_t num_started_ = 0;
-  std::mutex interrupt_mutex_;
-  int working_pid_ = 0;       // guarded by interrupt_mutex_; 0: no call is under way
-  bool interrupted_ = false;  // guarded by interrupt_mutex_
+  KillSwitch switch_;
 };
 
 }  // namespace hone::measure

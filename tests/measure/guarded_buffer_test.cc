@@ -1,10 +1,15 @@
 #include "measure/guarded_buffer.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 
 #include "gtest/gtest.h"
 
+#include "base/core/unique_fd.h"
 #include "runtime/kernel.h"
 
 namespace hone::measure {
@@ -28,6 +33,18 @@ TEST(GuardedBufferTest, AGuardFollowsTheLastAlignedByte) {
     EXPECT_DEATH(Touch(buffer->data()), "");
     EXPECT_DEATH(Touch(buffer->data() + aligned), "");
   }
+}
+
+// A candidate is blamed for using memory up, not for a file that somebody closed to it.
+TEST(GuardedBufferTest, OnlyWantOfMemoryIsSaidToBeThat) {
+  EXPECT_EQ(GuardedBuffer::Allocate(int64_t{1} << 50).status().code(),
+            StatusCode::kResourceExhausted);
+  const UniqueFd file(::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  const Result<GuardedBuffer> mapped =
+      GuardedBuffer::MapShared(file.get(), {.region_bytes = 4096, .data_bytes = 4});
+  EXPECT_EQ(mapped.status().code(), StatusCode::kFailedPrecondition) << mapped.status().message();
 }
 
 TEST(GuardedBufferTest, NoBytesAreGuardedToo) {

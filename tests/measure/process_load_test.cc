@@ -119,5 +119,24 @@ TEST(LimitCpuTimeTest, EndsWhatUsesMore) {
   EXPECT_EQ((*exit)->signal, SIGXCPU) << (*exit)->ToString();
 }
 
+TEST(LimitFilesTest, LowersAndRaisesBelowTheLimitsOfTheStart) {
+  SubprocessOptions spawn{.argv = {"/bin/cat"}};
+  spawn.limits.open_files = 40;
+  spawn.limits.file_bytes = 1 << 20;
+  absl::StatusOr<Subprocess> child = Subprocess::Spawn(spawn);
+  ASSERT_TRUE(child.ok()) << child.status();
+  const auto limit_of = [&](__rlimit_resource resource) {
+    rlimit limit{};
+    EXPECT_EQ(::prlimit(child->pid(), resource, nullptr, &limit), 0);
+    return limit.rlim_cur;
+  };
+  LimitFiles(child->pid(), 20, 4096);
+  EXPECT_EQ(limit_of(RLIMIT_NOFILE), 20u);
+  EXPECT_EQ(limit_of(RLIMIT_FSIZE), 4096u);
+  LimitFiles(child->pid(), 30, int64_t{1} << 30);
+  EXPECT_EQ(limit_of(RLIMIT_NOFILE), 30u);
+  EXPECT_EQ(limit_of(RLIMIT_FSIZE), 1u << 20);
+}
+
 }  // namespace
 }  // namespace hone::measure

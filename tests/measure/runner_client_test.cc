@@ -44,5 +44,39 @@ TEST_F(RunnerClientTest, AnOrdinaryEndTellsNobody) {
   EXPECT_TRUE(told_.empty());
 }
 
+class RunnerProcessesTest : public RunnerClientTest {
+ protected:
+  /// Code that no runner loads: that too is an answer, and a job done. What it runs in by now.
+  int64_t StartedAfter(RunnerClient& client, int slot, int64_t output_bytes = 0) {
+    PrepareJob job{.slot = slot, .data_key = "none"};
+    if (output_bytes > 0) job.kernel.artifact.outputs.push_back({.bytes = output_bytes});
+    const auto prepared = client.Prepare(job);
+    EXPECT_EQ(prepared.status().code(), absl::StatusCode::kInvalidArgument) << prepared.status();
+    return client.num_started();
+  }
+};
+
+TEST_F(RunnerProcessesTest, WhereEachCandidateHasAProcessSoHasTheDefault) {
+  options_.jobs_per_process = 1;
+  RunnerClient client(options_, clock_);
+  EXPECT_EQ(StartedAfter(client, kReferenceSlot), 1);
+  EXPECT_EQ(StartedAfter(client, 0), 2);
+  EXPECT_EQ(StartedAfter(client, 0), 3);
+  // Another workload's: whoever ran before it shall not have touched it.
+  EXPECT_EQ(StartedAfter(client, kReferenceSlot), 4);
+  // Those that are compared share one.
+  EXPECT_EQ(StartedAfter(client, 0), 5);
+  EXPECT_EQ(StartedAfter(client, 1), 5);
+}
+
+TEST_F(RunnerProcessesTest, LargerOutputsGoToAnotherProcess) {
+  RunnerClient client(options_, clock_);
+  ASSERT_TRUE(client.Ping().ok());
+  EXPECT_EQ(StartedAfter(client, 0, int64_t{1} << 19), 1);
+  EXPECT_EQ(StartedAfter(client, 0, int64_t{5} << 20), 2) << "their file cannot grow";
+  EXPECT_EQ(StartedAfter(client, 0, int64_t{5} << 20), 2);
+  EXPECT_EQ(StartedAfter(client, 0), 2);
+}
+
 }  // namespace
 }  // namespace hone::measure
