@@ -34,7 +34,8 @@ struct BuildJob {
   BuildOutput output = BuildOutput::kSharedObject;
   /// Makes the builder misbehave, for tests; heeded only by one that was started with --test-hooks:
   /// "crash", "hang", "memory", "kill-compiling" and "kill-compiled" (SIGKILL before and after),
-  /// "environment" and "read" (aborts if there is one, or if it can read its own program).
+  /// "environment", "read" and "signal" (aborts if there is one, if it can read its own program, if
+  /// it can have its parent killed).
   std::string test_hook = {};
 };
 

@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -136,6 +138,17 @@ void EndIfAsked(const std::string& hook, std::string_view step) {
   std::raise(SIGKILL);
 }
 
+// What would have its parent killed, at once or by the next byte in a pipe.
+bool CanSignalParent() {
+  int on = 1;
+  const rlimit none{0, 0};
+  return fcntl(STDIN_FILENO, F_SETOWN, getppid()) == 0 ||
+         fcntl(STDIN_FILENO, F_SETSIG, SIGKILL) == 0 ||
+         fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_ASYNC) == 0 ||
+         ioctl(STDIN_FILENO, FIOASYNC, &on) == 0 || kill(getppid(), SIGKILL) == 0 ||
+         prlimit(getppid(), RLIMIT_CPU, &none, nullptr) == 0;
+}
+
 // Misbehaves as LLVM might, for tests.
 void Misbehave(const std::string& hook) {
   if (hook == "crash") std::abort();
@@ -144,6 +157,7 @@ void Misbehave(const std::string& hook) {
   }
   if (hook == "environment" && ::environ != nullptr && *::environ != nullptr) std::abort();
   if (hook == "read" && ::open("/proc/self/exe", O_RDONLY) >= 0) std::abort();
+  if (hook == "signal" && CanSignalParent()) std::abort();
   if (hook == "memory") {
     std::vector<std::string> blocks;
     for (;;) blocks.emplace_back(size_t{64} << 20, 'x');

@@ -4,6 +4,7 @@
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -40,7 +41,6 @@ constexpr int kAlways[] = {
     SCMP_SYS(fstat),
     SCMP_SYS(newfstatat),
     SCMP_SYS(lseek),
-    SCMP_SYS(fcntl),
     SCMP_SYS(poll),
     SCMP_SYS(ppoll),
     SCMP_SYS(mmap),
@@ -49,7 +49,6 @@ constexpr int kAlways[] = {
     SCMP_SYS(mremap),
     SCMP_SYS(madvise),
     SCMP_SYS(brk),
-    SCMP_SYS(memfd_create),
     SCMP_SYS(futex),
     SCMP_SYS(sched_yield),
     SCMP_SYS(sched_getaffinity),
@@ -95,14 +94,12 @@ constexpr int kBuilderToo[] = {
     SCMP_SYS(pwrite64),   SCMP_SYS(msync),
     SCMP_SYS(statfs),     SCMP_SYS(fstatfs),
     SCMP_SYS(getdents64), SCMP_SYS(uname),
-    SCMP_SYS(sysinfo),    SCMP_SYS(prlimit64),
-    SCMP_SYS(dup),        SCMP_SYS(dup2),
-    SCMP_SYS(dup3),       SCMP_SYS(pipe2),
-    SCMP_SYS(ioctl),      SCMP_SYS(getuid),
-    SCMP_SYS(geteuid),    SCMP_SYS(getgid),
-    SCMP_SYS(getegid),    SCMP_SYS(set_robust_list),
-    SCMP_SYS(rseq),       SCMP_SYS(sched_setaffinity),
-    SCMP_SYS(prctl),
+    SCMP_SYS(sysinfo),    SCMP_SYS(dup),
+    SCMP_SYS(dup2),       SCMP_SYS(dup3),
+    SCMP_SYS(pipe2),      SCMP_SYS(memfd_create),
+    SCMP_SYS(getuid),     SCMP_SYS(geteuid),
+    SCMP_SYS(getgid),     SCMP_SYS(getegid),
+    SCMP_SYS(rseq),       SCMP_SYS(set_robust_list),
 };
 
 using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
@@ -119,6 +116,38 @@ Status AllowIf(const Filter& filter, int call, Conditions... conditions) {
   return error == 0 ? Status() : Refused("system call " + std::to_string(call), -error);
 }
 
+// Who may say whom a descriptor's signals go to, and which (F_SETOWN, F_SETSIG, O_ASYNC), has its
+// parent or itself killed by the next byte in a pipe: only what is named here is let through.
+constexpr int kFcntlAlways[] = {F_ADD_SEALS, F_GETFD, F_GETFL};
+constexpr int kFcntlBuilderToo[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, F_GET_SEALS,
+                                    F_GETLK, F_SETLK,         F_SETLKW};
+
+Status AddFcntl(const Filter& filter, SandboxKind kind) {
+  const auto allow = [&](int command) {
+    return AllowIf(filter, SCMP_SYS(fcntl),
+                   SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command)));
+  };
+  for (const int command : kFcntlAlways) HONE_RETURN_IF_ERROR(allow(command));
+  if (kind == SandboxKind::kRunner) return {};
+  for (const int command : kFcntlBuilderToo) HONE_RETURN_IF_ERROR(allow(command));
+  return AllowIf(filter, SCMP_SYS(fcntl), SCMP_A1(SCMP_CMP_EQ, F_SETFL),
+                 SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, 0));
+}
+
+Status AddBuilderRules(const Filter& filter) {
+  for (const int call : kBuilderToo) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
+  // Whether something is a terminal, and what a thread is called; not FIOASYNC, nor the rest.
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, TCGETS)));
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)));
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME)));
+  // Its own, and only to look: a limit of CPU time on its parent is a signal to it.
+  HONE_RETURN_IF_ERROR(
+      AllowIf(filter, SCMP_SYS(prlimit64), SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)));
+  // Threads only. The C library falls back to clone, whose flags can be looked at.
+  HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3)));
+  return AllowIf(filter, SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+}
+
 Status AddRules(const Filter& filter, SandboxKind kind, bool may_kill_itself) {
   for (const int call : kAlways) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
   // abort() signals its own thread. No other signal: a candidate that kills itself would pass as
@@ -130,13 +159,11 @@ Status AddRules(const Filter& filter, SandboxKind kind, bool may_kill_itself) {
     HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self),
                                  SCMP_A2(SCMP_CMP_EQ, SIGKILL)));
   }
-  if (kind == SandboxKind::kBuilder) {
-    for (const int call : kBuilderToo) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
-    // Threads only. The C library falls back to clone, whose flags can be looked at.
-    HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3)));
-    return AllowIf(filter, SCMP_SYS(clone),
-                   SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-  }
+  HONE_RETURN_IF_ERROR(AddFcntl(filter, kind));
+  if (kind == SandboxKind::kBuilder) return AddBuilderRules(filter);
+  // Code, in pages of the usual size: huge ones would count towards no limit.
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(memfd_create),
+                               SCMP_A1(SCMP_CMP_EQ, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
   // The loader opens code by its name in /proc/self/fd; nothing is opened for writing or made.
   constexpr scmp_datum_t kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
   HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, 0)));

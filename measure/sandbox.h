@@ -17,8 +17,9 @@ enum class SandboxKind {
 
 /// Called once, by the process itself, when all its threads have started (kRunner). Sets
 /// no_new_privs, core and process limits, and an allow-list of system calls for every thread: any
-/// other call ends a runner with SIGSYS and fails with EPERM in a builder. Under a sanitizer, whose
-/// runtime makes other calls, the allow-list is left out. kFailedPrecondition when the kernel
+/// other call ends a runner with SIGSYS and fails with EPERM in a builder. Neither can send a
+/// signal but SIGABRT to itself, not by the settings of a descriptor either. Under a sanitizer,
+/// whose runtime makes other calls, the allow-list is left out. kFailedPrecondition when the kernel
 /// refuses.
 /// `may_kill_itself`: tests that end it as the kernel would.
 Status EnterSandbox(SandboxKind kind, bool may_kill_itself = false);

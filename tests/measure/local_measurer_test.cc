@@ -166,6 +166,16 @@ TEST_F(LocalMeasurerTest, CompareTakesTurnsAndLeavesOutWhatFails) {
   EXPECT_LT(MedianNs(compared[1].samples_ns), MedianNs(compared[3].samples_ns));
 }
 
+// Each is loaded from a file that stays open, and of files a runner may have few.
+TEST_F(LocalMeasurerTest, ManyAreComparedAtOnce) {
+  LocalMeasurer measurer(options_, clock_);
+  const std::vector<MeasureInput> inputs(40, Input(1, kPacked));
+  for (const ComparedTrace& c : measurer.Compare(inputs, 3)) {
+    EXPECT_EQ(c.error.outcome, Outcome::kOk) << c.error.message;
+  }
+  EXPECT_EQ(MeasureOne(measurer, kPacked).outcome, Outcome::kOk) << "with all of them loaded";
+}
+
 TEST_F(LocalMeasurerTest, AComparisonIsBuiltBeforeItHasTheDevice) {
   std::atomic<bool> held{false};
   std::atomic<int> builds{0};
@@ -245,6 +255,30 @@ TEST_F(LocalMeasurerTest, WhatIsCancelledIsKilledOrForgotten) {
   EXPECT_EQ(CollectAll(builds).at(6).outcome, Outcome::kBuildFailed);
 }
 
+TEST_F(LocalMeasurerTest, WhatIsBuiltForNobodyIsKilled) {
+  options_.builder.processes = 1;
+  options_.builder.job_timeout_ns = 120'000'000'000;
+  std::atomic<int> hangs = 0;
+  options_.build_hook = [&](const MeasureInput& input) {
+    hangs += input.id == 2 ? 1 : 0;
+    return input.id == 2 ? "hang" : "";
+  };
+  LocalMeasurer measurer(options_, clock_);
+  const int64_t start_ns = clock_.NowNs();
+  measurer.Submit(Input(2, kPacked));
+  while (hangs < 1) clock_.SleepNs(1'000'000);
+  EXPECT_EQ(measurer.Cancel(2), 1);
+  EXPECT_EQ(MeasureOne(measurer, kPacked).outcome, Outcome::kOk);
+  auto comparison = measurer.StartComparing({Input(2, kPacked), Input(2, "")}, 3);
+  while (hangs < 2) clock_.SleepNs(1'000'000);
+  EXPECT_EQ(measurer.Cancel(2), 0) << "it is no candidate";
+  for (const ComparedTrace& c : comparison.get()) {
+    EXPECT_EQ(c.error.outcome, Outcome::kWorkerLost) << c.error.message;
+  }
+  EXPECT_EQ(MeasureOne(measurer, "").outcome, Outcome::kOk);
+  EXPECT_LT(clock_.NowNs() - start_ns, 60'000'000'000) << "a build's limit is 120 s";
+}
+
 // A comparison waits until nothing is built any more; its lease may end before that.
 TEST_F(LocalMeasurerTest, AComparisonThatIsCancelledBeforeItRunsNeverRuns) {
   std::atomic<bool> building = false, go = false, ran = false;
@@ -314,6 +348,16 @@ TEST_F(LocalMeasurerTest, ABuilderLearnsNothingOfWhoStartedIt) {
     const std::map<int64_t, MeasureResult> results = CollectAll(measurer);
     EXPECT_EQ(results.at(2).outcome, Outcome::kOk) << results.at(2).message;
   }
+}
+
+// Were it not so this test would end by the signal.
+TEST_F(LocalMeasurerTest, ABuilderCannotSignalWhoStartedIt) {
+  if (!SandboxHasAllowList()) GTEST_SKIP() << "no allow-list of system calls in this build";
+  BuildHook("signal");
+  LocalMeasurer measurer(options_, clock_);
+  measurer.Submit(Input(2, kPacked));
+  const std::map<int64_t, MeasureResult> results = CollectAll(measurer);
+  EXPECT_EQ(results.at(2).outcome, Outcome::kOk) << results.at(2).message;
 }
 
 TEST_F(LocalMeasurerTest, AForgedAnswerCostsOnlyItself) {

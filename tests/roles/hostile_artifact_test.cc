@@ -43,6 +43,10 @@ const std::map<std::string, Expected>& ExpectedEnds() {
       {"close", {Outcome::kRunCrashed, "broke off"}},
       {"sleep", {Outcome::kRunTimeout, "did not finish"}},
       {"exit", {Outcome::kRunCrashed, "broke off"}},
+      {"signal-owner", {Outcome::kRunCrashed, "the sandbox forbids"}},
+      {"signal-self", {Outcome::kRunCrashed, "the sandbox forbids"}},
+      {"seal", {Outcome::kWrongAnswer, "are wrong"}},
+      {"files", {Outcome::kRunCrashed, "File size limit exceeded"}},
   };
   return kEnds;
 }
@@ -61,7 +65,7 @@ int CountProcesses(const std::string& program) {
 class HostileArtifactTest : public TunedFarm {
  protected:
   HostileArtifactTest() : TunedFarm({"builder", "runner"}) {
-    trials_ = 30;
+    trials_ = 34;
     // Not in memory: that may be mounted so that no program starts from it.
     std::string path = hone::testing::BuildDir() + "/tests/hostile-XXXXXX";
     EXPECT_NE(::mkdtemp(path.data()), nullptr) << path;

@@ -20,9 +20,10 @@
 namespace hone::measure {
 namespace {
 
-constexpr const char* kKinds[] = {"socket", "exec",        "write",     "key",        "fork",
-                                  "memory", "kill-parent", "kill-self", "forge-both", "forge-check",
-                                  "close",  "sleep",       "exit"};
+constexpr const char* kKinds[] = {
+    "socket",      "exec",         "write",       "key",         "fork",  "memory",
+    "kill-parent", "kill-self",    "forge-both",  "forge-check", "close", "sleep",
+    "exit",        "signal-owner", "signal-self", "seal",        "files"};
 constexpr char kPlaceholder[] = "@KEY-PATH@";
 
 std::string HostileCode(size_t kind, const std::string& folder) {

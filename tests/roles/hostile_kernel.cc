@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,6 +43,46 @@ void Say(const std::string& frames) {
                                     hone::measure::EncodeTimeReply(reply));
 }
 
+/// The next job on standard input is the signal.
+void KillByNextByte() {
+  ::fcntl(STDIN_FILENO, F_SETOWN, ::getpid());
+  ::fcntl(STDIN_FILENO, F_SETSIG, SIGKILL);
+  ::fcntl(STDIN_FILENO, F_SETFL, ::fcntl(STDIN_FILENO, F_GETFL) | O_ASYNC);
+}
+
+/// Its own number stands for that of its parent, which it would have to guess: who asks for it
+/// (getppid) is ended for that. It says by its death that it could.
+void ChooseOwner() {
+  const f_owner_ex owner{F_OWNER_PID, ::getpid()};
+  if (::fcntl(STDIN_FILENO, F_SETOWN_EX, &owner) == 0) std::abort();
+}
+
+/// So that nobody could map or grow them for those behind. It says by its death that it could.
+void SealOutputs() {
+  for (const int seal : {F_SEAL_GROW, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL}) {
+    if (::fcntl(hone::measure::kOutputFd, F_ADD_SEALS, seal) == 0) std::abort();
+  }
+}
+
+/// Memory that no limit of address space counts: as many files as there may be, and all that one
+/// takes. It says by its own death that nobody stopped it.
+void FillMemoryFiles() {
+  constexpr int kMany = 64;
+  constexpr int kMuch = 64 << 20;
+  int last = -1;
+  for (int count = 0;; ++count) {
+    if (count == kMany) std::abort();
+    const int fd = ::memfd_create("hoard", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) break;
+    last = fd;
+  }
+  static const char kBlock[1 << 16] = {};
+  for (int at = 0; at < kMuch; at += sizeof kBlock) {
+    if (::write(last, kBlock, sizeof kBlock) <= 0) return;
+  }
+  std::abort();
+}
+
 void Misbehave() {
   enum {
     kSocket,
@@ -56,7 +97,11 @@ void Misbehave() {
     kForgeCheck,
     kClose,
     kSleep,
-    kExit
+    kExit,
+    kSignalOwner,
+    kSignalSelf,
+    kSeal,
+    kFiles
   };
   switch (HOSTILE_KIND) {
     case kSocket: static_cast<void>(::socket(AF_INET, SOCK_STREAM, 0)); break;
@@ -90,6 +135,10 @@ void Misbehave() {
     case kClose: ::close(STDOUT_FILENO); SleepForEver();
     case kSleep: SleepForEver();
     case kExit: ::_exit(0);
+    case kSignalOwner: ChooseOwner(); break;
+    case kSignalSelf: KillByNextByte(); break;
+    case kSeal: SealOutputs(); break;
+    case kFiles: FillMemoryFiles(); break;
     default: break;
   }
 }
