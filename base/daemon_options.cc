@@ -61,6 +61,11 @@ std::optional<std::pair<std::string_view, std::string_view>> SplitAtEquals(std::
 }
 
 absl::StatusOr<std::string_view> ValueOf(std::string_view text, const std::string& where) {
+  // TOML has more, and whoever writes that means something else than its letters.
+  if (text.starts_with('\'')) return WrongAt(where, "text stands in double quotes: \"…\"");
+  if (text.starts_with('[') || text.starts_with('{')) {
+    return WrongAt(where, "expected one value; what may be said more than once gets a line each");
+  }
   if (text.empty() || text.front() != '"') return Trim(text.substr(0, text.find('#')));
   const size_t close = text.find('"', 1);
   if (close == std::string_view::npos ||
@@ -68,6 +73,11 @@ absl::StatusOr<std::string_view> ValueOf(std::string_view text, const std::strin
     return WrongAt(where, "the text does not end");
   }
   return text.substr(1, close - 1);
+}
+
+// What a program is to do instead of its work, or where this file is.
+bool IsOfCommandLine(std::string_view key) {
+  return key == "config" || key == "check-config" || key == "help" || key == "version";
 }
 
 // The part of TOML that daemons need: `key = "text"`, `key = bare` and comments, a line each, and
@@ -101,7 +111,7 @@ absl::Status ReadConfig(const std::string& path, std::span<const DaemonOption> t
       continue;
     }
     const DaemonOption* option = Find(table, key);
-    if (option == nullptr || option->table || key == "config" || key == "check-config") {
+    if (option == nullptr || option->table || IsOfCommandLine(key)) {
       return WrongAt(where, fmt::format("unknown key '{}'", key));
     }
     HONE_RETURN_IF_ERROR(Put(*option, std::string(value), where, values));

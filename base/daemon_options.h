@@ -26,7 +26,8 @@ class DaemonOptions {
  public:
   /// `words` follow the program's name; those that are no option are returned by words(). A config
   /// file is read when --config names one, or when `default_config` exists. kInvalidArgument: an
-  /// unknown option or key, a missing value; the message names file and line.
+  /// unknown option or key (help, version, config and check-config are no keys), a missing value;
+  /// the message names file and line.
   static absl::StatusOr<DaemonOptions> Parse(const std::vector<std::string>& words,
                                              std::span<const DaemonOption> table,
                                              const std::string& default_config);

@@ -23,6 +23,8 @@ constexpr std::array kOptions = {
     DaemonOption{"projects", "", "NAME=SHARE", "shares", true, true},
     DaemonOption{"test-kill", "", "LABEL", "", true},
     DaemonOption{"config", "", "FILE", "read options from here"},
+    DaemonOption{"help", "", "", "print this"},
+    DaemonOption{"version", "", "", "print the version"},
 };
 
 class DaemonOptionsTest : public ::testing::Test {
@@ -72,6 +74,23 @@ TEST_F(DaemonOptionsTest, WhatIsNoTableOrKeyIsRefusedWithItsLine) {
   EXPECT_THAT(WhyNot("\"db = 1\n"), HasSubstr("expected key = value"));
   EXPECT_THAT(WhyNot("db = \"a\n"), HasSubstr("d.toml:1: the text does not end"));
   EXPECT_THAT(WhyNot("db = \"a\" b\n"), HasSubstr("the text does not end"));
+}
+
+TEST_F(DaemonOptionsTest, WhatIsOfTheCommandLineIsNoKey) {
+  for (const std::string key : {"help", "version", "config"}) {
+    EXPECT_THAT(WhyNot(key + " = true\n"), HasSubstr("d.toml:1: unknown key '" + key + "'"));
+  }
+  EXPECT_TRUE(Read("", {"--help"})->Flag("help"));
+}
+
+TEST_F(DaemonOptionsTest, WhatTomlMeansOtherwiseIsRefused) {
+  EXPECT_THAT(WhyNot("\ndb = 'a.db'\n"), HasSubstr("d.toml:2: text stands in double quotes"));
+  EXPECT_THAT(WhyNot("test-kill = [\"a\", \"b\"]\n"), HasSubstr("d.toml:1: expected one value"));
+  EXPECT_THAT(WhyNot("test-kill = { a = 1 }\n"), HasSubstr("expected one value"));
+  EXPECT_THAT(WhyNot("[projects]\nvision = '2'\n"), HasSubstr("double quotes"));
+  EXPECT_THAT(Read("test-kill = \"a\"\ntest-kill = \"[b]\"\n")->List("test-kill"),
+              ElementsAre("a", "[b]"));
+  EXPECT_EQ(Read("db = \"'a'\"\n")->Text("db"), "'a'") << "letters of the text";
 }
 
 }  // namespace
