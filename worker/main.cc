@@ -5,6 +5,11 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
@@ -22,6 +27,7 @@
 #include "measure/device.h"
 #include "measure/helper_check.h"
 #include "measure/sandbox.h"
+#include "proto/field_check.h"
 #include "proto/quiet_grpc.h"
 #include "worker/worker.h"
 
@@ -35,7 +41,7 @@ constexpr std::array kOptions = {
     DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"},
     DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
     DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
-    DaemonOption{"device", "cpu:0", "DEVICE", "which device of this machine"},
+    DaemonOption{"device", "cpu:0", "DEVICE", "which device: cpu:N; those of one N take turns"},
     DaemonOption{"role", "both", "ROLE", "both; build for others; or run what others build"},
     DaemonOption{"labels", "", "K=V", "told to honed", true},
     DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
@@ -95,6 +101,36 @@ absl::Status CheckMachine(const hone::worker::WorkerOptions& worker,
                         "client and worker of the farm is trusted: --unsafe-no-sandbox)");
 }
 
+/// cpu:N. Workers of one N share a lock, so there is one way to write it.
+bool IsCpu(std::string_view device) {
+  constexpr std::string_view kKind = "cpu:";
+  constexpr size_t kMaxDigits = 4;
+  if (!device.starts_with(kKind)) return false;
+  const std::string_view number = device.substr(kKind.size());
+  return !number.empty() && number.size() <= kMaxDigits && (number == "0" || number[0] != '0') &&
+         number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> LabelsOf(const std::vector<std::string>& list) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& label : list) {
+    const std::string field = fmt::format("--labels {}", hone::proto::Cut(label, 40));
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return absl::InvalidArgumentError(fmt::format("{}: expected K=V", field));
+    }
+    HONE_ASSIGN_OR_RETURN(std::string name, hone::proto::Name(label.substr(0, equals), field));
+    HONE_ASSIGN_OR_RETURN(
+        std::string value,
+        hone::proto::Printing(label.substr(equals + 1), 0, hone::proto::kMaxNameBytes, field));
+    if (!labels.emplace(std::move(name), std::move(value)).second) {
+      return absl::InvalidArgumentError(fmt::format("{}: this label is given twice", field));
+    }
+  }
+  HONE_RETURN_IF_ERROR(hone::proto::AtMost(labels.size(), hone::proto::kMaxLabels, "--labels"));
+  return labels;
+}
+
 absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
   hone::proto::Hello hello;
   hello.protocol = hone::kProtocolVersion;
@@ -119,17 +155,14 @@ absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
   if (hello.role == hone::proto::WorkerRole::kRun) hello.builder_version.clear();
   hello.sandboxed = !options.Flag("unsafe-no-sandbox");
   hello.sandbox_gap = hone::measure::CanHideFiles().message();
-  if (hello.role != hone::proto::WorkerRole::kBuild && hello.device.name.rfind("cpu:", 0) != 0) {
+  if (hello.role != hone::proto::WorkerRole::kBuild && !IsCpu(hello.device.name)) {
     return absl::InvalidArgumentError(
-        fmt::format("--device {}: this worker measures on CPUs (cpu:0)", hello.device.name));
+        fmt::format("--device {}: this worker measures on CPUs: cpu:N, N a number of at most four "
+                    "digits",
+                    hello.device.name));
   }
-  for (const std::string& label : options.List("labels")) {
-    const size_t equals = label.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return absl::InvalidArgumentError(fmt::format("--labels {}: expected K=V", label));
-    }
-    hello.labels[label.substr(0, equals)] = label.substr(equals + 1);
-  }
+  HONE_RETURN_IF_ERROR(hone::proto::Name(hello.device.name, "--device").status());
+  HONE_ASSIGN_OR_RETURN(hello.labels, LabelsOf(options.List("labels")));
   return hello;
 }
 
@@ -165,6 +198,12 @@ absl::StatusOr<hone::Credentials> CredentialsOf(const hone::DaemonOptions& optio
 }
 
 absl::Status Run(const hone::DaemonOptions& options) {
+  // `--unsafe-no-sandbox false` would be the flag, and a word: the contrary of what it says.
+  if (!options.words().empty()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "'{}' is no option; a flag takes its value after '=' (--unsafe-no-sandbox=false)",
+        options.words().front()));
+  }
   hone::worker::WorkerOptions worker;
   HONE_ASSIGN_OR_RETURN(worker.hello, HelloOf(options));
   if (options.Text("connect").empty()) {

@@ -288,6 +288,9 @@ TEST_F(ConfigurationTest, WhatHonedWouldNotStartWithIsFoundByTheCheck) {
   std::vector<std::string> plain = With(argv_, "--listen", "0.0.0.0:0");
   plain.emplace_back("--insecure-loopback");
   ExpectRefused(plain, "plaintext is for loopback alone");
+  plain = argv_;
+  plain.insert(plain.end(), {"--insecure-loopback", "false"});
+  ExpectRefused(plain, "unknown command 'false'");
   ExpectRefused({Program("honed"), "revoke", "measure", "w1", "--server", "127.0.0.1:0", "--config",
                  "/dev/null"},
                 "a port is a number from 1 to 65535");
@@ -302,6 +305,28 @@ TEST_F(ConfigurationTest, WhatAWorkerWouldNotStartWithIsFoundByTheCheck) {
   ExpectRefused(With(argv, "--connect", "non sense"), "is no address");
   ExpectRefused(With(argv, "--connect", "127.0.0.1:0"), "a port is a number from 1 to 65535");
   ExpectRefused(With(argv, "--tls", farm_.Path("none")), "--tls");
+  const auto refused = [&](std::vector<std::string> more, const std::string& why) {
+    more.insert(more.begin(), argv.begin(), argv.end());
+    ExpectRefused(more, why);
+  };
+  // Not a worker without sandbox.
+  refused({"--unsafe-no-sandbox", "false"}, "'false' is no option");
+  for (const char* device : {"cpu", "cpu:", "cpu:abc", "cpu:01", "cpu:-1", "cpu:99999", "cuda:0"}) {
+    refused({"--device", device}, std::string("--device ") + device + ": this worker measures on");
+  }
+  refused({"--labels", "rack"}, "--labels rack: expected K=V");
+  refused({"--labels", "rack=7", "--labels", "rack=8"}, "--labels rack=8: this label is given");
+  refused({"--labels", "rack=" + std::string(257, '7')}, "257 bytes are not within 0 and 256");
+  refused({"--labels", std::string(257, 'r') + "=7"}, "257 bytes are not within 1 and 256");
+  refused({"--labels", "rack=a\nb"}, "has characters that do not print");
+  std::vector<std::string> labels;
+  for (int i = 0; i < 33; ++i) {
+    labels.insert(labels.end(), {"--labels", "l" + std::to_string(i) + "="});
+  }
+  refused(labels, "--labels: 33 are over the limit 32");
+  check.insert(check.end(), labels.begin() + 2, labels.end());
+  check.insert(check.end(), {"--device", "cpu:7"});
+  EXPECT_EQ(RunToEnd(check).code, 0);
   std::filesystem::permissions(farm_.Path("w1") + "/key.pem", std::filesystem::perms::group_read,
                                std::filesystem::perm_options::add);
   ExpectRefused(argv, "chmod 600");
