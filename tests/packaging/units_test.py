@@ -40,7 +40,7 @@ class UnitsTest:
         for unit in UNITS:
             text = (self.args.build / f"lib/systemd/system/{unit}.service").read_text(encoding="utf-8")
             assert "@" not in re.sub(r"@(system-service|privileged|resources)", "", text), text
-            text = re.sub(r"^(ExecStart(?:Pre)?=)\S*/(hone\S*)", rf"\g<1>{self.args.build}/bin/\2",
+            text = re.sub(r"^(ExecStart=)\S*/(hone\S*)", rf"\g<1>{self.args.build}/bin/\2",
                           text, flags=re.M)
             text = re.sub(r"^Documentation=.*$", "Documentation=man:hone(1)", text, flags=re.M)
             path = self.folder / f"{unit}.service"
@@ -56,6 +56,13 @@ class UnitsTest:
         broken = self.folder / "broken.service"
         broken.write_text("[Service]\nExecStart=/no/such/program\n", encoding="utf-8")
         assert run(program, "verify", "--man=no", broken).returncode != 0, "verify finds nothing"
+
+    def case_a_wrong_configuration_is_not_started_again(self):
+        """RestartPreventExitStatus= is of the main process: what is run before it restarts for ever."""
+        for unit in UNITS:
+            text = (self.args.build / f"lib/systemd/system/{unit}.service").read_text(encoding="utf-8")
+            assert re.search(r"^RestartPreventExitStatus=2$", text, re.M), unit
+            assert not re.search(r"^Exec(StartPre|Condition)=", text, re.M), unit
 
     def case_security(self):
         program, paths = self.analyze()
