@@ -37,7 +37,11 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
     projects_[p.project] = {.share = p.share, .charged_ns = p.charged_ns};
   }
   for (const db::FarmDevice& d : state.devices) known_devices_[KeyOf(d.worker, d.device)] = d;
-  for (const db::FarmSession& s : state.sessions) sessions_[s.id].plan.project = s.project;
+  for (const db::FarmSession& s : state.sessions) {
+    SessionPlan& plan = sessions_[s.id].plan;
+    plan.project = s.project;
+    plan.device_class = s.device_class;
+  }
   for (const db::FarmSuspect& s : state.suspects) {
     Attempt& a = sessions_[s.session].attempts[s.attempt];
     a.losses = s.losses;
@@ -65,8 +69,7 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
                         .alone = a.losses > 0};
     Move(a.state, AttemptEvent::kGrant);
     a.token = l.token;
-    ++session.leased;
-    ++projects_[session.plan.project].leased;
+    CountLeases(session, 1);
     Worker& worker = workers_[key];
     worker.name = l.worker;
     worker.hello.device.name = l.device;
@@ -314,13 +317,11 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   step_.changes.push_back(db::EndFarmLease{.token = token, .state = lease.state});
   ForgetLease(lease.worker, token);
   Session& session = sessions_.at(lease.session);
-  --session.leased;
+  CountLeases(session, -1);
   const bool build = KindOf(token) == proto::LeaseKind::kBuild;
   if (build) --session.building;
-  Project& project = projects_[session.plan.project];
-  --project.leased;
   // The device was busy for it; only its budget does not feel it.
-  if (started) Charge(project, now_ns - lease.since_ns, false);
+  if (started) Charge(session, now_ns - lease.since_ns, false);
   Attempt& attempt = session.attempts.at(lease.attempt);
   Move(attempt.state, event == LeaseEvent::kBuilt ? AttemptEvent::kBuilt : AttemptEvent::kTakeBack);
   attempt.token = {};

@@ -122,6 +122,7 @@ class Farm {
   using Session = FarmMember;
   using Worker = FarmWorker;
   using Project = FarmProjectUse;
+  using ClassUse = FarmClassUse;
 
   /// SetDevice of one whose worker has not dialled in since honed was started.
   absl::Status SetUnseen(const std::string& worker, const std::string& device, DeviceEvent event,
@@ -238,8 +239,11 @@ class Farm {
   /// Below this no result of the device is believed alone, before the margin; 0: unknown.
   double FastestNs(const std::string& key, const Hints& hints) const;
   void AddAudit(std::string action, std::string subject, std::string detail);
-  void Charge(Project& project, int64_t ns, bool counts);
-  void Wake(const std::string& project);
+  ClassUse& UseOf(const Session& session);
+  /// The session has so many leases more, or less.
+  void CountLeases(Session& session, int64_t more);
+  void Charge(const Session& session, int64_t ns, bool counts);
+  void Wake(const Session& session);
   std::string ClassOf(const std::string& key, const Worker& worker) const;
 
   void LoseWorker(const std::string& key, const std::string& why, int64_t now_ns);
@@ -280,7 +284,8 @@ class Farm {
   std::map<std::string, double> peaks_;                  ///< FLOP/s of a core, by device class
   std::unordered_map<Hash128, std::string> good_;        ///< candidates, and who ran them well
   std::deque<FarmDoubt> doubts_;                         ///< oldest first; some are settled
-  double virtual_ns_ = 0;                                ///< of the project that was last served
+  /// By class: FarmClassUse::virtual_ns of the project that was last served there.
+  std::map<std::string, double> clocks_ns_;
   const WallClock* wall_clock_ = nullptr;
   std::optional<int64_t> grants_due_ns_;
   std::optional<int64_t> turn_ns_;  ///< of the last OnTurn or Excuse

@@ -160,14 +160,22 @@ int64_t RoomOf(const FarmWorker& worker);
 /// Outcomes that a lease to build can have, beside artifacts.
 bool IsOfBuilding(measure::Outcome outcome);
 
+/// What a project uses of the devices of one class. Each class has its own clock: device time of
+/// one is worth nothing to who waits for another.
+struct FarmClassUse {
+  int64_t leased = 0;
+  /// Device time by share since it last had nothing to do there; what is idle is lent, not saved
+  /// up.
+  double virtual_ns = 0;
+  double mean_run_ns = 50e6;
+};
+
 /// What a project uses.
 struct FarmProjectUse {
   int64_t share = 1;
   int64_t charged_ns = 0;
   int64_t leased = 0;
-  /// Device time by share since it last had nothing to do; what is idle is lent, not saved up.
-  double virtual_ns = 0;
-  double mean_run_ns = 50e6;
+  std::map<std::string, FarmClassUse> classes;  ///< by the class that its sessions are bound to
 };
 
 }  // namespace hone::server

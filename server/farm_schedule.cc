@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -51,52 +51,80 @@ bool Farm::OthersCanRun(const std::string& key, const Session& session,
   });
 }
 
-void Farm::Charge(Project& project, int64_t ns, bool counts) {
-  if (counts) project.charged_ns += ns;
-  project.virtual_ns += static_cast<double>(ns) / static_cast<double>(project.share);
+Farm::ClassUse& Farm::UseOf(const Session& session) {
+  return projects_[session.plan.project].classes[session.plan.device_class];
 }
 
-void Farm::Wake(const std::string& name) {
-  Project& project = projects_.at(name);
-  const bool busy = project.leased > 0 || std::ranges::any_of(sessions_, [&](const auto& item) {
-                      return item.second.plan.project == name && !item.second.waiting.empty();
+void Farm::CountLeases(Session& session, int64_t more) {
+  session.leased += more;
+  projects_[session.plan.project].leased += more;
+  UseOf(session).leased += more;
+}
+
+void Farm::Charge(const Session& session, int64_t ns, bool counts) {
+  Project& project = projects_[session.plan.project];
+  if (counts) project.charged_ns += ns;
+  UseOf(session).virtual_ns += static_cast<double>(ns) / static_cast<double>(project.share);
+}
+
+void Farm::Wake(const Session& session) {
+  ClassUse& use = UseOf(session);
+  const SessionPlan& plan = session.plan;
+  const bool busy = use.leased > 0 || std::ranges::any_of(sessions_, [&](const auto& item) {
+                      const Session& other = item.second;
+                      return !other.waiting.empty() && other.plan.project == plan.project &&
+                             other.plan.device_class == plan.device_class;
                     });
   // It was idle: others had its share, and it has nothing to catch up.
-  if (!busy) project.virtual_ns = std::max(project.virtual_ns, virtual_ns_);
+  if (!busy) use.virtual_ns = std::max(use.virtual_ns, clocks_ns_[plan.device_class]);
 }
 
 Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, int64_t now_ns,
                                  int64_t* attempt) {
-  Session* best = nullptr;
-  double best_use = std::numeric_limits<double>::infinity();
+  struct Best {
+    Session* session = nullptr;
+    double use_ns = 0, under_way_ns = 0;
+    int64_t attempt = 0;
+  };
+  std::map<std::string_view, Best> bests;  // by class, for each has a clock of its own
   for (auto& [id, session] : sessions_) {
     // A run worker has what is built, whoever waits longer.
     const std::set<int64_t>& waiting =
         worker.hello.role == proto::WorkerRole::kRun ? session.ready : session.waiting;
     if (waiting.empty() || !MayServe(key, worker, session)) continue;
     const Project& project = projects_.at(session.plan.project);
+    const ClassUse& used = project.classes.at(session.plan.device_class);
     // What is under way counts as it usually does, until its charge is known.
-    const double use = project.virtual_ns + static_cast<double>(project.leased) *
-                                                project.mean_run_ns /
-                                                static_cast<double>(project.share);
-    if (best != nullptr) {
-      const bool same = best->plan.project == session.plan.project;
-      if (!same && use >= best_use) continue;
-      if (same && session.plan.priority < best->plan.priority) continue;
-      if (same && session.plan.priority == best->plan.priority && session.leased >= best->leased) {
+    const double under_way_ns =
+        static_cast<double>(used.leased) * used.mean_run_ns / static_cast<double>(project.share);
+    const double use_ns = used.virtual_ns + under_way_ns;
+    Best& best = bests[session.plan.device_class];
+    if (best.session != nullptr) {
+      const bool same = best.session->plan.project == session.plan.project;
+      const int priority = best.session->plan.priority;
+      if (!same && use_ns >= best.use_ns) continue;
+      if (same && session.plan.priority < priority) continue;
+      if (same && session.plan.priority == priority && session.leased >= best.session->leased) {
         continue;
       }
     }
     for (const int64_t number : waiting) {
       if (session.attempts.at(number).not_before_ns > now_ns) continue;
       if (!MayHave(key, worker, session, number)) continue;
-      best = &session;
-      best_use = use;
-      *attempt = number;
+      best = {&session, use_ns, under_way_ns, number};
       break;
     }
   }
-  return best;
+  // A device that serves two classes (its own alone is one, who builds has all): by what is under
+  // way, for clocks of two classes say nothing of each other.
+  const Best* first = nullptr;
+  for (const auto& [name, best] : bests) {
+    if (best.session == nullptr) continue;
+    if (first == nullptr || best.under_way_ns < first->under_way_ns) first = &best;
+  }
+  if (first == nullptr) return nullptr;
+  *attempt = first->attempt;
+  return first->session;
 }
 
 bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
@@ -124,11 +152,10 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   worker.leases.insert(attempt.token);
   ++worker.leases_sent;
   worker.last_grant = tokens_;
-  ++session->leased;
+  CountLeases(*session, 1);
   if (build) ++session->building;
-  Project& project = projects_[session->plan.project];
-  virtual_ns_ = std::max(virtual_ns_, project.virtual_ns);
-  ++project.leased;
+  double& clock_ns = clocks_ns_[session->plan.device_class];
+  clock_ns = std::max(clock_ns, UseOf(*session).virtual_ns);
   ++counters_.granted;
   counters_.granted_builds += build ? 1 : 0;
   LogEvent(LogLevel::kDebug, "lease_granted",

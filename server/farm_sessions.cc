@@ -81,10 +81,13 @@ std::function<void(Farm&)> Farm::Remember(const std::string& name,
 
 void Farm::BeginSession(const SessionPlan& plan) {
   Session& session = sessions_[plan.id];
+  // Those of an earlier start stand where its row said.
+  const int64_t leased = session.leased;
+  if (leased > 0) CountLeases(session, -leased);
   session.plan = plan;
   session.target = TargetOf(plan.target);
   session.begun = true;
-  projects_.try_emplace(plan.project);
+  CountLeases(session, leased);
 }
 
 void Farm::SetDeadline(const Hash128& id, int64_t deadline_ns) {
@@ -150,7 +153,7 @@ void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_
       if (Worker* worker = ForgetLease(lease.worker, attempt.token)) {
         Send(*worker, proto::Revoke{attempt.token, reason});
       }
-      --projects_[found->second.plan.project].leased;
+      CountLeases(found->second, -1);
       leases_.erase(open);
     }
     Move(attempt.state, AttemptEvent::kDrop);
@@ -168,7 +171,7 @@ void Farm::Submit(const Hash128& id, int64_t number, proto::Job job, const Hints
   if (attempt.job) return;
   attempt.job = std::move(job);
   attempt.hints = hints;
-  Wake(session.plan.project);
+  Wake(session);
   if (attempt.state == AttemptState::kWaiting) {
     if (attempt.condemned) {
       Condemn(id, number, attempt);
@@ -215,11 +218,10 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
       Lease& lease = open->second;
       Move(lease.state, LeaseEvent::kCommit);
       ++counters_.acknowledged;
-      Project& project = projects_[session.plan.project];
-      Charge(project, lease.charge_ns, true);
-      project.mean_run_ns = 0.9 * project.mean_run_ns + 0.1 * static_cast<double>(lease.charge_ns);
-      --project.leased;
-      --session.leased;
+      Charge(session, lease.charge_ns, true);
+      ClassUse& use = UseOf(session);
+      use.mean_run_ns = 0.9 * use.mean_run_ns + 0.1 * static_cast<double>(lease.charge_ns);
+      CountLeases(session, -1);
       if (KindOf(attempt.token) == proto::LeaseKind::kBuild) --session.building;
       Worker* const worker = ForgetLease(lease.worker, attempt.token);
       // To another process of that name it says nothing.

@@ -13,14 +13,15 @@ FarmPolicy FarmHarness::Policy() {
   return policy;
 }
 
-FarmHarness::FarmHarness(std::vector<db::FarmProject> projects)
-    : farm(Policy(), {.protocol = 1, .builder = "b", .measurement_policy = 1}, 7, *this) {
+FarmHarness::FarmHarness(std::vector<db::FarmProject> projects, FarmPolicy policy)
+    : farm(policy, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 7, *this) {
   db::FarmState state;
   state.projects = std::move(projects);
   farm.Restore(state, 0);
 }
 
-FarmHarness::Device& FarmHarness::AddDevice(const std::string& name) {
+FarmHarness::Device& FarmHarness::AddDevice(const std::string& name,
+                                            const std::string& device_class) {
   Device& device = devices.emplace_back();
   device.name = name;
   device.stream = static_cast<StreamId>(devices.size());
@@ -32,12 +33,22 @@ FarmHarness::Device& FarmHarness::AddDevice(const std::string& name) {
   proto::Hello& hello = device.hello;
   hello = {.protocol = 1, .builder_version = "b", .measurement_policy = 1};
   hello.instance = {9, static_cast<uint64_t>(devices.size())};
-  hello.device = {
-      .name = "cpu:0", .device_class = "class", .fingerprint = "f", .target = kTarget, .cores = 1};
+  hello.device = {.name = "cpu:0",
+                  .device_class = device_class,
+                  .fingerprint = "f",
+                  .target = kTarget,
+                  .cores = 1};
   farm.OnHello(device.stream, name, hello, now_ns);
   Offer(device);
   Settle();
   return device;
+}
+
+DeviceState FarmHarness::StateOf(const std::string& worker) const {
+  for (const proto::DeviceInfo& info : farm.Devices()) {
+    if (info.worker == worker) return info.state;
+  }
+  return DeviceState::kLost;
 }
 
 FarmHarness::Asker& FarmHarness::AddSession(const std::string& name, const std::string& project,

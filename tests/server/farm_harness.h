@@ -44,9 +44,10 @@ class FarmHarness final : public LeaseReader {
     std::vector<std::pair<int64_t, proto::WorkResult>> results;
   };
 
-  explicit FarmHarness(std::vector<db::FarmProject> projects = {});
+  explicit FarmHarness(std::vector<db::FarmProject> projects = {}, FarmPolicy policy = Policy());
 
-  Device& AddDevice(const std::string& name);
+  Device& AddDevice(const std::string& name, const std::string& device_class = "class");
+  DeviceState StateOf(const std::string& worker) const;
   /// Keeps so many attempts of a session asked for.
   Asker& AddSession(const std::string& name, const std::string& project, int backlog,
                     const std::string& device_class = "class");
@@ -69,8 +70,9 @@ class FarmHarness final : public LeaseReader {
   std::deque<Asker> askers;
   std::vector<db::FarmChange> changes;  ///< everything that became durable
 
- private:
   static FarmPolicy Policy();
+
+ private:
   void StepDevice(Device& device);
   void Offer(Device& device);
   void Settle();
