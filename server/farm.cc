@@ -47,6 +47,8 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
     a.losses = s.losses;
     a.condemned = s.condemned;
     a.condemned_why = s.reason;
+    a.lost_with = LostWith(s.reason);
+    if (!a.lost_with.empty()) a.avoid.insert(a.lost_with);
   }
   for (const db::FarmLease& l : state.leases) {
     if (KindOf(l.token) == proto::LeaseKind::kBuild) {
@@ -315,7 +317,7 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   const bool started = lease.state == LeaseState::kStarted;
   Move(lease.state, event);
   step_.changes.push_back(db::EndFarmLease{.token = token, .state = lease.state});
-  ForgetLease(lease.worker, token);
+  const Worker* const worker = ForgetLease(lease.worker, token);
   Session& session = sessions_.at(lease.session);
   CountLeases(session, -1);
   const bool build = KindOf(token) == proto::LeaseKind::kBuild;
@@ -332,8 +334,11 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   if (blame == Blame::kCandidate && started) {
     ++attempt.losses;
     attempt.condemned = attempt.losses >= policy_.max_losses;
-    attempt.condemned_why = fmt::format("its worker was lost {} times while it ran, last '{}': {}",
-                                        attempt.losses, lease.worker, why);
+    attempt.condemned_why = LossReason(attempt.losses, lease.worker, why);
+    // It may have been the machine: another one has the next word.
+    attempt.avoid.insert(lease.worker);
+    attempt.lost_with = lease.worker;
+    if (worker != nullptr) attempt.lost_after = worker->good_answers;
     step_.changes.push_back(db::PutFarmSuspect{{.session = lease.session,
                                                 .attempt = lease.attempt,
                                                 .losses = attempt.losses,

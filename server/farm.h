@@ -207,6 +207,8 @@ class Farm {
   void ReserveForSuspects(int64_t now_ns);
   Session* ReservedFor(const std::string& key, Worker& worker, int64_t now_ns, int64_t* number);
   void Unreserve(const std::string& key, Worker& worker);
+  /// What a suspect's good answer says of the worker that was lost with it.
+  void JudgeLoss(const std::string& key, const Attempt& attempt, int64_t now_ns);
   // farm_doubt.cc: which answers and devices are believed.
   static Hash128 CandidateOf(const proto::Job& job, size_t trace);
   /// kElsewhere: it is kept back, and measured on another device; kUnconfirmed: there is none.
@@ -224,8 +226,11 @@ class Farm {
                     int64_t now_ns);
   void Strike(const std::string& key, const Hash128& candidate, const std::string& why,
               int64_t now_ns);
-  /// Another device that is up and may run it.
-  bool OthersCanRun(const std::string& key, const Session& session, const Attempt& attempt) const;
+  /// It gets no work until a person lets it back; what it has answered counts.
+  void Quarantine(Worker& worker, std::string cause, int64_t now_ns);
+  /// Another device that is up and may run it, beside those of `but`.
+  bool OthersCanRun(const std::string& key, const Session& session,
+                    const std::set<std::string>& but) const;
   void CompareSentinels();
   void OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t now_ns);
   /// It gets no work from now on, durably; in the audit as `action`.

@@ -125,7 +125,7 @@ bool Farm::MayTake(const std::string& key, const Worker& worker, const Session& 
     return false;
   }
   if (a.too_fast && a.doubted == key) return false;
-  return !a.avoid.contains(key) || !OthersCanRun(key, session, a);
+  return !a.avoid.contains(key) || !OthersCanRun(key, session, a.avoid);
 }
 
 bool Farm::OthersCanBuild(const std::string& key, const Attempt& attempt) const {

@@ -83,13 +83,13 @@ Farm::Belief Farm::Believe(const std::string& key, const Lease& lease,
   const FarmDoubt doubt{lease.session, lease.attempt, now_ns};
   std::string why = WhyTooFast(key, attempt, result);
   const bool too_fast = !why.empty();
-  const bool others = OthersCanRun(key, session, attempt);
   if (too_fast) {
     if (attempt.too_fast && attempt.doubted != key) return Belief::kCounts;  // both say so
-    if (!others) return Belief::kUnconfirmed;
+    // Also one that had a fault of its own with it: nobody but another device can confirm it.
+    if (!OthersCanRun(key, session, {})) return Belief::kUnconfirmed;
   } else {
     // Confirmed or not: a second device's answer counts.
-    if (attempt.doubtful || !others) return Belief::kCounts;
+    if (attempt.doubtful || !OthersCanRun(key, session, attempt.avoid)) return Belief::kCounts;
     why = WhyAtFault(key, attempt, result, now_ns);
     if (why.empty()) return Belief::kCounts;
   }
@@ -133,6 +133,12 @@ void Farm::JudgeDevices(const std::string& key, Attempt& attempt, const proto::W
     if (good_.size() >= kMostGood) good_.clear();
     good_.emplace(CandidateOf(*attempt.job, 0), key);
   }
+  if (ok) {
+    if (attempt.losses > 0) JudgeLoss(key, attempt, now_ns);
+    Worker& worker = workers_.at(key);
+    ++worker.good_answers;
+    worker.lost_in_row.clear();
+  }
   if (!attempt.doubtful || attempt.doubted == key || !ok) return;
   const proto::WorkResult& first = *attempt.doubtful;
   const auto judge_times = [&](size_t trace, const auto& before_ns, const auto& now_takes_ns) {
@@ -166,13 +172,16 @@ void Farm::Strike(const std::string& key, const Hash128& candidate, const std::s
   Worker& worker = found->second;
   worker.strikes.insert(candidate);
   LogWarning("device '{}' is at fault: {}", key, why);
-  if (static_cast<int>(worker.strikes.size()) < policy_.max_strikes ||
-      !Next(worker.device, DeviceEvent::kQuarantine)) {
-    return;
-  }
-  TakeOut(worker, DeviceEvent::kQuarantine, "quarantine",
-          fmt::format("{} candidates that are good elsewhere failed, last: {}",
-                      worker.strikes.size(), why));
+  if (static_cast<int>(worker.strikes.size()) < policy_.max_strikes) return;
+  Quarantine(worker,
+             fmt::format("{} candidates that are good elsewhere failed, last: {}",
+                         worker.strikes.size(), why),
+             now_ns);
+}
+
+void Farm::Quarantine(Worker& worker, std::string cause, int64_t now_ns) {
+  if (!Next(worker.device, DeviceEvent::kQuarantine)) return;
+  TakeOut(worker, DeviceEvent::kQuarantine, "quarantine", std::move(cause));
   ++counters_.quarantined;
   // What it holds goes elsewhere; what it has answered counts.
   const std::set<Hash128> leases = worker.leases;

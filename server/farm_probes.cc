@@ -96,6 +96,7 @@ void Farm::OnProbes(Worker& worker, const proto::Probes& probes) {
   } else {
     Move(worker.device, DeviceEvent::kProbed);
     worker.strikes.clear();
+    worker.lost_in_row.clear();
     worker.reason.clear();
     AddAudit("probed", key,
              fmt::format("{:.1f} GFLOP/s a core, gets work again", probes.flop_per_second / kGiga));

@@ -36,6 +36,8 @@ struct FarmAttempt {
   bool delivered = false;
   JobHints hints;
   std::set<std::string> avoid;  ///< workers that shall not have it while others can
+  std::string lost_with;        ///< the worker that was last lost while it ran
+  int64_t lost_after = 0;       ///< that one's good_answers then
   /// An answer that is believed when another device confirms it, and whose it was.
   std::optional<proto::WorkResult> doubtful;
   std::string doubted;
@@ -118,6 +120,10 @@ struct FarmMember {
   int64_t deadline_ns = INT64_MAX;
 };
 
+/// FarmAttempt::condemned_why, and whose key it names; empty: nobody's, it is another's text.
+std::string LossReason(int losses, const std::string& key, const std::string& why);
+std::string LostWith(const std::string& reason);
+
 /// A worker with one of its devices.
 struct FarmWorker {
   std::string name;
@@ -143,12 +149,15 @@ struct FarmWorker {
   };
   std::optional<Upload> upload;
   std::set<Hash128> strikes;  ///< candidates good elsewhere that failed here
-  int64_t sentinel_ns = 0;    ///< 0: it has told none
-  bool own_class = false;     ///< drifted: measured as a class of its own
-  std::string drift;          ///< says so
-  bool probe_asked = false;   ///< by a person
-  std::string unlike;         ///< its probe is far off its class's, and how
-  uint64_t last_grant = 0;    ///< counter of its last token
+  /// Those that it was lost with and that ran well elsewhere, since its last good answer.
+  std::set<Hash128> lost_in_row;
+  int64_t good_answers = 0;
+  int64_t sentinel_ns = 0;   ///< 0: it has told none
+  bool own_class = false;    ///< drifted: measured as a class of its own
+  std::string drift;         ///< says so
+  bool probe_asked = false;  ///< by a person
+  std::string unlike;        ///< its probe is far off its class's, and how
+  uint64_t last_grant = 0;   ///< counter of its last token
   /// The process that said that a child of it cannot be killed.
   std::optional<Hash128> lost_instance;
   /// Gets nothing until it is empty, and then this suspect.

@@ -42,11 +42,11 @@ bool Farm::MayRun(const std::string& key, const Worker& worker, const Session& s
 }
 
 bool Farm::OthersCanRun(const std::string& key, const Session& session,
-                        const Attempt& attempt) const {
+                        const std::set<std::string>& but) const {
   return std::ranges::any_of(workers_, [&](const auto& item) {
     const auto& [other, worker] = item;
     return other != key && worker.stream && worker.state == WorkerState::kConnected &&
-           worker.device == DeviceState::kActive && !attempt.avoid.contains(other) &&
+           worker.device == DeviceState::kActive && !but.contains(other) &&
            MayRun(other, worker, session);
   });
 }

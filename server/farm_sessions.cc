@@ -40,7 +40,10 @@ absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
   if (!Next(worker.device, event)) return WrongState(name, device, worker.device);
   if (event == DeviceEvent::kUndrain) HONE_RETURN_IF_ERROR(MayComeBack(worker));
   Move(worker.device, event);
-  if (worker.device == DeviceState::kActive) worker.strikes.clear();
+  if (worker.device == DeviceState::kActive) {
+    worker.strikes.clear();
+    worker.lost_in_row.clear();
+  }
   if (worker.device == DeviceState::kDraining && worker.leases.empty()) {
     Move(worker.device, DeviceEvent::kEmptied);
   }
@@ -74,6 +77,7 @@ std::function<void(Farm&)> Farm::Remember(const std::string& name,
     worker.device = before->device;
     worker.reason = before->reason;
     worker.strikes = before->strikes;
+    worker.lost_in_row = before->lost_in_row;
     worker.probe_asked = before->probe_asked;
     farm.CompareProbes(worker.hello.device.device_class);
   };

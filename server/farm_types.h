@@ -26,7 +26,10 @@ struct FarmPolicy {
   int max_losses = 2;                      ///< of one attempt, then it is condemned
   int max_faults = 6;                      ///< of infrastructure, then the session learns of it
   int64_t first_pause_ns = 200'000'000;    ///< after such a fault; doubles
-  int max_strikes = 2;       ///< candidates good elsewhere that a device fails on: quarantine
+  int max_strikes = 2;  ///< candidates good elsewhere that a device fails on: quarantine
+  /// The same of those that it is lost with, in a row: a worker that is killed or cut off now and
+  /// then answers well in between.
+  int max_lost_in_row = 3;
   double most_drift = 0.03;  ///< of a sentinel off its class's median; beyond: its own class
   double fast_margin = 1.3;  ///< a result so much under what is possible is measured again
   /// A time that is too good waits so long for another device; then it counts, marked as noisy.

@@ -95,6 +95,26 @@ TEST_F(FarmDoubtTest, OneSampleThatIsTooFastIsEnough) {
   }
 }
 
+TEST_F(FarmDoubtTest, AnUnrelatedFaultOfTheOtherDeviceMakesNobodysWordCount) {
+  FarmHarness::Device& other = Add("other", {1000});
+  bool faulty = true;
+  other.run = [&](const proto::Grant& grant) {
+    if (!std::exchange(faulty, false)) return Runs({1000})(grant);
+    return std::pair{10 * kMs, proto::WorkResult{.outcome = Outcome::kWorkerLost}};
+  };
+  FarmHarness::Asker& asker = Session();
+  asker.backlog = 1;
+  farm_.RunFor(20 * kMs);
+  ASSERT_FALSE(faulty);
+  Add("liar", {500});
+  asker.backlog = 0;
+  farm_.RunFor(5 * kSecond);
+  ASSERT_EQ(asker.results.size(), 1u);
+  EXPECT_EQ(farm_.farm.counters().held_back, 1) << "the other one is up";
+  EXPECT_EQ(asker.results[0].second.samples_ns.front(), 1000);
+  EXPECT_FALSE(asker.results[0].second.noisy);
+}
+
 TEST_F(FarmDoubtTest, WhereNobodyElseCanMeasureItCountsAsNoisy) {
   Add("alone", {500});
   FarmHarness::Asker& asker = Session();

@@ -90,6 +90,58 @@ TEST_F(FarmSuspectTest, AReservationEndsWithTheSessionThatWanted) {
   EXPECT_GT(other.results.size(), 30u) << "both workers serve it";
 }
 
+/// A machine that dies on whatever it runs and is back at once, beside two that work.
+class BrokenMachineTest : public FarmSuspectTest {
+ protected:
+  BrokenMachineTest() {
+    broken_ = &farm_.devices[1];
+    broken_->run = [](const proto::Grant&) {
+      return std::pair{5 * kSecond, proto::WorkResult{.outcome = Outcome::kOk}};
+    };
+  }
+  void RunAndCrash(int64_t ns, int crashes) {
+    for (const int64_t until_ns = farm_.now_ns + ns; farm_.now_ns < until_ns;) {
+      farm_.RunFor(100 * kMs);
+      if (!broken_->running || crashes_ == crashes) continue;
+      farm_.Crash(*broken_);
+      ++crashes_;
+    }
+  }
+  FarmHarness::Device* broken_ = nullptr;
+  int crashes_ = 0;
+};
+
+TEST_F(BrokenMachineTest, ItCondemnsNoCandidateAndIsQuarantined) {
+  RunAndCrash(60 * kSecond, 1000);
+  EXPECT_GT(asker_->results.size(), 500u);
+  for (const auto& [number, result] : asker_->results) {
+    EXPECT_EQ(result.outcome, Outcome::kOk) << number << ": " << result.message;
+  }
+  EXPECT_EQ(farm_.farm.counters().condemned, 0);
+  EXPECT_EQ(farm_.StateOf("b"), DeviceState::kQuarantined);
+  EXPECT_LE(crashes_, 10 * FarmPolicy().max_lost_in_row);
+}
+
+TEST_F(BrokenMachineTest, OneThatAnswersWellInBetweenIsNot) {
+  for (int i = 1; i <= 2 * FarmPolicy().max_lost_in_row; ++i) {
+    RunAndCrash(10 * kSecond, i);
+    EXPECT_EQ(crashes_, i);
+    broken_->run = farm_.devices[0].run;
+    farm_.RunFor(kSecond);
+  }
+  EXPECT_EQ(farm_.StateOf("b"), DeviceState::kActive);
+  EXPECT_EQ(farm_.farm.counters().condemned, 0);
+}
+
+TEST_F(BrokenMachineTest, APersonLetsItBackWithNothingAgainstIt) {
+  RunAndCrash(60 * kSecond, 1000);
+  ASSERT_EQ(farm_.StateOf("b"), DeviceState::kQuarantined);
+  ASSERT_TRUE(
+      farm_.farm.SetDevice("b", "cpu:0", DeviceEvent::kUndrain, "by admin", farm_.now_ns).ok());
+  RunAndCrash(10 * kSecond, crashes_ + 1);
+  EXPECT_EQ(farm_.StateOf("b"), DeviceState::kActive);
+}
+
 /// A start of honed that finds a lease of attempt 3 on w1, whose process was {9, 9}.
 class RestoredFarmTest : public ::testing::Test, public LeaseReader {
  protected:
@@ -115,8 +167,9 @@ class RestoredFarmTest : public ::testing::Test, public LeaseReader {
                    {.workload = "w", .target = FarmHarness::kTarget, .traces = {"t"}}, 0);
     }
   }
-  /// w1 dials in; what the Farm wants to become durable and to be said.
-  FarmStep Dial(const Hash128& instance, std::vector<proto::HeldLease> held) {
+  /// A worker dials in; what the Farm wants to become durable and to be said.
+  FarmStep Dial(const Hash128& instance, std::vector<proto::HeldLease> held, StreamId stream = 1,
+                const std::string& name = "w1") {
     proto::Hello hello{.protocol = 1, .builder_version = "b", .measurement_policy = 1};
     hello.instance = instance;
     hello.held = std::move(held);
@@ -125,8 +178,8 @@ class RestoredFarmTest : public ::testing::Test, public LeaseReader {
                     .fingerprint = "f",
                     .target = FarmHarness::kTarget,
                     .cores = 1};
-    farm_.OnHello(1, "w1", hello, kSecond);
-    farm_.OnMessage(1, proto::WorkerCredit{4}, kSecond);
+    farm_.OnHello(stream, name, hello, kSecond);
+    farm_.OnMessage(stream, proto::WorkerCredit{4}, kSecond);
     return farm_.Take();
   }
   static int Losses(const FarmStep& step) {
@@ -167,6 +220,31 @@ TEST_F(RestoredFarmTest, ASuspectThatRunsThenIsAloneStill) {
 TEST_F(RestoredFarmTest, OthersRunBesideWhatIsNoSuspect) {
   Restore(LeaseState::kStarted, 0);
   EXPECT_THAT(Granted(Dial({9, 9}, {{kToken, true}})), ::testing::ElementsAre(4, 5));
+}
+
+TEST_F(RestoredFarmTest, ASuspectGoesToAnotherMachineAlsoAfterARestart) {
+  db::FarmState stored;
+  stored.sessions.push_back({.id = kSession, .project = "p"});
+  stored.suspects.push_back({.session = kSession,
+                             .attempt = 3,
+                             .losses = 1,
+                             .reason = LossReason(1, "w1/cpu:0", "no word from it")});
+  farm_.Restore(stored, 0);
+  farm_.BeginSession(
+      {.id = kSession, .project = "p", .target = FarmHarness::kTarget, .device_class = "class"});
+  Dial({8, 8}, {}, 2, "w2");
+  Dial({9, 9}, {}, 1, "w1");
+  farm_.Submit(kSession, 3, {.workload = "w", .target = FarmHarness::kTarget, .traces = {"t"}},
+               kSecond);
+  const FarmStep step = farm_.Take();
+  ASSERT_EQ(Granted(step), std::vector<int64_t>{3});
+  EXPECT_EQ(step.messages.back().stream, 2);
+}
+
+TEST(LossReasonTest, NamesWhomTheWorkerWasAndOtherTextsNobody) {
+  EXPECT_EQ(LostWith(LossReason(1, "w1/cpu:0", "it said ': and went")), "w1/cpu:0");
+  EXPECT_EQ(LostWith(""), "");
+  EXPECT_EQ(LostWith("its worker was lost 1 times while it ran, last 'w1"), "");
 }
 
 TEST(FarmStarted, IsDurable) {
