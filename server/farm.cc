@@ -18,6 +18,12 @@ namespace {
 constexpr int64_t kNsPerMs = 1'000'000;
 /// Heartbeats between two turns of honed, from which on it stood still itself.
 constexpr int64_t kStandstillBeats = 3;
+/// And this, whatever a heartbeat is: five turns of a honed that has nothing to do.
+constexpr int64_t kLeastStandstillNs = 500 * kNsPerMs;
+/// Processes remembered that a living one kept out.
+constexpr size_t kMostRefused = 64;
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 std::string KeyOf(const std::string& worker, const std::string& device) {
   return worker + "/" + device;
@@ -148,13 +154,25 @@ bool Farm::RefuseHello(StreamId stream, const std::string& worker, const proto::
                     "name of its own",
                     worker, devices, hello.device.name)));
   }
-  if (!known->second.stream) return false;
-  const bool alive = now_ns - known->second.heard_ns < 5 * policy_.heartbeat_ns;
-  if (!alive || known->second.hello.instance == hello.instance) return false;
+  Worker& first = known->second;
+  if (first.hello.instance == hello.instance) return false;
+  const int64_t quiet_ns = now_ns - first.heard_ns;
+  const bool alive = first.stream && quiet_ns < 5 * policy_.heartbeat_ns;
+  // Its link may be cut for a moment, and it runs on: to take this one would blame its candidate.
+  const bool waits = first.refused.contains(hello.instance) && quiet_ns <= policy_.lost_after_ns;
+  if (!alive && !waits) return false;
+  // One that drains ends by itself, and this one is its successor.
+  if (first.state != WorkerState::kDraining && first.refused.size() < kMostRefused) {
+    first.refused.insert(hello.instance);
+  }
+  const std::string ago =
+      alive ? ""
+            : fmt::format(" (not heard of for {:.0f} s; after {:.0f} it counts as gone)",
+                          Seconds(quiet_ns), Seconds(policy_.lost_after_ns));
   return refuse(absl::AlreadyExistsError(
-      fmt::format("another live process is worker '{}' with device {}; stop it, or issue this one "
-                  "a name of its own",
-                  worker, hello.device.name)));
+      fmt::format("another live process is worker '{}' with device {}{}; stop it, or issue this "
+                  "one a name of its own",
+                  worker, hello.device.name, ago)));
 }
 
 void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello& hello,
@@ -171,6 +189,7 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   }
   Move(worker.state, WorkerEvent::kConnect);
   worker.name = name;
+  if (worker.hello.instance != hello.instance) worker.refused.clear();
   worker.hello = hello;
   worker.hello.held.clear();
   worker.best = TargetOf(hello.device.target);
@@ -288,6 +307,7 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
   } else if (const auto* lost = std::get_if<proto::DeviceLost>(&message)) {
     OnDeviceLost(*worker, *lost, now_ns);
   } else if (std::holds_alternative<proto::Draining>(message)) {
+    worker->refused.clear();
     Move(worker->state, WorkerEvent::kDrain);
   } else {
     CloseStream(*worker, absl::InvalidArgumentError("a second Hello on one stream"));
@@ -405,7 +425,7 @@ void Farm::Excuse(int64_t ns, int64_t now_ns) {
 void Farm::OnTurn(int64_t now_ns) {
   const int64_t gap_ns = now_ns - turn_ns_.value_or(now_ns);
   turn_ns_ = now_ns;
-  if (gap_ns <= kStandstillBeats * policy_.heartbeat_ns) return;
+  if (gap_ns <= std::max(kStandstillBeats * policy_.heartbeat_ns, kLeastStandstillNs)) return;
   // What workers said meanwhile still lies in sockets, behind this turn.
   LogEvent(LogLevel::kWarning, "stood_still", {{"ms", gap_ns / kNsPerMs}});
   Excuse(gap_ns, now_ns);

@@ -135,6 +135,9 @@ struct FarmWorker {
   int64_t leases_allowed = 0, leases_sent = 0;
   int64_t results_allowed = 0, results_received = 0;
   std::set<Hash128> leases;
+  /// Other processes of its name and device that came while it lived: a cut of its link is no
+  /// moment for them.
+  std::set<Hash128> refused;
   DeviceState device = DeviceState::kActive;
   std::string reason;
   int64_t busy_ns = 0, results = 0;

@@ -66,6 +66,22 @@ TEST(FarmExcuse, ShortGapsBetweenTurnsCount) {
   EXPECT_EQ(farm.farm.counters().expired, 1);
 }
 
+// An idle honed has ten turns a second, however often workers say that they live.
+TEST(FarmExcuse, IdleTurnsBetweenShortHeartbeatsAreNoStandstill) {
+  FarmPolicy policy;
+  policy.heartbeat_ns = kSecond / 10;
+  policy.lost_after_ns = kSecond;
+  FarmHarness farm({}, policy);
+  auto& device = farm.AddDevice("w1");
+  for (int64_t turns = 0; turns < 5; ++turns) {
+    farm.now_ns += 4 * kSecond / 10;  // a few of them on a busy machine
+    farm.farm.OnTurn(farm.now_ns);
+    farm.farm.Tick(farm.now_ns);
+  }
+  ASSERT_EQ(farm.farm.Take().closings.size(), 1u) << "it said nothing for 2 s";
+  EXPECT_FALSE(farm.farm.Devices().front().connected) << device.name;
+}
+
 TEST(FarmExcuse, OneStandstillIsExcusedOnce) {
   FarmHarness farm;
   farm.AddDevice("w1").run = [](const proto::Grant&) {

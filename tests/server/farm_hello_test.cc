@@ -9,6 +9,7 @@ namespace hone::server {
 namespace {
 
 using ::testing::HasSubstr;
+constexpr int64_t kSecond = FarmHarness::kSecond;
 
 class FarmHelloTest : public ::testing::Test, public LeaseReader {
  protected:
@@ -28,7 +29,7 @@ class FarmHelloTest : public ::testing::Test, public LeaseReader {
   }
   /// Why the stream is ended; ok: the worker is welcome.
   absl::Status Say(const proto::Hello& hello) {
-    farm_.OnHello(++stream_, "w1", hello, 0);
+    farm_.OnHello(++stream_, "w1", hello, now_ns_);
     const FarmStep step = farm_.Take();
     for (const Closing& closing : step.closings) {
       if (closing.stream == stream_) return closing.status;
@@ -50,6 +51,7 @@ class FarmHelloTest : public ::testing::Test, public LeaseReader {
   }
 
   StreamId stream_ = 0;
+  int64_t now_ns_ = 0;
   Farm farm_{{}, {.protocol = 3, .builder = "4+22.1", .measurement_policy = 5}, 1, *this};
 };
 
@@ -98,6 +100,46 @@ TEST_F(FarmHelloTest, ASecondLiveProcessOfOneNameAndDeviceIsRefused) {
   EXPECT_TRUE(Say(Good()).ok()) << "the same process on a new stream";
   EXPECT_EQ(farm_.counters().replaced_streams, 1);
   EXPECT_EQ(farm_.counters().refused_workers, 1);
+}
+
+TEST_F(FarmHelloTest, ARefusedProcessStaysRefusedWhenTheFirstOnesLinkIsCut) {
+  ASSERT_TRUE(Say(Good()).ok());
+  const StreamId first = stream_;
+  proto::Hello twin = Good();
+  twin.instance = {1, 3};
+  ASSERT_FALSE(Say(twin).ok());
+  farm_.OnGone(first, kSecond);
+  now_ns_ = kSecond + kSecond / 20;
+  const absl::Status cut = Say(twin);
+  EXPECT_EQ(cut.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(StatusMessage(cut), HasSubstr("not heard of for 0 s; after 20 it counts as gone"));
+  EXPECT_TRUE(Say(Good()).ok()) << "the first one is back";
+  farm_.OnGone(stream_, now_ns_);
+  now_ns_ += FarmPolicy().lost_after_ns;
+  EXPECT_FALSE(Say(twin).ok());
+  now_ns_ += 1;
+  EXPECT_TRUE(Say(twin).ok()) << "it has not come back";
+  EXPECT_FALSE(Say(Good()).ok()) << "and now it is the first one that waits";
+}
+
+TEST_F(FarmHelloTest, AFreshProcessIsTakenWhenTheFirstOnesLinkIsCut) {
+  ASSERT_TRUE(Say(Good()).ok());
+  farm_.OnGone(stream_, 0);
+  proto::Hello next = Good();
+  next.instance = {1, 3};
+  EXPECT_TRUE(Say(next).ok());
+}
+
+TEST_F(FarmHelloTest, OneThatWasRefusedWhileTheFirstDrainedIsItsSuccessor) {
+  ASSERT_TRUE(Say(Good()).ok());
+  const StreamId first = stream_;
+  proto::Hello next = Good();
+  next.instance = {1, 3};
+  ASSERT_FALSE(Say(next).ok());
+  farm_.OnMessage(first, proto::Draining{}, 0);
+  ASSERT_FALSE(Say(next).ok());
+  farm_.OnGone(first, 0);
+  EXPECT_TRUE(Say(next).ok());
 }
 
 TEST_F(FarmHelloTest, LabelsAndDriverAreShown) {
