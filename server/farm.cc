@@ -212,6 +212,8 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   Reconcile(key, hello, welcome, now_ns);
   Send(worker, std::move(welcome));
   SendCredit(worker);
+  // It may have been on its way when the last stream was cut.
+  if (worker.probe_asked) Send(worker, proto::Probe{"asked for on an earlier stream"});
   GrantAll(now_ns);
 }
 

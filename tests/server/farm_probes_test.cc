@@ -136,6 +136,21 @@ TEST_F(FarmProbesTest, AQuarantinedDeviceComesBackWhenItsProbeIsLikeItsClasss) {
   EXPECT_EQ(audited, 1);
 }
 
+TEST_F(FarmProbesTest, ItIsAskedAgainWhenItsLinkWasCutOnTheWay) {
+  FarmHarness::Device& a = Add("a", kPeak, 1000);
+  ASSERT_TRUE(farm_.farm.AskProbe("a", "cpu:0", "by admin").ok());
+  (void)farm_.farm.Take();  // lost with the link
+  farm_.farm.OnGone(a.stream, farm_.now_ns);
+  farm_.farm.OnHello(a.stream, "a", a.hello, farm_.now_ns);
+  farm_.RunFor(100 * kMs);
+  EXPECT_EQ(a.probes_asked, 1);
+  farm_.Probe(a, kPeak);
+  farm_.farm.OnGone(a.stream, farm_.now_ns);
+  farm_.farm.OnHello(a.stream, "a", a.hello, farm_.now_ns);
+  farm_.RunFor(100 * kMs);
+  EXPECT_EQ(a.probes_asked, 1) << "it has answered";
+}
+
 TEST_F(FarmProbesTest, OnlyAConnectedDeviceIsAsked) {
   FarmHarness::Device& a = Add("a", kPeak, 1000);
   EXPECT_EQ(farm_.farm.AskProbe("b", "cpu:0", "").code(), absl::StatusCode::kNotFound);
