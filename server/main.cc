@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "proto/field_check.h"
 #include "proto/quiet_grpc.h"
 #include "server/ca.h"
 #include "server/heap_limits.h"
@@ -36,7 +37,7 @@ constexpr std::array kOptions = {
     DaemonOption{"listen", "0.0.0.0:7421", "ADDRESS", "where workers and clients connect"},
     DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server"},
     DaemonOption{"insecure-loopback", "false", "", "plaintext, on a loopback address only"},
-    DaemonOption{"heartbeat-ms", "1000", "N", "how often workers say that they live"},
+    DaemonOption{"heartbeat-ms", "1000", "N", "how often workers say that they live, from 100"},
     DaemonOption{"start-by-seconds", "120", "N", "a lease that has not started by then returns"},
     DaemonOption{"run-by-seconds", "60", "N", "a candidate that runs longer is ended"},
     DaemonOption{"metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"},
@@ -64,13 +65,19 @@ constexpr char kUsage[] =
     "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]\n"
     "       honed revoke ROLE NAME --server ADDRESS --tls FOLDER   (an admin's credentials)";
 
-absl::StatusOr<int64_t> Whole(const hone::DaemonOptions& options, const char* name) {
+/// Workers' loops and honed's own turn ten times a second.
+constexpr int64_t kLeastHeartbeatMs = 100;
+/// What a Grant can say.
+constexpr int64_t kMostLimitSeconds = hone::proto::kMaxMs / 1000;
+
+absl::StatusOr<int64_t> Whole(const hone::DaemonOptions& options, const char* name,
+                              int64_t least = 1, int64_t most = 1'000'000'000) {
   const std::string text = options.Text(name);
   char* end = nullptr;
   const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || value < 1 || value > 1'000'000'000) {
+  if (text.empty() || *end != '\0' || value < least || value > most) {
     return absl::InvalidArgumentError(
-        fmt::format("--{} takes a whole number from 1, not '{}'", name, text));
+        fmt::format("--{} takes a whole number from {} to {}, not '{}'", name, least, most, text));
   }
   return value;
 }
@@ -133,9 +140,12 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
   honed.versions = fmt::format(R"({{"hone":"{}","builder":"{}","protocol":{},"xgboost":"{}"}})",
                                hone::kProgramVersion, honed.builder_version, hone::kProtocolVersion,
                                HONE_XGBOOST_VERSION);
-  HONE_ASSIGN_OR_RETURN(const int64_t heartbeat_ms, Whole(options, "heartbeat-ms"));
-  HONE_ASSIGN_OR_RETURN(const int64_t start_by_s, Whole(options, "start-by-seconds"));
-  HONE_ASSIGN_OR_RETURN(const int64_t run_by_s, Whole(options, "run-by-seconds"));
+  HONE_ASSIGN_OR_RETURN(const int64_t heartbeat_ms,
+                        Whole(options, "heartbeat-ms", kLeastHeartbeatMs));
+  HONE_ASSIGN_OR_RETURN(const int64_t start_by_s,
+                        Whole(options, "start-by-seconds", 1, kMostLimitSeconds));
+  HONE_ASSIGN_OR_RETURN(const int64_t run_by_s,
+                        Whole(options, "run-by-seconds", 1, kMostLimitSeconds));
   HONE_ASSIGN_OR_RETURN(const int64_t lost_after_s, Whole(options, "lost-after-seconds"));
   honed.policy.heartbeat_ns = heartbeat_ms * 1'000'000;
   honed.policy.lost_after_ns = lost_after_s * 1'000'000'000;

@@ -389,6 +389,23 @@ TEST_F(ConfigurationTest, ARevocationThatNoServerTakesEndsAsHoneDoes) {
   EXPECT_THAT(bad.err, HasSubstr("a port is a number from 1 to 65535"));
 }
 
+TEST_F(ConfigurationTest, WhatNoWorkerWouldTakeIsRefused) {
+  Configure("");
+  for (const char* limit : {"--start-by-seconds", "--run-by-seconds"}) {
+    EXPECT_EQ(Check({limit, "31536000"}).code, 0);
+    const Ran refused = Check({limit, "31536001"});
+    EXPECT_EQ(refused.code, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr("a whole number from 1 to 31536000, not '31536001'"));
+  }
+  std::string& heartbeat_ms = *(std::ranges::find(argv_, "--heartbeat-ms") + 1);
+  heartbeat_ms = "100";
+  EXPECT_EQ(Check({}).code, 0);
+  heartbeat_ms = "30";
+  const Ran refused = Check({});
+  EXPECT_EQ(refused.code, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr("--heartbeat-ms takes a whole number from 100"));
+}
+
 TEST_F(ConfigurationTest, LimitsOfLeasesExceedTheWorkersGrace) {
   Configure("");
   for (const char* limit : {"--start-by-seconds", "--run-by-seconds"}) {
