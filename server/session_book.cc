@@ -179,13 +179,15 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
       .caller = request.caller, .id = request.id, .body = "start\n" + proto::EncodeSpec(spec)};
   const std::string key = RunningKey(request.caller, digest);
   Started started;
+  bool again = false;
   db::FarmSession row;
   const auto prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit& unit,
                            int64_t) -> absl::Status {
     started = {};
     row = {};
     HONE_ASSIGN_OR_RETURN(const std::string first, FirstAnswer(store, unary));
-    if (!first.empty()) {
+    again = !first.empty();
+    if (again) {
       HONE_ASSIGN_OR_RETURN(started, StartedOf(first));
       return absl::OkStatus();
     }
@@ -211,23 +213,26 @@ absl::StatusOr<SessionBook::Started> SessionBook::Start(const Request& request,
     unit.changes.push_back(AnswerOf(unary, BytesOf(started), now_ms));
     return absl::OkStatus();
   };
-  // Others join it once it is durable, and not before.
+  // Others join it once it is durable, and not before; and whoever joins it can cancel it.
   const auto done = [&](Farm&, const absl::Status& status, int64_t) {
     if (row.id == Hash128{}) return;
     accepting_.erase(key);
-    if (status.ok()) running_[key] = row.id;
+    if (!status.ok()) return;
+    running_[key] = row.id;
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, spec);
   };
   HONE_RETURN_IF_ERROR(RunAnswered(context_.loop, unary, {.prepare = prepare, .done = done}));
   KillPoint("honed.accepted");
-  LogEvent(LogLevel::kInfo, row.id == Hash128{} ? "session_joined" : "session_accepted",
+  LogEvent(LogLevel::kInfo,
+           again            ? "session_asked_again"
+           : started.joined ? "session_joined"
+                            : "session_accepted",
            {{"session", started.id.ToHex()},
             {"owner", request.caller},
             {"model", spec.model},
             {"tasks", spec.tasks.size()},
             {"target", spec.target}});
-  if (row.id == Hash128{}) return started;
-  const std::lock_guard lock(mutex_);
-  if (!stopped_) drivers_[row.id] = std::make_unique<SessionDriver>(context_, row, spec);
   return started;
 }
 
@@ -254,8 +259,11 @@ absl::Status SessionBook::Cancel(const Request& request, const Hash128& session,
                                                 .state = SessionState::kCancelling,
                                                 .reason = "cancelled by " + request.caller});
     }
-    unit.changes.push_back(db::FarmAudit{
-        .at_ms = now_ms, .actor = actor, .action = "cancel", .subject = session.ToHex()});
+    // One that is over stays as it is, whoever says that it is to end.
+    if (row && row->state < SessionState::kFinished) {
+      unit.changes.push_back(db::FarmAudit{
+          .at_ms = now_ms, .actor = actor, .action = "cancel", .subject = session.ToHex()});
+    }
     unit.changes.push_back(AnswerOf(unary, "cancelled", now_ms));
     return absl::OkStatus();
   };

@@ -1,6 +1,7 @@
 #include "server/session_book.h"
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string_view>
@@ -123,6 +124,44 @@ TEST_F(SessionBookTest, WhoCancelledStaysTheReason) {
   EXPECT_EQ(Stored(id)->state, db::SessionState::kCancelled);
   EXPECT_EQ(Stored(id)->reason, "cancelled by admin/bob");
   EXPECT_EQ(book_.Find(id, "alice")->reason, "cancelled by admin/bob");
+}
+
+// Whoever joins a session that was accepted a moment ago can cancel it: its driver is there as soon
+// as anybody can know of it. One that came later would wait for a device, cancelled or not.
+TEST_F(SessionBookTest, OneThatCanBeJoinedHasItsDriver) {
+  for (size_t round = 1; round <= 20; ++round) {
+    const std::string number = std::to_string(round);
+    std::promise<std::string> first_seen;
+    const std::function<void()> look = [&] {
+      loop_.Post([&](Farm&, int64_t) {
+        const auto listed = book_.List(100, "alice");
+        if (!listed.ok() || listed->size() < round) return look();
+        first_seen.set_value(listed->front().reason);
+      });
+    };
+    look();
+    auto starting = std::async(std::launch::async, [&] {
+      return book_.Start({"alice", number}, Spec(number));
+    });
+    EXPECT_EQ(first_seen.get_future().get(), "waiting for a device that can run it") << round;
+    ASSERT_TRUE(starting.get().ok());
+  }
+}
+
+TEST_F(SessionBookTest, ACancelOfWhatIsOverIsNotInTheAudit) {
+  const Hash128 id = book_.Start({"alice", "1"}, Spec("a"))->id;
+  for (const char* request : {"2", "3"}) {
+    ASSERT_TRUE(book_.Cancel({"alice", request}, id, false, "x").ok());
+    while (Stored(id)->state == db::SessionState::kCancelling) clock_.SleepNs(10'000'000);
+  }
+  std::vector<db::FarmAudit> audit;
+  const absl::Status read =
+      loop_.Run({.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {
+        audit = store.Audit(10).value();
+        return absl::OkStatus();
+      }});
+  ASSERT_TRUE(read.ok()) << read;
+  EXPECT_EQ(audit.size(), 1u) << "once it was cancelled, and once there was nothing to cancel";
 }
 
 TEST_F(SessionBookTest, ARequestNamesEachWorkloadOnce) {
