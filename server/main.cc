@@ -2,6 +2,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +24,7 @@
 #include "server/ca.h"
 #include "server/heap_limits.h"
 #include "server/honed.h"
+#include "server/issue_journal.h"
 #include "server/project_shares.h"
 #include "server/revoke_call.h"
 
@@ -106,6 +108,15 @@ absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s)
   return absl::OkStatus();
 }
 
+/// Whether the authority's journal is there and has no certificate of this identity. A name with a
+/// typing error is refused as readily, and the stolen certificate stays good.
+bool NeverIssued(const std::string& ca_folder, const std::string& uri) {
+  const std::vector<hone::db::FarmAudit> journal = hone::server::IssueIntake(ca_folder, {}).Take();
+  return !journal.empty() && std::ranges::none_of(journal, [&](const hone::db::FarmAudit& entry) {
+    return entry.action == "issue" && entry.subject == uri;
+  });
+}
+
 absl::Status Revoke(const hone::DaemonOptions& options) {
   const std::vector<std::string>& words = options.words();
   if (words.size() != 3) return absl::InvalidArgumentError("usage: honed revoke ROLE NAME");
@@ -123,6 +134,10 @@ absl::Status Revoke(const hone::DaemonOptions& options) {
   HONE_RETURN_IF_ERROR(
       hone::AsServerError(hone::server::CallRevoke(*honed, admin, identity.Uri())));
   fmt::print("{} is refused from now on\n", identity.Uri());
+  if (NeverIssued(options.Text("ca"), identity.Uri())) {
+    fmt::print(stderr, "{}/{} has no certificate of that name: is it spelled as it was issued?\n",
+               options.Text("ca"), hone::server::kIssueJournal);
+  }
   return absl::OkStatus();
 }
 

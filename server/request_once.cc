@@ -21,6 +21,13 @@ absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest
       fmt::format("request id '{}' was used for another request; make a new id", request.id));
 }
 
+absl::StatusOr<std::string> FirstAnswer(SharedReader& reader, const UnaryRequest& request) {
+  return reader.With([&](db::LogFile& log) -> absl::StatusOr<std::string> {
+    HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
+    return FirstAnswer(*store, request);
+  });
+}
+
 db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms) {
   return {.caller = request.caller,
           .id = request.id,
@@ -48,8 +55,7 @@ absl::Status RunOnce(FarmLoop& loop, const UnaryRequest& request, int64_t now_ms
     unit.changes.push_back(AnswerOf(request, "done", now_ms));
     return absl::OkStatus();
   };
-  return RunAnswered(loop, request,
-                     {.prepare = prepare, .done = {}, .undo = std::move(undo)});
+  return RunAnswered(loop, request, {.prepare = prepare, .done = {}, .undo = std::move(undo)});
 }
 
 }  // namespace hone::server

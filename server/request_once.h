@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/farm_loop.h"
+#include "server/session_log.h"
 
 namespace hone::server {
 
@@ -21,6 +22,10 @@ struct UnaryRequest {
 /// The answer that a request had, or empty: it is the first. kAlreadyExists: the id was used with
 /// another body; kInvalidArgument: no such id.
 absl::StatusOr<std::string> FirstAnswer(db::FarmStore& store, const UnaryRequest& request);
+
+/// The same beside the loop: for what takes effect before its commit, and where nothing may be
+/// written just now.
+absl::StatusOr<std::string> FirstAnswer(SharedReader& reader, const UnaryRequest& request);
 
 /// The row that keeps an answer (for 7 days), to stand in the unit with the request's effect.
 db::FarmRequest AnswerOf(const UnaryRequest& request, std::string answer, int64_t now_ms);

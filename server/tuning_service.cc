@@ -421,8 +421,11 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
   return Serve(context, kAdmins, [this, request](const Identity& who) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const Identity target, ParseIdentity(request->identity()));
     HONE_RETURN_IF_ERROR(MayRevoke(target));
+    const UnaryRequest unary{
+        .caller = who.Uri(), .id = request->request_id(), .body = "revoke\n" + target.Uri()};
     // Whoever could never make it durable changes nothing.
-    HONE_RETURN_IF_ERROR(proto::Name(request->request_id(), "request_id").status());
+    const absl::Status known = FirstAnswer(context_.reader, unary).status();
+    if (absl::IsInvalidArgument(known) || absl::IsAlreadyExists(known)) return known;
     // In force first, for it may be long until anything can be written.
     context_.workers.Refuse(target.Uri());
     context_.workers.EndExpired();
@@ -433,9 +436,7 @@ grpc::ServerUnaryReactor* TuningService::Service::Revoke(grpc::CallbackServerCon
           [name = target.name](Farm& farm, int64_t now_ns) { farm.RevokeWorker(name, now_ns); });
     }
     const absl::Status durable = RunOnce(
-        context_.loop,
-        {.caller = who.Uri(), .id = request->request_id(), .body = "revoke\n" + target.Uri()},
-        context_.wall_clock.UnixNs() / kNsPerMs,
+        context_.loop, unary, context_.wall_clock.UnixNs() / kNsPerMs,
         [&](Farm&, db::FarmUnit& unit, int64_t, int64_t now_ms) {
           unit.changes.push_back(db::RevokeFarmIdentity{target.Uri(), now_ms});
           unit.changes.push_back(db::FarmAudit{

@@ -295,6 +295,18 @@ TEST_F(TlsTest, AWorkerThatDiedIsRevokedWithItsLeases) {
   EXPECT_EQ(Ended("lost"), 0);
 }
 
+TEST_F(TlsTest, ARevocationOfANameThatWasNeverIssuedSaysSo) {
+  for (const auto& [name, says] : {std::pair("w1", ""), std::pair("wl", "is it spelled as")}) {
+    const Ran revoked =
+        RunToEnd({Program("honed"), "revoke", "measure", name, "--server", farm_.Address(), "--tls",
+                  farm_.Path("root"), "--ca", farm_.Path("ca"), "--config", "/dev/null"});
+    EXPECT_EQ(revoked.code, 0) << revoked.err;
+    EXPECT_THAT(revoked.out, HasSubstr("is refused from now on"));
+    EXPECT_THAT(revoked.err, HasSubstr(says));
+    EXPECT_EQ(revoked.err.empty(), std::string_view(says).empty()) << revoked.err;
+  }
+}
+
 TEST_F(TlsTest, ARevokedCertificateIsCutOffWithItsLeases) {
   Daemon worker("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log"));
   worker.Start();

@@ -389,6 +389,21 @@ TEST_F(CallsTest, ARevocationWithoutARequestIdRevokesNobody) {
   }
 }
 
+TEST_F(CallsTest, ARevocationUnderTheIdOfAnotherRevokesNobody) {
+  const auto stub = v1::Tuning::NewStub(channel_);
+  for (const char* name : {"c", "d"}) {
+    v1::RevokeRequest request;
+    request.set_identity("spiffe://hone/submit/" + std::string(name));
+    request.set_request_id("r");
+    grpc::ClientContext context;
+    v1::RevokeReply reply;
+    const grpc::Status status = stub->Revoke(&context, request, &reply);
+    const bool first = std::string_view(name) == "c";
+    EXPECT_EQ(status.error_code(), first ? grpc::StatusCode::OK : grpc::StatusCode::ALREADY_EXISTS);
+    EXPECT_EQ(List(name).ok(), !first) << name;
+  }
+}
+
 // The status of a stream waits behind what its peer has not read: a revoked one could stay.
 TEST_F(CallsTest, WhoIsRevokedAndDoesNotReadIsCutOff) {
   const auto stub = v1::Tuning::NewStub(channel_);
