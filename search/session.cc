@@ -385,6 +385,7 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   if (!full && !Interrupted()) HONE_RETURN_IF_ERROR(FinalComparisons());
   if (!full && !Interrupted() && options_.before_end)
     HONE_RETURN_IF_ERROR(options_.before_end(*this));
+  // Once: what is interrupted from here on has finished, and leaves.
   if (Interrupted()) reason_ = StopReason::kInterrupted;
   if (progress) progress(*this);
   db::Batch batch;
@@ -394,7 +395,7 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
       MakeEvent(goes_on ? "interrupted" : "finished", std::string(StopReasonName(reason_))));
   const auto all = shared_->LockAll();
   HONE_RETURN_IF_ERROR(begun_->status());
-  if (shared() && !Interrupted()) TakeOut(*shared_, member_, batch);
+  if (shared() && !goes_on) TakeOut(*shared_, member_, batch);
   return db_.Append(batch).status();
 }
 

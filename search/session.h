@@ -189,6 +189,9 @@ class Session {
   bool resumed_ = false;
   int64_t start_ns_ = 0;
   double earlier_seconds_ = 0;  ///< used by earlier runs of the session
+  /// Attempts that earlier runs of a member paid for: all that were answered and not lost. What had
+  /// no answer can get none in a search that has begun anew.
+  int64_t earlier_charged_ = 0;
   std::mutex flight_mutex_;
   std::condition_variable flight_changed_;
   std::map<int64_t, Tuner::Proposal> in_flight_;  ///< guarded by flight_mutex_

@@ -20,6 +20,13 @@ namespace {
 constexpr int kNearRecords = 3;  ///< transplanted into a task before it starts
 constexpr double kWarmStartShare = 0.03;
 constexpr double kWarmStartSeconds = 5;  ///< without a limit in time
+
+/// Of an event "result".
+std::optional<measure::Outcome> OutcomeOf(const std::string& payload) {
+  char word[16] = {};
+  if (std::sscanf(payload.c_str(), "%*d %15s", word) != 1) return std::nullopt;
+  return measure::ParseOutcome(word);
+}
 }  // namespace
 
 absl::Status Session::FindUnfinished() {
@@ -53,9 +60,7 @@ absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events)
 }
 
 void Session::ReplayFailure(const std::string& payload) {
-  char word[16] = {};
-  if (std::sscanf(payload.c_str(), "%*d %15s", word) != 1) return;
-  const std::optional<measure::Outcome> outcome = measure::ParseOutcome(word);
+  const std::optional<measure::Outcome> outcome = OutcomeOf(payload);
   if (outcome && *outcome != measure::Outcome::kOk) ++failures_[*outcome];
 }
 
@@ -169,7 +174,10 @@ absl::Status Session::ReplayOwn() {
   for (const db::Event& e : events) {
     if (e.type == "elapsed")
       earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
-    if (e.type == "result") ReplayFailure(e.payload);
+    if (e.type == "result") {
+      ReplayFailure(e.payload);
+      if (OutcomeOf(e.payload) != measure::Outcome::kWorkerLost) ++earlier_charged_;
+    }
     if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
     // Where the search of before cannot go on, its numbers are not used again.
     if (e.type == "proposed")
@@ -217,6 +225,7 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
                             .trials = options_.trials,
                             .seed = options_.seed,
                             .first_attempt = options_.first_attempt,
+                            .charged = earlier_charged_,
                             .tasks = std::move(tasks)});
     batch.events.push_back(StreamEvent(shared_->stream, "member", tuner_->MemberEvent(member_)));
     absl::Status begun = BeginWarm(std::move(batch));

@@ -186,6 +186,11 @@ std::vector<std::shared_ptr<SharedTuners::Slot>> SharedTuners::Slots() const {
 }
 
 absl::Status SharedTuners::Leave(db::Database& database, const Hash128& member) {
+  {
+    // Whoever opens its search from here on takes it out; who does so now is waited for below.
+    const std::lock_guard lock(mutex_);
+    going_on_.erase(member);
+  }
   for (const std::shared_ptr<Slot>& slot : Slots()) {
     std::shared_ptr<SharedTuner> shared;
     {

@@ -72,7 +72,8 @@ class SharedTuners {
   /// so is one that two starts in a row did not outlive replaying: what it computes of one member
   /// is not the fault of whoever asks for it.
   absl::StatusOr<std::shared_ptr<SharedTuner>> Get(db::Database& database, const Request& request);
-  /// Durably ends a membership, wherever it is. Nothing when there is none.
+  /// Durably ends a membership, wherever it is; one of a search that nobody has opened yet when it
+  /// is opened. Nothing when there is none.
   absl::Status Leave(db::Database& database, const Hash128& member);
   /// Frees the searches whose last member has left.
   void ForgetEnded();

@@ -187,10 +187,11 @@ bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
   open_.erase(it);
   ++answered_;
   --in_flight_[p.task];
-  // Lost again and again: it may well be the candidate's doing. It stays proposed, and paid.
-  if (outcome == measure::Outcome::kWorkerLost && ++losses_[{p.task, p.id}] >= kMostLosses)
-    return true;
-  if (outcome == measure::Outcome::kWorkerLost) --members_.at(p.member).charged;
+  if (outcome == measure::Outcome::kWorkerLost) {
+    --members_.at(p.member).charged;
+    // Again and again: it may well be the candidate's doing. It stays proposed.
+    if (++losses_[{p.task, p.id}] >= kMostLosses) return true;
+  }
   searches_[p.task]->Report(p.id, outcome, median_ns);
   cost_seconds_[p.task] = 0.8 * cost_seconds_[p.task] + 0.2 * cost_seconds;
   return true;

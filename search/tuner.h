@@ -71,6 +71,8 @@ class Tuner {
     uint64_t seed = 0;   ///< of the searches that begin with it
     /// Its attempts have this number or a larger one.
     int64_t first_attempt = 0;
+    /// Of its budget, used in a search of before that could not go on.
+    int64_t charged = 0;
     std::vector<TuningTask> tasks;
   };
   /// Where the member's tasks stand, in their order. New Workloads get the next numbers, which are
@@ -99,7 +101,7 @@ class Tuner {
   /// The next candidates, at most n, on a member's budget: of its task with the largest expected
   /// gain per second, the stalest now and then. Nothing when each is exhausted or the budget is
   /// reserved. Commit the event of each (ProposedEvent) before submitting it. One that is lost
-  /// (kWorkerLost) gives its part of the budget back and may be proposed again, twice.
+  /// (kWorkerLost) gives its part of the budget back, and may be proposed again twice.
   std::vector<Proposal> Propose(int n, const Hash128& member = kAlone);
   static std::string ProposedEvent(const Proposal& p);
   /// A result by attempt number, in any order, at most once each (later ones are ignored and false
@@ -165,6 +167,7 @@ class Tuner {
     int64_t trials = 0, first_attempt = 0;
     uint64_t seed = 0;
     int64_t charged = 0;
+    int64_t charged_before = 0;              ///< when it joined
     std::vector<std::pair<int, int>> tasks;  ///< and counts
     int tasks_before = 0;                    ///< of the Tuner
   };

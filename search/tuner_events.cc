@@ -42,7 +42,13 @@ std::vector<int> Tuner::Join(Joining joining) {
   HONE_CHECK(!HasMember(joining.member)) << "a member joins once";
   Member& member = members_[joining.member];
   const int before = num_tasks();
-  member = {joining.trials, joining.first_attempt, joining.seed, 0, {}, before};
+  member = {.trials = joining.trials,
+            .first_attempt = joining.first_attempt,
+            .seed = joining.seed,
+            .charged = joining.charged,
+            .charged_before = joining.charged,
+            .tasks = {},
+            .tasks_before = before};
   attempts_ = std::max(attempts_, joining.first_attempt);
   std::vector<int> places;
   for (TuningTask& task : joining.tasks) {
@@ -60,7 +66,7 @@ std::vector<int> Tuner::Join(Joining joining) {
 
 void Tuner::UndoJoin(const Hash128& id) {
   const Member member = std::move(members_.at(id));
-  HONE_CHECK(member.charged == 0) << "what has proposed leaves";
+  HONE_CHECK(member.charged == member.charged_before) << "what has proposed leaves";
   members_.erase(id);
   for (const auto& [task, count] : member.tasks) tasks_[static_cast<size_t>(task)].count -= count;
   const bool added = num_tasks() > member.tasks_before;
@@ -131,12 +137,13 @@ std::string Tuner::ComparedEvent(int task, double default_ns, double best_ns) {
   return fmt::format("{} {} {}", task, default_ns, best_ns);
 }
 
-// Member, trials, seed and first attempt; then of each task: hash, count, flop, bound, and the hash
-// of its Space.
+// Member, trials, seed, first attempt and, where there is any, what was charged before; then of
+// each task: hash, count, flop, bound, and the hash of its Space.
 std::string Tuner::MemberEvent(const Hash128& id) const {
   const Member& member = members_.at(id);
   std::string text =
       fmt::format("{} {} {} {}", id.ToHex(), member.trials, member.seed, member.first_attempt);
+  if (member.charged_before > 0) text += fmt::format(" {}", member.charged_before);
   for (const auto& [i, count] : member.tasks) {
     const TuningTask& t = tasks_[static_cast<size_t>(i)];
     text += fmt::format("\n{} {} {} {} {}", t.hash.ToHex(), count, t.flop, t.bound_ns,
@@ -147,10 +154,13 @@ std::string Tuner::MemberEvent(const Hash128& id) const {
 
 absl::Status Tuner::ReplayMember(const std::string& payload, const WorkloadOf& workload_of) {
   std::istringstream lines(payload);
-  std::string id;
+  std::string line, id;
   Joining joining;
-  if (!(lines >> id >> joining.trials >> joining.seed >> joining.first_attempt))
+  std::getline(lines, line);
+  std::istringstream first(line);
+  if (!(first >> id >> joining.trials >> joining.seed >> joining.first_attempt))
     return DoesNotFit("member", payload);
+  if (!(first >> joining.charged)) joining.charged = 0;
   const auto member = Hash128::FromHex(id);
   if (!member || HasMember(*member)) return DoesNotFit("member", payload);
   joining.member = *member;

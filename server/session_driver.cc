@@ -381,9 +381,17 @@ absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
   return std::optional<std::string>();
 }
 
+void SessionDriver::LeaveSearch() {
+  SessionLog log(context_.reader, context_.loop);
+  const absl::Status left = context_.tuners->Leave(log, id_);
+  if (!left.ok()) LogWarning("session {}: {}", id_.ToHex(), StatusMessage(left));
+}
+
 void SessionDriver::Run() {
   if (row_.state == SessionState::kRunning) {
     const auto finished = FinishedAs();
+    // Where its log could not be read, or an older Hone did not write that it left.
+    if (!finished.ok() || *finished) LeaveSearch();
     if (!finished.ok()) End(SessionEvent::kFail, StatusMessage(finished.status()));
     if (finished.ok() && *finished) End(SessionEvent::kEnd, **finished);
     if (!finished.ok() || *finished) {
@@ -397,11 +405,7 @@ void SessionDriver::Run() {
   if (status.ok()) status = Tune(device);
   // What was posted for the measurer is done before it goes.
   (void)context_.loop.Run({});
-  if (cancelled_.load() || (!status.ok() && !Interrupted())) {
-    SessionLog log(context_.reader, context_.loop);
-    const absl::Status left = context_.tuners->Leave(log, id_);
-    if (!left.ok()) LogWarning("session {}: {}", id_.ToHex(), StatusMessage(left));
-  }
+  if (cancelled_.load() || (!status.ok() && !Interrupted())) LeaveSearch();
   context_.tuners->ForgetEnded();
   if (!status.ok() && !Interrupted() && row_.state != SessionState::kCancelling) {
     End(SessionEvent::kFail, StatusMessage(status));

@@ -82,6 +82,8 @@ class SessionDriver {
   void SetDeadline(std::optional<double> used_seconds);
   void End(SessionEvent event, const std::string& reason);
   void EndCancelled();
+  /// Takes it out of its search, if it is in one.
+  void LeaveSearch();
   /// kFailedPrecondition: it is being cancelled, which is all that may become of it.
   absl::Status Store(SessionEvent event, const std::string& reason,
                      const proto::DeviceFacts* device);

@@ -1,16 +1,13 @@
 #include "search/shared_tuner.h"
 
 #include <set>
-#include <stdexcept>
 
 #include "gtest/gtest.h"
 
-#include "base/core/fake_clock.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "db/memory_database.h"
 #include "ir/text.h"
-#include "search/session.h"
 #include "tests/search/fake_measurer.h"
 
 // Sessions that share searches: members of one Tuner.
@@ -106,6 +103,46 @@ TEST(MemberTest, EachBudgetIsReservedAtProposalAndWhatIsLostComesBack) {
   EXPECT_EQ(tuner.charged(kFirst), 4);
   EXPECT_EQ(tuner.Propose(20, kFirst).size(), 1u);
   EXPECT_EQ(tuner.charged(kFirst), 5);
+}
+
+TEST(MemberTest, WhatWasChargedInASearchOfBeforeStaysCharged) {
+  Tuner tuner(TestTarget(), {.seed = 1}), replayed(TestTarget(), {.seed = 1});
+  Tuner::Joining joining = Join(kFirst, TwoTasks(), 10);
+  joining.charged = 7;
+  tuner.Join(joining);
+  tuner.UndoJoin(kFirst);
+  tuner.Join(joining);
+  EXPECT_EQ(tuner.charged(kFirst), 7);
+  const auto workload_of =
+      [](const Hash128& hash) -> absl::StatusOr<std::shared_ptr<const ir::Workload>> {
+    for (const TuningTask& t : TwoTasks()) {
+      if (t.hash == hash) return t.workload;
+    }
+    return absl::NotFoundError("no such workload");
+  };
+  const std::string event = tuner.MemberEvent(kFirst);
+  ASSERT_TRUE(replayed.Replay("member", event, workload_of).ok());
+  EXPECT_EQ(replayed.TasksOf(kFirst), tuner.TasksOf(kFirst));
+  EXPECT_EQ(replayed.charged(kFirst), 7);
+  EXPECT_EQ(replayed.MemberEvent(kFirst), event);
+  for (Tuner* t : {&tuner, &replayed}) {
+    EXPECT_EQ(t->Propose(20, kFirst).size(), 3u);
+    EXPECT_EQ(t->reason(), StopReason::kTrials);
+  }
+  // One who has used up everything gets nothing; without a limit is something else.
+  joining.member = kSecond;
+  joining.charged = 10;
+  tuner.Join(joining);
+  EXPECT_TRUE(tuner.Propose(1, kSecond).empty());
+  EXPECT_EQ(tuner.reason(), StopReason::kTrials);
+}
+
+// As an earlier Hone wrote it, and as this one does where nothing was charged before.
+TEST(MemberTest, AnEventWithoutAChargeMeansNone) {
+  Tuner tuner(TestTarget(), {.seed = 1});
+  tuner.Join(Join(kFirst, TwoTasks(), 10));
+  const std::string event = tuner.MemberEvent(kFirst);
+  EXPECT_EQ(event.substr(0, event.find('\n')), kFirst.ToHex() + " 10 1 0");
 }
 
 /// A shared Tuner whose every step is written to a log, as sessions write it.
@@ -232,143 +269,6 @@ TEST(SharedTunerTest, ARestartEqualsNoRestartWhateverHappenedBefore) {
     for (uint64_t step = 0; step < 60 + 20 * seed; ++step) written.Step();
     written.ExpectTheRestartIsNone();
   }
-}
-
-struct Killed : std::runtime_error {
-  Killed() : std::runtime_error("killed") {}
-};
-
-class SharedSessionTest : public ::testing::Test {
- protected:
-  SessionOptions Options(SharedTuners& tuners, const Hash128& id, int64_t trials) {
-    SessionOptions o;
-    o.id = id;
-    o.request = "{\"farm_session\":\"" + id.ToHex() + "\"}";
-    o.versions = "{}";
-    o.seed = 3;
-    o.trials = trials;
-    o.seconds = 0;
-    o.target = TestTarget();
-    o.device = {"class", "fingerprint"};
-    o.builder_version = "1+22.1";
-    o.join = [this, &tuners] {
-      return tuners.Get(log_,
-                        {.text = kSearch, .versions = "{}", .seed = 3, .target = TestTarget()});
-    };
-    return o;
-  }
-  /// Every (workload, trace) measured, over all sessions; each once.
-  void ExpectNothingTwice(int64_t attempts) {
-    std::set<std::pair<std::string, std::string>> met;
-    int64_t count = 0;
-    ASSERT_TRUE(
-        log_.ScanAttempts({},
-                          [&](const db::Attempt& a) {
-                            ++count;
-                            EXPECT_TRUE(met.insert({a.key.workload.ToHex(), a.trace}).second);
-                            return absl::OkStatus();
-                          })
-            .ok());
-    EXPECT_EQ(count, attempts);
-  }
-
-  static constexpr char kSearch[] = "{\"farm_search\":\"s\"}";
-  FakeClock clock_;
-  db::MemoryDatabase log_;
-};
-
-TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
-  SharedTuners tuners;
-  FakeMeasurer first_measurer(1, {}), second_measurer(2, {});
-  int answers = 0;
-  first_measurer.on_answer = [&] {
-    if (++answers != 15) return;
-    Session second(log_, second_measurer, clock_, clock_, Options(tuners, kSecond, 10));
-    ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
-    // It knows at once what the other has found.
-    EXPECT_GT(second.tuner().search(1).trials(), 0);
-    ASSERT_TRUE(second.Run(nullptr).ok());
-    EXPECT_EQ(second.reason(), StopReason::kTrials);
-    EXPECT_TRUE(second.verdicts()[0].compared);
-    EXPECT_FALSE(second.tuner().HasMember(kSecond)) << "it has left";
-  };
-  Session first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 40));
-  ASSERT_TRUE(first.Start(TwoTasks()).ok());
-  ASSERT_TRUE(first.Run(nullptr).ok());
-  EXPECT_EQ(answers, 40);
-  ExpectNothingTwice(50);
-  // Each session's own events have its own numbers of tasks, and only its own attempts.
-  for (const auto& [id, results] : std::map<Hash128, int>{{kFirst, 40}, {kSecond, 10}}) {
-    int found = 0;
-    const auto events = log_.EventsOf(id).value();
-    for (const db::Event& e : events) {
-      found += e.type == "result";
-      int task = -1;
-      if (e.type == "proposed") std::sscanf(e.payload.c_str(), "%*d %d", &task);
-      EXPECT_LT(task, 2);
-    }
-    EXPECT_EQ(found, results);
-  }
-  // The last member has left: who comes now begins anew, warm.
-  const auto next = tuners.Get(log_, {.text = kSearch, .versions = "{}", .target = TestTarget()});
-  EXPECT_TRUE((*next)->tuner.Members().empty());
-  EXPECT_EQ((*next)->tuner.num_tasks(), 0);
-}
-
-TEST_F(SharedSessionTest, ADateLeavesTimeForTheComparisons) {
-  SharedTuners tuners;
-  FakeMeasurer measurer(1, {});
-  SessionOptions options = Options(tuners, kFirst, 0);
-  constexpr int64_t kOneSecondNs = 1'000'000'000;
-  const int64_t start_ns = clock_.UnixNs();
-  options.until_unix_ns = start_ns + 100 * kOneSecondNs;
-  measurer.on_answer = [&] { clock_.AdvanceNs(2 * kOneSecondNs); };
-  Session session(log_, measurer, clock_, clock_, options);
-  ASSERT_TRUE(session.Start(TwoTasks()).ok());
-  ASSERT_TRUE(session.Run(nullptr).ok());
-  EXPECT_EQ(session.reason(), StopReason::kDate);
-  EXPECT_TRUE(session.verdicts()[0].compared);
-  EXPECT_GE(session.tuner().answered(), 43);
-}
-
-TEST_F(SharedSessionTest, ASearchWhoseLastMemberHasLeftIsFreed) {
-  SharedTuners tuners;
-  FakeMeasurer measurer(1, {}), other(2, {});
-  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 10));
-  Session second(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
-  ASSERT_TRUE(first.Start(TwoTasks()).ok());
-  ASSERT_TRUE(second.Start(TwoTasks()).ok());
-  ASSERT_TRUE(first.Run(nullptr).ok());
-  tuners.ForgetEnded();
-  EXPECT_EQ(tuners.num_known(), 1u) << "the other one is still in it";
-  ASSERT_TRUE(second.Run(nullptr).ok());
-  tuners.ForgetEnded();
-  EXPECT_EQ(tuners.num_known(), 0u);
-}
-
-TEST_F(SharedSessionTest, ARestartFindsTheMembersThatGoOn) {
-  {
-    SharedTuners tuners;
-    FakeMeasurer measurer(1, {}), other(2, {});
-    int answers = 0;
-    measurer.on_answer = [&] {
-      if (++answers == 12) throw Killed();
-    };
-    Session gone(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
-    ASSERT_TRUE(gone.Start(TwoTasks()).ok());
-    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
-    ASSERT_TRUE(first.Start(TwoTasks()).ok());
-    EXPECT_THROW((void)first.Run(nullptr), Killed);
-  }
-  SharedTuners tuners;
-  tuners.GoOn({kFirst});  // the other was cancelled, and the crash came before it left
-  FakeMeasurer measurer(3, {});
-  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
-  ASSERT_TRUE(first.Start(TwoTasks()).ok());
-  EXPECT_TRUE(first.resumed());
-  EXPECT_EQ(first.tuner().Members(), std::vector<Hash128>{kFirst});
-  ASSERT_TRUE(first.Run(nullptr).ok());
-  ExpectNothingTwice(40);
 }
 
 }  // namespace

@@ -121,6 +121,36 @@ TEST(TunerTest, AFailureIsNoLatencyAndALostCandidateComesBack) {
   EXPECT_FALSE(tuner.search(r.task).best().has_value());
 }
 
+TEST(TunerTest, WhatInfrastructureLosesCostsNothingHoweverOften) {
+  Tuner tuner({TwoTasks()[0]}, TestTarget(), {.seed = 1, .trials = 2});
+  Tuner replayed({TwoTasks()[0]}, TestTarget(), {.seed = 1, .trials = 2});
+  uint64_t lost = 0;
+  for (int loss = 1; loss <= 3; ++loss) {
+    SCOPED_TRACE(loss);
+    const auto p = tuner.Propose(1).front();
+    if (loss == 1) lost = p.id;
+    ASSERT_EQ(p.id, lost);
+    EXPECT_EQ(tuner.charged(Tuner::kAlone), 1);
+    tuner.Result(p.attempt, measure::Outcome::kWorkerLost, 0, 1);
+    EXPECT_EQ(tuner.charged(Tuner::kAlone), 0);
+    const std::string result = Tuner::ResultEvent(p.attempt, measure::Outcome::kWorkerLost, 0, 1);
+    ASSERT_TRUE(replayed.Replay("proposed", Tuner::ProposedEvent(p)).ok());
+    ASSERT_TRUE(replayed.Replay("result", result).ok());
+  }
+  for (Tuner* t : {&tuner, &replayed}) {
+    int64_t trials = 0;
+    for (auto batch = t->Propose(5); !batch.empty(); batch = t->Propose(5)) {
+      for (const auto& p : batch) {
+        EXPECT_NE(p.id, lost) << "three times is enough";
+        t->Result(p.attempt, measure::Outcome::kOk, 1000, 1);
+        ++trials;
+      }
+    }
+    EXPECT_EQ(trials, 2) << "the whole budget";
+    EXPECT_EQ(t->reason(), StopReason::kTrials);
+  }
+}
+
 // What one product has found is tried early on another of the same form.
 TEST(TunerTest, SiblingsShareWhatTheyFound) {
   std::vector<TuningTask> tasks = {TwoTasks()[0], TallerProduct()};

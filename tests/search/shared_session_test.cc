@@ -1,0 +1,268 @@
+#include <atomic>
+#include <set>
+
+#include "gtest/gtest.h"
+
+#include "base/core/fake_clock.h"
+#include "db/memory_database.h"
+#include "search/session.h"
+#include "search/shared_tuner.h"
+#include "tests/search/small_session.h"
+
+// Sessions that are members of one search, from their first event to their last.
+namespace hone::search {
+namespace {
+
+constexpr Hash128 kFirst{1, 1}, kSecond{2, 2};
+
+class SharedSessionTest : public ::testing::Test {
+ protected:
+  SessionOptions Options(SharedTuners& tuners, const Hash128& id, int64_t trials) {
+    SessionOptions o;
+    o.id = id;
+    o.request = "{\"farm_session\":\"" + id.ToHex() + "\"}";
+    o.versions = "{}";
+    o.seed = 3;
+    o.trials = trials;
+    o.seconds = 0;
+    o.target = TestTarget();
+    o.device = {"class", "fingerprint"};
+    o.builder_version = "1+22.1";
+    o.join = [this, &tuners] {
+      return tuners.Get(log_,
+                        {.text = kSearch, .versions = "{}", .seed = 3, .target = TestTarget()});
+    };
+    return o;
+  }
+  /// Every (workload, trace) measured, over all sessions; each once.
+  void ExpectNothingTwice(int64_t attempts) {
+    std::set<std::pair<std::string, std::string>> met;
+    int64_t count = 0;
+    ASSERT_TRUE(
+        log_.ScanAttempts({},
+                          [&](const db::Attempt& a) {
+                            ++count;
+                            EXPECT_TRUE(met.insert({a.key.workload.ToHex(), a.trace}).second);
+                            return absl::OkStatus();
+                          })
+            .ok());
+    EXPECT_EQ(count, attempts);
+  }
+
+  static constexpr char kSearch[] = "{\"farm_search\":\"s\"}";
+  FakeClock clock_;
+  db::MemoryDatabase log_;
+};
+
+TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
+  SharedTuners tuners;
+  FakeMeasurer first_measurer(1, {}), second_measurer(2, {});
+  int answers = 0;
+  first_measurer.on_answer = [&] {
+    if (++answers != 15) return;
+    Session second(log_, second_measurer, clock_, clock_, Options(tuners, kSecond, 10));
+    ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
+    // It knows at once what the other has found.
+    EXPECT_GT(second.tuner().search(1).trials(), 0);
+    ASSERT_TRUE(second.Run(nullptr).ok());
+    EXPECT_EQ(second.reason(), StopReason::kTrials);
+    EXPECT_TRUE(second.verdicts()[0].compared);
+    EXPECT_FALSE(second.tuner().HasMember(kSecond)) << "it has left";
+  };
+  Session first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  EXPECT_EQ(answers, 40);
+  ExpectNothingTwice(50);
+  // Each session's own events have its own numbers of tasks, and only its own attempts.
+  for (const auto& [id, results] : std::map<Hash128, int>{{kFirst, 40}, {kSecond, 10}}) {
+    int found = 0;
+    const auto events = log_.EventsOf(id).value();
+    for (const db::Event& e : events) {
+      found += e.type == "result";
+      int task = -1;
+      if (e.type == "proposed") std::sscanf(e.payload.c_str(), "%*d %d", &task);
+      EXPECT_LT(task, 2);
+    }
+    EXPECT_EQ(found, results);
+  }
+  // The last member has left: who comes now begins anew, warm.
+  const auto next = tuners.Get(log_, {.text = kSearch, .versions = "{}", .target = TestTarget()});
+  EXPECT_TRUE((*next)->tuner.Members().empty());
+  EXPECT_EQ((*next)->tuner.num_tasks(), 0);
+}
+
+TEST_F(SharedSessionTest, ADateLeavesTimeForTheComparisons) {
+  SharedTuners tuners;
+  FakeMeasurer measurer(1, {});
+  SessionOptions options = Options(tuners, kFirst, 0);
+  constexpr int64_t kOneSecondNs = 1'000'000'000;
+  const int64_t start_ns = clock_.UnixNs();
+  options.until_unix_ns = start_ns + 100 * kOneSecondNs;
+  measurer.on_answer = [&] { clock_.AdvanceNs(2 * kOneSecondNs); };
+  Session session(log_, measurer, clock_, clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_EQ(session.reason(), StopReason::kDate);
+  EXPECT_TRUE(session.verdicts()[0].compared);
+  EXPECT_GE(session.tuner().answered(), 43);
+}
+
+TEST_F(SharedSessionTest, ASearchWhoseLastMemberHasLeftIsFreed) {
+  SharedTuners tuners;
+  FakeMeasurer measurer(1, {}), other(2, {});
+  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 10));
+  Session second(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  ASSERT_TRUE(second.Start(TwoTasks()).ok());
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  tuners.ForgetEnded();
+  EXPECT_EQ(tuners.num_known(), 1u) << "the other one is still in it";
+  ASSERT_TRUE(second.Run(nullptr).ok());
+  tuners.ForgetEnded();
+  EXPECT_EQ(tuners.num_known(), 0u);
+}
+
+TEST_F(SharedSessionTest, ARestartFindsTheMembersThatGoOn) {
+  {
+    SharedTuners tuners;
+    FakeMeasurer measurer(1, {}), other(2, {});
+    int answers = 0;
+    measurer.on_answer = [&] {
+      if (++answers == 12) throw Killed();
+    };
+    Session gone(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
+    ASSERT_TRUE(gone.Start(TwoTasks()).ok());
+    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    EXPECT_THROW((void)first.Run(nullptr), Killed);
+  }
+  SharedTuners tuners;
+  tuners.GoOn({kFirst});  // the other was cancelled, and the crash came before it left
+  FakeMeasurer measurer(3, {});
+  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  EXPECT_TRUE(first.resumed());
+  EXPECT_EQ(first.tuner().Members(), std::vector<Hash128>{kFirst});
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  ExpectNothingTwice(40);
+}
+
+/// The streams of shared searches that the log has.
+std::vector<Hash128> StreamsIn(db::MemoryDatabase& log, const std::string& request) {
+  std::vector<Hash128> streams;
+  const std::vector<db::StoredSession> sessions = log.Sessions().value();
+  for (const db::StoredSession& s : sessions) {
+    if (s.session.request == request) streams.push_back(s.session.id);
+  }
+  return streams;
+}
+
+// What begins anew (honed died while it was replayed, or its Spaces are another Hone's) has no
+// account of its members.
+TEST_F(SharedSessionTest, ABudgetGoesOnWhenItsSearchBeginsAnew) {
+  constexpr int64_t kTrials = 20, kAnswered = 17;
+  {
+    SharedTuners tuners;
+    FakeMeasurer measurer(1, {});
+    int answers = 0;
+    measurer.on_answer = [&] {
+      if (++answers > kAnswered) throw Killed();
+    };
+    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, kTrials));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    EXPECT_THROW((void)first.Run(nullptr), Killed);
+  }
+  const std::vector<Hash128> before = StreamsIn(log_, kSearch);
+  ASSERT_EQ(before.size(), 1u);
+  db::Batch deaths;
+  for (int i = 0; i < 2; ++i) deaths.events.push_back(StreamEvent(before[0], "opening", ""));
+  ASSERT_TRUE(log_.Append(deaths).ok());
+  // The second of these finds the charge in the stream that the first one began.
+  for (const bool killed : {true, false}) {
+    SharedTuners tuners;
+    tuners.GoOn({kFirst});
+    FakeMeasurer measurer(3, {});
+    if (killed) measurer.on_answer = [] { throw Killed(); };
+    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, kTrials));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    EXPECT_GE(first.tuner().charged(kFirst), kAnswered);
+    if (killed) {
+      EXPECT_THROW((void)first.Run(nullptr), Killed);
+      continue;
+    }
+    ASSERT_TRUE(first.Run(nullptr).ok());
+    EXPECT_EQ(first.reason(), StopReason::kTrials);
+  }
+  EXPECT_EQ(StreamsIn(log_, kSearch).size(), 2u);
+  int64_t attempts = 0;
+  ASSERT_TRUE(log_.ScanAttempts({.session = kFirst},
+                                [&](const db::Attempt&) {
+                                  ++attempts;
+                                  return absl::OkStatus();
+                                })
+                  .ok());
+  EXPECT_EQ(attempts, kTrials);
+}
+
+// Its row said that it goes on when honed started; it was cancelled before anybody had opened its
+// search.
+TEST_F(SharedSessionTest, WhoLeavesBeforeItsSearchIsOpenedIsNoMemberOfIt) {
+  {
+    SharedTuners tuners;
+    FakeMeasurer measurer(1, {}), other(2, {});
+    int answers = 0;
+    other.on_answer = [&] {
+      if (++answers == 3) throw Killed();
+    };
+    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+    Session gone(log_, other, clock_, clock_, Options(tuners, kSecond, 100));
+    ASSERT_TRUE(first.Start(TwoTasks()).ok());
+    ASSERT_TRUE(gone.Start(TwoTasks()).ok());
+    EXPECT_THROW((void)gone.Run(nullptr), Killed);
+    EXPECT_GT(first.tuner().open(), 0);
+  }
+  SharedTuners tuners;
+  tuners.GoOn({kFirst, kSecond});
+  ASSERT_TRUE(tuners.Leave(log_, kSecond).ok());
+  FakeMeasurer measurer(3, {});
+  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  EXPECT_EQ(first.tuner().Members(), std::vector<Hash128>{kFirst});
+  EXPECT_EQ(first.tuner().open(), 0) << "nobody measures what it left open";
+}
+
+// A signal between the last two looks at it, or while its last batch is made.
+TEST_F(SharedSessionTest, WhoHasFinishedHasLeftWheneverItIsInterrupted) {
+  for (const bool before : {true, false}) {
+    SCOPED_TRACE(before ? "before its end" : "at its end");
+    db::MemoryDatabase log;
+    std::swap(log_, log);
+    SharedTuners tuners;
+    std::atomic<bool> interrupted{false};
+    FakeMeasurer measurer(1, {});
+    SessionOptions options = Options(tuners, kFirst, 10);
+    options.interrupted = &interrupted;
+    if (before) {
+      options.before_end = [&](Session&) {
+        interrupted = true;
+        return absl::OkStatus();
+      };
+    }
+    Session session(log_, measurer, clock_, clock_, options);
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    ASSERT_TRUE(session
+                    .Run([&](const Session& s) {
+                      // The last call is between the two.
+                      interrupted = interrupted || s.verdicts()[0].compared;
+                    })
+                    .ok());
+    ASSERT_TRUE(interrupted);
+    const auto events = log_.EventsOf(kFirst).value();
+    EXPECT_EQ(events.back().type, before ? "interrupted" : "finished");
+    EXPECT_EQ(session.tuner().HasMember(kFirst), before);
+  }
+}
+
+}  // namespace
+}  // namespace hone::search
