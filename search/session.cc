@@ -17,6 +17,7 @@ constexpr int64_t kFirstModelRows = 24;  ///< below this the analytic model rank
 constexpr int64_t kRowsPerModel = 24;
 constexpr int64_t kGrowth = 8;  ///< a farm's next model: when there are rows / kGrowth more
 constexpr double kTellSeconds = 1;
+constexpr int64_t kTellNs = 1'000'000'000;
 constexpr int kMostProposed = 256;    ///< in one commit
 constexpr double kFinalShare = 0.12;  ///< of the time budget kept for final comparisons
 constexpr int64_t kMostFinalNs = 60'000'000'000;
@@ -108,7 +109,14 @@ bool Session::DiskIsFull() {
   return options_.free_bytes() < options_.least_free_bytes;
 }
 
+void Session::TellSecondsLeft() {
+  if (!options_.tell_seconds_left || options_.until_unix_ns == 0) return;
+  told_left_ns_ = clock_.NowNs();
+  options_.tell_seconds_left(SecondsLeft());
+}
+
 bool Session::OutOfBudget() {
+  if (clock_.NowNs() - told_left_ns_ >= kTellNs) TellSecondsLeft();
   if (Interrupted())
     reason_ = StopReason::kInterrupted;
   else if (DiskIsFull())

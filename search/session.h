@@ -149,6 +149,7 @@ class Session {
   static constexpr int64_t kCollectNs = 200'000'000;
   static constexpr int64_t kOthersNs = 50'000'000;
   bool OutOfBudget();
+  void TellSecondsLeft();
   bool DiskIsFull();
   /// Keeps a part of the time that is left for the comparisons at the end.
   void ReserveFinal();
@@ -228,6 +229,7 @@ class Session {
   };
   const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
   double told_seconds_ = 0;             ///< in the last event "elapsed" of results
+  int64_t told_left_ns_ = 0;            ///< when tell_seconds_left was last called
   int64_t final_ns_ = 0;                ///< kept before the date
   double reserve_seconds_ = 0;          ///< kept for before_end
   StopReason dry_ = StopReason::kNone;  ///< why the Tuner proposed no more

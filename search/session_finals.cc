@@ -136,6 +136,7 @@ absl::Status Session::FinalComparisons() {
   for (size_t k = 0; k < order.size(); ++k) {
     if (Interrupted()) break;
     if (SecondsToCompare() <= 0) break;
+    TellSecondsLeft();
     HONE_RETURN_IF_ERROR(CompareTask(order[k], static_cast<int>(order.size() - k)));
   }
   return absl::OkStatus();

@@ -24,6 +24,11 @@ struct SessionOptions {
   int64_t trials = 0;         ///< 0: no such limit
   double seconds = 600;       ///< 0: no such limit; counted across restarts
   int64_t until_unix_ns = 0;  ///< 0: no such limit
+  /// Called with Session::SecondsLeft, about once a second while it searches and before each
+  /// comparison, where there is a date: the wall clock may be set at any time. Unset: nobody.
+  std::function<void(double)> tell_seconds_left;
+  /// One comparison may run for so long; 0: no such limit.
+  double run_seconds = 0;
   ir::Target target;
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
   db::Device device;

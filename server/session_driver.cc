@@ -1,6 +1,8 @@
 #include "server/session_driver.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -258,7 +260,7 @@ absl::Status SessionDriver::StartInTurn(search::Session& session,
                                         std::vector<search::TuningTask> tasks,
                                         SpaceTurns::Strike& strike) {
   // Leases of before do not wait for that.
-  SetDeadline(std::nullopt);
+  SetDeadline(SecondsUntilDate());
   const auto ended = [this] {
     if (Interrupted()) return absl::CancelledError("interrupted");
     if (!DateHasCome()) return absl::OkStatus();
@@ -315,6 +317,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   options.begin_append = [&log](db::Batch batch, search::TunerQueue::Done done) {
     log.BeginAppend(std::move(batch), std::move(done));
   };
+  options.tell_seconds_left = [this](double seconds_left) { SetDeadline(seconds_left); };
   SpaceTurns::Strike strike;
   options.join =
       [this, &log, &strike,
@@ -331,7 +334,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   }
   search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
   HONE_RETURN_IF_ERROR(StartInTurn(session, std::move(tasks), strike));
-  SetDeadline(session.ElapsedSeconds());
+  SetDeadline(session.SecondsLeft());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");
   KillPoint("honed.finished");
@@ -343,18 +346,20 @@ bool SessionDriver::DateHasCome() const {
   return spec_.until_unix_ms > 0 && context_.wall_clock.UnixNs() >= spec_.until_unix_ms * kNsPerMs;
 }
 
-void SessionDriver::SetDeadline(std::optional<double> used_seconds) {
-  int64_t left_ns = INT64_MAX;
-  if (spec_.seconds > 0 && used_seconds) {
-    left_ns = static_cast<int64_t>(1e9 * (spec_.seconds - *used_seconds));
-  }
-  if (spec_.until_unix_ms > 0) {
-    left_ns = std::min(left_ns, spec_.until_unix_ms * kNsPerMs - context_.wall_clock.UnixNs());
-  }
-  if (left_ns == INT64_MAX) return;
-  context_.loop.Post([id = id_, left_ns](Farm& farm, int64_t now_ns) {
-    farm.SetDeadline(id, now_ns + std::max<int64_t>(left_ns, 0));
-  });
+double SessionDriver::SecondsUntilDate() const {
+  if (spec_.until_unix_ms == 0) return std::numeric_limits<double>::infinity();
+  const int64_t left_ns = spec_.until_unix_ms * kNsPerMs - context_.wall_clock.UnixNs();
+  return static_cast<double>(left_ns) * 1e-9;
+}
+
+void SessionDriver::SetDeadline(double seconds_left) {
+  if (std::isinf(seconds_left)) return;
+  constexpr double kMostSeconds = 1e9;
+  const auto left_ns = static_cast<int64_t>(1e9 * std::clamp(seconds_left, 0.0, kMostSeconds));
+  // From now: the loop may be behind.
+  const int64_t deadline_ns = context_.loop.clock().NowNs() + left_ns;
+  context_.loop.Post(
+      [id = id_, deadline_ns](Farm& farm, int64_t) { farm.SetDeadline(id, deadline_ns); });
 }
 
 void SessionDriver::End(SessionEvent event, const std::string& reason) {

@@ -77,9 +77,10 @@ class SessionDriver {
   /// What its search shares with others: the same request text, the same search.
   search::SharedTuners::Request SharedRequest(const search::SessionOptions& options) const;
   bool DateHasCome() const;
-  /// Tells the Farm when the session's time is over; while it is not known how much of its seconds
-  /// it has used, when its date comes.
-  void SetDeadline(std::optional<double> used_seconds);
+  /// Until its date; infinite without one.
+  double SecondsUntilDate() const;
+  /// Tells the Farm when the session's time is over. Nothing where it never is.
+  void SetDeadline(double seconds_left);
   void End(SessionEvent event, const std::string& reason);
   void EndCancelled();
   /// Takes it out of its search, if it is in one.

@@ -195,6 +195,34 @@ TEST_F(SessionTest, WhatComesAfterTheSearchEndsByTheDateToo) {
   EXPECT_GE(session.tuner().answered(), 35) << "most of the time is for the search";
 }
 
+// Whoever stops what runs at the date counts on another clock.
+TEST_F(SessionTest, WhatTheWallClockLeavesIsToldAgainAndAgain) {
+  constexpr int64_t kOneSecondNs = 1'000'000'000;
+  FakeMeasurer measurer(1, {});
+  SessionOptions options = Options(0);
+  options.until_unix_ns = wall_clock_.UnixNs() + 40 * kOneSecondNs;
+  std::vector<int64_t> told_ns;
+  options.tell_seconds_left = [&](double seconds) {
+    EXPECT_NEAR(1e9 * seconds, static_cast<double>(options.until_unix_ns - wall_clock_.UnixNs()),
+                1e3);
+    told_ns.push_back(clock_.NowNs());
+  };
+  int answers = 0;
+  measurer.on_answer = [&] {
+    clock_.AdvanceNs(kOneSecondNs / 4);
+    if (++answers == 20) clock_.JumpWallNs(-10 * kOneSecondNs);
+  };
+  Session session(log_, measurer, clock_, wall_clock_, options);
+  const int64_t start_ns = clock_.NowNs();
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_EQ(session.reason(), StopReason::kDate);
+  EXPECT_GT(clock_.NowNs() - start_ns, 40 * kOneSecondNs) << "it is stepped back";
+  // Once a second of the search, and before each comparison.
+  EXPECT_GE(told_ns.size(), 40u);
+  EXPECT_LE(told_ns.size(), 52u);
+}
+
 // Where not even the fewest rounds fit, nothing is compared; what was measured stays.
 TEST_F(SessionTest, AComparisonThatWouldEndTooLateIsNotBegun) {
   FakeMeasurer measurer(1, {});

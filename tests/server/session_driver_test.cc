@@ -10,6 +10,7 @@
 
 #include "base/core/fake_clock.h"
 #include "db/log_file.h"
+#include "ir/text.h"
 #include "tests/server/farm_harness.h"
 #include "tests/server/no_workers.h"
 #include "tests/server/temporary_folder.h"
@@ -29,9 +30,10 @@ class WatchingSink final : public FarmSink {
  public:
   void Send(StreamId, const proto::ServerMessage&) override {}
   void Close(StreamId, const absl::Status&) override {}
-  void Deliver(const Delivery&) override {}
+  void Deliver(const Delivery&) override { ++delivered; }
   void Changed() override { changed(); }
   std::function<void()> changed = [] {};
+  std::atomic<int> delivered{0};
 };
 
 class SessionDriverTest : public ::testing::Test {
@@ -204,6 +206,79 @@ TEST_F(SessionDriverTest, WhatWaitsForADeviceEndsAtItsDate) {
   EXPECT_EQ(Await(), SessionState::kFailed);
   EXPECT_EQ(store_row().reason, "no device came before its date");
   driver_ = nullptr;
+}
+
+// The farm's deadline is on honed's own clock; the date is where the wall clock has it now.
+TEST_F(SessionDriverTest, AWallClockThatIsSetNeitherEndsItEarlyNorLate) {
+  Begin();
+  Store(SessionState::kWaiting);
+  constexpr int64_t kLeftMs = 4000;
+  constexpr int64_t kDateMs = 1'000'000;
+  // It stands still, as one that is set back ever again.
+  FakeClock calendar(0, (kDateMs - kLeftMs) * 1'000'000);
+  const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_, &turns_};
+  SessionDriver driver(context, row_,
+                       {.tasks = {{kWorkload, "w", 1, 1e6, 0}},
+                        .target = FarmHarness::kTarget,
+                        .until_unix_ms = kDateMs});
+  driver_ = &driver;
+  ConnectDevice();
+  // What it submits waits: the device asks for nothing.
+  const int64_t start_ns = clock_.NowNs();
+  while (clock_.NowNs() - start_ns < (kLeftMs + 1500) * 1'000'000 && !over_ &&
+         sink_.delivered == 0) {
+    clock_.SleepNs(10'000'000);
+  }
+  EXPECT_EQ(sink_.delivered, 0) << "answered as if its date had come";
+  EXPECT_EQ(store_row().state, SessionState::kRunning) << store_row().reason;
+  calendar.JumpWallNs(kLeftMs * 1'000'000);
+  EXPECT_EQ(Await(), SessionState::kFinished);
+  EXPECT_EQ(store_row().reason, "date reached");
+  driver_ = nullptr;
+}
+
+// An older Hone could write the end of a session without its leaving; nobody measures what such a
+// member left open.
+TEST_F(SessionDriverTest, OneThatHadFinishedLeavesItsSearch) {
+  const Hash128 stream{7, 7};
+  const std::string request = "{\"farm_search\":\"s\"}";
+  search::SharedTuners::Request search{.text = request, .versions = "{}"};
+  std::string error;
+  ASSERT_TRUE(ir::ParseTarget(FarmHarness::kTarget, &search.target, &error)) << error;
+  search::Tuner tuner(search.target, {});
+  const auto tasks =
+      TasksOf({.tasks = {{kWorkload, "w", 1, 1e6, 0}}, .target = FarmHarness::kTarget});
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  db::Batch batch;
+  batch.workloads.push_back({(*tasks)[0].hash, ir::ToText(*(*tasks)[0].workload), 1, 1});
+  for (const Hash128& id : {stream, kSession}) {
+    db::Session row;
+    row.id = id;
+    row.request = id == stream ? request : "{}";
+    row.versions = "{}";
+    batch.sessions.push_back(row);
+  }
+  for (const Hash128& member : {kSession, Hash128{5, 5}}) {
+    tuner.Join({.member = member, .tasks = *tasks});
+    batch.events.push_back(search::StreamEvent(stream, "member", tuner.MemberEvent(member)));
+  }
+  batch.events.push_back(search::StreamEvent(kSession, "finished", "trials used up"));
+  ASSERT_TRUE(log_->Append(batch).ok());
+  tuners_.GoOn({kSession, {5, 5}});
+  Begin();
+  Store(SessionState::kRunning);
+  db::FarmSession row = row_;
+  row.state = SessionState::kRunning;
+  SessionDriver driver(context_, row, {.target = FarmHarness::kTarget});
+  driver_ = &driver;
+  EXPECT_EQ(Await(), SessionState::kFinished);
+  EXPECT_EQ(store_row().reason, "trials used up");
+  driver_ = nullptr;
+  driver.Stop();
+  SessionLog log(*reader_, loop_);
+  const auto opened = tuners_.Get(log, search);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ((*opened)->tuner.Members(), (std::vector<Hash128>{{5, 5}}));
 }
 
 TEST_F(SessionDriverTest, WhatNoDeviceCanRunWaitsForItsSecondsAndEnds) {
