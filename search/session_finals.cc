@@ -32,12 +32,15 @@ int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tas
   const double left_ns = 1e9 * kComparedShare * SecondsToCompare();
   const TaskSearch& s = tuner_->search(task);
   double round_ns = 0;
-  for (uint64_t id : finalists)
-    round_ns += id == s.space().DefaultId() ? s.default_ns() : s.best_ns();
+  for (uint64_t id : finalists) round_ns += s.MedianNs(id);
   round_ns = std::max(1.0, round_ns);
-  if (kLeastRounds * round_ns > left_ns) return 0;
+  double most = kFinalRounds;
+  // Who measures kills what runs longer. Each is run once before the first round.
+  if (options_.run_seconds > 0)
+    most = std::min(most, 1e9 * kComparedShare * options_.run_seconds / round_ns - 1);
+  if (kLeastRounds * round_ns > left_ns || kLeastRounds > most) return 0;
   const double rounds = left_ns / std::max(1, tasks_left) / round_ns;
-  return static_cast<int>(std::clamp(rounds, double{kLeastRounds}, double{kFinalRounds}));
+  return static_cast<int>(std::clamp(rounds, double{kLeastRounds}, most));
 }
 
 absl::Status Session::CompareTask(int task, int tasks_left) {

@@ -85,6 +85,11 @@ class TaskSearch {
   static constexpr double kNoticeable = 1.01;
   /// Best latency after each result, in the order of results.
   const std::vector<double>& history() const { return history_; }
+  /// As it was measured; 0: it was not, or failed.
+  double MedianNs(uint64_t id) const {
+    const auto found = results_.find(id);
+    return found == results_.end() ? 0 : found->second.median_ns;
+  }
   /// The fastest measured points, best first.
   std::vector<uint64_t> Top(int n) const;
   /// Rows for the cost model: throughput relative to the best; own faults 0. At most `most`: the

@@ -66,6 +66,8 @@ class Farm {
   /// From then on it gets nothing, its running leases are revoked, and what it waits for is
   /// answered as lost (kWorkerLost), free of charge.
   void SetDeadline(const Hash128& session, int64_t deadline_ns);
+  /// What a worker is told: what has started and runs longer, it kills.
+  int64_t run_limit_ns() const { return policy_.run_by_ns - policy_.grace_ns; }
   /// Forgets its attempts numbered below `below` that no worker has begun; how many these were.
   int64_t DropWaiting(const Hash128& session, int64_t below, int64_t now_ns);
   /// Takes its leases back and forgets it.

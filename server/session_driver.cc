@@ -292,6 +292,7 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
                               store.AnswersFrom(id_, kFirstComparison));
         before.comparisons.insert(numbers.begin(), numbers.end());
         HONE_ASSIGN_OR_RETURN(before.answers, store.CountAnswers(id_, kFirstComparison));
+        options.run_seconds = static_cast<double>(farm.run_limit_ns()) * 1e-9;
         farm.BeginSession({.id = id_,
                            .project = project_,
                            .priority = spec_.priority,

@@ -162,5 +162,33 @@ TEST_F(SessionFinalsTest, WhatAnEarlierRunComparedIsConfirmedOrPutBackByTheNext)
   }
 }
 
+// Without a limit in time there are 24 rounds; slow kernels have as many as one lease can hold.
+TEST_F(SessionFinalsTest, ComparisonsFitTheTimeThatOneMayRun) {
+  constexpr double kRunSeconds = 55;
+  int fewer = 0, none = 0;
+  // The default of one task takes 1 s, 2 s, ... 20 s.
+  for (double slow = 1e4; slow < 3e5; slow *= 1.4) {
+    SCOPED_TRACE(slow);
+    db::MemoryDatabase log;
+    FakeMeasurer measurer(1, {});
+    measurer.slow = slow;
+    double longest_ns = 0;
+    measurer.on_compare = [&](double ns) { longest_ns = std::max(longest_ns, ns); };
+    SessionOptions options = Options(20);
+    options.run_seconds = kRunSeconds;
+    Session session(log, measurer, clock_, wall_clock_, options);
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    ASSERT_TRUE(session.Run(nullptr).ok());
+    EXPECT_LT(longest_ns, 1e9 * kRunSeconds);
+    for (const TaskVerdict& v : session.verdicts()) {
+      none += !v.compared;
+      fewer += v.compared && v.default_samples.size() < 24;
+      EXPECT_TRUE(!v.compared || v.default_samples.size() >= 5);
+    }
+  }
+  EXPECT_GE(fewer, 5);
+  EXPECT_GE(none, 1) << "the slowest were meant to be too slow";
+}
+
 }  // namespace
 }  // namespace hone::search
