@@ -61,9 +61,20 @@ void ServerProgress::TakeRow(const absl::StatusOr<proto::SessionInfo>& row) {
 double ServerProgress::TotalNs(bool best) const {
   double total = 0;
   for (const auto& [row, workload, compared, replaced] : tasks_) {
-    total += row.count * (best || row.default_ns == 0 ? row.best_ns : row.default_ns);
+    if (row.best_ns == 0) continue;
+    if (!best && row.default_ns == 0) return 0;
+    total += row.count * (best ? row.best_ns : row.default_ns);
   }
   return total;
+}
+
+std::string ServerProgress::Kernels() const {
+  const auto known =
+      std::ranges::count_if(tasks_, [](const Task& task) { return task.row.best_ns > 0; });
+  std::string text = KernelsText(TotalNs(false), TotalNs(true));
+  if (known > 0 && known < static_cast<int64_t>(tasks_.size()))
+    text += fmt::format(" (sum of {} of {} kernels)", known, tasks_.size());
+  return text;
 }
 
 std::vector<TaskRow> ServerProgress::Rows() const {
@@ -79,12 +90,11 @@ TuneState ServerProgress::State(const WallClock& clock) const {
           : 1e-3 * static_cast<double>(clock.UnixNs() / 1'000'000 - info_.created_ms);
   TuneState state{.parts = {}, .failures = failures_};
   const int64_t answered = std::max(answered_, info_.attempts);
-  const double best_ns = TotalNs(true);
   state.parts.push_back(budget_ && !ended_
                             ? ProgressText(*budget_, {seconds, answered}, clock)
                             : fmt::format("{}  {} candidates", Duration(seconds), answered));
-  state.parts.push_back(best_ns == 0 && catching_up() ? "reading what was measured before"
-                                                      : KernelsText(TotalNs(false), best_ns));
+  state.parts.push_back(TotalNs(true) == 0 && catching_up() ? "reading what was measured before"
+                                                            : Kernels());
   if (ended_) return state;
   if (silent_) {
     state.parts.emplace_back("no word from the server");

@@ -39,13 +39,16 @@ class ServerProgress {
   bool ended() const { return ended_; }
   int64_t answered() const { return answered_; }
   const std::map<measure::Outcome, int64_t>& failures() const { return failures_; }
-  /// Σ count · latency, ns.
+  /// Σ count · latency of the tasks that have a best, ns; of the defaults: 0 where one of them is
+  /// not known here, because another session of the same search measured it.
   double TotalNs(bool best) const;
   std::vector<TaskRow> Rows() const;
   /// Seconds are those since honed accepted the session, by its clock and this one.
   TuneState State(const WallClock& clock) const;
 
  private:
+  std::string Kernels() const;
+
   std::vector<Task> tasks_;
   std::optional<TuneBudget> budget_;
   std::map<int64_t, int> open_;  ///< task of an attempt

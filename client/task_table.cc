@@ -90,8 +90,9 @@ std::string ProgressText(const TuneBudget& budget, const TuneSoFar& so_far,
 
 std::string KernelsText(double default_ns, double best_ns) {
   if (best_ns <= 0) return "nothing measured yet";
-  return fmt::format("kernels {:.3f} ms by default, {:.3f} ms now", default_ns * 1e-6,
-                     best_ns * 1e-6);
+  const std::string by_default =
+      default_ns > 0 ? fmt::format("{:.3f} ms", default_ns * 1e-6) : std::string("-");
+  return fmt::format("kernels {} by default, {:.3f} ms now", by_default, best_ns * 1e-6);
 }
 
 std::vector<std::string> LiveTable(std::vector<TaskRow> rows, const TuneState& state,

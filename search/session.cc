@@ -146,13 +146,15 @@ absl::StatusOr<bool> Session::SubmitRound() {
     thinking_ns_ += clock_.NowNs() - start_ns;
   });
   dry_ = tuner_->reason();
-  if (proposals.empty()) return false;
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
+  const size_t before = batch.events.size();
+  TellFound(batch);
+  if (proposals.empty() && batch.events.size() == before) return false;
   for (const auto& p : proposals) AddProposed(p, batch);
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
   SubmitAll(proposals);
-  return true;
+  return !proposals.empty();
 }
 
 void Session::SubmitAll(const std::vector<Tuner::Proposal>& proposals) {
@@ -226,6 +228,10 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
     a.cost_ns = static_cast<int64_t>(cost * 1e9);
     a.created_ms = wall_clock_.UnixNs() / 1'000'000;
     if (outcome == measure::Outcome::kOk) {
+      const std::lock_guard flight(flight_mutex_);
+      Told& told = told_[static_cast<size_t>(LocalOf(p.task))];
+      if (p.proposer == Proposer::kDefault) told.default_ns = median;
+      told.best_ns = told.best_ns > 0 ? std::min(told.best_ns, median) : median;
       batch.records.push_back(
           MakeRecord(p.task, p.trace, r.samples_ns, db::Rigor::kScreened, r.noisy));
       a.record = batch.records.back().id;
@@ -396,13 +402,14 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   // Once: what is interrupted from here on has finished, and leaves.
   if (Interrupted()) reason_ = StopReason::kInterrupted;
   if (progress) progress(*this);
+  const auto all = shared_->LockAll();
+  HONE_RETURN_IF_ERROR(begun_->status());
   db::Batch batch;
   batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
   const bool goes_on = full || reason_ == StopReason::kInterrupted;
+  if (!goes_on) TellFound(batch);
   batch.events.push_back(
       MakeEvent(goes_on ? "interrupted" : "finished", std::string(StopReasonName(reason_))));
-  const auto all = shared_->LockAll();
-  HONE_RETURN_IF_ERROR(begun_->status());
   if (shared() && !goes_on) TakeOut(*shared_, member_, batch);
   return db_.Append(batch).status();
 }

@@ -127,6 +127,8 @@ class Session {
   /// The other thread.
   absl::Status Think();
   void WaitForRoom(bool more);
+  /// What the search knows of its tasks and its own stream does not say yet; under the lock.
+  void TellFound(db::Batch& batch);
   void BeginResults(Answers answers);
   void BeginModel(db::Batch batch, std::shared_ptr<const costmodel::XgboostModel> model);
   /// Begins to make a batch durable by `append`; the Tuner learns of it in the log's order.
@@ -185,14 +187,16 @@ class Session {
   Tuner* tuner_ = nullptr;       ///< that of shared_; used under its lock
   std::vector<int> places_;      ///< of this session's tasks in the Tuner
   std::vector<Hash128> hashes_;  ///< of their Workloads
+  struct Told {
+    double default_ns = 0, best_ns = 0;
+  };
+  std::vector<Told> told_;  ///< by task, in the session's own stream; guarded by flight_mutex_
   Hash128 member_ = Tuner::kAlone;
   Hash128 id_;
   bool resumed_ = false;
   int64_t start_ns_ = 0;
-  double earlier_seconds_ = 0;  ///< used by earlier runs of the session
-  /// Attempts that earlier runs of a member paid for: all that were answered and not lost. What had
-  /// no answer can get none in a search that has begun anew.
-  int64_t earlier_charged_ = 0;
+  double earlier_seconds_ = 0;   ///< used by earlier runs of the session
+  int64_t earlier_charged_ = 0;  ///< attempts of earlier runs that were answered and not lost
   std::mutex flight_mutex_;
   std::condition_variable flight_changed_;
   std::map<int64_t, Tuner::Proposal> in_flight_;  ///< guarded by flight_mutex_

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <thread>
@@ -18,6 +20,23 @@ constexpr int kRoundsInFlight = 16;
 constexpr int64_t kRoomWaitNs = 50'000'000;
 
 }  // namespace
+
+void Session::TellFound(db::Batch& batch) {
+  if (!shared()) return;
+  const std::lock_guard flight(flight_mutex_);
+  for (size_t k = 0; k < places_.size(); ++k) {
+    if (verdicts_[k].compared) continue;  // nothing is more certain
+    const TaskSearch& s = tuner_->search(places_[k]);
+    Told& told = told_[k];
+    // The session's own results are told before the Tuner has them.
+    const bool other_default = s.default_ns() > 0 && s.default_ns() != told.default_ns;
+    const bool better = s.best_ns() > 0 && (told.best_ns == 0 || s.best_ns() < told.best_ns);
+    if (!other_default && !better) continue;
+    told = {s.default_ns(), s.best_ns()};
+    batch.events.push_back(
+        MakeEvent("found", fmt::format("{} {} {}", k, told.default_ns, told.best_ns)));
+  }
+}
 
 void Session::BeginResults(Answers answers) {
   // The log's part and the Tuner's go different ways.

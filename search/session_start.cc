@@ -126,6 +126,7 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
     batch.workloads.push_back({t.hash, text, static_cast<int64_t>(t.flop), bytes});
   }
   verdicts_.resize(tasks.size());
+  told_.resize(tasks.size());
   for (const TuningTask& t : tasks) hashes_.push_back(t.hash);
   if (shared()) {
     HONE_RETURN_IF_ERROR(JoinShared(std::move(tasks), std::move(batch)));
@@ -176,6 +177,7 @@ absl::Status Session::ReplayOwn() {
       earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
     if (e.type == "result") {
       ReplayFailure(e.payload);
+      // What had no answer gets none in a search that has begun anew.
       if (OutcomeOf(e.payload) != measure::Outcome::kWorkerLost) ++earlier_charged_;
     }
     if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
@@ -219,6 +221,7 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
       places_ = tuner_->TasksOf(member_);
       if (places_.size() != tasks.size())
         return absl::DataLossError("the log's search has other tasks for this session");
+      TellFound(batch);
       return db_.Append(batch).status();
     }
     places_ = tuner_->Join({.member = member_,
@@ -228,6 +231,7 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
                             .charged = earlier_charged_,
                             .tasks = std::move(tasks)});
     batch.events.push_back(StreamEvent(shared_->stream, "member", tuner_->MemberEvent(member_)));
+    TellFound(batch);
     absl::Status begun = BeginWarm(std::move(batch));
     // The other members go on, with the numbers of tasks that the log gives them.
     if (!begun.ok()) tuner_->UndoJoin(member_);

@@ -345,7 +345,8 @@ function drawSession(session, width) {
       session.waits && h("span", { class: "bad" }, session.waits)),
     h("dl", { class: "figures" },
       figure("Gain", session.default_ms && session.best_ms ? (session.default_ms / session.best_ms).toFixed(2) : "–", "×", "over the default"),
-      figure("Best", latency(session.best_ms), "", "all kernels of the model"),
+      figure("Best", latency(session.best_ms), "", session.measured_tasks < session.tasks
+        ? `sum of ${count(session.measured_tasks)} of ${count(session.tasks)} kernels` : "all kernels of the model"),
       figure("Default", latency(session.default_ms), "", "the same, untuned"),
       figure("Time left", left, "", `${duration(session.elapsed_s)} used`),
       figure("Candidates", count(session.attempts), "", session.budget.trials ? `of ${count(session.budget.trials)}` : "measured"),

@@ -184,6 +184,7 @@ ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool 
           {"priority", row.spec.priority},
           {"created_ms", row.row.created_ms},
           {"tasks", story.tasks().size()},
+          {"measured_tasks", story.measured_tasks()},
           {"attempts", story.answered()},
           {"failed", story.failed()},
           {"default_ms", Latency(Ms(story.TotalNs(false)))},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "server/session_book.h"
@@ -24,9 +25,15 @@ SessionStory::SessionStory(const proto::SessionSpec& spec) {
 double SessionStory::TotalNs(bool best) const {
   double total = 0;
   for (const Task& task : tasks_) {
-    total += task.count * (best || task.default_ns == 0 ? task.best_ns : task.default_ns);
+    if (task.best_ns == 0) continue;
+    if (!best && task.default_ns == 0) return 0;
+    total += task.count * (best ? task.best_ns : task.default_ns);
   }
   return total;
+}
+
+int64_t SessionStory::measured_tasks() const {
+  return std::ranges::count_if(tasks_, [](const Task& task) { return task.best_ns > 0; });
 }
 
 void SessionStory::First(const Task& task, double ns) {
@@ -66,12 +73,28 @@ void SessionStory::Measured(const proto::SessionEvent& event) {
   Append();
 }
 
+void SessionStory::Found(const std::string& payload) {
+  int index = 0;
+  double default_ns = 0, best_ns = 0;
+  if (std::sscanf(payload.c_str(), "%d %lf %lf", &index, &default_ns, &best_ns) != 3 || index < 0 ||
+      index >= static_cast<int>(tasks_.size()) || !(best_ns > 0) || !std::isfinite(best_ns) ||
+      !(default_ns >= 0) || !std::isfinite(default_ns)) {
+    return;
+  }
+  Task& task = tasks_[static_cast<size_t>(index)];
+  if (task.best_ns == 0) First(task, best_ns);
+  if (default_ns > 0) task.default_ns = default_ns;
+  task.best_ns = best_ns;
+  Append();
+}
+
 void SessionStory::Take(const db::Event& event) {
   sequence_ = std::max(sequence_, event.sequence);
   if (event.type == "elapsed") {
     elapsed_seconds_ = std::max(elapsed_seconds_, std::atof(event.payload.c_str()));
     return;
   }
+  if (event.type == "found") return Found(event.payload);
   const std::optional<proto::SessionEvent> seen = EventOf(event);
   if (!seen) return;
   if (seen->kind == proto::SessionEvent::Kind::kProposed) {

@@ -21,7 +21,7 @@ class SessionStory {
     Hash128 workload;
     int count = 1;
     double bound_ns = 0;                 ///< no schedule is faster; 0: unknown
-    double default_ns = 0, best_ns = 0;  ///< 0: none measured yet
+    double default_ns = 0, best_ns = 0;  ///< 0: none measured yet, by whomever
     int64_t trials = 0, failed = 0;
     bool compared = false, replaced = false;
 
@@ -47,8 +47,11 @@ class SessionStory {
   int64_t answered() const { return answered_; }
   int64_t failed() const { return answered_ - outcomes_[0]; }
   const std::array<int64_t, measure::kNumOutcomes>& outcomes() const { return outcomes_; }
-  /// Σ count · latency of what was measured so far.
+  /// Σ count · latency of the tasks that have a best so far. Of the defaults: 0 where one of them
+  /// is not known.
   double TotalNs(bool best) const;
+  /// Tasks that have a best.
+  int64_t measured_tasks() const;
   /// Until the nearest of the session's limits, by its own clock and pace; nothing when it has no
   /// limit or no pace yet.
   std::optional<double> SecondsLeft(const proto::SessionSpec& spec, int64_t now_unix_ms) const;
@@ -57,6 +60,8 @@ class SessionStory {
 
  private:
   void Measured(const proto::SessionEvent& event);
+  /// What the session's search knows, whoever measured it.
+  void Found(const std::string& payload);
   void First(const Task& task, double ns);
   void Append();
 

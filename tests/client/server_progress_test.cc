@@ -80,11 +80,29 @@ TEST_F(ServerProgressTest, WhatWasMeasuredBeforeTheWatchCounts) {
   EXPECT_THAT(joined.State(clock_).Line(), HasSubstr("2 candidates"));
   EXPECT_THAT(joined.State(clock_).Line(), Not(HasSubstr("nothing measured yet")));
   for (int64_t attempt = 0; attempt < 2; ++attempt) {
-    joined.Take({.kind = SessionEvent::Kind::kProposed, .attempt = attempt});
+    joined.Take({.kind = SessionEvent::Kind::kProposed, .attempt = attempt, .proposer = "default"});
     joined.Take({.kind = SessionEvent::Kind::kMeasured, .attempt = attempt, .median_ns = 1e6});
   }
   EXPECT_FALSE(joined.catching_up());
   EXPECT_THAT(joined.State(clock_).Line(), HasSubstr("2 candidates; kernels 1.000 ms"));
+}
+
+// Another session of the same search measured the defaults, and one task's best.
+TEST_F(ServerProgressTest, ASumSaysWhatItLacks) {
+  Measure(0, 0, "model", measure::Outcome::kOk, 200'000);
+  EXPECT_THAT(progress_.State(clock_).Line(),
+              HasSubstr("kernels - by default, 0.400 ms now (sum of 1 of 2 kernels)"));
+  EXPECT_EQ(progress_.TotalNs(false), 0);
+  Measure(1, 1, "default", measure::Outcome::kOk, 500'000);
+  EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr("kernels - by default, 0.900 ms now"));
+  EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr("sum of")));
+  progress_.Take({.kind = SessionEvent::Kind::kDecided,
+                  .task = 0,
+                  .replaced = true,
+                  .default_ns = 300'000,
+                  .best_ns = 200'000});
+  EXPECT_THAT(progress_.State(clock_).Line(),
+              HasSubstr("kernels 1.100 ms by default, 0.900 ms now"));
 }
 
 TEST_F(ServerProgressTest, ItSaysWhyItWaitsUntilItEnds) {

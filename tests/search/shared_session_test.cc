@@ -1,4 +1,7 @@
 #include <atomic>
+#include <cstdio>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -262,6 +265,81 @@ TEST_F(SharedSessionTest, WhoHasFinishedHasLeftWheneverItIsInterrupted) {
     EXPECT_EQ(events.back().type, before ? "interrupted" : "finished");
     EXPECT_EQ(session.tuner().HasMember(kFirst), before);
   }
+}
+
+/// What a watcher of the session makes of its events.
+struct Seen {
+  std::map<int, double> default_ns, best_ns;
+  int found = 0;
+};
+
+Seen SeenOf(const std::vector<db::Event>& events) {
+  Seen seen;
+  std::map<long long, std::pair<int, bool>> open;
+  for (const db::Event& e : events) {
+    long long attempt = 0;
+    int task = 0;
+    char word[64] = {};
+    double first_ns = 0, second_ns = 0;
+    if (e.type == "proposed" &&
+        std::sscanf(e.payload.c_str(), "%lld %d %*s %63s", &attempt, &task, word) == 3) {
+      open[attempt] = {task, std::string(word) == "default"};
+    } else if (e.type == "result" &&
+               std::sscanf(e.payload.c_str(), "%lld ok %lf", &attempt, &first_ns) == 2) {
+      const auto [of, is_default] = open.at(attempt);
+      if (is_default) seen.default_ns[of] = first_ns;
+      const auto [best, fresh] = seen.best_ns.try_emplace(of, first_ns);
+      if (!fresh) best->second = std::min(best->second, first_ns);
+    } else if (e.type == "found" &&
+               std::sscanf(e.payload.c_str(), "%d %lf %lf", &task, &first_ns, &second_ns) == 3) {
+      ++seen.found;
+      seen.default_ns[task] = first_ns;
+      seen.best_ns[task] = second_ns;
+    }
+  }
+  return seen;
+}
+
+// Whoever joins late, or asks for little, is told how its tasks stand all the same.
+TEST_F(SharedSessionTest, AMembersOwnStreamTellsWhatOthersFound) {
+  SharedTuners tuners;
+  FakeMeasurer first_measurer(1, {}), second_measurer(2, {});
+  SessionOptions options = Options(tuners, kSecond, 30);
+  std::unique_ptr<Session> second;
+  const auto expect_told = [&] {
+    const Seen seen = SeenOf(log_.EventsOf(kSecond).value());
+    for (int local = 0; local < 2; ++local) {
+      // Its numbers of tasks are not the search's.
+      const TaskSearch& s = second->tuner().search(1 - local);
+      EXPECT_EQ(seen.default_ns.at(local), s.default_ns()) << local;
+      EXPECT_EQ(seen.best_ns.at(local), s.best_ns()) << local;
+    }
+    return seen.found;
+  };
+  int answers = 0;
+  first_measurer.on_answer = [&] {
+    if (++answers != 15) return;
+    second = std::make_unique<Session>(log_, second_measurer, clock_, clock_, options);
+    ASSERT_TRUE(second->Start({TwoTasks()[1], TwoTasks()[0]}).ok());
+    EXPECT_EQ(expect_told(), 2) << "once each, as it joins";
+  };
+  Session first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 60));
+  ASSERT_TRUE(first.Start(TwoTasks()).ok());
+  // The second one has not begun to search.
+  ASSERT_TRUE(first.Run(nullptr).ok());
+  EXPECT_EQ(SeenOf(log_.EventsOf(kFirst).value()).found, 0) << "it was alone at work";
+  int rounds = 0;
+  ASSERT_TRUE(second
+                  ->Run([&](const Session& s) {
+                    if (s.verdicts()[0].compared || s.verdicts()[1].compared) return;
+                    ++rounds;
+                    expect_told();
+                  })
+                  .ok());
+  EXPECT_GE(rounds, 30);
+  const Seen seen = SeenOf(log_.EventsOf(kSecond).value());
+  EXPECT_GE(seen.found, 3);
+  EXPECT_LE(seen.found, 4) << "of its own results nothing is told twice";
 }
 
 }  // namespace

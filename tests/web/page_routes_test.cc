@@ -49,6 +49,7 @@ TEST_F(PageRoutesTest, TheFarmIsVersionedAndWhole) {
   EXPECT_EQ(known["id"], KnownFarm::KnownSession().ToHex());
   EXPECT_DOUBLE_EQ(known["default_ms"], 40);
   EXPECT_DOUBLE_EQ(known["best_ms"], 20);
+  EXPECT_EQ(known["measured_tasks"], known["tasks"]);
   EXPECT_DOUBLE_EQ(known["left_s"], 180);
   EXPECT_EQ(known["failed"], 17);
   EXPECT_LE(known["curve"].size(), 62u);

@@ -80,11 +80,36 @@ TEST(SessionStory, AVerdictCorrectsWhatTheSearchBelieved) {
   EXPECT_EQ(t.story.TotalNs(true), 140);
 }
 
+// A member of a shared search is told what the others have found.
+TEST(SessionStory, WhatOthersFoundCountsAndWhatNobodyDidIsMissing) {
+  Teller t(TwoTasks());
+  t.At(1);
+  t.Measured(0, search::Proposer::kModel, measure::Outcome::kOk, 60);
+  EXPECT_EQ(t.story.TotalNs(false), 0) << "its default is not known";
+  EXPECT_EQ(t.story.TotalNs(true), 120);
+  EXPECT_EQ(t.story.measured_tasks(), 1);
+  t.Say("found", "0 100 50");
+  t.Say("found", "1 0 300");
+  EXPECT_EQ(t.story.measured_tasks(), 2);
+  EXPECT_EQ(t.story.TotalNs(true), 2 * 50 + 300);
+  EXPECT_EQ(t.story.TotalNs(false), 0) << "the second one's is not known";
+  t.At(2);
+  t.Say("found", "1 400 250");
+  EXPECT_EQ(t.story.TotalNs(false), 2 * 100 + 400);
+  EXPECT_EQ(t.story.curve().back().ns, 2 * 50 + 250);
+  EXPECT_EQ(t.story.tasks()[1].trials, 0);
+  EXPECT_EQ(t.story.answered(), 1);
+  t.Measured(0, search::Proposer::kModel, measure::Outcome::kOk, 55);
+  EXPECT_EQ(t.story.tasks()[0].best_ns, 50);
+}
+
 TEST(SessionStory, NonsenseIsPassedOver) {
   Teller t(TwoTasks());
-  for (const char* type : {"proposed", "result", "verdict", "elapsed", "model", "join", "?"}) {
-    for (const char* payload : {"", "x", "1", "1 2 3 4 5", "-1 -1 -1 -1", "0 won nan nan",
-                                "9999999999999999999 7 ok", "1 ok inf 0", "\xff\xfe"}) {
+  for (const char* type :
+       {"proposed", "result", "verdict", "found", "elapsed", "model", "join", "?"}) {
+    for (const char* payload :
+         {"", "x", "1", "1 2 3 4 5", "-1 -1 -1 -1", "0 won nan nan", "9999999999999999999 7 ok",
+          "1 ok inf 0", "0 1 inf", "0 nan 1", "2 1 1", "\xff\xfe"}) {
       t.Say(type, payload);
     }
   }
