@@ -87,8 +87,9 @@ class TaskSearch {
   const std::vector<double>& history() const { return history_; }
   /// As it was measured; 0: it was not, or failed.
   double MedianNs(uint64_t id) const {
-    const auto found = results_.find(id);
-    return found == results_.end() ? 0 : found->second.median_ns;
+    const auto found = seen_.find(id);
+    if (found == seen_.end() || found->second.answer < 0) return 0;
+    return answers_[static_cast<size_t>(found->second.answer)].median_ns;
   }
   /// The fastest measured points, best first.
   std::vector<uint64_t> Top(int n) const;
