@@ -136,6 +136,25 @@ absl::Status CheckEnd(const IssueOptions& options, const X509* ca) {
                   options.seconds / kDay, end, left_s / kDay));
 }
 
+/// Whose credentials a folder holds stays so: a key that is written over is gone.
+absl::Status CheckOutFolder(const std::string& folder, const Identity& identity) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder + "/ca.key", ignored)) {
+    return absl::AlreadyExistsError(
+        fmt::format("'{}' is the folder of an authority, which is no place for credentials that "
+                    "are given away; name another one (--out)",
+                    folder));
+  }
+  const std::string path = folder + "/cert.pem";
+  if (!std::filesystem::exists(path, ignored)) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const std::string pem, ReadFile(path));
+  const absl::StatusOr<Identity> there = IdentityOf(pem);
+  if (there.ok() && there->Uri() == identity.Uri()) return absl::OkStatus();
+  return absl::AlreadyExistsError(fmt::format(
+      "'{}' is {}; the credentials of {} would replace it and its key; name another folder (--out)",
+      path, there.ok() ? "of " + there->Uri() : "no certificate of a farm", identity.Uri()));
+}
+
 absl::Status WriteKey(const std::string& path, const std::string& pem) {
   const std::string temporary = path + ".tmp";
   ::unlink(temporary.c_str());
@@ -229,6 +248,7 @@ absl::Status InitCa(const std::string& folder, int64_t now_unix_s, const std::st
 absl::Status Issue(const IssueOptions& options) {
   const Identity identity{.role = options.role, .name = options.name};
   HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
+  HONE_RETURN_IF_ERROR(CheckOutFolder(options.out_folder, identity));
   HONE_ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(options.ca_folder + "/ca.pem"));
   HONE_ASSIGN_OR_RETURN(const std::string ca_key_pem, ReadKey(options.ca_folder + "/ca.key"));
   HONE_ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem));

@@ -40,8 +40,8 @@ struct IssueOptions {
   std::string actor = "unknown";           ///< who issues it, for the journal
 };
 /// Issues a certificate of the authority in `ca_folder`, which it does not outlive
-/// (kInvalidArgument). It stands in that folder's journal before
-/// anybody has it.
+/// (kInvalidArgument). It stands in that folder's journal before anybody has it. kAlreadyExists:
+/// the output folder has the certificate of another identity, or an authority.
 absl::Status Issue(const IssueOptions& options);
 
 }  // namespace hone::server

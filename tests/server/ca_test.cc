@@ -98,6 +98,36 @@ TEST(Ca, ACertificateDoesNotOutliveItsAuthority) {
   EXPECT_THAT(StatusMessage(issue(kNow + 3650 * kDay, 1)), HasSubstr("begin a new one"));
 }
 
+TEST(Ca, CredentialsOfAnotherIdentityAreNotWrittenOver) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(InitCa(folder / "ca", kNow).ok());
+  const auto issue = [&](CallerRole role, const std::string& out) {
+    return Issue({.ca_folder = folder / "ca",
+                  .role = role,
+                  .name = "bob",
+                  .out_folder = folder / out,
+                  .now_unix_s = kNow});
+  };
+  ASSERT_TRUE(issue(CallerRole::kSubmit, "bob").ok());
+  const std::string key = ReadFile(folder / "bob/key.pem").value();
+  const std::string issued = ReadFile(folder / "ca/issued.log").value();
+  const absl::Status refused = issue(CallerRole::kAdmin, "bob");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("is of spiffe://hone/submit/bob"));
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("(--out)"));
+  EXPECT_EQ(ReadFile(folder / "bob/key.pem").value(), key);
+  // Nor what is no farm's, nor beside the authority's key.
+  std::filesystem::create_directory(folder / "other");
+  ASSERT_TRUE(WriteFileAtomically(folder / "other/cert.pem", "of a web server").ok());
+  EXPECT_THAT(StatusMessage(issue(CallerRole::kAdmin, "other")),
+              HasSubstr("is no certificate of a farm"));
+  EXPECT_THAT(StatusMessage(issue(CallerRole::kAdmin, "ca")), HasSubstr("of an authority"));
+  EXPECT_EQ(ReadFile(folder / "ca/issued.log").value(), issued) << "nothing was issued";
+  // A renewal.
+  EXPECT_TRUE(issue(CallerRole::kSubmit, "bob").ok());
+  EXPECT_NE(ReadFile(folder / "bob/key.pem").value(), key);
+}
+
 TEST(Ca, ANameInTwoRolesIsTwoOwners) {
   const Identity submit{.role = CallerRole::kSubmit, .name = "bob"};
   const Identity publish{.role = CallerRole::kPublish, .name = "bob"};
@@ -133,7 +163,7 @@ TEST(Ca, WhatTheAuthorityIssuedToClientsIsKnownAlsoWhenItIsOver) {
   ASSERT_TRUE(InitCa(folder / "other", now_s).ok());
   const std::string ca = ReadFile(folder / "ca/ca.pem").value();
   const auto issue = [&](const std::string& from, CallerRole role, int64_t seconds) {
-    const std::string out = folder / "out";
+    const std::string out = folder / std::string(RoleName(role));
     EXPECT_TRUE(Issue({.ca_folder = folder / from,
                        .role = role,
                        .name = "a",
