@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 #include "base/core/unique_fd.h"
 #include "base/status.h"
@@ -84,6 +86,33 @@ absl::Status AppendIssue(const std::string& ca_folder, const db::FarmAudit& entr
     return failed();
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Identity> IssuedUnder(const std::string& ca_folder, const std::string& name) {
+  IssueIntake intake(ca_folder, {});
+  std::map<std::string, Identity> found;
+  for (const db::FarmAudit& entry : intake.Take()) {
+    const auto identity = ParseIdentity(entry.subject);
+    if (entry.action != "issue" || !identity.ok() || identity->name != name ||
+        identity->role == CallerRole::kServer) {
+      continue;
+    }
+    found.emplace(RoleName(identity->role), *identity);
+  }
+  if (found.size() == 1) return found.begin()->second;
+  std::vector<std::string> roles;
+  for (const auto& [role, identity] : found) roles.push_back(role);
+  std::string why = intake.TakeTrouble();
+  if (!roles.empty()) {
+    why = fmt::format("'{}' was issued as {}", name, fmt::join(roles, " and as "));
+  } else if (why.empty()) {
+    why = fmt::format("'{}/{}' (--ca) has nobody of the name '{}' to revoke", ca_folder,
+                      kIssueJournal, name);
+  }
+  return absl::InvalidArgumentError(
+      why +
+      "; say the role as well: honed revoke ROLE NAME, with ROLE of submit, measure, "
+      "publish, admin");
 }
 
 IssueIntake::IssueIntake(const std::string& ca_folder, const std::vector<db::FarmAudit>& known)

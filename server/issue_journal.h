@@ -6,8 +6,9 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
+#include "base/identity.h"
 #include "db/farm_store.h"
 
 // What a farm's authority was used for, in its own folder: `issued.log`, a line an event, only ever
@@ -21,6 +22,11 @@ inline constexpr char kIssueJournal[] = "issued.log";
 /// no spaces; what else is no printable text in them, the actor or the detail becomes '?'.
 /// Errors: the folder cannot be written.
 absl::Status AppendIssue(const std::string& ca_folder, const db::FarmAudit& entry);
+
+/// Who was issued a certificate under this name, in whatever role but honed's own.
+/// kInvalidArgument: nobody, somebody in several roles, or the folder has no journal that can be
+/// read; the message says how to name the role.
+absl::StatusOr<Identity> IssuedUnder(const std::string& ca_folder, const std::string& name);
 
 /// Finds what an audit lacks of a journal. Not thread-safe.
 class IssueIntake {

@@ -49,7 +49,8 @@ constexpr std::array kOptions = {
     DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
-    DaemonOption{"ca", "/etc/hone/ca", "FOLDER", "the authority; what it issues is audited"},
+    DaemonOption{"ca", "/etc/hone/ca", "FOLDER",
+                 "the authority; what it issues is audited, and says who a NAME alone is"},
     DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
     DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"},
@@ -65,7 +66,7 @@ constexpr char kUsage[] =
     "honed [--db LOG] [--listen ADDRESS] [OPTION…]\n"
     "       honed init-ca [--ca FOLDER]\n"
     "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]\n"
-    "       honed revoke ROLE NAME --server ADDRESS --tls FOLDER   (an admin's credentials)";
+    "       honed revoke [ROLE] NAME --server ADDRESS --tls FOLDER   (an admin's credentials)";
 
 /// Workers' loops and honed's own turn ten times a second.
 constexpr int64_t kLeastHeartbeatMs = 100;
@@ -119,9 +120,13 @@ bool NeverIssued(const std::string& ca_folder, const std::string& uri) {
 
 absl::Status Revoke(const hone::DaemonOptions& options) {
   const std::vector<std::string>& words = options.words();
-  if (words.size() != 3) return absl::InvalidArgumentError("usage: honed revoke ROLE NAME");
+  if (words.size() != 2 && words.size() != 3) {
+    return absl::InvalidArgumentError("usage: honed revoke [ROLE] NAME");
+  }
   HONE_ASSIGN_OR_RETURN(const hone::server::Identity identity,
-                        hone::server::ParseIdentity("spiffe://hone/" + words[1] + "/" + words[2]));
+                        words.size() == 2 ? hone::server::IssuedUnder(options.Text("ca"), words[1])
+                                          : hone::server::ParseIdentity("spiffe://hone/" +
+                                                                        words[1] + "/" + words[2]));
   HONE_RETURN_IF_ERROR(hone::server::MayRevoke(identity));
   const auto honed = hone::DialAddress(options.Text("server"));
   if (!honed.ok()) return hone::Annotate(honed.status(), "--server");
@@ -223,7 +228,8 @@ absl::Status Run(const hone::DaemonOptions& options) {
   const int64_t now_s = wall_clock.UnixNs() / 1'000'000'000;
   const std::vector<std::string>& words = options.words();
   if (words.empty()) return Serve(options, now_s);
-  if (words[0] == "init-ca" && words.size() == 1) {
+  if (words[0] == "init-ca") {
+    if (words.size() != 1) return absl::InvalidArgumentError("usage: honed init-ca [--ca FOLDER]");
     HONE_RETURN_IF_ERROR(hone::server::InitCa(options.Text("ca"), now_s, Actor()));
     fmt::print("{}/: keep ca.key safe; honed issue makes credentials from it\n",
                options.Text("ca"));

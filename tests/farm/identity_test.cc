@@ -96,10 +96,12 @@ TEST_F(IdentityTest, ARevokedWorkerIsCutOffAndStaysOut) {
     const auto devices = Devices();
     return !devices.empty() && devices[0]["connected"] == true;
   })) << w1.Said();
+  // The authority's folder says which role w1 has.
   const Ran revoked =
-      RunToEnd({Program("honed"), "revoke", "measure", "w1", "--server", farm_.Address(), "--tls",
-                farm_.Path("root"), "--config", "/dev/null"});
+      RunToEnd({Program("honed"), "revoke", "w1", "--ca", farm_.Path("ca"), "--server",
+                farm_.Address(), "--tls", farm_.Path("root"), "--config", "/dev/null"});
   EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out, HasSubstr("spiffe://hone/measure/w1 is refused"));
   EXPECT_TRUE(Eventually([&] { return w1.Ended().has_value(); })) << w1.Said();
   EXPECT_THAT(w1.Said(), HasSubstr("revoked"));
   EXPECT_EQ(Devices()[0]["connected"], false);

@@ -122,6 +122,37 @@ TEST(IssueJournal, ManyMayAppendAtOnce) {
   for (const db::FarmAudit& entry : entries) EXPECT_EQ(entry.action, "issue");
 }
 
+TEST(IssueJournal, ANameAloneIsWhoeverItWasIssuedTo) {
+  const TemporaryFolder folder;
+  const std::string ca = folder / "ca";
+  ASSERT_TRUE(InitCa(ca, kNow).ok());
+  const auto issue = [&](CallerRole role, const std::string& name) {
+    ASSERT_TRUE(Issue({.ca_folder = ca,
+                       .role = role,
+                       .name = name,
+                       .out_folder = folder / (std::string(RoleName(role)) + name),
+                       .now_unix_s = kNow})
+                    .ok());
+  };
+  issue(CallerRole::kServer, "w1");
+  issue(CallerRole::kMeasure, "w1");
+  issue(CallerRole::kMeasure, "w1");  // renewed
+  issue(CallerRole::kSubmit, "bob");
+  issue(CallerRole::kAdmin, "bob");
+  const auto worker = IssuedUnder(ca, "w1");
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(worker->Uri(), "spiffe://hone/measure/w1");
+  for (const auto& [where, name, why] : {std::tuple{ca, "bob", "as admin and as submit"},
+                                         {ca, "w2", "has nobody of the name 'w2'"},
+                                         {ca, "w", "has nobody of the name 'w'"},
+                                         {folder / "none", "w1", "has nobody of the name 'w1'"}}) {
+    const absl::Status refused = IssuedUnder(where, name).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(StatusMessage(refused), HasSubstr(why));
+    EXPECT_THAT(StatusMessage(refused), HasSubstr("honed revoke ROLE NAME"));
+  }
+}
+
 TEST(IssueJournal, NoAuthorityIsNoTrouble) {
   const TemporaryFolder folder;
   IssueIntake intake(folder / "nothing", {});
