@@ -130,16 +130,18 @@ absl::Status GrpcConnection::Explain(const absl::Status& status) const {
   if (status.ok()) return status;
   std::string text = fmt::format("server '{}': {}", address_.address, StatusMessage(status));
   ExitCode code = ExitCode::kServer;
-  if (const std::string why = proto::WhyNoConnection(status); !why.empty()) {
+  const auto dialled = address_.plaintext ? proto::Dialled::kPlaintext : proto::Dialled::kTls;
+  if (const std::string why = proto::WhyNoConnection(status, dialled); !why.empty()) {
     text = fmt::format("server '{}': {} ({})", address_.address, why, StatusMessage(status));
     return WithExitCode(absl::Status(status.code(), text), code);
   }
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
-      text +=
-          "; it does not answer: see whether honed runs there, and whether the certificates "
-          "are of its authority (--tls)";
+      text += "; it does not answer: see whether honed runs there";
+      if (!address_.plaintext) {
+        text += ", and whether the certificates are of its authority (--tls)";
+      }
       break;
     case absl::StatusCode::kNotFound: code = ExitCode::kUsage; break;
     default: break;

@@ -28,7 +28,7 @@ bool IsOfAnotherAuthority(const absl::Status& status) {
          StatusMessage(status).find("certificate verify failed") != std::string::npos;
 }
 
-std::string WhyNoConnection(const absl::Status& status) {
+std::string WhyNoConnection(const absl::Status& status, Dialled dialled) {
   if (status.code() != absl::StatusCode::kUnavailable) return "";
   const std::string text = StatusMessage(status);
   const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
@@ -36,12 +36,29 @@ std::string WhyNoConnection(const absl::Status& status) {
     return "the server's certificate is not of the authority in ca.pem, or it has expired; see "
            "whether the certificates are of its authority (--tls)";
   }
+  // A page or metrics that are asked for the protocol, in the two ways of asking.
   if (says("wrong version number") || says("WRONG_VERSION_NUMBER")) {
-    return "what answers there does not speak TLS; see whether it is honed, and not one of "
-           "--insecure-loopback";
+    return "what answers there does not speak TLS; see whether it is honed, by the port of its "
+           "--listen, and not one of --insecure-loopback";
+  }
+  if (says("http1.x server")) {
+    return "what answers there speaks HTTP alone; see whether it is honed, by the port of its "
+           "--listen, not of its page or metrics";
+  }
+  if (says("Connection refused")) {
+    return "nothing listens there; see whether honed runs on that machine, and whether this is the "
+           "port of its --listen";
+  }
+  if (says("DNS resolution failed")) {
+    return "no machine of that name was found; see whether the address is spelled right";
   }
   // TLS 1.3: the client's part of the handshake is over when its certificate is looked at.
   if (says("failed to connect") && says("Socket closed")) {
+    // A server of TLS finds no handshake in plaintext, and has nobody to tell of.
+    if (dialled == Dialled::kPlaintext) {
+      return "the server ends the connection at once, as one that takes TLS does; leave "
+             "--insecure-loopback away and name your credentials (--tls)";
+    }
     return "the server ends the connection at once, as it does to who shows no certificate that it "
            "trusts; see whether the certificates are of its authority (--tls), honed's log says "
            "event=caller_refused and why";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,9 +15,11 @@ namespace hone::proto {
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 
+/// How a connection was tried: by credentials or, on loopback, without.
+enum class Dialled : uint8_t { kTls, kPlaintext };
 /// Why there is no connection, and what to do, where gRPC's words for it are known: "the server's
 /// certificate is not of the authority …". Empty: no error of this kind.
-std::string WhyNoConnection(const absl::Status& status);
+std::string WhyNoConnection(const absl::Status& status, Dialled dialled = Dialled::kTls);
 /// Asking again changes nothing: the server there is not of the authority that is trusted here.
 bool IsOfAnotherAuthority(const absl::Status& status);
 

@@ -1,6 +1,9 @@
 #include "server/revoke_call.h"
 
+#include "fmt/format.h"
+
 #include "base/core/random_id.h"
+#include "base/status.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
 
@@ -24,7 +27,10 @@ absl::Status CallRevoke(const std::string& address, const Credentials& admin,
   v1::RevokeReply reply;
   request.set_identity(identity);
   request.set_request_id(RandomId().ToHex());
-  return proto::FromGrpc(stub->Revoke(&context, request, &reply));
+  const absl::Status status = proto::FromGrpc(stub->Revoke(&context, request, &reply));
+  const std::string why = proto::WhyNoConnection(status);
+  return Annotate(why.empty() ? status : absl::Status(status.code(), why),
+                  fmt::format("server '{}'", address));
 }
 
 }  // namespace hone::server

@@ -51,17 +51,28 @@ TEST_F(Protocol, IsSaidWithEachCall) {
 }
 
 TEST(WhyNoConnection, IsSaidWhereGrpcTellsAndNowhereElse) {
-  const auto why = [](const char* text) {
-    return proto::WhyNoConnection(absl::UnavailableError(text));
+  const auto why = [](const char* text, proto::Dialled dialled = proto::Dialled::kTls) {
+    return proto::WhyNoConnection(absl::UnavailableError(text), dialled);
   };
   EXPECT_NE(why("last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: "
                 "error:0A000086:SSL routines::certificate verify failed")
                 .find("not of the authority in ca.pem"),
             std::string::npos);
-  EXPECT_NE(why("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed")
-                .find("ends the connection at once"),
+  const char* const closed = "failed to connect to all addresses; last error: Socket closed";
+  EXPECT_NE(why(closed).find("see whether the certificates"), std::string::npos);
+  // Nobody looked at a certificate, and honed's log says nothing.
+  EXPECT_NE(why(closed, proto::Dialled::kPlaintext).find("leave --insecure-loopback away"),
             std::string::npos);
-  EXPECT_EQ(why("failed to connect to all addresses; last error: Connection refused"), "");
+  EXPECT_EQ(why(closed, proto::Dialled::kPlaintext).find("event="), std::string::npos);
+  EXPECT_NE(why("failed to connect to all addresses; last error: Connection refused")
+                .find("nothing listens there"),
+            std::string::npos);
+  EXPECT_NE(why("last error: UNKNOWN: ipv4:127.0.0.1:1: Trying to connect an http1.x server")
+                .find("not of its page or metrics"),
+            std::string::npos);
+  EXPECT_NE(why("DNS resolution failed for x:1: C-ares status is not ARES_SUCCESS")
+                .find("no machine of that name"),
+            std::string::npos);
   EXPECT_EQ(why("Socket closed"), "") << "a connection that was";
   // A second live process of a worker's name: its certificate is well.
   EXPECT_EQ(proto::WhyNoConnection(absl::AlreadyExistsError("another live process is w1")), "");

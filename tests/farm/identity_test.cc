@@ -12,6 +12,7 @@ namespace hone::farm {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int kExitUsage = 2;
@@ -130,6 +131,14 @@ TEST_F(IdentityTest, ASecondLiveWorkerOfOneNameIsRefusedAndADrainedOneGetsNothin
   EXPECT_EQ(Hone({"device", "undrain", "w1/cpu:0"}, "root").code, 0);
   EXPECT_EQ(Devices()[0]["state"], "active");
   EXPECT_EQ(w1.Terminate(), 0) << w1.Said();
+}
+
+TEST_F(IdentityTest, PlaintextAtAServerOfTlsNamesTheFlag) {
+  const Ran asked = RunToEnd(
+      {Program("hone"), "session", "list", "--server", farm_.Address(), "--insecure-loopback"});
+  EXPECT_EQ(asked.code, kExitServer);
+  EXPECT_THAT(asked.err, HasSubstr("leave --insecure-loopback away"));
+  EXPECT_THAT(asked.err, Not(HasSubstr("caller_refused"))) << "it says nothing of it";
 }
 
 TEST(Plaintext, IsForLoopbackAlone) {
