@@ -9,12 +9,20 @@
 #include "base/status.h"
 #include "client/exit_code.h"
 #include "client/option_table.h"
+#include "client/shell_word.h"
 
 namespace hone::client {
 
 bool AsksServer(const Arguments& arguments) {
   return arguments.command() != nullptr && arguments.command()->FindOption("server") != nullptr &&
          arguments.Given("server");
+}
+
+std::string ServerWords(const Arguments& arguments) {
+  std::string words = "--server " + ShellWord(arguments.Text("server"));
+  if (arguments.Given("tls")) words += " --tls " + ShellWord(arguments.Text("tls"));
+  if (arguments.Flag("insecure-loopback")) words += " --insecure-loopback";
+  return words;
 }
 
 absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 
 #include "client/arguments.h"
@@ -9,6 +11,9 @@ namespace hone::client {
 
 /// Whether the command has --server and it was given.
 bool AsksServer(const Arguments& arguments);
+
+/// "--server tuner:7421 --tls 'my creds'": what a shell has to be told for the same server.
+std::string ServerWords(const Arguments& arguments);
 
 /// --server, --tls and --insecure-loopback of a command; usage errors.
 absl::StatusOr<ServerAddress> ReadServer(const Arguments& arguments);

@@ -45,7 +45,6 @@ class ServerTuning {
   void Announce(const proto::SessionSpec& spec, const TuneBudget& budget, const std::string& server,
                 const ServerConnection::Started& started) const;
   void Journal(const std::string& line);
-  std::string ServerWords() const;
 
   CommandContext& context_;
   const MonotonicClock& clock_;
@@ -54,14 +53,6 @@ class ServerTuning {
 
 void ServerTuning::Journal(const std::string& line) {
   if (journal_.is_open()) journal_ << line + "\n" << std::flush;
-}
-
-std::string ServerTuning::ServerWords() const {
-  const Arguments& a = context_.arguments;
-  std::string words = "--server " + a.Text("server");
-  if (a.Given("tls")) words += " --tls " + a.Text("tls");
-  if (a.Flag("insecure-loopback")) words += " --insecure-loopback";
-  return words;
 }
 
 absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
@@ -188,7 +179,7 @@ absl::Status ServerTuning::Run() {
     return absl::CancelledError(fmt::format(
         "detached; session {0} goes on with {1} candidates measured. To come back: the same "
         "command, or hone session watch {0} {2}; to end it: hone session cancel {0} {2}",
-        id, progress.answered(), ServerWords()));
+        id, progress.answered(), ServerWords(arguments)));
   }
   HONE_RETURN_IF_ERROR(watched);
   Journal("ended " + std::to_string(static_cast<int>(progress.info().state)));

@@ -66,6 +66,12 @@ absl::Status Watch(CommandContext& context, const ServerAddress& address, Server
       context, address, server, id, progress, [](const proto::SessionEvent&) {},
       [] { return g_detach.load(); });
   std::signal(SIGINT, SIG_DFL);
+  if (absl::IsCancelled(watched) && g_detach.load()) {
+    return absl::CancelledError(fmt::format(
+        "detached; session {0} goes on without you. To come back: hone session watch {0} {1}; to "
+        "end it: hone session cancel {0} {1}",
+        id.ToHex(), ServerWords(context.arguments)));
+  }
   HONE_RETURN_IF_ERROR(watched);
   SetResult(context, InfoJson(progress.info()));
   if (!context.json()) {

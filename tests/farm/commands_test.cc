@@ -90,6 +90,23 @@ TEST_F(CommandsTest, CtrlCDetachesAndTheSessionIsShownWatchedAndCancelled) {
   })) << again->Said();
   EXPECT_EQ(again->Interrupt(), kExitInterrupted);
 
+  // So does who only watches; the words are for a shell.
+  const std::string credentials = farm_.Path("my creds");
+  std::filesystem::copy(farm_.Path("alice"), credentials);
+  Daemon looker(
+      "looker",
+      {Program("hone"), "session", "watch", id, "--server", farm_.Address(), "--tls", credentials},
+      farm_.Path("looker.log"));
+  looker.Start();
+  EXPECT_TRUE(Eventually([&] { return looker.Said().find(" candidates") != std::string::npos; }))
+      << looker.Said();
+  EXPECT_EQ(looker.Interrupt(), kExitInterrupted);
+  const std::string server = " --server " + farm_.Address() + " --tls '" + credentials + "'";
+  for (const char* command : {"watch", "cancel"}) {
+    EXPECT_THAT(looker.Said(),
+                HasSubstr(std::string("hone session ") + command + " " + id + server));
+  }
+
   Daemon watch("watch", Hone({"session", "watch", id}), farm_.Path("watch.log"));
   watch.Start();
   clock_.SleepNs(300'000'000);
