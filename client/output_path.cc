@@ -44,7 +44,11 @@ absl::Status CheckPlace(const std::string& path, const std::vector<std::string>&
         fmt::format("cannot write '{}': it is a folder; name a file in it", path));
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    return absl::OkStatus();
+    // A snapshot is a database that is renamed to its name, and would replace what is there.
+    if (!snapshot) return absl::OkStatus();
+    return Usage(fmt::format(
+        "cannot write a snapshot to '{}': it is no file but a device or a pipe; name a file",
+        path));
   }
   HONE_RETURN_IF_ERROR(CheckInputs(path, inputs));
   const db::FileKind kind = db::KindOfFile(path);

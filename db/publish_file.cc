@@ -29,6 +29,11 @@ absl::Status Sync(const std::string& path) {
 }  // namespace
 
 absl::Status PublishFile(const std::string& temporary, const std::string& path) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return absl::InvalidArgumentError(
+        fmt::format("cannot write '{}': a device, pipe or folder is there", path));
+  }
   HONE_RETURN_IF_ERROR(Sync(temporary));
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
     return ErrnoStatus(errno, fmt::format("rename '{}' to '{}'", temporary, path));

@@ -8,7 +8,8 @@ namespace hone::db {
 
 /// Gives a finished file its name: fsync, rename over `path`, fsync of the folder. A reader, or a
 /// machine after a power cut, sees the old file or the whole new one. `temporary` must lie in the
-/// same folder and be open nowhere.
+/// same folder and be open nowhere. kInvalidArgument: something that is no file has that name (a
+/// device, a pipe), and would be gone.
 absl::Status PublishFile(const std::string& temporary, const std::string& path);
 
 /// Removes a database file and what SQLite keeps beside it; what is not there is fine.

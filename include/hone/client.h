@@ -218,7 +218,8 @@ class Client {
   /// state, or it is to be probed and not connected. Does not wait for what comes of it.
   Status SetDevice(const std::string& worker, const std::string& device, DeviceAction action);
 
-  /// Writes a snapshot of the farm's log, whole or not at all: `path`.tmp is renamed. Its SHA-256
+  /// Writes a snapshot of the farm's log, whole or not at all, over a file that is there:
+  /// `path`.tmp is renamed. kInvalidArgument: `path` is a device, a pipe or a folder. Its SHA-256
   /// in hexadecimal is what `hone compile --snapshot FILE@sha256:DIGEST` pins.
   Status Snapshot(const std::string& path, std::string* sha256);
 

@@ -1,5 +1,6 @@
 // hone db, run as a program on logs that are filled here.
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -216,6 +217,22 @@ TEST_F(DbCommandTest, NoOutputReplacesALog) {
   EXPECT_EQ(RunHone({"db", "snapshot", log_, "-o", pinned}).exit_code, 0);
   EXPECT_EQ(RunHone({"db", "snapshot", log_, "-o", pinned}).exit_code, 0);
   EXPECT_EQ(RunHone({"db", "export", log_, "-o", pinned}).exit_code, 2);
+}
+
+TEST_F(DbCommandTest, ASnapshotReplacesNoPipeOrDevice) {
+  // A pipe stands for /dev/null, which a mistake here would take from the whole machine.
+  const std::string pipe = folder_.Path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Write(log_, {100});
+  for (const std::vector<std::string>& from :
+       {std::vector<std::string>{log_}, {"--server", "127.0.0.1:1", "--insecure-loopback"}}) {
+    std::vector<std::string> words = {"db", "snapshot", "-o", pipe};
+    words.insert(words.end(), from.begin(), from.end());
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("a device or a pipe"));
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  }
 }
 
 TEST_F(DbCommandTest, VerifyAndCompact) {

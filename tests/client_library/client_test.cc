@@ -1,5 +1,7 @@
 #include "hone/client.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -194,6 +196,12 @@ TEST_F(ClientLibrary, LooksUpAndFetchesASnapshot) {
   ASSERT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(sha256, Sha256Hex(*ReadFile(farm_.Path("snap.db"))));
   EXPECT_FALSE(std::filesystem::exists(farm_.Path("snap.db.tmp")));
+  // A pipe stands for /dev/null, which a mistake here would take from the whole machine.
+  const std::string pipe = farm_.Path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(client_->Snapshot(pipe, &sha256).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_FALSE(std::filesystem::exists(pipe + ".tmp"));
 }
 
 TEST_F(ClientLibrary, SaysWhatIsWrongAndLeavesItsOutputs) {
