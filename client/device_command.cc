@@ -99,32 +99,46 @@ absl::Status AwaitProbe(ServerConnection& server, const DeviceName& name, int64_
                       ExitCode::kServer);
 }
 
+absl::Status Usage(const std::string& message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+/// The device that an action is for, of both parts, as `list` shows it.
+absl::StatusOr<DeviceName> ReadDevice(const Arguments& arguments, const std::string& action) {
+  const std::string name = arguments.TextOr("DEVICE", "");
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) {
+    return Usage(fmt::format(
+        "name the device as hone device list does: hone device {} WORKER/DEVICE", action));
+  }
+  return DeviceName{name.substr(0, slash), name.substr(slash + 1)};
+}
+
 }  // namespace
 
 absl::Status RunDevice(CommandContext& context) {
   const Arguments& arguments = context.arguments;
+  const std::string action = arguments.Text("ACTION");
+  DeviceName asked;
+  if (action != "list") {
+    HONE_ASSIGN_OR_RETURN(asked, ReadDevice(arguments, action));
+  } else if (arguments.Has("DEVICE")) {
+    return Usage(fmt::format("\"{}\" is one argument too many: list shows every device",
+                             arguments.Text("DEVICE")));
+  }
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
-  const std::string action = arguments.Text("ACTION");
   if (action != "list") {
-    const std::string name = arguments.TextOr("DEVICE", "");
-    const size_t slash = name.find('/');
-    if (slash == std::string::npos) {
-      return WithExitCode(absl::InvalidArgumentError(
-                              fmt::format("name the device: hone device {} WORKER/DEVICE", action)),
-                          ExitCode::kUsage);
-    }
     const proto::DeviceAction what = action == "drain"     ? proto::DeviceAction::kDrain
                                      : action == "undrain" ? proto::DeviceAction::kUndrain
                                                            : proto::DeviceAction::kProbe;
-    const DeviceName device{name.substr(0, slash), name.substr(slash + 1)};
     int64_t probed = 0;
     if (what == proto::DeviceAction::kProbe) {
-      HONE_ASSIGN_OR_RETURN(probed, ProbesOf(*server, device));
+      HONE_ASSIGN_OR_RETURN(probed, ProbesOf(*server, asked));
     }
-    HONE_RETURN_IF_ERROR(server->SetDevice(device.worker, device.device, what));
+    HONE_RETURN_IF_ERROR(server->SetDevice(asked.worker, asked.device, what));
     if (what == proto::DeviceAction::kProbe) {
-      HONE_RETURN_IF_ERROR(AwaitProbe(*server, device, probed, *context.environment.clock));
+      HONE_RETURN_IF_ERROR(AwaitProbe(*server, asked, probed, *context.environment.clock));
     }
   }
   HONE_ASSIGN_OR_RETURN(const auto devices, server->ListDevices());

@@ -33,7 +33,7 @@ inline constexpr CommandSpec kSessionCommand = {
     .name = "session",
     .summary = "List, show, watch or cancel the tuning sessions of a farm",
     .description =
-        "list prints the latest sessions; show one of them; watch follows it to its end, as "
+        "list prints the latest 100 sessions; show one of them; watch follows it to its end, as "
         "`hone tune --server` does; cancel takes its work back and ends it. What was measured "
         "stays in the log.",
     .positionals = kSessionPositionals,

@@ -21,6 +21,7 @@
 #include "db/publish_file.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
+#include "proto/field_check.h"
 #include "proto/limits.h"
 
 namespace hone::client {
@@ -30,6 +31,11 @@ constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kConnectMs = 2000;
 constexpr int64_t kPauseNs = 100 * kNsPerMs;
 constexpr int64_t kLongestPauseNs = 2000 * kNsPerMs;
+
+/// What honed would refuse is refused here: text that is no UTF-8 does not even reach it.
+absl::Status WhatWasAsked(const absl::Status& status) {
+  return WithExitCode(status, ExitCode::kUsage);
+}
 
 class GrpcConnection final : public ServerConnection {
  public:
@@ -155,6 +161,13 @@ absl::StatusOr<ServerConnection::Started> GrpcConnection::StartSession(
   v1::StartSessionReply reply;
   request.set_request_id(RandomId().ToHex());
   proto::ToWire(spec, request.mutable_spec());
+  HONE_RETURN_IF_ERROR(WhatWasAsked(proto::FromWire(request.spec()).status()));
+  // gRPC's own word for it is that of a full disk.
+  if (const size_t bytes = request.ByteSizeLong(); bytes > proto::kMaxMessageBytes) {
+    return WhatWasAsked(absl::InvalidArgumentError(
+        fmt::format("tasks: with their workloads the request has {} bytes, {} at most are possible",
+                    bytes, proto::kMaxMessageBytes)));
+  }
   HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::StartSession, request, &reply));
   Started started{.joined = reply.joined()};
   HONE_ASSIGN_OR_RETURN(started.session, proto::IdFromBytes(reply.session(), "session"));
@@ -256,6 +269,7 @@ absl::StatusOr<ServerConnection::Found> GrpcConnection::FindRecords(
   v1::FindRecordsRequest request;
   v1::FindRecordsReply reply;
   proto::ToWire(question, &request);
+  HONE_RETURN_IF_ERROR(WhatWasAsked(proto::FromWire(request).status()));
   HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::FindRecords, request, &reply));
   Found found;
   for (const v1::Record& wire : reply.records()) {
@@ -323,6 +337,8 @@ absl::Status GrpcConnection::SetDevice(const std::string& worker, const std::str
   v1::SetDeviceRequest request;
   v1::SetDeviceReply reply;
   request.set_request_id(RandomId().ToHex());
+  HONE_RETURN_IF_ERROR(WhatWasAsked(proto::Name(worker, "worker").status()));
+  HONE_RETURN_IF_ERROR(WhatWasAsked(proto::Name(device, "device").status()));
   request.set_worker(worker);
   request.set_device(device);
   request.set_action(static_cast<v1::DeviceAction>(action));

@@ -84,9 +84,16 @@ absl::Status Watch(CommandContext& context, const ServerAddress& address, Server
 
 absl::Status RunSession(CommandContext& context) {
   const Arguments& arguments = context.arguments;
+  const std::string action = arguments.Text("ACTION");
+  if (action == "list" && arguments.Has("SESSION")) {
+    return WithExitCode(
+        absl::InvalidArgumentError(fmt::format(
+            "\"{0}\" is one argument too many: list shows all; of one: hone session show {0}",
+            arguments.Text("SESSION"))),
+        ExitCode::kUsage);
+  }
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
-  const std::string action = arguments.Text("ACTION");
   if (action == "list") {
     HONE_ASSIGN_OR_RETURN(const auto infos, server->ListSessions(kMostListed));
     auto list = ordered_json::array();
