@@ -25,9 +25,10 @@
 /// Errors: every call returns a Status whose message says what, where, why and what to do; on one
 /// the outputs are as they were. kUnavailable, kDeadlineExceeded: no server answers there with this
 /// authority's certificate, or for too long. kPermissionDenied, kUnauthenticated: who asks may not.
-/// kInvalidArgument: what was asked. kNotFound: no such session. kResourceExhausted: the server's
-/// disk is full, or it is overloaded: ask again later. A farm of another version of Hone may answer
-/// kFailedPrecondition.
+/// kInvalidArgument: what was asked, a request of over 4 MiB among it. kNotFound: no such session.
+/// kResourceExhausted: the server's disk is full, or it is overloaded: ask again later. (Programs
+/// made from farm.proto alone are told so of a message over 4 MiB as well, by gRPC.) A farm of
+/// another version of Hone may answer kFailedPrecondition.
 ///
 /// Ids of sessions and records are 32 hexadecimal digits. Durations and times are in the unit of
 /// their name.
@@ -70,17 +71,17 @@ struct SessionTask {
   double bound_ns = 0;   ///< no schedule is faster; 0: unknown
 };
 
-/// At least one of seconds, trials and until_unix_ms, or the session ends only when nothing more is
-/// expected or it is cancelled.
+/// At least one of seconds, trials and until_unix_ms is not 0, or the request is refused
+/// (kInvalidArgument). Before its limit a session ends when nothing more is expected of it.
 struct SessionRequest {
   std::string model;       ///< name, for people
   std::string model_hash;  ///< SHA-256 of its file in hexadecimal; TasksOfModel sets it
   std::vector<SessionTask> tasks;
-  std::string target;        ///< resolved, with threads; TasksOfModel sets it
-  std::string device_class;  ///< empty: that of the first device that can run the target
-  double seconds = 0;
-  int64_t trials = 0;
-  int64_t until_unix_ms = 0;
+  std::string target;         ///< resolved, with threads; TasksOfModel sets it
+  std::string device_class;   ///< empty: that of the first device that can run the target
+  double seconds = 0;         ///< of tuning, at most 365 days; 0: no such limit
+  int64_t trials = 0;         ///< at most 2^32; 0: no such limit
+  int64_t until_unix_ms = 0;  ///< by the server's clock; 0: no such limit
   uint64_t seed = 0;
   Accuracy accuracy = Accuracy::kDefault;
   int32_t priority = 0;  ///< -100 to 100, among the sessions of one project

@@ -213,6 +213,23 @@ TEST_F(ClientLibrary, SaysWhatIsWrongAndLeavesItsOutputs) {
   StartedSession session{.id = "kept"};
   EXPECT_EQ(client_->StartSession({}, &session).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(session.id, "kept");
+  // What a session has to have, and how much it may.
+  SessionRequest unlimited = RequestFor(0);
+  const Status endless = client_->StartSession(unlimited, &session);
+  EXPECT_EQ(endless.code(), StatusCode::kInvalidArgument) << endless.ToString();
+  EXPECT_THAT(endless.ToString(), HasSubstr("one must limit the session"));
+  unlimited.trials = 1;
+  unlimited.project = "no \xff UTF-8";
+  EXPECT_THAT(client_->StartSession(unlimited, &session).ToString(),
+              HasSubstr("project: has characters that do not print"));
+  unlimited.project.clear();
+  unlimited.tasks.assign(5, {.workload = std::string(1 << 20, 'x'), .name = "large"});
+  const Status large = client_->StartSession(unlimited, &session);
+  EXPECT_EQ(large.code(), StatusCode::kInvalidArgument) << "no full disk: " << large.ToString();
+  EXPECT_THAT(large.ToString(), HasSubstr("4194304 at most"));
+  EXPECT_EQ(session.id, "kept");
+  EXPECT_THAT(client_->SetDevice("w\xff", "cpu:0", DeviceAction::kDrain).ToString(),
+              HasSubstr("worker: has characters that do not print"));
   SessionRequest request{.model = "kept"};
   EXPECT_EQ(client_->TasksOfModel(farm_.Path("none.onnx"), {}, &request).code(),
             StatusCode::kNotFound);

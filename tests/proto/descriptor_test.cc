@@ -82,20 +82,32 @@ TEST(Descriptors, ARemovedOrRetypedFieldIsNoticed) {
   EXPECT_EQ(Broken(before, now), "Grant 1 was token 12  1, is token 9  1");
 }
 
-// The file is the public API's only manual.
+// The file is the public API's only manual: what a field or call is for, and of numbers and texts
+// which are taken.
 TEST(Descriptors, EveryFieldAndCallSaysWhatItMeans) {
   const auto text = ReadFile(hone::testing::SourceDir() + "/proto/hone/v1/farm.proto");
   ASSERT_TRUE(text.ok());
   const std::regex field(R"(\s+(repeated )?(map<[^>]*>|[\w.]+) \w+ = \d+;.*)");
+  const std::regex bounded(R"(\s+(repeated )?(map<.*|string|bytes|u?int\d\d|double) \w+ = .*)");
+  const std::regex range(R"(\d|\b(Name|Text|Target|any|at least)\b)");
   const std::regex call(R"(\s+rpc .*)");
   std::istringstream lines(*text);
-  std::string before;
+  std::string above;
   int found = 0;
-  for (std::string line; std::getline(lines, line); before = line) {
-    if (!std::regex_match(line, field) && !std::regex_match(line, call)) continue;
-    ++found;
-    const bool above = before.find_first_not_of(' ') == before.find("//");
-    EXPECT_TRUE(line.find("//") != std::string::npos || above) << line;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t slashes = line.find("//");
+    if (line.find_first_not_of(' ') == slashes && slashes != std::string::npos) {
+      above += line;
+      continue;
+    }
+    if (std::regex_match(line, field) || std::regex_match(line, call)) {
+      ++found;
+      const std::string said = above + (slashes == std::string::npos ? "" : line.substr(slashes));
+      EXPECT_NE(said, "") << line;
+      EXPECT_TRUE(!std::regex_match(line, bounded) || std::regex_search(said, range))
+          << "no range: " << line;
+    }
+    above.clear();
   }
   EXPECT_GT(found, 150);
 }
