@@ -53,7 +53,7 @@ inline constexpr std::array kReportOptions = {
                .letter = 'o',
                .kind = ValueKind::kFile,
                .argument = "REPORT.html",
-               .help = "Where to write the page",
+               .help = "Where to write the page, over what is there",
                .default_words = "report.html",
                .line_only = true},
 };

@@ -106,7 +106,8 @@ constexpr std::array kZooOptions = {
                .letter = 'o',
                .kind = ValueKind::kFile,
                .argument = "FILE",
-               .help = "Where to write; weights above 100 MB go to FILE.data beside it",
+               .help = "Where to write, over what is there; weights above 100 MB go to "
+                       "FILE.data beside it",
                .default_words = "NAME.onnx",
                .line_only = true},
     OptionSpec{.name = "seed",
@@ -127,7 +128,7 @@ constexpr std::array kCompileOptions = {
                .letter = 'o',
                .kind = ValueKind::kFile,
                .argument = "FILE",
-               .help = "Where to write the package",
+               .help = "Where to write the package, over what is there",
                .default_words = "NAME.hone beside the model",
                .line_only = true},
     OptionSpec{.name = "depfile",
@@ -237,7 +238,8 @@ constexpr std::array kDbOptions = {
                .letter = 'o',
                .kind = ValueKind::kFile,
                .argument = "FILE",
-               .help = "export, snapshot: where to write",
+               .help = "export, snapshot: where to write, over what is there (a snapshot: over "
+                       "another one alone)",
                .default_words = "export: standard output",
                .line_only = true},
     kServer,

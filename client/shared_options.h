@@ -116,7 +116,9 @@ inline constexpr OptionSpec kInput = {.name = "input",
 inline constexpr OptionSpec kOutputs = {.name = "outputs",
                                         .kind = ValueKind::kFile,
                                         .argument = "Y.npz",
-                                        .help = "Where to write the outputs, by name",
+                                        .help =
+                                            "Where to write the outputs, by name, over what "
+                                            "is there",
                                         .line_only = true};
 
 }  // namespace hone::client

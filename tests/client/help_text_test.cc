@@ -35,6 +35,16 @@ TEST(HelpTextTest, FitsIn100Columns) {
   }
 }
 
+TEST(HelpTextTest, SaysThatOutputsAreWrittenOverWhatIsThere) {
+  for (const CommandSpec& command : Commands()) {
+    for (const OptionSpec& option : command.options) {
+      const bool writes = option.name == "output" || option.name == "outputs";
+      if (!writes || option.argument == "FOLDER") continue;
+      EXPECT_THAT(std::string(option.help), HasSubstr("over what is there")) << command.name;
+    }
+  }
+}
+
 TEST(ManPageTest, EscapesWhatRoffWouldEat) {
   const std::string page = ManPage(FindCommand("zoo"));
   EXPECT_THAT(page, HasSubstr(".TH hone\\-zoo 1"));
