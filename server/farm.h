@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "server/farm_rows.h"
 #include "server/farm_types.h"
 #include "server/farm_view.h"
+#include "server/known_good.h"
 #include "server/transitions.h"
 
 // The farm's logic: sessions' attempts, leases, workers and devices, and who gets what next. Free
@@ -289,8 +289,8 @@ class Farm {
   std::map<std::string, Project> projects_;
   std::map<std::string, db::FarmDevice> known_devices_;  ///< not active, from the store
   std::map<std::string, double> peaks_;                  ///< FLOP/s of a core, by device class
-  std::unordered_map<Hash128, std::string> good_;        ///< candidates, and who ran them well
-  std::deque<FarmDoubt> doubts_;                         ///< oldest first; some are settled
+  KnownGood good_;
+  std::deque<FarmDoubt> doubts_;  ///< oldest first; some are settled
   /// By class: FarmClassUse::virtual_ns of the project that was last served there.
   std::map<std::string, double> clocks_ns_;
   const WallClock* wall_clock_ = nullptr;

@@ -13,8 +13,6 @@
 namespace hone::server {
 namespace {
 
-constexpr size_t kMostGood = 1 << 18;  ///< candidates remembered
-
 /// Failures in which the machine may have a part; illegal and unbuildable candidates are the same
 /// everywhere.
 bool MayBeTheDevice(measure::Outcome outcome) {
@@ -63,11 +61,10 @@ std::string Farm::WhyAtFault(const std::string& key, const Attempt& attempt,
     // decides nothing.
     for (size_t i = 0; i < result.compared.size() && i < attempt.job->traces.size(); ++i) {
       const Hash128 candidate = CandidateOf(*attempt.job, i);
-      const auto good = good_.find(candidate);
-      if (!MayBeTheDevice(result.compared[i].outcome) || good == good_.end() || good->second == key)
-        continue;
+      const std::string* good = good_.FirstDevice(candidate);
+      if (!MayBeTheDevice(result.compared[i].outcome) || good == nullptr || *good == key) continue;
       why = fmt::format("{} on what runs on '{}'", measure::ToString(result.compared[i].outcome),
-                        good->second);
+                        *good);
       Strike(key, candidate, why, now_ns);
     }
   } else if (MayBeTheDevice(result.outcome)) {
@@ -129,10 +126,7 @@ void Farm::JudgeDevices(const std::string& key, Attempt& attempt, const proto::W
                         int64_t now_ns) {
   const bool screen = attempt.job->kind == proto::JobKind::kScreen;
   const bool ok = result.outcome == measure::Outcome::kOk;
-  if (ok && screen) {
-    if (good_.size() >= kMostGood) good_.clear();
-    good_.emplace(CandidateOf(*attempt.job, 0), key);
-  }
+  if (ok && screen) good_.Add(CandidateOf(*attempt.job, 0), key);
   if (ok) {
     if (attempt.losses > 0) JudgeLoss(key, attempt, now_ns);
     Worker& worker = workers_.at(key);

@@ -398,7 +398,8 @@ absl::Status Worker::Run() {
     }
     if (Drained()) break;
     if (!std::exchange(told, true)) {
-      const std::string why = proto::WhyNoConnection(status);
+      const std::string why = proto::WhyNoConnection(
+          status, options_.plaintext ? proto::Dialled::kPlaintext : proto::Dialled::kTls);
       LogWarning("no stream to honed at '{}' ({}); trying on{}{}", options_.server,
                  StatusMessage(status), why.empty() ? "" : ": ", why);
     }
