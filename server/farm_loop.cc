@@ -270,8 +270,11 @@ bool FarmLoop::Commit(std::vector<Pending>& pending) {
       owners.push_back(&p);
     }
     if (units.empty() && !again) {
-      // An idle farm too tells that its log is gone; there may be thousands of such turns a second.
-      if (first_ns - looked_ns_ < kLookNs) return true;
+      // An idle farm too tells that its log is gone, to who asks it at once; there may be thousands
+      // of other such turns a second.
+      const bool asked = std::any_of(pending.begin(), pending.end(),
+                                     [](const Pending& p) { return p.work.asked; });
+      if (!asked && first_ns - looked_ns_ < kLookNs) return true;
       looked_ns_ = first_ns;
       const absl::Status there = store_.CheckInPlace();
       if (there.ok()) return true;

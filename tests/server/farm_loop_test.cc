@@ -221,6 +221,18 @@ TEST_F(FarmLoopTest, AnIdleFarmTellsThatItsLogIsGoneAndGoesOnWhenItIsBack) {
   EXPECT_EQ(store_.Audit(10).value().size(), 2u) << "what was refused has no effect";
 }
 
+// However short a time ago the loop looked.
+TEST_F(FarmLoopTest, WhoAsksAFarmWhoseLogIsGoneIsToldAtOnce) {
+  for (int turn = 0; turn < 5; ++turn) {
+    ASSERT_TRUE(loop_.Run({.prepare = Read, .done = {}}).ok());
+    std::filesystem::rename(folder_ / "t.db", folder_ / "aside.db");
+    EXPECT_EQ(loop_.Ask({.prepare = Read, .done = {}}).code(), absl::StatusCode::kResourceExhausted)
+        << turn;
+    std::filesystem::rename(folder_ / "aside.db", folder_ / "t.db");
+    ASSERT_TRUE(loop_.Run({.prepare = Change, .done = {}}).ok());
+  }
+}
+
 TEST_F(FarmLoopTest, AnEndDoesNotWaitForSpace) {
   store_.SetFull(true);
   auto change = Run(Change);
