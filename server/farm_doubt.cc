@@ -177,6 +177,8 @@ void Farm::Quarantine(Worker& worker, std::string cause, int64_t now_ns) {
   if (!Next(worker.device, DeviceEvent::kQuarantine)) return;
   TakeOut(worker, DeviceEvent::kQuarantine, "quarantine", std::move(cause));
   ++counters_.quarantined;
+  LogEvent(LogLevel::kError, "device_quarantined",
+           {{"worker", worker.name}, {"device", worker.hello.device.name}, {"why", worker.reason}});
   // What it holds goes elsewhere; what it has answered counts.
   const std::set<Hash128> leases = worker.leases;
   for (const Hash128& token : leases) {

@@ -34,9 +34,13 @@ TEST_F(KillTest, NothingAcknowledgedIsLostAndNothingIsCountedTwice) {
   for (const int victim : victims) {
     clock_.SleepNs(random.Between(20, 400) * kNsPerMs);
     ASSERT_TRUE(KeepTuning());
+    LetBack(honed);
     if (victim == 0) {
       // It gives a search up that it dies of again and again before anything came of it.
-      const auto lived = [&] { return !KeepTuning() || Answered() > answered; };
+      const auto lived = [&] {
+        LetBack(honed);
+        return !KeepTuning() || Answered() > answered;
+      };
       ASSERT_TRUE(!barren || Eventually(lived)) << honed.Said();
       barren = Answered() == answered;
     }

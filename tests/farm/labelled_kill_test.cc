@@ -226,11 +226,12 @@ TEST_F(LabelledKillTest, EveryStepMayBeTheLast) {
     const int64_t now_ns = clock_.NowNs();
     for (Victim* victim : {&coordinator, &first, &second}) victim->Look(now_ns);
     if (HasFailure() || !KeepTuning()) break;
+    LetBack(honed);
     Provoke(coordinator.next(), now_ns);
   }
   const size_t kills = coordinator.kills() + first.kills() + second.kills();
   std::printf("%zu labelled kills, %d sessions\n", kills, sessions_);
-  ASSERT_FALSE(HasFailure());
+  ASSERT_FALSE(HasFailure()) << honed.Said();
   EXPECT_GE(kills, 40u);
   (void)snapshot_.Terminate();
   AwaitSession();

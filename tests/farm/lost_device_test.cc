@@ -29,7 +29,6 @@ class LostDeviceTest : public TunedFarm {
         honed_("honed", farm_.HonedArgv(), farm_.Path("honed.log")),
         w1_("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log")),
         w2_("w2", farm_.WorkerArgv("w2"), farm_.Path("w2.log")) {
-    farm_.Issue("admin", "root");
     trials_ = 100;
   }
   ~LostDeviceTest() override { Release(); }

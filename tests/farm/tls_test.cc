@@ -25,7 +25,6 @@ class TlsTest : public TunedFarm {
       : TunedFarm({"w1"}, "squeezenet"),
         metrics_port_(FreePort()),
         honed_("honed", farm_.HonedArgv(), farm_.Path("honed.log")) {
-    farm_.Issue("admin", "root");
     honed_.Start({"--metrics-listen", "127.0.0.1:" + std::to_string(metrics_port_)});
     EXPECT_EQ(List("alice").code, 0) << honed_.Said();
   }

@@ -1,6 +1,8 @@
 #include "tests/farm/tuned_farm.h"
 
 #include <cstdlib>
+#include <regex>
+#include <sstream>
 #include <utility>
 
 #include "fmt/format.h"
@@ -25,6 +27,7 @@ TunedFarm::TunedFarm(std::vector<std::string> workers, std::string model)
   std::printf("seed %llu (HONE_SEED=… repeats it)\n", static_cast<unsigned long long>(seed_));
   for (const std::string& name : workers_) farm_.Issue("measure", name);
   farm_.Issue("submit", "alice");
+  farm_.Issue("admin", "root");
   const Ran zoo = RunToEnd({Program("hone"), "zoo", model_, "-o", Model()});
   EXPECT_EQ(zoo.code, 0) << zoo.err;
 }
@@ -70,6 +73,28 @@ bool TunedFarm::Eventually(const std::function<bool()>& holds, int64_t timeout_n
     clock_.SleepNs(kPollNs);
   }
   return true;
+}
+
+void TunedFarm::LetBack(const Daemon& honed) {
+  if (letting_back_ != nullptr) {
+    const std::optional<int> code = letting_back_->Ended();
+    if (!code) return;
+    let_back_ += *code == 0;  // or honed was dead
+    letting_back_.reset();
+  }
+  std::istringstream said(honed.Said());
+  std::vector<std::string> devices;
+  for (std::string line; std::getline(said, line);) {
+    std::smatch found;
+    static const std::regex kQuarantined("event=device_quarantined worker=([^ ]+) device=([^ ]+)");
+    if (std::regex_search(line, found, kQuarantined))
+      devices.push_back(found.str(1) + "/" + found.str(2));
+  }
+  if (devices.size() <= let_back_) return;
+  std::vector<std::string> argv = {Program("hone"), "device", "undrain", devices[let_back_]};
+  for (const std::string& word : farm_.ServerWords("root")) argv.push_back(word);
+  letting_back_ = std::make_unique<Daemon>("let back", argv, farm_.Path("let_back.log"));
+  letting_back_->Start();
 }
 
 size_t TunedFarm::Answered() const {

@@ -19,8 +19,8 @@ namespace hone::farm {
 
 class TunedFarm : public ::testing::Test {
  protected:
-  /// Credentials for these workers and for the client "alice"; a model of `hone zoo`. All of mlp is
-  /// 36 candidates; squeezenet has no end of them.
+  /// Credentials for these workers, the client "alice" and the admin "root"; a model of `hone zoo`.
+  /// All of mlp is 36 candidates; squeezenet has no end of them.
   explicit TunedFarm(std::vector<std::string> workers, std::string model = "mlp");
 
   std::string Model() const { return farm_.Path(model_ + ".onnx"); }
@@ -34,6 +34,10 @@ class TunedFarm : public ::testing::Test {
   void AwaitSession(int64_t timeout_ns = 60'000'000'000);
   /// Asks again and again, at most `timeout_ns`.
   bool Eventually(const std::function<bool()>& holds, int64_t timeout_ns = 20'000'000'000) const;
+
+  /// As a person who looks after the farm: lets the devices of workers back that died so often in a
+  /// row that honed took them out. Does not wait for it; to be called again and again.
+  void LetBack(const Daemon& honed);
 
   /// Answers of workers that honed has taken, as they wrote down.
   size_t Answered() const;
@@ -61,6 +65,8 @@ class TunedFarm : public ::testing::Test {
   void CheckWorkerJournals(size_t worker_kills);
   void CheckClientJournal();
 
+  size_t let_back_ = 0;  ///< of the quarantines that honed told of
+  std::unique_ptr<Daemon> letting_back_;
   std::map<std::string, db::FarmLease> done_;  // by token
   // Of every session of the log; by its id and their sequence.
   std::map<std::string, std::map<int64_t, proto::SessionEvent>> measured_;

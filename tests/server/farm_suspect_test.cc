@@ -241,6 +241,46 @@ TEST_F(RestoredFarmTest, ASuspectGoesToAnotherMachineAlsoAfterARestart) {
   EXPECT_EQ(step.messages.back().stream, 2);
 }
 
+// Whether it answered well between those losses is not known.
+TEST_F(RestoredFarmTest, LossesBeforeARestartAreNotHeldAgainstTheMachine) {
+  db::FarmState stored;
+  stored.sessions.push_back({.id = kSession, .project = "p"});
+  for (int64_t attempt = 3; attempt < 6; ++attempt) {
+    stored.suspects.push_back({.session = kSession,
+                               .attempt = attempt,
+                               .losses = 1,
+                               .reason = LossReason(1, "w1/cpu:0", "no word from it")});
+  }
+  farm_.Restore(stored, 0);
+  farm_.BeginSession(
+      {.id = kSession, .project = "p", .target = FarmHarness::kTarget, .device_class = "class"});
+  Dial({9, 9}, {}, 1, "w1");
+  Dial({8, 8}, {}, 2, "w2");
+  for (int64_t attempt = 3; attempt < 6; ++attempt) {
+    const int64_t now_ns = attempt * kSecond;
+    farm_.Submit(
+        kSession, attempt,
+        {.workload = "w", .target = FarmHarness::kTarget, .traces = {std::to_string(attempt)}},
+        now_ns);
+    farm_.Tick(now_ns);
+    const FarmStep step = farm_.Take();
+    ASSERT_EQ(Granted(step), std::vector<int64_t>{attempt});
+    ASSERT_EQ(step.messages.back().stream, 2);
+    const Hash128 token = std::get<proto::Grant>(step.messages.back().message).token;
+    farm_.OnMessage(2, proto::Started{token}, now_ns);
+    proto::WorkResult result{.outcome = Outcome::kOk};
+    result.token = token;
+    result.samples_ns = {1000};
+    farm_.OnMessage(2, result, now_ns + kMs);
+    farm_.OnMessage(2, proto::WorkerCredit{attempt + 2}, now_ns + kMs);
+    ASSERT_EQ(farm_.Take().deliveries.size(), 1u);
+    (void)farm_.EndsOf(kSession, {attempt});
+    farm_.OnCommitted(kSession, {attempt}, now_ns + kMs);
+    farm_.Take();
+  }
+  EXPECT_EQ(farm_.counters().quarantined, 0);
+}
+
 TEST(LossReasonTest, NamesWhomTheWorkerWasAndOtherTextsNobody) {
   EXPECT_EQ(LostWith(LossReason(1, "w1/cpu:0", "it said ': and went")), "w1/cpu:0");
   EXPECT_EQ(LostWith(""), "");
