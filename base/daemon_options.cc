@@ -46,6 +46,8 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+constexpr char kNoEscapes[] = "text has no escapes here: write the character itself";
+
 absl::Status WrongAt(const std::string& where, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", where, what));
 }
@@ -64,10 +66,13 @@ absl::StatusOr<std::string_view> ValueOf(std::string_view text, const std::strin
   // TOML has more, and whoever writes that means something else than its letters.
   if (text.starts_with('\'')) return WrongAt(where, "text stands in double quotes: \"…\"");
   if (text.starts_with('[') || text.starts_with('{')) {
-    return WrongAt(where, "expected one value; what may be said more than once gets a line each");
+    return WrongAt(where,
+                   "expected one value; what may be said more than once gets a line each, and an "
+                   "address double quotes: \"[::1]:7421\"");
   }
   if (text.empty() || text.front() != '"') return Trim(text.substr(0, text.find('#')));
   const size_t close = text.find('"', 1);
+  if (text.substr(0, close).find('\\') != std::string_view::npos) return WrongAt(where, kNoEscapes);
   if (close == std::string_view::npos ||
       (close + 1 < text.size() && Trim(text.substr(close + 1)).front() != '#')) {
     return WrongAt(where, "the text does not end");
@@ -105,6 +110,8 @@ absl::Status ReadConfig(const std::string& path, std::span<const DaemonOption> t
     const auto split = SplitAtEquals(line);
     if (!split) return WrongAt(where, "expected key = value");
     const auto& [key, behind] = *split;
+    if (key.starts_with('\'')) return WrongAt(where, "a key stands in double quotes: \"…\"");
+    if (key.find('\\') != std::string_view::npos) return WrongAt(where, kNoEscapes);
     HONE_ASSIGN_OR_RETURN(const std::string_view value, ValueOf(behind, where));
     if (pairs != nullptr) {
       HONE_RETURN_IF_ERROR(Put(*pairs, fmt::format("{}={}", key, value), where, values));

@@ -30,6 +30,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// What another session of the search was told is not known here: null, not a time of nothing.
+ordered_json Us(double ns) { return ns > 0 ? ordered_json(ns * 1e-3) : ordered_json(); }
+
 std::atomic<bool> g_detach{false};
 void OnSignal(int) { g_detach.store(true); }
 
@@ -92,8 +95,8 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
       tasks.push_back({{"workload", task.workload},
                        {"name", task.row.name},
                        {"count", task.row.count},
-                       {"default_us", task.row.default_ns * 1e-3},
-                       {"best_us", task.row.best_ns * 1e-3},
+                       {"default_us", Us(task.row.default_ns)},
+                       {"best_us", Us(task.row.best_ns)},
                        {"trials", task.row.trials},
                        {"compared", task.compared},
                        {"replaced", task.replaced}});
@@ -103,8 +106,8 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                                  {"reason", info.reason},
                                  {"device_class", info.device_class},
                                  {"attempts", progress.answered()},
-                                 {"default_us", progress.TotalNs(false) * 1e-3},
-                                 {"best_us", progress.TotalNs(true) * 1e-3},
+                                 {"default_us", Us(progress.TotalNs(false))},
+                                 {"best_us", Us(progress.TotalNs(true))},
                                  {"tasks", std::move(tasks)}};
     context_.json_result = JsonText(object);
   } else {

@@ -359,37 +359,41 @@ std::vector<BuiltCandidate> LocalMeasurer::BuildAll(const std::vector<MeasureInp
   return built;
 }
 
-void LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
-                               const std::vector<BuiltCandidate>& built,
-                               std::vector<ComparedTrace>* compared) {
+std::vector<int> LocalMeasurer::PrepareAll(const std::vector<MeasureInput>& inputs,
+                                           const std::vector<BuiltCandidate>& built,
+                                           std::vector<ComparedTrace>* compared) {
+  std::vector<int> slots(inputs.size(), -1);
   for (size_t i = 0; i < inputs.size(); ++i) (*compared)[i].error = built[i].error;
   // One that crashes takes those before it along: they are prepared again, without it.
   for (bool failed = true; failed;) {
     failed = false;
+    // From 0 on, whatever could not be built: that one has a process of an earlier candidate ended.
+    int slot = 0;
     for (size_t i = 0; i < inputs.size() && !failed; ++i) {
       AttemptError& error = (*compared)[i].error;
       if (error.outcome != Outcome::kOk) continue;
       (*compared)[i].run_ms += RunMs([&] {
-        error = runner_.Prepare(inputs[i], built[i], static_cast<int>(i),
-                                HookOf(options_.run_hook, inputs[i]));
+        error = runner_.Prepare(inputs[i], built[i], slot, HookOf(options_.run_hook, inputs[i]));
       });
       failed = error.outcome != Outcome::kOk;
+      slots[i] = slot++;
     }
   }
+  return slots;
 }
 
 std::vector<ComparedTrace> LocalMeasurer::CompareNow(const Comparison& comparison,
                                                      const std::vector<BuiltCandidate>& built) {
   const std::vector<MeasureInput>& inputs = comparison.inputs;
   std::vector<ComparedTrace> compared(inputs.size());
-  PrepareAll(inputs, built, &compared);
+  const std::vector<int> slots = PrepareAll(inputs, built, &compared);
   TimingPolicy once = options_.final;
   once.min_samples = once.max_samples = 1;
   for (int round = 0; round < comparison.rounds; ++round) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (compared[i].error.outcome != Outcome::kOk) continue;
       CandidateRunner::Timed timed;
-      compared[i].run_ms += RunMs([&] { timed = runner_.Time(static_cast<int>(i), once); });
+      compared[i].run_ms += RunMs([&] { timed = runner_.Time(slots[i], once); });
       compared[i].error = timed.error;
       if (timed.error.outcome != Outcome::kOk) continue;
       compared[i].samples_ns.push_back(timed.reply.samples_ns.front());

@@ -116,8 +116,10 @@ class LocalMeasurer final : public Measurer {
   std::vector<ComparedTrace> CompareNow(const Comparison& comparison,
                                         const std::vector<BuiltCandidate>& built);
   std::vector<BuiltCandidate> BuildAll(const std::vector<MeasureInput>& inputs);
-  void PrepareAll(const std::vector<MeasureInput>& inputs, const std::vector<BuiltCandidate>& built,
-                  std::vector<ComparedTrace>* compared);
+  /// The runner's slot of each that it holds then.
+  std::vector<int> PrepareAll(const std::vector<MeasureInput>& inputs,
+                              const std::vector<BuiltCandidate>& built,
+                              std::vector<ComparedTrace>* compared);
   /// What `work` takes, milliseconds, less the references that it makes.
   double RunMs(const std::function<void()>& work);
   BuiltCandidate Build(const MeasureInput& input, Keep keep, KillSwitch* stop);

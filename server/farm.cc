@@ -360,7 +360,9 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
     // It may have been the machine: another one has the next word.
     attempt.avoid.insert(lease.worker);
     attempt.lost_with = lease.worker;
-    if (worker != nullptr) attempt.lost_after = worker->good_answers;
+    // What it answered before this start of honed may be lost with that one's last commit.
+    const bool counts = worker != nullptr && token.high == start_;
+    attempt.lost_after = counts ? worker->good_answers : -1;
     step_.changes.push_back(db::PutFarmSuspect{{.session = lease.session,
                                                 .attempt = lease.attempt,
                                                 .losses = attempt.losses,

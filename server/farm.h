@@ -221,6 +221,8 @@ class Farm {
                          const proto::WorkResult& result) const;
   std::string WhyAtFault(const std::string& key, const Attempt& attempt,
                          const proto::WorkResult& result, int64_t now_ns);
+  /// Not of a time that is too good, the device that it came from or that was lost with it.
+  static bool MayConfirm(const std::string& key, const Attempt& attempt);
   /// Answers that nobody has confirmed for long count.
   void SettleDoubts(int64_t now_ns);
   /// What an answer says of the devices it and earlier ones came from.
@@ -261,6 +263,8 @@ class Farm {
   void MakeGrants(int64_t now_ns);
   /// Connected, active, with credit and room, and neither holds nor awaits a suspect.
   bool MayGet(const Worker& worker) const;
+  /// Of what it holds all is answered: nothing of it runs.
+  bool IsIdle(const Worker& worker) const;
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
   bool MayRun(const std::string& key, const Worker& worker, const Session& session) const;
   Session* PickSession(const std::string& key, const Worker& worker, int64_t now_ns,

@@ -110,7 +110,7 @@ bool Farm::MayHave(const std::string& key, const Worker& worker, const Session& 
                    int64_t number) const {
   const bool alone =
       session.attempts.at(number).losses > 0 && worker.hello.role != proto::WorkerRole::kBuild;
-  return (!alone || worker.leases.empty()) && MayTake(key, worker, session, number);
+  return (!alone || IsIdle(worker)) && MayTake(key, worker, session, number);
 }
 
 bool Farm::MayTake(const std::string& key, const Worker& worker, const Session& session,
@@ -119,13 +119,16 @@ bool Farm::MayTake(const std::string& key, const Worker& worker, const Session& 
   if (worker.hello.role == proto::WorkerRole::kBuild) {
     return !session.ready.contains(number) && (!a.avoid.contains(key) || !OthersCanBuild(key, a));
   }
-  // One that is built is a run worker's, where there is any.
+  // One that is built is a run worker's, where there is any that takes it.
   if (worker.hello.role == proto::WorkerRole::kBoth && session.ready.contains(number) &&
-      AnyWorker(proto::WorkerRole::kRun, &session)) {
+      std::ranges::any_of(workers_, [&](const auto& item) {
+        return item.second.hello.role == proto::WorkerRole::kRun && IsUp(item.second) &&
+               !a.avoid.contains(item.first) && MayConfirm(item.first, a) &&
+               MayRun(item.first, item.second, session);
+      })) {
     return false;
   }
-  if (a.too_fast && a.doubted == key) return false;
-  return !a.avoid.contains(key) || !OthersCanRun(key, session, a.avoid);
+  return MayConfirm(key, a) && (!a.avoid.contains(key) || !OthersCanRun(key, session, a.avoid));
 }
 
 bool Farm::OthersCanBuild(const std::string& key, const Attempt& attempt) const {

@@ -82,8 +82,9 @@ Farm::Belief Farm::Believe(const std::string& key, const Lease& lease,
   const bool too_fast = !why.empty();
   if (too_fast) {
     if (attempt.too_fast && attempt.doubted != key) return Belief::kCounts;  // both say so
-    // Also one that had a fault of its own with it: nobody but another device can confirm it.
-    if (!OthersCanRun(key, session, {})) return Belief::kUnconfirmed;
+    // Also one that had a fault of its own with it: nobody but another device can confirm it. Not
+    // one that was lost with it: a second loss would condemn what ran well here.
+    if (!OthersCanRun(key, session, {attempt.lost_with})) return Belief::kUnconfirmed;
   } else {
     // Confirmed or not: a second device's answer counts.
     if (attempt.doubtful || !OthersCanRun(key, session, attempt.avoid)) return Belief::kCounts;
@@ -98,6 +99,10 @@ Farm::Belief Farm::Believe(const std::string& key, const Lease& lease,
   attempt.avoid.insert(key);
   if (too_fast) doubts_.push_back(doubt);
   return Belief::kElsewhere;
+}
+
+bool Farm::MayConfirm(const std::string& key, const Attempt& attempt) {
+  return !attempt.too_fast || (attempt.doubted != key && attempt.lost_with != key);
 }
 
 void Farm::SettleDoubts(int64_t now_ns) {

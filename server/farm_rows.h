@@ -37,7 +37,7 @@ struct FarmAttempt {
   JobHints hints;
   std::set<std::string> avoid;  ///< workers that shall not have it while others can
   std::string lost_with;        ///< the worker that was last lost while it ran
-  int64_t lost_after = -1;      ///< that one's good_answers then; −1: before honed's start
+  int64_t lost_after = -1;      ///< that one's good_answers then; −1: not counted
   /// An answer that is believed when another device confirms it, and whose it was.
   std::optional<proto::WorkResult> doubtful;
   std::string doubted;

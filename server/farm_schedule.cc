@@ -210,9 +210,16 @@ bool Farm::MayGet(const Worker& worker) const {
     return false;
   }
   // A suspect runs alone.
-  if (worker.reserved && !worker.leases.empty()) return false;
-  return std::ranges::none_of(worker.leases,
-                              [&](const Hash128& token) { return leases_.at(token).alone; });
+  if (worker.reserved && !IsIdle(worker)) return false;
+  return std::ranges::none_of(worker.leases, [&](const Hash128& token) {
+    const OpenLease& lease = leases_.at(token);
+    return lease.alone && !HasAnswer(lease);
+  });
+}
+
+bool Farm::IsIdle(const Worker& worker) const {
+  return std::ranges::all_of(worker.leases,
+                             [&](const Hash128& token) { return HasAnswer(leases_.at(token)); });
 }
 
 std::optional<proto::DeviceFacts> Farm::FindDevice(const std::string& target,

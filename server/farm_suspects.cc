@@ -35,7 +35,7 @@ void Farm::JudgeLoss(const std::string& key, const Attempt& attempt, int64_t now
   if (found == workers_.end() || found->first == key) return;
   Worker& lost = found->second;
   // Whoever has answered well since then was killed, or cut off, by something else. Nobody knows
-  // that of a loss in an earlier life of honed.
+  // that of what was granted in an earlier life of honed.
   if (lost.good_answers != attempt.lost_after || lost.device != DeviceState::kActive) return;
   lost.lost_in_row.insert(CandidateOf(*attempt.job, 0));
   const size_t row = lost.lost_in_row.size();

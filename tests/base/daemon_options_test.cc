@@ -88,6 +88,10 @@ TEST_F(DaemonOptionsTest, WhatTomlMeansOtherwiseIsRefused) {
   EXPECT_THAT(WhyNot("test-kill = [\"a\", \"b\"]\n"), HasSubstr("d.toml:1: expected one value"));
   EXPECT_THAT(WhyNot("test-kill = { a = 1 }\n"), HasSubstr("expected one value"));
   EXPECT_THAT(WhyNot("[projects]\nvision = '2'\n"), HasSubstr("double quotes"));
+  EXPECT_THAT(WhyNot("[projects]\n'text to speech' = 3\n"), HasSubstr("d.toml:2: a key stands"));
+  EXPECT_THAT(WhyNot("[projects]\n\"a\\tb\" = 3\n"), HasSubstr("d.toml:2: text has no escapes"));
+  EXPECT_THAT(WhyNot("db = \"a\\tb\"\n"), HasSubstr("d.toml:1: text has no escapes"));
+  EXPECT_THAT(WhyNot("db = [::1]:7421\n"), HasSubstr("\"[::1]:7421\""));
   EXPECT_THAT(Read("test-kill = \"a\"\ntest-kill = \"[b]\"\n")->List("test-kill"),
               ElementsAre("a", "[b]"));
   EXPECT_EQ(Read("db = \"'a'\"\n")->Text("db"), "'a'") << "letters of the text";

@@ -147,6 +147,17 @@ TEST(SqliteLogFile, NothingIsCommittedToAWriteAheadLogThatIsGoneAndWhatWasIsFold
   }
 }
 
+TEST(SqliteLogFile, TheWriteAheadLogOfALinkedLogIsLookedForWhereItLies) {
+  const TestFolder folder;
+  const std::string path = folder / "tune.db", link = folder / "link.db";
+  ASSERT_TRUE(MustOpen(path, OpenMode::kWrite)->Append(TestGround()).ok());
+  std::filesystem::create_symlink(path, link);
+  std::unique_ptr<LogFile> log = MustOpen(link, OpenMode::kWrite);
+  ASSERT_TRUE(log->Append(TestStep(1)).ok());
+  ASSERT_TRUE(std::filesystem::remove(path + "-wal"));
+  EXPECT_EQ(log->Append(TestStep(2)).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(SqliteLogFile, ReadersCannotAppend) {
   const TestFolder folder;
   const std::unique_ptr<LogFile> log = MustOpen(MakeLog(folder, 1), OpenMode::kRead);

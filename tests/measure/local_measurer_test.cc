@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
@@ -11,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/file.h"
 #include "ir/text.h"
 #include "measure/process_load.h"
 #include "measure/sandbox.h"
@@ -164,6 +167,28 @@ TEST_F(LocalMeasurerTest, CompareTakesTurnsAndLeavesOutWhatFails) {
     EXPECT_GT(compared[i].run_ms, 0);
   }
   EXPECT_LT(MedianNs(compared[1].samples_ns), MedianNs(compared[3].samples_ns));
+}
+
+// Not in one that an earlier candidate may have taken over, also where the first has no code.
+TEST_F(LocalMeasurerTest, WhereEachCandidateHasAProcessAComparisonHasItsOwn) {
+  std::string folder = ::testing::TempDir() + "own_process.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string starts = folder + "/starts", runner = folder + "/runner";
+  std::ofstream(runner) << "#!/bin/sh\necho >> " << starts << "\nexec " << options_.runner.program
+                        << " \"$@\"\n";
+  std::filesystem::permissions(runner, std::filesystem::perms::owner_all);
+  options_.runner.program = runner;
+  options_.runner.jobs_per_process = 1;
+  LocalMeasurer measurer(options_, clock_);
+  EXPECT_EQ(MeasureOne(measurer, kPacked).outcome, Outcome::kOk);
+  EXPECT_EQ(ReadFile(starts).value(), "\n\n") << "the default's and its own";
+  const std::vector<ComparedTrace> compared =
+      measurer.Compare({Input(1, "vectorize(s9.i0)"), Input(2, kPacked), Input(3, "")}, 3);
+  ASSERT_EQ(compared.size(), 3u);
+  EXPECT_EQ(compared[0].error.outcome, Outcome::kIllegal);
+  for (const size_t i : {1, 2}) EXPECT_EQ(compared[i].samples_ns.size(), 3u) << i;
+  EXPECT_EQ(ReadFile(starts).value(), "\n\n\n");
+  std::filesystem::remove_all(folder);
 }
 
 // Each is loaded from a file that stays open, and of files a runner may have few.

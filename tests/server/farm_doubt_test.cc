@@ -115,6 +115,28 @@ TEST_F(FarmDoubtTest, AnUnrelatedFaultOfTheOtherDeviceMakesNobodysWordCount) {
   EXPECT_FALSE(asker.results[0].second.noisy);
 }
 
+// A second loss would condemn what runs well on another one.
+TEST_F(FarmDoubtTest, ADeviceThatWasLostWithItConfirmsNoTimeThatIsTooGood) {
+  FarmHarness::Device& dying = Add("dying", {1000});
+  dying.run = [](const proto::Grant&) {
+    return std::pair{5 * kSecond, proto::WorkResult{.outcome = Outcome::kOk}};
+  };
+  FarmHarness::Asker& asker = Session();
+  asker.backlog = 1;
+  farm_.RunFor(20 * kMs);
+  ASSERT_TRUE(dying.running);
+  asker.backlog = 0;
+  Add("fast", {500});
+  farm_.Crash(dying);
+  for (int i = 0; i < 50 && asker.results.empty(); ++i) {
+    farm_.RunFor(100 * kMs);
+    if (dying.running) farm_.Crash(dying);
+  }
+  ASSERT_EQ(asker.results.size(), 1u);
+  EXPECT_EQ(asker.results[0].second.outcome, Outcome::kOk) << asker.results[0].second.message;
+  EXPECT_TRUE(asker.results[0].second.noisy) << "nobody confirmed it";
+}
+
 TEST_F(FarmDoubtTest, WhereNobodyElseCanMeasureItCountsAsNoisy) {
   Add("alone", {500});
   FarmHarness::Asker& asker = Session();

@@ -147,25 +147,70 @@ class RestoredFarmTest : public ::testing::Test, public LeaseReader {
  protected:
   std::optional<db::FarmLease> FindLease(const Hash128&) override { return std::nullopt; }
 
-  void Restore(LeaseState state, int losses) {
-    db::FarmState stored;
-    stored.sessions.push_back({.id = kSession, .project = "p"});
-    stored.leases.push_back({.token = kToken,
-                             .session = kSession,
-                             .attempt = 3,
-                             .worker = "w1",
-                             .device = "cpu:0",
-                             .instance = {9, 9},
-                             .state = state});
-    if (losses > 0)
-      stored.suspects.push_back({.session = kSession, .attempt = 3, .losses = losses});
-    farm_.Restore(stored, 0);
+  void AddLease(const Hash128& token, int64_t attempt, LeaseState state) {
+    stored_.leases.push_back({.token = token,
+                              .session = kSession,
+                              .attempt = attempt,
+                              .worker = "w1",
+                              .device = "cpu:0",
+                              .instance = {9, 9},
+                              .state = state});
+  }
+  void AddSuspect(int64_t attempt, const std::string& lost_with) {
+    stored_.suspects.push_back({.session = kSession,
+                                .attempt = attempt,
+                                .losses = 1,
+                                .reason = LossReason(1, lost_with, "no word from it")});
+  }
+  void Begin() {
+    stored_.sessions.push_back({.id = kSession, .project = "p"});
+    farm_.Restore(stored_, 0);
     farm_.BeginSession(
         {.id = kSession, .project = "p", .target = FarmHarness::kTarget, .device_class = "class"});
-    for (int64_t attempt = 3; attempt < 6; ++attempt) {
-      farm_.Submit(kSession, attempt,
-                   {.workload = "w", .target = FarmHarness::kTarget, .traces = {"t"}}, 0);
+  }
+  /// The session asks for attempts from this one to the fifth.
+  void Ask(int64_t first) {
+    for (int64_t attempt = first; attempt < 6; ++attempt) {
+      farm_.Submit(
+          kSession, attempt,
+          {.workload = "w", .target = FarmHarness::kTarget, .traces = {std::to_string(attempt)}},
+          0);
     }
+  }
+  void Restore(LeaseState state, int losses) {
+    AddLease(kToken, 3, state);
+    if (losses > 0) {
+      stored_.suspects.push_back({.session = kSession, .attempt = 3, .losses = losses});
+    }
+    Begin();
+    Ask(3);
+  }
+  void Answer(StreamId stream, const Hash128& token, int64_t now_ns) {
+    farm_.OnMessage(stream, proto::Started{token}, now_ns);
+    proto::WorkResult result{.outcome = Outcome::kOk};
+    result.token = token;
+    result.samples_ns = {1000};
+    farm_.OnMessage(stream, result, now_ns);
+  }
+  /// The attempts that a worker gets, and answers well, until there are so many or a minute is
+  /// over.
+  std::vector<int64_t> AnsweredWell(StreamId stream, size_t count) {
+    std::vector<int64_t> answered;
+    for (int64_t now_ns = 2 * kSecond; answered.size() < count && now_ns < 60 * kSecond;) {
+      farm_.Tick(now_ns += 100 * kMs);
+      const FarmStep step = farm_.Take();
+      for (const Outgoing& out : step.messages) {
+        const auto* grant = std::get_if<proto::Grant>(&out.message);
+        if (grant == nullptr || out.stream != stream) continue;
+        answered.push_back(grant->attempt);
+        Answer(stream, grant->token, now_ns);
+      }
+      for (const Delivery& delivery : step.deliveries) {
+        (void)farm_.EndsOf(kSession, {delivery.attempt});
+        farm_.OnCommitted(kSession, {delivery.attempt}, now_ns);
+      }
+    }
+    return answered;
   }
   /// A worker dials in; what the Farm wants to become durable and to be said.
   FarmStep Dial(const Hash128& instance, std::vector<proto::HeldLease> held, StreamId stream = 1,
@@ -199,6 +244,7 @@ class RestoredFarmTest : public ::testing::Test, public LeaseReader {
   }
 
   static constexpr Hash128 kSession{4, 4}, kToken{7, 1};
+  db::FarmState stored_;
   Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 8, *this};
 };
 
@@ -223,15 +269,8 @@ TEST_F(RestoredFarmTest, OthersRunBesideWhatIsNoSuspect) {
 }
 
 TEST_F(RestoredFarmTest, ASuspectGoesToAnotherMachineAlsoAfterARestart) {
-  db::FarmState stored;
-  stored.sessions.push_back({.id = kSession, .project = "p"});
-  stored.suspects.push_back({.session = kSession,
-                             .attempt = 3,
-                             .losses = 1,
-                             .reason = LossReason(1, "w1/cpu:0", "no word from it")});
-  farm_.Restore(stored, 0);
-  farm_.BeginSession(
-      {.id = kSession, .project = "p", .target = FarmHarness::kTarget, .device_class = "class"});
+  AddSuspect(3, "w1/cpu:0");
+  Begin();
   Dial({8, 8}, {}, 2, "w2");
   Dial({9, 9}, {}, 1, "w1");
   farm_.Submit(kSession, 3, {.workload = "w", .target = FarmHarness::kTarget, .traces = {"t"}},
@@ -243,42 +282,37 @@ TEST_F(RestoredFarmTest, ASuspectGoesToAnotherMachineAlsoAfterARestart) {
 
 // Whether it answered well between those losses is not known.
 TEST_F(RestoredFarmTest, LossesBeforeARestartAreNotHeldAgainstTheMachine) {
-  db::FarmState stored;
-  stored.sessions.push_back({.id = kSession, .project = "p"});
-  for (int64_t attempt = 3; attempt < 6; ++attempt) {
-    stored.suspects.push_back({.session = kSession,
-                               .attempt = attempt,
-                               .losses = 1,
-                               .reason = LossReason(1, "w1/cpu:0", "no word from it")});
-  }
-  farm_.Restore(stored, 0);
-  farm_.BeginSession(
-      {.id = kSession, .project = "p", .target = FarmHarness::kTarget, .device_class = "class"});
+  for (int64_t attempt = 3; attempt < 6; ++attempt) AddSuspect(attempt, "w1/cpu:0");
+  Begin();
   Dial({9, 9}, {}, 1, "w1");
   Dial({8, 8}, {}, 2, "w2");
-  for (int64_t attempt = 3; attempt < 6; ++attempt) {
-    const int64_t now_ns = attempt * kSecond;
-    farm_.Submit(
-        kSession, attempt,
-        {.workload = "w", .target = FarmHarness::kTarget, .traces = {std::to_string(attempt)}},
-        now_ns);
-    farm_.Tick(now_ns);
-    const FarmStep step = farm_.Take();
-    ASSERT_EQ(Granted(step), std::vector<int64_t>{attempt});
-    ASSERT_EQ(step.messages.back().stream, 2);
-    const Hash128 token = std::get<proto::Grant>(step.messages.back().message).token;
-    farm_.OnMessage(2, proto::Started{token}, now_ns);
-    proto::WorkResult result{.outcome = Outcome::kOk};
-    result.token = token;
-    result.samples_ns = {1000};
-    farm_.OnMessage(2, result, now_ns + kMs);
-    farm_.OnMessage(2, proto::WorkerCredit{attempt + 2}, now_ns + kMs);
-    ASSERT_EQ(farm_.Take().deliveries.size(), 1u);
-    (void)farm_.EndsOf(kSession, {attempt});
-    farm_.OnCommitted(kSession, {attempt}, now_ns + kMs);
-    farm_.Take();
-  }
+  Ask(3);
+  EXPECT_EQ(AnsweredWell(2, 3), (std::vector<int64_t>{3, 4, 5}));
   EXPECT_EQ(farm_.counters().quarantined, 0);
+}
+
+// A power cut takes honed and a worker whose answers to what had started were not yet committed.
+TEST_F(RestoredFarmTest, LossesOfWhatWasGrantedBeforeARestartAreNotEither) {
+  for (int64_t attempt = 3; attempt < 6; ++attempt) {
+    AddLease({7, static_cast<uint64_t>(attempt)}, attempt, LeaseState::kStarted);
+  }
+  Begin();
+  Dial({9, 10}, {}, 1, "w1");
+  Dial({8, 8}, {}, 2, "w2");
+  Ask(3);
+  EXPECT_EQ(AnsweredWell(2, 3), (std::vector<int64_t>{3, 4, 5}));
+  EXPECT_EQ(farm_.counters().quarantined, 0);
+}
+
+// A search that began anew does not ask for it again; what it was answered waits until its end.
+TEST_F(RestoredFarmTest, AnAnswerThatNobodyAsksForKeepsNoSuspectOff) {
+  AddLease(kToken, 3, LeaseState::kStarted);
+  AddSuspect(4, "w2/cpu:0");
+  Begin();
+  Dial({9, 9}, {{kToken, true}}, 1, "w1");
+  Answer(1, kToken, kSecond);
+  Ask(4);
+  EXPECT_EQ(AnsweredWell(1, 2), (std::vector<int64_t>{4, 5}));
 }
 
 TEST(LossReasonTest, NamesWhomTheWorkerWasAndOtherTextsNobody) {
