@@ -137,6 +137,13 @@ TEST(FarmSimulation, WhatOperatorsDoInFlightLosesNothing) {
   EXPECT_GT(all.late, 60) << "on streams that their workers had given up";
 }
 
+// A machine sleeps with the candidate that kills it: an answer of its own, run_timeout, and no
+// loss.
+TEST(FarmSimulation, Seed180WithPausesEnds) {
+  FarmSimulation simulation({.seed = 180, .pauses = true});
+  EXPECT_EQ(simulation.Run(), "");
+}
+
 TEST(FarmSimulation, APauseOfHonedIsNobodysSilence) {
   FarmSimulation::Counts all;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {

@@ -145,9 +145,16 @@ std::string FarmSimulation::Check() {
   }
   if (std::string wrong = CheckLeases(); !wrong.empty()) return wrong;
   if (std::string wrong = CheckClients(); !wrong.empty()) return wrong;
-  // No worker could answer the poisonous one; others are condemned only where crashes met them.
+  // No worker could answer the poisonous one, but that a machine slept until its time was over;
+  // others are condemned only where crashes met them.
   counts_.condemned = static_cast<int>(condemned_.size());
+  const std::vector<db::Event> events = log_->EventsOf(stream_id_).value();
+  const std::string timed_out = fmt::format("{} run_timeout ", kPoison);
   if (!condemned_.contains(kPoison) && !lost_answers_.contains(kPoison) &&
+      std::ranges::none_of(events,
+                           [&](const db::Event& event) {
+                             return event.type == "result" && event.payload.starts_with(timed_out);
+                           }) &&
       std::ranges::none_of(sessions_, &SimSession::cancelled)) {
     return "the poisonous attempt was not condemned";
   }
