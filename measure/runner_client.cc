@@ -172,7 +172,9 @@ void RunnerClient::LimitFilesFor(const PrepareJob& job) {
     process_->most_slots = std::max(process_->most_slots, job.slot + 1);
   }
   const size_t code = std::max(job.kernel.shared_object.size(), job.prologue.shared_object.size());
-  LimitFiles(process_->child.pid(), kOpenFiles + process_->most_slots, static_cast<int64_t>(code));
+  // The thread sanitizer's runtime writes a file of half a MiB as the process begins.
+  LimitFiles(process_->child.pid(), kOpenFiles + process_->most_slots,
+             kSanitized ? kFileBytes : static_cast<int64_t>(code));
 }
 
 absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_view payload,
