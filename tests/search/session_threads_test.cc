@@ -14,7 +14,7 @@
 #include "base/core/fake_clock.h"
 #include "db/memory_database.h"
 #include "search/session.h"
-#include "tests/search/fake_measurer.h"
+#include "tests/search/small_session.h"
 
 // Members of a shared search whose results do not wait for their proposals.
 namespace hone::search {
@@ -264,16 +264,9 @@ class StoppedMeasurer final : public measure::Measurer {
 class SessionThreadsTest : public ::testing::Test {
  protected:
   SessionOptions Options(const Hash128& id, int64_t trials) {
-    SessionOptions o;
+    SessionOptions o = search::Options(trials);
     o.id = id;
     o.request = "{\"farm_session\":\"" + id.ToHex() + "\"}";
-    o.versions = "{}";
-    o.seed = 3;
-    o.trials = trials;
-    o.seconds = 0;
-    o.target = TestTarget();
-    o.device = {"class", "fingerprint"};
-    o.builder_version = "1+22.1";
     o.join = [this] { return Shared(); };
     o.begin_results = [this](db::Batch batch, TunerQueue::Done done) {
       log_.Begin(std::move(batch), std::move(done));

@@ -21,16 +21,9 @@ constexpr Hash128 kFirst{1, 1}, kSecond{2, 2};
 class SharedSessionTest : public ::testing::Test {
  protected:
   SessionOptions Options(SharedTuners& tuners, const Hash128& id, int64_t trials) {
-    SessionOptions o;
+    SessionOptions o = search::Options(trials);
     o.id = id;
     o.request = "{\"farm_session\":\"" + id.ToHex() + "\"}";
-    o.versions = "{}";
-    o.seed = 3;
-    o.trials = trials;
-    o.seconds = 0;
-    o.target = TestTarget();
-    o.device = {"class", "fingerprint"};
-    o.builder_version = "1+22.1";
     o.join = [this, &tuners] {
       return tuners.Get(log_,
                         {.text = kSearch, .versions = "{}", .seed = 3, .target = TestTarget()});

@@ -243,6 +243,16 @@ class RestoredFarmTest : public ::testing::Test, public LeaseReader {
     return attempts;
   }
 
+  /// w1 comes back as this process, and w2 answers well what w1 was lost with.
+  void ExpectNothingAgainst(const Hash128& instance) {
+    Begin();
+    Dial(instance, {}, 1, "w1");
+    Dial({8, 8}, {}, 2, "w2");
+    Ask(3);
+    EXPECT_EQ(AnsweredWell(2, 3), (std::vector<int64_t>{3, 4, 5}));
+    EXPECT_EQ(farm_.counters().quarantined, 0);
+  }
+
   static constexpr Hash128 kSession{4, 4}, kToken{7, 1};
   db::FarmState stored_;
   Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 8, *this};
@@ -283,12 +293,7 @@ TEST_F(RestoredFarmTest, ASuspectGoesToAnotherMachineAlsoAfterARestart) {
 // Whether it answered well between those losses is not known.
 TEST_F(RestoredFarmTest, LossesBeforeARestartAreNotHeldAgainstTheMachine) {
   for (int64_t attempt = 3; attempt < 6; ++attempt) AddSuspect(attempt, "w1/cpu:0");
-  Begin();
-  Dial({9, 9}, {}, 1, "w1");
-  Dial({8, 8}, {}, 2, "w2");
-  Ask(3);
-  EXPECT_EQ(AnsweredWell(2, 3), (std::vector<int64_t>{3, 4, 5}));
-  EXPECT_EQ(farm_.counters().quarantined, 0);
+  ExpectNothingAgainst({9, 9});
 }
 
 // A power cut takes honed and a worker whose answers to what had started were not yet committed.
@@ -296,12 +301,7 @@ TEST_F(RestoredFarmTest, LossesOfWhatWasGrantedBeforeARestartAreNotEither) {
   for (int64_t attempt = 3; attempt < 6; ++attempt) {
     AddLease({7, static_cast<uint64_t>(attempt)}, attempt, LeaseState::kStarted);
   }
-  Begin();
-  Dial({9, 10}, {}, 1, "w1");
-  Dial({8, 8}, {}, 2, "w2");
-  Ask(3);
-  EXPECT_EQ(AnsweredWell(2, 3), (std::vector<int64_t>{3, 4, 5}));
-  EXPECT_EQ(farm_.counters().quarantined, 0);
+  ExpectNothingAgainst({9, 10});
 }
 
 // A search that began anew does not ask for it again; what it was answered waits until its end.

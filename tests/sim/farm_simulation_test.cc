@@ -111,7 +111,8 @@ TEST(FarmSimulation, WhatIsDoubtedIsNeitherLostNorBelievedAlone) {
 
 TEST(FarmSimulation, WhatOperatorsDoInFlightLosesNothing) {
   FarmSimulation::Counts all;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  // Rare things must occur often enough to be believed.
+  for (uint64_t seed = 1; seed <= kSeeds * 3 / 2; ++seed) {
     // Every fourth farm builds apart from running.
     const bool apart = seed % 4 == 0;
     FarmSimulation simulation({.seed = seed,
@@ -133,8 +134,7 @@ TEST(FarmSimulation, WhatOperatorsDoInFlightLosesNothing) {
   EXPECT_GT(all.revoked, 100);
   EXPECT_GT(all.drained, 100);
   EXPECT_GT(all.cancelled, 10);
-  // How often that happens shifts with whatever changes who gets what.
-  EXPECT_GT(all.late, 60) << "on streams that their workers had given up";
+  EXPECT_GT(all.late, 100) << "on streams that their workers had given up";
 }
 
 // A machine sleeps with the candidate that kills it: an answer of its own, run_timeout, and no
