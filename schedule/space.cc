@@ -233,23 +233,28 @@ void Space::AddWinograd(int m) {
   const auto& stage = workload_.stages[form_.tile.anchor];
   const int64_t tile_rows = CeilDiv(stage.spatial[1], m),
                 tiles = tile_rows * CeilDiv(stage.spatial[2], m);
-  DecisionTable tile = TileTable(tiles, form_.tile, target_, true);
-  std::erase_if(tile.rows, [](const auto& r) { return r[0] * r[1] < 8; });
-  if (tile.rows.empty()) return;
+  const auto product = [&](int64_t rows) {
+    DecisionTable tile = TileTable(rows, form_.tile, target_, true);
+    std::erase_if(tile.rows, [](const auto& r) { return r[0] * r[1] < 8; });
+    return tile;
+  };
   Sketch three;
   three.name = fmt::format("winograd{}/three_phases", m);
   three.base.winograd = m;
-  three.tables = {tile};
-  Sketch one = three;
+  three.tables = {product(stage.spatial[0] * tiles)};
+  if (three.tables[0].rows.empty()) return;
+  Sketch one;
   one.name = fmt::format("winograd{}/one_phase", m);
+  one.base = three.base;
   one.base.one_phase = true;
+  one.tables = {product(tiles)};
   DecisionTable blocks{"block", {"tile_rows"}, {}};
   for (int64_t b : {1, 2, 3, 4, 7}) {
     if (b <= tile_rows) blocks.rows.push_back({b});
   }
   one.tables.push_back(blocks);
   sketches_.push_back(std::move(three));
-  sketches_.push_back(std::move(one));
+  if (!one.tables[0].rows.empty()) sketches_.push_back(std::move(one));
 }
 
 void Space::Finish() {

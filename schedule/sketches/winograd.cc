@@ -17,7 +17,19 @@ constexpr int kSlabPad = 16;
 
 struct Names {
   std::string conv, owner, rows, v, u, product, y_rows, packed;
+  int64_t images = 1;
 };
+
+/// The loop that images and `rows` are together: with several images the parallel loop runs over
+/// both, so that it is the outermost and every thread has a share. `images` stands just outside of
+/// `rows`.
+std::string WithImages(TraceWriter& w, const Names& n, const std::string& stage,
+                       const std::string& images, const std::string& rows) {
+  if (n.images == 1) return rows;
+  const std::string fused = stage + ".f0";
+  w.Emit(fmt::format("{} = fuse({}, {})", fused, images, rows));
+  return fused;
+}
 
 void TransformLoops(TraceWriter& w, const std::string& stage, const char* a, const char* b,
                     const char* vector) {
@@ -34,7 +46,10 @@ void InputTransform(TraceWriter& w, const Names& n, const PlanChoice& choice, in
   w.Emit(fmt::format("reorder({0}.i2, {0}.i3, {0}.i4, {0}.i5.0, {0}.i0, {0}.i1, {0}.r0, {0}.i5.1)",
                      n.v));
   w.Emit(fmt::format("unroll({0}.i0); unroll({0}.i1); unroll({0}.r0); vectorize({0}.i5.1)", n.v));
-  if (!choice.one_phase) w.Emit(fmt::format("parallel({}.i3, {})", n.v, target.threads));
+  if (!choice.one_phase) {
+    const std::string rows = WithImages(w, n, n.v, n.v + ".i2", n.v + ".i3");
+    w.Emit(fmt::format("parallel({}, {})", rows, target.threads));
+  }
   w.Emit(fmt::format("compute_at({}, {}.i5.0, register)", n.rows, n.v));
   TransformLoops(w, n.rows, "i3", "i4", "i5");
 }
@@ -43,23 +58,26 @@ void Product(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes
              const ir::Target& target) {
   const std::string& p = n.product;
   w.Emit(fmt::format("align({}, 1, {})", p, kSlabPad));
-  w.Emit(fmt::format("{0}.f0 = fuse({0}.i3, {0}.i4)", p));
-  w.Emit(fmt::format("split({}.f0, {}, two_sizes)", p, choice.tile.rows));
+  // The tiles of all images are rows of one product; in one phase there are those of one image.
+  const std::string rows = choice.one_phase ? p + ".i3" : WithImages(w, n, p, p + ".i2", p + ".i3");
+  const int fused = rows == p + ".i3" ? 0 : 1;
+  const std::string t = fmt::format("{}.f{}", p, fused);
+  w.Emit(fmt::format("{} = fuse({}, {}.i4)", t, rows, p));
+  w.Emit(fmt::format("split({}, {}, two_sizes)", t, choice.tile.rows));
   if (choice.one_phase) {
     w.Emit(fmt::format("split({}.i5, {})", p, lanes));
-    w.Emit(
-        fmt::format("reorder({0}.i0, {0}.i1, {0}.f0.0, {0}.r0, {0}.f0.1, {0}.i5.0, {0}.i5.1)", p));
-    w.Emit(fmt::format("{} = cache_write({}, register, at={}.f0.0)", w.NextStage(), p, p));
-    w.Emit(fmt::format("unroll({0}.f0.1); unroll({0}.i5.0); vectorize({0}.i5.1)", p));
+    w.Emit(fmt::format("reorder({0}.i0, {0}.i1, {1}.0, {0}.r0, {1}.1, {0}.i5.0, {0}.i5.1)", p, t));
+    w.Emit(fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), p, t));
+    w.Emit(fmt::format("unroll({1}.1); unroll({0}.i5.0); vectorize({0}.i5.1)", p, t));
     return;
   }
   w.Emit(fmt::format("split({}.i5, [{}, {}], mask)", p, choice.tile.vectors, lanes));
-  w.Emit(fmt::format(
-      "reorder({0}.i0, {0}.i1, {0}.i5.0, {0}.f0.0, {0}.r0, {0}.f0.1, {0}.i5.1, {0}.i5.2)", p));
-  w.Emit(fmt::format("{} = cache_write({}, register, at={}.f0.0)", w.NextStage(), p, p));
-  w.Emit(fmt::format("unroll({0}.f0.1); unroll({0}.i5.1); vectorize({0}.i5.2)", p));
-  w.Emit(fmt::format("{0}.f1 = fuse({0}.i0, {0}.i1)", p));
-  w.Emit(fmt::format("parallel({}.f1, {})", p, target.threads));
+  w.Emit(fmt::format("reorder({0}.i0, {0}.i1, {0}.i5.0, {1}.0, {0}.r0, {1}.1, {0}.i5.1, {0}.i5.2)",
+                     p, t));
+  w.Emit(fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), p, t));
+  w.Emit(fmt::format("unroll({1}.1); unroll({0}.i5.1); vectorize({0}.i5.2)", p, t));
+  w.Emit(fmt::format("{0}.f{1} = fuse({0}.i0, {0}.i1)", p, fused + 1));
+  w.Emit(fmt::format("parallel({}.f{}, {})", p, fused + 1, target.threads));
 }
 
 /// The owner's tile of m × m pixels, with both output transforms computed inside.
@@ -89,13 +107,14 @@ void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
                        reduce));
     w.Emit(fmt::format("unroll({0}.i1.1); unroll({0}.i2.1); vectorize({0}.i3.1)", o));
   }
-  w.Emit(fmt::format("parallel({}.i1.0, {})", o, target.threads));
+  const std::string blocks = WithImages(w, n, o, o + ".i0", o + ".i1.0");
+  w.Emit(fmt::format("parallel({}, {})", blocks, target.threads));
   if (own) {
     w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), o, channel));
     w.Emit(fmt::format("unroll({}.r0)", o));
   }
   if (choice.one_phase) {
-    w.Emit(fmt::format("compute_at({}, {}.i1.0, memory)", n.v, o));
+    w.Emit(fmt::format("compute_at({}, {}, memory)", n.v, blocks));
     w.Emit(fmt::format("compute_at({}, {}.i3.0, memory)", n.product, o));
   }
   w.Emit(fmt::format("compute_at({}, {}, register)", n.y_rows, channel));
@@ -151,6 +170,7 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
         "winograd: the epilogue has another shape than the convolution");
   }
   n.owner = w.name(owner);
+  n.images = w.stage(owner).spatial[0];
   const int lanes = target.lanes;
   n.packed = w.NextStage();
   w.Emit(fmt::format("{} = pack({}, {}, [i0, i1, i3/{}, i2, i3%{}])", n.packed, n.product, n.u,
