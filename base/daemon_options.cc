@@ -52,7 +52,7 @@ absl::Status WrongAt(const std::string& where, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", where, what));
 }
 
-// Of a line the key, which may be quoted, and what stands behind the `=`; nothing without one.
+// A line's key, which may be quoted, and what stands behind the `=`; nothing without one.
 std::optional<std::pair<std::string_view, std::string_view>> SplitAtEquals(std::string_view line) {
   const size_t close = line.front() == '"' ? line.find('"', 1) : 0;
   const size_t equals = close == std::string_view::npos ? close : line.find('=', close);

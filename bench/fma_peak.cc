@@ -82,7 +82,7 @@ double MeasureGigahertz(double seconds, const MonotonicClock& clock) {
     const int64_t before = clock.NowNs();
     long sum = 0, one = 1;
     for (long i = 0; i < kSteps; ++i) {
-      // Of two registers: an addition of a constant costs some cores no cycle.
+      // Adds registers: an addition of a constant costs some cores no cycle.
       asm volatile(
           "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
           "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"

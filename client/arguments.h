@@ -16,7 +16,7 @@ namespace hone::client {
 /// have, or for a value that is absent, is a programmer error.
 class Arguments {
  public:
-  /// Of no command: no name is known.
+  /// Belongs to no command: no name is known.
   Arguments() = default;
   explicit Arguments(const CommandSpec& command) : command_(&command) {}
 

@@ -8,8 +8,8 @@
 namespace hone::client {
 
 /// How far an output may be from what is expected, element by element:
-/// |y - e| <= absolute * max|e| + relative * |e|, the maximum over finite expected values. Of
-/// integers only those of 8 bits may differ at all.
+/// |y - e| <= absolute * max|e| + relative * |e|, the maximum over finite expected values. Only
+/// integers of 8 bits may differ at all.
 struct Tolerance {
   double absolute = 1e-4;
   double relative = 1e-3;

@@ -43,8 +43,9 @@ class JudgedKernels {
   void PutBackAll();
 
   const std::set<std::string>& suspects() const { return suspects_; }
-  /// Of a session's tasks, by their hashes and verdicts: put back are those said to be; confirmed
-  /// are winners whose very Trace was in the tuned model and that are not suspected of anything.
+  /// What becomes of a session's tasks (hashes and verdicts): those said to be are put back;
+  /// confirmed are winners whose very Trace was in the tuned model and that are suspected of
+  /// nothing.
   std::vector<search::Confirmation> Confirmations(
       const std::vector<std::string>& hashes,
       const std::vector<search::TaskVerdict>& verdicts) const;

@@ -30,7 +30,7 @@ class TimedModel {
       measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock);
 
   /// Runs `runs` times; the mean time of a run is added to samples_ns(), that of its kernels to
-  /// kernel_ns(). Of several runs the first is not counted: another model has just had the caches.
+  /// kernel_ns(). The first of several is not counted: another model has just had the caches.
   absl::Status Sample(int runs);
   void ForgetSamples();
 

@@ -129,7 +129,7 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
            session.SecondsLeft() >= options_.seconds;
   };
   if (may_go_on()) {
-    // Of many kernels one loses by chance: it has to lose twice.
+    // Among many kernels one loses by chance: it has to lose twice.
     HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
     judged.ComparedAgain(LosingKernels(*by_default_, *tuned));
     if (may_go_on()) HONE_RETURN_IF_ERROR(CompareWithout(judged, winners, tuned));

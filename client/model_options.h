@@ -17,8 +17,8 @@ namespace hone::client {
 absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& arguments);
 
 /// The resolved target: --target (native where not given) with --threads, else the usable cores.
-/// Usage errors: not a target, threads said twice on the line and differently. Of what the config
-/// file says, the line's word on threads wins, then the target's.
+/// Usage errors: not a target, threads said twice on the line and differently. The
+/// line's word on threads wins over what the config file says, then the target's.
 absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
 
 /// --accuracy, or the default class where the command has no such option. A usage error for a class

@@ -329,7 +329,7 @@ constexpr std::array kCommands = {
         .name = "inspect",
         .summary = "Tell what a model or package consists of",
         .description =
-            "Of a model: inputs and outputs, what each pass of the compiler did, every kernel "
+            "For a model: inputs and outputs, what each pass of the compiler did, every kernel "
             "with its workload hash, how often it occurs, FLOP, bytes and the time that this "
             "machine needs at least, and the memory that the plan needs at its peak, beside the "
             "sum of all tensors and the lower bound.\n\nOf a package: what it says about "
@@ -352,9 +352,9 @@ constexpr std::array kCommands = {
         .name = "explain",
         .summary = "Show a task's space, its best Traces and why the models rank them so",
         .description =
-            "Of a model: for each task the sketches of its space, what was tried, the best Trace "
+            "For a model: for each task the sketches of its space, what was tried, the best Trace "
             "and its place in the order of the analytic model and of the trees that the log "
-            "holds. Of one task, named by its workload hash: also workload, Traces, and what each "
+            "holds. For one task, named by its workload hash: also workload, Traces, and what each "
             "feature adds to the score beside the default schedule.\n\nA task's records are those "
             "of the target and device class; where neither is given and this machine has none, "
             "those that the log has most of.",

@@ -24,7 +24,8 @@ std::vector<std::pair<std::string, int>> Numbers() {
           {"protocol", kProtocolVersion}};
 }
 
-// Of the packages that this was built with: `hone` itself links neither (hone-builder does).
+// Versions of the packages that this was built with: `hone` itself links neither (hone-builder
+// does).
 constexpr char kLlvmVersion[] = HONE_LLVM_VERSION;
 constexpr char kXgboostVersion[] = HONE_XGBOOST_VERSION;
 constexpr char kTargets[] = "cpu:avx2 cpu:avx512";

@@ -14,7 +14,7 @@ using ir::Stmt;
 
 namespace {
 
-/// Of a vector loop, whatever the element type.
+/// The most lanes of a vector loop, whatever the element type.
 constexpr int64_t kMostLanes = 64;
 
 void CollectLoads(const Expr& expr, std::set<int>* used) {

@@ -54,7 +54,7 @@ WorkloadCost CostOf(const ir::Workload& workload) {
     const auto bytes = static_cast<double>(tensor.Bytes());
     const bool read =
         tensor.kind == ir::TensorKind::kInput || tensor.kind == ir::TensorKind::kConstant;
-    // Of a table that is gathered from, only the rows that are looked up.
+    // A gather reads only the rows of its table that are looked up.
     if (read || tensor.output) cost.bytes += read ? std::min(bytes, read_bytes[i]) : bytes;
   }
   return cost;

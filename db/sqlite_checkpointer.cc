@@ -10,7 +10,7 @@ namespace {
 /// 12 MiB of pages: with what comes while they are folded less than journal_size_limit, so that the
 /// WAL's file is overwritten in place and a sync has no new size to store.
 constexpr int kFoldedAtOnce = 3072;
-/// Frames that a commit folds: a few milliseconds. Of more the thread makes another pass.
+/// Frames that a commit folds: a few milliseconds. For more the thread makes another pass.
 constexpr int kMostRest = 1024;
 /// Passes after which a commit folds whatever is left: the writer is faster than the disk.
 constexpr int kMostPasses = 64;
@@ -86,7 +86,7 @@ void Checkpointer::Committed(int frames) {
 }
 
 void Checkpointer::FoldRest(int frames) {
-  // Of no consequence where it fails: the WAL keeps what is not folded.
+  // A failure has no consequence: the WAL keeps what is not folded.
   int folded = 0;
   sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, &folded);
   const std::lock_guard lock(mutex_);

@@ -23,8 +23,8 @@ constexpr char kWords[] =
     "pd.device_class FROM records p JOIN devices pd ON pd.id = p.device "
     "WHERE p.workload = ?2 AND p.policy = ?3 AND p.rigor = 2) ";
 
-// RanksBefore as an ORDER BY. Of most records it is not asked whether they are overruled
-// (Overrules): it can be of those alone that were confirmed, or come from elsewhere.
+// RanksBefore as an ORDER BY. Most records need no test whether they are overruled (Overrules):
+// only those can be that were confirmed, or come from elsewhere.
 std::string RankOrder() {
   return fmt::format(
       "CASE WHEN {0} THEN 0 ELSE r.rigor END DESC, "

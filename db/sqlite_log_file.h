@@ -93,8 +93,8 @@ class SqliteLogFile final : public LogFile {
   /// no index and goes on behind a lost page.
   Scan ScanById(const std::string& select, const std::string& id, int place_column);
   absl::Status ReadSamples(TuningRecord& record);
-  /// Of rows (number of a record, two columns of its group) in their order the first of each group,
-  /// at most `limit`.
+  /// The first row of each group, at most `limit`, in the order of the rows (number of a record,
+  /// two columns of its group).
   absl::StatusOr<std::vector<RankedRecord>> BestOfGroups(Query ranked, const RecordQuery& asked,
                                                          size_t limit);
 

@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> SqliteLogFile::BeginRead() 
   if (reading_) return absl::FailedPreconditionError("a read scope of this log is open already");
   HONE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connection_, "BEGIN"));
   // BEGIN alone takes no state yet; the first read does.
-  // Of the schema, not of a table: one that is damaged must not keep the others from being saved.
+  // Reads the schema, not a table: a damaged table must not keep the others from being saved.
   HONE_RETURN_IF_ERROR(connection_->Number("SELECT count(*) FROM sqlite_schema").status());
   reading_ = true;
   return std::unique_ptr<ReadScope>(

@@ -19,8 +19,8 @@ struct GroupWorkload {
 };
 
 /// The Stages of the group's nodes, in one Workload: relabellings inlined, what follows the anchor
-/// on the anchor's axes. Constants of one element stand in the text, the others are tensors. Of the
-/// range of a float input only the sign is kept, so that equal layers are equal Workloads. Errors
+/// on the anchor's axes. Constants of one element stand in the text, the others are tensors. A
+/// float input keeps only the sign of its range, so that equal layers are equal Workloads. Errors
 /// name the node whose operator cannot be expressed. Deterministic; equal groups give equal
 /// Workloads.
 absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph, const Group& group);

@@ -35,7 +35,8 @@ struct BuilderOptions {
   bool test_hooks = false;  ///< heed BuildJob::test_hook
   /// Go on where the sandbox is refused: whoever made the jobs is trusted.
   bool unsafe_no_sandbox = false;
-  /// Of a builder that was killed and does not end: SubprocessOptions'. On its caller's thread.
+  /// Called with a builder that was killed and does not end, as in SubprocessOptions; on the
+  /// caller's thread.
   std::function<void(pid_t)> on_unkillable;
   int64_t kill_patience_ns = kKillPatienceNs;
   /// For LinkLibrary, whose job names files to read and write: the process is not confined to

@@ -21,7 +21,7 @@ class CpuProbe {
   /// core has its own units). `wide`: AVX-512, which the host must have; else AVX2.
   double FlopPerSecond(bool wide);
 
-  /// Of `threads` threads together, reading `bytes` each. kResourceExhausted: no memory.
+  /// The rate of `threads` threads together, reading `bytes` each. kResourceExhausted: no memory.
   absl::StatusOr<double> BytesPerSecond(int threads, int64_t bytes, int repeats);
 
   /// Typical spread of one thread's equal pieces of work of about a millisecond: half of their

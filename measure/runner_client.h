@@ -37,7 +37,7 @@ struct RunnerOptions {
   bool test_hooks = false;  ///< heed PrepareJob::test_hook
   /// Go on where the sandbox is refused: whoever made the candidates is trusted.
   bool unsafe_no_sandbox = false;
-  /// Of a runner that was killed and does not end: SubprocessOptions'.
+  /// Called with a runner that was killed and does not end, as in SubprocessOptions.
   std::function<void(pid_t)> on_unkillable;
   int64_t kill_patience_ns = kKillPatienceNs;
 };

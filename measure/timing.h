@@ -31,7 +31,7 @@ Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<in
 /// From the order to the answer.
 struct AnswerWait {
   int64_t elapsed_ns = 0;  ///< by the clock of who asked
-  /// Of it: a thread of the runner, or who asked, was ready and had no CPU.
+  /// The part of it in which a thread of the runner, or who asked, was ready and had no CPU.
   int64_t queued_ns = 0;
   /// CPU time of the runner's busiest thread; unset: this machine does not tell.
   std::optional<int64_t> ran_ns;

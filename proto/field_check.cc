@@ -90,7 +90,7 @@ size_t SequenceLength(std::string_view s) {
   return length;
 }
 
-// Of ASCII and of Latin-1 (U+0080 to U+009F, which terminals heed too).
+// Control characters of ASCII and of Latin-1 (U+0080 to U+009F, which terminals heed too).
 bool IsControl(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence.front());
   if (sequence.size() == 1)

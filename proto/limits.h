@@ -20,7 +20,7 @@ inline constexpr int64_t kShelfBytes = int64_t{256} << 20;    ///< that a run wo
 inline constexpr size_t kMaxWorkloads = 5000;                 ///< of a session
 inline constexpr size_t kMaxTraceBytes = size_t{1} << 20;
 inline constexpr size_t kMaxWorkloadBytes = size_t{1} << 20;
-/// Of a workload: a kernel of a model has a dozen, and what is tried grows with their square.
+/// Stages of a workload: a kernel of a model has a dozen, and the work grows with their square.
 inline constexpr size_t kMaxStages = 256;
 inline constexpr size_t kMaxTraces = 63;                 ///< of a comparison
 inline constexpr size_t kMaxArtifacts = kMaxTraces + 1;  ///< of a lease: the default's too

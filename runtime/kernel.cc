@@ -100,7 +100,7 @@ int32_t Kernel::RunPhase(size_t phase, int64_t repeat, const Arguments& argument
     const int32_t failure = function(&call);
     if (failure == 0) [[likely]]
       return;
-    // Of several failures any one is told; the first to arrive is.
+    // One of several failures is told: the first to arrive.
     int32_t none = 0;
     result.compare_exchange_strong(none, failure, std::memory_order_relaxed);
   });

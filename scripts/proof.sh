@@ -20,7 +20,7 @@ sanitized() {
   local build=build/$preset status=0
   scripts/deps.sh test
   cmake --preset "$preset" -B "$build"
-  # Of the tests that are asked for, with what they run; without one of a script, for which all is.
+  # The programs of the tests that are asked for; without a test that is a script, which needs all.
   local programs
   programs=$(ctest --test-dir "$build" -N --show-only=json-v1 "$@" |
     python3 scripts/test_programs.py "$build")

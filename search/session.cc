@@ -244,7 +244,7 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
     if (shared()) batch.events.push_back(MakeEvent("result", event));
     answers.of.push_back({p.attempt, outcome, median, cost});
   }
-  // Of many small batches not each one needs the time.
+  // Where batches are many and small, not each one needs the time.
   const double now_seconds = ElapsedSeconds();
   if (!answers.of.empty() && (!shared() || now_seconds >= told_seconds_ + kTellSeconds)) {
     told_seconds_ = now_seconds;

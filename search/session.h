@@ -29,7 +29,7 @@ struct TaskVerdict {
   bool put_back = false;  ///< won here, but lost in the model
   double default_ns = 0, best_ns = 0;
   std::string trace;  ///< of what is best now
-  /// Samples of the comparison, ns. Of one by an earlier run of the session the winner's alone.
+  /// Samples of the comparison, ns; only the winner's where an earlier run of the session made it.
   std::vector<int64_t> default_samples, best_samples;
 };
 
@@ -78,7 +78,7 @@ class Session {
   absl::Status BeginAlone(std::vector<TuningTask> tasks, db::Batch batch);
   /// Becomes a member of a shared search, or finds itself to be one.
   absl::Status JoinShared(std::vector<TuningTask> tasks, db::Batch batch);
-  /// Of tasks that the search has not got, while its other members go on.
+  /// Makes the spaces of tasks that the search has not got, while its other members go on.
   absl::Status MakeSpaces(std::vector<TuningTask>& tasks);
   absl::Status ReplayOwn();
   absl::Status ReplayVerdict(const std::string& payload);
@@ -155,7 +155,7 @@ class Session {
   bool DiskIsFull();
   /// Keeps a part of the time that is left for the comparisons at the end.
   void ReserveFinal();
-  /// Of `seconds`, without what is kept.
+  /// The part of `seconds` for the search, without what is kept.
   double SearchSeconds() const;
   /// For the comparisons of finalists: before_end comes after them.
   double SecondsToCompare() const { return SecondsLeft() - reserve_seconds_; }
@@ -170,7 +170,7 @@ class Session {
   int LocalOf(int place) const;
   /// A new session's row, device and first event.
   void AddSessionTo(db::Batch& batch, std::string first_event);
-  /// Of what was proposed: in the Tuner's stream, and in the session's own where that is another.
+  /// Tells what was proposed in the Tuner's stream, and in the session's own where that is another.
   void AddProposed(const Tuner::Proposal& p, db::Batch& batch);
   /// Others measure what this one waits for.
   bool OthersAtWork();

@@ -21,7 +21,7 @@ constexpr int kNearRecords = 3;  ///< transplanted into a task before it starts
 constexpr double kWarmStartShare = 0.03;
 constexpr double kWarmStartSeconds = 5;  ///< without a limit in time
 
-/// Of an event "result".
+/// The outcome in an event "result".
 std::optional<measure::Outcome> OutcomeOf(const std::string& payload) {
   char word[16] = {};
   if (std::sscanf(payload.c_str(), "%*d %15s", word) != 1) return std::nullopt;

@@ -23,7 +23,7 @@ absl::Status LoadModel(db::Database& database, const std::string& payload, Share
         fmt::format("the log lacks the model {} that its events name", digest));
   auto model = costmodel::XgboostModel::Load(*bytes);
   if (absl::IsInvalidArgument(model.status())) {
-    // Of a Hone with other features: the analytic model ranks until the next training.
+    // A Hone with other features wrote it: the analytic model ranks until the next training.
     shared.tuner.SetModel(nullptr);
     return absl::OkStatus();
   }

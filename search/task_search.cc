@@ -394,7 +394,7 @@ costmodel::TrainingTask TaskSearch::TrainingRows(int most) const {
   const size_t others = answers_.size() - best.size();
   size_t met = 0;
   for (const Answer& a : answers_) {
-    // Of the others each k-th, over the whole search.
+    // Each k-th of the others, over the whole search.
     const bool chosen = among_best.contains(a.id) || others <= room ||
                         met * room / others != (met + 1) * room / others;
     met += among_best.contains(a.id) ? 0 : 1;

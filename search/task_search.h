@@ -122,12 +122,12 @@ class TaskSearch {
     Proposer proposer = Proposer::kRandom;
     int32_t answer = -1;  ///< in answers_
   };
-  /// Of one of points_, in Spaces that compare Traces.
+  /// What is known of the Trace of one of points_, in Spaces that compare Traces.
   struct PointTrace {
     Hash128 hash;  ///< zero: it cannot be lowered
     /// The first of points_ whose Trace, lowered before, is the same; kUnknown: not lowered yet.
     uint32_t first = kUnknown;
-    /// Of that first one: which of those with its Trace was proposed.
+    /// Kept for the first point of a Trace: which of the points with that Trace was proposed.
     uint32_t proposed = kUnknown;
     static constexpr uint32_t kUnknown = UINT32_MAX;
   };
@@ -151,7 +151,7 @@ class TaskSearch {
   /// Marks a point as proposed if it and its Trace are new. To lower a point to its Trace takes a
   /// good part of what it takes to rank hundreds: only those about to be proposed are.
   bool Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out);
-  /// Of points that an earlier run proposed.
+  /// Makes the Traces of points that an earlier run proposed.
   void NeedTracesOfSeen();
   /// The Trace's text; nothing for a point that cannot be lowered, which is noted.
   std::optional<std::string> TraceText(uint64_t id);

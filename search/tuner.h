@@ -71,7 +71,7 @@ class Tuner {
     uint64_t seed = 0;   ///< of the searches that begin with it
     /// Its attempts have this number or a larger one.
     int64_t first_attempt = 0;
-    /// Of its budget, used in a search of before that could not go on.
+    /// The part of its budget that an earlier search used which could not go on.
     int64_t charged = 0;
     std::vector<TuningTask> tasks;
   };
@@ -81,7 +81,7 @@ class Tuner {
   /// Takes the Join just made back, numbers included: the log does not know of it, and what comes
   /// next has the numbers that a replay will give it. The last thing that happened to the Tuner.
   void UndoJoin(const Hash128& member);
-  /// Of a member that has joined; "member".
+  /// The event "member" of a member that has joined.
   std::string MemberEvent(const Hash128& member) const;
   /// Its open proposals are put back, and searches without a member end. An unknown one: nothing.
   void Leave(const Hash128& member);
@@ -131,7 +131,7 @@ class Tuner {
   void Compared(int task, double default_ns, double best_ns);
   static std::string ComparedEvent(int task, double default_ns, double best_ns);
 
-  /// Of the numbers given out so far; those that ended have no search.
+  /// How many numbers were given out so far; tasks that ended have no search.
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
   bool searching(int i) const { return searches_[static_cast<size_t>(i)] != nullptr; }
   /// Open proposals of a task, whoever made them.

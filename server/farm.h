@@ -263,7 +263,7 @@ class Farm {
   void MakeGrants(int64_t now_ns);
   /// Connected, active, with credit and room, and neither holds nor awaits a suspect.
   bool MayGet(const Worker& worker) const;
-  /// Of what it holds all is answered: nothing of it runs.
+  /// Whether all that it holds is answered: nothing of it runs.
   bool IsIdle(const Worker& worker) const;
   bool GrantOne(const std::string& key, Worker& worker, int64_t now_ns);
   bool MayRun(const std::string& key, const Worker& worker, const Session& session) const;

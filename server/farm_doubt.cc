@@ -253,7 +253,7 @@ void Farm::CompareSentinels() {
     if (worker.stream && worker.sentinel_ns > 0)
       by_class[worker.hello.device.device_class].push_back(worker.sentinel_ns);
   }
-  // Of two the faster one is the class: what disturbs a machine makes it slower.
+  // The faster of two is the class: what disturbs a machine makes it slower.
   std::map<std::string, double> medians;
   for (auto& [name, sentinels_ns] : by_class) medians[name] = Median(std::move(sentinels_ns));
   for (auto& [key, worker] : workers_) {

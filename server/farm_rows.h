@@ -95,7 +95,7 @@ struct OpenLease {
   int64_t parked_ns = 0;
   std::vector<int> wanted;                 ///< of a build lease: Grant.wanted
   std::vector<proto::Artifact> artifacts;  ///< of a run lease: Grant.artifacts
-  /// Of a build lease: what came whole, by SHA-256, and how much that is.
+  /// What came whole for a build lease, by SHA-256, and how much that is.
   std::map<std::string, std::shared_ptr<const std::string>> uploaded;
   int64_t uploaded_bytes = 0;
   std::vector<std::shared_ptr<const CountedBytes>> counted;

@@ -45,7 +45,7 @@ class IssueIntake {
  private:
   const std::string path_;
   std::set<std::tuple<int64_t, std::string, std::string, std::string, std::string>> known_;
-  /// Of the file when last read: inode, size, time of the last change.
+  /// The file when last read: inode, size, time of the last change.
   std::tuple<uint64_t, int64_t, int64_t, int64_t> seen_{};
   int64_t taken_ = 0;  ///< bytes of whole lines that were read
   std::string trouble_, told_;

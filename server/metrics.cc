@@ -105,7 +105,7 @@ void AddWork(const FarmView& view, Families& out) {
   out.Gauge("hone_queue_oldest_age_seconds", "How long the oldest of them waits.",
             Seconds(view.oldest_waiting_ns));
   out.Gauge("hone_leases_open", "Leases that workers hold.", static_cast<double>(view.open_leases));
-  out.Gauge("hone_leases_started", "Of these, those whose code runs.",
+  out.Gauge("hone_leases_started", "Open leases whose code runs.",
             static_cast<double>(view.started_leases));
   out.Counter("hone_leases_granted_total", "Leases granted.", c.granted);
   out.Counters("hone_leases_ended_total", "Leases ended, by how.", "how",
@@ -130,7 +130,7 @@ void AddWork(const FarmView& view, Families& out) {
   out.Counter("hone_results_held_back_total",
               "Results measured again on another device before they count.", c.held_back);
   out.Counter("hone_build_leases_granted_total",
-              "Of the leases granted, those to build for others.", c.granted_builds);
+              "Leases granted to build for others.", c.granted_builds);
   out.Counters("hone_artifacts_total", "Artifacts of builders, by what became of them.", "how",
                {{"taken", c.artifacts},
                 {"refused", c.artifacts_refused},
@@ -204,7 +204,7 @@ void AddDevices(const ProcessFacts& facts, const FarmView& view, Families& out) 
        [](const DeviceView& d) { return static_cast<double>(d.info.leases); });
   each("hone_device_results_total", "Results that closed a lease.", MetricType::Counter,
        [](const DeviceView& d) { return static_cast<double>(d.info.results); });
-  each("hone_device_noisy_results_total", "Of these, measured under foreign load.",
+  each("hone_device_noisy_results_total", "Results measured under foreign load.",
        MetricType::Counter,
        [](const DeviceView& d) { return static_cast<double>(d.noisy_results); });
 }

@@ -12,7 +12,7 @@
 // Shares of projects, as honed's configuration says them.
 namespace hone::server {
 
-/// Of `NAME=SHARE` each, a whole number from 1 to 1,000,000.
+/// Reads `NAME=SHARE` each, with a share from 1 to 1,000,000.
 absl::StatusOr<std::map<std::string, int64_t>> ParseShares(const std::vector<std::string>& pairs);
 
 /// Makes these the shares of all projects, 1 where there is none: what changes stands in the log

@@ -62,7 +62,7 @@ class RemoteMeasurer final : public measure::Measurer {
   int64_t ComparisonNumber(const proto::Job& job);
   JobHints HintsFor(const proto::Job& job) const;
   std::vector<int64_t> TakeUncommitted();
-  /// Of many candidates of few Workloads each is printed once.
+  /// A Workload's text, printed once for its many candidates.
   const std::string& TextOf(const std::shared_ptr<const ir::Workload>& workload);
 
   /// Notes that these are durable, before the Farm does.

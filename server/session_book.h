@@ -67,7 +67,7 @@ class SessionBook {
   std::string ReasonOf(const db::FarmSession& row);
   /// With its spec; read beside the loop, which has better to do.
   absl::StatusOr<std::optional<db::FarmSession>> StoredRow(const Hash128& session);
-  /// Of a row without its spec, which is read once and never kept.
+  /// The info of a row without its spec, which is read once and never kept.
   absl::StatusOr<proto::SessionInfo> ListedInfo(const db::FarmSession& row);
   void SetCancelPrepared(const Hash128& session, bool prepared);
   void ForgetRunning(const SessionDriver& driver);

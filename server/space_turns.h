@@ -32,7 +32,7 @@ class SpaceTurns {
   absl::Status Run(FarmLoop& loop, const Hash128& session, const Ended& ended, const Work& work);
 
  private:
-  /// Of one that has a strike; ends with it.
+  /// The turn of a session that has a strike; ends with this object.
   struct Turn {
     SpaceTurns* of = nullptr;
     ~Turn();

@@ -105,7 +105,7 @@ void BuildBench::Finish(const Work& work) {
   for (size_t i = 0; i < work.made.size(); ++i) {
     const proto::Artifact& artifact = work.made[i].artifact;
     if (artifact.outcome == measure::Outcome::kOk) continue;
-    // Of a comparison the rest is compared, unless it was the machine's fault.
+    // The rest of a comparison is compared, unless it was the machine's fault.
     const bool lost = artifact.outcome == measure::Outcome::kWorkerLost;
     if (job.kind == proto::JobKind::kCompare && !lost) continue;
     const bool is_default = static_cast<size_t>(work.job.wanted[i]) >= job.traces.size();

@@ -11,7 +11,7 @@ namespace hone {
 /// Numbers of the logical CPUs that the calling thread may run on, ascending; never empty.
 std::vector<int> AllowedCpus();
 
-/// Of `cpus`, the first logical CPU of each physical core, ascending. `sysfs_cpu` is the folder
+/// The first logical CPU among `cpus` of each physical core, ascending. `sysfs_cpu` is the folder
 /// with cpuN/topology/thread_siblings_list; a CPU without that file counts as a core of its own.
 std::vector<int> OnePerCore(const std::vector<int>& cpus,
                             const std::string& sysfs_cpu = "/sys/devices/system/cpu");

@@ -47,7 +47,7 @@ std::vector<proto::TaskSpec> TasksOf(int session, int sessions, int count) {
   return tasks;
 }
 
-/// Of the means of the second quarter and the last, once there are four each.
+/// The growth from the mean of the second quarter to that of the last, once both have four values.
 std::optional<double> Growth(const std::vector<double>& memory) {
   const auto quarter = static_cast<int64_t>(memory.size() / 4);
   if (quarter < 4) return std::nullopt;

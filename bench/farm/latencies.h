@@ -23,7 +23,7 @@ class Latencies {
     const std::lock_guard lock(mutex_);
     return all_ns_.size();
   }
-  /// Of those from the `from`-th on.
+  /// The summary of those from the `from`-th on.
   Summary Since(size_t from) const;
 
  private:

@@ -136,7 +136,7 @@ class WorkerLoad::Impl::Worker {
     journal.insert(journal.end(), accepted_.begin(), accepted_.end());
   }
 
-  // Of its stream.
+  // What its stream calls.
   bool OnMessage(const proto::ServerMessage& message);
   void OnBroken();
   void OnWritten(bool ok);

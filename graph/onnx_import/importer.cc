@@ -14,7 +14,7 @@ namespace hone::graph::onnx_import {
 namespace {
 
 constexpr int kMaxCallDepth = 32;
-/// Of the finished graph, and of ONNX nodes imported with each call of a function counted anew:
+/// Limit of nodes in the graph, and of ONNX nodes imported, each call of a function counted anew:
 /// functions that call the next one twice make 2^depth imports of a file of a few kilobytes, and
 /// Identity and Constant leave no trace in the graph.
 constexpr size_t kMaxNodes = size_t{1} << 20;

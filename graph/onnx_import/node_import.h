@@ -48,7 +48,7 @@ class NodeImport {
   void SetOutput(size_t i, ValueId value);
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
-  // Types, by value, because making nodes moves them. Of kNoValue: a f32 scalar.
+  // Types, by value, because making nodes moves them. kNoValue gives a f32 scalar.
   TensorType TypeOf(ValueId value) const;
   std::vector<int64_t> ShapeOf(ValueId value) const { return TypeOf(value).shape; }
   ir::DType DTypeOf(ValueId value) const { return TypeOf(value).dtype; }

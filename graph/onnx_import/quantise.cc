@@ -96,7 +96,7 @@ void DynamicQuantizeLinear(NodeImport& n) {
   };
   const ValueId low = extreme("min", BinaryOp::kMin);
   const ValueId high = extreme("max", BinaryOp::kMax);
-  // Of zeros alone the scale is one, as in ONNX Runtime, and no division by zero.
+  // Where all values are zero the scale is one, as in ONNX Runtime, and no division by zero.
   const ValueId width = n.Sub(high, low);
   const ValueId scale = n.Select(n.Binary(BinaryOp::kEq, width, 0.0), n.Scalar(n.DTypeOf(width), 1),
                                  n.Binary(BinaryOp::kDiv, width, 255.0));

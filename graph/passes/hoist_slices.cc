@@ -14,7 +14,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-/// Of the whole and of its parts: both get one more axis, and tensors have at most six.
+/// The highest rank of the whole and its parts: both get one more axis; tensors have at most six.
 constexpr size_t kMaxRank = 5;
 
 /// The parts of one value: slice, reshape and transpose nodes of each, in the order of the parts.

@@ -25,7 +25,7 @@ const std::vector<Form>& Forms() {
   constexpr double kHalf = 0.5;
   const double root = 1.0 / std::numbers::sqrt2;
   const double t = kTanhScale;
-  // Of an odd function of the negated argument the result has the other sign.
+  // An odd function of the negated argument gives the other sign.
   static const std::vector<Form> kForms = {
       {"erf", {{{1, 0}, root}}, {{{1, 0}, kHalf}, {{1, 1}, kHalf}}, "gelu"},
       {"erf", {{{1, 0}, -root}}, {{{1, 0}, kHalf}, {{1, 1}, -kHalf}}, "gelu"},

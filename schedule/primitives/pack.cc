@@ -58,7 +58,7 @@ absl::Status CheckCovers(const std::vector<PackedDim>& dims, int rank) {
 }  // namespace
 
 // sN = pack(STAGE, TENSOR, [i0/64, i1, i0%64]): a copy of TENSOR at root in a blocked layout,
-// padded with zeros, that STAGE reads instead. Of a constant it is made once, when packaging.
+// padded with zeros, that STAGE reads instead. The copy of a constant is made once, when packaging.
 absl::Status ApplyPack(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(3, 3));

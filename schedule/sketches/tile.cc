@@ -96,8 +96,9 @@ bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent)
     return false;
   if (!a.DependsOn(v) || !a.linear[v]) return false;
   const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;
-  // Every dimension of the panel layout must be plain: one axis, or none. Of constants part of a
-  // dimension will do (some of a cell's gates): the copy costs nothing at run time.
+  // Every dimension of the panel layout must be plain: one axis, or none. For
+  // constants part of a dimension will do (some of a cell's gates): their copy costs nothing at run
+  // time.
   int with_v = 0;
   for (const auto& i : a.indices) {
     if (DependsOnVar(i, v)) {

@@ -47,8 +47,8 @@ class SessionStory {
   int64_t answered() const { return answered_; }
   int64_t failed() const { return answered_ - outcomes_[0]; }
   const std::array<int64_t, measure::kNumOutcomes>& outcomes() const { return outcomes_; }
-  /// Σ count · latency of the tasks that have a best so far. Of the defaults: 0 where one of them
-  /// is not known.
+  /// Σ count · latency of the tasks that have a best so far. The sum of the defaults is 0 where one
+  /// of them is not known.
   double TotalNs(bool best) const;
   /// Tasks that have a best.
   int64_t measured_tasks() const;

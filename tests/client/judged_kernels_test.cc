@@ -27,7 +27,7 @@ TEST(WithWinnersTest, AWinnerGoesBeforeWhatTheLogPrefers) {
   EXPECT_EQ(winners.Find({}, "b", {})->record_id, "r");
 }
 
-/// Of tasks a, b, c: which are confirmed, and which put back.
+/// Which of the tasks a, b, c are confirmed, and which put back.
 class JudgedKernelsTest : public ::testing::Test {
  protected:
   JudgedKernelsTest() {
@@ -78,7 +78,7 @@ TEST_F(JudgedKernelsTest, ASuspectThatNobodyHadTimeForIsNotConfirmed) {
   EXPECT_THAT(PutBack(), ElementsAre("b"));
 }
 
-// Of the log, not of this session: its Trace was in the model and loses there all the same.
+// The record is the log's, not this session's: its Trace was in the model and loses all the same.
 TEST_F(JudgedKernelsTest, WhatTheLogBroughtIsPutBackToo) {
   verdicts_[1] = {};
   judged_.Compared({{"a", "ta"}, {"b", "an older one"}}, {"b"});

@@ -128,8 +128,8 @@ TEST_F(TunedLog, ExplainTellsWhatTheTreesSay) {
     }
   }
   EXPECT_GT(explained, 10);
-  // Of some forty features this one is named first for most of those in which it differs from the
-  // default's; how many of the best differ in it, the measurements of the tuning decide.
+  // Among some forty features this one is named first for most of those in which it differs from
+  // the default's; how many of the best differ in it, the measurements of the tuning decide.
   EXPECT_GT(3 * by_vectors, explained);
   const ProgramRun text = RunHone({"explain", Model(), "--db", copy, "--threads", "1"});
   EXPECT_THAT(text.out, HasSubstr("trees: score"));

@@ -117,7 +117,7 @@ class Victim {
   /// What it dies at next; empty: nothing.
   std::string next() const { return plan_.empty() ? "" : plan_.front(); }
   size_t kills() const { return kills_; }
-  /// Of the program itself, not of its children.
+  /// Deaths of the program itself, not of its children.
   size_t own_deaths() const { return own_deaths_; }
 
  private:

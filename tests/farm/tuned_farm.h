@@ -68,7 +68,7 @@ class TunedFarm : public ::testing::Test {
   size_t let_back_ = 0;  ///< of the quarantines that honed told of
   std::unique_ptr<Daemon> letting_back_;
   std::map<std::string, db::FarmLease> done_;  // by token
-  // Of every session of the log; by its id and their sequence.
+  // The events of every session of the log, by its id and their sequence.
   std::map<std::string, std::map<int64_t, proto::SessionEvent>> measured_;
   std::map<std::string, int64_t> charges_;  // by project
 };

@@ -39,7 +39,7 @@ def pages(source, folders=True):
     found = [source / "README.md", *sorted((source / "docs").glob("*.md"))]
     if folders:
         found += [source / "CONTRIBUTING.md", *sorted((source / "docs").glob("*/*.md")),
-                  source / "bench/README.md"]
+                  *sorted((source / "bench").glob("**/*.md"))]
     return [path for path in found if path.exists()]
 
 

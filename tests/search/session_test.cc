@@ -281,7 +281,7 @@ struct FaultCase {
 
 class RestartTest : public SessionTest, public ::testing::WithParamInterface<FaultCase> {
  protected:
-  /// Of a task of a session that went on where others were killed.
+  /// For a task of a session that went on where others were killed.
   void ExpectTheSame(const TaskSearch& whole, const Session& session, int task) {
     const TaskSearch& restarted = session.tuner().search(task);
     // Nothing that an earlier run measured is forgotten.

@@ -55,7 +55,7 @@ TEST_F(BuildLeaseTest, WhatOneBuildsAnotherRuns) {
   EXPECT_EQ(results_.at(1).build_ns, 7) << "the builder's";
   EXPECT_EQ(charged_ns_, 5) << "device time alone";
 
-  // Of the next one the default is there already.
+  // The next one's default is there already.
   Submit(2, {"t2"});
   const auto next = Grants(1);
   ASSERT_EQ(next.size(), 1u);

@@ -130,7 +130,7 @@ void FarmSimulation::StartHoned() {
       Policy(), server::Farm::Versions{.protocol = 1, .builder = "b", .measurement_policy = 1},
       start, *reader_);
   db::FarmState state = store_->Load().value();
-  // Of a commit that a power cut met, too.
+  // Also the suspects of a commit that a power cut met.
   for (const db::FarmSuspect& suspect : state.suspects) losses_[suspect.attempt] = suspect.losses;
   if (options_.mistake == Mistake::kForgetOpenLeases) state.leases.clear();
   if (options_.mistake == Mistake::kForgetSuspects) state.suspects.clear();

@@ -27,7 +27,7 @@ namespace hone::sim {
 
 /// An attempt that kills every worker that runs it.
 inline constexpr int64_t kPoison = 7;
-/// Of comparisons, one each session; numbers of candidates are far below.
+/// The number of a session's comparison; numbers of candidates are far below.
 inline constexpr int64_t kFirstComparison = int64_t{1} << 40;
 /// No candidate is faster; SimulationOptions.doubts: some are said to be.
 inline constexpr int64_t kFastestNs = 800;

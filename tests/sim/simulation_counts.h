@@ -5,7 +5,7 @@
 // What happened in a simulated farm.
 namespace hone::sim {
 
-/// Of one run, or of several together.
+/// The counts of one run, or of several together.
 struct SimulationCounts {
   int restarts = 0, power_cuts = 0, worker_crashes = 0, breaks = 0, full_disks = 0;
   int condemned = 0, compared_restarts = 0, shared = 0, clock_jumps = 0;

@@ -73,6 +73,8 @@ BREAKS = {
         ("tests/ir/expr_test.cc", "TEST(Expr, DISABLED" + "_Adds) {}\n", "switched-off"),
         ("tests/ir/expr_test.cc", "  GTEST" + "_SKIP();\n", "a skip without"),
         ("README.md", "see /fa" + "rm/x\n", "a path of one machine"),
+        ("README.md", "Two. O" + "f these, one.\n", "a sentence that begins with"),
+        ("ir/expr.h", "/// O" + "f\n/// one\n", "a sentence that begins with"),
     ],
     "Form": [
         ("ir/expr.cc", "x" * 101 + "\n", "101 columns"),

@@ -101,7 +101,7 @@ TEST_F(PageRoutesTest, EachTaskHasItsBestTrace) {
   EXPECT_DOUBLE_EQ(best["median_us"], 1500);
   EXPECT_EQ(best["rigor"], "verified");
   EXPECT_THAT(best["trace"].get<std::string>(), HasSubstr("split(s2.i1, [3, 16, 6])"));
-  // Of another session's task nothing is told.
+  // Nothing is told about another session's task.
   EXPECT_EQ(Get("/api/v1/best", {{"session", id}, {"workload", Hash128{5, 5}.ToHex()}}).status,
             404);
   EXPECT_EQ(Get("/api/v1/best", {{"session", id}}).status, 400);

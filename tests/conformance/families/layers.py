@@ -69,7 +69,7 @@ def quantised(c):
         return [c.node(kind, [c.input(x), c.either(scale), c.either(zero)], axis=axis)]
     m, n, k = (c.rng.choice([1, 3, 8, 17]) for _ in range(3))
     if kind in ("MatMulInteger", "QLinearMatMul"):
-        # Of u8 with s8 ONNX Runtime adds pairs of products in i16, which saturates, on CPUs that have AVX2 alone.
+        # For u8 with s8 ONNX Runtime adds pairs of products in i16, which saturates, on CPUs that have AVX2 alone.
         low, high, dtype = c.rng.choice([(-64, 64, signed), (0, 256, unsigned)])
         a, b = c.ints([m, k], 0, 256, unsigned), c.ints([k, n], low, high, dtype)
         zeros = [c.constant(unsigned(c.rng.randint(0, 200))), c.constant(dtype(c.rng.randint(max(low, -3), 3)))]

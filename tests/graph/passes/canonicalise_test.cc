@@ -80,7 +80,7 @@ output %3 scores
 )");
 }
 
-// Of rotary embeddings: frequencies times positions.
+// As in rotary embeddings: frequencies times positions.
 TEST(CanonicaliseTest, MultipliesAColumnByARowElementWise) {
   TestGraph t;
   const ValueId column = t.Input({2, 1, 4});
