@@ -15,10 +15,12 @@ namespace hone::graph {
 
 /// What a user says beside the model.
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;                 ///< `--dim name=value`: symbolic dimensions
-  std::map<std::string, std::vector<int64_t>> shapes;  ///< `--shape input=1x3x224x224`
-  std::map<std::string, ConstantPtr> binds;            ///< `--bind NAME=F.npy`: inputs known now
-  std::filesystem::path folder;                        ///< where external data lie (from bytes)
+  std::map<std::string, int64_t> dims;  ///< `--dim name=value`: symbolic dimensions
+  /// `--shape input=1x3x224x224`; an input that has an initialiser is then one of the graph's.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  /// `--bind NAME=F.npy`: inputs known now, also in place of their initialiser.
+  std::map<std::string, ConstantPtr> binds;
+  std::filesystem::path folder;  ///< where external data lie (from bytes)
   /// Where the model's file lies when the named one is a link to it; empty: in `folder`.
   std::filesystem::path linked_folder;
   /// Where not null: gets the path of each file of external data, once.
@@ -29,10 +31,10 @@ struct ImportOptions {
 /// meant the same) on Hone's canonical operators (CANONICAL_OPS.md): static
 /// shapes, constants and shape chains folded, local functions and decided branches inlined. Weights
 /// may stay in a mapped file that the Graph keeps alive. Inputs and outputs keep their names; a
-/// graph input that has an initialiser is a constant. The inputs' doc strings `low=,high=` and
-/// `ones=N` give their value ranges. Errors: kInvalidArgument for a file that is damaged, foreign
-/// or does not fit itself; kUnimplemented with all nodes that Hone has no operator for; kNotFound
-/// for a missing file.
+/// graph input that has an initialiser is a constant unless `shapes` names it. The inputs' doc
+/// strings `low=,high=` and `ones=N` give their value ranges. Errors: kInvalidArgument for a file
+/// that is damaged, foreign or does not fit itself; kUnimplemented with all nodes that Hone has no
+/// operator for; kNotFound for a missing file.
 absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
                                  const ImportOptions& options = {});
 absl::StatusOr<Graph> ImportOnnxFile(const std::filesystem::path& path,

@@ -107,8 +107,7 @@ const ValueId* Scope::Find(const std::string& name) const {
 Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, const ImportOptions& options)
     : model_(std::move(model)),
       options_(options),
-      tensors_(model_, options.folder, options.linked_folder),
-      dims_(options.dims) {}
+      tensors_(model_, options.folder, options.linked_folder) {}
 
 absl::StatusOr<Graph> Importer::Run() {
   if (!model_->has_graph()) return Invalid("the file holds no graph: is it an ONNX model?");
@@ -116,10 +115,11 @@ absl::StatusOr<Graph> Importer::Run() {
   graph_.name = graph.name();
   Body body;
   HONE_ASSIGN_OR_RETURN(body.opsets, Opsets(model_->opset_import()));
-  HONE_RETURN_IF_ERROR(CheckOptions(graph));
+  const std::vector<const onnx::ValueInfoProto*> inputs = FreeInputs(graph);
+  HONE_ASSIGN_OR_RETURN(inputs_, ResolveInputShapes(inputs, options_));
   Scope scope;
   HONE_RETURN_IF_ERROR(AddInitializers(graph, scope));
-  HONE_RETURN_IF_ERROR(AddInputs(graph, scope));
+  HONE_RETURN_IF_ERROR(AddInputs(inputs, scope));
   HONE_RETURN_IF_ERROR(AddNodes(graph.node(), body, scope));
   HONE_RETURN_IF_ERROR(Verdict());
   HONE_RETURN_IF_ERROR(SetOutputs(graph, scope));
@@ -158,11 +158,14 @@ absl::Status Importer::AddInitializers(const onnx::GraphProto& graph, Scope& sco
     }
     return absl::OkStatus();
   };
+  const bool main = &graph == &model_->graph();
   for (const onnx::TensorProto& tensor : graph.initializer()) {
+    if (main && IsOverridden(tensor.name())) continue;
     HONE_RETURN_IF_ERROR(CountNode(fmt::format("initialiser '{}'", tensor.name())));
     HONE_RETURN_IF_ERROR(define(tensor.name(), tensors_.Read(tensor)));
   }
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    if (main && IsOverridden(tensor.values().name())) continue;
     HONE_RETURN_IF_ERROR(CountNode(fmt::format("initialiser '{}'", tensor.values().name())));
     HONE_RETURN_IF_ERROR(define(tensor.values().name(), tensors_.ReadSparse(tensor)));
   }

@@ -9,6 +9,7 @@
 
 #include "graph/graph.h"
 #include "graph/onnx_import/import.h"
+#include "graph/onnx_import/input_shapes.h"
 #include "graph/onnx_import/node_import.h"
 #include "graph/onnx_import/onnx.pb.h"
 #include "graph/onnx_import/tensor_reader.h"
@@ -56,12 +57,12 @@ class Importer {
   absl::StatusOr<std::map<std::string, int64_t>> Opsets(
       const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
   absl::Status AddInitializers(const onnx::GraphProto& graph, Scope& scope);
-  absl::Status AddInputs(const onnx::GraphProto& graph, Scope& scope);
+  /// Whether the user says something of this input of the model, which may have an initialiser.
+  bool IsOverridden(const std::string& name) const;
+  /// The graph's inputs without those that only have the value of their initialiser.
+  std::vector<const onnx::ValueInfoProto*> FreeInputs(const onnx::GraphProto& graph) const;
+  absl::Status AddInputs(const std::vector<const onnx::ValueInfoProto*>& inputs, Scope& scope);
   absl::StatusOr<TensorType> InputType(const onnx::ValueInfoProto& input);
-  absl::Status CheckOptions(const onnx::GraphProto& graph) const;
-  /// Binds the input's symbolic dimensions to a shape that the user gave (`how`: the option).
-  absl::Status BindShape(const onnx::ValueInfoProto& input, const std::vector<int64_t>& shape,
-                         std::string_view how);
   absl::Status AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                         const Body& body, Scope& scope);
   absl::Status AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope);
@@ -102,9 +103,8 @@ class Importer {
   Graph graph_;
   size_t imported_nodes_ = 0;  ///< those of a function or body once for each time
   std::map<const google::protobuf::RepeatedPtrField<onnx::NodeProto>*, std::vector<int>> orders_;
-  std::map<std::string, int64_t> dims_;  ///< symbolic dimensions bound so far
-  std::vector<std::string> unbound_;     ///< shapes that are missing, and what to do
-  std::vector<ValueId> unstated_;        ///< inputs whose value range the model does not state
+  InputShapes inputs_;
+  std::vector<ValueId> unstated_;  ///< inputs whose value range the model does not state
   std::vector<absl::Status> reports_;
 };
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "graph/extent_span.h"
 #include "graph/onnx_import/importer.h"
+#include "graph/onnx_import/input_shapes.h"
 #include "graph/op.h"
 #include "graph/value_range.h"
 
@@ -56,25 +57,6 @@ std::set<std::string> InitializerNames(const onnx::GraphProto& graph) {
   return names;
 }
 
-/// Some exporters write -1 for what they leave open.
-bool IsFixed(const onnx::TensorShapeProto::Dimension& dim) {
-  return dim.has_dim_value() && dim.dim_value() >= 0;
-}
-
-std::string ShapeText(const onnx::TensorShapeProto& shape) {
-  std::vector<std::string> dims;
-  for (const auto& dim : shape.dim()) {
-    dims.push_back(dim.has_dim_param() ? dim.dim_param()
-                   : IsFixed(dim)      ? fmt::format("{}", dim.dim_value())
-                                       : "?");
-  }
-  return fmt::format("[{}]", fmt::join(dims, ","));
-}
-
-bool IsSymbolic(const onnx::TensorShapeProto::Dimension& dim) {
-  return dim.has_dim_param() && !dim.dim_param().empty();
-}
-
 // A declared shape that is not the one that follows from the nodes is wrong; like ONNX Runtime we
 // compute and say so.
 void WarnOfShape(const onnx::ValueInfoProto& output, const TensorType& made) {
@@ -91,66 +73,17 @@ void WarnOfShape(const onnx::ValueInfoProto& output, const TensorType& made) {
 
 }  // namespace
 
-absl::Status Importer::CheckOptions(const onnx::GraphProto& graph) const {
-  const std::set<std::string> initialized = InitializerNames(graph);
-  std::set<std::string> inputs;
-  std::set<std::string> dims;
-  for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (initialized.contains(input.name())) continue;
-    inputs.insert(input.name());
-    for (const auto& dim : input.type().tensor_type().shape().dim()) {
-      if (IsSymbolic(dim)) dims.insert(dim.dim_param());
-    }
-  }
-  for (const auto& [name, value] : options_.dims) {
-    if (!dims.contains(name)) {
-      return Invalid(fmt::format("--dim {}={}: the model has no such dimension; it has: {}", name,
-                                 value,
-                                 dims.empty() ? "none" : fmt::format("{}", fmt::join(dims, ", "))));
-    }
-    if (value < 1) return Invalid(fmt::format("--dim {}={}: must be at least 1", name, value));
-  }
-  for (const auto& [name, shape] : options_.shapes) {
-    if (!inputs.contains(name)) {
-      return Invalid(fmt::format("--shape {}: the model has no such input; it has: {}", name,
-                                 fmt::join(inputs, ", ")));
-    }
-  }
-  for (const auto& [name, data] : options_.binds) {
-    if (!inputs.contains(name)) {
-      return Invalid(fmt::format("--bind {}: the model has no such input; it has: {}", name,
-                                 fmt::join(inputs, ", ")));
-    }
-  }
-  return absl::OkStatus();
+bool Importer::IsOverridden(const std::string& name) const {
+  return options_.shapes.contains(name) || options_.binds.contains(name);
 }
 
-absl::Status Importer::BindShape(const onnx::ValueInfoProto& input,
-                                 const std::vector<int64_t>& shape, std::string_view how) {
-  const onnx::TypeProto::Tensor& type = input.type().tensor_type();
-  if (!type.has_shape()) return absl::OkStatus();
-  bool fits = static_cast<size_t>(type.shape().dim_size()) == shape.size();
-  for (int i = 0; fits && i < type.shape().dim_size(); ++i) {
-    const auto& dim = type.shape().dim(i);
-    const int64_t extent = shape[static_cast<size_t>(i)];
-    fits = extent >= 0;
-    // An extent of 0 is how some old exporters leave a dimension open.
-    if (fits && IsFixed(dim) && dim.dim_value() > 0 && dim.dim_value() != extent) {
-      return Invalid(
-          fmt::format("{} of input '{}' makes dimension {} {}, but the model fixes it to {}: give "
-                      "{}, or export the model anew with that dimension named",
-                      how, input.name(), i, extent, dim.dim_value(), dim.dim_value()));
-    }
-    if (!IsSymbolic(dim) || !fits) continue;
-    const auto [bound, added] = dims_.emplace(dim.dim_param(), extent);
-    if (!added && bound->second != extent) {
-      return Invalid(fmt::format("{} of input '{}' makes dimension '{}' {}, but it is {} already",
-                                 how, input.name(), dim.dim_param(), extent, bound->second));
-    }
+std::vector<const onnx::ValueInfoProto*> Importer::FreeInputs(const onnx::GraphProto& graph) const {
+  const std::set<std::string> initialized = InitializerNames(graph);
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (!initialized.contains(input.name()) || IsOverridden(input.name())) inputs.push_back(&input);
   }
-  if (fits) return absl::OkStatus();
-  return Invalid(fmt::format("{} of input '{}' is [{}], the model says {}", how, input.name(),
-                             fmt::join(shape, ","), ShapeText(type.shape())));
+  return inputs;
 }
 
 absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input) {
@@ -163,32 +96,7 @@ absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input
   auto dtype = onnx_import::DTypeOf(declared.elem_type());
   if (!dtype.ok()) return Annotate(dtype.status(), fmt::format("input '{}'", input.name()));
   type.dtype = *dtype;
-  const auto given = options_.shapes.find(input.name());
-  if (given != options_.shapes.end()) {
-    type.shape = given->second;
-  } else if (!declared.has_shape()) {
-    unbound_.push_back(fmt::format("input '{}' has no shape: give it with --shape {}=1x3x224x224",
-                                   input.name(), input.name()));
-    return type;
-  } else {
-    for (const auto& dim : declared.shape().dim()) {
-      int64_t extent = 1;
-      if (IsFixed(dim)) {
-        extent = dim.dim_value();
-      } else if (!IsSymbolic(dim)) {
-        unbound_.push_back(fmt::format("input '{}' is {}: give its shape with --shape {}=…",
-                                       input.name(), ShapeText(declared.shape()), input.name()));
-        break;
-      } else if (const auto bound = dims_.find(dim.dim_param()); bound != dims_.end()) {
-        extent = bound->second;
-      } else {
-        unbound_.push_back(fmt::format(
-            "dimension '{}' of input '{}' ({}) is not bound: give it with --dim {}=N",
-            dim.dim_param(), input.name(), ShapeText(declared.shape()), dim.dim_param()));
-      }
-      type.shape.push_back(extent);
-    }
-  }
+  type.shape = inputs_.shapes.at(input.name());
   constexpr size_t kMaxUserRank = 6;
   constexpr int64_t kMaxElements = int64_t{1} << 44;
   if (type.shape.size() > kMaxUserRank) {
@@ -202,18 +110,10 @@ absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input
   return type;
 }
 
-absl::Status Importer::AddInputs(const onnx::GraphProto& graph, Scope& scope) {
-  const std::set<std::string> initialized = InitializerNames(graph);
-  for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (const auto shape = options_.shapes.find(input.name()); shape != options_.shapes.end()) {
-      HONE_RETURN_IF_ERROR(BindShape(input, shape->second, "--shape"));
-    }
-    if (const auto bind = options_.binds.find(input.name()); bind != options_.binds.end()) {
-      HONE_RETURN_IF_ERROR(BindShape(input, bind->second->type.shape, "--bind"));
-    }
-  }
-  for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (initialized.contains(input.name())) continue;
+absl::Status Importer::AddInputs(const std::vector<const onnx::ValueInfoProto*>& inputs,
+                                 Scope& scope) {
+  for (const onnx::ValueInfoProto* declared : inputs) {
+    const onnx::ValueInfoProto& input = *declared;
     if (input.name().empty()) return Invalid("a graph input has no name");
     ValueId id = kNoValue;
     if (const auto bind = options_.binds.find(input.name()); bind != options_.binds.end()) {
@@ -231,7 +131,13 @@ absl::Status Importer::AddInputs(const onnx::GraphProto& graph, Scope& scope) {
       value.type = std::move(type);
       const auto stated = StatedRange(input.doc_string());
       value.range = stated.value_or(DefaultRange(value.type.dtype));
-      if (known) value.constant = MakeConstant(value.type, {});
+      if (known) {
+        value.constant = MakeConstant(value.type, {});
+        LogWarning(
+            "input '{}' is {}: without elements it is a constant; where a 0 stands for what "
+            "the model leaves open, give --shape {}=…",
+            input.name(), ToText(value.type), input.name());
+      }
       id = graph_.AddValue(std::move(value));
       if (!known) graph_.inputs.push_back(id);
       if (!known && !stated) unstated_.push_back(id);
@@ -239,8 +145,7 @@ absl::Status Importer::AddInputs(const onnx::GraphProto& graph, Scope& scope) {
     if (!scope.Define(input.name(), id))
       return Invalid(fmt::format("two graph inputs are called '{}'", input.name()));
   }
-  if (unbound_.empty()) return absl::OkStatus();
-  return Invalid(fmt::format("{}", fmt::join(unbound_, "; ")));
+  return absl::OkStatus();
 }
 
 ValueId Importer::OutputCopy(ValueId value, const std::string& name) {

@@ -261,6 +261,23 @@ TEST(ImportTest, InitialisersThatAreInputsTooAreConstants) {
   EXPECT_EQ(graph->inputs.size(), 1U);
 }
 
+TEST(ImportTest, AnInitialiserThatIsAnInputTooCanBeGivenAnotherValueOrLeftOpen) {
+  OnnxModel model;
+  model.Input("x", {"2", "3"}).Input("w", {"2", "3"}).Zeros("w", {2, 3}).Zeros("own", {2, 3});
+  model.Output("y").Node("Add", {"x", "w"}, {"y"});
+  const std::vector<double> ones(6, 1);
+  const auto bound = model.Import({.binds = {{"w", MakeConstant(ir::DType::kF32, {2, 3}, ones)}}});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->inputs.size(), 1U);
+  const ValueId w = bound->nodes.back().inputs[1];
+  EXPECT_EQ(bound->values[static_cast<size_t>(w)].constant->AsDoubles(), ones);
+  const auto open = model.Import({.shapes = {{"w", {2, 3}}}});
+  ASSERT_TRUE(open.ok()) << open.status();
+  EXPECT_EQ(open->inputs.size(), 2U);
+  EXPECT_THAT(model.Error({.shapes = {{"w", {2, 4}}}}), HasSubstr("the model fixes it to 3"));
+  EXPECT_THAT(model.Error({.shapes = {{"own", {2, 3}}}}), HasSubstr("has no such input"));
+}
+
 TEST(ImportTest, EveryOutputIsAValueOfItsOwn) {
   OnnxModel model;
   model.Input("x", {"2"}).Zeros("w", {2}).Output("same").Output("twice").Output("constant");
