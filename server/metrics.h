@@ -23,7 +23,8 @@ struct ProcessFacts {
 };
 
 /// Everything countable in Prometheus' text format (version 0.0.4). Names, types and labels are
-/// documented in docs/FARM.md and only grow. Counters begin at zero with each start of honed.
+/// documented in docs/reference/metrics.md and only grow. Counters begin at zero with each start of
+/// honed.
 std::string MetricsText(const ProcessFacts& facts, const FarmView& view);
 
 }  // namespace hone::server

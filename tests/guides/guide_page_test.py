@@ -45,6 +45,8 @@ $ hone bench \\
 99.5  conv
 $ cat ../notes.txt
 remember
+$ pwd
+/home/you/place
 ```
 """
 NOTES = "```text file=notes.txt\nremember\n```\n\n"
@@ -135,6 +137,13 @@ def test_long_runs_are_shortened():
     assert guide_page.shorten("hone tune m --seconds 60 -o f") == "hone tune m --seconds 4 -o f"
     assert guide_page.shorten("hone tune m --seconds=2m") == "hone tune m --seconds=4"
     assert guide_page.shorten("hone bench m --seconds 2") == "hone bench m --seconds 2"
+
+
+def test_ports_of_loopback_are_free_ones():
+    with tempfile.TemporaryDirectory() as folder:
+        session = guides_test.Session(pathlib.Path(folder), pathlib.Path("/bin"))
+        first, second, other = session.with_free_ports("127.0.0.1:1 127.0.0.1:1 127.0.0.1:2").split()
+    assert first == second != other and "127.0.0.1:1 " not in f"{first} ", (first, second, other)
 
 
 def test_what_runs_in_the_background_ends_with_its_page():

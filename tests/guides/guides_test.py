@@ -14,6 +14,7 @@ import pathlib
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ PATH = re.compile(r"^(?:base|bench|client|codegen|compiler|costmodel|db|docs|exa
 FOR_DEVELOPERS = re.compile(r"^(CONTRIBUTING\.md|bench/.*|docs/PROGRESS\.md|docs/decisions/.*)$")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 STEP_SECONDS = 60
+HOME = "/home/you"  # stands in pages for the folder that a session begins in
 
 
 def pages(source, folders=True):
@@ -57,14 +59,24 @@ class Session:
             "XDG_DATA_HOME": str(self.home / ".local/share"),
             "XDG_CONFIG_HOME": str(self.home / ".config"),
             "XDG_CACHE_HOME": str(self.home / ".cache"), "LC_ALL": "C"}
-        self.groups = []
+        self.groups, self.ports = [], {}
+
+    def with_free_ports(self, text):
+        """The text with a free port of this machine in place of each port of loopback."""
+        def free(match):
+            if match[1] not in self.ports:
+                with socket.create_server(("127.0.0.1", 0)) as server:
+                    self.ports[match[1]] = str(server.getsockname()[1])
+            return "127.0.0.1:" + self.ports[match[1]]
+        return re.sub(r"127\.0\.0\.1:(\d+)", free, text)
 
     def run(self, command):
         """What the command prints, as lines, and its exit status."""
+        command = self.with_free_ports(command)
         script = (f". {shlex.quote(str(self.state))}\n{command}\nhone_status=$?\n"
                   f"{{ export -p; echo \"cd $(printf %q \"$PWD\")\"; }} > {shlex.quote(str(self.state))}\n"
                   "exit $hone_status\n")
-        output = self.folder / "output"
+        output = self.folder / f"output-{len(self.groups)}"  # what runs on writes its own
         with open(output, "w", encoding="utf-8") as out:
             process = subprocess.Popen(["bash", "-c", script], cwd=self.home, env=self.environment,
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
@@ -76,7 +88,8 @@ class Session:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 status = f"no end within {STEP_SECONDS} s"
-        return output.read_text(encoding="utf-8", errors="replace").split("\n"), status
+        printed = output.read_text(encoding="utf-8", errors="replace")
+        return printed.replace(str(self.home), HOME).split("\n"), status
 
     def close(self):
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -185,7 +185,7 @@ TEST(Metrics, BeforeTheFirstLookThereIsNothingOfTheFarm) {
   EXPECT_THAT(text, Not(HasSubstr("hone_leases_open")));
 }
 
-// The grammar of the text format, as far as we use it; every family is named in docs/FARM.md.
+// The grammar of the text format, as far as we use it; docs/reference/metrics.md names every family.
 TEST(Metrics, EveryLineIsOfTheFormatAndEveryNameDocumented) {
   FarmView view{.taken_ns = 1};
   view.devices.push_back(MakeDevice("w1"));
@@ -193,7 +193,7 @@ TEST(Metrics, EveryLineIsOfTheFormatAndEveryNameDocumented) {
   view.projects.push_back({.name = "p"});
   const std::regex comment("# (HELP|TYPE) hone_[a-z_]+ .+");
   const std::regex sample("(hone_[a-z_]+)(\\{([a-z_]+=\"[^\"]*\",?)+\\})? [-+0-9.eInf]+");
-  const auto doc = ReadFile(testing::SourceDir() + "/docs/FARM.md");
+  const auto doc = ReadFile(testing::SourceDir() + "/docs/reference/metrics.md");
   ASSERT_TRUE(doc.ok());
   std::set<std::string> families;
   std::istringstream lines(MetricsText({}, view));
@@ -205,7 +205,7 @@ TEST(Metrics, EveryLineIsOfTheFormatAndEveryNameDocumented) {
   }
   EXPECT_GT(families.size(), 25u);
   for (const std::string& family : families) {
-    EXPECT_NE(doc->find("`" + family), std::string::npos) << family << " is not in docs/FARM.md";
+    EXPECT_NE(doc->find("`" + family), std::string::npos) << family << " is missing in metrics.md";
   }
 }
 
