@@ -46,9 +46,9 @@ struct LogField {
       : key(name), value(std::to_string(number)) {}
 };
 
-/// "event=lease_expired session=4f… attempt=17 why=\"it was not started in time\"". Events are
-/// listed in docs/reference/metrics.md; sessions go under "session" (32 hexadecimal digits), attempts
-/// under "attempt" (number within the session).
+/// "event=lease_expired session=4f… attempt=17 why=\"it was not started in time\"". Events
+/// are listed in docs/reference/metrics.md; sessions go under "session" (32 hexadecimal digits),
+/// attempts under "attempt" (number within the session).
 void LogEvent(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
 
 /// The text of an event, as it stands in a line.

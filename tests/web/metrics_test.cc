@@ -185,7 +185,7 @@ TEST(Metrics, BeforeTheFirstLookThereIsNothingOfTheFarm) {
   EXPECT_THAT(text, Not(HasSubstr("hone_leases_open")));
 }
 
-// The grammar of the text format, as far as we use it; docs/reference/metrics.md names every family.
+// The grammar of the text format, as far as we use it; metrics.md names every family.
 TEST(Metrics, EveryLineIsOfTheFormatAndEveryNameDocumented) {
   FarmView view{.taken_ns = 1};
   view.devices.push_back(MakeDevice("w1"));
