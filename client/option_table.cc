@@ -332,7 +332,7 @@ constexpr std::array kCommands = {
             "For a model: inputs and outputs, what each pass of the compiler did, every kernel "
             "with its workload hash, how often it occurs, FLOP, bytes and the time that this "
             "machine needs at least, and the memory that the plan needs at its peak, beside the "
-            "sum of all tensors and the lower bound.\n\nOf a package: what it says about "
+            "sum of all tensors and the lower bound.\n\nFor a package: what it says about "
             "itself; any machine can read it.",
         .positionals = kModelOrPackagePositionals,
         .options = kInspectOptions,

@@ -69,5 +69,5 @@ FORBIDDEN_WORDS = [
     (r"\bDIS" + r"ABLED_\w", "a switched-off test"),
     (r"GTEST_" + r"SKIP\(\)\s*;", "a skip without a reason"),
     (r"(^|[^A-Za-z0-9_.])/(wo" + r"rk|fa" + r"rm)/|/tmp/(bui" + r"ld|ho" + r"ne)\b", "a path of one machine"),
-    (r"(?<!struct )\bO" + r"f(\s|$)", "a sentence that begins with 'O" + "f'; begin with what it is about"),
+    (r"(?<!struct )(\b|\\n)O" + r"f(\s|$)", "a sentence that begins with 'O" + "f'; begin with what it is about"),
 ]
