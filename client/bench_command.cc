@@ -94,7 +94,7 @@ absl::Status RunBench(CommandContext& context) {
   if (arguments.Given("outputs")) {
     HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs"), InputFiles(arguments)));
   }
-  HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(arguments, path, context.environment));
+  HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(context, path));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, model.inputs, context.err));
   runtime::Context::Options options;
@@ -143,6 +143,7 @@ absl::Status RunBench(CommandContext& context) {
                                    {"version", kProgramVersion},
                                    {"threads", session.context().threads()},
                                    {"target", model.executable->info().target},
+                                   {"log", TextOrNull(model.log)},
                                    {"median_us", Rounded(statistics.median)},
                                    {"min_us", Rounded(statistics.min)},
                                    {"p10_us", Rounded(statistics.p10)},

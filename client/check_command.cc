@@ -87,15 +87,15 @@ absl::StatusOr<KernelCheckReport> CheckBoth(const graph::Graph& graph, const Nam
   return report;
 }
 
-/// `source`: the option that named the other schedules, which may be the default ones again.
-std::string RightText(const KernelCheckReport& report, std::string_view source) {
+/// Others may be the default ones again.
+std::string RightText(const KernelCheckReport& report, const TraceChoice& traces) {
   const auto others = std::count_if(report.steps.begin(), report.steps.end(),
                                     [](const CheckedStep& s) { return s.rung != "default"; });
   const auto defaults = static_cast<std::ptrdiff_t>(report.steps.size()) - others;
-  return others == 0
-             ? fmt::format("{} steps are right\n", defaults)
-             : fmt::format("{} steps are right by default, {} also by the schedule of --{}\n",
-                           defaults, others, source);
+  if (others == 0) return fmt::format("{} steps are right\n", defaults);
+  return fmt::format("{} steps are right by default, {} also by the schedule of '{}'{}\n", defaults,
+                     others, traces.path,
+                     traces.unasked ? "; --no-log checks the defaults alone" : "");
 }
 
 std::string WrongText(const WrongElement& wrong) {
@@ -120,22 +120,21 @@ absl::Status RunCheck(CommandContext& context) {
     return absl::InvalidArgumentError(fmt::format(
         "'{}' is a package: it holds no workloads to check against; give the model", path));
   }
+  HONE_ASSIGN_OR_RETURN(const TraceChoice choice, ChooseTraces(arguments, context.environment));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context.err));
   measure::BuilderClient builder(LocalBuilder(arguments, context.environment), clock);
   options.cache = OpenUserCache(arguments, context.environment);
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
-  const std::string_view source = arguments.Given("traces") ? "traces"
-                                  : arguments.Given("db")   ? "db"
-                                                            : "snapshot";
-  const bool tuned = arguments.Given(source);
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces,
+                        OpenTraces(arguments, choice));
+  const bool tuned = choice.kind != TraceChoice::Kind::kDefaults;
   const auto report = CheckBoth(graph, inputs, options, builder, *traces, tuned, clock);
-  if (!report.ok()) return CompileError(report.status(), arguments);
+  if (!report.ok()) return CompileError(report.status(), choice);
   context.json_result = JsonText(ReportJson(*report, ModelName(path)));
   if (!context.json()) context.out << ReportText(*report);
   if (!report->wrong) {
-    if (!context.json()) context.out << RightText(*report, source);
+    if (!context.json()) context.out << RightText(*report, choice);
     return absl::OkStatus();
   }
   const WrongElement& wrong = *report->wrong;

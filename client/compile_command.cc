@@ -93,11 +93,12 @@ absl::Status RunCompile(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
   HONE_RETURN_IF_ERROR(CheckEmit(emit, path, inputs));
   HONE_RETURN_IF_ERROR(CheckDependencyFile(arguments, path, inputs));
+  HONE_ASSIGN_OR_RETURN(const TraceChoice traces, ChooseTraces(arguments, context.environment));
   const int64_t begin = clock.NowNs();
   std::vector<std::string> data_files;
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source, &data_files));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
-                        CompileGraph(arguments, std::move(graph), context.environment));
+                        CompileGraph(arguments, traces, std::move(graph), context.environment));
   if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
     return ToAbsl(status);
   }
@@ -106,14 +107,17 @@ absl::Status RunCompile(CommandContext& context) {
       const std::vector<std::string> emitted,
       EmitFiles(emit, path, model.package.info.target, model.package.plan, builder));
   if (arguments.Given("depfile")) {
-    HONE_RETURN_IF_ERROR(WriteDependencyFile(arguments, path, data_files));
+    HONE_RETURN_IF_ERROR(WriteDependencyFile(arguments, path, traces, data_files));
   }
   const double seconds = static_cast<double>(clock.NowNs() - begin) * 1e-9;
   if (context.json()) {
     auto object = ReportJson(path, model, seconds);
+    object["log"] = TextOrNull(NumAnswered(model.report) > 0 && traces.HasLog() ? traces.path : "");
     object["emitted"] = emitted;
     context.json_result = JsonText(object);
   } else {
+    const std::string nothing = NothingKnownText(arguments, traces, model.report);
+    context.err << (nothing.empty() ? ChosenLogText(traces, model.report) : nothing);
     context.out << RungsText(model.report) << ReportText(path, model, seconds);
     if (!emitted.empty()) {
       context.out << fmt::format("also wrote {}\n", fmt::join(emitted, ", "));

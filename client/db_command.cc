@@ -372,7 +372,7 @@ absl::Status RunDb(CommandContext& context) {
   }
   if (action->function == Merge)
     return Usage("merge adds one log to another: hone db merge LOG FROM");
-  HONE_ASSIGN_OR_RETURN(const std::string file, UserLogPath(context));
+  HONE_ASSIGN_OR_RETURN(const std::string file, UserLogPath(arguments, context.environment));
   return LogError(action->function(context, {.file = file, .name = file}));
 }
 

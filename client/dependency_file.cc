@@ -58,18 +58,18 @@ absl::Status CheckDependencyFile(const Arguments& arguments, const std::string& 
 }
 
 absl::Status WriteDependencyFile(const Arguments& arguments, const std::string& target,
+                                 const TraceChoice& traces,
                                  const std::vector<std::string>& data_files) {
   std::vector<std::string> files = {arguments.Text("MODEL")};
   files.insert(files.end(), data_files.begin(), data_files.end());
   for (const std::string& bind : arguments.List("bind")) {
     files.push_back(bind.substr(bind.rfind('=') + 1));
   }
-  if (arguments.Given("db")) files.push_back(arguments.Text("db"));
-  if (arguments.Given("snapshot")) {
-    const std::string pinned = arguments.Text("snapshot");
-    files.push_back(pinned.substr(0, pinned.rfind("@sha256:")));
+  if (traces.kind == TraceChoice::Kind::kLog) files.push_back(traces.path);
+  if (traces.kind == TraceChoice::Kind::kSnapshot) {
+    files.push_back(traces.path.substr(0, traces.path.rfind("@sha256:")));
   }
-  if (arguments.Given("traces")) AddTraces(arguments.Text("traces"), files);
+  if (traces.kind == TraceChoice::Kind::kFolder) AddTraces(traces.path, files);
   return WriteFileAtomically(arguments.Text("depfile"), DependencyText(target, files));
 }
 

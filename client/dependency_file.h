@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 
 #include "client/arguments.h"
+#include "client/trace_choice.h"
 
 namespace hone::client {
 
@@ -18,9 +19,10 @@ absl::Status CheckDependencyFile(const Arguments& arguments, const std::string& 
                                  const std::vector<std::string>& inputs);
 
 /// Writes --depfile: `target` (what was written) and what it was made from, which is MODEL, the
-/// files of its external data (`data_files`), those of --bind, the log of --db or --snapshot, and
-/// of --traces the folder with its Traces. Errors of writing.
+/// files of its external data (`data_files`), those of --bind, and where its schedules came from: a
+/// log or snapshot, or a folder with its Traces. Errors of writing.
 absl::Status WriteDependencyFile(const Arguments& arguments, const std::string& target,
+                                 const TraceChoice& traces,
                                  const std::vector<std::string>& data_files);
 
 }  // namespace hone::client

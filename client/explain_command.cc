@@ -285,7 +285,7 @@ std::string TaskText(const Task& task, const TaskExplanation& explained, bool wh
 absl::Status RunExplain(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const std::string what = arguments.Text("MODEL|TASK");
-  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(context));
+  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(arguments, context.environment));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(what, ignored);

@@ -164,9 +164,11 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   const Arguments& arguments = context.arguments;
   const MonotonicClock& clock = *context.environment.clock;
   HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(const TraceChoice traces, ChooseTraces(arguments, context.environment));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
-                        CompileGraph(arguments, std::move(graph), context.environment));
+                        CompileGraph(arguments, traces, std::move(graph), context.environment));
+  if (!context.json()) context.err << ChosenLogText(traces, model.report);
   const compiler::CompileReport& report = model.report;
   if (arguments.Given("kernel")) {
     HONE_ASSIGN_OR_RETURN(const std::string texts, KernelTexts(report, arguments.Text("kernel")));

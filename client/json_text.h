@@ -11,4 +11,7 @@ namespace hone::client {
 std::string JsonText(const nlohmann::json& value);
 std::string JsonText(const nlohmann::ordered_json& value);
 
+/// The text, or null where it is empty.
+nlohmann::ordered_json TextOrNull(const std::string& text);
+
 }  // namespace hone::client

@@ -38,15 +38,6 @@ std::string DeviceClassOf(const Arguments& arguments) {
                                                        : measure::DescribeHost().device_class;
 }
 
-/// Without a log every answer would be the default's rung, which --require may forbid.
-absl::Status RequireNeedsLog(const Arguments& arguments) {
-  const bool has_option = arguments.command()->FindOption("require") != nullptr;
-  if (!has_option || arguments.Text("require") == "default") return absl::OkStatus();
-  return Usage(fmt::format(
-      "--require {} needs a log: name one with --db LOG or --snapshot FILE@sha256:DIGEST",
-      arguments.Text("require")));
-}
-
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
   for (const char* option : {"dim", "shape", "bind", "target", "traces", "db", "snapshot",
                              "require", "accuracy", "device-class"}) {
@@ -93,10 +84,7 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
 }
 
 absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
-                                                              const std::string& default_path) {
-  const bool pinned = arguments.Given("snapshot");
-  if (pinned && arguments.Given("db")) return Usage("--db and --snapshot exclude each other");
-  std::string path = arguments.TextOr(pinned ? "snapshot" : "db", "");
+                                                              const TraceChoice& choice) {
   const bool has_require = arguments.command()->FindOption("require") != nullptr;
   const std::string require = has_require ? arguments.Text("require") : "default";
   const RequiredRung required = require == "exact"     ? RequiredRung::kExact
@@ -104,20 +92,15 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
                                                        : RequiredRung::kDefault;
   LogTerms terms = {.device_class = DeviceClassOf(arguments), .required = required};
   HONE_ASSIGN_OR_RETURN(terms.accuracy, ReadAccuracy(arguments));
-  if (AsksServer(arguments)) {
-    if (!path.empty()) return Usage("--server excludes --db and --snapshot");
+  if (choice.kind == TraceChoice::Kind::kServer) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
     HONE_ASSIGN_OR_RETURN(auto server, ServerConnection::Open(address));
     return LogTraceSource::Create(std::make_unique<ServerDatabase>(std::move(server)),
                                   address.address, std::move(terms));
   }
-  if (path.empty()) path = default_path;
-  if (path.empty()) {
-    return Usage(
-        "name a log with --db LOG or --snapshot FILE@sha256:DIGEST, or a --server ADDRESS");
-  }
+  std::string path = choice.path;
   db::OpenOptions options;
-  if (pinned) {
+  if (choice.kind == TraceChoice::Kind::kSnapshot) {
     constexpr std::string_view kMark = "@sha256:";
     const size_t at = path.rfind(kMark);
     options.sha256 = at == std::string::npos ? "" : path.substr(at + kMark.size());
@@ -131,36 +114,27 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
     path.resize(at);
     options.mode = db::OpenMode::kSnapshot;
   }
-  HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(path, options));
-  return LogTraceSource::Create(std::move(log), std::move(terms));
+  auto log = OpenUserLog(path, options);
+  if (!log.ok()) return ChosenLogError(log.status(), choice);
+  auto source = LogTraceSource::Create(*std::move(log), std::move(terms));
+  if (!source.ok()) return ChosenLogError(source.status(), choice);
+  return source;
 }
 
-absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments) {
-  std::unique_ptr<compiler::TraceSource> source;
-  const bool has_log =
-      arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
-  if (arguments.Given("traces")) {
-    if (has_log) return Usage("--traces excludes --db, --snapshot and --server");
-    if (arguments.GivenOnLine("accuracy")) {
-      return Usage("--traces excludes --accuracy: Traces given by hand are taken as they are");
-    }
-    const bool has_require = arguments.command()->FindOption("require") != nullptr;
-    if (has_require && arguments.GivenOnLine("require")) {
-      HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
-    }
-    std::error_code error;
-    if (!std::filesystem::is_directory(arguments.Text("traces"), error)) {
-      return absl::NotFoundError(
-          fmt::format("--traces: there is no folder '{}'", arguments.Text("traces")));
-    }
-    source = std::make_unique<FolderTraceSource>(arguments.Text("traces"));
-  } else if (has_log) {
-    HONE_ASSIGN_OR_RETURN(source, OpenLogTraces(arguments));
-  } else {
-    HONE_RETURN_IF_ERROR(RequireNeedsLog(arguments));
-    source = std::make_unique<compiler::DefaultTraceSource>();
+absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments,
+                                                                  const TraceChoice& choice) {
+  if (choice.HasLog()) return OpenLogTraces(arguments, choice);
+  if (choice.kind == TraceChoice::Kind::kDefaults) {
+    return std::make_unique<compiler::DefaultTraceSource>();
   }
-  return source;
+  if (arguments.GivenOnLine("accuracy")) {
+    return Usage("--traces excludes --accuracy: Traces given by hand are taken as they are");
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(choice.path, error)) {
+    return absl::NotFoundError(fmt::format("--traces: there is no folder '{}'", choice.path));
+  }
+  return std::make_unique<FolderTraceSource>(choice.path);
 }
 
 measure::BuilderOptions LocalBuilder() {
@@ -193,31 +167,36 @@ absl::Status CompileError(const absl::Status& status) {
   }
 }
 
-absl::Status CompileError(const absl::Status& status, const Arguments& arguments) {
-  if (absl::IsInvalidArgument(status) && arguments.Given("traces")) return status;
-  return CompileError(status);
+absl::Status CompileError(const absl::Status& status, const TraceChoice& choice) {
+  const bool of_folder = choice.kind == TraceChoice::Kind::kFolder;
+  if (of_folder && absl::IsInvalidArgument(status)) return status;
+  const bool of_log = HasExitCode(status) && ExitCodeOf(status) == ExitCode::kLog;
+  return of_log ? ChosenLogError(status, choice) : CompileError(status);
 }
 
-absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
+absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
+                                                     const TraceChoice& choice, graph::Graph graph,
                                                      const Environment& environment) {
   compiler::CompileOptions options;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
   HONE_RETURN_IF_ERROR(ReadAccuracy(arguments).status());
   // Without a log nothing depends on the machine: the same bytes everywhere.
-  const bool has_log =
-      arguments.Given("db") || arguments.Given("snapshot") || AsksServer(arguments);
-  if (has_log) options.device_class = DeviceClassOf(arguments);
+  if (choice.HasLog()) options.device_class = DeviceClassOf(arguments);
   measure::BuilderClient builder(LocalBuilder(arguments, environment), *environment.clock);
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces, OpenTraces(arguments));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces,
+                        OpenTraces(arguments, choice));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
-  if (!model.ok()) return CompileError(model.status(), arguments);
+  if (!model.ok()) return CompileError(model.status(), choice);
+  // Nor where a log that nobody named answered nothing.
+  if (choice.unasked && NumAnswered(model->report) == 0) model->package.info.device_class.clear();
   return model;
 }
 
-absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::string& path,
-                                      const Environment& environment) {
+absl::StatusOr<LoadedModel> LoadModel(const CommandContext& context, const std::string& path) {
+  const Arguments& arguments = context.arguments;
   HONE_ASSIGN_OR_RETURN(const bool package, IsPackage(path));
   if (package) return LoadPackage(arguments, path);
+  HONE_ASSIGN_OR_RETURN(const TraceChoice choice, ChooseTraces(arguments, context.environment));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   LoadedModel loaded;
   loaded.name = ModelName(path);
@@ -225,7 +204,9 @@ absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::str
   std::string bytes;
   {
     HONE_ASSIGN_OR_RETURN(compiler::CompiledModel model,
-                          CompileGraph(arguments, std::move(graph), environment));
+                          CompileGraph(arguments, choice, std::move(graph), context.environment));
+    if (choice.HasLog() && NumAnswered(model.report) > 0) loaded.log = choice.path;
+    if (!context.json()) context.err << ChosenLogText(choice, model.report);
     auto serialised = runtime::SerializePackage(model.package);
     if (!serialised.ok()) return CompileError(ToAbsl(serialised.status()));
     bytes = *std::move(serialised);

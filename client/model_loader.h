@@ -10,6 +10,7 @@
 #include "client/command.h"
 #include "client/log_trace_source.h"
 #include "client/model_inputs.h"
+#include "client/trace_choice.h"
 #include "compiler/compile_model.h"
 #include "graph/graph.h"
 #include "runtime/executable.h"
@@ -22,6 +23,7 @@ struct LoadedModel {
   std::shared_ptr<const runtime::Executable> executable;
   std::vector<InputSpec> inputs;  ///< in the plan's order
   int threads = 0;  ///< to run with: a package's --threads; 0: what the code was made for
+  std::string log;  ///< that answered for a kernel of it; empty: none, or a package
 };
 
 /// True when the file starts as a package does. Errors of reading it.
@@ -35,14 +37,14 @@ std::string ModelName(const std::string& path);
 absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path,
                                          std::vector<std::string>* data_files = nullptr);
 
-/// The log of --db or --snapshot, with --device-class and --require where the command has it.
-/// Without either, and without --server, that of `default_path` where one is given. Errors of
-/// opening it; usage errors where no log or several are given.
+/// The chosen log, snapshot or server, with --device-class and --require where the command has it.
+/// Errors of opening it.
 absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
-                                                              const std::string& default_path = "");
+                                                              const TraceChoice& choice);
 
-/// Where the schedules come from: --traces, else the log, else the defaults.
-absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments);
+/// What was chosen, opened: a folder, a log, or the defaults.
+absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments,
+                                                                  const TraceChoice& choice);
 
 /// hone-builder on all usable cores.
 measure::BuilderOptions LocalBuilder();
@@ -55,16 +57,17 @@ measure::BuilderOptions LocalBuilder(const Arguments& arguments, const Environme
 /// or the machine's; all else, a builder's crash, silence or nonsense among it, is a fault.
 absl::Status CompileError(const absl::Status& status);
 /// The same where the schedules came from OpenTraces: of --traces, one that does not fit is the
-/// user's to mend.
-absl::Status CompileError(const absl::Status& status, const Arguments& arguments);
+/// user's to mend; a log that nobody named is told how to do without.
+absl::Status CompileError(const absl::Status& status, const TraceChoice& choice);
 
-/// Compiles for --target with the schedules of OpenTraces.
-absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments, graph::Graph graph,
+/// Compiles for --target with the chosen schedules.
+absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
+                                                     const TraceChoice& choice, graph::Graph graph,
                                                      const Environment& environment);
 
-/// Opens a package or compiles a model, in memory. Options that only a model has are usage errors
-/// with a package.
-absl::StatusOr<LoadedModel> LoadModel(const Arguments& arguments, const std::string& path,
-                                      const Environment& environment);
+/// Opens a package, or compiles a model in memory with the schedules of ChooseTraces; says on
+/// `context.err`, but not with --json, where a log answered that nobody named. Options that only a
+/// model has are usage errors with a package.
+absl::StatusOr<LoadedModel> LoadModel(const CommandContext& context, const std::string& path);
 
 }  // namespace hone::client

@@ -16,11 +16,13 @@ absl::Status LogError(const absl::Status& status) {
   }
 }
 
-absl::StatusOr<std::string> UserLogPath(const CommandContext& context) {
-  const bool has_option = context.arguments.command()->FindOption("db") != nullptr;
-  if (has_option && context.arguments.Given("db")) return context.arguments.Text("db");
-  if (!context.environment.log_path.empty()) return context.environment.log_path;
-  if (!context.environment.data_folder.empty()) return context.environment.data_folder + "/tune.db";
+absl::StatusOr<std::string> UserLogPath(const Arguments& arguments,
+                                        const Environment& environment) {
+  const bool has_option = arguments.command()->FindOption("db") != nullptr;
+  if (has_option && arguments.GivenOnLine("db")) return arguments.Text("db");
+  if (!environment.log_path.empty()) return environment.log_path;
+  if (has_option && arguments.Given("db")) return arguments.Text("db");
+  if (!environment.data_folder.empty()) return environment.data_folder + "/tune.db";
   return WithExitCode(absl::InvalidArgumentError(fmt::format(
                           "there is no home folder that would have a log: name one with {}",
                           has_option ? "--db LOG" : "LOG or HONE_DB")),

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "client/arguments.h"
 #include "client/command.h"
 #include "db/log_file.h"
 
@@ -14,9 +15,9 @@ namespace hone::client {
 /// others keep theirs.
 absl::Status LogError(const absl::Status& status);
 
-/// The log to read when a command may go without --db: --db, else $HONE_DB, else the user's own.
-/// A usage error where there is no home folder either.
-absl::StatusOr<std::string> UserLogPath(const CommandContext& context);
+/// The log of a command that may go without --db: --db of its line, else $HONE_DB, else `db` of the
+/// config file, else the user's own. A usage error where there is no home folder either.
+absl::StatusOr<std::string> UserLogPath(const Arguments& arguments, const Environment& environment);
 
 /// db::OpenLog with the errors of LogError.
 absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,

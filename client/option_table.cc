@@ -48,6 +48,7 @@ constexpr std::array kRunOptions = {
     kBind,
     kTraces,
     kDb,
+    kNoLog,
     kSnapshot,
     kRequire,
     kAccuracy,
@@ -87,6 +88,7 @@ constexpr std::array kBenchOptions = {
     kBind,
     kTraces,
     kDb,
+    kNoLog,
     kSnapshot,
     kRequire,
     kAccuracy,
@@ -135,8 +137,8 @@ constexpr std::array kCompileOptions = {
                .kind = ValueKind::kFile,
                .argument = "FILE",
                .help = "Also write FILE, a rule for Make and Ninja that names what the package was "
-                       "made from: the model, its external data, what --bind, --db, --snapshot "
-                       "and --traces name",
+                       "made from: the model, its external data, what --bind names, and the log "
+                       "or the folder that its schedules came from",
                .line_only = true},
     kTarget,
     kThreads,
@@ -145,6 +147,7 @@ constexpr std::array kCompileOptions = {
     kBind,
     kTraces,
     kDb,
+    kNoLog,
     kSnapshot,
     kServer,
     kTls,
@@ -167,6 +170,7 @@ constexpr std::array kInspectOptions = {
     kBind,
     kTraces,
     kDb,
+    kNoLog,
     kSnapshot,
     kRequire,
     kAccuracy,
@@ -203,6 +207,7 @@ constexpr std::array kCheckOptions = {
     kBind,
     kTraces,
     kDb,
+    kNoLog,
     kSnapshot,
     kRequire,
     kAccuracy,
@@ -280,7 +285,7 @@ constexpr std::array kCommands = {
             "that is slower there is put back.\n\nCtrl-C or SIGTERM end it with what was measured; "
             "a closed terminal leaves it running. The same command again goes on where it was "
             "interrupted; after it has finished it starts anew from the log's best. "
-            "`hone compile --db LOG` reads the log back.",
+            "`hone compile MODEL` reads the log back.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
         .example = "hone tune resnet18.onnx --db tune.db --seconds 60"},
@@ -290,7 +295,11 @@ constexpr std::array kCommands = {
         .description =
             "Imports an ONNX model, cuts it into fused kernels, compiles them for the target and "
             "writes one file that the runtime loads. The same model, target and schedules give "
-            "the same bytes everywhere; the host need not be of the target's kind.\n\nDimensions "
+            "the same bytes everywhere; the host need not be of the target's kind.\n\nSchedules "
+            "come "
+            "from the tuning log where there is one, and one line says so; --no-log compiles the "
+            "defaults. A log that is busy, damaged or from a newer Hone ends the program with 5. "
+            "No path of a log enters a package.\n\nDimensions "
             "that the model leaves open are given with --dim or --shape.\n\n--emit so,header also "
             "writes NAME.so and NAME.h beside the package: a C program that includes the one and "
             "links the other needs nothing else of Hone.",
@@ -301,7 +310,7 @@ constexpr std::array kCommands = {
         .name = "run",
         .summary = "Run a model or package once on given inputs",
         .description =
-            "Loads a package, or compiles a model in memory with default schedules, and runs it "
+            "Loads a package, or compiles a model in memory as `hone compile` would, and runs it "
             "once. Inputs and outputs are NumPy archives whose names are those of the graph.\n\n"
             "With --expect every output is compared, element by element: |y - e| must be at most "
             "A * max|e| + R * |e|. A and R depend on the output's type, as narrow floats are "
@@ -343,7 +352,7 @@ constexpr std::array kCommands = {
         .description =
             "For each kernel: the rung of the look-up ladder that answers (exact; threads: other "
             "threads or device class of the same instruction set; nearest: another workload's, "
-            "transplanted; default), the record, its latency and why. `hone compile --db LOG` "
+            "transplanted; default), the record, its latency and why. `hone compile MODEL` "
             "takes these schedules.",
         .positionals = kModelPositionals,
         .options = kQueryOptions,
@@ -379,8 +388,9 @@ constexpr std::array kCommands = {
         .description =
             "Runs the model kernel by kernel on real activations and compares elements of every "
             "output (corners, both sides of tiles and tails, random ones) with an interpreter "
-            "that computes in double and knows its error bound. With --db, --snapshot or --traces "
-            "each kernel is checked by default and by what those answer. The first wrong kernel "
+            "that computes in double and knows its error bound. Where there is a tuning log, or "
+            "--snapshot or --traces, each kernel is checked by default and by what those answer. "
+            "The first wrong kernel "
             "is named, with workload and trace, and the program ends with 10.",
         .positionals = kModelPositionals,
         .options = kCheckOptions,

@@ -9,8 +9,6 @@
 #include "client/log_trace_source.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
-#include "client/open_log.h"
-#include "client/server_options.h"
 #include "compiler/extract_kernels.h"
 #include "ir/target.h"
 
@@ -53,12 +51,9 @@ absl::Status RunQuery(CommandContext& context) {
   std::string error;
   if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
-  std::string default_log;
-  if (!arguments.Given("snapshot") && !AsksServer(arguments)) {
-    HONE_ASSIGN_OR_RETURN(default_log, UserLogPath(context));
-  }
+  HONE_ASSIGN_OR_RETURN(const TraceChoice choice, ChooseTraces(arguments, context.environment));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> log,
-                        OpenLogTraces(arguments, default_log));
+                        OpenLogTraces(arguments, choice));
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
   const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);

@@ -66,7 +66,7 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
 
 absl::Status RunReport(CommandContext& context) {
   const Arguments& arguments = context.arguments;
-  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(context));
+  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(arguments, context.environment));
   const std::string page = arguments.TextOr("output", "report.html");
   HONE_RETURN_IF_ERROR(CheckOutput(page, {path}));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));

@@ -160,8 +160,7 @@ absl::Status RunRun(CommandContext& context) {
   if (arguments.Given("outputs")) {
     HONE_RETURN_IF_ERROR(CheckOutput(arguments.Text("outputs"), InputFiles(arguments)));
   }
-  HONE_ASSIGN_OR_RETURN(const LoadedModel model,
-                        LoadModel(arguments, arguments.Text("MODEL"), context.environment));
+  HONE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(context, arguments.Text("MODEL")));
   runtime::Context::Options options;
   options.threads = model.threads;
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
@@ -188,6 +187,7 @@ absl::Status RunRun(CommandContext& context) {
   }
   nlohmann::ordered_json object = {{"model", model.name},
                                    {"threads", session.context().threads()},
+                                   {"log", TextOrNull(model.log)},
                                    {"outputs", nlohmann::ordered_json::array()}};
   for (const OutputReport& report : reports) {
     if (!context.json()) context.out << ReportText(report);

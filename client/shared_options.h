@@ -51,7 +51,10 @@ inline constexpr OptionSpec kDb = {
     .name = "db",
     .kind = ValueKind::kFile,
     .argument = "LOG",
-    .help = "The tuning log (or a snapshot) whose best schedules are used"};
+    .help = "The tuning log (or a snapshot) whose best schedules are used",
+    .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db, where there is one"};
+inline constexpr OptionSpec kNoLog = {.name = "no-log",
+                                      .help = "Use the default schedules, whatever a log holds"};
 inline constexpr OptionSpec kSnapshot = {
     .name = "snapshot",
     .kind = ValueKind::kText,

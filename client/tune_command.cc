@@ -144,7 +144,7 @@ absl::Status Tuning::Prepare() {
   HONE_ASSIGN_OR_RETURN(const std::string target_text, ReadTarget(arguments_));
   std::string why;
   if (!ir::ParseTarget(target_text, &target_, &why)) return absl::InvalidArgumentError(why);
-  HONE_ASSIGN_OR_RETURN(path_, UserLogPath(context_));
+  HONE_ASSIGN_OR_RETURN(path_, UserLogPath(arguments_, context_.environment));
   const measure::LocalMeasurerOptions options = MeasurerOptions();
   if (!arguments_.Flag("dry-run") && !ir::HostCanRun(target_, &why)) {
     return absl::FailedPreconditionError(

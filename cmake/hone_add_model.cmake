@@ -14,7 +14,7 @@
 # Compiles an ONNX model when it, its external data or another file named here has changed, and gives a target NAME (built by default) with
 # the property HONE_PACKAGE, the package's path. It reads a log only when DB names one, and never tunes:
 # tuning is `hone tune`, its log or snapshot is a file beside the sources. Without DB the default
-# schedules are used. NAME_library is a shared library with the model and the runtime inside; its header is
+# schedules are used, whatever the user's own log holds. NAME_library is a shared library with the model and the runtime inside; its header is
 # the package's name with .h (hone compile --emit so,header). The command is hone::hone, or the variable HONE_COMMAND where it is set.
 if(POLICY CMP0116)
   cmake_policy(SET CMP0116 NEW)  # a function keeps the policies of its definition
@@ -87,6 +87,9 @@ function(hone_add_model name)
   if(arg_TRACES)
     get_filename_component(traces "${arg_TRACES}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
     list(APPEND options --traces "${traces}")
+  endif()
+  if(NOT arg_DB AND NOT arg_TRACES)
+    list(APPEND options --no-log)
   endif()
   # Which files hold the model's external data, only the command knows.
   list(APPEND options --depfile "${output}.d")

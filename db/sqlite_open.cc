@@ -4,6 +4,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -91,6 +93,10 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
   const bool absent = type == std::filesystem::file_type::not_found;
   const bool regular = type == std::filesystem::file_type::regular;
   if (!absent && !regular) HONE_RETURN_IF_ERROR(ReadLogHeader(path).status());
+  if (regular && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) {
+    return absl::PermissionDeniedError(
+        fmt::format("cannot write log '{}': {}; name a log of yours", path, std::strerror(errno)));
+  }
   HONE_ASSIGN_OR_RETURN(LogLock lock, LogLock::Take(path));
   if ((absent || regular) && FileSize(path) == 0) {
     HONE_RETURN_IF_ERROR(CreateLog(path, migrations));

@@ -79,7 +79,7 @@ proof_models() {
   done
   local bench="$hone bench {model} --threads {threads} --seconds {seconds} --json"
   build/release/venv/bin/python bench/peers/bench_peers.py "${files[@]}" --threads 2 \
-    --engines onnxruntime --external "default=$bench" --external "tuned=$bench --db $log" \
+    --engines onnxruntime --external "default=$bench --no-log" --external "tuned=$bench --db $log" \
     --markdown build/release/models.md
   cat build/release/models.md
 }

@@ -76,7 +76,7 @@ What was measured is kept in $log; '$hone doctor' says what is wrong with this m
 [ "$tuned" -eq 0 ] || printf '   stopped early; going on with what was found\n'
 
 step "Compiling it twice: with the default schedules, and from the log"
-attempt "Run '$hone doctor'." "$hone" compile "$model" -o "$tour/default.hone"
+attempt "Run '$hone doctor'." "$hone" compile "$model" --no-log -o "$tour/default.hone"
 attempt "Run '$hone db verify $log'." "$hone" compile "$model" --db "$log" -o "$tour/tuned.hone"
 
 step "Checking that both give the same answer"
@@ -115,4 +115,4 @@ awk -v default_us="$default_us" -v tuned_us="$tuned_us" -v measured="$measured" 
   printf "   %-22s %s\n", "package", package_path
 }'
 printf '\nRun this script again to search on from the same log, or tune a model of your own:\n'
-printf '    %s tune MODEL.onnx\n    %s compile MODEL.onnx --db LOG -o MODEL.hone\n' "$hone" "$hone"
+printf '    %s tune MODEL.onnx\n    %s compile MODEL.onnx -o MODEL.hone\n' "$hone" "$hone"

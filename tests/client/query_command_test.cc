@@ -7,72 +7,25 @@
 #include "nlohmann/json.hpp"
 
 #include "base/file.h"
-#include "base/versions.h"
 #include "client/log_trace_source.h"
 #include "db/log_file.h"
 #include "graph/onnx_export/zoo_layers.h"
 #include "ir/text.h"
-#include "tests/client/run_hone.h"
+#include "tests/client/logged_network.h"
+#include "tests/client/small_tuning.h"
 
 namespace hone::client {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using testing::Parse;
 using testing::ProgramRun;
 using testing::RunHone;
 using testing::TemporaryFolder;
 
-json Parse(const ProgramRun& run) {
-  const json object = json::parse(run.out, nullptr, false);
-  EXPECT_FALSE(object.is_discarded()) << run.out << run.err;
-  return object;
-}
-
-/// The network mlp and a log with one record: of its first kernel, the default Trace.
-class QueryCommandTest : public ::testing::Test {
+class QueryCommandTest : public testing::LoggedNetwork {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model_}).exit_code, 0);
-    const json inspected = Parse(RunHone({"inspect", model_, "--json", "--target", kTarget}));
-    hash_ = inspected["kernels"][0]["workload"].get<std::string>();
-    const std::string text =
-        RunHone({"inspect", model_, "--kernel", hash_, "--target", kTarget}).out;
-    const size_t begin = text.find("workload 1\n"), trace = text.find("\ntrace\n");
-    ASSERT_NE(begin, std::string::npos) << text;
-    ASSERT_NE(trace, std::string::npos) << text;
-    trace_ = text.substr(trace + 7);
-    workload_ = text.substr(begin, trace + 1 - begin);
-    while (HashBytes(workload_).ToHex() != hash_ && !workload_.empty()) workload_.pop_back();
-    ASSERT_FALSE(workload_.empty()) << text;
-    Append(trace_, 5000);
-  }
-
-  void Append(const std::string& trace, double median_ns) {
-    auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
-    ASSERT_TRUE(log.ok()) << log.status();
-    const db::Device device = {"class-a", "fingerprint"};
-    db::Batch batch;
-    batch.workloads.push_back({HashBytes(workload_), workload_, 1, 1});
-    batch.devices.push_back(device);
-    batch.sessions.push_back({{7, 7}, "{}", 0, "{}", 1});
-    db::TuningRecord r;
-    r.id = {1, static_cast<uint64_t>(median_ns)};
-    r.key = {HashBytes(workload_), kTarget, device.device_class, ir::AccuracyClass::kDefault,
-             kMeasurementPolicyVersion};
-    r.device = db::DeviceId(device);
-    r.trace = trace;
-    r.trace_version = kTraceTextVersion;
-    r.builder_version = BuilderVersionText();
-    r.median_ns = r.low_ns = r.high_ns = median_ns;
-    r.session = {7, 7};
-    r.created_ms = 1;
-    r.samples_ns = {median_ns};
-    batch.records.push_back(r);
-    const auto appended = (*log)->Append(batch);
-    ASSERT_TRUE(appended.ok()) << appended.status();
-  }
-
   /// The answer of `hone query` for the first kernel.
   json Query(std::vector<std::string> options) {
     std::vector<std::string> words = {"query", model_, "--json"};
@@ -86,12 +39,6 @@ class QueryCommandTest : public ::testing::Test {
     ADD_FAILURE() << run.out;
     return {};
   }
-
-  static constexpr char kTarget[] = "cpu:avx2,threads=1";
-  const TemporaryFolder folder_;
-  const std::string model_ = folder_.Path("mlp.onnx");
-  const std::string log_ = folder_.Path("tune.db");
-  std::string hash_, workload_, trace_;
 };
 
 TEST_F(QueryCommandTest, TellsTheRungTheRecordAndItsLatency) {
@@ -157,8 +104,9 @@ TEST_F(QueryCommandTest, CheckRunsEachKernelByDefaultAndByTheLog) {
     return found;
   };
   // The log's schedule is the default one.
-  EXPECT_THAT(RunHone({"check", model_, "--target", kTarget, "--db", log_}).out,
-              HasSubstr("3 steps are right by default, 1 also by the schedule of --db\n"));
+  EXPECT_THAT(
+      RunHone({"check", model_, "--target", kTarget, "--db", log_}).out,
+      HasSubstr("3 steps are right by default, 1 also by the schedule of '" + log_ + "'\n"));
   EXPECT_THAT(rungs({}), ::testing::ElementsAre("0 default", "1 default", "2 default"));
   EXPECT_THAT(rungs({"--db", log_, "--device-class", "class-a"}),
               ::testing::ElementsAre("0 default", "0 exact", "1 default", "2 default"));

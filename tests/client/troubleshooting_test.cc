@@ -318,6 +318,10 @@ std::map<std::string, TroubleshootingTest::Provoke> TroubleshootingTest::Provoke
        [&] {
          return RunHone({"compile", Model(), "--db", Path("none.db")});
        }},
+      {"own-log-unusable",
+       [&] {
+         return RunHone({"compile", Model()}, "/dev/null", {"HONE_DB=" + folder_.path()});
+       }},
       {"not-a-log",
        [&] {
          return RunHone({"db", "stats", Write("g.db", "garbage")});

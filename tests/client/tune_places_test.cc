@@ -8,6 +8,7 @@
 #include "base/core/cpu.h"
 #include "base/file.h"
 #include "tests/client/small_tuning.h"
+#include "tests/test_paths.h"
 
 namespace hone::client {
 namespace {
@@ -81,6 +82,30 @@ TEST_F(TunePlacesTest, TheDefaultLogAndCacheAreMadeWithTheirFolders) {
   const ProgramRun report =
       RunHone({"report", "--json", "-o", folder_.Path("r.html")}, home_, variables);
   EXPECT_EQ(Parse(report)["session"], Parse(run)["session"]) << report.err;
+}
+
+TEST_F(TunePlacesTest, TheReadmesFirstTwoCommandsWorkAsTheyStand) {
+  const std::string readme = *ReadFile(hone::testing::SourceDir() + "/README.md");
+  const auto line = [&](const std::string& command) {
+    const size_t begin = readme.find("\n    hone " + command + " model.onnx");
+    EXPECT_NE(begin, std::string::npos) << command;
+    const size_t end = readme.find_first_of("#\n", begin + 1);
+    return readme.substr(begin + 5, end - begin - 5);
+  };
+  std::filesystem::copy_file(model_, folder_.Path("model.onnx"));
+  for (const Variables& variables : {Variables{}, Variables{"HONE_DB=" + folder_.Path("h.db")}}) {
+    const auto run = [&](const std::string& command) {
+      return testing::RunProcess({"/bin/sh", "-c",
+                                  "cd " + folder_.path() + " && PATH=" + hone::testing::BuildDir() +
+                                      "/bin:$PATH && " + command},
+                                 home_, variables);
+    };
+    const ProgramRun tune = run(line("tune") + " --trials 9 --seconds 9");
+    EXPECT_EQ(tune.exit_code, 0) << tune.err;
+    const ProgramRun compile = run(line("compile"));
+    EXPECT_EQ(compile.exit_code, 0) << compile.err;
+    EXPECT_THAT(compile.err, MatchesRegex("3 of 3 kernels from '.*'; --no-log compiles .*\n"));
+  }
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ def call(*command):
 def kernels(args, model):
     """The workload hashes of a model's kernels."""
     report = json.loads(call(args.hone, "inspect", args.models / f"{model}.onnx",
-                             "--target", args.target, "--json"))
+                             "--target", args.target, "--no-log", "--json"))
     return [kernel["workload"] for kernel in report["kernels"]]
 
 

@@ -28,6 +28,7 @@ hone_add_model(tiny MODEL tiny.onnx TARGET cpu:avx2,threads=2 DB "snap.db@sha256
                REQUIRE nearest DEVICE_CLASS "a class" DIM batch=4 seq=16)
 hone_add_model(plain MODEL tiny.onnx OUTPUT sub/other.hone DB live.db)
 hone_add_model(bound MODEL tiny.onnx BIND x=x.npy ACCURACY strict TRACES hand)
+hone_add_model(alone MODEL tiny.onnx)
 get_target_property(package tiny HONE_PACKAGE)
 message(STATUS "package of tiny: ${{package}}")
 """
@@ -174,6 +175,10 @@ class InstallTest:
             "--accuracy", "strict", "--bind", f"x={source}/x.npy", "--traces", f"{source}/hand",
             "--depfile", f"{build}/bound.hone.d"], arguments("bound.hone")
 
+        assert arguments("alone.hone") == [
+            "compile", f"{source}/tiny.onnx", "-o", f"{build}/alone.hone",
+            "--no-log", "--depfile", f"{build}/alone.hone.d"], arguments("alone.hone")
+
         def compiled(changed):
             """The packages that a build makes after a change of this file."""
             for record in self.folder.glob("recorder.*.args"):
@@ -186,7 +191,7 @@ class InstallTest:
         assert compiled(None) == [], "compiled without need"
         assert compiled("x.npy") == ["bound"]
         # Only the command knows of external data, and says so in its dependency file.
-        assert compiled("tiny.onnx.data") == ["bound", "other", "tiny"]
+        assert compiled("tiny.onnx.data") == ["alone", "bound", "other", "tiny"]
 
     def case_model_compiled_by_an_installed_hone(self):
         if self.sanitizer:
@@ -203,7 +208,8 @@ class InstallTest:
         run("cmake", "-G", "Ninja", "-S", pathlib.Path(self.args.source, "examples/c"), "-B", build,
             f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", f"-DMODEL={model}",
             "-DCMAKE_C_FLAGS=-std=c11 -Wall -Wextra -Werror -pedantic")
-        run("cmake", "--build", build)
+        # The user's own log is not looked at: this is none.
+        run("cmake", "--build", build, env={**os.environ, "HONE_DB": str(self.folder)})
         pixels = struct.pack("<784f", *((i % 29) * 0.05 - 0.7 for i in range(784)))
         raw = self.folder / "pixels.bin"
         raw.write_bytes(pixels)
