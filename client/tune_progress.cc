@@ -10,6 +10,7 @@
 
 #include "client/json_text.h"
 #include "client/task_table.h"
+#include "search/illegal_sketch.h"
 
 namespace hone::client {
 namespace {
@@ -158,6 +159,10 @@ std::string TuneText(const TuneView& view, const std::string& log) {
                           t.task(i).hash.ToHex().substr(0, 12));
     }
   }
+  for (const search::IllegalSketch& s : search::IllegalSketches(t)) {
+    text += fmt::format("illegal: {} candidates of {} for {} ({}): {}\n", s.count, s.sketch,
+                        t.task(s.task).name, t.task(s.task).hash.ToHex().substr(0, 12), s.why);
+  }
   if (m.tuned_ns > 0) {
     text += fmt::format(
         "model end to end, in turns: {:.3f} ms by default -> {:.3f} ms tuned ({:.2f} x, interval "
@@ -187,6 +192,13 @@ std::string TuneJson(const TuneView& view, const std::string& log) {
   ordered_json failures = ordered_json::object();
   for (const auto& [outcome, n] : view.session.failures())
     failures[std::string(measure::ToString(outcome))] = n;
+  ordered_json illegal = ordered_json::array();
+  for (const search::IllegalSketch& s : search::IllegalSketches(t)) {
+    illegal.push_back({{"workload", t.task(s.task).hash.ToHex()},
+                       {"sketch", s.sketch},
+                       {"candidates", s.count},
+                       {"why", s.why}});
+  }
   const ordered_json object = {
       {"log", log},
       {"session", view.session.id().ToHex()},
@@ -200,6 +212,7 @@ std::string TuneJson(const TuneView& view, const std::string& log) {
       {"best_us", t.TotalNs(true) * 1e-3},
       {"model", ModelJson(view)},
       {"failures", failures},
+      {"illegal", illegal},
       {"proposers", ProposersJson(t)},
       {"rank_correlation_on_random", correlations},
       {"tasks", tasks}};

@@ -99,6 +99,7 @@ PlanForm FindPlanForm(const ir::Workload& workload, const ir::Target& target) {
   if (form.kind == PlanForm::Kind::kTile) {
     form.prepared = input >= 0;
     form.costly = input >= 0 && IsCostlyInput(workload, input);
+    form.own_input = input >= 0 && workload.Readers(input) == std::vector<int>{c.anchor};
     form.winograd = FindWinogradStage(workload) >= 0;
     if (!form.tile.reduce.empty())
       form.reduce_inner = writer.stage(c.anchor).Extent(form.tile.reduce.back());

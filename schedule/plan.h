@@ -29,10 +29,11 @@ struct PlanChoice {
 /// What can be chosen for a Workload, found once.
 struct PlanForm {
   enum class Kind : uint8_t { kTile, kRows, kMap, kScan } kind = Kind::kMap;
-  bool prepared = false;  ///< the anchor reads a Stage that prepares its input
-  bool costly = false;    ///< and repeating that Stage is dear
-  bool winograd = false;  ///< the anchor is a 3×3 stride-1 convolution in NHWC
-  TileForm tile;          ///< kTile; kScan: of its product, anchor -1 when it has none
+  bool prepared = false;   ///< the anchor reads a Stage that prepares its input
+  bool costly = false;     ///< and repeating that Stage is dear
+  bool own_input = false;  ///< and nothing else reads that Stage
+  bool winograd = false;   ///< the anchor is a 3×3 stride-1 convolution in NHWC
+  TileForm tile;           ///< kTile; kScan: of its product, anchor -1 when it has none
   TileChoice nominal;
   int64_t reduce_inner = 1;                   ///< kTile: extent of the innermost reduce axis
   int64_t row_length = 1;                     ///< kRows, kMap: elements along the vector axis

@@ -210,6 +210,8 @@ void Space::AddTileSketches(ir::AccuracyClass accuracy) {
              {"direct/guard", Padding::kGuard},
              {"direct/tile", Padding::kTile},
              {"direct/root", Padding::kRoot}};
+    // In the loops of the heaviest cluster only what that cluster reads can be computed.
+    if (!form_.own_input) forms.erase(forms.begin() + 2);
   }
   for (const auto& [name, padding] : forms) {
     Sketch s;

@@ -375,6 +375,14 @@ std::map<measure::Outcome, int64_t> TaskSearch::failures() const {
   return out;
 }
 
+std::vector<uint64_t> TaskSearch::Illegal() const {
+  std::vector<uint64_t> out;
+  for (const Answer& a : answers_) {
+    if (a.outcome == measure::Outcome::kIllegal) out.push_back(a.id);
+  }
+  return out;
+}
+
 std::vector<uint64_t> TaskSearch::Top(int n) const {
   std::vector<std::pair<double, uint64_t>> ok;
   for (const Answer& a : answers_) {

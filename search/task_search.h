@@ -103,6 +103,8 @@ class TaskSearch {
   std::optional<double> RankCorrelationOnRandom() const;
   /// Results that were not ok, by outcome.
   std::map<measure::Outcome, int64_t> failures() const;
+  /// Points that were illegal, in the order of their answers.
+  std::vector<uint64_t> Illegal() const;
   struct ProposerCount {
     int candidates = 0;
     int wins = 0;  ///< improved the best

@@ -139,23 +139,24 @@ void Requantise(Writer& w) {
 
 void Convolution(Writer& w, int64_t kernel) {
   const int64_t h = w.Size(2, 6), x_size = w.Size(2, 6), ic = w.Size(1, 3), oc = w.Size(1, 9);
+  const int64_t images = w.Chance(0.5) ? 1 : w.Size(2, 3);
   const int64_t pad = kernel == 1 ? 0 : w.Size(0, 1);
   const int64_t stride = kernel == 3 && w.Chance(0.6) ? 1 : w.Size(1, 2);
   const int64_t in_h = (h - 1) * stride + kernel - 2 * pad,
                 in_w = (x_size - 1) * stride + kernel - 2 * pad;
   if (in_h < 1 || in_w < 1) return Convolution(w, kernel);
-  const std::string x = w.Input(fmt::format("f32[1,{},{},{}]", in_h, in_w, ic));
+  const std::string x = w.Input(fmt::format("f32[{},{},{},{}]", images, in_h, in_w, ic));
   const std::string k = w.Constant(fmt::format("f32[{},{},{},{}]", oc, ic, kernel, kernel));
   const std::string b = w.Constant(fmt::format("f32[{}]", oc));
   std::string padded = x;
   if (pad > 0) {
     padded = w.Stage(
-        fmt::format("f32[1,{},{},{}]", in_h + 2, in_w + 2, ic), "",
+        fmt::format("f32[{},{},{},{}]", images, in_h + 2, in_w + 2, ic), "",
         fmt::format(
             "select(i1 >= 1 & i1 < {} & i2 >= 1 & i2 < {}, {}[i0, i1 - 1, i2 - 1, i3], 0.0)",
             in_h + 1, in_w + 1, x));
   }
-  const std::string out = fmt::format("f32[1,{},{},{}]", h, x_size, oc);
+  const std::string out = fmt::format("f32[{},{},{},{}]", images, h, x_size, oc);
   const std::string at =
       stride == 1 ? "i1 + r0, i2 + r1" : fmt::format("i1 * {} + r0, i2 * {} + r1", stride, stride);
   const std::string conv =
