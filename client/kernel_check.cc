@@ -127,7 +127,7 @@ struct CheckState {
   const compiler::BuiltKernels& built;
   const std::vector<compiler::FoundTrace>& traces;
   runtime::SharedObject code;
-  std::unique_ptr<runtime::ThreadPool> pool;
+  std::unique_ptr<runtime::Crew> crew;
 };
 
 absl::Status RunKernelStep(const CheckState& state, const compiler::ModelStep& step,
@@ -161,11 +161,11 @@ absl::Status RunKernelStep(const CheckState& state, const compiler::ModelStep& s
   for (const ir::ArtifactBuffer& buffer : artifact.workspace) {
     HONE_RETURN_IF_ERROR(add_own(static_cast<size_t>(buffer.bytes)));
   }
-  auto scratch = runtime::Scratch::Allocate(state.pool->threads(), kernel->scratch_bytes());
+  auto scratch = runtime::Scratch::Allocate(state.crew->threads(), kernel->scratch_bytes());
   if (!scratch.ok()) return ToAbsl(scratch.status());
   const runtime::KernelFailure failure = kernel->Run(
-      {.buffers = buffers.data(), .scratch = &*scratch, .max_threads = state.pool->threads()},
-      *state.pool);
+      {.buffers = buffers.data(), .scratch = &*scratch, .max_threads = state.crew->threads()},
+      *state.crew);
   if (failure.ok()) return absl::OkStatus();
   return absl::OutOfRangeError(
       fmt::format("{}: an index in operand {} is out of range",
@@ -349,9 +349,9 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
     if (!code.ok()) return ToAbsl(code.status());
     state.code = *std::move(code);
   }
-  auto pool = runtime::ThreadPool::Create({.threads = target.threads, .cpus = {}});
-  if (!pool.ok()) return ToAbsl(pool.status());
-  state.pool = *std::move(pool);
+  auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
+  if (!crew.ok()) return ToAbsl(crew.status());
+  state.crew = *std::move(crew);
   return RunSteps(state, prologues, inputs);
 }
 

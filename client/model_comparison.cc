@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
   runtime::Context::Options context;
   context.profile_clock = &clock;
   context.pin = true;
+  context.fixed_shares = true;
   HONE_ASSIGN_OR_RETURN(ModelSession session,
                         ModelSession::Create(*std::move(executable), context));
   session.SetInputs(inputs);

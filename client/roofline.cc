@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "measure/device_probe.h"
-#include "runtime/thread_pool.h"
+#include "runtime/crew.h"
 
 namespace hone::client {
 
@@ -21,9 +21,9 @@ double Roofline::BoundNs(const compiler::WorkloadCost& cost, const ir::Target& t
 absl::StatusOr<Roofline> MeasureRoofline(const ir::Target& target, const MonotonicClock& clock) {
   std::string why;
   if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
-  auto pool = runtime::ThreadPool::Create({.threads = target.threads, .cpus = {}});
-  if (!pool.ok()) return ToAbsl(pool.status());
-  measure::CpuProbe probe(**pool, clock);
+  auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
+  if (!crew.ok()) return ToAbsl(crew.status());
+  measure::CpuProbe probe(**crew, clock);
   Roofline roofline;
   const int threads = target.threads;
   roofline.flop_per_second = threads * probe.FlopPerSecond(target.isa == ir::Isa::kAvx512);

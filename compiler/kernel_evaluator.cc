@@ -136,11 +136,10 @@ absl::StatusOr<std::vector<ConstantPtr>> KernelEvaluator::RunCompiled(
     const ir::Workload& workload, const std::vector<ConstantPtr>& tensors) {
   HONE_ASSIGN_OR_RETURN(const Compiled* compiled, Compile(workload));
   const ir::Artifact& artifact = compiled->artifact;
-  if (threads_ == nullptr) {
-    Result<std::unique_ptr<runtime::ThreadPool>> pool =
-        runtime::ThreadPool::Create({.threads = 1, .cpus = {}});
-    HONE_RETURN_IF_ERROR(ToAbsl(pool.status()));
-    threads_ = *std::move(pool);
+  if (crew_ == nullptr) {
+    Result<std::unique_ptr<runtime::Crew>> crew = runtime::Crew::Create({.threads = 1, .cpus = {}});
+    HONE_RETURN_IF_ERROR(ToAbsl(crew.status()));
+    crew_ = *std::move(crew);
   }
   Result<runtime::Kernel> kernel = runtime::Kernel::Resolve(artifact, compiled->code);
   HONE_RETURN_IF_ERROR(ToAbsl(kernel.status()));
@@ -164,7 +163,7 @@ absl::StatusOr<std::vector<ConstantPtr>> KernelEvaluator::RunCompiled(
   Result<runtime::Scratch> scratch = runtime::Scratch::Allocate(1, kernel->scratch_bytes());
   HONE_RETURN_IF_ERROR(ToAbsl(scratch.status()));
   const runtime::KernelFailure failure =
-      kernel->Run({.buffers = buffers.data(), .scratch = &*scratch, .max_threads = 1}, *threads_);
+      kernel->Run({.buffers = buffers.data(), .scratch = &*scratch, .max_threads = 1}, *crew_);
   if (!failure.ok()) {
     return absl::OutOfRangeError(
         fmt::format("an index in operand {} is out of range", failure.input()));

@@ -11,7 +11,7 @@
 #include "graph/evaluator.h"
 #include "graph/interpreter_evaluator.h"
 #include "measure/builder_client.h"
-#include "runtime/thread_pool.h"
+#include "runtime/crew.h"
 
 namespace hone::compiler {
 
@@ -46,7 +46,7 @@ class KernelEvaluator final : public graph::Evaluator {
 
   measure::BuilderClient& builder_;
   graph::InterpreterEvaluator interpreter_;
-  std::unique_ptr<runtime::ThreadPool> threads_;
+  std::unique_ptr<runtime::Crew> crew_;
   std::map<std::string, std::unique_ptr<Compiled>> compiled_;  // by text
 };
 

@@ -60,15 +60,15 @@ __attribute__((target("avx2"))) void ReadAll(std::span<const std::byte> data, fl
 
 }  // namespace
 
-CpuProbe::CpuProbe(runtime::ThreadPool& pool, const MonotonicClock& clock)
-    : pool_(pool), clock_(clock), sinks_(static_cast<size_t>(pool.threads())) {}
+CpuProbe::CpuProbe(runtime::Crew& crew, const MonotonicClock& clock)
+    : crew_(crew), clock_(clock), sinks_(static_cast<size_t>(crew.threads())) {}
 
 template <typename Job>
 double CpuProbe::BestNs(int threads, int repeats, const Job& job) {
   double best = 0;
   for (int i = 0; i < repeats; ++i) {
     const int64_t begin = clock_.NowNs();
-    pool_.Run(threads, job);
+    crew_.RunOnEach(threads, job);
     const auto ns = static_cast<double>(std::max<int64_t>(clock_.NowNs() - begin, 1));
     best = i == 0 ? ns : std::min(best, ns);
   }
@@ -111,9 +111,9 @@ absl::StatusOr<DeviceProbes> ProbeDevice(const ir::Target& target, const Monoton
   constexpr int64_t kBeyondCachesBytes = int64_t{128} << 20;
   std::string why;
   if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
-  auto pool = runtime::ThreadPool::Create({.threads = target.threads, .cpus = {}});
-  if (!pool.ok()) return ToAbsl(pool.status());
-  CpuProbe probe(**pool, clock);
+  auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
+  if (!crew.ok()) return ToAbsl(crew.status());
+  CpuProbe probe(**crew, clock);
   DeviceProbes probes;
   probes.flop_per_second = probe.FlopPerSecond(target.isa == ir::Isa::kAvx512);
   HONE_ASSIGN_OR_RETURN(

@@ -6,7 +6,7 @@
 
 #include "base/core/clock.h"
 #include "ir/target.h"
-#include "runtime/thread_pool.h"
+#include "runtime/crew.h"
 
 namespace hone::measure {
 
@@ -15,7 +15,7 @@ namespace hone::measure {
 class CpuProbe {
  public:
   /// Both must outlive it.
-  CpuProbe(runtime::ThreadPool& pool, const MonotonicClock& clock);
+  CpuProbe(runtime::Crew& crew, const MonotonicClock& clock);
 
   /// f32 multiply-adds of one thread, two operations each; others are assumed to be as fast (each
   /// core has its own units). `wide`: AVX-512, which the host must have; else AVX2.
@@ -36,7 +36,7 @@ class CpuProbe {
   struct alignas(64) Sink {
     float values[16];
   };
-  runtime::ThreadPool& pool_;
+  runtime::Crew& crew_;
   const MonotonicClock& clock_;
   std::vector<Sink> sinks_;
 };

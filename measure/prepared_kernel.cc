@@ -99,8 +99,8 @@ Result<std::shared_ptr<RunData>> RunData::Make(const PrepareJob& job) {
 
 Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Make(PrepareJob job,
                                                              std::shared_ptr<RunData> data,
-                                                             runtime::ThreadPool& pool) {
-  std::unique_ptr<PreparedKernel> prepared(new PreparedKernel(std::move(data), pool));
+                                                             runtime::Crew& crew) {
+  std::unique_ptr<PreparedKernel> prepared(new PreparedKernel(std::move(data), crew));
   prepared->artifact_ = std::move(job.kernel.artifact);
   const ir::Artifact& artifact = prepared->artifact_;
   HONE_RETURN_IF_ERROR(CheckBuffers(artifact.inputs, prepared->data_->inputs, "inputs"));
@@ -160,8 +160,12 @@ Result<std::vector<GuardedBuffer>> PreparedKernel::RunPrologue(const PrepareJob&
     for (const GuardedBuffer& buffer : *list) pointers.push_back(buffer.data());
   }
   HONE_ASSIGN_OR_RETURN(const runtime::Scratch scratch,
-                        runtime::Scratch::AllocateGuarded(pool_.threads(), kernel.scratch_bytes()));
-  HONE_RETURN_IF_ERROR(Failure(kernel.Run({pointers.data(), &scratch, pool_.threads()}, pool_)));
+                        runtime::Scratch::AllocateGuarded(crew_.threads(), kernel.scratch_bytes()));
+  HONE_RETURN_IF_ERROR(Failure(kernel.Run({.buffers = pointers.data(),
+                                           .scratch = &scratch,
+                                           .max_threads = crew_.threads(),
+                                           .fixed = true},
+                                          crew_)));
   for (size_t i = 0; i < results.size(); ++i) {
     const auto output = static_cast<size_t>(artifact_.prologue_outputs.at(i));
     if (output >= outputs.size() || outputs[output].span().size() < results[i].span().size()) {
@@ -176,8 +180,8 @@ Result<std::vector<GuardedBuffer>> PreparedKernel::RunPrologue(const PrepareJob&
 Status PreparedKernel::AllocateWorkspace() {
   HONE_ASSIGN_OR_RETURN(workspace_, AllocateAll(artifact_.workspace));
   const int64_t bytes = kernel_.scratch_bytes();
-  HONE_ASSIGN_OR_RETURN(scratch_, runtime::Scratch::AllocateGuarded(pool_.threads(), bytes));
-  for (int thread = 0; thread < pool_.threads(); ++thread) {
+  HONE_ASSIGN_OR_RETURN(scratch_, runtime::Scratch::AllocateGuarded(crew_.threads(), bytes));
+  for (int thread = 0; thread < crew_.threads(); ++thread) {
     Poison(ir::DType::kF32,
            {static_cast<std::byte*>(scratch_.Of(thread)), static_cast<size_t>(bytes)});
   }
@@ -195,7 +199,12 @@ std::vector<void*> PreparedKernel::Pointers(const std::vector<GuardedBuffer>& ou
 }
 
 Status PreparedKernel::Run(const std::vector<void*>& pointers) const {
-  return Failure(kernel_.Run({pointers.data(), &scratch_, pool_.threads()}, pool_));
+  // What a sample times is the work of so many threads, each with its share, whoever else runs.
+  return Failure(kernel_.Run({.buffers = pointers.data(),
+                              .scratch = &scratch_,
+                              .max_threads = crew_.threads(),
+                              .fixed = true},
+                             crew_));
 }
 
 Status PreparedKernel::RunForCheck(int output_fd, const MonotonicClock& clock, const Hook& hook) {
@@ -236,7 +245,7 @@ Result<Race> PreparedKernel::Time(const TimingPolicy& policy, const MonotonicClo
   return RunRace(policy, check_ns_, [&] {
     if (policy.cold_constants) FlushConstants();
     // In a model the workers have just left another kernel: they are awake.
-    if (pool_.threads() > 1) pool_.Run(pool_.threads(), [](int) {});
+    if (crew_.threads() > 1) crew_.RunOnEach(crew_.threads(), [](int) {});
     const int64_t start_ns = clock.NowNs();
     static_cast<void>(Run(pointers));
     return clock.NowNs() - start_ns;

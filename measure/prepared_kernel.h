@@ -12,9 +12,9 @@
 #include "measure/guarded_buffer.h"
 #include "measure/run_job.h"
 #include "measure/timing.h"
+#include "runtime/crew.h"
 #include "runtime/kernel.h"
 #include "runtime/shared_object.h"
-#include "runtime/thread_pool.h"
 
 // What a runner holds of a candidate. None of this is thread-safe.
 namespace hone::measure {
@@ -33,9 +33,9 @@ struct RunData {
 /// A loaded kernel with all its memory.
 class PreparedKernel {
  public:
-  /// Loads the code, runs the prologue. `pool` must outlive it.
+  /// Loads the code, runs the prologue. `crew` must outlive it.
   static Result<std::unique_ptr<PreparedKernel>> Make(PrepareJob job, std::shared_ptr<RunData> data,
-                                                      runtime::ThreadPool& pool);
+                                                      runtime::Crew& crew);
 
   /// Runs once with poisoned outputs that lie in the memory file `output_fd`. `hook` is called with
   /// the outputs after the run, for tests (may be empty).
@@ -46,8 +46,8 @@ class PreparedKernel {
   Result<Race> Time(const TimingPolicy& policy, const MonotonicClock& clock);
 
  private:
-  PreparedKernel(std::shared_ptr<RunData> data, runtime::ThreadPool& pool)
-      : data_(std::move(data)), pool_(pool) {}
+  PreparedKernel(std::shared_ptr<RunData> data, runtime::Crew& crew)
+      : data_(std::move(data)), crew_(crew) {}
 
   Status TakePrologue(const PrepareJob& job, RunData& data);
   Result<std::vector<GuardedBuffer>> RunPrologue(const PrepareJob& job) const;
@@ -57,7 +57,7 @@ class PreparedKernel {
   void FlushConstants() const;
 
   std::shared_ptr<RunData> data_;
-  runtime::ThreadPool& pool_;
+  runtime::Crew& crew_;
   ir::Artifact artifact_;
   runtime::SharedObject code_;
   runtime::Kernel kernel_;

@@ -25,7 +25,7 @@
 #include "measure/run_test_hook.h"
 #include "measure/sandbox.h"
 #include "measure/wire.h"
-#include "runtime/thread_pool.h"
+#include "runtime/crew.h"
 
 namespace hone::measure {
 namespace {
@@ -69,7 +69,7 @@ void Doze() { static_cast<void>(::poll(nullptr, 0, 600)); }
 
 class Runner {
  public:
-  Runner(runtime::ThreadPool& pool, bool test_hooks) : pool_(pool), test_hooks_(test_hooks) {}
+  Runner(runtime::Crew& crew, bool test_hooks) : crew_(crew), test_hooks_(test_hooks) {}
 
   Status Answer(const Frame& frame) {
     switch (static_cast<FrameType>(frame.type)) {
@@ -102,7 +102,7 @@ class Runner {
     if (test_hooks_ && !job.test_hook.empty()) {
       hook = [name = job.test_hook](const auto& outputs) { Misbehave(name, outputs); };
     }
-    HONE_ASSIGN_OR_RETURN(slot, PreparedKernel::Make(std::move(job), data_, pool_));
+    HONE_ASSIGN_OR_RETURN(slot, PreparedKernel::Make(std::move(job), data_, crew_));
     return slot->RunForCheck(kOutputFd, clock_, hook);
   }
 
@@ -128,7 +128,7 @@ class Runner {
   }
 
   SystemMonotonicClock clock_;
-  runtime::ThreadPool& pool_;
+  runtime::Crew& crew_;
   const bool test_hooks_;
   std::string kill_;  ///< a hook of the job that was prepared last
   std::shared_ptr<RunData> data_;
@@ -149,15 +149,15 @@ int Main(int threads, bool test_hooks, bool unsafe_no_sandbox) {
     Fail(hidden);
     return kRunnerNoSandbox;
   }
-  Result<std::unique_ptr<runtime::ThreadPool>> pool =
-      runtime::ThreadPool::Create({.threads = threads, .cpus = {}});
-  if (!pool.ok()) return Fail(pool.status());
+  Result<std::unique_ptr<runtime::Crew>> crew =
+      runtime::Crew::Create({.threads = threads, .cpus = {}});
+  if (!crew.ok()) return Fail(crew.status());
   const Status sandboxed = EnterSandbox(SandboxKind::kRunner, test_hooks);
   if (!sandboxed.ok() && !unsafe_no_sandbox) {
     Fail(sandboxed);
     return kRunnerNoSandbox;
   }
-  Runner runner(**pool, test_hooks);
+  Runner runner(**crew, test_hooks);
   FrameDecoder decoder;
   for (;;) {
     Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);

@@ -60,6 +60,7 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
   context->executable_ = std::move(executable);
   context->owner_ = ::getpid();
   context->poison_ = options.poison;
+  context->fixed_shares_ = options.fixed_shares;
   context->clock_ = options.profile_clock;
   HONE_RETURN_IF_ERROR(context->Allocate(options));
   context->PrepareSteps();
@@ -74,7 +75,7 @@ Status Context::Allocate(const Options& options) {
   ThreadPool::Options pool{.threads = options.threads, .cpus = {}};
   if (pool.threads == 0) pool.threads = std::min(executable_->threads(), UsableCores());
   if (options.pin) pool.cpus = OnePerCore(AllowedCpus());
-  HONE_ASSIGN_OR_RETURN(pool_, ThreadPool::Create(pool));
+  HONE_ASSIGN_OR_RETURN(crew_, Crew::Create(pool));
   HONE_ASSIGN_OR_RETURN(
       arena_, Region::Allocate(static_cast<size_t>(executable_->plan().arena_bytes), "the arena"));
   HONE_ASSIGN_OR_RETURN(scratch_, Scratch::Allocate(pool.threads, executable_->scratch_bytes()));
@@ -176,7 +177,10 @@ Status Context::Run(std::span<const InputBuffer> inputs, std::span<const OutputB
   const std::lock_guard<std::mutex> lock(run_mutex_);
   HONE_RETURN_IF_ERROR(BindBuffers(inputs, outputs));
   if (poison_) Poison(outputs);
-  HONE_RETURN_IF_ERROR(RunSteps());
+  crew_->Begin();
+  const Status status = RunSteps();
+  crew_->End();
+  HONE_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const void* result = io_[inputs.size() + i];
     if (result != outputs[i].data && outputs[i].bytes > 0) {
@@ -213,8 +217,11 @@ Status Context::RunStep(size_t number) {
             Message("step ", number, " (", step.extern_name, "): ", status.message())};
   }
   const Kernel& kernel = executable_->kernels()[static_cast<size_t>(step.kernel)];
-  const KernelFailure failure =
-      kernel.Run({.buffers = buffers, .scratch = &scratch_, .max_threads = step.threads}, *pool_);
+  const KernelFailure failure = kernel.Run({.buffers = buffers,
+                                            .scratch = &scratch_,
+                                            .max_threads = step.threads,
+                                            .fixed = fixed_shares_},
+                                           *crew_);
   if (failure.ok()) [[likely]]
     return {};
   const Status error = KernelError(step, failure);

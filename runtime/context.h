@@ -12,10 +12,10 @@
 
 #include "base/core/clock.h"
 #include "base/core/result.h"
+#include "runtime/crew.h"
 #include "runtime/executable.h"
 #include "runtime/kernel.h"
 #include "runtime/region.h"
-#include "runtime/thread_pool.h"
 
 namespace hone::runtime {
 
@@ -39,6 +39,8 @@ class Context {
     /// Binds each worker to a physical core of its own, thread 0 (the caller of Run) excepted: run
     /// it on the first allowed CPU.
     bool pin = false;
+    /// Every thread computes a fixed share of each phase and is waited for: for measurements.
+    bool fixed_shares = false;
     /// Takes the time of each step with this clock, which must outlive the context. Null: no times.
     const MonotonicClock* profile_clock = nullptr;
     /// Fills arena, scratch and outputs with 0xff (NaN, -1) before each run, so that a read of
@@ -52,7 +54,7 @@ class Context {
                                                  const Options& options);
 
   const Executable& executable() const { return *executable_; }
-  int threads() const { return pool_->threads(); }
+  int threads() const { return crew_->threads(); }
 
   /// Runs the model once. Buffers in the order of the plan's inputs and outputs, dense, row-major,
   /// of exactly its sizes; outputs overlap nothing. 64-aligned buffers are used in place, others
@@ -88,10 +90,11 @@ class Context {
   };
 
   std::shared_ptr<const Executable> executable_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Crew> crew_;
   Region arena_;
   Scratch scratch_;
   bool poison_ = false;
+  bool fixed_shares_ = false;
   const MonotonicClock* clock_ = nullptr;
   pid_t owner_ = 0;
 

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/core/result.h"
 #include "ir/artifact.h"
+#include "runtime/crew.h"
 #include "runtime/region.h"
 #include "runtime/shared_object.h"
-#include "runtime/thread_pool.h"
 
 // Running one compiled kernel: all its phases, in order, on many threads. The executable runs a
 // model with it, the runner of measurements a candidate.
@@ -51,7 +53,7 @@ struct KernelFailure {
 };
 
 /// A kernel with its phases' addresses. `artifact` and the shared object must outlive it.
-/// Immutable.
+/// Immutable, but for what it learns of the time its phases take.
 class Kernel {
  public:
   /// Resolves the phases' symbols; kInvalidArgument when one is missing.
@@ -62,25 +64,28 @@ class Kernel {
   /// Scratch bytes that each thread needs.
   int64_t scratch_bytes() const;
 
-  /// What one run is given; `buffers` in Artifact order, `scratch` for all threads of the pool.
+  /// What one run is given; `buffers` in Artifact order, `scratch` for all threads of the crew.
   struct Arguments {
     void* const* buffers = nullptr;
     const Scratch* scratch = nullptr;
-    int max_threads = 1;  ///< beside each phase's own number and the pool's size
+    int max_threads = 1;  ///< beside each phase's own number and the crew's
+    /// Thread i of n gets [floor(i E / n), floor((i+1) E / n)) of a phase's extent E and all are
+    /// waited for: for measurements. Else the threads claim parts of it as they come.
+    bool fixed = false;
   };
 
   /// Runs every step: all its phases, a barrier after each, `repeats` times with HoneCall::step =
-  /// the repeat. Thread i of n gets [floor(i E / n), floor((i+1) E / n)) of a phase's extent E.
-  /// Stops after the first phase that fails. Safe from many threads at once on different buffers
-  /// and scratch.
-  KernelFailure Run(const Arguments& arguments, ThreadPool& pool) const;
+  /// the repeat. Stops after the first phase that fails. What it computes does not depend on who
+  /// computes which part. Safe from many threads at once on different buffers, scratch and crews.
+  KernelFailure Run(const Arguments& arguments, Crew& crew) const;
 
  private:
-  int32_t RunPhase(size_t phase, int64_t repeat, const Arguments& arguments,
-                   ThreadPool& pool) const;
+  int32_t RunPhase(size_t phase, int64_t repeat, const Arguments& arguments, Crew& crew) const;
 
   const ir::Artifact* artifact_ = nullptr;
   std::vector<ir::PhaseFunction> phases_;
+  /// By phase: what an iteration of its parallel loop takes, ns; 0: not known.
+  std::unique_ptr<std::atomic<float>[]> iteration_ns_;
 };
 
 }  // namespace hone::runtime

@@ -1,71 +1,63 @@
 #include "runtime/thread_pool.h"
 
 #include <immintrin.h>
-#include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <climits>
+#include <algorithm>
+#include <functional>
 #include <system_error>
 
 #include "base/core/check.h"
 #include "base/core/cpu.h"
+#include "runtime/crew.h"
+#include "runtime/futex.h"
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
 #include "runtime/rounding.h"
+#include "runtime/spin_budget.h"
 
 namespace hone::runtime {
 namespace {
 
-// A pause takes 10 to 50 ns. Spinning covers the gaps inside a run; yielding lets other threads in
-// when there are more of them than cores; sleeping is for the time between runs.
-constexpr int kSpins = 2000;
-constexpr int kYields = 300;
-constexpr int kPatience = kSpins + kYields;
+constexpr int kPauses = 32;  // between looks at the clock
+// When a waiting thread fetches its slot's word for writing: not while the owner still looks at it.
+constexpr int kPrefetchAt = 8;
 
-static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "the kernel sees the word itself");
+constexpr int64_t kBlameNs = 10'000'000;
+constexpr int64_t kLeftOutNs = 50'000'000, kMostLeftOutNs = 800'000'000;
+// A crew counts as running for so long after it was seen so.
+constexpr int64_t kRunningNs = 2'000'000;
 
-void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected) {
-  // A wrong value, a signal or a spurious return all lead back to the caller's own check.
-  ::syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected,
-            nullptr, nullptr, 0);
-}
-
-void FutexWake(const std::atomic<uint32_t>& word) {
-  ::syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX,
-            nullptr, nullptr, 0);
-}
-
-/// One step of waiting with so much patience left.
-void Relax(int patience) {
-  if (patience > kYields) {
-    _mm_pause();
-  } else {
-    ::sched_yield();
-  }
+const MonotonicClock& SystemClock() {
+  static const SystemMonotonicClock clock;
+  return clock;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
+ThreadPool::ThreadPool(const Options& options)
+    : clock_(options.clock != nullptr ? *options.clock : SystemClock()),
+      spin_ns_(options.spin_ns),
+      observer_(options.observer) {}
+
+Result<std::shared_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
   if (options.threads < 1 || options.threads > kMaxThreads) {
     return Invalid("a pool of ", options.threads, " threads; 1 to ", kMaxThreads, " are possible");
   }
-  std::unique_ptr<ThreadPool> pool(new ThreadPool(options.threads));
-  std::vector<std::atomic<int>> started(static_cast<size_t>(options.threads));
+  std::shared_ptr<ThreadPool> pool(new ThreadPool(options));
   for (int thread = 1; thread < options.threads; ++thread) {
     const auto i = static_cast<size_t>(thread);
     const int cpu = options.cpus.empty() ? -1 : options.cpus[i % options.cpus.size()];
+    Worker& worker = pool->workers_.emplace_back();
+    worker.lane.store(&pool->nowhere_);
     try {
-      pool->workers_.emplace_back(&ThreadPool::WorkerMain, pool.get(), thread, cpu, &started[i]);
+      worker.thread = std::thread(&ThreadPool::WorkerMain, pool.get(), std::ref(worker), cpu);
     } catch (const std::system_error& error) {
       return SystemError(error.code().value(),
                          Message("cannot start thread ", thread, " of ", options.threads));
     }
     // Waiting one by one costs microseconds and makes pinning errors errors of Create.
-    started[i].wait(0);
-    if (started[i].load() < 0) {
+    worker.started.wait(0);
+    if (worker.started.load() < 0) {
       return Invalid("cannot pin thread ", thread, " to CPU ", cpu, ": not an allowed CPU");
     }
   }
@@ -73,99 +65,181 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
 }
 
 ThreadPool::~ThreadPool() {
-  Publish(kQuit);
-  for (std::thread& worker : workers_) worker.join();
+  for (Worker& worker : workers_) {
+    worker.lane.store(nullptr, std::memory_order_seq_cst);
+    WakeIfAsleep(worker);
+  }
+  for (Worker& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
+  }
 }
 
-uint64_t ThreadPool::Publish(uint64_t n) {
-  const uint64_t number = (ticket_.load(std::memory_order_relaxed) >> kCountBits) + 1;
-  const uint64_t ticket = (number << kCountBits) | n;
-  // Sequentially consistent with the sleeper's side: either it sees the new ticket or we see it.
-  ticket_.store(ticket, std::memory_order_seq_cst);
-  for (size_t thread = 1; thread < states_.size() && thread < n; ++thread) {
-    std::atomic<uint32_t>& asleep = states_[thread].asleep;
-    if (asleep.load(std::memory_order_seq_cst) == 0) continue;
-    asleep.store(0, std::memory_order_seq_cst);
-    FutexWake(asleep);
-  }
-  return ticket;
+void ThreadPool::WakeIfAsleep(Worker& worker) {
+  if (worker.asleep.load(std::memory_order_seq_cst) == 0) return;
+  worker.asleep.store(0, std::memory_order_seq_cst);
+  FutexWake(worker.asleep);
 }
 
-void ThreadPool::Run(int n, Job job, void* context) {
-  HONE_CHECK(n >= 1 && n <= threads()) << n << " of " << threads() << " threads";
-  if (n == 1) {
-    job(context, 0);
-    return;
+void ThreadPool::Join(Crew& crew) {
+  HONE_CHECK(crew.threads() >= 1 && crew.threads() <= threads())
+      << crew.threads() << " of " << threads() << " threads";
+  const int64_t now_ns = clock_.NowNs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  running_.reserve(crews_.size() + 1);
+  widths_.reserve(crews_.size() + 1);
+  free_lanes_.reserve(lanes_.size() + 1);
+  crews_.push_back(&crew);
+  const auto fits = [&](const Lane* lane) { return lane->slots() >= crew.threads(); };
+  const auto found = std::find_if(free_lanes_.begin(), free_lanes_.end(), fits);
+  if (found != free_lanes_.end()) {
+    crew.lane_ = *found;
+    free_lanes_.erase(found);
+  } else {
+    crew.lane_ = lanes_.emplace_back(std::make_unique<Lane>(crew.threads(), observer_)).get();
   }
-  const std::lock_guard<std::mutex> lock(run_mutex_);
-  job_ = job;
-  context_ = context;
-  const uint64_t ticket = Publish(static_cast<uint64_t>(n));
-  job(context, 0);
-  WaitUntilDone(ticket);
+  ShareLocked(&crew, now_ns);
 }
 
-bool ThreadPool::IsDone(uint64_t ticket) const {
-  const uint64_t n = ticket & kCountMask;
-  for (size_t thread = 1; thread < n; ++thread) {
-    if (states_[thread].done.load(std::memory_order_seq_cst) != ticket) return false;
-  }
-  return true;
+void ThreadPool::Leave(Crew& crew) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (int seat = 1; seat < crew.threads(); ++seat) Release(crew, seat);
+  free_lanes_.push_back(crew.lane_);
+  crews_.erase(std::find(crews_.begin(), crews_.end(), &crew));
 }
 
-void ThreadPool::WaitUntilDone(uint64_t ticket) {
-  for (int patience = kPatience; patience > 0; --patience) {
-    if (IsDone(ticket)) return;
-    Relax(patience);
-  }
-  for (;;) {
-    caller_sleeps_.store(1, std::memory_order_seq_cst);
-    if (IsDone(ticket)) break;
-    FutexWait(caller_sleeps_, 1);
-  }
-  caller_sleeps_.store(0, std::memory_order_relaxed);
+void ThreadPool::Share(Crew& asking) {
+  const int64_t now_ns = clock_.NowNs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ShareLocked(&asking, now_ns);
 }
 
-uint64_t ThreadPool::WaitForTicket(int thread, uint64_t seen, int* patience) {
-  for (; *patience > 0; --*patience) {
-    const uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    if (ticket != seen) return ticket;
-    Relax(*patience);
+void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
+  const int64_t now_ns = clock_.NowNs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Worker* const worker = crew.members_[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
+  if (worker == nullptr) return;
+  const bool again = worker->waited_for_ns != 0 && since_ns - worker->waited_for_ns < kBlameNs;
+  worker->waited_for_ns = again ? 0 : now_ns;
+  if (!again) return;
+  // As long as it fares no better, it is tried less and less often.
+  const bool soon = since_ns - worker->left_out_until_ns < 2 * worker->left_out_ns;
+  worker->left_out_ns = soon ? std::min(2 * worker->left_out_ns, kMostLeftOutNs) : kLeftOutNs;
+  worker->left_out_until_ns = now_ns + worker->left_out_ns;
+  ShareLocked(&crew, now_ns);
+}
+
+void ThreadPool::ShareLocked(Crew* asking, int64_t now_ns) {
+  running_.clear();
+  widths_.clear();
+  for (Crew* crew : crews_) {
+    const uint64_t runs = crew->runs_.load(std::memory_order_relaxed);
+    const bool runs_now = crew == asking || crew->running_.load(std::memory_order_relaxed);
+    if (runs_now || runs != crew->noted_runs_) crew->noted_ns_ = now_ns;
+    crew->noted_runs_ = runs;
+    if (now_ns - crew->noted_ns_ < kRunningNs) running_.push_back(crew);
   }
-  std::atomic<uint32_t>& asleep = states_[static_cast<size_t>(thread)].asleep;
-  for (;;) {
-    asleep.store(1, std::memory_order_seq_cst);
-    const uint64_t ticket = ticket_.load(std::memory_order_seq_cst);
-    if (ticket != seen) {
-      asleep.store(0, std::memory_order_relaxed);
-      return ticket;
+  // Those that want the least first: what they leave is for the others.
+  std::sort(running_.begin(), running_.end(),
+            [](const Crew* a, const Crew* b) { return a->threads_ < b->threads_; });
+  int64_t again_ns = now_ns + kRunningNs / 2;
+  for (const Worker& worker : workers_) again_ns = std::max(again_ns, worker.left_out_until_ns);
+  int left = threads();
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const int fair = left / static_cast<int>(running_.size() - i);
+    widths_.push_back(std::clamp(fair, 1, running_[i]->threads_));
+    left = std::max(0, left - widths_.back());
+  }
+  // Threads are taken before they are given.
+  for (Crew* crew : crews_) {
+    const auto at = std::find(running_.begin(), running_.end(), crew);
+    const int keeps =
+        at == running_.end() ? 1 : widths_[static_cast<size_t>(at - running_.begin())];
+    for (int seat = crew->threads_ - 1; seat > 0; --seat) {
+      const Worker* const worker = crew->members_[static_cast<size_t>(seat)].load();
+      if (worker == nullptr) continue;
+      if (seat >= keeps || worker->left_out_until_ns > now_ns) Release(*crew, seat);
     }
-    FutexWait(asleep, 1);
+    if (keeps == 1) crew->width_.store(1, std::memory_order_relaxed);
+    crew->ask_again_ns_.store(at == running_.end() ? 0 : again_ns, std::memory_order_relaxed);
   }
+  for (size_t i = 0; i < running_.size(); ++i) Seat(*running_[i], widths_[i], now_ns);
 }
 
-void ThreadPool::WorkerMain(int thread, int cpu, std::atomic<int>* started) {
+void ThreadPool::Release(Crew& crew, int seat) {
+  Worker* const worker = crew.members_[static_cast<size_t>(seat)].exchange(nullptr);
+  if (worker == nullptr) return;
+  worker->lane.store(&nowhere_, std::memory_order_seq_cst);
+  worker->lent = false;
+}
+
+// Fills the seats up to `width` with whom the crew has and with threads that nobody has.
+void ThreadPool::Seat(Crew& crew, int width, int64_t now_ns) {
+  int seat = 1;
+  for (; seat < width; ++seat) {
+    std::atomic<Worker*>& place = crew.members_[static_cast<size_t>(seat)];
+    if (place.load(std::memory_order_relaxed) != nullptr) continue;
+    const auto free = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+      return !worker.lent && worker.left_out_until_ns <= now_ns;
+    });
+    Worker* worker = free == workers_.end() ? nullptr : &*free;
+    for (int last = width - 1; worker == nullptr && last > seat; --last) {
+      worker = crew.members_[static_cast<size_t>(last)].exchange(nullptr);
+    }
+    if (worker == nullptr) break;
+    worker->lent = true;
+    worker->seat.store(seat, std::memory_order_relaxed);
+    worker->lane.store(crew.lane_, std::memory_order_seq_cst);
+    place.store(worker, std::memory_order_seq_cst);
+  }
+  crew.width_.store(seat, std::memory_order_relaxed);
+}
+
+void ThreadPool::WorkerMain(Worker& self, int cpu) {
   const DefaultRounding rounding;
   const bool pinned = cpu < 0 || PinThisThread({cpu}).ok();
-  // The pool publishes no job before all workers have started, so 0 is what this one has seen.
-  started->store(pinned ? 1 : -1);
-  started->notify_one();
+  self.started.store(pinned ? 1 : -1);
+  self.started.notify_one();
 
+  SpinBudget spin(spin_ns_);
+  const Lane* last = nullptr;
   uint64_t seen = 0;
-  std::atomic<uint64_t>& done = states_[static_cast<size_t>(thread)].done;
-  int patience = 0;
+  bool spins = false;
   for (;;) {
-    seen = WaitForTicket(thread, seen, &patience);
-    const uint64_t n = seen & kCountMask;
-    if (n == kQuit) return;
-    if (static_cast<uint64_t>(thread) >= n) continue;
-    job_(context_, thread);
-    // Only work renews it: jobs for others do not keep an idle worker spinning.
-    patience = kPatience;
-    done.store(seen, std::memory_order_seq_cst);
-    if (caller_sleeps_.load(std::memory_order_seq_cst) != 0) {
-      caller_sleeps_.store(0, std::memory_order_seq_cst);
-      FutexWake(caller_sleeps_);
+    Lane* lane = nullptr;
+    uint64_t ticket = 0;
+    const auto has_work = [&] {
+      lane = self.lane.load(std::memory_order_seq_cst);
+      if (lane == nullptr) return true;
+      ticket = lane->ticket();
+      return ticket != (lane == last ? seen : 0);
+    };
+    bool came = has_work();
+    if (!came && spins) {
+      const int64_t until_ns = clock_.NowNs() + spin.ns();
+      for (int i = 0; !came; ++i) {
+        _mm_pause();
+        came = has_work();
+        if (i == kPrefetchAt) lane->Prefetch(self.seat.load(std::memory_order_relaxed));
+        if (i % kPauses == kPauses - 1 && clock_.NowNs() >= until_ns) break;
+      }
+      spin.Learn(came);
+    }
+    while (!came) {
+      self.asleep.store(1, std::memory_order_seq_cst);
+      came = has_work();
+      if (!came) FutexWait(self.asleep, 1);
+    }
+    self.asleep.store(0, std::memory_order_relaxed);
+    if (lane == nullptr) return;
+    last = lane;
+    seen = ticket;
+    // Only work renews the spinning: jobs for others do not keep an idle thread awake.
+    const int seat = self.seat.load(std::memory_order_relaxed);
+    const int done = lane->WorkOn(ticket, seat);
+    spins = seat < Lane::SlotsOf(ticket);
+    if (done > 0 && lane->owner_sleeps().load(std::memory_order_seq_cst) != 0) {
+      lane->owner_sleeps().store(0, std::memory_order_seq_cst);
+      FutexWake(lane->owner_sleeps());
     }
   }
 }

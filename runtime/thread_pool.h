@@ -2,83 +2,95 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/core/clock.h"
 #include "base/core/result.h"
+#include "runtime/lane.h"
 
 namespace hone::runtime {
 
-/// Persistent threads for fork-join work of microseconds. A worker that has just worked spins for
-/// the next job (a round trip of 0.1 to 0.3 us), then yields, then sleeps on a futex; a job wakes
-/// only the workers it takes. The thread that calls Run is thread 0.
+class Crew;
+
+/// Threads for work of microseconds, lent to crews. A thread that has just worked spins for the
+/// next job (a round trip of 0.1 to 0.3 us), for tens of microseconds and for less when that did
+/// not pay lately, then sleeps on a futex.
 ///
-/// Thread-safe: concurrent calls of Run take turns. Run must not be called from inside a job, nor
-/// in a child process after fork (the workers do not exist there).
+/// Each crew that runs has as many threads as the others, its caller included. A thread that lets a
+/// crew wait for longer than the work takes, twice within 10 ms, is lent to nobody for 50 ms, and
+/// for twice as long (up to 0.8 s) if that happens again soon: it does not get to run, as on a
+/// machine that others use.
+///
+/// Thread-safe. Useless in a child process after fork: the threads do not exist there.
 class ThreadPool {
  public:
+  static constexpr int64_t kSpinNs = 50'000;
+
   struct Options {
-    int threads = 1;  ///< including the caller's; 1 to kMaxThreads
+    int threads = 1;  ///< including a caller's; 1 to kMaxThreads
     /// CPU of each worker: worker i (from 1) runs on cpus[i % size]. Empty: the scheduler decides.
     std::vector<int> cpus;
+    int64_t spin_ns = kSpinNs;              ///< at most, before sleeping; 0: sleep at once
+    const MonotonicClock* clock = nullptr;  ///< null: the system's; must outlive the pool
+    LaneObserver* observer = nullptr;       ///< for tests
   };
 
   /// kResourceExhausted when threads cannot be started, kInvalidArgument for CPUs that are not
   /// allowed.
-  static Result<std::unique_ptr<ThreadPool>> Create(const Options& options);
+  static Result<std::shared_ptr<ThreadPool>> Create(const Options& options);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls job(context, i) for every i in [0, n), i on thread i, and returns when all have
-  /// returned; 1 <= n <= threads(). What the caller wrote before is visible to the job, and what
-  /// the job wrote is visible after. With n == 1 it is a plain call. The job must not throw.
-  using Job = void (*)(void* context, int thread);
-  void Run(int n, Job job, void* context);
-
-  /// The same for anything callable with an int.
-  template <typename Function>
-  void Run(int n, const Function& function) {
-    const Job job = [](void* context, int thread) {
-      (*static_cast<const Function*>(context))(thread);
-    };
-    Run(n, job, const_cast<void*>(static_cast<const void*>(&function)));
-  }
-
  private:
-  explicit ThreadPool(int threads) : states_(static_cast<size_t>(threads)) {}
-  void WorkerMain(int thread, int cpu, std::atomic<int>* started);
-  uint64_t WaitForTicket(int thread, uint64_t seen, int* patience);
-  bool IsDone(uint64_t ticket) const;
-  void WaitUntilDone(uint64_t ticket);
-  uint64_t Publish(uint64_t n);
-
-  // A ticket is a job's number (upper bits) and how many threads it takes (lower bits), so a thread
-  // that is not needed never touches the fields of a job that may be gone; one that is needed holds
-  // the job up until it is done. 52 bits of numbers do not come round.
-  static constexpr int kCountBits = 12;
-  static constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
-  static constexpr uint64_t kQuit = kCountMask;
-
-  // One cache line each way: the job goes out with its ticket, the answer comes back alone.
-  alignas(64) std::atomic<uint64_t> ticket_{0};
-  Job job_ = nullptr;
-  void* context_ = nullptr;
+  friend class Crew;
 
   struct alignas(64) Worker {
-    std::atomic<uint64_t> done{0};    // the last ticket this thread has worked for
-    std::atomic<uint32_t> asleep{0};  // futex word
+    std::atomic<uint32_t> asleep{0};   // futex word
+    std::atomic<Lane*> lane{nullptr};  // where it looks for work; null: it ends
+    std::atomic<int> seat{0};          // there
+    bool lent = false;                 // this and what follows: under mutex_
+    int64_t waited_for_ns = 0;         // when a crew last had to wait for it
+    int64_t left_out_ns = 0;           // for how long the last time
+    int64_t left_out_until_ns = 0;
+    std::atomic<int> started{0};  // 1, or -1: not on its CPU
+    std::thread thread;
   };
-  std::vector<Worker> states_;  // by thread; 0 is unused
 
-  alignas(64) std::atomic<uint32_t> caller_sleeps_{0};  // futex word
+  explicit ThreadPool(const Options& options);
+  void WorkerMain(Worker& self, int cpu);
+  static void WakeIfAsleep(Worker& worker);
 
-  std::mutex run_mutex_;
-  std::vector<std::thread> workers_;
+  /// Gives the crew its lane and its share.
+  void Join(Crew& crew);
+  void Leave(Crew& crew);
+  /// Shares the threads out anew.
+  void Share(Crew& asking);
+  /// `crew` had to wait for the thread on this seat, from then until now.
+  void Blame(Crew& crew, int seat, int64_t since_ns);
+
+  void ShareLocked(Crew* asking, int64_t now_ns);
+  void Release(Crew& crew, int seat);
+  void Seat(Crew& crew, int width, int64_t now_ns);
+
+  const MonotonicClock& clock_;
+  const int64_t spin_ns_;
+  LaneObserver* const observer_;
+  Lane nowhere_{1};
+  std::deque<Worker> workers_;  // not moved once made
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // all; late threads may look at any
+  std::vector<Lane*> free_lanes_;
+  std::vector<Crew*> crews_;
+  std::vector<Crew*> running_;  // of ShareLocked, as long as crews_
+  std::vector<int> widths_;     // of these
 };
 
 }  // namespace hone::runtime

@@ -43,19 +43,19 @@ class ScriptedClock final : public MonotonicClock {
 };
 
 TEST(DeviceProbe, NumbersAreWhatTheClockSays) {
-  auto pool = runtime::ThreadPool::Create({.threads = 1, .cpus = {}});
-  ASSERT_TRUE(pool.ok());
+  auto crew = runtime::Crew::Create({.threads = 1, .cpus = {}});
+  ASSERT_TRUE(crew.ok());
   // The best of the pieces counts: 5,000 rounds of 12 multiply-adds of 8 lanes in 20 us.
   const ScriptedClock clock({30'000, 20'000, 50'000});
-  EXPECT_DOUBLE_EQ(CpuProbe(**pool, clock).FlopPerSecond(false), 5000.0 * 12 * 8 * 2 / 20e-6);
-  const auto bytes = CpuProbe(**pool, clock).BytesPerSecond(1, 1 << 20, 3);
+  EXPECT_DOUBLE_EQ(CpuProbe(**crew, clock).FlopPerSecond(false), 5000.0 * 12 * 8 * 2 / 20e-6);
+  const auto bytes = CpuProbe(**crew, clock).BytesPerSecond(1, 1 << 20, 3);
   ASSERT_TRUE(bytes.ok());
   EXPECT_DOUBLE_EQ(*bytes, (1 << 20) / 20e-6);
   // Quartiles 1.0 and 1.1 ms, median 1.0 or 1.1.
   const ScriptedClock uneven({1'000'000, 1'100'000});
-  EXPECT_NEAR(CpuProbe(**pool, uneven).Noise(), 0.05, 0.005);
+  EXPECT_NEAR(CpuProbe(**crew, uneven).Noise(), 0.05, 0.005);
   const ScriptedClock even({1'000'000});
-  EXPECT_EQ(CpuProbe(**pool, even).Noise(), 0);
+  EXPECT_EQ(CpuProbe(**crew, even).Noise(), 0);
 }
 
 }  // namespace

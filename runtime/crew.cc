@@ -1,0 +1,121 @@
+#include "runtime/crew.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/check.h"
+#include "base/core/status_macros.h"
+#include "runtime/futex.h"
+
+namespace hone::runtime {
+namespace {
+
+// Waking a thread takes a few microseconds of the caller's time.
+constexpr int64_t kWorthWakingNs = 4'000;
+// A short wait is no thread's fault.
+constexpr int64_t kShortWaitNs = 100'000;
+// Pauses before the first look at the clock, and between looks.
+constexpr int kFirstPauses = 64;
+constexpr int kPauses = 16;
+
+}  // namespace
+
+Crew::Crew(std::shared_ptr<ThreadPool> pool, int threads)
+    : pool_(std::move(pool)),
+      threads_(threads),
+      spin_(pool_->spin_ns_),
+      members_(static_cast<size_t>(threads)) {
+  pool_->Join(*this);
+}
+
+Result<std::unique_ptr<Crew>> Crew::Create(const ThreadPool::Options& options) {
+  HONE_ASSIGN_OR_RETURN(std::shared_ptr<ThreadPool> pool, ThreadPool::Create(options));
+  return std::make_unique<Crew>(std::move(pool), options.threads);
+}
+
+Crew::~Crew() { pool_->Leave(*this); }
+
+void Crew::Begin() {
+  running_.store(true, std::memory_order_relaxed);
+  runs_.store(runs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  AskForThreads();
+}
+
+void Crew::AskAgain() {
+  if (pool_->clock_.NowNs() < ask_again_ns_.load(std::memory_order_relaxed)) return;
+  pool_->Share(*this);
+}
+
+void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
+  HONE_CHECK(work.slots >= 1 && work.slots <= threads_) << work.slots << " of " << threads_;
+  HONE_CHECK(!work.fixed || work.slots <= width()) << work.slots << " of " << width() << " threads";
+  const int64_t begin_ns = own != nullptr ? pool_->clock_.NowNs() : 0;
+  uint64_t ticket = 0;
+  int parts = work.parts;
+  if (work.slots == 1) {
+    for (int part = 0; part < parts; ++part) work.part(work.context, part, 0);
+  } else {
+    ticket = lane_->Open(work);
+    WakeMembers(work.slots, expected_ns, work.fixed);
+    parts = lane_->WorkOn(ticket, 0);
+  }
+  if (own != nullptr) *own = {.parts = parts, .ns = pool_->clock_.NowNs() - begin_ns};
+  if (work.slots > 1) WaitUntilDone(ticket, expected_ns, work.fixed);
+}
+
+void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
+  for (int seat = 1; seat < slots; ++seat) {
+    ThreadPool::Worker* const member =
+        members_[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
+    // Sequentially consistent with the sleeper's side: either it sees the ticket or we see it
+    // asleep.
+    if (member == nullptr || member->asleep.load(std::memory_order_seq_cst) == 0) continue;
+    unwoken_ns_ += expected_ns;
+    if (!fixed && expected_ns > 0 && unwoken_ns_ < kWorthWakingNs) continue;
+    unwoken_ns_ = 0;
+    ThreadPool::WakeIfAsleep(*member);
+  }
+}
+
+void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
+  for (int i = 0; i < kFirstPauses; ++i) {
+    if (lane_->FirstUndone(ticket) < 0) return;
+    _mm_pause();
+  }
+  int late = lane_->FirstBusy(ticket);
+  const int64_t begin_ns = pool_->clock_.NowNs();
+  // Parts that take long end at different times even where all threads run.
+  const int64_t until_ns = begin_ns + spin_.ns() + expected_ns / 4;
+  int64_t now_ns = begin_ns;
+  bool came = false;
+  while (!came && now_ns < until_ns) {
+    const int busy = lane_->FirstBusy(ticket);
+    if (busy >= 0) late = busy;
+    for (int i = 0; i < kPauses && !came; ++i) {
+      _mm_pause();
+      came = lane_->FirstUndone(ticket) < 0;
+    }
+    now_ns = pool_->clock_.NowNs();
+  }
+  spin_.Learn(came);
+  if (!came) {
+    SleepUntilDone(ticket);
+    now_ns = pool_->clock_.NowNs();
+  }
+  if (fixed || expected_ns <= 0 || late < 0) return;
+  if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);
+}
+
+void Crew::SleepUntilDone(uint64_t ticket) {
+  std::atomic<uint32_t>& sleeps = lane_->owner_sleeps();
+  for (;;) {
+    sleeps.store(1, std::memory_order_seq_cst);
+    if (lane_->FirstUndone(ticket) < 0) break;
+    FutexWait(sleeps, 1);
+  }
+  sleeps.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace hone::runtime

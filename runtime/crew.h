@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/core/result.h"
+#include "runtime/lane.h"
+#include "runtime/spin_budget.h"
+#include "runtime/thread_pool.h"
+
+namespace hone::runtime {
+
+/// What one caller's work is done by: the calling thread and those that a pool lends it just now.
+/// Runs of several crews share the pool's threads evenly. Work never waits for a thread that has
+/// not begun it. One thread at a time uses a crew.
+class Crew {
+ public:
+  /// On `pool`; `threads`, the caller's included, is at most pool->threads().
+  Crew(std::shared_ptr<ThreadPool> pool, int threads);
+  /// With a pool of its own. Errors of ThreadPool::Create.
+  static Result<std::unique_ptr<Crew>> Create(const ThreadPool::Options& options);
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew();
+
+  int threads() const { return threads_; }
+  /// How many work just now: fewer where other crews run, or where threads did not get to run.
+  int width() const { return width_.load(std::memory_order_relaxed); }
+
+  /// Around a series of Run: the pool shares its threads among the crews that are between them.
+  void Begin();
+  /// Asks the pool for threads that the crew lacks, if it is time for that.
+  void AskForThreads() {
+    if (width() < threads_) [[unlikely]]
+      AskAgain();
+  }
+  void End() { running_.store(false, std::memory_order_relaxed); }
+
+  /// Does the work and returns when all parts are done; work.slots <= threads(). What the caller
+  /// wrote before is visible to the parts, what they wrote is visible after. `expected_ns` is what
+  /// one slot takes by itself (0: unknown): a thread is left out for a while that lets the others
+  /// wait for longer, time and again. `own` learns what the caller did.
+  struct Own {
+    int parts = 0;
+    int64_t ns = 0;  ///< for them, without waiting
+  };
+  void Run(const Work& work, int64_t expected_ns = 0, Own* own = nullptr);
+
+  /// Says now and then that it is time to measure.
+  bool IsTimeToMeasure() { return ++runs_of_work_ % kMeasureEach == 0; }
+
+  /// Calls function(slot) for each slot in [0, n), each on a thread of its own; n <= width().
+  template <typename Function>
+  void RunOnEach(int n, const Function& function) {
+    const Work::Part part = [](void* context, int, int slot) {
+      (*static_cast<const Function*>(context))(slot);
+    };
+    Run({.part = part,
+         .context = const_cast<void*>(static_cast<const void*>(&function)),
+         .slots = n,
+         .fixed = true});
+  }
+
+ private:
+  friend class ThreadPool;
+
+  // Prime, so that the phases of a model take turns.
+  static constexpr uint64_t kMeasureEach = 61;
+
+  void AskAgain();
+  void WakeMembers(int slots, int64_t expected_ns, bool fixed);
+  void WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed);
+  void SleepUntilDone(uint64_t ticket);
+
+  const std::shared_ptr<ThreadPool> pool_;
+  const int threads_;
+  Lane* lane_ = nullptr;  // the pool's
+  SpinBudget spin_;
+  uint64_t runs_of_work_ = 0;
+  int64_t unwoken_ns_ = 0;  // expected of work that sleeping members were not woken for
+
+  // Written under the pool's mutex, read by the caller at any time. An outdated value costs a
+  // thread or a useless wake, never a part.
+  std::atomic<int> width_{1};
+  std::atomic<int64_t> ask_again_ns_{0};  // when it asks for the threads that it lacks
+  std::vector<std::atomic<ThreadPool::Worker*>> members_;  // by seat; 0 is the caller's
+  std::atomic<bool> running_{false};
+  std::atomic<uint64_t> runs_{0};
+
+  // The pool's, under its mutex.
+  uint64_t noted_runs_ = 0;
+  int64_t noted_ns_ = 0;  // when it was last seen running
+};
+
+}  // namespace hone::runtime

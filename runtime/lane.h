@@ -1,0 +1,129 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+// One job after another, cut into parts that threads claim. Nothing here waits, sleeps or starts a
+// thread.
+namespace hone::runtime {
+
+/// A job: `slots` times `parts` parts. Slot s is the share of the thread on seat s; whoever has
+/// done its own goes on with those of others.
+struct Work {
+  /// Computes one part, numbered from 0 to slots * parts - 1 (slot s owns those from s * parts on),
+  /// with what belongs to slot `slot`, which no other thread uses meanwhile. Must not throw.
+  using Part = void (*)(void* context, int part, int slot);
+  Part part = nullptr;
+  void* context = nullptr;
+  int slots = 1;
+  int parts = 1;  ///< of each slot; 1 to Lane::kMaxParts
+  /// Each slot by a thread of its own, which is waited for: for what must not be shared out anew,
+  /// such as a measurement.
+  bool fixed = false;
+};
+
+/// Where the threads of a test stop.
+class LaneObserver {
+ public:
+  enum class Point { kBeforeClaim, kAfterClaim, kAfterPart };
+  virtual ~LaneObserver() = default;
+  virtual void At(Point point, int slot) = 0;
+};
+
+/// The owner opens one job after another; it has slot 0. Any thread may work on a job by its
+/// ticket, however late: a part is claimed by one atomic step on a word that holds the job's number
+/// beside the next part's, so a ticket of a job that is over claims nothing. A job is done when all
+/// its parts are claimed and all claimed parts are done; nobody waits for a thread without a claim.
+///
+/// Open and the reading of what a job wrote are the owner's, the rest any thread's. The lane must
+/// outlive every thread that may hold a ticket.
+class Lane {
+ public:
+  static constexpr int kMaxParts = 127;
+
+  explicit Lane(int slots, LaneObserver* observer = nullptr)
+      : slots_(static_cast<size_t>(slots)), observer_(observer) {}
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  int slots() const { return static_cast<int>(slots_.size()); }
+
+  /// Begins a job and gives its ticket; the one before is done. 2 <= work.slots <= slots().
+  uint64_t Open(const Work& work);
+  /// The last ticket; 0 before the first. Sequentially consistent, for who is about to sleep.
+  uint64_t ticket() const { return ticket_.load(std::memory_order_seq_cst); }
+
+  /// Takes slot `slot` of that job, unless another has it, and claims parts until there are none.
+  /// Gives how many it has done.
+  int WorkOn(uint64_t ticket, int slot);
+
+  /// A slot with parts that are not done; -1: all are, and what they wrote is visible.
+  int FirstUndone(uint64_t ticket) const;
+
+  /// A slot whose thread is within a part, the owner's excepted; -1: there is none. A guess: it may
+  /// be over at once.
+  int FirstBusy(uint64_t ticket) const;
+
+  static int SlotsOf(uint64_t ticket) { return static_cast<int>(ticket & kSlotsMask) + 1; }
+
+  /// Brings a slot's word here for writing.
+  void Prefetch(int slot) const {
+    __builtin_prefetch(&slots_[static_cast<size_t>(slot)].word, /*rw=*/1);
+  }
+
+  /// Futex word of an owner that sleeps until its job is done.
+  std::atomic<uint32_t>& owner_sleeps() { return owner_sleeps_; }
+
+ private:
+  // A ticket is a job's number (upper bits), how many parts a slot has and how many slots, less
+  // one. A slot's word is the number of the last job in which it was touched, whether a thread has
+  // taken the slot there, the next part and how many parts are done. 47 bits of numbers do not come
+  // round. Where slots have one part each, that of slot 0 is the owner's and its word stays as it
+  // is.
+  static constexpr int kNumberShift = 17;
+  static constexpr uint64_t kTaken = uint64_t{1} << 16;
+  static constexpr int kNextShift = 8;
+  static constexpr uint64_t kOnePart = uint64_t{1} << kNextShift;
+  static constexpr uint64_t kPartMask = 0xff;
+  static constexpr int kSlotsBits = 10;
+  static constexpr uint64_t kSlotsMask = (uint64_t{1} << kSlotsBits) - 1;
+
+  struct Job {
+    uint64_t number = 0;
+    int slots = 0;
+    int parts = 0;
+    bool fixed = false;
+    Work::Part part = nullptr;
+    void* context = nullptr;
+  };
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> word{0};
+    std::atomic<bool> busy{false};  // its thread is within a part
+  };
+
+  static int PartsOf(uint64_t ticket) { return static_cast<int>(ticket >> kSlotsBits) & kMaxParts; }
+  Job JobOf(uint64_t ticket) const;
+  int Take(const Job& job, Slot& slot);
+  int Claim(const Job& job, Slot& slot);
+  int Help(const Job& job, int slot);
+  void Do(const Job& job, int victim, int part, int slot);
+  void Reach(LaneObserver::Point point, int slot) const {
+    if (observer_ != nullptr) [[unlikely]]
+      observer_->At(point, slot);
+  }
+
+  // One cache line: the job goes out with its ticket. Late threads read the fields while the owner
+  // writes those of the next job; what they read counts only if a claim succeeds afterwards, and
+  // then the job was not over. How many parts to claim stands in the ticket: that must not change.
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  std::atomic<Work::Part> part_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<bool> fixed_{false};
+
+  std::vector<Slot> slots_;
+  LaneObserver* observer_;
+  alignas(64) std::atomic<uint32_t> owner_sleeps_{0};
+};
+
+}  // namespace hone::runtime

@@ -1,0 +1,247 @@
+#include "runtime/crew.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "base/core/cpu.h"
+#include "base/core/random.h"
+
+namespace hone::runtime {
+namespace {
+
+std::unique_ptr<Crew> NewCrew(const ThreadPool::Options& options) {
+  auto crew = Crew::Create(options);
+  EXPECT_TRUE(crew.ok()) << crew.status().ToString();
+  return *std::move(crew);
+}
+
+/// Calls function(part, slot) for each part.
+template <typename Function>
+void RunParts(Crew& crew, int slots, int parts, const Function& function, int64_t expected_ns = 0) {
+  const Work::Part part = [](void* context, int number, int slot) {
+    (*static_cast<const Function*>(context))(number, slot);
+  };
+  crew.Run({.part = part,
+            .context = const_cast<void*>(static_cast<const void*>(&function)),
+            .slots = slots,
+            .parts = parts},
+           expected_ns);
+}
+
+TEST(Crew, EachThreadRunsOnceAndResultsAreVisible) {
+  const auto crew = NewCrew({.threads = 4});
+  std::vector<int> counts(4, 0);  // plain ints: the crew itself must order the accesses
+  for (int run = 0; run < 2000; ++run) {
+    const int n = 1 + run % 4;
+    crew->RunOnEach(n, [&](int slot) { ++counts[static_cast<size_t>(slot)]; });
+  }
+  EXPECT_THAT(counts, ::testing::ElementsAre(2000, 1500, 1000, 500));
+}
+
+TEST(Crew, SleepingThreadsWake) {
+  const auto crew = NewCrew({.threads = 3});
+  const SystemMonotonicClock clock;
+  int sum[3] = {};
+  for (int run = 0; run < 20; ++run) {
+    clock.SleepNs(2'000'000);  // longer than any spinning
+    crew->RunOnEach(3, [&](int slot) { ++sum[slot]; });
+  }
+  EXPECT_THAT(sum, ::testing::Each(20));
+}
+
+TEST(Crew, CallerSleepsForASlowThread) {
+  const auto crew = NewCrew({.threads = 2});
+  const SystemMonotonicClock clock;
+  bool finished = false;
+  crew->RunOnEach(2, [&](int slot) {
+    if (slot == 0) return;
+    clock.SleepNs(20'000'000);
+    finished = true;
+  });
+  EXPECT_TRUE(finished);
+}
+
+/// Stops each thread but the caller's, now and then and for a while, before it claims, within a
+/// part and after it.
+class Sluggish final : public LaneObserver {
+ public:
+  void At(Point, int slot) override {
+    if (slot == 0) return;
+    const uint64_t visit = visits_.fetch_add(1, std::memory_order_relaxed);
+    if (visit % 7 == 0) std::this_thread::yield();
+    if (visit % 61 == 0) clock_.SleepNs(300'000);
+  }
+
+ private:
+  const SystemMonotonicClock clock_;
+  std::atomic<uint64_t> visits_{0};
+};
+
+TEST(Crew, EveryPartIsDoneOnceWhateverThreadsDo) {
+  constexpr uint64_t kSeed = 29;
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  const SystemMonotonicClock clock;
+  for (const int64_t spin_ns : {int64_t{0}, ThreadPool::kSpinNs}) {
+    Sluggish sluggish;
+    const auto crew = NewCrew({.threads = 5, .spin_ns = spin_ns, .observer = &sluggish});
+    for (int run = 0; run < 1500; ++run) {
+      const int slots = static_cast<int>(random.Between(1, 5));
+      const int parts = static_cast<int>(random.Between(1, 4));
+      if (random.Chance(0.01)) clock.SleepNs(200'000);
+      std::vector<int> seen(static_cast<size_t>(slots * parts), 0);
+      std::vector<int> scratch(5, 0);
+      RunParts(*crew, slots, parts, [&](int part, int slot) {
+        ++scratch[static_cast<size_t>(slot)];
+        ++seen[static_cast<size_t>(part)];
+      });
+      ASSERT_THAT(seen, ::testing::Each(1)) << "run " << run;
+      ASSERT_EQ(std::accumulate(scratch.begin(), scratch.end(), 0), slots * parts);
+    }
+  }
+}
+
+/// Holds threads up before they claim, until told to let them go.
+class Gate final : public LaneObserver {
+ public:
+  void At(Point point, int slot) override {
+    if (slot == 0 || point != Point::kBeforeClaim) return;
+    held_.fetch_add(1);
+    held_.notify_all();
+    open_.wait(false);
+  }
+  void AwaitOne() const { held_.wait(0); }
+  void Open() {
+    open_.store(true);
+    open_.notify_all();
+  }
+
+ private:
+  std::atomic<int> held_{0};
+  std::atomic<bool> open_{false};
+};
+
+TEST(Crew, NobodyWaitsForAThreadThatHasNotBegun) {
+  Gate gate;
+  const auto crew = NewCrew({.threads = 2, .observer = &gate});
+  int sum = 0;
+  for (int run = 0; run < 100; ++run) {
+    RunParts(*crew, 2, 3, [&](int, int slot) {
+      EXPECT_EQ(slot, 0);
+      ++sum;
+    });
+  }
+  EXPECT_EQ(sum, 600);
+  gate.AwaitOne();
+  gate.Open();
+  crew->RunOnEach(2, [&](int) {});
+}
+
+TEST(Crew, AThreadThatIsWaitedForIsLeftOutForAWhile) {
+  const auto crew = NewCrew({.threads = 2});
+  const SystemMonotonicClock clock;
+  constexpr int64_t kExpectedNs = 10'000;
+  for (int run = 0; run < 1000 && crew->width() == 2; ++run) {
+    crew->RunOnEach(2, [](int) {});  // it is awake now
+    std::atomic<bool> begun{false};
+    RunParts(
+        *crew, 2, 1,
+        [&](int part, int slot) {
+          if (slot == 1) {
+            begun.store(true);
+            clock.SleepNs(1'000'000);
+          } else if (part == 0) {
+            for (int i = 0; i < 10'000 && !begun.load(); ++i) std::this_thread::yield();
+          }
+        },
+        kExpectedNs);
+  }
+  EXPECT_EQ(crew->width(), 1);
+  for (int run = 0; run < 1000 && crew->width() == 1; ++run) {
+    clock.SleepNs(5'000'000);
+    crew->Begin();
+    crew->End();
+  }
+  EXPECT_EQ(crew->width(), 2);
+  crew->RunOnEach(2, [](int) {});
+}
+
+void AskLater(Crew& crew, const MonotonicClock& clock) {
+  clock.SleepNs(100'000);
+  crew.Begin();
+}
+
+TEST(Crew, RunningCrewsShareTheThreadsEvenly) {
+  auto pool = ThreadPool::Create({.threads = 5});
+  ASSERT_TRUE(pool.ok());
+  Crew a(*pool, 5), b(*pool, 5), c(*pool, 1);
+  const SystemMonotonicClock clock;
+  const auto rest = [&] { clock.SleepNs(3'000'000); };
+  rest();
+  a.Begin();
+  for (int i = 0; i < 20; ++i) AskLater(a, clock);
+  EXPECT_EQ(a.width(), 5);
+  b.Begin();
+  EXPECT_EQ(a.width() + b.width(), 5);
+  EXPECT_GE(std::min(a.width(), b.width()), 2);
+  c.Begin();
+  for (int i = 0; i < 20; ++i) AskLater(a, clock);
+  EXPECT_EQ(a.width(), 2);
+  EXPECT_EQ(b.width(), 2);
+  EXPECT_EQ(c.width(), 1);
+  b.End();
+  c.End();
+  rest();
+  for (int i = 0; i < 20; ++i) AskLater(a, clock);
+  EXPECT_EQ(a.width(), 5);
+}
+
+TEST(Crew, CrewsOfOnePoolRunAtTheSameTime) {
+  auto pool = ThreadPool::Create({.threads = 3});
+  ASSERT_TRUE(pool.ok());
+  std::vector<std::thread> callers;
+  std::vector<int64_t> sums(4, 0);
+  for (size_t caller = 0; caller < sums.size(); ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int made = 0; made < 4; ++made) {  // a lane is used by one crew after another
+        Crew crew(*pool, 3);
+        for (int run = 0; run < 100; ++run) {
+          crew.Begin();
+          std::vector<int64_t> parts(6);
+          RunParts(crew, 3, 2, [&](int part, int) { parts[static_cast<size_t>(part)] += 1; });
+          crew.End();
+          EXPECT_THAT(parts, ::testing::Each(1));
+          sums[caller] += std::accumulate(parts.begin(), parts.end(), int64_t{0});
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_THAT(sums, ::testing::Each(2400));
+}
+
+TEST(Crew, PinnedThreadsStayOnTheirCpu) {
+  const std::vector<int> cpus = AllowedCpus();
+  const auto crew = NewCrew({.threads = 3, .cpus = cpus});
+  std::vector<int> cpu(3, -1);
+  crew->RunOnEach(3, [&](int slot) { cpu[static_cast<size_t>(slot)] = ::sched_getcpu(); });
+  EXPECT_EQ(cpu[1], cpus[1 % cpus.size()]);
+  EXPECT_EQ(cpu[2], cpus[2 % cpus.size()]);
+}
+
+TEST(Crew, RefusesCpusThatAreNotAllowedAndOddSizes) {
+  EXPECT_EQ(Crew::Create({.threads = 2, .cpus = {8191}}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Crew::Create({.threads = 0}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Crew::Create({.threads = 1025}).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hone::runtime
