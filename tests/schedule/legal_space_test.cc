@@ -75,7 +75,7 @@ Case Softmax(int64_t n, int64_t rows, int64_t columns) {
                       n, rows, columns)};
 }
 
-/// Of `n` sequences; rows, then heads, as the compiler leaves them.
+/// Several sequences; rows stand before heads, as the compiler leaves them.
 Case Attention(int64_t n, int64_t heads, int64_t tokens) {
   return {
       fmt::format("attention {}x{}x{}x64", n, heads, tokens),
