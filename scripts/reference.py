@@ -77,24 +77,38 @@ def operators_page(folder):
         "| operator | operator sets | family |", "|---|---|---|", *rows]) + "\n"
 
 
+def pages(source, programs):
+    """{path: text} of the pages, as they should be."""
+    folder = source / "docs/reference"
+    return {folder / "commands.md": commands_page(programs),
+            folder / "operators.md": operators_page(source / "graph/onnx_import")}
+
+
+def stale(source, programs):
+    """What is out of date, a line each."""
+    for path, text in pages(source, programs).items():
+        old = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        new = text.split("\n")
+        if old != new:
+            at = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+            shown = new[at] if at < len(new) else "the end"
+            yield (f"{path.relative_to(source)}:{at + 1}: the code says `{shown.strip()}`; "
+                   "run scripts/reference.py --bin build/ci/bin")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--source", type=pathlib.Path, default=SOURCE)
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    pages = {"commands.md": commands_page(args.bin.resolve()),
-             "operators.md": operators_page(args.source / "graph/onnx_import")}
-    stale = False
-    for name, text in pages.items():
-        path = args.source / "docs/reference" / name
-        if not args.check:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            print(f"docs/reference/{name} is not what the code says; run scripts/reference.py --bin build/bin")
-            stale = True
-    return 1 if stale else 0
+    if args.check:
+        lines = list(stale(SOURCE, args.bin.resolve()))
+        print("\n".join(lines))
+        return 1 if lines else 0
+    for path, text in pages(SOURCE, args.bin.resolve()).items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests of guides_test.py and guide_page.py: a page with a broken command, output, link, anchor,
-path or option must fail, and one without must not.
+path or option must fail, so must a stale page of reference, and a good tree must not.
 
     guide_page_test.py [--results FILE.xml]
 
@@ -12,12 +12,14 @@ import tempfile
 
 import guide_page
 import guides_test
-from check_tree import run_tests  # guides_test knows where it is
+import reference  # guides_test knows where this and the next one are
+from check_tree import run_tests
 
 HONE = """#!/bin/sh
 case "$*" in
---help) printf 'Commands:\\n  tune   Search\\n  bench  Time\\n\\nOptions:\\n  -h, --help  Print\\n' ;;
+--help) printf 'Commands:\\n  tune   Search\\n  bench  Time\\n  inspect  Look\\n\\nOptions:\\n  -h, --help  Print\\n' ;;
 "tune --help") printf 'Options:\\n  --seconds S  How long\\n  --db LOG  The log\\n' ;;
+"inspect --help") printf 'Options:\\n  --bind IN  A constant\\n' ;;
 "bench --help") printf 'Options:\\n  --profile  Each kernel\\n' ;;
 "tune model.onnx --seconds"*) echo "tuned for $4 s: 1.85 x in $(basename "$PWD")"; echo x > tune.db ;;
 bench*) test -f tune.db || { echo "no log" >&2; exit 3; }; printf 'us   kernel\\n12.5 conv\\n' ;;
@@ -51,10 +53,11 @@ $ pwd
 """
 NOTES = "```text file=notes.txt\nremember\n```\n\n"
 SKIPPED = "```console skip=systemd\n$ systemctl enable --now honed\n```\n"
+POOL = '{{"MaxPool", 8, 1, 1, 2, MaxPool},\n {"Unique", 11, 1, 1, 4, DataDependent}}'
 OTHER = "# Other\n\n### A *part*\n\nRun `hone-worker --connect tuner`.\n"
 
 
-def failures(readme=None, other=OTHER):
+def failures(readme=None, other=OTHER, stale=None):
     """What the test says of a small tree with these pages: {case: [lines]} without empty ones."""
     with tempfile.TemporaryDirectory() as folder:
         source, programs = pathlib.Path(folder, "source"), pathlib.Path(folder, "bin")
@@ -65,6 +68,16 @@ def failures(readme=None, other=OTHER):
             (programs / name).chmod(0o755)
         (source / "README.md").write_text(NOTES + (readme or GOOD), encoding="utf-8")
         (source / "docs/OTHER.md").write_text(other, encoding="utf-8")
+        (source / "docs/TROUBLESHOOTING.md").write_text("## What programs end with\n", encoding="utf-8")
+        (source / "graph/onnx_import").mkdir(parents=True)
+        (source / "graph/onnx_import/import.h").write_text("kNewestOpset = 28;", encoding="utf-8")
+        (source / "graph/onnx_import/pool.cc").write_text(POOL, encoding="utf-8")
+        (source / "docs/reference").mkdir()
+        for path, text in reference.pages(source, programs).items():
+            path.write_text(text, encoding="utf-8")
+        if stale:
+            path = source / "docs/reference" / stale[0]
+            path.write_text(path.read_text(encoding="utf-8").replace(*stale[1:]), encoding="utf-8")
         found, counts = guides_test.check(source, programs)
     return {name: lines for name, lines in found.items() if lines}, counts
 
@@ -131,6 +144,13 @@ def test_unknown_options_and_commands_fail():
     assert any("`hone-worker` has no option --conect" in line for line in found["Options"]), found
     found, _ = failures(GOOD + SKIPPED.replace("systemctl enable", "sudo hone bench").replace("--now", "--quick"))
     assert any("`hone bench` has no option --quick" in line for line in found["Options"]), found
+
+
+def test_a_stale_page_of_reference_fails():
+    for stale, expected in ((("commands.md", "How long", "How much"), "--seconds S  How long"),
+                            (("operators.md", "8 to 28", "7 to 28"), "| MaxPool | 8 to 28 | pooling |")):
+        found, _ = failures(stale=stale)
+        assert expected in "".join(found["Reference"]), (stale, found)
 
 
 def test_long_runs_are_shortened():

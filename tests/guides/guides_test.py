@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds README.md and docs/ to what they claim: every console block is run as it stands (see
 guide_page.py for its form), every relative link and anchor resolves, every path named exists, and
-every option named of hone, honed and hone-worker is in its --help.
+every option named of hone, honed and hone-worker is in its --help, and the pages that
+scripts/reference.py makes are up to date.
 
     guides_test.py --source DIR --bin FOLDER [--page PAGE] [--results FILE.xml]
 
@@ -23,7 +24,9 @@ import time
 import guide_page
 from guide_page import PageError
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tidy"))
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(SOURCE / "tests/tidy"), str(SOURCE / "scripts")]
+import reference  # pylint: disable=wrong-import-position
 from check_tree import write_results  # pylint: disable=wrong-import-position
 
 PROGRAMS = ("hone", "honed", "hone-worker")
@@ -251,6 +254,7 @@ def check(source, programs, only=None):
     if only is None:
         found["Links"] = lines_of(lambda: check_links(source))
         found["Options"] = lines_of(lambda: check_options(source, programs))
+        found["Reference"] = lines_of(lambda: reference.stale(source, programs))
     return found, counts
 
 
