@@ -54,7 +54,10 @@ int64_t Arguments::Integer(std::string_view name) const {
 }
 
 double Arguments::Number(std::string_view name) const {
-  return std::strtod(Text(name).c_str(), nullptr);
+  const OptionSpec* option = CheckKnown(name);
+  const std::string text = Text(name);
+  if (option != nullptr && option->kind == ValueKind::kDuration) return *ParseSeconds(text);
+  return std::strtod(text.c_str(), nullptr);
 }
 
 std::vector<std::string> Arguments::List(std::string_view name) const {

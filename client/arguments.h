@@ -40,6 +40,7 @@ class Arguments {
   std::string Text(std::string_view name) const;
   std::string TextOr(std::string_view name, std::string_view otherwise) const;
   int64_t Integer(std::string_view name) const;
+  /// Seconds, for a duration.
   double Number(std::string_view name) const;
   std::vector<std::string> List(std::string_view name) const;
 

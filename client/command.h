@@ -54,6 +54,7 @@ absl::Status RunReport(CommandContext& context);
 absl::Status RunRun(CommandContext& context);
 absl::Status RunSession(CommandContext& context);
 absl::Status RunTune(CommandContext& context);
+absl::Status RunVersion(CommandContext& context);
 absl::Status RunZoo(CommandContext& context);
 
 /// The function of a command of the option table; every command has one.

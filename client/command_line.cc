@@ -54,10 +54,15 @@ void AddCommand(CLI::App& top, Parser& parser) {
   for (const OptionSpec& option : CommonOptions()) AddOption(parser, option);
   for (const OptionSpec& option : parser.command->options) AddOption(parser, option);
   for (const PositionalSpec& positional : parser.command->positionals) {
-    parser.app
-        ->add_option(std::string(positional.name), parser.values[std::string(positional.name)])
-        ->expected(1)
-        ->allow_extra_args(false);
+    CLI::Option* const option =
+        parser.app
+            ->add_option(std::string(positional.name), parser.values[std::string(positional.name)])
+            ->expected(1);
+    if (positional.repeated) {
+      option->expected(1, CLI::detail::expected_max_vector_size);
+    } else {
+      option->allow_extra_args(false);
+    }
   }
 }
 
@@ -65,13 +70,14 @@ absl::Status UnexpectedWord(const CommandSpec& command, const std::string& word)
   if (!word.starts_with('-')) {
     return Usage(command.name, fmt::format("\"{}\" is one argument too many", word));
   }
-  Values names;
-  for (const OptionSpec& option : command.options)
-    names.push_back(fmt::format("--{}", option.name));
-  const std::string near = Nearest(word.substr(0, word.find('=')), names);
+  std::vector<Suggestion> names;
+  for (const std::span<const OptionSpec> options : {command.options, CommonOptions()}) {
+    for (const OptionSpec& option : options) names.push_back({option.name, option.meant});
+  }
+  const std::string_view near = Nearest(word.substr(0, word.find('=')), names);
   return Usage(command.name,
                fmt::format("there is no option {}{}", word,
-                           near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+                           near.empty() ? "" : fmt::format("; did you mean --{}?", near)));
 }
 
 /// Whether another option on the line takes the place of `option`: what config.toml says of that
@@ -130,12 +136,16 @@ absl::Status FillPositional(const PositionalSpec& positional, const Values& give
   if (given.empty() || given.front().empty()) {
     return Usage(command, fmt::format("{} is missing{}", positional.name, list));
   }
-  if (!choices.empty() &&
-      std::find(choices.begin(), choices.end(), given.front()) == choices.end()) {
+  const auto known = [&](const char* word) {
+    return choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end();
+  };
+  Values values = given;
+  if (!choices.empty() && values.front() == "ls" && known("list")) values.front() = "list";
+  if (!known(values.front().c_str())) {
     return Usage(command,
                  fmt::format("{}: there is no \"{}\"{}", positional.name, given.front(), list));
   }
-  arguments.Set(positional.name, given);
+  arguments.Set(positional.name, std::move(values));
   return absl::OkStatus();
 }
 
@@ -172,11 +182,15 @@ std::string ParserMessage(const CLI::ParseError& error) {
 
 absl::Status NoCommand(const Values& remaining) {
   Values names;
-  for (const CommandSpec& command : Commands()) names.emplace_back(command.name);
+  std::vector<Suggestion> suggestions;
+  for (const CommandSpec& command : Commands()) {
+    names.emplace_back(command.name);
+    suggestions.push_back({command.name, command.meant});
+  }
   if (remaining.empty()) {
     return Usage("", fmt::format("a command is missing; one of {}", fmt::join(names, ", ")));
   }
-  const std::string near = Nearest(remaining.front(), names);
+  const std::string_view near = Nearest(remaining.front(), suggestions);
   return Usage("", fmt::format("there is no command \"{}\"{}", remaining.front(),
                                near.empty() ? fmt::format("; one of {}", fmt::join(names, ", "))
                                             : fmt::format("; did you mean {}?", near)));
@@ -214,7 +228,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& wor
   }
   CommandLine line;
   if (version) {
-    line.action = CommandLine::Action::kVersion;
+    line.arguments = Arguments(*FindCommand("version"));
+    const Values others = top.remaining();
+    if (std::find(others.begin(), others.end(), "--json") != others.end()) {
+      line.arguments.Set("json", {"true"});
+    }
     return line;
   }
   for (const Parser& parser : parsers) {

@@ -13,9 +13,8 @@ namespace hone::client {
 /// What a command line asks for.
 struct CommandLine {
   enum class Action {
-    kRun,      ///< run `arguments`
-    kHelp,     ///< print the help of arguments' command, or of `hone` when there is none
-    kVersion,  ///< print versions
+    kRun,   ///< run `arguments`
+    kHelp,  ///< print the help of arguments' command, or of `hone` when there is none
   };
   Action action = Action::kRun;
   Arguments arguments;  ///< kHelp: of no command means the program's help

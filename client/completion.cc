@@ -39,8 +39,9 @@ std::string BashPositionals(const CommandSpec& command, const std::string& value
   std::string text = fmt::format("_hone_place \"{} \"\n      case $place in\n", valued);
   int place = 0;
   for (const PositionalSpec& positional : command.positionals) {
-    text +=
-        fmt::format("        {}) {} ;;\n", place++, BashValue(positional.kind, positional.choices));
+    text += fmt::format("        {}) {} ;;\n",
+                        positional.repeated ? std::string("*") : std::to_string(place++),
+                        BashValue(positional.kind, positional.choices));
   }
   return text + "      esac";
 }
@@ -104,8 +105,10 @@ std::string ZshCommand(const CommandSpec& command) {
   }
   for (const PositionalSpec& positional : command.positionals) {
     text += fmt::format(" \\\n        '{}{}:{}'",
-                        positional.required ? ":" : "::", ZshQuote(positional.name),
-                        ZshValue(positional.kind, positional.choices));
+                        positional.repeated   ? "*:"
+                        : positional.required ? ":"
+                                              : "::",
+                        ZshQuote(positional.name), ZshValue(positional.kind, positional.choices));
   }
   return text + " ;;\n";
 }

@@ -122,14 +122,14 @@ const OptionSpec* FindOption(const CommandSpec* command, std::string_view name) 
 }
 
 std::string UnknownKey(const CommandSpec* command, const std::string& key) {
-  std::vector<std::string> names;
+  std::vector<Suggestion> names;
   for (const CommandSpec& each : Commands()) {
     if (command != nullptr && &each != command) continue;
     for (const OptionSpec& option : each.options) {
-      if (!option.line_only) names.emplace_back(option.name);
+      if (!option.line_only) names.push_back({option.name, option.meant});
     }
   }
-  const std::string near = Nearest(key, names);
+  const std::string_view near = Nearest(key, names);
   const std::string scope =
       command == nullptr ? "of any command" : fmt::format("of `hone {}`", command->name);
   return fmt::format("\"{}\" is not an option {}{}", key, scope,

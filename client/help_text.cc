@@ -52,6 +52,7 @@ std::string Synopsis(const CommandSpec& command) {
   for (const PositionalSpec& positional : command.positionals) {
     text += positional.required ? fmt::format(" {}", positional.name)
                                 : fmt::format(" [{}]", positional.name);
+    if (positional.repeated) text += fmt::format(" [{}...]", positional.name);
   }
   for (const OptionSpec& option : command.options) {
     if (option.required) text += fmt::format(" --{} {}", option.name, option.argument);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "client/bench_options.h"
 #include "client/farm_options.h"
 #include "client/log_options.h"
 #include "client/shared_options.h"
@@ -56,51 +57,11 @@ constexpr std::array kRunOptions = {
     kCacheMb,
 };
 
-constexpr std::array kBenchOptions = {
-    OptionSpec{.name = "seconds",
-               .kind = ValueKind::kNumber,
-               .argument = "S",
-               .help = "How long to measure, after a tenth of it to warm up",
-               .default_text = "2",
-               .low = 0,
-               .high = 86400},
-    kThreads,
-    OptionSpec{.name = "profile",
-               .help = "Also tell the time of each kernel, with FLOP, bytes and "
-                       "share of what the machine can do"},
-    OptionSpec{.name = "inputs",
-               .kind = ValueKind::kFile,
-               .argument = "X.npz",
-               .help = "Values of the inputs, by name",
-               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
-    kInput,
-    kOutputs,
-    OptionSpec{.name = "seed",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Seed of inputs that are not given",
-               .default_text = "0",
-               .low = 0},
-    OptionSpec{.name = "unpinned", .help = "Leave threads on the CPUs that the system chooses"},
-    kTarget,
-    kDim,
-    kShape,
-    kBind,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kDeviceClass,
-    kCacheMb,
-};
-
 constexpr std::array kZooPositionals = {
     PositionalSpec{.name = "NAME",
                    .kind = ValueKind::kChoice,
-                   .help = "Which network to write",
-                   .choices = "resnet18|resnet50|mobilenet_v2|squeezenet|bert_small|bert_base|"
+                   .help = "Which network to write; list tells what there is",
+                   .choices = "list|resnet18|resnet50|mobilenet_v2|squeezenet|bert_small|bert_base|"
                               "gpt2_small|vit_small|lstm|mlp|unet"},
 };
 constexpr std::array kZooOptions = {
@@ -288,7 +249,8 @@ constexpr std::array kCommands = {
             "`hone compile MODEL` reads the log back.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
-        .example = "hone tune resnet18.onnx --db tune.db --seconds 60"},
+        .example = "hone tune resnet18.onnx --db tune.db --seconds 1m",
+        .meant = "optimize|optimise|autotune|search"},
     CommandSpec{
         .name = "compile",
         .summary = "Compile a model into a package",
@@ -305,7 +267,8 @@ constexpr std::array kCommands = {
             "links the other needs nothing else of Hone.",
         .positionals = kModelPositionals,
         .options = kCompileOptions,
-        .example = "hone compile resnet18.onnx -o resnet18.hone"},
+        .example = "hone compile resnet18.onnx -o resnet18.hone",
+        .meant = "build|convert|export"},
     CommandSpec{
         .name = "run",
         .summary = "Run a model or package once on given inputs",
@@ -325,15 +288,20 @@ constexpr std::array kCommands = {
         .example = "hone run resnet18.hone --inputs x.npz --outputs y.npz"},
     CommandSpec{
         .name = "bench",
-        .summary = "Measure how long a model or package takes",
+        .summary = "Measure how long models or packages take, and compare them",
         .description =
             "Runs it again and again for the given time, each thread on a core of its own, and "
-            "tells median, least, 10th and 90th percentile of a run. Input and output copies are "
-            "not counted.\n\nWith --json one object is printed: model, version, threads, "
-            "target, median_us, min_us, p10_us, p90_us and samples_us.",
-        .positionals = kModelOrPackagePositionals,
+            "tells p50, p99 and runs a second. Input and output copies are not counted.\n\nSeveral "
+            "run in turns, each for the given time, so that what else the machine does meets all "
+            "of them alike; how many times as fast each is as the first comes with an interval "
+            "that holds the median 95 times of 100.\n\nWith --json one object is printed: of one, "
+            "model, version, threads, target, median_us, min_us, p10_us, p90_us, p99_us, p999_us, "
+            "runs_per_second and samples_us; of several, these but samples_us for each in "
+            "\"models\", with turns_us and the ratio to the first.",
+        .positionals = kBenchPositionals,
         .options = kBenchOptions,
-        .example = "hone bench resnet18.hone --threads 2 --seconds 5"},
+        .example = "hone bench resnet18.onnx resnet18.hone --threads 2 --seconds 10",
+        .meant = "time|measure|perf|compare"},
     CommandSpec{
         .name = "inspect",
         .summary = "Tell what a model or package consists of",
@@ -345,7 +313,8 @@ constexpr std::array kCommands = {
             "itself; any machine can read it.",
         .positionals = kModelOrPackagePositionals,
         .options = kInspectOptions,
-        .example = "hone inspect resnet18.onnx"},
+        .example = "hone inspect resnet18.onnx",
+        .meant = "show|info|summary"},
     CommandSpec{
         .name = "query",
         .summary = "Tell what a log knows about a model's kernels",
@@ -394,7 +363,8 @@ constexpr std::array kCommands = {
             "is named, with workload and trace, and the program ends with 10.",
         .positionals = kModelPositionals,
         .options = kCheckOptions,
-        .example = "hone check resnet18.onnx"},
+        .example = "hone check resnet18.onnx",
+        .meant = "verify|validate|test"},
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =
@@ -459,6 +429,14 @@ constexpr std::array kCommands = {
                 .positionals = kCompletionPositionals,
                 .options = {},
                 .example = "source <(hone completion bash)"},
+    CommandSpec{.name = "version",
+                .summary = "Print every version number",
+                .description =
+                    "The numbers of Hone and of what it writes, and the libraries that results "
+                    "depend on; `hone --version` is the same.",
+                .positionals = {},
+                .options = {},
+                .example = "hone version"},
     CommandSpec{.name = "man",
                 .summary = "Print or write the manual pages",
                 .description =

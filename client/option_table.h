@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ enum class ValueKind {
   kText,
   kInteger,
   kNumber,
+  kDuration,  ///< seconds, or numbers with units: 90, 1.5m, 2h30m; Arguments::Number gives seconds
   kFile,
   kChoice,  ///< one of `choices`
 };
@@ -35,8 +37,10 @@ struct OptionSpec {
   bool required = false;
   bool repeated = false;
   bool line_only = false;  ///< names a file to write: what one command makes, no key of config.toml
-  double low = -std::numeric_limits<double>::infinity();  ///< kInteger, kNumber: smallest allowed
+  /// kInteger, kNumber, kDuration: smallest and largest allowed
+  double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
+  std::string_view meant;  ///< what people type for it elsewhere, separated by '|': for suggestions
 };
 
 /// An argument without a name.
@@ -46,6 +50,7 @@ struct PositionalSpec {
   std::string_view help;
   std::string_view choices;
   bool required = true;
+  bool repeated = false;  ///< the last one of a command only
 };
 
 struct CommandSpec {
@@ -55,6 +60,7 @@ struct CommandSpec {
   std::span<const PositionalSpec> positionals;
   std::span<const OptionSpec> options;
   std::string_view example;  ///< one command line
+  std::string_view meant;    ///< as of an option
 
   const OptionSpec* FindOption(std::string_view option) const;
 };
@@ -70,8 +76,19 @@ std::span<const OptionSpec> CommonOptions();
 /// config file alike.
 absl::Status CheckValue(const OptionSpec& option, const std::string& value);
 
-/// The entry of `choices` ("a|b|c") nearest to `word`, at most two edits away, or empty.
-std::string Nearest(std::string_view word, std::span<const std::string> choices);
+/// Seconds of a kDuration; nothing when it is none.
+std::optional<double> ParseSeconds(std::string_view text);
+
+/// A name, and other words for it, separated by '|'.
+struct Suggestion {
+  std::string_view name;
+  std::string_view meant;
+};
+
+/// The name that `word` most likely stands for, or empty: another word for it, else one edit away,
+/// else what `word` begins or abbreviates ("secs": seconds), else two edits away. Dashes in front
+/// of `word` do not count.
+std::string_view Nearest(std::string_view word, std::span<const Suggestion> choices);
 
 /// "a|b" as {"a", "b"}.
 std::vector<std::string> SplitChoices(std::string_view choices);

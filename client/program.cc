@@ -13,7 +13,6 @@
 #include "client/command_line.h"
 #include "client/help_text.h"
 #include "client/json_text.h"
-#include "client/version_text.h"
 
 namespace hone::client {
 namespace {
@@ -39,6 +38,7 @@ constexpr std::array kFunctions = {
     CommandEntry{"run", RunRun},
     CommandEntry{"session", RunSession},
     CommandEntry{"tune", RunTune},
+    CommandEntry{"version", RunVersion},
     CommandEntry{"zoo", RunZoo},
 };
 
@@ -92,11 +92,10 @@ absl::Status NameConfigured(const absl::Status& status, const CommandLine& line,
   return HasExitCode(status) ? WithExitCode(told, ExitCodeOf(status)) : told;
 }
 
-absl::Status RunLine(const CommandLine& line, const Environment& environment, bool json,
-                     std::ostream& out, std::ostream& err, std::string* json_result) {
+absl::Status RunLine(const CommandLine& line, const Environment& environment, std::ostream& out,
+                     std::ostream& err, std::string* json_result) {
   const CommandSpec* command = line.arguments.command();
   switch (line.action) {
-    case CommandLine::Action::kVersion: out << (json ? VersionJson() : VersionText()); break;
     case CommandLine::Action::kHelp:
       out << (command != nullptr ? CommandHelp(*command) : ProgramHelp());
       break;
@@ -150,7 +149,7 @@ ExitCode RunProgram(const std::vector<std::string>& words, const Environment& en
       const std::vector<std::string>* configured = config.Find(command, "json");
       json = asked || (configured != nullptr && configured->front() == "true");
       HONE_ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(words, config));
-      return RunLine(line, environment, asked, out, err, &json_result);
+      return RunLine(line, environment, out, err, &json_result);
     }();
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/core/check.h"
 
@@ -20,7 +21,14 @@ double Quantile(const std::vector<double>& sorted, double share) {
 SampleStatistics Summarise(std::vector<double> samples) {
   HONE_CHECK(!samples.empty());
   std::sort(samples.begin(), samples.end());
-  return {Quantile(samples, 0.5), samples.front(), Quantile(samples, 0.1), Quantile(samples, 0.9)};
+  const double sum = std::accumulate(samples.begin(), samples.end(), 0.0);
+  return {.median = Quantile(samples, 0.5),
+          .min = samples.front(),
+          .p10 = Quantile(samples, 0.1),
+          .p90 = Quantile(samples, 0.9),
+          .p99 = Quantile(samples, 0.99),
+          .p999 = Quantile(samples, 0.999),
+          .mean = sum / static_cast<double>(samples.size())};
 }
 
 }  // namespace hone::client

@@ -10,6 +10,9 @@ struct SampleStatistics {
   double min = 0;
   double p10 = 0;
   double p90 = 0;
+  double p99 = 0;
+  double p999 = 0;
+  double mean = 0;
 };
 
 /// `samples` must not be empty. Quantiles interpolate between neighbours (Hyndman and Fan 1996,

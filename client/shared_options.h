@@ -13,12 +13,14 @@ inline constexpr OptionSpec kDim = {.name = "dim",
                                     .kind = ValueKind::kText,
                                     .argument = "NAME=N",
                                     .help = "Give a symbolic dimension of the model this size",
-                                    .repeated = true};
+                                    .repeated = true,
+                                    .meant = "dims|dimension|symbol"};
 inline constexpr OptionSpec kShape = {.name = "shape",
                                       .kind = ValueKind::kText,
                                       .argument = "INPUT=1x3x224x224",
                                       .help = "Give an input of the model this shape",
-                                      .repeated = true};
+                                      .repeated = true,
+                                      .meant = "input-shape|shapes"};
 inline constexpr OptionSpec kBind = {.name = "bind",
                                      .kind = ValueKind::kText,
                                      .argument = "INPUT=F.npy",
@@ -39,7 +41,8 @@ inline constexpr OptionSpec kThreads = {
     .help = "Threads that the model runs on",
     .default_words = "the usable cores; of a package, what it was made for",
     .low = 1,
-    .high = 1024};
+    .high = 1024,
+    .meant = "jobs|cores|cpus|num-threads"};
 inline constexpr OptionSpec kTraces = {
     .name = "traces",
     .kind = ValueKind::kFile,
@@ -52,7 +55,8 @@ inline constexpr OptionSpec kDb = {
     .kind = ValueKind::kFile,
     .argument = "LOG",
     .help = "The tuning log (or a snapshot) whose best schedules are used",
-    .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db, where there is one"};
+    .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db, where there is one",
+    .meant = "log|database"};
 inline constexpr OptionSpec kNoLog = {.name = "no-log",
                                       .help = "Use the default schedules, whatever a log holds"};
 inline constexpr OptionSpec kSnapshot = {
@@ -84,12 +88,14 @@ inline constexpr OptionSpec kServer = {
     .name = "server",
     .kind = ValueKind::kText,
     .argument = "ADDRESS",
-    .help = "Ask the farm whose honed is there: HOST or HOST:PORT (7421)"};
+    .help = "Ask the farm whose honed is there: HOST or HOST:PORT (7421)",
+    .meant = "host|url|address|farm|connect"};
 inline constexpr OptionSpec kTls = {
     .name = "tls",
     .kind = ValueKind::kFile,
     .argument = "FOLDER",
-    .help = "--server: your ca.pem, cert.pem and key.pem (honed issue submit NAME)"};
+    .help = "--server: your ca.pem, cert.pem and key.pem (honed issue submit NAME)",
+    .meant = "cert|certs|credentials"};
 inline constexpr OptionSpec kInsecureLoopback = {
     .name = "insecure-loopback", .help = "--server: plaintext, to this machine only"};
 inline constexpr OptionSpec kRequire = {

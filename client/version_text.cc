@@ -49,7 +49,7 @@ std::string VersionJson() {
   object["llvm"] = kLlvmVersion;
   object["xgboost"] = kXgboostVersion;
   object["targets"] = {"cpu:avx2", "cpu:avx512"};
-  return JsonText(object) + "\n";
+  return JsonText(object);
 }
 
 }  // namespace hone::client

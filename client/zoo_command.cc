@@ -27,10 +27,23 @@ absl::StatusOr<std::string> WriteInputs(const std::string& model, uint64_t seed)
   return path;
 }
 
+void ListNetworks(CommandContext& context) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [name, summary] : graph::ZooNetworks()) {
+    list.push_back({{"name", name}, {"summary", summary}});
+    if (!context.json()) context.out << fmt::format("{:<14}{}\n", name, summary);
+  }
+  context.json_result = JsonText(nlohmann::ordered_json({{"networks", std::move(list)}}));
+}
+
 }  // namespace
 
 absl::Status RunZoo(CommandContext& context) {
   const std::string name = context.arguments.Text("NAME");
+  if (name == "list") {
+    ListNetworks(context);
+    return absl::OkStatus();
+  }
   const std::string path = context.arguments.TextOr("output", name + ".onnx");
   HONE_RETURN_IF_ERROR(CheckOutput(path, {}));
   const auto seed = static_cast<uint64_t>(context.arguments.Integer("seed"));

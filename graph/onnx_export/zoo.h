@@ -14,8 +14,13 @@ struct ZooModel {
   int64_t parameters = 0;  ///< float32 values in weights
 };
 
-/// The names it knows, in a fixed order.
-std::vector<std::string> ZooNames();
+struct ZooNetwork {
+  std::string_view name;
+  std::string_view summary;  ///< what it does on what input; lives as long as the program
+};
+
+/// The networks it knows, in a fixed order.
+std::vector<ZooNetwork> ZooNetworks();
 
 /// Writes a published topology with weights drawn from `seed` as ONNX. The same bytes for the same
 /// name and seed everywhere. NotFound for another name; errors of the file system.

@@ -59,6 +59,7 @@ TEST(CompletionTest, BashOffersWhatBelongsAtThePlaceOfTheWord) {
   EXPECT_EQ(Complete("hone db stats " + start, 4), log + "\n");
   EXPECT_EQ(Complete("hone db merge " + folder.Path("other.db") + " " + start, 5), log + "\n");
   EXPECT_EQ(Complete("hone db merge a b " + start, 6), "\n");
+  EXPECT_EQ(Complete("hone bench a b c " + start, 6), log + "\n") << "as many as there are";
   // Options and their values have no place of their own.
   EXPECT_EQ(Complete("hone db --json -o x st", 6), "stats\n");
   EXPECT_EQ(Complete("hone db snapshot --output = x " + start, 7), log + "\n");

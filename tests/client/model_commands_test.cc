@@ -162,8 +162,8 @@ TEST_F(ModelCommandsTest, BenchPrintsOneObject) {
       RunHone({"bench", package_, "--seconds", "0.05", "--json", "--threads", "1"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json object = Parse(run);
-  for (const char* key :
-       {"model", "version", "threads", "median_us", "min_us", "p10_us", "p90_us", "samples_us"}) {
+  for (const char* key : {"model", "version", "threads", "median_us", "min_us", "p10_us", "p90_us",
+                          "p99_us", "p999_us", "runs_per_second", "samples_us"}) {
     EXPECT_TRUE(object.contains(key)) << key;
   }
   EXPECT_EQ(object["model"], "mlp");

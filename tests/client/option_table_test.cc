@@ -72,11 +72,46 @@ TEST(OptionTableTest, ChecksValues) {
   EXPECT_THAT(StatusMessage(CheckValue(choice, "")), HasSubstr("a, b"));
 }
 
+TEST(OptionTableTest, ADurationIsSecondsOrNumbersWithUnits) {
+  EXPECT_EQ(ParseSeconds("90"), 90);
+  EXPECT_EQ(ParseSeconds("1e-3"), 1e-3);
+  EXPECT_EQ(ParseSeconds("250ms"), 0.25);
+  EXPECT_EQ(ParseSeconds("1m"), 60);
+  EXPECT_EQ(ParseSeconds("1.5min"), 90);
+  EXPECT_EQ(ParseSeconds("2h"), 7200);
+  EXPECT_EQ(ParseSeconds("1d2h30m5s"), 95405);
+  for (const char* bad : {"", "m", "1x", "1m30", "30s1m", "1m1m", "1 m", "1m-1s", "nan s"}) {
+    EXPECT_EQ(ParseSeconds(bad), std::nullopt) << bad;
+  }
+  const OptionSpec time = {.name = "t", .kind = ValueKind::kDuration, .low = 1, .high = 3600};
+  EXPECT_TRUE(CheckValue(time, "1h").ok());
+  for (const char* bad : {"2h", "1ms", "-5", "nan", "soon"}) {
+    EXPECT_EQ(CheckValue(time, bad).code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+  EXPECT_THAT(StatusMessage(CheckValue(time, "soon")), HasSubstr("2h30m"));
+}
+
 TEST(OptionTableTest, FindsTheNearestWord) {
-  const std::vector<std::string> words = {"bench", "check", "zoo"};
+  const std::vector<Suggestion> words = {{"bench", "time"}, {"check", ""}, {"zoo", ""}};
   EXPECT_EQ(Nearest("benhc", words), "bench");
   EXPECT_EQ(Nearest("chek", words), "check");
-  EXPECT_EQ(Nearest("xyz", words), "");
+  EXPECT_EQ(Nearest("-benchmark", words), "bench");
+  EXPECT_EQ(Nearest("time", words), "bench");
+  for (const char* far : {"xyz", "", "-", "--"}) EXPECT_EQ(Nearest(far, words), "") << far;
+  const std::vector<Suggestion> options = {
+      {"seed", ""}, {"seconds", "duration"}, {"outputs", ""}, {"output", ""}, {"threads", "jobs"}};
+  for (const auto& [typed, meant] : std::map<std::string, std::string>{{"--secs", "seconds"},
+                                                                       {"--sec", "seconds"},
+                                                                       {"-seconds", "seconds"},
+                                                                       {"--sede", "seed"},
+                                                                       {"--sd", "seed"},
+                                                                       {"--duration", "seconds"},
+                                                                       {"--out", "output"},
+                                                                       {"--outptus", "outputs"},
+                                                                       {"--jobs", "threads"},
+                                                                       {"--thrds", "threads"}}) {
+    EXPECT_EQ(Nearest(typed, options), meant) << typed;
+  }
   EXPECT_THAT(SplitChoices("a|bc|d"), ElementsAre("a", "bc", "d"));
 }
 

@@ -70,6 +70,20 @@ std::string NameOfVersion(const std::string& constant) {
   return name;
 }
 
+TEST(ProgramTest, VersionIsACommandToo) {
+  EXPECT_EQ(RunHone({"version"}).out, RunHone({"--version"}).out);
+  EXPECT_EQ(RunHone({"version", "--json"}).out, RunHone({"--version", "--json"}).out);
+}
+
+TEST(ProgramTest, ZooTellsWhatThereIs) {
+  const ProgramRun run = RunHone({"zoo", "ls"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("resnet18      image classifier"));
+  EXPECT_EQ(run.out, RunHone({"zoo", "list"}).out);
+  const auto object = nlohmann::json::parse(RunHone({"zoo", "list", "--json"}).out);
+  EXPECT_EQ(object["networks"].size(), 11U);
+}
+
 TEST(ProgramTest, VersionPrintsEveryNumber) {
   const ProgramRun text = RunHone({"--version"});
   EXPECT_EQ(text.exit_code, 0);
@@ -112,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{}, "hone: error: a command is missing; one of"},
         BadLine{{"zo"}, "there is no command \"zo\"; did you mean zoo?"},
         BadLine{{"frobnicate"}, "there is no command \"frobnicate\"; one of"},
-        BadLine{{"zoo"}, "hone zoo: error: NAME is missing; one of resnet18"},
-        BadLine{{"zoo", "alexnet"}, "there is no \"alexnet\"; one of resnet18"},
+        BadLine{{"zoo"}, "hone zoo: error: NAME is missing; one of list, resnet18"},
+        BadLine{{"zoo", "alexnet"}, "there is no \"alexnet\"; one of list, resnet18"},
         BadLine{{"zoo", "mlp", "extra"}, "\"extra\" is one argument too many"},
         BadLine{{"zoo", "mlp", "--sede", "1"}, "there is no option --sede; did you mean --seed?"},
         BadLine{{"zoo", "mlp", "--seed"}, "hone zoo: error: --seed needs a value; see"},
@@ -121,6 +135,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"zoo", "mlp", "--seed", "-1"}, "--seed"},
         BadLine{{"zoo", "mlp", "--seed", "1", "--seed", "2"}, "--seed is given 2 times"},
         BadLine{{"zoo", "mlp", "--output="}, "--output"},
+        BadLine{{"tune", "m.onnx", "--secs", "9"}, "no option --secs; did you mean --seconds?"},
+        BadLine{{"bench", "m.onnx", "--jobs=2"}, "no option --jobs=2; did you mean --threads?"},
+        BadLine{{"bench", "m.onnx", "--seconds", "1x"}, "\"1x\" is no time; give seconds, or 90s"},
+        BadLine{{"build", "m.onnx"}, "there is no command \"build\"; did you mean compile?"},
         BadLine{{"man", "zooo"}, "there is no command \"zooo\""}));
 
 TEST(ProgramTest, AnErrorIsJsonWhenAskedFor) {

@@ -66,6 +66,7 @@ TEST_F(TunePlacesTest, OptionsComeFromTheConfigFolderToo) {
   EXPECT_EQ(DryRun(config)["seconds"], 33);
   EXPECT_EQ(DryRun(config, {"--seed", "5", "--minutes", "1"})["seed"], 5);
   EXPECT_EQ(DryRun(config, {"--minutes", "1"})["seconds"], 60);
+  EXPECT_EQ(DryRun(config, {"--seconds", "1h30m"})["seconds"], 5400);
 }
 
 TEST_F(TunePlacesTest, TheDefaultLogAndCacheAreMadeWithTheirFolders) {
