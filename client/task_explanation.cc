@@ -17,8 +17,6 @@ namespace {
 
 using costmodel::FeatureVector;
 
-/// Points whose Traces are written out to find the measured ones.
-constexpr uint64_t kMostPoints = 1 << 18;
 constexpr size_t kMostRecords = 10'000;
 constexpr size_t kMostShares = 6;
 
@@ -44,20 +42,10 @@ AnalyticTerms TermsOf(const FeatureVector& f) {
 std::unordered_map<std::string, uint64_t> Locate(const schedule::Space& space,
                                                  const std::vector<db::RankedRecord>& records) {
   std::unordered_map<std::string, uint64_t> ids;
-  for (const db::RankedRecord& r : records) ids.emplace(r.record.trace, space.product());
-  size_t missing = ids.size();
-  const auto look = [&](uint64_t id) {
-    if (!space.Admits(id)) return;
-    const auto trace = space.TraceOf(id);
-    if (!trace.ok()) return;
-    const auto it = ids.find(schedule::ToText(*trace));
-    if (it == ids.end() || it->second != space.product()) return;
-    it->second = id;
-    --missing;
-  };
-  look(space.DefaultId());
-  for (uint64_t id = 0; id < std::min(space.product(), kMostPoints) && missing > 0; ++id) look(id);
-  std::erase_if(ids, [&](const auto& each) { return each.second == space.product(); });
+  for (const db::RankedRecord& r : records) {
+    if (ids.contains(r.record.trace)) continue;
+    if (const auto id = space.Locate(r.record.trace)) ids.emplace(r.record.trace, *id);
+  }
   return ids;
 }
 

@@ -5,9 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "schedule/stage_cost.h"
-#include "schedule/structure.h"
-
 namespace hone::costmodel {
 
 namespace {
@@ -85,48 +82,10 @@ bool IsLogarithm(int column) {
   return kLogarithms.count(FeatureNames()[static_cast<size_t>(column)]) > 0;
 }
 
-FeatureExtractor::FeatureExtractor(const schedule::Space& space) : space_(space) {
-  const ir::Workload& w = space.workload();
-  for (const auto& t : w.tensors) {
-    const double bytes = static_cast<double>(t.Bytes());
-    if (t.kind == ir::TensorKind::kInput) input_bytes_ += bytes;
-    if (t.kind == ir::TensorKind::kConstant) constant_bytes_ += bytes;
-    if (t.output) output_bytes_ += bytes;
-  }
-  if (space.form().kind == schedule::PlanForm::Kind::kTile) {
-    ReadTileForm();
-  } else {
-    for (const auto& s : w.stages) {
-      double points = static_cast<double>(std::max<int64_t>(1, schedule::CostOf(s)));
-      for (int a = 0; a < s.num_axes(); ++a) points *= static_cast<double>(s.Extent(a));
-      points_ += points;
-    }
-    multiply_adds_ = points_;
-  }
+FeatureExtractor::FeatureExtractor(const schedule::Space& space)
+    : space_(space), subject_(schedule::SubjectOf(space.sketches().front())) {
   FillShared();
   FindLeast();
-}
-
-void FeatureExtractor::ReadTileForm() {
-  const ir::Workload& w = space_.workload();
-  const schedule::TileForm& f = space_.form().tile;
-  const ir::Stage& anchor = w.stages[f.anchor];
-  contraction_ = schedule::RoleOf(w, anchor) == schedule::Role::kContraction;
-  points_ = 1;
-  for (int64_t n : anchor.spatial) points_ *= static_cast<double>(n);
-  for (int64_t n : anchor.reduce) reduce_ *= static_cast<double>(n);
-  multiply_adds_ = points_ * reduce_;
-  rows_ = static_cast<double>(f.rows_total);
-  columns_ = f.vector_axis >= 0 ? static_cast<double>(anchor.spatial[f.vector_axis]) : 1;
-  outer_ = points_ / (rows_ * columns_);
-  channel_ = static_cast<double>(space_.form().reduce_inner);
-  if (f.row_axis >= 0) {
-    for (const auto& a : schedule::AccessesOf(w, anchor)) {
-      if (a.linear[f.row_axis])
-        row_stride_bytes_ =
-            std::max(row_stride_bytes_, 4.0 * std::abs(static_cast<double>(a.stride[f.row_axis])));
-    }
-  }
 }
 
 double FeatureExtractor::Terms::Seconds() const {
@@ -134,115 +93,81 @@ double FeatureExtractor::Terms::Seconds() const {
          transform + barrier;
 }
 
-FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::PlanChoice& c) const {
-  if (space_.form().kind != schedule::PlanForm::Kind::kTile) return StreamTerms(c);
+schedule::CpuFacts FeatureExtractor::FactsOf(uint64_t id) const {
+  const schedule::Space::Point point = space_.PointOf(id);
+  schedule::CpuFacts facts;
+  static_cast<const schedule::CpuRule&>(*point.sketch.rule)
+      .Describe(point.sketch, point.values, &facts);
+  return facts;
+}
+
+FeatureExtractor::Terms FeatureExtractor::TermsOf(const schedule::CpuFacts& f) const {
+  const double lanes = subject_.lanes, threads = subject_.target.threads;
+  const schedule::CpuSubject::Work& work = subject_.work;
   Terms out;
-  Work work{.rows = rows_, .outer = outer_, .reduce = reduce_, .multiply_adds = multiply_adds_};
-  if (c.winograd > 0) {
-    work = WinogradWork(c, &out);
-  } else {
-    AddPadding(c, &out);
+  if (!f.tiled) {
+    // Rows and maps: one pass over the data.
+    out.compute = work.points / (lanes * threads * kClock) * f.stall;
+    out.memory = (work.input_bytes + work.output_bytes + work.constant_bytes) /
+                 (kL3BytesPerCycle * kClock * threads);
+    out.barrier = kPhaseSeconds;
+    return out;
   }
-  AddTile(c, work, &out);
+  out.transform = f.l2_bytes / (kL2BytesPerCycle * kClock * threads) +
+                  f.l3_bytes / (kL3BytesPerCycle * kClock * threads) +
+                  f.operations / (lanes * threads * kClock);
+  out.barrier = f.phases * kPhaseSeconds + f.barriers * kBarrierSeconds;
+  AddTile(f, &out);
   return out;
 }
 
-/// Rows and maps: one pass over the data.
-FeatureExtractor::Terms FeatureExtractor::StreamTerms(const schedule::PlanChoice& c) const {
-  const double lanes = space_.form().lanes, threads = space_.target().threads;
-  Terms out;
-  out.compute = points_ / (lanes * threads * kClock);
-  out.memory =
-      (input_bytes_ + output_bytes_ + constant_bytes_) / (kL3BytesPerCycle * kClock * threads);
-  out.barrier = kPhaseSeconds;
-  // A chain of dependent additions waits four cycles for each.
-  if (space_.form().kind == schedule::PlanForm::Kind::kRows) {
-    out.compute *= 1 + 0.3 * std::max(0.0, 4.0 / static_cast<double>(c.partial_vectors) - 1);
-  } else {
-    out.compute *= 1 + 0.05 * std::abs(std::log2(static_cast<double>(c.unroll)) - 1);
-  }
-  return out;
-}
-
-FeatureExtractor::Work FeatureExtractor::WinogradWork(const schedule::PlanChoice& c,
-                                                      Terms* out) const {
-  const double lanes = space_.form().lanes, threads = space_.target().threads;
-  const double m = c.winograd, alpha = m + 2, alpha2 = alpha * alpha;
-  const double tiles = points_ / columns_ / (m * m);
-  Work work;
-  work.alpha2 = alpha2;
-  work.rows = c.one_phase ? std::max(1.0, tiles / outer_ * static_cast<double>(c.tile_rows) /
-                                              std::max(1.0, rows_ / m) * (rows_ / m))
-                          : tiles;
-  work.outer = std::max(1.0, tiles / work.rows) * alpha2;
-  work.reduce = channel_;
-  work.multiply_adds = tiles * alpha2 * channel_ * columns_;
-  // Both transforms stream the transformed tensors once in and once out.
-  const double traffic = 4 * alpha2 * tiles * (channel_ + columns_) * (c.one_phase ? 1.5 : 2.5);
-  out->transform =
-      traffic / ((c.one_phase ? kL2BytesPerCycle : kL3BytesPerCycle) * kClock * threads) +
-      alpha2 * tiles * (channel_ + columns_) * 2 * alpha2 / (m + 2) / (lanes * threads * kClock);
-  out->barrier = (c.one_phase ? 1 : 3) * kBarrierSeconds;
-  return work;
-}
-
-void FeatureExtractor::AddPadding(const schedule::PlanChoice& c, Terms* out) const {
-  const double threads = space_.target().threads;
-  const bool root = c.padding == schedule::Padding::kRoot;
-  out->barrier = kPhaseSeconds + (root ? kBarrierSeconds : 0);
-  if (root || c.padding == schedule::Padding::kTile) {
-    const double again = c.padding == schedule::Padding::kTile ? 3 : 2;
-    out->transform = again * input_bytes_ / (kL2BytesPerCycle * kClock * threads);
-  }
-  if (c.padding == schedule::Padding::kGuard && space_.form().tile.border) {
-    out->transform += 0.03 * multiply_adds_ / (space_.form().lanes * threads * kClock);
-  }
-}
-
-void FeatureExtractor::AddTile(const schedule::PlanChoice& c, const Work& work, Terms* out) const {
-  const ir::Target& t = space_.target();
-  const double lanes = space_.form().lanes, threads = t.threads;
-  const bool rows_outside = c.tile.order == schedule::TileChoice::Order::kRowsOutside;
-  const double h = static_cast<double>(c.tile.rows), v = static_cast<double>(c.tile.vectors);
-  const double tiles_r = Ceil(work.rows, h), panels = Ceil(columns_, v * lanes);
-  out->row_balance = work.rows / (tiles_r * Ceil(work.rows, tiles_r));
-  out->lane_use = columns_ / (panels * v * lanes);
-  const double shares = rows_outside ? std::max(work.outer, 1.0) : panels;
+void FeatureExtractor::AddTile(const schedule::CpuFacts& f, Terms* out) const {
+  const ir::Target& t = subject_.target;
+  const schedule::CpuSubject::Work& subject = subject_.work;
+  const double lanes = subject_.lanes, threads = t.threads;
+  const bool rows_outside = !f.columns_outside, contraction = subject.contraction;
+  const double h = static_cast<double>(f.rows), v = static_cast<double>(f.vectors);
+  const double tiles_r = Ceil(f.work_rows, h), panels = Ceil(subject.columns, v * lanes);
+  out->row_balance = f.work_rows / (tiles_r * Ceil(f.work_rows, tiles_r));
+  out->lane_use = subject.columns / (panels * v * lanes);
+  const double shares = rows_outside ? std::max(f.work_outer, 1.0) : panels;
   out->thread_balance = shares / (Ceil(shares, threads) * threads);
   const double live = h * v + v + 1;
   const double spill = live > t.registers ? 1 + 0.6 * (live - t.registers) : 1;
-  const double step = contraction_ ? std::max({h * v, h + v, 4.0}) : std::max(h * v * 1.2, 4.0);
+  const double step = contraction ? std::max({h * v, h + v, 4.0}) : std::max(h * v * 1.2, 4.0);
   out->efficiency = h * v / (step * spill + 0.2);
-  out->compute = work.multiply_adds / (lanes * threads * kClock) /
+  out->compute = f.multiply_adds / (lanes * threads * kClock) /
                  (out->efficiency * out->row_balance * out->lane_use * out->thread_balance);
   // Each row tile streams its panel again; a panel beyond L2 comes from L3.
-  const double block = c.tile.reduce_block > 0
-                           ? static_cast<double>(c.tile.reduce_block) * work.reduce / channel_
-                           : work.reduce;
-  out->panel_bytes = contraction_ ? block * v * lanes * 4 : 0;
+  const double block = f.reduce_block > 0
+                           ? static_cast<double>(f.reduce_block) * f.work_reduce / subject.channel
+                           : f.work_reduce;
+  out->panel_bytes = contraction ? block * v * lanes * 4 : 0;
   const double rate = out->panel_bytes > 0.4 * static_cast<double>(t.l2_bytes) ? kL3BytesPerCycle
                                                                                : kL2BytesPerCycle;
-  if (contraction_) {
+  if (contraction) {
     out->feed =
-        work.outer * panels * tiles_r * work.reduce * v * lanes * 4 / (rate * kClock * threads);
+        f.work_outer * panels * tiles_r * f.work_reduce * v * lanes * 4 / (rate * kClock * threads);
   }
-  const double passes = c.tile.reduce_block > 0 ? Ceil(work.reduce, block) : 1;
-  out->memory = (input_bytes_ * (rows_outside ? 1 : panels) / kL3BytesPerCycle +
-                 output_bytes_ * (2 * passes - 1) / kL3BytesPerCycle +
-                 constant_bytes_ * work.alpha2 / 9 / kMemoryBytesPerCycle) /
+  const double passes = f.reduce_block > 0 ? Ceil(f.work_reduce, block) : 1;
+  out->memory = (subject.input_bytes * (rows_outside ? 1 : panels) / kL3BytesPerCycle +
+                 subject.output_bytes * (2 * passes - 1) / kL3BytesPerCycle +
+                 subject.constant_bytes * f.products / 9 / kMemoryBytesPerCycle) /
                 (kClock * threads);
   out->set_rows = std::ceil(
-      h * static_cast<double>(std::gcd(static_cast<int64_t>(row_stride_bytes_), int64_t{4096})) /
+      h *
+      static_cast<double>(std::gcd(static_cast<int64_t>(subject.row_stride_bytes), int64_t{4096})) /
       4096);
-  if (c.winograd == 0 && out->set_rows > 8) out->compute *= 1 + 0.04 * (out->set_rows - 8);
+  if (f.winograd == 0 && out->set_rows > 8) out->compute *= 1 + 0.04 * (out->set_rows - 8);
 }
 
 void FeatureExtractor::FillShared() {
-  const double logarithms[kNumShared] = {multiply_adds_, points_, reduce_,      rows_,
-                                         columns_,       outer_,  input_bytes_, constant_bytes_,
-                                         output_bytes_,  channel_};
+  const schedule::CpuSubject::Work& w = subject_.work;
+  const double logarithms[kNumShared] = {w.multiply_adds, w.points, w.reduce,      w.rows,
+                                         w.columns,       w.outer,  w.input_bytes, w.constant_bytes,
+                                         w.output_bytes,  w.channel};
   for (size_t k = 0; k < kNumShared; ++k) shared_[k] = Log(logarithms[k]);
-  shared_[kLanes] = static_cast<float>(space_.target().lanes);
+  shared_[kLanes] = static_cast<float>(subject_.target.lanes);
 }
 
 void FeatureExtractor::FindLeast() {
@@ -255,42 +180,42 @@ void FeatureExtractor::FindLeast() {
 }
 
 double FeatureExtractor::AnalyticSeconds(uint64_t id) const {
-  return TermsOf(space_.ChoiceOf(id)).Seconds();
+  return TermsOf(FactsOf(id)).Seconds();
 }
 
 FeatureVector FeatureExtractor::Extract(uint64_t id) const {
-  const schedule::PlanChoice c = space_.ChoiceOf(id);
-  const Terms t = TermsOf(c);
-  const double live = static_cast<double>(c.tile.rows * c.tile.vectors + c.tile.vectors + 1);
+  const schedule::CpuFacts f = FactsOf(id);
+  const Terms t = TermsOf(f);
+  const double live = static_cast<double>(f.rows * f.vectors + f.vectors + 1);
   auto is = [](bool b) { return b ? 1.0F : 0.0F; };
-  const bool direct = c.winograd == 0;
+  const bool direct = f.winograd == 0;
   using schedule::Padding;
   FeatureVector out = shared_;
   float* at = out.data() + kNumShared;
   const auto put = [&at](double x) { *at++ = static_cast<float>(x); };
-  put(static_cast<double>(c.tile.rows));
-  put(static_cast<double>(c.tile.vectors));
-  put(static_cast<double>(c.tile.rows * c.tile.vectors));
+  put(static_cast<double>(f.rows));
+  put(static_cast<double>(f.vectors));
+  put(static_cast<double>(f.rows * f.vectors));
   put(live);
-  put(live / space_.target().registers);
+  put(live / subject_.target.registers);
   put(t.row_balance);
   put(t.lane_use);
   put(t.thread_balance);
   put(t.efficiency);
-  put(is(c.tile.order == schedule::TileChoice::Order::kColumnsOutside));
-  put(Log(static_cast<double>(c.tile.reduce_block)));
-  put(is(direct && c.padding == Padding::kGuard));
-  put(is(direct && c.padding == Padding::kPeeled));
-  put(is(direct && c.padding == Padding::kTile));
-  put(is(direct && c.padding == Padding::kRoot));
-  put(is(c.winograd == 2));
-  put(is(c.winograd == 4));
-  put(is(c.one_phase));
-  put(static_cast<double>(c.tile_rows));
-  put(static_cast<double>(c.partial_vectors));
-  put(static_cast<double>(c.unroll));
+  put(is(f.columns_outside));
+  put(Log(static_cast<double>(f.reduce_block)));
+  put(is(direct && f.padding == Padding::kGuard));
+  put(is(direct && f.padding == Padding::kPeeled));
+  put(is(direct && f.padding == Padding::kTile));
+  put(is(direct && f.padding == Padding::kRoot));
+  put(is(f.winograd == 2));
+  put(is(f.winograd == 4));
+  put(is(f.one_phase));
+  put(static_cast<double>(f.tile_rows));
+  put(static_cast<double>(f.partial_vectors));
+  put(static_cast<double>(f.unroll));
   put(Log(t.panel_bytes));
-  put(t.panel_bytes / static_cast<double>(space_.target().l2_bytes));
+  put(t.panel_bytes / static_cast<double>(subject_.target.l2_bytes));
   put(t.set_rows);
   put(Log(t.compute * 1e6));
   put(Log(t.feed * 1e6));

@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "schedule/sketches/cpu_rule.h"
 #include "schedule/space.h"
 
 namespace hone::costmodel {
 
-/// A candidate as numbers: closed forms over the Space's form and the columns of its tables, no
-/// lowering. Counts, bytes and times stand as log2(1 + x), shares as themselves, ratios of times as
-/// log2(x). The meaning of a column never changes under one kFeatureSchemaVersion
-/// (base/versions.h); FeatureNames tells them.
+/// A candidate as numbers: closed forms over what its rule says that it does, no lowering. Counts,
+/// bytes and times stand as log2(1 + x), shares as themselves, ratios of times as log2(x). The
+/// meaning of a column never changes under one kFeatureSchemaVersion (base/versions.h);
+/// FeatureNames tells them.
 inline constexpr int kNumFeatures = 44;
 using FeatureVector = std::array<float, kNumFeatures>;
 
@@ -44,31 +45,16 @@ class FeatureExtractor {
            set_rows = 0;
     double Seconds() const;
   };
-  /// The contraction or window that the tile computes, after Winograd's transform if any.
-  struct Work {
-    double rows = 1, outer = 1, reduce = 1, multiply_adds = 0;
-    double alpha2 = 1;  ///< products a Winograd tile needs; 1 without
-  };
-  void ReadTileForm();
   void FillShared();
   void FindLeast();
-  Terms TermsOf(const schedule::PlanChoice& choice) const;
-  Terms StreamTerms(const schedule::PlanChoice& choice) const;
-  Work WinogradWork(const schedule::PlanChoice& choice, Terms* terms) const;
-  void AddPadding(const schedule::PlanChoice& choice, Terms* terms) const;
-  void AddTile(const schedule::PlanChoice& choice, const Work& work, Terms* terms) const;
+  schedule::CpuFacts FactsOf(uint64_t id) const;
+  Terms TermsOf(const schedule::CpuFacts& facts) const;
+  void AddTile(const schedule::CpuFacts& facts, Terms* terms) const;
 
   const schedule::Space& space_;
+  const schedule::CpuSubject& subject_;
   FeatureVector shared_{};    ///< the columns that no candidate changes
   double least_seconds_ = 0;  ///< analytic, of the points (of a sample of a large Space)
-  double multiply_adds_ = 0;  ///< of the anchor, padding included
-  double points_ = 0;         ///< results of the anchor or owner
-  double reduce_ = 1;
-  double rows_ = 1, columns_ = 1, outer_ = 1;
-  double input_bytes_ = 0, constant_bytes_ = 0, output_bytes_ = 0;
-  double channel_ = 1;  ///< innermost reduce extent
-  double row_stride_bytes_ = 0;
-  bool contraction_ = false;
 };
 
 }  // namespace hone::costmodel

@@ -68,7 +68,7 @@ std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& n
   const schedule::Space& space = tuner_->search(task).space();
   const std::optional<int> other = tuner_->TaskOf(near.workload.hash);
   if (!other) return TransplantPoint(near, space);
-  const auto from = tuner_->search(*other).Locate(near.record.record.trace);
+  const auto from = tuner_->search(*other).space().Locate(near.record.record.trace);
   return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
 }
 
@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<Session::Known>> Session::WarmStart(db::Batch& batch)
     if (others.size() > 2) others.resize(2);
     records.insert(records.end(), others.begin(), others.end());
     for (const auto& r : records) {
-      if (const auto id = s.Locate(r.record.trace)) found.push_back(*id);
+      if (const auto id = s.space().Locate(r.record.trace)) found.push_back(*id);
     }
     HONE_ASSIGN_OR_RETURN(const auto near,
                           lookup.Nearest(query.key, ir::ToText(*tuner_->task(i).workload)));

@@ -223,17 +223,6 @@ void TaskSearch::AddTransplant(uint64_t id) {
     transplants_.push_back(id);
 }
 
-std::optional<uint64_t> TaskSearch::Locate(const std::string& trace_text) {
-  NeedPoints();
-  if (!Compares()) return space_->Locate(trace_text);
-  for (uint32_t place = 0; place < points_.size(); ++place) FirstWithTrace(place);
-  const Hash128 wanted = HashBytes(trace_text);
-  const auto found = std::find_if(traces_.begin(), traces_.end(),
-                                  [&](const PointTrace& t) { return t.hash == wanted; });
-  if (found == traces_.end()) return std::nullopt;
-  return points_[static_cast<size_t>(found - traces_.begin())];
-}
-
 std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
                                                  const costmodel::XgboostModel* model) const {
   std::vector<uint64_t> near, strangers;

@@ -61,9 +61,6 @@ class TaskSearch {
   }
   /// A point worth an early trial: a record's, or a near record's moved here.
   void AddTransplant(uint64_t id);
-  /// The point that has this Trace; nothing when none has.
-  std::optional<uint64_t> Locate(const std::string& trace_text);
-
   const schedule::Space& space() const { return *space_; }
   std::shared_ptr<const schedule::Space> shared_space() const { return space_; }
   std::optional<uint64_t> best() const { return best_; }

@@ -4,14 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "schedule/nest_builder.h"
-#include "schedule/sketches/rules.h"
+#include "schedule/sketches/cpu_rules.h"
 #include "schedule/stage_cost.h"
 #include "schedule/structure.h"
+#include "schedule/trace_query.h"
 
 namespace hone::schedule {
 
@@ -132,7 +134,7 @@ TileChoice OutputTile(const TraceWriter& w, TileForm form, int64_t rows, const i
 }
 
 /// The register tile of the scores: the choice's, as far as there are so many rows and vectors.
-TileChoice Clamped(const TileForm& form, const PlanChoice& choice, int64_t rows) {
+TileChoice Clamped(const TileForm& form, const AttentionChoice& choice, int64_t rows) {
   TileChoice c = choice.tile;
   c.rows = std::clamp<int64_t>(c.rows, 1, rows);
   c.vectors = std::clamp<int64_t>(c.vectors, 1, form.vectors_total);
@@ -182,12 +184,17 @@ BlockLoops OwnerLoops(TraceWriter& w, const Owner& own, const TileForm& form, co
   return out;
 }
 
+/// The tile of the scores, whose maps between the first and the last of the chain are inlined.
+TileForm FormOfScores(TraceWriter& w, const std::vector<int>& chain, const ir::Target& target) {
+  for (size_t k = 1; k + 1 < chain.size(); ++k) w.Emit(fmt::format("inline({})", w.name(chain[k])));
+  return FindTileForm(w, {chain.back(), chain.front(), {}, 0}, target);
+}
+
 /// The scores' contraction in the registers of the last map of it, or in a tile of its own, for the
 /// rows of one block.
-void ScheduleScores(TraceWriter& w, const std::vector<int>& chain, const PlanChoice& choice,
+void ScheduleScores(TraceWriter& w, const std::vector<int>& chain, const AttentionChoice& choice,
                     int64_t block, const std::string& at, const ir::Target& target) {
-  for (size_t k = 1; k + 1 < chain.size(); ++k) w.Emit(fmt::format("inline({})", w.name(chain[k])));
-  TileForm form = FindTileForm(w, {chain.back(), chain.front(), {}, 0}, target);
+  const TileForm form = FormOfScores(w, chain, target);
   if (!w.status().ok() || form.vector_axis < 0) return;
   const TileChoice c = Clamped(form, choice, form.row_axis < 0 ? 1 : block);
   PackPanels(w, form, c.vectors * form.lanes, target);
@@ -219,16 +226,20 @@ int64_t BlockOfRows(int64_t wanted, int64_t rows, bool must_divide) {
   return block;
 }
 
-absl::Status PlanByRows(TraceWriter& w, const PlanChoice& choice, const AttentionForm& f,
+/// Blocks of two sizes are serial loops: only where the other axes feed the threads.
+bool HasUnevenOthers(const TraceWriter& w, const Owner& own, const ir::Target& target) {
+  int64_t others = 1;
+  for (int a : own.others) others *= w.stage(own.stage).spatial[a];
+  return others % target.threads != 0;
+}
+
+absl::Status PlanByRows(TraceWriter& w, const AttentionChoice& choice, const AttentionForm& f,
                         const ir::Target& target) {
   HONE_ASSIGN_OR_RETURN(const Owner own, FindOwner(w, f));
   HONE_RETURN_IF_ERROR(ScheduleOthers(w, f, own.stage, target));
   TileForm form = FindTileForm(w, {f.product, f.product, {}, 0}, target);
-  // Blocks of two sizes are serial loops: only where the other axes feed the threads.
-  int64_t others = 1;
-  for (int a : own.others) others *= w.stage(own.stage).spatial[a];
   const int64_t block = BlockOfRows(choice.query_rows, w.stage(own.stage).spatial[own.query],
-                                    others % target.threads != 0);
+                                    HasUnevenOthers(w, own, target));
   const TileChoice c = OutputTile(w, form, block, target);
   PackPanels(w, form, c.vectors * form.lanes, target);
   const BlockLoops loops = OwnerLoops(w, own, form, c, block, -1, own.stage == f.product, target);
@@ -265,7 +276,7 @@ enum OnlineStage : uint8_t {
   kOutput
 };
 
-absl::Status PlanByBlocks(TraceWriter& w, const PlanChoice& choice, const AttentionForm& f,
+absl::Status PlanByBlocks(TraceWriter& w, const AttentionChoice& choice, const AttentionForm& f,
                           const ir::Target& target) {
   HONE_ASSIGN_OR_RETURN(const Owner result, FindOwner(w, f));
   HONE_ASSIGN_OR_RETURN(Owner own, AxesOfProduct(w, f));
@@ -327,46 +338,159 @@ std::optional<AttentionForm> FindAttention(const Schedule& schedule) {
   return std::nullopt;
 }
 
-std::vector<Sketch> AttentionSketches(const ir::Workload& workload, const ir::Target& target) {
-  const Schedule schedule(workload);
-  const std::optional<AttentionForm> form = FindAttention(schedule);
-  if (!form) return {};
-  DecisionTable tile{"tile", {"rows", "vectors"}, {}}, rows{"block", {"query_rows"}, {}},
-      keys{"keys", {"key_block"}, {}};
-  for (int64_t h : {4, 6, 8, 12, 14}) {
-    for (int64_t v : {1, 2, 3, 4}) {
-      if (h * v >= 8 && h * v + v + 1 <= target.registers) tile.rows.push_back({h, v});
-    }
-  }
-  int64_t queries = 1;
-  for (const ir::Expr& i : form->row) {
-    if (i->kind == ir::ExprKind::kVar)
-      queries = std::max(queries, workload.stages[form->product].spatial[i->id]);
-  }
-  for (int64_t r : {8, 16, 24, 32, 64, 128}) {
-    if (r <= queries && 3 * r * form->keys * 4 <= target.l2_bytes / 2) rows.rows.push_back({r});
-  }
-  for (int64_t k : {32, 64, 128, 256, 512}) {
-    if (k < form->keys) keys.rows.push_back({k});
-  }
-  std::vector<Sketch> sketches;
-  for (auto* more : {&rows, &keys}) {
-    Sketch s;
-    s.name = more == &rows ? "attention/rows" : "attention/online";
-    s.tables = {tile, rows};
-    if (more == &keys) s.tables.push_back(keys);
-    TraceWriter probe(workload);
-    if (s.Product() > 0 && PlanAttention(probe, s.Fill({0, 0, 0}), target).ok())
-      sketches.push_back(std::move(s));
-  }
-  return sketches;
-}
-
-absl::Status PlanAttention(TraceWriter& w, const PlanChoice& choice, const ir::Target& target) {
+absl::Status PlanAttention(TraceWriter& w, const AttentionChoice& choice,
+                           const ir::Target& target) {
   const std::optional<AttentionForm> form = FindAttention(w.schedule());
   if (!form) return Unfit("there is none");
   return choice.key_block > 0 ? PlanByBlocks(w, choice, *form, target)
                               : PlanByRows(w, choice, *form, target);
+}
+
+namespace {
+
+/// Columns, in the order of the tables.
+enum Column : uint8_t { kRows, kVectors, kQueryRows, kKeyBlock };
+
+AttentionChoice ChoiceOf(const Values& v) {
+  return {{v[kRows], v[kVectors]}, v[kQueryRows], v[kKeyBlock]};
+}
+
+/// A Workload's attention in one phase: Sketches of which every block of rows fits half the
+/// Target's L2.
+class AttentionRule final : public CpuRule {
+ public:
+  std::vector<Sketch> Sketches(const std::shared_ptr<const CpuSubject>& subject,
+                               const TraceWriter& /*writer*/) const override {
+    const std::optional<AttentionForm> form = FindAttention(Schedule(subject->workload));
+    if (!form) return {};
+    const ir::Target& target = subject->target;
+    DecisionTable tile{"tile", {"rows", "vectors"}, {}}, rows{"block", {"query_rows"}, {}},
+        keys{"keys", {"key_block"}, {}};
+    for (int64_t h : {4, 6, 8, 12, 14}) {
+      for (int64_t v : {1, 2, 3, 4}) {
+        if (h * v >= 8 && h * v + v + 1 <= target.registers) tile.rows.push_back({h, v});
+      }
+    }
+    int64_t queries = 1;
+    for (const ir::Expr& i : form->row) {
+      if (i->kind == ir::ExprKind::kVar)
+        queries = std::max(queries, subject->workload.stages[form->product].spatial[i->id]);
+    }
+    for (int64_t r : {8, 16, 24, 32, 64, 128}) {
+      if (r <= queries && 3 * r * form->keys * 4 <= target.l2_bytes / 2) rows.rows.push_back({r});
+    }
+    for (int64_t k : {32, 64, 128, 256, 512}) {
+      if (k < form->keys) keys.rows.push_back({k});
+    }
+    std::vector<Sketch> sketches;
+    for (auto* more : {&rows, &keys}) {
+      Sketch s{more == &rows ? "attention/rows" : "attention/online",
+               {tile, rows},
+               nullptr,
+               std::make_shared<CpuForm>(subject)};
+      if (more == &keys) s.tables.push_back(keys);
+      if (s.Product() == 0) continue;
+      Values first;
+      for (const DecisionTable& t : s.tables) {
+        for (const int64_t value : t.rows[0]) first.Add(value);
+      }
+      TraceWriter probe(subject->workload);
+      if (Emit(s, first, probe).ok()) sketches.push_back(std::move(s));
+    }
+    return sketches;
+  }
+
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    return PlanAttention(w, ChoiceOf(v), SubjectOf(sketch).target);
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    const CpuSubject& subject = SubjectOf(sketch);
+    TraceWriter w(subject.workload);
+    const std::optional<AttentionForm> form = FindAttention(w.schedule());
+    if (!form) return Unfit("there is none");
+    const Instruction* algorithm = FindInstruction(trace, "algorithm");
+    if ((sketch.tables.size() > kKeyBlock - 1) != (algorithm != nullptr))
+      return Unfit("by another algorithm");
+    HONE_ASSIGN_OR_RETURN(
+        const Place at, algorithm == nullptr ? PlaceByRows(w, *form, subject.target)
+                                             : PlaceByBlocks(w, *form, *algorithm, subject.target));
+    const std::vector<int64_t> block = FactorsOf(trace, at.query);
+    if (block.empty()) return Unfit("its rows are not in blocks");
+    // Blocks and tiles are clamped to what there is: the first values that mean the same.
+    Values values;
+    for (const auto& row : sketch.tables[0].rows) {
+      const TileChoice c =
+          Clamped(at.scores, {{row[0], row[1]}}, at.scores.row_axis < 0 ? 1 : block[0]);
+      const std::vector<int64_t> rows =
+          FactorsOf(trace, fmt::format("{}.i{}", at.stage, at.scores.row_axis));
+      const std::vector<int64_t> vectors =
+          FactorsOf(trace, fmt::format("{}.i{}", at.stage, at.scores.vector_axis));
+      if ((!rows.empty() && rows[0] != c.rows) || (!vectors.empty() && vectors[0] != c.vectors))
+        continue;
+      values = {row[0], row[1]};
+      break;
+    }
+    for (const auto& row : sketch.tables[1].rows) {
+      if (values.size() != kQueryRows || BlockOfRows(row[0], at.rows, at.divides) != block[0])
+        continue;
+      values.Add(row[0]);
+    }
+    if (values.size() <= kQueryRows) return Unfit("its tiles are of another size");
+    if (algorithm != nullptr) values.Add(std::atoll(algorithm->positional.back().c_str()));
+    return values;
+  }
+
+  void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
+    facts->rows = v[kRows];
+    facts->vectors = v[kVectors];
+    DescribeTile(SubjectOf(sketch), facts);
+  }
+
+ private:
+  /// Where a Trace says what was decided.
+  struct Place {
+    std::string query;     ///< the owner's loop that is split into blocks of rows
+    int64_t rows = 0;      ///< of all blocks
+    bool divides = false;  ///< a block must divide them
+    std::string stage;     ///< of the scores' tile
+    TileForm scores;
+  };
+
+  static absl::StatusOr<Place> PlaceByRows(TraceWriter& w, const AttentionForm& f,
+                                           const ir::Target& target) {
+    HONE_ASSIGN_OR_RETURN(const Owner own, FindOwner(w, f));
+    HONE_RETURN_IF_ERROR(ScheduleOthers(w, f, own.stage, target));
+    return Place{LoopOf(w, own.stage, own.query), w.stage(own.stage).spatial[own.query],
+                 HasUnevenOthers(w, own, target), w.name(f.chain.back()),
+                 FormOfScores(w, f.chain, target)};
+  }
+
+  static absl::StatusOr<Place> PlaceByBlocks(TraceWriter& w, const AttentionForm& f,
+                                             const Instruction& algorithm,
+                                             const ir::Target& target) {
+    HONE_ASSIGN_OR_RETURN(const Owner result, FindOwner(w, f));
+    HONE_ASSIGN_OR_RETURN(const Owner own, AxesOfProduct(w, f));
+    const int64_t rows = w.stage(f.product).spatial[own.query];
+    HONE_RETURN_IF_ERROR(ScheduleOthers(w, f, result.stage, target));
+    const int first = static_cast<int>(w.workload().stages.size());
+    w.Emit(fmt::format("{} = algorithm({}, online_softmax, {})", w.NextStage(), w.name(f.product),
+                       algorithm.positional.back()));
+    HONE_RETURN_IF_ERROR(w.status());
+    std::vector<int> chain(f.chain.size());
+    std::iota(chain.begin(), chain.end(), first);
+    // The Trace has more Stages than there are here: panels of keys were made before.
+    const int after = std::atoi(algorithm.result.c_str() + 1) + static_cast<int>(f.chain.size());
+    return Place{fmt::format("s{}.i{}", after + kOutput, own.query + 1), rows, true,
+                 fmt::format("s{}", after - 1), FormOfScores(w, chain, target)};
+  }
+};
+
+}  // namespace
+
+const CpuRule& AttentionSketches() {
+  static const AttentionRule rule;
+  return rule;
 }
 
 }  // namespace hone::schedule

@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 
 #include "ir/target.h"
 #include "schedule/algorithms/attention_form.h"
-#include "schedule/space.h"
+#include "schedule/sketches/rules.h"
 #include "schedule/trace_writer.h"
 
 namespace hone::schedule {
@@ -16,14 +15,17 @@ namespace hone::schedule {
 /// The attention in a Workload, from its structure; nothing when there is none.
 std::optional<AttentionForm> FindAttention(const Schedule& schedule);
 
-/// Ways to do the Workload's attention in one phase: Sketches of which every block of rows fits
-/// half the Target's L2. Empty when it has none, or more around it than maps.
-std::vector<Sketch> AttentionSketches(const ir::Workload& workload, const ir::Target& target);
+/// What is decided of attention in one phase.
+struct AttentionChoice {
+  TileChoice tile;         ///< of the scores
+  int64_t query_rows = 0;  ///< rows of a block
+  int64_t key_block = 0;   ///< keys at a time; 0: all of them
+};
 
-/// Attention in one phase: blocks of `choice.query_rows` rows, each of which computes its scores,
-/// their softmax and the product with the values in scratch. `choice.key_block` 0: all keys at
-/// once; else online_softmax by blocks of so many. `choice.tile` is the register tile of
-/// the scores. InvalidArgument when the Workload has none, or more around it than maps.
-absl::Status PlanAttention(TraceWriter& writer, const PlanChoice& choice, const ir::Target& target);
+/// Attention in one phase: blocks of `query_rows` rows, each of which computes its scores, their
+/// softmax and the product with the values in scratch, all keys at once or by online_softmax in
+/// blocks of `key_block`. InvalidArgument when the Workload has none, or more around it than maps.
+absl::Status PlanAttention(TraceWriter& writer, const AttentionChoice& choice,
+                           const ir::Target& target);
 
 }  // namespace hone::schedule

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "schedule/affine.h"
-#include "schedule/sketches/rules.h"
+#include "schedule/sketches/cpu_rules.h"
+#include "schedule/trace_query.h"
 
 namespace hone::schedule {
 
@@ -168,6 +170,63 @@ void ScheduleMap(TraceWriter& w, int id, int64_t unroll, const ir::Target& targe
   }
   if (points < kGrain) return;
   Parallelise(w, id, loops, extents, target);
+}
+
+namespace {
+
+/// A map that nothing is computed inside: how many vectors an iteration takes.
+class MapRule final : public CpuRule {
+ public:
+  std::vector<Sketch> Sketches(const std::shared_ptr<const CpuSubject>& subject,
+                               const TraceWriter& writer) const override {
+    if (subject->kind != ClusterKind::kMap) return {};
+    DecisionTable t{"unroll", {"unroll"}, {{1}}};
+    const int owner = subject->cluster.owner;
+    const int axis = owner < 0 ? -1 : VectorAxis(writer.workload(), writer.stage(owner));
+    const int64_t length = axis < 0 ? 1 : writer.stage(owner).spatial[axis];
+    for (int64_t u : {2, 4, 8}) {
+      if (length >= u * subject->lanes) t.rows.push_back({u});
+    }
+    return {{"map", {t}, nullptr, std::make_shared<CpuForm>(subject)}};
+  }
+
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    const CpuSubject& subject = SubjectOf(sketch);
+    return EmitClusters(w, {.force = subject.input}, subject.target, [&](const Cluster& c) {
+      if (KindOf(w, c) == ClusterKind::kMap)
+        ScheduleMap(w, c.owner, v[0], subject.target);
+      else
+        ScheduleNominally(w, c, subject.target);
+    });
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    const CpuSubject& subject = SubjectOf(sketch);
+    if (subject.cluster.owner < 0) return Values{1};
+    TraceWriter w(subject.workload);
+    HONE_ASSIGN_OR_RETURN(const Cluster c, MainCluster(w, {.force = subject.input}));
+    const ir::Stage& stage = w.stage(c.owner);
+    const std::string loop = fmt::format("{}.i{}", stage.name, VectorAxis(w.workload(), stage));
+    for (const std::string& name : {loop, loop + ".1"}) {
+      const std::vector<int64_t> factors = FactorsOf(trace, name);
+      if (factors.size() == 2) return Values{factors[0]};
+    }
+    return Values{1};
+  }
+
+  std::optional<Values> Default(const Sketch&) const override { return Values{1}; }
+
+  void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
+    facts->unroll = v[0];
+    DescribePass(SubjectOf(sketch), facts);
+  }
+};
+
+}  // namespace
+
+const CpuRule& MapSketches() {
+  static const MapRule rule;
+  return rule;
 }
 
 }  // namespace hone::schedule

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
-#include "schedule/sketches/rules.h"
+#include "base/status.h"
+#include "schedule/sketches/cpu_rules.h"
+#include "schedule/trace_query.h"
 
 namespace hone::schedule {
 
@@ -270,6 +272,126 @@ void ScheduleRows(TraceWriter& w, const Cluster& cluster, const RowChoice& choic
   if (parts < 0) return ScheduleWholeRows(w, cluster, choice, target);
   w.Emit(fmt::format("vectorize({}.r0)", w.name(cluster.owner)));
   ScheduleWholeRows(w, {parts, -1, {}, 0}, choice, target);
+}
+
+namespace {
+
+/// Columns, in the order of the tables.
+enum Column : uint8_t { kPartialVectors, kUnroll, kRows };
+
+/// Vectors of partial results, and of the maps in the row: equal ones make one loop of a map and
+/// its reduction.
+DecisionTable RowTable(int64_t row_length, int lanes) {
+  DecisionTable t{"row", {"partial_vectors", "unroll"}, {}};
+  for (int64_t partial : {1, 2, 4, 8}) {
+    for (int64_t maps : {1, 2, 4, 8}) {
+      const bool fits = row_length >= partial * lanes;
+      if (partial == 4 || (fits && (maps == partial || maps == 4)))
+        t.rows.push_back({partial, maps});
+    }
+  }
+  return t;
+}
+
+/// Rows with their reductions, and the Stages computed in them.
+class RowsRule final : public CpuRule {
+ public:
+  std::vector<Sketch> Sketches(const std::shared_ptr<const CpuSubject>& subject,
+                               const TraceWriter& writer) const override {
+    if (subject->kind != ClusterKind::kRows) return {};
+    const ir::Stage& owner = writer.stage(subject->cluster.owner);
+    const int v = VectorAxis(writer.workload(), owner);
+    // Always there, so that Workloads whose rows fit other numbers are neighbours.
+    DecisionTable together{"together", {"rows"}, {}};
+    for (const int64_t n : RowsAtATime(writer, subject->cluster)) together.rows.push_back({n});
+    return {{"rows",
+             {RowTable(v < 0 ? 1 : owner.spatial[v], subject->lanes), std::move(together)},
+             nullptr,
+             std::make_shared<CpuForm>(subject)}};
+  }
+
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    const CpuSubject& subject = SubjectOf(sketch);
+    return EmitClusters(w, {.force = subject.input}, subject.target, [&](const Cluster& c) {
+      const ClusterKind kind = KindOf(w, c);
+      if (kind == ClusterKind::kRows)
+        ScheduleRows(w, c, {v[kPartialVectors], v[kUnroll], v[kRows]}, subject.target);
+      else if (kind == ClusterKind::kTile)  // a product that the inlined rows made the heaviest
+        ScheduleTile(w, FindTileForm(w, c, subject.target), {.rows = v[kRows]}, Padding::kPeeled,
+                     subject.target);
+      else
+        ScheduleNominally(w, c, subject.target);
+    });
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    const CpuSubject& subject = SubjectOf(sketch);
+    TraceWriter w(subject.workload);
+    HONE_ASSIGN_OR_RETURN(Cluster c, MainCluster(w, {.force = subject.input}));
+    if (KindOf(w, c) == ClusterKind::kTile) {
+      const auto tile = ReadTile(w, FindTileForm(w, c, subject.target), subject.target, trace);
+      return Values{sketch.tables[0].rows[0][0], sketch.tables[0].rows[0][1],
+                    tile ? tile->rows : 1};
+    }
+    const int parts = c.members.empty() ? CutReduction(w, c.owner, subject.target) : -1;
+    if (parts >= 0) c = {parts, -1, {}, 0};
+    std::vector<int64_t> together;
+    if (!c.members.empty())
+      together = FactorsOf(trace, fmt::format("{}.i{}", w.name(c.owner), c.row_axes - 1));
+    // Short rows take fewer vectors than they are given: the first row that means the same.
+    for (const auto& row : sketch.tables[0].rows) {
+      if (MeansTheSame(w, c, trace, {row[0], row[1], 1}, subject.target))
+        return Values{row[0], row[1], together.empty() ? 1 : together[0]};
+    }
+    return absl::InvalidArgumentError("rows: of other vectors");
+  }
+
+  std::optional<Values> Default(const Sketch& sketch) const override {
+    // As many vectors of maps as of the reductions' partial results: then the two can be one loop.
+    const RowChoice nominal;
+    return Values{nominal.partial_vectors, nominal.map_vectors, SubjectOf(sketch).nominal.rows};
+  }
+
+  void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
+    facts->rows = v[kRows];
+    facts->partial_vectors = v[kPartialVectors];
+    facts->unroll = v[kUnroll];
+    DescribePass(SubjectOf(sketch), facts);
+  }
+
+ private:
+  /// Whether each Stage of the cluster has as many vectors in the Trace as this choice gives it.
+  static bool MeansTheSame(const TraceWriter& w, const Cluster& c, const Trace& trace,
+                           const RowChoice& choice, const ir::Target& target) {
+    const int rows = c.members.empty() ? w.stage(c.owner).num_spatial() : c.row_axes;
+    std::vector<int> stages = c.members;
+    stages.push_back(c.owner);
+    return std::all_of(stages.begin(), stages.end(), [&](int id) {
+      const ir::Stage& stage = w.stage(id);
+      const int64_t lanes = LanesFor(w.workload().tensors[stage.results[0]].dtype, target);
+      if (stage.combiner != ir::Combiner::kNone) {
+        const Instruction* factored = FindInstruction(trace, "rfactor", stage.name);
+        const int r = ContiguousReduceAxis(w.workload(), stage);
+        if (factored == nullptr || factored->positional.size() < 3 || r < 0) return true;
+        const int64_t wanted = VectorsFor(stage.reduce[r], lanes, choice.partial_vectors) * lanes;
+        return factored->positional[2] == std::to_string(wanted);
+      }
+      const int v = VectorAxis(w.workload(), stage);
+      if (v < rows) return true;
+      const std::vector<int64_t> factors = FactorsOf(trace, fmt::format("{}.i{}", stage.name, v));
+      if (factors.empty()) return true;
+      const int64_t width = std::min(lanes, stage.spatial[v]);
+      return VectorsFor(stage.spatial[v], width, choice.map_vectors) ==
+             (factors.size() == 2 ? factors[0] : 1);
+    });
+  }
+};
+
+}  // namespace
+
+const CpuRule& RowsSketches() {
+  static const RowsRule rule;
+  return rule;
 }
 
 }  // namespace hone::schedule

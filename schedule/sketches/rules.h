@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,10 @@ void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const 
 /// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
 void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
                   Padding padding, const ir::Target& target);
+/// The choice from which ScheduleTile wrote this Trace, rows outside where the order says nothing;
+/// nothing where it wrote none. `writer` is as FindTileForm had it.
+std::optional<TileChoice> ReadTile(const TraceWriter& writer, const TileForm& form,
+                                   const ir::Target& target, const Trace& trace);
 /// The loops of an anchor that is computed in its owner's register tile.
 void ScheduleTileLoops(TraceWriter& writer, const TileForm& form);
 /// Computes the anchor in registers at a loop of its owner's, with those loops.

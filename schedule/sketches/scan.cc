@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
-#include "schedule/sketches/rules.h"
+#include "base/status.h"
+#include "schedule/sketches/cpu_rules.h"
+#include "schedule/sketches/tile_table.h"
+#include "schedule/trace_query.h"
 
 // Stages of a scan: the sequential axis stays outermost, each iteration is a phase of every Stage.
 namespace hone::schedule {
@@ -181,6 +184,68 @@ void ScheduleScan(TraceWriter& w, const Cluster& cluster, const TileChoice& choi
     }
   }
   if (!ir::IsTuple(stage.combiner)) w.Emit(fmt::format("vectorize({}.1)", axis));
+}
+
+namespace {
+
+/// A recurrence: the register tile of its product, where it has one.
+class ScanRule final : public CpuRule {
+ public:
+  std::vector<Sketch> Sketches(const std::shared_ptr<const CpuSubject>& subject,
+                               const TraceWriter& /*writer*/) const override {
+    if (subject->kind != ClusterKind::kScan) return {};
+    Sketch scan{"scan", {}, nullptr, std::make_shared<CpuForm>(subject)};
+    const TileForm& tile = subject->tile;
+    if (tile.anchor >= 0)
+      scan.tables.push_back(TileTable(tile.rows_total, tile, subject->target, true));
+    return {scan};
+  }
+
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    const CpuSubject& subject = SubjectOf(sketch);
+    return EmitClusters(w, {.force = subject.input}, subject.target, [&](const Cluster& c) {
+      if (KindOf(w, c) == ClusterKind::kScan)
+        ScheduleScan(w, c, {.rows = v[0], .vectors = v[1]}, subject.target);
+      else
+        ScheduleNominally(w, c, subject.target);
+    });
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    if (sketch.tables.empty()) return Values{};
+    const CpuSubject& subject = SubjectOf(sketch);
+    TraceWriter w(subject.workload);
+    HONE_ASSIGN_OR_RETURN(const Cluster c, MainCluster(w, {.force = subject.input}));
+    const TileForm form = FindScanForm(w, c, subject.target);
+    if (form.anchor < 0) return absl::InvalidArgumentError("scan: it has no product");
+    const ir::Stage& owner = w.stage(form.owner);
+    const std::vector<int64_t> panel = FactorsOf(trace, AxisName(owner, form.vector_axis));
+    if (panel.size() != 2) return absl::InvalidArgumentError("scan: its product has no panels");
+    if (form.row_axis < 0) return Values{1, panel[0]};
+    const std::vector<int64_t> rows = FactorsOf(trace, AxisName(owner, form.row_axis));
+    if (rows.empty()) return absl::InvalidArgumentError("scan: its product has no tile");
+    return Values{rows[0], panel[0]};
+  }
+
+  std::optional<Values> Default(const Sketch& sketch) const override {
+    const TileChoice& nominal = SubjectOf(sketch).nominal;
+    return Values{nominal.rows, nominal.vectors};
+  }
+
+  void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
+    if (!sketch.tables.empty()) {
+      facts->rows = v[0];
+      facts->vectors = v[1];
+    }
+    DescribePass(SubjectOf(sketch), facts);
+  }
+};
+
+}  // namespace
+
+const CpuRule& ScanSketches() {
+  static const ScanRule rule;
+  return rule;
 }
 
 }  // namespace hone::schedule

@@ -8,6 +8,7 @@
 
 #include "schedule/affine.h"
 #include "schedule/sketches/rules.h"
+#include "schedule/trace_query.h"
 
 // Contractions (matrix products, convolutions as implicit products) and windows (depthwise,
 // pooling, column sums): a tile of rows × vectors of the result accumulates in registers while the
@@ -245,25 +246,38 @@ struct OuterLoops {
   std::vector<int64_t> extents;
 };
 
-OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice& c, bool vector,
-                      bool row_block) {
+/// Whether rows are cut into blocks first, since there is no other loop outside to share among
+/// threads.
+bool CutsRows(const TraceWriter& w, const TileForm& f, const TileChoice& c,
+              const ir::Target& target) {
+  int64_t outer = CeilDiv(f.vectors_total, c.vectors);
+  for (int a : f.outer) outer *= w.stage(f.owner).spatial[a];
+  return f.row_axis >= 0 && target.threads > 1 && outer < target.threads &&
+         f.rows_total % target.threads == 0 && f.rows_total > c.rows;
+}
+
+OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice& c,
+                      const ir::Target& target) {
   const ir::Stage& owner = w.stage(f.owner);
   OuterLoops rows, columns, all;
   for (int a : f.outer)
     rows.names.push_back(Loop(w, f.owner, a)), rows.extents.push_back(owner.spatial[a]);
+  const bool row_block = CutsRows(w, f, c, target);
   if (row_block) {
     rows.names.push_back(Loop(w, f.owner, f.row_axis) + ".0");
     rows.extents.push_back(2);
   }
-  if (vector) {
-    columns.names.push_back(Loop(w, f.owner, f.vector_axis) + ".0");
-    columns.extents.push_back(CeilDiv(f.vectors_total, c.vectors));
-  }
+  columns.names.push_back(Loop(w, f.owner, f.vector_axis) + ".0");
+  columns.extents.push_back(CeilDiv(f.vectors_total, c.vectors));
   const OuterLoops& first = c.order == TileChoice::Order::kRowsOutside ? rows : columns;
   const OuterLoops& second = c.order == TileChoice::Order::kRowsOutside ? columns : rows;
   for (const auto* part : {&first, &second}) {
     all.names.insert(all.names.end(), part->names.begin(), part->names.end());
     all.extents.insert(all.extents.end(), part->extents.begin(), part->extents.end());
+  }
+  if (row_block) {
+    std::swap(*std::find(all.names.begin(), all.names.end(), rows.names.back()), all.names.front());
+    all.extents.front() = target.threads;
   }
   return all;
 }
@@ -371,25 +385,14 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   w.Emit(
       fmt::format("split({}, [{}, {}]{})", v, c.vectors, f.lanes, whole_vectors ? "" : ", mask"));
   std::string row;
-  bool row_block = false;
+  const OuterLoops outer = OrderOuter(w, f, c, target);
   if (f.row_axis >= 0) {
     row = Loop(w, f.owner, f.row_axis);
-    // With no other loop outside to share among threads, the rows are cut into blocks first.
-    int64_t outer = CeilDiv(f.vectors_total, c.vectors);
-    for (int a : f.outer) outer *= owner.spatial[a];
-    row_block = target.threads > 1 && outer < target.threads &&
-                f.rows_total % target.threads == 0 && f.rows_total > c.rows;
-    if (row_block) {
+    if (CutsRows(w, f, c, target)) {
       w.Emit(fmt::format("split({}, {})", row, f.rows_total / target.threads));
+      row += ".1";
     }
-    w.Emit(fmt::format("split({}, {}, two_sizes)", row + (row_block ? ".1" : ""), c.rows));
-  }
-  OuterLoops outer = OrderOuter(w, f, c, true, row_block);
-  if (row_block) {
-    auto it = std::find(outer.names.begin(), outer.names.end(), row + ".0");
-    std::swap(*it, outer.names.front());
-    outer.extents.front() = target.threads;
-    row += ".1";
+    w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
   }
   std::vector<std::string> order = outer.names;
   std::string tile_loop = outer.names.back();
@@ -416,6 +419,35 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   } else {
     ScheduleAnchorInside(w, f, tile_loop);
   }
+}
+
+std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
+                                   const ir::Target& target, const Trace& trace) {
+  if (f.vector_axis < 0) return std::nullopt;
+  TileChoice c;
+  const std::vector<int64_t> panel = FactorsOf(trace, Loop(w, f.owner, f.vector_axis));
+  if (panel.size() != 2) return std::nullopt;
+  c.vectors = panel[0];
+  if (f.row_axis >= 0) {
+    const std::string row = Loop(w, f.owner, f.row_axis);
+    std::vector<int64_t> rows = FactorsOf(trace, row + ".1");
+    if (rows.empty()) rows = FactorsOf(trace, row);
+    if (rows.size() != 1) return std::nullopt;
+    c.rows = rows[0];
+  }
+  if (f.owner == f.anchor && !f.reduce.empty()) {
+    const std::vector<int64_t> block = FactorsOf(trace, Loop(w, f.owner, f.reduce.back()));
+    if (!block.empty()) c.reduce_block = block[0];
+  }
+  const std::vector<std::string> loops = OrderOf(trace, w.name(f.owner));
+  TileChoice columns = c;
+  columns.order = TileChoice::Order::kColumnsOutside;
+  const auto stands = [&](const TileChoice& choice) {
+    const OuterLoops outer = OrderOuter(w, f, choice, target);
+    return outer.names.size() <= loops.size() &&
+           std::equal(outer.names.begin(), outer.names.end(), loops.begin());
+  };
+  return !stands(c) && stands(columns) ? columns : c;
 }
 
 void ScheduleInputTile(TraceWriter& w, int input, int owner, const ir::Target& target) {

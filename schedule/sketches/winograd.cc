@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "schedule/structure.h"
+#include "schedule/sketches/cpu_rules.h"
+#include "schedule/sketches/tile_table.h"
+#include "schedule/trace_query.h"
 
 namespace hone::schedule {
 
@@ -14,6 +16,14 @@ namespace {
 /// Floats between the slabs of the transformed tensors, so that their strides are no multiple of 4
 /// KiB.
 constexpr int kSlabPad = 16;
+
+/// What is decided of a convolution by F(m×m, 3×3).
+struct Choice {
+  int winograd = 2;        ///< m
+  bool one_phase = false;  ///< transforms computed at blocks of tile rows
+  int64_t tile_rows = 2;   ///< one phase: tile rows per block
+  TileChoice tile;         ///< of the product
+};
 
 struct Names {
   std::string conv, owner, rows, v, u, product, y_rows, packed;
@@ -39,7 +49,7 @@ void TransformLoops(TraceWriter& w, const std::string& stage, const char* a, con
 }
 
 /// V: rows attached inside its channel loop, everything of one tile unrolled.
-void InputTransform(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
+void InputTransform(TraceWriter& w, const Names& n, const Choice& choice, int lanes,
                     const ir::Target& target) {
   w.Emit(fmt::format("align({}, 1, {})", n.v, kSlabPad));
   w.Emit(fmt::format("split({}.i5, {}, mask)", n.v, lanes));
@@ -54,7 +64,7 @@ void InputTransform(TraceWriter& w, const Names& n, const PlanChoice& choice, in
   TransformLoops(w, n.rows, "i3", "i4", "i5");
 }
 
-void Product(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
+void Product(TraceWriter& w, const Names& n, const Choice& choice, int lanes,
              const ir::Target& target) {
   const std::string& p = n.product;
   w.Emit(fmt::format("align({}, 1, {})", p, kSlabPad));
@@ -81,7 +91,7 @@ void Product(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes
 }
 
 /// The owner's tile of m × m pixels, with both output transforms computed inside.
-void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
+void Output(TraceWriter& w, const Names& n, const Choice& choice, int lanes,
             const ir::Target& target) {
   const int m = choice.winograd;
   const std::string& o = n.owner;
@@ -125,20 +135,9 @@ void Output(TraceWriter& w, const Names& n, const PlanChoice& choice, int lanes,
   }
 }
 
-}  // namespace
-
-int FindWinogradStage(const ir::Workload& workload) {
-  for (size_t id = 0; id < workload.stages.size(); ++id) {
-    if (workload.stages[id].combiner != ir::Combiner::kSum) continue;
-    TraceWriter probe(workload);
-    probe.Emit(fmt::format("{} = algorithm({}, winograd, 2)", probe.NextStage(),
-                           workload.stages[id].name));
-    if (probe.status().ok()) return static_cast<int>(id);
-  }
-  return -1;
-}
-
-absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Target& target) {
+/// Writes the whole Trace: three phases (input transform, batched product, output transform with
+/// the epilogue) or one, with both transforms at blocks of tile rows.
+absl::Status PlanWinograd(TraceWriter& w, const Choice& choice, const ir::Target& target) {
   const int id = FindWinogradStage(w.workload());
   if (id < 0) return absl::InvalidArgumentError("no 3x3 stride-1 convolution in NHWC");
   Names n;
@@ -180,6 +179,165 @@ absl::Status PlanWinograd(TraceWriter& w, const PlanChoice& choice, const ir::Ta
   Product(w, n, choice, lanes, target);
   for (int copy : copies) ScheduleMap(w, copy, 1, target);
   return w.status();
+}
+
+/// Columns, in the order of the tables.
+enum Column : uint8_t { kRows, kVectors, kTileRows };
+
+struct Form : CpuForm {
+  using CpuForm::CpuForm;
+  int m = 2;
+  bool one_phase = false;
+};
+
+const Form& FormOf(const Sketch& sketch) { return static_cast<const Form&>(*sketch.form); }
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class WinogradRule final : public CpuRule {
+ public:
+  std::vector<Sketch> Sketches(const std::shared_ptr<const CpuSubject>& subject,
+                               const TraceWriter& /*writer*/) const override {
+    std::vector<Sketch> all;
+    if (subject->kind != ClusterKind::kTile || FindWinogradStage(subject->workload) < 0) return all;
+    Add(subject, 2, &all);
+    // Its rms error is about 8 × the direct one's.
+    if (subject->accuracy != ir::AccuracyClass::kStrict) Add(subject, 4, &all);
+    return all;
+  }
+
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    const Form& form = FormOf(sketch);
+    return PlanWinograd(w,
+                        {.winograd = form.m,
+                         .one_phase = form.one_phase,
+                         .tile_rows = v[kTileRows],
+                         .tile = {v[kRows], v[kVectors]}},
+                        form.subject->target);
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    const Form& form = FormOf(sketch);
+    const auto other = [] { return absl::InvalidArgumentError("winograd: another algorithm"); };
+    const Instruction* algorithm = FindInstruction(trace, "algorithm");
+    if (algorithm == nullptr || algorithm->positional.size() != 3 ||
+        algorithm->positional[2] != std::to_string(form.m))
+      return other();
+    const std::string product = fmt::format("s{}", std::atoi(algorithm->result.c_str() + 1) + 4);
+    const Instruction* pack = FindInstruction(trace, "pack", product);
+    const Instruction* fused = nullptr;  // the loop that is split into the tile's rows
+    const Instruction* placed = FindInstruction(trace, "compute_at", product);
+    for (const Instruction& i : trace.instructions) {
+      if (i.primitive == "split" && i.positional[0].starts_with(product + ".f")) fused = &i;
+    }
+    if (pack == nullptr || fused == nullptr || (placed != nullptr) != form.one_phase)
+      return other();
+    const std::vector<int64_t> rows = FactorsOf(trace, fused->positional[0]);
+    // [i0, i1, i3/P, i2, i3%P]: P elements are a panel.
+    const std::string& layout = pack->positional.back();
+    const int64_t panel = std::atoll(layout.c_str() + layout.rfind('%') + 1);
+    Values values{rows[0], panel / form.subject->target.lanes};
+    if (!form.one_phase) return values;
+    const std::string owner = placed->positional[1].substr(0, placed->positional[1].find('.'));
+    const std::vector<int64_t> block = FactorsOf(trace, owner + ".i1");
+    if (block.empty()) return other();
+    values.Add(block[0] / form.m);
+    return values;
+  }
+
+  std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
+    const Form& form = FormOf(sketch);
+    if (!form.one_phase) return {};
+    // V of a block of tile rows and M of one panel live in scratch: at most L2.
+    const CpuSubject& subject = *form.subject;
+    const ir::Stage& anchor = subject.workload.stages[subject.tile.anchor];
+    const int64_t alpha = form.m + 2;
+    const int64_t tiles = v[kTileRows] * CeilDiv(anchor.spatial[2], form.m);
+    const int64_t channels = anchor.Extent(subject.tile.reduce.back());
+    const int64_t bytes =
+        alpha * alpha * tiles * (channels + v[kVectors] * subject.target.lanes) * 4;
+    return bytes <= subject.target.l2_bytes ? "" : "its scratch does not fit the second cache";
+  }
+
+  void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
+    const Form& form = FormOf(sketch);
+    const CpuSubject::Work& work = form.subject->work;
+    const double m = form.m, alpha = m + 2, alpha2 = alpha * alpha;
+    const double tiles = work.points / work.columns / (m * m);
+    facts->winograd = form.m;
+    facts->one_phase = form.one_phase;
+    if (form.one_phase) facts->tile_rows = v[kTileRows];
+    facts->rows = v[kRows];
+    facts->vectors = v[kVectors];
+    facts->tiled = true;
+    facts->products = alpha2;
+    facts->work_rows =
+        form.one_phase ? std::max(1.0, tiles / work.outer * static_cast<double>(facts->tile_rows) /
+                                           std::max(1.0, work.rows / m) * (work.rows / m))
+                       : tiles;
+    facts->work_outer = std::max(1.0, tiles / facts->work_rows) * alpha2;
+    facts->work_reduce = work.channel;
+    facts->multiply_adds = tiles * alpha2 * work.channel * work.columns;
+    // Both transforms stream the transformed tensors once in and once out.
+    const double elements = work.channel + work.columns;
+    const double traffic = 4 * alpha2 * tiles * elements * (form.one_phase ? 1.5 : 2.5);
+    (form.one_phase ? facts->l2_bytes : facts->l3_bytes) = traffic;
+    facts->operations = alpha2 * tiles * elements * 2 * alpha2 / (m + 2);
+    facts->barriers = form.one_phase ? 1 : 3;
+  }
+
+ private:
+  Sketch Make(const std::shared_ptr<const CpuSubject>& subject, int m, bool one_phase) const {
+    auto form = std::make_shared<Form>(subject);
+    form->m = m;
+    form->one_phase = one_phase;
+    return {fmt::format("winograd{}/{}", m, one_phase ? "one_phase" : "three_phases"),
+            {},
+            nullptr,
+            std::move(form)};
+  }
+
+  void Add(const std::shared_ptr<const CpuSubject>& subject, int m,
+           std::vector<Sketch>* all) const {
+    Sketch three = Make(subject, m, false), one = Make(subject, m, true);
+    TraceWriter probe(subject->workload);
+    if (!Emit(three, {6, 1}, probe).ok()) return;
+    const ir::Stage& stage = subject->workload.stages[subject->tile.anchor];
+    const int64_t tile_rows = CeilDiv(stage.spatial[1], m),
+                  tiles = tile_rows * CeilDiv(stage.spatial[2], m);
+    const auto product = [&](int64_t rows) {
+      DecisionTable tile = TileTable(rows, subject->tile, subject->target, true);
+      std::erase_if(tile.rows, [](const auto& r) { return r[0] * r[1] < 8; });
+      return tile;
+    };
+    three.tables = {product(stage.spatial[0] * tiles)};
+    if (three.tables[0].rows.empty()) return;
+    DecisionTable blocks{"block", {"tile_rows"}, {}};
+    for (int64_t b : {1, 2, 3, 4, 7}) {
+      if (b <= tile_rows) blocks.rows.push_back({b});
+    }
+    one.tables = {product(tiles), blocks};
+    all->push_back(std::move(three));
+    if (!one.tables[0].rows.empty()) all->push_back(std::move(one));
+  }
+};
+
+}  // namespace
+
+int FindWinogradStage(const ir::Workload& workload) {
+  for (size_t id = 0; id < workload.stages.size(); ++id) {
+    if (workload.stages[id].combiner != ir::Combiner::kSum) continue;
+    TraceWriter probe(workload);
+    probe.Emit(fmt::format("{} = algorithm({}, winograd, 2)", probe.NextStage(),
+                           workload.stages[id].name));
+    if (probe.status().ok()) return static_cast<int>(id);
+  }
+  return -1;
+}
+
+const CpuRule& WinogradSketches() {
+  static const WinogradRule rule;
+  return rule;
 }
 
 }  // namespace hone::schedule

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "schedule/plan.h"
+#include "schedule/space.h"
 #include "tests/schedule/nest_check.h"
 
 // Attention in one phase: every way of scheduling it equals the interpreter, as a loop nest and as
@@ -53,12 +53,20 @@ std::string Attention(const Sizes& n, bool mask, bool stored, bool after) {
                             n.heads, n.width, next, after ? " / s4[i1, i0]" : "");
 }
 
-void CheckAll(const std::string& text, const PlanChoice& choice) {
+absl::StatusOr<Trace> PlannedTrace(const ir::Workload& workload, const ir::Target& target,
+                                   const AttentionChoice& choice) {
+  TraceWriter writer(workload);
+  absl::Status planned = PlanAttention(writer, choice, target);
+  if (!planned.ok()) return planned;
+  return writer.trace();
+}
+
+void CheckAll(const std::string& text, const AttentionChoice& choice) {
   for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=2"}) {
     SCOPED_TRACE(fmt::format("{} rows {} keys {} tile {}x{}", target, choice.query_rows,
                              choice.key_block, choice.tile.rows, choice.tile.vectors));
     const ir::Workload workload = WorkloadOf(text);
-    const auto trace = PlanTrace(workload, TargetOf(target), choice);
+    const auto trace = PlannedTrace(workload, TargetOf(target), choice);
     ASSERT_TRUE(trace.ok()) << trace.status() << text;
     const CheckResult result =
         CheckTrace(workload, *trace, {.target = target, .compile = true, .slack = 2e-5});
@@ -74,7 +82,7 @@ TEST(AttentionSketch, RowsAndBlocksEqualTheInterpreter) {
     for (int form = 0; form < 4; ++form) {
       const bool mask = form % 2 == 1, after = form == 2, stored = form >= 2;
       const std::string text = Attention(n, mask, stored, after);
-      PlanChoice choice;
+      AttentionChoice choice;
       choice.tile = {3, 2};
       for (int64_t rows : {4, 64}) {
         for (int64_t keys : {0, 16}) {
@@ -91,7 +99,7 @@ TEST(AttentionSketch, ASpaceHoldsThemBesideTheRootPhases) {
   const std::string target = "cpu:avx2,threads=2";
   const ir::Workload workload = WorkloadOf(Attention({2, 24, 80, 4, 16}, true, true, false));
   const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
-  EXPECT_EQ(space.ChoiceOf(space.DefaultId()).query_rows, 0);
+  EXPECT_EQ(space.ValueOf(space.DefaultId(), "query_rows"), 0);
   std::vector<std::string> names;
   for (const Sketch& s : space.sketches()) names.push_back(s.name);
   EXPECT_THAT(names, ::testing::IsSupersetOf({"attention/rows", "attention/online"}));
@@ -112,11 +120,11 @@ TEST(AttentionSketch, ASpaceHoldsThemBesideTheRootPhases) {
 }
 
 TEST(AttentionSketch, IsRefusedWhereSomethingElseStandsBeside) {
-  PlanChoice choice;
+  AttentionChoice choice;
   choice.query_rows = 4;
   const auto reason = [&](const std::string& text) {
     return std::string(
-        PlanTrace(WorkloadOf(text), TargetOf("cpu:avx2,threads=2"), choice).status().message());
+        PlannedTrace(WorkloadOf(text), TargetOf("cpu:avx2,threads=2"), choice).status().message());
   };
   EXPECT_EQ(reason("workload 1\nx0: f32[4] input range(-1,1)\ns0: f32[4] output = x0[i0]\n"),
             "attention: there is none");

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "schedule/plan.h"
+#include "schedule/lower.h"
 #include "tests/schedule/nest_check.h"
 
 // What the rules for rows and maps decide, and that the code of it is right.

@@ -236,7 +236,7 @@ TEST(SpaceTest, RowsOfATileShareNoSetBeyondItsLines) {
     int64_t rows = 0;
     for (uint64_t id = 0; id < space.product(); ++id) {
       if (space.Admits(id) && id != space.DefaultId())
-        rows = std::max(rows, space.ChoiceOf(id).tile.rows);
+        rows = std::max(rows, space.ValueOf(id, "rows"));
     }
     EXPECT_EQ(rows, most) << depth;
   }

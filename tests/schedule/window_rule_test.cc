@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "schedule/plan.h"
+#include "schedule/lower.h"
 #include "tests/schedule/nest_check.h"
 
 // What the rules for windows (depthwise and grouped convolutions, pooling, sums down columns)

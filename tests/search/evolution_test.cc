@@ -6,12 +6,53 @@
 
 #include "gtest/gtest.h"
 
+#include "schedule/sketches/cpu_rules.h"
 #include "search/task_search.h"
 #include "tests/costmodel/trained_model.h"
 #include "tests/search/fake_measurer.h"
 
 namespace hone::search {
 namespace {
+
+/// Columns of LargeSpace.
+enum Column : uint8_t { kRows, kVectors, kOrder, kReduceBlock, kTileRows, kPartials, kUnroll };
+
+/// A rule with a table for everything that features tell. All of its Traces are empty.
+class ManyTables final : public schedule::CpuRule {
+ public:
+  std::vector<schedule::Sketch> Sketches(const std::shared_ptr<const schedule::CpuSubject>&,
+                                         const schedule::TraceWriter&) const override {
+    return {};
+  }
+  absl::Status Emit(const schedule::Sketch&, const schedule::Values&,
+                    schedule::TraceWriter&) const override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<schedule::Values> Read(const schedule::Sketch&,
+                                        const schedule::Trace&) const override {
+    return absl::UnimplementedError("they are empty");
+  }
+  void Describe(const schedule::Sketch& sketch, const schedule::Values& v,
+                schedule::CpuFacts* facts) const override {
+    facts->padding =
+        sketch.name == "peeled" ? schedule::Padding::kPeeled : schedule::Padding::kGuard;
+    facts->rows = v[kRows];
+    facts->vectors = v[kVectors];
+    facts->columns_outside = v[kOrder] != 0;
+    facts->reduce_block = v[kReduceBlock];
+    facts->tile_rows = v[kTileRows];
+    facts->partial_vectors = v[kPartials];
+    facts->unroll = v[kUnroll];
+    DescribeTile(schedule::SubjectOf(sketch), facts);
+  }
+};
+
+/// A Sketch without tables, of the kind of Workload that `task` is.
+schedule::Sketch SketchOf(const ir::Workload& workload, const char* name) {
+  static const ManyTables rule;
+  const auto sketches = schedule::CpuSketches(workload, TestTarget(), ir::AccuracyClass::kDefault);
+  return {name, {}, &rule, sketches.front().form};
+}
 
 /// A Space of a hundred million points in two Sketches: every value that a choice can have.
 std::shared_ptr<const schedule::Space> LargeSpace() {
@@ -24,8 +65,8 @@ std::shared_ptr<const schedule::Space> LargeSpace() {
     for (int64_t i = 1; i <= n; ++i) t.rows.push_back({i * step});
     return t;
   };
-  schedule::Sketch guard{"direct/guard", {}, {}};
-  guard.base.padding = schedule::Padding::kGuard;
+  const ir::Workload workload = *TwoTasks()[1].workload;
+  schedule::Sketch guard = SketchOf(workload, "guard");
   guard.tables = {tile,
                   {"order", {"order"}, {{0}, {1}}},
                   table("reduce_block", 24, 8),
@@ -33,31 +74,29 @@ std::shared_ptr<const schedule::Space> LargeSpace() {
                   table("partial_vectors", 20, 1),
                   table("unroll", 24, 1)};
   schedule::Sketch peeled = guard;
-  peeled.name = "direct/peeled";
-  peeled.base.padding = schedule::Padding::kPeeled;
-  return std::make_shared<const schedule::Space>(*TwoTasks()[1].workload, TestTarget(),
+  peeled.name = "peeled";
+  return std::make_shared<const schedule::Space>(workload, TestTarget(),
                                                  std::vector{guard, peeled});
 }
 
-/// Time of a choice, 1 at best: inefficiencies that multiply, with couplings between tables; the
+/// Time of a point, 1 at best: inefficiencies that multiply, with couplings between tables; the
 /// optimum moves with `seed`.
-double LandscapeOf(const schedule::PlanChoice& c, uint64_t seed) {
+double LandscapeOf(const schedule::Space::Point& point, uint64_t seed) {
+  const auto v = [&](Column column) { return static_cast<double>(point.values[column]); };
   Random random(seed);
   const auto away = [&](double value, double most, double weight) {
     const double best = 1 + (most - 1) * random.Uniform();
     return 1 + weight * std::abs(std::log2(value) - std::log2(best));
   };
-  const auto tile = static_cast<double>(c.tile.rows * c.tile.vectors);
   double time = 1;
-  time *= away(tile, 96, 0.4);
-  time *= away(static_cast<double>(c.tile.rows) / static_cast<double>(c.tile.vectors), 16, 0.2);
-  time *= away(static_cast<double>(c.tile.reduce_block) * static_cast<double>(c.tile.vectors) / 8,
-               100, 0.3);
-  time *= away(static_cast<double>(c.tile_rows * c.unroll), 500, 0.3);
-  time *= away(static_cast<double>(c.unroll), 24, 0.2);
-  time *= away(static_cast<double>(c.partial_vectors), 20, 0.3);
-  time *= c.tile.order == schedule::TileChoice::Order::kColumnsOutside ? 1.3 : 1;
-  time *= c.padding == schedule::Padding::kPeeled ? 1.1 : 1;
+  time *= away(v(kRows) * v(kVectors), 96, 0.4);
+  time *= away(v(kRows) / v(kVectors), 16, 0.2);
+  time *= away(v(kReduceBlock) * v(kVectors) / 8, 100, 0.3);
+  time *= away(v(kTileRows) * v(kUnroll), 500, 0.3);
+  time *= away(v(kUnroll), 24, 0.2);
+  time *= away(v(kPartials), 20, 0.3);
+  time *= v(kOrder) != 0 ? 1.3 : 1;
+  time *= point.sketch.name == "peeled" ? 1.1 : 1;
   return time;
 }
 
@@ -83,7 +122,7 @@ TEST(EvolutionTest, FindsBetterPointsThanAStratifiedSampleOfEqualSize) {
       scored += ids.size();
       std::vector<float> out;
       for (const uint64_t id : ids)
-        out.push_back(static_cast<float>(-LandscapeOf(space->ChoiceOf(id), seed)));
+        out.push_back(static_cast<float>(-LandscapeOf(space->PointOf(id), seed)));
       return out;
     };
     const auto best_of = [&](const std::vector<uint64_t>& ids) {
@@ -112,7 +151,7 @@ TEST(EvolutionTest, ScoresNoPointTwiceAndGivesEachBestFirst) {
   std::vector<ScoredPoint> start;
   for (const uint64_t id : sample) {
     met.insert(id);
-    start.push_back({id, static_cast<float>(-LandscapeOf(space->ChoiceOf(id), 3))});
+    start.push_back({id, static_cast<float>(-LandscapeOf(space->PointOf(id), 3))});
   }
   const auto found =
       Evolve(*space, start,
@@ -121,7 +160,7 @@ TEST(EvolutionTest, ScoresNoPointTwiceAndGivesEachBestFirst) {
                for (const uint64_t id : ids) {
                  EXPECT_TRUE(met.insert(id).second);
                  EXPECT_TRUE(space->Admits(id));
-                 out.push_back(static_cast<float>(-LandscapeOf(space->ChoiceOf(id), 3)));
+                 out.push_back(static_cast<float>(-LandscapeOf(space->PointOf(id), 3)));
                }
                return out;
              },
@@ -133,8 +172,10 @@ TEST(EvolutionTest, ScoresNoPointTwiceAndGivesEachBestFirst) {
 
 // The same without a start: it draws its own.
 TEST(EvolutionTest, AnEmptyStartIsDrawnAtRandomAndASmallSpaceIsWalkedToItsEnd) {
-  schedule::Sketch sketch{"direct", {}, {{"unroll", {"unroll"}, {{1}, {2}, {4}, {8}}}}};
-  const schedule::Space space(*TwoTasks()[0].workload, TestTarget(), std::vector{sketch});
+  const ir::Workload workload = *TwoTasks()[0].workload;
+  schedule::Sketch sketch = SketchOf(workload, "four");
+  sketch.tables = {{"rows", {"rows"}, {{1}, {2}, {4}, {8}}}};
+  const schedule::Space space(workload, TestTarget(), std::vector{sketch});
   const auto found = Evolve(
       space, {}, [](std::span<const uint64_t> ids) { return std::vector<float>(ids.size(), 1); },
       Random(1));
@@ -149,7 +190,7 @@ double BestAfter(TaskSearch& search, int trials, uint64_t seed) {
     const auto batch = search.Propose(8, model.get());
     if (batch.empty()) break;
     for (const auto& p : batch) {
-      const double ns = 1e6 * LandscapeOf(search.space().ChoiceOf(p.id), seed);
+      const double ns = 1e6 * LandscapeOf(search.space().PointOf(p.id), seed);
       search.Report(p.id, measure::Outcome::kOk, ns);
       best = std::min(best, ns);
       ++done;
@@ -171,7 +212,7 @@ TEST(EvolutionTest, ASearchOfALargeSpaceBeatsAStratifiedSampleOfItsTrials) {
     const double found = BestAfter(search, 144, seed);
     double sampled = 1e30;
     for (const uint64_t id : Stratified(*space, 144, Random(seed + 50)))
-      sampled = std::min(sampled, 1e6 * LandscapeOf(space->ChoiceOf(id), seed));
+      sampled = std::min(sampled, 1e6 * LandscapeOf(space->PointOf(id), seed));
     gains.push_back(sampled / found);
   }
   std::sort(gains.begin(), gains.end());
@@ -187,7 +228,7 @@ TEST(EvolutionTest, ASearchOfALargeSpaceProposesNothingTwiceAndReplaysEqually) {
     ASSERT_EQ(a.size(), 8U);
     for (const auto& p : a) {
       EXPECT_TRUE(met.insert(p.id).second);
-      const double ns = 1e6 * LandscapeOf(space->ChoiceOf(p.id), 7);
+      const double ns = 1e6 * LandscapeOf(space->PointOf(p.id), 7);
       first.Report(p.id, measure::Outcome::kOk, ns);
       // A replay knows what was proposed and answered, and proposes nothing itself.
       second.MarkProposed(p.id, p.proposer);

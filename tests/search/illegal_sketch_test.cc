@@ -13,21 +13,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// The product's Space with a Sketch of a rule that does not fit it.
-std::shared_ptr<const schedule::Space> WithWrongRule(const ir::Workload& product) {
-  std::vector<schedule::Sketch> sketches =
-      schedule::Space(product, TestTarget(), ir::AccuracyClass::kDefault).sketches();
-  schedule::Sketch wrong;
-  wrong.name = "winograd2/three_phases";
-  wrong.base.winograd = 2;
-  wrong.tables = {{"tile", {"rows", "vectors"}, {{4, 2}, {6, 1}, {8, 1}}}};
-  sketches.push_back(std::move(wrong));
-  return std::make_shared<schedule::Space>(product, TestTarget(), std::move(sketches));
+/// The product's Space with a Sketch of the convolution beside it, which does not fit it.
+std::shared_ptr<const schedule::Space> WithWrongSketch(const std::vector<TuningTask>& tasks) {
+  const auto sketches = [](const TuningTask& task) {
+    return schedule::Space(*task.workload, TestTarget(), ir::AccuracyClass::kDefault).sketches();
+  };
+  std::vector<schedule::Sketch> both = sketches(tasks[0]);
+  for (const schedule::Sketch& s : sketches(tasks[1])) {
+    if (s.name == "winograd2/three_phases") both.push_back(s);
+  }
+  return std::make_shared<schedule::Space>(*tasks[0].workload, TestTarget(), std::move(both));
 }
 
 TEST(IllegalSketchTest, TellsSketchNumberAndWhy) {
   std::vector<TuningTask> tasks = TwoTasks();
-  tasks[0].space = WithWrongRule(*tasks[0].workload);
+  tasks[0].space = WithWrongSketch(tasks);
   Tuner tuner(std::move(tasks), TestTarget(), {});
   EXPECT_THAT(IllegalSketches(tuner), IsEmpty());
   TaskSearch& search = tuner.search(0);

@@ -1,0 +1,56 @@
+#include "schedule/sketches/cpu_rules.h"
+
+#include <utility>
+
+#include "base/core/check.h"
+
+namespace hone::schedule {
+
+namespace {
+
+/// Every Sketch until `last` says of one that no more are needed.
+std::vector<Sketch> SketchesUntil(const ir::Workload& workload, const ir::Target& target,
+                                  ir::AccuracyClass accuracy, bool (*last)(const Sketch&)) {
+  TraceWriter writer(workload);
+  const std::vector<Cluster> clusters = FindClusters(writer, -1, -1);
+  const auto subject =
+      std::make_shared<const CpuSubject>(writer, clusters, workload, target, accuracy);
+  std::vector<Sketch> all;
+  for (const CpuRule* rule : CpuRules()) {
+    for (Sketch& sketch : rule->Sketches(subject, writer)) {
+      sketch.rule = rule;
+      all.push_back(std::move(sketch));
+      if (last(all.back())) return all;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<const CpuRule*>& CpuRules() {
+  static const std::vector<const CpuRule*> rules = {
+      &DirectSketches(),     //
+      &WinogradSketches(),   //
+      &RowsSketches(),       //
+      &MapSketches(),        //
+      &ScanSketches(),       //
+      &AttentionSketches(),  //
+  };
+  return rules;
+}
+
+std::vector<Sketch> CpuSketches(const ir::Workload& workload, const ir::Target& target,
+                                ir::AccuracyClass accuracy) {
+  return SketchesUntil(workload, target, accuracy, [](const Sketch&) { return false; });
+}
+
+Sketch DefaultCpuSketch(const ir::Workload& workload, const ir::Target& target) {
+  const auto all = SketchesUntil(workload, target, ir::AccuracyClass::kDefault,
+                                 [](const Sketch& s) { return s.rule->Default(s).has_value(); });
+  HONE_CHECK(!all.empty() && all.back().rule->Default(all.back()))
+      << "every Workload has a default schedule";
+  return all.back();
+}
+
+}  // namespace hone::schedule
