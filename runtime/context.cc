@@ -72,13 +72,37 @@ Status Context::Allocate(const Options& options) {
     return Invalid(options.threads, " threads; 0 (as the package says) to ", kMaxThreads,
                    " are possible");
   }
-  ThreadPool::Options pool{.threads = options.threads, .cpus = {}};
-  if (pool.threads == 0) pool.threads = std::min(executable_->threads(), UsableCores());
-  if (options.pin) pool.cpus = OnePerCore(AllowedCpus());
-  HONE_ASSIGN_OR_RETURN(crew_, Crew::Create(pool));
+  int threads = options.threads;
+  if (threads == 0) threads = std::min(executable_->threads(), UsableCores());
+  HONE_RETURN_IF_ERROR(MakeCrew(options, threads));
   HONE_ASSIGN_OR_RETURN(
       arena_, Region::Allocate(static_cast<size_t>(executable_->plan().arena_bytes), "the arena"));
-  HONE_ASSIGN_OR_RETURN(scratch_, Scratch::Allocate(pool.threads, executable_->scratch_bytes()));
+  HONE_ASSIGN_OR_RETURN(scratch_,
+                        Scratch::Allocate(crew_->threads(), executable_->scratch_bytes()));
+  return {};
+}
+
+Status Context::MakeCrew(const Options& options, int threads) {
+  if (options.executor.parallel_for != nullptr) {
+    crew_ = std::make_unique<Crew>(options.executor, threads);
+    return {};
+  }
+  if (options.pool != nullptr) {
+    crew_ = std::make_unique<Crew>(options.pool, std::min(threads, options.pool->threads()));
+    return {};
+  }
+  ThreadPool::Options pool{.threads = threads, .spin_ns = options.spin_ns};
+  if (options.pin) pool.cpus = OnePerCore(AllowedCpus());
+  HONE_ASSIGN_OR_RETURN(crew_, Crew::Create(pool));
+  return {};
+}
+
+// The threads are in the parent process; new ones stay where the scheduler puts them.
+Status Context::RenewAfterFork() {
+  if (crew_->threads() > 1 && !crew_->has_executor()) {
+    HONE_ASSIGN_OR_RETURN(crew_, Crew::Create({.threads = crew_->threads()}));
+  }
+  owner_ = ::getpid();
   return {};
 }
 
@@ -168,13 +192,9 @@ void Context::Poison(std::span<const OutputBuffer> outputs) {
 }
 
 Status Context::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
-  if (threads() > 1 && ::getpid() != owner_) {
-    return {StatusCode::kFailedPrecondition,
-            "this context was made before fork, its threads are in the parent process; make a "
-            "context in the child"};
-  }
   HONE_RETURN_IF_ERROR(CheckBuffers(inputs, outputs));
   const std::lock_guard<std::mutex> lock(run_mutex_);
+  if (threads() > 1 && ::getpid() != owner_) HONE_RETURN_IF_ERROR(RenewAfterFork());
   HONE_RETURN_IF_ERROR(BindBuffers(inputs, outputs));
   if (poison_) Poison(outputs);
   crew_->Begin();

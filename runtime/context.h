@@ -29,9 +29,9 @@ struct OutputBuffer {
   size_t bytes = 0;
 };
 
-/// What one model needs to run: arena, scratch and threads of its own. Contexts of one executable
-/// are independent, so concurrent runs use one each; runs of one context take turns. Not usable in
-/// a child process after fork.
+/// What one model needs to run: arena, scratch and a crew of its own. Contexts of one executable
+/// are independent, so concurrent runs use one each; runs of one context take turns. In a child
+/// process after fork it starts threads of its own.
 class Context {
  public:
   struct Options {
@@ -39,6 +39,12 @@ class Context {
     /// Binds each worker to a physical core of its own, thread 0 (the caller of Run) excepted: run
     /// it on the first allowed CPU.
     bool pin = false;
+    /// Lends the threads, as many as it has at most; null: the context starts its own.
+    std::shared_ptr<ThreadPool> pool;
+    /// Does the work instead, if it has a parallel_for.
+    Executor executor;
+    /// For how long a thread of its own spins at most before it sleeps.
+    int64_t spin_ns = ThreadPool::kSpinNs;
     /// Every thread computes a fixed share of each phase and is waited for: for measurements.
     bool fixed_shares = false;
     /// Takes the time of each step with this clock, which must outlive the context. Null: no times.
@@ -60,8 +66,8 @@ class Context {
   /// of exactly its sizes; outputs overlap nothing. 64-aligned buffers are used in place, others
   /// are copied. Results do not depend on the number of threads, nor on the caller's rounding mode.
   /// Errors: kInvalidArgument (count, size, null, overlap), kOutOfRange (an index in an input's
-  /// values is out of range: names it), kFailedPrecondition (after fork). Outputs are undefined
-  /// after an error.
+  /// values is out of range: names it), kResourceExhausted (threads, after fork). Outputs are
+  /// undefined after an error.
   Status Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
 
   /// Time of each of the plan's steps in the last run, ns, in order; empty without a profile clock.
@@ -71,6 +77,8 @@ class Context {
  private:
   Context() = default;
   Status Allocate(const Options& options);
+  Status MakeCrew(const Options& options, int threads);
+  Status RenewAfterFork();
   void PrepareSteps();
   Status CheckBuffers(std::span<const InputBuffer> inputs,
                       std::span<const OutputBuffer> outputs) const;

@@ -8,6 +8,7 @@
 #include "base/core/check.h"
 #include "base/core/status_macros.h"
 #include "runtime/futex.h"
+#include "runtime/rounding.h"
 
 namespace hone::runtime {
 namespace {
@@ -24,18 +25,30 @@ constexpr int kPauses = 16;
 
 Crew::Crew(std::shared_ptr<ThreadPool> pool, int threads)
     : pool_(std::move(pool)),
+      clock_(pool_->clock_),
       threads_(threads),
       spin_(pool_->spin_ns_),
       members_(static_cast<size_t>(threads)) {
   pool_->Join(*this);
 }
 
+Crew::Crew(const Executor& executor, int threads)
+    : executor_(executor),
+      own_lane_(std::make_unique<Lane>(threads)),
+      clock_(ThreadPool::SystemClock()),
+      threads_(threads),
+      lane_(own_lane_.get()),
+      spin_(0),
+      width_(threads) {}
+
 Result<std::unique_ptr<Crew>> Crew::Create(const ThreadPool::Options& options) {
   HONE_ASSIGN_OR_RETURN(std::shared_ptr<ThreadPool> pool, ThreadPool::Create(options));
   return std::make_unique<Crew>(std::move(pool), options.threads);
 }
 
-Crew::~Crew() { pool_->Leave(*this); }
+Crew::~Crew() {
+  if (pool_ != nullptr && !pool_->IsForked()) pool_->Leave(*this);
+}
 
 void Crew::Begin() {
   running_.store(true, std::memory_order_relaxed);
@@ -44,14 +57,15 @@ void Crew::Begin() {
 }
 
 void Crew::AskAgain() {
-  if (pool_->clock_.NowNs() < ask_again_ns_.load(std::memory_order_relaxed)) return;
+  if (clock_.NowNs() < ask_again_ns_.load(std::memory_order_relaxed)) return;
   pool_->Share(*this);
 }
 
 void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
   HONE_CHECK(work.slots >= 1 && work.slots <= threads_) << work.slots << " of " << threads_;
+  if (pool_ == nullptr && work.slots > 1) return RunOnExecutor(work);
   HONE_CHECK(!work.fixed || work.slots <= width()) << work.slots << " of " << width() << " threads";
-  const int64_t begin_ns = own != nullptr ? pool_->clock_.NowNs() : 0;
+  const int64_t begin_ns = own != nullptr ? clock_.NowNs() : 0;
   uint64_t ticket = 0;
   int parts = work.parts;
   if (work.slots == 1) {
@@ -61,8 +75,22 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
     WakeMembers(work.slots, expected_ns, work.fixed);
     parts = lane_->WorkOn(ticket, 0);
   }
-  if (own != nullptr) *own = {.parts = parts, .ns = pool_->clock_.NowNs() - begin_ns};
+  if (own != nullptr) *own = {.parts = parts, .ns = clock_.NowNs() - begin_ns};
   if (work.slots > 1) WaitUntilDone(ticket, expected_ns, work.fixed);
+}
+
+void Crew::RunOnExecutor(const Work& work) {
+  struct Call {
+    Lane* lane;
+    uint64_t ticket;
+  } call{lane_, lane_->Open(work)};
+  const auto body = [](void* context, int32_t slot) {
+    const DefaultRounding rounding;
+    const Call& of = *static_cast<const Call*>(context);
+    of.lane->WorkOn(of.ticket, slot);
+  };
+  executor_.parallel_for(executor_.self, work.slots, body, &call);
+  HONE_CHECK(lane_->FirstUndone(call.ticket) < 0) << "parallel_for did not make all its calls";
 }
 
 void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
@@ -85,7 +113,7 @@ void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
     _mm_pause();
   }
   int late = lane_->FirstBusy(ticket);
-  const int64_t begin_ns = pool_->clock_.NowNs();
+  const int64_t begin_ns = clock_.NowNs();
   // Parts that take long end at different times even where all threads run.
   const int64_t until_ns = begin_ns + spin_.ns() + expected_ns / 4;
   int64_t now_ns = begin_ns;
@@ -97,12 +125,12 @@ void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
       _mm_pause();
       came = lane_->FirstUndone(ticket) < 0;
     }
-    now_ns = pool_->clock_.NowNs();
+    now_ns = clock_.NowNs();
   }
   spin_.Learn(came);
   if (!came) {
     SleepUntilDone(ticket);
-    now_ns = pool_->clock_.NowNs();
+    now_ns = clock_.NowNs();
   }
   if (fixed || expected_ns <= 0 || late < 0) return;
   if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);

@@ -12,6 +12,14 @@
 
 namespace hone::runtime {
 
+/// Threads of somebody else. Calls body(context, i) for each i in [0, n), at any time and on any
+/// thread, the calling one included, and returns when all calls have returned.
+struct Executor {
+  void (*parallel_for)(void* self, int32_t n, void (*body)(void* context, int32_t i),
+                       void* context) = nullptr;
+  void* self = nullptr;
+};
+
 /// What one caller's work is done by: the calling thread and those that a pool lends it just now.
 /// Runs of several crews share the pool's threads evenly. Work never waits for a thread that has
 /// not begun it. One thread at a time uses a crew.
@@ -19,6 +27,8 @@ class Crew {
  public:
   /// On `pool`; `threads`, the caller's included, is at most pool->threads().
   Crew(std::shared_ptr<ThreadPool> pool, int threads);
+  /// On `executor`, whose threads may be `threads` at most.
+  Crew(const Executor& executor, int threads);
   /// With a pool of its own. Errors of ThreadPool::Create.
   static Result<std::unique_ptr<Crew>> Create(const ThreadPool::Options& options);
   Crew(const Crew&) = delete;
@@ -26,6 +36,7 @@ class Crew {
   ~Crew();
 
   int threads() const { return threads_; }
+  bool has_executor() const { return pool_ == nullptr; }
   /// How many work just now: fewer where other crews run, or where threads did not get to run.
   int width() const { return width_.load(std::memory_order_relaxed); }
 
@@ -69,14 +80,18 @@ class Crew {
   // Prime, so that the phases of a model take turns.
   static constexpr uint64_t kMeasureEach = 61;
 
+  void RunOnExecutor(const Work& work);
   void AskAgain();
   void WakeMembers(int slots, int64_t expected_ns, bool fixed);
   void WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed);
   void SleepUntilDone(uint64_t ticket);
 
-  const std::shared_ptr<ThreadPool> pool_;
+  const std::shared_ptr<ThreadPool> pool_;  // null: there is an executor
+  const Executor executor_;
+  const std::unique_ptr<Lane> own_lane_;
+  const MonotonicClock& clock_;
   const int threads_;
-  Lane* lane_ = nullptr;  // the pool's
+  Lane* lane_ = nullptr;  // the pool's or our own
   SpinBudget spin_;
   uint64_t runs_of_work_ = 0;
   int64_t unwoken_ns_ = 0;  // expected of work that sleeping members were not woken for

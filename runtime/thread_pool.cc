@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <system_error>
+#include <utility>
 
 #include "base/core/check.h"
 #include "base/core/cpu.h"
@@ -27,12 +28,12 @@ constexpr int64_t kLeftOutNs = 50'000'000, kMostLeftOutNs = 800'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
 
-const MonotonicClock& SystemClock() {
+}  // namespace
+
+const MonotonicClock& ThreadPool::SystemClock() {
   static const SystemMonotonicClock clock;
   return clock;
 }
-
-}  // namespace
 
 ThreadPool::ThreadPool(const Options& options)
     : clock_(options.clock != nullptr ? *options.clock : SystemClock()),
@@ -65,6 +66,11 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
 }
 
 ThreadPool::~ThreadPool() {
+  if (IsForked()) {
+    // Handles of threads that are not in this process: neither to be joined nor let go of.
+    new std::deque<Worker>(std::move(workers_));
+    return;
+  }
   for (Worker& worker : workers_) {
     worker.lane.store(nullptr, std::memory_order_seq_cst);
     WakeIfAsleep(worker);

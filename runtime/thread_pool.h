@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -25,7 +28,8 @@ class Crew;
 /// for twice as long (up to 0.8 s) if that happens again soon: it does not get to run, as on a
 /// machine that others use.
 ///
-/// Thread-safe. Useless in a child process after fork: the threads do not exist there.
+/// Thread-safe. A child process after fork has none of the threads: there it lends nobody, and ends
+/// without waiting for any.
 class ThreadPool {
  public:
   static constexpr int64_t kSpinNs = 50'000;
@@ -46,7 +50,11 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
+  static const MonotonicClock& SystemClock();
+
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  /// Whether this is a child of the process that made the pool.
+  bool IsForked() const { return ::getpid() != owner_; }
 
  private:
   friend class Crew;
@@ -79,6 +87,7 @@ class ThreadPool {
   void Release(Crew& crew, int seat);
   void Seat(Crew& crew, int width, int64_t now_ns);
 
+  const pid_t owner_ = ::getpid();
   const MonotonicClock& clock_;
   const int64_t spin_ns_;
   LaneObserver* const observer_;

@@ -100,9 +100,9 @@ typedef struct hone_model_options {
                          mapping the file: slower to open, large matrix products 1 to 2 % faster,
                          and the file may change or go afterwards. Default 0: then the file must
                          stay as it is (replacing it by rename is safe) while the model is open. */
-  int32_t in_place; /* 1: hone_model_open_memory uses the memory where it is: it begins at a
-                       multiple of 64 bytes and stays as it is while the model and its contexts
-                       live. Default 0. */
+  int32_t in_place;   /* 1: hone_model_open_memory uses the memory where it is: it begins at a
+                         multiple of 64 bytes and stays as it is while the model and its contexts
+                         live. Default 0. */
 } hone_model_options;
 
 typedef struct hone_context_options {

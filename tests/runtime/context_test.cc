@@ -225,20 +225,64 @@ TEST(Context, CallersRoundingChangesNothingAndIsKept) {
   EXPECT_EQ(plain, odd);
 }
 
-TEST(Context, RefusesToRunAfterFork) {
+TEST(Context, RunsInAChildAfterForkToo) {
   const auto context = NewContext(Load(MakeTestPackage()), {.threads = 2});
   const TestInputs inputs = MakeInputs(1);
   TestOutputs outputs = EmptyOutputs();
   ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+  auto idle = NewContext(Load(MakeTestPackage()), {.threads = 2});
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    ::_exit(RunModel(*context, inputs, outputs).code() == StatusCode::kFailedPrecondition ? 0 : 1);
+    idle.reset();  // its threads are not here and not waited for
+    TestOutputs again = EmptyOutputs();
+    const bool good = RunModel(*context, inputs, again).ok() && again == Expected(inputs) &&
+                      context->threads() == 2;
+    ::_exit(good ? 0 : 1);
   }
   int result = -1;
   ASSERT_EQ(::waitpid(child, &result, 0), child);
   EXPECT_TRUE(WIFEXITED(result));
   EXPECT_EQ(WEXITSTATUS(result), 0);
+  TestOutputs after = EmptyOutputs();
+  ASSERT_TRUE(RunModel(*context, inputs, after).ok());
+  EXPECT_EQ(after, Expected(inputs));
+}
+
+/// As different as executors can be: in turn on the calling thread, backwards, and on new threads.
+void RunBodies(void* self, int32_t n, void (*body)(void*, int32_t), void* context) {
+  int& calls = *static_cast<int*>(self);
+  if (++calls % 3 == 0) {
+    std::vector<std::thread> threads;
+    for (int32_t i = 0; i < n; ++i) threads.emplace_back(body, context, i);
+    for (std::thread& thread : threads) thread.join();
+    return;
+  }
+  for (int32_t i = 0; i < n; ++i) body(context, calls % 3 == 1 ? i : n - 1 - i);
+}
+
+TEST(Context, OutputsDependNeitherOnThreadsNorOnWhoLendsThem) {
+  const TestInputs inputs = MakeInputs(3);
+  const TestOutputs expected = Expected(inputs);
+  auto pool = ThreadPool::Create({.threads = 8});
+  ASSERT_TRUE(pool.ok());
+  int calls = 0;
+  for (int threads = 1; threads <= 8; ++threads) {
+    const Executor executor{.parallel_for = &RunBodies, .self = &calls};
+    const auto executable = Load(MakeTestPackage("cpu:avx2,threads=8"));
+    const auto own = NewContext(executable, {.threads = threads, .spin_ns = 0});
+    const auto shared = NewContext(executable, {.threads = threads, .pool = *pool});
+    const auto fixed = NewContext(executable, {.threads = threads, .fixed_shares = true});
+    const auto lent = NewContext(executable, {.threads = threads, .executor = executor});
+    for (Context* context : {own.get(), shared.get(), fixed.get(), lent.get()}) {
+      for (int run = 0; run < 20; ++run) {
+        TestOutputs outputs = EmptyOutputs();
+        ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+        ASSERT_EQ(outputs, expected) << threads << " threads";
+      }
+    }
+  }
+  EXPECT_GT(calls, 0);
 }
 
 TEST(Context, DefaultThreadsAreThePackagesAtMost) {
