@@ -1,12 +1,17 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/core/clock.h"
+#include "base/core/cpu.h"
 #include "base/core/status_macros.h"
 #include "base/versions.h"
 #include "hone/hone.h"
@@ -14,6 +19,7 @@
 #include "runtime/executable.h"
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
+#include "runtime/thread_pool.h"
 
 using hone::Result;
 using hone::Status;
@@ -23,6 +29,7 @@ using hone::runtime::Executable;
 using hone::runtime::InputBuffer;
 using hone::runtime::Invalid;
 using hone::runtime::OutputBuffer;
+using hone::runtime::ThreadPool;
 
 struct hone_model {
   std::shared_ptr<const Executable> executable;
@@ -39,6 +46,9 @@ static_assert(HONE_F64 == static_cast<int>(hone::ir::DType::kF64) &&
               HONE_BF16 == static_cast<int>(hone::ir::DType::kBF16));
 static_assert(HONE_DATA_LOSS == static_cast<int>(StatusCode::kDataLoss) &&
               HONE_OUT_OF_RANGE == static_cast<int>(StatusCode::kOutOfRange));
+
+constexpr int32_t kDefaultSpinUs = static_cast<int32_t>(ThreadPool::kSpinNs / 1000);
+constexpr int32_t kMostSpinUs = 1'000'000;
 
 // The usual way of C: the message waits in the thread that failed.
 thread_local std::string last_error;
@@ -106,6 +116,58 @@ hone_status OpenModel(const hone_model_options* given, hone_model** model, Open 
   });
 }
 
+/// A number from the environment; `otherwise` where there is none.
+Result<int32_t> FromEnvironment(const char* name, int32_t otherwise, int32_t most) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  int32_t number = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, code] = std::from_chars(text, end, number);
+  if (code != std::errc() || stop != end || number < 0 || number > most) {
+    return Invalid("the environment says ", name, "=", text, "; give a number from 0 to ", most);
+  }
+  return number;
+}
+
+/// The threads that the contexts of this process share, at least so many; they end with the last
+/// context that uses them. A child process after fork has its own.
+Result<std::shared_ptr<ThreadPool>> SharedThreads(int threads, int64_t spin_ns) {
+  static std::mutex mutex;
+  static std::weak_ptr<ThreadPool> shared;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<ThreadPool> pool = shared.lock();
+  if (pool != nullptr && !pool->IsForked() && pool->threads() >= threads) return pool;
+  HONE_ASSIGN_OR_RETURN(pool, ThreadPool::Create({.threads = std::max(threads, hone::UsableCores()),
+                                                  .spin_ns = spin_ns}));
+  shared = pool;
+  return pool;
+}
+
+/// What a context is made with: the caller's options, then the environment, then the machine.
+Result<Context::Options> ContextOptions(const hone_context_options& given,
+                                        const Executable& executable) {
+  Context::Options options{
+      .threads = given.threads, .pin = given.pin != 0, .poison = given.poison != 0};
+  if (options.threads == 0) {
+    HONE_ASSIGN_OR_RETURN(options.threads,
+                          FromEnvironment("HONE_THREADS", 0, hone::runtime::kMaxThreads));
+  }
+  if (options.threads == 0) {
+    options.threads = std::min(executable.threads(), hone::UsableCores());
+  }
+  int32_t spin_us = given.spin_us;
+  if (spin_us < 0) {
+    HONE_ASSIGN_OR_RETURN(spin_us, FromEnvironment("HONE_SPIN_US", kDefaultSpinUs, kMostSpinUs));
+  }
+  options.spin_ns = int64_t{1000} * spin_us;
+  options.executor = {.parallel_for = given.parallel_for, .self = given.executor};
+  const bool shares = given.pin == 0 && given.own_threads == 0 && given.parallel_for == nullptr;
+  if (shares && options.threads > 1 && options.threads <= hone::runtime::kMaxThreads) {
+    HONE_ASSIGN_OR_RETURN(options.pool, SharedThreads(options.threads, options.spin_ns));
+  }
+  return options;
+}
+
 const hone::MonotonicClock* ProfileClock() {
   static const hone::SystemMonotonicClock clock;
   return &clock;
@@ -168,6 +230,7 @@ const hone_tensor_info* hone_model_output(const hone_model* model, size_t index)
 
 void hone_context_options_init(hone_context_options* options) {
   *options = {};
+  options->spin_us = -1;
   options->struct_bytes = sizeof(*options);
 }
 
@@ -181,13 +244,10 @@ hone_status hone_context_create(hone_model* model, const hone_context_options* g
     hone_context_options_init(&options);
     HONE_RETURN_IF_ERROR(ReadOptions(given, options));
     auto created = std::make_unique<hone_context>();
-    HONE_ASSIGN_OR_RETURN(
-        created->context,
-        Context::Create(model->executable,
-                        {.threads = options.threads,
-                         .pin = options.pin != 0,
-                         .profile_clock = options.profile != 0 ? ProfileClock() : nullptr,
-                         .poison = options.poison != 0}));
+    HONE_ASSIGN_OR_RETURN(Context::Options context_options,
+                          ContextOptions(options, *model->executable));
+    if (options.profile != 0) context_options.profile_clock = ProfileClock();
+    HONE_ASSIGN_OR_RETURN(created->context, Context::Create(model->executable, context_options));
     *context = created.release();
     return {};
   });

@@ -13,8 +13,10 @@
 namespace hone::runtime {
 namespace {
 
-// Waking a thread takes a few microseconds of the caller's time.
-constexpr int64_t kWorthWakingNs = 4'000;
+// Waking a thread takes a few microseconds of the caller's time, and on a busy machine it comes too
+// late for short work: what the woken did decides when to wake them again.
+constexpr int64_t kWorthWakingNs = 4'000, kMostWorthWakingNs = 1'000'000;
+constexpr int64_t kWakingPaidNs = 20'000;
 // A short wait is no thread's fault.
 constexpr int64_t kShortWaitNs = 100'000;
 // Pauses before the first look at the clock, and between looks.
@@ -74,6 +76,7 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
     ticket = lane_->Open(work);
     WakeMembers(work.slots, expected_ns, work.fixed);
     parts = lane_->WorkOn(ticket, 0);
+    helped_ns_ += expected_ns * (work.slots * work.parts - parts) / work.parts;
   }
   if (own != nullptr) *own = {.parts = parts, .ns = clock_.NowNs() - begin_ns};
   if (work.slots > 1) WaitUntilDone(ticket, expected_ns, work.fixed);
@@ -94,17 +97,26 @@ void Crew::RunOnExecutor(const Work& work) {
 }
 
 void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
+  bool decided = false;
   for (int seat = 1; seat < slots; ++seat) {
     ThreadPool::Worker* const member =
         members_[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
     // Sequentially consistent with the sleeper's side: either it sees the ticket or we see it
     // asleep.
     if (member == nullptr || member->asleep.load(std::memory_order_seq_cst) == 0) continue;
-    unwoken_ns_ += expected_ns;
-    if (!fixed && expected_ns > 0 && unwoken_ns_ < kWorthWakingNs) continue;
-    unwoken_ns_ = 0;
+    if (!decided && !fixed && expected_ns > 0 && !IsWorthWaking(expected_ns)) return;
+    decided = true;
     ThreadPool::WakeIfAsleep(*member);
   }
+}
+
+bool Crew::IsWorthWaking(int64_t expected_ns) {
+  unwoken_ns_ += expected_ns;
+  if (unwoken_ns_ < worth_waking_ns_) return false;
+  worth_waking_ns_ =
+      helped_ns_ < kWakingPaidNs ? std::min(kMostWorthWakingNs, 2 * unwoken_ns_) : kWorthWakingNs;
+  helped_ns_ = unwoken_ns_ = 0;
+  return true;
 }
 
 void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {

@@ -82,6 +82,7 @@ class Crew {
 
   void RunOnExecutor(const Work& work);
   void AskAgain();
+  bool IsWorthWaking(int64_t expected_ns);
   void WakeMembers(int slots, int64_t expected_ns, bool fixed);
   void WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed);
   void SleepUntilDone(uint64_t ticket);
@@ -94,7 +95,11 @@ class Crew {
   Lane* lane_ = nullptr;  // the pool's or our own
   SpinBudget spin_;
   uint64_t runs_of_work_ = 0;
-  int64_t unwoken_ns_ = 0;  // expected of work that sleeping members were not woken for
+  // Expected of work: that sleeping members were not woken for, how much makes it worth waking
+  // them, and what members did since the last time.
+  int64_t unwoken_ns_ = 0;
+  int64_t worth_waking_ns_ = 4'000;
+  int64_t helped_ns_ = 0;
 
   // Written under the pool's mutex, read by the caller at any time. An outdated value costs a
   // thread or a useless wake, never a part.

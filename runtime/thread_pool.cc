@@ -23,7 +23,7 @@ constexpr int kPauses = 32;  // between looks at the clock
 // When a waiting thread fetches its slot's word for writing: not while the owner still looks at it.
 constexpr int kPrefetchAt = 8;
 
-constexpr int64_t kBlameNs = 10'000'000;
+constexpr int64_t kBlameNs = 10'000'000, kSoonNs = 20'000'000;
 constexpr int64_t kLeftOutNs = 50'000'000, kMostLeftOutNs = 800'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
@@ -128,7 +128,7 @@ void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
   worker->waited_for_ns = again ? 0 : now_ns;
   if (!again) return;
   // As long as it fares no better, it is tried less and less often.
-  const bool soon = since_ns - worker->left_out_until_ns < 2 * worker->left_out_ns;
+  const bool soon = since_ns - worker->left_out_until_ns < kSoonNs;
   worker->left_out_ns = soon ? std::min(2 * worker->left_out_ns, kMostLeftOutNs) : kLeftOutNs;
   worker->left_out_until_ns = now_ns + worker->left_out_ns;
   ShareLocked(&crew, now_ns);

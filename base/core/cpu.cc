@@ -25,13 +25,39 @@ struct CpuMask {
   size_t bytes;
 };
 
-// Bandwidth of one group from its cpu.max ("QUOTA PERIOD", QUOTA may be "max"); 0 if unlimited.
-double GroupLimit(const std::string& folder) {
+double NumberIn(const std::string& path) {
+  std::ifstream file(path);
+  double number = 0;
+  return file >> number ? number : 0;
+}
+
+// Bandwidth of one group; 0 if unlimited. Version 1 has two files, the quota may be -1.
+double GroupLimitV1(const std::string& folder) {
+  const double quota = NumberIn(folder + "/cpu.cfs_quota_us");
+  const double period = NumberIn(folder + "/cpu.cfs_period_us");
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+// Version 2 has one file, cpu.max ("QUOTA PERIOD", QUOTA may be "max").
+double GroupLimitV2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
   std::string quota;
   double period = 0;
   if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
   return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+// The least limit of a group and its parents.
+double LeastLimit(const std::string& root, std::string group,
+                  double (*limit_of)(const std::string& folder)) {
+  double least = 0;
+  for (;;) {
+    while (!group.empty() && group.back() == '/') group.pop_back();
+    const double limit = limit_of(root + group);
+    if (limit > 0 && (least == 0 || limit < least)) least = limit;
+    if (group.empty()) return least;
+    group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
+  }
 }
 
 }  // namespace
@@ -71,19 +97,22 @@ int UsableCores() {
 
 double CgroupCpuLimit(const std::string& proc_self_cgroup, const std::string& cgroup_root) {
   std::ifstream file(proc_self_cgroup);
-  std::string group;
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) == 0) group = line.substr(3);  // the one line of cgroup v2
-  }
-  if (group.empty()) return 0;
   double least = 0;
-  for (;;) {
-    while (!group.empty() && group.back() == '/') group.pop_back();
-    const double limit = GroupLimit(cgroup_root + group);
+  for (std::string line; std::getline(file, line);) {
+    // "0::/group" of version 2, "4:cpu,cpuacct:/group" of version 1; both may be mounted.
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    double limit = 0;
+    if (controllers == ",,") limit = LeastLimit(cgroup_root, group, GroupLimitV2);
+    if (controllers.find(",cpu,") != std::string::npos) {
+      limit = LeastLimit(cgroup_root + "/cpu", group, GroupLimitV1);
+    }
     if (limit > 0 && (least == 0 || limit < least)) least = limit;
-    if (group.empty()) return least;
-    group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
   }
+  return least;
 }
 
 Status PinThisThread(const std::vector<int>& cpus) {

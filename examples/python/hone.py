@@ -43,7 +43,9 @@ class _Buffer(ctypes.Structure):
 
 class _ContextOptions(ctypes.Structure):
     _fields_ = [("struct_bytes", ctypes.c_size_t), ("threads", ctypes.c_int32),
-                ("pin", ctypes.c_int32), ("profile", ctypes.c_int32), ("poison", ctypes.c_int32)]
+                ("pin", ctypes.c_int32), ("profile", ctypes.c_int32), ("poison", ctypes.c_int32),
+                ("own_threads", ctypes.c_int32), ("spin_us", ctypes.c_int32),
+                ("parallel_for", ctypes.c_void_p), ("executor", ctypes.c_void_p)]
 
 
 class _StepInfo(ctypes.Structure):
@@ -102,7 +104,7 @@ class Tensor:
 
 class Model:
     """A loaded package with one context. Runs from several threads take turns; make a Model for each
-    thread that is to run at the same time. Not usable after os.fork()."""
+    thread that is to run at the same time."""
 
     def __init__(self, path, threads=0, profile=False, library="libhone_runtime.so.0"):
         self._lib = _load(library)

@@ -67,8 +67,9 @@ typedef enum hone_dtype {
 /* A loaded package: code and constants. Never changes. */
 typedef struct hone_model hone_model;
 
-/* What one run needs: memory for intermediate results, and threads. Runs of one context take turns;
- * for runs at the same time make a context for each. */
+/* What one run needs: memory for intermediate results, and the use of threads. Runs of one context
+ * take turns; for runs at the same time make a context for each. The contexts of a process share
+ * its threads evenly (docs/THREADS.md). */
 typedef struct hone_context hone_context;
 
 /* One input or output of a model: a dense tensor, row-major. */
@@ -108,12 +109,26 @@ typedef struct hone_model_options {
 typedef struct hone_context_options {
   size_t struct_bytes; /* set by hone_context_options_init */
   int32_t threads; /* including the one that calls run; default 0: as many as the package was made
-                      for, but no more than the physical cores this process may use */
+                      for, but no more than the physical cores this process may use; the
+                      environment variable HONE_THREADS sets another default */
   int32_t pin; /* 1: bind each worker thread to a core of its own (all but the first allowed core,
-                  which is meant for the caller of run). Default 0. */
-  int32_t profile; /* 1: take the time of each step, see hone_context_step. Default 0. */
-  int32_t poison;  /* 1: before each run fill intermediate memory and outputs with 0xff, so that
-                      reads of unwritten memory show; for debugging, slow. Default 0. */
+                  which is meant for the caller of run). Such threads are the context's own. Default
+                  0. */
+  int32_t profile;     /* 1: take the time of each step, see hone_context_step. Default 0. */
+  int32_t poison;      /* 1: before each run fill intermediate memory and outputs with 0xff, so that
+                          reads of unwritten memory show; for debugging, slow. Default 0. */
+  int32_t own_threads; /* 1: the context starts threads of its own; default 0: it shares those of
+                          the process, which the first context that wants any starts */
+  int32_t spin_us; /* microseconds for which a thread without work spins at most before it sleeps;
+                      0: sleep at once. Default -1: 50, or what the environment variable
+                      HONE_SPIN_US says. Shared threads follow the context that starts them. */
+  /* Not NULL: Hone starts no thread. parallel_for(executor, n, body, context) calls body(context,
+   * i) once for each i in [0, n), on any threads and in any order, the calling one included, and
+   * returns when all calls have returned; n is at most `threads`. The executor must stay valid
+   * while the context lives. Default NULL. */
+  void (*parallel_for)(void* executor, int32_t n, void (*body)(void* context, int32_t i),
+                       void* context);
+  void* executor;
 } hone_context_options;
 
 /* One step of a model: a compiled kernel or a routine of the runtime. */
@@ -165,12 +180,13 @@ HONE_API const hone_tensor_info* hone_model_output(const hone_model* model, size
 
 HONE_API void hone_context_options_init(hone_context_options* options);
 
-/* Allocates memory and starts threads. options may be NULL. Gives an object that
- * hone_context_destroy ends; *context is NULL after a failure. */
+/* Allocates memory; starts threads where the options ask for it. options may be NULL. Gives an
+ * object that hone_context_destroy ends; *context is NULL after a failure. */
 HONE_API hone_status hone_context_create(hone_model* model, const hone_context_options* options,
                                          hone_context** context);
 
-/* Ends the context and its threads; not while it runs. NULL is allowed. */
+/* Ends the context and its threads (the shared ones with the last context); not while it runs. NULL
+ * is allowed. */
 HONE_API void hone_context_destroy(hone_context* context);
 
 /* Threads of a run, including the caller's. */
@@ -179,7 +195,8 @@ HONE_API int32_t hone_context_threads(const hone_context* context);
 /* Runs the model once and returns when all outputs are written. Buffers stand in the order of the
  * model's inputs and outputs; outputs overlap nothing. Buffers aligned to 64 bytes are used in
  * place, others are copied. The answer depends neither on the number of threads nor on the caller's
- * rounding mode. After a failure the outputs are undefined. Not in a child process after fork. */
+ * rounding mode. After a failure the outputs are undefined. In a child process after fork the first
+ * run starts threads of the context's own; do not fork while the context runs. */
 HONE_API hone_status hone_context_run(hone_context* context, const hone_input* inputs,
                                       size_t input_count, const hone_output* outputs,
                                       size_t output_count);

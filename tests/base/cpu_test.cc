@@ -60,6 +60,17 @@ TEST_F(CpuFolderTest, CgroupLimitIsTheLeastOfTheGroupAndItsParents) {
   EXPECT_EQ(CgroupCpuLimit(root_ / "self", root_), 0);
 }
 
+TEST_F(CpuFolderTest, CgroupLimitOfVersionOneIsReadToo) {
+  Write(root_ / "self", "5:memory:/x\n4:cpu,cpuacct:/a/b\n3:cpuset:/\n");
+  EXPECT_EQ(CgroupCpuLimit(root_ / "self", root_), 0);
+  Write(root_ / "cpu/a/b/cpu.cfs_quota_us", "-1\n");
+  Write(root_ / "cpu/a/b/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(CgroupCpuLimit(root_ / "self", root_), 0);
+  Write(root_ / "cpu/a/cpu.cfs_quota_us", "150000\n");
+  Write(root_ / "cpu/a/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(CgroupCpuLimit(root_ / "self", root_), 1.5);
+}
+
 TEST(Cpu, PinningNarrowsTheAllowedCpusOfThisThreadOnly) {
   const std::vector<int> before = AllowedCpus();
   std::vector<int> inside;

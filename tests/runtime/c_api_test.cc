@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -155,6 +156,43 @@ TEST_F(CApi, ErrorsHaveCodeAndMessage) {
   EXPECT_EQ(hone_context_run(context, nullptr, 2, nullptr, 4), HONE_INVALID_ARGUMENT);
   hone_context_destroy(context);
   hone_context_destroy(nullptr);
+}
+
+TEST_F(CApi, RunsOnTheCallersExecutorAndOnThreadsOfItsOwn) {
+  hone_context_options lent, own;
+  hone_context_options_init(&lent);
+  hone_context_options_init(&own);
+  int calls = 0;
+  lent.threads = own.threads = 2;
+  lent.executor = &calls;
+  lent.parallel_for = [](void* self, int32_t n, void (*body)(void*, int32_t), void* context) {
+    ++*static_cast<int*>(self);
+    for (int32_t i = n; i-- > 0;) body(context, i);
+  };
+  own.own_threads = 1;
+  own.spin_us = 0;
+  const TestInputs inputs = MakeInputs(4);
+  for (const hone_context_options* options : {&lent, &own}) {
+    hone_context* context = nullptr;
+    ASSERT_EQ(hone_context_create(model_, options, &context), HONE_OK) << hone_last_error();
+    TestOutputs outputs = EmptyOutputs();
+    EXPECT_EQ(RunModel(context, inputs, outputs), HONE_OK) << hone_last_error();
+    EXPECT_EQ(outputs, Expected(inputs));
+    hone_context_destroy(context);
+  }
+  EXPECT_GT(calls, 0);
+}
+
+TEST_F(CApi, TheEnvironmentSetsDefaultsAndIsChecked) {
+  hone_context* context = nullptr;
+  ASSERT_EQ(::setenv("HONE_THREADS", "3", 1), 0);
+  EXPECT_EQ(hone_context_create(model_, nullptr, &context), HONE_OK) << hone_last_error();
+  EXPECT_EQ(hone_context_threads(context), 3);
+  hone_context_destroy(context);
+  ASSERT_EQ(::setenv("HONE_THREADS", "many", 1), 0);
+  EXPECT_EQ(hone_context_create(model_, nullptr, &context), HONE_INVALID_ARGUMENT);
+  EXPECT_THAT(hone_last_error(), HasSubstr("HONE_THREADS=many"));
+  ::unsetenv("HONE_THREADS");
 }
 
 TEST_F(CApi, OptionsOfOtherVersionsAreHandled) {

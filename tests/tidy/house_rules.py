@@ -50,7 +50,7 @@ HIDDEN_INPUTS = [
     (r"#\s*include\s*<random>", "random numbers; use base/core/random.h"),
 ]
 ENVIRONMENT = r"\b(secure_)?getenv\s*\(|\bsetenv\s*\(|\bputenv\s*\("
-MAY_READ_ENVIRONMENT = r"client/|(server|worker|measure)/\w*main\.cc|tests/"
+MAY_READ_ENVIRONMENT = r"client/|runtime/c_api\.cc|(server|worker|measure)/\w*main\.cc|tests/"
 MAY_KEEP_TIME = r"base/|tests/base/"
 
 # No drawers.
