@@ -78,37 +78,15 @@ absl::Status Stats(CommandContext& context, const NamedLog& named) {
 /// Workload, target, device class, accuracy class and measurement policy.
 using BestKey = std::tuple<std::string, std::string, std::string, int, int>;
 
-absl::StatusOr<std::map<BestKey, db::Contender>> BestOfKeys(db::Database& log) {
-  const auto key_of = [](const db::RankedRecord& r) {
+absl::StatusOr<std::map<BestKey, db::RankedRecord>> BestOfKeys(db::Database& log) {
+  std::map<BestKey, db::RankedRecord> best;
+  HONE_RETURN_IF_ERROR(log.ScanRecords({}, [&](const db::RankedRecord& r) {
     const db::RecordKey& k = r.record.key;
-    return BestKey(k.workload.ToHex(), k.target, k.device_class, static_cast<int>(k.accuracy),
-                   k.measurement_policy);
-  };
-  // Whole models' words first, and where they stand: there are few, and all records are too many to
-  // be held.
-  struct Word {
-    int64_t place;
-    db::RankedRecord ranked;
-  };
-  std::map<BestKey, std::vector<Word>> words;
-  int64_t place = 0;
-  HONE_RETURN_IF_ERROR(log.ScanRecords({}, [&](const db::RankedRecord& r) {
-    ++place;
-    if (r.record.rigor == db::Rigor::kConfirmed) words[key_of(r)].push_back({place, r});
-    return absl::OkStatus();
-  }));
-  std::map<BestKey, db::Contender> best;
-  place = 0;
-  HONE_RETURN_IF_ERROR(log.ScanRecords({}, [&](const db::RankedRecord& r) {
-    ++place;
-    const BestKey key = key_of(r);
-    db::Contender contender{r};
-    for (const Word& word : words[key]) {
-      const auto stands = word.place > place ? db::Stands::kLater : db::Stands::kEarlier;
-      if (db::Overrules(word.ranked, stands, r)) contender.overruled = true;
-    }
-    const auto [known, fresh] = best.try_emplace(key, contender);
-    if (!fresh && db::RanksBefore(contender, known->second)) known->second = std::move(contender);
+    const auto [known, fresh] =
+        best.try_emplace(BestKey(k.workload.ToHex(), k.target, k.device_class,
+                                 static_cast<int>(k.accuracy), k.measurement_policy),
+                         r);
+    if (!fresh && db::RanksBefore(r, known->second)) known->second = r;
     return absl::OkStatus();
   }));
   return best;
@@ -119,8 +97,7 @@ absl::Status Best(CommandContext& context, const NamedLog& named) {
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   HONE_ASSIGN_OR_RETURN(const auto best, BestOfKeys(*log));
   ordered_json records = ordered_json::array();
-  for (const auto& [key, contender] : best) {
-    const db::RankedRecord& r = contender.ranked;
+  for (const auto& [key, r] : best) {
     const db::TuningRecord& record = r.record;
     records.push_back({{"workload", std::get<0>(key)},
                        {"target", record.key.target},

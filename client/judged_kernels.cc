@@ -22,26 +22,26 @@ void JudgedKernels::ComparedAgain(const std::set<std::string>& losing) {
   std::erase_if(suspects_, [&](const std::string& hash) { return losing.count(hash) == 0; });
 }
 
-void JudgedKernels::PutBackAll() {
-  for (const auto& [hash, trace] : changed_) put_back_.insert(hash);
+std::set<std::string> JudgedKernels::Tuned() const {
+  std::set<std::string> tuned;
+  for (const auto& [hash, trace] : changed_) {
+    if (put_back_.count(hash) == 0) tuned.insert(hash);
+  }
+  return tuned;
 }
 
-std::vector<search::Confirmation> JudgedKernels::Confirmations(
-    const std::vector<std::string>& hashes,
-    const std::vector<search::TaskVerdict>& verdicts) const {
+std::vector<int> JudgedKernels::Confirmed(const std::vector<std::string>& hashes,
+                                          const std::vector<search::TaskVerdict>& verdicts) const {
   HONE_CHECK(hashes.size() == verdicts.size());
-  std::vector<search::Confirmation> confirmations;
+  std::vector<int> confirmed;
   for (size_t i = 0; i < hashes.size(); ++i) {
     const auto judged = changed_.find(hashes[i]);
-    if (judged == changed_.end()) continue;
-    if (put_back_.count(hashes[i]) != 0) {
-      confirmations.push_back({static_cast<int>(i), true});
-    } else if (verdicts[i].replaced && verdicts[i].trace == judged->second &&
-               suspects_.count(hashes[i]) == 0) {
-      confirmations.push_back({static_cast<int>(i), false});
+    if (judged != changed_.end() && verdicts[i].replaced && verdicts[i].trace == judged->second &&
+        suspects_.count(hashes[i]) == 0) {
+      confirmed.push_back(static_cast<int>(i));
     }
   }
-  return confirmations;
+  return confirmed;
 }
 
 }  // namespace hone::client

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/model_steps.h"
 #include "compiler/trace_source.h"
 #include "search/session.h"
 
@@ -22,6 +23,9 @@ class WithWinners final : public compiler::TraceSource {
       : source_(source), traces_(std::move(traces)) {}
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
+  void BeginModel(const std::vector<compiler::ModelKernel>& kernels) override {
+    source_.BeginModel(kernels);
+  }
   void EndLookUps() override { source_.EndLookUps(); }
 
  private:
@@ -39,16 +43,15 @@ class JudgedKernels {
   void ComparedAgain(const std::set<std::string>& losing);
   /// The model was not slower without the suspects.
   void PutBackSuspects() { put_back_ = suspects_; }
-  /// The whole was slower, with nobody to blame.
-  void PutBackAll();
 
   const std::set<std::string>& suspects() const { return suspects_; }
-  /// What becomes of a session's tasks (hashes and verdicts): those said to be are put back;
-  /// confirmed are winners whose very Trace was in the tuned model and that are suspected of
-  /// nothing.
-  std::vector<search::Confirmation> Confirmations(
-      const std::vector<std::string>& hashes,
-      const std::vector<search::TaskVerdict>& verdicts) const;
+  const std::set<std::string>& put_back() const { return put_back_; }
+  /// What ran with another Trace than by default, and still would.
+  std::set<std::string> Tuned() const;
+  /// The winners among a session's tasks (hashes and verdicts) whose very Trace was in the tuned
+  /// model and that are suspected of nothing.
+  std::vector<int> Confirmed(const std::vector<std::string>& hashes,
+                             const std::vector<search::TaskVerdict>& verdicts) const;
 
  private:
   std::map<std::string, std::string> changed_;  ///< Traces

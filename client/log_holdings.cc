@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "client/open_log.h"
 #include "db/log_file.h"
+#include "search/session.h"
 
 namespace hone::client {
 // As search::Session finds what it goes on with.
@@ -51,6 +52,7 @@ absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, const LogTerms
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> source,
                         LogTraceSource::Create(std::move(log), terms));
+  source->BeginModel(search::ModelHashOf(tasks));
   for (size_t i = 0; i < tasks.size(); ++i) {
     HONE_ASSIGN_OR_RETURN(const LogAnswer answer,
                           source->Look(*tasks[i].workload, tasks[i].hash.ToHex(), target));

@@ -9,6 +9,7 @@
 #include "base/versions.h"
 #include "client/exit_code.h"
 #include "client/open_log.h"
+#include "compiler/model_steps.h"
 #include "ir/text.h"
 #include "schedule/lower.h"
 #include "schedule/space.h"
@@ -55,10 +56,7 @@ std::string BuilderVersionText() {
 }
 
 LogTraceSource::LogTraceSource(std::unique_ptr<db::Database> log, std::string name, LogTerms terms)
-    : log_(std::move(log)),
-      lookup_(std::in_place, *log_, BuilderVersionText()),
-      name_(std::move(name)),
-      terms_(std::move(terms)) {}
+    : log_(std::move(log)), name_(std::move(name)), terms_(std::move(terms)) {}
 
 absl::StatusOr<std::unique_ptr<LogTraceSource>> LogTraceSource::Create(
     std::unique_ptr<db::LogFile> log, LogTerms terms) {
@@ -79,13 +77,28 @@ std::unique_ptr<LogTraceSource> LogTraceSource::Create(std::unique_ptr<ServerDat
 }
 
 absl::Status LogTraceSource::BeginLookUps() {
-  if (scope_) return absl::OkStatus();
-  auto scope = log_->BeginRead();
-  if (!scope.ok()) return LogError(scope.status());
-  scope_ = *std::move(scope);
-  // What is near is kept by a Lookup, and is of one state.
-  lookup_.emplace(*log_, BuilderVersionText());
+  if (!scope_) {
+    auto scope = log_->BeginRead();
+    if (!scope.ok()) return LogError(scope.status());
+    scope_ = *std::move(scope);
+    lookup_.reset();
+  }
+  // What it keeps (what is near, verdicts) is of one state and one model.
+  if (!lookup_) lookup_.emplace(*log_, BuilderVersionText(), model_);
   return absl::OkStatus();
+}
+
+void LogTraceSource::BeginModel(const Hash128& model) {
+  model_ = model;
+  lookup_.reset();
+}
+
+void LogTraceSource::BeginModel(const std::vector<compiler::ModelKernel>& kernels) {
+  std::vector<std::pair<Hash128, int64_t>> tasks;
+  for (const compiler::ModelKernel& kernel : kernels) {
+    tasks.emplace_back(Hash128::FromHex(kernel.hash).value_or(Hash128{}), kernel.count);
+  }
+  BeginModel(db::ModelHash(std::move(tasks)));
 }
 
 void LogTraceSource::EndLookUps() { scope_.reset(); }
@@ -100,8 +113,8 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   HONE_RETURN_IF_ERROR(BeginLookUps());
   if (server_ != nullptr) {
     // What is near is told for one Workload at a time, and a Lookup keeps it.
-    server_->SetSubject(text);
-    lookup_.emplace(*log_, BuilderVersionText());
+    server_->SetSubject(key, text);
+    lookup_->ForgetNear();
   }
   auto looked = lookup_->Find(key, text, [&](const db::TuningRecord& record) {
     return Replays(workload, record.trace, target);
@@ -110,6 +123,7 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   LogAnswer answer;
   answer.found.rung = db::RungName(db::Rung::kDefault);
   answer.why = std::move(looked->why);
+  answer.found.judged = looked->judged;
   answer.stale = std::move(looked->stale);
   if (looked->record) {
     SetRecord(*looked->record, looked->record->record.trace, looked->rung, answer);
@@ -133,14 +147,15 @@ absl::StatusOr<compiler::FoundTrace> LogTraceSource::Find(const ir::Workload& wo
                                                           const std::string& hash,
                                                           const ir::Target& target) {
   HONE_ASSIGN_OR_RETURN(LogAnswer answer, Look(workload, hash, target));
-  if (terms_.required == RequiredRung::kExact &&
+  // What was judged is known: the default is the better schedule there.
+  if (terms_.required == RequiredRung::kExact && !answer.found.judged &&
       answer.found.rung != db::RungName(db::Rung::kExact)) {
     return Missing(
         fmt::format("the log '{}' has no record of workload {} for {} on {} that still replays; "
                     "tune the model there, or allow a lower rung with --require nearest",
                     name_, hash, target.text, terms_.device_class));
   }
-  if (terms_.required == RequiredRung::kNearest && answer.median_ns == 0) {
+  if (terms_.required == RequiredRung::kNearest && !answer.found.judged && answer.median_ns == 0) {
     return Missing(
         fmt::format("the log '{}' has nothing for workload {} on this ISA; tune the model, or "
                     "allow the default schedule with --require default",

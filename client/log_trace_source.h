@@ -48,6 +48,10 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
 
+  /// Whose look-ups follow: verdicts of this model bind them.
+  void BeginModel(const std::vector<compiler::ModelKernel>& kernels) override;
+  void BeginModel(const Hash128& model);
+
   /// Lets go of the state of the log, so that it may fold in its newest rows while a model is
   /// built.
   void EndLookUps() override;
@@ -65,6 +69,7 @@ class LogTraceSource final : public compiler::TraceSource {
   ServerDatabase* server_ = nullptr;  // log_, where it is a server
   std::unique_ptr<db::Database::ReadScope>
       scope_;  // after log_: destroyed first; none between models
+  std::optional<Hash128> model_;
   std::optional<db::Lookup> lookup_;
   std::string name_;  ///< of the log, for messages
   LogTerms terms_;

@@ -47,6 +47,26 @@ class PinnedThread {
   const std::vector<int> before_;
 };
 
+struct Rounds {
+  int least = 0, most = 0;
+};
+
+absl::Status RunRounds(std::vector<TimedModel*> models, Rounds rounds, double seconds,
+                       const std::atomic<bool>* interrupted, const MonotonicClock& clock) {
+  const PinnedThread pinned;
+  const int64_t until_ns = clock.NowNs() + static_cast<int64_t>(seconds * 1e9);
+  for (int round = 0; round < rounds.most; ++round) {
+    if (round >= rounds.least && clock.NowNs() >= until_ns) break;
+    for (TimedModel* model : models) {
+      if (interrupted != nullptr && interrupted->load()) return absl::CancelledError("interrupted");
+      HONE_RETURN_IF_ERROR(model->TakeTurn());
+    }
+    // Who goes second finds the caches of who went first: each does so as often.
+    std::reverse(models.begin(), models.end());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
@@ -126,29 +146,33 @@ PairedRatio RatioOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b
   return {m.median / kScale, m.low / kScale, m.high / kScale};
 }
 
+bool Undecided(const PairedRatio& ratio, int64_t rounds, int64_t first_rounds) {
+  constexpr int64_t kMostTimes = 4;
+  return ratio.low <= 1 && ratio.high >= 1 && rounds < kMostTimes * first_rounds;
+}
+
+absl::Status TimedModel::BeginTurns() {
+  ForgetSamples();
+  HONE_RETURN_IF_ERROR(Sample(2));
+  const int64_t once_ns = std::max<int64_t>(samples_ns_.front(), 1);
+  const auto runs = static_cast<int>(std::min<int64_t>(kTurnNs / once_ns, kMostRuns));
+  runs_ = runs < 1 ? 1 : runs + 1;
+  ForgetSamples();
+  return absl::OkStatus();
+}
+
 absl::Status RunInTurns(const std::vector<TimedModel*>& models, double seconds,
                         const std::atomic<bool>* interrupted, const MonotonicClock& clock) {
-  const PinnedThread pinned;
-  std::vector<std::pair<TimedModel*, int>> turn;
-  for (TimedModel* model : models) {
-    model->ForgetSamples();
-    HONE_RETURN_IF_ERROR(model->Sample(2));
-    const int64_t once_ns = std::max<int64_t>(model->samples_ns().front(), 1);
-    const auto runs = static_cast<int>(std::min<int64_t>(kTurnNs / once_ns, kMostRuns));
-    turn.emplace_back(model, runs < 1 ? 1 : runs + 1);
-    model->ForgetSamples();
+  {
+    const PinnedThread pinned;
+    for (TimedModel* model : models) HONE_RETURN_IF_ERROR(model->BeginTurns());
   }
-  const int64_t until_ns = clock.NowNs() + static_cast<int64_t>(seconds * 1e9);
-  for (int round = 0; round < kMostRounds; ++round) {
-    if (round >= kLeastRounds && clock.NowNs() >= until_ns) break;
-    for (const auto& [model, runs] : turn) {
-      if (interrupted != nullptr && interrupted->load()) return absl::CancelledError("interrupted");
-      HONE_RETURN_IF_ERROR(model->Sample(runs));
-    }
-    // Who goes second finds the caches of who went first: each does so as often.
-    std::reverse(turn.begin(), turn.end());
-  }
-  return absl::OkStatus();
+  return RunRounds(models, {kLeastRounds, kMostRounds}, seconds, interrupted, clock);
+}
+
+absl::Status GoOnInTurns(const std::vector<TimedModel*>& models, int rounds, double seconds,
+                         const std::atomic<bool>* interrupted, const MonotonicClock& clock) {
+  return RunRounds(models, {0, rounds}, seconds, interrupted, clock);
 }
 
 std::set<std::string> ChangedKernels(const TimedModel& by_default, const TimedModel& tuned) {

@@ -13,6 +13,7 @@
 #include "base/core/clock.h"
 #include "client/model_session.h"
 #include "compiler/compile_model.h"
+#include "compiler/model_steps.h"
 #include "graph/graph.h"
 #include "runtime/executable.h"
 
@@ -33,6 +34,10 @@ class TimedModel {
   /// kernel_ns(). The first of several is not counted: another model has just had the caches.
   absl::Status Sample(int runs);
   void ForgetSamples();
+  /// Finds how many runs a turn takes, and forgets all samples.
+  absl::Status BeginTurns();
+  /// A sample of so many runs.
+  absl::Status TakeTurn() { return Sample(runs_); }
 
   const std::vector<int64_t>& samples_ns() const { return samples_ns_; }
   /// By workload hash: all steps of a run together, one entry a run.
@@ -47,6 +52,7 @@ class TimedModel {
 
   ModelSession session_;
   const MonotonicClock& clock_;
+  int runs_ = 1;  ///< of a turn
   std::map<std::string, std::string> traces_;
   std::vector<int64_t> samples_ns_;
   std::map<std::string, std::vector<int64_t>> kernel_ns_;
@@ -60,6 +66,9 @@ class WithDefaults final : public compiler::TraceSource {
       : source_(source), hashes_(std::move(hashes)) {}
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
+  void BeginModel(const std::vector<compiler::ModelKernel>& kernels) override {
+    source_.BeginModel(kernels);
+  }
   void EndLookUps() override { source_.EndLookUps(); }
 
  private:
@@ -73,11 +82,19 @@ struct PairedRatio {
 };
 PairedRatio RatioOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
 
+/// Whether more rounds may tell which is faster: the interval holds 1, and there were fewer than
+/// four times the first ones.
+bool Undecided(const PairedRatio& ratio, int64_t rounds, int64_t first_rounds);
+
 /// Runs the models in turns (A B, B A, A B, …) for about `seconds`, at least five rounds. A turn is
 /// as many runs as reach a millisecond. Earlier samples are forgotten. kCancelled when
 /// `interrupted` becomes true.
 absl::Status RunInTurns(const std::vector<TimedModel*>& models, double seconds,
                         const std::atomic<bool>* interrupted, const MonotonicClock& clock);
+
+/// `rounds` more of models that ran in turns, no longer than `seconds`; their samples are added.
+absl::Status GoOnInTurns(const std::vector<TimedModel*>& models, int rounds, double seconds,
+                         const std::atomic<bool>* interrupted, const MonotonicClock& clock);
 
 /// Workloads whose Traces differ between the models.
 std::set<std::string> ChangedKernels(const TimedModel& by_default, const TimedModel& tuned);

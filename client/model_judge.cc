@@ -9,14 +9,12 @@
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/open_log.h"
-#include "measure/process_load.h"
 
 namespace hone::client {
 namespace {
 
 /// A model with fewer changed kernels must not be slower than this times the one with more.
 constexpr double kNotSlower = 0.998;
-constexpr double kLoses = 0.99;
 
 std::vector<std::string> HashesOf(const search::Session& session) {
   std::vector<std::string> hashes;
@@ -35,6 +33,12 @@ std::map<std::string, std::string> WinnersOf(const search::Session& session) {
     if (v.replaced && !v.trace.empty()) traces[hashes[i]] = v.trace;
   }
   return traces;
+}
+
+std::vector<Hash128> Hashes(const std::set<std::string>& hexes) {
+  std::vector<Hash128> hashes;
+  for (const std::string& hex : hexes) hashes.push_back(Hash128::FromHex(hex).value_or(Hash128{}));
+  return hashes;
 }
 
 }  // namespace
@@ -59,14 +63,14 @@ void ModelJudge::MeasureDefault() {
     HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults));
     expected_seconds_ = 1.2 * static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
     HONE_RETURN_IF_ERROR(RunInTurns({by_default_.get()}, 0.1, options_.interrupted, clock));
-    verdict_.default_ns = by_default_->MedianNs();
+    judged_.verdict.default_ns = by_default_->MedianNs();
     // Five rounds of two models at least, and what else the end of a session does.
-    expected_seconds_ += std::max(options_.seconds, 12e-9 * verdict_.default_ns) + 0.2;
+    expected_seconds_ += std::max(options_.seconds, 12e-9 * judged_.verdict.default_ns) + 0.2;
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {
     by_default_.reset();
-    verdict_.skipped = fmt::format("the model does not run by default: {}", StatusMessage(status));
+    judged_.skipped = fmt::format("the model does not run by default: {}", StatusMessage(status));
   }
 }
 
@@ -74,35 +78,38 @@ absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
   const MonotonicClock& clock = *context_.environment.clock;
   measure::ForeignLoad load(clock);
   HONE_RETURN_IF_ERROR(RunInTurns(models, options_.seconds, options_.interrupted, clock));
+  NoteLoad(load);
+  return absl::OkStatus();
+}
+
+void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
   const double foreign = load.SinceLast().value_or(0);
   if (foreign > measure::ForeignLoad::kDisturbing)
-    verdict_.noisy_cpus = std::max(verdict_.noisy_cpus, foreign);
-  return absl::OkStatus();
+    judged_.noisy_cpus = std::max(judged_.noisy_cpus, foreign);
 }
 
 absl::Status ModelJudge::Judge(search::Session& session) {
   if (!by_default_) return absl::OkStatus();
   if (session.SecondsLeft() <= 0) {
-    verdict_.skipped = "no time was left for it";
+    judged_.skipped = "no time was left for it";
     return absl::OkStatus();
   }
   JudgedKernels judged;
   if (const absl::Status compared = Compare(session, judged); !compared.ok()) {
-    verdict_.skipped = StatusMessage(compared);
+    judged_.skipped = StatusMessage(compared);
     return absl::OkStatus();
   }
   // What other programs disturbed decides nothing.
-  if (!verdict_.skipped.empty() || verdict_.noisy_cpus > 0) return absl::OkStatus();
-  const std::vector<std::string> hashes = HashesOf(session);
-  const auto confirmations = judged.Confirmations(hashes, session.verdicts());
-  HONE_RETURN_IF_ERROR(session.AddConfirmations(confirmations));
-  // Told is what look-ups will find, too.
-  for (const search::Confirmation& c : confirmations) {
-    const auto task = static_cast<size_t>(c.task);
-    if (c.put_back && session.verdicts()[task].put_back) verdict_.put_back.push_back(hashes[task]);
-  }
-  std::sort(verdict_.put_back.begin(), verdict_.put_back.end());
-  return absl::OkStatus();
+  if (!judged_.skipped.empty() || judged_.noisy_cpus > 0) return absl::OkStatus();
+  db::ModelVerdict& verdict = judged_.verdict;
+  verdict.keeps_defaults = verdict.ratio_low <= 1;
+  verdict.tuned = Hashes(judged.Tuned());
+  verdict.put_back = Hashes(judged.put_back());
+  // Nothing is confirmed by a model that is not faster.
+  const std::vector<int> confirmed = verdict.keeps_defaults
+                                         ? std::vector<int>()
+                                         : judged.Confirmed(HashesOf(session), session.verdicts());
+  return session.AddVerdict(verdict, confirmed);
 }
 
 absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& judged) {
@@ -117,7 +124,7 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
   for (const std::string& hash : ChangedKernels(*by_default_, *tuned))
     changed[hash] = tuned->traces().at(hash);
   if (changed.empty()) {
-    verdict_.skipped = "no kernel has another schedule than by default";
+    judged_.skipped = "no kernel has another schedule than by default";
     return absl::OkStatus();
   }
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
@@ -125,7 +132,7 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
   // Time was kept for one comparison; what another one would have to confirm waits for more, and
   // stays suspect until then.
   const auto may_go_on = [&] {
-    return !judged.suspects().empty() && verdict_.noisy_cpus == 0 &&
+    return !judged.suspects().empty() && judged_.noisy_cpus == 0 &&
            session.SecondsLeft() >= options_.seconds;
   };
   if (may_go_on()) {
@@ -134,9 +141,22 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
     judged.ComparedAgain(LosingKernels(*by_default_, *tuned));
     if (may_go_on()) HONE_RETURN_IF_ERROR(CompareWithout(judged, winners, tuned));
   }
-  SetRatio(*tuned);
-  // No kernel can be blamed alone: the model stays as it was.
-  if (verdict_.ratio_high < kLoses && verdict_.noisy_cpus == 0) judged.PutBackAll();
+  return Decide(session, *tuned);
+}
+
+absl::Status ModelJudge::Decide(const search::Session& session, TimedModel& tuned) {
+  SetRatio(tuned);
+  const MonotonicClock& clock = *context_.environment.clock;
+  const db::ModelVerdict& v = judged_.verdict;
+  const int64_t first_rounds = v.rounds;
+  while (Undecided({v.ratio, v.ratio_low, v.ratio_high}, v.rounds, first_rounds) &&
+         judged_.noisy_cpus == 0 && session.SecondsLeft() > 0) {
+    measure::ForeignLoad load(clock);
+    HONE_RETURN_IF_ERROR(GoOnInTurns({by_default_.get(), &tuned}, static_cast<int>(first_rounds),
+                                     session.SecondsLeft(), options_.interrupted, clock));
+    NoteLoad(load);
+    SetRatio(tuned);
+  }
   return absl::OkStatus();
 }
 
@@ -145,7 +165,7 @@ absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSo
   WithDefaults fewer(traces, judged.suspects());
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer));
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
-  if (verdict_.noisy_cpus > 0 ||
+  if (judged_.noisy_cpus > 0 ||
       RatioOf(tuned->samples_ns(), mended->samples_ns()).high < kNotSlower) {
     return absl::OkStatus();
   }
@@ -156,12 +176,13 @@ absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSo
 
 void ModelJudge::SetRatio(const TimedModel& tuned) {
   const PairedRatio ratio = RatioOf(by_default_->samples_ns(), tuned.samples_ns());
-  verdict_.default_ns = by_default_->MedianNs();
-  verdict_.tuned_ns = tuned.MedianNs();
-  verdict_.ratio = ratio.median;
-  verdict_.ratio_low = ratio.low;
-  verdict_.ratio_high = ratio.high;
-  verdict_.rounds = static_cast<int64_t>(tuned.samples_ns().size());
+  db::ModelVerdict& v = judged_.verdict;
+  v.default_ns = by_default_->MedianNs();
+  v.tuned_ns = tuned.MedianNs();
+  v.ratio = ratio.median;
+  v.ratio_low = ratio.low;
+  v.ratio_high = ratio.high;
+  v.rounds = static_cast<int64_t>(tuned.samples_ns().size());
 }
 
 }  // namespace hone::client

@@ -13,13 +13,15 @@
 #include "client/tune_progress.h"
 #include "graph/graph.h"
 #include "ir/accuracy_class.h"
+#include "measure/process_load.h"
 #include "search/session.h"
 
 namespace hone::client {
 
 /// Measures the whole model around a tuning: the default before it, default and tuned in turns
-/// after it, and puts back kernels whose change loses there. A failure of its own is no failure of
-/// the tuning: it becomes ModelVerdict::skipped. One thread.
+/// after it, puts back kernels whose change loses there, and all of them where the tuned model is
+/// not faster. A failure of its own is no failure of the tuning: it becomes JudgedModel::skipped.
+/// One thread.
 class ModelJudge {
  public:
   struct Options {
@@ -42,7 +44,7 @@ class ModelJudge {
   /// compares, and adds what follows to the session. Errors are those of the log.
   absl::Status Judge(search::Session& session);
 
-  const ModelVerdict& verdict() const { return verdict_; }
+  const JudgedModel& judged() const { return judged_; }
 
  private:
   absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces);
@@ -53,13 +55,16 @@ class ModelJudge {
   /// unless it is slower.
   absl::Status CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
                               std::unique_ptr<TimedModel>& tuned);
+  /// Up to four times the rounds, as long as the ratio's interval holds 1 and there is time.
+  absl::Status Decide(const search::Session& session, TimedModel& tuned);
   void SetRatio(const TimedModel& tuned);
+  void NoteLoad(measure::ForeignLoad& load);
 
   const CommandContext& context_;
   const Options options_;
   std::unique_ptr<TimedModel> by_default_;
   double expected_seconds_ = 0;
-  ModelVerdict verdict_;
+  JudgedModel judged_;
 };
 
 }  // namespace hone::client

@@ -243,8 +243,9 @@ constexpr std::array kCommands = {
             "Cuts the model into kernels, measures candidate schedules of each on this machine and "
             "keeps every result in the log. A candidate that crashes, hangs or computes something "
             "else costs only itself. At the end default and tuned model run in turns, and a kernel "
-            "that is slower there is put back.\n\nCtrl-C or SIGTERM end it with what was measured; "
-            "a closed terminal leaves it running. The same command again goes on where it was "
+            "that is slower there is put back; a model that is not faster keeps its "
+            "defaults.\n\nCtrl-C or SIGTERM end it with what was measured; a closed terminal "
+            "leaves it running. The same command again goes on where it was "
             "interrupted; after it has finished it starts anew from the log's best. "
             "`hone compile MODEL` reads the log back.",
         .positionals = kModelPositionals,

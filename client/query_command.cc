@@ -59,6 +59,7 @@ absl::Status RunQuery(CommandContext& context) {
   const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
   if (!kernels.ok()) return CompileError(kernels.status());
 
+  log->BeginModel(*kernels);
   ordered_json objects = ordered_json::array();
   std::map<std::string, int> rungs;
   for (const compiler::ModelKernel& kernel : *kernels) {

@@ -9,6 +9,7 @@
 #include "client/output_path.h"
 #include "client/report_page.h"
 #include "client/session_report.h"
+#include "client/verdict_text.h"
 #include "measure/device.h"
 
 namespace hone::client {
@@ -20,6 +21,17 @@ ordered_json IntervalJson(const Interval& latency) {
   if (latency.median_us <= 0) return nullptr;
   return {
       {"median_us", latency.median_us}, {"low_us", latency.low_us}, {"high_us", latency.high_us}};
+}
+
+ordered_json VerdictJson(const std::optional<db::ModelVerdict>& v) {
+  if (!v) return nullptr;
+  return {{"verdict", VerdictWord(*v)},
+          {"default_us", v->default_ns * 1e-3},
+          {"tuned_us", v->tuned_ns * 1e-3},
+          {"ratio", v->ratio},
+          {"ratio_low", v->ratio_low},
+          {"ratio_high", v->ratio_high},
+          {"rounds", v->rounds}};
 }
 
 ordered_json ReportJson(const SessionReport& report, const std::string& log,
@@ -45,7 +57,8 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
   for (const auto& [name, counts] : report.proposers) {
     proposers[name] = {{"candidates", counts.first}, {"wins", counts.second}};
   }
-  return {{"log", log},
+  return {{"verdict", VerdictJson(report.verdict)},
+          {"log", log},
           {"session", report.session.id.ToHex()},
           {"model", report.model},
           {"target", report.target},
@@ -86,6 +99,7 @@ absl::Status RunReport(CommandContext& context) {
     return absl::OkStatus();
   }
   const Interval by_default = report.ByDefault(), best = report.Best();
+  if (report.verdict) context.out << VerdictLine(*report.verdict) << '\n';
   context.out << fmt::format("wrote {}: session {} of {}, {} groups", page,
                              report.session.id.ToHex().substr(0, 12),
                              report.model.empty() ? "a model" : report.model, report.tasks.size());

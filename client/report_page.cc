@@ -8,6 +8,7 @@
 
 #include "base/versions.h"
 #include "client/report_chart.h"
+#include "client/verdict_text.h"
 
 namespace hone::client {
 namespace {
@@ -27,6 +28,8 @@ h2 { font-size: 17px; margin: 36px 0 12px; }
 .quiet { color: var(--quiet); }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px;
   margin: 24px 0 0; }
+.verdict { font-size: 19px; font-weight: 650; margin: 20px 0 0; }
+.verdict.won { color: var(--good); }
 .card, .panel { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; }
 .card { padding: 14px 16px; }
 .card b { display: block; font-size: 24px; font-weight: 650; letter-spacing: -.02em; }
@@ -75,6 +78,15 @@ std::string Duration(double seconds) {
 std::string Card(const std::string& value, const std::string& meaning) {
   return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", Escaped(value),
                      Escaped(meaning));
+}
+
+std::string Verdict(const SessionReport& report) {
+  if (!report.verdict) {
+    return "<p class=\"verdict\">model: no verdict; default and tuned were not compared as a "
+           "whole</p>";
+  }
+  return fmt::format("<p class=\"verdict{}\">{}</p>", report.verdict->keeps_defaults ? "" : " won",
+                     Escaped(VerdictLine(*report.verdict)));
 }
 
 std::string Cards(const SessionReport& report) {
@@ -214,7 +226,7 @@ std::string ReportPage(const SessionReport& report) {
       "</style></head><body><main>\n<h1>{0}</h1><div class=\"quiet\">tuned by Hone for {2}, {3}"
       "</div>\n",
       Escaped(title), kStyle, Escaped(report.target), DateText(report.session.created_ms));
-  page += Cards(report);
+  page += Verdict(report) + Cards(report);
   page += "\n<h2>The model's time over the session</h2><div class=\"panel\">" +
           LargeCurve(report.model_curve, report.used_seconds, report.ByDefault().median_us) +
           "</div><p class=\"quiet\">The best measured time of every group, times how often it "

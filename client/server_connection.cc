@@ -280,6 +280,9 @@ absl::StatusOr<ServerConnection::Found> GrpcConnection::FindRecords(
     found.records.push_back(std::move(record));
   }
   found.workloads.assign(reply.workloads().begin(), reply.workloads().end());
+  for (const v1::ModelVerdict& wire : reply.verdicts()) {
+    HONE_ASSIGN_OR_RETURN(found.verdicts.emplace_back(), proto::FromWire(wire));
+  }
   return found;
 }
 

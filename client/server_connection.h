@@ -51,6 +51,7 @@ class ServerConnection {
   struct Found {
     std::vector<db::RankedRecord> records;
     std::vector<std::string> workloads;
+    std::vector<db::ModelVerdict> verdicts;  ///< none from a server that does not know of them
   };
   virtual absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) = 0;
   /// Writes a snapshot of the server's log to a file, whole or not at all; its SHA-256. The server

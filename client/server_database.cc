@@ -61,6 +61,15 @@ absl::StatusOr<std::vector<db::WorkloadRow>> ServerDatabase::MeasuredWorkloads(
   return rows;
 }
 
+absl::StatusOr<std::vector<db::ModelVerdict>> ServerDatabase::ModelVerdicts(const Hash128& model) {
+  HONE_ASSIGN_OR_RETURN(ServerConnection::Found found,
+                        server_->FindRecords({.key = last_key_,
+                                              .question = proto::RecordQuestion::kExact,
+                                              .limit = 1,
+                                              .model = model}));
+  return std::move(found.verdicts);
+}
+
 absl::StatusOr<db::Appended> ServerDatabase::Append(const db::Batch&, db::Origin) {
   return NotServed();
 }

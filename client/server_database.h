@@ -15,8 +15,12 @@ class ServerDatabase final : public db::Database {
  public:
   explicit ServerDatabase(std::unique_ptr<ServerConnection> server) : server_(std::move(server)) {}
 
-  /// The Workload that is looked up next; MeasuredWorkloads gives only those of its form.
-  void SetSubject(std::string workload_text) { subject_ = std::move(workload_text); }
+  /// What is looked up next: MeasuredWorkloads gives only those of this Workload's form,
+  /// ModelVerdicts those for this target and device class.
+  void SetSubject(const db::RecordKey& key, std::string workload_text) {
+    last_key_ = key;
+    subject_ = std::move(workload_text);
+  }
 
   absl::StatusOr<db::Appended> Append(const db::Batch& batch, db::Origin origin) override;
   absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() override;
@@ -26,6 +30,7 @@ class ServerDatabase final : public db::Database {
       const db::RecordQuery& query) override;
   absl::StatusOr<std::vector<db::WorkloadRow>> MeasuredWorkloads(const std::string& isa,
                                                                  int measurement_policy) override;
+  absl::StatusOr<std::vector<db::ModelVerdict>> ModelVerdicts(const Hash128& model) override;
   absl::StatusOr<std::optional<db::WorkloadRow>> FindWorkload(const Hash128& hash) override;
   absl::StatusOr<std::optional<db::RankedRecord>> FindRecord(const Hash128& id) override;
   absl::StatusOr<std::optional<db::Session>> FindSession(const Hash128& id) override;

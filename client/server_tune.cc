@@ -30,6 +30,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr char kNoVerdict[] =
+    "as a farm compares kernels alone; hone bench compares packages on a device of that class";
+
 // What another session of the search was told is not known here: null, not a time of nothing.
 ordered_json Us(double ns) { return ns > 0 ? ordered_json(ns * 1e-3) : ordered_json(); }
 
@@ -101,7 +104,8 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                        {"compared", task.compared},
                        {"replaced", task.replaced}});
     }
-    const ordered_json object = {{"server", context_.arguments.Text("server")},
+    const ordered_json object = {{"model", {{"verdict", nullptr}, {"skipped", kNoVerdict}}},
+                                 {"server", context_.arguments.Text("server")},
                                  {"session", session.ToHex()},
                                  {"reason", info.reason},
                                  {"device_class", info.device_class},
@@ -111,9 +115,10 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                                  {"tasks", std::move(tasks)}};
     context_.json_result = JsonText(object);
   } else {
-    context_.out << fmt::format(
-        "{}\n{}\n{}; session {}\n", fmt::join(TaskTable(progress.Rows(), {}), "\n"),
-        progress.State(SystemWallClock()).Line(), info.reason, session.ToHex());
+    context_.out << fmt::format("model: no verdict, {}\n{}\n{}\n{}; session {}\n", kNoVerdict,
+                                fmt::join(TaskTable(progress.Rows(), {}), "\n"),
+                                progress.State(SystemWallClock()).Line(), info.reason,
+                                session.ToHex());
   }
   switch (info.state) {
     case db::SessionState::kFinished: return absl::OkStatus();

@@ -199,6 +199,7 @@ void AddVerdict(const std::string& payload, size_t named_tasks, SessionReport& r
 absl::Status AddEnd(db::Database& log, size_t named_tasks, SessionReport& report) {
   return log.ScanEvents({.session = report.session.id}, [&](const db::Event& event) {
     if (event.type == "verdict") AddVerdict(event.payload, named_tasks, report);
+    if (event.type == db::kModelVerdict) report.verdict = db::VerdictOf(event, false);
     if (event.type == "elapsed") report.used_seconds = std::atof(event.payload.c_str());
     if (event.type == "finished" || event.type == "interrupted") report.reason = event.payload;
     if (event.type == "proposed") report.reason.clear();  // it went on

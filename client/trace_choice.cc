@@ -156,18 +156,32 @@ int NumAnswered(const compiler::CompileReport& report) {
                     [](const compiler::KernelReport& k) { return k.rung != "default"; }));
 }
 
+namespace {
+
+int NumJudged(const compiler::CompileReport& report) {
+  return static_cast<int>(std::ranges::count_if(report.kernels, &compiler::KernelReport::judged));
+}
+
+}  // namespace
+
 std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileReport& report) {
   const int answered = NumAnswered(report);
+  const int judged = NumJudged(report);
   if (!choice.unasked) return "";
+  if (answered == 0 && judged > 0) {
+    return fmt::format("the model keeps its defaults by a verdict in '{}'; hone query says which\n",
+                       choice.path);
+  }
   return fmt::format(
-      "{} of {} kernels from '{}'; {}\n", answered, report.kernels.size(), choice.path,
+      "{} of {} kernels from '{}'{}; {}\n", answered, report.kernels.size(), choice.path,
+      judged > 0 ? fmt::format(", {} put back to the default", judged) : "",
       answered > 0 ? "--no-log compiles the defaults" : "all have default schedules");
 }
 
 std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,
                              const compiler::CompileReport& report) {
   if (!choice.HasLog() && choice.missing.empty()) return "";
-  if (report.kernels.empty() || NumAnswered(report) > 0) return "";
+  if (report.kernels.empty() || NumAnswered(report) + NumJudged(report) > 0) return "";
   const std::string where =
       choice.HasLog() ? fmt::format("'{}' knows none of this model's kernels", choice.path)
                       : fmt::format("there is no log '{}'", choice.missing);

@@ -92,6 +92,24 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
   return line;
 }
 
+/// The command that compiles the model with what was found.
+std::string CompiledBy(const Arguments& arguments, const ir::Target& target,
+                       const std::string& log) {
+  const std::string& model = arguments.Text("MODEL");
+  std::string line = "hone compile " + ShellWord(model);
+  for (const char* name : {"dim", "shape", "bind"}) {
+    for (const std::string& value : arguments.List(name))
+      line += fmt::format(" --{} {}", name, ShellWord(value));
+  }
+  if (arguments.GivenOnLine("target") || arguments.GivenOnLine("threads"))
+    line += " --target " + ShellWord(target.text);
+  if (arguments.GivenOnLine("accuracy"))
+    line += " --accuracy " + ShellWord(arguments.Text("accuracy"));
+  // The log that nobody names is found without being named.
+  if (arguments.GivenOnLine("db")) line += " --db " + ShellWord(log);
+  return line + " -o " + ShellWord(ModelName(model) + ".hone");
+}
+
 /// What `hone report` and people want to know of a task.
 ordered_json TasksJson(const std::vector<search::TuningTask>& tasks) {
   auto list = ordered_json::array();
@@ -321,7 +339,8 @@ absl::Status Tuning::TuneTasks() {
                                 Duration(session.ElapsedSeconds()));
   }
   TuneProgress progress(context_);
-  const TuneView view{session, measurer, budget_, bounds, judge.verdict(), wall_clock_};
+  const std::string next = CompiledBy(arguments_, target_, path_);
+  const TuneView view{session, measurer, budget_, bounds, judge.judged(), path_, next, wall_clock_};
   const absl::Status run = session.Run([&](const search::Session& s) {
     signals_.SetMessage("interrupted; " +
                         WhatStands(s.tuner().answered(), s.tuner().TotalNs(true) > 0));
@@ -329,10 +348,10 @@ absl::Status Tuning::TuneTasks() {
   });
   HONE_RETURN_IF_ERROR(Ended(session, run));
   if (context_.json()) {
-    context_.json_result = TuneJson(view, path_);
+    context_.json_result = TuneJson(view);
   } else {
     progress.Erase();
-    context_.out << TuneText(view, path_) << std::flush;
+    context_.out << TuneText(view) << std::flush;
   }
   const std::string stands =
       WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0);

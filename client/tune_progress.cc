@@ -10,6 +10,7 @@
 
 #include "client/json_text.h"
 #include "client/task_table.h"
+#include "client/verdict_text.h"
 #include "search/illegal_sketch.h"
 
 namespace hone::client {
@@ -45,10 +46,10 @@ TuneState StateOf(const TuneView& view) {
                                          view.wall_clock),
                             KernelsText(t.TotalNs(false), t.TotalNs(true))},
                   .failures = view.session.failures()};
-  if (t.TotalNs(true) > 0 && view.model.default_ns > 0) {
+  if (t.TotalNs(true) > 0 && view.model.verdict.default_ns > 0) {
     state.parts.push_back(
         fmt::format("model {:.3f} ms measured by default, {:.3f} ms predicted now",
-                    view.model.default_ns * 1e-6, PredictedNs(view) * 1e-6));
+                    view.model.verdict.default_ns * 1e-6, PredictedNs(view) * 1e-6));
   }
   if (const double paused = static_cast<double>(view.measurer.paused_ns()) * 1e-9; paused >= 0.5)
     state.parts.push_back(fmt::format("waited {:.1f} s for other programs", paused));
@@ -97,34 +98,61 @@ ordered_json ProposersJson(const Tuner& tuner) {
 }
 
 ordered_json ModelJson(const TuneView& view) {
-  const ModelVerdict& m = view.model;
-  ordered_json object = {{"default_us", nullptr},  {"predicted_us", nullptr},
-                         {"tuned_us", nullptr},    {"ratio", nullptr},
-                         {"ratio_low", nullptr},   {"ratio_high", nullptr},
-                         {"rounds", m.rounds},     {"noisy_cpus", m.noisy_cpus},
-                         {"put_back", m.put_back}, {"skipped", nullptr}};
-  if (m.default_ns > 0) {
-    object["default_us"] = m.default_ns * 1e-3;
+  const JudgedModel& m = view.model;
+  const db::ModelVerdict& v = m.verdict;
+  ordered_json object = {{"verdict", nullptr},         {"default_us", nullptr},
+                         {"predicted_us", nullptr},    {"tuned_us", nullptr},
+                         {"ratio", nullptr},           {"ratio_low", nullptr},
+                         {"ratio_high", nullptr},      {"rounds", v.rounds},
+                         {"noisy_cpus", m.noisy_cpus}, {"put_back", ordered_json::array()},
+                         {"skipped", nullptr}};
+  if (v.default_ns > 0) {
+    object["default_us"] = v.default_ns * 1e-3;
     object["predicted_us"] = PredictedNs(view) * 1e-3;
   }
-  if (m.tuned_ns > 0) {
-    object["tuned_us"] = m.tuned_ns * 1e-3;
-    object["ratio"] = m.ratio;
-    object["ratio_low"] = m.ratio_low;
-    object["ratio_high"] = m.ratio_high;
+  if (v.rounds > 0) {
+    if (m.noisy_cpus == 0) object["verdict"] = VerdictWord(v);
+    object["tuned_us"] = v.tuned_ns * 1e-3;
+    object["ratio"] = v.ratio;
+    object["ratio_low"] = v.ratio_low;
+    object["ratio_high"] = v.ratio_high;
   }
+  for (const Hash128& hash : v.put_back) object["put_back"].push_back(hash.ToHex());
   if (!m.skipped.empty()) object["skipped"] = m.skipped;
   return object;
+}
+
+/// What was said of the whole model, and of kernels that lose in it.
+std::string ModelText(const TuneView& view) {
+  const JudgedModel& m = view.model;
+  const db::ModelVerdict& v = m.verdict;
+  if (!m.skipped.empty()) return fmt::format("model: not compared, {}\n", m.skipped);
+  if (v.rounds == 0) return "";
+  if (m.noisy_cpus > 0) {
+    return fmt::format(
+        "model: {:.3f} ms by default, {:.3f} ms tuned, but other programs used {:.1f} CPUs "
+        "meanwhile, so this decides nothing; the same command on a quiet machine does\n",
+        v.default_ns * 1e-6, v.tuned_ns * 1e-6, m.noisy_cpus);
+  }
+  std::string text = VerdictLine(v) + "\n";
+  const Tuner& t = view.session.tuner();
+  for (int i = 0; i < t.num_tasks(); ++i) {
+    if (!view.session.verdicts()[static_cast<size_t>(i)].put_back) continue;
+    text += fmt::format("put back: {} ({}) is faster by default in this model\n", t.task(i).name,
+                        t.task(i).hash.ToHex().substr(0, 12));
+  }
+  return text;
 }
 
 }  // namespace
 
 double PredictedNs(const TuneView& view) {
-  if (view.model.default_ns <= 0) return 0;
+  if (view.model.verdict.default_ns <= 0) return 0;
   const Tuner& t = view.session.tuner();
   // Alone, on a busy machine, kernels may seem to take longer than the model that has them all.
-  const double scale = std::min(1.0, view.model.default_ns / std::max(1.0, t.TotalNs(false)));
-  return view.model.default_ns - scale * (t.TotalNs(false) - t.TotalNs(true));
+  const double scale =
+      std::min(1.0, view.model.verdict.default_ns / std::max(1.0, t.TotalNs(false)));
+  return view.model.verdict.default_ns - scale * (t.TotalNs(false) - t.TotalNs(true));
 }
 
 void TuneProgress::Show(const TuneView& view) {
@@ -144,44 +172,23 @@ void TuneProgress::Show(const TuneView& view) {
 
 void TuneProgress::Erase() { context_.err << table_.Erase() << std::flush; }
 
-std::string TuneText(const TuneView& view, const std::string& log) {
+std::string TuneText(const TuneView& view) {
   const Tuner& t = view.session.tuner();
-  const ModelVerdict& m = view.model;
-  std::string text = fmt::format("{}\n", fmt::join(TaskTable(RowsOf(view, true), {}), "\n"));
-  text += fmt::format(
-      "{}: {} candidates in {}; kernels {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)\n",
-      search::StopReasonName(view.session.reason()), t.answered(),
-      Duration(view.session.ElapsedSeconds()), t.TotalNs(false) * 1e-6, t.TotalNs(true) * 1e-6,
-      t.TotalNs(false) / std::max(1.0, t.TotalNs(true)));
-  for (int i = 0; i < t.num_tasks(); ++i) {
-    if (view.session.verdicts()[static_cast<size_t>(i)].put_back) {
-      text += fmt::format("put back: {} ({}) is faster by default in the model\n", t.task(i).name,
-                          t.task(i).hash.ToHex().substr(0, 12));
-    }
-  }
+  std::string illegal;
   for (const search::IllegalSketch& s : search::IllegalSketches(t)) {
-    text += fmt::format("illegal: {} candidates of {} for {} ({}): {}\n", s.count, s.sketch,
-                        t.task(s.task).name, t.task(s.task).hash.ToHex().substr(0, 12), s.why);
+    illegal += fmt::format("illegal: {} candidates of {} for {} ({}): {}\n", s.count, s.sketch,
+                           t.task(s.task).name, t.task(s.task).hash.ToHex().substr(0, 12), s.why);
   }
-  if (m.tuned_ns > 0) {
-    text += fmt::format(
-        "model end to end, in turns: {:.3f} ms by default -> {:.3f} ms tuned ({:.2f} x, interval "
-        "{:.2f} to {:.2f}, {} rounds; {:.3f} ms were predicted)\n",
-        m.default_ns * 1e-6, m.tuned_ns * 1e-6, m.ratio, m.ratio_low, m.ratio_high, m.rounds,
-        PredictedNs(view) * 1e-6);
-    if (m.noisy_cpus > 0) {
-      text += fmt::format(
-          "that is noisy: other programs used {:.1f} CPUs meanwhile, so nothing was put back or "
-          "confirmed; the same command on a quiet machine decides\n",
-          m.noisy_cpus);
-    }
-  } else if (!m.skipped.empty()) {
-    text += fmt::format("the comparison of whole models was skipped: {}\n", m.skipped);
-  }
-  return text + fmt::format("log {}, session {}\n", log, view.session.id().ToHex());
+  return ModelText(view) +
+         fmt::format("{}\n{}{}; {}: {} candidates in {}\nlog {}, session {}\nnext: {}\n",
+                     fmt::join(TaskTable(RowsOf(view, true), {}), "\n"), illegal,
+                     KernelsText(t.TotalNs(false), t.TotalNs(true)),
+                     search::StopReasonName(view.session.reason()), t.answered(),
+                     Duration(view.session.ElapsedSeconds()), view.log, view.session.id().ToHex(),
+                     view.next);
 }
 
-std::string TuneJson(const TuneView& view, const std::string& log) {
+std::string TuneJson(const TuneView& view) {
   const Tuner& t = view.session.tuner();
   ordered_json tasks = ordered_json::array(), correlations = ordered_json::array();
   for (int i = 0; i < t.num_tasks(); ++i) {
@@ -200,7 +207,9 @@ std::string TuneJson(const TuneView& view, const std::string& log) {
                        {"why", s.why}});
   }
   const ordered_json object = {
-      {"log", log},
+      {"model", ModelJson(view)},
+      {"next", view.next},
+      {"log", view.log},
       {"session", view.session.id().ToHex()},
       {"resumed", view.session.resumed()},
       {"reason", std::string(search::StopReasonName(view.session.reason()))},
@@ -210,7 +219,6 @@ std::string TuneJson(const TuneView& view, const std::string& log) {
       {"answered", t.answered()},
       {"default_us", t.TotalNs(false) * 1e-3},
       {"best_us", t.TotalNs(true) * 1e-3},
-      {"model", ModelJson(view)},
       {"failures", failures},
       {"illegal", illegal},
       {"proposers", ProposersJson(t)},

@@ -11,15 +11,11 @@
 
 namespace hone::client {
 
-/// The end-to-end comparison as it is reported; what was not made is 0.
-struct ModelVerdict {
-  double default_ns = 0;  ///< measured; also before the search
-  double tuned_ns = 0;
-  double ratio = 0, ratio_low = 0, ratio_high = 0;  ///< default over tuned, paired
-  int64_t rounds = 0;
-  double noisy_cpus = 0;  ///< CPUs that other programs used meanwhile, if they disturbed it
-  std::vector<std::string> put_back;  ///< workload hashes whose change lost in the model
-  std::string skipped;                ///< why it was not made; empty: it was
+/// The end-to-end comparison as it is reported.
+struct JudgedModel {
+  db::ModelVerdict verdict;  ///< rounds 0: none was made; default_ns is known before the search
+  double noisy_cpus = 0;     ///< CPUs that other programs used meanwhile: then nothing was decided
+  std::string skipped;       ///< why no comparison was made; empty: it was
 };
 
 /// What the outputs of a tuning are made from.
@@ -28,7 +24,9 @@ struct TuneView {
   const measure::LocalMeasurer& measurer;
   const TuneBudget& budget;
   const std::vector<double>& roofline_ns;  ///< by task; 0: unknown
-  const ModelVerdict& model;
+  const JudgedModel& model;
+  const std::string& log;   ///< path
+  const std::string& next;  ///< the command that uses the result
   const WallClock& wall_clock;
 };
 
@@ -50,7 +48,7 @@ class TuneProgress {
 };
 
 /// The result for people, and as one JSON object.
-std::string TuneText(const TuneView& view, const std::string& log);
-std::string TuneJson(const TuneView& view, const std::string& log);
+std::string TuneText(const TuneView& view);
+std::string TuneJson(const TuneView& view);
 
 }  // namespace hone::client

@@ -29,6 +29,7 @@ struct KernelReport {
   std::string trace;     ///< text of the schedule used
   std::string rung;
   std::string why;         ///< FoundTrace::why
+  bool judged = false;     ///< FoundTrace::judged
   int count = 0;           ///< steps that run it
   int64_t operations = 0;  ///< points of all Stages
   WorkloadCost cost;       ///< of one step

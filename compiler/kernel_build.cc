@@ -30,6 +30,7 @@ absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKern
                                                      const ir::Target& target,
                                                      TraceSource& traces) {
   std::vector<FoundTrace> found;
+  traces.BeginModel(kernels);
   for (const ModelKernel& kernel : kernels) {
     HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
   }

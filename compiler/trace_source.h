@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -9,6 +10,8 @@
 
 namespace hone::compiler {
 
+struct ModelKernel;
+
 /// The answer of the look-up ladder for one kernel.
 struct FoundTrace {
   std::string trace;         ///< text; empty: the default schedule
@@ -16,12 +19,16 @@ struct FoundTrace {
   std::string record_id;     ///< of the tuning log; empty for the default
   std::string content_hash;  ///< of the record's content; empty for the default
   std::string why;           ///< one line: what answered, and what was missing above; may be empty
+  bool judged = false;       ///< the default, as a verdict of this model says
 };
 
 /// Where the schedules of a compiled model come from. Not thread-safe.
 class TraceSource {
  public:
   virtual ~TraceSource() = default;
+
+  /// What follows are look-ups of the model that has these kernels.
+  virtual void BeginModel(const std::vector<ModelKernel>& /*kernels*/) {}
 
   /// The best Trace known. `hash` is the workload's structural hash. An error ends the compilation
   /// (a record that is required and missing, a log that cannot be read).

@@ -41,22 +41,9 @@ Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder
   return merged || other_builder ? Rigor::kScreened : record.rigor;
 }
 
-bool Overrules(const RankedRecord& word, Stands word_stands, const RankedRecord& other) {
-  const RecordKey &a = word.record.key, &b = other.record.key;
-  const bool one_origin =
-      word.merged == other.merged && word.other_builder == other.other_builder &&
-      (!word.other_builder || word.record.builder_version == other.record.builder_version);
-  const bool newer = other.record.rigor == Rigor::kConfirmed ? word_stands == Stands::kLater
-                                                             : other.merged || other.other_builder;
-  return one_origin && newer && word.record.rigor == Rigor::kConfirmed &&
-         a.workload == b.workload && a.target == b.target && a.device_class == b.device_class &&
-         a.measurement_policy == b.measurement_policy && a.accuracy >= b.accuracy;
-}
-
-bool RanksBefore(const Contender& a, const Contender& b) {
-  const auto place = [](const Contender& c) {
-    return std::tuple(-static_cast<int>(c.ranked.rigor), c.overruled, c.ranked.record.low_ns,
-                      c.ranked.record.id);
+bool RanksBefore(const RankedRecord& a, const RankedRecord& b) {
+  const auto place = [](const RankedRecord& r) {
+    return std::tuple(-static_cast<int>(r.rigor), r.record.low_ns, r.record.id);
   };
   return place(a) < place(b);
 }

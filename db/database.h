@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "db/model_verdict.h"
 #include "db/record.h"
 
 namespace hone::db {
@@ -112,8 +113,7 @@ class Database {
   virtual absl::StatusOr<std::unique_ptr<ReadScope>> BeginRead() = 0;
 
   /// The best records of a key, at most `limit`, each Trace once (by its best record). A record of
-  /// a stricter accuracy class serves. Order: rigor (falling), those not overruled (Overrules),
-  /// low_ns, id. Without samples.
+  /// a stricter accuracy class serves. Order: rigor (falling), low_ns, id. Without samples.
   virtual absl::StatusOr<std::vector<RankedRecord>> TopRecords(const RecordQuery& query,
                                                                int limit) = 0;
   absl::StatusOr<std::optional<RankedRecord>> BestRecord(const RecordQuery& query);
@@ -126,6 +126,9 @@ class Database {
   /// this policy; by hash.
   virtual absl::StatusOr<std::vector<WorkloadRow>> MeasuredWorkloads(const std::string& isa,
                                                                      int measurement_policy) = 0;
+
+  /// The verdicts of a model, the newest first.
+  virtual absl::StatusOr<std::vector<ModelVerdict>> ModelVerdicts(const Hash128& model) = 0;
 
   virtual absl::StatusOr<std::optional<WorkloadRow>> FindWorkload(const Hash128& hash) = 0;
   /// With samples.
@@ -159,21 +162,7 @@ std::string IsaOfTarget(const std::string& target);
 /// What a record counts as for a query.
 Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder);
 
-/// Where one record stands in the log, seen from another.
-enum class Stands : uint8_t { kEarlier, kLater };
-
-/// Whether of two records of one look-up `word` is a whole model's word on the other's kernel: it
-/// was confirmed, its accuracy class is the other's or a laxer one, and it is the newer such word.
-/// What counts as screened because of where it comes from (merged, another builder) also keeps the
-/// order that it had there: a word of the same origin overrules what was never confirmed.
-bool Overrules(const RankedRecord& word, Stands word_stands, const RankedRecord& other);
-
-/// A record among those of one look-up.
-struct Contender {
-  RankedRecord ranked;
-  bool overruled = false;  ///< by another one: it answers after all others of its rigor
-};
 /// The order of look-ups: true when `a` answers rather than `b`.
-bool RanksBefore(const Contender& a, const Contender& b);
+bool RanksBefore(const RankedRecord& a, const RankedRecord& b);
 
 }  // namespace hone::db

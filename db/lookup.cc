@@ -89,9 +89,23 @@ bool Lookup::TakeFirst(std::vector<RankedRecord> records, Rung rung, const Repla
   return false;
 }
 
+absl::StatusOr<const ModelVerdict*> Lookup::JudgedDefault(const RecordKey& key) {
+  if (!model_) return nullptr;
+  if (!verdicts_) {
+    HONE_ASSIGN_OR_RETURN(verdicts_, database_.ModelVerdicts(*model_));
+  }
+  return KeepsDefault(*verdicts_, key);
+}
+
 absl::StatusOr<LookupAnswer> Lookup::Find(const RecordKey& key, std::string_view workload_text,
                                           const ReplayCheck& replay) {
   LookupAnswer answer;
+  HONE_ASSIGN_OR_RETURN(const ModelVerdict* verdict, JudgedDefault(key));
+  if (verdict != nullptr) {
+    answer.judged = true;
+    answer.why = WhyDefault(*verdict);
+    return answer;
+  }
   const RecordQuery query{.key = key, .builder_version = builder_version_};
   const auto climb = [&]() -> absl::Status {
     // Nearly always the best one replays: the others are fetched only if it does not.

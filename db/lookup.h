@@ -51,6 +51,8 @@ struct LookupAnswer {
   std::optional<RankedRecord> record;     ///< kExact, kThreads: it replays
   std::vector<NearCandidate> candidates;  ///< kNearest: nearest first, at least one; untried
   std::string why;                        ///< one line: what answered, and what was missing above
+  /// kDefault: a verdict of the model says so, and not that nothing better is known.
+  bool judged = false;
   std::vector<StaleRecord> stale;
 };
 
@@ -58,17 +60,19 @@ struct LookupAnswer {
 /// cannot be used.
 using ReplayCheck = std::function<absl::Status(const TuningRecord& record)>;
 
-/// The look-up ladder of design §5 over one state of a log: it reads what it needs as it is asked,
-/// so keep it inside a ReadScope where the log is live. One thread at a time.
+/// The look-up ladder of design §5, below the verdicts of the model that asks, over one state of a
+/// log: it reads what it needs as it is asked, so keep it inside a ReadScope where the log is live.
+/// One thread at a time.
 class Lookup {
  public:
   /// Records tried on a rung before the next one is taken, and candidates returned of the nearest.
   static constexpr int kMaxTried = 16;
 
   /// `database` must outlive this. `builder_version` is the one in use: records of others count as
-  /// screened, and the answer says so.
-  Lookup(Database& database, std::string builder_version)
-      : database_(database), builder_version_(std::move(builder_version)) {}
+  /// screened, and the answer says so. `model` is the ModelHash of who asks; without one no verdict
+  /// binds.
+  Lookup(Database& database, std::string builder_version, std::optional<Hash128> model = {})
+      : database_(database), builder_version_(std::move(builder_version)), model_(model) {}
 
   /// The first rung that answers. `workload_text` is the canonical text of key.workload.
   absl::StatusOr<LookupAnswer> Find(const RecordKey& key, std::string_view workload_text,
@@ -78,6 +82,9 @@ class Lookup {
   /// key's own Workload is not among them.
   absl::StatusOr<std::vector<NearCandidate>> Nearest(const RecordKey& key,
                                                      std::string_view workload_text);
+
+  /// What is near is read anew: the database knows of other Workloads now.
+  void ForgetNear() { forms_.clear(); }
 
  private:
   struct FormRow {
@@ -90,8 +97,13 @@ class Lookup {
                         LookupAnswer& answer);
   absl::StatusOr<const std::vector<FormRow>*> FormsOf(const std::string& isa, int policy);
 
+  /// The verdict that says default for the key, if one does.
+  absl::StatusOr<const ModelVerdict*> JudgedDefault(const RecordKey& key);
+
   Database& database_;
   const std::string builder_version_;
+  const std::optional<Hash128> model_;
+  std::optional<std::vector<ModelVerdict>> verdicts_;  // of model_, once one was asked for
   std::map<std::pair<std::string, int>, std::vector<FormRow>> forms_;  // by ISA and policy
 };
 

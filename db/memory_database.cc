@@ -149,19 +149,12 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> MemoryDatabase::BeginRead()
 template <typename Admits, typename GroupOf>
 std::vector<RankedRecord> MemoryDatabase::BestOfGroups(const RecordQuery& query, Admits admits,
                                                        GroupOf group_of) const {
-  std::vector<Contender> found;  // in the log's order
+  std::vector<RankedRecord> ranked;
   for (const Row<TuningRecord>& row : facts_.records) {
     if (!AnswersKey(row.fact, query.key) || !admits(row.fact.key)) continue;
-    Contender later{WithoutSamples(Rank(row.fact, row.merged, query.builder_version))};
-    for (Contender& earlier : found) {
-      if (Overrules(later.ranked, Stands::kLater, earlier.ranked)) earlier.overruled = true;
-      if (Overrules(earlier.ranked, Stands::kEarlier, later.ranked)) later.overruled = true;
-    }
-    found.push_back(std::move(later));
+    ranked.push_back(WithoutSamples(Rank(row.fact, row.merged, query.builder_version)));
   }
-  std::sort(found.begin(), found.end(), RanksBefore);
-  std::vector<RankedRecord> ranked;
-  for (Contender& contender : found) ranked.push_back(std::move(contender.ranked));
+  std::sort(ranked.begin(), ranked.end(), RanksBefore);
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const RankedRecord& record) {
     return !seen.insert(group_of(record.record)).second;
@@ -205,6 +198,15 @@ absl::StatusOr<std::vector<WorkloadRow>> MemoryDatabase::MeasuredWorkloads(const
   std::vector<WorkloadRow> workloads;
   for (const Hash128& hash : measured) workloads.push_back(facts_.workloads.at(hash));
   return workloads;
+}
+
+absl::StatusOr<std::vector<ModelVerdict>> MemoryDatabase::ModelVerdicts(const Hash128& model) {
+  std::vector<ModelVerdict> verdicts;
+  for (const auto& [event, merged] : facts_.events) {
+    std::optional<ModelVerdict> verdict = VerdictOf(event, merged);
+    if (verdict && verdict->model == model) verdicts.insert(verdicts.begin(), *std::move(verdict));
+  }
+  return verdicts;
 }
 
 absl::StatusOr<std::optional<WorkloadRow>> MemoryDatabase::FindWorkload(const Hash128& hash) {

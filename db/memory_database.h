@@ -21,6 +21,7 @@ class MemoryDatabase final : public Database {
   absl::StatusOr<std::vector<RankedRecord>> SameIsaRecords(const RecordQuery& query) override;
   absl::StatusOr<std::vector<WorkloadRow>> MeasuredWorkloads(const std::string& isa,
                                                              int measurement_policy) override;
+  absl::StatusOr<std::vector<ModelVerdict>> ModelVerdicts(const Hash128& model) override;
   absl::StatusOr<std::optional<WorkloadRow>> FindWorkload(const Hash128& hash) override;
   absl::StatusOr<std::optional<RankedRecord>> FindRecord(const Hash128& id) override;
   absl::StatusOr<std::optional<Session>> FindSession(const Hash128& id) override;

@@ -17,22 +17,9 @@ namespace {
 // version.
 constexpr char kForeign[] = "(r.merged = 1 OR (?1 <> '' AND r.builder <> ?1))";
 
-// The words of whole models on a workload: few, and read once, when the first one is asked for.
-constexpr char kWords[] =
-    "WITH words AS MATERIALIZED (SELECT p.sequence, p.target, p.merged, p.builder, p.accuracy, "
-    "pd.device_class FROM records p JOIN devices pd ON pd.id = p.device "
-    "WHERE p.workload = ?2 AND p.policy = ?3 AND p.rigor = 2) ";
-
-// RanksBefore as an ORDER BY. Most records need no test whether they are overruled (Overrules):
-// only those can be that were confirmed, or come from elsewhere.
+// RanksBefore as an ORDER BY.
 std::string RankOrder() {
-  return fmt::format(
-      "CASE WHEN {0} THEN 0 ELSE r.rigor END DESC, "
-      "(r.rigor = 2 OR {0}) AND EXISTS (SELECT 1 FROM words w WHERE w.target = r.target AND "
-      "w.device_class = d.device_class AND w.merged = r.merged AND "
-      "(?1 = '' OR w.builder = r.builder) AND w.accuracy BETWEEN r.accuracy AND ?4 AND "
-      "(r.rigor < 2 OR w.sequence > r.sequence)), r.low_ns, r.id",
-      kForeign);
+  return fmt::format("CASE WHEN {} THEN 0 ELSE r.rigor END DESC, r.low_ns, r.id", kForeign);
 }
 
 // The records of one workload that `condition` lets through, best first: their number in the log
@@ -40,10 +27,10 @@ std::string RankOrder() {
 // shown.
 std::string RankedNumbers(const std::string& condition, const std::string& group) {
   return fmt::format(
-      "{}SELECT r.sequence, {} FROM records r JOIN targets t ON t.hash = r.target "
+      "SELECT r.sequence, {} FROM records r JOIN targets t ON t.hash = r.target "
       "JOIN devices d ON d.id = r.device "
       "WHERE r.workload = ?2 AND r.policy = ?3 AND r.accuracy <= ?4 AND {} ORDER BY {}",
-      kWords, group, condition, RankOrder());
+      group, condition, RankOrder());
 }
 
 }  // namespace
@@ -116,6 +103,22 @@ absl::StatusOr<std::vector<WorkloadRow>> SqliteLogFile::MeasuredWorkloads(const 
     StoredFact<WorkloadRow> stored = WorkloadOfRow(rows);
     HONE_RETURN_IF_ERROR(CheckContent(stored, "workload", stored.fact.hash, path()));
     workloads.push_back(std::move(stored.fact));
+  }
+}
+
+absl::StatusOr<std::vector<ModelVerdict>> SqliteLogFile::ModelVerdicts(const Hash128& model) {
+  static const std::string kSql =
+      std::string(kSelectEvents) + "WHERE e.id BETWEEN ? AND ? ORDER BY e.sequence DESC";
+  const auto [first, last] = VerdictIds(model);
+  HONE_ASSIGN_OR_RETURN(Query rows, connection_->Run(kSql, first, last));
+  std::vector<ModelVerdict> verdicts;
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+    if (!row) return verdicts;
+    const StoredFact<Event> stored = EventOfRow(rows);
+    HONE_RETURN_IF_ERROR(CheckContent(stored, "event", stored.fact.id, path()));
+    std::optional<ModelVerdict> verdict = VerdictOf(stored.fact, stored.merged);
+    if (verdict && verdict->model == model) verdicts.push_back(*std::move(verdict));
   }
 }
 

@@ -11,6 +11,7 @@
 namespace hone::v1 {
 class DeviceInfo;
 class FindRecordsRequest;
+class ModelVerdict;
 class Record;
 class ServerMessage;
 class SessionEvent;
@@ -45,6 +46,8 @@ void ToWire(const SessionEvent& event, v1::SessionEvent* wire);
 
 absl::StatusOr<FindRecords> FromWire(const v1::FindRecordsRequest& wire);
 void ToWire(const FindRecords& request, v1::FindRecordsRequest* wire);
+absl::StatusOr<db::ModelVerdict> FromWire(const v1::ModelVerdict& wire);
+void ToWire(const db::ModelVerdict& verdict, v1::ModelVerdict* wire);
 
 absl::StatusOr<db::RankedRecord> FromWire(const v1::Record& wire);
 void ToWire(const db::RankedRecord& record, v1::Record* wire);

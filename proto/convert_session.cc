@@ -238,6 +238,9 @@ absl::StatusOr<FindRecords> FromWire(const v1::FindRecordsRequest& wire) {
                         Bounded(wire.workload_text(), 0, kMaxWorkloadBytes, "workload_text"));
   HONE_RETURN_IF_ERROR(InRange(wire.limit(), 1, kMaxFound, "limit"));
   f.limit = wire.limit();
+  if (!wire.model().empty()) {
+    HONE_ASSIGN_OR_RETURN(f.model, IdFromBytes(wire.model(), "model"));
+  }
   return f;
 }
 
@@ -247,6 +250,23 @@ void ToWire(const FindRecords& f, v1::FindRecordsRequest* wire) {
   wire->set_question(static_cast<v1::RecordQuestion>(f.question));
   wire->set_workload_text(f.workload_text);
   wire->set_limit(f.limit);
+  if (f.model) wire->set_model(IdBytes(*f.model));
+}
+
+absl::StatusOr<db::ModelVerdict> FromWire(const v1::ModelVerdict& wire) {
+  db::Event event{.type = db::kModelVerdict};
+  HONE_ASSIGN_OR_RETURN(event.session, IdFromBytes(wire.session(), "session"));
+  HONE_ASSIGN_OR_RETURN(event.payload, Bounded(wire.payload(), 1, kMaxWorkloadBytes, "payload"));
+  std::optional<db::ModelVerdict> verdict = db::VerdictOf(event, wire.merged());
+  if (!verdict) return absl::InvalidArgumentError("payload: not a verdict of a model");
+  return *std::move(verdict);
+}
+
+void ToWire(const db::ModelVerdict& verdict, v1::ModelVerdict* wire) {
+  db::Event event = db::EventOf(verdict);
+  wire->set_payload(std::move(event.payload));
+  wire->set_session(IdBytes(verdict.session));
+  wire->set_merged(verdict.merged);
 }
 
 absl::StatusOr<db::RankedRecord> FromWire(const v1::Record& wire) {

@@ -73,6 +73,7 @@ struct FindRecords {
   RecordQuestion question = RecordQuestion::kExact;
   std::string workload_text;
   int limit = 0;
+  std::optional<Hash128> model;  ///< of who asks: its verdicts are told, too
   bool operator==(const FindRecords&) const = default;
 };
 

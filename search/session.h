@@ -33,11 +33,8 @@ struct TaskVerdict {
   std::vector<int64_t> default_samples, best_samples;
 };
 
-/// What the comparison of whole models says of one task's verdict.
-struct Confirmation {
-  int task = 0;
-  bool put_back = false;  ///< in the model the default is faster
-};
+/// What look-ups know the model of these tasks by.
+Hash128 ModelHashOf(const std::vector<TuningTask>& tasks);
 
 /// Runs one tuning session on a Measurer: commits every event before it acts on it, trains models,
 /// compares finalists. To be used by one thread.
@@ -53,11 +50,10 @@ class Session {
   /// results.
   absl::Status Run(const std::function<void(const Session&)>& progress);
 
-  /// The winners among `confirmations` become confirmed records, and so do the defaults of those
-  /// put back: look-up then takes the default. Each is an event "verdict" too. A default without
-  /// samples of this session's comparison has those of its last record in the log; where it has
-  /// none at all nothing is put back, and TaskVerdict::put_back stays false.
-  absl::Status AddConfirmations(const std::vector<Confirmation>& confirmations);
+  /// The verdict of the whole model, once it was compared: an event that binds its look-ups. The
+  /// winners of the tasks `confirmed` become confirmed records. What was put back and confirmed is
+  /// an event "verdict" of its task, too. Model, key and session of `verdict` are filled in here.
+  absl::Status AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed);
 
   /// Not while another member uses it.
   const Tuner& tuner() const { return shared_->tuner; }
@@ -144,8 +140,6 @@ class Session {
   int RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const;
   absl::Status FinalComparisons();
   absl::Status CompareTask(int task, int tasks_left);
-  /// The confirmed record that puts a task's default back; nothing where it was never measured.
-  absl::StatusOr<std::optional<db::TuningRecord>> PutBackRecord(int place, const TaskVerdict& v);
   absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
                              size_t base, int rounds);
   static constexpr int64_t kCollectNs = 200'000'000;
@@ -187,6 +181,7 @@ class Session {
   Tuner* tuner_ = nullptr;       ///< that of shared_; used under its lock
   std::vector<int> places_;      ///< of this session's tasks in the Tuner
   std::vector<Hash128> hashes_;  ///< of their Workloads
+  Hash128 model_;                ///< ModelHashOf them all
   struct Told {
     double default_ns = 0, best_ns = 0;
   };

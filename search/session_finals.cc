@@ -5,6 +5,7 @@
 
 #include "base/core/random_id.h"
 #include "base/status.h"
+#include "base/versions.h"
 #include "search/session.h"
 
 // The end of a session: comparisons of finalists, and what the comparison of whole models adds.
@@ -161,56 +162,42 @@ absl::Status Session::RestoreCompared() {
   });
 }
 
-absl::StatusOr<std::optional<db::TuningRecord>> Session::PutBackRecord(int place,
-                                                                       const TaskVerdict& v) {
-  const schedule::Space& space = tuner_->search(place).space();
-  HONE_ASSIGN_OR_RETURN(const schedule::Trace t, space.TraceOf(space.DefaultId()));
-  const std::string trace = schedule::ToText(t);
-  if (!v.default_samples.empty()) {
-    return std::optional(MakeRecord(place, trace, v.default_samples, db::Rigor::kConfirmed));
+absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed) {
+  verdict.model = model_;
+  verdict.target = options_.target.text;
+  verdict.device_class = options_.device.device_class;
+  verdict.accuracy = options_.accuracy;
+  verdict.measurement_policy = kMeasurementPolicyVersion;
+  verdict.session = id_;
+  db::Batch batch;
+  batch.events.push_back(db::EventOf(verdict));
+  const auto tell = [&](int task, std::string_view word) {
+    const TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+    batch.events.push_back(MakeEvent(
+        "verdict", fmt::format("{} {} {:.1f} {:.1f}", task, word, v.default_ns, v.best_ns)));
+  };
+  for (size_t i = 0; i < hashes_.size(); ++i) {
+    if (std::ranges::count(verdict.put_back, hashes_[i]) == 0) continue;
+    TaskVerdict& v = verdicts_[i];
+    v.put_back = true;
+    v.replaced = false;
+    tell(static_cast<int>(i), "put_back");
   }
-  const db::RecordKey key = KeyOf(place);
-  std::optional<db::TuningRecord> record;
-  HONE_RETURN_IF_ERROR(
-      db_.ScanRecords({.workload = key.workload}, [&](const db::RankedRecord& ranked) {
-        const db::TuningRecord& r = ranked.record;
-        if (!ranked.merged && r.key == key && r.trace == trace &&
-            r.builder_version == options_.builder_version) {
-          record = r;
-        }
-        return absl::OkStatus();
-      }));
-  if (!record) return record;
-  record->id = FactId();
-  record->device = db::DeviceId(options_.device);
-  record->rigor = db::Rigor::kConfirmed;
-  record->session = id_;
-  record->created_ms = wall_clock_.UnixNs() / 1'000'000;
-  return record;
+  for (const int task : confirmed) {
+    HONE_CHECK(task >= 0 && task < static_cast<int>(verdicts_.size()));
+    const TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+    if (v.best_samples.empty()) continue;  // nothing was compared: it stays what it is
+    batch.records.push_back(MakeRecord(places_[static_cast<size_t>(task)], v.trace, v.best_samples,
+                                       db::Rigor::kConfirmed));
+    tell(task, "confirmed");
+  }
+  return CommitResults(batch);
 }
 
-absl::Status Session::AddConfirmations(const std::vector<Confirmation>& confirmations) {
-  db::Batch batch;
-  for (const Confirmation& c : confirmations) {
-    HONE_CHECK(c.task >= 0 && c.task < static_cast<int>(verdicts_.size()));
-    TaskVerdict& v = verdicts_[static_cast<size_t>(c.task)];
-    const int place = places_[static_cast<size_t>(c.task)];
-    if (c.put_back) {
-      HONE_ASSIGN_OR_RETURN(std::optional<db::TuningRecord> record, PutBackRecord(place, v));
-      if (!record) continue;
-      if (!v.compared) v.default_ns = v.best_ns = record->median_ns;
-      batch.records.push_back(*std::move(record));
-      v.put_back = true;
-      v.replaced = false;
-    } else {
-      if (v.best_samples.empty()) continue;  // nothing was compared: it stays what it is
-      batch.records.push_back(MakeRecord(place, v.trace, v.best_samples, db::Rigor::kConfirmed));
-    }
-    batch.events.push_back(MakeEvent(
-        "verdict", fmt::format("{} {} {:.1f} {:.1f}", c.task, c.put_back ? "put_back" : "confirmed",
-                               v.default_ns, v.best_ns)));
-  }
-  return batch.events.empty() ? absl::OkStatus() : CommitResults(batch);
+Hash128 ModelHashOf(const std::vector<TuningTask>& tasks) {
+  std::vector<std::pair<Hash128, int64_t>> counts;
+  for (const TuningTask& task : tasks) counts.emplace_back(task.hash, task.count);
+  return db::ModelHash(std::move(counts));
 }
 
 }  // namespace hone::search

@@ -41,7 +41,7 @@ struct SessionOptions {
   /// Kept at the end, of `seconds` and before the date, for what comes last (`before_end`).
   double reserve_seconds = 0;
   /// Called once after the comparisons of finalists unless interrupted: the comparison of whole
-  /// models, which adds its facts through Session::AddConfirmations. Its error ends the session.
+  /// models, which adds its facts through Session::AddVerdict. Its error ends the session.
   std::function<absl::Status(class Session&)> before_end;
   /// A new session's id; zero: random. One that goes on keeps its own.
   Hash128 id;

@@ -128,6 +128,7 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
   verdicts_.resize(tasks.size());
   told_.resize(tasks.size());
   for (const TuningTask& t : tasks) hashes_.push_back(t.hash);
+  model_ = ModelHashOf(tasks);
   if (shared()) {
     HONE_RETURN_IF_ERROR(JoinShared(std::move(tasks), std::move(batch)));
   } else {

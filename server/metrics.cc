@@ -129,8 +129,8 @@ void AddWork(const FarmView& view, Families& out) {
               c.infrastructure_faults);
   out.Counter("hone_results_held_back_total",
               "Results measured again on another device before they count.", c.held_back);
-  out.Counter("hone_build_leases_granted_total",
-              "Leases granted to build for others.", c.granted_builds);
+  out.Counter("hone_build_leases_granted_total", "Leases granted to build for others.",
+              c.granted_builds);
   out.Counters("hone_artifacts_total", "Artifacts of builders, by what became of them.", "how",
                {{"taken", c.artifacts},
                 {"refused", c.artifacts_refused},

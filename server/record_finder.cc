@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "db/workload_distance.h"
+#include "proto/limits.h"
 
 namespace hone::server {
 
@@ -12,6 +13,14 @@ absl::StatusOr<FoundRecords> AnswerFrom(db::Database& log, const proto::FindReco
   FoundRecords found;
   const db::RecordQuery query{.key = question.key, .builder_version = question.builder_version};
   const auto limit = static_cast<size_t>(question.limit);
+  if (question.model) {
+    HONE_ASSIGN_OR_RETURN(found.verdicts, log.ModelVerdicts(*question.model));
+    std::erase_if(found.verdicts, [&](const db::ModelVerdict& verdict) {
+      return verdict.target != question.key.target ||
+             verdict.device_class != question.key.device_class;
+    });
+    if (found.verdicts.size() > proto::kMaxFound) found.verdicts.resize(proto::kMaxFound);
+  }
   switch (question.question) {
     case proto::RecordQuestion::kExact: {
       HONE_ASSIGN_OR_RETURN(found.records, log.TopRecords(query, question.limit));

@@ -12,7 +12,8 @@ namespace hone::server {
 
 struct FoundRecords {
   std::vector<db::RankedRecord> records;
-  std::vector<std::string> workloads;  ///< kNear: texts, nearest first
+  std::vector<std::string> workloads;      ///< kNear: texts, nearest first
+  std::vector<db::ModelVerdict> verdicts;  ///< of the model that asks, newest first
 };
 
 /// Answers one question of the look-up ladder, which the client climbs (db::Lookup over these).

@@ -2,7 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
+#include "proto/convert.h"
 #include "proto/limits.h"
 
 namespace hone::server {
@@ -13,6 +16,17 @@ inline bool Fits(size_t row_bytes, int64_t* used) {
   constexpr int64_t kHeaderBytes = 8;
   *used += static_cast<int64_t>(row_bytes) + kHeaderBytes;
   return *used <= proto::kMaxRowsBytes;
+}
+
+/// Adds values to a reply's rows (google::protobuf::RepeatedPtrField<Row>), as many as fit.
+template <typename Value, template <typename> typename Rows, typename Row>
+void AddRows(const std::vector<Value>& values, Rows<Row>* rows, int64_t* used) {
+  for (const Value& value : values) {
+    Row row;
+    proto::ToWire(value, &row);
+    if (!Fits(row.ByteSizeLong(), used)) break;
+    *rows->Add() = std::move(row);
+  }
 }
 
 }  // namespace hone::server

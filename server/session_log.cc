@@ -61,6 +61,10 @@ absl::StatusOr<std::vector<db::WorkloadRow>> SessionLog::MeasuredWorkloads(const
       [&](db::LogFile& log) { return log.MeasuredWorkloads(isa, measurement_policy); });
 }
 
+absl::StatusOr<std::vector<db::ModelVerdict>> SessionLog::ModelVerdicts(const Hash128& model) {
+  return reader_.With([&](db::LogFile& log) { return log.ModelVerdicts(model); });
+}
+
 absl::StatusOr<std::optional<db::WorkloadRow>> SessionLog::FindWorkload(const Hash128& hash) {
   return reader_.With([&](db::LogFile& log) { return log.FindWorkload(hash); });
 }

@@ -71,6 +71,7 @@ class SessionLog final : public db::Database {
       const db::RecordQuery& query) override;
   absl::StatusOr<std::vector<db::WorkloadRow>> MeasuredWorkloads(const std::string& isa,
                                                                  int measurement_policy) override;
+  absl::StatusOr<std::vector<db::ModelVerdict>> ModelVerdicts(const Hash128& model) override;
   absl::StatusOr<std::optional<db::WorkloadRow>> FindWorkload(const Hash128& hash) override;
   absl::StatusOr<std::optional<db::RankedRecord>> FindRecord(const Hash128& id) override;
   absl::StatusOr<std::optional<db::Session>> FindSession(const Hash128& id) override;

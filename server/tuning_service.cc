@@ -336,16 +336,12 @@ grpc::ServerUnaryReactor* TuningService::Service::FindRecords(grpc::CallbackServ
       return AnswerFrom(log, question);
     }));
     int64_t used = 0;
-    for (const db::RankedRecord& record : found.records) {
-      v1::Record row;
-      proto::ToWire(record, &row);
-      if (!Fits(row.ByteSizeLong(), &used)) break;
-      *reply->add_records() = std::move(row);
-    }
+    AddRows(found.records, reply->mutable_records(), &used);
     for (const std::string& text : found.workloads) {
       if (!Fits(text.size(), &used)) break;
       reply->add_workloads(text);
     }
+    AddRows(found.verdicts, reply->mutable_verdicts(), &used);
     return absl::OkStatus();
   });
 }

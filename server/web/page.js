@@ -343,6 +343,7 @@ function drawSession(session, width) {
     h("p", { class: "title" }, h("strong", {}, session.model || "unnamed"), chip(session.state),
       h("span", { class: "quiet" }, [session.owner, session.target, "since " + when(session.created_ms), session.reason].filter(Boolean).join(" · ")),
       session.waits && h("span", { class: "bad" }, session.waits)),
+    h("p", {}, session.state === "finished" && "model: no verdict, as a farm compares kernels alone"),
     h("dl", { class: "figures" },
       figure("Gain", session.default_ms && session.best_ms ? (session.default_ms / session.best_ms).toFixed(2) : "–", "×", "over the default"),
       figure("Best", latency(session.best_ms), "", session.measured_tasks < session.tasks

@@ -38,21 +38,17 @@ class JudgedKernelsTest : public ::testing::Test {
       verdicts_.push_back(v);
     }
   }
-  std::vector<std::string> Confirmed() const { return Told(false); }
-  std::vector<std::string> PutBack() const { return Told(true); }
+  std::vector<std::string> Confirmed() const {
+    std::vector<std::string> confirmed;
+    for (const int task : judged_.Confirmed(hashes_, verdicts_))
+      confirmed.push_back(hashes_[static_cast<size_t>(task)]);
+    return confirmed;
+  }
+  const std::set<std::string>& PutBack() const { return judged_.put_back(); }
 
   const std::vector<std::string> hashes_ = {"a", "b", "c"};
   std::vector<search::TaskVerdict> verdicts_;
   JudgedKernels judged_;
-
- private:
-  std::vector<std::string> Told(bool put_back) const {
-    std::vector<std::string> told;
-    for (const search::Confirmation& c : judged_.Confirmations(hashes_, verdicts_)) {
-      if (c.put_back == put_back) told.push_back(hashes_[static_cast<size_t>(c.task)]);
-    }
-    return told;
-  }
 };
 
 TEST_F(JudgedKernelsTest, OnlyTheVeryTraceThatRanIsConfirmed) {
@@ -83,16 +79,11 @@ TEST_F(JudgedKernelsTest, WhatTheLogBroughtIsPutBackToo) {
   verdicts_[1] = {};
   judged_.Compared({{"a", "ta"}, {"b", "an older one"}}, {"b"});
   judged_.ComparedAgain({"b"});
+  EXPECT_THAT(judged_.Tuned(), ElementsAre("a", "b"));
   judged_.PutBackSuspects();
   EXPECT_THAT(Confirmed(), ElementsAre("a"));
   EXPECT_THAT(PutBack(), ElementsAre("b"));
-}
-
-TEST_F(JudgedKernelsTest, WithNobodyToBlameAllThatChangedIsPutBack) {
-  judged_.Compared({{"a", "ta"}, {"c", "tc"}}, {});
-  judged_.PutBackAll();
-  EXPECT_THAT(Confirmed(), IsEmpty());
-  EXPECT_THAT(PutBack(), ElementsAre("a", "c"));
+  EXPECT_THAT(judged_.Tuned(), ElementsAre("a"));
 }
 
 }  // namespace

@@ -81,6 +81,19 @@ TEST_F(ModelComparisonTest, AKernelThatIsSlowerInTheModelLosesAndItsDefaultDoesN
   EXPECT_EQ(ChangedKernels(*by_default, *model).count(naive.slow), 0U);
 }
 
+TEST_F(ModelComparisonTest, MoreRoundsAddToTheSamples) {
+  compiler::DefaultTraceSource defaults;
+  const auto a = Make(defaults), b = Make(defaults);
+  ASSERT_TRUE(a && b);
+  ASSERT_TRUE(RunInTurns({a.get(), b.get()}, 0, nullptr, clock_).ok());
+  ASSERT_EQ(a->samples_ns().size(), 5U);
+  ASSERT_TRUE(GoOnInTurns({a.get(), b.get()}, 7, 60, nullptr, clock_).ok());
+  EXPECT_EQ(a->samples_ns().size(), 12U);
+  EXPECT_EQ(b->samples_ns().size(), 12U);
+  ASSERT_TRUE(GoOnInTurns({a.get(), b.get()}, 7, 0, nullptr, clock_).ok());
+  EXPECT_EQ(a->samples_ns().size(), 12U) << "there was no time";
+}
+
 TEST_F(ModelComparisonTest, AnInterruptEndsTheTurns) {
   compiler::DefaultTraceSource defaults;
   const auto model = Make(defaults);
@@ -88,6 +101,14 @@ TEST_F(ModelComparisonTest, AnInterruptEndsTheTurns) {
   const std::atomic<bool> interrupted = true;
   EXPECT_EQ(RunInTurns({model.get()}, 60, &interrupted, clock_).code(),
             absl::StatusCode::kCancelled);
+}
+
+TEST(RatioTest, AnIntervalThatHoldsOneGetsFourTimesTheRounds) {
+  EXPECT_TRUE(Undecided({1.01, 0.99, 1.03}, 20, 20));
+  EXPECT_TRUE(Undecided({0.99, 0.98, 1.00}, 60, 20));
+  EXPECT_FALSE(Undecided({1.01, 0.99, 1.03}, 80, 20));
+  EXPECT_FALSE(Undecided({1.02, 1.001, 1.03}, 20, 20));
+  EXPECT_FALSE(Undecided({0.98, 0.97, 0.999}, 20, 20));
 }
 
 TEST(RatioTest, PairsSamplesAndHoldsTheMedian) {

@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Parse;
 using testing::ProgramRun;
 using testing::RunHone;
@@ -203,6 +204,107 @@ TEST(NearestRungTest, AnswersForAnotherBatchAndAlwaysTheSame) {
   EXPECT_FALSE(std::filesystem::exists(folder.Path("third.hone")));
   // Computed right, too.
   EXPECT_EQ(RunHone({"check", model, "--db", log, "--target", target}).exit_code, 0);
+}
+
+/// Two models with the same first kernel, and what one log says of it to each.
+class TwoModelsTest : public QueryCommandTest {
+ protected:
+  void SetUp() override {
+    QueryCommandTest::SetUp();
+    graph::OnnxWriter writer("other", 1);
+    std::string x = writer.Input("input", ir::DType::kF32, {1, 784});
+    x = graph::Relu(writer, "relu1", graph::Linear(writer, "fc1", x, 784, 256));
+    graph::Linear(writer, "last", x, 256, 3);
+    writer.Output("last", ir::DType::kF32, {1, 3});
+    ASSERT_TRUE(writer.Save(other_).ok());
+  }
+
+  json KernelsOf(const std::string& model, const std::vector<std::string>& log) {
+    std::vector<std::string> words = {"query",          model,    "--json", "--target", kTarget,
+                                      "--device-class", "class-a"};
+    words.insert(words.end(), log.begin(), log.end());
+    const ProgramRun run = RunHone(words);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return Parse(run)["kernels"];
+  }
+  /// The rung of the kernel that both models have, and why.
+  std::pair<std::string, std::string> Rung(const std::string& model,
+                                           const std::vector<std::string>& log) {
+    for (const json& kernel : KernelsOf(model, log)) {
+      if (kernel["workload"] == hash_) return {kernel["rung"], kernel["why"]};
+    }
+    ADD_FAILURE() << model << " lacks the kernel";
+    return {};
+  }
+  int Compile(const std::string& model, const std::string& require) {
+    return RunHone({"compile", model, "--db", log_, "--target", kTarget, "--device-class",
+                    "class-a", "--require", require, "-o", folder_.Path("m.hone")})
+        .exit_code;
+  }
+
+  void Judge(const std::string& model, db::ModelVerdict verdict) {
+    std::vector<std::pair<Hash128, int64_t>> tasks;
+    for (const json& kernel : KernelsOf(model, {"--db", log_})) {
+      tasks.emplace_back(*Hash128::FromHex(kernel["workload"].get<std::string>()), kernel["count"]);
+    }
+    verdict.model = db::ModelHash(tasks);
+    verdict.target = kTarget;
+    verdict.device_class = "class-a";
+    verdict.measurement_policy = kMeasurementPolicyVersion;
+    verdict.session = {7, 7};
+    auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
+    ASSERT_TRUE(log.ok()) << log.status();
+    ASSERT_TRUE((*log)->Append({.events = {db::EventOf(verdict)}}).ok());
+  }
+
+  const std::string other_ = folder_.Path("other.onnx");
+};
+
+TEST_F(TwoModelsTest, AVerdictBindsTheLookUpsOfItsModelAlone) {
+  const std::vector<std::string> db = {"--db", log_};
+  const auto rung = [&](const std::string& model) { return Rung(model, db).first; };
+  EXPECT_EQ(rung(model_), "exact");
+  EXPECT_EQ(rung(other_), "exact");
+  // One loses, the other wins.
+  Judge(model_, {.put_back = {HashBytes(workload_)}});
+  Judge(other_, {.tuned = {HashBytes(workload_)}});
+  EXPECT_EQ(rung(model_), "default");
+  EXPECT_THAT(Rung(model_, db).second, HasSubstr("put back"));
+  EXPECT_EQ(rung(other_), "exact");
+  // In a snapshot and where it is merged into, too.
+  const std::string merged = folder_.Path("merged.db"), snapshot = folder_.Path("s.db");
+  ASSERT_EQ(RunHone({"db", "merge", merged, log_}).exit_code, 0);
+  const json pin = Parse(RunHone({"db", "snapshot", merged, "-o", snapshot, "--json"}))["pin"];
+  for (const std::vector<std::string>& log :
+       {std::vector<std::string>{"--db", merged}, {"--snapshot", pin.get<std::string>()}}) {
+    SCOPED_TRACE(log[1]);
+    EXPECT_EQ(Rung(model_, log).first, "default");
+    EXPECT_EQ(Rung(other_, log).first, "exact");
+  }
+  // Judged again, it may have it again.
+  Judge(model_, {.tuned = {HashBytes(workload_)}});
+  EXPECT_EQ(rung(model_), "exact");
+}
+
+TEST_F(TwoModelsTest, AModelThatIsNotFasterKeepsItsDefaults) {
+  EXPECT_EQ(Compile(model_, "exact"), 4) << "one kernel has a record, the others have none";
+  Judge(model_, {.keeps_defaults = true, .ratio = 0.98, .ratio_low = 0.96, .ratio_high = 0.99});
+  for (const json& kernel : KernelsOf(model_, {"--db", log_})) {
+    EXPECT_EQ(kernel["rung"], "default");
+    EXPECT_THAT(kernel["why"].get<std::string>(), HasSubstr("0.98 x as fast [0.96, 0.99]"));
+  }
+  EXPECT_EQ(Rung(other_, {"--db", log_}).first, "exact");
+  // What is asked of the log is there: the default is the better one.
+  EXPECT_EQ(Compile(model_, "exact"), 0);
+  EXPECT_EQ(Compile(model_, "nearest"), 0);
+  const json package = Parse(RunHone({"inspect", folder_.Path("m.hone"), "--json"}));
+  EXPECT_EQ(package.dump().find("exact"), std::string::npos) << package;
+  // And it is not advised to tune what was tuned.
+  const ProgramRun compiled = RunHone({"compile", model_, "--target", kTarget, "--device-class",
+                                       "class-a", "-o", folder_.Path("m.hone")},
+                                      "/dev/null", {"HONE_DB=" + log_});
+  EXPECT_THAT(compiled.out + compiled.err, HasSubstr("keeps its defaults by a verdict in"));
+  EXPECT_THAT(compiled.out + compiled.err, Not(HasSubstr("hone tune")));
 }
 
 TEST_F(QueryCommandTest, AModelSeesOneStateOfTheLogUntilItsKernelsAreLookedUp) {

@@ -162,6 +162,8 @@ TEST_F(TunedLog, ReportIsOnePageWithEverythingInside) {
   const json object = json::parse(run.out);
   EXPECT_EQ(object["session"], (*tuned_)["session"]);
   EXPECT_EQ(object["model"], "mlp");
+  const json& verdict = object["verdict"];
+  EXPECT_EQ(verdict.is_object() ? verdict["verdict"] : json(), (*tuned_)["model"]["verdict"]);
   ASSERT_EQ(object["tasks"].size(), (*tuned_)["tasks"].size());
   for (const json& task : object["tasks"]) {
     EXPECT_LE(task["gain_low"], task["gain"]);
@@ -276,6 +278,25 @@ TEST(ReportPage, NamesCannotBreakThePage) {
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
   EXPECT_THAT(page, HasSubstr("a&amp;b"));
   EXPECT_THAT(page, HasSubstr("&lt;b&gt;"));
+}
+
+TEST(ReportPage, BeginsWithTheVerdictOfTheModel) {
+  SessionReport report;
+  const auto before_cards = [&] {
+    const std::string page = ReportPage(report);
+    return page.substr(page.find("<h1>"), page.find("<div class=\"cards\">") - page.find("<h1>"));
+  };
+  EXPECT_THAT(before_cards(), HasSubstr("no verdict"));
+  report.verdict = db::ModelVerdict{.default_ns = 15.5e6,
+                                    .tuned_ns = 8.4e6,
+                                    .ratio = 1.85,
+                                    .ratio_low = 1.83,
+                                    .ratio_high = 1.86};
+  EXPECT_THAT(before_cards(),
+              HasSubstr("verdict won\">model: 15.5 → 8.40 ms, 1.85 × faster [1.83, 1.86]<"));
+  report.verdict->keeps_defaults = true;
+  EXPECT_THAT(before_cards(), HasSubstr("keeps its defaults"));
+  EXPECT_THAT(before_cards(), Not(HasSubstr("verdict won")));
 }
 
 TEST(ReportPage, FailuresAreToldByKindAndByGroup) {

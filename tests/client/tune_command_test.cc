@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -81,18 +83,33 @@ TEST_F(TuneCommandTest, ATuningReportsAndItsLogBuildsTheModel) {
   }
   // End to end it was measured, or it says why not.
   EXPECT_GT(object["model"]["default_us"], 0) << object["model"];
-  EXPECT_TRUE(object["model"]["tuned_us"].is_number() != object["model"]["skipped"].is_string());
+  const json& model = object["model"];
+  EXPECT_TRUE(model["tuned_us"].is_number() != model["skipped"].is_string());
+  EXPECT_EQ(model["verdict"].is_string(),
+            model["tuned_us"].is_number() && model["noisy_cpus"] == 0);
+  if (model["verdict"].is_string()) {
+    EXPECT_EQ(model["verdict"], model["ratio_low"] > 1 ? "won" : "keeps_defaults") << model;
+  }
   const std::string package = folder_.Path("small.hone");
   EXPECT_EQ(RunHone({"compile", model_, "--db", log_, "-o", package, "--target",
                      "cpu:avx2,threads=1", "--require", "exact"})
                 .exit_code,
             0);
-  // Plain text ends with the latency of the whole and the log.
+  // Plain text begins with the whole model, ends with the next command, which works.
   const ProgramRun again = Tune({"--trials", "8"});
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("trials used up: 8 candidates"));
-  EXPECT_THAT(again.out, ::testing::AnyOf(HasSubstr("model end to end"), HasSubstr("skipped")));
-  EXPECT_THAT(again.out, HasSubstr(log_));
+  EXPECT_EQ(again.out.find("model: "), 0) << again.out;
+  EXPECT_THAT(again.out, HasSubstr("log " + log_));
+  const size_t next = again.out.find("\nnext: hone compile ");
+  ASSERT_NE(next, std::string::npos) << again.out;
+  std::istringstream line(again.out.substr(next + 12));
+  std::vector<std::string> words{std::istream_iterator<std::string>(line), {}};
+  ASSERT_GT(words.size(), 2U);
+  words.back() = package;
+  const ProgramRun compiled = RunHone(words);
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_EQ(words.front(), "compile");
 }
 
 TEST_F(TuneCommandTest, ADryRunTellsWhatTheLogHolds) {

@@ -117,104 +117,62 @@ TEST_P(DatabaseConformance, LookUpOrdersByRigorThenLowerBoundThenId) {
               ElementsAre(1500, 1002));
 }
 
-// What was put back in the model stays put back, however fast it is alone.
-TEST_P(DatabaseConformance, TheLastConfirmedRecordAnswersBeforeAllEarlierOnes) {
-  Batch batch = TestGround();
-  const auto confirmed = [](int number, double low_ns, ir::AccuracyClass accuracy) {
-    TuningRecord record = TestRecord(number);
-    record.rigor = Rigor::kConfirmed;
-    record.key.accuracy = accuracy;
-    record.low_ns = low_ns;
-    return record;
-  };
-  TuningRecord won = confirmed(1, 100, ir::AccuracyClass::kDefault);
-  TuningRecord kept = confirmed(2, 900, ir::AccuracyClass::kDefault);
-  TuningRecord verified = TestRecord(3);
-  verified.rigor = Rigor::kVerified;
-  verified.low_ns = 50;
-  TuningRecord elsewhere = confirmed(4, 10, ir::AccuracyClass::kDefault);
-  elsewhere.key.target = "cpu:avx512,threads=8";
-  batch.records = {won, kept, verified, elsewhere};
-  Add(batch);
-  const auto top = [&](const RecordKey& key) {
-    return Latencies(database().TopRecords({.key = key, .builder_version = "1+22.1"}, 10).value());
-  };
-  EXPECT_THAT(top(TestKey()), ElementsAre(1002, 1001, 1003));
-  EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 1).value()), ElementsAre(1002));
-  // Neither what another machine says nor what another builder made overrules it.
-  TuningRecord merged = confirmed(5, 990, ir::AccuracyClass::kDefault);
-  Add({.records = {merged}}, Origin::kMerged);
-  TuningRecord old = confirmed(6, 991, ir::AccuracyClass::kDefault);
-  old.builder_version = "0+21.0";
-  Add({.records = {old}});
-  EXPECT_THAT(top(TestKey()), ElementsAre(1002, 1001, 1003, 1005, 1006));
-  // Won again, it answers again.
-  TuningRecord again = confirmed(7, 120, ir::AccuracyClass::kDefault);
-  again.trace = won.trace;
-  Add({.records = {again}});
-  EXPECT_EQ(top(TestKey()).front(), 1007);
-  RecordKey other = TestKey();
-  other.target = "cpu:avx512,threads=4";
-  EXPECT_THAT(Latencies(database().SameIsaRecords({.key = other}).value()),
-              ElementsAre(1004, 1007));
-}
-
-// A log that is merged, and one of another builder, keep what whole models said in them.
-TEST_P(DatabaseConformance, WhatWasPutBackElsewhereStaysPutBack) {
+// A log of before verdicts: what a model put back there is a confirmed record of the default. It
+// answers, for every model, before all that was not confirmed; a faster confirmed one before it.
+TEST_P(DatabaseConformance, AConfirmedRecordIsNoVerdict) {
   const auto with = [](int number, double low_ns, Rigor rigor) {
     TuningRecord record = TestRecord(number);
     record.rigor = rigor;
     record.low_ns = low_ns;
     return record;
   };
-  const TuningRecord fast = with(1, 100, Rigor::kConfirmed);
-  const TuningRecord put_back = with(2, 900, Rigor::kConfirmed);
-  const std::vector<TuningRecord> elsewhere = {fast, with(3, 50, Rigor::kVerified), put_back,
-                                               with(4, 60, Rigor::kScreened)};
   Add(TestGround());
-  Add({.records = elsewhere}, Origin::kMerged);
-  const auto top = [&](const std::string& builder) {
-    return Latencies(
-        database().TopRecords({.key = TestKey(), .builder_version = builder}, 10).value());
-  };
-  for (const std::string builder : {"", "1+22.1", "2+22.1"}) {
-    SCOPED_TRACE(builder);
-    EXPECT_THAT(top(builder), ElementsAre(1002, 1003, 1004, 1001));
-  }
-  EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 1).value()), ElementsAre(1002));
-  // Against what was measured here all of it is a screening.
-  Add({.records = {with(5, 910, Rigor::kScreened), with(6, 800, Rigor::kScreened)}});
-  EXPECT_THAT(top("1+22.1"), ElementsAre(1006, 1002, 1005, 1003, 1004, 1001));
-  // Another builder's records alike, and neither of the two is the other's word.
-  std::vector<TuningRecord> old = {with(7, 10, Rigor::kVerified), with(8, 950, Rigor::kConfirmed)};
-  for (TuningRecord& record : old) record.builder_version = "0+21.0";
-  Add({.records = old});
-  EXPECT_THAT(top("1+22.1"), ElementsAre(1006, 1002, 1005, 1008, 1007, 1003, 1004, 1001));
-  RecordKey other = TestKey();
-  other.target = "cpu:avx512,threads=4";
-  EXPECT_THAT(
-      Latencies(database().SameIsaRecords({.key = other, .builder_version = "2+22.1"}).value()),
-      ElementsAre(1006));
+  Add({.records = {with(3, 50, Rigor::kVerified), with(2, 900, Rigor::kConfirmed)}});
+  const auto top = [&] { return Latencies(database().TopRecords({.key = TestKey()}, 10).value()); };
+  EXPECT_THAT(top(), ElementsAre(1002, 1003));
+  Add({.records = {with(1, 100, Rigor::kConfirmed)}});
+  EXPECT_THAT(top(), ElementsAre(1001, 1002, 1003));
 }
 
-TEST_P(DatabaseConformance, AConfirmedRecordOverrulesStricterOnesAndNotTheReverse) {
-  Batch batch = TestGround();
-  const auto confirmed = [](int number, ir::AccuracyClass accuracy) {
-    TuningRecord record = TestRecord(number);
-    record.rigor = Rigor::kConfirmed;
-    record.key.accuracy = accuracy;
-    return record;
-  };
-  batch.records = {
-      confirmed(3, ir::AccuracyClass::kDefault), confirmed(1, ir::AccuracyClass::kStrict),
-      confirmed(4, ir::AccuracyClass::kDefault), confirmed(5, ir::AccuracyClass::kStrict)};
-  Add(batch);
-  EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 10).value()),
-              ElementsAre(1004, 1005, 1001, 1003));
-  RecordKey strict = TestKey();
-  strict.accuracy = ir::AccuracyClass::kStrict;
-  EXPECT_THAT(Latencies(database().TopRecords({.key = strict}, 10).value()),
-              ElementsAre(1005, 1001));
+TEST_P(DatabaseConformance, VerdictsAreFoundByTheirModelNewestFirst) {
+  Add(TestGround());
+  Add({.sessions = {TestSession(1)}});
+  const Hash128 model = ModelHash({{TestWorkload(0).hash, 3}});
+  // Another model, whose ids lie among this one's.
+  const Hash128 neighbour = {model.high, model.low + 1};
+  ModelVerdict first{.model = model,
+                     .target = TestKey().target,
+                     .device_class = "cpu of many words",
+                     .accuracy = ir::AccuracyClass::kStrict,
+                     .measurement_policy = 1,
+                     .keeps_defaults = true,
+                     .default_ns = 1000,
+                     .tuned_ns = 1020.5,
+                     .ratio = 0.98,
+                     .ratio_low = 0.96,
+                     .ratio_high = 0.99,
+                     .rounds = 20,
+                     .tuned = {TestWorkload(0).hash, TestWorkload(1).hash},
+                     .session = TestId("session", 0)};
+  ModelVerdict second = first, elsewhere = first, other = first;
+  second.keeps_defaults = false;
+  second.put_back = {TestWorkload(0).hash};
+  second.tuned = {};
+  second.session = elsewhere.session = TestId("session", 1);
+  other.model = neighbour;
+  Event stranger = EventOf(first);
+  stranger.type = "model";
+  stranger.id.low ^= 1;
+  Event newer = EventOf(first);  // of a Hone that says it in other words
+  newer.payload = "v2 " + newer.payload;
+  newer.id.low ^= 2;
+  Add({.events = {EventOf(first), stranger, newer, EventOf(other)}});
+  Add({.events = {EventOf(second)}});
+  Add({.events = {EventOf(elsewhere)}}, Origin::kMerged);
+  elsewhere.merged = true;
+  EXPECT_THAT(database().ModelVerdicts(model).value(), ElementsAre(elsewhere, second, first));
+  EXPECT_THAT(database().ModelVerdicts(neighbour).value(), ElementsAre(other));
+  EXPECT_THAT(database().ModelVerdicts(TestId("model", 1)).value(), IsEmpty());
 }
 
 TEST_P(DatabaseConformance, EachTraceAnswersOnceByItsBestRecord) {

@@ -456,8 +456,22 @@ TEST(ConvertFuzz, RecordsAndDevices) {
   r.created_ms = 5;
   Fuzz<v1::Record>({BytesOf<v1::Record>(ranked)}, 10, 500);
   const FindRecords find{
-      .key = r.key, .builder_version = "1+22.1", .workload_text = "w", .limit = 9};
+      .key = r.key, .builder_version = "1+22.1", .workload_text = "w", .limit = 9, .model = kToken};
   Fuzz<v1::FindRecordsRequest>({BytesOf<v1::FindRecordsRequest>(find)}, 11, 500);
+  const db::ModelVerdict verdict{.model = kToken,
+                                 .target = r.key.target,
+                                 .device_class = "class AS w/0",
+                                 .keeps_defaults = true,
+                                 .default_ns = 10,
+                                 .ratio = 0.98,
+                                 .rounds = 5,
+                                 .tuned = {kToken},
+                                 .session = kToken,
+                                 .merged = true};
+  Fuzz<v1::ModelVerdict>({BytesOf<v1::ModelVerdict>(verdict)}, 13, 500);
+  v1::ModelVerdict wire;
+  ToWire(verdict, &wire);
+  EXPECT_EQ(FromWire(wire).value(), verdict);
   DeviceInfo device{.worker = "w1"};
   device.device = {"cpu:0", "class", "f", "cpu:avx2,threads=2", 2, 5, "Linux"};
   device.probes = Probes{1e11, 2e10, 0.01, 1};

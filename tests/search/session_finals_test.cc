@@ -5,7 +5,9 @@
 
 #include "base/core/fake_clock.h"
 #include "base/versions.h"
+#include "db/lookup.h"
 #include "db/memory_database.h"
+#include "ir/text.h"
 #include "search/session.h"
 #include "tests/search/small_session.h"
 
@@ -19,112 +21,84 @@ class SessionFinalsTest : public ::testing::Test {
   db::MemoryDatabase log_;
 };
 
-// The whole model says that a winner loses there: look-up answers with the default from then on.
-TEST_F(SessionFinalsTest, APutBackKernelIsLookedUpAsItsDefault) {
-  FakeMeasurer measurer(1, {});
-  SessionOptions options = Options(60);
-  int put_back = -1;
-  options.before_end = [&](Session& s) {
-    for (int i = 0; i < s.tuner().num_tasks() && put_back < 0; ++i) {
-      if (s.verdicts()[static_cast<size_t>(i)].replaced) put_back = i;
-    }
-    return s.AddConfirmations({{put_back, true}});
-  };
-  Session session(log_, measurer, clock_, wall_clock_, options);
-  ASSERT_TRUE(session.Start(TwoTasks()).ok());
-  ASSERT_TRUE(session.Run(nullptr).ok());
-  ASSERT_GE(put_back, 0) << "no task was improved; choose another landscape";
-  const TaskSearch& search = session.tuner().search(put_back);
-  const auto best =
-      log_.BestRecord({{session.tuner().task(put_back).hash, TestTarget().text, "class",
-                        ir::AccuracyClass::kDefault, kMeasurementPolicyVersion},
-                       "1+22.1"});
-  ASSERT_TRUE(best.ok() && best->has_value());
-  EXPECT_EQ((*best)->rigor, db::Rigor::kConfirmed);
-  EXPECT_EQ((*best)->record.trace,
-            schedule::ToText(*search.space().TraceOf(search.space().DefaultId())));
-  EXPECT_TRUE(session.verdicts()[static_cast<size_t>(put_back)].put_back);
-}
-
 db::RecordQuery QueryOf(const Session& session, int task) {
   return {{session.tuner().task(task).hash, TestTarget().text, "class", ir::AccuracyClass::kDefault,
            kMeasurementPolicyVersion},
           "1+22.1"};
 }
 
-std::string DefaultTraceOf(const Session& session, int task) {
-  const schedule::Space& space = session.tuner().search(task).space();
-  return schedule::ToText(*space.TraceOf(space.DefaultId()));
+/// What a look-up answers for a task, asked by a model.
+db::LookupAnswer LookUp(db::Database& log, const Session& session, int task, const Hash128& model) {
+  db::Lookup lookup(log, "1+22.1", model);
+  const auto answer =
+      lookup.Find(QueryOf(session, task).key, ir::ToText(*session.tuner().task(task).workload),
+                  [](const db::TuningRecord&) { return absl::OkStatus(); });
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return answer.ok() ? *answer : db::LookupAnswer{};
 }
 
 /// What a session confirms or puts back before it ends: every winner.
 std::function<absl::Status(Session&)> SayOfWinners(bool put_back, std::set<int>* winners) {
   return [=](Session& s) {
-    std::vector<Confirmation> said;
+    db::ModelVerdict verdict{.default_ns = 2000, .tuned_ns = 1000, .ratio = 2, .ratio_low = 1.9};
+    std::vector<int> confirmed;
     for (int i = 0; i < s.tuner().num_tasks(); ++i) {
       if (!s.verdicts()[static_cast<size_t>(i)].replaced) continue;
-      said.push_back({i, put_back});
+      (put_back ? verdict.put_back : verdict.tuned).push_back(s.tuner().task(i).hash);
+      if (!put_back) confirmed.push_back(i);
       winners->insert(i);
     }
-    return s.AddConfirmations(said);
+    return s.AddVerdict(verdict, confirmed);
   };
 }
 
-// It stays the fastest alone, confirmed by an earlier session; the newer word counts.
-TEST_F(SessionFinalsTest, AKernelConfirmedOnceCanBePutBackLater) {
+const Hash128 kOtherModel = HashBytes("another model");
+
+// The whole model says that a winner loses there: its look-ups answer with the default from then
+// on, and nobody else's.
+TEST_F(SessionFinalsTest, APutBackKernelIsTheDefaultInItsModelAlone) {
   FakeMeasurer measurer(1, {});
-  std::set<int> confirmed, put_back;
+  std::set<int> put_back;
   SessionOptions options = Options(60);
-  options.before_end = SayOfWinners(false, &confirmed);
-  Session first(log_, measurer, clock_, wall_clock_, options);
-  ASSERT_TRUE(first.Start(TwoTasks()).ok());
-  ASSERT_TRUE(first.Run(nullptr).ok());
   options.before_end = SayOfWinners(true, &put_back);
-  Session second(log_, measurer, clock_, wall_clock_, options);
-  ASSERT_TRUE(second.Start(TwoTasks()).ok());
-  ASSERT_TRUE(second.Run(nullptr).ok());
-  int both = 0;
+  Session session(log_, measurer, clock_, wall_clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  ASSERT_FALSE(put_back.empty()) << "no task was improved; choose another landscape";
   for (const int task : put_back) {
-    if (confirmed.count(task) == 0) continue;
-    ++both;
-    const auto top = log_.TopRecords(QueryOf(second, task), 2);
-    ASSERT_TRUE(top.ok());
-    EXPECT_EQ(top->front().record.trace, DefaultTraceOf(second, task));
-    EXPECT_LT((*top)[1].record.low_ns, top->front().record.low_ns) << "the fast one is faster";
+    const db::LookupAnswer own = LookUp(log_, session, task, ModelHashOf(TwoTasks()));
+    EXPECT_TRUE(own.judged);
+    EXPECT_EQ(own.rung, db::Rung::kDefault);
+    EXPECT_NE(own.why.find(session.id().ToHex()), std::string::npos) << own.why;
+    const db::LookupAnswer other = LookUp(log_, session, task, kOtherModel);
+    EXPECT_EQ(other.rung, db::Rung::kExact);
+    EXPECT_EQ(other.record->record.trace, session.verdicts()[static_cast<size_t>(task)].trace);
+    EXPECT_TRUE(session.verdicts()[static_cast<size_t>(task)].put_back);
+    EXPECT_FALSE(session.verdicts()[static_cast<size_t>(task)].replaced);
   }
-  EXPECT_GE(both, 1) << "no task was improved twice; choose another landscape";
 }
 
-// One without time for comparisons, too: the log knows how long the default takes.
-TEST_F(SessionFinalsTest, PutBackHoldsForWhatThisSessionDidNotCompare) {
+// It stays the fastest alone, confirmed by an earlier session; the newer verdict counts, and the
+// one after that.
+TEST_F(SessionFinalsTest, TheNewestVerdictOfAModelCounts) {
   FakeMeasurer measurer(1, {});
-  std::set<int> confirmed;
-  SessionOptions options = Options(60);
-  options.before_end = SayOfWinners(false, &confirmed);
-  Session first(log_, measurer, clock_, wall_clock_, options);
-  ASSERT_TRUE(first.Start(TwoTasks()).ok());
-  ASSERT_TRUE(first.Run(nullptr).ok());
-  ASSERT_FALSE(confirmed.empty()) << "no task was improved; choose another landscape";
-  const int task = *confirmed.begin();
-
-  db::MemoryDatabase unknown;
-  for (db::MemoryDatabase* log : {&log_, &unknown}) {
-    SCOPED_TRACE(log == &log_ ? "measured before" : "never measured");
-    options.before_end = nullptr;
-    options.request = "{\"model\":\"another\"}";
-    Session second(*log, measurer, clock_, wall_clock_, options);
-    ASSERT_TRUE(second.Start(TwoTasks()).ok());
-    ASSERT_FALSE(second.verdicts()[static_cast<size_t>(task)].compared);
-    ASSERT_TRUE(second.AddConfirmations({{task, true}}).ok());
-    const auto best = log->BestRecord(QueryOf(second, task));
-    ASSERT_TRUE(best.ok());
-    // What cannot be told to look-ups is not told to people either.
-    EXPECT_EQ(second.verdicts()[static_cast<size_t>(task)].put_back, best->has_value());
-    EXPECT_EQ(best->has_value(), log == &log_);
-    if (!best->has_value()) continue;
-    EXPECT_EQ((*best)->record.trace, DefaultTraceOf(second, task));
-    EXPECT_EQ((*best)->rigor, db::Rigor::kConfirmed);
-    EXPECT_EQ((*best)->record.session, second.id());
+  int times = 0;
+  for (const bool put_back : {false, true, false}) {
+    SCOPED_TRACE(times++);
+    std::set<int> winners;
+    SessionOptions options = Options(60);
+    options.before_end = SayOfWinners(put_back, &winners);
+    Session session(log_, measurer, clock_, wall_clock_, options);
+    ASSERT_TRUE(session.Start(TwoTasks()).ok());
+    ASSERT_TRUE(session.Run(nullptr).ok());
+    ASSERT_FALSE(winners.empty()) << "no task was improved; choose another landscape";
+    for (const int task : winners) {
+      const db::LookupAnswer own = LookUp(log_, session, task, ModelHashOf(TwoTasks()));
+      EXPECT_EQ(own.judged, put_back);
+      EXPECT_EQ(own.rung, put_back ? db::Rung::kDefault : db::Rung::kExact);
+      const db::LookupAnswer other = LookUp(log_, session, task, kOtherModel);
+      EXPECT_EQ(other.record->rigor, db::Rigor::kConfirmed);
+    }
   }
 }
 
@@ -153,11 +127,12 @@ TEST_F(SessionFinalsTest, WhatAnEarlierRunComparedIsConfirmedOrPutBackByTheNext)
     ASSERT_FALSE(winners.empty()) << "no task was improved; choose another landscape";
     for (const int task : winners) {
       const TaskVerdict& v = before[static_cast<size_t>(task)];
-      const auto best = log.BestRecord(QueryOf(second, task));
-      ASSERT_TRUE(best.ok() && best->has_value());
-      EXPECT_EQ((*best)->rigor, db::Rigor::kConfirmed);
-      EXPECT_EQ((*best)->record.trace, put_back ? DefaultTraceOf(second, task) : v.trace);
+      const db::LookupAnswer own = LookUp(log, second, task, ModelHashOf(TwoTasks()));
+      EXPECT_EQ(own.judged, put_back);
       EXPECT_EQ(second.verdicts()[static_cast<size_t>(task)].put_back, put_back);
+      if (put_back) continue;
+      EXPECT_EQ(own.record->rigor, db::Rigor::kConfirmed);
+      EXPECT_EQ(own.record->record.trace, v.trace);
     }
   }
 }

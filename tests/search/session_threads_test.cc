@@ -119,6 +119,10 @@ class ThreadedLog final : public db::Database {
     const std::lock_guard lock(mutex_);
     return log_.MeasuredWorkloads(isa, policy);
   }
+  absl::StatusOr<std::vector<db::ModelVerdict>> ModelVerdicts(const Hash128& model) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ModelVerdicts(model);
+  }
   absl::StatusOr<std::optional<db::WorkloadRow>> FindWorkload(const Hash128& hash) override {
     const std::lock_guard lock(mutex_);
     if (fault_ == Fault::kDies) throw std::runtime_error("honed died");

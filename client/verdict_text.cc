@@ -1,0 +1,48 @@
+#include "client/verdict_text.h"
+
+#include <cmath>
+
+#include "fmt/format.h"
+
+namespace hone::client {
+namespace {
+
+struct Unit {
+  const char* name;
+  double ns;
+};
+
+Unit UnitOf(double ns) {
+  if (ns >= 1e9) return {"s", 1e9};
+  if (ns >= 1e6) return {"ms", 1e6};
+  return {"us", 1e3};
+}
+
+/// Three digits, or all of those before the point.
+std::string Digits(double value) {
+  if (value >= 100) return fmt::format("{:.0f}", value);
+  return value >= 10 ? fmt::format("{:.1f}", value) : fmt::format("{:.2f}", value);
+}
+
+}  // namespace
+
+std::string VerdictLine(const db::ModelVerdict& v) {
+  const Unit unit = UnitOf(v.default_ns);
+  const std::string times = fmt::format("model: {} → {} {}", Digits(v.default_ns / unit.ns),
+                                        Digits(v.tuned_ns / unit.ns), unit.name);
+  // A bound just above 1 must not read as 1.00, nor one just below as if it were not.
+  const auto bound = [](double ratio) {
+    const double shown = std::round(ratio * 100) / 100;
+    return fmt::format("{:.{}f}", ratio, shown == 1 && ratio != 1 ? 4 : 2);
+  };
+  const std::string interval = fmt::format("[{}, {}]", bound(v.ratio_low), bound(v.ratio_high));
+  if (!v.keeps_defaults) return fmt::format("{}, {:.2f} × faster {}", times, v.ratio, interval);
+  return fmt::format("{}, {:.2f} × {}: not surely faster, so this model keeps its defaults", times,
+                     v.ratio, interval);
+}
+
+std::string VerdictWord(const db::ModelVerdict& v) {
+  return v.keeps_defaults ? "keeps_defaults" : "won";
+}
+
+}  // namespace hone::client

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "db/model_verdict.h"
+
+namespace hone::client {
+
+/// "model: 15.5 → 8.4 ms, 1.85 × faster [1.83, 1.85]", or that the model keeps its defaults; one
+/// line without its end. Said alike by `hone tune`, the report and the page.
+std::string VerdictLine(const db::ModelVerdict& verdict);
+/// "won" or "keeps_defaults", as `--json` says it.
+std::string VerdictWord(const db::ModelVerdict& verdict);
+
+}  // namespace hone::client

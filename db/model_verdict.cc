@@ -1,0 +1,169 @@
+#include "db/model_verdict.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string_view>
+
+#include "fmt/format.h"
+
+#include "base/core/random_id.h"
+
+namespace hone::db {
+namespace {
+
+constexpr char kWon[] = "won", kKeepsDefaults[] = "keeps_defaults";
+
+std::string ListText(const std::vector<Hash128>& hashes) {
+  std::string text;
+  for (const Hash128& hash : hashes) text += (text.empty() ? "" : ",") + hash.ToHex();
+  return text.empty() ? "-" : text;
+}
+
+/// Takes the words of a payload one after another; what does not fit makes it bad.
+class Words {
+ public:
+  explicit Words(std::string_view text) : rest_(text) {}
+
+  std::string_view Word() {
+    const size_t end = std::min(rest_.find(' '), rest_.size());
+    const std::string_view word = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    if (word.empty()) bad_ = true;
+    return word;
+  }
+  template <typename T>
+  T Number() {
+    T value = 0;
+    const std::string_view word = Word();
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if constexpr (std::is_floating_point_v<T>) bad_ = bad_ || !std::isfinite(value);
+    if (error != std::errc() || end != word.data() + word.size()) bad_ = true;
+    return value;
+  }
+  Hash128 Hash() { return HashIn(Word()); }
+  std::vector<Hash128> Hashes() {
+    std::vector<Hash128> hashes;
+    std::string_view list = Word();
+    while (list != "-" && !list.empty()) {
+      const size_t end = std::min(list.find(','), list.size());
+      hashes.push_back(HashIn(list.substr(0, end)));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+    return hashes;
+  }
+  std::string_view Rest() {
+    if (rest_.empty()) bad_ = true;
+    return rest_;
+  }
+  bool bad() const { return bad_; }
+
+ private:
+  Hash128 HashIn(std::string_view hex) {
+    const auto hash = Hash128::FromHex(hex);
+    if (!hash) bad_ = true;
+    return hash.value_or(Hash128{});
+  }
+
+  std::string_view rest_;
+  bool bad_ = false;
+};
+
+bool Holds(const std::vector<Hash128>& hashes, const Hash128& hash) {
+  return std::find(hashes.begin(), hashes.end(), hash) != hashes.end();
+}
+
+bool Counts(const ModelVerdict& verdict, const RecordKey& key) {
+  return verdict.target == key.target && verdict.device_class == key.device_class &&
+         verdict.measurement_policy == key.measurement_policy && verdict.accuracy <= key.accuracy &&
+         (verdict.keeps_defaults || Holds(verdict.tuned, key.workload) ||
+          Holds(verdict.put_back, key.workload));
+}
+
+}  // namespace
+
+Hash128 ModelHash(std::vector<std::pair<Hash128, int64_t>> tasks) {
+  std::map<Hash128, int64_t> counts;
+  for (const auto& [workload, count] : tasks) {
+    if (count > 0) counts[workload] += count;
+  }
+  std::string text = "model 1\n";
+  for (const auto& [workload, count] : counts)
+    text += fmt::format("{} {}\n", workload.ToHex(), count);
+  return HashBytes(text);
+}
+
+std::pair<Hash128, Hash128> VerdictIds(const Hash128& model) {
+  return {{model.high, 0}, {model.high, std::numeric_limits<uint64_t>::max()}};
+}
+
+Event EventOf(const ModelVerdict& v) {
+  return {
+      .id = {v.model.high, RandomId().low},
+      .session = v.session,
+      .type = kModelVerdict,
+      .payload = fmt::format("{} {} {} {} {} {:.1f} {:.1f} {:.5f} {:.5f} {:.5f} {} {} {} {}",
+                             v.model.ToHex(), static_cast<int>(v.accuracy), v.measurement_policy,
+                             v.target, v.keeps_defaults ? kKeepsDefaults : kWon, v.default_ns,
+                             v.tuned_ns, v.ratio, v.ratio_low, v.ratio_high, v.rounds,
+                             ListText(v.tuned), ListText(v.put_back), v.device_class)};
+}
+
+std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
+  if (event.type != kModelVerdict) return std::nullopt;
+  Words words(event.payload);
+  ModelVerdict v;
+  v.model = words.Hash();
+  const int accuracy = words.Number<int>();
+  v.accuracy = static_cast<ir::AccuracyClass>(std::clamp(accuracy, 0, 2));
+  v.measurement_policy = words.Number<int>();
+  v.target = words.Word();
+  const std::string_view word = words.Word();
+  v.keeps_defaults = word == kKeepsDefaults;
+  v.default_ns = words.Number<double>();
+  v.tuned_ns = words.Number<double>();
+  v.ratio = words.Number<double>();
+  v.ratio_low = words.Number<double>();
+  v.ratio_high = words.Number<double>();
+  v.rounds = words.Number<int64_t>();
+  v.tuned = words.Hashes();
+  v.put_back = words.Hashes();
+  v.device_class = words.Rest();
+  v.session = event.session;
+  v.merged = merged;
+  const bool fits = !words.bad() && (v.keeps_defaults || word == kWon) &&
+                    accuracy == static_cast<int>(v.accuracy);
+  return fits ? std::optional(std::move(v)) : std::nullopt;
+}
+
+const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {
+  const ModelVerdict* last = nullptr;
+  const auto place = [](const ModelVerdict& v) {
+    return std::pair(-static_cast<int>(v.accuracy), v.merged);
+  };
+  for (const ModelVerdict& v : verdicts) {
+    if (Counts(v, key) && (last == nullptr || place(v) < place(*last))) last = &v;
+  }
+  const bool by_default =
+      last != nullptr && (last->keeps_defaults || Holds(last->put_back, key.workload));
+  return by_default ? last : nullptr;
+}
+
+std::string WhyDefault(const ModelVerdict& v) {
+  const std::string session =
+      fmt::format("(session {}{})", v.session.ToHex(), v.merged ? ", merged from another log" : "");
+  if (!v.keeps_defaults) {
+    return fmt::format(
+        "put back: in this model the default is faster {}; tune the model again to "
+        "have it judged again",
+        session);
+  }
+  return fmt::format(
+      "this model keeps its defaults: tuned it was {:.2f} x as fast [{:.2f}, {:.2f}] {}; tune the "
+      "model again to have it judged again",
+      v.ratio, v.ratio_low, v.ratio_high, session);
+}
+
+}  // namespace hone::db
