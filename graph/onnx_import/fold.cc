@@ -75,13 +75,14 @@ absl::StatusOr<std::vector<ConstantPtr>> Run(const OpCall& call, const ir::Workl
 /// What a reduction over no elements gives, and a product over an inner axis of none.
 std::optional<double> ValueOfNothing(const OpCall& call) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (call.op == "MatMul") return 0;
+  if (call.op == "MatMul" || call.op == "Einsum") return 0;
   if (call.op != "Reduce") return std::nullopt;
   const std::string fn = call.String("fn", "");
   const bool integer = !ir::IsFloat(call.inputs[0].type.dtype);
   if (ir::IsBool(call.inputs[0].type.dtype)) return fn == "min" || fn == "all" ? 1 : 0;
   if (fn == "sum" || fn == "l1" || fn == "l2" || fn == "sum_square" || fn == "any") return 0;
   if (fn == "prod" || fn == "all") return 1;
+  if (fn == "mean" && !integer) return std::numeric_limits<double>::quiet_NaN();
   if (fn == "log_sum" || fn == "log_sum_exp") return -kInfinity;
   // Extremes of integers: their limits, which Const saturates to.
   if (fn == "max") return integer ? -1e30 : -kInfinity;

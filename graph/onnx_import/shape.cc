@@ -151,7 +151,7 @@ void Concat(NodeImport& n) {
     }
     if (n.TypeOf(part).NumElements() > 0) parts.push_back(part);
   }
-  if (parts.empty()) parts.push_back(first);
+  if (parts.empty()) parts = n.inputs();  // their extents add up all the same
   n.SetOutput(0, parts.size() == 1 ? parts[0] : n.Emit("Concat", parts, {{"axis", axis}}));
 }
 

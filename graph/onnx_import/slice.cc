@@ -137,6 +137,21 @@ void SplitBy(NodeImport& n, Shape sizes) {
 void SplitWithAttribute(NodeImport& n) { SplitBy(n, n.Ints("split")); }
 void Split(NodeImport& n) { SplitBy(n, n.Has(1) ? n.KnownInts(1, "the sizes") : Shape()); }
 
+/// A tensor without elements becomes what it is padded with.
+void PadNothing(NodeImport& n, const Shape& begin, const Shape& end, ValueId value) {
+  constexpr int64_t kMaxExtent = int64_t{1} << 44;
+  const ValueId x = n.Input(0);
+  Shape shape;
+  for (int64_t extent : n.ShapeOf(x)) {
+    const size_t i = shape.size();
+    shape.push_back(extent + begin[i] + end[i]);
+    if (shape[i] < 0 || shape[i] > kMaxExtent)
+      return n.Invalid(fmt::format("pads {} and {} do not fit {}", begin[i], end[i], extent));
+  }
+  const ValueId filling = value == kNoValue ? n.Scalar(n.DTypeOf(x), 0) : value;
+  n.SetOutput(0, n.Expand(filling, shape));
+}
+
 void PadBy(NodeImport& n, const Shape& pads, const Shape& axes, ValueId value) {
   const ValueId x = n.Input(0);
   if (!n.ok()) return;
@@ -156,7 +171,12 @@ void PadBy(NodeImport& n, const Shape& pads, const Shape& axes, ValueId value) {
       {"begin", begin},
       {"end", end},
       {"mode", n.Choice("mode", "constant", {"constant", "reflect", "edge", "wrap"})}};
-  if (begin == Shape(rank, 0) && end == begin) return n.SetOutput(0, x);
+  const auto is_zero = [](int64_t pad) { return pad == 0; };
+  if (std::ranges::all_of(begin, is_zero) && std::ranges::all_of(end, is_zero)) {
+    return n.SetOutput(0, x);
+  }
+  if (n.TypeOf(x).NumElements() == 0 && n.String("mode", "constant") == "constant")
+    return PadNothing(n, begin, end, value);
   std::vector<ValueId> inputs = {x};
   if (value != kNoValue) inputs.push_back(value);
   n.SetOutput(0, n.Emit("Pad", inputs, std::move(attributes)));
