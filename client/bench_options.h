@@ -58,6 +58,7 @@ inline constexpr std::array kBenchOptions = {
     kDim,
     kShape,
     kBind,
+    kCut,
     kTraces,
     kDb,
     kNoLog,

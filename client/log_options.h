@@ -19,8 +19,8 @@ inline constexpr OptionSpec kReadLog = {
     .help = "The tuning log (or a snapshot) to read",
     .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
 inline constexpr std::array kQueryOptions = {
-    kReadLog,     kSnapshot, kServer, kTls,  kInsecureLoopback, kTarget,   kThreads,
-    kDeviceClass, kDim,      kShape,  kBind, kCacheMb,          kAccuracy,
+    kReadLog, kSnapshot, kServer, kTls, kInsecureLoopback, kTarget,   kThreads, kDeviceClass,
+    kDim,     kShape,    kBind,   kCut, kCacheMb,          kAccuracy,
 };
 
 inline constexpr std::array kExplainOptions = {
@@ -39,6 +39,7 @@ inline constexpr std::array kExplainOptions = {
     kDim,
     kShape,
     kBind,
+    kCut,
     kCacheMb,
 };
 

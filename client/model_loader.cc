@@ -1,18 +1,23 @@
 #include "client/model_loader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <span>
 
 #include "fmt/format.h"
 
+#include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "client/exit_code.h"
 #include "client/folder_trace_source.h"
+#include "client/import_progress.h"
 #include "client/log_trace_source.h"
 #include "client/model_options.h"
 #include "client/open_log.h"
@@ -39,7 +44,7 @@ std::string DeviceClassOf(const Arguments& arguments) {
 }
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option : {"dim", "shape", "bind", "target", "traces", "db", "snapshot",
+  for (const char* option : {"dim", "shape", "bind", "cut", "target", "traces", "db", "snapshot",
                              "require", "accuracy", "device-class"}) {
     if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
@@ -80,6 +85,11 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
                                          std::vector<std::string>* data_files) {
   HONE_ASSIGN_OR_RETURN(graph::ImportOptions options, ReadImportOptions(arguments));
   options.data_files = data_files;
+  const SystemMonotonicClock clock;
+  ImportProgress progress(clock, std::cerr, ::isatty(STDERR_FILENO) == 1);
+  options.on_iteration = [&](const std::string& node, int64_t done, int64_t total) {
+    progress.Show(node, done, total);
+  };
   return graph::ImportOnnxFile(path, options);
 }
 

@@ -1,5 +1,6 @@
 #include "client/model_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <optional>
@@ -80,6 +81,16 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
     auto shared = std::make_shared<const graph::TensorData>(std::move(tensor));
     if (!options.binds.emplace(pair.first, std::move(shared)).second) {
       return twice("bind", pair.first);
+    }
+  }
+  for (const std::string& text : arguments.List("cut")) {
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      options.outputs.push_back(text.substr(at, end - at));
+      if (options.outputs.back().empty()) {
+        return Usage(fmt::format("--cut: an empty name in \"{}\"", text));
+      }
+      at = end + 1;
     }
   }
   return options;

@@ -8,12 +8,13 @@
 #include "graph/onnx_import/import.h"
 #include "ir/accuracy_class.h"
 
-// Reading the options that every command with a model has: --dim, --shape, --bind, --target,
+// Reading the options that every command with a model has: --dim, --shape, --bind, --cut,
+// --target,
 // --threads.
 namespace hone::client {
 
-/// --dim NAME=N, --shape INPUT=1x3x224x224 and --bind INPUT=F.npy, each repeated. Usage errors for
-/// malformed ones and names given twice; those of ReadNpy.
+/// --dim NAME=N, --shape INPUT=1x3x224x224, --bind INPUT=F.npy and --cut NAMES, each repeated.
+/// Usage errors for malformed ones and names given twice; those of ReadNpy.
 absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& arguments);
 
 /// The resolved target: --target (native where not given) with --threads, else the usable cores.

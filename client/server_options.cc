@@ -6,10 +6,10 @@
 
 #include "base/credentials.h"
 #include "base/farm_address.h"
+#include "base/shell_word.h"
 #include "base/status.h"
 #include "client/exit_code.h"
 #include "client/option_table.h"
-#include "client/shell_word.h"
 
 namespace hone::client {
 

@@ -26,6 +26,14 @@ inline constexpr OptionSpec kBind = {.name = "bind",
                                      .argument = "INPUT=F.npy",
                                      .help = "Make an input of the model a constant",
                                      .repeated = true};
+inline constexpr OptionSpec kCut = {
+    .name = "cut",
+    .kind = ValueKind::kText,
+    .argument = "NAMES",
+    .help =
+        "Take only what these values of the model need, separated by commas, as its outputs in "
+        "place of its own",
+    .repeated = true};
 inline constexpr OptionSpec kTarget = {
     .name = "target",
     .kind = ValueKind::kText,

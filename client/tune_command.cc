@@ -7,6 +7,7 @@
 
 #include "base/core/cpu.h"
 #include "base/free_space.h"
+#include "base/shell_word.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
@@ -18,7 +19,6 @@
 #include "client/open_log.h"
 #include "client/roofline.h"
 #include "client/server_tune.h"
-#include "client/shell_word.h"
 #include "client/task_list.h"
 #include "client/tune_budget.h"
 #include "client/tune_progress.h"
@@ -81,7 +81,7 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
   };
   add("target", target.text);
   add("seed", std::to_string(arguments.Integer("seed")));
-  for (const char* name : {"dim", "shape", "bind", "input"}) {
+  for (const char* name : {"dim", "shape", "bind", "cut", "input"}) {
     for (const std::string& value : arguments.List(name)) add(name, value);
   }
   if (arguments.Given("inputs")) add("inputs", arguments.Text("inputs"));

@@ -79,6 +79,7 @@ inline constexpr std::array kTuneOptions = {
     kDim,
     kShape,
     kBind,
+    kCut,
     kCacheMb,
 };
 

@@ -29,6 +29,7 @@ class StepMaker {
  public:
   explicit StepMaker(Graph graph) {
     result_.graph = std::move(graph);
+    readers_ = result_.graph.Readers();
     result_.aliases.resize(result_.graph.values.size());
     result_.output_of.resize(result_.graph.values.size(), -1);
   }
@@ -37,7 +38,8 @@ class StepMaker {
     switch (group.kind) {
       case GroupKind::kKernel:
       case GroupKind::kConcat: {
-        HONE_ASSIGN_OR_RETURN(GroupWorkload workload, graph::BuildWorkload(result_.graph, group));
+        HONE_ASSIGN_OR_RETURN(GroupWorkload workload,
+                              graph::BuildWorkload(result_.graph, readers_, group));
         const size_t steps = result_.steps.size();
         AddKernel(std::move(workload), KernelName(result_.graph, group));
         if (group.kind == GroupKind::kConcat && result_.steps.size() > steps) MarkConcat(group);
@@ -176,6 +178,7 @@ class StepMaker {
   }
 
   ModelSteps result_;
+  std::vector<std::vector<graph::NodeId>> readers_;
   std::map<std::string, int> kernel_of_text_;
   std::map<ValueId, bool> written_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -121,9 +122,15 @@ class GroupBuilder {
 }  // namespace
 
 absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph, const Group& group) {
+  return BuildWorkload(graph, graph.Readers(), group);
+}
+
+absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph,
+                                            const std::vector<std::vector<NodeId>>& readers,
+                                            const Group& group) {
   GroupBuilder builder(graph);
   for (NodeId node : group.nodes) HONE_RETURN_IF_ERROR(builder.Append(graph.nodes[node]));
-  return builder.Finish(GroupOutputs(graph, group.nodes), [](ir::Workload& workload) {
+  return builder.Finish(GroupOutputs(graph, readers, group.nodes), [](ir::Workload& workload) {
     MoveOntoReshapes(workload);
     InlineMoves(workload);
     MoveOntoAnchorAxes(workload);
@@ -141,21 +148,19 @@ absl::StatusOr<GroupWorkload> BuildNodeWorkload(const Graph& graph, NodeId node)
   return builder.Finish(outputs, [](ir::Workload&) {});
 }
 
-std::vector<ValueId> GroupOutputs(const Graph& graph, const std::vector<NodeId>& nodes) {
-  std::vector<bool> inside(graph.nodes.size());
-  for (NodeId node : nodes) inside[node] = true;
-  std::vector<bool> wanted(graph.values.size());
-  for (ValueId output : graph.outputs) wanted[output] = true;
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (inside[n]) continue;
-    for (ValueId input : graph.nodes[n].inputs) {
-      if (input != kNoValue) wanted[input] = true;
-    }
-  }
+std::vector<ValueId> GroupOutputs(const Graph& graph,
+                                  const std::vector<std::vector<NodeId>>& readers,
+                                  const std::vector<NodeId>& nodes) {
+  const std::set<NodeId> inside(nodes.begin(), nodes.end());
+  const auto is_wanted = [&](ValueId value) {
+    const std::vector<NodeId>& by = readers[static_cast<size_t>(value)];
+    return std::ranges::find(graph.outputs, value) != graph.outputs.end() ||
+           std::ranges::any_of(by, [&](NodeId reader) { return !inside.contains(reader); });
+  };
   std::vector<ValueId> outputs;
   for (NodeId node : nodes) {
     for (ValueId output : graph.nodes[node].outputs) {
-      if (output != kNoValue && wanted[output]) outputs.push_back(output);
+      if (output != kNoValue && is_wanted(output)) outputs.push_back(output);
     }
   }
   return outputs;

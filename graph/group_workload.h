@@ -24,12 +24,18 @@ struct GroupWorkload {
 /// name the node whose operator cannot be expressed. Deterministic; equal groups give equal
 /// Workloads.
 absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph, const Group& group);
+/// The same with graph.Readers(), which whoever has many groups makes once.
+absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph,
+                                            const std::vector<std::vector<NodeId>>& readers,
+                                            const Group& group);
 
 /// The Stages of one node as its operator's definition gives them, canonical, nothing inlined.
 absl::StatusOr<GroupWorkload> BuildNodeWorkload(const Graph& graph, NodeId node);
 
 /// Values made in the group that are read outside it or are outputs of the graph, in topological
-/// order.
-std::vector<ValueId> GroupOutputs(const Graph& graph, const std::vector<NodeId>& nodes);
+/// order. `readers`: graph.Readers().
+std::vector<ValueId> GroupOutputs(const Graph& graph,
+                                  const std::vector<std::vector<NodeId>>& readers,
+                                  const std::vector<NodeId>& nodes);
 
 }  // namespace hone::graph

@@ -385,6 +385,7 @@ absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Targ
 
 std::string ToText(const Graph& graph, const std::vector<Group>& groups) {
   std::string text;
+  const std::vector<std::vector<NodeId>> readers = graph.Readers();
   for (size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
     text += fmt::format("group {} {}", g, KindText(group.kind));
@@ -400,7 +401,7 @@ std::string ToText(const Graph& graph, const std::vector<Group>& groups) {
         if (const auto* value = std::get_if<std::string>(&found->second)) text += "." + *value;
       }
     }
-    const std::vector<ValueId> outputs = GroupOutputs(graph, group.nodes);
+    const std::vector<ValueId> outputs = GroupOutputs(graph, readers, group.nodes);
     text += fmt::format(" -> %{}\n", fmt::join(outputs, ", %"));
   }
   return text;

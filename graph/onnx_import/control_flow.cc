@@ -132,7 +132,7 @@ absl::StatusOr<Values> Importer::AddBody(const onnx::GraphProto& graph, const Va
       return absl::InvalidArgumentError(
           fmt::format("two inputs of its body are called '{}'", name));
   }
-  const size_t reports = reports_.size();
+  const size_t reports = failed_.size();
   HONE_RETURN_IF_ERROR(AddNodes(graph.node(), body, names));
   Values outputs;
   for (const onnx::ValueInfoProto& output : graph.output()) {
@@ -142,7 +142,7 @@ absl::StatusOr<Values> Importer::AddBody(const onnx::GraphProto& graph, const Va
     outputs.push_back(*made);
   }
   // Once is enough to say so.
-  if (reports_.size() > reports) outputs.assign(outputs.size(), kUnknown);
+  if (failed_.size() > reports) outputs.assign(outputs.size(), kUnknown);
   return outputs;
 }
 
@@ -160,18 +160,23 @@ absl::StatusOr<Values> Importer::AddBranch(NodeImport& node, const Body& body, c
   };
   const ConstantPtr known = node.Known(condition);
   if (known != nullptr) return add(known->DoubleAt(0) != 0 ? 1 : 0);
-  const size_t reports = reports_.size(), nodes = graph_.nodes.size();
+  const size_t reports = failed_.size(), nodes = graph_.nodes.size();
   HONE_ASSIGN_OR_RETURN(const Values otherwise, add(0));
   HONE_ASSIGN_OR_RETURN(Values values, add(1));
   // A node that cannot be imported may stand in the branch that is never taken.
   bool both = !HasUnknown(values) && !HasUnknown(otherwise) && !MayFault(graph_, nodes);
-  reports_.resize(reports);
+  failed_.Shrink(reports);
   for (size_t i = 0; both && i < values.size(); ++i) {
     both = CanSelect(node, values[i], otherwise[i]);
     if (both) values[i] = node.Select(condition, values[i], otherwise[i]);
   }
   if (!both) node.FailUnknown(condition, "its condition");
   return both ? values : failed;
+}
+
+void Importer::TellIteration(const NodeImport& node, int64_t done, int64_t total) const {
+  if (loops_ == 0 && options_.on_iteration != nullptr)
+    options_.on_iteration(node.origin(), done, total);
 }
 
 /// What an iteration leaves to the next one.
@@ -184,14 +189,17 @@ struct Importer::LoopState {
 absl::Status Importer::AddIteration(NodeImport& node, const onnx::GraphProto& graph, int64_t number,
                                     const Body& body, const Scope& scope, LoopState& state) {
   const bool decided = node.Known(state.running) != nullptr;
-  const size_t reports = reports_.size(), nodes = graph_.nodes.size();
+  const size_t reports = failed_.size(), nodes = graph_.nodes.size();
   Values inputs = {node.Scalar(ir::DType::kI64, static_cast<double>(number)), state.running};
   for (size_t i = 0; i < 2; ++i)
     inputs[i] = AsDeclared(node, inputs[i], graph.input(static_cast<int>(i)));
   inputs.insert(inputs.end(), state.carried.begin(), state.carried.end());
-  HONE_ASSIGN_OR_RETURN(const Values made, AddBody(graph, inputs, body, scope));
+  ++loops_;
+  absl::StatusOr<Values> added = AddBody(graph, inputs, body, scope);
+  --loops_;
+  HONE_ASSIGN_OR_RETURN(const Values made, std::move(added));
   if (!decided && (HasUnknown(made) || MayFault(graph_, nodes))) {
-    reports_.resize(reports);  // of an iteration that may never run
+    failed_.Shrink(reports);  // of an iteration that may never run
     node.FailUnknown(state.running, "whether it goes on");
     return absl::OkStatus();
   }
@@ -239,6 +247,7 @@ absl::StatusOr<Values> Importer::AddLoop(NodeImport& node, const Body& body, con
     if (i == kMaxIterations)
       node.Unsupported(fmt::format("it runs more than {} times", kMaxIterations));
     if (!node.ok()) return failed;
+    TellIteration(node, i, limit <= kMaxIterations ? limit : -1);
     HONE_RETURN_IF_ERROR(AddIteration(node, *graph, i, body, constants, state));
     if (!node.ok() || state.running == kUnknown) return failed;
   }
@@ -286,12 +295,16 @@ absl::StatusOr<Values> Importer::AddScan(NodeImport& node, const Body& body, con
   HONE_RETURN_IF_ERROR(AddInitializers(*graph, constants));
   std::vector<Values> stacks(stacked);
   for (int64_t step = 0; step < length; ++step) {
+    TellIteration(node, step, length);
     Values arguments = state;
     for (size_t i = 0; i < sources; ++i) {
       const int64_t at = directions[i] == 0 ? step : length - 1 - step;
       arguments.push_back(SliceAt(node, node.Input(states + i), axes[i], at));
     }
-    HONE_ASSIGN_OR_RETURN(const Values made, AddBody(*graph, arguments, body, constants));
+    ++loops_;
+    absl::StatusOr<Values> added = AddBody(*graph, arguments, body, constants);
+    --loops_;
+    HONE_ASSIGN_OR_RETURN(const Values made, std::move(added));
     if (!node.ok() || HasUnknown(made)) return failed;
     state.assign(made.begin(), made.begin() + static_cast<ptrdiff_t>(states));
     for (size_t i = 0; i < stacked; ++i) stacks[i].push_back(made[states + i]);

@@ -11,6 +11,7 @@
 #include "graph/onnx_import/importer.h"
 #include "graph/onnx_import/mapped_file.h"
 #include "graph/onnx_import/onnx.pb.h"
+#include "graph/onnx_import/size_conflict.h"
 
 namespace hone::graph {
 namespace {
@@ -118,7 +119,12 @@ absl::StatusOr<std::shared_ptr<const onnx::ModelProto>> Parse(std::span<const st
 absl::StatusOr<Graph> Import(std::span<const std::byte> bytes, const std::filesystem::path& path,
                              const ImportOptions& options) {
   HONE_ASSIGN_OR_RETURN(auto model, Parse(bytes, path));
-  return Importer(std::move(model), options).Run();
+  Importer importer(model, options);
+  auto graph = importer.Run();
+  if (!absl::IsInvalidArgument(graph.status()) || !importer.FailedAtNodes()) return graph;
+  const std::string fitting = onnx_import::SizesThatFit(model, options, importer.input_shapes());
+  if (fitting.empty()) return graph;
+  return Invalid(fmt::format("{}\n{}", StatusMessage(graph.status()), fitting));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -20,9 +21,15 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> shapes;
   /// `--bind NAME=F.npy`: inputs known now, also in place of their initialiser.
   std::map<std::string, ConstantPtr> binds;
+  /// `--cut A,B`: values of the model that are its outputs now; none: its own. What they do
+  /// not need is left out.
+  std::vector<std::string> outputs;
   std::filesystem::path folder;  ///< where external data lie (from bytes)
   /// Where the model's file lies when the named one is a link to it; empty: in `folder`.
   std::filesystem::path linked_folder;
+  /// Called before each iteration of an outermost loop that is written out: its node, how many
+  /// iterations are done, and how many there are at most (-1: not known).
+  std::function<void(const std::string& node, int64_t done, int64_t total)> on_iteration;
   /// Where not null: gets the path of each file of external data, once.
   std::vector<std::string>* data_files = nullptr;
 };

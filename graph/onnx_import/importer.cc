@@ -1,12 +1,15 @@
 #include "graph/onnx_import/importer.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "graph/onnx_import/foreign_operators.h"
 #include "graph/onnx_import/handler.h"
+#include "graph/onnx_import/model_cut.h"
 #include "graph/onnx_import/node_order.h"
 #include "graph/value_range.h"
 
@@ -18,6 +21,7 @@ constexpr int kMaxCallDepth = 32;
 /// functions that call the next one twice make 2^depth imports of a file of a few kilobytes, and
 /// Identity and Constant leave no trace in the graph.
 constexpr size_t kMaxNodes = size_t{1} << 20;
+/// Beyond these, nodes behind a failed one are not looked at.
 constexpr size_t kMaxReports = 100;
 
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
@@ -40,13 +44,7 @@ absl::Status CheckCounts(const onnx::NodeProto& proto, const Handler& handler) {
 }
 
 std::string WhyNoHandler(const std::string& domain, const std::string& op, int64_t opset) {
-  if (domain == "com.microsoft") {
-    return "no such operator in Hone: ONNX Runtime's optimiser and quantiser write it for "
-           "themselves; give the model as it was exported, or save it at their level BASIC (QDQ)";
-  }
-  if (domain == "ai.onnx.ml")
-    return "no such operator in Hone, which compiles tensor programs, no trees and strings";
-  if (!domain.empty()) return "no such operator in Hone";
+  if (!domain.empty()) return WhyForeign(domain, op);
   const int64_t first = FirstOpset(op);
   if (first == 0) return "no such operator in Hone";
   return fmt::format(
@@ -115,17 +113,24 @@ absl::StatusOr<Graph> Importer::Run() {
   graph_.name = graph.name();
   Body body;
   HONE_ASSIGN_OR_RETURN(body.opsets, Opsets(model_->opset_import()));
-  const std::vector<const onnx::ValueInfoProto*> inputs = FreeInputs(graph);
+  HONE_RETURN_IF_ERROR(CheckOutputs(graph));
+  if (!options_.outputs.empty()) needed_ = NamesNeeded(graph.node(), options_.outputs);
+  const std::vector<FreeInput> inputs = FreeInputs(graph);
   HONE_ASSIGN_OR_RETURN(inputs_, ResolveInputShapes(inputs, options_));
   Scope scope;
   HONE_RETURN_IF_ERROR(AddInitializers(graph, scope));
   HONE_RETURN_IF_ERROR(AddInputs(inputs, scope));
   HONE_RETURN_IF_ERROR(AddNodes(graph.node(), body, scope));
-  HONE_RETURN_IF_ERROR(Verdict());
-  HONE_RETURN_IF_ERROR(SetOutputs(graph, scope));
+  HONE_RETURN_IF_ERROR(Verdict(scope));
+  HONE_RETURN_IF_ERROR(SetOutputs(scope));
   InferRanges(graph_, unstated_);
   if (options_.data_files != nullptr) *options_.data_files = tensors_.DataFiles();
   return std::move(graph_);
+}
+
+bool Importer::FailedAtNodes() const {
+  constexpr size_t kMaxNodesToRepeat = 20'000;
+  return failed_.size() > 0 && imported_nodes_ <= kMaxNodesToRepeat;
 }
 
 absl::StatusOr<std::map<std::string, int64_t>> Importer::Opsets(
@@ -181,7 +186,9 @@ absl::Status Importer::AddNodes(const NodeProtos& nodes, const Body& body, Scope
                               [&](const std::string& name) { return scope.Owns(name); }};
     HONE_ASSIGN_OR_RETURN(entry->second, TopologicalOrder(nodes, known));
   }
+  const bool main = &nodes == &model_->graph().node();
   for (int i : order) {
+    if (main && !IsNeeded(nodes[i])) continue;
     HONE_RETURN_IF_ERROR(CountNode(NodeText(nodes[i])));
     HONE_RETURN_IF_ERROR(AddNode(nodes[i], body, scope));
   }
@@ -239,7 +246,7 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
   absl::Status status = CheckCounts(proto, *handler);
   if (status.ok()) status = RunHandler(*handler, node);
   if (!status.ok()) {
-    Report(proto, scope, status);
+    Report(proto, scope, status, node.deciders());
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
@@ -284,14 +291,14 @@ absl::Status Importer::CallFunction(const onnx::FunctionProto& function,
 
 absl::Status Importer::AddControlFlow(NodeImport& node, const onnx::NodeProto& proto,
                                       const Body& body, Scope& scope) {
-  const size_t reports = reports_.size();
+  const size_t reports = failed_.size();
   absl::StatusOr<std::vector<ValueId>> made = node.op() == "If"     ? AddBranch(node, body, scope)
                                               : node.op() == "Loop" ? AddLoop(node, body, scope)
                                                                     : AddScan(node, body, scope);
   if (!made.ok()) return Annotate(made.status(), NodeText(proto));
   if (node.ok()) node.Fail(CheckNames(node.UnknownAttributes(), node.opset()));
-  const bool reported = reports_.size() > reports;  // nodes of its body
-  if (!node.ok() && !reported) Report(proto, scope, node.status());
+  const bool reported = failed_.size() > reports;  // nodes of its body
+  if (!node.ok() && !reported) Report(proto, scope, node.status(), node.deciders());
   if (!node.ok() || reported || HasUnknown(*made)) {
     DefineUnknown(proto, scope);
     return absl::OkStatus();
@@ -304,7 +311,7 @@ absl::Status Importer::AddControlFlow(NodeImport& node, const onnx::NodeProto& p
 
 void Importer::CheckBehind(const Handler& handler, const NodeBehind& node, const Scope& scope) {
   absl::Status status = CheckCounts(node.proto, handler);
-  if (status.ok() && reports_.size() <= kMaxReports) {
+  if (status.ok() && failed_.size() <= kMaxReports) {
     status = CheckNames(UnaskedAttributes(handler, node, graph_, tensors_), node.opset);
   }
   if (!status.ok()) Report(node.proto, scope, status);
@@ -316,8 +323,8 @@ void Importer::DefineUnknown(const onnx::NodeProto& proto, Scope& scope) const {
   }
 }
 
-void Importer::Report(const onnx::NodeProto& proto, const Scope& scope,
-                      const absl::Status& status) {
+void Importer::Report(const onnx::NodeProto& proto, const Scope& scope, const absl::Status& status,
+                      const std::vector<ValueId>& deciders) {
   std::vector<std::string> types;
   for (const std::string& name : proto.input()) {
     const ValueId* value = name.empty() ? nullptr : scope.Find(name);
@@ -329,21 +336,35 @@ void Importer::Report(const onnx::NodeProto& proto, const Scope& scope,
   const std::string text = types.empty()
                                ? NodeText(proto)
                                : fmt::format("{} of {}", NodeText(proto), fmt::join(types, ", "));
-  reports_.push_back(Annotate(status, text));
+  failed_.Add({.name = NodeName(proto),
+               .node = text,
+               .op = proto.op_type(),
+               .reason = status,
+               .deciders = deciders});
 }
 
-absl::Status Importer::Verdict() const {
-  if (reports_.empty()) return absl::OkStatus();
-  if (reports_.size() == 1) return reports_[0];
-  std::string text = fmt::format("{} nodes cannot be imported:", reports_.size());
-  bool invalid = false;
-  for (size_t i = 0; i < reports_.size(); ++i) {
-    invalid = invalid || !absl::IsUnimplemented(reports_[i]);
-    if (i < kMaxReports) text += "\n  " + StatusMessage(reports_[i]);
+absl::Status Importer::Verdict(const Scope& scope) const {
+  std::vector<std::string> cut;
+  if (failed_.size() > 0 && failed_.AllUnimplemented()) {
+    const onnx::GraphProto& graph = model_->graph();
+    std::vector<ValueId> wanted;
+    const auto want = [&](const std::string& name) {
+      const ValueId* value = scope.Find(name);
+      if (value == nullptr || *value < 0) return;
+      if (graph_.values[static_cast<size_t>(*value)].producer >= 0) wanted.push_back(*value);
+    };
+    for (const onnx::NodeProto& node : graph.node()) {
+      const auto unknown = [&](const std::string& output) {
+        const ValueId* value = scope.Find(output);
+        return value != nullptr && *value == kUnknown;
+      };
+      if (!std::any_of(node.output().begin(), node.output().end(), unknown)) continue;
+      for (const std::string& name : NamesRead(node)) want(name);
+    }
+    for (const OutputName& output : Outputs()) want(output.name);
+    cut = CutBefore(graph_, wanted, scope.names());
   }
-  if (reports_.size() > kMaxReports)
-    text += fmt::format("\n  and {} more", reports_.size() - kMaxReports);
-  return invalid ? Invalid(std::move(text)) : absl::UnimplementedError(text);
+  return failed_.Verdict(graph_, cut);
 }
 
 }  // namespace hone::graph::onnx_import

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
+#include "base/shell_word.h"
 #include "base/status.h"
 #include "graph/onnx_import/dim_formula.h"
 
@@ -142,10 +142,6 @@ absl::Status BindFormulas(const std::map<std::string, DimFormula>& formulas,
   return absl::OkStatus();
 }
 
-std::string Quoted(const std::string& name) {
-  return name.find_first_of(" *()?<>|&;$!'\"") == std::string::npos ? name : '"' + name + '"';
-}
-
 /// The input's shape as far as it is known, ? elsewhere: "?x3x?x?".
 std::string ShapeToGive(const onnx::TensorShapeProto& shape) {
   std::vector<std::string> extents;
@@ -172,11 +168,11 @@ std::vector<std::string> Unbound(const Inputs& inputs, const Names& names,
     for (const Dimension& dim : type.shape().dim()) open = open || IsOpen(dim);
     if (!type.has_shape()) {
       lines.push_back(fmt::format("input '{}' has no shape: give it with --shape {}=1x3x224x224",
-                                  name, Quoted(name)));
+                                  name, ShellWord(name)));
     } else if (open) {
       lines.push_back(
           fmt::format("input '{}' is {}: give its shape, a number for each ?: --shape {}={}", name,
-                      ShapeText(type.shape()), Quoted(name), ShapeToGive(type.shape())));
+                      ShapeText(type.shape()), ShellWord(name), ShapeToGive(type.shape())));
       // The shape will say what these are.
       for (const Dimension& dim : type.shape().dim()) listed.insert(dim.dim_param());
     } else {
@@ -190,7 +186,7 @@ std::vector<std::string> Unbound(const Inputs& inputs, const Names& names,
       if (!names.plain.contains(name) || dims.contains(name) || !listed.insert(name).second)
         continue;
       missing.push_back(fmt::format("'{}'", name));
-      ways.push_back(fmt::format("--dim {}=N", Quoted(name)));
+      ways.push_back(fmt::format("--dim {}=N", ShellWord(name)));
     }
     if (missing.empty()) continue;
     const onnx::TensorShapeProto& shape = TensorOf(*input).shape();
@@ -200,7 +196,7 @@ std::vector<std::string> Unbound(const Inputs& inputs, const Names& names,
                     ShapeText(shape), missing.size() == 1 ? "is" : "are",
                     missing.size() == 1 ? "it" : "them", fmt::join(ways, " "));
     if (missing.size() > 1)
-      line += fmt::format(" or --shape {}={}", Quoted(input->name()), ShapeToGive(shape));
+      line += fmt::format(" or --shape {}={}", ShellWord(input->name()), ShapeToGive(shape));
     lines.push_back(std::move(line));
   }
   return lines;
@@ -218,25 +214,32 @@ std::string ShapeText(const onnx::TensorShapeProto& shape) {
   return fmt::format("[{}]", fmt::join(dims, ","));
 }
 
-absl::StatusOr<InputShapes> ResolveInputShapes(const Inputs& inputs, const ImportOptions& options) {
-  const Names names = NamesOf(inputs);
-  HONE_RETURN_IF_ERROR(CheckOptions(inputs, names, options));
+absl::StatusOr<InputShapes> ResolveInputShapes(const std::vector<FreeInput>& inputs,
+                                               const ImportOptions& options) {
+  Inputs all, needed;
+  for (const FreeInput& input : inputs) {
+    all.push_back(input.declared);
+    if (input.needed) needed.push_back(input.declared);
+  }
+  const Names names = NamesOf(all);
+  HONE_RETURN_IF_ERROR(CheckOptions(all, names, options));
   InputShapes resolved{.shapes = options.shapes, .dims = options.dims};
-  for (const onnx::ValueInfoProto* input : inputs) {
+  for (const onnx::ValueInfoProto* input : all) {
     if (const auto shape = options.shapes.find(input->name()); shape != options.shapes.end())
       HONE_RETURN_IF_ERROR(BindShape(*input, shape->second, "--shape", resolved.dims));
     if (const auto bind = options.binds.find(input->name()); bind != options.binds.end())
       HONE_RETURN_IF_ERROR(BindShape(*input, bind->second->type.shape, "--bind", resolved.dims));
   }
   HONE_RETURN_IF_ERROR(BindFormulas(names.formulas, resolved.dims));
-  const std::vector<std::string> unbound = Unbound(inputs, names, options, resolved.dims);
+  const std::vector<std::string> unbound = Unbound(needed, names, options, resolved.dims);
   if (!unbound.empty()) return Invalid(fmt::format("{}", fmt::join(unbound, "; ")));
-  for (const onnx::ValueInfoProto* input : inputs) {
+  for (const onnx::ValueInfoProto* input : needed) {
     const auto [entry, added] = resolved.shapes.try_emplace(input->name());
     if (!added || options.binds.contains(input->name())) continue;
     for (const Dimension& dim : TensorOf(*input).shape().dim())
       entry->second.push_back(IsFixed(dim) ? dim.dim_value() : resolved.dims.at(dim.dim_param()));
   }
+  for (const auto& [name, formula] : names.formulas) resolved.dims.erase(name);
   return resolved;
 }
 

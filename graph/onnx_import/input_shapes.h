@@ -15,17 +15,23 @@ namespace hone::graph::onnx_import {
 /// What a model declares, with ? for what it leaves open without a name: "[batch,3,?]".
 std::string ShapeText(const onnx::TensorShapeProto& shape);
 
+/// An input of the model that no initialiser gives its value.
+struct FreeInput {
+  const onnx::ValueInfoProto* declared = nullptr;
+  bool needed = true;  ///< for the outputs that are asked for
+};
+
 /// What the inputs of a model are, once the user has said what the model leaves open.
 struct InputShapes {
-  std::map<std::string, std::vector<int64_t>> shapes;  ///< of each input that is a tensor
-  std::map<std::string, int64_t> dims;                 ///< what each name stands for
+  std::map<std::string, std::vector<int64_t>> shapes;  ///< of each that is needed and a tensor
+  std::map<std::string, int64_t> dims;  ///< what each name stands for that is no formula of others
 };
 
 /// Fills the shapes of `inputs` from what they declare, --dim, --shape and --bind. A dimension
 /// whose name is a formula of other names ("past + 1") follows from them. Errors: an option that
 /// fits nothing, sizes that contradict, and what is still open with the options that give it, each
 /// dimension once.
-absl::StatusOr<InputShapes> ResolveInputShapes(
-    const std::vector<const onnx::ValueInfoProto*>& inputs, const ImportOptions& options);
+absl::StatusOr<InputShapes> ResolveInputShapes(const std::vector<FreeInput>& inputs,
+                                               const ImportOptions& options);
 
 }  // namespace hone::graph::onnx_import

@@ -77,13 +77,53 @@ bool Importer::IsOverridden(const std::string& name) const {
   return options_.shapes.contains(name) || options_.binds.contains(name);
 }
 
-std::vector<const onnx::ValueInfoProto*> Importer::FreeInputs(const onnx::GraphProto& graph) const {
+std::vector<FreeInput> Importer::FreeInputs(const onnx::GraphProto& graph) const {
   const std::set<std::string> initialized = InitializerNames(graph);
-  std::vector<const onnx::ValueInfoProto*> inputs;
+  std::vector<FreeInput> inputs;
   for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (!initialized.contains(input.name()) || IsOverridden(input.name())) inputs.push_back(&input);
+    if (initialized.contains(input.name()) && !IsOverridden(input.name())) continue;
+    inputs.push_back({&input, options_.outputs.empty() || needed_.contains(input.name())});
   }
   return inputs;
+}
+
+bool Importer::IsNeeded(const onnx::NodeProto& node) const {
+  return options_.outputs.empty() ||
+         std::any_of(node.output().begin(), node.output().end(),
+                     [&](const std::string& name) { return needed_.contains(name); });
+}
+
+absl::Status Importer::CheckOutputs(const onnx::GraphProto& graph) const {
+  if (options_.outputs.empty())
+    return graph.output_size() > 0 ? absl::OkStatus() : Invalid("the graph has no outputs");
+  std::set<std::string> made = InitializerNames(graph);
+  for (const onnx::ValueInfoProto& input : graph.input()) made.insert(input.name());
+  for (const onnx::NodeProto& node : graph.node())
+    made.insert(node.output().begin(), node.output().end());
+  for (const std::string& name : options_.outputs) {
+    if (!name.empty() && made.contains(name)) continue;
+    std::vector<std::string> outputs;
+    for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(output.name());
+    return Invalid(
+        fmt::format("--cut {}: the model has no value of that name; its outputs "
+                    "are: {}",
+                    name, fmt::join(outputs, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Importer::OutputName> Importer::Outputs() const {
+  std::vector<OutputName> outputs;
+  for (const onnx::ValueInfoProto& output : model_->graph().output())
+    outputs.push_back({output.name(), &output});
+  if (options_.outputs.empty()) return outputs;
+  std::vector<OutputName> asked;
+  for (const std::string& name : options_.outputs) {
+    const auto declared = std::find_if(outputs.begin(), outputs.end(),
+                                       [&](const OutputName& o) { return o.name == name; });
+    asked.push_back({name, declared == outputs.end() ? nullptr : declared->declared});
+  }
+  return asked;
 }
 
 absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input) {
@@ -110,10 +150,13 @@ absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input
   return type;
 }
 
-absl::Status Importer::AddInputs(const std::vector<const onnx::ValueInfoProto*>& inputs,
-                                 Scope& scope) {
-  for (const onnx::ValueInfoProto* declared : inputs) {
-    const onnx::ValueInfoProto& input = *declared;
+absl::Status Importer::AddInputs(const std::vector<FreeInput>& inputs, Scope& scope) {
+  for (const FreeInput& free : inputs) {
+    const onnx::ValueInfoProto& input = *free.declared;
+    if (!free.needed) {
+      scope.Define(input.name(), kUnknown);  // for nodes that are left out
+      continue;
+    }
     if (input.name().empty()) return Invalid("a graph input has no name");
     ValueId id = kNoValue;
     if (const auto bind = options_.binds.find(input.name()); bind != options_.binds.end()) {
@@ -131,13 +174,7 @@ absl::Status Importer::AddInputs(const std::vector<const onnx::ValueInfoProto*>&
       value.type = std::move(type);
       const auto stated = StatedRange(input.doc_string());
       value.range = stated.value_or(DefaultRange(value.type.dtype));
-      if (known) {
-        value.constant = MakeConstant(value.type, {});
-        LogWarning(
-            "input '{}' is {}: without elements it is a constant; where a 0 stands for what "
-            "the model leaves open, give --shape {}=…",
-            input.name(), ToText(value.type), input.name());
-      }
+      if (known) value.constant = MakeConstant(value.type, {});
       id = graph_.AddValue(std::move(value));
       if (!known) graph_.inputs.push_back(id);
       if (!known && !stated) unstated_.push_back(id);
@@ -158,12 +195,10 @@ ValueId Importer::OutputCopy(ValueId value, const std::string& name) {
   return (*AppendNode(graph_, std::move(node)))[0];
 }
 
-absl::Status Importer::SetOutputs(const onnx::GraphProto& graph, const Scope& scope) {
-  if (graph.output_size() == 0) return Invalid("the graph has no outputs");
+absl::Status Importer::SetOutputs(const Scope& scope) {
   std::set<std::string> names;
   std::set<ValueId> taken(graph_.inputs.begin(), graph_.inputs.end());
-  for (const onnx::ValueInfoProto& output : graph.output()) {
-    const std::string& name = output.name();
+  for (const auto& [name, declared] : Outputs()) {
     const ValueId* found = scope.Find(name);
     if (found == nullptr || *found < 0)
       return Invalid(fmt::format("nobody makes the output '{}'", name));
@@ -172,15 +207,15 @@ absl::Status Importer::SetOutputs(const onnx::GraphProto& graph, const Scope& sc
       continue;
     }
     const Value& value = graph_.values[static_cast<size_t>(*found)];
-    if (output.type().has_tensor_type()) {
-      const auto dtype = onnx_import::DTypeOf(output.type().tensor_type().elem_type());
+    if (declared != nullptr && declared->type().has_tensor_type()) {
+      const onnx::TypeProto::Tensor& type = declared->type().tensor_type();
+      const auto dtype = onnx_import::DTypeOf(type.elem_type());
       if (dtype.ok() && *dtype != value.type.dtype) {
         return Invalid(fmt::format("output '{}' is declared as {}, but its node makes {}", name,
                                    ToString(*dtype), ToText(value.type)));
       }
+      if (type.has_shape()) WarnOfShape(*declared, value.type);
     }
-    if (output.type().has_tensor_type() && output.type().tensor_type().has_shape())
-      WarnOfShape(output, value.type);
     // Every output is a value of its own: no input, no constant that others share, no other output.
     ValueId id = *found;
     if (value.constant != nullptr || !taken.insert(id).second) id = OutputCopy(id, name);

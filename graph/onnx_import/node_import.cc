@@ -7,18 +7,11 @@
 
 #include "base/status.h"
 #include "graph/onnx_import/fold.h"
+#include "graph/onnx_import/node_order.h"
 #include "graph/op.h"
 
 namespace hone::graph::onnx_import {
 namespace {
-
-std::string OriginOf(const onnx::NodeProto& proto) {
-  if (!proto.name().empty()) return proto.name();
-  for (const std::string& output : proto.output()) {
-    if (!output.empty()) return output;
-  }
-  return "without name";
-}
 
 std::string KindName(onnx::AttributeProto::AttributeType type) {
   return onnx::AttributeProto::AttributeType_Name(type);
@@ -52,7 +45,7 @@ NodeImport::NodeImport(Graph& graph, TensorReader& tensors, const onnx::NodeProt
       inputs_(std::move(inputs)),
       outputs_(static_cast<size_t>(proto.output_size()), kNoValue),
       opset_(opset),
-      origin_(OriginOf(proto)) {}
+      origin_(NodeName(proto)) {}
 
 bool NodeImport::Wants(size_t i) const {
   return i < num_outputs() && !proto_.output(static_cast<int>(i)).empty();
@@ -207,14 +200,17 @@ ConstantPtr NodeImport::Known(ValueId value) const {
 }
 
 void NodeImport::FailUnknown(ValueId value, std::string_view what) {
+  if (!ok()) return;
   std::set<std::string> names;
   std::set<ValueId> seen = {value};
   std::vector<ValueId> open = {value};
   while (!open.empty()) {
-    const Value& at = graph_.values[static_cast<size_t>(open.back())];
+    const ValueId next = open.back();
+    const Value& at = graph_.values[static_cast<size_t>(next)];
     open.pop_back();
     if (at.producer < 0) {
-      if (at.constant == nullptr) names.insert(fmt::format("'{}'", at.name));
+      if (at.constant == nullptr && names.insert(fmt::format("'{}'", at.name)).second)
+        deciders_.push_back(next);
       continue;
     }
     for (ValueId input : graph_.nodes[static_cast<size_t>(at.producer)].inputs) {
@@ -227,10 +223,8 @@ void NodeImport::FailUnknown(ValueId value, std::string_view what) {
         "simplify the model (onnxsim)",
         what));
   }
-  Unsupported(
-      fmt::format("{} must be known while importing, but comes from the graph input{} {}; values "
-                  "that do not change can be given with --bind NAME=F.npy",
-                  what, names.size() == 1 ? "" : "s", fmt::join(names, ", ")));
+  Unsupported(fmt::format("{} must be known while importing, but comes from the graph input{} {}",
+                          what, names.size() == 1 ? "" : "s", fmt::join(names, ", ")));
 }
 
 std::vector<int64_t> NodeImport::KnownInts(size_t input, std::string_view what) {

@@ -92,7 +92,7 @@ class NodeImport {
   bool CheckTable(int64_t rows, int64_t columns, std::string_view what,
                   int64_t most = int64_t{1} << 22);
 
-  /// Fails, saying which graph inputs decide a value that had to be known.
+  /// Fails, saying which graph inputs decide a value that had to be known; deciders() are they.
   void FailUnknown(ValueId value, std::string_view what);
 
   // Making nodes. Constants of moderate size are computed at once.
@@ -124,6 +124,7 @@ class NodeImport {
   void Unsupported(std::string message) { Fail(absl::UnimplementedError(std::move(message))); }
   const absl::Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
+  const std::vector<ValueId>& deciders() const { return deciders_; }
 
   Graph& graph() { return graph_; }
 
@@ -140,6 +141,7 @@ class NodeImport {
   int64_t opset_;
   std::string origin_;
   absl::Status status_;
+  std::vector<ValueId> deciders_;
 };
 
 }  // namespace hone::graph::onnx_import

@@ -11,16 +11,15 @@
 namespace hone::graph::onnx_import {
 namespace {
 
+void CollectCaptured(const onnx::NodeProto& node, std::set<std::string>& names);
+
 /// Names from around it that a body reads or gives out: not those it has or makes itself.
 void CollectCaptured(const onnx::GraphProto& body, std::set<std::string>& names) {
   std::set<std::string> read;
   for (const onnx::ValueInfoProto& output : body.output()) read.insert(output.name());
   for (const onnx::NodeProto& node : body.node()) {
     read.insert(node.input().begin(), node.input().end());
-    for (const onnx::AttributeProto& attribute : node.attribute()) {
-      if (attribute.has_g()) CollectCaptured(attribute.g(), read);
-      for (const onnx::GraphProto& inner : attribute.graphs()) CollectCaptured(inner, read);
-    }
+    CollectCaptured(node, read);
   }
   for (const onnx::ValueInfoProto& input : body.input()) read.erase(input.name());
   for (const onnx::TensorProto& tensor : body.initializer()) read.erase(tensor.name());
@@ -30,6 +29,13 @@ void CollectCaptured(const onnx::GraphProto& body, std::set<std::string>& names)
     for (const std::string& output : node.output()) read.erase(output);
   }
   names.merge(read);
+}
+
+void CollectCaptured(const onnx::NodeProto& node, std::set<std::string>& names) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) CollectCaptured(attribute.g(), names);
+    for (const onnx::GraphProto& inner : attribute.graphs()) CollectCaptured(inner, names);
+  }
 }
 
 struct Edges {
@@ -69,10 +75,7 @@ absl::StatusOr<Edges> EdgesOf(const NodeProtos& nodes, const KnownNames& known) 
       }
     }
     std::set<std::string> captured;
-    for (const onnx::AttributeProto& attribute : nodes[i].attribute()) {
-      if (attribute.has_g()) CollectCaptured(attribute.g(), captured);
-      for (const onnx::GraphProto& branch : attribute.graphs()) CollectCaptured(branch, captured);
-    }
+    CollectCaptured(nodes[i], captured);
     for (const std::string& name : captured) {
       const auto maker = makers.find(name);
       if (maker != makers.end() && maker->second != i) sources.insert(maker->second);
@@ -85,13 +88,17 @@ absl::StatusOr<Edges> EdgesOf(const NodeProtos& nodes, const KnownNames& known) 
 
 }  // namespace
 
-std::string NodeText(const onnx::NodeProto& node) {
+std::string NodeName(const onnx::NodeProto& node) {
   std::string name = node.name();
   for (int i = 0; name.empty() && i < node.output_size(); ++i) name = node.output(i);
+  return name.empty() ? "without name" : name;
+}
+
+std::string NodeText(const onnx::NodeProto& node) {
   const std::string op = node.domain().empty() || node.domain() == "ai.onnx"
                              ? node.op_type()
                              : node.domain() + "::" + node.op_type();
-  return fmt::format("node {} ({})", name.empty() ? "without name" : name, op);
+  return fmt::format("node {} ({})", NodeName(node), op);
 }
 
 absl::StatusOr<std::vector<int>> TopologicalOrder(const NodeProtos& nodes,
@@ -117,6 +124,34 @@ absl::StatusOr<std::vector<int>> TopologicalOrder(const NodeProtos& nodes,
     }
   }
   return order;
+}
+
+std::set<std::string> NamesRead(const onnx::NodeProto& node) {
+  std::set<std::string> names(node.input().begin(), node.input().end());
+  names.erase("");
+  CollectCaptured(node, names);
+  return names;
+}
+
+std::set<std::string> NamesNeeded(const NodeProtos& nodes,
+                                  const std::vector<std::string>& outputs) {
+  std::map<std::string, const onnx::NodeProto*> makers;
+  for (const onnx::NodeProto& node : nodes) {
+    for (const std::string& output : node.output()) makers.emplace(output, &node);
+  }
+  std::set<std::string> needed;
+  std::set<const onnx::NodeProto*> seen;
+  std::vector<std::string> open = outputs;
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    if (!needed.insert(name).second) continue;
+    const auto maker = makers.find(name);
+    if (maker == makers.end() || !seen.insert(maker->second).second) continue;
+    const std::set<std::string> read = NamesRead(*maker->second);
+    open.insert(open.end(), read.begin(), read.end());
+  }
+  return needed;
 }
 
 }  // namespace hone::graph::onnx_import

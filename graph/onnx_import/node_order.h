@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace hone::graph::onnx_import {
 
 using NodeProtos = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
+/// A node's name, or else that of its first output.
+std::string NodeName(const onnx::NodeProto& node);
 /// How messages call a node: "node conv1 (Conv)".
 std::string NodeText(const onnx::NodeProto& node);
 
@@ -26,5 +29,11 @@ struct KnownNames {
 /// reads; the order of the file where it is one already. kInvalidArgument for a name nobody makes,
 /// one made twice, and cycles.
 absl::StatusOr<std::vector<int>> TopologicalOrder(const NodeProtos& nodes, const KnownNames& known);
+
+/// The names that a node reads, those that bodies inside it read from around them included.
+std::set<std::string> NamesRead(const onnx::NodeProto& node);
+
+/// The names that are needed to make `outputs`, themselves included.
+std::set<std::string> NamesNeeded(const NodeProtos& nodes, const std::vector<std::string>& outputs);
 
 }  // namespace hone::graph::onnx_import

@@ -222,9 +222,7 @@ void TensorScatter(NodeImport& n) {
 }
 
 void DataDependent(NodeImport& n) {
-  n.Unsupported(
-      "the number of its results depends on data, but Hone compiles for fixed shapes; cut the "
-      "model before it");
+  n.Unsupported("the number of its results depends on data, but Hone compiles for fixed shapes");
 }
 
 constexpr Handler kHandlers[] = {

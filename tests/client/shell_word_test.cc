@@ -1,4 +1,4 @@
-#include "client/shell_word.h"
+#include "base/shell_word.h"
 
 #include "gtest/gtest.h"
 

@@ -64,6 +64,16 @@ TEST(ControlFlowTest, ALoopIsWrittenOutAsOftenAsItRuns) {
   EXPECT_THAT(Repeated("Sin", 4097).Error(), HasSubstr("it runs more than 4096 times"));
 }
 
+TEST(ControlFlowTest, IterationsAreToldBeforeEachIsWrittenOut) {
+  std::vector<std::string> told;
+  ImportOptions options;
+  options.on_iteration = [&](const std::string& node, int64_t done, int64_t total) {
+    told.push_back(node + " " + std::to_string(done) + "/" + std::to_string(total));
+  };
+  ASSERT_TRUE(Repeated("Sin", 3).Import(options).ok());
+  EXPECT_THAT(told, ::testing::ElementsAre("y 0/3", "y 1/3", "y 2/3"));
+}
+
 TEST(ControlFlowTest, ALimitThatIsNotKnownCanBeBound) {
   OnnxModel model = Repeated("Sin", 7);
   model.graph().mutable_node(0)->set_input(0, "times");

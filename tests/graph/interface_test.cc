@@ -154,6 +154,32 @@ TEST(InterfaceTest, ExtentsThatTheModelFixesAreNotChanged) {
   EXPECT_EQ(model.Error({.shapes = {{"x", {2, 3, 224}}}}), "ok");
 }
 
+// A decoder with a cache: its mask is as long as what was before and what is new.
+TEST(InterfaceTest, SizesThatContradictAreNamedWithOnesThatFit) {
+  OnnxModel model;
+  model.Input("past", {"batch", "past", "4"}).Input("new", {"batch", "seq", "4"});
+  model.Input("mask", {"batch", "total", "1"}).Output("y");
+  SetInt(model.Node("Concat", {"past", "new"}, {"all"}), "axis", 1);
+  model.Node("Mul", {"all", "mask"}, {"y"});
+  const std::string expected =
+      "node y (Mul) of f32[2,17,4], f32[2,20,1]: shapes [2,17,4] and [2,20,1] do not broadcast\n"
+      "the model does not fit 'batch' = 2, 'past' = 16, 'seq' = 1, 'total' = 20; it does with "
+      "--dim past=19, or with --dim seq=4, or with --dim total=17";
+  EXPECT_EQ(model.Error({.dims = {{"batch", 2}, {"past", 16}, {"seq", 1}, {"total", 20}}}),
+            expected);
+  EXPECT_EQ(model.Error({.dims = {{"seq", 1}, {"total", 20}}, .shapes = {{"past", {2, 16, 4}}}}),
+            expected);
+  EXPECT_EQ(model.Error({.dims = {{"batch", 2}, {"past", 16}, {"seq", 1}, {"total", 17}}}), "ok");
+}
+
+TEST(InterfaceTest, ABatchThatTheModelHasWithinIsNamed) {
+  OnnxModel model;
+  model.Input("x", {"batch", "6"}).Ints("shape", {1, 3, 2}).Output("y");
+  model.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_THAT(model.Error({.dims = {{"batch", 4}}}),
+              HasSubstr("\nthe model does not fit 'batch' = 4; it does with --dim batch=1"));
+}
+
 TEST(InterfaceTest, ValuesThatDecideShapesAreAskedForByInput) {
   OnnxModel model;
   model.Input("x", {"6"}).Input("shape", {"2"}, onnx::TensorProto::INT64).Output("y");

@@ -1,8 +1,8 @@
-#include "client/shell_word.h"
+#include "base/shell_word.h"
 
 #include <algorithm>
 
-namespace hone::client {
+namespace hone {
 
 std::string ShellWord(std::string_view word) {
   constexpr std::string_view kPlain = "_@%+=:,./-";
@@ -16,4 +16,4 @@ std::string ShellWord(std::string_view word) {
   return quoted + "'";
 }
 
-}  // namespace hone::client
+}  // namespace hone
