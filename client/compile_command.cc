@@ -72,6 +72,17 @@ nlohmann::ordered_json ReportJson(const std::string& path, const compiler::Compi
           {"seconds", seconds}};
 }
 
+/// Beside the package, whose disk must have room for as many bytes anyway. A pipe or a device has
+/// none beside it.
+std::string ScratchFolder(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
+    return "";
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
 /// One process, which maps a model as large as memory allows.
 measure::BuilderOptions LinkBuilder() {
   measure::BuilderOptions options;
@@ -97,8 +108,9 @@ absl::Status RunCompile(CommandContext& context) {
   const int64_t begin = clock.NowNs();
   std::vector<std::string> data_files;
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source, &data_files));
-  HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
-                        CompileGraph(arguments, traces, std::move(graph), context.environment));
+  HONE_ASSIGN_OR_RETURN(
+      const compiler::CompiledModel model,
+      CompileGraph(arguments, traces, std::move(graph), context.environment, ScratchFolder(path)));
   if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
     return ToAbsl(status);
   }

@@ -289,9 +289,8 @@ absl::Status CheckStep(const CheckState& state, size_t index,
   return absl::OkStatus();
 }
 
-absl::StatusOr<KernelCheckReport> RunSteps(
-    const CheckState& state, const std::vector<std::vector<graph::ConstantPtr>>& prologues,
-    const NamedTensors& inputs) {
+absl::StatusOr<KernelCheckReport> RunSteps(const CheckState& state, graph::Evaluator& evaluator,
+                                           const NamedTensors& inputs) {
   KernelCheckReport report;
   Activations memory(state.model);
   HONE_RETURN_IF_ERROR(memory.SetInputs(inputs));
@@ -315,7 +314,9 @@ absl::StatusOr<KernelCheckReport> RunSteps(
         }
       }
     }
-    HONE_RETURN_IF_ERROR(RunKernelStep(state, step, prologues[i], memory));
+    HONE_ASSIGN_OR_RETURN(const std::vector<graph::ConstantPtr> prologue,
+                          compiler::EvaluatePrologue(state.model, state.built, step, evaluator));
+    HONE_RETURN_IF_ERROR(RunKernelStep(state, step, prologue, memory));
     if (check) HONE_RETURN_IF_ERROR(CheckStep(state, i, arguments, memory, report));
   }
   return report;
@@ -341,7 +342,6 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
                         compiler::LookUpTraces(model.kernels, target, traces));
   HONE_ASSIGN_OR_RETURN(const compiler::BuiltKernels built,
                         compiler::BuildKernels(model.kernels, found, target.text, builder));
-  HONE_ASSIGN_OR_RETURN(const auto prologues, compiler::EvaluatePrologues(model, built, evaluator));
   CheckState state = {options, clock, model, built, found, {}, nullptr};
   if (!built.shared_object.empty()) {
     auto code =
@@ -352,7 +352,7 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
   auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
   if (!crew.ok()) return ToAbsl(crew.status());
   state.crew = *std::move(crew);
-  return RunSteps(state, prologues, inputs);
+  return RunSteps(state, evaluator, inputs);
 }
 
 }  // namespace hone::client

@@ -186,8 +186,10 @@ absl::Status CompileError(const absl::Status& status, const TraceChoice& choice)
 
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
                                                      const TraceChoice& choice, graph::Graph graph,
-                                                     const Environment& environment) {
+                                                     const Environment& environment,
+                                                     const std::string& scratch_folder) {
   compiler::CompileOptions options;
+  options.scratch_folder = scratch_folder;
   HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
   HONE_RETURN_IF_ERROR(ReadAccuracy(arguments).status());
   // Without a log nothing depends on the machine: the same bytes everywhere.

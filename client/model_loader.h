@@ -60,10 +60,11 @@ absl::Status CompileError(const absl::Status& status);
 /// user's to mend; a log that nobody named is told how to do without.
 absl::Status CompileError(const absl::Status& status, const TraceChoice& choice);
 
-/// Compiles for --target with the chosen schedules.
+/// Compiles for --target with the chosen schedules. `scratch_folder`: compiler::CompileOptions.
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
                                                      const TraceChoice& choice, graph::Graph graph,
-                                                     const Environment& environment);
+                                                     const Environment& environment,
+                                                     const std::string& scratch_folder = "");
 
 /// Opens a package, or compiles a model in memory with the schedules of ChooseTraces; says on
 /// `context.err`, but not with --json, where a log answered that nobody named. Options that only a

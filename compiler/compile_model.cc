@@ -10,7 +10,6 @@
 #include "compiler/kernel_evaluator.h"
 #include "compiler/model_steps.h"
 #include "compiler/plan_assembly.h"
-#include "compiler/prologue.h"
 #include "graph/grouping.h"
 #include "ir/target.h"
 
@@ -110,22 +109,22 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), groups));
   PlaceConcats(steps);
 
-  // Kernels: a schedule for each, code, and what their constants become.
+  // Kernels: a schedule for each, and code.
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
                         LookUpTraces(steps.kernels, target, traces));
   HONE_ASSIGN_OR_RETURN(BuiltKernels built,
                         BuildKernels(steps.kernels, found, target.text, builder));
-  HONE_ASSIGN_OR_RETURN(const auto prologues, EvaluatePrologues(steps, built, evaluator));
 
-  // Memory, constants, plan.
-  HONE_ASSIGN_OR_RETURN(AssembledPlan assembled, AssemblePlan(steps, built, prologues));
+  // Memory, plan, and what the kernels' constants become.
+  HONE_ASSIGN_OR_RETURN(AssembledPlan assembled,
+                        AssemblePlan(steps, built, evaluator, options.scratch_folder));
   model.constants = std::move(assembled.constants);
   model.code = std::move(built.shared_object);
 
   // Package.
   model.package.info = DescribePackage(target, options, steps.kernels, found);
   model.package.plan = std::move(assembled.plan);
-  model.package.constants = model.constants;
+  model.package.constants = model.constants.span();
   model.package.code = std::as_bytes(std::span(model.code));
   HONE_RETURN_IF_ERROR(ToAbsl(runtime::CheckPackage(model.package)));
 
@@ -133,7 +132,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   model.report.externs = ReportExterns(steps);
   model.report.num_aliases = CountAliases(steps);
   model.report.num_steps = static_cast<int>(steps.steps.size());
-  model.report.constant_bytes = static_cast<int64_t>(model.constants.size());
+  model.report.constant_bytes = static_cast<int64_t>(model.constants.bytes());
   model.report.code_bytes = static_cast<int64_t>(model.code.size());
   model.report.arena_bytes = assembled.memory.arena_bytes;
   model.report.sum_bytes = assembled.memory.sum_bytes;

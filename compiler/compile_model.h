@@ -13,12 +13,16 @@
 #include "graph/pipeline.h"
 #include "measure/builder_client.h"
 #include "runtime/package.h"
+#include "runtime/region.h"
 
 namespace hone::compiler {
 
 struct CompileOptions {
   std::string target;        ///< resolved text, see ir::ParseTarget
   std::string device_class;  ///< of the records looked up; goes into the package
+  /// Where packed constants are kept until the package is written, in a file without a name; empty:
+  /// in memory.
+  std::string scratch_folder;
 };
 
 /// One kernel of the model: a Workload and where its schedule came from.
@@ -61,7 +65,7 @@ struct CompileReport {
 
 /// A compiled model with the memory its package refers to. Movable (the spans stay valid).
 struct CompiledModel {
-  std::vector<std::byte> constants;
+  runtime::Region constants;
   std::string code;
   runtime::Package package;  ///< constants and code are those above
   CompileReport report;

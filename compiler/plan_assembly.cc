@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "compiler/constant_pool.h"
+#include "compiler/prologue.h"
 
 namespace hone::compiler {
 namespace {
@@ -49,8 +50,13 @@ PlannedMemory DescribeMemory(const ModelSteps& model, const BuiltKernels& built)
 class PlanMaker {
  public:
   PlanMaker(const ModelSteps& model, const BuiltKernels& built, const PlannedMemory& planned,
-            const MemoryPlan& memory)
-      : model_(model), built_(built), planned_(planned), memory_(memory) {
+            const MemoryPlan& memory, graph::Evaluator& evaluator, ConstantPool pool)
+      : model_(model),
+        built_(built),
+        planned_(planned),
+        memory_(memory),
+        evaluator_(evaluator),
+        pool_(std::move(pool)) {
     for (size_t i = 0; i < model.graph.inputs.size(); ++i) {
       input_of_[model.graph.inputs[i]] = static_cast<int64_t>(i);
     }
@@ -71,11 +77,13 @@ class PlanMaker {
     }
   }
 
-  void AddStep(size_t index, const std::vector<graph::ConstantPtr>& prologue) {
+  absl::Status AddStep(size_t index) {
     const ModelStep& step = model_.steps[index];
     ir::PlanStep& planned = plan_.steps.emplace_back();
     planned.kind = step.kind;
-    for (const ValueId value : step.inputs) planned.buffers.push_back(ValueBuffer(value));
+    for (const ValueId value : step.inputs) {
+      HONE_ASSIGN_OR_RETURN(planned.buffers.emplace_back(), ValueBuffer(value));
+    }
     if (step.kind == ir::PlanStepKind::kExtern) {
       planned.extern_name = step.extern_name;
       planned.extern_attributes = step.extern_attributes;
@@ -83,27 +91,25 @@ class PlanMaker {
       for (const ValueId v : step.outputs) planned.extern_outputs.push_back(DescribeBuffer(v));
     } else {
       planned.kernel = step.kernel;
-      const ir::Artifact& artifact = built_.kernels[step.kernel].artifact;
-      for (const ir::ArtifactPhase& phase : artifact.phases) {
+      for (const ir::ArtifactPhase& phase : built_.kernels[step.kernel].artifact.phases) {
         planned.threads = std::max(planned.threads, phase.threads);
       }
-      for (size_t c = 0; c < step.constants.size(); ++c) {
-        const bool read = artifact.constants[c].bytes > 0;
-        planned.buffers.push_back(read ? ValueBuffer(step.constants[c]) : ir::kNoPlanBuffer);
-      }
-      for (const graph::ConstantPtr& result : prologue) {
-        planned.buffers.push_back(ConstantBuffer(result));
-      }
+      HONE_RETURN_IF_ERROR(AddConstants(step, &planned.buffers));
     }
-    for (const ValueId value : step.outputs) planned.buffers.push_back(ValueBuffer(value));
+    for (const ValueId value : step.outputs) {
+      HONE_ASSIGN_OR_RETURN(planned.buffers.emplace_back(), ValueBuffer(value));
+    }
     for (const int tensor : planned_.workspace[index]) {
       planned.buffers.push_back(
           ArenaBuffer(memory_.offset_bytes[tensor], planned_.problem.tensors[tensor].bytes));
     }
+    return absl::OkStatus();
   }
 
-  AssembledPlan Take() {
-    return {.plan = std::move(plan_), .constants = pool_.Pack(), .memory = memory_};
+  absl::StatusOr<AssembledPlan> Take() {
+    HONE_ASSIGN_OR_RETURN(runtime::Region constants, pool_.Take());
+    return AssembledPlan{
+        .plan = std::move(plan_), .constants = std::move(constants), .memory = memory_};
   }
 
  private:
@@ -128,13 +134,34 @@ class PlanMaker {
     return Buffer(ir::PlanBufferKind::kArena, offset, bytes);
   }
 
-  int32_t ConstantBuffer(const graph::ConstantPtr& constant) {
-    const int64_t offset = pool_.Add(constant);
+  /// The constants that the kernel reads, then the results of its prologue.
+  absl::Status AddConstants(const ModelStep& step, std::vector<int32_t>* buffers) {
+    const ir::Artifact& artifact = built_.kernels[step.kernel].artifact;
+    for (size_t c = 0; c < step.constants.size(); ++c) {
+      buffers->push_back(ir::kNoPlanBuffer);
+      if (artifact.constants[c].bytes == 0) continue;
+      HONE_ASSIGN_OR_RETURN(buffers->back(), ValueBuffer(step.constants[c]));
+    }
+    // Steps that run the same kernel on the same constants share the results.
+    const auto [known, fresh] = prologue_buffers_.try_emplace({step.kernel, step.constants});
+    if (fresh) {
+      HONE_ASSIGN_OR_RETURN(const std::vector<graph::ConstantPtr> results,
+                            EvaluatePrologue(model_, built_, step, evaluator_));
+      for (const graph::ConstantPtr& result : results) {
+        HONE_ASSIGN_OR_RETURN(known->second.emplace_back(), ConstantBuffer(result));
+      }
+    }
+    buffers->insert(buffers->end(), known->second.begin(), known->second.end());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int32_t> ConstantBuffer(const graph::ConstantPtr& constant) {
+    HONE_ASSIGN_OR_RETURN(const int64_t offset, pool_.Add(constant));
     return Buffer(ir::PlanBufferKind::kConstant, offset,
                   static_cast<int64_t>(constant->bytes.size()));
   }
 
-  int32_t ValueBuffer(ValueId value) {
+  absl::StatusOr<int32_t> ValueBuffer(ValueId value) {
     if (model_.graph.values[value].constant != nullptr) {
       return ConstantBuffer(model_.graph.values[value].constant);
     }
@@ -156,22 +183,25 @@ class PlanMaker {
   const PlannedMemory& planned_;
   const MemoryPlan& memory_;
   std::map<ValueId, int64_t> input_of_;
+  graph::Evaluator& evaluator_;
   ir::Plan plan_;
   ConstantPool pool_;
+  std::map<std::pair<int, std::vector<ValueId>>, std::vector<int32_t>> prologue_buffers_;
   std::map<std::tuple<ir::PlanBufferKind, int64_t, int64_t>, int32_t> buffer_ids_;
 };
 
 }  // namespace
 
-absl::StatusOr<AssembledPlan> AssemblePlan(
-    const ModelSteps& model, const BuiltKernels& built,
-    const std::vector<std::vector<graph::ConstantPtr>>& prologues) {
+absl::StatusOr<AssembledPlan> AssemblePlan(const ModelSteps& model, const BuiltKernels& built,
+                                           graph::Evaluator& evaluator,
+                                           const std::string& scratch_folder) {
   const PlannedMemory planned = DescribeMemory(model, built);
   HONE_ASSIGN_OR_RETURN(const MemoryPlan memory, PlanMemory(planned.problem));
-  PlanMaker maker(model, built, planned, memory);
+  HONE_ASSIGN_OR_RETURN(ConstantPool pool, ConstantPool::Create(scratch_folder));
+  PlanMaker maker(model, built, planned, memory, evaluator, std::move(pool));
   maker.AddInterface();
   for (const int step : memory.order) {
-    maker.AddStep(static_cast<size_t>(step), prologues[static_cast<size_t>(step)]);
+    HONE_RETURN_IF_ERROR(maker.AddStep(static_cast<size_t>(step)));
   }
   return maker.Take();
 }

@@ -1,29 +1,30 @@
 #pragma once
 
-#include <cstddef>
-#include <vector>
+#include <string>
 
 #include "absl/status/statusor.h"
 
 #include "compiler/kernel_build.h"
 #include "compiler/memory_plan.h"
 #include "compiler/model_steps.h"
-#include "graph/graph.h"
+#include "graph/evaluator.h"
 #include "ir/plan.h"
+#include "runtime/region.h"
 
 namespace hone::compiler {
 
 /// What the runtime needs beside the code.
 struct AssembledPlan {
   ir::Plan plan;
-  std::vector<std::byte> constants;
+  runtime::Region constants;
   MemoryPlan memory;
 };
 
-/// Plans the memory and gives every argument of every step its buffer. `prologues`: by step, as
-/// EvaluatePrologues gives them. Constants that only prologues read are left out.
-absl::StatusOr<AssembledPlan> AssemblePlan(
-    const ModelSteps& model, const BuiltKernels& built,
-    const std::vector<std::vector<graph::ConstantPtr>>& prologues);
+/// Plans the memory and gives every argument of every step its buffer. Prologues are evaluated on
+/// the way, and their results kept as ConstantPool does with `scratch_folder`. Constants that only
+/// prologues read are left out.
+absl::StatusOr<AssembledPlan> AssemblePlan(const ModelSteps& model, const BuiltKernels& built,
+                                           graph::Evaluator& evaluator,
+                                           const std::string& scratch_folder);
 
 }  // namespace hone::compiler

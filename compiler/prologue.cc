@@ -1,8 +1,5 @@
 #include "compiler/prologue.h"
 
-#include <map>
-#include <utility>
-
 #include "fmt/core.h"
 
 #include "base/status.h"
@@ -39,31 +36,21 @@ absl::StatusOr<std::vector<ConstantPtr>> EvaluateOne(const ir::Artifact& artifac
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<ConstantPtr>>> EvaluatePrologues(
-    const ModelSteps& model, const BuiltKernels& built, graph::Evaluator& evaluator) {
-  std::vector<std::vector<ConstantPtr>> results(model.steps.size());
-  std::map<std::pair<int, std::vector<graph::ValueId>>, size_t> first_step;
-  for (size_t s = 0; s < model.steps.size(); ++s) {
-    const ModelStep& step = model.steps[s];
-    if (step.kind != ir::PlanStepKind::kKernel) continue;
-    const ir::Artifact& artifact = built.kernels[step.kernel].artifact;
-    if (artifact.prologue.empty()) continue;
-    const auto [same, fresh] = first_step.try_emplace({step.kernel, step.constants}, s);
-    if (!fresh) {
-      results[s] = results[same->second];
-      continue;
-    }
-    std::vector<ConstantPtr> constants;
-    for (const graph::ValueId value : step.constants) {
-      constants.push_back(model.graph.values[value].constant);
-    }
-    absl::StatusOr<std::vector<ConstantPtr>> evaluated =
-        EvaluateOne(artifact, constants, evaluator);
-    if (!evaluated.ok()) {
-      return Annotate(evaluated.status(),
-                      fmt::format("prologue of kernel '{}'", model.kernels[step.kernel].name));
-    }
-    results[s] = *std::move(evaluated);
+absl::StatusOr<std::vector<ConstantPtr>> EvaluatePrologue(const ModelSteps& model,
+                                                          const BuiltKernels& built,
+                                                          const ModelStep& step,
+                                                          graph::Evaluator& evaluator) {
+  if (step.kind != ir::PlanStepKind::kKernel) return std::vector<ConstantPtr>();
+  const ir::Artifact& artifact = built.kernels[step.kernel].artifact;
+  if (artifact.prologue.empty()) return std::vector<ConstantPtr>();
+  std::vector<ConstantPtr> constants;
+  for (const graph::ValueId value : step.constants) {
+    constants.push_back(model.graph.values[value].constant);
+  }
+  absl::StatusOr<std::vector<ConstantPtr>> results = EvaluateOne(artifact, constants, evaluator);
+  if (!results.ok()) {
+    return Annotate(results.status(),
+                    fmt::format("prologue of kernel '{}'", model.kernels[step.kernel].name));
   }
   return results;
 }

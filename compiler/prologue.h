@@ -10,10 +10,13 @@
 
 namespace hone::compiler {
 
-/// The results of each step's prologue (packed weights, Winograd transforms, column sums), in the
-/// order of Artifact::prologue; none for steps without one. Steps that run the same kernel on the
-/// same constants share them. The code that runs is the evaluator's, never the Target's.
-absl::StatusOr<std::vector<std::vector<graph::ConstantPtr>>> EvaluatePrologues(
-    const ModelSteps& model, const BuiltKernels& built, graph::Evaluator& evaluator);
+/// The results of a kernel step's prologue (packed weights, Winograd transforms, column sums), in
+/// the order of Artifact::prologue; none where it has none. One step at a time, because the results
+/// of all steps together are as large as the model. The code that runs is the evaluator's, never
+/// the Target's.
+absl::StatusOr<std::vector<graph::ConstantPtr>> EvaluatePrologue(const ModelSteps& model,
+                                                                 const BuiltKernels& built,
+                                                                 const ModelStep& step,
+                                                                 graph::Evaluator& evaluator);
 
 }  // namespace hone::compiler

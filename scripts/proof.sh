@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 # Every proof is a function proof_NAME whose first line of help stands here.
 declare -A about=(
   [asan]="every test under the address and undefined-behaviour sanitizers"
+  [memory]="compiles 10 GB of weights within 1.3 x their size, pages of files among it: [--gigabytes G]"
   [models]="tunes every model of tests/models and times it beside ONNX Runtime: [--seconds N] [MODEL]..."
   [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
@@ -82,6 +83,15 @@ proof_models() {
     --engines onnxruntime --external "default=$bench --no-log" --external "tuned=$bench --db $log" \
     --markdown build/release/models.md
   cat build/release/models.md
+}
+
+# Weights in a sparse file under build/release; the disk must have room for three times as many bytes.
+proof_memory() {
+  scripts/deps.sh test
+  cmake --preset release
+  cmake --build build/release -j "$(scripts/jobs.sh)" --target hone hone-builder
+  python3 tests/client/compile_memory_test.py --hone build/release/bin/hone --folder build/release \
+    --gigabytes 10 "$@"
 }
 
 # In a copy under build/mutate, which stays for the next run.
