@@ -114,4 +114,10 @@ absl::StatusOr<Credentials> ReadConfiguredCredentials(const std::string& folder,
   return absl::InvalidArgumentError(fmt::format("--tls {}: {}", folder, StatusMessage(status)));
 }
 
+absl::StatusOr<Identity> HolderOf(const Credentials& credentials) {
+  HONE_ASSIGN_OR_RETURN(const Certificate certificate,
+                        x509::ParseCertificate(credentials.certificate));
+  return x509::IdentityOf(certificate.get());
+}
+
 }  // namespace hone

@@ -30,4 +30,7 @@ absl::Status CheckCredentials(const Credentials& credentials, const std::string&
 absl::StatusOr<Credentials> ReadConfiguredCredentials(const std::string& folder,
                                                       const CredentialUse& use);
 
+/// Whose certificate that is. kInvalidArgument: there is none, or it names nobody of a farm.
+absl::StatusOr<Identity> HolderOf(const Credentials& credentials);
+
 }  // namespace hone

@@ -33,6 +33,10 @@ absl::Status ReadAndRun(const DaemonProgram& program, int argc, char** argv) {
     fmt::print("{}", DaemonHelp(program.usage, program.options));
     return absl::OkStatus();
   }
+  if (options.Flag("man")) {
+    fmt::print("{}", DaemonManPage(program.name, program.summary, program.usage, program.options));
+    return absl::OkStatus();
+  }
   if (options.Flag("version")) {
     fmt::print("{} {}\n", program.name, kProgramVersion);
     return absl::OkStatus();

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/versions.h"
 
 namespace hone {
 namespace {
@@ -82,7 +83,8 @@ absl::StatusOr<std::string_view> ValueOf(std::string_view text, const std::strin
 
 // What a program is to do instead of its work, or where this file is.
 bool IsOfCommandLine(std::string_view key) {
-  return key == "config" || key == "check-config" || key == "help" || key == "version";
+  return key == "config" || key == "check-config" || key == "help" || key == "man" ||
+         key == "version";
 }
 
 // The part of TOML that daemons need: `key = "text"`, `key = bare` and comments, a line each, and
@@ -190,16 +192,51 @@ std::vector<std::string> DaemonOptions::List(std::string_view name) const {
   return found->second;
 }
 
+namespace {
+
+std::string LeftOf(const DaemonOption& option) {
+  return fmt::format("--{}{}{}", option.name, option.argument.empty() ? "" : " ", option.argument);
+}
+
+/// roff needs its control characters escaped.
+std::string Roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if ((out.empty() || out.back() == '\n') && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '-') out += '\\';
+    out += c == '\\' ? std::string("\\e") : std::string(1, c);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string DaemonHelp(std::string_view usage, std::span<const DaemonOption> table) {
   std::string text = fmt::format("usage: {}\n\n", usage);
   for (const DaemonOption& option : table) {
     if (option.help.empty()) continue;
-    const std::string left =
-        fmt::format("--{}{}{}", option.name, option.argument.empty() ? "" : " ", option.argument);
-    text += fmt::format("  {:<30} {}{}\n", left, option.help,
+    text += fmt::format("  {:<30} {}{}\n", LeftOf(option), option.help,
                         option.value.empty() ? "" : fmt::format(" (default {})", option.value));
   }
   return text;
+}
+
+std::string DaemonManPage(std::string_view name, std::string_view summary, std::string_view usage,
+                          std::span<const DaemonOption> table) {
+  const std::string title = Roff(name);
+  std::string page = fmt::format(
+      ".TH {0} 8 \"\" \"Hone {1}\" \"System Administration\"\n.SH NAME\n{0} \\- {2}\n"
+      ".SH SYNOPSIS\n.nf\n{3}\n.fi\n.SH OPTIONS\n",
+      title, kProgramVersion, Roff(summary), Roff(usage));
+  for (const DaemonOption& option : table) {
+    if (option.help.empty()) continue;
+    page +=
+        fmt::format(".TP\n.B {}\n{}{}\n", Roff(LeftOf(option)), Roff(option.help),
+                    option.value.empty() ? "" : Roff(fmt::format(" (default {})", option.value)));
+  }
+  return page +
+         "Every option but config, check-config, help, man and version may stand in the "
+         "configuration file as name = \"value\".\n.SH SEE ALSO\n.BR hone (1)\n";
 }
 
 }  // namespace hone

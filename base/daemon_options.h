@@ -45,4 +45,8 @@ class DaemonOptions {
 /// "usage: …" and a line an option.
 std::string DaemonHelp(std::string_view usage, std::span<const DaemonOption> table);
 
+/// A manual page of section 8, in man(7) format: `version` is the program's.
+std::string DaemonManPage(std::string_view name, std::string_view summary, std::string_view usage,
+                          std::span<const DaemonOption> table);
+
 }  // namespace hone

@@ -9,11 +9,20 @@
 
 namespace hone {
 
-absl::StatusOr<std::string> FindHelperProgram(const std::string& name) {
+namespace {
+
+absl::StatusOr<std::filesystem::path> FolderOfProgram() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return ErrnoStatus(error.value(), "read '/proc/self/exe' (is /proc mounted?)");
-  const std::filesystem::path path = self.parent_path().parent_path() / "libexec" / "hone" / name;
+  return self.parent_path();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindHelperProgram(const std::string& name) {
+  HONE_ASSIGN_OR_RETURN(const std::filesystem::path folder, FolderOfProgram());
+  const std::filesystem::path path = folder.parent_path() / "libexec" / "hone" / name;
   if (::access(path.c_str(), X_OK) != 0) {
     return absl::NotFoundError(
         fmt::format("helper program '{}' is missing or cannot be executed; build or install all of "
@@ -21,6 +30,14 @@ absl::StatusOr<std::string> FindHelperProgram(const std::string& name) {
                     path.string()));
   }
   return path.string();
+}
+
+absl::StatusOr<std::string> FindSiblingProgram(const std::string& name) {
+  HONE_ASSIGN_OR_RETURN(const std::filesystem::path folder, FolderOfProgram());
+  const std::filesystem::path path = folder / name;
+  if (::access(path.c_str(), X_OK) == 0) return path.string();
+  return absl::NotFoundError(fmt::format(
+      "program '{}' is missing or cannot be executed; build or install it, too", path.string()));
 }
 
 }  // namespace hone

@@ -11,4 +11,8 @@ namespace hone {
 /// alike. kNotFound if it is not there.
 absl::StatusOr<std::string> FindHelperProgram(const std::string& name);
 
+/// The path of another of Hone's programs ("hone-worker"), in the folder of the running one.
+/// kNotFound if it is not there.
+absl::StatusOr<std::string> FindSiblingProgram(const std::string& name);
+
 }  // namespace hone

@@ -33,7 +33,11 @@ struct CommandContext {
   /// With --json: the result as one object, printed at the end, also beside an error.
   std::string json_result = {};
 
-  bool json() const { return arguments.Flag("json"); }
+  /// --json, or -o json where a command has that.
+  bool json() const {
+    return arguments.Flag("json") || (arguments.command()->FindOption("format") != nullptr &&
+                                      arguments.Text("format") == "json");
+  }
 };
 
 using CommandFunction = absl::Status (*)(CommandContext&);

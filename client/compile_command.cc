@@ -130,7 +130,8 @@ absl::Status RunCompile(CommandContext& context) {
   } else {
     const std::string nothing = NothingKnownText(arguments, traces, model.report);
     context.err << (nothing.empty() ? ChosenLogText(traces, model.report) : nothing);
-    context.out << RungsText(model.report) << ReportText(path, model, seconds);
+    if (arguments.Flag("verbose")) context.out << RungsText(model.report);
+    context.out << ReportText(path, model, seconds);
     if (!emitted.empty()) {
       context.out << fmt::format("also wrote {}\n", fmt::join(emitted, ", "));
     }

@@ -113,6 +113,47 @@ std::string ZshCommand(const CommandSpec& command) {
   return text + " ;;\n";
 }
 
+std::string FishQuote(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+/// -r: takes a value; -F: file names are offered, which the first line of the script turned off.
+std::string FishValue(ValueKind kind, std::string_view choices) {
+  if (kind == ValueKind::kFlag) return "";
+  if (kind == ValueKind::kFile) return " -r -F";
+  if (kind != ValueKind::kChoice) return " -r";
+  return fmt::format(" -r -a {}",
+                     FishQuote(fmt::format("{}", fmt::join(SplitChoices(choices), " "))));
+}
+
+std::string FishCommand(const CommandSpec& command) {
+  std::string text = fmt::format("complete -c hone -n __fish_use_subcommand -a {} -d {}\n",
+                                 command.name, FishQuote(command.summary));
+  const std::string line =
+      fmt::format("complete -c hone -n '__fish_seen_subcommand_from {}'", command.name);
+  for (const OptionSpec& option : AllOptions(command)) {
+    text += fmt::format("{} -l {}", line, option.name);
+    if (option.letter != '\0') text += fmt::format(" -s {}", option.letter);
+    text +=
+        fmt::format("{} -d {}\n", FishValue(option.kind, option.choices), FishQuote(option.help));
+  }
+  // fish does not count places: what any of them takes is offered at each.
+  for (const PositionalSpec& positional : command.positionals) {
+    if (positional.kind == ValueKind::kFile) text += line + " -F\n";
+    if (positional.kind == ValueKind::kChoice) {
+      text += fmt::format(
+          "{} -a {}\n", line,
+          FishQuote(fmt::format("{}", fmt::join(SplitChoices(positional.choices), " "))));
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string BashCompletion() {
@@ -165,6 +206,15 @@ std::string ZshCompletion() {
   return text +
          "  esac\n}\nif [[ $funcstack[1] == _hone ]]; then _hone \"$@\"; else compdef _hone hone; "
          "fi\n";
+}
+
+std::string FishCompletion() {
+  std::string text =
+      "# fish completion for hone; made by `hone completion fish`\n"
+      "complete -c hone -f\n"
+      "complete -c hone -n __fish_use_subcommand -l version -d 'Print every version number'\n";
+  for (const CommandSpec& command : Commands()) text += FishCommand(command);
+  return text;
 }
 
 }  // namespace hone::client

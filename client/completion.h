@@ -11,4 +11,7 @@ std::string BashCompletion();
 /// The same for zsh (a function _hone for $fpath).
 std::string ZshCompletion();
 
+/// The same for fish 3 or later.
+std::string FishCompletion();
+
 }  // namespace hone::client

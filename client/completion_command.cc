@@ -8,7 +8,9 @@ namespace hone::client {
 
 absl::Status RunCompletion(CommandContext& context) {
   const std::string shell = context.arguments.Text("SHELL");
-  const std::string script = shell == "zsh" ? ZshCompletion() : BashCompletion();
+  const std::string script = shell == "zsh"    ? ZshCompletion()
+                             : shell == "fish" ? FishCompletion()
+                                               : BashCompletion();
   if (context.json()) {
     context.json_result = JsonText(nlohmann::json({{"shell", shell}, {"script", script}}));
   } else {

@@ -7,7 +7,7 @@
 #include "client/json_text.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
-#include "client/terminal_text.h"
+#include "client/text_table.h"
 
 namespace hone::client {
 namespace {
@@ -22,13 +22,6 @@ ordered_json ProbesJson(const std::optional<proto::Probes>& probes) {
           {"memory_gb_per_second", probes->memory_bytes_per_second * 1e-9},
           {"noise", probes->noise},
           {"number", probes->number}};
-}
-
-std::string ProbesText(const std::optional<proto::Probes>& probes) {
-  if (!probes) return "";
-  return fmt::format("  {:.0f} GFLOP/s a core, {:.1f} GB/s, ± {:.2f} %",
-                     probes->flop_per_second * 1e-9, probes->memory_bytes_per_second * 1e-9,
-                     100 * probes->noise);
 }
 
 ordered_json DeviceJson(const proto::DeviceInfo& d) {
@@ -53,19 +46,46 @@ ordered_json DeviceJson(const proto::DeviceInfo& d) {
 
 std::string LabelsText(const std::map<std::string, std::string>& labels) {
   std::string text;
-  for (const auto& [key, value] : labels) text += fmt::format("  {}={}", key, value);
+  for (const auto& [key, value] : labels) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+  }
   return text;
 }
 
-std::string DeviceText(const proto::DeviceInfo& d) {
-  return TerminalText(fmt::format(
-             "{}/{}  {:<12} {:<9} {:<5} {:>4} leases {:>7} results {:>8.1f} s busy  {}{}{}{}{}",
-             d.worker, d.device.name, kStates[static_cast<size_t>(d.state)],
-             d.connected ? "connected" : "away", proto::NameOf(d.role), d.leases, d.results,
-             static_cast<double>(d.busy_ns) * 1e-9, d.device.device_class, LabelsText(d.labels),
-             ProbesText(d.probes), d.sandboxed ? "" : "  without sandbox",
-             d.reason.empty() ? "" : "  " + d.reason)) +
-         "\n";
+std::string ListText(const std::vector<proto::DeviceInfo>& devices, bool wide) {
+  std::vector<std::string> header = {"DEVICE", "STATE",   "LINK",   "ROLE",
+                                     "LEASES", "RESULTS", "BUSY S", "CLASS"};
+  if (wide) {
+    header.insert(header.end(), {"VERSION", "CORES", "GFLOP/S A CORE", "GB/S", "NOISE", "TARGET"});
+  }
+  header.insert(header.end(), {"LABELS", "REMARK"});
+  TextTable table(std::move(header));
+  for (const proto::DeviceInfo& d : devices) {
+    std::vector<std::string> row = {fmt::format("{}/{}", d.worker, d.device.name),
+                                    std::string(kStates[static_cast<size_t>(d.state)]),
+                                    d.connected ? "connected" : "away",
+                                    std::string(proto::NameOf(d.role)),
+                                    fmt::format("{}", d.leases),
+                                    fmt::format("{}", d.results),
+                                    fmt::format("{:.1f}", static_cast<double>(d.busy_ns) * 1e-9),
+                                    d.device.device_class};
+    if (wide) {
+      const auto probed = [&](double value, const char* unit) {
+        return d.probes ? fmt::format("{:.1f}{}", value, unit) : std::string("-");
+      };
+      const proto::Probes probes = d.probes.value_or(proto::Probes{});
+      row.insert(row.end(), {d.program_version, fmt::format("{}", d.device.cores),
+                             probed(probes.flop_per_second * 1e-9, ""),
+                             probed(probes.memory_bytes_per_second * 1e-9, ""),
+                             probed(100 * probes.noise, " %"), d.device.target});
+    }
+    row.push_back(LabelsText(d.labels));
+    row.push_back(d.sandboxed
+                      ? d.reason
+                      : fmt::format("without sandbox{}{}", d.reason.empty() ? "" : "; ", d.reason));
+    table.Add(std::move(row));
+  }
+  return table.Text();
 }
 
 struct DeviceName {
@@ -103,15 +123,30 @@ absl::Status Usage(const std::string& message) {
   return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
 }
 
-/// The device that an action is for, of both parts, as `list` shows it.
-absl::StatusOr<DeviceName> ReadDevice(const Arguments& arguments, const std::string& action) {
-  const std::string name = arguments.TextOr("DEVICE", "");
-  const size_t slash = name.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) {
-    return Usage(fmt::format(
-        "name the device as hone device list does: hone device {} WORKER/DEVICE", action));
+/// The device whose WORKER/DEVICE, as `list` shows it, is or begins with what was typed.
+absl::StatusOr<DeviceName> FindDevice(ServerConnection& server, const Arguments& arguments,
+                                      const std::string& action) {
+  const std::string begin = arguments.TextOr("DEVICE", "");
+  const std::string how =
+      fmt::format("name the device as hone device list does: hone device {} WORKER/DEVICE", action);
+  if (begin.empty() || begin.starts_with('/')) return Usage(how);
+  HONE_ASSIGN_OR_RETURN(const auto devices, server.ListDevices());
+  std::vector<DeviceName> found;
+  for (const proto::DeviceInfo& d : devices) {
+    const std::string name = fmt::format("{}/{}", d.worker, d.device.name);
+    if (name == begin) return DeviceName{d.worker, d.device.name};
+    if (name.starts_with(begin)) found.push_back({d.worker, d.device.name});
   }
-  return DeviceName{name.substr(0, slash), name.substr(slash + 1)};
+  if (found.size() == 1) return found.front();
+  if (found.empty()) {
+    const size_t slash = begin.find('/');
+    // honed says what it knows of one that is not listed.
+    if (slash != std::string::npos && slash + 1 < begin.size()) {
+      return DeviceName{begin.substr(0, slash), begin.substr(slash + 1)};
+    }
+    return Usage(fmt::format("no device begins with \"{}\"; {}", begin, how));
+  }
+  return Usage(fmt::format("{} devices begin with \"{}\"; {}", found.size(), begin, how));
 }
 
 }  // namespace
@@ -119,16 +154,14 @@ absl::StatusOr<DeviceName> ReadDevice(const Arguments& arguments, const std::str
 absl::Status RunDevice(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const std::string action = arguments.Text("ACTION");
-  DeviceName asked;
-  if (action != "list") {
-    HONE_ASSIGN_OR_RETURN(asked, ReadDevice(arguments, action));
-  } else if (arguments.Has("DEVICE")) {
+  if (action == "list" && arguments.Has("DEVICE")) {
     return Usage(fmt::format("\"{}\" is one argument too many: list shows every device",
                              arguments.Text("DEVICE")));
   }
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
   if (action != "list") {
+    HONE_ASSIGN_OR_RETURN(const DeviceName asked, FindDevice(*server, arguments, action));
     const proto::DeviceAction what = action == "drain"     ? proto::DeviceAction::kDrain
                                      : action == "undrain" ? proto::DeviceAction::kUndrain
                                                            : proto::DeviceAction::kProbe;
@@ -143,10 +176,8 @@ absl::Status RunDevice(CommandContext& context) {
   }
   HONE_ASSIGN_OR_RETURN(const auto devices, server->ListDevices());
   auto list = ordered_json::array();
-  for (const proto::DeviceInfo& device : devices) {
-    list.push_back(DeviceJson(device));
-    if (!context.json()) context.out << DeviceText(device);
-  }
+  for (const proto::DeviceInfo& device : devices) list.push_back(DeviceJson(device));
+  if (!context.json()) context.out << ListText(devices, arguments.Text("format") == "wide");
   context.json_result = JsonText(ordered_json({{"devices", std::move(list)}}));
   return absl::OkStatus();
 }

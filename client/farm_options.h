@@ -14,7 +14,7 @@ inline constexpr std::array kSessionPositionals = {
                    .choices = "list|show|watch|cancel"},
     PositionalSpec{.name = "SESSION",
                    .kind = ValueKind::kText,
-                   .help = "show, watch, cancel: which one",
+                   .help = "show, watch, cancel: how its id begins",
                    .required = false},
 };
 inline constexpr std::array kDevicePositionals = {
@@ -24,10 +24,18 @@ inline constexpr std::array kDevicePositionals = {
                    .choices = "list|drain|undrain|probe"},
     PositionalSpec{.name = "DEVICE",
                    .kind = ValueKind::kText,
-                   .help = "drain, undrain, probe: WORKER/DEVICE",
+                   .help = "drain, undrain, probe: how WORKER/DEVICE begins",
                    .required = false},
 };
-inline constexpr std::array kServerOptions = {kServer, kTls, kInsecureLoopback};
+inline constexpr std::array kServerOptions = {
+    OptionSpec{.name = "format",
+               .letter = 'o',
+               .kind = ValueKind::kChoice,
+               .argument = "FORM",
+               .help = "list: how to print it; json is the same as --json",
+               .default_text = "table",
+               .choices = "table|wide|json"},
+    kServer, kTls, kInsecureLoopback};
 
 inline constexpr CommandSpec kSessionCommand = {
     .name = "session",

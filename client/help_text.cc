@@ -1,5 +1,8 @@
 #include "client/help_text.h"
 
+#include <span>
+#include <vector>
+
 #include "fmt/format.h"
 
 #include "base/versions.h"
@@ -101,6 +104,23 @@ std::string Row(const std::string& names, const std::string& help) {
   return text + Wrap(help, kIndent, kIndent) + '\n';
 }
 
+using Options = std::vector<const OptionSpec*>;
+
+/// A command's options, in the table's order: those for which a farm must be asked stand apart.
+struct OptionGroups {
+  Options own, of_server;
+};
+OptionGroups GroupOptions(const CommandSpec& command) {
+  OptionGroups groups;
+  for (const std::span<const OptionSpec> options : {command.options, CommonOptions()}) {
+    for (const OptionSpec& option : options) {
+      (option.of_server ? groups.of_server : groups.own).push_back(&option);
+    }
+  }
+  return groups;
+}
+constexpr std::string_view kOfServer = "Asking a farm (with --server)";
+
 /// roff needs its control characters escaped.
 std::string Roff(std::string_view text) {
   std::string out;
@@ -186,11 +206,15 @@ std::string CommandHelp(const CommandSpec& command) {
   for (const PositionalSpec& positional : command.positionals) {
     text += Row(std::string(positional.name), PositionalHelp(positional));
   }
+  const OptionGroups groups = GroupOptions(command);
   text += "\nOptions:\n";
-  for (const OptionSpec& option : command.options)
-    text += Row(OptionNames(option), OptionHelp(option));
-  for (const OptionSpec& option : CommonOptions())
-    text += Row(OptionNames(option), OptionHelp(option));
+  for (const OptionSpec* option : groups.own) {
+    text += Row(OptionNames(*option), OptionHelp(*option));
+  }
+  if (!groups.of_server.empty()) text += fmt::format("\n{}:\n", kOfServer);
+  for (const OptionSpec* option : groups.of_server) {
+    text += Row(OptionNames(*option), OptionHelp(*option));
+  }
   return text + fmt::format("\nExample:\n  {}\n", command.example);
 }
 
@@ -203,14 +227,18 @@ std::string ManPage(const CommandSpec* command) {
   for (const PositionalSpec& positional : command->positionals) {
     page += RoffItem(std::string(positional.name), PositionalHelp(positional));
   }
-  page += ".SH OPTIONS\n";
-  for (const std::span<const OptionSpec> options : {command->options, CommonOptions()}) {
-    for (const OptionSpec& option : options) {
-      std::string names = OptionNames(option);
+  const OptionGroups groups = GroupOptions(*command);
+  const auto add = [&page](const Options& options) {
+    for (const OptionSpec* option : options) {
+      std::string names = OptionNames(*option);
       names.erase(0, names.find_first_not_of(' '));
-      page += RoffItem(names, OptionHelp(option));
+      page += RoffItem(names, OptionHelp(*option));
     }
-  }
+  };
+  page += ".SH OPTIONS\n";
+  add(groups.own);
+  if (!groups.of_server.empty()) page += fmt::format(".SS {}\n", Roff(kOfServer));
+  add(groups.of_server);
   page += fmt::format(".SH EXAMPLE\n.nf\n{}\n.fi\n", Roff(command->example));
   return page + ".SH SEE ALSO\n.BR hone (1)\n";
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -77,19 +79,54 @@ std::vector<InspectedExtern> InspectExterns(const compiler::CompileReport& repor
   return externs;
 }
 
+/// How many kernels a summary names.
+constexpr size_t kFewKernels = 10;
+
+/// Those of a whole model that do most, in the model's order.
+std::vector<const InspectedKernel*> ShownKernels(const std::vector<InspectedKernel>& kernels,
+                                                 size_t most) {
+  std::vector<const InspectedKernel*> shown;
+  for (const InspectedKernel& kernel : kernels) shown.push_back(&kernel);
+  if (shown.size() <= most) return shown;
+  const auto work = [](const InspectedKernel* kernel) {
+    return kernel->report->cost.flop * kernel->report->count;
+  };
+  std::ranges::stable_sort(shown, std::greater<>(), work);
+  shown.resize(most);
+  std::ranges::sort(shown);  // they lie in one vector
+  return shown;
+}
+
+/// Each pass, or how many there were.
+std::string PassesText(const std::vector<graph::PassReport>& passes, bool verbose) {
+  if (verbose) return "passes\n" + graph::ToText(passes);
+  const auto changed =
+      std::ranges::count_if(passes, [](const graph::PassReport& pass) { return pass.changes > 0; });
+  return fmt::format("passes: {} of {} changed the graph (-v tells what)\n", changed,
+                     passes.size());
+}
+
 std::string KernelsText(const std::vector<InspectedKernel>& kernels,
-                        const std::vector<InspectedExtern>& externs, bool bounded) {
+                        const std::vector<InspectedExtern>& externs, bool bounded, bool verbose) {
   std::string text = fmt::format(
       "kernels ({}) and externs ({}), once each\n  {:<32} {:>5} {:>11} {:>9} {:>9}  {:<8} {}\n",
       kernels.size(), externs.size(), "workload", "count", "MFLOP", "MB", "bound us", "rung",
       "operators");
   const auto bound = [&](double us) { return bounded ? fmt::format("{:.1f}", us) : "-"; };
   double flop = 0, bytes = 0, bound_us = 0;
-  for (const InspectedKernel& kernel : kernels) {
-    const compiler::KernelReport& report = *kernel.report;
+  const std::vector<const InspectedKernel*> shown =
+      ShownKernels(kernels, verbose ? kernels.size() : kFewKernels);
+  for (const InspectedKernel* kernel : shown) {
+    const compiler::KernelReport& report = *kernel->report;
     text += fmt::format("  {:<32} {:>5} {:>11.3f} {:>9.3f} {:>9}  {:<8} {}\n", report.workload_hash,
                         report.count, report.cost.flop * 1e-6, report.cost.bytes * 1e-6,
-                        bound(kernel.bound_us), report.rung, report.name);
+                        bound(kernel->bound_us), report.rung, report.name);
+  }
+  if (shown.size() < kernels.size()) {
+    text += fmt::format("  and {} smaller kernels (-v lists all)\n", kernels.size() - shown.size());
+  }
+  for (const InspectedKernel& kernel : kernels) {
+    const compiler::KernelReport& report = *kernel.report;
     flop += report.cost.flop * report.count;
     bytes += report.cost.bytes * report.count;
     bound_us += kernel.bound_us * report.count;
@@ -213,8 +250,8 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   }
   context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
               << ValuesText("inputs", plan.inputs) << ValuesText("outputs", plan.outputs)
-              << "passes\n"
-              << graph::ToText(report.passes) << KernelsText(kernels, externs, bounded)
+              << PassesText(report.passes, arguments.Flag("verbose"))
+              << KernelsText(kernels, externs, bounded, arguments.Flag("verbose"))
               << fmt::format(
                      "memory: peak {:.3f} MB, sum of tensors {:.3f} MB, lower bound {:.3f} MB\n",
                      Megabytes(report.arena_bytes), Megabytes(report.sum_bytes),

@@ -18,7 +18,12 @@ constexpr OptionSpec kJson = {.name = "json",
                               .help =
                                   "Print one JSON object, also for an error, and nothing else; "
                                   "--help is text all the same"};
-constexpr std::array kCommonOptions = {kHelp, kJson};
+constexpr OptionSpec kQuiet = {.name = "quiet",
+                               .letter = 'q',
+                               .help =
+                                   "Print neither progress nor warnings; results and errors "
+                                   "are printed"};
+constexpr std::array kCommonOptions = {kHelp, kQuiet, kJson};
 
 // ---- one table a command ----
 
@@ -83,6 +88,7 @@ constexpr std::array kZooOptions = {
 };
 
 constexpr std::array kCompileOptions = {
+    kVerbose,
     OptionSpec{.name = "emit",
                .kind = ValueKind::kText,
                .argument = "LIST",
@@ -122,6 +128,7 @@ constexpr std::array kCompileOptions = {
 };
 
 constexpr std::array kInspectOptions = {
+    kVerbose,
     OptionSpec{.name = "kernel",
                .kind = ValueKind::kText,
                .argument = "HASH",
@@ -221,7 +228,7 @@ constexpr std::array kCompletionPositionals = {
     PositionalSpec{.name = "SHELL",
                    .kind = ValueKind::kChoice,
                    .help = "Which shell the script is for",
-                   .choices = "bash|zsh"},
+                   .choices = "bash|zsh|fish"},
 };
 
 constexpr std::array kManPositionals = {
@@ -427,10 +434,11 @@ constexpr std::array kCommands = {
     kSessionCommand,
     kDeviceCommand,
     CommandSpec{.name = "completion",
-                .summary = "Print a completion script for bash or zsh",
+                .summary = "Print a completion script for bash, zsh or fish",
                 .description = "For bash: hone completion bash > "
                                "~/.local/share/bash-completion/completions/hone\n\nFor zsh: hone "
-                               "completion zsh > DIR/_hone, where DIR is in $fpath.",
+                               "completion zsh > DIR/_hone, where DIR is in $fpath.\n\nFor fish: "
+                               "hone completion fish > ~/.config/fish/completions/hone.fish",
                 .positionals = kCompletionPositionals,
                 .options = {},
                 .example = "source <(hone completion bash)"},

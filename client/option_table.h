@@ -36,6 +36,7 @@ struct OptionSpec {
   std::string_view choices;        ///< kChoice: separated by '|'
   bool required = false;
   bool repeated = false;
+  bool of_server = false;  ///< only matters with --server: stands in a group of its own
   bool line_only = false;  ///< names a file to write: what one command makes, no key of config.toml
   /// kInteger, kNumber, kDuration: smallest and largest allowed
   double low = -std::numeric_limits<double>::infinity();
@@ -69,7 +70,7 @@ struct CommandSpec {
 std::span<const CommandSpec> Commands();
 const CommandSpec* FindCommand(std::string_view name);
 
-/// --help and --json: every command has them.
+/// --help, --quiet and --json: every command has them.
 std::span<const OptionSpec> CommonOptions();
 
 /// Whether `value` suits the option; the message says what is accepted. Used for command line and

@@ -52,8 +52,9 @@ ExitCode ReportError(const absl::Status& status, std::string_view command, bool 
                      const std::string& json_result, std::ostream& out, std::ostream& err) {
   const ExitCode code = ExitCodeOf(status);
   const std::string message = StatusMessage(status);
-  err << (command.empty() ? "hone" : fmt::format("hone {}", command)) << ": error: " << message
-      << '\n';
+  // Who pressed Ctrl-C or went away knows that: it is no error.
+  err << (command.empty() ? "hone" : fmt::format("hone {}", command))
+      << (code == ExitCode::kInterrupted ? ": " : ": error: ") << message << '\n';
   if (code == ExitCode::kFault) err << kFaultHelp;
   if (json) {
     auto object = json_result.empty() ? nlohmann::ordered_json::object()
@@ -100,7 +101,11 @@ absl::Status RunLine(const CommandLine& line, const Environment& environment, st
       out << (command != nullptr ? CommandHelp(*command) : ProgramHelp());
       break;
     case CommandLine::Action::kRun: {
-      CommandContext context{line.arguments, environment, out, err};
+      std::ostream nobody(nullptr);
+      const bool quiet = line.arguments.Flag("quiet");
+      Environment told = environment;
+      told.error_is_terminal &= !quiet;
+      CommandContext context{line.arguments, told, out, quiet ? nobody : err};
       const absl::Status status = FindCommandFunction(command->name)(context);
       if (!status.ok()) {
         *json_result = std::move(context.json_result);

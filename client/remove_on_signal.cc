@@ -60,7 +60,7 @@ void Copy(const std::string& text, std::array<char, N>* into) {
 RemoveOnSignal::RemoveOnSignal(bool json) {
   g_set = false;
   g_json = json;
-  Copy(fmt::format("hone db: error: {}\n", kMessage), &g_error);
+  Copy(fmt::format("hone db: {}\n", kMessage), &g_error);
   const nlohmann::ordered_json object = {
       {"error",
        {{"code", static_cast<int>(ExitCode::kInterrupted)},

@@ -13,6 +13,7 @@
 #include "client/server_options.h"
 #include "client/server_progress.h"
 #include "client/terminal_text.h"
+#include "client/text_table.h"
 
 namespace hone::client {
 namespace {
@@ -47,6 +48,58 @@ std::string InfoText(const proto::SessionInfo& info) {
                                   info.id.ToHex(), StateName(info.state), info.owner, info.model,
                                   info.tasks, info.attempts, info.reason)) +
          "\n";
+}
+
+/// Long enough to be one of a hundred, short enough for a line.
+constexpr size_t kShortId = 8;
+
+std::string ListText(const std::vector<proto::SessionInfo>& infos, bool wide, int64_t now_ms) {
+  std::vector<std::string> header = {"SESSION", "STATE",    "AGE",  "OWNER",
+                                     "TASKS",   "MEASURED", "MODEL"};
+  if (wide) header.insert(header.end(), {"PROJECT", "TARGET", "DEVICE CLASS"});
+  header.emplace_back("REASON");
+  TextTable table(std::move(header));
+  for (const proto::SessionInfo& info : infos) {
+    std::vector<std::string> row = {wide ? info.id.ToHex() : info.id.ToHex().substr(0, kShortId),
+                                    std::string(StateName(info.state)),
+                                    AgeText(now_ms, info.created_ms),
+                                    info.owner,
+                                    fmt::format("{}", info.tasks),
+                                    fmt::format("{}", info.attempts),
+                                    info.model};
+    if (wide) row.insert(row.end(), {info.project, info.target, info.device_class});
+    row.push_back(info.reason);
+    table.Add(std::move(row));
+  }
+  return table.Text();
+}
+
+/// The session whose id begins so.
+absl::StatusOr<Hash128> FindId(ServerConnection& server, const std::string& begin,
+                               const std::string& action) {
+  if (const auto id = Hash128::FromHex(begin)) return *id;
+  const auto usage = [](const std::string& message) {
+    return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+  };
+  if (begin.empty() || begin.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return usage(fmt::format(
+        "name the session by its 32 hexadecimal digits, or the first of them: hone session {} "
+        "SESSION",
+        action));
+  }
+  HONE_ASSIGN_OR_RETURN(const auto infos, server.ListSessions(kMostListed));
+  std::vector<Hash128> found;
+  for (const proto::SessionInfo& info : infos) {
+    if (info.id.ToHex().starts_with(begin)) found.push_back(info.id);
+  }
+  if (found.size() == 1) return found.front();
+  return usage(found.empty()
+                   ? fmt::format("none of the latest {} sessions begins with {}; hone session list "
+                                 "shows them",
+                                 kMostListed, begin)
+                   : fmt::format("{} sessions begin with {}; give more digits (hone session list "
+                                 "-o wide)",
+                                 found.size(), begin));
 }
 
 void SetResult(CommandContext& context, const ordered_json& object) {
@@ -97,23 +150,18 @@ absl::Status RunSession(CommandContext& context) {
   if (action == "list") {
     HONE_ASSIGN_OR_RETURN(const auto infos, server->ListSessions(kMostListed));
     auto list = ordered_json::array();
-    for (const proto::SessionInfo& info : infos) {
-      list.push_back(InfoJson(info));
-      if (!context.json()) context.out << InfoText(info);
+    for (const proto::SessionInfo& info : infos) list.push_back(InfoJson(info));
+    if (!context.json()) {
+      const int64_t now_ms = SystemWallClock().UnixNs() / 1'000'000;
+      context.out << ListText(infos, arguments.Text("format") == "wide", now_ms);
     }
     SetResult(context, {{"sessions", std::move(list)}});
     return absl::OkStatus();
   }
-  const auto id = Hash128::FromHex(arguments.TextOr("SESSION", ""));
-  if (!id) {
-    return WithExitCode(
-        absl::InvalidArgumentError(fmt::format(
-            "name the session by its 32 hexadecimal digits: hone session {} SESSION", action)),
-        ExitCode::kUsage);
-  }
-  if (action == "watch") return Watch(context, address, *server, *id);
-  if (action == "cancel") HONE_RETURN_IF_ERROR(server->CancelSession(*id));
-  HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server->FindSession(*id));
+  HONE_ASSIGN_OR_RETURN(const Hash128 id, FindId(*server, arguments.TextOr("SESSION", ""), action));
+  if (action == "watch") return Watch(context, address, *server, id);
+  if (action == "cancel") HONE_RETURN_IF_ERROR(server->CancelSession(id));
+  HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, server->FindSession(id));
   SetResult(context, InfoJson(info));
   if (!context.json()) context.out << InfoText(info);
   return absl::OkStatus();

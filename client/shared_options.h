@@ -97,15 +97,17 @@ inline constexpr OptionSpec kServer = {
     .kind = ValueKind::kText,
     .argument = "ADDRESS",
     .help = "Ask the farm whose honed is there: HOST or HOST:PORT (7421)",
+    .of_server = true,
     .meant = "host|url|address|farm|connect"};
 inline constexpr OptionSpec kTls = {
     .name = "tls",
     .kind = ValueKind::kFile,
     .argument = "FOLDER",
-    .help = "--server: your ca.pem, cert.pem and key.pem (honed issue submit NAME)",
+    .help = "Your ca.pem, cert.pem and key.pem (honed issue submit NAME)",
+    .of_server = true,
     .meant = "cert|certs|credentials"};
 inline constexpr OptionSpec kInsecureLoopback = {
-    .name = "insecure-loopback", .help = "--server: plaintext, to this machine only"};
+    .name = "insecure-loopback", .help = "Plaintext, to this machine only", .of_server = true};
 inline constexpr OptionSpec kRequire = {
     .name = "require",
     .kind = ValueKind::kChoice,
@@ -118,6 +120,8 @@ inline constexpr OptionSpec kDeviceClass = {.name = "device-class",
                                             .argument = "CLASS",
                                             .help = "Use the log's records of this device class",
                                             .default_words = "this machine's"};
+inline constexpr OptionSpec kVerbose = {
+    .name = "verbose", .letter = 'v', .help = "Print details too, not only a summary"};
 inline constexpr PositionalSpec kModelOrPackage = {.name = "MODEL",
                                                    .help = "A model (.onnx) or a package (.hone)"};
 inline constexpr std::array kModelOrPackagePositionals = {kModelOrPackage};

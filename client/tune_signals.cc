@@ -77,7 +77,7 @@ TuneSignals::~TuneSignals() {
 void TuneSignals::SetMessage(const std::string& message) {
   const int next = 1 - g_current.load();
   LastWords& words = g_last_words[static_cast<size_t>(next)];
-  words.error_bytes = Copy(fmt::format("hone tune: error: {}\n", message), &words.error);
+  words.error_bytes = Copy(fmt::format("hone tune: {}\n", message), &words.error);
   const nlohmann::ordered_json object = {
       {"error",
        {{"code", static_cast<int>(ExitCode::kInterrupted)},

@@ -9,6 +9,7 @@
 #include "client/model_inputs.h"
 #include "client/npz.h"
 #include "client/output_path.h"
+#include "client/text_table.h"
 #include "graph/onnx_export/zoo.h"
 #include "graph/onnx_import/import.h"
 
@@ -29,10 +30,12 @@ absl::StatusOr<std::string> WriteInputs(const std::string& model, uint64_t seed)
 
 void ListNetworks(CommandContext& context) {
   auto list = nlohmann::ordered_json::array();
+  TextTable table({"NAME", "WHAT IT IS"});
   for (const auto& [name, summary] : graph::ZooNetworks()) {
     list.push_back({{"name", name}, {"summary", summary}});
-    if (!context.json()) context.out << fmt::format("{:<14}{}\n", name, summary);
+    table.Add({std::string(name), std::string(summary)});
   }
+  if (!context.json()) context.out << table.Text();
   context.json_result = JsonText(nlohmann::ordered_json({{"networks", std::move(list)}}));
 }
 

@@ -52,7 +52,7 @@ def operators_page(folder):
     refused = []
     for path in sorted(folder.glob("*.cc")):
         for name, since, function in HANDLER.findall(path.read_text(encoding="utf-8")):
-            if function == "DataDependent":
+            if function == "kDataDependent":
                 refused.append(f"`{name}`")
                 continue
             table.setdefault(name, []).append((int(since), FAMILIES[path.stem]))

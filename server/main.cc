@@ -22,6 +22,7 @@
 #include "proto/field_check.h"
 #include "proto/quiet_grpc.h"
 #include "server/ca.h"
+#include "server/dev_farm.h"
 #include "server/heap_limits.h"
 #include "server/honed.h"
 #include "server/issue_journal.h"
@@ -34,9 +35,10 @@ using hone::CallerRole;
 using hone::DaemonOption;
 
 constexpr char kDefaultConfig[] = "/etc/hone/honed.toml";
+constexpr char kDefaultListen[] = "0.0.0.0:7421";
 constexpr std::array kOptions = {
     DaemonOption{"db", "/var/lib/hone/tune.db", "LOG", "the tuning log"},
-    DaemonOption{"listen", "0.0.0.0:7421", "ADDRESS", "where workers and clients connect"},
+    DaemonOption{"listen", kDefaultListen, "ADDRESS", "where workers and clients connect"},
     DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server"},
     DaemonOption{"insecure-loopback", "false", "", "plaintext, on a loopback address only"},
     DaemonOption{"heartbeat-ms", "1000", "N", "how often workers say that they live, from 100"},
@@ -46,6 +48,9 @@ constexpr std::array kOptions = {
     DaemonOption{"page-listen", "", "ADDRESS", "serve the page here: a loopback address"},
     DaemonOption{"lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"},
     DaemonOption{"projects", "", "NAME=SHARE", "whose share of the devices is not 1", true, true},
+    DaemonOption{"dev", "false", "",
+                 "try Hone out: coordinator, one worker, the page and throw-away credentials on "
+                 "this machine"},
     DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
@@ -57,6 +62,7 @@ constexpr std::array kOptions = {
     DaemonOption{"check-config", "", "",
                  "say what a start would find wrong with the configuration, and end"},
     DaemonOption{"help", "", "", "print this"},
+    DaemonOption{"man", "", "", "print the manual page: --man | man -l -"},
     DaemonOption{"version", "", "", "print the version"},
 };
 constexpr std::array<std::string_view, 10> kKillLabels = {
@@ -64,6 +70,7 @@ constexpr std::array<std::string_view, 10> kKillLabels = {
     "honed.granted",   "honed.answered", "honed.finished", "honed.copied",     "honed.sending"};
 constexpr char kUsage[] =
     "honed [--db LOG] [--listen ADDRESS] [OPTION…]\n"
+    "       honed --dev\n"
     "       honed init-ca [--ca FOLDER]\n"
     "       honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]\n"
     "       honed revoke [ROLE] NAME --server ADDRESS --tls FOLDER   (an admin's credentials)";
@@ -182,16 +189,44 @@ absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOpti
         fmt::format("--{} must exceed 5: workers give up 5 s before honed does", name));
   }
   HONE_ASSIGN_OR_RETURN(honed.shares, hone::server::ParseShares(options.List("projects")));
+  if (options.Flag("dev")) return honed;
   if (options.Flag("insecure-loopback")) {
     honed.transport = hone::server::Transport::kPlaintext;
   } else {
     // Nobody would connect to a server whose certificate is over, and nobody would say so.
-    HONE_ASSIGN_OR_RETURN(
-        honed.credentials,
-        hone::ReadConfiguredCredentials(options.Text("tls"),
-                                        {.roles = {CallerRole::kServer}, .at_unix_s = now_s}));
+    const std::string& folder = options.Text("tls");
+    auto credentials = hone::ReadConfiguredCredentials(
+        folder, {.roles = {CallerRole::kServer}, .at_unix_s = now_s});
+    if (!credentials.ok() && ::access(folder.c_str(), F_OK) != 0) {
+      return absl::InvalidArgumentError(fmt::format(
+          "--tls {0}: there is no such folder; these two commands make it: `honed init-ca --ca "
+          "{1}` "
+          "and `honed issue server NAME --ca {1} --out {0}` (to try Hone out: honed --dev)",
+          folder, options.Text("ca")));
+    }
+    HONE_RETURN_IF_ERROR(credentials.status());
+    honed.credentials = *std::move(credentials);
   }
   return honed;
+}
+
+/// Until SIGINT or SIGTERM, which this thread and those that it has started since have blocked.
+void AwaitEnd(const sigset_t& signals) {
+  int signal = 0;
+  sigwait(&signals, &signal);
+}
+
+absl::Status ServeDev(hone::server::HonedOptions honed, const hone::DaemonOptions& options,
+                      const sigset_t& signals) {
+  honed.listen = options.Text("listen") == kDefaultListen ? "127.0.0.1:7421" : honed.listen;
+  if (honed.page_listen.empty()) honed.page_listen = "127.0.0.1:7422";
+  const hone::SystemMonotonicClock clock;
+  const hone::SystemWallClock wall_clock;
+  HONE_ASSIGN_OR_RETURN(const auto farm, hone::server::DevFarm::Start(honed, clock, wall_clock));
+  fmt::print("{}", farm->Greeting());
+  std::fflush(stdout);
+  AwaitEnd(signals);
+  return absl::OkStatus();
 }
 
 absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
@@ -204,6 +239,7 @@ absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (options.Flag("dev")) return ServeDev(honed_options, options, signals);
   const hone::SystemMonotonicClock clock;
   const hone::SystemWallClock wall_clock;
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<hone::server::Honed> honed,
@@ -216,8 +252,7 @@ absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
                   {"listen", honed_options.listen},
                   {"port", honed->port()},
                   {"db", honed_options.log_path}});
-  int signal = 0;
-  sigwait(&signals, &signal);
+  AwaitEnd(signals);
   hone::LogEvent(hone::LogLevel::kInfo, "honed_ending", {});
   honed->Stop();
   return absl::OkStatus();
@@ -248,6 +283,7 @@ int main(int argc, char** argv) {
   hone::server::KeepHeapFlat();
   hone::proto::KeepGrpcQuiet();
   return hone::RunDaemon({.name = "honed",
+                          .summary = "the coordinator of a tuning farm",
                           .usage = kUsage,
                           .options = kOptions,
                           .default_config = kDefaultConfig,

@@ -56,6 +56,7 @@ constexpr std::array kOptions = {
     DaemonOption{"check-config", "", "",
                  "say what a start would find wrong with the configuration, and end"},
     DaemonOption{"help", "", "", "print this"},
+    DaemonOption{"man", "", "", "print the manual page: --man | man -l -"},
     DaemonOption{"version", "", "", "print the version"},
 };
 constexpr std::array<std::string_view, 11> kKillLabels = {
@@ -207,7 +208,8 @@ absl::Status Run(const hone::DaemonOptions& options) {
   hone::worker::WorkerOptions worker;
   HONE_ASSIGN_OR_RETURN(worker.hello, HelloOf(options));
   if (options.Text("connect").empty()) {
-    return absl::InvalidArgumentError("--connect ADDRESS says where honed is");
+    return absl::InvalidArgumentError(
+        "--connect ADDRESS says where honed is (to try Hone out without one: honed --dev)");
   }
   const auto dialled = hone::DialAddress(options.Text("connect"));
   if (!dialled.ok()) return hone::Annotate(dialled.status(), "--connect");
@@ -245,6 +247,8 @@ absl::Status Run(const hone::DaemonOptions& options) {
   }
   if (!worker.plaintext) {
     HONE_ASSIGN_OR_RETURN(worker.credentials, CredentialsOf(options));
+    HONE_ASSIGN_OR_RETURN(const hone::Identity holder, hone::HolderOf(worker.credentials));
+    worker.name = holder.name;
   }
   if (options.Flag("check-config")) return absl::OkStatus();
   const hone::SystemMonotonicClock clock;
@@ -261,6 +265,7 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, OnSignal);
   hone::proto::KeepGrpcQuiet();
   return hone::RunDaemon({.name = "hone-worker",
+                          .summary = "builds and measures for a tuning farm",
                           .usage = kUsage,
                           .options = kOptions,
                           .default_config = kDefaultConfig,

@@ -258,7 +258,10 @@ void Worker::ReadAll(Stream& stream) {
     std::vector<LeaseDesk::Acknowledged> acknowledged;
     {
       const std::lock_guard lock(mutex_);
-      talked_ = true;
+      if (!std::exchange(talked_, true)) {
+        LogInfo("connected to honed at '{}' as {}/{}", options_.server, options_.name,
+                options_.hello.device.name);
+      }
       desk_.OnServer(*message, clock_.NowNs());
       acknowledged = desk_.TakeAcknowledged();
       probe_asked_ |= desk_.TakeProbeAsked();

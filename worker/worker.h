@@ -19,7 +19,7 @@ struct WorkerOptions {
   std::string server;  ///< "coordinator:7421"
   bool plaintext = false;
   Credentials credentials;
-  std::string name;  ///< plaintext: what a certificate would say
+  std::string name;  ///< what the certificate says, or in plaintext would say
   proto::Hello hello;
   DeskOptions desk;
   measure::LocalMeasurerOptions measurer;

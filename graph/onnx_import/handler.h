@@ -19,7 +19,8 @@ struct Handler {
   size_t min_inputs = 0;
   size_t max_inputs = 0;
   size_t max_outputs = 1;
-  void (*import)(NodeImport& node) = nullptr;
+  void (*import)(NodeImport& node) = nullptr;  ///< null where `unsupported` says why
+  std::string_view unsupported = {};           ///< holds for every node of the operator
 };
 
 std::span<const Handler> ActivationHandlers();

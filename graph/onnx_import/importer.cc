@@ -231,8 +231,11 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
   std::vector<ValueId> inputs;
   for (const std::string& name : proto.input())
     inputs.push_back(name.empty() ? kNoValue : *scope.Find(name));
-  if (handler == nullptr && !control_flow) {
-    Report(proto, scope, absl::UnimplementedError(WhyNoHandler(domain, proto.op_type(), opset)));
+  if (!control_flow && (handler == nullptr || handler->import == nullptr)) {
+    Report(
+        proto, scope,
+        absl::UnimplementedError(handler == nullptr ? WhyNoHandler(domain, proto.op_type(), opset)
+                                                    : std::string(handler->unsupported)));
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }

@@ -221,9 +221,8 @@ void TensorScatter(NodeImport& n) {
                          {"circular", int64_t{mode == "circular"}}}));
 }
 
-void DataDependent(NodeImport& n) {
-  n.Unsupported("the number of its results depends on data, but Hone compiles for fixed shapes");
-}
+constexpr std::string_view kDataDependent =
+    "the number of its results depends on data, but Hone compiles for fixed shapes";
 
 constexpr Handler kHandlers[] = {
     {"TopK", 1, 1, 1, 2, TopKWithAttribute},
@@ -238,8 +237,8 @@ constexpr Handler kHandlers[] = {
     {"Compress", 9, 2, 2, 1, Compress},
     {"MaxUnpool", 9, 2, 3, 1, MaxUnpool},
     {"TensorScatter", 24, 2, 3, 1, TensorScatter},
-    {"Unique", 11, 1, 1, 4, DataDependent},
-    {"NonMaxSuppression", 10, 2, 5, 1, DataDependent},
+    {"Unique", 11, 1, 1, 4, nullptr, kDataDependent},
+    {"NonMaxSuppression", 10, 2, 5, 1, nullptr, kDataDependent},
 };
 
 }  // namespace

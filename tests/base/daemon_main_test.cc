@@ -19,6 +19,8 @@ constexpr std::array kOptions = {
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"config", "", "FILE", "read options from here"},
     DaemonOption{"help", "", "", "print this"},
+    DaemonOption{"man", "", "", "print the manual page"},
+    DaemonOption{"test-hook", "", "N", ""},
     DaemonOption{"version", "", "", "print the version"},
 };
 
@@ -34,6 +36,7 @@ int RunWith(std::vector<std::string> words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   return RunDaemon({.name = "daemond",
+                    .summary = "does-what it must",
                     .usage = "daemond [OPTION…]",
                     .options = kOptions,
                     .default_config = "",
@@ -57,6 +60,17 @@ TEST(DaemonMainTest, EndsWith0Or2Or6Or1) {
     EXPECT_THAT(said, HasSubstr("daemond: error: "));
     EXPECT_THAT(said, HasSubstr(says));
   }
+}
+
+TEST(DaemonMainTest, PrintsAManualPageOfItsOptions) {
+  CaptureStdout();
+  EXPECT_EQ(RunWith({"--man", "--fail", "usage"}), 0);
+  const std::string page = GetCapturedStdout();
+  EXPECT_THAT(page, ::testing::StartsWith(".TH daemond 8 "));
+  EXPECT_THAT(page, HasSubstr(".SH NAME\ndaemond \\- does\\-what it must\n"));
+  EXPECT_THAT(page, HasSubstr(".TP\n.B \\-\\-log\\-level LEVEL\ndebug, info, warning or error "
+                              "(default info)\n"));
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("hook")));
 }
 
 TEST(DaemonMainTest, AnswersHelpAndVersionWithoutRunning) {

@@ -86,5 +86,29 @@ TEST(CompletionTest, ZshNamesEveryOptionOnce) {
   }
 }
 
+TEST(CompletionTest, FishNamesEveryCommandOptionAndChoice) {
+  const std::string script = FishCompletion();
+  for (const CommandSpec& command : Commands()) {
+    const std::string name(command.name);
+    EXPECT_THAT(script, HasSubstr("__fish_use_subcommand -a " + name + " -d '"));
+    const std::string line = "-n '__fish_seen_subcommand_from " + name + "' ";
+    for (const OptionSpec& option : command.options) {
+      EXPECT_THAT(script, HasSubstr(line + "-l " + std::string(option.name)));
+    }
+  }
+  EXPECT_THAT(script, HasSubstr("from completion' -a 'bash zsh fish'\n"));
+  EXPECT_THAT(script, HasSubstr("from bench' -l load -r -d '"));
+  EXPECT_THAT(script, HasSubstr("from bench' -F\n"));
+  EXPECT_THAT(script, HasSubstr("from zoo' -l output -s o -r -F -d '"));
+}
+
+TEST(CompletionTest, FishAcceptsTheScript) {
+  if (!std::filesystem::exists("/usr/bin/fish")) GTEST_SKIP() << "fish is not installed";
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.Path("hone.fish"), FishCompletion()).ok());
+  const auto run = RunProcess({"/usr/bin/fish", "-n", folder.Path("hone.fish")}, folder.path());
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 }  // namespace
 }  // namespace hone::client

@@ -45,6 +45,21 @@ TEST(HelpTextTest, SaysThatOutputsAreWrittenOverWhatIsThere) {
   }
 }
 
+TEST(HelpTextTest, OptionsThatNeedAServerStandApart) {
+  const std::string help = CommandHelp(*FindCommand("tune"));
+  const size_t group = help.find("\nAsking a farm (with --server):\n");
+  ASSERT_NE(group, std::string::npos);
+  for (const char* option : {"--server", "--tls", "--insecure-loopback", "--journal", "--project",
+                             "--priority", "--device-class"}) {
+    EXPECT_GT(help.find(std::string("    ") + option + ' '), group) << option;
+  }
+  for (const char* option : {"--db", "--seconds", "--threads", "--json"}) {
+    EXPECT_LT(help.find(std::string("    ") + option), group) << option;
+  }
+  EXPECT_THAT(ManPage(FindCommand("tune")), HasSubstr(".SS Asking a farm"));
+  EXPECT_EQ(CommandHelp(*FindCommand("run")).find("Asking a farm"), std::string::npos);
+}
+
 TEST(ManPageTest, EscapesWhatRoffWouldEat) {
   const std::string page = ManPage(FindCommand("zoo"));
   EXPECT_THAT(page, HasSubstr(".TH hone\\-zoo 1"));
@@ -52,9 +67,9 @@ TEST(ManPageTest, EscapesWhatRoffWouldEat) {
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('.')) {
-      EXPECT_TRUE(line.starts_with(".TH") || line.starts_with(".SH") || line.starts_with(".B") ||
-                  line.starts_with(".PP") || line.starts_with(".TP") || line.starts_with(".nf") ||
-                  line.starts_with(".fi"))
+      EXPECT_TRUE(line.starts_with(".TH") || line.starts_with(".SH") || line.starts_with(".SS") ||
+                  line.starts_with(".B") || line.starts_with(".PP") || line.starts_with(".TP") ||
+                  line.starts_with(".nf") || line.starts_with(".fi"))
           << line;
     }
   }

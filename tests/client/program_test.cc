@@ -78,7 +78,7 @@ TEST(ProgramTest, VersionIsACommandToo) {
 TEST(ProgramTest, ZooTellsWhatThereIs) {
   const ProgramRun run = RunHone({"zoo", "ls"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, HasSubstr("resnet18      image classifier"));
+  EXPECT_THAT(run.out, HasSubstr("NAME          WHAT IT IS\nresnet18      image classifier"));
   EXPECT_EQ(run.out, RunHone({"zoo", "list"}).out);
   const auto object = nlohmann::json::parse(RunHone({"zoo", "list", "--json"}).out);
   EXPECT_EQ(object["networks"].size(), 11U);

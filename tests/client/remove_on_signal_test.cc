@@ -101,7 +101,7 @@ TEST_F(HalfSnapshot, IsRemovedWhenTheCommandIsInterrupted) {
     const RunResult run = Interrupt(words, signal);
     EXPECT_EQ(run.exit_state.code, static_cast<int>(ExitCode::kInterrupted))
         << run.exit_state.ToString();
-    EXPECT_THAT(run.standard_error, HasSubstr("hone db: error: interrupted"));
+    EXPECT_THAT(run.standard_error, HasSubstr("hone db: interrupted"));
     EXPECT_THAT(Files(), IsEmpty());
   }
 }

@@ -133,6 +133,13 @@ TEST_F(CommandsTest, CtrlCDetachesAndTheSessionIsShownWatchedAndCancelled) {
     EXPECT_EQ(list["sessions"][0]["attempts"], shown["attempts"]) << restarted;
     EXPECT_EQ(list["sessions"][0]["state"], "cancelled");
   }
+  // What is shown is enough to name it.
+  const Ran table = RunToEnd(Hone({"session", "ls"}));
+  EXPECT_THAT(table.out, HasSubstr("\n" + id.substr(0, 8) + "  cancelled  "));
+  EXPECT_EQ(Json({"session", "show", id.substr(0, 6)})["session"], id);
+  EXPECT_THAT(RunToEnd(Hone({"session", "list", "-o", "wide"})).out, HasSubstr("\n" + id + "  "));
+  EXPECT_EQ(json::parse(RunToEnd(Hone({"session", "list", "-o", "json"})).out),
+            Json({"session", "list"}));
   const Ran nameless = RunToEnd(Hone({"session", "show", "nonsense"}));
   EXPECT_EQ(nameless.code, kExitUsage);
   EXPECT_THAT(nameless.err, HasSubstr("32 hexadecimal digits"));
@@ -157,7 +164,8 @@ TEST_F(CommandsTest, AWorkerThatIsAskedToEndAnswersWhatRunsAndGivesTheRestBack) 
   EXPECT_EQ(Ended("lost"), 0);
   EXPECT_EQ(Ended("expired"), 0);
   const Ran list = RunToEnd(Hone({"device", "list"}));
-  EXPECT_THAT(list.out, HasSubstr(" 0 leases"));
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("DEVICE +STATE +LINK +ROLE +LEASES"));
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("w1/cpu:0 +[a-z]+ +away +both +0 "));
   EXPECT_THAT(list.out, HasSubstr("away"));
 }
 

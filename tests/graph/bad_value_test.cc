@@ -293,6 +293,17 @@ TEST(BehindFailedNodeTest, UnknownAttributesBehindANodeThatFailedAreReportedToo)
             "  node z (Relu) of ?, f32[1,6,8,8]: it has 2 inputs, not 1");
 }
 
+TEST(BehindFailedNodeTest, OperatorsThatNoModelCanHaveAreListedToo) {
+  OnnxModel model;
+  model.Input("x", {"4"}).Output("y");
+  model.Node("Frob", {"x"}, {"a"});
+  model.Node("Unique", {"a"}, {"b"});
+  model.Node("Relu", {"b"}, {"y"});
+  EXPECT_THAT(model.Error(), HasSubstr("2 nodes cannot be imported:\n"
+                                       "  node a (Frob) of f32[4]: no such operator in Hone\n"
+                                       "  node b (Unique) of ?: the number of its results"));
+}
+
 TEST(BadValueTest, OperatorsOfOtherDomainsSayWhatToGiveInstead) {
   for (const auto& [domain, advice] :
        {std::pair("com.microsoft", "give the model as it was exported"),

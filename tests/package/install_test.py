@@ -199,8 +199,9 @@ class InstallTest:
         prefix = self.folder / "whole"
         run("cmake", "--install", self.args.build, "--prefix", prefix)
         command = prefix / "bin/hone"
-        for page in ("man/man1/hone-tune.1", "bash-completion/completions/hone",
-                     "zsh/site-functions/_hone"):
+        for page in ("man/man1/hone-tune.1", "man/man8/honed.8", "man/man8/hone-worker.8",
+                     "bash-completion/completions/hone", "zsh/site-functions/_hone",
+                     "fish/vendor_completions.d/hone.fish"):
             assert (prefix / "share" / page).stat().st_size > 100, page
         model = self.folder / "mlp.onnx"
         run(command, "zoo", "mlp", "-o", model)
