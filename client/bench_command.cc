@@ -82,7 +82,8 @@ nlohmann::ordered_json ProfileJson(const std::vector<KernelProfileRow>& rows) {
   return list;
 }
 
-std::string ProfileText(const std::vector<KernelProfileRow>& rows) {
+/// `median_us`: of a whole run.
+std::string ProfileText(const std::vector<KernelProfileRow>& rows, double median_us) {
   double total = 0;
   for (const KernelProfileRow& row : rows) total += row.time_us;
   std::string text = fmt::format("\n{:>10} {:>6} {:>5} {:>9} {:>9} {:>9}  {}\n", "us", "share",
@@ -96,7 +97,11 @@ std::string ProfileText(const std::vector<KernelProfileRow>& rows) {
                         100 * row.time_us / total, row.count, gflops,
                         row.bytes / row.time_us * 1e-3, roofline, row.name);
   }
-  return text + fmt::format("{:>10.1f} all kernels\n", total);
+  return text + fmt::format(
+                    "{:>10.1f} all kernels; us is the median of each step, added up. A whole run's "
+                    "median, {:.1f} us,\n           also has what lies between steps, and medians "
+                    "need not add up to it.\n",
+                    total, median_us);
 }
 
 /// A time to 1 ns: what the clock tells.
@@ -297,7 +302,7 @@ class Bench {
     }
     if (!context_.json()) {
       context_.out << OneText(row, times.run_ns.size(), arguments_.Flag("percentiles"));
-      if (profiled_) context_.out << ProfileText(kernels);
+      if (profiled_) context_.out << ProfileText(kernels, row.us.median);
       return;
     }
     nlohmann::ordered_json object = RowJson(row);

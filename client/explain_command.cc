@@ -136,8 +136,12 @@ ordered_json TraceJson(const ExplainedTrace& trace) {
                          {"low_us", record.low_ns * 1e-3},
                          {"high_us", record.high_ns * 1e-3},
                          {"rigor", std::string(db::RigorName(trace.record.rigor))},
+                         {"compared_default_us", nullptr},
                          {"proposer", trace.proposer},
                          {"trace", record.trace}};
+  if (trace.compared_default_ns > 0) {
+    object["compared_default_us"] = trace.compared_default_ns * 1e-3;
+  }
   if (trace.point) object.update(PointJson(*trace.point));
   return object;
 }
@@ -228,14 +232,17 @@ std::string WhyText(const PointView& point) {
   return text;
 }
 
-std::string TraceText(const ExplainedTrace& trace, int place, double default_ns, int located,
-                      bool whole) {
+std::string TraceText(const ExplainedTrace& trace, int place, int located, bool whole) {
   const db::TuningRecord& record = trace.record.record;
-  std::string text = fmt::format(
-      "  {}. {:.2f} us [{:.2f}, {:.2f}], {}{}{}\n", place, record.median_ns * 1e-3,
-      record.low_ns * 1e-3, record.high_ns * 1e-3, db::RigorName(trace.record.rigor),
-      default_ns > 0 ? fmt::format(", {:.2f} x the default", default_ns / record.median_ns) : "",
-      trace.proposer.empty() ? "" : ", proposed by " + trace.proposer);
+  std::string text =
+      fmt::format("  {}. {:.2f} us [{:.2f}, {:.2f}], {}{}{}\n", place, record.median_ns * 1e-3,
+                  record.low_ns * 1e-3, record.high_ns * 1e-3, db::RigorName(trace.record.rigor),
+                  trace.compared_default_ns > 0
+                      ? fmt::format(", {:.2f} x as fast as the default ({:.2f} us, in turns)",
+                                    trace.compared_default_ns / record.median_ns,
+                                    trace.compared_default_ns * 1e-3)
+                      : "",
+                  trace.proposer.empty() ? "" : ", proposed by " + trace.proposer);
   if (!trace.point) return text + "     not a point of today's space\n";
   const PointView& point = *trace.point;
   text += fmt::format("     sketch {}: {}\n", point.sketch, point.decisions);
@@ -270,12 +277,10 @@ std::string TaskText(const Task& task, const TaskExplanation& explained, bool wh
                         number(explained.analytic_rank_correlation));
   }
   if (explained.best.empty()) return text + "best: no record; the default schedule is used\n";
-  const double default_ns =
-      explained.default_trace ? explained.default_trace->record.record.median_ns : 0;
-  text += "best\n";
+  text += "best, verified before screened; times of different comparisons may differ\n";
   int place = 0;
   for (const ExplainedTrace& trace : explained.best) {
-    text += TraceText(trace, ++place, default_ns, explained.located, whole);
+    text += TraceText(trace, ++place, explained.located, whole);
   }
   return text;
 }

@@ -43,11 +43,17 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
                            {"count", task.count},
                            {"default", IntervalJson(task.by_default)},
                            {"best", IntervalJson(task.best)},
-                           {"gain", task.Gain()},
-                           {"gain_low", task.GainLow()},
-                           {"gain_high", task.GainHigh()},
+                           {"compared", task.compared},
+                           {"gain", nullptr},
+                           {"gain_low", nullptr},
+                           {"gain_high", nullptr},
                            {"tried", task.tried},
                            {"failed", task.failed}};
+    if (task.compared) {
+      object["gain"] = task.Gain();
+      object["gain_low"] = task.GainLow();
+      object["gain_high"] = task.GainHigh();
+    }
     if (task.bound_us > 0 && task.best.median_us > 0) {
       object["roofline_share"] = task.bound_us / task.best.median_us;
     }
@@ -104,9 +110,12 @@ absl::Status RunReport(CommandContext& context) {
                              report.session.id.ToHex().substr(0, 12),
                              report.model.empty() ? "a model" : report.model, report.tasks.size());
   if (best.median_us > 0) {
-    context.out << fmt::format(", {:.3f} ms by default, {:.3f} ms tuned ({:.2f} x)",
-                               by_default.median_us * 1e-3, best.median_us * 1e-3,
-                               by_default.median_us / best.median_us);
+    context.out << fmt::format(", kernels {:.3f} ms by default, {:.3f} ms tuned",
+                               by_default.median_us * 1e-3, best.median_us * 1e-3);
+    if (report.Compared()) {
+      context.out << fmt::format(" ({:.2f} x)", by_default.median_us / best.median_us);
+    }
+    if (!report.SumOf().empty()) context.out << fmt::format(", sum of {}", report.SumOf());
   }
   context.out << '\n';
   return absl::OkStatus();

@@ -93,11 +93,14 @@ std::string Cards(const SessionReport& report) {
   const Interval by_default = report.ByDefault(), best = report.Best();
   std::string text = "<div class=\"cards\">";
   if (best.median_us > 0) {
-    text += Card(TimeText(by_default.median_us), "all kernels by default");
-    text += Card(TimeText(best.median_us), "all kernels tuned");
-    text += Card(fmt::format("{:.2f} ×", by_default.median_us / best.median_us),
-                 fmt::format("gain; {:.2f} to {:.2f} by the intervals",
-                             by_default.low_us / best.high_us, by_default.high_us / best.low_us));
+    const std::string sum = report.SumOf().empty() ? "all kernels" : report.SumOf();
+    text += Card(TimeText(by_default.median_us), sum + " by default");
+    text += Card(TimeText(best.median_us), sum + " tuned");
+    if (report.Compared()) {
+      text += Card(fmt::format("{:.2f} ×", by_default.median_us / best.median_us),
+                   fmt::format("gain; {:.2f} to {:.2f} by the intervals",
+                               by_default.low_us / best.high_us, by_default.high_us / best.low_us));
+    }
   }
   int64_t tried = 0;
   for (const auto& [outcome, count] : report.outcomes) tried += count;
@@ -128,18 +131,18 @@ std::string RooflineCell(const ReportTask& task) {
 
 std::string TaskRow(const ReportTask& task, double total_us, double most_gain, double end_seconds,
                     bool roofline) {
-  const bool compared = task.by_default.median_us > 0 && task.best.median_us > 0;
   std::string row = fmt::format(
       "<tr><td class=\"name\">{}<small><code>{}</code></small></td><td class=\"n\">{}</td>"
       "<td class=\"n\">{:.1f} %</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
       Escaped(task.name), task.workload.ToHex().substr(0, 12), task.count,
       total_us > 0 ? 100 * task.count * task.best.median_us / total_us : 0,
       Latency(task.by_default), Latency(task.best));
-  row += compared ? fmt::format(
-                        "<td class=\"n\">{:.2f} ×<small>{:.2f} to {:.2f}</small></td><td>{}</td>",
+  row +=
+      task.compared
+          ? fmt::format("<td class=\"n\">{:.2f} ×<small>{:.2f} to {:.2f}</small></td><td>{}</td>",
                         task.Gain(), task.GainLow(), task.GainHigh(),
                         GainBar(task.Gain(), task.GainLow(), task.GainHigh(), most_gain))
-                  : std::string("<td class=\"n\">–</td><td></td>");
+          : std::string("<td class=\"n\">–</td><td></td>");
   if (roofline) row += fmt::format("<td class=\"n\">{}</td>", RooflineCell(task));
   row += fmt::format("<td>{}</td><td class=\"n\">{}<small>{}</small></td></tr>\n",
                      SmallCurve(task.curve, end_seconds, task.by_default.median_us), task.tried,
@@ -152,7 +155,7 @@ std::string TaskTable(const SessionReport& report) {
   for (const ReportTask& task : report.tasks) {
     total_us += task.count * task.best.median_us;
     // One huge gain must not make all others invisible: its bar is cut.
-    most_gain = std::min(6.0, std::max(most_gain, task.GainHigh()));
+    if (task.compared) most_gain = std::min(6.0, std::max(most_gain, task.GainHigh()));
   }
   std::string text =
       "<div class=\"panel\"><table><thead><tr><th>group</th><th class=\"n\">count</th><th "
@@ -166,7 +169,7 @@ std::string TaskTable(const SessionReport& report) {
   text +=
       "</tbody></table></div><p class=\"quiet\">Times are medians of one run of the group with "
       "an interval of about 95 %; count is how often the model runs it, share its part of "
-      "the tuned time. A gain's interval is what both intervals allow together.";
+      "the tuned time. A gain stands where default and best ran in turns.";
   if (report.has_roofline) {
     text +=
         " Roofline: the time that this machine's arithmetic or memory needs at least, over the "

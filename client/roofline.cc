@@ -1,6 +1,7 @@
 #include "client/roofline.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/status.h"
 #include "measure/device_probe.h"
@@ -16,6 +17,15 @@ double Roofline::BoundNs(const compiler::WorkloadCost& cost, const ir::Target& t
     rate = l3_bytes_per_second;
   }
   return 1e9 * std::max(cost.flop / flop_per_second, cost.bytes / rate);
+}
+
+Roofline ProbedRoofline(double core_flop_per_second, double memory_bytes_per_second,
+                        const ir::Target& target) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  return {.flop_per_second = target.threads * core_flop_per_second,
+          .l2_bytes_per_second = kUnknown,
+          .l3_bytes_per_second = kUnknown,
+          .memory_bytes_per_second = memory_bytes_per_second};
 }
 
 absl::StatusOr<Roofline> MeasureRoofline(const ir::Target& target, const MonotonicClock& clock) {

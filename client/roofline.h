@@ -22,6 +22,11 @@ struct Roofline {
   double BoundNs(const compiler::WorkloadCost& cost, const ir::Target& target) const;
 };
 
+/// What a farm's device says of itself (measure::DeviceProbes): caches are not probed, so bytes
+/// count where memory alone can hold them.
+Roofline ProbedRoofline(double core_flop_per_second, double memory_bytes_per_second,
+                        const ir::Target& target);
+
 /// Measures in about a fifth of a second. FailedPrecondition when this host lacks the target's
 /// instructions.
 absl::StatusOr<Roofline> MeasureRoofline(const ir::Target& target, const MonotonicClock& clock);

@@ -6,9 +6,15 @@
 
 #include "fmt/format.h"
 
+#include "base/core/check.h"
 #include "client/terminal_text.h"
 
 namespace hone::client {
+
+void ServerProgress::SetBounds(const std::vector<double>& bounds_ns) {
+  HONE_CHECK(bounds_ns.size() == tasks_.size());
+  for (size_t i = 0; i < tasks_.size(); ++i) tasks_[i].row.bound_ns = bounds_ns[i];
+}
 
 void ServerProgress::Take(const proto::SessionEvent& event) {
   switch (event.kind) {
@@ -68,18 +74,14 @@ double ServerProgress::TotalNs(bool best) const {
   return total;
 }
 
-std::string ServerProgress::Kernels() const {
-  const auto known =
-      std::ranges::count_if(tasks_, [](const Task& task) { return task.row.best_ns > 0; });
-  std::string text = KernelsText(TotalNs(false), TotalNs(true));
-  if (known > 0 && known < static_cast<int64_t>(tasks_.size()))
-    text += fmt::format(" (sum of {} of {} kernels)", known, tasks_.size());
-  return text;
-}
+std::string ServerProgress::Kernels() const { return KernelsText(Rows()); }
 
 std::vector<TaskRow> ServerProgress::Rows() const {
   std::vector<TaskRow> rows;
-  for (const Task& task : tasks_) rows.push_back(task.row);
+  for (const Task& task : tasks_) {
+    rows.push_back(task.row);
+    rows.back().compared = task.compared;
+  }
   return rows;
 }
 

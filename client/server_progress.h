@@ -28,6 +28,8 @@ class ServerProgress {
   explicit ServerProgress(std::vector<Task> tasks, std::optional<TuneBudget> budget = std::nullopt)
       : tasks_(std::move(tasks)), budget_(budget) {}
 
+  /// The rooflines that its rows tell, ns, by task; 0: unknown.
+  void SetBounds(const std::vector<double>& bounds_ns);
   void Take(const proto::SessionEvent& event);
   /// What the server says of the session beside its events; an error: it says nothing just now.
   void TakeRow(const absl::StatusOr<proto::SessionInfo>& row);

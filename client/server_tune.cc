@@ -18,12 +18,15 @@
 #include "client/live_watch.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
+#include "client/roofline.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
 #include "client/task_list.h"
 #include "client/tune_budget.h"
+#include "compiler/workload_cost.h"
 #include "ir/target.h"
+#include "ir/text.h"
 
 namespace hone::client {
 namespace {
@@ -38,6 +41,32 @@ ordered_json Us(double ns) { return ns > 0 ? ordered_json(ns * 1e-3) : ordered_j
 
 std::atomic<bool> g_detach{false};
 void OnSignal(int) { g_detach.store(true); }
+
+/// The rooflines of a session's tasks by what the fastest probed device of its class says of
+/// itself, ns; 0 where that is not known. (What a task carries is the time that nothing can be
+/// faster than, a quarter of this where Winograd may serve.)
+std::vector<double> ProbedBounds(ServerConnection& server, const proto::SessionSpec& spec,
+                                 const std::string& device_class) {
+  std::vector<double> bounds(spec.tasks.size(), 0.0);
+  const auto devices = server.ListDevices();
+  ir::Target target;
+  std::string why;
+  if (!devices.ok() || !ir::ParseTarget(spec.target, &target, &why)) return bounds;
+  proto::Probes fastest;
+  for (const proto::DeviceInfo& each : *devices) {
+    const bool of_class = !device_class.empty() && each.device.device_class == device_class;
+    if (!of_class || !each.probes) continue;
+    if (each.probes->flop_per_second > fastest.flop_per_second) fastest = *each.probes;
+  }
+  if (fastest.flop_per_second <= 0 || fastest.memory_bytes_per_second <= 0) return bounds;
+  const Roofline roofline =
+      ProbedRoofline(fastest.flop_per_second, fastest.memory_bytes_per_second, target);
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const auto workload = ir::ParseWorkload(spec.tasks[i].workload);
+    if (workload.ok()) bounds[i] = roofline.BoundNs(compiler::CostOf(*workload), target);
+  }
+  return bounds;
+}
 
 class ServerTuning {
  public:
@@ -167,10 +196,13 @@ absl::Status ServerTuning::Run() {
   Announce(spec, budget, address.address, started);
   std::vector<ServerProgress::Task> tasks;
   for (const proto::TaskSpec& task : spec.tasks) {
-    tasks.push_back({.row = {.name = task.name, .count = task.count, .bound_ns = task.bound_ns},
+    tasks.push_back({.row = {.name = task.name, .count = task.count},
                      .workload = HashBytes(task.workload).ToHex()});
   }
   ServerProgress progress(std::move(tasks), budget);
+  if (!spec.device_class.empty()) {
+    progress.SetBounds(ProbedBounds(*server, spec, spec.device_class));
+  }
   g_detach.store(false);
   std::signal(SIGINT, OnSignal);
   const absl::Status watched = WatchLive(
@@ -190,6 +222,7 @@ absl::Status ServerTuning::Run() {
         id, progress.answered(), ServerWords(arguments)));
   }
   HONE_RETURN_IF_ERROR(watched);
+  progress.SetBounds(ProbedBounds(*server, spec, progress.info().device_class));
   Journal("ended " + std::to_string(static_cast<int>(progress.info().state)));
   return Report(progress, started.session);
 }

@@ -191,8 +191,9 @@ void AddVerdict(const std::string& payload, size_t named_tasks, SessionReport& r
     return;
   }
   if (task < 0 || static_cast<size_t>(task) >= named_tasks || default_ns <= 0) return;
-  report.tasks[static_cast<size_t>(task)].by_default = {default_ns * 1e-3, default_ns * 1e-3,
-                                                        default_ns * 1e-3};
+  ReportTask& compared = report.tasks[static_cast<size_t>(task)];
+  compared.by_default = {default_ns * 1e-3, default_ns * 1e-3, default_ns * 1e-3};
+  compared.compared = true;
 }
 
 /// Adds what only the events tell. The first `named_tasks` stand in the session's order.
@@ -242,6 +243,20 @@ double ReportTask::GainLow() const {
 
 double ReportTask::GainHigh() const {
   return by_default.high_us > 0 && best.low_us > 0 ? by_default.high_us / best.low_us : 1;
+}
+
+std::string SessionReport::SumOf() const {
+  const auto timed = std::ranges::count_if(tasks, [](const ReportTask& task) {
+    return task.best.median_us > 0 && task.by_default.median_us > 0;
+  });
+  const auto all = static_cast<std::ptrdiff_t>(tasks.size());
+  return timed == all ? "" : fmt::format("{} of {} kernels", timed, all);
+}
+
+bool SessionReport::Compared() const {
+  return std::ranges::all_of(tasks, [](const ReportTask& task) {
+    return task.compared || task.best.median_us <= 0 || task.by_default.median_us <= 0;
+  });
 }
 
 Interval SessionReport::ByDefault() const {

@@ -35,6 +35,7 @@ struct ReportTask {
   int64_t tried = 0, failed = 0;
   double bound_us = 0;  ///< roofline; 0: not known
   std::vector<CurvePoint> curve;
+  bool compared = false;  ///< `by_default` and `best` ran in turns: their ratio means something
 
   /// Best over default: the ratio and what its two intervals allow; 1 where one is not measured.
   double Gain() const;
@@ -57,6 +58,10 @@ struct SessionReport {
 
   Interval ByDefault() const;  ///< Σ count · default over tasks that have both times
   Interval Best() const;
+  /// "1 of 21 kernels": which those are; empty: all.
+  std::string SumOf() const;
+  /// Whether all of those were compared, so that the sums have a ratio.
+  bool Compared() const;
 };
 
 /// Reads the session whose id begins with `prefix`; empty: the last one that measured something.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <unordered_map>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "nlohmann/json.hpp"
 
 #include "base/status.h"
 #include "costmodel/features.h"
@@ -199,6 +201,44 @@ absl::StatusOr<std::unordered_map<std::string, std::string>> CountAttempts(
   return proposers;
 }
 
+/// Where a session's request has a Workload among its tasks; -1: nowhere, or it does not tell.
+int PlaceOf(const Hash128& workload, const db::Session& session) {
+  const auto request = nlohmann::json::parse(session.request, nullptr, false);
+  if (!request.is_object() || !request.contains("tasks") || !request["tasks"].is_array()) return -1;
+  int place = 0;
+  for (const nlohmann::json& task : request["tasks"]) {
+    if (task.is_object() && task.value("workload", "") == workload.ToHex()) return place;
+    ++place;
+  }
+  return -1;
+}
+
+/// The default's time in the comparison in turns that gave this record's, ns: times of different
+/// comparisons have no ratio. 0 where there was none.
+absl::StatusOr<double> ComparedDefaultNs(db::Database& log, const db::TuningRecord& record) {
+  if (record.rigor == db::Rigor::kScreened) return 0.0;
+  constexpr double kRounded = 0.051;  // an event's times have one decimal
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, log.Sessions());
+  const auto session = std::ranges::find_if(
+      sessions, [&](const db::StoredSession& s) { return s.session.id == record.session; });
+  if (session == sessions.end()) return 0.0;
+  const int place = PlaceOf(record.key.workload, session->session);
+  double found = 0;
+  HONE_RETURN_IF_ERROR(log.ScanEvents({.session = record.session}, [&](const db::Event& event) {
+    int task = 0;
+    char word[16] = {};
+    double default_ns = 0, best_ns = 0;
+    if (event.type == "verdict" &&
+        std::sscanf(event.payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) ==
+            4 &&
+        task == place && std::abs(best_ns - record.median_ns) < kRounded) {
+      found = default_ns;
+    }
+    return absl::OkStatus();
+  }));
+  return found;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log) {
@@ -254,6 +294,9 @@ absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordK
       HONE_ASSIGN_OR_RETURN(each.point, ViewPoint(space, extractor, id->second, measured, model));
     }
     if (is_default) out.default_trace = each;
+    if (shown) {
+      HONE_ASSIGN_OR_RETURN(each.compared_default_ns, ComparedDefaultNs(log, record.record));
+    }
     if (shown) out.best.push_back(std::move(each));
   }
   return out;

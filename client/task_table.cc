@@ -29,7 +29,9 @@ std::string Header(bool space) {
 std::string TaskLine(const TaskRow& row, bool space, size_t cells) {
   const bool known = row.best_ns > 0;
   const std::string best = known ? fmt::format("{:.1f}", row.best_ns * 1e-3) : std::string("-");
-  const std::string gain = known && row.default_ns > 0
+  // One measurement has a ratio to itself.
+  const bool ratio = row.compared || row.default_ns == row.best_ns;
+  const std::string gain = known && ratio && row.default_ns > 0
                                ? fmt::format("{:.2f} x", row.default_ns / row.best_ns)
                                : std::string("-");
   const std::string share = known && row.bound_ns > 0
@@ -88,11 +90,24 @@ std::string ProgressText(const TuneBudget& budget, const TuneSoFar& so_far,
   return text;
 }
 
-std::string KernelsText(double default_ns, double best_ns) {
-  if (best_ns <= 0) return "nothing measured yet";
+std::string KernelsText(const std::vector<TaskRow>& rows) {
+  double default_ns = 0, best_ns = 0;
+  size_t known = 0;
+  bool defaults = true;
+  for (const TaskRow& row : rows) {
+    if (row.best_ns <= 0) continue;
+    ++known;
+    defaults = defaults && row.default_ns > 0;
+    default_ns += row.count * row.default_ns;
+    best_ns += row.count * row.best_ns;
+  }
+  if (known == 0) return "nothing measured yet";
   const std::string by_default =
-      default_ns > 0 ? fmt::format("{:.3f} ms", default_ns * 1e-6) : std::string("-");
-  return fmt::format("kernels {} by default, {:.3f} ms now", by_default, best_ns * 1e-6);
+      defaults ? fmt::format("{:.3f} ms", default_ns * 1e-6) : std::string("-");
+  std::string text =
+      fmt::format("kernels {} by default, {:.3f} ms now", by_default, best_ns * 1e-6);
+  if (known < rows.size()) text += fmt::format(" (sum of {} of {} kernels)", known, rows.size());
+  return text;
 }
 
 std::vector<std::string> LiveTable(std::vector<TaskRow> rows, const TuneState& state,

@@ -17,6 +17,7 @@ struct TaskRow {
   std::string name;
   int count = 1;                                     ///< in the model
   double default_ns = 0, best_ns = 0, bound_ns = 0;  ///< 0: unknown
+  bool compared = false;  ///< default and best ran in turns: their ratio means something
   int64_t trials = 0;
   int64_t space = 0;  ///< points; 0: unknown, or not told
   std::map<measure::Outcome, int64_t> failures;
@@ -31,8 +32,9 @@ struct TableForm {
 /// through the Space to count.
 bool TellsSpace(size_t cells);
 
-/// Longest in the model first, under a header: best time, gain over the default, share of the
-/// roofline, trials, points of the Space where all are known and there is room, name, failures.
+/// Longest in the model first, under a header: best time, gain over the default where both were
+/// compared, share of the roofline, trials, points of the Space where all are known and there is
+/// room, name, failures.
 std::vector<std::string> TaskTable(std::vector<TaskRow> rows, const TableForm& form);
 
 /// How all of it stands, most wanted first; no part is longer than a narrow terminal is wide.
@@ -48,8 +50,8 @@ struct TuneState {
 
 /// "0:12, 4:48 left  123 candidates of 400".
 std::string ProgressText(const TuneBudget& budget, const TuneSoFar& so_far, const WallClock& clock);
-/// "kernels 2.345 ms by default, 1.234 ms now".
-std::string KernelsText(double default_ns, double best_ns);
+/// "kernels 2.345 ms by default, 1.234 ms now (sum of 3 of 21 kernels)": of those that have a time.
+std::string KernelsText(const std::vector<TaskRow>& rows);
 
 /// Tasks and state as lines that a screen has room for.
 std::vector<std::string> LiveTable(std::vector<TaskRow> rows, const TuneState& state,

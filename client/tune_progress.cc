@@ -33,6 +33,7 @@ std::vector<TaskRow> RowsOf(const TuneView& view, bool tell_space) {
                     .default_ns = s.default_ns(),
                     .best_ns = s.best_ns(),
                     .bound_ns = view.roofline_ns[static_cast<size_t>(i)],
+                    .compared = view.session.verdicts()[static_cast<size_t>(i)].compared,
                     .trials = s.trials(),
                     .space = tell_space ? static_cast<int64_t>(s.space().admitted()) : 0,
                     .failures = s.failures()});
@@ -44,7 +45,7 @@ TuneState StateOf(const TuneView& view) {
   const Tuner& t = view.session.tuner();
   TuneState state{.parts = {ProgressText(view.budget, {view.session.ElapsedSeconds(), t.answered()},
                                          view.wall_clock),
-                            KernelsText(t.TotalNs(false), t.TotalNs(true))},
+                            KernelsText(RowsOf(view, false))},
                   .failures = view.session.failures()};
   if (t.TotalNs(true) > 0 && view.model.verdict.default_ns > 0) {
     state.parts.push_back(
@@ -182,7 +183,7 @@ std::string TuneText(const TuneView& view) {
   return ModelText(view) +
          fmt::format("{}\n{}{}; {}: {} candidates in {}\nlog {}, session {}\nnext: {}\n",
                      fmt::join(TaskTable(RowsOf(view, true), {}), "\n"), illegal,
-                     KernelsText(t.TotalNs(false), t.TotalNs(true)),
+                     KernelsText(RowsOf(view, false)),
                      search::StopReasonName(view.session.reason()), t.answered(),
                      Duration(view.session.ElapsedSeconds()), view.log, view.session.id().ToHex(),
                      view.next);

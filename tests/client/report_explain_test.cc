@@ -87,6 +87,37 @@ TEST_F(TunedLog, ExplainTellsSpaceBestTraceAndWhy) {
   EXPECT_EQ(tried, (*tuned_)["attempts"].get<int64_t>());
 }
 
+TEST_F(TunedLog, RatiosStandBetweenTimesOfOneComparisonAlone) {
+  const std::vector<std::string> words = {"explain",   Model(), "--db",  Log(),
+                                          "--threads", "1",     "--top", "12"};
+  std::vector<std::string> with_json = words;
+  with_json.emplace_back("--json");
+  const json object = json::parse(RunHone(with_json).out);
+  size_t ratios = 0;
+  for (size_t i = 0; i < object["tasks"].size(); ++i) {
+    const json& tuned = (*tuned_)["tasks"][i];
+    for (const json& best : object["tasks"][i]["best"]) {
+      const json& by_default = best["compared_default_us"];
+      if (best["rigor"] == "screened") {
+        EXPECT_TRUE(by_default.is_null()) << best;
+      }
+      if (by_default.is_null()) continue;
+      ++ratios;
+      EXPECT_EQ(tuned["compared"], true);
+      EXPECT_NEAR(by_default.get<double>(), tuned["default_us"].get<double>(), 1e-3);
+      EXPECT_NEAR(best["median_us"].get<double>(), tuned["best_us"].get<double>(), 1e-3);
+    }
+    EXPECT_EQ(object["tasks"][i]["workload"], tuned["workload"]);
+  }
+  const std::string text = RunHone(words).out;
+  size_t told = 0;
+  for (size_t at = 0; (at = text.find(" x as fast as the default (", at)) != std::string::npos;
+       ++at)
+    ++told;
+  EXPECT_EQ(told, ratios);
+  EXPECT_THAT(text, Not(HasSubstr(" x the default")));
+}
+
 TEST_F(TunedLog, ExplainTellsWhatTheTreesSay) {
   // Forty candidates of a small network train no trees: put some into a copy of the log.
   const std::string copy = folder_->Path("trees.db");
@@ -266,6 +297,13 @@ TEST(SessionReport, GainsAndTheirIntervals) {
   report.tasks = {task, ReportTask{}};
   EXPECT_DOUBLE_EQ(report.ByDefault().median_us, 600);
   EXPECT_DOUBLE_EQ(report.Best().high_us, 330);
+  // A sum says what it is of, and has a ratio where all of that ran in turns.
+  EXPECT_EQ(report.SumOf(), "1 of 2 kernels");
+  EXPECT_FALSE(report.Compared());
+  report.tasks.front().compared = true;
+  EXPECT_TRUE(report.Compared());
+  report.tasks.pop_back();
+  EXPECT_EQ(report.SumOf(), "");
 }
 
 TEST(ReportPage, NamesCannotBreakThePage) {

@@ -17,6 +17,16 @@ TEST(RooflineTest, BoundIsTheLargerOfArithmeticAndTraffic) {
   EXPECT_EQ(roofline.BoundNs({.flop = 1, .bytes = 20'000}, target), 20'000);
 }
 
+TEST(RooflineTest, AFarmsDeviceIsJudgedByItsOwnProbes) {
+  ir::Target target;
+  target.threads = 2;
+  target.l3_bytes = 10'000;
+  // A core's arithmetic, the memory of all threads; what a cache may hold is bounded by arithmetic.
+  const Roofline roofline = ProbedRoofline(1e9, 1e9, target);
+  EXPECT_EQ(roofline.BoundNs({.flop = 100, .bytes = 8000}, target), 50);
+  EXPECT_EQ(roofline.BoundNs({.flop = 100, .bytes = 20'000}, target), 20'000);
+}
+
 TEST(RooflineTest, MeasuresPlausibleNumbers) {
   ir::Target target;
   std::string why;

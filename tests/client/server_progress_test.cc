@@ -54,9 +54,23 @@ TEST_F(ServerProgressTest, ItsTableIsThatOfATuningOnThisMachine) {
       lines,
       ElementsAre("    best us      gain  roofline trials  kernel",
                   "      500.0    1.00 x         -      1  x1   dense",
-                  "      100.0    2.00 x      50 %      3  x2   conv  (1 run_crashed)",
+                  "      100.0         -      50 %      3  x2   conv  (1 run_crashed)",
                   "0:12, 0:48 left  4 candidates of 100; kernels 0.900 ms by default, 0.700 ms now",
                   "failed: 1 run_crashed"));
+  // Only a comparison in turns gives a ratio.
+  progress_.Take({.kind = SessionEvent::Kind::kDecided,
+                  .task = 0,
+                  .replaced = true,
+                  .default_ns = 180'000,
+                  .best_ns = 100'000});
+  progress_.SetBounds({25'000, 0});
+  EXPECT_THAT(TaskTable(progress_.Rows(), {})[2], HasSubstr("100.0    1.80 x      25 %"));
+}
+
+TEST_F(ServerProgressTest, ASumSaysOfHowManyKernelsItIs) {
+  Measure(0, 0, "default", measure::Outcome::kOk, 200'000);
+  EXPECT_EQ(KernelsText(progress_.Rows()),
+            "kernels 0.400 ms by default, 0.400 ms now (sum of 1 of 2 kernels)");
 }
 
 TEST_F(ServerProgressTest, NothingIsSaidOfTheTimeLeftWhereTheBudgetIsNotKnownOrAllIsOver) {
