@@ -8,6 +8,7 @@
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/text_table.h"
+#include "proto/field_check.h"
 
 namespace hone::client {
 namespace {
@@ -130,6 +131,14 @@ absl::StatusOr<DeviceName> FindDevice(ServerConnection& server, const Arguments&
   const std::string how =
       fmt::format("name the device as hone device list does: hone device {} WORKER/DEVICE", action);
   if (begin.empty() || begin.starts_with('/')) return Usage(how);
+  const size_t slash = begin.find('/');
+  const auto worker = proto::Name(begin.substr(0, slash), "worker");
+  if (!worker.ok()) return Usage(StatusMessage(worker.status()));
+  const bool has_device = slash != std::string::npos && slash + 1 < begin.size();
+  if (has_device) {
+    const auto device = proto::Name(begin.substr(slash + 1), "device");
+    if (!device.ok()) return Usage(StatusMessage(device.status()));
+  }
   HONE_ASSIGN_OR_RETURN(const auto devices, server.ListDevices());
   std::vector<DeviceName> found;
   for (const proto::DeviceInfo& d : devices) {
@@ -139,11 +148,8 @@ absl::StatusOr<DeviceName> FindDevice(ServerConnection& server, const Arguments&
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) {
-    const size_t slash = begin.find('/');
     // honed says what it knows of one that is not listed.
-    if (slash != std::string::npos && slash + 1 < begin.size()) {
-      return DeviceName{begin.substr(0, slash), begin.substr(slash + 1)};
-    }
+    if (has_device) return DeviceName{begin.substr(0, slash), begin.substr(slash + 1)};
     return Usage(fmt::format("no device begins with \"{}\"; {}", begin, how));
   }
   return Usage(fmt::format("{} devices begin with \"{}\"; {}", found.size(), begin, how));

@@ -62,7 +62,7 @@ def is_transformer(model):
 
 
 def accuracy(reference, outputs):
-    """Of pairs of output dictionaries: (SQNR in dB over the float outputs, share of rows whose largest value is at the same place)."""
+    """(SQNR in dB over the float outputs, share of rows whose largest value is at the same place) of pairs of output dictionaries."""
     import numpy as np
     signal = noise = 0.0
     same = rows = 0

@@ -221,6 +221,12 @@ absl::StatusOr<InputShapes> ResolveInputShapes(const std::vector<FreeInput>& inp
     all.push_back(input.declared);
     if (input.needed) needed.push_back(input.declared);
   }
+  // What no size can mend comes before the sizes that are asked for.
+  for (const onnx::ValueInfoProto* input : needed) {
+    if (input->type().has_tensor_type()) continue;
+    return absl::UnimplementedError(
+        fmt::format("input '{}' is no tensor; only tensors are supported", input->name()));
+  }
   const Names names = NamesOf(all);
   HONE_RETURN_IF_ERROR(CheckOptions(all, names, options));
   InputShapes resolved{.shapes = options.shapes, .dims = options.dims};

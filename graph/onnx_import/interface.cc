@@ -127,10 +127,6 @@ std::vector<Importer::OutputName> Importer::Outputs() const {
 }
 
 absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input) {
-  if (!input.type().has_tensor_type()) {
-    return absl::UnimplementedError(
-        fmt::format("input '{}' is no tensor; only tensors are supported", input.name()));
-  }
   const onnx::TypeProto::Tensor& declared = input.type().tensor_type();
   TensorType type;
   auto dtype = onnx_import::DTypeOf(declared.elem_type());

@@ -7,6 +7,7 @@
 #include "nlohmann/json.hpp"
 
 #include "base/file.h"
+#include "base/versions.h"
 #include "client/log_trace_source.h"
 #include "db/log_file.h"
 #include "graph/onnx_export/zoo_layers.h"
@@ -131,13 +132,13 @@ TEST_F(QueryCommandTest, RequireWithoutALogIsRefused) {
 }
 
 TEST_F(QueryCommandTest, CompileSaysForEachKernelWhichRungAnsweredAndWhy) {
-  const ProgramRun run = RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
-                                  "--target", kTarget, "--device-class", "class-a"});
+  const ProgramRun run = RunHone({"compile", "-v", model_, "-o", folder_.Path("m.hone"), "--db",
+                                  log_, "--target", kTarget, "--device-class", "class-a"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr(hash_.substr(0, 12) + "  x1   exact"));
   EXPECT_THAT(run.out, HasSubstr("(2 default, 1 exact)"));
-  const ProgramRun other = RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
-                                    "--target", kTarget, "--device-class", "class-b"});
+  const ProgramRun other = RunHone({"compile", "-v", model_, "-o", folder_.Path("m.hone"), "--db",
+                                    log_, "--target", kTarget, "--device-class", "class-b"});
   EXPECT_THAT(other.out, HasSubstr(hash_.substr(0, 12) + "  x1   threads"));
   EXPECT_THAT(other.out, HasSubstr("class-a"));
   const json object = Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,

@@ -20,6 +20,7 @@ TEST(RooflineTest, BoundIsTheLargerOfArithmeticAndTraffic) {
 TEST(RooflineTest, AFarmsDeviceIsJudgedByItsOwnProbes) {
   ir::Target target;
   target.threads = 2;
+  target.l2_bytes = 1'000;
   target.l3_bytes = 10'000;
   // A core's arithmetic, the memory of all threads; what a cache may hold is bounded by arithmetic.
   const Roofline roofline = ProbedRoofline(1e9, 1e9, target);

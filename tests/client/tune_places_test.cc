@@ -14,6 +14,7 @@ namespace hone::client {
 namespace {
 
 using nlohmann::json;
+using ::testing::AnyOf;
 using ::testing::MatchesRegex;
 using testing::Parse;
 using testing::ProgramRun;
@@ -88,10 +89,10 @@ TEST_F(TunePlacesTest, TheDefaultLogAndCacheAreMadeWithTheirFolders) {
 TEST_F(TunePlacesTest, TheReadmesFirstTwoCommandsWorkAsTheyStand) {
   const std::string readme = *ReadFile(hone::testing::SourceDir() + "/README.md");
   const auto line = [&](const std::string& command) {
-    const size_t begin = readme.find("\n    hone " + command + " model.onnx");
+    const size_t begin = readme.find("\n$ hone " + command + " model.onnx");
     EXPECT_NE(begin, std::string::npos) << command;
     const size_t end = readme.find_first_of("#\n", begin + 1);
-    return readme.substr(begin + 5, end - begin - 5);
+    return readme.substr(begin + 3, end - begin - 3);
   };
   std::filesystem::copy_file(model_, folder_.Path("model.onnx"));
   for (const Variables& variables : {Variables{}, Variables{"HONE_DB=" + folder_.Path("h.db")}}) {
@@ -105,7 +106,9 @@ TEST_F(TunePlacesTest, TheReadmesFirstTwoCommandsWorkAsTheyStand) {
     EXPECT_EQ(tune.exit_code, 0) << tune.err;
     const ProgramRun compile = run(line("compile"));
     EXPECT_EQ(compile.exit_code, 0) << compile.err;
-    EXPECT_THAT(compile.err, MatchesRegex("3 of 3 kernels from '.*'; --no-log compiles .*\n"));
+    // The log was read: its records serve, or its verdict keeps the defaults of so small a model.
+    EXPECT_THAT(compile.err, AnyOf(MatchesRegex("3 of 3 kernels from '.*'; --no-log .*\n"),
+                                   MatchesRegex("the model keeps its defaults by a verdict .*\n")));
   }
 }
 

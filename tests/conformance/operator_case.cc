@@ -47,7 +47,7 @@ absl::StatusOr<graph::Graph> ImportBinding(const std::filesystem::path& model,
         if (!input.name.empty()) options.shapes[input.name] = input.data->type.shape;
       if (!options.shapes.empty()) continue;
     }
-    const bool open = message.find("--bind") != std::string::npos;
+    const bool open = message.find("must be known while importing") != std::string::npos;
     const size_t before = options.binds.size();
     for (const NamedTensor& input : inputs) {
       const bool named = message.find("'" + input.name + "'") != std::string::npos;

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
 
 #include "server/ca.h"
 #include "tests/farm/tuned_farm.h"
@@ -228,7 +229,9 @@ TEST_F(TlsTest, EveryCallTakesItsRoleAndItsOwner) {
   const auto session = LongSession("alice");
   std::string id;
   ASSERT_TRUE(Eventually([&] {
-    id = List("root").out.substr(0, 32);
+    const Ran list = Ask({"session", "list", "--json"}, "root");
+    const auto sessions = nlohmann::json::parse(list.out)["sessions"];
+    if (!sessions.empty()) id = sessions[0]["session"];
     return id.size() == 32;
   }));
   constexpr int kNotFound = 2, kRefused = kExitServer;

@@ -130,8 +130,11 @@ TEST(Context, RefusesBuffersThatDoNotFit) {
   EXPECT_THAT(message({x, {inputs.ids.data(), 32}}, out),
               HasSubstr("'ids' takes 40 bytes, 32 were given"));
   EXPECT_THAT(message({x, {nullptr, 40}}, out), HasSubstr("'ids' is a null pointer"));
+  // In memory of their own: what begins at the last byte of 'z' reaches beyond it.
+  std::vector<std::byte> room(256);
   std::vector<OutputBuffer> overlapping = out;
-  overlapping[1].data = reinterpret_cast<std::byte*>(outputs.z.data()) + 119;
+  overlapping[0].data = room.data();
+  overlapping[1].data = room.data() + 119;
   EXPECT_THAT(message({x, ids}, overlapping),
               HasSubstr("output 'last' overlaps that of output 'z'"));
   overlapping[1].data = const_cast<float*>(inputs.x.data());
