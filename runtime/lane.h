@@ -69,6 +69,7 @@ class Lane {
 
   /// Brings a slot's word here for writing.
   void Prefetch(int slot) const {
+    if (slot >= slots()) return;  // of a lane that the thread has just left
     __builtin_prefetch(&slots_[static_cast<size_t>(slot)].word, /*rw=*/1);
   }
 

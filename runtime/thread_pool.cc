@@ -225,7 +225,8 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
       for (int i = 0; !came; ++i) {
         _mm_pause();
         came = has_work();
-        if (i == kPrefetchAt) lane->Prefetch(self.seat.load(std::memory_order_relaxed));
+        // With work there may be no lane any more: the pool ends.
+        if (!came && i == kPrefetchAt) lane->Prefetch(self.seat.load(std::memory_order_relaxed));
         if (i % kPauses == kPauses - 1 && clock_.NowNs() >= until_ns) break;
       }
       spin.Learn(came);

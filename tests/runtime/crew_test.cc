@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <immintrin.h>
 #include <sched.h>
 
 #include <atomic>
@@ -225,6 +226,15 @@ TEST(Crew, CrewsOfOnePoolRunAtTheSameTime) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_THAT(sums, ::testing::Each(2400));
+}
+
+// A thread that spins when its pool ends has no lane to look at any more.
+TEST(Crew, APoolEndsAtEveryMomentOfItsThreadsSpinning) {
+  for (int pauses = 0; pauses < 1200; ++pauses) {
+    const auto crew = NewCrew({.threads = 2});
+    crew->RunOnEach(2, [](int) {});
+    for (int i = 0; i < pauses % 24; ++i) _mm_pause();
+  }
 }
 
 TEST(Crew, PinnedThreadsStayOnTheirCpu) {
