@@ -1,7 +1,8 @@
 # Every dependency is found here and nowhere else. All come from Debian 12 packages (scripts/deps.sh).
 # Imported targets are SYSTEM, so their headers print no warnings. What to link:
 #   absl::status, absl::statusor, absl::span, absl::flat_hash_map ...   fmt::fmt      spdlog::spdlog
-#   hone_llvm, hone_lld (codegen only)        xgboost::xgboost          SQLite::SQLite3
+#   hone_llvm, hone_lld, hone_nvptxcompiler (codegen only)
+#                                             xgboost::xgboost          SQLite::SQLite3
 #   protobuf::libprotobuf   gRPC::grpc++      CLI11::CLI11              nlohmann_json::nlohmann_json
 #   PkgConfig::libzip   PkgConfig::libseccomp OpenSSL::Crypto           GTest::gmock_main
 #   PkgConfig::microhttpd                     PkgConfig::prometheus (core alone)
@@ -53,3 +54,18 @@ pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET libzstd)
 add_library(hone_lld INTERFACE)
 target_link_libraries(hone_lld INTERFACE ${HONE_LLD_ELF} ${HONE_LLD_COMMON} hone_llvm ZLIB::ZLIB
                                          PkgConfig::libzstd)
+
+# NVIDIA's PTX assembler as a library, optional: from a CUDA Toolkit, or from the folder that
+# `scripts/deps.sh nvptx` fills. Without it hone-builder ships PTX text, and tests that assemble look for ptxas.
+set(HONE_NVPTX_FOLDER "${PROJECT_SOURCE_DIR}/build/nvptx" CACHE PATH "What scripts/deps.sh nvptx has fetched")
+find_path(HONE_NVPTXCOMPILER_INCLUDE nvPTXCompiler.h
+          HINTS "${HONE_NVPTX_FOLDER}/nvidia/cu13/include" "${CUDAToolkit_ROOT}/include" /usr/local/cuda/include)
+find_library(HONE_NVPTXCOMPILER_LIBRARY nvptxcompiler_static
+             HINTS "${HONE_NVPTX_FOLDER}/nvidia/cu13/lib" "${CUDAToolkit_ROOT}/lib64" /usr/local/cuda/lib64)
+add_library(hone_nvptxcompiler INTERFACE)
+if(HONE_NVPTXCOMPILER_INCLUDE AND HONE_NVPTXCOMPILER_LIBRARY)
+  target_include_directories(hone_nvptxcompiler SYSTEM INTERFACE "${HONE_NVPTXCOMPILER_INCLUDE}")
+  target_compile_definitions(hone_nvptxcompiler INTERFACE HONE_HAS_NVPTXCOMPILER=1)
+  target_link_libraries(hone_nvptxcompiler INTERFACE "${HONE_NVPTXCOMPILER_LIBRARY}" Threads::Threads
+                                                     ${CMAKE_DL_LIBS})
+endif()

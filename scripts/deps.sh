@@ -2,6 +2,9 @@
 # Installs what is missing to build (and with "test", to test) Hone on Debian 12:
 #     scripts/deps.sh [build|test]
 # This file is the one list of packages. Needs root or sudo only if something is missing.
+#     scripts/deps.sh nvptx [FOLDER]
+# fetches NVIDIA's PTX assembler as a library (20 MB, under NVIDIA's licence) into build/nvptx, where
+# CMake looks for it. Optional: Hone builds and passes its tests without.
 set -euo pipefail
 
 build_packages=(
@@ -23,10 +26,25 @@ test_packages=(
 
 fail() { printf 'deps.sh: %s\n' "$1" >&2; exit 1; }
 
+# Needs Python's pip, no root.
+fetch_nvptx() {
+  local folder=$1 work
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' RETURN
+  python3 -m venv "$work/venv" >"$work/log" 2>&1 &&
+    "$work/venv/bin/pip" download --quiet --no-deps --only-binary :all: --dest "$work/wheel" \
+      nvidia-nvptxcompiler==13.5.37 >>"$work/log" 2>&1 ||
+    { tail -n 5 "$work/log" >&2; fail "cannot fetch nvidia-nvptxcompiler (see above)"; }
+  mkdir -p "$folder"
+  "$work/venv/bin/python" -m zipfile -e "$work"/wheel/*.whl "$folder"
+  printf 'deps.sh: nvPTXCompiler is in %s; configure again to use it\n' "$folder"
+}
+
 case "${1:-build}" in
+  nvptx) fetch_nvptx "${2:-$(dirname "$0")/../build/nvptx}"; exit 0 ;;
   build) wanted=("${build_packages[@]}") ;;
   test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-  *) fail "usage: scripts/deps.sh [build|test]" ;;
+  *) fail "usage: scripts/deps.sh [build|test] or scripts/deps.sh nvptx [FOLDER]" ;;
 esac
 
 command -v dpkg-query >/dev/null ||

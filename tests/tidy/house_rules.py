@@ -12,6 +12,7 @@ OWNERS = [
     (r"google/protobuf/|.*\.pb\.h$", r"graph/onnx_|proto/"),
     (r"llvm(-c)?/", r"codegen/llvm_|codegen/link\.cc"),
     (r"lld/", r"codegen/link\.cc"),
+    (r"nvPTXCompiler", r"codegen/nvptx/assemble\.cc"),
     (r"xgboost/", r"costmodel/xgboost_model\.cc"),
     (r"sqlite3", r"db/sqlite_"),
     (r"spdlog/", r"base/log\.cc"),
