@@ -19,6 +19,7 @@
 #include "bench/kernel_cases.h"
 #include "bench/kernel_run.h"
 #include "bench/task_tuning.h"
+#include "ir/cpu/cpu_target.h"
 #include "ir/text.h"
 #include "measure/helper_check.h"
 #include "schedule/space.h"
@@ -79,7 +80,7 @@ absl::StatusOr<Timed> TimeBest(const ir::Workload& workload, const ir::Target& t
       best[i] = std::min(best[i], kernels[i]->BestSeconds(seconds / kRounds / 2));
   }
   const auto winner = static_cast<size_t>(std::ranges::min_element(best) - best.begin());
-  const bool wide = target.isa == ir::Isa::kAvx512;
+  const bool wide = target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
   Timed out{finalists[winner].sketch, finalists[winner].trace, {}, 0, 0, 0};
   const FmaPeak before = MeasureFmaPeak(wide, 0.1, clock);
   out.times = kernels[winner]->Time(seconds);
@@ -185,7 +186,7 @@ std::string Row(const CaseResult& r, const Timed& t, int lanes) {
 
 void PrintRows(const CaseResult& r, const ir::Target& target) {
   if (r.direct) {
-    std::string line = Row(r, *r.direct, target.lanes);
+    std::string line = Row(r, *r.direct, target.As<ir::CpuTarget>().lanes);
     if (r.trials > 0) line += fmt::format(", {} trials in {:.1f} s", r.trials, r.search_seconds);
     if (r.what.least_share > 0)
       line += fmt::format(", at least {:.0f} %: {}", 100 * r.what.least_share,
@@ -195,7 +196,7 @@ void PrintRows(const CaseResult& r, const ir::Target& target) {
     std::cout << fmt::format("{:20} no direct schedule among the measured ones: NOT MET\n",
                              r.what.name);
   }
-  if (r.winograd) std::cout << Row(r, *r.winograd, target.lanes) << "\n";
+  if (r.winograd) std::cout << Row(r, *r.winograd, target.As<ir::CpuTarget>().lanes) << "\n";
   std::cout << std::flush;
 }
 

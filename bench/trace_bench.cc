@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "bench/fma_peak.h"
 #include "bench/kernel_run.h"
+#include "ir/cpu/cpu_target.h"
 #include "ir/text.h"
 
 namespace hone::bench {
@@ -46,7 +47,7 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   HONE_ASSIGN_OR_RETURN(auto plain, KernelRun::Make(workload, {}, target, clock, 1));
   if (!kernel->Run() || !plain->Run()) return absl::InternalError(path + ": a phase failed");
   const double worst = kernel->WorstAgainst(*plain);
-  const bool wide = target.isa == ir::Isa::kAvx512;
+  const bool wide = target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
   FmaPeak before = MeasureFmaPeak(wide, 0.1, clock);
   const double seconds = kernel->BestSeconds(options.seconds);
   FmaPeak after = MeasureFmaPeak(wide, 0.1, clock);

@@ -284,11 +284,12 @@ class Bench {
 
   absl::Status BeginProfile() {
     ModelSubject& subject = *models_.front();
+    ir::Target target;
     std::string error;
-    if (!ir::ParseTarget(subject.model().executable->info().target, &target_, &error)) {
+    if (!ir::ParseTarget(subject.model().executable->info().target, &target, &error)) {
       return absl::InternalError(error);
     }
-    HONE_ASSIGN_OR_RETURN(roofline_, MeasureRoofline(target_, clock_));
+    HONE_ASSIGN_OR_RETURN(roofline_, MeasureRoofline(target, clock_));
     subject.Profile();
     return absl::OkStatus();
   }
@@ -298,7 +299,7 @@ class Bench {
     std::vector<KernelProfileRow> kernels;
     if (profiled_) {
       const ModelSubject& subject = *models_.front();
-      kernels = subject.profile().Rows(*subject.model().executable, target_, roofline_);
+      kernels = subject.profile().Rows(*subject.model().executable, roofline_);
     }
     if (!context_.json()) {
       context_.out << OneText(row, times.run_ns.size(), arguments_.Flag("percentiles"));
@@ -332,7 +333,6 @@ class Bench {
   const Arguments& arguments_;
   const MonotonicClock& clock_;
   const bool pinned_, profiled_;
-  ir::Target target_;
   Roofline roofline_;
   std::vector<std::unique_ptr<ModelSubject>> models_;
   OnnxRuntimeSubject::Options rival_;

@@ -15,9 +15,8 @@ namespace {
 /// No schedule is faster: multiply-adds at two per lane and nominal cycle, a quarter of them where
 /// Winograd's F(4×4) may be used.
 double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
-  constexpr double kGigahertz = 4.5, kWinograd = 4;
-  return static_cast<double>(cost.flops) / (2.0 * target.lanes * 2 * target.threads * kGigahertz) /
-         kWinograd;
+  constexpr double kWinograd = 4;
+  return static_cast<double>(cost.flops) / ir::MostFlopPerNs(target) / kWinograd;
 }
 
 }  // namespace

@@ -51,11 +51,11 @@ struct InspectedKernel {
 };
 
 std::vector<InspectedKernel> InspectKernels(const compiler::CompileReport& report,
-                                            const ir::Target& target, const Roofline* roofline) {
+                                            const Roofline* roofline) {
   std::vector<InspectedKernel> kernels;
   for (const compiler::KernelReport& each : report.kernels) {
     InspectedKernel kernel = {.report = &each};
-    if (roofline != nullptr) kernel.bound_us = roofline->BoundNs(each.cost, target) * 1e-3;
+    if (roofline != nullptr) kernel.bound_us = roofline->BoundNs(each.cost) * 1e-3;
     kernels.push_back(kernel);
   }
   return kernels;
@@ -68,12 +68,12 @@ struct InspectedExtern {
 };
 
 std::vector<InspectedExtern> InspectExterns(const compiler::CompileReport& report,
-                                            const ir::Target& target, const Roofline* roofline) {
+                                            const Roofline* roofline) {
   std::vector<InspectedExtern> externs;
   for (const compiler::ExternReport& each : report.externs) {
     InspectedExtern inspected = {.report = &each};
     const compiler::WorkloadCost cost = {.bytes = static_cast<double>(each.bytes)};
-    if (roofline != nullptr) inspected.bound_us = roofline->BoundNs(cost, target) * 1e-3;
+    if (roofline != nullptr) inspected.bound_us = roofline->BoundNs(cost) * 1e-3;
     externs.push_back(inspected);
   }
   return externs;
@@ -225,9 +225,9 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
     HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
   }
   const std::vector<InspectedKernel> kernels =
-      InspectKernels(report, target, bounded ? &roofline : nullptr);
+      InspectKernels(report, bounded ? &roofline : nullptr);
   const std::vector<InspectedExtern> externs =
-      InspectExterns(report, target, bounded ? &roofline : nullptr);
+      InspectExterns(report, bounded ? &roofline : nullptr);
   const ir::Plan& plan = model.package.plan;
   if (context.json()) {
     const Json object = {{"model", ModelName(path)},

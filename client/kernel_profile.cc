@@ -15,7 +15,7 @@ double BytesOf(const std::vector<ir::ArtifactBuffer>& buffers) {
 }
 
 KernelProfileRow RowOf(const ir::PlanStep& step, const runtime::Executable& executable,
-                       const ir::Target& target, const Roofline& roofline) {
+                       const Roofline& roofline) {
   KernelProfileRow row;
   if (step.kind == ir::PlanStepKind::kExtern) {
     row.name = step.extern_name;
@@ -29,7 +29,7 @@ KernelProfileRow RowOf(const ir::PlanStep& step, const runtime::Executable& exec
   row.rung = kernel.rung;
   row.flop = static_cast<double>(kernel.flop);
   row.bytes = static_cast<double>(kernel.bytes);
-  row.bound_us = roofline.BoundNs({row.flop, row.bytes}, target) * 1e-3;
+  row.bound_us = roofline.BoundNs({row.flop, row.bytes}) * 1e-3;
   return row;
 }
 
@@ -44,13 +44,12 @@ void KernelProfile::AddRun(const runtime::Context& context) {
 }
 
 std::vector<KernelProfileRow> KernelProfile::Rows(const runtime::Executable& executable,
-                                                  const ir::Target& target,
                                                   const Roofline& roofline) const {
   std::map<std::pair<int32_t, std::string>, KernelProfileRow> rows;
   for (size_t i = 0; i < step_us_.size(); ++i) {
     const ir::PlanStep& step = executable.plan().steps[i];
     auto [it, fresh] = rows.try_emplace({step.kernel, step.extern_name});
-    if (fresh) it->second = RowOf(step, executable, target, roofline);
+    if (fresh) it->second = RowOf(step, executable, roofline);
     it->second.count += 1;
     it->second.time_us += Summarise(step_us_[i]).median;
   }

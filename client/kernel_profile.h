@@ -31,7 +31,7 @@ class KernelProfile {
 
   /// Rows by time, longest first.
   std::vector<KernelProfileRow> Rows(const runtime::Executable& executable,
-                                     const ir::Target& target, const Roofline& roofline) const;
+                                     const Roofline& roofline) const;
 
  private:
   std::vector<std::vector<double>> step_us_;  // by step, by run

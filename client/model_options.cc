@@ -110,8 +110,7 @@ absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
                              target.threads, threads));
   }
   // The line wins over the target of the config file.
-  return fmt::format("{},threads={}", target.text.substr(0, target.text.rfind(",threads=")),
-                     threads);
+  return fmt::format("{},threads={}", target.family, threads);
 }
 
 absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {

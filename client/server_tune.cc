@@ -63,7 +63,7 @@ std::vector<double> ProbedBounds(ServerConnection& server, const proto::SessionS
       ProbedRoofline(fastest.flop_per_second, fastest.memory_bytes_per_second, target);
   for (size_t i = 0; i < bounds.size(); ++i) {
     const auto workload = ir::ParseWorkload(spec.tasks[i].workload);
-    if (workload.ok()) bounds[i] = roofline.BoundNs(compiler::CostOf(*workload), target);
+    if (workload.ok()) bounds[i] = roofline.BoundNs(compiler::CostOf(*workload));
   }
   return bounds;
 }

@@ -226,7 +226,7 @@ absl::Status AddCosts(db::Database& log, const std::string& device_class,
     const compiler::WorkloadCost cost = compiler::CostOf(*workload);
     task.flop = cost.flop;
     task.bytes = cost.bytes;
-    if (report.has_roofline) task.bound_us = roofline.BoundNs(cost, target) * 1e-3;
+    if (report.has_roofline) task.bound_us = roofline.BoundNs(cost) * 1e-3;
   }
   return absl::OkStatus();
 }

@@ -41,9 +41,8 @@ using nlohmann::ordered_json;
 /// a quarter of them where Winograd's F(4×4) may be used, or its bytes at a generous last-level
 /// cache rate.
 double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
-  constexpr double kGigahertz = 4.5, kWinograd = 4, kBytesPerNs = 200;
-  const double compute = static_cast<double>(cost.flops) /
-                         (2.0 * target.lanes * 2 * target.threads * kGigahertz) / kWinograd;
+  constexpr double kWinograd = 4, kBytesPerNs = 200;
+  const double compute = static_cast<double>(cost.flops) / ir::MostFlopPerNs(target) / kWinograd;
   return std::max(compute, static_cast<double>(cost.Bytes()) / (kBytesPerNs * target.threads));
 }
 
@@ -297,7 +296,7 @@ std::vector<double> Tuning::MeasureBounds() const {
   std::vector<double> bounds(tasks_.size(), 0.0);
   const auto roofline = MeasureRoofline(target_, clock_);
   for (size_t i = 0; roofline.ok() && i < tasks_.size(); ++i)
-    bounds[i] = roofline->BoundNs(compiler::CostOf(*tasks_[i].workload), target_);
+    bounds[i] = roofline->BoundNs(compiler::CostOf(*tasks_[i].workload));
   return bounds;
 }
 

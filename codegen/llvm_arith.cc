@@ -9,6 +9,7 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_vector_math.h"
+#include "ir/cpu/cpu_target.h"
 
 namespace hone::codegen {
 

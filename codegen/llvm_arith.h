@@ -2,6 +2,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 
+#include "ir/cpu/cpu_target.h"
 #include "ir/expr.h"
 #include "ir/target.h"
 #include "ir/workload.h"

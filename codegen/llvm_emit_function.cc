@@ -3,6 +3,7 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
+#include "ir/cpu/cpu_target.h"
 
 // The two functions of a phase, their parameters and the memory of buffers.
 namespace hone::codegen {
@@ -42,7 +43,7 @@ FunctionEmitter::FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phas
       target_(target),
       module_(module),
       builder_(module->getContext()),
-      arith_(&builder_, target.isa),
+      arith_(&builder_, target.As<ir::CpuTarget>().isa),
       index_(nest.num_vars, this),
       states_(nest.buffers.size()) {
   CollectStmt(phase.body, &used_);
@@ -63,9 +64,10 @@ void FunctionEmitter::DeclareFunctions() {
                                   llvm::Function::ExternalLinkage, phase_.symbol, module_);
   for (llvm::Function* function : {inner_, outer_}) {
     function->setDoesNotThrow();
-    function->addFnAttr("target-cpu", target_.llvm_cpu);
-    function->addFnAttr("target-features", target_.llvm_features);
-    function->addFnAttr("prefer-vector-width", std::to_string(32 * target_.lanes));
+    function->addFnAttr("target-cpu", target_.As<ir::CpuTarget>().llvm_cpu);
+    function->addFnAttr("target-features", target_.As<ir::CpuTarget>().llvm_features);
+    function->addFnAttr("prefer-vector-width",
+                        std::to_string(32 * target_.As<ir::CpuTarget>().lanes));
   }
   unsigned k = 0;
   for (const int id : used_) {

@@ -6,6 +6,7 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
+#include "ir/cpu/cpu_target.h"
 
 // Statements: loops, conditions, stores.
 namespace hone::codegen {
@@ -204,7 +205,7 @@ int FunctionEmitter::WidestBytes(const Stmt& stmt) {
 void FunctionEmitter::EmitVector(const StmtNode& node) {
   int widest = 1;
   for (const Stmt& inner : node.body) widest = std::max(widest, WidestBytes(inner));
-  const int64_t lanes = std::max<int64_t>(1, target_.lanes * 4 / widest);
+  const int64_t lanes = std::max<int64_t>(1, target_.As<ir::CpuTarget>().lanes * 4 / widest);
   std::vector<int> own;
   if (!SetPrivate(node, &own)) {
     for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
@@ -303,7 +304,7 @@ void FunctionEmitter::EmitFill(const StmtNode& node) {
 void FunctionEmitter::EmitFillLoop(int buffer, int64_t elements, const Value& value) {
   constexpr int64_t kMostStraightStores = 16;
   const int64_t size = ir::SizeOf(Of(buffer).dtype);
-  const int64_t lanes = target_.lanes * 4 / size;
+  const int64_t lanes = target_.As<ir::CpuTarget>().lanes * 4 / size;
   llvm::Value* raw = arith_.ToMemory(value);
   llvm::Value* vector = builder_.CreateVectorSplat(static_cast<unsigned>(lanes), raw);
   const llvm::Align align(static_cast<uint64_t>(size));

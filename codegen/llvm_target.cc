@@ -17,6 +17,8 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar.h"
 
+#include "ir/cpu/cpu_target.h"
+
 namespace hone::codegen {
 namespace {
 
@@ -54,7 +56,8 @@ absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target) 
   static std::once_flag once;
   std::call_once(once, SetUpLlvm);
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
-  const std::string key = target.llvm_cpu + " " + target.llvm_features;
+  const std::string key =
+      target.As<ir::CpuTarget>().llvm_cpu + " " + target.As<ir::CpuTarget>().llvm_features;
   const auto known = machines.find(key);
   if (known != machines.end()) return known->second.get();
   const llvm::Triple triple(kTriple);
@@ -65,8 +68,8 @@ absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target) 
   llvm::TargetOptions options;
   options.MCOptions.OutputAsmVariant = 1;
   std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-      triple, target.llvm_cpu, target.llvm_features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, target.As<ir::CpuTarget>().llvm_cpu, target.As<ir::CpuTarget>().llvm_features,
+      options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (machine == nullptr) {
     return absl::InternalError("LLVM cannot generate code for '" + target.text + "' (" + key + ")");
   }

@@ -7,6 +7,7 @@
 #include "llvm/IR/IntrinsicsX86.h"
 
 #include "base/core/check.h"
+#include "ir/cpu/cpu_target.h"
 
 // Functions whose formula is the same for float and double.
 namespace hone::codegen {

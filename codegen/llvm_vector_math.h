@@ -3,6 +3,7 @@
 #include "llvm/IR/IRBuilder.h"
 
 #include "codegen/llvm_number.h"
+#include "ir/cpu/cpu_target.h"
 #include "ir/expr.h"
 #include "ir/target.h"
 

@@ -1,6 +1,7 @@
 #include "llvm/IR/IntrinsicsX86.h"
 
 #include "codegen/llvm_vector_math.h"
+#include "ir/cpu/cpu_target.h"
 
 // Functions with a formula of their own for float.
 namespace hone::codegen {

@@ -2,9 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
-#include "schedule/sketches/cpu_rule.h"
+#include "ir/per_kind.h"
 #include "schedule/space.h"
 
 namespace hone::costmodel {
@@ -25,36 +26,39 @@ inline constexpr size_t kAnalyticOverBest = 43;
 /// Whether a column stands as log2(1 + x).
 bool IsLogarithm(int column);
 
-/// What does not depend on the candidate, computed once per Space. Immutable, thread-safe to read.
+/// The features and the analytic model of a kind of device, for the candidates of one Space.
+/// Immutable, thread-safe to read.
+class CandidateFeatures {
+ public:
+  virtual ~CandidateFeatures() = default;
+  /// A sixth of a microsecond or so.
+  virtual FeatureVector Extract(uint64_t id) const = 0;
+  /// Predicted time of one run, seconds, with the Target's nominal numbers.
+  virtual double AnalyticSeconds(uint64_t id) const = 0;
+};
+
+/// Makes them. Thread-safe.
+class FeaturesOfKind {
+ public:
+  virtual ~FeaturesOfKind() = default;
+  /// The Space, which is of this kind, must outlive what is made.
+  virtual std::unique_ptr<const CandidateFeatures> Of(const schedule::Space& space) const = 0;
+};
+
+/// The kinds that a cost model can rank candidates of. ir::PerKind says how to add one.
+ir::PerKind<FeaturesOfKind>& FeaturesOfKinds();
+
+/// CandidateFeatures of the Space's kind of device.
 class FeatureExtractor {
  public:
+  /// The Space must outlive it.
   explicit FeatureExtractor(const schedule::Space& space);
 
-  /// A sixth of a microsecond or so.
-  FeatureVector Extract(uint64_t id) const;
-  /// Predicted time of one run, seconds: the largest of arithmetic at the tile's efficiency and of
-  /// traffic per cache level, plus packing and barriers, with the Target's nominal numbers (cost
-  /// stack 1; the tile model is the one of BLIS-like register kernels: Low et al., "Analytical
-  /// Modeling Is Enough for High-Performance BLIS", TOMS 2016, with the port limits measured).
-  double AnalyticSeconds(uint64_t id) const;
+  FeatureVector Extract(uint64_t id) const { return features_->Extract(id); }
+  double AnalyticSeconds(uint64_t id) const { return features_->AnalyticSeconds(id); }
 
  private:
-  struct Terms {
-    double compute = 0, feed = 0, memory = 0, transform = 0, barrier = 0;
-    double efficiency = 1, row_balance = 1, lane_use = 1, thread_balance = 1, panel_bytes = 0,
-           set_rows = 0;
-    double Seconds() const;
-  };
-  void FillShared();
-  void FindLeast();
-  schedule::CpuFacts FactsOf(uint64_t id) const;
-  Terms TermsOf(const schedule::CpuFacts& facts) const;
-  void AddTile(const schedule::CpuFacts& facts, Terms* terms) const;
-
-  const schedule::Space& space_;
-  const schedule::CpuSubject& subject_;
-  FeatureVector shared_{};    ///< the columns that no candidate changes
-  double least_seconds_ = 0;  ///< analytic, of the points (of a sample of a large Space)
+  std::unique_ptr<const CandidateFeatures> features_;
 };
 
 }  // namespace hone::costmodel

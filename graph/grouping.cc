@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
+#include "graph/group_limits.h"
 #include "graph/group_workload.h"
 #include "graph/node_profile.h"
 
@@ -32,7 +33,7 @@ class Grouper {
  public:
   Grouper(const Graph& graph, const ir::Target& target)
       : graph_(graph),
-        target_(target),
+        limits_(LimitsOfKinds().Of(target).Of(target)),
         readers_(graph.Readers()),
         draft_of_(graph.nodes.size(), -1) {
     is_output_.resize(graph.values.size());
@@ -150,10 +151,9 @@ class Grouper {
            draft.nodes.size() + nodes > kMostNodes;
   }
 
-  // design §3.1: at most one row-wise consumer joins, when row bytes × 6 ≤ half the Target's L2.
+  // design §3.1: at most one row-wise consumer joins, where its rows stay near.
   bool RowsFit(const NodeProfile& profile, const Draft& draft) const {
-    return !draft.has_rows && profile.contiguous_rows &&
-           profile.row_bytes * 6 <= target_.l2_bytes / 2;
+    return !draft.has_rows && profile.contiguous_rows && profile.row_bytes <= limits_.row_bytes;
   }
 
   bool IsOnlyReader(NodeId n, NodeId producer) const {
@@ -359,7 +359,7 @@ class Grouper {
   }
 
   const Graph& graph_;
-  const ir::Target& target_;
+  const GroupLimits limits_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> is_output_;
   std::vector<NodeProfile> profiles_;

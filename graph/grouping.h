@@ -33,7 +33,8 @@ struct Group {
 /// maps and static sizes only (docs: design §3.1, "Grouping"): nodes in topological order join the
 /// group of their last producer they may follow, as consumers that share its axes; what cannot is
 /// taken as a producer by its reader when recomputing it costs little; everything else starts a
-/// group. A function of the graph and of `target.l2_bytes` alone.
+/// group. A function of the graph and of the GroupLimits of
+/// the target alone.
 absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Target& target);
 
 /// `group 3 kernel anchor Conv: Conv %5, Binary %6` one group a line: goldens, `hone inspect`.

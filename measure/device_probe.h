@@ -1,55 +1,57 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "ir/per_kind.h"
 #include "ir/target.h"
-#include "runtime/crew.h"
 
 namespace hone::measure {
 
-/// Measures what a CPU can do at most, in pieces so short that the best of many is free of what
-/// else the machine does. Not thread-safe.
-class CpuProbe {
- public:
-  /// Both must outlive it.
-  CpuProbe(runtime::Crew& crew, const MonotonicClock& clock);
-
-  /// f32 multiply-adds of one thread, two operations each; others are assumed to be as fast (each
-  /// core has its own units). `wide`: AVX-512, which the host must have; else AVX2.
-  double FlopPerSecond(bool wide);
-
-  /// The rate of `threads` threads together, reading `bytes` each. kResourceExhausted: no memory.
-  absl::StatusOr<double> BytesPerSecond(int threads, int64_t bytes, int repeats);
-
-  /// Typical spread of one thread's equal pieces of work of about a millisecond: half of their
-  /// interquartile range over their median, from 0.
-  double Noise();
-
- private:
-  template <typename Job>
-  double BestNs(int threads, int repeats, const Job& job);
-  float* SinkOf(int thread) { return sinks_[static_cast<size_t>(thread)].values; }
-
-  struct alignas(64) Sink {
-    float values[16];
-  };
-  runtime::Crew& crew_;
-  const MonotonicClock& clock_;
-  std::vector<Sink> sinks_;
-};
-
 /// What a farm's worker says of its device.
 struct DeviceProbes {
-  double flop_per_second = 0;          ///< of one core
+  double flop_per_second = 0;          ///< f32 multiply-adds, two each: of one core
   double memory_bytes_per_second = 0;  ///< of all threads of the target together
-  double noise = 0;                    ///< CpuProbe::Noise
+  double noise = 0;                    ///< spread of equal pieces of work, from 0
 };
 
-/// Probes this machine in about a quarter of a second. kFailedPrecondition when it lacks the
+/// What fits so many bytes is read at this rate.
+struct MemoryLevel {
+  int64_t bytes = 0;
+  double bytes_per_second = 0;
+};
+
+/// What a device can do at most with all that a target has.
+struct DeviceRates {
+  double flop_per_second = 0;       ///< f32 multiply-adds, two each
+  std::vector<MemoryLevel> caches;  ///< the smallest first
+  double memory_bytes_per_second = 0;
+};
+
+/// Measures a kind of device. Thread-safe, but what others run beside it shows.
+class DeviceProbe {
+ public:
+  virtual ~DeviceProbe() = default;
+
+  /// In about a quarter of a second. The host can run the target.
+  virtual absl::StatusOr<DeviceProbes> Probe(const ir::Target& target,
+                                             const MonotonicClock& clock) const = 0;
+  /// In about a fifth of a second. The host can run the target.
+  virtual absl::StatusOr<DeviceRates> Rates(const ir::Target& target,
+                                            const MonotonicClock& clock) const = 0;
+  /// Bytes that its caches hold, nominally: what is larger is read from memory.
+  virtual int64_t CacheBytes(const ir::Target& target) const = 0;
+};
+
+/// The kinds that can be probed. ir::PerKind says how to add one.
+ir::PerKind<DeviceProbe>& ProbesOfKinds();
+
+/// DeviceProbe::Probe and Rates of the target's kind. kFailedPrecondition when this host lacks the
 /// target's instructions.
 absl::StatusOr<DeviceProbes> ProbeDevice(const ir::Target& target, const MonotonicClock& clock);
+absl::StatusOr<DeviceRates> MeasureRates(const ir::Target& target, const MonotonicClock& clock);
 
 }  // namespace hone::measure

@@ -133,7 +133,7 @@ Result<uint64_t> IsaBitsOf(const std::string& target_text) {
   std::string error;
   if (!ir::ParseTarget(target_text, &target, &error))
     return Status(StatusCode::kInvalidArgument, error);
-  return IsaBits(target);
+  return ir::PackageBits(target);
 }
 
 /// The pieces of the file in order; views into `head` and the package.
@@ -273,14 +273,6 @@ Status CheckLayout(const Header& header, std::span<const std::byte> bytes) {
 }
 
 }  // namespace
-
-uint64_t IsaBits(const ir::Target& target) {
-  uint64_t bits = kIsaAvx2;
-  if (target.isa == ir::Isa::kAvx512) bits |= kIsaAvx512;
-  if (target.vnni) bits |= kIsaVnni;
-  if (target.bf16) bits |= kIsaBf16;
-  return bits;
-}
 
 Status CheckPackage(const Package& package) {
   HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));

@@ -38,15 +38,6 @@ struct PackageInfo {
   friend bool operator==(const PackageInfo&, const PackageInfo&) = default;
 };
 
-/// Instruction sets that a package's code uses, as stored; do not renumber.
-inline constexpr uint64_t kIsaAvx2 = 1;    ///< x86-64-v3
-inline constexpr uint64_t kIsaAvx512 = 2;  ///< x86-64-v4
-inline constexpr uint64_t kIsaVnni = 4;
-inline constexpr uint64_t kIsaBf16 = 8;
-
-/// The bits a target's code may use.
-uint64_t IsaBits(const ir::Target& target);
-
 /// A package in memory. `constants` and `code` refer to bytes of somebody else: of the caller when
 /// writing, of the parsed file when reading.
 struct Package {

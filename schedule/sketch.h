@@ -82,7 +82,7 @@ struct Sketch {
 
 /// A way to schedule Workloads of some structure: it owns the numbers of its Sketches, from the
 /// tables to the Trace and back. One class in one file; the registry of a kind of Target lists it
-/// (sketches/cpu_rules.h). Objects have no state: thread-safe.
+/// (cpu/cpu_rules.h). Objects have no state: thread-safe.
 class SketchRule {
  public:
   virtual ~SketchRule() = default;

@@ -9,8 +9,8 @@
 #include "base/core/check.h"
 #include "base/core/hash128.h"
 #include "base/status.h"
+#include "schedule/kind_sketches.h"
 #include "schedule/lower.h"
-#include "schedule/sketches/cpu_rules.h"
 
 namespace hone::schedule {
 
@@ -24,7 +24,7 @@ double LogDistance(int64_t a, int64_t b) {
 }  // namespace
 
 Space::Space(const ir::Workload& workload, const ir::Target& target, ir::AccuracyClass accuracy)
-    : Space(workload, target, CpuSketches(workload, target, accuracy)) {}
+    : Space(workload, target, SketchesOfKinds().Of(target).Sketches(workload, target, accuracy)) {}
 
 Space::Space(const ir::Workload& workload, const ir::Target& target, std::vector<Sketch> sketches)
     : workload_(workload), target_(target), sketches_(std::move(sketches)) {
@@ -232,7 +232,7 @@ std::optional<uint64_t> Space::Nearest(const Space& other, uint64_t id) const {
 }
 
 absl::StatusOr<Trace> DefaultTrace(const ir::Workload& workload, const ir::Target& target) {
-  const Sketch sketch = DefaultCpuSketch(workload, target);
+  const Sketch sketch = SketchesOfKinds().Of(target).DefaultSketch(workload, target);
   TraceWriter writer(workload);
   HONE_RETURN_IF_ERROR(sketch.rule->Emit(sketch, *sketch.rule->Default(sketch), writer));
   return writer.trace();

@@ -10,8 +10,7 @@ bool CanRun(const proto::DeviceFacts& device, const std::string& text) {
 }
 
 bool CanRun(const ir::Target& best, int cores, const ir::Target& target) {
-  if (target.isa > best.isa || target.threads > cores) return false;
-  return (best.vnni || !target.vnni) && (best.bf16 || !target.bf16);
+  return target.threads <= cores && ir::Covers(best, target);
 }
 
 std::optional<ir::Target> TargetOf(const std::string& text) {

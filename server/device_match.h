@@ -8,8 +8,8 @@
 
 namespace hone::server {
 
-/// Whether code for `target` runs on the device: its ISA, its extensions, its cores. A text that is
-/// no target runs nowhere.
+/// Whether code for `target` runs on the device: its kind, its instructions, its cores. A text that
+/// is no target runs nowhere.
 bool CanRun(const proto::DeviceFacts& device, const std::string& target);
 
 /// The same of a device of so many cores whose best target is `best`.

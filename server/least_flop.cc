@@ -4,7 +4,7 @@
 
 #include "graph/group_cost.h"
 #include "ir/expr.h"
-#include "schedule/sketches/winograd.h"
+#include "schedule/algorithms/winograd.h"
 
 namespace hone::server {
 namespace {

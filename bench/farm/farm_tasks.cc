@@ -1,7 +1,8 @@
 #include "bench/farm/farm_tasks.h"
 
-#include "bench/kernel_workloads.h"
 #include "fmt/format.h"
+
+#include "bench/kernel_workloads.h"
 
 namespace hone::bench {
 

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "schedule/affine.h"
 #include "schedule/primitives/primitive.h"
+#include "schedule/trace_writer.h"
 
 namespace hone::schedule {
 
@@ -214,6 +215,17 @@ absl::Status RewriteAsWinograd(Schedule& schedule, int stage, int64_t m,
   Rewriter(schedule, stage, static_cast<int>(m), static_cast<int>(first), std::move(form)).Run();
   schedule.next_name = static_cast<int>(first) + 6;
   return absl::OkStatus();
+}
+
+int FindWinogradStage(const ir::Workload& workload) {
+  for (size_t id = 0; id < workload.stages.size(); ++id) {
+    if (workload.stages[id].combiner != ir::Combiner::kSum) continue;
+    TraceWriter probe(workload);
+    probe.Emit(fmt::format("{} = algorithm({}, winograd, 2)", probe.NextStage(),
+                           workload.stages[id].name));
+    if (probe.status().ok()) return static_cast<int>(id);
+  }
+  return -1;
 }
 
 }  // namespace hone::schedule

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 
+#include "ir/workload.h"
 #include "schedule/schedule.h"
 
 namespace hone::schedule {
@@ -23,5 +24,8 @@ namespace hone::schedule {
 /// m is neither.
 absl::Status RewriteAsWinograd(Schedule& schedule, int stage, int64_t m,
                                const std::string& first_name);
+
+/// The first Stage that RewriteAsWinograd can rewrite, or -1.
+int FindWinogradStage(const ir::Workload& workload);
 
 }  // namespace hone::schedule

@@ -7,6 +7,7 @@
 
 #include "base/core/random.h"
 #include "codegen/codegen.h"
+#include "ir/cpu/cpu_target.h"
 #include "tests/codegen/gemm_nest.h"
 
 namespace hone::codegen {
@@ -49,7 +50,7 @@ size_t Count(const std::vector<std::string>& lines, const std::string& pattern) 
 }
 
 GemmShape ShapeFor(const ir::Target& target) {
-  if (target.isa == ir::Isa::kAvx512)
+  if (target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512)
     return {.m = 18, .n = 128, .k = 37, .mr = 6, .nr = 64, .lanes = 16};
   return {.m = 18, .n = 48, .k = 37, .mr = 6, .nr = 16, .lanes = 8};
 }
@@ -96,7 +97,8 @@ TEST(GemmTest, InnerLoopIsOneFmaAnAccumulatorWithoutStackStores) {
       if (Count(loop, "vfn?m") == 0) continue;
       found = true;
       EXPECT_EQ(Count(loop, "vfmadd...ps"), accumulators) << *text;
-      EXPECT_EQ(Count(loop, target.isa == ir::Isa::kAvx512 ? "vfmadd.*zmm" : "vfmadd.*ymm"),
+      EXPECT_EQ(Count(loop, target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512 ? "vfmadd.*zmm"
+                                                                               : "vfmadd.*ymm"),
                 accumulators);
       EXPECT_EQ(Count(loop, R"(\[rsp)"), 0U) << *text;
       EXPECT_EQ(Count(loop, R"(^\s+(inc|add|sub)\s)"), 1U) << "one counter\n" << *text;

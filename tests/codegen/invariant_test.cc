@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 
 #include "codegen/codegen.h"
+#include "ir/cpu/cpu_target.h"
 #include "tests/codegen/kernel.h"
 
 // Divisions by what does not change in a loop are made before it.
@@ -41,7 +42,7 @@ ir::LoopNest ScaledRows(int64_t lanes) {
 TEST(InvariantTest, OneReciprocalARow) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
-    const ir::LoopNest nest = ScaledRows(target.lanes);
+    const ir::LoopNest nest = ScaledRows(target.As<ir::CpuTarget>().lanes);
     const auto text = Assembly({&nest}, target);
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(CountOf(*text, "vdiv"), 1U) << *text;

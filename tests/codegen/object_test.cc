@@ -2,6 +2,7 @@
 #include "gtest/gtest.h"
 
 #include "codegen/codegen.h"
+#include "ir/cpu/cpu_target.h"
 #include "tests/codegen/kernel.h"
 
 // What becomes of a nest as assembly and objects, and which nests are refused.
@@ -25,11 +26,12 @@ std::string AssemblyOfMap(const ir::Target& target, int64_t shift, Expr (*value)
   const int x = b.Input("x", DType::kF32, 999);
   const int y = b.Output("y", DType::kF32, 1024);
   const int o = b.NewVar(), l = b.NewVar();
-  const Expr at = Var(o) * target.lanes + Var(l);
+  const Expr at = Var(o) * target.As<ir::CpuTarget>().lanes + Var(l);
   Expr load = Load(x, at + shift);
   if (shift != 0) load = ir::Select(ir::InRange(at + shift, 999), load, F(0));
-  b.AddPhase("map", For(o, 992 / target.lanes, LoopKind::kSerial,
-                        For(l, target.lanes, LoopKind::kVector, ir::Store(y, at, value(load)))));
+  b.AddPhase("map", For(o, 992 / target.As<ir::CpuTarget>().lanes, LoopKind::kSerial,
+                        For(l, target.As<ir::CpuTarget>().lanes, LoopKind::kVector,
+                            ir::Store(y, at, value(load)))));
   const auto text = Assembly({&b.nest}, target);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : "";

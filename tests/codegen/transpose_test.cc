@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 
 #include "codegen/codegen.h"
+#include "ir/cpu/cpu_target.h"
 #include "tests/codegen/kernel.h"
 
 // Blocks of lines turned in registers: right, inside their bounds, and not element by element.
@@ -66,7 +67,7 @@ TEST(TransposeTest, EveryBlockIsRightAndInsideItsBounds) {
 TEST(TransposeTest, NoElementIsLoadedAlone) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
-    const int64_t lanes = target.lanes;
+    const int64_t lanes = target.As<ir::CpuTarget>().lanes;
     const ir::LoopNest nest = TransposeNest({4 * lanes, 4 * lanes, lanes, lanes}, DType::kF32);
     const auto text = Assembly({&nest}, target);
     ASSERT_TRUE(text.ok()) << text.status();

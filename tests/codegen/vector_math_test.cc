@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 
+#include "ir/cpu/cpu_target.h"
 #include "tests/codegen/kernel.h"
 
 // Every elementary function over the whole range of its argument (a stride through all bit
@@ -177,9 +178,9 @@ TEST(VectorMathTest, FloatFunctionsOverTheWholeRange) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
     for (const Function& f : kFunctions) {
-      const Kernel kernel(
-          MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF32, target.lanes),
-          target);
+      const Kernel kernel(MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF32,
+                                  target.As<ir::CpuTarget>().lanes),
+                          target);
       CheckFunction<float>(f, kernel, x, f.float_ulps);
     }
   }
@@ -190,9 +191,9 @@ TEST(VectorMathTest, ExpByTableIsCloser) {
   const Function exp = {UnaryOp::kExp, [](long double x) { return std::exp(x); }, 0.8, 0.9};
   const std::vector<float> x = Arguments<float, uint32_t>();
   for (const ir::Target& target : RunnableTargets()) {
-    if (target.isa != ir::Isa::kAvx512) continue;
+    if (target.As<ir::CpuTarget>().isa != ir::Isa::kAvx512) continue;
     const Kernel kernel(MapNest([](auto a, auto) { return ir::Unary(UnaryOp::kExp, a); },
-                                DType::kF32, target.lanes),
+                                DType::kF32, target.As<ir::CpuTarget>().lanes),
                         target);
     CheckFunction<float>(exp, kernel, x, exp.float_ulps);
   }
@@ -203,9 +204,9 @@ TEST(VectorMathTest, DoubleFunctionsOverTheWholeRange) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
     for (const Function& f : kFunctions) {
-      const Kernel kernel(
-          MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF64, target.lanes / 2),
-          target);
+      const Kernel kernel(MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF64,
+                                  target.As<ir::CpuTarget>().lanes / 2),
+                          target);
       CheckFunction<double>(f, kernel, x, f.double_ulps);
     }
   }
@@ -279,9 +280,10 @@ void CheckPow(DType dtype, const std::vector<T>& values) {
   FillPowers(values, &x, &y);
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
-    const Kernel kernel(MapNest([](auto a, auto b) { return ir::Binary(BinaryOp::kPow, a, b); },
-                                dtype, target.lanes * 4 / static_cast<int>(sizeof(T))),
-                        target);
+    const Kernel kernel(
+        MapNest([](auto a, auto b) { return ir::Binary(BinaryOp::kPow, a, b); }, dtype,
+                target.As<ir::CpuTarget>().lanes * 4 / static_cast<int>(sizeof(T))),
+        target);
     ASSERT_EQ(kernel.Run("map", {x.data(), y.data(), z.data()}), 0);
     for (size_t i = 0; i < x.size(); ++i) {
       const long double expected =
@@ -301,9 +303,9 @@ template <typename T>
 void CheckRemainders(DType dtype, const std::vector<T>& values) {
   for (const ir::Target& target : RunnableTargets()) {
     for (const BinaryOp op : {BinaryOp::kTruncMod, BinaryOp::kMod}) {
-      const Kernel kernel(
-          MapNest([&](auto a, auto b) { return ir::Binary(op, a, b); }, dtype, target.lanes / 2),
-          target);
+      const Kernel kernel(MapNest([&](auto a, auto b) { return ir::Binary(op, a, b); }, dtype,
+                                  target.As<ir::CpuTarget>().lanes / 2),
+                          target);
       std::vector<T> x = values, y = values, z(x.size());
       for (size_t i = 0; i < y.size(); ++i) y[i] = values[(i * 40503 + 17) % y.size()];
       ASSERT_EQ(kernel.Run("map", {x.data(), y.data(), z.data()}), 0);

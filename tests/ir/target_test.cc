@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "ir/cpu/cpu_target.h"
+
 namespace hone::ir {
 namespace {
 
@@ -21,14 +23,16 @@ std::string Refused(std::string_view text) {
   return error;
 }
 
+/// What the CPU's table says of a target's text.
+CpuTarget Cpu(std::string_view text) { return Parsed(text).As<CpuTarget>(); }
+
 TEST(TargetTest, TableGivesTheMachineOfAnIsa) {
-  const Target avx2 = Parsed("cpu:avx2,threads=4");
+  const CpuTarget avx2 = Cpu("cpu:avx2,threads=4");
   EXPECT_EQ(avx2.llvm_cpu, "x86-64-v3");
   EXPECT_EQ(avx2.lanes, 8);
   EXPECT_EQ(avx2.registers, 16);
-  EXPECT_EQ(avx2.threads, 4);
   EXPECT_EQ(avx2.l2_bytes, 512 << 10);
-  const Target avx512 = Parsed("cpu:avx512");
+  const CpuTarget avx512 = Cpu("cpu:avx512");
   EXPECT_EQ(avx512.llvm_cpu, "x86-64-v4");
   EXPECT_EQ(avx512.llvm_features, "-prefer-256-bit");
   EXPECT_EQ(avx512.lanes, 16);
@@ -40,10 +44,30 @@ TEST(TargetTest, TableGivesTheMachineOfAnIsa) {
 
 TEST(TargetTest, TextIsNormalised) {
   EXPECT_EQ(Parsed("cpu:avx2").text, "cpu:avx2,threads=1");
-  EXPECT_EQ(Parsed("cpu:avx512+bf16+vnni,threads=2").text, "cpu:avx512+vnni+bf16,threads=2");
-  EXPECT_EQ(Parsed("cpu:avx512+bf16+vnni").llvm_features,
-            "-prefer-256-bit,+avx512vnni,+avx512bf16");
-  EXPECT_EQ(Parsed("cpu:avx2+vnni").llvm_features, "+avxvnni");
+  const Target target = Parsed("cpu:avx512+bf16+vnni,threads=2");
+  EXPECT_EQ(target.text, "cpu:avx512+vnni+bf16,threads=2");
+  EXPECT_EQ(target.kind, "cpu");
+  EXPECT_EQ(target.family, "cpu:avx512+vnni+bf16");
+  EXPECT_EQ(target.threads, 2);
+  EXPECT_EQ(Cpu("cpu:avx512+bf16+vnni").llvm_features, "-prefer-256-bit,+avx512vnni,+avx512bf16");
+  EXPECT_EQ(Cpu("cpu:avx2+vnni").llvm_features, "+avxvnni");
+}
+
+TEST(TargetTest, ADeviceCoversWhatHasNoMoreInstructions) {
+  const auto covers = [](const char* device, const char* code) {
+    return Covers(Parsed(device), Parsed(code));
+  };
+  EXPECT_TRUE(covers("cpu:avx512+vnni", "cpu:avx2+vnni"));
+  EXPECT_TRUE(covers("cpu:avx512+vnni+bf16", "cpu:avx512"));
+  EXPECT_FALSE(covers("cpu:avx2+vnni", "cpu:avx512"));
+  EXPECT_FALSE(covers("cpu:avx512", "cpu:avx512+vnni"));
+  EXPECT_FALSE(covers("cpu:avx512+vnni", "cpu:avx512+bf16"));
+}
+
+TEST(TargetTest, ThePackageSaysWhichInstructionsItsCodeNeeds) {
+  EXPECT_EQ(PackageBits(Parsed("cpu:avx2")), kIsaAvx2);
+  EXPECT_EQ(PackageBits(Parsed("cpu:avx512+vnni+bf16")),
+            kIsaAvx2 | kIsaAvx512 | kIsaVnni | kIsaBf16);
 }
 
 TEST(TargetTest, BadPartsAreNamed) {

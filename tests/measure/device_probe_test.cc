@@ -3,6 +3,8 @@
 #include "gtest/gtest.h"
 
 #include "base/core/sanitizer.h"
+#include "ir/cpu/cpu_target.h"
+#include "measure/cpu/cpu_probe.h"
 
 namespace hone::measure {
 namespace {
@@ -17,8 +19,8 @@ TEST(DeviceProbe, ThisMachineIsOfThisWorld) {
   ASSERT_TRUE(probes.ok()) << probes.status();
   EXPECT_LT(clock.NowNs() - start_ns, kSanitized ? 60'000'000'000 : 5'000'000'000);
   // Two units of that width at 8 GHz are more than any core has; a hundredth of one at 1 GHz less.
-  EXPECT_LT(probes->flop_per_second, 2.0 * 2 * target.lanes * 8e9);
-  EXPECT_GT(probes->flop_per_second, 2.0 * target.lanes * 1e7);
+  EXPECT_LT(probes->flop_per_second, 2.0 * 2 * target.As<ir::CpuTarget>().lanes * 8e9);
+  EXPECT_GT(probes->flop_per_second, 2.0 * target.As<ir::CpuTarget>().lanes * 1e7);
   EXPECT_GT(probes->memory_bytes_per_second, 1e8);
   EXPECT_LT(probes->memory_bytes_per_second, 2e12);
   EXPECT_GE(probes->noise, 0);

@@ -14,6 +14,7 @@
 #include "base/core/crc32c.h"
 #include "base/core/unique_fd.h"
 #include "base/versions.h"
+#include "ir/cpu/cpu_target.h"
 #include "runtime/executable.h"
 #include "tests/runtime/test_model.h"
 
@@ -87,7 +88,7 @@ TEST(Package, HeaderIsAsDocumented) {
   EXPECT_EQ(u32(8), 2U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
-  EXPECT_EQ(u64(24), kIsaAvx2 | kIsaVnni);
+  EXPECT_EQ(u64(24), ir::kIsaAvx2 | ir::kIsaVnni);
   EXPECT_EQ(u64(32), bytes.size());
   for (uint32_t section = 0; section < 4; ++section) {
     const size_t at = 40 + 24 * section;

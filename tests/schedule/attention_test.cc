@@ -1,4 +1,4 @@
-#include "schedule/sketches/attention.h"
+#include "schedule/cpu/attention.h"
 
 #include <fmt/format.h>
 

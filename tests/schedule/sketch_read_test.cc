@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
-#include "schedule/sketches/cpu_rules.h"
+#include "schedule/cpu/cpu_rules.h"
 #include "schedule/space.h"
 #include "tests/schedule/nest_check.h"
 #include "tests/schedule/random_workload.h"

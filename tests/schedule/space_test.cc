@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
+#include "ir/cpu/cpu_target.h"
 #include "tests/schedule/nest_check.h"
 
 // What a Space holds, and that all it may decide is right on Workloads of each kind.
@@ -215,7 +216,7 @@ TEST(SpaceTest, TilesFitTheRegisters) {
   for (const char* target : kTargets) {
     const Space space(WorkloadOf(Product(512, 512, 512)), TargetOf(target),
                       ir::AccuracyClass::kDefault);
-    const int64_t registers = space.target().registers;
+    const int64_t registers = space.target().As<ir::CpuTarget>().registers;
     int64_t most = 0;
     for (const Sketch& s : space.sketches()) {
       for (const auto& row : s.tables[0].rows) {

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-#include "schedule/sketches/cpu_rules.h"
+#include "schedule/cpu/cpu_rules.h"
 #include "search/task_search.h"
 #include "tests/costmodel/trained_model.h"
 #include "tests/search/fake_measurer.h"
@@ -50,7 +50,8 @@ class ManyTables final : public schedule::CpuRule {
 /// A Sketch without tables, of the kind of Workload that `task` is.
 schedule::Sketch SketchOf(const ir::Workload& workload, const char* name) {
   static const ManyTables rule;
-  const auto sketches = schedule::CpuSketches(workload, TestTarget(), ir::AccuracyClass::kDefault);
+  const auto sketches =
+      schedule::CpuSketches().Sketches(workload, TestTarget(), ir::AccuracyClass::kDefault);
   return {name, {}, &rule, sketches.front().form};
 }
 

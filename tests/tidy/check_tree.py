@@ -132,6 +132,16 @@ def check_owners(tree):
                 yield f"{path}:{number}: '{name}' belongs to {owner} alone"
 
 
+def check_kinds(tree):
+    for path in tree.code():
+        if top_folder(path) not in rules.FLOORS or re.match(rules.KIND_REGISTRIES, path):
+            continue
+        for number, _, name in tree.includes(path):
+            kind = re.match(rf"\w+/{rules.KINDS}/", name)
+            if kind and f"/{kind[1]}/" not in path and not re.match(rules.MAY_KNOW_KINDS, path):
+                yield f"{path}:{number}: '{name}' is for folders {kind[1]}/ and their registries alone"
+
+
 def check_hidden_inputs(tree):
     for path in tree.code():
         for number, line in enumerate(tree.lines[path], 1):
@@ -237,7 +247,7 @@ def check_linking(tree, build):
 
 CHECKS = {
     "Floors": check_floors, "Links": check_links, "RuntimeBase": check_runtime_base,
-    "Owners": check_owners, "HiddenInputs": check_hidden_inputs, "Sizes": check_sizes,
+    "Owners": check_owners, "Kinds": check_kinds, "HiddenInputs": check_hidden_inputs, "Sizes": check_sizes,
     "Functions": check_functions, "Lists": check_lists, "Names": check_names, "Words": check_words,
     "Form": check_form,
 }

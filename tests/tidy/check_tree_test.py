@@ -49,6 +49,10 @@ BREAKS = {
         ("ir/expr.cc", '#include "absl/time/clock.h"\n', "nobody"),
         ("ir/expr.cc", '#include "boost/any.hpp"\n', "neither ours nor a known"),
     ],
+    "Kinds": [
+        ("graph/a.cc", '#include "ir/cpu/cpu_target.h"\n', "'ir/cpu/cpu_target.h' is for folders cpu/"),
+        ("schedule/cuda/rule.cc", '#include "schedule/cpu/cpu_rule.h"\n', "is for folders cpu/"),
+    ],
     "HiddenInputs": [
         ("ir/expr.cc", "auto t = std::chrono::steady_clock::now();\n", "a clock"),
         ("ir/expr.cc", "int x = rand();\n", "random numbers"),

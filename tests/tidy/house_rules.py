@@ -34,6 +34,13 @@ OWNERS = [
     (r"fmt/", r".*"),
 ]
 
+# What depends on the kind of device stands in a folder of that name on each floor. Its own folders
+# include it, the floor's registry names it, tests and benchmarks may look.
+KINDS = r"(cpu|cuda)"
+KIND_REGISTRIES = (r"ir/target\.cc|graph/group_limits\.cc|schedule/kind_sketches\.cc|costmodel/features\.cc|"
+                   r"measure/device_probe\.cc")
+MAY_KNOW_KINDS = r"codegen/llvm_"  # emission for x86 alone, so far
+
 # The runtime stands on these alone, whatever they include in turn (checked transitively).
 RUNTIME_BASE = r"(runtime/|base/core/|base/versions\.h|hone/|include/hone/|ir/)"
 

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "codegen/codegen.h"
+#include "ir/cpu/cpu_target.h"
 #include "ir/target.h"
 #include "ir/text.h"
 #include "schedule/lower.h"
@@ -100,7 +101,7 @@ TEST_P(TracesTest, InnermostLoopsDoNothingButTheWork) {
   const auto assembly = AssemblyOf(text.str(), target);
   ASSERT_TRUE(assembly.ok()) << assembly.status();
 
-  const bool wide = target.isa == ir::Isa::kAvx512;
+  const bool wide = target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
   const std::vector<HotLoop> loops = HotLoops(*assembly, wide ? "zmm" : "ymm");
   std::set<std::pair<int, int>> tiles;
   for (const HotLoop& loop : loops) {

@@ -49,7 +49,8 @@ graph test
 %8:f32[1,4,1,1] = constant {0.39435685,-0.71285594,-0.85790956,-0.23763111}
 %9:f32[1,4,2,3] = Binary(%7, %8) {fn=add}
 output %9 y
-)", R"(
+)",
+                R"(
 graph test
 %0:f32[1,4,2,3] = input input0
 %1:f32[1,2,12] = Reshape(%0) {shape=[1,2,12]}

@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 
+#include "base/core/check.h"
 #include "base/status.h"
 #include "graph/group_workload.h"
 #include "graph/interpreter_evaluator.h"
@@ -239,7 +240,8 @@ std::string Renumbered(const std::string& text) {
 
 ir::Target TestTarget() {
   ir::Target target;
-  target.text = "cpu:avx2,threads=1";
+  std::string why;
+  HONE_CHECK(ir::ParseTarget("cpu:avx2,threads=1", &target, &why)) << why;
   return target;
 }
 

@@ -6,7 +6,8 @@
 #include "ir/accuracy_class.h"
 #include "ir/target.h"
 #include "ir/workload.h"
-#include "schedule/sketches/cpu_rule.h"
+#include "schedule/cpu/cpu_rule.h"
+#include "schedule/kind_sketches.h"
 
 // The rules for CPUs: a line each here, in which a rule is named, and in CpuRules.
 namespace hone::schedule {
@@ -21,10 +22,7 @@ const CpuRule& AttentionSketches();
 /// All of them, in the order in which a Space holds their Sketches.
 const std::vector<const CpuRule*>& CpuRules();
 
-/// Every Sketch of every rule: ids count on the order.
-std::vector<Sketch> CpuSketches(const ir::Workload& workload, const ir::Target& target,
-                                ir::AccuracyClass accuracy);
-/// The first Sketch that has a default.
-Sketch DefaultCpuSketch(const ir::Workload& workload, const ir::Target& target);
+/// Those of all rules; the default is of the first that has one.
+const KindSketches& CpuSketches();
 
 }  // namespace hone::schedule

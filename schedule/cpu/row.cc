@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "schedule/sketches/cpu_rules.h"
+#include "ir/cpu/cpu_target.h"
+#include "schedule/cpu/cpu_rules.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {
@@ -123,7 +124,7 @@ bool PrefetchNextRow(TraceWriter& w, int id, int row_axis, const VectorLoop& loo
     const ir::Tensor& t = w.workload().tensors[a.tensor];
     const int64_t size = ir::SizeOf(t.dtype);
     if (t.kind != ir::TensorKind::kInput || stage.spatial[v] * size < kLongRowBytes ||
-        t.NumElements() * size < target.l2_bytes)
+        t.NumElements() * size < target.As<ir::CpuTarget>().l2_bytes)
       continue;
     if (!std::all_of(accesses.begin(), accesses.end(),
                      [&](const Access& b) { return b.tensor != a.tensor || walks(b); }))

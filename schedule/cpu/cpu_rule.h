@@ -11,8 +11,8 @@
 #include "ir/accuracy_class.h"
 #include "ir/target.h"
 #include "ir/workload.h"
+#include "schedule/cpu/rules.h"
 #include "schedule/sketch.h"
-#include "schedule/sketches/rules.h"
 #include "schedule/structure.h"
 
 namespace hone::schedule {

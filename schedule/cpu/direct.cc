@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "schedule/sketches/cpu_rules.h"
-#include "schedule/sketches/tile_table.h"
+#include "schedule/cpu/cpu_rules.h"
+#include "schedule/cpu/tile_table.h"
 #include "schedule/trace_query.h"
 
 // Contractions and windows as they stand: a register tile, the order of the loops around it, blocks

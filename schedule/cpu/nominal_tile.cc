@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "schedule/sketches/rules.h"
+#include "ir/cpu/cpu_target.h"
+#include "schedule/cpu/rules.h"
 
 namespace hone::schedule {
 
@@ -23,8 +24,9 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   // One row or two want as many independent sums as hide the latency of a multiply-add.
   int64_t most_vectors = !contraction           ? 2
                          : form.rows_total == 1 ? 8
-                         : form.rows_total == 2 ? 6
-                                                : (target.registers >= 32 ? 4 : 3);
+                         : form.rows_total == 2
+                             ? 6
+                             : (target.As<ir::CpuTarget>().registers >= 32 ? 4 : 3);
   // Each step down columns is to another page: many at once, but a share for every thread.
   if (!contraction && form.row_axis < 0) {
     int64_t outer = 1;
@@ -36,8 +38,9 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
     if (vectors > 1 && !form.FitsBlock(vectors)) continue;
-    int64_t most_rows = contraction ? (target.registers - vectors - 1) / vectors
-                                    : (target.registers / 2) / (vectors * form.registers);
+    int64_t most_rows =
+        contraction ? (target.As<ir::CpuTarget>().registers - vectors - 1) / vectors
+                    : (target.As<ir::CpuTarget>().registers / 2) / (vectors * form.registers);
     most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
     if (!contraction) most_rows = std::clamp<int64_t>(most_steps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {

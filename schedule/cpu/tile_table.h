@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "ir/target.h"
+#include "schedule/cpu/rules.h"
 #include "schedule/sketch.h"
-#include "schedule/sketches/rules.h"
 
 namespace hone::schedule {
 

@@ -1,9 +1,10 @@
-#include "schedule/sketches/tile_table.h"
+#include "schedule/cpu/tile_table.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
+#include "ir/cpu/cpu_target.h"
 #include "schedule/access.h"
 
 namespace hone::schedule {
@@ -30,7 +31,7 @@ std::vector<int64_t> Heights(int64_t total) {
 /// broadcast with one vector, where multiply-adds take broadcasts from memory.
 int64_t LiveVectors(int64_t rows, int64_t vectors, const ir::Target& target) {
   if (rows == 1) return vectors + 1;
-  if (vectors == 1 && target.isa == ir::Isa::kAvx512) return rows + 1;
+  if (vectors == 1 && target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512) return rows + 1;
   return rows * vectors + vectors + 1;
 }
 
@@ -46,8 +47,8 @@ DecisionTable TileTable(int64_t rows_total, const TileForm& form, const ir::Targ
     const int64_t most_vectors = rows_total == 1 ? 2 * kMostVectors : kMostVectors;
     for (int64_t v = 1; v <= std::min(most_vectors, form.vectors_total); ++v) {
       if (v > 1 && !form.FitsBlock(v)) continue;
-      if (contraction && LiveVectors(h, v, target) > target.registers) continue;
-      if (!contraction && h * v * form.registers > target.registers) continue;
+      if (contraction && LiveVectors(h, v, target) > target.As<ir::CpuTarget>().registers) continue;
+      if (!contraction && h * v * form.registers > target.As<ir::CpuTarget>().registers) continue;
       t.rows.push_back({h, v});
     }
   }
@@ -65,7 +66,7 @@ DecisionTable BlockTable(int64_t extent) {
 
 int64_t RowsWithinASet(const ir::Workload& w, const TileForm& form, const ir::Target& target) {
   const ir::Stage& stage = w.stages[form.anchor];
-  const int64_t span = target.l1_bytes / kL1Ways;
+  const int64_t span = target.As<ir::CpuTarget>().l1_bytes / kL1Ways;
   int64_t most = kMostRows;
   for (const Access& a : AccessesOf(w, stage)) {
     if (!a.linear[form.row_axis] || a.stride[form.row_axis] == 0) continue;

@@ -7,7 +7,7 @@
 
 #include "ir/target.h"
 #include "schedule/algorithms/attention_form.h"
-#include "schedule/sketches/rules.h"
+#include "schedule/cpu/rules.h"
 #include "schedule/trace_writer.h"
 
 namespace hone::schedule {

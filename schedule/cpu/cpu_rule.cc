@@ -1,4 +1,4 @@
-#include "schedule/sketches/cpu_rule.h"
+#include "schedule/cpu/cpu_rule.h"
 
 #include <algorithm>
 #include <cmath>

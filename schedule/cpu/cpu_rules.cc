@@ -1,4 +1,4 @@
-#include "schedule/sketches/cpu_rules.h"
+#include "schedule/cpu/cpu_rules.h"
 
 #include <utility>
 
@@ -26,6 +26,22 @@ std::vector<Sketch> SketchesUntil(const ir::Workload& workload, const ir::Target
   return all;
 }
 
+class AllSketches final : public KindSketches {
+ public:
+  std::vector<Sketch> Sketches(const ir::Workload& workload, const ir::Target& target,
+                               ir::AccuracyClass accuracy) const override {
+    return SketchesUntil(workload, target, accuracy, [](const Sketch&) { return false; });
+  }
+
+  Sketch DefaultSketch(const ir::Workload& workload, const ir::Target& target) const override {
+    const auto all = SketchesUntil(workload, target, ir::AccuracyClass::kDefault,
+                                   [](const Sketch& s) { return s.rule->Default(s).has_value(); });
+    HONE_CHECK(!all.empty() && all.back().rule->Default(all.back()))
+        << "every Workload has a default schedule";
+    return all.back();
+  }
+};
+
 }  // namespace
 
 const std::vector<const CpuRule*>& CpuRules() {
@@ -40,17 +56,9 @@ const std::vector<const CpuRule*>& CpuRules() {
   return rules;
 }
 
-std::vector<Sketch> CpuSketches(const ir::Workload& workload, const ir::Target& target,
-                                ir::AccuracyClass accuracy) {
-  return SketchesUntil(workload, target, accuracy, [](const Sketch&) { return false; });
-}
-
-Sketch DefaultCpuSketch(const ir::Workload& workload, const ir::Target& target) {
-  const auto all = SketchesUntil(workload, target, ir::AccuracyClass::kDefault,
-                                 [](const Sketch& s) { return s.rule->Default(s).has_value(); });
-  HONE_CHECK(!all.empty() && all.back().rule->Default(all.back()))
-      << "every Workload has a default schedule";
-  return all.back();
+const KindSketches& CpuSketches() {
+  static const AllSketches sketches;
+  return sketches;
 }
 
 }  // namespace hone::schedule

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "schedule/affine.h"
-#include "schedule/sketches/cpu_rules.h"
+#include "schedule/cpu/cpu_rules.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "schedule/sketches/cpu_rules.h"
-#include "schedule/sketches/tile_table.h"
+#include "schedule/cpu/cpu_rules.h"
+#include "schedule/cpu/tile_table.h"
 #include "schedule/trace_query.h"
 
 // Stages of a scan: the sequential axis stays outermost, each iteration is a phase of every Stage.

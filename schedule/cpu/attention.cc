@@ -1,4 +1,4 @@
-#include "schedule/sketches/attention.h"
+#include "schedule/cpu/attention.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/cpu/cpu_target.h"
+#include "schedule/cpu/cpu_rules.h"
 #include "schedule/nest_builder.h"
-#include "schedule/sketches/cpu_rules.h"
 #include "schedule/stage_cost.h"
 #include "schedule/structure.h"
 #include "schedule/trace_query.h"
@@ -368,7 +369,8 @@ class AttentionRule final : public CpuRule {
         keys{"keys", {"key_block"}, {}};
     for (int64_t h : {4, 6, 8, 12, 14}) {
       for (int64_t v : {1, 2, 3, 4}) {
-        if (h * v >= 8 && h * v + v + 1 <= target.registers) tile.rows.push_back({h, v});
+        if (h * v >= 8 && h * v + v + 1 <= target.As<ir::CpuTarget>().registers)
+          tile.rows.push_back({h, v});
       }
     }
     int64_t queries = 1;
@@ -377,7 +379,8 @@ class AttentionRule final : public CpuRule {
         queries = std::max(queries, subject->workload.stages[form->product].spatial[i->id]);
     }
     for (int64_t r : {8, 16, 24, 32, 64, 128}) {
-      if (r <= queries && 3 * r * form->keys * 4 <= target.l2_bytes / 2) rows.rows.push_back({r});
+      if (r <= queries && 3 * r * form->keys * 4 <= target.As<ir::CpuTarget>().l2_bytes / 2)
+        rows.rows.push_back({r});
     }
     for (int64_t k : {32, 64, 128, 256, 512}) {
       if (k < form->keys) keys.rows.push_back({k});

@@ -1,12 +1,13 @@
-#include "schedule/sketches/winograd.h"
+#include "schedule/algorithms/winograd.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/status.h"
-#include "schedule/sketches/cpu_rules.h"
-#include "schedule/sketches/tile_table.h"
+#include "ir/cpu/cpu_target.h"
+#include "schedule/cpu/cpu_rules.h"
+#include "schedule/cpu/tile_table.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {
@@ -170,7 +171,7 @@ absl::Status PlanWinograd(TraceWriter& w, const Choice& choice, const ir::Target
   }
   n.owner = w.name(owner);
   n.images = w.stage(owner).spatial[0];
-  const int lanes = target.lanes;
+  const int lanes = target.As<ir::CpuTarget>().lanes;
   n.packed = w.NextStage();
   w.Emit(fmt::format("{} = pack({}, {}, [i0, i1, i3/{}, i2, i3%{}])", n.packed, n.product, n.u,
                      choice.tile.vectors * lanes, choice.tile.vectors * lanes));
@@ -236,7 +237,7 @@ class WinogradRule final : public CpuRule {
     // [i0, i1, i3/P, i2, i3%P]: P elements are a panel.
     const std::string& layout = pack->positional.back();
     const int64_t panel = std::atoll(layout.c_str() + layout.rfind('%') + 1);
-    Values values{rows[0], panel / form.subject->target.lanes};
+    Values values{rows[0], panel / form.subject->target.As<ir::CpuTarget>().lanes};
     if (!form.one_phase) return values;
     const std::string owner = placed->positional[1].substr(0, placed->positional[1].find('.'));
     const std::vector<int64_t> block = FactorsOf(trace, owner + ".i1");
@@ -254,9 +255,11 @@ class WinogradRule final : public CpuRule {
     const int64_t alpha = form.m + 2;
     const int64_t tiles = v[kTileRows] * CeilDiv(anchor.spatial[2], form.m);
     const int64_t channels = anchor.Extent(subject.tile.reduce.back());
-    const int64_t bytes =
-        alpha * alpha * tiles * (channels + v[kVectors] * subject.target.lanes) * 4;
-    return bytes <= subject.target.l2_bytes ? "" : "its scratch does not fit the second cache";
+    const int64_t bytes = alpha * alpha * tiles *
+                          (channels + v[kVectors] * subject.target.As<ir::CpuTarget>().lanes) * 4;
+    return bytes <= subject.target.As<ir::CpuTarget>().l2_bytes
+               ? ""
+               : "its scratch does not fit the second cache";
   }
 
   void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
@@ -323,17 +326,6 @@ class WinogradRule final : public CpuRule {
 };
 
 }  // namespace
-
-int FindWinogradStage(const ir::Workload& workload) {
-  for (size_t id = 0; id < workload.stages.size(); ++id) {
-    if (workload.stages[id].combiner != ir::Combiner::kSum) continue;
-    TraceWriter probe(workload);
-    probe.Emit(fmt::format("{} = algorithm({}, winograd, 2)", probe.NextStage(),
-                           workload.stages[id].name));
-    if (probe.status().ok()) return static_cast<int>(id);
-  }
-  return -1;
-}
 
 const CpuRule& WinogradSketches() {
   static const WinogradRule rule;

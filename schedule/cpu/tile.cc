@@ -6,8 +6,9 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/cpu/cpu_target.h"
 #include "schedule/affine.h"
-#include "schedule/sketches/rules.h"
+#include "schedule/cpu/rules.h"
 #include "schedule/trace_query.h"
 
 // Contractions (matrix products, convolutions as implicit products) and windows (depthwise,
@@ -172,7 +173,7 @@ int FindRowAxis(const ir::Stage& stage, const std::vector<Access>& accesses, int
 int LanesFor(ir::DType dtype, const ir::Target& target) {
   int64_t bytes = std::max<int64_t>(ir::SizeOf(dtype),
                                     dtype == ir::DType::kF16 || dtype == ir::DType::kBF16 ? 4 : 1);
-  return static_cast<int>(std::min<int64_t>(target.lanes * 4 / bytes, 64));
+  return static_cast<int>(std::min<int64_t>(target.As<ir::CpuTarget>().lanes * 4 / bytes, 64));
 }
 
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target) {
@@ -187,7 +188,7 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   const bool tuple = ir::IsTuple(stage.combiner);
   if (tuple) {
     const auto bytes = [&](size_t k) { return ir::SizeOf(w.tensors[stage.results[k]].dtype); };
-    f.registers = CeilDiv(f.lanes * (bytes(0) + bytes(1)), target.lanes * 4);
+    f.registers = CeilDiv(f.lanes * (bytes(0) + bytes(1)), target.As<ir::CpuTarget>().lanes * 4);
   }
   std::vector<Access> accesses = AccessesOf(w, stage);
   const bool contraction = RoleOf(w, stage) == Role::kContraction;

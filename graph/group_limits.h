@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ir/per_kind.h"
+#include "ir/target.h"
+
+namespace hone::graph {
+
+/// What grouping must know of a device.
+struct GroupLimits {
+  /// Bytes of a row that may stay near while its group passes over it again and again.
+  int64_t row_bytes = 0;
+};
+
+/// The limits of a kind of device. Thread-safe.
+class KindLimits {
+ public:
+  virtual ~KindLimits() = default;
+  virtual GroupLimits Of(const ir::Target& target) const = 0;
+};
+
+const KindLimits& CpuLimits();
+
+/// The kinds that graphs can be cut for. ir::PerKind says how to add one.
+ir::PerKind<KindLimits>& LimitsOfKinds();
+
+}  // namespace hone::graph

@@ -1,0 +1,190 @@
+#include "ir/cpu/cpu_target.h"
+
+#include <cpuid.h>
+
+#include <charconv>
+
+// std only: the runtime links this file.
+namespace hone::ir {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr char kAccepted[] = "cpu:avx2|avx512[+vnni+bf16],threads=1..1024";
+constexpr std::string_view kPrefix = "cpu:";
+
+/// What an instruction set stands for; the only place that says so. Cache sizes are nominal.
+void SetIsa(Isa isa, CpuTarget* target) {
+  const bool wide = isa == Isa::kAvx512;
+  target->isa = isa;
+  target->lanes = wide ? 16 : 8;
+  target->registers = wide ? 32 : 16;
+  target->l1_bytes = 32 << 10;
+  target->l2_bytes = wide ? 1 << 20 : 512 << 10;
+  target->l3_bytes = 16 << 20;
+  target->llvm_cpu = wide ? "x86-64-v4" : "x86-64-v3";
+  // x86-64-v4 is tuned for 256-bit vectors. Functions also carry "prefer-vector-width"="512".
+  target->llvm_features = wide ? "-prefer-256-bit" : "";
+}
+
+void AddFeature(std::string_view feature, CpuTarget* target) {
+  if (!target->llvm_features.empty()) target->llvm_features += ',';
+  target->llvm_features += feature;
+}
+
+/// Sets the flag named by one +extension.
+bool AddExtension(std::string_view name, CpuTarget* target, std::string* why) {
+  if (name == "vnni" && !target->vnni) {
+    target->vnni = true;
+  } else if (name == "bf16" && !target->bf16) {
+    if (target->isa != Isa::kAvx512) {
+      *why = "+bf16 needs avx512";
+      return false;
+    }
+    target->bf16 = true;
+  } else {
+    *why = "unknown or repeated extension '+" + std::string(name) + "'";
+    return false;
+  }
+  return true;
+}
+
+bool ParseIsa(std::string_view isa, CpuTarget* target, std::string* why) {
+  size_t end = isa.find('+');
+  const std::string_view name = isa.substr(0, end);
+  if (name == "avx2") {
+    SetIsa(Isa::kAvx2, target);
+  } else if (name == "avx512") {
+    SetIsa(Isa::kAvx512, target);
+  } else if (name == "native") {
+    *why = "'native' must be resolved on the machine it means before it is stored";
+    return false;
+  } else {
+    *why = "unknown instruction set '" + std::string(name) + "'";
+    return false;
+  }
+  while (end != std::string_view::npos) {
+    const size_t start = end + 1;
+    end = isa.find('+', start);
+    const size_t length = end == std::string_view::npos ? end : end - start;
+    if (!AddExtension(isa.substr(start, length), target, why)) return false;
+  }
+  return true;
+}
+
+bool HasAvxVnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
+}
+
+bool HasAvx2Level() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+         __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
+}
+
+bool HasAvx512Level() {
+  return HasAvx2Level() && __builtin_cpu_supports("avx512f") != 0 &&
+         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512cd") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
+
+/// Reads `threads=N`.
+bool ParseOption(std::string_view option, int* threads, std::string* why) {
+  constexpr std::string_view kThreads = "threads=";
+  if (option.substr(0, kThreads.size()) != kThreads) {
+    *why = "unknown option '" + std::string(option) + "'";
+    return false;
+  }
+  const char* const begin = option.data() + kThreads.size();
+  const char* const end = option.data() + option.size();
+  const auto [stop, code] = std::from_chars(begin, end, *threads);
+  if (code == std::errc() && stop == end && *threads >= 1 && *threads <= kMaxThreads) return true;
+  *why = "threads must be a number from 1 to 1024";
+  return false;
+}
+
+class Cpu final : public TargetKind {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  std::string_view accepted() const override { return kAccepted; }
+
+  bool Parse(std::string_view text, Target* target, std::string* why) const override {
+    const std::string_view rest = text.substr(kPrefix.size());
+    const size_t comma = rest.find(',');
+    const auto cpu = std::make_shared<CpuTarget>();
+    if (!ParseIsa(rest.substr(0, comma), cpu.get(), why)) return false;
+    if (comma != std::string_view::npos &&
+        !ParseOption(rest.substr(comma + 1), &target->threads, why)) {
+      return false;
+    }
+    const bool wide = cpu->isa == Isa::kAvx512;
+    target->kind = name();
+    target->family = wide ? "cpu:avx512" : "cpu:avx2";
+    if (cpu->vnni) {
+      target->family += "+vnni";
+      AddFeature(wide ? "+avx512vnni" : "+avxvnni", cpu.get());
+    }
+    if (cpu->bf16) {
+      target->family += "+bf16";
+      AddFeature("+avx512bf16", cpu.get());
+    }
+    target->text = target->family + ",threads=" + std::to_string(target->threads);
+    target->details = cpu;
+    return true;
+  }
+
+  std::string ResolveNative(std::string_view text, int threads) const override {
+    std::string resolved(text);
+    constexpr std::string_view kNative = "cpu:native";
+    if (text.substr(0, kNative.size()) == kNative) {
+      resolved = (HasAvx512Level() ? "cpu:avx512" : "cpu:avx2") + resolved.substr(kNative.size());
+    }
+    if (resolved.find(",threads=") == std::string::npos) {
+      resolved += ",threads=" + std::to_string(threads);
+    }
+    return resolved;
+  }
+
+  bool HostCanRun(const Target& target, std::string* why) const override {
+    const auto& cpu = target.As<CpuTarget>();
+    const bool wide = cpu.isa == Isa::kAvx512;
+    std::string missing;
+    if (wide ? !HasAvx512Level() : !HasAvx2Level()) {
+      missing = wide ? "AVX-512 (F, BW, CD, DQ, VL)" : "AVX2 with FMA and BMI2";
+    } else if (cpu.vnni && !(wide ? __builtin_cpu_supports("avx512vnni") != 0 : HasAvxVnni())) {
+      missing = wide ? "AVX512-VNNI" : "AVX-VNNI";
+    } else if (cpu.bf16 && __builtin_cpu_supports("avx512bf16") == 0) {
+      missing = "AVX512-BF16";
+    }
+    if (missing.empty()) return true;
+    const char* host = HasAvx512Level() ? "avx512" : HasAvx2Level() ? "avx2" : "older than avx2";
+    *why = "code for " + target.text + " needs " + missing + ", which this host (" + host +
+           ") does not have";
+    return false;
+  }
+
+  bool Covers(const Target& device, const Target& code) const override {
+    const auto &best = device.As<CpuTarget>(), &cpu = code.As<CpuTarget>();
+    return cpu.isa <= best.isa && (best.vnni || !cpu.vnni) && (best.bf16 || !cpu.bf16);
+  }
+
+  /// Multiply-adds at two per lane and nominal cycle.
+  double MostFlopPerNs(const Target& target) const override {
+    constexpr double kGigahertz = 4.5;
+    return 2.0 * target.As<CpuTarget>().lanes * 2 * target.threads * kGigahertz;
+  }
+
+  uint64_t PackageBits(const Target& target) const override {
+    const auto& cpu = target.As<CpuTarget>();
+    return kIsaAvx2 | (cpu.isa == Isa::kAvx512 ? kIsaAvx512 : 0) | (cpu.vnni ? kIsaVnni : 0) |
+           (cpu.bf16 ? kIsaBf16 : 0);
+  }
+};
+
+}  // namespace
+
+const TargetKind& CpuKind() {
+  static const Cpu kind;
+  return kind;
+}
+
+}  // namespace hone::ir

@@ -1,0 +1,168 @@
+#include "measure/cpu/cpu_probe.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/status.h"
+#include "ir/cpu/cpu_target.h"
+#include "runtime/region.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int64_t kFmaRounds = 5'000;
+constexpr int kAccumulators = 12;  // latency 4 times two a cycle, and some room
+constexpr int kNoiseSamples = 64;
+constexpr int kNoisePieces = 80;  // of kFmaRounds, about a millisecond together
+
+/// FLOP of one call; twelve independent chains keep both FMA units busy.
+__attribute__((target("avx2,fma"))) double FmaAvx2(int64_t rounds, float* sink) {
+  __m256 sums[kAccumulators];
+  for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
+  const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
+  }
+  for (int i = 1; i < kAccumulators; ++i) sums[0] = _mm256_add_ps(sums[0], sums[i]);
+  _mm256_storeu_ps(sink, sums[0]);
+  return static_cast<double>(rounds) * kAccumulators * 8 * 2;
+}
+
+__attribute__((target("avx512f"))) double FmaAvx512(int64_t rounds, float* sink) {
+  __m512 sums[kAccumulators];
+  for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
+  const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
+  }
+  for (int i = 1; i < kAccumulators; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  _mm512_storeu_ps(sink, sums[0]);
+  return static_cast<double>(rounds) * kAccumulators * 16 * 2;
+}
+
+/// Reads all of it once; eight chains hide the latency of the additions.
+__attribute__((target("avx2"))) void ReadAll(std::span<const std::byte> data, float* sink) {
+  const auto* floats = reinterpret_cast<const float*>(data.data());
+  constexpr size_t kStep = 64;
+  __m256 sums[8] = {};
+  for (size_t i = 0; i + kStep <= data.size() / sizeof(float); i += kStep) {
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 8; ++k) {
+      sums[k] = _mm256_add_ps(sums[k], _mm256_load_ps(floats + i + 8 * k));
+    }
+  }
+  for (size_t k = 1; k < 8; ++k) sums[0] = _mm256_add_ps(sums[0], sums[k]);
+  _mm256_storeu_ps(sink, sums[0]);
+}
+
+}  // namespace
+
+CpuProbe::CpuProbe(runtime::Crew& crew, const MonotonicClock& clock)
+    : crew_(crew), clock_(clock), sinks_(static_cast<size_t>(crew.threads())) {}
+
+template <typename Job>
+double CpuProbe::BestNs(int threads, int repeats, const Job& job) {
+  double best = 0;
+  for (int i = 0; i < repeats; ++i) {
+    const int64_t begin = clock_.NowNs();
+    crew_.RunOnEach(threads, job);
+    const auto ns = static_cast<double>(std::max<int64_t>(clock_.NowNs() - begin, 1));
+    best = i == 0 ? ns : std::min(best, ns);
+  }
+  return best;
+}
+
+double CpuProbe::FlopPerSecond(bool wide) {
+  double flop = 0;
+  const double ns = BestNs(1, 400, [&](int thread) {
+    flop = wide ? FmaAvx512(kFmaRounds, SinkOf(thread)) : FmaAvx2(kFmaRounds, SinkOf(thread));
+  });
+  return flop / ns * 1e9;
+}
+
+absl::StatusOr<double> CpuProbe::BytesPerSecond(int threads, int64_t bytes, int repeats) {
+  const size_t piece = static_cast<size_t>(bytes) / 4096 * 4096;
+  const size_t all = piece * static_cast<size_t>(threads);
+  auto region = runtime::Region::Allocate(all, "a bandwidth probe");
+  if (!region.ok()) return ToAbsl(region.status());
+  std::fill(region->span().begin(), region->span().end(), std::byte{0});
+  const double ns = BestNs(threads, repeats, [&](int thread) {
+    ReadAll(region->span().subspan(piece * static_cast<size_t>(thread), piece), SinkOf(thread));
+  });
+  return static_cast<double>(all) / ns * 1e9;
+}
+
+double CpuProbe::Noise() {
+  std::vector<double> samples;
+  for (int i = 0; i < kNoiseSamples; ++i) {
+    samples.push_back(BestNs(1, 1, [&](int thread) {
+      for (int k = 0; k < kNoisePieces; ++k) FmaAvx2(kFmaRounds, SinkOf(thread));
+    }));
+  }
+  std::ranges::sort(samples);
+  const size_t n = samples.size();
+  return 0.5 * (samples[n - 1 - n / 4] - samples[n / 4]) / samples[n / 2];
+}
+
+namespace {
+
+constexpr int64_t kBeyondCachesBytes = int64_t{128} << 20;
+
+class CpuDevice final : public DeviceProbe {
+ public:
+  absl::StatusOr<DeviceProbes> Probe(const ir::Target& target,
+                                     const MonotonicClock& clock) const override {
+    auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
+    if (!crew.ok()) return ToAbsl(crew.status());
+    CpuProbe probe(**crew, clock);
+    DeviceProbes probes;
+    probes.flop_per_second = probe.FlopPerSecond(IsWide(target));
+    HONE_ASSIGN_OR_RETURN(
+        probes.memory_bytes_per_second,
+        probe.BytesPerSecond(target.threads, kBeyondCachesBytes / target.threads, 5));
+    probes.noise = probe.Noise();
+    return probes;
+  }
+
+  absl::StatusOr<DeviceRates> Rates(const ir::Target& target,
+                                    const MonotonicClock& clock) const override {
+    auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
+    if (!crew.ok()) return ToAbsl(crew.status());
+    CpuProbe probe(**crew, clock);
+    const auto& cpu = target.As<ir::CpuTarget>();
+    const int threads = target.threads;
+    DeviceRates rates;
+    rates.flop_per_second = threads * probe.FlopPerSecond(IsWide(target));
+    // Half a level leaves room for what else lives there.
+    HONE_ASSIGN_OR_RETURN(const double l2, probe.BytesPerSecond(1, cpu.l2_bytes / 2, 200));
+    HONE_ASSIGN_OR_RETURN(const double l3,
+                          probe.BytesPerSecond(threads, cpu.l3_bytes / 2 / threads, 20));
+    rates.caches = {{cpu.l2_bytes * threads, threads * l2}, {cpu.l3_bytes, l3}};
+    HONE_ASSIGN_OR_RETURN(rates.memory_bytes_per_second,
+                          probe.BytesPerSecond(threads, kBeyondCachesBytes / threads, 5));
+    return rates;
+  }
+
+  int64_t CacheBytes(const ir::Target& target) const override {
+    const auto& cpu = target.As<ir::CpuTarget>();
+    return std::max(cpu.l2_bytes * target.threads, cpu.l3_bytes);
+  }
+
+ private:
+  static bool IsWide(const ir::Target& target) {
+    return target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
+  }
+};
+
+}  // namespace
+
+const DeviceProbe& CpuDeviceProbe() {
+  static const CpuDevice probe;
+  return probe;
+}
+
+}  // namespace hone::measure

@@ -1,0 +1,168 @@
+#include "tests/kinds/abacus.h"
+
+#include <charconv>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/core/check.h"
+#include "costmodel/features.h"
+#include "graph/group_limits.h"
+#include "measure/device_probe.h"
+#include "schedule/kind_sketches.h"
+
+namespace hone::abacus {
+namespace {
+
+constexpr std::string_view kPrefix = "abacus:rods=";
+
+int RodsOf(const ir::Target& target) { return target.As<AbacusTarget>().rods; }
+
+class Kind final : public ir::TargetKind {
+ public:
+  std::string_view name() const override { return "abacus"; }
+  std::string_view accepted() const override { return "abacus:rods=1..64"; }
+  bool Parse(std::string_view text, ir::Target* target, std::string* why) const override {
+    auto details = std::make_shared<AbacusTarget>();
+    if (text.substr(0, kPrefix.size()) == kPrefix) {
+      const char* const end = text.data() + text.size();
+      const auto [stop, code] = std::from_chars(text.data() + kPrefix.size(), end, details->rods);
+      if (code == std::errc() && stop == end && details->rods >= 1 && details->rods <= 64) {
+        target->kind = name();
+        target->family = "abacus";
+        target->text = text;
+        target->details = std::move(details);
+        return true;
+      }
+    }
+    *why = "rods must be a number from 1 to 64";
+    return false;
+  }
+  std::string ResolveNative(std::string_view text, int) const override {
+    return text == "abacus:native" ? "abacus:rods=13" : std::string(text);
+  }
+  bool HostCanRun(const ir::Target& target, std::string* why) const override {
+    if (RodsOf(target) <= 13) return true;
+    *why = "code for " + target.text + " needs more rods than the 13 of this host";
+    return false;
+  }
+  bool Covers(const ir::Target& device, const ir::Target& code) const override {
+    return RodsOf(code) <= RodsOf(device);
+  }
+  double MostFlopPerNs(const ir::Target& target) const override { return 1e-9 * RodsOf(target); }
+  uint64_t PackageBits(const ir::Target&) const override { return uint64_t{1} << 63; }
+};
+
+class Limits final : public graph::KindLimits {
+ public:
+  graph::GroupLimits Of(const ir::Target&) const override { return {.row_bytes = 0}; }
+};
+
+/// One loop of the last Stage is cut into blocks, or none.
+class Blocks final : public schedule::SketchRule {
+ public:
+  absl::Status Emit(const schedule::Sketch&, const schedule::Values& values,
+                    schedule::TraceWriter& writer) const override {
+    if (values[0] > 1) writer.Emit("split(s0.i0, " + std::to_string(values[0]) + ")");
+    return writer.status();
+  }
+  absl::StatusOr<schedule::Values> Read(const schedule::Sketch&,
+                                        const schedule::Trace& trace) const override {
+    schedule::Values values{1};
+    if (!trace.instructions.empty()) {
+      values[0] = std::stoll(trace.instructions.front().positional.at(1));
+    }
+    return values;
+  }
+  std::optional<schedule::Values> Default(const schedule::Sketch&) const override {
+    return schedule::Values{1};
+  }
+};
+
+class BlockSketches final : public schedule::KindSketches {
+ public:
+  std::vector<schedule::Sketch> Sketches(const ir::Workload&, const ir::Target& target,
+                                         ir::AccuracyClass) const override {
+    return {BlocksOf(target)};
+  }
+  schedule::Sketch DefaultSketch(const ir::Workload&, const ir::Target& target) const override {
+    return BlocksOf(target);
+  }
+
+ private:
+  static schedule::Sketch BlocksOf(const ir::Target& target) {
+    static const Blocks rule;
+    schedule::DecisionTable table{"block", {"block"}, {}};
+    for (int64_t block = 1; block <= RodsOf(target); block *= 2) table.rows.push_back({block});
+    return {.name = "blocks", .tables = {table}, .rule = &rule, .form = nullptr};
+  }
+};
+
+/// Blocks as wide as the abacus are best.
+class Features final : public costmodel::CandidateFeatures {
+ public:
+  explicit Features(const schedule::Space& space) : space_(space) {}
+  costmodel::FeatureVector Extract(uint64_t id) const override {
+    costmodel::FeatureVector features{};
+    features[0] = static_cast<float>(space_.ValueOf(id, "block"));
+    return features;
+  }
+  double AnalyticSeconds(uint64_t id) const override {
+    return 1.0 / static_cast<double>(space_.ValueOf(id, "block"));
+  }
+
+ private:
+  const schedule::Space& space_;
+};
+
+class FeatureMaker final : public costmodel::FeaturesOfKind {
+ public:
+  std::unique_ptr<const costmodel::CandidateFeatures> Of(
+      const schedule::Space& space) const override {
+    return std::make_unique<Features>(space);
+  }
+};
+
+class BeadProbe final : public measure::DeviceProbe {
+ public:
+  absl::StatusOr<measure::DeviceProbes> Probe(const ir::Target& target,
+                                              const MonotonicClock&) const override {
+    return measure::DeviceProbes{
+        .flop_per_second = 1.0 * RodsOf(target), .memory_bytes_per_second = 8, .noise = 0};
+  }
+  absl::StatusOr<measure::DeviceRates> Rates(const ir::Target& target,
+                                             const MonotonicClock&) const override {
+    return measure::DeviceRates{
+        .flop_per_second = 1.0 * RodsOf(target), .caches = {}, .memory_bytes_per_second = 8};
+  }
+  int64_t CacheBytes(const ir::Target&) const override { return 0; }
+};
+
+}  // namespace
+
+void Register() {
+  static const Kind kind;
+  static const Limits limits;
+  static const BlockSketches sketches;
+  static const FeatureMaker features;
+  static const BeadProbe probe;
+  static const bool once = [] {
+    ir::RegisterTargetKind(&kind);
+    graph::LimitsOfKinds().Add("abacus", &limits);
+    schedule::SketchesOfKinds().Add("abacus", &sketches);
+    costmodel::FeaturesOfKinds().Add("abacus", &features);
+    measure::ProbesOfKinds().Add("abacus", &probe);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+ir::Target TargetOf(const char* text) {
+  Register();
+  ir::Target target;
+  std::string why;
+  HONE_CHECK(ir::ParseTarget(text, &target, &why)) << why;
+  return target;
+}
+
+}  // namespace hone::abacus

@@ -1,0 +1,92 @@
+#include "gtest/gtest.h"
+
+#include "base/core/fake_clock.h"
+#include "client/roofline.h"
+#include "costmodel/features.h"
+#include "ir/per_kind.h"
+#include "ir/text.h"
+#include "schedule/space.h"
+#include "server/device_match.h"
+#include "tests/kinds/abacus.h"
+
+// A second kind of device goes through the floors; no file but tests/kinds/ knows it.
+namespace hone {
+namespace {
+
+constexpr char kProduct[] =
+    "workload 1\n"
+    "x0: f32[48,64] input range(-1,1)\n"
+    "x1: f32[64,96] constant\n"
+    "s0: f32[48,96] output = sum[r0:64] (x0[i0, r0] * x1[r0, i1])\n";
+
+TEST(Kinds, TheTextOfATargetChoosesItsKind) {
+  const ir::Target target = abacus::TargetOf("abacus:rods=8");
+  EXPECT_EQ(target.kind, "abacus");
+  EXPECT_EQ(target.family, "abacus");
+  EXPECT_EQ(target.threads, 1);
+  EXPECT_EQ(ir::ResolveNative("abacus:native", 4), "abacus:rods=13");
+  ir::Target other;
+  std::string why;
+  EXPECT_FALSE(ir::ParseTarget("abacus:rods=99", &other, &why));
+  EXPECT_EQ(why,
+            "target 'abacus:rods=99': rods must be a number from 1 to 64; accepted: "
+            "abacus:rods=1..64");
+  EXPECT_FALSE(ir::ParseTarget("quipu:cords=1", &other, &why));
+  EXPECT_NE(why.find("cpu:avx2|avx512"), std::string::npos) << why;
+  EXPECT_NE(why.find("abacus:rods=1..64"), std::string::npos) << why;
+  EXPECT_FALSE(ir::HostCanRun(abacus::TargetOf("abacus:rods=14"), &why));
+  EXPECT_EQ(why, "code for abacus:rods=14 needs more rods than the 13 of this host");
+}
+
+TEST(Kinds, ADeviceOfAFarmRunsItsOwnKindAlone) {
+  abacus::Register();
+  proto::DeviceFacts device;
+  device.target = "abacus:rods=8";
+  device.cores = 1;
+  EXPECT_TRUE(server::CanRun(device, "abacus:rods=8"));
+  EXPECT_FALSE(server::CanRun(device, "abacus:rods=9"));
+  EXPECT_FALSE(server::CanRun(device, "cpu:avx2,threads=1"));
+  device.target = "cpu:avx512+vnni+bf16,threads=1";
+  EXPECT_FALSE(server::CanRun(device, "abacus:rods=1"));
+}
+
+TEST(Kinds, ASpaceHoldsTheSketchesOfItsKind) {
+  const auto workload = ir::ParseWorkload(kProduct);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const schedule::Space space(*workload, abacus::TargetOf("abacus:rods=8"),
+                              ir::AccuracyClass::kDefault);
+  ASSERT_EQ(space.sketches().size(), 1U);
+  EXPECT_EQ(space.sketches()[0].name, "blocks");
+  EXPECT_EQ(space.product(), 4U);
+  EXPECT_EQ(space.DefaultId(), 0U);
+  for (uint64_t id = 0; id < space.product(); ++id) {
+    const auto trace = space.TraceOf(id);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_EQ(space.Locate(schedule::ToText(*trace)), id);
+  }
+  EXPECT_EQ(schedule::ToText(*space.TraceOf(3)), "split(s0.i0, 8)\n");
+  const costmodel::FeatureExtractor features(space);
+  EXPECT_EQ(features.AnalyticSeconds(3), 1.0 / 8);
+  EXPECT_EQ(features.Extract(2)[0], 4);
+}
+
+TEST(Kinds, ARooflineIsWhatTheProbesOfItsKindSay) {
+  const FakeClock clock;
+  const ir::Target target = abacus::TargetOf("abacus:rods=2");
+  const auto roofline = client::MeasureRoofline(target, clock);
+  ASSERT_TRUE(roofline.ok()) << roofline.status();
+  EXPECT_EQ(roofline->BoundNs({.flop = 4, .bytes = 1}), 2e9);
+  EXPECT_EQ(roofline->BoundNs({.flop = 4, .bytes = 32}), 4e9);
+  // No cache: memory bounds what a farm's device says of itself too.
+  EXPECT_EQ(client::ProbedRoofline(2, 8, target).BoundNs({.flop = 4, .bytes = 32}), 4e9);
+}
+
+TEST(Kinds, WhatAFloorDoesNotKnowIsNamed) {
+  const ir::PerKind<int> nothing({});
+  EXPECT_EQ(nothing.Find("abacus"), nullptr);
+  const ir::Target target = abacus::TargetOf("abacus:rods=1");
+  EXPECT_DEATH(nothing.Of(target), "nothing here is made for targets like 'abacus:rods=1'");
+}
+
+}  // namespace
+}  // namespace hone
