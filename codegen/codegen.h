@@ -22,7 +22,8 @@ namespace hone::codegen {
 absl::StatusOr<std::string> CompileToObject(const std::vector<const ir::LoopNest*>& nests,
                                             const ir::Target& target);
 
-/// The assembly text of the same code, Intel syntax: for tests and `hone explain`.
+/// The assembly text of the same code, for tests and `hone explain`: Intel syntax. For a GPU it is
+/// the code: PTX, of which codegen/cuda/llvm_nvptx.h says what its kernels take.
 absl::StatusOr<std::string> Assembly(const std::vector<const ir::LoopNest*>& nests,
                                      const ir::Target& target);
 

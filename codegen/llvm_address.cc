@@ -235,6 +235,17 @@ llvm::Value* FunctionEmitter::Pointer(int buffer, const Affine& index) {
   return Displaced(base, index.constant * ir::SizeOf(Of(buffer).dtype));
 }
 
+// What is known of an element's address: an element at least, and the powers of two that its
+// buffer's base and every part of the index are multiples of.
+llvm::Align FunctionEmitter::AlignOf(int buffer, const Affine& index) const {
+  const auto size = static_cast<uint64_t>(ir::SizeOf(Of(buffer).dtype));
+  if (!function_->wants_alignment()) return llvm::Align(size);
+  uint64_t multiples = static_cast<uint64_t>(index.constant);
+  for (const Term& term : index.terms) multiples |= static_cast<uint64_t>(term.coef);
+  multiples = multiples * size | static_cast<uint64_t>(Of(buffer).alignment);
+  return llvm::Align(std::max(size, multiples & (~multiples + 1)));
+}
+
 FunctionEmitter::LanePattern FunctionEmitter::PatternOf(const Affine& index) {
   LanePattern pattern;
   // Usual: the lane atom and nothing else that differs between lanes.

@@ -9,7 +9,6 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_vector_math.h"
-#include "ir/cpu/cpu_target.h"
 
 namespace hone::codegen {
 
@@ -233,7 +232,7 @@ Value Arith::FloatMinMax(BinaryOp op, const Value& a, const Value& b) {
     result = pick(a.llvm, b.llvm);
   } else if (safe(ConstantFloat(b.llvm))) {
     result = pick(b.llvm, a.llvm);
-  } else if (isa_ == ir::Isa::kAvx512 && a.dtype == DType::kF32 && a.lanes == 16) {
+  } else if (avx512_ && a.dtype == DType::kF32 && a.lanes == 16) {
     // Where b is one of the two kinds of NaN, b itself: one instruction instead of two.
     constexpr uint32_t kNanToItself = 0x11;
     result = b_.CreateIntrinsic(
@@ -268,7 +267,7 @@ Value Arith::FloatBinary(BinaryOp op, const Value& a, const Value& b) {
     case BinaryOp::kTruncMod: return FloatRemainder(op, a, b);
     case BinaryOp::kMin:
     case BinaryOp::kMax: return FloatMinMax(op, a, b);
-    case BinaryOp::kPow: return wrap(VectorMath(&b_, isa_).Pow(a.llvm, b.llvm));
+    case BinaryOp::kPow: return wrap(VectorMath(&b_, avx512_).Pow(a.llvm, b.llvm));
     default: break;
   }
   HONE_CHECK(false) << ToString(op) << " of " << ToString(a.dtype);
@@ -276,7 +275,7 @@ Value Arith::FloatBinary(BinaryOp op, const Value& a, const Value& b) {
 }
 
 Value Arith::FloatRemainder(BinaryOp op, const Value& a, const Value& b) {
-  llvm::Value* rest = VectorMath(&b_, isa_).Fmod(a.llvm, b.llvm);
+  llvm::Value* rest = VectorMath(&b_, avx512_).Fmod(a.llvm, b.llvm);
   if (op == BinaryOp::kTruncMod) return {rest, a.dtype, a.lanes};
   llvm::Value* zero = Splat(rest->getType(), 0);
   llvm::Value* differ =
@@ -312,7 +311,7 @@ Value Arith::FloatUnary(UnaryOp op, const Value& a) {
       return {b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(I::fabs, x), infinity), DType::kBool,
               a.lanes};
     }
-    default: return wrap(VectorMath(&b_, isa_).Unary(op, x));
+    default: return wrap(VectorMath(&b_, avx512_).Unary(op, x));
   }
 }
 

@@ -2,9 +2,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 
-#include "ir/cpu/cpu_target.h"
 #include "ir/expr.h"
-#include "ir/target.h"
 #include "ir/workload.h"
 
 // Scalar and vector arithmetic with the semantics of ir/expr.h.
@@ -18,10 +16,11 @@ struct Value {
   int lanes = 1;
 };
 
-/// Emits at the builder's insertion point. Operands of different lanes are splatted as needed.
+/// Emits at the builder's insertion point; with `avx512` by instructions of that extension where
+/// they are quicker. Operands of different lanes are splatted as needed.
 class Arith {
  public:
-  Arith(llvm::IRBuilder<>* builder, ir::Isa isa) : b_(*builder), isa_(isa) {}
+  Arith(llvm::IRBuilder<>* builder, bool avx512) : b_(*builder), avx512_(avx512) {}
 
   /// The type of values in registers, and of elements in memory (bool i8, bf16 i16, f16 half).
   llvm::Type* TypeOf(ir::DType dtype, int lanes);
@@ -74,7 +73,7 @@ class Arith {
   llvm::Value* SplatInt(llvm::Type* type, int64_t value);
 
   llvm::IRBuilder<>& b_;
-  ir::Isa isa_;
+  bool avx512_;
 };
 
 }  // namespace hone::codegen

@@ -8,7 +8,10 @@
 #include "llvm/Target/TargetMachine.h"
 
 #include "codegen/codegen.h"
+#include "codegen/cpu/llvm_x86.h"
+#include "codegen/cuda/llvm_nvptx.h"
 #include "codegen/llvm_emitter.h"
+#include "codegen/llvm_phase_function.h"
 #include "codegen/llvm_target.h"
 
 namespace hone::codegen {
@@ -49,16 +52,32 @@ absl::Status EmitModule(const std::vector<const ir::LoopNest*>& nests, const ir:
   return absl::OkStatus();
 }
 
+enum class Output { kObject, kAssembly, kIr };
+
 absl::StatusOr<std::string> Generate(const std::vector<const ir::LoopNest*>& nests,
                                      const ir::Target& target, Output output) {
-  HONE_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, TargetMachineFor(target));
+  HONE_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,
+                        BackendsOfKinds().Of(target).Machine(target));
   llvm::LLVMContext context;
   llvm::Module module("hone", context);
   HONE_RETURN_IF_ERROR(EmitModule(nests, target, machine, &module));
-  return GenerateCode(&module, machine, output);
+  if (output == Output::kIr) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, nullptr);
+    return text;
+  }
+  return GenerateCode(&module, machine,
+                      output == Output::kObject ? llvm::CodeGenFileType::ObjectFile
+                                                : llvm::CodeGenFileType::AssemblyFile);
 }
 
 }  // namespace
+
+ir::PerKind<Backend>& BackendsOfKinds() {
+  static ir::PerKind<Backend> kinds = {{"cpu", &X86Backend()}, {"cuda", &NvptxBackend()}};
+  return kinds;
+}
 
 absl::StatusOr<std::string> CompileToObject(const std::vector<const ir::LoopNest*>& nests,
                                             const ir::Target& target) {
@@ -72,14 +91,7 @@ absl::StatusOr<std::string> Assembly(const std::vector<const ir::LoopNest*>& nes
 
 absl::StatusOr<std::string> LlvmIr(const std::vector<const ir::LoopNest*>& nests,
                                    const ir::Target& target) {
-  HONE_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, TargetMachineFor(target));
-  llvm::LLVMContext context;
-  llvm::Module module("hone", context);
-  HONE_RETURN_IF_ERROR(EmitModule(nests, target, machine, &module));
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
+  return Generate(nests, target, Output::kIr);
 }
 
 }  // namespace hone::codegen

@@ -6,7 +6,6 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
-#include "ir/cpu/cpu_target.h"
 
 // Statements: loops, conditions, stores.
 namespace hone::codegen {
@@ -38,6 +37,11 @@ int64_t WidestValueBytes(const Expr& expr) {
   return widest;
 }
 
+bool HasSync(const Stmt& stmt) {
+  return stmt->kind == StmtKind::kSync ||
+         std::any_of(stmt->body.begin(), stmt->body.end(), HasSync);
+}
+
 bool HasLoop(const Stmt& stmt) {
   if (stmt->kind == StmtKind::kFor && stmt->loop == LoopKind::kSerial && stmt->extent > 1)
     return true;
@@ -67,17 +71,24 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
     case StmtKind::kIf: EmitIf(*stmt); return;
     case StmtKind::kStore: EmitStore(*stmt); return;
     case StmtKind::kFill: EmitFill(*stmt); return;
-    case StmtKind::kSync: return;  // one thread runs the whole nest
+    case StmtKind::kSync: EmitSync(); return;
     case StmtKind::kFail: EmitFail(*stmt); return;
     case StmtKind::kPrefetch: EmitPrefetch(*stmt); return;
   }
 }
 
+// Nothing loaded before holds afterwards, unless one thread runs the whole nest.
+void FunctionEmitter::EmitSync() {
+  if (mask_ != nullptr || vector_.lanes > 1) {
+    Fail("a barrier inside a vector loop");
+  } else if (function_->Barrier()) {
+    Boundary();
+  }
+}
+
 void FunctionEmitter::EmitFail(const StmtNode& node) {
   const auto leave = [&] {
-    result_->addIncoming(builder_.getInt32(static_cast<uint32_t>(node.extent)),
-                         builder_.GetInsertBlock());
-    builder_.CreateBr(return_block_);
+    function_->Leave(static_cast<int32_t>(node.extent));
     // What follows is never reached, but needs a place.
     builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "unreachable", inner_));
     Boundary();
@@ -92,7 +103,6 @@ void FunctionEmitter::EmitFail(const StmtNode& node) {
 // A prefetch never faults, so neither mask nor bounds matter; in a vector the first lane's line is
 // meant.
 void FunctionEmitter::EmitPrefetch(const StmtNode& node) {
-  constexpr uint32_t kRead = 0, kAllLevels = 3, kData = 1;
   const int buffer = node.buffers[0];
   if (Of(buffer).scope == Scope::kRegister || Of(buffer).scope == Scope::kTable) {
     Fail("a prefetch of buffer '" + Of(buffer).name + "', which is not in memory");
@@ -105,10 +115,7 @@ void FunctionEmitter::EmitPrefetch(const StmtNode& node) {
     if (!first) return;
     index = *first;
   }
-  llvm::Value* pointer = Pointer(buffer, index);
-  builder_.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {pointer->getType()},
-      {pointer, builder_.getInt32(kRead), builder_.getInt32(kAllLevels), builder_.getInt32(kData)});
+  function_->Prefetch(Pointer(buffer, index));
 }
 
 void FunctionEmitter::EmitFor(const StmtNode& node) {
@@ -132,18 +139,52 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
       }
       EmitLoop(builder_.getInt64(0), builder_.getInt64(static_cast<uint64_t>(node.extent)), node);
       return;
-    case LoopKind::kParallel: EmitLoop(begin_, end_, node); return;
     case LoopKind::kStep: {
       const Affine step = index_.NewVariable(0, {0, node.extent - 1});
-      SetAtomValue(step, step_);
+      SetAtomValue(step, function_->Step());
       index_.Bind(node.var, step);
       emit_body();
       return;
     }
     default: break;
   }
-  Fail(fmt::format("a {} loop is for GPUs and cannot be compiled for a CPU",
-                   std::string(ToString(node.loop))));
+  if (const PhaseFunction::Part part = function_->ParallelPart();
+      node.loop == LoopKind::kParallel && part.begin != nullptr) {
+    EmitLoop(part.begin, part.end, node);
+  } else if (!EmitLaunched(node)) {
+    Fail(fmt::format("a {} loop is for GPUs and cannot be compiled for a CPU",
+                     std::string(ToString(node.loop))));
+  }
+}
+
+// The machine runs its iterations. Siblings may have fewer than are launched.
+bool FunctionEmitter::EmitLaunched(const StmtNode& node) {
+  llvm::Value* index = nullptr;
+  {
+    llvm::IRBuilder<>::InsertPointGuard restore(builder_);
+    builder_.SetInsertPoint(frames_[0].marker);
+    index = function_->LaunchedIndex(node.loop);
+  }
+  if (index == nullptr) return false;
+  const int64_t launched = launch_.*ir::AxisOf(node.loop);
+  const auto emit_body = [&] {
+    for (const Stmt& inner : node.body) EmitStmt(inner);
+  };
+  const Affine var = index_.NewVariable(0, {0, node.extent - 1});
+  SetAtomValue(var, index);
+  index_.Bind(node.var, var);
+  if (node.extent == launched) {
+    emit_body();
+    return true;
+  }
+  const bool threads = node.loop == LoopKind::kThreadX || node.loop == LoopKind::kThreadY;
+  if (threads && std::any_of(node.body.begin(), node.body.end(), HasSync)) {
+    Fail(fmt::format("only {} of {} threads would reach a barrier", node.extent, launched));
+    return true;
+  }
+  llvm::Value* extent = builder_.getInt64(static_cast<uint64_t>(node.extent));
+  Branch(builder_.CreateICmpULT(index, extent), emit_body);
+  return true;
 }
 
 void FunctionEmitter::EmitUnrolled(const StmtNode& node) {
@@ -205,7 +246,7 @@ int FunctionEmitter::WidestBytes(const Stmt& stmt) {
 void FunctionEmitter::EmitVector(const StmtNode& node) {
   int widest = 1;
   for (const Stmt& inner : node.body) widest = std::max(widest, WidestBytes(inner));
-  const int64_t lanes = std::max<int64_t>(1, target_.As<ir::CpuTarget>().lanes * 4 / widest);
+  const int64_t lanes = std::max<int64_t>(1, function_->lanes() * 4 / widest);
   std::vector<int> own;
   if (!SetPrivate(node, &own)) {
     for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
@@ -304,7 +345,7 @@ void FunctionEmitter::EmitFill(const StmtNode& node) {
 void FunctionEmitter::EmitFillLoop(int buffer, int64_t elements, const Value& value) {
   constexpr int64_t kMostStraightStores = 16;
   const int64_t size = ir::SizeOf(Of(buffer).dtype);
-  const int64_t lanes = target_.As<ir::CpuTarget>().lanes * 4 / size;
+  const int64_t lanes = function_->lanes() * 4 / size;
   llvm::Value* raw = arith_.ToMemory(value);
   llvm::Value* vector = builder_.CreateVectorSplat(static_cast<unsigned>(lanes), raw);
   const llvm::Align align(static_cast<uint64_t>(size));

@@ -17,11 +17,11 @@
 #include "codegen/llvm_arith.h"
 #include "codegen/llvm_buffer_state.h"
 #include "codegen/llvm_loop_frame.h"
+#include "codegen/llvm_phase_function.h"
+#include "ir/launch.h"
 #include "ir/stmt.h"
-#include "ir/target.h"
 
-// One phase of a loop nest → two LLVM functions: the phase symbol of the ABI, which loads the
-// buffer pointers, and an inner one with noalias parameters that holds the code.
+// One phase of a loop nest → an LLVM function of the machine's kind (llvm_phase_function.h).
 namespace hone::codegen {
 
 /// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements),
@@ -37,11 +37,11 @@ class FunctionEmitter : private OpaqueSource {
   /// shapes.
   void set_flat(const std::set<int>& flat) { flat_ = flat; }
 
-  /// kInvalidArgument names what the nest does wrong (a register index that is not constant, a GPU
-  /// loop). If conflicts() is not empty afterwards, the code is no good: Erase it and emit again
-  /// with those buffers flat.
+  /// kInvalidArgument names what the nest does wrong (a register index that is not constant, a
+  /// loop of another kind of machine). If conflicts() is not empty afterwards, the code is no good:
+  /// Erase it and emit again with those buffers flat.
   absl::Status Emit();
-  void Erase();
+  void Erase() { function_->Erase(); }
   const std::set<int>& conflicts() const { return conflicts_; }
 
  private:
@@ -95,8 +95,6 @@ class FunctionEmitter : private OpaqueSource {
   };
 
   // llvm_emit_function.cc
-  void DeclareFunctions();
-  void EmitOuter();
   void EmitEntry();
   llvm::Value* TableGlobal(int buffer);
 
@@ -105,10 +103,12 @@ class FunctionEmitter : private OpaqueSource {
   void EmitFor(const ir::StmtNode& node);
   void EmitUnrolled(const ir::StmtNode& node);
   void EmitLoop(llvm::Value* begin, llvm::Value* end, const ir::StmtNode& node);
+  bool EmitLaunched(const ir::StmtNode& node);
   void EmitVector(const ir::StmtNode& node);
   void EmitIf(const ir::StmtNode& node);
   void EmitFill(const ir::StmtNode& node);
   void EmitFail(const ir::StmtNode& node);
+  void EmitSync();
   void EmitPrefetch(const ir::StmtNode& node);
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);
   void EmitStore(const ir::StmtNode& node);
@@ -157,12 +157,14 @@ class FunctionEmitter : private OpaqueSource {
   llvm::Value* Pointer(int buffer, const Affine& index);
   llvm::Value* HoistedPointer(int buffer, std::vector<Term> terms);
   llvm::Value* Displaced(llvm::Value* pointer, int64_t bytes);
+  llvm::Align AlignOf(int buffer, const Affine& index) const;
   LanePattern PatternOf(const Affine& index);
 
   // llvm_memory.cc
   Value Load(int buffer, const Affine& index);
   Value LoadMemory(int buffer, const Affine& index);
   Value LoadScalar(int buffer, const Affine& index);
+  Value LoadWhere(llvm::Value* wanted, llvm::Value* pointer, ir::DType dtype);
   Value LoadContiguous(int buffer, const Affine& base);
   Value LoadShuffled(int buffer, const LanePattern& pattern);
   bool IsShortStride(const LanePattern& pattern) const;
@@ -205,24 +207,18 @@ class FunctionEmitter : private OpaqueSource {
 
   const ir::LoopNest& nest_;
   const ir::Phase& phase_;
-  const ir::Target& target_;
   llvm::Module* module_;
   llvm::IRBuilder<> builder_;
+  const std::unique_ptr<PhaseFunction> function_;
   Arith arith_;
   IndexSpace index_;
+  const ir::Launch launch_;
   absl::Status status_;
   std::set<int> flat_;
   std::set<int> conflicts_;
 
-  llvm::Function* inner_ = nullptr;
-  llvm::Function* outer_ = nullptr;
-  std::set<int> used_;  // ids of the buffers the phase uses
-  llvm::Value* scratch_ = nullptr;
-  llvm::Value* begin_ = nullptr;
-  llvm::Value* end_ = nullptr;
-  llvm::Value* step_ = nullptr;
-  llvm::BasicBlock* return_block_ = nullptr;
-  llvm::PHINode* result_ = nullptr;
+  llvm::Function* inner_ = nullptr;  // holds the code
+  std::set<int> used_;               // ids of the buffers the phase uses
 
   std::vector<BufferState> states_;
   std::vector<Frame> frames_;

@@ -122,10 +122,30 @@ Value FunctionEmitter::LoadScalar(int buffer, const Affine& index) {
       llvm::Value* any = arith_.AnyLane(mask_);
       wanted = wanted == nullptr ? any : builder_.CreateAnd(wanted, any);
     }
+    const bool constant = Of(buffer).read_only || Of(buffer).scope == Scope::kTable;
+    if (function_->has_threads() && !constant) return LoadWhere(wanted, pointer, dtype);
     pointer = builder_.CreateSelect(wanted, pointer, StateOf(buffer).base);
   }
   llvm::Value* raw =
       builder_.CreateAlignedLoad(arith_.MemoryType(dtype, 1), pointer, ElementAlign(dtype));
+  return arith_.FromMemory(raw, dtype, 1);
+}
+
+// By a branch: another thread may be writing the first element.
+Value FunctionEmitter::LoadWhere(llvm::Value* wanted, llvm::Value* pointer, DType dtype) {
+  llvm::LLVMContext& context = builder_.getContext();
+  llvm::Type* type = arith_.MemoryType(dtype, 1);
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  auto* then = llvm::BasicBlock::Create(context, "load", inner_);
+  auto* merge = llvm::BasicBlock::Create(context, "loaded", inner_);
+  builder_.CreateCondBr(wanted, then, merge);
+  builder_.SetInsertPoint(then);
+  llvm::Value* element = builder_.CreateAlignedLoad(type, pointer, ElementAlign(dtype));
+  builder_.CreateBr(merge);
+  builder_.SetInsertPoint(merge);
+  llvm::PHINode* raw = builder_.CreatePHI(type, 2);
+  raw->addIncoming(llvm::Constant::getNullValue(type), before);
+  raw->addIncoming(element, then);
   return arith_.FromMemory(raw, dtype, 1);
 }
 
@@ -138,7 +158,7 @@ Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {
                     (vector_.active == lanes || InBounds(buffer, index_.Bounds(base), lanes));
   llvm::Value* raw = nullptr;
   if (free) {
-    raw = builder_.CreateAlignedLoad(type, pointer, ElementAlign(dtype));
+    raw = builder_.CreateAlignedLoad(type, pointer, AlignOf(buffer, base));
   } else {
     raw = builder_.CreateMaskedLoad(type, pointer, ElementAlign(dtype), WithGuard(ActiveMask()),
                                     llvm::Constant::getNullValue(type));
@@ -259,9 +279,8 @@ void FunctionEmitter::Store(int buffer, const Affine& index, const Value& value)
     StoreRegister(buffer, index, value);
     return;
   }
-  if (Of(buffer).scope != Scope::kArgument && Of(buffer).scope != Scope::kScratch) {
-    Fail("buffer '" + Of(buffer).name +
-         "' is stored to but is neither argument, scratch nor register");
+  if (Of(buffer).scope == Scope::kTable) {
+    Fail("buffer '" + Of(buffer).name + "' is stored to but is a table");
     return;
   }
   ++StateOf(buffer).writes;
@@ -283,7 +302,7 @@ void FunctionEmitter::StoreMemory(int buffer, const Affine& index, const Value& 
     llvm::Value* pointer = Pointer(buffer, pattern.base);
     llvm::Value* mask = ActiveMask();
     if (mask == nullptr) {
-      builder_.CreateAlignedStore(raw, pointer, ElementAlign(dtype));
+      builder_.CreateAlignedStore(raw, pointer, AlignOf(buffer, pattern.base));
     } else if (const int lane = OnlyLane(mask); lane >= 0) {
       // LLVM 22 would write four bytes where a narrowed vector has one active lane.
       llvm::Value* at = builder_.CreateConstGEP1_64(raw->getType()->getScalarType(), pointer, lane);

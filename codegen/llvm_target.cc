@@ -7,6 +7,7 @@
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/MCTargetOptions.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Pass.h"
@@ -17,12 +18,8 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar.h"
 
-#include "ir/cpu/cpu_target.h"
-
 namespace hone::codegen {
 namespace {
-
-constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
 
 void SetUpLlvm() {
   LLVMInitializeX86TargetInfo();
@@ -30,6 +27,10 @@ void SetUpLlvm() {
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
   LLVMInitializeX86AsmParser();
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
   const std::unique_lock<std::shared_mutex> alone(LlvmOptionsMutex());
   SetLlvmOptions();
 }
@@ -52,32 +53,35 @@ void SetLlvmOptions() {
   }
 }
 
-absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const ir::Target& target) {
+absl::StatusOr<llvm::TargetMachine*> TargetMachineFor(const MachineName& name) {
   static std::once_flag once;
   std::call_once(once, SetUpLlvm);
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
-  const std::string key =
-      target.As<ir::CpuTarget>().llvm_cpu + " " + target.As<ir::CpuTarget>().llvm_features;
+  const std::string key = name.triple + " " + name.cpu + " " + name.features;
   const auto known = machines.find(key);
   if (known != machines.end()) return known->second.get();
-  const llvm::Triple triple(kTriple);
+  const llvm::Triple triple(name.triple);
   std::string error;
   const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(triple, error);
   if (backend == nullptr)
-    return absl::InternalError("LLVM has no code generator for x86-64: " + error);
+    return absl::InternalError("LLVM has no code generator for " + name.triple + ": " + error);
   llvm::TargetOptions options;
-  options.MCOptions.OutputAsmVariant = 1;
-  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-      triple, target.As<ir::CpuTarget>().llvm_cpu, target.As<ir::CpuTarget>().llvm_features,
-      options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  options.MCOptions.OutputAsmVariant = static_cast<int>(name.syntax);
+  std::unique_ptr<llvm::TargetMachine> machine(
+      backend->createTargetMachine(triple, name.cpu, name.features, options, llvm::Reloc::PIC_,
+                                   llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (machine == nullptr) {
-    return absl::InternalError("LLVM cannot generate code for '" + target.text + "' (" + key + ")");
+    return absl::InternalError("LLVM cannot generate code for '" + name.text + "' (" + key + ")");
+  }
+  if (!machine->getMCSubtargetInfo()->isCPUStringValid(name.cpu)) {
+    return absl::InvalidArgumentError("LLVM knows no chip '" + name.cpu + "' ('" + name.text +
+                                      "')");
   }
   return machines.emplace(key, std::move(machine)).first->second.get();
 }
 
 absl::StatusOr<std::string> GenerateCode(llvm::Module* module, llvm::TargetMachine* machine,
-                                         Output output) {
+                                         llvm::CodeGenFileType type) {
   const std::shared_lock<std::shared_mutex> options(LlvmOptionsMutex());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
@@ -87,10 +91,8 @@ absl::StatusOr<std::string> GenerateCode(llvm::Module* module, llvm::TargetMachi
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine->getTargetIRAnalysis()));
   passes.add(llvm::createSROAPass());
   passes.add(llvm::createEarlyCSEPass());
-  const auto type = output == Output::kObject ? llvm::CodeGenFileType::ObjectFile
-                                              : llvm::CodeGenFileType::AssemblyFile;
   if (machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) {
-    return absl::InternalError("LLVM's x86-64 code generator cannot write this kind of file");
+    return absl::InternalError("LLVM's code generator cannot write this kind of file");
   }
   passes.run(*module);
   return std::string(bytes.data(), bytes.size());

@@ -7,7 +7,6 @@
 #include "llvm/IR/IntrinsicsX86.h"
 
 #include "base/core/check.h"
-#include "ir/cpu/cpu_target.h"
 
 // Functions whose formula is the same for float and double.
 namespace hone::codegen {
@@ -150,7 +149,7 @@ Number VectorMath::InDouble(UnaryOp op, const Number& x) {
 // Whether the machine multiplies vectors of this type by powers of two.
 bool VectorMath::HasScaling(const Number& x) const {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  if (vector == nullptr || isa_ != ir::Isa::kAvx512) return false;
+  if (vector == nullptr || !avx512_) return false;
   const auto bits = static_cast<unsigned>(vector->getPrimitiveSizeInBits());
   return bits == 128 || bits == 256 || bits == 512;
 }

@@ -3,9 +3,7 @@
 #include "llvm/IR/IRBuilder.h"
 
 #include "codegen/llvm_number.h"
-#include "ir/cpu/cpu_target.h"
 #include "ir/expr.h"
-#include "ir/target.h"
 
 // Elementary functions as inline polynomials, for float and double, scalar or vector. No calls.
 // Polynomials are minimax fits (Remez, relative error, coefficients rounded one by one) made for
@@ -20,7 +18,7 @@ namespace hone::codegen {
 
 class VectorMath {
  public:
-  VectorMath(llvm::IRBuilder<>* builder, ir::Isa isa) : b_(*builder), isa_(isa) {}
+  VectorMath(llvm::IRBuilder<>* builder, bool avx512) : b_(*builder), avx512_(avx512) {}
 
   /// The transcendental operators of ir::UnaryOp.
   llvm::Value* Unary(ir::UnaryOp op, llvm::Value* x);
@@ -85,7 +83,7 @@ class VectorMath {
   llvm::Value* ExponentOf(const Number& x);
 
   llvm::IRBuilder<>& b_;
-  ir::Isa isa_;
+  bool avx512_;
 };
 
 }  // namespace hone::codegen

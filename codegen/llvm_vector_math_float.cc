@@ -1,7 +1,6 @@
 #include "llvm/IR/IntrinsicsX86.h"
 
 #include "codegen/llvm_vector_math.h"
-#include "ir/cpu/cpu_target.h"
 
 // Functions with a formula of their own for float.
 namespace hone::codegen {
@@ -53,8 +52,7 @@ constexpr double kErfLargeEnd = 4;
 
 bool VectorMath::HasTables(const Number& x) const {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  return isa_ == ir::Isa::kAvx512 && vector != nullptr && !x.is_double() &&
-         vector->getNumElements() == 16;
+  return avx512_ && vector != nullptr && !x.is_double() && vector->getNumElements() == 16;
 }
 
 // 2^n * 2^r with n = x log2(e) rounded to sixteenths: 2^n is one of 16 numbers, looked up by n's

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "base/core/clock.h"
-#include "codegen/nvptx/assemble.h"
+#include "codegen/cuda/assemble.h"
 
 // NVIDIA's assembler: what its log says, and where there is one, that it takes what we give it.
 namespace hone::codegen {

@@ -138,7 +138,7 @@ def check_kinds(tree):
             continue
         for number, _, name in tree.includes(path):
             kind = re.match(rf"\w+/{rules.KINDS}/", name)
-            if kind and f"/{kind[1]}/" not in path and not re.match(rules.MAY_KNOW_KINDS, path):
+            if kind and f"/{kind[1]}/" not in path:
                 yield f"{path}:{number}: '{name}' is for folders {kind[1]}/ and their registries alone"
 
 

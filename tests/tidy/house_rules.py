@@ -10,9 +10,9 @@ FLOORS = {
 # What may include a third-party header (regular expressions on the include and on the path).
 OWNERS = [
     (r"google/protobuf/|.*\.pb\.h$", r"graph/onnx_|proto/"),
-    (r"llvm(-c)?/", r"codegen/llvm_|codegen/link\.cc"),
+    (r"llvm(-c)?/", r"codegen/llvm_|codegen/(cpu|cuda)/llvm_|codegen/link\.cc"),
     (r"lld/", r"codegen/link\.cc"),
-    (r"nvPTXCompiler", r"codegen/nvptx/assemble\.cc"),
+    (r"nvPTXCompiler", r"codegen/cuda/assemble\.cc"),
     (r"xgboost/", r"costmodel/xgboost_model\.cc"),
     (r"sqlite3", r"db/sqlite_"),
     (r"spdlog/", r"base/log\.cc"),
@@ -38,8 +38,7 @@ OWNERS = [
 # include it, the floor's registry names it, tests and benchmarks may look.
 KINDS = r"(cpu|cuda)"
 KIND_REGISTRIES = (r"ir/target\.cc|graph/group_limits\.cc|schedule/kind_sketches\.cc|costmodel/features\.cc|"
-                   r"measure/device_probe\.cc")
-MAY_KNOW_KINDS = r"codegen/llvm_"  # emission for x86 alone, so far
+                   r"measure/device_probe\.cc|codegen/llvm_codegen\.cc")
 
 # The runtime stands on these alone, whatever they include in turn (checked transitively).
 RUNTIME_BASE = r"(runtime/|base/core/|base/versions\.h|hone/|include/hone/|ir/)"

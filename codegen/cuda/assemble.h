@@ -5,7 +5,7 @@
 
 #include "base/core/clock.h"
 #include "base/status.h"
-#include "codegen/nvptx/assembler_log.h"
+#include "codegen/cuda/assembler_log.h"
 
 // PTX text → machine code of one chip. Hone builds and runs without an assembler: then PTX is what
 // travels, and the driver of the machine with the GPU assembles it.

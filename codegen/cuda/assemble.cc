@@ -1,4 +1,4 @@
-#include "codegen/nvptx/assemble.h"
+#include "codegen/cuda/assemble.h"
 
 #include <string_view>
 #include <utility>

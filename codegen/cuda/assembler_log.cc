@@ -1,4 +1,4 @@
-#include "codegen/nvptx/assembler_log.h"
+#include "codegen/cuda/assembler_log.h"
 
 #include <charconv>
 #include <optional>

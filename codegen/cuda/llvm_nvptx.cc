@@ -1,0 +1,155 @@
+#include "codegen/cuda/llvm_nvptx.h"
+
+#include <algorithm>
+
+#include "fmt/core.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+#include "codegen/llvm_target.h"
+#include "ir/launch.h"
+
+namespace hone::codegen {
+namespace {
+
+// Address spaces of NVPTX.
+constexpr unsigned kGlobal = 1, kShared = 3;
+
+class NvptxFunction : public PhaseFunction {
+ public:
+  explicit NvptxFunction(const PhaseContext& context)
+      : PhaseFunction(context), b_(*context.builder) {}
+
+  // 16 bytes, the widest load and store.
+  int lanes() const override { return 4; }
+  bool has_threads() const override { return true; }
+  bool wants_alignment() const override { return true; }
+
+  llvm::Function* Declare(const std::set<int>&) override {
+    int arguments = 0;
+    for (const ir::Buffer& buffer : context_.nest->buffers) {
+      if (buffer.scope == ir::Scope::kArgument)
+        arguments = std::max(arguments, buffer.argument + 1);
+    }
+    std::vector<llvm::Type*> types(static_cast<size_t>(arguments), b_.getPtrTy(kGlobal));
+    types.insert(types.end(), {b_.getInt64Ty(), b_.getPtrTy(kGlobal)});
+    function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                       llvm::Function::ExternalLinkage, context_.phase->symbol,
+                                       context_.module);
+    function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    function_->setDoesNotThrow();
+    const ir::Launch launch = ir::LaunchOf(*context_.phase);
+    function_->addFnAttr("nvvm.reqntid", fmt::format("{},{},1", launch.block_x, launch.block_y));
+    for (const ir::Buffer& buffer : context_.nest->buffers) {
+      if (buffer.scope != ir::Scope::kArgument) continue;
+      const auto k = static_cast<unsigned>(buffer.argument);
+      function_->addParamAttr(k, llvm::Attribute::NoAlias);
+      if (buffer.read_only) function_->addParamAttr(k, llvm::Attribute::ReadOnly);
+    }
+    step_ = function_->getArg(static_cast<unsigned>(arguments));
+    result_ = function_->getArg(static_cast<unsigned>(arguments) + 1);
+    b_.SetInsertPoint(llvm::BasicBlock::Create(b_.getContext(), "entry", function_));
+    return function_;
+  }
+
+  llvm::Value* Base(int buffer) override {
+    const ir::Buffer& of = context_.Of(buffer);
+    if (of.scope == ir::Scope::kArgument)
+      return function_->getArg(static_cast<unsigned>(of.argument));
+    if (of.scope == ir::Scope::kShared) return Shared(of);
+    if (scratch_ == nullptr) {
+      auto* type = llvm::ArrayType::get(b_.getInt8Ty(),
+                                        static_cast<uint64_t>(context_.phase->scratch_bytes));
+      scratch_ = b_.CreateAlloca(type);
+      scratch_->setAlignment(llvm::Align(64));
+    }
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch_,
+                                 static_cast<uint64_t>(of.scratch_offset));
+  }
+
+  void BeginBody() override {
+    auto* body = llvm::BasicBlock::Create(b_.getContext(), "body", function_);
+    b_.CreateBr(body);
+    b_.SetInsertPoint(body);
+  }
+
+  llvm::Value* LaunchedIndex(ir::LoopKind kind) override {
+    const auto read = [&](llvm::Intrinsic::ID id) {
+      return b_.CreateZExt(b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>(), {}),
+                           b_.getInt64Ty());
+    };
+    switch (kind) {
+      case ir::LoopKind::kParallel:
+      case ir::LoopKind::kBlockX: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+      case ir::LoopKind::kBlockY: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y);
+      case ir::LoopKind::kThreadX: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+      case ir::LoopKind::kThreadY: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y);
+      default: return nullptr;
+    }
+  }
+
+  llvm::Value* Step() override { return step_; }
+
+  bool Barrier() override {
+    b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {b_.getInt32(0)});
+    return true;
+  }
+
+  // Threads hide what a fetch takes.
+  void Prefetch(llvm::Value*) override {}
+
+  void Leave(int32_t result) override {
+    b_.CreateAlignedStore(b_.getInt32(static_cast<uint32_t>(result)), result_, llvm::Align(4));
+    b_.CreateRetVoid();
+  }
+
+  void Finish() override { b_.CreateRetVoid(); }
+
+  void Erase() override {
+    function_->eraseFromParent();
+    for (llvm::GlobalVariable* global : shared_) global->eraseFromParent();
+  }
+
+ private:
+  llvm::Value* Shared(const ir::Buffer& of) {
+    auto* type = llvm::ArrayType::get(b_.getInt8Ty(),
+                                      static_cast<uint64_t>(of.elements * ir::SizeOf(of.dtype)));
+    auto* global = new llvm::GlobalVariable(
+        *context_.module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+        llvm::PoisonValue::get(type), context_.phase->symbol + ".shared", nullptr,
+        llvm::GlobalValue::NotThreadLocal, kShared);
+    global->setAlignment(llvm::Align(64));
+    shared_.push_back(global);
+    return global;
+  }
+
+  llvm::IRBuilder<>& b_;
+  llvm::Function* function_ = nullptr;
+  llvm::AllocaInst* scratch_ = nullptr;
+  llvm::Value* step_ = nullptr;
+  llvm::Value* result_ = nullptr;
+  std::vector<llvm::GlobalVariable*> shared_;
+};
+
+class Nvptx : public Backend {
+ public:
+  // PTX of version 8.0 loads with every driver of CUDA 12; chips of later kinds need a later one.
+  absl::StatusOr<llvm::TargetMachine*> Machine(const ir::Target& target) const override {
+    const std::string chip = target.family.substr(target.family.find(':') + 1);
+    const std::string version = chip.starts_with("sm_1") ? "+ptx86" : "+ptx80";
+    return TargetMachineFor({"nvptx64-nvidia-cuda", chip, version, target.text, 0});
+  }
+
+  std::unique_ptr<PhaseFunction> NewFunction(const PhaseContext& context,
+                                             const ir::Target&) const override {
+    return std::make_unique<NvptxFunction>(context);
+  }
+};
+
+}  // namespace
+
+const Backend& NvptxBackend() {
+  static const Nvptx backend;
+  return backend;
+}
+
+}  // namespace hone::codegen

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+#include "base/status.h"
+#include "ir/per_kind.h"
+#include "ir/stmt.h"
+#include "ir/target.h"
+
+namespace llvm {
+class TargetMachine;
+}  // namespace llvm
+
+// What depends on the kind of device while a loop nest becomes LLVM IR: the function around the
+// code of a phase. Statements, addresses and arithmetic are the FunctionEmitter's, for all kinds.
+namespace hone::codegen {
+
+/// Where a phase function is made. The builder is the emitter's: what stands around a phase goes
+/// where it points.
+struct PhaseContext {
+  const ir::LoopNest* nest = nullptr;
+  const ir::Phase* phase = nullptr;
+  llvm::Module* module = nullptr;
+  llvm::IRBuilder<>* builder = nullptr;
+
+  const ir::Buffer& Of(int buffer) const { return nest->buffers[static_cast<size_t>(buffer)]; }
+};
+
+/// The function of one phase, used once, in the order of its methods.
+class PhaseFunction {
+ public:
+  explicit PhaseFunction(const PhaseContext& context) : context_(context) {}
+  virtual ~PhaseFunction() = default;
+
+  /// f32 lanes of a vector: a machine register, or the widest access to memory.
+  virtual int lanes() const = 0;
+  /// AVX-512's own instructions may stand for arithmetic.
+  virtual bool has_avx512() const { return false; }
+  /// Several threads run this code at once and share buffers: nothing is read that is not wanted.
+  virtual bool has_threads() const { return false; }
+  /// Accesses to memory say how far they are known to be aligned: the machine needs to know.
+  virtual bool wants_alignment() const { return false; }
+
+  /// Declares the function, for a phase that uses these buffers, and moves the builder to its
+  /// entry.
+  virtual llvm::Function* Declare(const std::set<int>& used) = 0;
+  /// In the entry: where an argument, scratch or shared buffer lies. Null: the machine has no such
+  /// memory.
+  virtual llvm::Value* Base(int buffer) = 0;
+  /// Ends the entry and moves the builder to where the body begins.
+  virtual void BeginBody() = 0;
+
+  /// A loop whose iterations this call runs a part of, [begin, end), both i64.
+  struct Part {
+    llvm::Value* begin = nullptr;
+    llvm::Value* end = nullptr;
+  };
+  virtual Part ParallelPart() { return {}; }
+  /// The i64 index of this kind of loop, for loops that are not run but launched; null: it is none.
+  virtual llvm::Value* LaunchedIndex(ir::LoopKind kind) = 0;
+  /// The i64 iteration of the step loop.
+  virtual llvm::Value* Step() = 0;
+  /// All threads of a block wait for each other. False: on this machine one thread runs the whole
+  /// nest.
+  virtual bool Barrier() { return false; }
+  /// A hint that this address will be read.
+  virtual void Prefetch(llvm::Value* pointer) = 0;
+  /// Ends the phase with a result other than 0; the builder's block is closed.
+  virtual void Leave(int32_t result) = 0;
+  /// Ends the body.
+  virtual void Finish() = 0;
+  virtual void Erase() = 0;
+
+ protected:
+  const PhaseContext context_;
+};
+
+/// A kind of device, as far as making code for it goes.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// LLVM's code generator for the target's chip. Errors: TargetMachineFor.
+  virtual absl::StatusOr<llvm::TargetMachine*> Machine(const ir::Target& target) const = 0;
+  virtual std::unique_ptr<PhaseFunction> NewFunction(const PhaseContext& context,
+                                                     const ir::Target& target) const = 0;
+};
+
+ir::PerKind<Backend>& BackendsOfKinds();
+
+}  // namespace hone::codegen
