@@ -128,6 +128,11 @@ class Checker {
       return absl::InternalError("loop nest: " + std::string(s.message()));
     }
     HONE_RETURN_IF_ERROR(CompareOutputs(expected, memory, "loop nest"));
+    if (options_.also_run) {
+      Memory memory_of_it = for_code;
+      HONE_RETURN_IF_ERROR(options_.also_run(lowered.nest, &memory_of_it.buffers));
+      HONE_RETURN_IF_ERROR(CompareOutputs(expected, memory_of_it, "the other way"));
+    }
     std::string why;
     if (!options_.compile || !ir::HostCanRun(target, &why)) return absl::OkStatus();
     HONE_RETURN_IF_ERROR(RunCode(lowered.nest, target, &for_code.buffers));

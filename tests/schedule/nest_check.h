@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "absl/status/status.h"
 
 #include "ir/interpreter.h"
 #include "ir/target.h"
@@ -32,6 +35,8 @@ struct CheckOptions {
   std::string target = "cpu:avx2,threads=1";
   Binding binding;
   bool compile = false;  ///< also as machine code for `target`, where this host can run it
+  /// Also by this, on the bytes of HoneCall.buffers; kInvalidArgument: it refuses the nest.
+  std::function<absl::Status(const ir::LoopNest&, std::vector<std::vector<uint8_t>>*)> also_run;
   /// Added to the interpreter's error bound, in units of the largest |value| of the output: for
   /// algorithms with another error.
   double slack = 0;

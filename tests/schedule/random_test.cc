@@ -50,21 +50,6 @@ std::string KindOfReason(const std::string& why) {
   return kind;
 }
 
-/// The same Trace with its register tiles in memory: the code generator wants constant indices of
-/// registers, which takes unrolled loops that few random Traces have.
-Trace InMemory(Trace trace) {
-  for (Instruction& i : trace.instructions) {
-    if (i.primitive != "compute_at" && i.primitive != "cache_write" && i.primitive != "cache_read")
-      continue;
-    std::replace(i.positional.begin(), i.positional.end(), std::string("register"),
-                 std::string("memory"));
-    for (auto& [key, value] : i.named) {
-      if (key == "storage" && value == "register") value = "memory";
-    }
-  }
-  return trace;
-}
-
 /// Rows further apart than they are long and an offset, as the memory plan gives them for a
 /// concatenation.
 Binding RandomBinding(const ir::Workload& w, Random* random) {

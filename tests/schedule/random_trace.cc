@@ -464,4 +464,17 @@ Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string&
   return Generator(workload, random, use).Run(kind);
 }
 
+Trace InMemory(Trace trace) {
+  for (Instruction& i : trace.instructions) {
+    if (i.primitive != "compute_at" && i.primitive != "cache_write" && i.primitive != "cache_read")
+      continue;
+    std::replace(i.positional.begin(), i.positional.end(), std::string("register"),
+                 std::string("memory"));
+    for (auto& [key, value] : i.named) {
+      if (key == "storage" && value == "register") value = "memory";
+    }
+  }
+  return trace;
+}
+
 }  // namespace hone::schedule

@@ -23,4 +23,8 @@ struct TraceUse {
 Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind,
                 TraceUse* use);
 
+/// The same Trace with its register tiles in memory: the code generator wants constant indices of
+/// registers, which takes unrolled loops that few random Traces have.
+Trace InMemory(Trace trace);
+
 }  // namespace hone::schedule

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/random.h"
+#include "tests/ptx/machine.h"
+#include "tests/ptx/program.h"
+
+namespace hone::ptx {
+
+using Memory = Device::Memory;
+using Shadow = Device::Shadow;
+
+// Where generic addresses see shared and local memory.
+inline constexpr uint64_t kSharedWindow = uint64_t{1} << 45;
+inline constexpr uint64_t kLocalWindow = uint64_t{1} << 46;
+// No variable has the address 0 of its space.
+inline constexpr uint64_t kFirstOffset = 256;
+inline constexpr uint64_t kWarpSize = 32;
+
+uint64_t RoundedUp(uint64_t value, uint64_t to);
+Memory MakeMemory(uint64_t address, std::span<const uint8_t> bytes, bool set);
+
+struct Thread {
+  enum class State : uint8_t { kReady, kAtBarrier, kAtShuffle, kEnded };
+  State state = State::kReady;
+  int32_t number = 0;  ///< in its block
+  std::array<int64_t, 3> index = {};
+  size_t next = 0;  ///< instruction
+  std::vector<uint64_t> registers;
+  std::vector<uint8_t> set;
+  Memory local;
+};
+
+/// One block of a launch: its threads, and what they do to memory.
+class Block {
+ public:
+  Block(const Kernel& kernel, const Launch& launch, const std::map<std::string, uint64_t>& symbols,
+        std::vector<Memory>* global, const Memory* parameters, std::array<int64_t, 3> index,
+        int64_t number, Random* random, int64_t* budget);
+  std::string Run();
+
+ private:
+  std::vector<uint8_t> Garbage(uint64_t bytes);
+  void Fail(const Thread& t, std::string_view what);
+
+  // ---- threads that wait ----
+  /// False: all have ended, or something is wrong.
+  bool Release();
+  bool ReleaseShuffles();
+  void Shuffle(size_t begin, const Thread& first);
+
+  // ---- operands ----
+  uint64_t Special(const Thread& t, std::string_view name);
+  uint64_t AddressOf(const Thread& t, const std::string& name);
+  uint64_t RegisterValue(const Thread& t, int reg);
+  /// The bits of an operand, of this width.
+  uint64_t Source(const Thread& t, const Operand& o, Type type);
+  void SetRegister(Thread& t, const Operand& o, uint64_t value, Type type);
+
+  // ---- memory ----
+  struct Place {
+    Memory* memory = nullptr;
+    uint64_t offset = 0;
+    bool shared_by_threads = false;
+  };
+
+  std::optional<Place> Find(Thread& t, Space space, uint64_t address);
+  /// Whether what thread `by` did may come at the same time as what `t` does now.
+  bool Unordered(const Shadow::Touch& by, const Thread& t) const;
+  void TouchByte(Thread& t, Shadow* byte, bool write);
+  /// `bytes` at an address: read into `value`, or written from it.
+  void Access(Thread& t, Space space, uint64_t address, int bytes, bool write, uint64_t* value);
+  void LoadOrStore(Thread& t, const Instruction& in);
+  void ConvertAddress(Thread& t, const Instruction& in);
+
+  // ---- instructions ----
+  void Step(Thread& t);
+  /// The type of source k.
+  static Type SourceType(const Instruction& in, size_t k);
+  static Type ResultType(const Instruction& in);
+  void Calculate(Thread& t, const Instruction& in);
+  const Kernel& kernel_;
+  const Launch& launch_;
+  const std::map<std::string, uint64_t>& symbols_;
+  std::vector<Memory>& global_;
+  const Memory& parameters_;
+  const std::array<int64_t, 3> index_;
+  const int64_t number_;
+  Random& random_;
+  int64_t& budget_;
+  std::map<std::string, uint64_t> own_symbols_;
+  Memory shared_;
+  std::vector<Thread> threads_;
+  int32_t epoch_ = 0;
+  std::string error_;
+};
+
+}  // namespace hone::ptx

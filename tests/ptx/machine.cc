@@ -1,0 +1,82 @@
+#include "tests/ptx/machine.h"
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "fmt/core.h"
+
+#include "base/core/random.h"
+#include "tests/ptx/block.h"
+
+namespace hone::ptx {
+namespace {
+
+constexpr uint64_t kGlobalStart = uint64_t{1} << 36;
+constexpr int64_t kMostInstructions = int64_t{1} << 24;
+
+}  // namespace
+
+Device::Device(Program program) : program_(std::move(program)) {
+  for (const Variable& v : program_.variables) {
+    std::vector<uint8_t> bytes = v.initial;
+    bytes.resize(static_cast<size_t>(v.bytes));
+    symbols_.emplace_back(v.name, Add(bytes, !v.initial.empty()));
+  }
+}
+
+uint64_t Device::Add(std::span<const uint8_t> bytes, bool set) {
+  const uint64_t end =
+      global_.empty() ? kGlobalStart : global_.back().address + global_.back().bytes.size();
+  global_.push_back(MakeMemory(RoundedUp(end + 4096, 256), bytes, set));
+  return global_.back().address;
+}
+
+std::span<const uint8_t> Device::Bytes(uint64_t address) const {
+  for (const Memory& memory : global_) {
+    if (memory.address == address) return memory.bytes;
+  }
+  return {};
+}
+
+absl::Status Device::Run(std::string_view name, const Launch& launch) {
+  const auto found = program_.kernels.find(std::string(name));
+  if (found == program_.kernels.end())
+    return absl::InvalidArgumentError(fmt::format("no kernel {}", name));
+  const Kernel& kernel = found->second;
+  for (size_t k = 0; k < 3; ++k) {
+    if (kernel.threads[k] != 0 && kernel.threads[k] != launch.block[k])
+      return absl::InternalError(fmt::format("{} asks for other blocks (.reqntid)", name));
+  }
+  if (kernel.parameters.size() != launch.parameters.size())
+    return absl::InvalidArgumentError(fmt::format("{} has other parameters", name));
+  std::map<std::string, uint64_t> symbols(symbols_.begin(), symbols_.end());
+  std::vector<uint8_t> bytes;
+  for (size_t k = 0; k < kernel.parameters.size(); ++k) {
+    bytes.resize(RoundedUp(bytes.size(), 8));
+    symbols[kernel.parameters[k].name] = kFirstOffset + bytes.size();
+    for (int b = 0; b < kernel.parameters[k].bytes; ++b)
+      bytes.push_back(static_cast<uint8_t>(launch.parameters[k] >> (8 * b)));
+  }
+  const Memory parameters = MakeMemory(kFirstOffset, bytes, true);
+  for (Memory& memory : global_) {
+    for (Shadow& shadow : memory.shadow) shadow = Shadow{.set = shadow.set};
+  }
+  Random random(launch.seed);
+  std::vector<std::array<int64_t, 3>> blocks;
+  for (int64_t z = 0; z < launch.grid[2]; ++z) {
+    for (int64_t y = 0; y < launch.grid[1]; ++y) {
+      for (int64_t x = 0; x < launch.grid[0]; ++x) blocks.push_back({x, y, z});
+    }
+  }
+  for (size_t k = blocks.size(); k > 1; --k) std::swap(blocks[k - 1], blocks[random.Below(k)]);
+  int64_t budget = kMostInstructions;
+  for (size_t k = 0; k < blocks.size(); ++k) {
+    Block block(kernel, launch, symbols, &global_, &parameters, blocks[k], static_cast<int64_t>(k),
+                &random, &budget);
+    if (const std::string error = block.Run(); !error.empty()) return absl::InternalError(error);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::ptx

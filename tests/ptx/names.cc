@@ -1,0 +1,187 @@
+#include "tests/ptx/names.h"
+
+#include <map>
+#include <set>
+
+#include "fmt/core.h"
+
+namespace hone::ptx {
+namespace {
+
+constexpr uint32_t kNoFlags = 0;
+
+/// An opcode: how many operands, what its name may say.
+struct Form {
+  int least = 0, most = 0;
+  uint32_t flags = kNoFlags;
+  bool compares = false, rounds = false, types = true, spaces = false;
+};
+
+const std::map<std::string_view, Form>& Forms() {
+  static const std::map<std::string_view, Form> forms = {
+      {"abs", {2, 2, kFtz}},
+      {"add", {3, 3, kSat | kFtz, false, true}},
+      {"and", {3, 3}},
+      {"bar", {1, 2, kSync | kAligned | kCta, false, false, false}},
+      {"barrier", {1, 2, kSync | kAligned | kCta, false, false, false}},
+      {"bfe", {4, 4}},
+      {"bfi", {5, 5}},
+      {"bra", {1, 1, kUni, false, false, false}},
+      {"brev", {2, 2}},
+      {"clz", {2, 2}},
+      {"cnot", {2, 2}},
+      {"copysign", {3, 3}},
+      {"cvt", {2, 2, kSat | kFtz, false, true}},
+      {"cvta", {2, 2, kToSpace, false, false, true, true}},
+      {"div", {3, 3, kFtz, false, true}},
+      {"fma", {4, 4, kSat | kFtz, false, true}},
+      {"ld", {2, 2, kNc, false, false, true, true}},
+      {"mad", {4, 4, kWide | kHi | kLo}},
+      {"max", {3, 3, kFtz | kNan}},
+      {"min", {3, 3, kFtz | kNan}},
+      {"mov", {2, 2}},
+      {"mul", {3, 3, kWide | kHi | kLo | kSat | kFtz, false, true}},
+      {"neg", {2, 2, kFtz}},
+      {"not", {2, 2}},
+      {"or", {3, 3}},
+      {"popc", {2, 2}},
+      {"prmt", {4, 4}},
+      {"rcp", {2, 2, kFtz, false, true}},
+      {"rem", {3, 3}},
+      {"ret", {0, 0, kUni, false, false, false}},
+      {"selp", {4, 4}},
+      {"setp", {3, 4, kFtz | kAnd | kOr | kXor, true}},
+      {"shf", {4, 4, kLeft | kRight | kWrap | kClamp}},
+      {"shfl", {5, 5, kSync | kUp | kDown | kBfly | kIdx}},
+      {"shl", {3, 3}},
+      {"shr", {3, 3}},
+      {"sqrt", {2, 2, kFtz, false, true}},
+      {"st", {2, 2, kNoFlags, false, false, true, true}},
+      {"sub", {3, 3, kSat | kFtz, false, true}},
+      {"xor", {3, 3}},
+  };
+  return forms;
+}
+
+const std::map<std::string_view, uint32_t>& Flags() {
+  static const std::map<std::string_view, uint32_t> flags = {
+      {"wide", kWide},  {"hi", kHi},       {"lo", kLo},     {"sat", kSat},         {"ftz", kFtz},
+      {"NaN", kNan},    {"uni", kUni},     {"sync", kSync}, {"aligned", kAligned}, {"nc", kNc},
+      {"to", kToSpace}, {"clamp", kClamp}, {"wrap", kWrap}, {"l", kLeft},          {"r", kRight},
+      {"up", kUp},      {"down", kDown},   {"bfly", kBfly}, {"idx", kIdx},         {"cta", kCta},
+      {"and", kAnd},    {"or", kOr},       {"xor", kXor},
+  };
+  return flags;
+}
+
+bool IsComparison(std::string_view word) {
+  static const std::set<std::string_view> words = {
+      "eq", "ne",  "lt",  "le",  "gt",  "ge",  "lo",  "ls",  "hi",
+      "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
+  };
+  return words.contains(word);
+}
+
+/// rn, rz, rm, rp and, to integers, rni, rzi, rmi, rpi.
+bool ReadRounding(std::string_view word, Instruction* in) {
+  static const std::map<std::string_view, Rounding> modes = {{"rn", Rounding::kNearest},
+                                                             {"rz", Rounding::kZero},
+                                                             {"rm", Rounding::kDown},
+                                                             {"rp", Rounding::kUp}};
+  in->to_integer = word.size() == 3 && word[2] == 'i';
+  const auto found = modes.find(in->to_integer ? word.substr(0, 2) : word);
+  if (found == modes.end()) return false;
+  in->rounding = found->second;
+  return true;
+}
+
+bool ReadPart(std::string_view word, const Form& form, Instruction* in) {
+  if (form.compares && in->compare.empty() && IsComparison(word)) {
+    in->compare = std::string(word);
+    return true;
+  }
+  if (form.rounds && in->rounding == Rounding::kNone && ReadRounding(word, in)) return true;
+  if (form.spaces) {
+    if (const std::optional<Space> space = SpaceNamed(word)) {
+      in->space = *space;
+      return true;
+    }
+    if ((in->opcode == "ld" || in->opcode == "st") && (word == "v2" || word == "v4")) {
+      in->vector = word[1] - '0';
+      return true;
+    }
+  }
+  const auto flag = Flags().find(word);
+  if (flag != Flags().end() && (form.flags & flag->second) != 0) {
+    in->flags |= flag->second;
+    return true;
+  }
+  const std::optional<Type> type = form.types ? TypeNamed(word) : std::nullopt;
+  if (!type || in->second.kind != 0) return false;
+  (in->type.kind == 0 ? in->type : in->second) = *type;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Type> TypeNamed(std::string_view word) {
+  if (word == "pred") return Type{'p', 1};
+  static const std::set<std::string_view> names = {"b8",  "b16", "b32", "b64", "u8",
+                                                   "u16", "u32", "u64", "s8",  "s16",
+                                                   "s32", "s64", "f16", "f32", "f64"};
+  if (!names.contains(word)) return std::nullopt;
+  const int bits = word.size() == 2 ? 8 : (word[1] - '0') * 10 + (word[2] - '0');
+  return Type{word[0], bits};
+}
+
+std::optional<Space> SpaceNamed(std::string_view word) {
+  if (word == "global") return Space::kGlobal;
+  if (word == "shared") return Space::kShared;
+  if (word == "local") return Space::kLocal;
+  if (word == "param") return Space::kParam;
+  if (word == "const") return Space::kConst;
+  return std::nullopt;
+}
+
+bool IsSpecial(std::string_view name) {
+  static const std::set<std::string_view> names = {
+      "%tid.x",   "%tid.y",   "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z", "%ctaid.x",
+      "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
+  return names.contains(name);
+}
+
+std::string ReadName(std::string_view name, Instruction* in) {
+  in->opcode = std::string(name.substr(0, name.find('.')));
+  const auto form = Forms().find(in->opcode);
+  if (form == Forms().end()) return in->opcode;
+  size_t at = name.find('.');
+  while (at != std::string_view::npos) {
+    const size_t end = name.find('.', at + 1);
+    const std::string_view word =
+        name.substr(at + 1, end == std::string_view::npos ? std::string_view::npos : end - at - 1);
+    if (!ReadPart(word, form->second, in)) return "." + std::string(word);
+    at = end;
+  }
+  return {};
+}
+
+std::string CheckForm(const Instruction& in) {
+  const Form& form = Forms().find(in.opcode)->second;
+  const auto count = static_cast<int>(in.operands.size());
+  if (count < form.least || count > form.most)
+    return fmt::format("{} operands, not {} to {}", count, form.least, form.most);
+  if (form.types && in.type.kind == 0) return "it names no type";
+  if (form.compares && in.compare.empty()) return "it compares nothing";
+  const bool is_float = in.type.kind == 'f';
+  if ((in.opcode == "div" || in.opcode == "sqrt" || in.opcode == "rcp") && is_float &&
+      in.rounding == Rounding::kNone)
+    return "only correctly rounded forms are known";
+  if (in.opcode == "fma" && in.rounding == Rounding::kNone) return "it names no rounding";
+  const bool multiplies = in.opcode == "mul" || in.opcode == "mad";
+  if (multiplies && !is_float && (in.flags & (kWide | kHi | kLo)) == 0)
+    return "an integer product says which half";
+  if ((in.opcode == "mad" || in.opcode == "shf") && is_float) return "not for floating point";
+  return {};
+}
+
+}  // namespace hone::ptx

@@ -1,0 +1,71 @@
+#include "tests/ptx/run_ptx.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "fmt/core.h"
+
+#include "codegen/codegen.h"
+#include "ir/launch.h"
+#include "tests/ptx/machine.h"
+#include "tests/ptx/program.h"
+
+namespace hone::ptx {
+namespace {
+
+ir::Target CudaTarget(const std::string& chip) {
+  return {.text = "cuda:" + chip, .kind = "cuda", .family = "cuda:" + chip};
+}
+
+bool IsGiven(const ir::LoopNest& nest, size_t argument) {
+  return std::any_of(nest.buffers.begin(), nest.buffers.end(), [&](const ir::Buffer& b) {
+    return b.scope == ir::Scope::kArgument && b.argument == static_cast<int>(argument) &&
+           b.read_only;
+  });
+}
+
+}  // namespace
+
+absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t seed,
+                    std::vector<std::vector<uint8_t>>* buffers) {
+  HONE_ASSIGN_OR_RETURN(const std::string text, codegen::Assembly({&nest}, CudaTarget(chip)));
+  absl::StatusOr<Program> program = ParsePtx(text);
+  if (!program.ok())
+    return absl::InternalError(
+        fmt::format("{}\n{}", std::string(program.status().message()), text));
+  Device device(*std::move(program));
+  std::vector<uint64_t> addresses;
+  for (size_t k = 0; k < buffers->size(); ++k)
+    addresses.push_back(device.Add((*buffers)[k], IsGiven(nest, k)));
+  const std::array<uint8_t, 4> zero = {};
+  const uint64_t result = device.Add(zero, true);
+  for (const ir::KernelStep& step : nest.steps) {
+    for (int64_t t = 0; t < step.repeats; ++t) {
+      for (int p = step.first; p < step.first + step.count; ++p) {
+        const ir::Phase& phase = nest.phases[static_cast<size_t>(p)];
+        const ir::Launch extents = ir::LaunchOf(phase);
+        Launch launch;
+        launch.grid[0] = extents.grid_x;
+        launch.grid[1] = extents.grid_y;
+        launch.block[0] = extents.block_x;
+        launch.block[1] = extents.block_y;
+        launch.parameters = addresses;
+        launch.parameters.insert(launch.parameters.end(), {static_cast<uint64_t>(t), result});
+        launch.seed = seed++;
+        if (const absl::Status s = device.Run(phase.symbol, launch); !s.ok())
+          return absl::Status(s.code(), fmt::format("{}\n{}", std::string(s.message()), text));
+        const auto bytes = device.Bytes(result);
+        if (std::any_of(bytes.begin(), bytes.end(), [](uint8_t b) { return b != 0; }))
+          return absl::InternalError(phase.symbol + " ended with a result");
+      }
+    }
+  }
+  for (size_t k = 0; k < buffers->size(); ++k) {
+    const auto bytes = device.Bytes(addresses[k]);
+    (*buffers)[k].assign(bytes.begin(), bytes.end());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone::ptx
