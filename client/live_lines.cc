@@ -37,15 +37,21 @@ Character FirstOf(std::string_view text) {
   return {bytes, wide ? size_t{2} : size_t{1}, code >= kFirstPrintable};
 }
 
-}  // namespace
-
-ScreenSize ErrorScreen() {
+ScreenSize ScreenOf(int descriptor) {
   winsize size = {};
   ScreenSize screen;
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return screen;
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0) return screen;
   if (size.ws_col > 0) screen.columns = size.ws_col;
   if (size.ws_row > 0) screen.rows = size.ws_row;
   return screen;
+}
+
+}  // namespace
+
+ScreenSize ErrorScreen() { return ScreenOf(STDERR_FILENO); }
+
+size_t LineCellsOf(int descriptor) {
+  return ::isatty(descriptor) == 1 ? ScreenOf(descriptor).LineCells() : SIZE_MAX;
 }
 
 size_t CellsOf(std::string_view text) {
@@ -74,6 +80,19 @@ std::string CutToCells(std::string_view text, size_t cells) {
     text.remove_prefix(c.bytes);
   }
   return out;
+}
+
+std::string CutToWords(std::string_view text, size_t cells) {
+  constexpr size_t kMark = 2;  // a space and "…"
+  if (CellsOf(text) <= cells) return CutToCells(text, cells);
+  size_t whole = 0;
+  for (size_t at = text.find(' ');
+       at != std::string_view::npos && CellsOf(text.substr(0, at)) + kMark <= cells;
+       at = text.find(' ', at + 1)) {
+    whole = at;
+  }
+  if (whole == 0) return CutToCells(text, cells);
+  return CutToCells(text.substr(0, whole), cells).append(" ").append(kCut);
 }
 
 std::vector<std::string> PackIntoLines(const std::vector<std::string>& parts,

@@ -16,6 +16,8 @@ struct ScreenSize {
 
 /// That of standard error, as it is now; 80 by 24 where it does not tell (or was closed).
 ScreenSize ErrorScreen();
+/// Cells of a line on a file descriptor: SIZE_MAX where it is no terminal.
+size_t LineCellsOf(int descriptor);
 
 /// `text` without what is beyond so many cells, between characters of its UTF-8; an end cut off is
 /// shown as "…". What would move the cursor, or is no UTF-8, becomes "?". Characters that may be
@@ -23,6 +25,9 @@ ScreenSize ErrorScreen();
 std::string CutToCells(std::string_view text, size_t cells);
 /// Cells that `text` takes, counted the same way.
 size_t CellsOf(std::string_view text);
+/// The same, but what is cut off begins with a whole word ("conv 3x3 + add …"), unless the first
+/// word has no room.
+std::string CutToWords(std::string_view text, size_t cells);
 
 /// `parts` in as few lines as their order allows, none wider than `cells` unless one part is: what
 /// does not fit beside the others begins a line, so that nothing is lost on a narrow terminal.

@@ -1,5 +1,7 @@
 #include "client/server_tune.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -15,6 +17,7 @@
 #include "client/exit_code.h"
 #include "client/farm_request.h"
 #include "client/json_text.h"
+#include "client/live_lines.h"
 #include "client/live_watch.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
@@ -144,10 +147,10 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                                  {"tasks", std::move(tasks)}};
     context_.json_result = JsonText(object);
   } else {
-    context_.out << fmt::format("model: no verdict, {}\n{}\n{}\n{}; session {}\n", kNoVerdict,
-                                fmt::join(TaskTable(progress.Rows(), {}), "\n"),
-                                progress.State(SystemWallClock()).Line(), info.reason,
-                                session.ToHex());
+    context_.out << fmt::format(
+        "model: no verdict, {}\n{}\n{}\n{}; session {}\n", kNoVerdict,
+        fmt::join(TaskTable(progress.Rows(), {.cells = LineCellsOf(STDOUT_FILENO)}), "\n"),
+        progress.State(SystemWallClock()).Line(), info.reason, session.ToHex());
   }
   switch (info.state) {
     case db::SessionState::kFinished: return absl::OkStatus();
@@ -171,7 +174,7 @@ void ServerTuning::Announce(const proto::SessionSpec& spec, const TuneBudget& bu
     context_.err << fmt::format("budget {}, {}\n", BudgetText(budget),
                                 EndText(budget, {}, SystemWallClock()));
   }
-  context_.err << TaskListText(ListedTasks(spec.tasks)) << std::flush;
+  context_.err << TaskListText(ListedTasks(spec.tasks), LineCellsOf(STDERR_FILENO)) << std::flush;
 }
 
 absl::Status ServerTuning::Run() {

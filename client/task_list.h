@@ -14,8 +14,9 @@ struct ListedTask {
 };
 
 /// What a tuning will work on, most arithmetic first: a line a task ("  x2   conv 3x3 + relu
-/// 1x32x14x14  12.3 MFLOP"), at most `most_lines`, the last of which then counts the rest.
-std::string TaskListText(std::vector<ListedTask> tasks, size_t most_lines = 12);
+/// 1x32x14x14  12.3 MFLOP") of at most `cells`, at most `most_lines`, the last of which then counts
+/// the rest.
+std::string TaskListText(std::vector<ListedTask> tasks, size_t cells, size_t most_lines = 12);
 
 /// The same of a model's tasks: whatever has these members.
 template <typename Task>

@@ -10,7 +10,7 @@
 namespace hone::client {
 namespace {
 
-constexpr size_t kShortestName = 8, kLongestName = 40;
+constexpr size_t kShortestName = 8;
 
 std::vector<std::string> FailureParts(const std::map<measure::Outcome, int64_t>& failures) {
   std::vector<std::string> parts;
@@ -45,7 +45,7 @@ std::string TaskLine(const TaskRow& row, bool space, size_t cells) {
   // A name is known by its beginning; what failed is not.
   const size_t used = line.size() + failures.size();
   const size_t room = cells > used ? cells - used : 0;
-  return line + CutToCells(row.name, std::clamp(room, kShortestName, kLongestName)) + failures;
+  return line + CutToWords(row.name, std::max(room, kShortestName)) + failures;
 }
 
 }  // namespace

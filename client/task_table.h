@@ -23,7 +23,7 @@ struct TaskRow {
   std::map<measure::Outcome, int64_t> failures;
 };
 
-/// What a table has room for; names are cut and shorter tasks are summed up to suit.
+/// What a table has room for; names are cut between words and shorter tasks are summed up to suit.
 struct TableForm {
   size_t cells = SIZE_MAX, rows = SIZE_MAX;
 };

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -12,6 +14,7 @@
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
+#include "client/live_lines.h"
 #include "client/log_holdings.h"
 #include "client/model_judge.h"
 #include "client/model_loader.h"
@@ -96,7 +99,7 @@ std::string CompiledBy(const Arguments& arguments, const ir::Target& target,
                        const std::string& log) {
   const std::string& model = arguments.Text("MODEL");
   std::string line = "hone compile " + ShellWord(model);
-  for (const char* name : {"dim", "shape", "bind"}) {
+  for (const char* name : {"dim", "shape", "bind", "cut"}) {
     for (const std::string& value : arguments.List(name))
       line += fmt::format(" --{} {}", name, ShellWord(value));
   }
@@ -350,7 +353,7 @@ absl::Status Tuning::TuneTasks() {
     context_.json_result = TuneJson(view);
   } else {
     progress.Erase();
-    context_.out << TuneText(view) << std::flush;
+    context_.out << TuneText(view, LineCellsOf(STDOUT_FILENO)) << std::flush;
   }
   const std::string stands =
       WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0);
@@ -393,7 +396,7 @@ absl::Status Tuning::Run() {
   const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
   if (!unfinished.ok()) return LogError(unfinished.status());
   Announce(unfinished->so_far);
-  context_.err << TaskListText(ListedTasks(tasks_)) << std::flush;
+  context_.err << TaskListText(ListedTasks(tasks_), LineCellsOf(STDERR_FILENO)) << std::flush;
   return TuneTasks();
 }
 

@@ -173,7 +173,7 @@ void TuneProgress::Show(const TuneView& view) {
 
 void TuneProgress::Erase() { context_.err << table_.Erase() << std::flush; }
 
-std::string TuneText(const TuneView& view) {
+std::string TuneText(const TuneView& view, size_t cells) {
   const Tuner& t = view.session.tuner();
   std::string illegal;
   for (const search::IllegalSketch& s : search::IllegalSketches(t)) {
@@ -182,7 +182,7 @@ std::string TuneText(const TuneView& view) {
   }
   return ModelText(view) +
          fmt::format("{}\n{}{}; {}: {} candidates in {}\nlog {}, session {}\nnext: {}\n",
-                     fmt::join(TaskTable(RowsOf(view, true), {}), "\n"), illegal,
+                     fmt::join(TaskTable(RowsOf(view, true), {.cells = cells}), "\n"), illegal,
                      KernelsText(RowsOf(view, false)),
                      search::StopReasonName(view.session.reason()), t.answered(),
                      Duration(view.session.ElapsedSeconds()), view.log, view.session.id().ToHex(),

@@ -47,8 +47,8 @@ class TuneProgress {
   LiveLines table_;
 };
 
-/// The result for people, and as one JSON object.
-std::string TuneText(const TuneView& view);
+/// The result for people, in lines of so many cells, and as one JSON object.
+std::string TuneText(const TuneView& view, size_t cells);
 std::string TuneJson(const TuneView& view);
 
 }  // namespace hone::client

@@ -25,6 +25,15 @@ TEST(LiveLinesTest, CutsBetweenCharacters) {
   EXPECT_EQ(CellsOf("é层"), 3U);
 }
 
+TEST(LiveLinesTest, NamesAreCutBetweenWords) {
+  EXPECT_EQ(CutToWords("conv 3x3 + relu", 15), "conv 3x3 + relu");
+  EXPECT_EQ(CutToWords("conv 3x3 + relu", 14), "conv 3x3 + …");
+  EXPECT_EQ(CutToWords("conv 3x3 + relu", 11), "conv 3x3 …");
+  EXPECT_EQ(CutToWords("conv 3x3 + relu", 6), "conv …");
+  EXPECT_EQ(CutToWords("conv 3x3 + relu", 5), "conv…") << "not even one word fits beside the mark";
+  EXPECT_EQ(CutToWords("a\nb c", 4), "a?b…");
+}
+
 TEST(LiveLinesTest, NothingInANameMovesTheCursor) {
   EXPECT_EQ(CutToCells("a\nb\x1b[2Jc\td\x7f", 40), "a?b?[2Jc?d?");
   EXPECT_EQ(CutToCells("\xff\xc3", 40), "??") << "no UTF-8";

@@ -112,6 +112,12 @@ TEST_F(TuneCommandTest, ATuningReportsAndItsLogBuildsTheModel) {
   EXPECT_EQ(words.front(), "compile");
 }
 
+TEST_F(TuneCommandTest, TheNextCommandCompilesThePartThatWasTuned) {
+  const json object = Parse(Tune({"--trials", "4", "--cut", "relu1", "--json"}));
+  EXPECT_THAT(object["next"].get<std::string>(), HasSubstr(" --cut relu1"));
+  EXPECT_EQ(object["tasks"].size(), 1U);
+}
+
 TEST_F(TuneCommandTest, ADryRunTellsWhatTheLogHolds) {
   const json none = Parse(Tune({"--dry-run", "--json"}));
   EXPECT_EQ(none["log_exists"], false);
