@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
+#include "base/core/clock.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "client/command.h"
@@ -19,7 +20,7 @@
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_snapshot.h"
-#include "client/terminal_text.h"
+#include "client/text_table.h"
 #include "db/export.h"
 #include "db/farm_store.h"
 #include "db/merge.h"
@@ -36,6 +37,28 @@ struct NamedLog {
 
 absl::Status Usage(const std::string& message) {
   return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+/// How best and audit print their list: -o there names a form, not a file.
+enum class ListForm { kTable, kWide, kJson };
+
+absl::StatusOr<ListForm> FormOf(const CommandContext& context) {
+  const std::string form = context.arguments.TextOr("output", "");
+  if (context.json() || form == "json") return ListForm::kJson;
+  if (form.empty()) return ListForm::kTable;
+  if (form == "wide") return ListForm::kWide;
+  return Usage(fmt::format("\"{}\" is no form of this list: -o takes wide or json", form));
+}
+
+/// A list in the form that was asked for.
+void Print(CommandContext& context, ListForm form, const TextTable& table,
+           const ordered_json& object) {
+  const std::string text = JsonText(object);
+  if (context.json()) {
+    context.json_result = text;
+  } else {
+    context.out << (form == ListForm::kJson ? text + "\n" : table.Text());
+  }
 }
 
 absl::Status Stats(CommandContext& context, const NamedLog& named) {
@@ -94,15 +117,23 @@ absl::StatusOr<std::map<BestKey, db::RankedRecord>> BestOfKeys(db::Database& log
 
 /// The best record of each key, by workload.
 absl::Status Best(CommandContext& context, const NamedLog& named) {
+  HONE_ASSIGN_OR_RETURN(const ListForm form, FormOf(context));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   HONE_ASSIGN_OR_RETURN(const auto best, BestOfKeys(*log));
+  const bool wide = form == ListForm::kWide;
+  const int64_t now_ms = SystemWallClock().UnixNs() / 1'000'000;
+  std::vector<std::string> header = {"WORKLOAD", "BEST US", "INTERVAL", "RIGOR", "AGE", "TARGET"};
+  if (wide) header.insert(header.end(), {"CLASS", "ACCURACY", "MERGED", "RECORD"});
+  TextTable table(std::move(header));
   ordered_json records = ordered_json::array();
   for (const auto& [key, r] : best) {
     const db::TuningRecord& record = r.record;
-    records.push_back({{"workload", std::get<0>(key)},
+    const std::string& workload = std::get<0>(key);
+    const std::string accuracy(ir::AccuracyClassName(record.key.accuracy));
+    records.push_back({{"workload", workload},
                        {"target", record.key.target},
                        {"device_class", record.key.device_class},
-                       {"accuracy", std::string(ir::AccuracyClassName(record.key.accuracy))},
+                       {"accuracy", accuracy},
                        {"measurement_policy", record.key.measurement_policy},
                        {"record", record.id.ToHex()},
                        {"rigor", std::string(db::RigorName(r.rigor))},
@@ -110,14 +141,23 @@ absl::Status Best(CommandContext& context, const NamedLog& named) {
                        {"median_us", record.median_ns * 1e-3},
                        {"low_us", record.low_ns * 1e-3},
                        {"high_us", record.high_ns * 1e-3},
+                       {"created_ms", record.created_ms},
                        {"trace", record.trace}});
-    if (context.json()) continue;
-    context.out << fmt::format("{}  {:>11.2f} us  [{:.2f}, {:.2f}]  {:<9}  {}  record {}\n",
-                               std::get<0>(key), record.median_ns * 1e-3, record.low_ns * 1e-3,
-                               record.high_ns * 1e-3, db::RigorName(r.rigor), record.key.target,
-                               record.id.ToHex());
+    // `hone explain` takes the beginning of a hash.
+    std::vector<std::string> row = {
+        wide ? workload : workload.substr(0, 12),
+        fmt::format("{:.2f}", record.median_ns * 1e-3),
+        fmt::format("[{:.2f}, {:.2f}]", record.low_ns * 1e-3, record.high_ns * 1e-3),
+        std::string(db::RigorName(r.rigor)),
+        AgeText(now_ms, record.created_ms),
+        record.key.target};
+    if (wide) {
+      row.insert(row.end(),
+                 {record.key.device_class, accuracy, r.merged ? "yes" : "no", record.id.ToHex()});
+    }
+    table.Add(std::move(row));
   }
-  context.json_result = JsonText(ordered_json({{"log", named.name}, {"records", records}}));
+  Print(context, form, table, {{"log", named.name}, {"records", std::move(records)}});
   return absl::OkStatus();
 }
 
@@ -148,8 +188,8 @@ absl::Status Export(CommandContext& context, const NamedLog& named) {
 }
 
 absl::Status Merge(CommandContext& context, const NamedLog& named) {
-  const std::string other = context.arguments.TextOr("FROM", "");
-  if (other.empty()) return Usage("merge adds one log to another: hone db merge LOG FROM");
+  const std::string other =
+      context.arguments.Text(context.arguments.GivenOnLine("db") ? "LOG" : "FROM");
   // The source first: a misspelt name must not make an empty log.
   HONE_ASSIGN_OR_RETURN(const auto from, OpenUserLog(other, {.skip_damaged = true}));
   HONE_ASSIGN_OR_RETURN(const auto into, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
@@ -184,7 +224,7 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   if (output.empty()) return Usage("name the file to write: hone db snapshot LOG --output FILE");
   HONE_RETURN_IF_ERROR(CheckSnapshotOutput(output, {named.file}));
   std::string digest;
-  if (AsksServer(context.arguments)) {
+  if (named.file.empty()) {  // a server's
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
     HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
     RemoveOnSignal on_signal(context.json());
@@ -270,11 +310,14 @@ std::string UtcText(int64_t unix_ms) {
 }
 
 absl::Status Audit(CommandContext& context, const NamedLog& named) {
+  HONE_ASSIGN_OR_RETURN(const ListForm form, FormOf(context));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
   HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(*log));
   HONE_ASSIGN_OR_RETURN(std::vector<db::FarmAudit> entries,
                         store->Audit(std::numeric_limits<int>::max()));
   std::reverse(entries.begin(), entries.end());
+  // Nothing is long here: wide is the same.
+  TextTable table({"TIME", "ACTION", "SUBJECT", "BY", "DETAIL"});
   ordered_json list = ordered_json::array();
   for (const db::FarmAudit& e : entries) {
     list.push_back({{"at_ms", e.at_ms},
@@ -282,16 +325,13 @@ absl::Status Audit(CommandContext& context, const NamedLog& named) {
                     {"action", e.action},
                     {"subject", e.subject},
                     {"detail", e.detail}});
-    if (context.json()) continue;
-    context.out << TerminalText(fmt::format("{}  {:<10}  {}  by {}{}", UtcText(e.at_ms), e.action,
-                                            e.subject, e.actor,
-                                            e.detail.empty() ? "" : "  (" + e.detail + ")"))
-                << "\n";
+    table.Add({UtcText(e.at_ms), e.action, e.subject, e.actor, e.detail});
   }
-  if (entries.empty() && !context.json()) {
+  if (entries.empty() && form != ListForm::kJson) {
     context.out << fmt::format("{}: the audit is empty (snapshots leave it out)\n", named.name);
+    return absl::OkStatus();
   }
-  context.json_result = JsonText(ordered_json({{"log", named.name}, {"audit", std::move(list)}}));
+  Print(context, form, table, {{"log", named.name}, {"audit", std::move(list)}});
   return absl::OkStatus();
 }
 
@@ -316,9 +356,9 @@ absl::Status OfServer(CommandContext& context, const Action& action) {
                     "it: hone db {} takes a file, not --server",
                     action.name));
   }
-  if (arguments.Has("LOG")) {
-    return Usage(
-        fmt::format("\"{}\" and --server are two logs: name one of them", arguments.Text("LOG")));
+  if (arguments.Has("LOG") || arguments.GivenOnLine("db")) {
+    return Usage(fmt::format("\"{}\" and --server are two logs: name one of them",
+                             arguments.Text(arguments.Has("LOG") ? "LOG" : "db")));
   }
   NamedLog log{.file = "", .name = arguments.Text("server")};
   if (action.function == Snapshot) return Snapshot(context, log);
@@ -332,24 +372,27 @@ absl::Status OfServer(CommandContext& context, const Action& action) {
 absl::Status RunDb(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const std::string name = arguments.Text("ACTION");
-  if (name != "merge" && arguments.Has("FROM")) {
-    return Usage(fmt::format("\"{}\" is one argument too many: only merge takes a second log",
-                             arguments.Text("FROM")));
-  }
   const auto* const action = std::find_if(std::begin(kActions), std::end(kActions),
                                           [&](const Action& a) { return a.name == name; });
   HONE_CHECK(action != std::end(kActions)) << name;
+  const bool option = arguments.GivenOnLine("db"), log = arguments.Has("LOG");
   // One of the config file is for commands that name no log.
-  const bool server =
-      AsksServer(arguments) && (arguments.GivenOnLine("server") || !arguments.Has("LOG"));
-  if (server) return OfServer(context, *action);
-  if (arguments.Has("LOG")) {
-    const std::string file = arguments.Text("LOG");
-    return LogError(action->function(context, {.file = file, .name = file}));
+  if (AsksServer(arguments) && (arguments.GivenOnLine("server") || !(log || option)))
+    return OfServer(context, *action);
+  if (action->function == Merge) {
+    if (option ? !log || arguments.Has("FROM") : !arguments.Has("FROM"))
+      return Usage("merge adds one log to another: hone db merge LOG FROM, or --db LOG FROM");
+  } else if (arguments.Has("FROM")) {
+    return Usage(fmt::format("\"{}\" is one argument too many: only merge takes a second log",
+                             arguments.Text("FROM")));
+  } else if (log && option) {
+    return Usage(fmt::format("\"{}\" and --db {} are two logs: name one of them",
+                             arguments.Text("LOG"), arguments.Text("db")));
   }
-  if (action->function == Merge)
-    return Usage("merge adds one log to another: hone db merge LOG FROM");
-  HONE_ASSIGN_OR_RETURN(const std::string file, UserLogPath(arguments, context.environment));
+  std::string file = arguments.TextOr("LOG", "");
+  if (option || !log) {
+    HONE_ASSIGN_OR_RETURN(file, UserLogPath(arguments, context.environment));
+  }
   return LogError(action->function(context, {.file = file, .name = file}));
 }
 

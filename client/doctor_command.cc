@@ -6,6 +6,7 @@
 #include "client/doctor.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
+#include "client/open_log.h"
 
 namespace hone::client {
 
@@ -13,10 +14,8 @@ absl::Status RunDoctor(CommandContext& context) {
   DoctorPaths paths;
   paths.written_folders = {context.environment.data_folder, context.environment.cache_folder};
   paths.cache_folder = context.environment.cache_folder;
-  paths.log = context.environment.log_path;
-  if (paths.log.empty() && !context.environment.data_folder.empty()) {
-    paths.log = context.environment.data_folder + "/tune.db";
-  }
+  // Where there is no home folder either, the check of the log says so.
+  paths.log = UserLogPath(context.arguments, context.environment).value_or("");
   const std::vector<Finding> findings = CheckMachine(paths, *context.environment.clock);
   auto list = nlohmann::ordered_json::array();
   std::string faults;

@@ -204,25 +204,26 @@ constexpr std::array kDbPositionals = {
                    .help = "What to do",
                    .choices = "stats|best|export|merge|snapshot|verify|compact|audit"},
     PositionalSpec{.name = "LOG",
-                   .help =
-                       "A tuning log, or a snapshot of one; merge needs one, others without take "
-                       "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db",
+                   .help = "A tuning log, or a snapshot of one; without it that of --db",
                    .required = false},
     PositionalSpec{.name = "FROM", .help = "merge: the log to add to LOG", .required = false},
 };
 constexpr std::array kDbOptions = {
+    kReadLog,
     OptionSpec{.name = "output",
                .letter = 'o',
                .kind = ValueKind::kFile,
-               .argument = "FILE",
-               .help = "export, snapshot: where to write, over what is there (a snapshot: over "
-                       "another one alone)",
+               .argument = "FILE|FORM",
+               .help = "export, snapshot: where to write; an export over what is there, a "
+                       "snapshot only where nothing is. best, audit: wide or json",
                .default_words = "export: standard output",
                .line_only = true},
     kServer,
     kTls,
     kInsecureLoopback,
 };
+
+constexpr std::array kDoctorOptions = {kReadLog};
 
 constexpr std::array kCompletionPositionals = {
     PositionalSpec{.name = "SHELL",
@@ -396,7 +397,7 @@ constexpr std::array kCommands = {
             "disk, sandbox and log. A warning means slow or noisy; a fault keeps Hone from working "
             "and ends the program with 11.",
         .positionals = {},
-        .options = {},
+        .options = kDoctorOptions,
         .example = "hone doctor"},
     CommandSpec{
         .name = "cache",

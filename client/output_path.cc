@@ -52,11 +52,17 @@ absl::Status CheckPlace(const std::string& path, const std::vector<std::string>&
   }
   HONE_RETURN_IF_ERROR(CheckInputs(path, inputs));
   const db::FileKind kind = db::KindOfFile(path);
-  if (kind == db::FileKind::kLog || (kind == db::FileKind::kSnapshot && !snapshot)) {
+  if (snapshot && kind == db::FileKind::kSnapshot) {
+    return Usage(fmt::format(
+        "cannot write '{}': another snapshot is there, and builds may be pinned to it; name "
+        "another file, or remove that one first",
+        path));
+  }
+  if (kind == db::FileKind::kLog || kind == db::FileKind::kSnapshot) {
     return Usage(
         fmt::format("cannot write '{}': a tuning log of Hone is there; name another file", path));
   }
-  if (snapshot && kind == db::FileKind::kOther && std::filesystem::exists(status)) {
+  if (snapshot && std::filesystem::exists(status)) {
     return Usage(fmt::format(
         "cannot write a snapshot to '{}': a file that is no snapshot is there; name another file",
         path));

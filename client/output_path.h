@@ -20,8 +20,8 @@ std::vector<std::string> InputFiles(const Arguments& arguments);
 /// What stands there and is no regular file (a pipe, a device) is not looked at.
 absl::Status CheckOutput(const std::string& path, const std::vector<std::string>& inputs);
 
-/// The same for a snapshot of a log, which may replace another one, but no other file; nor a pipe
-/// or device, which its name would take the place of.
+/// The same for a snapshot of a log, which replaces nothing: something may be pinned to what is
+/// there.
 absl::Status CheckSnapshotOutput(const std::string& path, const std::vector<std::string>& inputs);
 
 }  // namespace hone::client

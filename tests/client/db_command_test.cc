@@ -20,7 +20,9 @@ namespace hone::client {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using testing::ProgramRun;
 using testing::RunHone;
@@ -110,7 +112,7 @@ TEST_F(DbCommandTest, WithoutALogItIsTheOneThatTuneWrites) {
   EXPECT_EQ(Parse(run)["log"], folder_.Path("hone.db"));
   // Which of two logs is added to the other has to be said.
   EXPECT_EQ(RunHone({"db", "merge"}, "/dev/null", variables).exit_code, 2);
-  EXPECT_THAT(RunHone({"db", "stats"}, "").err, HasSubstr("name one with LOG or HONE_DB"));
+  EXPECT_THAT(RunHone({"db", "stats"}, "").err, HasSubstr("name one with --db LOG"));
 }
 
 TEST_F(DbCommandTest, BestIsTheFastestOfAKey) {
@@ -120,6 +122,35 @@ TEST_F(DbCommandTest, BestIsTheFastestOfAKey) {
   EXPECT_DOUBLE_EQ(object["records"][0]["median_us"], 2.0);
   EXPECT_EQ(object["records"][0]["trace"], "trace 2");
   EXPECT_EQ(object["records"][0]["workload"], HashBytes(kWorkload).ToHex());
+}
+
+TEST_F(DbCommandTest, BestIsAListWithAHeaderAndForms) {
+  Write(log_, {3000, 2000});
+  const std::string hash = HashBytes(kWorkload).ToHex();
+  const std::string table = RunHone({"db", "best", log_}).out;
+  EXPECT_THAT(table,
+              MatchesRegex("WORKLOAD      BEST US  INTERVAL      RIGOR     AGE     TARGET\n" +
+                           hash.substr(0, 12) +
+                           "  2.00     \\[1.80, 2.20\\]  screened  [0-9]+d  cpu:avx2.*\n"));
+  const std::string wide = RunHone({"db", "best", log_, "-o", "wide"}).out;
+  EXPECT_THAT(wide, AllOf(HasSubstr(hash + "  "), HasSubstr("cpu/acme/1"), HasSubstr("RECORD")));
+  EXPECT_EQ(Parse(RunHone({"db", "best", log_, "-o", "json"})),
+            Parse(RunHone({"db", "best", log_, "--json"})));
+  const ProgramRun other = RunHone({"db", "best", log_, "-o", "yaml"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("-o takes wide or json"));
+}
+
+TEST_F(DbCommandTest, TheOptionNamesTheLogAsElsewhere) {
+  const std::string other = folder_.Path("other.db");
+  Write(log_, {3000});
+  Write(other, {1000}, 5);
+  EXPECT_EQ(Parse(RunHone({"db", "stats", "--db", log_, "--json"}))["log"], log_);
+  EXPECT_EQ(Parse(RunHone({"db", "merge", "--db", log_, other, "--json"}))["added"], 2);
+  EXPECT_THAT(RunHone({"db", "stats", "--db", log_, other}).err, HasSubstr("are two logs"));
+  EXPECT_EQ(RunHone({"db", "merge", "--db", log_}).exit_code, 2);
+  EXPECT_EQ(RunHone({"db", "merge", "--db", log_, other, other}).exit_code, 2);
+  EXPECT_THAT(RunHone({"doctor", "--db", log_}).out, HasSubstr(log_ + ": 2 records"));
 }
 
 // `hone db best` says what a look-up takes.
@@ -209,10 +240,15 @@ TEST_F(DbCommandTest, NoOutputReplacesALog) {
   }
   EXPECT_EQ(*ReadFile(other), bytes);
   EXPECT_EQ(*ReadFile(log_), own);
-  // A snapshot replaces a snapshot, and only that.
+  // Nor a snapshot, to which something may be pinned.
   const std::string pinned = folder_.Path("pinned.db");
   EXPECT_EQ(RunHone({"db", "snapshot", log_, "-o", pinned}).exit_code, 0);
-  EXPECT_EQ(RunHone({"db", "snapshot", log_, "-o", pinned}).exit_code, 0);
+  const std::string first = *ReadFile(pinned);
+  Write(log_, {500}, 9);
+  const ProgramRun again = RunHone({"db", "snapshot", log_, "-o", pinned});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("another snapshot is there, and builds may be pinned to it"));
+  EXPECT_EQ(*ReadFile(pinned), first);
   EXPECT_EQ(RunHone({"db", "export", log_, "-o", pinned}).exit_code, 2);
 }
 
@@ -265,9 +301,11 @@ TEST_F(DbCommandTest, AuditPrintsWhatWasDoneOldestFirst) {
     ASSERT_TRUE(db::FarmStore::Open(**log).value()->Commit({&unit}).ok());
   }
   EXPECT_EQ(RunHone({"db", "audit", log_}).out,
-            "2030-03-17T17:46:40Z  issue       w1  by root  (serial 0A)\n"
-            "2030-03-17T17:46:41Z  revoke      w1  by admin\n"
-            "2030-03-17T17:46:42Z  quarantine  w1  by honed  (\\x1b]0;)\n");
+            "TIME                  ACTION      SUBJECT  BY     DETAIL\n"
+            "2030-03-17T17:46:40Z  issue       w1       root   serial 0A\n"
+            "2030-03-17T17:46:41Z  revoke      w1       admin\n"
+            "2030-03-17T17:46:42Z  quarantine  w1       honed  \\x1b]0;\n");
+  EXPECT_EQ(Parse(RunHone({"db", "audit", log_, "-o", "json"}))["audit"].size(), 3U);
   const json object = Parse(RunHone({"db", "audit", log_, "--json"}));
   ASSERT_EQ(object["audit"].size(), 3U);
   EXPECT_EQ(object["audit"][1]["action"], "revoke");
