@@ -14,7 +14,9 @@
 #include "client/model_options.h"
 #include "client/open_log.h"
 #include "client/task_explanation.h"
+#include "client/verdict_text.h"
 #include "compiler/extract_kernels.h"
+#include "db/model_verdict.h"
 #include "ir/target.h"
 #include "ir/text.h"
 #include "measure/device.h"
@@ -146,7 +148,42 @@ ordered_json TraceJson(const ExplainedTrace& trace) {
   return object;
 }
 
-ordered_json TaskJson(const Task& task, const TaskExplanation& explained) {
+/// What comparisons of the whole model say: those of the target, device class and accuracy class
+/// that its tasks are asked for. Empty for a task alone, which is in many models.
+absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::LogFile& log,
+                                                         const std::vector<Task>& tasks) {
+  std::vector<std::pair<Hash128, int64_t>> counted;
+  for (const Task& task : tasks) {
+    if (task.count == 0) return std::vector<db::ModelVerdict>();
+    counted.emplace_back(task.key.workload, task.count);
+  }
+  auto verdicts = log.ModelVerdicts(db::ModelHash(std::move(counted)));
+  if (!verdicts.ok()) return LogError(verdicts.status());
+  const db::RecordKey& key = tasks.front().key;
+  std::erase_if(*verdicts, [&](const db::ModelVerdict& v) {
+    return v.target != key.target || v.device_class != key.device_class ||
+           v.measurement_policy != key.measurement_policy || v.accuracy > key.accuracy;
+  });
+  return verdicts;
+}
+
+ordered_json VerdictJson(const std::vector<db::ModelVerdict>& verdicts) {
+  if (verdicts.empty()) return nullptr;
+  const db::ModelVerdict& v = verdicts.front();
+  return {{"verdict", VerdictWord(v)},     {"default_us", v.default_ns * 1e-3},
+          {"tuned_us", v.tuned_ns * 1e-3}, {"ratio", v.ratio},
+          {"ratio_low", v.ratio_low},      {"ratio_high", v.ratio_high},
+          {"session", v.session.ToHex()}};
+}
+
+/// "" or the line that says that this model does not use the task's best record.
+std::string BoundText(const db::ModelVerdict* bound) {
+  return bound == nullptr ? ""
+                          : "look-ups of this model: default; " + db::WhyDefault(*bound) + "\n";
+}
+
+ordered_json TaskJson(const Task& task, const TaskExplanation& explained,
+                      const db::ModelVerdict* bound) {
   auto sketches = ordered_json::array();
   for (const SketchView& sketch : explained.sketches) {
     sketches.push_back(
@@ -171,8 +208,10 @@ ordered_json TaskJson(const Task& task, const TaskExplanation& explained) {
                          {"outcomes", explained.outcomes},
                          {"proposers", std::move(proposers)},
                          {"located", explained.located},
+                         {"judged", nullptr},
                          {"default", nullptr},
                          {"best", std::move(best)}};
+  if (bound != nullptr) object["judged"] = db::WhyDefault(*bound);
   if (explained.default_trace) object["default"] = TraceJson(*explained.default_trace);
   if (explained.rank_correlation) object["rank_correlation"] = *explained.rank_correlation;
   if (explained.analytic_rank_correlation) {
@@ -310,6 +349,11 @@ absl::Status RunExplain(CommandContext& context) {
   if (!read.ok()) return LogError(read.status());
   const auto model = LastModel(*log);
   if (!model.ok()) return LogError(model.status());
+  HONE_ASSIGN_OR_RETURN(const std::vector<db::ModelVerdict> verdicts, VerdictsOf(*log, tasks));
+  if (!verdicts.empty() && !context.json()) {
+    context.out << fmt::format("{} (session {})\n\n", VerdictLine(verdicts.front()),
+                               verdicts.front().session.ToHex().substr(0, 8));
+  }
   const int top =
       arguments.Given("top") || !is_file ? static_cast<int>(arguments.Integer("top")) : 1;
   auto objects = ordered_json::array();
@@ -320,15 +364,18 @@ absl::Status RunExplain(CommandContext& context) {
     const auto explained = ExplainTask(*log, task.key, task.workload, target,
                                        *model ? &**model : nullptr, BuilderVersionText(), top);
     if (!explained.ok()) return LogError(explained.status());
-    objects.push_back(TaskJson(task, *explained));
+    const db::ModelVerdict* const bound = db::KeepsDefault(verdicts, task.key);
+    objects.push_back(TaskJson(task, *explained, bound));
     if (context.json()) continue;
-    context.out << TaskText(task, *explained, !is_file) << (tasks.size() > 1 ? "\n" : "");
+    context.out << TaskText(task, *explained, !is_file) << BoundText(bound)
+                << (tasks.size() > 1 ? "\n" : "");
   }
   if (is_file && !context.json()) {
     context.out << fmt::format(
         "`hone explain HASH --db {}` shows workload and Traces of one task\n", path);
   }
-  context.json_result = JsonText(ordered_json({{"log", path}, {"tasks", std::move(objects)}}));
+  context.json_result = JsonText(ordered_json(
+      {{"log", path}, {"model", VerdictJson(verdicts)}, {"tasks", std::move(objects)}}));
   return absl::OkStatus();
 }
 

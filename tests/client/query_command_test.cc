@@ -287,6 +287,32 @@ TEST_F(TwoModelsTest, AVerdictBindsTheLookUpsOfItsModelAlone) {
   EXPECT_EQ(rung(model_), "exact");
 }
 
+TEST_F(TwoModelsTest, ExplainTellsWhatAVerdictBinds) {
+  Judge(model_, {.put_back = {HashBytes(workload_)}});
+  Judge(other_,
+        {.ratio = 1.5, .ratio_low = 1.4, .ratio_high = 1.6, .tuned = {HashBytes(workload_)}});
+  const auto explain = [&](const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"explain",  model,   "--db",           log_,
+                                      "--target", kTarget, "--device-class", "class-a"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunHone(words);
+  };
+  const auto judged = [&](const std::string& model) {
+    const json tasks = Parse(explain(model, {"--json"}))["tasks"];
+    for (const json& task : tasks) {
+      if (task["workload"] == hash_) return task["judged"];
+    }
+    return json("no such task");
+  };
+  EXPECT_THAT(judged(model_).get<std::string>(), HasSubstr("put back: in this model"));
+  EXPECT_EQ(judged(other_), nullptr);
+  EXPECT_EQ(Parse(explain(other_, {"--json"}))["model"]["verdict"], "won");
+  EXPECT_THAT(explain(model_, {}).out, HasSubstr("\nlook-ups of this model: default; put back"));
+  EXPECT_THAT(explain(other_, {}).out, HasSubstr("1.50 × faster [1.40, 1.60] (session "));
+  // A task alone is in many models: no verdict is told.
+  EXPECT_THAT(explain(hash_, {}).out, Not(HasSubstr("model: ")));
+}
+
 TEST_F(TwoModelsTest, AModelThatIsNotFasterKeepsItsDefaults) {
   EXPECT_EQ(Compile(model_, "exact"), 4) << "one kernel has a record, the others have none";
   Judge(model_, {.keeps_defaults = true, .ratio = 0.98, .ratio_low = 0.96, .ratio_high = 0.99});
