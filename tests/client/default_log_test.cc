@@ -48,6 +48,15 @@ class DefaultLogTest : public testing::LoggedNetwork {
   const std::string package_ = folder_.Path("m.hone");
 };
 
+TEST_F(DefaultLogTest, QuietSaysNothingButResultsAndErrors) {
+  EXPECT_THAT(With(log_, "compile").err, HasSubstr("kernels from '" + log_));
+  const ProgramRun run = With(log_, "compile", {"-q"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, IsEmpty());
+  EXPECT_THAT(run.out, HasSubstr("wrote " + package_));
+  EXPECT_THAT(With(Write("no.db", "no log"), "compile", {"-q"}).err, HasSubstr("no.db"));
+}
+
 const char* const kReaders[] = {"compile", "run", "bench", "inspect", "check"};
 
 TEST_F(DefaultLogTest, CommandsThatAreGivenAModelReadItAndSaySo) {

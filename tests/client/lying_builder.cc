@@ -1,5 +1,6 @@
 // Stands between a BuilderClient and the real hone-builder and changes every "max(" of a Workload
-// into "min(": what comes back is a working kernel that computes something else.
+// into "min(": what comes back is a working kernel that computes something else. Where a file
+// hone-builder.refuses lies beside it, it changes nothing and refuses Traces with Winograd instead.
 
 #include <unistd.h>
 
@@ -19,7 +20,16 @@ void Lie(std::string& text) {
   }
 }
 
-int Serve(const std::string& builder) {
+constexpr char kRefused[] = "winograd";
+
+void Refuse(const BuildJob& job, BuildReply& reply) {
+  for (size_t i = 0; i < job.kernels.size(); ++i) {
+    if (job.kernels[i].trace.find(kRefused) == std::string::npos) continue;
+    reply.kernels[i].status = absl::InvalidArgumentError("refused by lying_builder.cc");
+  }
+}
+
+int Serve(const std::string& builder, bool refuses) {
   const SystemMonotonicClock clock;
   BuilderOptions options;
   options.program = builder;
@@ -34,9 +44,12 @@ int Serve(const std::string& builder) {
     if (frame->type == static_cast<uint16_t>(FrameType::kBuildRequest)) {
       auto job = DecodeBuildJob(frame->payload);
       if (!job.ok()) return 1;
-      for (KernelJob& kernel : job->kernels) Lie(kernel.workload);
-      const auto reply = real.Build(*job);
+      for (KernelJob& kernel : job->kernels) {
+        if (!refuses) Lie(kernel.workload);
+      }
+      auto reply = real.Build(*job);
       if (!reply.ok()) return 1;
+      if (refuses) Refuse(*job, *reply);
       payload = EncodeBuildReply(*reply);
     } else {
       const auto job = DecodeLinkJob(frame->payload);
@@ -55,4 +68,7 @@ int Serve(const std::string& builder) {
 }  // namespace
 }  // namespace hone::measure
 
-int main() { return hone::measure::Serve(HONE_BUILDER); }
+int main(int, char** argv) {
+  const bool refuses = ::access((std::string(argv[0]) + ".refuses").c_str(), F_OK) == 0;
+  return hone::measure::Serve(HONE_BUILDER, refuses);
+}

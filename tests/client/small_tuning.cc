@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "db/log_file.h"
 #include "graph/onnx_export/zoo_layers.h"
@@ -54,6 +55,11 @@ void SmallTuning::InstallLyingBuilder() {
   std::filesystem::create_symlink(HONE_LYING_BUILDER, folder_.Path("libexec/hone/hone-builder"));
   std::filesystem::create_symlink(hone::testing::BuildDir() + "/libexec/hone/hone-runner",
                                   folder_.Path("libexec/hone/hone-runner"));
+}
+
+void SmallTuning::InstallRefusingBuilder() {
+  InstallLyingBuilder();
+  std::ofstream(folder_.Path("libexec/hone/hone-builder.refuses"));
 }
 
 Subprocess SmallTuning::Start(const std::vector<std::string>& more) const {

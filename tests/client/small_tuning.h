@@ -53,6 +53,8 @@ class SmallTuning : public ::testing::Test {
   /// From now on `program_` is an installation whose builder makes something else of a Workload
   /// with a relu, both convolutions: all their candidates answer wrongly.
   void InstallLyingBuilder();
+  /// The same with one that refuses Winograd's Traces: the convolutions have illegal candidates.
+  void InstallRefusingBuilder();
 
   std::string program_ = HoneProgram();
   const SystemMonotonicClock clock_;

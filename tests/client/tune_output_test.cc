@@ -118,6 +118,15 @@ TEST_F(TuneOutputTest, ANumberOfCandidatesHasAnEstimateToo) {
               ContainsRegex("10:[0-9]+, about [0-9]+:[0-9]+ left  [0-9]+ candidates of 60"));
 }
 
+TEST_F(TuneOutputTest, ASketchThatIsRefusedIsNamedWithTheReason) {
+  InstallRefusingBuilder();
+  const ProgramRun run = Tune({"--trials", "24", "--seed", "1", "--cache-mb", "0"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out,
+              ContainsRegex("\nillegal: [0-9]+ candidates of [a-z_0-9]*winograd[^ ]* for conv "
+                            "3x3 [^\n]* \\([0-9a-f]{12}\\): the code generator refuses it\n"));
+}
+
 /// The names of a JSON object with the sums of what several have under them.
 void AddCounts(const json& object, std::map<std::string, int64_t>& sums) {
   for (const auto& [name, n] : object.items()) sums[name] += n.get<int64_t>();

@@ -128,7 +128,11 @@ TEST_F(IdentityTest, ASecondLiveWorkerOfOneNameIsRefusedAndADrainedOneGetsNothin
   const Ran drained = Hone({"device", "drain", "w1/cpu:0"}, "root");
   EXPECT_EQ(drained.code, 0) << drained.err;
   EXPECT_TRUE(Eventually([&] { return Devices()[0]["state"] == "drained"; }));
-  EXPECT_EQ(Hone({"device", "undrain", "w1/cpu:0"}, "root").code, 0);
+  // The beginning of its name is enough where no other begins so.
+  const Ran nobody = Hone({"device", "undrain", "x"}, "root");
+  EXPECT_EQ(nobody.code, kExitUsage);
+  EXPECT_THAT(nobody.err, HasSubstr("no device begins with \"x\""));
+  EXPECT_EQ(Hone({"device", "undrain", "w"}, "root").code, 0);
   EXPECT_EQ(Devices()[0]["state"], "active");
   EXPECT_EQ(w1.Terminate(), 0) << w1.Said();
 }
