@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "compiler/extern_step.h"
+#include "compiler/index_names.h"
 #include "compiler/kernel_name.h"
 #include "compiler/memory_plan.h"
 #include "graph/group_workload.h"
@@ -41,8 +42,11 @@ class StepMaker {
         HONE_ASSIGN_OR_RETURN(GroupWorkload workload,
                               graph::BuildWorkload(result_.graph, readers_, group));
         const size_t steps = result_.steps.size();
+        std::vector<ir::PlanName> names = IndexNames(result_.graph, group, workload);
         AddKernel(std::move(workload), KernelName(result_.graph, group));
-        if (group.kind == GroupKind::kConcat && result_.steps.size() > steps) MarkConcat(group);
+        if (result_.steps.size() == steps) return absl::OkStatus();
+        result_.steps.back().names = std::move(names);
+        if (group.kind == GroupKind::kConcat) MarkConcat(group);
         return absl::OkStatus();
       }
       case GroupKind::kAlias: return AddAlias(group);
@@ -161,6 +165,7 @@ class StepMaker {
       }
       step.outputs.push_back(node.outputs[i]);
     }
+    if (!node.origin.empty()) step.names.push_back({.node = node.origin});
     AddStep(std::move(step));
     return absl::OkStatus();
   }

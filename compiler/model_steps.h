@@ -37,6 +37,7 @@ struct ModelStep {
   /// none.
   int concat_axis = -1;
   std::vector<graph::ValueId> concat_operands;
+  std::vector<ir::PlanName> names;  ///< whom an error is about, by input; `step` is not set
 };
 
 /// A value that lies in another's memory: from some byte on in one piece, or (an operand of a

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "compiler/constant_pool.h"
 #include "compiler/prologue.h"
+#include "runtime/package.h"
 
 namespace hone::compiler {
 namespace {
@@ -79,6 +80,7 @@ class PlanMaker {
 
   absl::Status AddStep(size_t index) {
     const ModelStep& step = model_.steps[index];
+    for (const ir::PlanName& name : step.names) AddName(name);
     ir::PlanStep& planned = plan_.steps.emplace_back();
     planned.kind = step.kind;
     for (const ValueId value : step.inputs) {
@@ -113,6 +115,14 @@ class PlanMaker {
   }
 
  private:
+  /// The step that comes next has this name.
+  void AddName(const ir::PlanName& name) {
+    plan_.names.push_back({.step = static_cast<int32_t>(plan_.steps.size()),
+                           .input = name.input,
+                           .node = name.node.substr(0, runtime::kMaxTextBytes),
+                           .value = name.value.substr(0, runtime::kMaxTextBytes)});
+  }
+
   ir::PlanValue Describe(ValueId v) const {
     const graph::Value& value = model_.graph.values[v];
     return {value.name, value.type.dtype, value.type.shape};

@@ -41,6 +41,14 @@ struct PlanStep {
   int32_t threads = 1;
 };
 
+/// What the model calls the node that an error of a step is about.
+struct PlanName {
+  int32_t step = 0;    ///< index into Plan::steps
+  int32_t input = -1;  ///< the kernel's input whose elements are indices; -1: the step itself
+  std::string node;
+  std::string value;  ///< that input; empty for the step itself
+};
+
 struct PlanValue {
   std::string name;
   DType dtype = DType::kF32;
@@ -54,6 +62,7 @@ struct Plan {
   std::vector<Artifact> kernels;  ///< without prologue text
   std::vector<PlanStep> steps;
   std::vector<PlanValue> inputs, outputs;
+  std::vector<PlanName> names;  ///< by step and input; of those that can fail
 };
 
 }  // namespace hone::ir

@@ -233,8 +233,10 @@ Status Context::RunStep(size_t number) {
   if (step.kind == ir::PlanStepKind::kExtern) {
     const Status status = FindExtern(step.extern_name)->run(step, buffers);
     if (status.ok()) return {};
-    return {status.code(),
-            Message("step ", number, " (", step.extern_name, "): ", status.message())};
+    const ir::PlanName* const name = NameOf(number, -1);
+    const std::string where =
+        name == nullptr ? Message("step ", number) : Message("node '", name->node, "'");
+    return {status.code(), Message(where, " (", step.extern_name, "): ", status.message())};
   }
   const Kernel& kernel = executable_->kernels()[static_cast<size_t>(step.kernel)];
   const KernelFailure failure = kernel.Run({.buffers = buffers,
@@ -244,32 +246,42 @@ Status Context::RunStep(size_t number) {
                                            *crew_);
   if (failure.ok()) [[likely]]
     return {};
-  const Status error = KernelError(step, failure);
-  return {error.code(), Message("step ", number, ", ", error.message())};
+  return KernelError(number, failure);
 }
 
-Status Context::KernelError(const ir::PlanStep& step, const KernelFailure& failure) const {
+const ir::PlanName* Context::NameOf(size_t step, int32_t input) const {
+  for (const ir::PlanName& name : executable_->plan().names) {
+    if (static_cast<size_t>(name.step) == step && name.input == input) return &name;
+  }
+  return nullptr;
+}
+
+Status Context::KernelError(size_t number, const KernelFailure& failure) const {
   const ir::Plan& plan = executable_->plan();
+  const ir::PlanStep& step = plan.steps[number];
   const ir::Artifact& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   const std::string where =
-      Message("kernel ", step.kernel, " (workload ", kernel.workload_hash, "), phase '",
-              kernel.phases[static_cast<size_t>(failure.phase)].symbol, "'");
+      Message("step ", number, ", kernel ", step.kernel, " (workload ", kernel.workload_hash,
+              "), phase '", kernel.phases[static_cast<size_t>(failure.phase)].symbol, "'");
   const auto input = static_cast<size_t>(failure.input());
   if (failure.code() != ir::kPhaseBadIndex || input >= step.buffers.size()) {
     return {StatusCode::kInternal,
             Message(where, ": stopped with the unknown result ", failure.result,
                     "; the package does not fit this runtime, build it again")};
   }
-  std::string name = Message("its input ", input);
+  const ir::PlanName* const known = NameOf(number, failure.input());
+  std::string name = known != nullptr && !known->value.empty() ? Message("'", known->value, "'")
+                                                               : Message("its input ", input);
   const int32_t id = step.buffers[input];
   if (id != ir::kNoPlanBuffer &&
       plan.buffers[static_cast<size_t>(id)].kind == ir::PlanBufferKind::kInput) {
     const auto io = static_cast<size_t>(plan.buffers[static_cast<size_t>(id)].offset);
-    name += Message(", the model's input '", plan.inputs[io].name, "'");
+    name = Message("the model's input '", plan.inputs[io].name, "'");
   }
-  return {StatusCode::kOutOfRange, Message(where, ": an index in ", name,
-                                           " is out of range; give indices within the tensor "
-                                           "they look up")};
+  const std::string advice = Message(
+      ": an index in ", name, " is out of range; give indices within the tensor they look up");
+  if (known == nullptr) return {StatusCode::kOutOfRange, where + advice};
+  return {StatusCode::kOutOfRange, Message("node '", known->node, "'", advice, " (", where, ")")};
 }
 
 }  // namespace hone::runtime

@@ -86,7 +86,9 @@ class Context {
   void Poison(std::span<const OutputBuffer> outputs);
   Status RunSteps();
   Status RunStep(size_t step);
-  Status KernelError(const ir::PlanStep& step, const KernelFailure& failure) const;
+  Status KernelError(size_t step, const KernelFailure& failure) const;
+  /// The model's words for a step (-1) or an input of it; null where the package has none.
+  const ir::PlanName* NameOf(size_t step, int32_t input) const;
 
   /// An aligned stand-in for a buffer of the caller, made when first needed.
   Result<void*> Stage(size_t io, size_t bytes);

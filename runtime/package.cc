@@ -189,6 +189,7 @@ std::string FolderOf(const std::string& path) {
 }
 
 struct Header {
+  int format = 0;
   uint64_t isa_bits = 0;
   std::array<SectionEntry, kSections.size()> entries;
 };
@@ -204,10 +205,11 @@ Status CheckVersions(uint32_t format, uint32_t runtime) {
             Message("the package has format ", format, ", this runtime (Hone ", kProgramVersion,
                     ") reads up to ", kPackageFormatVersion, "; use a newer runtime")};
   }
-  if (format < static_cast<uint32_t>(kPackageFormatVersion)) {
-    return {StatusCode::kFailedPrecondition,
-            Message("the package has format ", format, ", this runtime (Hone ", kProgramVersion,
-                    ") reads ", kPackageFormatVersion, "; compile the model again")};
+  if (format < static_cast<uint32_t>(kOldestPackageFormatVersion)) {
+    return {
+        StatusCode::kFailedPrecondition,
+        Message("the package has format ", format, ", this runtime (Hone ", kProgramVersion,
+                ") reads ", kOldestPackageFormatVersion, " and later; compile the model again")};
   }
   if (runtime > static_cast<uint32_t>(kRuntimeVersion)) {
     return {StatusCode::kFailedPrecondition,
@@ -234,6 +236,7 @@ Result<Header> ParseHeader(std::span<const std::byte> bytes) {
   if (reader.U32() != kSections.size()) return Invalid("header: wrong number of sections");
 
   Header header;
+  header.format = static_cast<int>(format);
   header.isa_bits = reader.U64();
   const uint64_t file_bytes = reader.U64();
   if (file_bytes != bytes.size()) {
@@ -373,7 +376,7 @@ Result<Package> ParsePackage(std::span<const std::byte> bytes) {
   package.info = DecodeInfo(info);
   HONE_RETURN_IF_ERROR(info.Finish());
   ByteReader plan(contents[1], "plan");
-  package.plan = DecodePlan(plan);
+  package.plan = DecodePlan(plan, header.format);
   HONE_RETURN_IF_ERROR(plan.Finish());
   package.code = contents[2];
   package.constants = contents[3];

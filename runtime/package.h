@@ -59,10 +59,11 @@ Result<std::string> SerializePackage(const Package& package);
 Status WritePackage(const Package& package, const std::string& path);
 
 /// Reads and checks everything that can be checked without running code: header, checksums, bounds,
-/// the plan (CheckPlan), the ELF's frame. What it accepts is exactly what SerializePackage would
-/// write. `bytes` must stay as long as the result's spans are used.
-/// Errors: kInvalidArgument (not a package, or a malformed one), kDataLoss (a checksum is wrong, or
-/// the file is cut short), kFailedPrecondition (made for a newer runtime or format).
+/// the plan (CheckPlan), the ELF's frame. What it accepts is exactly what SerializePackage of this
+/// format's Hone would write; the format before is read too. `bytes` must stay as long as the
+/// result's spans are used. Errors: kInvalidArgument (not a package, or a malformed one), kDataLoss
+/// (a checksum is wrong, or the file is cut short), kFailedPrecondition (made for a newer runtime
+/// or format, or for one that is too old).
 Result<Package> ParsePackage(std::span<const std::byte> bytes);
 
 /// The rules that hold for every package, written or read (docs/formats/package.md, "Rules").

@@ -7,6 +7,7 @@
 #include "base/core/status_macros.h"
 #include "runtime/externs.h"
 #include "runtime/message.h"
+#include "runtime/package.h"
 
 namespace hone::runtime {
 namespace {
@@ -61,6 +62,7 @@ class PlanChecker {
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       HONE_RETURN_IF_ERROR(At(Message("step ", i), CheckStep(plan_.steps[i])));
     }
+    HONE_RETURN_IF_ERROR(CheckNames());
     return CheckOutputsWritten();
   }
 
@@ -231,6 +233,29 @@ class PlanChecker {
       if (bytes > 0 && written_outputs_.count(i) == 0) {
         return Invalid("output ", i, " '", plan_.outputs[i].name, "': no step writes it");
       }
+    }
+    return {};
+  }
+
+  Status CheckNames() const {
+    const ir::PlanName* last = nullptr;
+    for (const ir::PlanName& name : plan_.names) {
+      const std::string where = Message("name of step ", name.step, ", input ", name.input);
+      const auto step = static_cast<size_t>(name.step);
+      if (name.step < 0 || step >= plan_.steps.size()) return Invalid(where, ": no such step");
+      if (name.input < -1 || name.input >= static_cast<int64_t>(plan_.steps[step].buffers.size())) {
+        return Invalid(where, ": no such input");
+      }
+      if (name.node.empty() || name.node.size() > kMaxTextBytes ||
+          name.value.size() > kMaxTextBytes) {
+        return Invalid(where, ": texts of ", name.node.size(), " and ", name.value.size(),
+                       " bytes");
+      }
+      if (last != nullptr &&
+          std::pair(last->step, last->input) >= std::pair(name.step, name.input)) {
+        return Invalid(where, ": names are not in order");
+      }
+      last = &name;
     }
     return {};
   }

@@ -181,9 +181,16 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
   for (const ir::Artifact& kernel : plan.kernels) EncodeKernel(kernel, writer);
   writer.Count(plan.steps.size());
   for (const ir::PlanStep& step : plan.steps) EncodeStep(step, writer);
+  writer.Count(plan.names.size());
+  for (const ir::PlanName& name : plan.names) {
+    writer.I32(name.step);
+    writer.I32(name.input);
+    writer.Text(name.node);
+    writer.Text(name.value);
+  }
 }
 
-ir::Plan DecodePlan(ByteReader& reader) {
+ir::Plan DecodePlan(ByteReader& reader, int format) {
   ir::Plan plan;
   plan.arena_bytes = reader.I64();
   plan.inputs = DecodeValues(reader);
@@ -200,6 +207,14 @@ ir::Plan DecodePlan(ByteReader& reader) {
   }
   for (size_t left = reader.Count(1 + 4 + 5 * 4 + 4); left > 0 && reader.ok(); --left) {
     plan.steps.push_back(DecodeStep(reader));
+  }
+  if (format < 3) return plan;
+  for (size_t left = reader.Count(4 * 4); left > 0 && reader.ok(); --left) {
+    ir::PlanName& name = plan.names.emplace_back();
+    name.step = reader.I32();
+    name.input = reader.I32();
+    name.node = reader.Text(kMaxNameBytes);
+    name.value = reader.Text(kMaxNameBytes);
   }
   return plan;
 }

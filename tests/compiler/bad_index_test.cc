@@ -27,7 +27,7 @@ ValueId AddInput(Graph& graph, const std::string& name, graph::TensorType type) 
 }
 
 ValueId AddNode(Graph& graph, graph::Node node) {
-  node.origin = node.op;
+  node.origin = "the " + node.op;
   const auto outputs = graph::AppendNode(graph, std::move(node));
   EXPECT_TRUE(outputs.ok()) << outputs.status();
   return outputs.ok() ? outputs->front() : graph::kNoValue;
@@ -92,7 +92,10 @@ TEST_F(BadIndexTest, EndsTheRunAndNamesTheInput) {
     for (const int64_t bad : {int64_t{10}, int64_t{-11}, int64_t{1} << 40}) {
       const absl::Status status = RunWith(graph, {0, 1, bad, 3, 4});
       EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange) << status;
-      EXPECT_THAT(StatusMessage(status), HasSubstr("the model's input 'ids' is out of range"));
+      EXPECT_THAT(StatusMessage(status),
+                  HasSubstr("node 'the " + std::string(op) +
+                            "': an index in the model's input 'ids' is out of "
+                            "range; give indices within the tensor"));
     }
   }
 }
@@ -101,7 +104,9 @@ TEST_F(BadIndexTest, IsFoundBehindArithmetic) {
   const Graph graph = LookUp("Gather", 3);
   const absl::Status good = RunWith(graph, {0, -13, 6, -3, -4});
   EXPECT_TRUE(good.ok()) << good;
-  EXPECT_EQ(RunWith(graph, {0, 1, 7, 3, 4}).code(), absl::StatusCode::kOutOfRange);
+  const absl::Status status = RunWith(graph, {0, 1, 7, 3, 4});
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(StatusMessage(status), HasSubstr("node 'the Gather': an index in the model's input"));
 }
 
 TEST_F(BadIndexTest, IsRefusedWhenItIsKnown) {

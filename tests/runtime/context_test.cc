@@ -95,6 +95,13 @@ TEST(Context, BadIndexNamesTheModelsInput) {
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
   EXPECT_THAT(status.message(), HasSubstr("step 1"));
   EXPECT_THAT(status.message(), HasSubstr("the model's input 'ids'"));
+  // The model's words come first where a package has them.
+  TestModel model = MakeTestModel();
+  model.package.plan.names = {{1, 1, "/embeddings/Gather", "ids"}};
+  const auto named = NewContext(Load(*SerializePackage(model.package)), {.threads = 3});
+  EXPECT_THAT(RunModel(*named, inputs, outputs).message(),
+              HasSubstr("node '/embeddings/Gather': an index in the model's input 'ids' is out of "
+                        "range; give indices within the tensor they look up (step 1, "));
   // The context is as good as before.
   inputs.ids[3] = 0;
   ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());

@@ -85,7 +85,7 @@ TEST(Package, HeaderIsAsDocumented) {
     std::memcpy(&value, bytes.data() + at, 8);
     return value;
   };
-  EXPECT_EQ(u32(8), 2U);
+  EXPECT_EQ(u32(8), 3U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
   EXPECT_EQ(u64(24), ir::kIsaAvx2 | ir::kIsaVnni);
@@ -136,6 +136,48 @@ TEST(Package, NewerFormatOrRuntimeIsNamed) {
     EXPECT_THAT(status.message(), HasSubstr(at == 8 ? "format 9" : "runtime 9"));
     EXPECT_THAT(status.message(), HasSubstr(kProgramVersion));
   }
+}
+
+/// A package without names as Hone wrote it when there were none.
+std::string AsFormat2(std::string bytes) {
+  constexpr size_t kChecksumAt = 16, kPlanEntry = 40 + 24, kHeaderBytes = 136;
+  const auto number = [&](size_t at, size_t size) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + at, size);
+    return value;
+  };
+  const auto put = [&](size_t at, size_t size, uint64_t value) {
+    std::memcpy(bytes.data() + at, &value, size);
+  };
+  const uint64_t plan = number(kPlanEntry + 8, 8), size = number(kPlanEntry + 16, 8) - 4;
+  EXPECT_EQ(number(plan + size, 4), 0U) << "it has names";
+  put(8, 4, 2);
+  put(kPlanEntry + 16, 8, size);
+  put(kPlanEntry + 4, 4, Crc32cPortable(bytes.data() + plan, size));
+  put(kChecksumAt, 4, 0);
+  put(kChecksumAt, 4, Crc32cPortable(bytes.data(), kHeaderBytes));
+  return bytes;
+}
+
+TEST(Package, TheFormatBeforeNodesHadNamesIsRead) {
+  const TestModel model = MakeTestModel();
+  ASSERT_TRUE(model.package.plan.names.empty());
+  const std::string old = AsFormat2(*SerializePackage(model.package));
+  const auto read = ParsePackage(Bytes(old));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*SerializePackage(*read), *SerializePackage(model.package));
+}
+
+TEST(Package, NamesOfNodesAreKept) {
+  TestModel model = MakeTestModel();
+  model.package.plan.names = {{1, 1, "/embeddings/Gather", "ids"}, {3, -1, "/TopK", ""}};
+  const std::string bytes = *SerializePackage(model.package);
+  const auto read = ParsePackage(Bytes(bytes));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->plan.names.size(), 2U);
+  EXPECT_EQ(read->plan.names[0].node, "/embeddings/Gather");
+  EXPECT_EQ(read->plan.names[0].value, "ids");
+  EXPECT_EQ(read->plan.names[1].input, -1);
 }
 
 TEST(Package, AnOlderFormatIsNamedToo) {
@@ -193,6 +235,22 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
        [](Package& p) { p.plan.steps.erase(p.plan.steps.begin() + 2); }},
       {"unknown extern routine 'NonZero'; this runtime has TopK",
        [](Package& p) { p.plan.steps[3].extern_name = "NonZero"; }},
+      {"name of step 4, input -1: no such step",
+       [](Package& p) {
+         p.plan.names = {{4, -1, "n", ""}};
+       }},
+      {"input 9: no such input",
+       [](Package& p) {
+         p.plan.names = {{0, 9, "n", ""}};
+       }},
+      {"texts of 0 and 0 bytes",
+       [](Package& p) {
+         p.plan.names = {{0, 0, "", ""}};
+       }},
+      {"names are not in order",
+       [](Package& p) {
+         p.plan.names = {{1, 0, "n", ""}, {0, 0, "n", ""}};
+       }},
       {"step 3: TopK: axis 9", [](Package& p) { p.plan.steps[3].extern_attributes[0] = 9; }},
       {"input 1 'x': a second one", [](Package& p) { p.plan.inputs[1].name = "x"; }},
       {"describes 2 kernels, the plan has 3", [](Package& p) { p.info.kernels.pop_back(); }},
