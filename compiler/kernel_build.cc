@@ -66,7 +66,7 @@ absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernel
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) HONE_RETURN_IF_ERROR(status);
 
-  measure::LinkJob link;
+  measure::LinkJob link{.target = target, .objects = {}};
   for (measure::BuiltKernel& kernel : result.kernels) {
     link.objects.push_back(std::move(kernel.object));
     kernel.object.clear();

@@ -123,6 +123,7 @@ absl::StatusOr<BuildReply> DecodeBuildReply(std::string_view payload) {
 
 std::string EncodeLinkJob(const LinkJob& job) {
   WireWriter writer;
+  writer.PutString(job.target);
   writer.PutCount(job.objects.size());
   for (const std::string& object : job.objects) writer.PutString(object);
   return writer.Take();
@@ -131,6 +132,7 @@ std::string EncodeLinkJob(const LinkJob& job) {
 absl::StatusOr<LinkJob> DecodeLinkJob(std::string_view payload) {
   WireReader reader(payload);
   LinkJob job;
+  job.target = reader.GetString();
   job.objects.resize(reader.GetCount(4));
   for (std::string& object : job.objects) object = reader.GetString();
   return Finished(reader, "link job", std::move(job));

@@ -24,7 +24,7 @@ struct KernelJob {
 };
 
 enum class BuildOutput : uint8_t {
-  kSharedObject = 0,  ///< all kernels linked into one ELF shared object
+  kSharedObject = 0,  ///< all kernels linked: what a device loads, on a CPU an ELF shared object
   kObjects = 1,       ///< a relocatable object per kernel, for a LinkJob
 };
 
@@ -56,8 +56,9 @@ struct BuildReply {
   int64_t link_ns = 0;
 };
 
-/// Links objects of kernels into one shared object.
+/// Links objects of kernels into what a device loads.
 struct LinkJob {
+  std::string target;  ///< that they were made for
   std::vector<std::string> objects;
 };
 

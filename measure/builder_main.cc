@@ -26,6 +26,7 @@
 #include "base/core/hash128.h"
 #include "base/status.h"
 #include "codegen/codegen.h"
+#include "codegen/kind_code.h"
 #include "codegen/link_folder.h"
 #include "ir/hash.h"
 #include "ir/target.h"
@@ -89,7 +90,7 @@ class JobRunner {
     }
     if (objects.empty()) return reply;
     const int64_t start_ns = clock_.NowNs();
-    absl::StatusOr<std::string> linked = codegen::LinkShared(objects, bases_);
+    absl::StatusOr<std::string> linked = LinkAll(job.target, objects);
     reply.link_ns = clock_.NowNs() - start_ns;
     if (linked.ok()) {
       reply.shared_object = *std::move(linked);
@@ -106,21 +107,37 @@ class JobRunner {
   }
 
   LinkReply Link(const LinkJob& job) const {
-    absl::StatusOr<std::string> linked = codegen::LinkShared(job.objects, bases_);
+    absl::StatusOr<std::string> linked = LinkAll(job.target, job.objects);
     if (!linked.ok()) return {linked.status(), ""};
     return {absl::OkStatus(), *std::move(linked)};
   }
 
  private:
+  /// The code of the target's kind.
+  static absl::StatusOr<const codegen::KindCode*> CodeFor(const std::string& text,
+                                                          ir::Target* target) {
+    std::string error;
+    if (!ir::ParseTarget(text, target, &error)) return absl::InvalidArgumentError(error);
+    const codegen::KindCode* const code = codegen::CodeOfKinds().Find(target->kind);
+    if (code != nullptr) return code;
+    return absl::InvalidArgumentError(fmt::format("this builder makes no code for {}", text));
+  }
+
+  absl::StatusOr<std::string> LinkAll(const std::string& target_text,
+                                      const std::vector<std::string>& objects) const {
+    ir::Target target;
+    HONE_ASSIGN_OR_RETURN(const codegen::KindCode* code, CodeFor(target_text, &target));
+    return code->Link(objects, bases_);
+  }
+
   absl::Status BuildKernel(const KernelJob& job, const std::string& target_text,
                            BuiltKernel* built) {
     ir::Target target;
-    std::string error;
-    if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
+    HONE_ASSIGN_OR_RETURN(const codegen::KindCode* code, CodeFor(target_text, &target));
     const int64_t start_ns = clock_.NowNs();
     HONE_ASSIGN_OR_RETURN(const schedule::Lowered lowered, Lower(job, target, built));
     const int64_t lowered_ns = clock_.NowNs();
-    HONE_ASSIGN_OR_RETURN(built->object, codegen::CompileToObject({&lowered.nest}, target));
+    HONE_ASSIGN_OR_RETURN(built->object, code->Compile({&lowered.nest}, target));
     built->lower_ns = lowered_ns - start_ns;
     built->codegen_ns = clock_.NowNs() - lowered_ns;
     return absl::OkStatus();

@@ -1,6 +1,5 @@
 #include "runtime/executable.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -9,12 +8,6 @@
 #include "runtime/message.h"
 
 namespace hone::runtime {
-namespace {
-
-// What a generated symbol of a memory file is called in /proc/self/maps.
-constexpr char kCodeName[] = "hone-model";
-
-}  // namespace
 
 Result<std::shared_ptr<const Executable>> Executable::Open(const std::string& path,
                                                            const Options& options) {
@@ -59,15 +52,15 @@ Status Executable::Prepare(const std::string& name, const Options& options) {
     HONE_RETURN_IF_ERROR(constants_copy_.Protect());
     package_.constants = constants_copy_.span();
   }
-  if (!package_.code.empty()) {
-    HONE_ASSIGN_OR_RETURN(code_, SharedObject::Load(package_.code, kCodeName));
+  const Device* const device = DevicesOfKinds().Find(target.kind);
+  if (device == nullptr) {
+    return {StatusCode::kFailedPrecondition,
+            Message("this program cannot run code for ", target.text)};
   }
-  for (size_t i = 0; i < package_.plan.kernels.size(); ++i) {
-    Result<Kernel> kernel = Kernel::Resolve(package_.plan.kernels[i], code_);
-    if (!kernel.ok()) return Invalid("kernel ", i, ": ", kernel.status().message());
-    scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch_bytes());
-    kernels_.push_back(*std::move(kernel));
-  }
+  HONE_ASSIGN_OR_RETURN(loaded_, device->Load({.plan = &package_.plan,
+                                               .code = package_.code,
+                                               .constants = package_.constants,
+                                               .target = &target}));
   return {};
 }
 

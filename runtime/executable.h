@@ -5,14 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/core/result.h"
 #include "ir/target.h"
-#include "runtime/kernel.h"
+#include "runtime/device.h"
 #include "runtime/package.h"
 #include "runtime/region.h"
-#include "runtime/shared_object.h"
 
 namespace hone::runtime {
 
@@ -42,13 +40,12 @@ class Executable {
 
   const PackageInfo& info() const { return package_.info; }
   const ir::Plan& plan() const { return package_.plan; }
-  const std::vector<Kernel>& kernels() const { return kernels_; }
   std::span<const std::byte> constants() const { return package_.constants; }
 
   /// Threads that the code was made for.
   int threads() const { return threads_; }
-  /// Scratch bytes that each thread of a run needs.
-  int64_t scratch_bytes() const { return scratch_bytes_; }
+  /// The package where its device can run it.
+  const LoadedPlan& loaded() const { return *loaded_; }
 
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -62,10 +59,8 @@ class Executable {
   Region file_;
   Region constants_copy_;
   Package package_;
-  SharedObject code_;
-  std::vector<Kernel> kernels_;  // of package_.plan.kernels, into code_
+  std::unique_ptr<const LoadedPlan> loaded_;  // refers to package_
   int threads_ = 1;
-  int64_t scratch_bytes_ = 0;
 };
 
 }  // namespace hone::runtime

@@ -17,10 +17,10 @@
 #include "base/core/unique_fd.h"
 #include "base/versions.h"
 #include "runtime/byte_stream.h"
+#include "runtime/device.h"
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
 #include "runtime/plan_codec.h"
-#include "runtime/shared_object.h"
 
 namespace hone::runtime {
 namespace {
@@ -305,7 +305,12 @@ Status CheckPackage(const Package& package) {
   if (package.plan.kernels.empty()) {
     return package.code.empty() ? Status() : Invalid("code without kernels");
   }
-  return CheckElf(package.code);
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(package.info.target, &target, &why)) return Invalid(why);
+  // A kind that this program cannot run may still be looked at.
+  const Device* const device = DevicesOfKinds().Find(target.kind);
+  return device == nullptr ? Status() : device->CheckCode(package.code);
 }
 
 Result<std::string> SerializePackage(const Package& package) {

@@ -58,18 +58,25 @@ class Limits final : public graph::KindLimits {
   graph::GroupLimits Of(const ir::Target&) const override { return {.row_bytes = 0}; }
 };
 
-/// One loop of the last Stage is cut into blocks, or none.
+/// The first loop of the last Stage is cut into blocks, or launched.
 class Blocks final : public schedule::SketchRule {
  public:
   absl::Status Emit(const schedule::Sketch&, const schedule::Values& values,
                     schedule::TraceWriter& writer) const override {
-    if (values[0] > 1) writer.Emit("split(s0.i0, " + std::to_string(values[0]) + ")");
+    const ir::Stage& last = writer.workload().stages.back();
+    if (last.spatial.empty() || last.scan >= 0) return writer.status();
+    const std::string loop = last.name + ".i0";
+    if (values[0] > 1) {
+      writer.Emit("split(" + loop + ", " + std::to_string(values[0]) + ")");
+    } else {
+      writer.Emit("parallel(" + loop + ", 1)");
+    }
     return writer.status();
   }
   absl::StatusOr<schedule::Values> Read(const schedule::Sketch&,
                                         const schedule::Trace& trace) const override {
     schedule::Values values{1};
-    if (!trace.instructions.empty()) {
+    if (!trace.instructions.empty() && trace.instructions[0].primitive == "split") {
       values[0] = std::stoll(trace.instructions.front().positional.at(1));
     }
     return values;
@@ -155,6 +162,12 @@ void Register() {
     return true;
   }();
   static_cast<void>(once);
+}
+
+std::string Disguised(std::string_view code) {
+  std::string other(code);
+  for (char& c : other) c = static_cast<char>(c ^ 0x5a);
+  return other;
 }
 
 ir::Target TargetOf(const char* text) {

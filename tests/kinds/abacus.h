@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "ir/target.h"
 
 // A kind of device that no machine has: what stands here is all that a new kind brings.
@@ -11,6 +14,9 @@ struct AbacusTarget : ir::TargetDetails {
 
 /// Makes `abacus:rods=N` known on every floor, once a process.
 void Register();
+
+/// Code of an abacus as the host's, and the other way round.
+std::string Disguised(std::string_view code);
 
 /// The target of that text, registered.
 ir::Target TargetOf(const char* text);

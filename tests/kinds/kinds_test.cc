@@ -65,6 +65,7 @@ TEST(Kinds, ASpaceHoldsTheSketchesOfItsKind) {
     EXPECT_EQ(space.Locate(schedule::ToText(*trace)), id);
   }
   EXPECT_EQ(schedule::ToText(*space.TraceOf(3)), "split(s0.i0, 8)\n");
+  EXPECT_EQ(schedule::ToText(*space.TraceOf(0)), "parallel(s0.i0, 1)\n");
   const costmodel::FeatureExtractor features(space);
   EXPECT_EQ(features.AnalyticSeconds(3), 1.0 / 8);
   EXPECT_EQ(features.Extract(2)[0], 4);

@@ -83,7 +83,8 @@ TEST(BuildJobTest, RepliesComeBack) {
 }
 
 TEST(BuildJobTest, LinksComeBack) {
-  const absl::StatusOr<LinkJob> job = DecodeLinkJob(EncodeLinkJob({{"a", "", "ccc"}}));
+  const absl::StatusOr<LinkJob> job =
+      DecodeLinkJob(EncodeLinkJob({"cpu:avx2,threads=1", {"a", "", "ccc"}}));
   ASSERT_TRUE(job.ok());
   EXPECT_THAT(job->objects, testing::ElementsAre("a", "", "ccc"));
   const absl::StatusOr<LinkReply> reply =

@@ -61,7 +61,7 @@ TEST(FullDiskTest, NothingIsSaidAboutACandidateThatCouldNotBeLinked) {
     const auto objects = client.Build(
         {.target = kTarget, .kernels = {{kGemm, "", {}, "k"}}, .output = BuildOutput::kObjects});
     ASSERT_TRUE(objects.ok()) << objects.status();
-    link = client.Link({{objects->kernels[0].object}}).status();
+    link = client.Link({kTarget, {objects->kernels[0].object}}).status();
   }).join();
   if (!why.empty()) GTEST_SKIP() << "no file systems of its own for a thread: " << why;
   EXPECT_EQ(error.outcome, Outcome::kWorkerLost) << error.message;

@@ -286,7 +286,6 @@ TEST_F(PackageFile, IsWrittenAtomicallyAndLoads) {
     const auto executable = Executable::Open(path, {.copy_constants = copy});
     ASSERT_TRUE(executable.ok()) << executable.status().ToString();
     EXPECT_EQ((*executable)->threads(), 2);
-    EXPECT_EQ((*executable)->scratch_bytes(), 24);
     EXPECT_EQ(reinterpret_cast<uintptr_t>((*executable)->constants().data()) % 64, 0U);
     EXPECT_EQ(std::memcmp((*executable)->constants().data(), model.constants.data(),
                           model.constants.size() * 4),
@@ -363,8 +362,8 @@ TEST(Executable, TwoPackagesInOneProcessKeepTheirOwnCode) {
   const auto one = Executable::OpenMemory(Bytes(first), {});
   const auto two = Executable::OpenMemory(Bytes(second), {});
   ASSERT_TRUE(one.ok() && two.ok());
-  EXPECT_EQ((*one)->kernels().size(), 3U);
-  EXPECT_EQ((*two)->kernels().size(), 3U);
+  EXPECT_EQ((*one)->plan().kernels.size(), 3U);
+  EXPECT_EQ((*two)->plan().kernels.size(), 3U);
 }
 
 TEST(Executable, HostWithoutTheInstructionsIsTold) {

@@ -1,0 +1,29 @@
+#include "codegen/kind_code.h"
+
+#include "codegen/codegen.h"
+
+namespace hone::codegen {
+namespace {
+
+/// ELF objects, linked into a shared one.
+class CpuCode final : public KindCode {
+ public:
+  absl::StatusOr<std::string> Compile(const std::vector<const ir::LoopNest*>& nests,
+                                      const ir::Target& target) const override {
+    return CompileToObject(nests, target);
+  }
+  absl::StatusOr<std::string> Link(const std::vector<std::string>& pieces,
+                                   const std::vector<std::string>& bases) const override {
+    return LinkShared(pieces, bases);
+  }
+};
+
+}  // namespace
+
+ir::PerKind<KindCode>& CodeOfKinds() {
+  static const CpuCode cpu;
+  static ir::PerKind<KindCode> kinds = {{"cpu", &cpu}};
+  return kinds;
+}
+
+}  // namespace hone::codegen

@@ -1,0 +1,197 @@
+#include "runtime/cpu/cpu_plan.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/core/cpu.h"
+#include "base/core/status_macros.h"
+#include "runtime/externs.h"
+#include "runtime/message.h"
+#include "runtime/plan_check.h"
+#include "runtime/plan_error.h"
+#include "runtime/rounding.h"
+
+namespace hone::runtime {
+namespace {
+
+constexpr int kPoison = 0xff;
+
+bool IsAligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(kBufferAlignment) == 0;
+}
+
+}  // namespace
+
+CpuPlan::CpuPlan(const CpuModel& model, const RunOptions& options)
+    : model_(model),
+      poison_(options.poison),
+      fixed_shares_(options.fixed_shares),
+      clock_(options.profile_clock),
+      owner_(::getpid()) {}
+
+Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
+                                                      const RunOptions& options) {
+  std::unique_ptr<CpuPlan> plan(new CpuPlan(model, options));
+  HONE_RETURN_IF_ERROR(plan->Allocate(options));
+  plan->PrepareSteps();
+  return std::unique_ptr<PreparedPlan>(std::move(plan));
+}
+
+Status CpuPlan::Allocate(const RunOptions& options) {
+  int threads = options.threads;
+  if (threads == 0) threads = std::min(model_.threads, UsableCores());
+  HONE_RETURN_IF_ERROR(MakeCrew(options, threads));
+  HONE_ASSIGN_OR_RETURN(
+      arena_, Region::Allocate(static_cast<size_t>(model_.plan->arena_bytes), "the arena"));
+  int64_t scratch_bytes = 0;
+  for (const Kernel& kernel : model_.kernels) {
+    scratch_bytes = std::max(scratch_bytes, kernel.scratch_bytes());
+  }
+  HONE_ASSIGN_OR_RETURN(scratch_, Scratch::Allocate(crew_->threads(), scratch_bytes));
+  return {};
+}
+
+Status CpuPlan::MakeCrew(const RunOptions& options, int threads) {
+  if (options.executor.parallel_for != nullptr) {
+    crew_ = std::make_unique<Crew>(options.executor, threads);
+    return {};
+  }
+  if (options.pool != nullptr) {
+    crew_ = std::make_unique<Crew>(options.pool, std::min(threads, options.pool->threads()));
+    return {};
+  }
+  ThreadPool::Options pool{.threads = threads, .spin_ns = options.spin_ns};
+  if (options.pin) pool.cpus = OnePerCore(AllowedCpus());
+  HONE_ASSIGN_OR_RETURN(crew_, Crew::Create(pool));
+  return {};
+}
+
+// The threads are in the parent process; new ones stay where the scheduler puts them.
+Status CpuPlan::RenewAfterFork() {
+  if (crew_->threads() > 1 && !crew_->has_executor()) {
+    HONE_ASSIGN_OR_RETURN(crew_, Crew::Create({.threads = crew_->threads()}));
+  }
+  owner_ = ::getpid();
+  return {};
+}
+
+void CpuPlan::PrepareSteps() {
+  const ir::Plan& plan = *model_.plan;
+  // The code only reads constants; its pointers have one type.
+  auto* constants = const_cast<std::byte*>(model_.constants.data());
+  for (const ir::PlanStep& step : plan.steps) {
+    first_pointer_.push_back(pointers_.size());
+    for (const int32_t id : step.buffers) {
+      void* pointer = nullptr;
+      if (id != ir::kNoPlanBuffer) {
+        const ir::PlanBuffer& buffer = plan.buffers[static_cast<size_t>(id)];
+        const auto offset = static_cast<size_t>(buffer.offset);
+        switch (buffer.kind) {
+          case ir::PlanBufferKind::kArena: pointer = arena_.data() + offset; break;
+          case ir::PlanBufferKind::kConstant: pointer = constants + offset; break;
+          case ir::PlanBufferKind::kInput: patches_.push_back({pointers_.size(), offset}); break;
+          case ir::PlanBufferKind::kOutput:
+            patches_.push_back({pointers_.size(), plan.inputs.size() + offset});
+            break;
+        }
+      }
+      pointers_.push_back(pointer);
+    }
+  }
+  stages_.resize(plan.inputs.size() + plan.outputs.size());
+  io_.resize(stages_.size());
+  if (clock_ != nullptr) step_times_ns_.resize(plan.steps.size());
+}
+
+Result<void*> CpuPlan::Stage(size_t io, size_t bytes) {
+  if (stages_[io].data() == nullptr) {
+    HONE_ASSIGN_OR_RETURN(stages_[io], Region::Allocate(bytes, "a copy of an unaligned buffer"));
+  }
+  return static_cast<void*>(stages_[io].data());
+}
+
+Status CpuPlan::BindBuffers(std::span<const InputBuffer> inputs,
+                            std::span<const OutputBuffer> outputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    // The code only reads inputs; its pointers have one type.
+    io_[i] = const_cast<void*>(inputs[i].data);
+    if (io_[i] != nullptr && IsAligned(io_[i])) continue;
+    HONE_ASSIGN_OR_RETURN(io_[i], Stage(i, inputs[i].bytes));
+    if (inputs[i].bytes > 0) std::memcpy(io_[i], inputs[i].data, inputs[i].bytes);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const size_t io = inputs.size() + i;
+    io_[io] = outputs[i].data;
+    if (io_[io] != nullptr && IsAligned(io_[io])) continue;
+    HONE_ASSIGN_OR_RETURN(io_[io], Stage(io, outputs[i].bytes));
+  }
+  for (const Patch& patch : patches_) pointers_[patch.pointer] = io_[patch.io];
+  return {};
+}
+
+void CpuPlan::Poison(std::span<const OutputBuffer> outputs) {
+  std::memset(arena_.data(), kPoison, arena_.bytes());
+  std::memset(scratch_.span().data(), kPoison, scratch_.span().size());
+  const size_t inputs = io_.size() - outputs.size();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].bytes > 0) std::memset(io_[inputs + i], kPoison, outputs[i].bytes);
+  }
+}
+
+Status CpuPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
+  if (threads() > 1 && ::getpid() != owner_) HONE_RETURN_IF_ERROR(RenewAfterFork());
+  HONE_RETURN_IF_ERROR(BindBuffers(inputs, outputs));
+  if (poison_) Poison(outputs);
+  crew_->Begin();
+  const Status status = RunSteps();
+  crew_->End();
+  HONE_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const void* result = io_[inputs.size() + i];
+    if (result != outputs[i].data && outputs[i].bytes > 0) {
+      std::memcpy(outputs[i].data, result, outputs[i].bytes);
+    }
+  }
+  return {};
+}
+
+Status CpuPlan::RunSteps() {
+  const DefaultRounding rounding;
+  const size_t steps = model_.plan->steps.size();
+  if (clock_ == nullptr) {
+    for (size_t step = 0; step < steps; ++step) HONE_RETURN_IF_ERROR(RunStep(step));
+    return {};
+  }
+  int64_t before_ns = clock_->NowNs();
+  for (size_t step = 0; step < steps; ++step) {
+    HONE_RETURN_IF_ERROR(RunStep(step));
+    const int64_t after_ns = clock_->NowNs();
+    step_times_ns_[step] = after_ns - before_ns;
+    before_ns = after_ns;
+  }
+  return {};
+}
+
+Status CpuPlan::RunStep(size_t number) {
+  const ir::PlanStep& step = model_.plan->steps[number];
+  void* const* buffers = pointers_.data() + first_pointer_[number];
+  if (step.kind == ir::PlanStepKind::kExtern) {
+    const Status status = FindExtern(step.extern_name)->run(step, buffers);
+    if (status.ok()) return {};
+    return ExternError(*model_.plan, number, status);
+  }
+  const Kernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
+  const KernelFailure failure = kernel.Run({.buffers = buffers,
+                                            .scratch = &scratch_,
+                                            .max_threads = step.threads,
+                                            .fixed = fixed_shares_},
+                                           *crew_);
+  if (failure.ok()) [[likely]]
+    return {};
+  return KernelError(*model_.plan, number, failure);
+}
+
+}  // namespace hone::runtime
