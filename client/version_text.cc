@@ -8,6 +8,7 @@
 
 #include "base/versions.h"
 #include "client/json_text.h"
+#include "ir/target.h"
 
 namespace hone::client {
 namespace {
@@ -28,7 +29,15 @@ std::vector<std::pair<std::string, int>> Numbers() {
 // does).
 constexpr char kLlvmVersion[] = HONE_LLVM_VERSION;
 constexpr char kXgboostVersion[] = HONE_XGBOOST_VERSION;
-constexpr char kTargets[] = "cpu:avx2 cpu:avx512";
+
+/// Those that `--target` takes, by kind.
+std::string Targets() {
+  std::string all;
+  for (const ir::TargetKind* kind : ir::TargetKinds()) {
+    all += (all.empty() ? "" : " ") + std::string(kind->accepted());
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -37,7 +46,7 @@ std::string VersionText() {
   for (const auto& [name, number] : Numbers()) text += fmt::format("{:<20}{}\n", name, number);
   text += fmt::format("{:<20}{}\n", "LLVM", kLlvmVersion);
   text += fmt::format("{:<20}{}\n", "XGBoost", kXgboostVersion);
-  return text + fmt::format("{:<20}{}\n", "targets", kTargets);
+  return text + fmt::format("{:<20}{}\n", "targets", Targets());
 }
 
 std::string VersionJson() {
@@ -48,7 +57,9 @@ std::string VersionJson() {
   }
   object["llvm"] = kLlvmVersion;
   object["xgboost"] = kXgboostVersion;
-  object["targets"] = {"cpu:avx2", "cpu:avx512"};
+  for (const ir::TargetKind* kind : ir::TargetKinds()) {
+    object["targets"].push_back(kind->accepted());
+  }
   return JsonText(object);
 }
 

@@ -1,6 +1,7 @@
 #include "codegen/kind_code.h"
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/cuda_code.h"
 
 namespace hone::codegen {
 namespace {
@@ -22,7 +23,7 @@ class CpuCode final : public KindCode {
 
 ir::PerKind<KindCode>& CodeOfKinds() {
   static const CpuCode cpu;
-  static ir::PerKind<KindCode> kinds = {{"cpu", &cpu}};
+  static ir::PerKind<KindCode> kinds = {{"cpu", &cpu}, {"cuda", &CudaCode()}};
   return kinds;
 }
 

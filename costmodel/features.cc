@@ -1,11 +1,13 @@
 #include "costmodel/features.h"
 
 #include "costmodel/cpu/cpu_features.h"
+#include "costmodel/cuda/cuda_features.h"
 
 namespace hone::costmodel {
 
 ir::PerKind<FeaturesOfKind>& FeaturesOfKinds() {
-  static ir::PerKind<FeaturesOfKind> kinds = {{"cpu", &CpuFeaturesOf()}};
+  static ir::PerKind<FeaturesOfKind> kinds = {{"cpu", &CpuFeaturesOf()},
+                                              {"cuda", &CudaFeaturesOf()}};
   return kinds;
 }
 

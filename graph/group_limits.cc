@@ -3,7 +3,7 @@
 namespace hone::graph {
 
 ir::PerKind<KindLimits>& LimitsOfKinds() {
-  static ir::PerKind<KindLimits> kinds = {{"cpu", &CpuLimits()}};
+  static ir::PerKind<KindLimits> kinds = {{"cpu", &CpuLimits()}, {"cuda", &CudaLimits()}};
   return kinds;
 }
 

@@ -21,6 +21,7 @@ class KindLimits {
 };
 
 const KindLimits& CpuLimits();
+const KindLimits& CudaLimits();
 
 /// The kinds that graphs can be cut for. ir::PerKind says how to add one.
 ir::PerKind<KindLimits>& LimitsOfKinds();

@@ -25,11 +25,19 @@ struct HoneCall {
 using PhaseFunction = int32_t (*)(const HoneCall*);
 inline constexpr int32_t kPhaseBadIndex = 1;
 
+/// The grid that a GPU runs a phase on: blocks, and threads of each.
+struct Launch {
+  int64_t grid_x = 1, grid_y = 1;
+  int64_t block_x = 1, block_y = 1;
+  bool operator==(const Launch&) const = default;
+};
+
 struct ArtifactPhase {
   std::string symbol;
   int64_t parallel_extent = 1;
   int64_t scratch_bytes = 0;
-  int32_t threads = 1;
+  int32_t threads = 1;  ///< of a CPU that share the parallel loop
+  Launch launch;        ///< for a GPU, in place of parallel loop and threads
 };
 
 struct ArtifactStep {

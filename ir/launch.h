@@ -2,16 +2,10 @@
 
 #include <cstdint>
 
+#include "ir/artifact.h"
 #include "ir/stmt.h"
 
 namespace hone::ir {
-
-/// The grid that a GPU runs a phase on: blocks, and threads of each.
-struct Launch {
-  int64_t grid_x = 1, grid_y = 1;
-  int64_t block_x = 1, block_y = 1;
-  bool operator==(const Launch&) const = default;
-};
 
 /// From the phase's bound loops; siblings of different extents get the largest. A parallel loop is
 /// one over blocks.

@@ -1,13 +1,14 @@
 #include "ir/target.h"
 
 #include "ir/cpu/cpu_target.h"
+#include "ir/cuda/cuda_target.h"
 
 // std only: the runtime links this file.
 namespace hone::ir {
 namespace {
 
 std::vector<const TargetKind*>& Registry() {
-  static std::vector<const TargetKind*> kinds = {&CpuKind()};
+  static std::vector<const TargetKind*> kinds = {&CpuKind(), &CudaKind()};
   return kinds;
 }
 

@@ -69,6 +69,10 @@ void PutArtifact(WireWriter& writer, const ir::Artifact& artifact) {
     writer.Put(phase.parallel_extent);
     writer.Put(phase.scratch_bytes);
     writer.Put(phase.threads);
+    for (const int64_t extent :
+         {phase.launch.grid_x, phase.launch.grid_y, phase.launch.block_x, phase.launch.block_y}) {
+      writer.Put(extent);
+    }
   }
   writer.PutCount(artifact.steps.size());
   for (const ir::ArtifactStep& step : artifact.steps) {
@@ -93,12 +97,16 @@ ir::Artifact GetArtifact(WireReader& reader) {
   artifact.workload_hash = reader.GetString();
   artifact.trace_hash = reader.GetString();
   artifact.binding_hash = reader.GetString();
-  artifact.phases.resize(reader.GetCount(24));
+  artifact.phases.resize(reader.GetCount(56));
   for (ir::ArtifactPhase& phase : artifact.phases) {
     phase.symbol = reader.GetString();
     phase.parallel_extent = reader.Get<int64_t>();
     phase.scratch_bytes = reader.Get<int64_t>();
     phase.threads = reader.Get<int32_t>();
+    for (int64_t* extent : {&phase.launch.grid_x, &phase.launch.grid_y, &phase.launch.block_x,
+                            &phase.launch.block_y}) {
+      *extent = reader.Get<int64_t>();
+    }
   }
   artifact.steps.resize(reader.GetCount(16));
   for (ir::ArtifactStep& step : artifact.steps) {

@@ -2,9 +2,21 @@
 
 #include <string>
 
+#include "base/status.h"
 #include "measure/cpu/cpu_probe.h"
 
 namespace hone::measure {
+namespace {
+
+absl::StatusOr<const DeviceProbe*> ProbeFor(const ir::Target& target) {
+  std::string why;
+  if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
+  const DeviceProbe* const probe = ProbesOfKinds().Find(target.kind);
+  if (probe != nullptr) return probe;
+  return absl::FailedPreconditionError("this program measures nothing on " + target.text);
+}
+
+}  // namespace
 
 ir::PerKind<DeviceProbe>& ProbesOfKinds() {
   static ir::PerKind<DeviceProbe> kinds = {{"cpu", &CpuDeviceProbe()}};
@@ -12,15 +24,13 @@ ir::PerKind<DeviceProbe>& ProbesOfKinds() {
 }
 
 absl::StatusOr<DeviceProbes> ProbeDevice(const ir::Target& target, const MonotonicClock& clock) {
-  std::string why;
-  if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
-  return ProbesOfKinds().Of(target).Probe(target, clock);
+  HONE_ASSIGN_OR_RETURN(const DeviceProbe* probe, ProbeFor(target));
+  return probe->Probe(target, clock);
 }
 
 absl::StatusOr<DeviceRates> MeasureRates(const ir::Target& target, const MonotonicClock& clock) {
-  std::string why;
-  if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
-  return ProbesOfKinds().Of(target).Rates(target, clock);
+  HONE_ASSIGN_OR_RETURN(const DeviceProbe* probe, ProbeFor(target));
+  return probe->Rates(target, clock);
 }
 
 }  // namespace hone::measure

@@ -72,6 +72,10 @@ void EncodeKernel(const ir::Artifact& kernel, ByteWriter& writer) {
     writer.I64(phase.parallel_extent);
     writer.I64(phase.scratch_bytes);
     writer.I32(phase.threads);
+    for (const int64_t extent :
+         {phase.launch.grid_x, phase.launch.grid_y, phase.launch.block_x, phase.launch.block_y}) {
+      writer.I64(extent);
+    }
   }
   writer.Count(kernel.steps.size());
   for (const ir::ArtifactStep& step : kernel.steps) {
@@ -87,7 +91,7 @@ void EncodeKernel(const ir::Artifact& kernel, ByteWriter& writer) {
   writer.U8(kernel.may_alias ? 1 : 0);
 }
 
-ir::Artifact DecodeKernel(ByteReader& reader) {
+ir::Artifact DecodeKernel(ByteReader& reader, int format) {
   ir::Artifact kernel;
   kernel.target = reader.Text(kMaxNameBytes);
   kernel.builder = reader.I32();
@@ -101,6 +105,11 @@ ir::Artifact DecodeKernel(ByteReader& reader) {
     phase.parallel_extent = reader.I64();
     phase.scratch_bytes = reader.I64();
     phase.threads = reader.I32();
+    if (format < 3) continue;
+    for (int64_t* extent : {&phase.launch.grid_x, &phase.launch.grid_y, &phase.launch.block_x,
+                            &phase.launch.block_y}) {
+      *extent = reader.I64();
+    }
   }
   kernel.steps.resize(reader.Count(4 + 4 + 8));
   for (ir::ArtifactStep& step : kernel.steps) {
@@ -203,7 +212,7 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
   }
   // The least a kernel takes: four texts, builder, phases, steps, five buffer lists, one flag.
   for (size_t left = reader.Count(4 * 4 + 4 + 2 * 4 + 5 * 4 + 1); left > 0 && reader.ok(); --left) {
-    plan.kernels.push_back(DecodeKernel(reader));
+    plan.kernels.push_back(DecodeKernel(reader, format));
   }
   for (size_t left = reader.Count(1 + 4 + 5 * 4 + 4); left > 0 && reader.ok(); --left) {
     plan.steps.push_back(DecodeStep(reader));
