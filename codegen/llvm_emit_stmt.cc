@@ -131,6 +131,9 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
       }
       [[fallthrough]];  // a vector loop inside another runs lane by lane
     case LoopKind::kUnrolled: EmitUnrolled(node); return;
+    case LoopKind::kDot:
+      if (!EmitDot(node)) EmitUnrolled(node);
+      return;
     case LoopKind::kSerial:
       if (node.extent == 1) {
         index_.Bind(node.var, Affine(0));

@@ -25,7 +25,7 @@
 namespace hone::codegen {
 
 /// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements),
-/// llvm_lanes.cc (folding lanes), llvm_emit_expr.cc (values), llvm_invariants.cc,
+/// llvm_lanes.cc (folding lanes), llvm_dot.cc, llvm_emit_expr.cc (values), llvm_invariants.cc,
 /// llvm_transpose.cc, llvm_memory.cc (loads and stores), llvm_registers.cc (register buffers) and
 /// llvm_address.cc (addresses, atoms).
 class FunctionEmitter : private OpaqueSource {
@@ -46,9 +46,7 @@ class FunctionEmitter : private OpaqueSource {
 
  private:
   using Frame = LoopFrame;
-
   using Slot = RegisterSlot;
-
   /// The vector loop being emitted: `lanes` is a power of two, the first `active` count.
   struct Vector {
     int active = 1;
@@ -129,6 +127,10 @@ class FunctionEmitter : private OpaqueSource {
   void CombineLanes(const ir::StmtNode& node, const Affine& index);
   void CombineLaneByLane(const ir::StmtNode& node, const Affine& index);
   bool IsInjective(const Affine& index);
+
+  // llvm_dot.cc
+  bool EmitDot(const ir::StmtNode& node);
+  llvm::Value* DotWord(const ir::Expr& factor, const ir::StmtNode& node);
 
   // llvm_emit_expr.cc
   Value Eval(const ir::Expr& expr);

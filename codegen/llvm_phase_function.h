@@ -42,6 +42,10 @@ class PhaseFunction {
   virtual int lanes() const = 0;
   /// AVX-512's own instructions may stand for arithmetic.
   virtual bool has_avx512() const { return false; }
+  /// What x86 has for sums of products of bytes: nothing that may be used, products of pairs
+  /// (vpmaddwd), or VNNI's too.
+  enum class ByteProducts : uint8_t { kNone, kPairs, kVnni };
+  virtual ByteProducts byte_products() const { return ByteProducts::kNone; }
   /// Several threads run this code at once and share buffers: nothing is read that is not wanted.
   virtual bool has_threads() const { return false; }
   /// Accesses to memory say how far they are known to be aligned: the machine needs to know.

@@ -9,8 +9,9 @@
 namespace hone::ir {
 namespace {
 
-constexpr std::array<std::string_view, 9> kLoopNames = {
-    "for", "unrolled", "vector", "parallel", "step", "block.x", "block.y", "thread.x", "thread.y"};
+constexpr std::array<std::string_view, 10> kLoopNames = {
+    "for", "unrolled", "vector",  "parallel", "step",
+    "dot", "block.x",  "block.y", "thread.x", "thread.y"};
 constexpr std::array<std::string_view, 5> kScopeNames = {"argument", "scratch", "register", "table",
                                                          "shared"};
 

@@ -13,14 +13,16 @@ namespace hone::ir {
 /// How a loop runs. kUnrolled bodies are emitted once per iteration with the variable a constant.
 /// kVector: the variable is the lane (extent = lanes; any extent 2..64). kParallel: outermost of a
 /// phase, the range is split over threads. kStep: outermost, one phase launch per iteration (a
-/// scan's t, or outer sequential loop), barrier between. The GPU kinds run in the interpreter and
-/// the CUDA emitter.
+/// scan's t, or outer sequential loop), barrier between. kDot: innermost, 2 or 4 iterations that
+/// add products to one element: one instruction where the Target has it for them, else as
+/// kUnrolled. The GPU kinds run in the interpreter and the CUDA emitter.
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,
   kVector,
   kParallel,
   kStep,
+  kDot,
   kBlockX,
   kBlockY,
   kThreadX,

@@ -51,7 +51,7 @@ bool HasSync(const Stmt& stmt) {
 
 bool HasSerialLoop(const Stmt& stmt) {
   if (stmt->kind == StmtKind::kFor && stmt->loop != ir::LoopKind::kVector &&
-      stmt->loop != ir::LoopKind::kUnrolled && stmt->extent > 1)
+      stmt->loop != ir::LoopKind::kDot && stmt->loop != ir::LoopKind::kUnrolled && stmt->extent > 1)
     return true;
   return std::any_of(stmt->body.begin(), stmt->body.end(), HasSerialLoop);
 }

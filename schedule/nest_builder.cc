@@ -35,6 +35,10 @@ absl::Status CheckExtent(const LoopNode& node, int64_t count) {
     return absl::InvalidArgumentError(fmt::format(
         "{} has {} iterations; a vector has at most {} lanes", node.name, count, kMaxLanes));
   }
+  if (node.kind == ir::LoopKind::kDot && count != 2 && count != 4) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} has {} iterations; a dot product has 2 or 4", node.name, count));
+  }
   if (node.kind == ir::LoopKind::kUnrolled && count > kMaxUnroll) {
     return absl::InvalidArgumentError(
         fmt::format("{} has {} iterations; at most {} are unrolled", node.name, count, kMaxUnroll));
@@ -229,6 +233,10 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
   const int loop = s_.stages[instance.stage].order[position];
   const LoopNode& node = s_.stages[instance.stage].loops[loop];
   HONE_RETURN_IF_ERROR(CheckExtent(node, segment.count));
+  if (node.kind == ir::LoopKind::kDot && position + 1 < s_.stages[instance.stage].order.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("the dot product's loop {} is not the innermost", node.name));
+  }
   const bool thread = IsThread(node.kind), block = IsBlock(node.kind),
              parallel = node.kind == ir::LoopKind::kParallel;
   ThreadLoop& in_force = threads_[node.kind == ir::LoopKind::kThreadX ? 0 : 1];

@@ -27,8 +27,8 @@ int64_t StatementsOf(const Stmt& stmt) {
   for (const Stmt& inner : stmt->body) sum += StatementsOf(inner);
   if (stmt->kind != StmtKind::kFor) return sum;
   if (stmt->loop == ir::LoopKind::kUnrolled) return sum * stmt->extent;
-  const bool reduces = stmt->loop != ir::LoopKind::kVector && stmt->extent > 1 &&
-                       Any(stmt, [](const ir::StmtNode& s) {
+  const bool reduces = stmt->loop != ir::LoopKind::kVector && stmt->loop != ir::LoopKind::kDot &&
+                       stmt->extent > 1 && Any(stmt, [](const ir::StmtNode& s) {
                          return s.kind == StmtKind::kStore && s.combiner != ir::Combiner::kNone;
                        });
   return reduces ? kMostStatements + 1 : sum;

@@ -269,6 +269,14 @@ bool NeedsCopy(const ir::Workload& w, const std::vector<int>& live, const ir::St
   return false;
 }
 
+/// Whether the expression has one value at all points of the Stage, as zero or a zero point has.
+bool IsOneValue(const ir::Stage& stage, const Expr& e) {
+  for (int a = 0; a < stage.num_axes(); ++a) {
+    if (DependsOnVar(e, a)) return false;
+  }
+  return true;
+}
+
 void InlineStages(TraceWriter& writer, int keep, int force) {
   const std::vector<int> live = LiveStages(writer.schedule());
   std::vector<int> now = live;  // without what is inlined by now
@@ -350,8 +358,7 @@ int FindInputStage(const ir::Workload& workload) {
     const ir::Stage& s = workload.stages[id];
     if (s.combiner != ir::Combiner::kNone || s.scan >= 0 || IsOutput(workload, s)) continue;
     std::vector<int> readers = workload.Readers(static_cast<int>(id));
-    const bool pads =
-        s.body[0]->kind == ExprKind::kSelect && s.body[0]->args[2]->kind == ExprKind::kConst;
+    const bool pads = s.body[0]->kind == ExprKind::kSelect && IsOneValue(s, s.body[0]->args[2]);
     if (!pads && !IsCostlyInput(workload, static_cast<int>(id))) continue;
     bool heavy = !readers.empty();
     for (int r : readers) {

@@ -16,6 +16,9 @@ class X86Function : public PhaseFunction {
 
   int lanes() const override { return target_.lanes; }
   bool has_avx512() const override { return target_.isa == ir::Isa::kAvx512; }
+  ByteProducts byte_products() const override {
+    return target_.vnni ? ByteProducts::kVnni : ByteProducts::kPairs;
+  }
 
   llvm::Function* Declare(const std::set<int>& used) override {
     for (const int id : used) {

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "schedule/cpu/cpu_rules.h"
+#include "schedule/cpu/panels.h"
 #include "schedule/cpu/tile_table.h"
 #include "schedule/trace_query.h"
 
@@ -52,8 +53,12 @@ class DirectRule final : public CpuRule {
                                const TraceWriter& /*writer*/) const override {
     if (subject->kind != ClusterKind::kTile) return {};
     if (subject->input < 0) return {Make(subject, "direct", Padding::kPeeled)};
-    std::vector<Sketch> all = {Make(subject, "direct/peeled", Padding::kPeeled),
-                               Make(subject, "direct/guard", Padding::kGuard)};
+    std::vector<Sketch> all;
+    // Bytes are multiplied four at a time where none of them is guarded.
+    if (!IsSumOfByteProducts(subject->workload.stages[subject->cluster.anchor])) {
+      all.push_back(Make(subject, "direct/peeled", Padding::kPeeled));
+      all.push_back(Make(subject, "direct/guard", Padding::kGuard));
+    }
     // In the loops of the heaviest cluster only what that cluster reads can be computed.
     if (subject->workload.Readers(subject->input) == std::vector<int>{subject->cluster.anchor})
       all.push_back(Make(subject, "direct/tile", Padding::kTile));
@@ -119,7 +124,8 @@ class DirectRule final : public CpuRule {
     const bool contraction = !tile.packed.empty() || subject->work.contraction;
     auto form = std::make_shared<Form>(subject);
     form->padding = padding;
-    const bool costly = subject->input >= 0 && IsCostlyInput(workload, subject->input);
+    const bool costly = subject->input >= 0 &&
+                        (IsCostlyInput(workload, subject->input) || IsSumOfByteProducts(anchor));
     form->is_default = padding == (costly ? Padding::kRoot : Padding::kPeeled);
     if (contraction && tile.row_axis >= 0)
       form->most_rows = RowsWithinASet(workload, tile, subject->target);

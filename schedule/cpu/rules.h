@@ -40,7 +40,9 @@ struct TileForm {
   std::vector<int> packed;    ///< tensors to lay out in panels along the vector axis
   bool border = false;        ///< the row axis has guarded ends
   int lanes = 16;
-  int64_t registers = 1;      ///< that a vector of results takes: the index of a tuple is wider
+  int64_t registers = 1;  ///< that a vector of results takes: the index of a tuple is wider
+  /// Iterations of the innermost reduce axis that one instruction multiplies and adds up; 1: none.
+  int64_t dot = 1;
   int64_t vectors_total = 1;  ///< vectors that cover the vector axis
   /// Elements along the vector axis that share the other factor (a group's channels); 0: all do.
   int64_t shared_block = 0;

@@ -8,6 +8,7 @@
 
 #include "ir/cpu/cpu_target.h"
 #include "schedule/affine.h"
+#include "schedule/cpu/panels.h"
 #include "schedule/cpu/rules.h"
 #include "schedule/trace_query.h"
 
@@ -79,72 +80,6 @@ std::vector<int> ReduceOrder(const ir::Workload& w, const ir::Stage& stage) {
   std::vector<int> out;
   for (const auto& [key, r] : keyed) out.push_back(r);
   return out;
-}
-
-/// c where the index is the axis + c; nothing where it is something else.
-std::optional<int64_t> OffsetFrom(const ir::Expr& index, int axis) {
-  if (index->kind == ir::ExprKind::kVar && index->id == axis) return 0;
-  if (index->kind != ir::ExprKind::kBinary || index->binary() != ir::BinaryOp::kAdd) return {};
-  for (const int side : {0, 1}) {
-    const ir::Expr& a = index->args[side];
-    if (a->kind == ir::ExprKind::kVar && a->id == axis) return ir::AsInt(index->args[1 - side]);
-  }
-  return {};
-}
-
-bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {
-  if ((a.guarded && a.guard_moves[v]) || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate ||
-      extent == 1)
-    return false;
-  if (!a.DependsOn(v) || !a.linear[v]) return false;
-  const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;
-  // Every dimension of the panel layout must be plain: one axis, or none. For
-  // constants part of a dimension will do (some of a cell's gates): their copy costs nothing at run
-  // time.
-  int with_v = 0;
-  for (const auto& i : a.indices) {
-    if (DependsOnVar(i, v)) {
-      ++with_v;
-      const std::optional<int64_t> offset = OffsetFrom(i, v);
-      if (!offset || *offset < 0 || (*offset > 0 && !constant)) return false;
-    }
-  }
-  if (with_v != 1) return false;
-  return constant || a.stride[v] != 1;
-}
-
-/// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder]. Where the
-/// vectors start inside the dimension, a panel is what starts there too; where that would cut a
-/// vector, the dimension stays whole and is the last.
-std::string PanelLayout(const TileForm& form, const Access& access, int64_t panel) {
-  std::vector<std::string> front, middle;
-  std::vector<std::pair<size_t, int>> reduce_dims;
-  std::string quotient, remainder;
-  for (size_t d = 0; d < access.indices.size(); ++d) {
-    if (DependsOnVar(access.indices[d], form.vector_axis)) {
-      const int64_t block =
-          std::gcd(panel, OffsetFrom(access.indices[d], form.vector_axis).value_or(0));
-      const bool whole = block % form.lanes != 0;
-      if (!whole) quotient = fmt::format("i{}/{}", d, block);
-      remainder = whole ? fmt::format("i{}", d) : fmt::format("i{}%{}", d, block);
-      continue;
-    }
-    size_t place = form.reduce.size();
-    for (size_t k = 0; k < form.reduce.size(); ++k) {
-      if (DependsOnVar(access.indices[d], form.reduce[k])) place = k;
-    }
-    if (place < form.reduce.size())
-      reduce_dims.emplace_back(place, static_cast<int>(d));
-    else
-      front.push_back(fmt::format("i{}", d));
-  }
-  std::stable_sort(reduce_dims.begin(), reduce_dims.end());
-  for (const auto& [place, d] : reduce_dims) middle.push_back(fmt::format("i{}", d));
-  std::vector<std::string> all = front;
-  if (!quotient.empty()) all.push_back(quotient);
-  all.insert(all.end(), middle.begin(), middle.end());
-  all.push_back(remainder);
-  return fmt::format("[{}]", fmt::join(all, ", "));
 }
 
 /// The row axis. Contraction: the innermost other axis along which some load that moves with the
@@ -229,8 +164,10 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     // A group of 8 channels: half a register's lanes, which beats gathering what every lane needs.
     f.lanes = static_cast<int>(std::gcd<int64_t>(f.lanes, f.shared_block));
     f.vectors_total = CeilDiv(stage.spatial[f.vector_axis], f.lanes);
+    if (contraction) f.dot = DotOf(w, stage, accesses, f, target);
     for (const auto& a : accesses) {
-      if (NeedsPacking(w, a, f.vector_axis, stage.spatial[f.vector_axis]) &&
+      const bool panels = f.dot > 1 && !a.SharedAlong(f.vector_axis);
+      if ((panels || NeedsPacking(w, a, f.vector_axis, stage.spatial[f.vector_axis])) &&
           std::find(f.packed.begin(), f.packed.end(), a.tensor) == f.packed.end()) {
         f.packed.push_back(a.tensor);
       }
@@ -283,15 +220,33 @@ OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice&
   return all;
 }
 
+/// Splits what one instruction takes from the innermost reduce loop; gives the loop around it.
+std::string SplitDot(TraceWriter& w, const TileForm& f, int stage) {
+  const std::string inner = Loop(w, stage, f.reduce.back());
+  w.Emit(fmt::format("split({}, {})", inner, f.dot));
+  return inner + ".0";
+}
+
+/// The loop of what one instruction takes.
+std::string DotLoop(const TraceWriter& w, const TileForm& f, int stage, bool blocks) {
+  return fmt::format("{}.{}", Loop(w, stage, f.reduce.back()), blocks ? 2 : 1);
+}
+
 /// Appends the owner's reduce loops to `order`, whose first `outer` loops stand outside the tile.
 /// Blocks of the reduction go outside the rows: the panel's block stays in cache while all rows
 /// pass.
 void OrderReduce(TraceWriter& w, const TileForm& f, const TileChoice& c, size_t outer,
                  const std::string& row, std::vector<std::string>* order) {
   for (int r : f.reduce) order->push_back(Loop(w, f.owner, r));
-  if (c.reduce_block <= 0) return;
+  if (c.reduce_block <= 0) {
+    if (f.dot > 1) order->back() = SplitDot(w, f, f.owner);
+    return;
+  }
   const std::string inner = order->back();
-  w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
+  if (f.dot > 1)
+    w.Emit(fmt::format("split({}, [{}, {}])", inner, c.reduce_block / f.dot, f.dot));
+  else
+    w.Emit(fmt::format("split({}, {}, mask)", inner, c.reduce_block));
   order->back() = inner + ".1";
   order->insert(row.empty() ? order->begin() + static_cast<std::ptrdiff_t>(outer)
                             : std::find(order->begin(), order->end(), row + ".0"),
@@ -305,12 +260,14 @@ void ScheduleTileLoops(TraceWriter& w, const TileForm& f) {
   if (f.vector_axis >= 0)
     w.Emit(fmt::format("split({}, {})", Loop(w, f.anchor, f.vector_axis), f.lanes));
   for (int r : f.reduce) order.push_back(Loop(w, f.anchor, r));
+  if (f.dot > 1) order.back() = SplitDot(w, f, f.anchor);
   for (int a : f.outer) order.push_back(Loop(w, f.anchor, a));
   if (f.row_axis >= 0) order.push_back(Loop(w, f.anchor, f.row_axis));
   if (f.vector_axis >= 0) {
     order.push_back(Loop(w, f.anchor, f.vector_axis) + ".0");
     order.push_back(Loop(w, f.anchor, f.vector_axis) + ".1");
   }
+  if (f.dot > 1) order.push_back(DotLoop(w, f, f.anchor, false));
   if (order.size() > 1) w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
   for (int r : f.unrolled) w.Emit(fmt::format("unroll({})", Loop(w, f.anchor, r)));
   if (f.row_axis >= 0) w.Emit(fmt::format("unroll({})", Loop(w, f.anchor, f.row_axis)));
@@ -318,6 +275,7 @@ void ScheduleTileLoops(TraceWriter& w, const TileForm& f) {
     w.Emit(fmt::format("unroll({}.0)", Loop(w, f.anchor, f.vector_axis)));
     w.Emit(fmt::format("vectorize({}.1)", Loop(w, f.anchor, f.vector_axis)));
   }
+  if (f.dot > 1) w.Emit(fmt::format("tensorize({}, dot)", DotLoop(w, f, f.anchor, false)));
 }
 
 void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& tile_loop) {
@@ -346,6 +304,8 @@ void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c) 
   if (!row.empty()) order.push_back(row + ".1");
   order.push_back(v + ".1");
   order.push_back(v + ".2");
+  const bool dot = own && f.dot > 1;
+  if (dot) order.push_back(DotLoop(w, f, f.owner, false));
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
   if (own) {
     w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), w.name(f.anchor),
@@ -354,22 +314,8 @@ void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c) 
   if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
   w.Emit(fmt::format("unroll({}.1)", v));
   w.Emit(fmt::format("vectorize({}.2)", v));
+  if (dot) w.Emit(fmt::format("tensorize({}, dot)", order.back()));
   if (!own) ScheduleAnchorInside(w, f, tile_loop);
-}
-
-void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Target& target) {
-  for (int t : f.packed) {
-    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
-      if (a.tensor != t) continue;
-      std::string layout = PanelLayout(f, a, panel);
-      const int copy = static_cast<int>(w.workload().stages.size());
-      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
-                         w.workload().tensors[t].name, layout));
-      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
-        ScheduleMap(w, copy, 1, target);
-      break;
-    }
-  }
 }
 
 void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding,
@@ -407,6 +353,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   if (!row.empty()) order.push_back(row + ".1");
   order.push_back(v + ".1");
   order.push_back(v + ".2");
+  const bool dot = own && f.dot > 1;
+  if (dot) order.push_back(DotLoop(w, f, f.owner, c.reduce_block > 0));
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
   ParallelLoop parallel = Parallelise(w, f.owner, outer.names, outer.extents, target);
   if (row.empty() && parallel.consumed == outer.names.size()) tile_loop = parallel.name;
@@ -415,6 +363,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
   w.Emit(fmt::format("unroll({}.1)", v));
   w.Emit(fmt::format("vectorize({}.2)", v));
+  if (dot) w.Emit(fmt::format("tensorize({}, dot)", order.back()));
   if (own) {
     for (int r : f.unrolled) w.Emit(fmt::format("unroll({})", Loop(w, f.owner, r)));
   } else {
@@ -438,7 +387,8 @@ std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
   }
   if (f.owner == f.anchor && !f.reduce.empty()) {
     const std::vector<int64_t> block = FactorsOf(trace, Loop(w, f.owner, f.reduce.back()));
-    if (!block.empty()) c.reduce_block = block[0];
+    if (f.dot == 1 && !block.empty()) c.reduce_block = block[0];
+    if (f.dot > 1 && block.size() == 2) c.reduce_block = block[0] * f.dot;
   }
   const std::vector<std::string> loops = OrderOf(trace, w.name(f.owner));
   TileChoice columns = c;

@@ -185,7 +185,7 @@ constexpr Entry kPrimitives[] = {
     {"fuse", ApplyFuse},           {"cache_read", ApplyCacheRead}, {"cache_write", ApplyCacheWrite},
     {"pack", ApplyPack},           {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
     {"unroll", ApplyAnnotate},     {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
-    {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},
+    {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},    {"tensorize", ApplyTensorize},
 };
 }  // namespace
 

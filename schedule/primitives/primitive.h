@@ -78,6 +78,7 @@ absl::Status ApplyCacheWrite(Schedule&, const Instruction&);
 absl::Status ApplyPack(Schedule&, const Instruction&);
 absl::Status ApplyRfactor(Schedule&, const Instruction&);
 absl::Status ApplyAnnotate(Schedule&, const Instruction&);  // vectorize, unroll, parallel, bind
+absl::Status ApplyTensorize(Schedule&, const Instruction&);
 absl::Status ApplyPrefetch(Schedule&, const Instruction&);
 absl::Status ApplyAlign(Schedule&, const Instruction&);
 absl::Status ApplyAlgorithm(Schedule&, const Instruction&);

@@ -1,0 +1,144 @@
+#include "schedule/cpu/panels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "ir/cpu/cpu_target.h"
+
+namespace hone::schedule {
+
+namespace {
+
+/// c where the index is the axis + c; nothing where it is something else.
+std::optional<int64_t> OffsetFrom(const ir::Expr& index, int axis) {
+  if (index->kind == ir::ExprKind::kVar && index->id == axis) return 0;
+  if (index->kind != ir::ExprKind::kBinary || index->binary() != ir::BinaryOp::kAdd) return {};
+  for (const int side : {0, 1}) {
+    const ir::Expr& a = index->args[side];
+    if (a->kind == ir::ExprKind::kVar && a->id == axis) return ir::AsInt(index->args[1 - side]);
+  }
+  return {};
+}
+
+/// Whether the axis alone is an index of the load, and no index of it is anything else's.
+bool HasPlainIndex(const Access& a, int axis) {
+  return std::ranges::all_of(a.indices, [&](const ir::Expr& index) {
+    return !DependsOnVar(index, axis) || OffsetFrom(index, axis) == 0;
+  });
+}
+
+/// [dims of other spatial axes, quotient, dims of reduce axes in loop order, remainder]; where a
+/// dot product takes several iterations of the innermost of them, these are the last. Where the
+/// vectors start inside the dimension, a panel is what starts there too; where that would cut a
+/// vector, the dimension stays whole and is the last.
+std::string PanelLayout(const TileForm& form, const Access& access, int64_t panel) {
+  std::vector<std::string> front, middle;
+  std::vector<std::pair<size_t, int>> reduce_dims;
+  std::string quotient, remainder;
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    if (DependsOnVar(access.indices[d], form.vector_axis)) {
+      const int64_t block =
+          std::gcd(panel, OffsetFrom(access.indices[d], form.vector_axis).value_or(0));
+      const bool whole = block % form.lanes != 0;
+      if (!whole) quotient = fmt::format("i{}/{}", d, block);
+      remainder = whole ? fmt::format("i{}", d) : fmt::format("i{}%{}", d, block);
+      continue;
+    }
+    size_t place = form.reduce.size();
+    for (size_t k = 0; k < form.reduce.size(); ++k) {
+      if (DependsOnVar(access.indices[d], form.reduce[k])) place = k;
+    }
+    if (place < form.reduce.size())
+      reduce_dims.emplace_back(place, static_cast<int>(d));
+    else
+      front.push_back(fmt::format("i{}", d));
+  }
+  std::stable_sort(reduce_dims.begin(), reduce_dims.end());
+  for (const auto& [place, d] : reduce_dims) middle.push_back(fmt::format("i{}", d));
+  if (form.dot > 1) {
+    remainder += fmt::format(", {}%{}", middle.back(), form.dot);
+    middle.back() += fmt::format("/{}", form.dot);
+  }
+  std::vector<std::string> all = front;
+  if (!quotient.empty()) all.push_back(quotient);
+  all.insert(all.end(), middle.begin(), middle.end());
+  all.push_back(remainder);
+  return fmt::format("[{}]", fmt::join(all, ", "));
+}
+
+}  // namespace
+
+bool IsSumOfByteProducts(const ir::Stage& stage) {
+  const ir::Expr& body = stage.body[0];
+  if (stage.combiner != ir::Combiner::kSum || body->kind != ir::ExprKind::kBinary ||
+      body->binary() != ir::BinaryOp::kMul)
+    return false;
+  return std::ranges::all_of(body->args, [&](const ir::Expr& factor) {
+    if (factor->kind != ir::ExprKind::kCast || factor->dtype != ir::DType::kI32) return false;
+    const ir::Expr& byte = factor->args[0];
+    return byte->kind == ir::ExprKind::kLoad && ir::SizeOf(byte->dtype) == 1 &&
+           ir::IsInteger(byte->dtype);
+  });
+}
+
+int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
+              const TileForm& f, const ir::Target& target) {
+  if (!IsSumOfByteProducts(stage) || f.reduce.empty() || f.vector_axis < 0) return 1;
+  const int r = f.reduce.back();
+  int shared = 0, panels = 0;
+  bool mixed = false;
+  for (const Access& a : accesses) {
+    if (a.guarded || !a.linear[r]) return 1;
+    if (a.SharedAlong(f.vector_axis))
+      shared += a.stride[r] == 1;
+    else
+      panels += a.DependsOn(r) && HasPlainIndex(a, r) && HasPlainIndex(a, f.vector_axis);
+    mixed |= ir::IsUnsigned(w.tensors[a.tensor].dtype) !=
+             ir::IsUnsigned(w.tensors[accesses[0].tensor].dtype);
+  }
+  if (shared != 1 || panels != 1) return 1;
+  const int64_t most = target.As<ir::CpuTarget>().vnni && mixed ? 4 : 2;
+  return stage.Extent(r) % most == 0 ? most : stage.Extent(r) % 2 == 0 ? 2 : 1;
+}
+
+bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {
+  if ((a.guarded && a.guard_moves[v]) || w.tensors[a.tensor].kind == ir::TensorKind::kImmediate ||
+      extent == 1)
+    return false;
+  if (!a.DependsOn(v) || !a.linear[v]) return false;
+  const bool constant = w.tensors[a.tensor].kind == ir::TensorKind::kConstant;
+  // Every dimension of the panel layout must be plain: one axis, or none. For
+  // constants part of a dimension will do (some of a cell's gates): their copy costs nothing at run
+  // time.
+  int with_v = 0;
+  for (const auto& i : a.indices) {
+    if (DependsOnVar(i, v)) {
+      ++with_v;
+      const std::optional<int64_t> offset = OffsetFrom(i, v);
+      if (!offset || *offset < 0 || (*offset > 0 && !constant)) return false;
+    }
+  }
+  if (with_v != 1) return false;
+  return constant || a.stride[v] != 1;
+}
+
+void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Target& target) {
+  for (int t : f.packed) {
+    for (const auto& a : AccessesOf(w.workload(), w.stage(f.anchor))) {
+      if (a.tensor != t) continue;
+      std::string layout = PanelLayout(f, a, panel);
+      const int copy = static_cast<int>(w.workload().stages.size());
+      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
+                         w.workload().tensors[t].name, layout));
+      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
+        ScheduleMap(w, copy, 1, target);
+      break;
+    }
+  }
+}
+
+}  // namespace hone::schedule

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/target.h"
+#include "ir/workload.h"
+#include "schedule/access.h"
+#include "schedule/cpu/rules.h"
+
+// What a register tile reads again and again, laid out in panels along the vector axis.
+namespace hone::schedule {
+
+/// Whether what the load moves through along vector axis `v` (of so many elements) is to be copied
+/// into panels.
+bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent);
+
+/// A sum of products of two loaded bytes, widened to i32.
+bool IsSumOfByteProducts(const ir::Stage& stage);
+
+/// Bytes along the innermost reduce axis that one instruction multiplies and adds up: four of u8
+/// and s8 with VNNI, otherwise two, which every Target widens to 16 bits. They must lie side by
+/// side in the factor that all lanes share; panels have them so. 1: none.
+int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
+              const TileForm& form, const ir::Target& target);
+
+}  // namespace hone::schedule

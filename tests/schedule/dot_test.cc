@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codegen/codegen.h"
+#include "schedule/lower.h"
+#include "tests/schedule/nest_check.h"
+
+// tensorize(LOOP, dot): sums of products of bytes as the machine's dot products, bit for bit what
+// the serial loop gives.
+namespace hone::schedule {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// A product of m × k and k × n bytes; the second operand is a constant unless `live`.
+std::string Product(const std::string& left, const std::string& right, int m, int n, int k,
+                    bool live = false) {
+  const auto range = [](const std::string& type) {
+    return type == "u8" ? "range(0,256)" : "range(-128,128)";
+  };
+  return fmt::format(
+      "workload 1\nx0: {}[{},{}] input {}\nx1: {}[{},{}] {}\n"
+      "s0: i32[{},{}] output = sum[r0:{}] (i32(x0[i0, r0]) * i32(x1[r0, i1]))\n",
+      left, m, k, range(left), right, k, n,
+      live ? "input " + std::string(range(right)) : "constant", m, n, k);
+}
+
+constexpr char kConvolution[] =
+    "workload 1\n"
+    "x0: u8[1,5,6,8] input range(0,256)\n"
+    "x1: i8[40,8,3,3] constant\n"
+    "x2: u8[] constant\n"
+    "s0: u8[1,7,8,8] = select(i1 - 1 >= 0 & i1 - 1 < 5 & (i2 - 1 >= 0 & i2 - 1 < 6), "
+    "x0[0, i1 - 1, i2 - 1, i3], x2[])\n"
+    "s1: i32[1,5,6,40] output = sum[r0:3,r1:3,r2:8] "
+    "(i32(s0[0, i1 + r0, i2 + r1, r2]) * i32(x1[i3, r2, r0, r1]))\n";
+
+/// The default's Trace; code and loop nest must equal the interpreter.
+Trace CheckedDefault(const std::string& text, const std::string& target) {
+  const ir::Workload workload = WorkloadOf(text);
+  const auto trace = DefaultTrace(workload, TargetOf(target));
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  if (!trace.ok()) return {};
+  const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
+  return *trace;
+}
+
+std::string AssemblyOf(const std::string& text, const Trace& trace, const std::string& target) {
+  const auto lowered = LowerTrace(WorkloadOf(text), trace, TargetOf(target), {}, "k");
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  if (!lowered.ok()) return {};
+  return codegen::Assembly({&lowered->nest}, TargetOf(target)).value_or("");
+}
+
+TEST(Dot, OfU8AndS8IsOneInstructionWithVnni) {
+  for (const char* target : {"cpu:avx512+vnni,threads=1", "cpu:avx2+vnni,threads=1"}) {
+    SCOPED_TRACE(target);
+    const std::string text = Product("u8", "i8", 13, 70, 24);
+    const Trace trace = CheckedDefault(text, target);
+    EXPECT_THAT(ToText(trace), HasSubstr("tensorize(s0.r0.1, dot)"));
+    const std::string assembly = AssemblyOf(text, trace, target);
+    EXPECT_THAT(assembly, HasSubstr("vpdpbusd"));
+    EXPECT_THAT(assembly, Not(HasSubstr("vpmulld")));
+  }
+}
+
+// Pairs of any bytes, widened: exact, where vpmaddubsw would saturate.
+TEST(Dot, OfOtherBytesMultipliesPairsOf16Bits) {
+  struct Case {
+    const char *left, *right, *target, *instruction;
+  };
+  const Case cases[] = {
+      {"u8", "i8", "cpu:avx2,threads=1", "vpmaddwd"},
+      {"u8", "i8", "cpu:avx512,threads=1", "vpmaddwd"},
+      {"i8", "i8", "cpu:avx512+vnni,threads=1", "vpdpwssd"},
+      {"u8", "u8", "cpu:avx2,threads=1", "vpmaddwd"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.left) + " " + c.right + " " + c.target);
+    const std::string text = Product(c.left, c.right, 13, 70, 24);
+    const std::string assembly = AssemblyOf(text, CheckedDefault(text, c.target), c.target);
+    EXPECT_THAT(assembly, HasSubstr(c.instruction));
+    EXPECT_THAT(assembly, Not(HasSubstr("vpmulld")));
+    EXPECT_THAT(assembly, Not(HasSubstr("vpmaddubsw")));
+  }
+}
+
+TEST(Dot, OfTwoInputsPacksOneOnTheFly) {
+  CheckedDefault(Product("u8", "i8", 7, 40, 20, /*live=*/true), "cpu:avx512+vnni,threads=1");
+  CheckedDefault(Product("u8", "u8", 7, 40, 20, /*live=*/true), "cpu:avx2,threads=1");
+}
+
+// What four do not divide is multiplied in pairs, what two do not one by one.
+TEST(Dot, TakesWhatDividesTheReduction) {
+  const char* target = "cpu:avx512+vnni,threads=1";
+  EXPECT_THAT(ToText(CheckedDefault(Product("u8", "i8", 7, 40, 18), target)),
+              HasSubstr("split(s0.r0, 2)"));
+  EXPECT_THAT(ToText(CheckedDefault(Product("u8", "i8", 7, 40, 21), target)),
+              Not(HasSubstr("tensorize")));
+}
+
+TEST(Dot, OfAConvolutionReadsACopyPaddedWithItsZeroPoint) {
+  for (const char* target : {"cpu:avx512+vnni,threads=2", "cpu:avx2,threads=1"}) {
+    SCOPED_TRACE(target);
+    const Trace trace = CheckedDefault(kConvolution, target);
+    EXPECT_THAT(ToText(trace), HasSubstr("tensorize(s1.r2.1, dot)"));
+    EXPECT_THAT(AssemblyOf(kConvolution, trace, target), Not(HasSubstr("vpmulld")));
+  }
+}
+
+// Whatever the loops around it, the code of the loop is right, also where no instruction fits.
+TEST(Dot, IsTheSerialSumInEveryPlace) {
+  const std::string text = Product("u8", "i8", 3, 16, 8);
+  for (const char* trace : {"split(s0.r0, 4)\ntensorize(s0.r0.1, dot)\n",
+                            "split(s0.r0, 2)\nvectorize(s0.i1)\n"
+                            "reorder(s0.r0.0, s0.i1, s0.r0.1)\ntensorize(s0.r0.1, dot)\n"}) {
+    const CheckResult result =
+        CheckTexts(text, trace, {.target = "cpu:avx512+vnni,threads=1", .compile = true});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  }
+  EXPECT_THAT(Loops(text, "split(s0.r0, 4)\ntensorize(s0.r0.1, dot)"), HasSubstr("dot v3 < 4:\n"));
+}
+
+TEST(Dot, RefusesWhatIsNoInnermostSumOfProducts) {
+  const std::string text = Product("u8", "i8", 3, 16, 8);
+  EXPECT_THAT(Loops(text, "tensorize(s0.i1, dot)"), HasSubstr("s0.i1 is no reduce loop"));
+  EXPECT_THAT(Loops(text, "split(s0.r0, 4)\ntensorize(s0.r0.0, dot)"),
+              HasSubstr("s0.r0.0 is not the innermost loop"));
+  EXPECT_THAT(Loops(text, "tensorize(s0.r0, dot)"),
+              HasSubstr("s0.r0 has 8 iterations; a dot product has 2 or 4"));
+  EXPECT_THAT(Loops(text, "tensorize(s0.r0, mma)"), HasSubstr("no mma; there is: dot"));
+  EXPECT_THAT(Loops(text, "split(s0.r0, 4)\ntensorize(s0.r0.1, dot)\nreorder(s0.r0.1, s0.i1)"),
+              HasSubstr("the dot product's loop s0.r0.1 is not the innermost"));
+  EXPECT_THAT(Loops("workload 1\nx0: f32[4] input range(-1,1)\n"
+                    "s0: f32[] output = sum[r0:4] (x0[r0])\n",
+                    "tensorize(s0.r0, dot)"),
+              HasSubstr("s0 adds up no products"));
+}
+
+}  // namespace
+}  // namespace hone::schedule
