@@ -23,6 +23,7 @@ constexpr bool kJoinAttention = false;
 constexpr Pass kPipeline[] = {
     {"remove_dead_code", RemoveDeadCode},
     {"canonicalise", Canonicalise},
+    {"recognise_quantised", RecogniseQuantised},
     {"fold_constants", FoldConstants},
     {"merge_common", MergeCommon},
     {"simplify_arithmetic", SimplifyArithmetic},

@@ -161,7 +161,8 @@ class LayoutChooser {
     if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
     const std::string& op = node.op;
     if (shuffled_.contains(node.outputs[0])) return true;
-    if (op == "Conv" || op == "ConvTranspose" || op == "Pool") return ConvertWindow(node);
+    if (op == "Conv" || op == "ConvInteger" || op == "ConvTranspose" || op == "Pool")
+      return ConvertWindow(node);
     bool any = false;
     for (ValueId input : node.inputs) any = any || OnlyLast(input);
     if (!any) return ConvertTranspose(node);
@@ -214,7 +215,7 @@ class LayoutChooser {
   // Vectors along the channels would hold parts of several groups, each with inputs of its own,
   // unless groups fill halves of them or repeat within them.
   bool HasUnevenGroups(const Node& node) const {
-    if (node.op != "Conv") return false;
+    if (node.op != "Conv" && node.op != "ConvInteger") return false;
     const int64_t groups = MakeCall(graph_, node).Int("group", 1);
     const int64_t of_group = ShapeOf(node.inputs[1])[0] / groups;
     return groups > 1 && of_group % 8 != 0 && 8 % of_group != 0;
@@ -463,7 +464,9 @@ class LayoutChooser {
 
 absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext&) {
   const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    if (node.op != "Conv" && node.op != "ConvTranspose" && node.op != "Pool") return false;
+    if (node.op != "Conv" && node.op != "ConvInteger" && node.op != "ConvTranspose" &&
+        node.op != "Pool")
+      return false;
     return MakeCall(graph, node).String("layout", "nchw") == "nchw" && node.outputs.size() == 1;
   });
   if (!any) return 0;

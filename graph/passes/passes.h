@@ -53,6 +53,15 @@ absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext& context);
 ///   %2 = Binary(%0, %c) {fn=pow}  c = 2       %2 = Binary(%0, %0) {fn=mul}
 absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context);
 
+/// Products of dequantised operands (DequantizeLinear around MatMul, Gemm, Conv) become products of
+/// bytes, their sums scaled. Scales and zero points of the graph become tensors along the channels,
+/// so that equal layers are equal Workloads, and quantising multiplies by 1/scale. Weights with a
+/// zero point, scales of rows and sums of no multiple of four terms keep their product of floats.
+///
+///   %2 = Binary(%q, %s) {fn=mul}              %3 = MatMulInteger(%q', %w')
+///   %3 = MatMul(%2, %w)                       %4 = Binary(%3, %f) {fn=mul}
+absl::StatusOr<int> RecogniseQuantised(Graph& graph, const PassContext& context);
+
 /// Finds layer norm, RMS norm and softmax written as primitives.
 ///
 ///   %1 = Reduce(%0) {fn=mean}                 %7 = Normalise(%0, %s, %b) {kind=layer}

@@ -1,0 +1,298 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/op.h"
+#include "graph/passes/matcher.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewriter.h"
+
+namespace hone::graph {
+namespace {
+
+using ir::DType;
+using Shape = std::vector<int64_t>;
+
+/// scale · (bytes - zero), as DequantizeLinear is imported.
+struct Dequantised {
+  ValueId bytes = kNoValue;
+  ValueId zero = kNoValue;  ///< of the bytes' type; none: 0
+  ValueId scale = kNoValue;
+};
+
+/// A product of two dequantised operands: `weights` are known and symmetric, with one scale or one
+/// per column of the result.
+struct IntegerProduct {
+  Dequantised data, weights;
+  bool pads_with_zero_point = false;  ///< and so the operator itself must know it
+};
+
+/// A known scalar, the second operand in the arithmetic of a Q or DQ: it becomes a tensor along the
+/// channels, so that equal layers are equal Workloads.
+struct SpreadScalar {
+  bool divides = false;  ///< x / s, to become x · (1 / s)
+};
+
+struct Plan {
+  std::map<NodeId, IntegerProduct> products;
+  std::map<NodeId, SpreadScalar> scalars;
+};
+
+/// Whole tensors that are multiplied four bytes at a time, and sums that i32 holds.
+constexpr int64_t kBytesAtATime = 4;
+constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / (255 * 128);
+
+class QuantisedFinder {
+ public:
+  explicit QuantisedFinder(const Graph& graph) : graph_(graph), matcher_(graph) {}
+
+  Plan Run() {
+    Plan plan;
+    for (const Node& node : graph_.nodes) {
+      if (node.op != "MatMul" && node.op != "Conv") continue;
+      if (auto product = ProductOf(node)) plan.products[matcher_.IdOf(node)] = *product;
+    }
+    if (plan.products.empty()) return plan;
+    for (const Node& node : graph_.nodes) FindScalars(node, &plan);
+    return plan;
+  }
+
+ private:
+  const TensorType& TypeOf(ValueId id) const { return graph_.values[id].type; }
+
+  /// The constant that the value is a reshape or cast of, or null.
+  ConstantPtr Known(ValueId id) const {
+    while (true) {
+      if (graph_.values[id].constant != nullptr) return graph_.values[id].constant;
+      const Node* node = matcher_.ProducerOf(id, "Reshape");
+      if (node == nullptr) node = matcher_.ProducerOf(id, "Cast");
+      if (node == nullptr) return nullptr;
+      id = node->inputs[0];
+    }
+  }
+
+  bool IsZero(ValueId id) const {
+    if (id == kNoValue) return true;
+    const ConstantPtr data = Known(id);
+    if (data == nullptr) return false;
+    const std::vector<int64_t> values = data->AsInt64s();
+    return std::ranges::all_of(values, [](int64_t v) { return v == 0; });
+  }
+
+  std::optional<Dequantised> DequantisedAt(ValueId value) const {
+    const Node* product = matcher_.ProducerOf(value, "Binary", "mul");
+    if (product == nullptr || Known(product->inputs[1]) == nullptr) return std::nullopt;
+    const Node* real = matcher_.ProducerOf(product->inputs[0], "Cast");
+    if (real == nullptr || TypeOf(value).dtype != DType::kF32) return std::nullopt;
+    Dequantised d{.scale = product->inputs[1]};
+    ValueId wide = real->inputs[0];
+    if (const Node* shifted = matcher_.ProducerOf(wide, "Binary", "sub")) {
+      const Node* zero = matcher_.ProducerOf(shifted->inputs[1], "Cast");
+      if (zero == nullptr || Known(zero->inputs[0]) == nullptr) return std::nullopt;
+      d.zero = zero->inputs[0];
+      wide = shifted->inputs[0];
+    }
+    const Node* bytes = matcher_.ProducerOf(wide, "Cast");
+    if (bytes == nullptr || TypeOf(wide).dtype != DType::kI32) return std::nullopt;
+    d.bytes = bytes->inputs[0];
+    const DType type = TypeOf(d.bytes).dtype;
+    const bool fits = type == DType::kI8 || type == DType::kU8;
+    if (!fits || (d.zero != kNoValue && TypeOf(d.zero).dtype != type)) return std::nullopt;
+    return d;
+  }
+
+  std::optional<IntegerProduct> ProductOf(const Node& node) const {
+    const auto data = DequantisedAt(node.inputs[0]);
+    const auto weights = DequantisedAt(node.inputs[1]);
+    if (!data || !weights || Known(data->bytes) != nullptr || Known(weights->bytes) == nullptr)
+      return std::nullopt;
+    if (TypeOf(data->scale).NumElements() != 1 || !IsZero(weights->zero)) return std::nullopt;
+    if (data->zero != kNoValue && TypeOf(data->zero).NumElements() != 1) return std::nullopt;
+    const OpCall call = MakeCall(graph_, node);
+    const Shape& w = TypeOf(weights->bytes).shape;
+    const Shape& scale = TypeOf(weights->scale).shape;
+    IntegerProduct product{*data, *weights};
+    int64_t terms = 1, columns = 0;
+    size_t column = 0;  // of the weights' dimensions
+    if (node.op == "MatMul") {
+      if (w.size() != 2 || call.Int("transpose_a", 0) != 0) return std::nullopt;
+      column = call.Int("transpose_b", 0) != 0 ? 0 : 1;
+      terms = w[1 - column];
+      if (terms % kBytesAtATime != 0) return std::nullopt;
+    } else {
+      if (w[1] % kBytesAtATime != 0 || call.String("layout", "nchw") != "nchw") return std::nullopt;
+      for (size_t d = 1; d < w.size(); ++d) terms *= w[d];
+      const Shape pads = call.Ints("pads");
+      const bool padded = std::ranges::any_of(pads, [](int64_t p) { return p != 0; });
+      product.pads_with_zero_point = padded && !IsZero(data->zero);
+    }
+    columns = w[column];
+    const bool per_column = scale.size() == w.size() && scale[column] == columns &&
+                            TypeOf(weights->scale).NumElements() == columns;
+    if (!per_column && TypeOf(weights->scale).NumElements() != 1) return std::nullopt;
+    if (terms > kMostTerms) return std::nullopt;
+    return product;
+  }
+
+  /// Scalars of quantising (round(x / s) + z) and dequantising ((q - z) · s).
+  void FindScalars(const Node& node, Plan* plan) const {
+    if (node.op != "Binary" || TypeOf(node.outputs[0]).shape.size() < 2) return;
+    const std::string fn = MakeCall(graph_, node).String("fn", "");
+    const ValueId left = node.inputs[0];
+    const ValueId right = node.inputs[1];
+    if (TypeOf(right).NumElements() != 1 || Known(right) == nullptr || Known(left) != nullptr)
+      return;
+    const NodeId id = matcher_.IdOf(node);
+    if (fn == "mul" && DequantisedAt(node.outputs[0])) plan->scalars[id] = {};
+    if (fn == "sub" && IsOfDequantising(node)) plan->scalars[id] = {};
+    if (fn == "add" && matcher_.ProducerOf(left, "Unary", "round") != nullptr)
+      plan->scalars[id] = {};
+    const Node* reader = matcher_.OnlyReader(node.outputs[0]);
+    const bool rounds =
+        reader != nullptr && matcher_.ProducerOf(reader->outputs[0], "Unary", "round") != nullptr;
+    if (fn == "div" && rounds && TypeOf(right).dtype == DType::kF32)
+      plan->scalars[id] = {/*divides=*/true};
+  }
+
+  bool IsOfDequantising(const Node& difference) const {
+    const Node* cast = matcher_.OnlyReader(difference.outputs[0]);
+    if (cast == nullptr || cast->op != "Cast") return false;
+    const Node* product = matcher_.OnlyReader(cast->outputs[0]);
+    return product != nullptr && !IsZero(difference.inputs[1]) &&
+           DequantisedAt(product->outputs[0]).has_value();
+  }
+
+  const Graph& graph_;
+  const Matcher matcher_;
+};
+
+class QuantisedRewriter {
+ public:
+  QuantisedRewriter(Graph& graph, Plan plan)
+      : plan_(std::move(plan)), rewriter_(graph), graph_(graph) {}
+
+  absl::StatusOr<int> Run() {
+    for (size_t n = 0; n < rewriter_.old_nodes().size(); ++n) {
+      const Node node = rewriter_.Mapped(rewriter_.old_nodes()[n]);
+      const auto id = static_cast<NodeId>(n);
+      if (const auto product = plan_.products.find(id); product != plan_.products.end())
+        HONE_RETURN_IF_ERROR(MultiplyBytes(node, product->second));
+      else if (const auto scalar = plan_.scalars.find(id); scalar != plan_.scalars.end())
+        HONE_RETURN_IF_ERROR(Spread(node, scalar->second));
+      else
+        rewriter_.Keep(rewriter_.old_nodes()[n]);
+    }
+    HONE_RETURN_IF_ERROR(rewriter_.Finish());
+    return static_cast<int>(plan_.products.size());
+  }
+
+ private:
+  const TensorType& TypeOf(ValueId id) const { return graph_.values[id].type; }
+
+  absl::StatusOr<ValueId> Binary(const Node& at, const char* fn, ValueId a, ValueId b) {
+    return rewriter_.Add("Binary", at.origin, {a, b}, {{"fn", std::string(fn)}});
+  }
+  absl::StatusOr<ValueId> Shaped(const Node& at, const char* op, ValueId x, Shape shape) {
+    if (TypeOf(x).shape == shape) return x;
+    return rewriter_.Add(op, at.origin, {x}, {{"shape", std::move(shape)}});
+  }
+
+  /// What broadcasts along the channels of a result of this shape.
+  static Shape AlongChannels(const Shape& result) {
+    const size_t channel = result.size() >= 4 ? 1 : result.size() - 1;
+    Shape shape(result.size() - channel, 1);
+    shape[0] = result[channel];
+    return shape;
+  }
+
+  /// Σ (x - zx) · w = Σ x · w - Σ zx · w: the second sum is a constant.
+  absl::Status MultiplyBytes(const Node& node, const IntegerProduct& p) {
+    const bool conv = node.op == "Conv";
+    const std::string op = conv ? "ConvInteger" : "MatMulInteger";
+    const ValueId x = rewriter_.Mapped(p.data.bytes);
+    const ValueId w = rewriter_.Mapped(p.weights.bytes);
+    const ValueId zero = p.data.zero == kNoValue ? kNoValue : rewriter_.Mapped(p.data.zero);
+    std::vector<ValueId> inputs = {x, w};
+    if (p.pads_with_zero_point) inputs.push_back(zero);
+    HONE_ASSIGN_OR_RETURN(ValueId sum, rewriter_.Add(op, node.origin, inputs, node.attributes));
+    const Shape result = TypeOf(sum).shape;
+    const int64_t columns = conv ? result[1] : result.back();
+    Shape along(conv ? result.size() - 1 : 1, 1);
+    along[0] = columns;
+    if (zero != kNoValue && !p.pads_with_zero_point) {
+      HONE_ASSIGN_OR_RETURN(const ValueId shift, ZeroPointSum(node, zero, w, along));
+      HONE_ASSIGN_OR_RETURN(sum, Binary(node, "sub", sum, shift));
+    }
+    HONE_ASSIGN_OR_RETURN(ValueId factor, Binary(node, "mul", rewriter_.Mapped(p.data.scale),
+                                                 rewriter_.Mapped(p.weights.scale)));
+    HONE_ASSIGN_OR_RETURN(
+        factor, Shaped(node, TypeOf(factor).NumElements() == columns ? "Reshape" : "Expand", factor,
+                       along));
+    HONE_ASSIGN_OR_RETURN(ValueId y,
+                          rewriter_.Add("Cast", node.origin, {sum}, {{"to", std::string("f32")}}));
+    HONE_ASSIGN_OR_RETURN(y, Binary(node, "mul", y, factor));
+    if (conv && node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
+      HONE_ASSIGN_OR_RETURN(const ValueId bias, Shaped(node, "Reshape", node.inputs[2], along));
+      HONE_ASSIGN_OR_RETURN(y, Binary(node, "add", y, bias));
+    }
+    rewriter_.Replace(node.outputs[0], y);
+    return absl::OkStatus();
+  }
+
+  /// Σ zx · w per column, by the operator itself on one row or window of zero points.
+  absl::StatusOr<ValueId> ZeroPointSum(const Node& node, ValueId zero, ValueId w,
+                                       const Shape& along) {
+    const Shape weights = TypeOf(w).shape;
+    Attributes attributes = node.attributes;
+    Shape shape;
+    if (node.op == "Conv") {
+      shape = weights;
+      shape[0] = 1;
+      shape[1] *= MakeCall(graph_, node).Int("group", 1);
+      attributes["pads"] = Shape(2 * (weights.size() - 2), 0);
+      attributes["dilations"] = Shape(weights.size() - 2, 1);
+    } else {
+      shape = {1, weights[MakeCall(graph_, node).Int("transpose_b", 0) != 0 ? 1 : 0]};
+    }
+    HONE_ASSIGN_OR_RETURN(const ValueId zeros, Shaped(node, "Expand", zero, shape));
+    HONE_ASSIGN_OR_RETURN(const ValueId sum,
+                          rewriter_.Add(node.op + "Integer", node.origin, {zeros, w}, attributes));
+    return Shaped(node, "Reshape", sum, along);
+  }
+
+  absl::Status Spread(const Node& node, const SpreadScalar& scalar) {
+    std::vector<ValueId> inputs = node.inputs;
+    ValueId& operand = inputs[1];
+    Attributes attributes = node.attributes;
+    if (scalar.divides) {
+      const ValueId one = rewriter_.AddConstant(MakeConstant(DType::kF32, {}, {1.0}));
+      HONE_ASSIGN_OR_RETURN(operand, Binary(node, "div", one, operand));
+      attributes["fn"] = std::string("mul");
+    }
+    HONE_ASSIGN_OR_RETURN(
+        operand, Shaped(node, "Expand", operand, AlongChannels(TypeOf(node.outputs[0]).shape)));
+    HONE_ASSIGN_OR_RETURN(const ValueId value,
+                          rewriter_.Add(node.op, node.origin, inputs, attributes));
+    rewriter_.Replace(node.outputs[0], value);
+    return absl::OkStatus();
+  }
+
+  const Plan plan_;
+  Rewriter rewriter_;
+  Graph& graph_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> RecogniseQuantised(Graph& graph, const PassContext&) {
+  Plan plan = QuantisedFinder(graph).Run();
+  if (plan.products.empty()) return 0;
+  return QuantisedRewriter(graph, std::move(plan)).Run();
+}
+
+}  // namespace hone::graph

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "graph/interpreter_evaluator.h"
+#include "graph/passes/passes.h"
+#include "tests/graph/passes/test_graph.h"
+
+namespace hone::graph {
+namespace {
+
+using ir::DType;
+using testing::ExpectSame;
+using testing::RandomInputs;
+using testing::RunNodes;
+using testing::TestGraph;
+using testing::TestTarget;
+using Shape = std::vector<int64_t>;
+
+/// What a quantised layer is made of; zero points below zero: none.
+struct Layer {
+  Shape weights;
+  Shape scales;  ///< as it broadcasts over the weights
+  int64_t data_zero = 0, weights_zero = -1;
+  Shape pads = {0, 0, 0, 0};
+  bool transposed = false;
+};
+
+ValueId Known(TestGraph& t, DType dtype, const Shape& shape, int64_t first, int64_t step) {
+  std::vector<double> values;
+  int64_t count = 1;
+  for (int64_t n : shape) count *= n;
+  for (int64_t k = 0; k < count; ++k) values.push_back(static_cast<double>(first + k * step % 101));
+  return t.graph.AddConstant(MakeConstant(dtype, shape, values));
+}
+
+ValueId Cast(TestGraph& t, ValueId x, const char* to) {
+  return t.Op("Cast", {x}, {{"to", std::string(to)}});
+}
+
+/// (bytes - zero) · scale, as DequantizeLinear is imported.
+ValueId Dequantise(TestGraph& t, ValueId bytes, ValueId zero, ValueId scale) {
+  ValueId wide = Cast(t, bytes, "i32");
+  if (zero != kNoValue) wide = t.Binary("sub", wide, Cast(t, zero, "i32"));
+  return t.Binary("mul", Cast(t, wide, "f32"), scale);
+}
+
+ValueId Quantise(TestGraph& t, ValueId x, double scale, int64_t zero) {
+  const ValueId rounded = t.Unary("round", t.Binary("div", x, t.Scalar(scale)));
+  return Cast(t, t.Binary("add", rounded, Cast(t, Known(t, DType::kU8, {}, zero, 0), "f32")), "u8");
+}
+
+ValueId Product(TestGraph& t, ValueId bytes, const Layer& layer) {
+  const ValueId x =
+      Dequantise(t, bytes, Known(t, DType::kU8, {}, layer.data_zero, 0), t.Scalar(0.013));
+  const ValueId zero =
+      layer.weights_zero < 0 ? kNoValue : Known(t, DType::kI8, {}, layer.weights_zero, 0);
+  const ValueId w = Dequantise(t, Known(t, DType::kI8, layer.weights, -50, 37), zero,
+                               layer.scales.empty() ? t.Scalar(0.02) : t.Positive(layer.scales));
+  if (layer.weights.size() == 2)
+    return t.Op("MatMul", {x, w},
+                {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{layer.transposed}}});
+  return t.Op("Conv", {x, w, t.Constant({layer.weights[0]})},
+              {{"strides", Shape{1, 1}},
+               {"dilations", Shape{1, 1}},
+               {"pads", layer.pads},
+               {"group", int64_t{1}},
+               {"layout", std::string("nchw")}});
+}
+
+/// The graph of a quantised layer, and how many products of bytes the pass makes of it; what it
+/// computes stays the same.
+int Recognised(const Shape& input, const Layer& layer) {
+  TestGraph t;
+  const ValueId y = Product(t, t.Input(input, DType::kU8), layer);
+  t.Output(y, "y");
+  const testing::Tensors inputs = RandomInputs(t.graph, 7);
+  const std::vector<ConstantPtr> before = RunNodes(t.graph, inputs);
+  InterpreterEvaluator evaluator;
+  const auto changes = RecogniseQuantised(t.graph, {evaluator, TestTarget()});
+  EXPECT_TRUE(changes.ok()) << changes.status();
+  ExpectSame(before, RunNodes(t.graph, inputs));
+  EXPECT_EQ(RecogniseQuantised(t.graph, {evaluator, TestTarget()}).value_or(-1), 0);
+  return changes.value_or(-1);
+}
+
+TEST(RecogniseQuantisedTest, ProductsWithScalesPerColumnOrOne) {
+  EXPECT_EQ(Recognised({3, 8}, {.weights = {8, 5}, .scales = {1, 5}, .data_zero = 3}), 1);
+  EXPECT_EQ(Recognised({2, 3, 8}, {.weights = {8, 5}, .data_zero = 0}), 1);
+  EXPECT_EQ(Recognised({3, 8}, {.weights = {5, 8},
+                                .scales = {5, 1},
+                                .data_zero = 200,
+                                .weights_zero = 0,
+                                .transposed = true}),
+            1);
+}
+
+TEST(RecogniseQuantisedTest, ConvolutionsWithAndWithoutPadding) {
+  const Shape scales = {6, 1, 1, 1};
+  EXPECT_EQ(Recognised({1, 4, 5, 5}, {.weights = {6, 4, 3, 3}, .scales = scales, .data_zero = 9}),
+            1);
+  EXPECT_EQ(
+      Recognised({1, 4, 5, 5},
+                 {.weights = {6, 4, 3, 3}, .scales = scales, .data_zero = 9, .pads = {1, 1, 1, 1}}),
+      1);
+  EXPECT_EQ(Recognised({1, 4, 5, 5}, {.weights = {6, 4, 3, 3}, .pads = {1, 1, 1, 1}}), 1);
+}
+
+// Weights with a zero point, scales of rows, terms that are no multiple of four.
+TEST(RecogniseQuantisedTest, LeavesOtherProductsAlone) {
+  EXPECT_EQ(Recognised({3, 8}, {.weights = {8, 5}, .scales = {1, 5}, .weights_zero = 4}), 0);
+  EXPECT_EQ(Recognised({3, 8}, {.weights = {8, 5}, .scales = {8, 1}}), 0);
+  EXPECT_EQ(Recognised({3, 6}, {.weights = {6, 5}, .scales = {1, 5}}), 0);
+  EXPECT_EQ(Recognised({1, 3, 5, 5}, {.weights = {6, 3, 3, 3}}), 0);
+}
+
+// Scales and zero points are tensors along the channels, so that they are none of the text.
+TEST(RecogniseQuantisedTest, EqualLayersAreEqualButForTheirConstants) {
+  const auto workload_text = [](double scale, int64_t zero) {
+    TestGraph t;
+    const ValueId bytes = t.Input({3, 8}, DType::kU8);
+    const ValueId y = Product(t, bytes, {.weights = {8, 8}, .scales = {1, 8}, .data_zero = zero});
+    t.Output(Quantise(t, y, scale, zero), "y");
+    InterpreterEvaluator evaluator;
+    const ir::Target target = TestTarget();
+    const PassContext context{evaluator, target};
+    for (const auto pass : {RecogniseQuantised, FoldConstants, RemoveDeadCode})
+      EXPECT_TRUE(pass(t.graph, context).ok());
+    std::string operators;
+    for (const Node& node : t.graph.nodes) {
+      operators += node.op;
+      for (const ValueId input : node.inputs)
+        operators +=
+            t.graph.values[input].constant != nullptr ? ToText(t.graph.values[input].type) : "";
+      EXPECT_TRUE(std::ranges::none_of(node.inputs, [&](ValueId input) {
+        const Value& value = t.graph.values[input];
+        return value.constant != nullptr && value.type.NumElements() == 1;
+      })) << node.op;
+    }
+    return operators;
+  };
+  EXPECT_EQ(workload_text(0.03, 5), workload_text(0.07, 121));
+}
+
+}  // namespace
+}  // namespace hone::graph
