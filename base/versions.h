@@ -15,7 +15,7 @@ inline constexpr int kPackageFormatVersion = 3, kOldestPackageFormatVersion = 2;
 inline constexpr int kRuntimeVersion = 1;
 
 /// Schema of the tuning log; migrations go forward only, a newer file is refused.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 /// Grammar and meaning of the Trace text.
 inline constexpr int kTraceTextVersion = 1;

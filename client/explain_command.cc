@@ -144,6 +144,7 @@ ordered_json TraceJson(const ExplainedTrace& trace) {
   if (trace.compared_default_ns > 0) {
     object["compared_default_us"] = trace.compared_default_ns * 1e-3;
   }
+  if (!trace.written_from.empty()) object["written_from"] = trace.written_from;
   if (trace.point) object.update(PointJson(*trace.point));
   return object;
 }
@@ -282,7 +283,11 @@ std::string TraceText(const ExplainedTrace& trace, int place, int located, bool 
                                     trace.compared_default_ns * 1e-3)
                       : "",
                   trace.proposer.empty() ? "" : ", proposed by " + trace.proposer);
-  if (!trace.point) return text + "     not a point of today's space\n";
+  if (!trace.point) {
+    const std::string from =
+        trace.written_from.empty() ? "" : "; it was written from " + trace.written_from;
+    return text + "     not a point of today's space" + from + "\n";
+  }
   const PointView& point = *trace.point;
   text += fmt::format("     sketch {}: {}\n", point.sketch, point.decisions);
   text += fmt::format(

@@ -106,6 +106,10 @@ absl::Status ServerDatabase::ScanAttempts(const db::FactFilter&, const Visit<db:
   return NotServed();
 }
 
+absl::Status ServerDatabase::ScanValues(const db::FactFilter&, const Visit<db::TraceValues>&) {
+  return NotServed();
+}
+
 absl::Status ServerDatabase::ScanEvents(const db::FactFilter&, const Visit<db::Event>&) {
   return NotServed();
 }

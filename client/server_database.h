@@ -42,6 +42,8 @@ class ServerDatabase final : public db::Database {
   absl::Status ScanRecords(const db::FactFilter& filter,
                            const Visit<db::RankedRecord>& visit) override;
   absl::Status ScanAttempts(const db::FactFilter& filter, const Visit<db::Attempt>& visit) override;
+  absl::Status ScanValues(const db::FactFilter& filter,
+                          const Visit<db::TraceValues>& visit) override;
   absl::Status ScanEvents(const db::FactFilter& filter, const Visit<db::Event>& visit) override;
   absl::StatusOr<db::LogStats> Stats() override;
 

@@ -282,12 +282,19 @@ absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordK
   if (model != nullptr) {
     out.rank_correlation = RankCorrelation(measured.minus_score, measured.latency_ns);
   }
+  std::unordered_map<std::string, std::string> written_from;
+  HONE_RETURN_IF_ERROR(log.ScanValues({.workload = key.workload}, [&](const db::TraceValues& v) {
+    if (v.target == key.target) written_from.emplace(v.trace.ToHex(), v.text);
+    return absl::OkStatus();
+  }));
   for (const db::RankedRecord& record : records) {
     const auto id = ids.find(record.record.trace);
     const bool is_default = id != ids.end() && id->second == space.DefaultId();
     const bool shown = static_cast<int>(out.best.size()) < top;
     if (!shown && !is_default) continue;
     ExplainedTrace each = {.record = record};
+    const auto values = written_from.find(db::TraceHash(record.record.trace).ToHex());
+    if (values != written_from.end()) each.written_from = values->second;
     const auto proposer = proposers.find(record.record.trace);
     if (proposer != proposers.end()) each.proposer = proposer->second;
     if (id != ids.end()) {

@@ -194,6 +194,15 @@ std::string LineOf(const Attempt& attempt) {
   return line.Finish();
 }
 
+std::string LineOf(const TraceValues& values) {
+  return JsonLine("values")
+      .Hash("workload", values.workload)
+      .Text("target", values.target)
+      .Hash("trace_hash", values.trace)
+      .Text("text", values.text)
+      .Finish();
+}
+
 std::string LineOf(const Event& event) {
   JsonLine line("event");
   line.Hash("id", event.id).Int("sequence", event.sequence);
@@ -219,6 +228,7 @@ absl::Status ExportLog(Database& database, const WriteLine& write) {
   HONE_RETURN_IF_ERROR(database.ScanBlobs(line));
   HONE_RETURN_IF_ERROR(database.ScanRecords({}, line));
   HONE_RETURN_IF_ERROR(database.ScanAttempts({}, line));
+  HONE_RETURN_IF_ERROR(database.ScanValues({}, line));
   return database.ScanEvents({}, line);
 }
 

@@ -78,6 +78,24 @@ absl::Status MemoryDatabase::CheckReferences(const Facts& facts, const std::stri
   return absl::InvalidArgumentError(what + " names what the log does not have");
 }
 
+absl::StatusOr<bool> MemoryDatabase::AddValues(const TraceValues& values, Facts& facts) {
+  const auto is_of = [&](const auto& row) {
+    return row.fact.key.workload == values.workload && row.fact.key.target == values.target &&
+           TraceHash(row.fact.trace) == values.trace;
+  };
+  if (!std::any_of(facts.records.begin(), facts.records.end(), is_of) &&
+      !std::any_of(facts.attempts.begin(), facts.attempts.end(), is_of))
+    return absl::InvalidArgumentError("values of trace " + values.trace.ToHex() +
+                                      " name what the log does not have");
+  for (const TraceValues& known : facts.values) {
+    if (known.workload == values.workload && known.target == values.target &&
+        known.trace == values.trace)
+      return false;
+  }
+  facts.values.push_back(values);
+  return true;
+}
+
 absl::Status MemoryDatabase::AddAll(const Batch& batch, Origin origin, Facts& facts,
                                     Appended& appended) {
   const auto count = [&](bool added) { ++(added ? appended.added : appended.known); };
@@ -114,6 +132,11 @@ absl::Status MemoryDatabase::AddAll(const Batch& batch, Origin origin, Facts& fa
                     [&](const auto& row) { return row.fact.id == attempt.record; });
     if (!has_record) return absl::InvalidArgumentError(what + " names what the log does not have");
     HONE_RETURN_IF_ERROR(AddFact(attempt, "attempt", origin, facts.attempts, appended));
+  }
+  for (const TraceValues& values : batch.values) {
+    HONE_RETURN_IF_ERROR(CheckFact(values));
+    HONE_ASSIGN_OR_RETURN(const bool added, AddValues(values, facts));
+    count(added);
   }
   for (Event event : batch.events) {
     HONE_RETURN_IF_ERROR(CheckFact(event));
@@ -270,6 +293,14 @@ absl::Status MemoryDatabase::ScanAttempts(const FactFilter& filter, const Visit<
   for (const auto& [attempt, merged] : facts_.attempts) {
     if (!Admits(filter, attempt.key, attempt.session, merged)) continue;
     HONE_RETURN_IF_ERROR(visit(attempt));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryDatabase::ScanValues(const FactFilter& filter, const Visit<TraceValues>& visit) {
+  for (const TraceValues& values : facts_.values) {
+    if (filter.workload && values.workload != *filter.workload) continue;
+    HONE_RETURN_IF_ERROR(visit(values));
   }
   return absl::OkStatus();
 }

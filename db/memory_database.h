@@ -32,6 +32,7 @@ class MemoryDatabase final : public Database {
   absl::Status ScanBlobs(const Visit<Blob>& visit) override;
   absl::Status ScanRecords(const FactFilter& filter, const Visit<RankedRecord>& visit) override;
   absl::Status ScanAttempts(const FactFilter& filter, const Visit<Attempt>& visit) override;
+  absl::Status ScanValues(const FactFilter& filter, const Visit<TraceValues>& visit) override;
   absl::Status ScanEvents(const FactFilter& filter, const Visit<Event>& visit) override;
   absl::StatusOr<LogStats> Stats() override;
 
@@ -50,12 +51,15 @@ class MemoryDatabase final : public Database {
     std::vector<Row<Session>> sessions;
     std::vector<Row<TuningRecord>> records;
     std::vector<Row<Attempt>> attempts;
+    std::vector<TraceValues> values;
     std::vector<Row<Event>> events;
   };
 
   template <typename T>
   static absl::Status AddFact(const T& fact, const std::string& kind, Origin origin,
                               std::vector<Row<T>>& rows, Appended& appended);
+  /// False where the log has those of that Trace.
+  static absl::StatusOr<bool> AddValues(const TraceValues& values, Facts& facts);
   static absl::Status AddAll(const Batch& batch, Origin origin, Facts& facts, Appended& appended);
   static absl::Status CheckReferences(const Facts& facts, const std::string& what,
                                       const RecordKey& key, const Hash128& device,

@@ -50,6 +50,7 @@ class Merger {
     HONE_RETURN_IF_ERROR(AppendEach(batch, &Batch::blobs));
     HONE_RETURN_IF_ERROR(AppendEach(batch, &Batch::records));
     HONE_RETURN_IF_ERROR(AppendEach(batch, &Batch::attempts));
+    HONE_RETURN_IF_ERROR(AppendEach(batch, &Batch::values));
     return AppendEach(batch, &Batch::events);
   }
 
@@ -99,6 +100,9 @@ absl::StatusOr<MergeReport> MergeLog(Database& into, Database& from) {
   }));
   HONE_RETURN_IF_ERROR(from.ScanAttempts({}, [&](const Attempt& attempt) {
     return merger.Add(&Batch::attempts, attempt, attempt.trace.size() + attempt.message.size());
+  }));
+  HONE_RETURN_IF_ERROR(from.ScanValues({}, [&](const TraceValues& values) {
+    return merger.Add(&Batch::values, values, values.text.size());
   }));
   HONE_RETURN_IF_ERROR(from.ScanEvents({}, [&](const Event& event) {
     return merger.Add(&Batch::events, event, event.payload.size());

@@ -80,7 +80,7 @@ std::string_view RigorName(Rigor rigor) { return kRigorNames[static_cast<size_t>
 
 bool Batch::empty() const {
   return workloads.empty() && devices.empty() && sessions.empty() && blobs.empty() &&
-         records.empty() && attempts.empty() && events.empty();
+         records.empty() && attempts.empty() && values.empty() && events.empty();
 }
 
 Hash128 DeviceId(const Device& device) {
@@ -151,6 +151,15 @@ Hash128 ContentHash(const Event& event) {
       .Finish();
 }
 
+Hash128 ContentHash(const TraceValues& values) {
+  return ContentWriter("values 1")
+      .Hash(values.workload)
+      .Text(values.target)
+      .Hash(values.trace)
+      .Text(values.text)
+      .Finish();
+}
+
 absl::Status CheckFact(const WorkloadRow& workload) {
   const std::string id = workload.hash.ToHex();
   if (workload.text.empty()) return Refuse("workload", id, "its text is empty");
@@ -209,6 +218,11 @@ absl::Status CheckFact(const TuningRecord& record) {
   for (const double sample : record.samples_ns) {
     if (!std::isfinite(sample)) return Refuse("record", id, "a sample is not finite");
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFact(const TraceValues& values) {
+  if (values.text.empty()) return Refuse("values of trace", values.trace.ToHex(), "they are empty");
   return absl::OkStatus();
 }
 

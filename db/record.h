@@ -116,6 +116,17 @@ struct TuningRecord {
 /// Identity of a Trace: HashBytes of its text.
 Hash128 TraceHash(std::string_view trace);
 
+/// What a Trace was written from, by name: once for a Workload, a Target and a Trace. Beside the
+/// facts, which the Trace alone decides; of several texts the first stays.
+struct TraceValues {
+  Hash128 workload;
+  std::string target;
+  Hash128 trace;     ///< TraceHash; of a record or attempt of this workload and target
+  std::string text;  ///< the Sketch and its values: "direct/peeled rows=6 vectors=2"
+
+  bool operator==(const TraceValues&) const = default;
+};
+
 /// One step of a Tuner. The log orders events by `sequence`.
 struct Event {
   Hash128 id;
@@ -144,6 +155,7 @@ struct Batch {
   std::vector<Blob> blobs;
   std::vector<TuningRecord> records;
   std::vector<Attempt> attempts;
+  std::vector<TraceValues> values;
   std::vector<Event> events;
 
   bool empty() const;
@@ -156,6 +168,7 @@ Hash128 ContentHash(const Session& session);
 Hash128 ContentHash(const Attempt& attempt);
 Hash128 ContentHash(const TuningRecord& record);
 Hash128 ContentHash(const Event& event);
+Hash128 ContentHash(const TraceValues& values);
 
 /// Whether a fact may be stored, by itself: id and texts present, latencies in order and finite,
 /// hashes fitting their texts. kInvalidArgument names the fact and the field.
@@ -164,6 +177,7 @@ absl::Status CheckFact(const Device& device);
 absl::Status CheckFact(const Session& session);
 absl::Status CheckFact(const Attempt& attempt);
 absl::Status CheckFact(const TuningRecord& record);
+absl::Status CheckFact(const TraceValues& values);
 absl::Status CheckFact(const Event& event);
 absl::Status CheckFact(const Blob& blob);
 

@@ -25,6 +25,7 @@ class Appender {
   absl::Status Add(const Blob& blob);
   absl::Status Add(const TuningRecord& record);
   absl::Status Add(const Attempt& attempt);
+  absl::Status Add(const TraceValues& values);
   absl::Status Add(const Event& event);
 
   template <typename T>
@@ -63,6 +64,7 @@ absl::Status Appender::AddAll(const Batch& batch) {
   HONE_RETURN_IF_ERROR(AddEach(batch.blobs));
   HONE_RETURN_IF_ERROR(AddEach(batch.records));
   HONE_RETURN_IF_ERROR(AddEach(batch.attempts));
+  HONE_RETURN_IF_ERROR(AddEach(batch.values));
   HONE_RETURN_IF_ERROR(AddEach(batch.events));
   HONE_ASSIGN_OR_RETURN(appended_.last_sequence,
                         connection_.Number("SELECT max(sequence) FROM events"));
@@ -184,6 +186,17 @@ absl::Status Appender::Add(const Attempt& attempt) {
           attempt.message, record, attempt.cost_ns, attempt.created_ms, content, merged()),
       "attempt", attempt.id));
   return Count("attempt", "attempts", attempt.id, content);
+}
+
+absl::Status Appender::Add(const TraceValues& values) {
+  HONE_RETURN_IF_ERROR(Named(
+      connection_.Do("INSERT INTO trace_values (workload, target, trace, text, content) "
+                     "VALUES (?, ?, ?, ?, ?) ON CONFLICT (workload, target, trace) DO NOTHING",
+                     values.workload, HashBytes(values.target), values.trace, values.text,
+                     ContentHash(values)),
+      "values of trace", values.trace));
+  CountNamed();
+  return absl::OkStatus();
 }
 
 absl::Status Appender::Add(const Event& event) {

@@ -50,6 +50,7 @@ class SqliteLogFile final : public LogFile {
   absl::Status ScanBlobs(const Visit<Blob>& visit) override;
   absl::Status ScanRecords(const FactFilter& filter, const Visit<RankedRecord>& visit) override;
   absl::Status ScanAttempts(const FactFilter& filter, const Visit<Attempt>& visit) override;
+  absl::Status ScanValues(const FactFilter& filter, const Visit<TraceValues>& visit) override;
   absl::Status ScanEvents(const FactFilter& filter, const Visit<Event>& visit) override;
   absl::StatusOr<LogStats> Stats() override;
 

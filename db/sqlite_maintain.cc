@@ -107,6 +107,13 @@ absl::StatusOr<VerifyReport> Verifier::Run() {
     const StoredFact<Attempt> stored = AttemptOfRow(row);
     return CheckStored(stored, "attempt", stored.fact.id);
   }));
+  HONE_ASSIGN_OR_RETURN(const bool has_values, HasValues(connection_));
+  if (has_values) {
+    HONE_RETURN_IF_ERROR(Check("trace_values", kSelectValues, [](const Query& row) {
+      const StoredFact<TraceValues> stored = ValuesOfRow(row);
+      return CheckStored(stored, "values of trace", stored.fact.trace);
+    }));
+  }
   HONE_RETURN_IF_ERROR(Check("events", kSelectEvents, [](const Query& row) {
     const StoredFact<Event> stored = EventOfRow(row);
     return CheckStored(stored, "event", stored.fact.id);

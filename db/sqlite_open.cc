@@ -118,8 +118,7 @@ absl::StatusOr<LogPointer> OpenForWriting(const std::string& path,
   return OpenWriter(path, std::move(lock), has_wal, migrations);
 }
 
-absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptions& options,
-                                        int newest) {
+absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptions& options) {
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         Connection::Open(path, Connection::Access::kImmutable));
   if (options.skip_damaged) HONE_RETURN_IF_ERROR(TolerateDamage(*connection));
@@ -134,13 +133,6 @@ absl::StatusOr<LogPointer> OpenSnapshot(const std::string& path, const OpenOptio
                       "restore that file or pin this one",
                       path, found, options.sha256));
     }
-  }
-  HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
-  if (version < newest) {
-    return absl::FailedPreconditionError(
-        fmt::format("snapshot '{}' was written by an older Hone: it has schema {}, this program "
-                    "reads {}; merge it into a log (hone db merge) and make a new one",
-                    path, version, newest));
   }
   return std::make_unique<SqliteLogFile>(options, std::nullopt, std::move(connection));
 }
@@ -161,12 +153,6 @@ absl::StatusOr<LogPointer> OpenForReading(const std::string& path, const OpenOpt
   if (options.skip_damaged) HONE_RETURN_IF_ERROR(TolerateDamage(*connection));
   HONE_ASSIGN_OR_RETURN(const int64_t version, connection->Number("PRAGMA user_version"));
   HONE_RETURN_IF_ERROR(CheckSchemaVersion(path, version, newest));
-  if (version < newest) {
-    return absl::FailedPreconditionError(
-        fmt::format("log '{}' has schema {}, this program reads {}; open it once for writing to "
-                    "migrate it: hone db compact {}",
-                    path, version, newest, path));
-  }
   return std::make_unique<SqliteLogFile>(options, std::nullopt, std::move(connection));
 }
 
@@ -200,7 +186,7 @@ absl::StatusOr<LogPointer> OpenSqliteLog(const std::string& path, const OpenOpti
   }
   HONE_ASSIGN_OR_RETURN(const LogHeader header, ReadLogHeader(real));
   HONE_RETURN_IF_ERROR(CheckSchemaVersion(real, header.schema_version, newest));
-  if (!header.live) return OpenSnapshot(real, options, newest);
+  if (!header.live) return OpenSnapshot(real, options);
   if (options.mode == OpenMode::kSnapshot || !options.sha256.empty()) {
     return absl::FailedPreconditionError(fmt::format(
         "'{0}' is a live log, which changes and cannot be pinned; make a snapshot of it: "

@@ -22,6 +22,10 @@ const char kSelectAttempts[] =
     "FROM attempts a JOIN targets t ON t.hash = a.target JOIN devices d ON d.id = a.device "
     "JOIN traces x ON x.hash = a.trace ";
 
+const char kSelectValues[] =
+    "SELECT v.workload, t.text, v.trace, v.text, v.content, v.sequence "
+    "FROM trace_values v JOIN targets t ON t.hash = v.target ";
+
 const char kSelectEvents[] =
     "SELECT e.id, e.session, e.type, e.payload, e.sequence, e.content, e.merged FROM events e ";
 
@@ -91,6 +95,21 @@ StoredFact<Attempt> AttemptOfRow(const Query& row) {
   stored.content = row.Hash(15);
   stored.merged = row.Int(16) != 0;
   return stored;
+}
+
+StoredFact<TraceValues> ValuesOfRow(const Query& row) {
+  StoredFact<TraceValues> stored;
+  stored.fact = {
+      .workload = row.Hash(0), .target = row.Text(1), .trace = row.Hash(2), .text = row.Text(3)};
+  stored.content = row.Hash(4);
+  return stored;
+}
+
+absl::StatusOr<bool> HasValues(Connection& connection) {
+  HONE_ASSIGN_OR_RETURN(
+      const int64_t tables,
+      connection.Number("SELECT count(*) FROM sqlite_schema WHERE name = 'trace_values'"));
+  return tables > 0;
 }
 
 StoredFact<Event> EventOfRow(const Query& row) {

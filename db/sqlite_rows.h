@@ -13,9 +13,11 @@
 namespace hone::db {
 
 /// SELECT … FROM … of one kind of fact, to be followed by WHERE; the tables' aliases are r
-/// (records), a (attempts), e (events), s (sessions), w (workloads), t (targets), d (devices).
+/// (records), a (attempts), v (values of Traces), e (events), s (sessions), w (workloads), t
+/// (targets), d (devices).
 extern const char kSelectRecords[];
 extern const char kSelectAttempts[];
+extern const char kSelectValues[];
 extern const char kSelectEvents[];
 extern const char kSelectSessions[];
 extern const char kSelectWorkloads[];
@@ -23,6 +25,7 @@ extern const char kSelectWorkloads[];
 /// The column of each that has the row's place in its table: sequence, or rowid.
 inline constexpr int kPlaceInRecords = 20;
 inline constexpr int kPlaceInAttempts = 17;
+inline constexpr int kPlaceInValues = 5;
 inline constexpr int kPlaceInEvents = 4;
 inline constexpr int kPlaceInSessions = 7;
 inline constexpr int kPlaceInWorkloads = 5;
@@ -37,9 +40,13 @@ struct StoredFact {
 
 StoredFact<TuningRecord> RecordOfRow(const Query& row);  ///< without samples
 StoredFact<Attempt> AttemptOfRow(const Query& row);
+StoredFact<TraceValues> ValuesOfRow(const Query& row);
 StoredFact<Event> EventOfRow(const Query& row);
 StoredFact<Session> SessionOfRow(const Query& row);
 StoredFact<WorkloadRow> WorkloadOfRow(const Query& row);
+
+/// Whether a log has values of Traces: those of schemas before 3 have none.
+absl::StatusOr<bool> HasValues(Connection& connection);
 
 /// kDataLoss unless the fact has the stored content hash.
 template <typename T>

@@ -238,6 +238,26 @@ absl::Status SqliteLogFile::ScanAttempts(const FactFilter& filter, const Visit<A
       visit);
 }
 
+absl::Status SqliteLogFile::ScanValues(const FactFilter& filter, const Visit<TraceValues>& visit) {
+  const absl::StatusOr<bool> has_values = HasValues(*connection_);
+  if (!has_values.ok() && !PassesOver(has_values.status())) return has_values.status();
+  if (!has_values.value_or(false)) return absl::OkStatus();
+  const std::string workload = filter.workload ? "AND v.workload = ?2 " : "AND ?2 IS NOT NULL ";
+  const RowsFrom rows_from = [&](int64_t place) {
+    return connection_->Run(
+        kSelectValues + ("WHERE v.sequence >= ?1 " + workload) + "ORDER BY v.sequence", place,
+        filter.workload.value_or(Hash128{}));
+  };
+  return ScanRows<TraceValues>(
+      {.rows_from = rows_from, .place_column = kPlaceInValues},
+      [&](const Query& row) -> absl::StatusOr<TraceValues> {
+        StoredFact<TraceValues> stored = ValuesOfRow(row);
+        HONE_RETURN_IF_ERROR(CheckContent(stored, "values of trace", stored.fact.trace, path()));
+        return std::move(stored.fact);
+      },
+      visit);
+}
+
 absl::Status SqliteLogFile::ScanEvents(const FactFilter& filter, const Visit<Event>& visit) {
   const Condition condition = ConditionOf(filter, "e", ScanOf::kEvents);
   const RowsFrom rows_from = [&](int64_t place) {

@@ -132,12 +132,24 @@ uint64_t Space::admitted() const {
   return n;
 }
 
+Space::Point Space::EmittedPoint(uint64_t id) const {
+  if (id != default_id_ || !default_values_) return PointOf(id);
+  return {sketches_[static_cast<size_t>(default_sketch_)], *default_values_};
+}
+
+std::string Space::ValuesText(uint64_t id) const {
+  const Point point = EmittedPoint(id);
+  std::string text = point.sketch.name;
+  size_t column = 0;
+  for (const std::string& name : point.sketch.Columns())
+    text += fmt::format(" {}={}", name, point.values[column++]);
+  return text;
+}
+
 absl::StatusOr<Trace> Space::TraceOf(uint64_t id) const {
-  const bool beside = id == default_id_ && default_values_.has_value();
-  const Point point = PointOf(id);
-  const Sketch& sketch = beside ? sketches_[static_cast<size_t>(default_sketch_)] : point.sketch;
+  const Point point = EmittedPoint(id);
   TraceWriter writer(workload_);
-  HONE_RETURN_IF_ERROR(sketch.rule->Emit(sketch, beside ? *default_values_ : point.values, writer));
+  HONE_RETURN_IF_ERROR(point.sketch.rule->Emit(point.sketch, point.values, writer));
   return writer.trace();
 }
 

@@ -60,6 +60,8 @@ class Space {
   /// The default schedule's point.
   uint64_t DefaultId() const { return default_id_; }
   absl::StatusOr<Trace> TraceOf(uint64_t id) const;
+  /// The Sketch and the values that TraceOf writes from, by name: "direct/peeled rows=6 vectors=2".
+  std::string ValuesText(uint64_t id) const;
   /// The point whose Trace this is, by what the rules read in it: the default schedule, else the
   /// first of equal ones; nothing when no admitted point has it.
   std::optional<uint64_t> Locate(const std::string& trace_text) const;
@@ -75,6 +77,8 @@ class Space {
  private:
   void Finish();
   void FindDefault();
+  /// PointOf, but of the default schedule its own values where they stand beside the tables.
+  Point EmittedPoint(uint64_t id) const;
 
   /// A table as PointOf wants it: rows one after another.
   struct FlatTable {

@@ -238,6 +238,8 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
     } else {
       failures_[outcome]++;
     }
+    batch.values.push_back(
+        {a.key.workload, a.key.target, db::TraceHash(a.trace), std::move(p.values)});
     batch.attempts.push_back(std::move(a));
     const std::string event = Tuner::ResultEvent(p.attempt, outcome, median, cost);
     batch.events.push_back(StreamEvent(shared_->stream, "result", event));

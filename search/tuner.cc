@@ -156,7 +156,13 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n, const Hash128& id) {
     if (fresh.empty() && searches_[i]->exhausted()) continue;
     if (fresh.empty()) break;
     for (auto& p : fresh) {
-      Proposal proposal{attempts_++, i, p.id, p.proposer, std::move(p.trace), id};
+      Proposal proposal{attempts_++,
+                        i,
+                        p.id,
+                        p.proposer,
+                        std::move(p.trace),
+                        id,
+                        searches_[i]->space().ValuesText(p.id)};
       last_batch_[i] = proposal.attempt;
       ++in_flight_[i];
       ++member.charged;
@@ -206,7 +212,9 @@ std::vector<Tuner::Proposal> Tuner::Open() const {
   for (const auto& [attempt, p] : open_) {
     Proposal& open = out.emplace_back(p);
     if (!open.trace.empty()) continue;
-    const auto trace = searches_[static_cast<size_t>(p.task)]->space().TraceOf(p.id);
+    const schedule::Space& space = searches_[static_cast<size_t>(p.task)]->space();
+    open.values = space.ValuesText(p.id);
+    const auto trace = space.TraceOf(p.id);
     if (trace.ok()) open.trace = schedule::ToText(*trace);
   }
   return out;

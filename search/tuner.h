@@ -96,7 +96,8 @@ class Tuner {
     uint64_t id = 0;
     Proposer proposer = Proposer::kRandom;
     std::string trace;
-    Hash128 member;  ///< whose budget it uses
+    Hash128 member;      ///< whose budget it uses
+    std::string values;  ///< Space::ValuesText
   };
   /// The next candidates, at most n, on a member's budget: of its task with the largest expected
   /// gain per second, the stalest now and then. Nothing when each is exhausted or the budget is

@@ -201,7 +201,7 @@ absl::Status Tuner::ReplayProposed(const std::string& payload) {
   searches_[task]->MarkProposed(id, *proposer);
   last_batch_[task] = attempt;
   // Nearly all of them were answered: the Trace of one that was not is made when it is asked for.
-  if (open_.emplace(attempt, Proposal{attempt, task, id, *proposer, "", *member}).second) {
+  if (open_.emplace(attempt, Proposal{attempt, task, id, *proposer, "", *member, ""}).second) {
     ++in_flight_[task];
     ++members_.at(*member).charged;
   }

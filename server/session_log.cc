@@ -107,6 +107,11 @@ absl::Status SessionLog::ScanAttempts(const db::FactFilter& filter,
   return reader_.With([&](db::LogFile& log) { return log.ScanAttempts(filter, visit); });
 }
 
+absl::Status SessionLog::ScanValues(const db::FactFilter& filter,
+                                    const Visit<db::TraceValues>& visit) {
+  return reader_.With([&](db::LogFile& log) { return log.ScanValues(filter, visit); });
+}
+
 absl::Status SessionLog::ScanEvents(const db::FactFilter& filter, const Visit<db::Event>& visit) {
   return reader_.With([&](db::LogFile& log) { return log.ScanEvents(filter, visit); });
 }

@@ -97,6 +97,34 @@ TEST_P(DatabaseConformance, EveryFieldComesBack) {
   EXPECT_EQ(stats.blobs, 2);
 }
 
+TEST_P(DatabaseConformance, ATraceIsWrittenFromItsFirstValues) {
+  Add(TestGround());
+  Add(TestStep(1));
+  TraceValues again = TestValues(1);
+  again.text = "of another Hone rows=2";
+  TraceValues other = TestValues(2);
+  other.workload = TestWorkload(1).hash;
+  TuningRecord record = TestRecord(2);
+  record.key.workload = other.workload;
+  const Appended appended = Add({.records = {record}, .values = {again, other}});
+  EXPECT_EQ(appended.added, 2);
+  EXPECT_EQ(appended.known, 1);
+  std::vector<TraceValues> all, of_other;
+  const auto into = [](std::vector<TraceValues>& list) {
+    return [&list](const TraceValues& values) {
+      list.push_back(values);
+      return absl::OkStatus();
+    };
+  };
+  ASSERT_TRUE(database().ScanValues({}, into(all)).ok());
+  EXPECT_THAT(all, ElementsAre(TestValues(1), other));
+  ASSERT_TRUE(database().ScanValues({.workload = other.workload}, into(of_other)).ok());
+  EXPECT_THAT(of_other, ElementsAre(other));
+  EXPECT_EQ(database().Append({.values = {TestValues(3)}}).status().code(),
+            absl::StatusCode::kInvalidArgument)
+      << "nothing was measured with that Trace";
+}
+
 TEST_P(DatabaseConformance, LookUpOrdersByRigorThenLowerBoundThenId) {
   Add(TestGround());
   TuningRecord fast = TestRecord(1);

@@ -43,6 +43,8 @@ TEST(ExportLog, WritesEveryKindAsOneObjectALine) {
   attempt.record = {};
   attempt.message = "longer than 2 s";
   batch.attempts = {attempt};
+  batch.values = {
+      {record.key.workload, record.key.target, TraceHash(record.trace), "rows unroll=2"}};
   batch.events = {TestEvent(1),
                   {.id = TestId("event", 2), .type = "tick", .payload = "\xc3\xa9\x01"}};
   ASSERT_TRUE(database.Append(batch).ok());
@@ -75,6 +77,9 @@ TEST(ExportLog, WritesEveryKindAsOneObjectALine) {
               R"(",)" + key + R"("device":")" + device + R"(",)" + trace +
               R"("proposer":"model","outcome":"run_timeout","message":"longer than 2 s",)"
               R"("cost_ns":50000000,"created_ms":1700000000001})",
+          R"({"kind":"values","workload":")" + workload +
+              R"(","target":"cpu:avx512,threads=2","trace_hash":")" +
+              TraceHash(record.trace).ToHex() + R"(","text":"rows unroll=2"})",
           R"({"kind":"event","id":")" + TestId("event", 1).ToHex() +
               R"(","sequence":1,"session":")" + session +
               R"(","type":"result","payload_hex":"617474656d707420310)" + R"(0ff"})",

@@ -73,6 +73,13 @@ Attempt TestAttempt(int number, int session) {
           .created_ms = 1'700'000'000'000 + number};
 }
 
+TraceValues TestValues(int number) {
+  return {.workload = TestKey(0).workload,
+          .target = TestKey(0).target,
+          .trace = TraceHash(TestRecord(number).trace),
+          .text = fmt::format("direct/peeled rows={}", number)};
+}
+
 Event TestEvent(int number, int session) {
   return {.id = TestId("event", number),
           .session = TestId("session", session),
@@ -91,6 +98,7 @@ Batch TestGround() {
 Batch TestStep(int number) {
   return {.records = {TestRecord(number)},
           .attempts = {TestAttempt(number)},
+          .values = {TestValues(number)},
           .events = {TestEvent(number)}};
 }
 

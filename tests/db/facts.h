@@ -19,6 +19,8 @@ RecordKey TestKey(int workload = 0);
 /// A record of TestKey(0), latency 1000 + number.
 TuningRecord TestRecord(int number, int session = 0);
 Attempt TestAttempt(int number, int session = 0);
+/// Of the record and attempt `number`.
+TraceValues TestValues(int number);
 Event TestEvent(int number, int session = 0);
 Blob TestBlob(const std::string& bytes);
 

@@ -36,6 +36,7 @@ LogContents ContentsOf(Database& database) {
     return absl::OkStatus();
   }));
   contents.status.Update(database.ScanAttempts({}, into(contents.attempts)));
+  contents.status.Update(database.ScanValues({}, into(contents.values)));
   contents.status.Update(database.ScanEvents({}, into(contents.events)));
   for (Event& event : contents.events) event.sequence = 0;
   return contents;

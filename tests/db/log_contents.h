@@ -20,6 +20,7 @@ struct LogContents {
   std::vector<Blob> blobs;
   std::vector<TuningRecord> records;
   std::vector<Attempt> attempts;
+  std::vector<TraceValues> values;
   std::vector<Event> events;  ///< sequence set to 0: each log has its own
 
   bool operator==(const LogContents&) const = default;

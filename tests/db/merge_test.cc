@@ -24,6 +24,7 @@ void FillTwoLogs(Database& a, Database& b) {
   for (int i = 0; i < 5; ++i) {
     batch.records.push_back(TestRecord(i));
     batch.attempts.push_back(TestAttempt(i));
+    batch.values.push_back(TestValues(i));
     batch.events.push_back(TestEvent(i));
   }
   ASSERT_TRUE(a.Append(batch).ok());
@@ -35,6 +36,7 @@ void FillTwoLogs(Database& a, Database& b) {
     record.rigor = Rigor::kConfirmed;
     batch.records.push_back(record);
     batch.attempts.push_back(TestAttempt(i, 1));
+    batch.values.push_back(TestValues(i));
     batch.events.push_back(TestEvent(i, 1));
   }
   ASSERT_TRUE(b.Append(batch).ok());
@@ -45,13 +47,14 @@ TEST(MergeLog, AddsEverythingOnceAndTwiceChangesNothing) {
   const std::unique_ptr<LogFile> a = MustOpen(folder / "a.db", OpenMode::kWrite);
   const std::unique_ptr<LogFile> b = MustOpen(folder / "b.db", OpenMode::kWrite);
   FillTwoLogs(*a, *b);
-  EXPECT_EQ(MergeLog(*a, *b).value(), (MergeReport{.added = 1 + 1 + 3 * 4, .known = 3 + 1}));
+  EXPECT_EQ(MergeLog(*a, *b).value(), (MergeReport{.added = 1 + 1 + 4 * 4, .known = 3 + 1}));
   const LogContents merged = ContentsOf(*a);
   EXPECT_EQ(merged.records.size(), 9u);
+  EXPECT_EQ(merged.values.size(), 9u);
   EXPECT_EQ(merged.events.size(), 9u);
   EXPECT_THAT(a->Verify().value().problems, IsEmpty());
   const std::string before = a->Snapshot(folder / "before").value();
-  EXPECT_EQ(MergeLog(*a, *b).value(), (MergeReport{.known = 3 + 1 + 1 + 1 + 3 * 4}));
+  EXPECT_EQ(MergeLog(*a, *b).value(), (MergeReport{.known = 3 + 1 + 1 + 1 + 4 * 4}));
   EXPECT_EQ(ContentsOf(*a), merged);
   EXPECT_EQ(a->Snapshot(folder / "after").value(), before);
   EXPECT_EQ(ContentsOf(*b).records.size(), 4u);
@@ -90,7 +93,7 @@ TEST(MergeLog, OtherContentUnderAnIdIsRefusedAndListed) {
   const MergeReport report = MergeLog(a, b).value();
   EXPECT_THAT(report.conflicts, ElementsAre(Conflict{.kind = "record", .id = forged.id},
                                             Conflict{.kind = "event", .id = other.id}));
-  EXPECT_EQ(report.added, 14);
+  EXPECT_EQ(report.added, 18);
   EXPECT_EQ(a.FindRecord(forged.id).value()->record, TestRecord(2));
 }
 
@@ -130,7 +133,7 @@ TEST(MergeLog, SavesWhatIsSoundOfADamagedLog) {
   ASSERT_TRUE(saving.ok());
   const MergeReport report = MergeLog(*into, **saving).value();
   EXPECT_EQ((*saving)->damaged_facts(), 2);
-  EXPECT_EQ(report.dropped, 1);
+  EXPECT_EQ(report.dropped, 2) << "the attempt, and the values of its Trace";
   EXPECT_THAT(report.conflicts, IsEmpty());
   const LogStats stats = into->Stats().value();
   EXPECT_EQ(stats.records, 4);

@@ -166,6 +166,11 @@ class ThreadedLog final : public db::Database {
     const std::lock_guard lock(mutex_);
     return log_.ScanAttempts(filter, visit);
   }
+  absl::Status ScanValues(const db::FactFilter& filter,
+                          const Visit<db::TraceValues>& visit) override {
+    const std::lock_guard lock(mutex_);
+    return log_.ScanValues(filter, visit);
+  }
   absl::Status ScanEvents(const db::FactFilter& filter, const Visit<db::Event>& visit) override {
     const std::lock_guard lock(mutex_);
     return log_.ScanEvents(filter, visit);
