@@ -129,16 +129,20 @@ Result<int32_t> FromEnvironment(const char* name, int32_t otherwise, int32_t mos
   return number;
 }
 
-/// The threads that the contexts of this process share, at least so many; they end with the last
-/// context that uses them. A child process after fork has its own.
+/// The threads that the contexts of this process share: as many as each context asked for, added
+/// up to the cores, and at least as many as this one asks for. They end with the last context that
+/// uses them. A child process after fork has its own.
 Result<std::shared_ptr<ThreadPool>> SharedThreads(int threads, int64_t spin_ns) {
   static std::mutex mutex;
   static std::weak_ptr<ThreadPool> shared;
   const std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<ThreadPool> pool = shared.lock();
-  if (pool != nullptr && !pool->IsForked() && pool->threads() >= threads) return pool;
-  HONE_ASSIGN_OR_RETURN(pool, ThreadPool::Create({.threads = std::max(threads, hone::UsableCores()),
-                                                  .spin_ns = spin_ns}));
+  if (pool != nullptr && !pool->IsForked()) {
+    const int all = std::min(pool->threads() + threads, hone::UsableCores());
+    HONE_RETURN_IF_ERROR(pool->Grow(std::max(threads, all)));
+    return pool;
+  }
+  HONE_ASSIGN_OR_RETURN(pool, ThreadPool::Create({.threads = threads, .spin_ns = spin_ns}));
   shared = pool;
   return pool;
 }

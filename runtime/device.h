@@ -77,6 +77,7 @@ struct LoadInput {
   const ir::Plan* plan = nullptr;
   std::span<const std::byte> code, constants;
   const ir::Target* target = nullptr;  ///< that the host can run
+  int threads = 1;                     ///< of the host that the code can use
 };
 
 /// A kind of device. Thread-safe.

@@ -44,13 +44,17 @@ Status Executable::Prepare(const std::string& name, const Options& options) {
   std::string why;
   if (!ir::ParseTarget(package_.info.target, &target, &why)) return Invalid(why);
   if (!options.host_can_run(target, &why)) return {StatusCode::kFailedPrecondition, why};
-  threads_ = target.threads;
   if (options.copy_constants && !package_.constants.empty()) {
     HONE_ASSIGN_OR_RETURN(constants_copy_,
                           Region::Allocate(package_.constants.size(), "the constants of " + name));
     std::memcpy(constants_copy_.data(), package_.constants.data(), package_.constants.size());
     HONE_RETURN_IF_ERROR(constants_copy_.Protect());
     package_.constants = constants_copy_.span();
+  }
+  for (const ir::Artifact& kernel : package_.plan.kernels) {
+    for (const ir::ArtifactPhase& phase : kernel.phases) {
+      if (phase.parallel_extent > 1 && phase.threads > 1) threads_ = target.threads;
+    }
   }
   const Device* const device = DevicesOfKinds().Find(target.kind);
   if (device == nullptr) {
@@ -60,7 +64,8 @@ Status Executable::Prepare(const std::string& name, const Options& options) {
   HONE_ASSIGN_OR_RETURN(loaded_, device->Load({.plan = &package_.plan,
                                                .code = package_.code,
                                                .constants = package_.constants,
-                                               .target = &target}));
+                                               .target = &target,
+                                               .threads = threads_}));
   return {};
 }
 

@@ -42,7 +42,7 @@ class Executable {
   const ir::Plan& plan() const { return package_.plan; }
   std::span<const std::byte> constants() const { return package_.constants; }
 
-  /// Threads that the code was made for.
+  /// Threads that the code can use: those it was made for, or 1 where no phase of it is parallel.
   int threads() const { return threads_; }
   /// The package where its device can run it.
   const LoadedPlan& loaded() const { return *loaded_; }

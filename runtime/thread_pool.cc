@@ -9,6 +9,7 @@
 
 #include "base/core/check.h"
 #include "base/core/cpu.h"
+#include "base/core/status_macros.h"
 #include "runtime/crew.h"
 #include "runtime/futex.h"
 #include "runtime/message.h"
@@ -45,24 +46,41 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
     return Invalid("a pool of ", options.threads, " threads; 1 to ", kMaxThreads, " are possible");
   }
   std::shared_ptr<ThreadPool> pool(new ThreadPool(options));
+  const std::lock_guard<std::mutex> lock(pool->mutex_);
   for (int thread = 1; thread < options.threads; ++thread) {
     const auto i = static_cast<size_t>(thread);
     const int cpu = options.cpus.empty() ? -1 : options.cpus[i % options.cpus.size()];
-    Worker& worker = pool->workers_.emplace_back();
-    worker.lane.store(&pool->nowhere_);
-    try {
-      worker.thread = std::thread(&ThreadPool::WorkerMain, pool.get(), std::ref(worker), cpu);
-    } catch (const std::system_error& error) {
-      return SystemError(error.code().value(),
-                         Message("cannot start thread ", thread, " of ", options.threads));
-    }
-    // Waiting one by one costs microseconds and makes pinning errors errors of Create.
+    HONE_RETURN_IF_ERROR(pool->StartLocked(cpu));
+    // Waiting one by one costs microseconds and makes pinning errors errors of Create. A thread
+    // that begins makes system calls, which a caller may forbid next.
+    Worker& worker = pool->workers_.back();
     worker.started.wait(0);
     if (worker.started.load() < 0) {
       return Invalid("cannot pin thread ", thread, " to CPU ", cpu, ": not an allowed CPU");
     }
   }
   return pool;
+}
+
+Status ThreadPool::Grow(int threads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (threads_.load() < std::min(threads, kMaxThreads)) HONE_RETURN_IF_ERROR(StartLocked(-1));
+  return {};
+}
+
+Status ThreadPool::StartLocked(int cpu) {
+  Worker& worker = workers_.emplace_back();
+  worker.lane.store(&nowhere_);
+  try {
+    worker.thread = std::thread(&ThreadPool::WorkerMain, this, std::ref(worker), cpu);
+  } catch (const std::system_error& error) {
+    workers_.pop_back();
+    return SystemError(error.code().value(),
+                       Message("cannot start thread ", threads_.load() + 1,
+                               "; give fewer (hone_context_options.threads or HONE_THREADS)"));
+  }
+  threads_.fetch_add(1);
+  return {};
 }
 
 ThreadPool::~ThreadPool() {

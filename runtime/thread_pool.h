@@ -43,16 +43,19 @@ class ThreadPool {
     LaneObserver* observer = nullptr;       ///< for tests
   };
 
-  /// kResourceExhausted when threads cannot be started, kInvalidArgument for CPUs that are not
-  /// allowed.
+  /// All threads have begun when it returns. kResourceExhausted when one cannot be started,
+  /// kInvalidArgument for CPUs that are not allowed.
   static Result<std::shared_ptr<ThreadPool>> Create(const Options& options);
+  /// Starts threads until there are so many, a caller's included; crews that run get them at their
+  /// next share. kResourceExhausted: those that could be started stay.
+  Status Grow(int threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
   static const MonotonicClock& SystemClock();
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_.load(); }
   /// Whether this is a child of the process that made the pool.
   bool IsForked() const { return ::getpid() != owner_; }
 
@@ -72,6 +75,7 @@ class ThreadPool {
   };
 
   explicit ThreadPool(const Options& options);
+  Status StartLocked(int cpu);
   void WorkerMain(Worker& self, int cpu);
   static void WakeIfAsleep(Worker& worker);
 
@@ -92,9 +96,11 @@ class ThreadPool {
   const int64_t spin_ns_;
   LaneObserver* const observer_;
   Lane nowhere_{1};
-  std::deque<Worker> workers_;  // not moved once made
+
+  std::atomic<int> threads_{1};
 
   std::mutex mutex_;
+  std::deque<Worker> workers_;                // not moved once made
   std::vector<std::unique_ptr<Lane>> lanes_;  // all; late threads may look at any
   std::vector<Lane*> free_lanes_;
   std::vector<Crew*> crews_;

@@ -17,10 +17,8 @@ class CpuLoaded final : public LoadedPlan {
  public:
   static Result<std::unique_ptr<const LoadedPlan>> Load(const LoadInput& input) {
     auto loaded = std::make_unique<CpuLoaded>();
-    loaded->model_ = {.plan = input.plan,
-                      .constants = input.constants,
-                      .kernels = {},
-                      .threads = input.target->threads};
+    loaded->model_ = {
+        .plan = input.plan, .constants = input.constants, .kernels = {}, .threads = input.threads};
     if (!input.code.empty()) {
       HONE_ASSIGN_OR_RETURN(loaded->code_, SharedObject::Load(input.code, kCodeName));
     }

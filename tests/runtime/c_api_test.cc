@@ -1,12 +1,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/core/cpu.h"
 #include "base/versions.h"
 #include "hone/hone.h"
 #include "tests/runtime/test_model.h"
@@ -15,6 +25,25 @@ namespace hone::runtime::testing {
 namespace {
 
 using ::testing::HasSubstr;
+
+int ThreadsOfThisProcess() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+/// Exit status of a child process that does `body`; 255 when it did not end by itself.
+template <typename Body>
+int InChild(const Body& body) {
+  std::fflush(nullptr);  // what waits to be written is the parent's
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);  // a child that hangs is ended
+    ::_exit(body());
+  }
+  int result = -1;
+  EXPECT_EQ(::waitpid(child, &result, 0), child);
+  return WIFEXITED(result) ? WEXITSTATUS(result) : 255;
+}
 
 class CApi : public ::testing::Test {
  protected:
@@ -33,6 +62,16 @@ class CApi : public ::testing::Test {
                                {outputs.top.data(), outputs.top.size() * 4},
                                {outputs.places.data(), outputs.places.size() * 8}};
     return hone_context_run(context, in, 2, out, 4);
+  }
+
+  /// Nothing: it could not be made; hone_last_error says why.
+  hone_context* NewContext(int threads) {
+    hone_context_options options;
+    hone_context_options_init(&options);
+    options.threads = threads;
+    hone_context* context = nullptr;
+    hone_context_create(model_, &options, &context);
+    return context;
   }
 
   hone_model* model_ = nullptr;
@@ -182,6 +221,101 @@ TEST_F(CApi, RunsOnTheCallersExecutorAndOnThreadsOfItsOwn) {
   }
   EXPECT_GT(calls, 0);
 }
+
+TEST_F(CApi, NoMoreThreadsStartThanContextsAskFor) {
+  const int cores = UsableCores(), before = ThreadsOfThisProcess();
+  hone_context* const alone = NewContext(1);
+  EXPECT_EQ(ThreadsOfThisProcess(), before);
+  hone_context* const two = NewContext(2);
+  EXPECT_EQ(ThreadsOfThisProcess(), before + 1);
+  // A second caller is the third thread that works, where there is a core for it.
+  hone_context* const two_more = NewContext(2);
+  EXPECT_EQ(ThreadsOfThisProcess(), before + std::max(2, std::min(4, cores)) - 1);
+  hone_context* const many = NewContext(cores + 3);
+  EXPECT_EQ(ThreadsOfThisProcess(), before + cores + 2);
+  const TestInputs inputs = MakeInputs(2);
+  for (hone_context* context : {alone, two, two_more, many}) {
+    TestOutputs outputs = EmptyOutputs();
+    EXPECT_EQ(RunModel(context, inputs, outputs), HONE_OK) << hone_last_error();
+    EXPECT_EQ(outputs, Expected(inputs));
+    hone_context_destroy(context);
+  }
+  EXPECT_EQ(ThreadsOfThisProcess(), before);
+}
+
+// As the pool that two contexts share grows, one of them runs.
+TEST_F(CApi, ThreadsAreStartedWhileOthersRun) {
+  hone_context* const running = NewContext(2);
+  std::atomic<bool> done{false};
+  const TestInputs inputs = MakeInputs(5);
+  std::thread caller([&] {
+    while (!done.load()) {
+      TestOutputs outputs = EmptyOutputs();
+      EXPECT_EQ(RunModel(running, inputs, outputs), HONE_OK);
+      EXPECT_EQ(outputs, Expected(inputs));
+    }
+  });
+  for (int threads = 2; threads <= 9; ++threads) {
+    hone_context* const context = NewContext(threads);
+    TestOutputs outputs = EmptyOutputs();
+    EXPECT_EQ(RunModel(context, inputs, outputs), HONE_OK) << hone_last_error();
+    EXPECT_EQ(outputs, Expected(inputs));
+    hone_context_destroy(context);
+  }
+  done = true;
+  caller.join();
+  hone_context_destroy(running);
+}
+
+TEST_F(CApi, AProcessMayEndInMidRun) {
+  for (int delay_us = 0; delay_us < 2000; delay_us += 100) {
+    const int status = InChild([&] {
+      hone_context* const context = NewContext(4);
+      const TestInputs inputs = MakeInputs(5);
+      std::atomic<int> runs{0};
+      std::thread([&] {
+        TestOutputs outputs = EmptyOutputs();
+        for (;; ++runs) RunModel(context, inputs, outputs);
+      }).detach();
+      while (runs.load() < 3) std::this_thread::yield();
+      ::usleep(static_cast<useconds_t>(delay_us));
+      std::exit(7);
+      return 0;
+    });
+    ASSERT_EQ(status, 7) << "after " << delay_us << " us";
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The children say by their status where they got to.
+TEST_F(CApi, MemoryForAThreadThatIsRefusedIsAnErrorAndWhatRunsGoesOn) {
+  const int status = InChild([&]() -> int {
+    hone_context* const running = NewContext(2);
+    if (running == nullptr) return 1;
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const auto bytes = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0) return 2;
+    const rlimit before = limit;
+    limit.rlim_cur = bytes;
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) return 3;
+    if (NewContext(512) != nullptr) return 4;
+    if (std::string(hone_last_error()).find("HONE_THREADS") == std::string::npos) return 5;
+    const TestInputs inputs = MakeInputs(6);
+    TestOutputs outputs = EmptyOutputs();
+    if (RunModel(running, inputs, outputs) != HONE_OK || !(outputs == Expected(inputs))) return 6;
+    if (::setrlimit(RLIMIT_AS, &before) != 0) return 7;
+    hone_context* const later = NewContext(16);
+    outputs = EmptyOutputs();
+    if (later == nullptr || RunModel(later, inputs, outputs) != HONE_OK) return 8;
+    hone_context_destroy(later);
+    hone_context_destroy(running);
+    return outputs == Expected(inputs) ? 0 : 9;
+  });
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST_F(CApi, TheEnvironmentSetsDefaultsAndIsChecked) {
   hone_context* context = nullptr;

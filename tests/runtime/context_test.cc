@@ -300,6 +300,13 @@ TEST(Context, DefaultThreadsAreThePackagesAtMost) {
   EXPECT_EQ(context->threads(), 1);
 }
 
+TEST(Context, APackageWithoutParallelPhasesWantsOneThread) {
+  const auto executable = Load(MakeTestPackage("cpu:avx2,threads=2", 1));
+  EXPECT_EQ(executable->threads(), 1);
+  EXPECT_EQ(NewContext(executable, {})->threads(), 1);
+  EXPECT_EQ(Load(MakeTestPackage("cpu:avx2,threads=2", 2))->threads(), 2);
+}
+
 TEST(Context, RefusesImpossibleThreads) {
   const auto executable = Load(MakeTestPackage());
   EXPECT_EQ(Context::Create(executable, {.threads = -1}).status().code(),
