@@ -33,7 +33,7 @@ inline constexpr int kDeviceClassVersion = 1;
 
 /// Columns of the cost model's features, and what the trees' scores are added to; a stored model of
 /// another version is not used.
-inline constexpr int kFeatureSchemaVersion = 2;
+inline constexpr int kFeatureSchemaVersion = 3;
 
 /// Messages between client, server and worker.
 inline constexpr int kProtocolVersion = 1;

@@ -133,7 +133,9 @@ void CpuFeatures::AddTile(const schedule::CpuFacts& f, Terms* out) const {
   const double tiles_r = Ceil(f.work_rows, h), panels = Ceil(subject.columns, v * lanes);
   out->row_balance = f.work_rows / (tiles_r * Ceil(f.work_rows, tiles_r));
   out->lane_use = subject.columns / (panels * v * lanes);
-  const double shares = rows_outside ? std::max(f.work_outer, 1.0) : panels;
+  const double shares = f.shares > 0   ? f.shares
+                        : rows_outside ? std::max(f.work_outer, 1.0)
+                                       : panels;
   out->thread_balance = shares / (Ceil(shares, threads) * threads);
   const double live = h * v + v + 1;
   const double spill = live > t.registers ? 1 + 0.6 * (live - t.registers) : 1;

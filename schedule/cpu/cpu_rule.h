@@ -81,6 +81,7 @@ struct CpuFacts {
   /// The product or window that the register tile computes. Not `tiled`: one pass over the data.
   bool tiled = false;
   double work_rows = 1, work_outer = 1, work_reduce = 1, multiply_adds = 0;
+  double shares = 0;    ///< that threads can take; 0: those of the outer loop
   double products = 1;  ///< times that constants are read: of a Winograd tile, (m + 2)²
   double stall = 1;     ///< of one pass: how much longer it takes for waiting
   // Copies and transforms beside it.

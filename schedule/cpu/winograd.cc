@@ -265,8 +265,11 @@ class WinogradRule final : public CpuRule {
   void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
     const Form& form = FormOf(sketch);
     const CpuSubject::Work& work = form.subject->work;
-    const double m = form.m, alpha = m + 2, alpha2 = alpha * alpha;
-    const double tiles = work.points / work.columns / (m * m);
+    const ir::Stage& anchor = form.subject->workload.stages[form.subject->tile.anchor];
+    const double alpha = form.m + 2, alpha2 = alpha * alpha;
+    const int64_t images = anchor.spatial[0], tile_rows = CeilDiv(anchor.spatial[1], form.m);
+    const int64_t row_tiles = CeilDiv(anchor.spatial[2], form.m);
+    const auto tiles = static_cast<double>(images * tile_rows * row_tiles);
     facts->winograd = form.m;
     facts->one_phase = form.one_phase;
     if (form.one_phase) facts->tile_rows = v[kTileRows];
@@ -274,18 +277,18 @@ class WinogradRule final : public CpuRule {
     facts->vectors = v[kVectors];
     facts->tiled = true;
     facts->products = alpha2;
-    facts->work_rows =
-        form.one_phase ? std::max(1.0, tiles / work.outer * static_cast<double>(facts->tile_rows) /
-                                           std::max(1.0, work.rows / m) * (work.rows / m))
-                       : tiles;
-    facts->work_outer = std::max(1.0, tiles / facts->work_rows) * alpha2;
+    // Rows of a product are the tiles of a block of one image, or those of all images.
+    facts->work_rows = form.one_phase ? static_cast<double>(v[kTileRows] * row_tiles) : tiles;
+    if (form.one_phase)
+      facts->shares = static_cast<double>(images * CeilDiv(tile_rows, v[kTileRows]));
+    facts->work_outer = alpha2 * std::max(1.0, facts->shares);
     facts->work_reduce = work.channel;
     facts->multiply_adds = tiles * alpha2 * work.channel * work.columns;
     // Both transforms stream the transformed tensors once in and once out.
     const double elements = work.channel + work.columns;
     const double traffic = 4 * alpha2 * tiles * elements * (form.one_phase ? 1.5 : 2.5);
     (form.one_phase ? facts->l2_bytes : facts->l3_bytes) = traffic;
-    facts->operations = alpha2 * tiles * elements * 2 * alpha2 / (m + 2);
+    facts->operations = alpha2 * tiles * elements * 2 * alpha2 / alpha;
     facts->barriers = form.one_phase ? 1 : 3;
   }
 

@@ -10,7 +10,9 @@
 
 #include "base/core/hash128.h"
 #include "base/core/random.h"
+#include "schedule/cpu/cpu_rules.h"
 #include "schedule/space.h"
+#include "schedule/trace_query.h"
 #include "tests/schedule/nest_check.h"
 
 // What the Winograd rule makes of one image and of several.
@@ -116,6 +118,46 @@ TEST(WinogradRule, PointsOfSeveralImagesAreFoundAgainAndCarriedOver) {
     ASSERT_TRUE(near.has_value()) << SketchOf(one, id);
     EXPECT_EQ(SketchOf(eight, *near), SketchOf(one, id));
     EXPECT_TRUE(!IsOnePhase(one, id) || eight.ValueOf(*near, "rows") == one.ValueOf(id, "rows"));
+  }
+}
+
+// What the cost model is told of a point, beside the Stages that the algorithm makes.
+TEST(WinogradRule, DescribesTheWorkOfAllImages) {
+  for (const Shape& shape : {Shape{1, 9, 6, 5, 33, true}, Shape{3, 14, 11, 4, 20, false}}) {
+    const ir::Workload workload = Convolution(shape);
+    const Space space(workload, TargetOf(kTargets[0]), ir::AccuracyClass::kDefault);
+    for (const uint64_t id : WinogradPoints(space)) {
+      SCOPED_TRACE(SketchOf(space, id));
+      const Space::Point point = space.PointOf(id);
+      TraceWriter writer(workload);
+      ASSERT_TRUE(point.sketch.rule->Emit(point.sketch, point.values, writer).ok());
+      const Instruction* algorithm = FindInstruction(writer.trace(), "algorithm");
+      ASSERT_NE(algorithm, nullptr);
+      const std::string name = fmt::format("s{}", std::atoi(algorithm->result.c_str() + 1) + 4);
+      const auto& stages = writer.workload().stages;
+      const auto product = std::find_if(stages.begin(), stages.end(),
+                                        [&](const ir::Stage& s) { return s.name == name; });
+      ASSERT_NE(product, stages.end());
+      double multiply_adds = 1;
+      for (int a = 0; a < product->num_axes(); ++a)
+        multiply_adds *= static_cast<double>(product->Extent(a));
+      CpuFacts facts;
+      WinogradSketches().Describe(point.sketch, point.values, &facts);
+      EXPECT_DOUBLE_EQ(facts.multiply_adds, multiply_adds);
+      const double alpha2 = (facts.winograd + 2) * (facts.winograd + 2);
+      const auto tiles = [&](int64_t n) { return (n + facts.winograd - 1) / facts.winograd; };
+      const int64_t rows = tiles(shape.width), images = shape.images;
+      if (!facts.one_phase) {
+        EXPECT_EQ(facts.work_rows, static_cast<double>(images * tiles(shape.height) * rows));
+        EXPECT_EQ(facts.work_outer, alpha2);
+        continue;
+      }
+      const int64_t block = space.ValueOf(id, "tile_rows");
+      EXPECT_EQ(facts.work_rows, static_cast<double>(block * rows));
+      EXPECT_EQ(facts.shares,
+                static_cast<double>(images * ((tiles(shape.height) + block - 1) / block)));
+      EXPECT_EQ(facts.work_outer, alpha2 * facts.shares);
+    }
   }
 }
 
