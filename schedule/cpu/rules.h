@@ -101,6 +101,9 @@ void ScheduleMap(TraceWriter& writer, int stage, int64_t unroll, const ir::Targe
 /// the product.
 void ScheduleScan(TraceWriter& writer, const Cluster& cluster, const TileChoice& choice,
                   const ir::Target& target);
+/// Whether nothing else belongs to the Stage's scan and each of its points carries on from the same
+/// point one step before: then whole rows can follow each other, as in a cumulative sum.
+bool CarriesPointByPoint(const ir::Workload& workload, const ir::Stage& stage);
 /// The tile of a scan's product: batch rows × vectors. `anchor` is -1 when there is none.
 TileForm FindScanForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 

@@ -74,20 +74,6 @@ void ScheduleProduct(TraceWriter& w, const TileForm& form, const TileChoice& cho
   if (!own) ScheduleAnchorInside(w, form, tile_loop);
 }
 
-/// Whether nothing else belongs to the Stage's scan and each of its points carries on from the same
-/// point one step before: then whole rows can follow each other, as in a cumulative sum.
-bool CarriesPointByPoint(const ir::Workload& w, const ir::Stage& stage) {
-  bool alone = stage.num_reduce() == 0 && stage.results.size() == 1;
-  for (const ir::Stage& other : w.stages)
-    alone = alone && (other.scan != stage.scan || other.name == stage.name);
-  for (const Access& a : AccessesOf(w, stage)) {
-    if (a.tensor != stage.results[0]) continue;
-    for (int d = 1; d < stage.num_spatial(); ++d)
-      alone = alone && a.indices[d]->kind == ir::ExprKind::kVar && a.indices[d]->id == d;
-  }
-  return alone;
-}
-
 /// A cumulative sum: the sequential axis inside the others, so that one phase does all of it, on
 /// several threads. Along the vector axis blocks of a length of which many fit the first cache
 /// stand outside where there is no other axis to share among threads.
@@ -138,6 +124,18 @@ void ScheduleCumulated(TraceWriter& w, int id, const ir::Target& target) {
 }
 
 }  // namespace
+
+bool CarriesPointByPoint(const ir::Workload& w, const ir::Stage& stage) {
+  bool alone = stage.num_reduce() == 0 && stage.results.size() == 1;
+  for (const ir::Stage& other : w.stages)
+    alone = alone && (other.scan != stage.scan || other.name == stage.name);
+  for (const Access& a : AccessesOf(w, stage)) {
+    if (a.tensor != stage.results[0]) continue;
+    for (int d = 1; d < stage.num_spatial(); ++d)
+      alone = alone && a.indices[d]->kind == ir::ExprKind::kVar && a.indices[d]->id == d;
+  }
+  return alone;
+}
 
 TileForm FindScanForm(const TraceWriter& w, const Cluster& cluster, const ir::Target& target) {
   TileForm none;

@@ -63,6 +63,14 @@ std::string Convolution(int64_t images, int64_t size, int64_t in, int64_t out) {
       images, size, in, out, size + 2);
 }
 
+/// Sums along the first axis.
+std::string Sums(int64_t steps, int64_t columns) {
+  return fmt::format(
+      "workload 1\nx0: f32[{0},{1}] input range(-1,1)\ns0: f32[{0},{1}] output scan 0 = "
+      "select(i0 >= 1, s0[i0 - 1, i1], 0.0) + x0[i0, i1]\n",
+      steps, columns);
+}
+
 std::string Map(int64_t rows, int64_t columns) {
   return fmt::format(
       "workload 1\nx0: f32[{0},{1}] input range(-1,1)\ns0: f32[{0},{1}] output = "
@@ -78,7 +86,8 @@ std::string Softmax(int64_t rows, int64_t columns) {
       rows, columns);
 }
 
-/// A Workload that the rule has Sketches for, or one of any family.
+/// A Workload that the rule has Sketches for, or one of any family; of a rule that is not named
+/// here one of those below.
 std::string TextOf(const SketchRule* rule, int k, Random* random) {
   const auto size = [&](uint64_t most) { return 1 + static_cast<int64_t>(random->Below(most)); };
   if (k % 3 == 0) return MakeWorkload(*random).text;
@@ -88,6 +97,7 @@ std::string TextOf(const SketchRule* rule, int k, Random* random) {
   if (rule == &MapSketches()) return Map(size(20), size(200));
   if (rule == &ScanSketches()) return Recurrence(size(20), 16 + size(200));
   if (rule == &AttentionSketches()) return Attention(size(3), 8 + size(140), 32 + size(600));
+  if (rule != &DirectSketches() && k % 2 == 0) return Sums(2 + size(30), 8 + size(400));
   return k % 3 == 1 ? Product(size(40), size(140), int64_t{1} << random->Below(11))
                     : Convolution(1, size(12), size(300), size(60));
 }
