@@ -52,6 +52,7 @@ const std::vector<const CpuRule*>& CpuRules() {
       &MapSketches(),        //
       &ScanSketches(),       //
       &AttentionSketches(),  //
+      &CumulatedSketches(),  //
   };
   return rules;
 }

@@ -18,6 +18,7 @@ const CpuRule& RowsSketches();
 const CpuRule& MapSketches();
 const CpuRule& ScanSketches();
 const CpuRule& AttentionSketches();
+const CpuRule& CumulatedSketches();
 
 /// All of them, in the order in which a Space holds their Sketches.
 const std::vector<const CpuRule*>& CpuRules();
