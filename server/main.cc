@@ -17,6 +17,7 @@
 #include "base/farm_address.h"
 #include "base/kill_point.h"
 #include "base/log.h"
+#include "base/service_notice.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "proto/field_check.h"
@@ -216,6 +217,13 @@ void AwaitEnd(const sigset_t& signals) {
   sigwait(&signals, &signal);
 }
 
+/// Where systemd started this program (Type=notify).
+void TellServiceManager(const std::string& state) {
+  const char* const socket = std::getenv("NOTIFY_SOCKET");
+  const absl::Status told = hone::NotifyService(socket == nullptr ? "" : socket, state);
+  if (!told.ok()) hone::LogWarning("{}", hone::StatusMessage(told));
+}
+
 absl::Status ServeDev(hone::server::HonedOptions honed, const hone::DaemonOptions& options,
                       const sigset_t& signals) {
   honed.listen = options.Text("listen") == kDefaultListen ? "127.0.0.1:7421" : honed.listen;
@@ -252,8 +260,10 @@ absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
                   {"listen", honed_options.listen},
                   {"port", honed->port()},
                   {"db", honed_options.log_path}});
+  TellServiceManager("READY=1");
   AwaitEnd(signals);
   hone::LogEvent(hone::LogLevel::kInfo, "honed_ending", {});
+  TellServiceManager("STOPPING=1");
   honed->Stop();
   return absl::OkStatus();
 }

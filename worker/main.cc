@@ -20,7 +20,10 @@
 #include "base/credentials.h"
 #include "base/daemon_main.h"
 #include "base/farm_address.h"
+#include "base/helper_program.h"
 #include "base/kill_point.h"
+#include "base/log.h"
+#include "base/service_notice.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "ir/target.h"
@@ -42,7 +45,9 @@ constexpr std::array kOptions = {
     DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
     DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
     DaemonOption{"device", "cpu:0", "DEVICE", "which device: cpu:N; those of one N take turns"},
-    DaemonOption{"role", "both", "ROLE", "both; build for others; or run what others build"},
+    DaemonOption{"role", "", "ROLE",
+                 "both; build for others; or run what others build (default: both, and run where "
+                 "hone-builder is not installed)"},
     DaemonOption{"labels", "", "K=V", "told to honed", true},
     DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
     DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
@@ -79,6 +84,11 @@ absl::StatusOr<int> Whole(const std::string& name, const std::string& text) {
 }
 
 absl::StatusOr<hone::proto::WorkerRole> RoleOf(const std::string& text) {
+  if (text.empty()) {
+    if (hone::FindHelperProgram("hone-builder").ok()) return hone::proto::WorkerRole::kBoth;
+    hone::LogInfo("hone-builder is not installed: this worker runs what others build");
+    return hone::proto::WorkerRole::kRun;
+  }
   if (text == "both") return hone::proto::WorkerRole::kBoth;
   if (text == "build") return hone::proto::WorkerRole::kBuild;
   if (text == "run") return hone::proto::WorkerRole::kRun;
@@ -253,6 +263,10 @@ absl::Status Run(const hone::DaemonOptions& options) {
   if (options.Flag("check-config")) return absl::OkStatus();
   const hone::SystemMonotonicClock clock;
   HONE_RETURN_IF_ERROR(CheckMachine(worker, clock));
+  // It works from here on; whether honed answers is no matter of its own start.
+  const char* const socket = std::getenv("NOTIFY_SOCKET");
+  const absl::Status told = hone::NotifyService(socket == nullptr ? "" : socket, "READY=1");
+  if (!told.ok()) hone::LogWarning("{}", hone::StatusMessage(told));
   return hone::worker::RunWorker(std::move(worker), clock, g_ending);
 }
 

@@ -9,6 +9,7 @@ import argparse
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,28 @@ class UnitsTest:
             text = (self.args.build / f"lib/systemd/system/{unit}.service").read_text(encoding="utf-8")
             assert re.search(r"^RestartPreventExitStatus=2$", text, re.M), unit
             assert not re.search(r"^Exec(StartPre|Condition)=", text, re.M), unit
+
+    def case_they_say_when_they_are_ready(self):
+        """Type=notify: systemd waits for it, so it has to come."""
+        for unit in UNITS:
+            text = (self.args.build / f"lib/systemd/system/{unit}.service").read_text(encoding="utf-8")
+            assert re.search(r"^Type=notify$", text, re.M), unit
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(self.folder / "notify"))
+            manager.settimeout(60)
+            words = {"honed": ["--listen", "127.0.0.1:0", "--db", self.folder / "tune.db"],
+                     "hone-worker": ["--connect", "127.0.0.1:1", "--lock-folder", self.folder]}
+            for program, more in words.items():
+                with subprocess.Popen([self.args.build / "bin" / program, "--config", "/dev/null",
+                                       "--insecure-loopback", *more], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL,
+                                      env={"NOTIFY_SOCKET": str(self.folder / "notify")}) as child:
+                    try:
+                        assert manager.recv(64) == b"READY=1", program
+                    finally:
+                        child.terminate()
+                if program == "honed":
+                    assert manager.recv(64) == b"STOPPING=1"
 
     def case_security(self):
         program, paths = self.analyze()
