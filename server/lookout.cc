@@ -53,7 +53,10 @@ std::array<int64_t, kNumRefusals> Refusals(const WorkerStreams& workers) {
 class RunningLookout final : public Lookout, private web::PageSource {
  public:
   explicit RunningLookout(Context context)
-      : context_(std::move(context)), started_ns_(context_.clock.NowNs()), routes_(*this) {}
+      : context_(std::move(context)),
+        started_ns_(context_.clock.NowNs()),
+        started_unix_(static_cast<double>(context_.wall_clock.UnixNs()) * 1e-9),
+        routes_(*this) {}
   ~RunningLookout() override { RunningLookout::Stop(); }
 
   absl::Status Listen();
@@ -87,6 +90,7 @@ class RunningLookout final : public Lookout, private web::PageSource {
 
   const Context context_;
   const int64_t started_ns_;
+  const double started_unix_;
   const std::shared_ptr<Told> told_ = std::make_shared<Told>();
   std::unique_ptr<SharedReader> reader_;
   SessionRows sessions_;             ///< newest first; the page's thread's alone, as below
@@ -195,6 +199,8 @@ ProcessFacts RunningLookout::FactsNow() const {
           .builder = context_.builder_version,
           .now_ns = context_.clock.NowNs(),
           .started_ns = started_ns_,
+          .started_unix = started_unix_,
+          .usage = ReadProcessUsage(),
           .commits = context_.loop.commit_times(),
           .trouble = context_.loop.trouble(),
           .trouble_ns = context_.loop.trouble_ns(),

@@ -73,11 +73,29 @@ class Families {
   std::vector<MetricFamily> families_;
 };
 
+/// By the names that every program has in Prometheus.
+void AddUsage(const ProcessFacts& facts, Families& out) {
+  const ProcessUsage& usage = facts.usage;
+  out.Gauge("process_start_time_seconds", "When honed started, in seconds since 1970.",
+            facts.started_unix);
+  if (usage.cpu_seconds >= 0) {
+    out.Begin("process_cpu_seconds_total", "CPU time used, in user and system mode.",
+              MetricType::Counter);
+    out.Add(usage.cpu_seconds);
+  }
+  const auto known = [&](const char* name, const char* help, int64_t value) {
+    if (value >= 0) out.Gauge(name, help, static_cast<double>(value));
+  };
+  known("process_resident_memory_bytes", "Resident memory.", usage.resident_bytes);
+  known("process_virtual_memory_bytes", "Virtual memory.", usage.virtual_bytes);
+  known("process_open_fds", "Open file descriptors.", usage.open_files);
+  known("process_max_fds", "How many may be open.", usage.most_files);
+}
+
 void AddProcess(const ProcessFacts& facts, Families& out) {
   out.Begin("hone_build_info", "Always 1; what runs.", MetricType::Gauge);
   out.Add(1, {{"version", facts.version}, {"builder", facts.builder}});
-  out.Gauge("hone_uptime_seconds", "Since this start of honed.",
-            Seconds(facts.now_ns - facts.started_ns));
+  AddUsage(facts, out);
   out.Gauge("hone_log_writable", "0 while nothing can be written (a full disk), else 1.",
             facts.trouble.empty() ? 1 : 0);
   out.Gauge("hone_log_held_back_seconds", "For how long nothing can be written; 0 while it can.",
@@ -93,7 +111,7 @@ void AddProcess(const ProcessFacts& facts, Families& out) {
             MetricType::Counter);
   for (int i = 0; i < kNumRefusals; ++i) {
     out.Add(static_cast<double>(facts.refusals[static_cast<size_t>(i)]),
-            {{"why", std::string(NameOf(static_cast<Refusal>(i)))}});
+            {{"reason", std::string(NameOf(static_cast<Refusal>(i)))}});
   }
 }
 
@@ -108,14 +126,15 @@ void AddWork(const FarmView& view, Families& out) {
   out.Gauge("hone_leases_started", "Open leases whose code runs.",
             static_cast<double>(view.started_leases));
   out.Counter("hone_leases_granted_total", "Leases granted.", c.granted);
-  out.Counters("hone_leases_ended_total", "Leases ended, by how.", "how",
+  out.Counters("hone_leases_ended_total", "Leases ended, by reason.", "reason",
                {{"done", c.acknowledged},
                 {"expired", c.expired},
                 {"returned", c.returned},
                 {"revoked", c.revoked},
                 {"lost", c.lost}});
   out.Counter("hone_results_total", "Results that came, whatever became of them.", c.results);
-  out.Counters("hone_results_refused_total", "Results that were not counted as new, by why.", "why",
+  out.Counters("hone_results_refused_total", "Results that were not counted as new, by reason.",
+               "reason",
                {{"duplicate", c.duplicates},
                 {"conflict", c.conflicts},
                 {"stale", c.stale},
@@ -131,7 +150,7 @@ void AddWork(const FarmView& view, Families& out) {
               "Results measured again on another device before they count.", c.held_back);
   out.Counter("hone_build_leases_granted_total", "Leases granted to build for others.",
               c.granted_builds);
-  out.Counters("hone_artifacts_total", "Artifacts of builders, by what became of them.", "how",
+  out.Counters("hone_artifacts_total", "Artifacts of builders, by what became of them.", "result",
                {{"taken", c.artifacts},
                 {"refused", c.artifacts_refused},
                 {"no_room", c.artifacts_no_room},
@@ -143,6 +162,20 @@ void AddWork(const FarmView& view, Families& out) {
             MetricType::Counter);
   for (const ProjectView& project : view.projects) {
     out.Add(Seconds(project.charged_ns), {{"project", project.name}});
+  }
+}
+
+/// One gauge for each state of each device: a state that changes is no label of an info metric.
+void AddStates(const FarmView& view, Families& out) {
+  out.Begin("hone_device_state", "1 for the state that a device is in, 0 for the others.",
+            MetricType::Gauge);
+  for (const DeviceView& d : view.devices) {
+    for (int s = 0; s <= static_cast<int>(db::DeviceState::kLost); ++s) {
+      const auto state = static_cast<db::DeviceState>(s);
+      out.Add(d.info.state == state ? 1 : 0, {{"worker", d.info.worker},
+                                              {"device", d.info.device.name},
+                                              {"state", std::string(NameOf(state))}});
+    }
   }
 }
 
@@ -174,10 +207,10 @@ void AddDevices(const ProcessFacts& facts, const FarmView& view, Families& out) 
                 {"device", d.info.device.name},
                 {"device_class", d.info.device.device_class},
                 {"target", d.info.device.target},
-                {"state", std::string(NameOf(d.info.state))},
                 {"role", std::string(proto::NameOf(d.info.role))},
                 {"sandboxed", d.info.sandboxed ? "yes" : "no"}});
   }
+  AddStates(view, out);
   each("hone_device_up", "1 while its worker is connected and it gets work.", MetricType::Gauge,
        [](const DeviceView& d) {
          return d.info.connected && d.info.state == db::DeviceState::kActive ? 1.0 : 0.0;

@@ -7,6 +7,7 @@
 #include "server/call_identity.h"
 #include "server/farm_loop.h"
 #include "server/farm_view.h"
+#include "server/process_usage.h"
 
 namespace hone::server {
 
@@ -14,6 +15,8 @@ namespace hone::server {
 struct ProcessFacts {
   std::string version, builder;
   int64_t now_ns = 0, started_ns = 0;  ///< on the monotonic clock
+  double started_unix = 0;             ///< seconds since 1970
+  ProcessUsage usage;
   CommitTimes commits;
   std::string trouble;     ///< why nothing can be written just now; empty: it can
   int64_t trouble_ns = 0;  ///< for how long
@@ -22,9 +25,9 @@ struct ProcessFacts {
   int64_t streams = 0;                           ///< of workers, connected
 };
 
-/// Everything countable in Prometheus' text format (version 0.0.4). Names, types and labels are
-/// documented in docs/reference/metrics.md and only grow. Counters begin at zero with each start of
-/// honed.
+/// Everything countable in Prometheus' text format (version 0.0.4), named by its conventions.
+/// Names, types and labels are documented in docs/reference/metrics.md. Counters begin at zero with
+/// each start of honed.
 std::string MetricsText(const ProcessFacts& facts, const FarmView& view);
 
 }  // namespace hone::server

@@ -53,7 +53,7 @@ class CommandsTest : public TunedFarm {
   }
   double Ended(const std::string& how) const {
     const std::string text = web_test::Ask(metrics_port_, "/metrics").body;
-    const std::string series = "\nhone_leases_ended_total{how=\"" + how + "\"} ";
+    const std::string series = "\nhone_leases_ended_total{reason=\"" + how + "\"} ";
     const size_t at = text.find(series);
     return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size()));
   }
@@ -153,6 +153,11 @@ TEST_F(CommandsTest, AWorkerThatIsAskedToEndAnswersWhatRunsAndGivesTheRestBack) 
   ASSERT_EQ(devices["devices"].size(), 1u);
   EXPECT_EQ(devices["devices"][0]["labels"], (json{{"rack", "7"}}));
   EXPECT_THAT(RunToEnd(Hone({"device", "list"})).out, HasSubstr("rack=7"));
+  const std::string wide = RunToEnd(Hone({"device", "list", "-o", "wide"})).out;
+  EXPECT_THAT(wide, ::testing::ContainsRegex("CLASS +VERSION +CORES +GFLOP/S A CORE +GB/S +NOISE"));
+  EXPECT_THAT(wide, HasSubstr("cpu:avx"));
+  const std::string form = RunToEnd(Hone({"device", "list", "-o", "json"})).out;
+  EXPECT_EQ(json::parse(form)["devices"][0]["device"], devices["devices"][0]["device"]);
 
   EXPECT_EQ(w1_.Terminate(), 0) << w1_.Said();
   std::set<std::string> sent, acknowledged;

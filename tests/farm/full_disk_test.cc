@@ -146,7 +146,7 @@ TEST_F(FullDiskTest, GrantsStopAndNothingElseAndWorkGoesOnWhenThereIsSpace) {
   EXPECT_TRUE(Eventually([&] { return web_test::Ask(metrics_port_, "/healthz").status == 200; }));
   AwaitSession();
   for (const char* how : {"lost", "expired", "returned"}) {
-    EXPECT_EQ(Metric(std::string("hone_leases_ended_total{how=\"") + how + "\"}"), 0) << how;
+    EXPECT_EQ(Metric(std::string("hone_leases_ended_total{reason=\"") + how + "\"}"), 0) << how;
   }
   EXPECT_EQ(Metric("hone_condemned_total"), 0);
   EXPECT_EQ(Metric("hone_worker_streams_replaced_total"), 0);

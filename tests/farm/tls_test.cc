@@ -66,10 +66,10 @@ class TlsTest : public TunedFarm {
     return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
   }
   double Refused(const std::string& why) const {
-    return Metric("hone_callers_refused_total{why=\"" + why + "\"}");
+    return Metric("hone_callers_refused_total{reason=\"" + why + "\"}");
   }
   double Ended(const std::string& how) const {
-    return Metric("hone_leases_ended_total{how=\"" + how + "\"}");
+    return Metric("hone_leases_ended_total{reason=\"" + how + "\"}");
   }
   /// A session that does not end by itself, for as long as a test takes.
   std::unique_ptr<Daemon> LongSession(const std::string& who) const {

@@ -326,7 +326,7 @@ TEST_F(HonedHttpTest, AnswersTheHealthServiceOfGrpc) {
 }
 
 TEST_F(HonedHttpTest, RefusedCallersAreCounted) {
-  const std::string series = "hone_callers_refused_total{why=\"identity\"}";
+  const std::string series = "hone_callers_refused_total{reason=\"identity\"}";
   EXPECT_THAT(Until("/metrics", series + " 0\n"), HasSubstr(series + " 0\n"));
   grpc::GenericStub stub(grpc::CreateChannel("127.0.0.1:" + std::to_string(honed_->port()),
                                              grpc::InsecureChannelCredentials()));

@@ -1,5 +1,8 @@
 #include "server/metrics.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -30,6 +33,8 @@ DeviceView MakeDevice(const std::string& worker) {
 TEST(Metrics, SaysEveryNumberOfTheFarm) {
   ProcessFacts facts{.version = "1.2", .builder = "3+22.1", .now_ns = 9'000'000'000};
   facts.started_ns = 1'000'000'000;
+  facts.started_unix = 1.9e9;
+  facts.usage = {12.5, 4096, 8192, 7, 1024};
   facts.commits.Add(300'000, 5);
   facts.commits.Add(700'000, 1);
   facts.commits.Add(60'000'000'000, 1);
@@ -53,7 +58,14 @@ TEST(Metrics, SaysEveryNumberOfTheFarm) {
   const std::string text = MetricsText(facts, view);
   for (const char* line : {
            "hone_build_info{version=\"1.2\",builder=\"3+22.1\"} 1\n",
-           "hone_uptime_seconds 8\n",
+           "# TYPE process_cpu_seconds_total counter\n",
+           "process_cpu_seconds_total 12.5\n",
+           "process_resident_memory_bytes 4096\n",
+           "process_virtual_memory_bytes 8192\n",
+           "process_open_fds 7\n",
+           "process_max_fds 1024\n",
+           "hone_device_state{worker=\"w2\",device=\"cpu:0\",state=\"quarantined\"} 1\n",
+           "hone_device_state{worker=\"w2\",device=\"cpu:0\",state=\"active\"} 0\n",
            "hone_log_writable 0\n",
            "hone_log_held_back_seconds 2.5\n",
            "hone_devices{state=\"active\"} 1\n",
@@ -73,9 +85,9 @@ TEST(Metrics, SaysEveryNumberOfTheFarm) {
            "hone_commit_seconds_bucket{le=\"+Inf\"} 3\n",
            "hone_commit_seconds_count 3\n",
            "hone_commit_units_total 7\n",
-           "hone_leases_ended_total{how=\"expired\"} 3\n",
+           "hone_leases_ended_total{reason=\"expired\"} 3\n",
            "hone_leases_open 11\n",
-           "hone_results_refused_total{why=\"duplicate\"} 4\n",
+           "hone_results_refused_total{reason=\"duplicate\"} 4\n",
            "hone_attempts_total{outcome=\"wrong_answer\"} 2\n",
            "hone_attempts_total{outcome=\"ok\"} 0\n",
            "hone_queue_oldest_age_seconds 1.5\n",
@@ -129,15 +141,15 @@ TEST(Metrics, EveryCounterHasANumberOfItsOwn) {
   view.started_leases = 54;
   std::vector<std::string> lines = {"hone_leases_granted_total 101",
                                     "hone_results_total 102",
-                                    "hone_leases_ended_total{how=\"done\"} 103",
-                                    "hone_results_refused_total{why=\"duplicate\"} 104",
-                                    "hone_results_refused_total{why=\"conflict\"} 105",
-                                    "hone_results_refused_total{why=\"stale\"} 106",
-                                    "hone_results_refused_total{why=\"invalid\"} 107",
-                                    "hone_leases_ended_total{how=\"expired\"} 108",
-                                    "hone_leases_ended_total{how=\"returned\"} 109",
-                                    "hone_leases_ended_total{how=\"revoked\"} 110",
-                                    "hone_leases_ended_total{how=\"lost\"} 111",
+                                    "hone_leases_ended_total{reason=\"done\"} 103",
+                                    "hone_results_refused_total{reason=\"duplicate\"} 104",
+                                    "hone_results_refused_total{reason=\"conflict\"} 105",
+                                    "hone_results_refused_total{reason=\"stale\"} 106",
+                                    "hone_results_refused_total{reason=\"invalid\"} 107",
+                                    "hone_leases_ended_total{reason=\"expired\"} 108",
+                                    "hone_leases_ended_total{reason=\"returned\"} 109",
+                                    "hone_leases_ended_total{reason=\"revoked\"} 110",
+                                    "hone_leases_ended_total{reason=\"lost\"} 111",
                                     "hone_condemned_total 112",
                                     "hone_workers_refused_total 113",
                                     "hone_worker_streams_replaced_total 114",
@@ -145,11 +157,11 @@ TEST(Metrics, EveryCounterHasANumberOfItsOwn) {
                                     "hone_quarantines_total 116",
                                     "hone_results_held_back_total 117",
                                     "hone_build_leases_granted_total 118",
-                                    "hone_artifacts_total{how=\"taken\"} 119",
-                                    "hone_artifacts_total{how=\"refused\"} 120",
-                                    "hone_artifacts_total{how=\"no_room\"} 121",
-                                    "hone_artifacts_total{how=\"unasked\"} 122",
-                                    "hone_artifacts_total{how=\"gone\"} 123",
+                                    "hone_artifacts_total{result=\"taken\"} 119",
+                                    "hone_artifacts_total{result=\"refused\"} 120",
+                                    "hone_artifacts_total{result=\"no_room\"} 121",
+                                    "hone_artifacts_total{result=\"unasked\"} 122",
+                                    "hone_artifacts_total{result=\"gone\"} 123",
                                     "hone_sessions 2",
                                     "hone_worker_streams 51",
                                     "hone_queue_attempts 52",
@@ -158,7 +170,8 @@ TEST(Metrics, EveryCounterHasANumberOfItsOwn) {
   const char* const kWhy[] = {"no_certificate", "stranger", "identity", "expired",
                               "revoked",        "role",     "protocol"};
   for (int i = 0; i < kNumRefusals; ++i) {
-    lines.push_back(fmt::format("hone_callers_refused_total{{why=\"{}\"}} {}", kWhy[i], 301 + i));
+    lines.push_back(
+        fmt::format("hone_callers_refused_total{{reason=\"{}\"}} {}", kWhy[i], 301 + i));
   }
   for (int i = 0; i < measure::kNumOutcomes; ++i) {
     lines.push_back(fmt::format("hone_attempts_total{{outcome=\"{}\"}} {}",
@@ -166,6 +179,28 @@ TEST(Metrics, EveryCounterHasANumberOfItsOwn) {
   }
   const std::string text = MetricsText(facts, view);
   for (const std::string& line : lines) EXPECT_THAT(text, HasSubstr("\n" + line + "\n"));
+}
+
+TEST(Metrics, ItKnowsItsOwnUsage) {
+  const ProcessUsage usage = ReadProcessUsage();
+  EXPECT_GE(usage.cpu_seconds, 0);
+  EXPECT_GT(usage.resident_bytes, 1 << 20);
+  EXPECT_GT(usage.virtual_bytes, usage.resident_bytes);
+  EXPECT_GE(usage.open_files, 3) << "the standard streams";
+  EXPECT_GE(usage.most_files, usage.open_files);
+  // A name may look like the end of itself; what is not there is not told.
+  const std::string folder = ::testing::TempDir() + "metrics-proc";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(WriteFileAtomically(folder + "/stat",
+                                  "7 (a) b) S 1 1 1 0 -1 0 0 0 0 0 300 200 0 0 20 0 9 0 77 "
+                                  "1000000 5 0 0\n")
+                  .ok());
+  const ProcessUsage other = ReadProcessUsage(folder);
+  EXPECT_DOUBLE_EQ(other.cpu_seconds, 500.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  EXPECT_EQ(other.virtual_bytes, 1'000'000);
+  EXPECT_EQ(other.resident_bytes, 5 * ::sysconf(_SC_PAGE_SIZE));
+  EXPECT_EQ(other.open_files, -1);
+  EXPECT_THAT(MetricsText({.usage = {}}, {}), Not(HasSubstr("process_open_fds")));
 }
 
 TEST(Metrics, NamesFromOutsideStayInTheirLabels) {
