@@ -1,14 +1,15 @@
-# What `cmake --install` puts down for programs that run compiled models: the C API and its library
-# (component "runtime"), and the CMake package, with which find_package(hone) gives hone::runtime,
+# What `cmake --install` puts down for programs that run compiled models: the library (component
+# "libhone-runtime"), and in "libhone-dev" its C API, the static library and the CMake package, with which find_package(hone) gives hone::runtime,
 # hone::runtime_static, hone::hone (the command, where it was installed too) and hone_add_model().
 include(CMakePackageConfigHelpers)
 
 set(hone_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hone")
 
 install(TARGETS hone_runtime_shared EXPORT hone-targets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libhone-runtime
+                NAMELINK_COMPONENT libhone-dev)
 install(FILES "${PROJECT_SOURCE_DIR}/include/hone/hone.h"
-        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hone" COMPONENT runtime)
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hone" COMPONENT libhone-dev)
 
 # The static library in one file: a program that links it needs no search path at run time.
 set(hone_static_archive "${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}/libhone_runtime.a")
@@ -20,7 +21,7 @@ add_custom_command(OUTPUT "${hone_static_archive}"
   DEPENDS hone_runtime hone_ir_plain hone_base_core "${PROJECT_SOURCE_DIR}/cmake/merge_archives.cmake"
   COMMENT "Merging libhone_runtime.a" VERBATIM)
 add_custom_target(hone_runtime_archive ALL DEPENDS "${hone_static_archive}")
-install(FILES "${hone_static_archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
+install(FILES "${hone_static_archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libhone-dev)
 
 # The same for a library that is linked without a compiler: `hone compile --emit so`.
 set(hone_embedded_archive "${CMAKE_BINARY_DIR}/${HONE_LIBEXEC_SUBDIR}/libhone_embedded.a")
@@ -33,9 +34,9 @@ add_custom_command(OUTPUT "${hone_embedded_archive}"
           "${PROJECT_SOURCE_DIR}/cmake/embedded_archive.cmake"
   COMMENT "Making libhone_embedded.a" VERBATIM)
 add_custom_target(hone_embedded_library ALL DEPENDS "${hone_embedded_archive}")
-install(FILES "${hone_embedded_archive}" DESTINATION "${HONE_LIBEXEC_SUBDIR}")
+install(FILES "${hone_embedded_archive}" DESTINATION "${HONE_LIBEXEC_SUBDIR}" COMPONENT hone-builder)
 
-install(EXPORT hone-targets NAMESPACE hone:: DESTINATION "${hone_cmake_dir}" COMPONENT runtime)
+install(EXPORT hone-targets NAMESPACE hone:: DESTINATION "${hone_cmake_dir}" COMPONENT libhone-dev)
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/hone-config.cmake.in" "${CMAKE_BINARY_DIR}/hone-config.cmake"
   INSTALL_DESTINATION "${hone_cmake_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR
@@ -46,4 +47,4 @@ write_basic_package_version_file("${CMAKE_BINARY_DIR}/hone-config-version.cmake"
 install(FILES "${CMAKE_BINARY_DIR}/hone-config.cmake"
               "${CMAKE_BINARY_DIR}/hone-config-version.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/hone_add_model.cmake"
-        DESTINATION "${hone_cmake_dir}" COMPONENT runtime)
+        DESTINATION "${hone_cmake_dir}" COMPONENT libhone-dev)

@@ -42,7 +42,7 @@ function(hone_executable target)
   endif()
   # Benchmarks are for who works on Hone.
   if(NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL "${PROJECT_SOURCE_DIR}/bench")
-    install(TARGETS ${target} RUNTIME DESTINATION "${destination}")
+    install(TARGETS ${target} RUNTIME DESTINATION "${destination}" COMPONENT ${target})
   endif()
 endfunction()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (and with "test", to test) Hone on Debian 12:
-#     scripts/deps.sh [build|test]
+#     scripts/deps.sh [build|test|package]
 # This file is the one list of packages. Needs root or sudo only if something is missing.
 #     scripts/deps.sh nvptx [FOLDER]
 # fetches NVIDIA's PTX assembler as a library (20 MB, under NVIDIA's licence) into build/nvptx, where
@@ -21,7 +21,12 @@ test_packages=(
   python3 python3-venv ca-certificates
   libonnx-testdata                # the operator cases of tests/conformance
   chromium                        # 300 MB: tests/web looks at the farm's page with it
+  dpkg-dev file                   # tests/packaging makes the Debian packages
   zsh                             # reads the completion that we make for it
+)
+package_packages=(
+  dpkg-dev file                   # read what programs need of other packages
+  patchelf zstd
 )
 
 fail() { printf 'deps.sh: %s\n' "$1" >&2; exit 1; }
@@ -44,7 +49,8 @@ case "${1:-build}" in
   nvptx) fetch_nvptx "${2:-$(dirname "$0")/../build/nvptx}"; exit 0 ;;
   build) wanted=("${build_packages[@]}") ;;
   test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-  *) fail "usage: scripts/deps.sh [build|test] or scripts/deps.sh nvptx [FOLDER]" ;;
+  package) wanted=("${build_packages[@]}" "${package_packages[@]}") ;;
+  *) fail "usage: scripts/deps.sh [build|test|package] or scripts/deps.sh nvptx [FOLDER]" ;;
 esac
 
 command -v dpkg-query >/dev/null ||

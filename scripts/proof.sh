@@ -11,6 +11,8 @@ declare -A about=(
   [models]="tunes every model of tests/models and times it beside ONNX Runtime: [--seconds N] [MODEL]..."
   [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
+  [packages]="the Debian packages and the archive, each installed, used and removed in a bare root: [--build-dir DIR]"
+  [containers]="the Containerfiles, followed in a chroot, with packages of build/packages"
   [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
 )
 
@@ -100,9 +102,46 @@ proof_mutate() {
   python3 tests/mutate/mutate.py --source . --work build/mutate --jobs "$(scripts/jobs.sh)" "$@"
 }
 
+root="" keep=no
+drop_root() {
+  trap - EXIT
+  umount -q "$root/proc" "$root/sys" "$root/dev" || true
+  [ "$keep" = yes ] || rm -rf --one-file-system "$root"
+}
+
+# Makes a bare Debian 12 in $root, which is removed at the end unless $keep is yes, with the package
+# sources of this machine and what else the arguments name.
+bare_root() {
+  [ "$(id -u)" -eq 0 ] || { echo "proof.sh: this takes root, for a root folder of its own" >&2; return 1; }
+  command -v debootstrap >/dev/null ||
+    { echo "proof.sh: no debootstrap; run apt-get install debootstrap" >&2; return 1; }
+  local mirror path debian_sources=()
+  mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
+           grep -E '/debian/?$' | head -n 1 || true)
+  root=$(mktemp -d "${TMPDIR:-/tmp}/chroot-XXXXXX")
+  chmod 755 "$root"  # tests act as nobody, who must be able to reach "/"
+  trap drop_root EXIT
+  debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
+  rm -f "$root"/etc/apt/sources.list
+  for path in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+    # Not those of other vendors: their keys are not in the fresh system.
+    if grep -qE 'https?://[^ ]+/debian' "$path" 2>/dev/null; then debian_sources+=("$path"); fi
+  done
+  for path in "${debian_sources[@]}" /etc/apt/apt.conf.d /etc/resolv.conf /etc/pip.conf \
+              /etc/ssl/certs /usr/local/share/ca-certificates \
+              /usr/share/keyrings "$@"; do
+    [ -e "$path" ] || continue
+    mkdir -p "$root$(dirname "$path")"
+    cp -rL "$path" "$root$(dirname "$path")/"
+  done
+  mount -t proc proc "$root/proc"
+  mount --bind /sys "$root/sys"
+  mount --bind /dev "$root/dev"
+}
+
 # A fresh system from this machine's own package sources, with the committed tree in /root/hone.
 proof_chroot() {
-  local copies=() keep=no only=all
+  local copies=() only=all
   while [ $# -gt 0 ]; do
     case "$1" in
       --copy) copies+=("$2"); shift 2 ;;
@@ -111,34 +150,7 @@ proof_chroot() {
       *) echo "proof.sh chroot: unknown option $1" >&2; return 2 ;;
     esac
   done
-  [ "$(id -u)" -eq 0 ] || { echo "proof.sh chroot: must run as root" >&2; return 1; }
-  command -v debootstrap >/dev/null ||
-    { echo "proof.sh chroot: no debootstrap; run apt-get install debootstrap" >&2; return 1; }
-  local mirror root
-  mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
-           grep -E '/debian/?$' | head -n 1 || true)
-  root=$(mktemp -d "${TMPDIR:-/tmp}/chroot-XXXXXX")
-  chmod 755 "$root"  # tests act as nobody, who must be able to reach "/"
-  # shellcheck disable=SC2064
-  trap "umount -q '$root/proc' '$root/sys' '$root/dev' || true; [ $keep = yes ] || rm -rf --one-file-system '$root'" EXIT
-
-  debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
-  rm -f "$root"/etc/apt/sources.list
-  local path debian_sources=()
-  for path in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    # Not those of other vendors: their keys are not in the fresh system.
-    if grep -qE 'https?://[^ ]+/debian' "$path" 2>/dev/null; then debian_sources+=("$path"); fi
-  done
-  for path in "${debian_sources[@]}" /etc/apt/apt.conf.d /etc/resolv.conf /etc/pip.conf \
-              /etc/ssl/certs /usr/local/share/ca-certificates \
-              /usr/share/keyrings "${copies[@]}"; do
-    [ -e "$path" ] || continue
-    mkdir -p "$root$(dirname "$path")"
-    cp -rL "$path" "$root$(dirname "$path")/"
-  done
-  mount -t proc proc "$root/proc"
-  mount --bind /sys "$root/sys"
-  mount --bind /dev "$root/dev"
+  bare_root "${copies[@]}"
   mkdir -p "$root/root/hone"
   git archive HEAD | tar x -C "$root/root/hone"
   local clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
@@ -149,6 +161,73 @@ proof_chroot() {
   if [ "$only" != quickstart ]; then
     chroot "$root" "${clean[@]}" bash -c 'cd /root/hone && time scripts/test.sh'
   fi
+}
+
+# What every installed Hone must do; $1 is the command, $2 the folder of its programs.
+use_in_root() {
+  chroot "$root" "${clean[@]}" bash -euc '
+    hone=$1; cd "$(mktemp -d)"
+    "$hone" version; "$2/honed" --version; "$2/hone-worker" --version
+    "$hone" zoo mlp
+    "$hone" tune mlp.onnx --seconds 8
+    "$hone" compile mlp.onnx -o tuned.hone
+    "$hone" compile mlp.onnx --no-log -o default.hone
+    "$hone" run default.hone --inputs mlp.inputs.npz --outputs y.npz
+    "$hone" run tuned.hone --inputs mlp.inputs.npz --expect y.npz' use "$@"
+}
+
+proof_packages() {
+  local made=build/packages clean
+  scripts/package.sh --output "$made" "$@"
+  clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive)
+  bare_root
+
+  # The archive first: nothing of ours is installed, and nobody knows where it will lie.
+  apt_in_root() { chroot "$root" "${clean[@]}" apt-get -qq "$@" >"$made/apt.log" 2>&1 || { tail "$made/apt.log" >&2; return 1; }; }
+  mkdir "$root/srv/any where"
+  zstd -dcq "$made"/hone-*.tar.zst | tar x -C "$root/srv/any where" --strip-components=1
+  use_in_root "/srv/any where/bin/hone" "/srv/any where/bin"
+  rm -rf "$root/srv/any where" "$root/root/.local" "$root/root/.cache"
+
+  cp "$made"/*.deb "$root/srv"
+  apt_in_root update
+  apt_in_root install -y --no-install-recommends /srv/hone_*.deb /srv/hone-builder_*.deb \
+    /srv/hone-runner_*.deb /srv/hone-worker_*.deb /srv/honed_*.deb /srv/libhone-*.deb
+  use_in_root /usr/bin/hone /usr/bin
+  chroot "$root" getent passwd hone
+  apt_in_root purge -y hone hone-builder hone-runner hone-worker honed libhone-runtime libhone-client libhone-dev
+  local left
+  left=$(find "$root/usr" "$root/etc" \( -path '*hone*' -o -name 'honed*' \) -not -path '*phone*' | sed "s#^$root##")
+  [ -z "$left" ] || { printf 'proof.sh packages: left behind:\n%s\n' "$left" >&2; return 1; }
+  # A machine that only runs what others build does without LLVM.
+  apt_in_root install -y --no-install-recommends /srv/hone-worker_*.deb /srv/hone-runner_*.deb
+  chroot "$root" dpkg -s libllvm22 >/dev/null 2>&1 && { echo "proof.sh packages: hone-worker brings LLVM" >&2; return 1; }
+  chroot "$root" "${clean[@]}" hone-worker --version
+  echo "packages: installed, used and removed"
+}
+
+# What a builder of images would do, line by line.
+proof_containers() {
+  local image line user clean
+  ls build/packages/honed_*.deb >/dev/null || scripts/package.sh
+  clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
+  for image in honed hone-worker; do
+    bare_root
+    user=root
+    while read -r line; do
+      case "$line" in
+        "" | "#"* | "FROM scratch" | "ADD root.tar /" | VOLUME* | EXPOSE*) ;;
+        "COPY *.deb /srv/") cp build/packages/*.deb "$root/srv/" ;;
+        RUN*) chroot "$root" "${clean[@]}" /bin/sh -ec "${line#RUN }" >build/packages/container.log 2>&1 </dev/null ||
+          { tail build/packages/container.log >&2; return 1; } ;;
+        USER*) user=${line#USER } ;;
+        "ENTRYPOINT [\"/usr/bin/$image\"]") chroot --userspec="$user:$user" "$root" "/usr/bin/$image" --version ;;
+        *) echo "proof.sh containers: $image.Containerfile: what is '$line'?" >&2; return 1 ;;
+      esac
+    done <"packaging/containers/$image.Containerfile"
+    drop_root
+  done
+  echo "containers: both images were made and start"
 }
 
 name=${1:-}

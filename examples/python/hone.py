@@ -55,7 +55,11 @@ class _StepInfo(ctypes.Structure):
 
 
 def _load(path):
-    lib = ctypes.CDLL(path)
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"{error}: Hone's runtime is missing; install libhone-runtime, or name "
+                          "the library: Model(..., library='/path/to/libhone_runtime.so.0')") from error
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     signatures = {
         "hone_version": (ctypes.c_char_p, []),

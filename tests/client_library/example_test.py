@@ -25,7 +25,7 @@ class ExampleTest:
         self.args, self.folder = args, folder
         self.prefix = folder / "prefix"
         installed = folder / "installed"
-        for component in ("runtime", "client"):
+        for component in ("libhone-runtime", "libhone-client", "libhone-dev"):
             run("cmake", "--install", args.build, "--prefix", installed, "--component", component)
         installed.rename(self.prefix)  # Nothing may remember the place.
         self.shared_library = next(self.prefix.glob("lib*/**/libhone_client.so.0"))

@@ -61,7 +61,8 @@ class InstallTest:
         self.sanitizer = []
 
     def prepare(self):
-        run("cmake", "--install", self.args.build, "--prefix", self.prefix, "--component", "runtime")
+        for component in ("libhone-runtime", "libhone-client", "libhone-dev"):
+            run("cmake", "--install", self.args.build, "--prefix", self.prefix, "--component", component)
         # Moved after installation: nothing may remember the place.
         moved = self.folder / "moved"
         self.prefix.rename(moved)

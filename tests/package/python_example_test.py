@@ -12,6 +12,11 @@ import hone  # noqa: E402  pylint: disable=wrong-import-position
 
 def main():
     package, library = sys.argv[2:4]
+    try:
+        hone.Model(package, library="libno_such_hone.so")
+        raise AssertionError("no library is needed")
+    except ImportError as error:
+        assert "install libhone-runtime" in str(error), error
     model = hone.Model(package, threads=2, profile=True, library=library)
     assert [t.name for t in model.inputs] == ["x", "ids"], model.inputs
     assert [t.shape for t in model.outputs] == [(5, 6), (6,), (5, 2), (5, 2)], model.outputs
