@@ -262,8 +262,9 @@ class LoopNestRunner : public ExprEvaluator {
       }
       threads.push_back(std::move(thread));
     }
+    const Stmt body = Block(loops.back()->body);
     for (Machine& thread : threads) {
-      thread.Push(*loops.back()->body[0]);
+      thread.Push(*body);
       Enter(&thread);
     }
     while (!failed() && RunToSync(&threads)) {

@@ -1,14 +1,13 @@
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "base/core/clock.h"
 #include "codegen/cuda/assemble.h"
+#include "tests/codegen/assemblers.h"
 
 // NVIDIA's assembler: what its log says, and where there is one, that it takes what we give it.
 namespace hone::codegen {
@@ -91,20 +90,6 @@ TEST(AssemblerLogTest, PassesOverWhatItDoesNotKnow) {
   EXPECT_EQ(AssemblerRefusal(log), "");
 }
 
-/// The path of a program in the PATH; empty: there is none.
-std::string FindProgram(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const size_t end = rest.find(':');
-    const std::filesystem::path file = std::filesystem::path(rest.substr(0, end)) / name;
-    rest = end == std::string::npos ? "" : rest.substr(end + 1);
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(file, ignored)) return file.string();
-  }
-  return {};
-}
-
 std::string Ptx(const std::string& chip, const std::string& body) {
   return ".version 8.0\n.target " + chip +
          "\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<3>;\n"
@@ -112,24 +97,14 @@ std::string Ptx(const std::string& chip, const std::string& body) {
          body + "st.global.u32 [%rd1], %r1;\nret;\n}\n";
 }
 
-/// Whatever assemblers this machine has.
 class AssemblerTest : public testing::Test {
  protected:
-  AssemblerTest() {
-    if (auto built_in = BuiltInAssembler()) assemblers_.push_back(std::move(built_in));
-    const std::string ptxas = FindProgram("ptxas");
-    if (ptxas.empty()) return;
-    auto program = PtxasAssembler(ptxas, clock_);
-    EXPECT_TRUE(program.ok()) << program.status();
-    if (program.ok()) assemblers_.push_back(*std::move(program));
-  }
-
   SystemMonotonicClock clock_;
-  std::vector<std::unique_ptr<Assembler>> assemblers_;
+  const std::vector<std::unique_ptr<Assembler>> assemblers_ = AssemblersHere(clock_);
 };
 
 TEST_F(AssemblerTest, MakesCodeForEachChip) {
-  if (assemblers_.empty()) GTEST_SKIP() << "built without nvPTXCompiler, and no ptxas in the PATH";
+  if (assemblers_.empty()) GTEST_SKIP() << kNoAssembler;
   for (const auto& assembler : assemblers_) {
     SCOPED_TRACE(assembler->version());
     for (const char* chip : {"sm_80", "sm_90a", "sm_100a"}) {
@@ -147,7 +122,7 @@ TEST_F(AssemblerTest, MakesCodeForEachChip) {
 }
 
 TEST_F(AssemblerTest, RefusesWithItsOwnWords) {
-  if (assemblers_.empty()) GTEST_SKIP() << "built without nvPTXCompiler, and no ptxas in the PATH";
+  if (assemblers_.empty()) GTEST_SKIP() << kNoAssembler;
   for (const auto& assembler : assemblers_) {
     SCOPED_TRACE(assembler->version());
     const auto wrong = assembler->Assemble(Ptx("sm_80", "mov.u32 %r2, %nope;\n"), "sm_80");
@@ -160,7 +135,7 @@ TEST_F(AssemblerTest, RefusesWithItsOwnWords) {
 }
 
 TEST_F(AssemblerTest, TellsOfIgnoredRequestsForRegisters) {
-  if (assemblers_.empty()) GTEST_SKIP() << "built without nvPTXCompiler, and no ptxas in the PATH";
+  if (assemblers_.empty()) GTEST_SKIP() << kNoAssembler;
   for (const auto& assembler : assemblers_) {
     SCOPED_TRACE(assembler->version());
     const auto made =

@@ -368,6 +368,24 @@ TEST(LoopInterpreterTest, DivergentSyncsAreFound) {
   EXPECT_THAT(run(Block({some, others})), HasSubstr("threads wait at different syncs"));
 }
 
+TEST(LoopInterpreterTest, ThreadsRunAllStatementsOfTheirLoop) {
+  Nest n;
+  const int first = n.Argument("s0", 3, false);
+  const int second = n.Argument("s1", 3, false);
+  // Passes leave the statements of a block in the loop itself.
+  StmtNode loop = *For(0, 3, LoopKind::kThreadX, Sync());
+  loop.body = {Store(first, V(0), F(1)), Store(second, V(0), F(2))};
+  n.AddPhase(std::make_shared<const StmtNode>(loop));
+  TensorBuffer s0 = TensorBuffer::Zeros(kF, {3});
+  TensorBuffer s1 = TensorBuffer::Zeros(kF, {3});
+  const absl::Status status = n.Run({&s0, &s1});
+  ASSERT_TRUE(status.ok()) << status;
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(s0.DoubleAt(i), 1) << i;
+    EXPECT_EQ(s1.DoubleAt(i), 2) << i;
+  }
+}
+
 TEST(LoopInterpreterTest, SyncOutsideOfThreadsIsAnError) {
   Nest n;
   n.AddPhase(Block({Sync(), Sync()}));

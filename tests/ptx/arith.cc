@@ -382,6 +382,17 @@ std::string Convert(const Instruction& in, uint64_t bits, uint64_t* out) {
   return {};
 }
 
+/// Of cvt.f16x2 the first source becomes the upper half.
+std::string ConvertPair(Instruction in, std::span<const uint64_t> x, uint64_t* out) {
+  in.type = {'f', 16};
+  uint64_t upper = 0;
+  uint64_t lower = 0;
+  std::string wrong = Convert(in, x[0], &upper);
+  if (wrong.empty()) wrong = Convert(in, x[1], &lower);
+  *out = upper << 16 | lower;
+  return wrong;
+}
+
 }  // namespace
 
 uint64_t Truncated(uint64_t bits, int width) {
@@ -407,7 +418,8 @@ std::string Compute(const Instruction& in, std::span<const uint64_t> x, uint64_t
     *out = ComputeSetp(in, x) ? 1 : 0;
     return {};
   }
-  if (in.opcode == "cvt") return Convert(in, x[0], out);
+  if (in.opcode == "cvt")
+    return in.type.kind == 'h' ? ConvertPair(in, x, out) : Convert(in, x[0], out);
   if (in.type.kind == 'f' && in.type.bits == 32) return ComputeFloat<float>(in, x, out);
   if (in.type.kind == 'f' && in.type.bits == 64) return ComputeFloat<double>(in, x, out);
   if (in.type.kind == 'f') return "arithmetic in f16 is not known";

@@ -113,6 +113,7 @@ TEST(PtxArithTest, Conversions) {
   EXPECT_EQ(Result("cvt.f32.f16", {0x0001}), "33800000") << "the least subnormal of f16";
   EXPECT_EQ(Result("cvt.rn.f16.f32", {0x477fe000}), "7bff") << "65504";
   EXPECT_EQ(Result("cvt.rn.f16.f32", {0x477ff000}), "7c00") << "65520 becomes infinity";
+  EXPECT_EQ(Result("cvt.rn.f16x2.f32", {kOne, kTwo}), "3c004000") << "the first is the upper half";
   EXPECT_EQ(Result("cvt.s32.s8", {0x80}), "ffffff80");
   EXPECT_EQ(Result("cvt.u32.u8", {0x80}), "80");
   EXPECT_EQ(Result("cvt.u64.s32", {0x80000000}), "ffffffff80000000");

@@ -7,6 +7,8 @@
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
+#include "ir/launch.h"
+#include "schedule/space.h"
 #include "tests/ptx/run_ptx.h"
 #include "tests/schedule/examples.h"
 #include "tests/schedule/nest_check.h"
@@ -84,6 +86,40 @@ TEST(KernelTest, ProductsWithSharedMemory) {
       ExpectEqual(e.workload, e.trace, chip);
     }
   }
+}
+
+/// The schedule that a GPU has for every Workload, or another point of its Sketch.
+schedule::Trace GridTrace(const ir::Workload& workload, Random* random) {
+  const schedule::Space space(workload, CudaTarget("sm_80"), ir::AccuracyClass::kDefault);
+  const uint64_t id = random->Chance(0.5) ? space.DefaultId() : random->Below(space.product());
+  auto trace = space.TraceOf(id);
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  return trace.ok() ? *trace : schedule::Trace{};
+}
+
+TEST(KernelTest, GridsOfEveryWorkload) {
+  constexpr int kWorkloads = 120;
+  std::map<std::string, int> families;
+  int launched = 0;
+  Random seeds(31337);
+  for (int n = 0; n < kWorkloads; ++n) {
+    const uint64_t seed = seeds.Next();
+    Random random(seed);
+    const schedule::RandomWorkload made = schedule::MakeWorkload(random);
+    const ir::Workload workload = schedule::WorkloadOf(made.text);
+    const schedule::Trace trace = GridTrace(workload, &random);
+    const CheckResult result = schedule::CheckTrace(workload, trace, OnGpu("sm_80", seed));
+    ASSERT_EQ(result.agreement, Agreement::kEqual)
+        << "seed " << seed << " (" << made.family << "): " << result.why << "\n"
+        << made.text << "\n"
+        << ToText(trace);
+    ++families[made.family];
+    for (const ir::Phase& phase : result.lowered.nest.phases)
+      launched += ir::LaunchOf(phase).block_x > 1 ? 1 : 0;
+  }
+  for (const auto& [what, count] : families) std::cout << count << " of " << what << "\n";
+  EXPECT_GE(families.size(), 8U);
+  EXPECT_GE(launched, kWorkloads);
 }
 
 /// Random Workloads with random grids, as RandomTraces of tests/schedule makes them.

@@ -31,7 +31,7 @@ const std::map<std::string_view, Form>& Forms() {
       {"clz", {2, 2}},
       {"cnot", {2, 2}},
       {"copysign", {3, 3}},
-      {"cvt", {2, 2, kSat | kFtz, false, true}},
+      {"cvt", {2, 3, kSat | kFtz, false, true}},
       {"cvta", {2, 2, kToSpace, false, false, true, true}},
       {"div", {3, 3, kFtz, false, true}},
       {"fma", {4, 4, kSat | kFtz, false, true}},
@@ -126,6 +126,7 @@ bool ReadPart(std::string_view word, const Form& form, Instruction* in) {
 
 std::optional<Type> TypeNamed(std::string_view word) {
   if (word == "pred") return Type{'p', 1};
+  if (word == "f16x2") return Type{'h', 32};
   static const std::set<std::string_view> names = {"b8",  "b16", "b32", "b64", "u8",
                                                    "u16", "u32", "u64", "s8",  "s16",
                                                    "s32", "s64", "f16", "f32", "f64"};
@@ -171,6 +172,8 @@ std::string CheckForm(const Instruction& in) {
   if (count < form.least || count > form.most)
     return fmt::format("{} operands, not {} to {}", count, form.least, form.most);
   if (form.types && in.type.kind == 0) return "it names no type";
+  if (in.opcode == "cvt" && (count == 3) != (in.type.kind == 'h'))
+    return "another number of sources";
   if (form.compares && in.compare.empty()) return "it compares nothing";
   const bool is_float = in.type.kind == 'f';
   if ((in.opcode == "div" || in.opcode == "sqrt" || in.opcode == "rcp") && is_float &&

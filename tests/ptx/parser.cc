@@ -84,6 +84,7 @@ class Parser {
     std::string_view text = Take();
     const bool hex = text.starts_with("0x");
     if (hex) text.remove_prefix(2);
+    if (text.ends_with('U')) text.remove_suffix(1);
     uint64_t value = 0;
     const auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);

@@ -12,7 +12,7 @@
 // that arith.cc and machine.cc name and no others.
 namespace hone::ptx {
 
-/// 'p' predicate, 'b' bits, 'u' unsigned, 's' signed, 'f' floating point; 0: none.
+/// 'p' predicate, 'b' bits, 'u' unsigned, 's' signed, 'f' floating point, 'h' two f16; 0: none.
 struct Type {
   char kind = 0;
   int bits = 0;

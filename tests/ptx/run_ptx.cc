@@ -14,10 +14,6 @@
 namespace hone::ptx {
 namespace {
 
-ir::Target CudaTarget(const std::string& chip) {
-  return {.text = "cuda:" + chip, .kind = "cuda", .family = "cuda:" + chip};
-}
-
 bool IsGiven(const ir::LoopNest& nest, size_t argument) {
   return std::any_of(nest.buffers.begin(), nest.buffers.end(), [&](const ir::Buffer& b) {
     return b.scope == ir::Scope::kArgument && b.argument == static_cast<int>(argument) &&
@@ -26,6 +22,10 @@ bool IsGiven(const ir::LoopNest& nest, size_t argument) {
 }
 
 }  // namespace
+
+ir::Target CudaTarget(const std::string& chip) {
+  return {.text = "cuda:" + chip, .kind = "cuda", .family = "cuda:" + chip};
+}
 
 absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t seed,
                     std::vector<std::vector<uint8_t>>* buffers) {

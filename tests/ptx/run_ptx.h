@@ -6,8 +6,12 @@
 
 #include "base/status.h"
 #include "ir/stmt.h"
+#include "ir/target.h"
 
 namespace hone::ptx {
+
+/// The target of a chip: "sm_80", "sm_90a".
+ir::Target CudaTarget(const std::string& chip);
 
 /// Emits a loop nest as PTX for a chip and executes that text: all steps of the nest, one launch a
 /// phase, on the bytes of HoneCall.buffers. Buffers that the nest writes hold nothing at the start.

@@ -1,0 +1,141 @@
+#include "schedule/cuda/grid.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "schedule/nest_builder.h"
+#include "schedule/structure.h"
+#include "schedule/trace_query.h"
+
+namespace hone::schedule {
+
+namespace {
+
+constexpr int64_t kDefaultThreads = 256;
+constexpr size_t kThreads = 0, kElements = 1;  // columns
+
+/// The axis whose elements one thread can take together: the innermost, of a map that writes it
+/// side by side; -1: none.
+int ThreadAxis(const ir::Workload& workload, const ir::Stage& stage) {
+  if (stage.combiner != ir::Combiner::kNone || stage.num_spatial() == 0) return -1;
+  const int last = stage.num_spatial() - 1;
+  return VectorAxis(workload, stage) == last ? last : -1;
+}
+
+/// How many elements of that axis: so many, or the most below that divide it.
+int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t wanted) {
+  const int axis = ThreadAxis(workload, stage);
+  if (axis < 0) return 1;
+  while (stage.spatial[axis] % wanted != 0) wanted /= 2;
+  return wanted;
+}
+
+void ScheduleStage(TraceWriter& w, int id, int64_t threads, int64_t elements) {
+  const ir::Stage stage = w.stage(id);
+  if (stage.scan >= 0 || stage.num_spatial() == 0) return;
+  std::string loop = stage.name + ".i0";
+  int64_t points = stage.spatial[0];
+  std::string together;
+  elements = ElementsOf(w.workload(), stage, elements);
+  for (int a = 0; a < stage.num_spatial(); ++a) {
+    std::string next = fmt::format("{}.i{}", stage.name, a);
+    int64_t extent = stage.spatial[a];
+    if (elements > 1 && a + 1 == stage.num_spatial()) {
+      w.Emit(fmt::format("split({}, {})", next, elements));
+      together = next + ".1";
+      next += ".0";
+      extent /= elements;
+    }
+    if (a == 0) {
+      loop = next;
+      points = extent;
+      continue;
+    }
+    const std::string fused = fmt::format("{}.f{}", stage.name, a - 1);
+    w.Emit(fmt::format("{} = fuse({}, {})", fused, loop, next));
+    loop = fused;
+    points *= extent;
+  }
+  w.Emit(fmt::format("split({}, {}{})", loop, threads, points % threads == 0 ? "" : ", mask"));
+  w.Emit(fmt::format("bind({}.0, block.x)", loop));
+  w.Emit(fmt::format("bind({}.1, thread.x)", loop));
+  if (!together.empty()) w.Emit(fmt::format("vectorize({})", together));
+  if (stage.combiner != ir::Combiner::kNone) {
+    w.Emit(fmt::format("{} = cache_write({}, register, at={}.1)", w.NextStage(), stage.name, loop));
+  }
+}
+
+struct GridForm : SketchForm {
+  int64_t most_elements = 1;  ///< that some Stage's thread can take
+};
+
+class GridRule final : public SketchRule {
+ public:
+  absl::Status Emit(const Sketch&, const Values& v, TraceWriter& w) const override {
+    FindClusters(w, -1, -1);  // inlines
+    for (const int id : LiveStages(w.schedule())) ScheduleStage(w, id, v[kThreads], v[kElements]);
+    return w.status();
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    Values values{kDefaultThreads, 1};
+    bool found = false;
+    for (const Instruction& i : trace.instructions) {
+      if (i.positional.empty()) continue;
+      const std::string& loop = i.positional[0];
+      const std::string whole = loop.substr(0, loop.rfind('.'));
+      const std::vector<int64_t> factors = FactorsOf(trace, whole);
+      if (factors.empty()) continue;
+      if (i.primitive == "bind" && i.positional.back() == "thread.x" && !found) {
+        values[kThreads] = factors.back();
+        found = true;
+      } else if (i.primitive == "vectorize") {
+        values[kElements] = std::max(values[kElements], factors.back());
+      }
+    }
+    // Where nothing is bound every number of threads gives the same Trace.
+    if (!found) values[kThreads] = sketch.tables[0].rows[0][0];
+    return values;
+  }
+
+  std::optional<Values> Default(const Sketch& sketch) const override {
+    return Values{kDefaultThreads, static_cast<const GridForm&>(*sketch.form).most_elements};
+  }
+};
+
+class AllSketches final : public KindSketches {
+ public:
+  std::vector<Sketch> Sketches(const ir::Workload& workload, const ir::Target& target,
+                               ir::AccuracyClass) const override {
+    return {DefaultSketch(workload, target)};
+  }
+
+  Sketch DefaultSketch(const ir::Workload& workload, const ir::Target&) const override {
+    constexpr int64_t kMostElements = 4;
+    static const GridRule rule;
+    TraceWriter w(workload);
+    FindClusters(w, -1, -1);
+    auto form = std::make_shared<GridForm>();
+    for (const int id : LiveStages(w.schedule())) {
+      if (w.stage(id).scan >= 0) continue;
+      form->most_elements =
+          std::max(form->most_elements, ElementsOf(w.workload(), w.stage(id), kMostElements));
+    }
+    DecisionTable threads{"threads", {"threads"}, {{64}, {128}, {kDefaultThreads}, {512}}};
+    DecisionTable elements{"elements", {"elements"}, {}};
+    for (int64_t e = 1; e <= form->most_elements; e *= 2) elements.rows.push_back({e});
+    return {"grid", {std::move(threads), std::move(elements)}, &rule, std::move(form)};
+  }
+};
+
+}  // namespace
+
+const KindSketches& GridSketches() {
+  static const AllSketches sketches;
+  return sketches;
+}
+
+}  // namespace hone::schedule
