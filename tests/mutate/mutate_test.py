@@ -76,14 +76,14 @@ def test_a_killed_mutant_names_its_test():
     with tempfile.TemporaryDirectory() as folder:
         builder = FakeBuilder(folder, TEXT, lambda text, program: "n + 1" not in text)
         killer, _ = mutate.judge(MUTANT, builder, TIMEOUTS_S)
-        assert killer == "schedule_test.Case", killer
-        assert builder.ran == ["schedule_test"] and builder.file.read_text() == TEXT
+        assert killer == mutate.PROGRAMS[0] + ".Case", killer
+        assert builder.ran == [mutate.PROGRAMS[0]] and builder.file.read_text() == TEXT
 
 
 def test_the_second_program_may_kill():
     with tempfile.TemporaryDirectory() as folder:
-        builder = FakeBuilder(folder, TEXT, lambda text, program: program == "schedule_test")
-        assert mutate.judge(MUTANT, builder, TIMEOUTS_S)[0] == "codegen_test.Case"
+        builder = FakeBuilder(folder, TEXT, lambda text, program: program == mutate.PROGRAMS[0])
+        assert mutate.judge(MUTANT, builder, TIMEOUTS_S)[0] == mutate.PROGRAMS[1] + ".Case"
 
 
 def test_a_survivor_is_told():

@@ -382,7 +382,7 @@ std::string Convert(const Instruction& in, uint64_t bits, uint64_t* out) {
   return {};
 }
 
-/// Of cvt.f16x2 the first source becomes the upper half.
+/// cvt.f16x2 puts its first source into the upper half.
 std::string ConvertPair(Instruction in, std::span<const uint64_t> x, uint64_t* out) {
   in.type = {'f', 16};
   uint64_t upper = 0;

@@ -1,3 +1,5 @@
+#include "tests/codegen/kernel.h"
+
 #include <iostream>
 #include <map>
 #include <string>
@@ -7,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
+#include "codegen/codegen.h"
 #include "ir/launch.h"
 #include "schedule/space.h"
 #include "tests/ptx/run_ptx.h"
@@ -78,6 +81,23 @@ TEST(KernelTest, RowsByOneThreadEach) {
               "compute_at(s1, s2.i0.1, register)\ncompute_at(s0, s2.i0.1, register)\n");
 }
 
+// Each thread reduces every 64th element, the first one what they found.
+TEST(KernelTest, RowsByABlockEach) {
+  const std::string softmax =
+      "workload 1\nx0: f32[5,192] input range(-3,3)\n"
+      "s0: f32[5] = max[r0:192] (x0[i0, r0])\n"
+      "s1: f32[5] = sum[r0:192] (exp(x0[i0, r0] - s0[i0]))\n"
+      "s2: f32[5,192] output = exp(x0[i0, i1] - s0[i0]) / s1[i0]\n";
+  ExpectEqual(softmax,
+              "s3 = rfactor(s0, s0.r0, 64, inner)\ns4 = rfactor(s1, s1.r0, 64, inner)\n"
+              "split(s2.i1, 64)\nreorder(s2.i0, s2.i1.1, s2.i1.0)\n"
+              "bind(s2.i0, block.x)\nbind(s2.i1.1, thread.x)\n"
+              "compute_at(s1, s2.i1.1, shared)\ncompute_at(s4, s2.i1.1, shared)\n"
+              "compute_at(s0, s2.i1.1, shared)\ncompute_at(s3, s2.i1.1, shared)\n"
+              "bind(s3.i1, thread.x)\nbind(s4.i1, thread.x)\n"
+              "bind(s0.i0, thread.x)\nbind(s1.i0, thread.x)\n");
+}
+
 TEST(KernelTest, ProductsWithSharedMemory) {
   for (const schedule::Example& e : schedule::ReadExamples()) {
     if (e.section != "gpu_gemm") continue;
@@ -86,6 +106,59 @@ TEST(KernelTest, ProductsWithSharedMemory) {
       ExpectEqual(e.workload, e.trace, chip);
     }
   }
+}
+
+TEST(KernelTest, AThreadThatFailsLeavesItsResult) {
+  constexpr int32_t kResult = 1 << 16 | 5;
+  codegen::NestBuilder b;
+  const int x = b.Input("x", ir::DType::kI32, 4);
+  const int y = b.Output("y", ir::DType::kI32, 4);
+  const int i = b.NewVar();
+  const ir::Expr element = ir::Load(x, ir::DType::kI32, {ir::Var(i)});
+  const ir::Expr three = ir::ConstInt(ir::DType::kI32, 3);
+  b.AddPhase("k", ir::For(i, 4, ir::LoopKind::kThreadX,
+                          ir::Block({ir::If(ir::Ge(element, three), ir::Fail(kResult)),
+                                     ir::Store(y, ir::Var(i), element)})));
+  b.nest.steps = {{0, 1, 1}};
+  const auto run = [&](uint8_t last) {
+    std::vector<std::vector<uint8_t>> buffers = {
+        {0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, last, 0, 0, 0}, std::vector<uint8_t>(16)};
+    return std::string(RunPtx(b.nest, "sm_80", 1, &buffers).message());
+  };
+  EXPECT_EQ(run(2), "");
+  EXPECT_EQ(run(3), "k ended with the result 65541");
+}
+
+// A barrier that some threads would not reach is refused where it is emitted.
+TEST(KernelTest, BarriersOfSomeThreadsAreRefused) {
+  codegen::NestBuilder b;
+  const int y = b.Output("y", ir::DType::kI32, 8);
+  const int i = b.NewVar();
+  const int j = b.NewVar();
+  const ir::Expr one = ir::ConstInt(ir::DType::kI32, 1);
+  b.AddPhase("k", ir::Block({ir::For(i, 4, ir::LoopKind::kThreadX, ir::Store(y, ir::Var(i), one)),
+                             ir::For(j, 3, ir::LoopKind::kThreadX,
+                                     ir::Block({ir::Sync(), ir::Store(y, ir::Var(j) + 4, one)}))}));
+  std::vector<std::vector<uint8_t>> buffers = {std::vector<uint8_t>(32)};
+  const absl::Status status = RunPtx(b.nest, "sm_80", 1, &buffers);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("only 3 of 4 threads"));
+}
+
+// Siblings with fewer iterations than are launched.
+TEST(KernelTest, SiblingsOfDifferentExtents) {
+  ExpectEqual(Map("x0[i0, i1] * x1[i1]"),
+              "split(s0.i1, 7, two_sizes)\nbind(s0.i0, block.x)\nbind(s0.i1.0, thread.x)\n");
+}
+
+TEST(KernelTest, UnknownChipsAreRefused) {
+  codegen::NestBuilder b;
+  const int y = b.Output("y", ir::DType::kF32, 1);
+  b.AddPhase("k", ir::Store(y, ir::Int(0), ir::Const(ir::DType::kF32, 1)));
+  const ir::Target unknown{.text = "cuda:sm_12345", .kind = "cuda", .family = "cuda:sm_12345"};
+  const auto text = codegen::Assembly({&b.nest}, unknown);
+  EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(text.status().message()), HasSubstr("sm_12345"));
 }
 
 /// The schedule that a GPU has for every Workload, or another point of its Sketch.

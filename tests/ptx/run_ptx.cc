@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "fmt/core.h"
+#include "gtest/gtest.h"
 
 #include "codegen/codegen.h"
 #include "ir/launch.h"
@@ -24,7 +26,10 @@ bool IsGiven(const ir::LoopNest& nest, size_t argument) {
 }  // namespace
 
 ir::Target CudaTarget(const std::string& chip) {
-  return {.text = "cuda:" + chip, .kind = "cuda", .family = "cuda:" + chip};
+  ir::Target target;
+  std::string error;
+  EXPECT_TRUE(ir::ParseTarget("cuda:" + chip, &target, &error)) << error;
+  return target;
 }
 
 absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t seed,
@@ -55,9 +60,11 @@ absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t 
         launch.seed = seed++;
         if (const absl::Status s = device.Run(phase.symbol, launch); !s.ok())
           return absl::Status(s.code(), fmt::format("{}\n{}", std::string(s.message()), text));
-        const auto bytes = device.Bytes(result);
-        if (std::any_of(bytes.begin(), bytes.end(), [](uint8_t b) { return b != 0; }))
-          return absl::InternalError(phase.symbol + " ended with a result");
+        int32_t code = 0;
+        std::memcpy(&code, device.Bytes(result).data(), sizeof code);
+        if (code != 0)
+          return absl::InternalError(
+              fmt::format("{} ended with the result {}", phase.symbol, code));
       }
     }
   }

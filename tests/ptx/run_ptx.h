@@ -10,7 +10,7 @@
 
 namespace hone::ptx {
 
-/// The target of a chip: "sm_80", "sm_90a".
+/// The target of a chip: "sm_80", "sm_90a". The test fails where there is none.
 ir::Target CudaTarget(const std::string& chip);
 
 /// Emits a loop nest as PTX for a chip and executes that text: all steps of the nest, one launch a
