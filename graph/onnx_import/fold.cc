@@ -131,6 +131,14 @@ ConstantPtr PartOf(const OpCall& call, const TensorType& type) {
   });
 }
 
+/// The first step of dequantising weights: their bytes are to be multiplied as they are
+/// (recognise_quantised); what is not is folded after that.
+bool IsWideningOfWeights(const OpCall& call, const TensorType& type) {
+  const TensorType& from = call.inputs[0].type;
+  return call.op == "Cast" && type.dtype == ir::DType::kI32 && from.shape.size() >= 2 &&
+         (from.dtype == ir::DType::kI8 || from.dtype == ir::DType::kU8);
+}
+
 absl::StatusOr<std::vector<ConstantPtr>> FoldWithoutElements(const OpCall& call,
                                                              const std::vector<TensorType>& types) {
   const std::optional<double> value = ValueOfNothing(call);
@@ -166,6 +174,7 @@ absl::StatusOr<std::vector<ConstantPtr>> Fold(const OpCall& call,
     data->type = types[0];
     return std::vector<ConstantPtr>{std::move(data)};
   }
+  if (IsWideningOfWeights(call, types[0])) return as_node;
   const OpDefinition* definition = FindOp(call.op);
   int64_t size = 0;
   for (const TensorType& type : types) size = std::max(size, type.NumElements());

@@ -21,7 +21,7 @@ using Shape = std::vector<int64_t>;
 /// scale · (bytes - zero), as DequantizeLinear is imported.
 struct Dequantised {
   ValueId bytes = kNoValue;
-  ValueId zero = kNoValue;  ///< of the bytes' type; none: 0
+  ConstantPtr zero;  ///< of any integer type; none: 0
   ValueId scale = kNoValue;
 };
 
@@ -76,11 +76,9 @@ class QuantisedFinder {
     }
   }
 
-  bool IsZero(ValueId id) const {
-    if (id == kNoValue) return true;
-    const ConstantPtr data = Known(id);
-    if (data == nullptr) return false;
-    const std::vector<int64_t> values = data->AsInt64s();
+  static bool IsZero(const ConstantPtr& zero) {
+    if (zero == nullptr) return true;
+    const std::vector<int64_t> values = zero->AsInt64s();
     return std::ranges::all_of(values, [](int64_t v) { return v == 0; });
   }
 
@@ -92,17 +90,15 @@ class QuantisedFinder {
     Dequantised d{.scale = product->inputs[1]};
     ValueId wide = real->inputs[0];
     if (const Node* shifted = matcher_.ProducerOf(wide, "Binary", "sub")) {
-      const Node* zero = matcher_.ProducerOf(shifted->inputs[1], "Cast");
-      if (zero == nullptr || Known(zero->inputs[0]) == nullptr) return std::nullopt;
-      d.zero = zero->inputs[0];
+      d.zero = Known(shifted->inputs[1]);
+      if (d.zero == nullptr) return std::nullopt;
       wide = shifted->inputs[0];
     }
     const Node* bytes = matcher_.ProducerOf(wide, "Cast");
     if (bytes == nullptr || TypeOf(wide).dtype != DType::kI32) return std::nullopt;
     d.bytes = bytes->inputs[0];
     const DType type = TypeOf(d.bytes).dtype;
-    const bool fits = type == DType::kI8 || type == DType::kU8;
-    if (!fits || (d.zero != kNoValue && TypeOf(d.zero).dtype != type)) return std::nullopt;
+    if (type != DType::kI8 && type != DType::kU8) return std::nullopt;
     return d;
   }
 
@@ -112,7 +108,7 @@ class QuantisedFinder {
     if (!data || !weights || Known(data->bytes) != nullptr || Known(weights->bytes) == nullptr)
       return std::nullopt;
     if (TypeOf(data->scale).NumElements() != 1 || !IsZero(weights->zero)) return std::nullopt;
-    if (data->zero != kNoValue && TypeOf(data->zero).NumElements() != 1) return std::nullopt;
+    if (data->zero != nullptr && data->zero->type.NumElements() != 1) return std::nullopt;
     const OpCall call = MakeCall(graph_, node);
     const Shape& w = TypeOf(weights->bytes).shape;
     const Shape& scale = TypeOf(weights->scale).shape;
@@ -163,7 +159,7 @@ class QuantisedFinder {
     const Node* cast = matcher_.OnlyReader(difference.outputs[0]);
     if (cast == nullptr || cast->op != "Cast") return false;
     const Node* product = matcher_.OnlyReader(cast->outputs[0]);
-    return product != nullptr && !IsZero(difference.inputs[1]) &&
+    return product != nullptr && !IsZero(Known(difference.inputs[1])) &&
            DequantisedAt(product->outputs[0]).has_value();
   }
 
@@ -216,7 +212,11 @@ class QuantisedRewriter {
     const std::string op = conv ? "ConvInteger" : "MatMulInteger";
     const ValueId x = rewriter_.Mapped(p.data.bytes);
     const ValueId w = rewriter_.Mapped(p.weights.bytes);
-    const ValueId zero = p.data.zero == kNoValue ? kNoValue : rewriter_.Mapped(p.data.zero);
+    ValueId zero = kNoValue;
+    if (p.data.zero != nullptr) {
+      const auto value = static_cast<double>(p.data.zero->AsInt64s()[0]);
+      zero = rewriter_.AddConstant(MakeConstant(TypeOf(x).dtype, {}, {value}));
+    }
     std::vector<ValueId> inputs = {x, w};
     if (p.pads_with_zero_point) inputs.push_back(zero);
     HONE_ASSIGN_OR_RETURN(ValueId sum, rewriter_.Add(op, node.origin, inputs, node.attributes));

@@ -10,6 +10,8 @@
 #include "gtest/gtest.h"
 
 #include "base/status.h"
+#include "graph/interpreter_evaluator.h"
+#include "graph/passes/passes.h"
 #include "tests/graph/onnx_model.h"
 
 namespace hone::graph {
@@ -437,6 +439,34 @@ TEST(ImportTest, LinksToModelAndDataInOneStoreAreFollowed) {
   const auto graph = ImportOnnxFile(folder / "model" / "model.onnx", {});
   EXPECT_TRUE(graph.ok()) << graph.status();
   std::filesystem::remove_all(folder);
+}
+
+void AddBytes(OnnxModel& model, const std::string& name, int32_t type,
+              const std::vector<int64_t>& shape, const std::string& bytes) {
+  onnx::TensorProto& tensor = *model.graph().add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (const int64_t extent : shape) tensor.add_dims(extent);
+  tensor.set_raw_data(bytes);
+}
+
+// Small constants are computed while importing, but not what makes floats of weights.
+TEST(ImportTest, DequantisedWeightsAreStillBytes) {
+  OnnxModel model;
+  model.Input("x", {"3", "8"}, onnx::TensorProto::UINT8).Output("y");
+  const std::string one("\0\0\x80\x3f", 4);
+  AddBytes(model, "scale", onnx::TensorProto::FLOAT, {}, one);
+  AddBytes(model, "zero", onnx::TensorProto::UINT8, {}, "\x07");
+  AddBytes(model, "w", onnx::TensorProto::INT8, {8, 2}, std::string(16, '\x05'));
+  AddBytes(model, "w_scale", onnx::TensorProto::FLOAT, {2}, one + one);
+  AddBytes(model, "w_zero", onnx::TensorProto::INT8, {2}, std::string(2, '\0'));
+  model.Node("DequantizeLinear", {"x", "scale", "zero"}, {"x_real"});
+  SetInt(model.Node("DequantizeLinear", {"w", "w_scale", "w_zero"}, {"w_real"}), "axis", 1);
+  model.Node("MatMul", {"x_real", "w_real"}, {"y"});
+  auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  InterpreterEvaluator evaluator;
+  EXPECT_EQ(RecogniseQuantised(*graph, {evaluator, ir::Target()}).value_or(-1), 1);
 }
 
 }  // namespace
