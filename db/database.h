@@ -147,7 +147,7 @@ class Database {
   /// Rigor is as measured but for merged records; with samples.
   virtual absl::Status ScanRecords(const FactFilter& filter, const Visit<RankedRecord>& visit) = 0;
   virtual absl::Status ScanAttempts(const FactFilter& filter, const Visit<Attempt>& visit) = 0;
-  /// Of all Workloads or the filter's. None where the log is of a schema without them.
+  /// Those of the filter's Workload, else all; none where the log is of a schema without them.
   virtual absl::Status ScanValues(const FactFilter& filter, const Visit<TraceValues>& visit) = 0;
   virtual absl::Status ScanEvents(const FactFilter& filter, const Visit<Event>& visit) = 0;
 

@@ -19,7 +19,7 @@ RecordKey TestKey(int workload = 0);
 /// A record of TestKey(0), latency 1000 + number.
 TuningRecord TestRecord(int number, int session = 0);
 Attempt TestAttempt(int number, int session = 0);
-/// Of the record and attempt `number`.
+/// What the Trace of record and attempt `number` was written from.
 TraceValues TestValues(int number);
 Event TestEvent(int number, int session = 0);
 Blob TestBlob(const std::string& bytes);

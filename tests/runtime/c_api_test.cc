@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/versions.h"
 #include "hone/hone.h"
@@ -278,7 +279,7 @@ TEST_F(CApi, AProcessMayEndInMidRun) {
         for (;; ++runs) RunModel(context, inputs, outputs);
       }).detach();
       while (runs.load() < 3) std::this_thread::yield();
-      ::usleep(static_cast<useconds_t>(delay_us));
+      SystemMonotonicClock().SleepNs(int64_t{1000} * delay_us);
       std::exit(7);
       return 0;
     });

@@ -1,7 +1,9 @@
 #include "search/session.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -41,38 +43,6 @@ TEST_F(SessionTest, EveryAttemptIsInTheLogOnceAndTheBudgetHolds) {
     }
     EXPECT_LE((*best)->record.median_ns, session.tuner().search(i).default_ns() + 2);
   }
-}
-
-TEST_F(SessionTest, TheLogSaysOfEveryTraceWhatItWasWrittenFrom) {
-  FakeMeasurer measurer(2, {.fail = 0.2});
-  Session session(log_, measurer, clock_, wall_clock_, Options(30));
-  ASSERT_TRUE(session.Start(TwoTasks()).ok());
-  ASSERT_TRUE(session.Run(nullptr).ok());
-  std::map<std::pair<Hash128, Hash128>, std::string> texts;  // by workload and Trace
-  ASSERT_TRUE(log_.ScanValues({},
-                              [&](const db::TraceValues& values) {
-                                EXPECT_EQ(values.target, TestTarget().text);
-                                texts[{values.workload, values.trace}] = values.text;
-                                return absl::OkStatus();
-                              })
-                  .ok());
-  int attempts = 0;
-  ASSERT_TRUE(
-      log_.ScanAttempts({},
-                        [&](const db::Attempt& attempt) {
-                          ++attempts;
-                          for (int i = 0; i < session.tuner().num_tasks(); ++i) {
-                            if (session.tuner().task(i).hash != attempt.key.workload) continue;
-                            const schedule::Space& space = session.tuner().search(i).space();
-                            const auto id = space.Locate(attempt.trace);
-                            EXPECT_TRUE(id) << attempt.trace;
-                            EXPECT_EQ((texts[{attempt.key.workload, db::TraceHash(attempt.trace)}]),
-                                      space.ValuesText(id.value_or(0)));
-                          }
-                          return absl::OkStatus();
-                        })
-          .ok());
-  EXPECT_EQ(attempts, 30);
 }
 
 TEST_F(SessionTest, FailuresAreOutcomesAndCostOnlyThemselves) {
@@ -332,11 +302,26 @@ class RestartTest : public SessionTest, public ::testing::WithParamInterface<Fau
     EXPECT_EQ(restarted.Top(1).empty() ? 0 : restarted.history().back(), least_ns);
     EXPECT_EQ(static_cast<size_t>(records), restarted.Top(1 << 20).size());
     // Which point comes first depends on the order of answers, and so does when a search settles:
-    // they are equal where both have seen most of the Space.
+    // one that has seen most of the Space has met one of its best.
+    const double good_ns = OfTheBest(restarted.space());
     const auto most = static_cast<int>(restarted.space().admitted() * 3 / 4);
-    const auto saw_most = [&](const TaskSearch& s) { return s.exhausted() || s.trials() >= most; };
-    if (!saw_most(whole) || !saw_most(restarted)) return;
-    EXPECT_NEAR(restarted.best_ns() / whole.best_ns(), 1, 0.05);
+    for (const TaskSearch* search : {&whole, &restarted}) {
+      if (!search->exhausted() && search->trials() < most) continue;
+      EXPECT_LE(search->best_ns(), good_ns);
+    }
+  }
+
+  /// What the slowest of the best 2 % takes, of the points that give a right answer.
+  double OfTheBest(const schedule::Space& space) const {
+    std::vector<double> all_ns;
+    for (uint64_t id = 0; id < space.product(); ++id) {
+      if (!space.Admits(id)) continue;
+      const std::string trace = schedule::ToText(*space.TraceOf(id));
+      if (static_cast<double>(HashBytes(trace).high % 1000) >= 1000 * GetParam().faults.fail)
+        all_ns.push_back(LandscapeNs(trace));
+    }
+    std::sort(all_ns.begin(), all_ns.end());
+    return all_ns.empty() ? 0 : all_ns[all_ns.size() / 50] + 1;  // the median of three samples
   }
 };
 
