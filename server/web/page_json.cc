@@ -189,6 +189,7 @@ ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool 
           {"failed", story.failed()},
           {"default_ms", Latency(Ms(story.TotalNs(false)))},
           {"best_ms", Latency(Ms(story.TotalNs(true)))},
+          {"searched_default_ms", Latency(Ms(story.SearchedDefaultNs()))},
           {"waits", open == nullptr ? "" : open->waits},
           {"elapsed_s", times.elapsed_s},
           {"left_s", times.left_s ? ordered_json(*times.left_s) : ordered_json()},

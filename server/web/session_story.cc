@@ -36,12 +36,31 @@ int64_t SessionStory::measured_tasks() const {
   return std::ranges::count_if(tasks_, [](const Task& task) { return task.best_ns > 0; });
 }
 
-void SessionStory::First(const Task& task, double ns) {
-  for (Point& point : curve_) point.ns += task.count * ns;
+double SessionStory::SearchedDefaultNs() const {
+  double total = 0;
+  for (const Task& task : tasks_) {
+    if (task.searched_best_ns == 0) continue;
+    if (task.searched_default_ns == 0) return 0;
+    total += task.count * task.searched_default_ns;
+  }
+  return total;
+}
+
+void SessionStory::Searched(Task& task, double ns) {
+  if (task.searched_best_ns == 0) {
+    for (Point& point : curve_) point.ns += task.count * ns;
+  }
+  if (task.searched_best_ns == 0 || ns < task.searched_best_ns) task.searched_best_ns = ns;
+  if (!task.compared) {
+    task.default_ns = task.searched_default_ns;
+    task.best_ns = task.searched_best_ns;
+  }
+  Append();
 }
 
 void SessionStory::Append() {
-  const double total = TotalNs(true);
+  double total = 0;
+  for (const Task& task : tasks_) total += task.count * task.searched_best_ns;
   if (total <= 0) return;
   if (!curve_.empty() && curve_.back().ns == total) return;
   if (!curve_.empty() && curve_.back().seconds == elapsed_seconds_) curve_.pop_back();
@@ -67,10 +86,8 @@ void SessionStory::Measured(const proto::SessionEvent& event) {
   ++task.trials;
   if (event.outcome != measure::Outcome::kOk) ++task.failed;
   if (!(event.median_ns > 0) || !std::isfinite(event.median_ns)) return;
-  if (is_default) task.default_ns = event.median_ns;
-  if (task.best_ns == 0) First(task, event.median_ns);
-  if (task.best_ns == 0 || event.median_ns < task.best_ns) task.best_ns = event.median_ns;
-  Append();
+  if (is_default) task.searched_default_ns = event.median_ns;
+  Searched(task, event.median_ns);
 }
 
 void SessionStory::Found(const std::string& payload) {
@@ -82,10 +99,8 @@ void SessionStory::Found(const std::string& payload) {
     return;
   }
   Task& task = tasks_[static_cast<size_t>(index)];
-  if (task.best_ns == 0) First(task, best_ns);
-  if (default_ns > 0) task.default_ns = default_ns;
-  task.best_ns = best_ns;
-  Append();
+  if (default_ns > 0) task.searched_default_ns = default_ns;
+  Searched(task, best_ns);
 }
 
 void SessionStory::Take(const db::Event& event) {
@@ -104,12 +119,12 @@ void SessionStory::Take(const db::Event& event) {
   } else if (seen->kind == proto::SessionEvent::Kind::kDecided && seen->task >= 0 &&
              seen->task < static_cast<int>(tasks_.size()) && seen->best_ns > 0) {
     Task& task = tasks_[static_cast<size_t>(seen->task)];
-    if (task.best_ns == 0) First(task, seen->best_ns);
     task.compared = true;
     task.replaced = seen->replaced;
     task.default_ns = seen->default_ns;
     task.best_ns = seen->replaced ? seen->best_ns : std::min(seen->default_ns, seen->best_ns);
-    Append();
+    // In a shared search others may have measured all of it.
+    if (task.searched_best_ns == 0) Searched(task, task.best_ns);
   }
 }
 

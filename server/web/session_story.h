@@ -21,7 +21,10 @@ class SessionStory {
     Hash128 workload;
     int count = 1;
     double bound_ns = 0;                 ///< no schedule is faster; 0: unknown
-    double default_ns = 0, best_ns = 0;  ///< 0: none measured yet, by whomever
+    double default_ns = 0, best_ns = 0;  ///< 0: none measured yet, by whomever; of the comparison
+                                         ///< in turns, once there was one
+    /// As the search measured them, each at its own time; the comparison leaves them.
+    double searched_default_ns = 0, searched_best_ns = 0;
     int64_t trials = 0, failed = 0;
     bool compared = false, replaced = false;
 
@@ -40,8 +43,9 @@ class SessionStory {
 
   int64_t sequence() const { return sequence_; }  ///< of the last event taken
   const std::vector<Task>& tasks() const { return tasks_; }
-  /// Falling but for a verdict that corrects it; at most kMostPoints. A task without a result
-  /// counts nothing; with its first it counts from the start, so that the curve never jumps up.
+  /// What the search believed: falling, at most kMostPoints. Times of the final comparison are of
+  /// another run and stand apart. A task without a result counts nothing; with its first it counts
+  /// from the start, so that the curve never jumps up.
   const std::vector<Point>& curve() const { return curve_; }
   double elapsed_seconds() const { return elapsed_seconds_; }
   int64_t answered() const { return answered_; }
@@ -50,6 +54,9 @@ class SessionStory {
   /// Σ count · latency of the tasks that have a best so far. The sum of the defaults is 0 where one
   /// of them is not known.
   double TotalNs(bool best) const;
+  /// Where the search began: Σ count · latency by default, as the curve counts; 0 where one of them
+  /// is not known.
+  double SearchedDefaultNs() const;
   /// Tasks that have a best.
   int64_t measured_tasks() const;
   /// Until the nearest of the session's limits, by its own clock and pace; nothing when it has no
@@ -62,7 +69,8 @@ class SessionStory {
   void Measured(const proto::SessionEvent& event);
   /// What the session's search knows, whoever measured it.
   void Found(const std::string& payload);
-  void First(const Task& task, double ns);
+  /// A time of the search, better or not.
+  void Searched(Task& task, double ns);
   void Append();
 
   std::vector<Task> tasks_;

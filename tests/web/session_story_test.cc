@@ -78,6 +78,10 @@ TEST(SessionStory, AVerdictCorrectsWhatTheSearchBelieved) {
   t.Say("verdict", "0 won 95 70");
   EXPECT_TRUE(t.story.tasks()[0].replaced);
   EXPECT_EQ(t.story.TotalNs(true), 140);
+  // The comparison ran at another time: the curve keeps what the search measured, and never rises.
+  ASSERT_EQ(t.story.curve().size(), 1u);
+  EXPECT_EQ(t.story.curve().back().ns, 2 * 60);
+  EXPECT_EQ(t.story.SearchedDefaultNs(), 2 * 100);
 }
 
 // A member of a shared search is told what the others have found.
