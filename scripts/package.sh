@@ -29,7 +29,7 @@ mkdir -p "$output"
 output=$(cd "$output" && pwd)
 rm -f "$output"/*.deb "$output"/*.tar.zst
 
-cpack --config "$build/CPackConfig.cmake" -G DEB -B "$output/cpack" >"$output/cpack.log" ||
+cpack --config "$build/CPackConfig.cmake" -G DEB -B "$output/cpack" >"$output/cpack.log" 2>&1 ||
   { tail -n 20 "$output/cpack.log" >&2; exit 1; }
 mv "$output"/cpack/*.deb "$output"
 rm -rf "$output/cpack"
