@@ -226,12 +226,13 @@ TEST(Metrics, EveryLineIsOfTheFormatAndEveryNameDocumented) {
   view.devices.push_back(MakeDevice("w1"));
   view.devices[0].noise = 0.01;
   view.projects.push_back({.name = "p"});
-  const std::regex comment("# (HELP|TYPE) hone_[a-z_]+ .+");
-  const std::regex sample("(hone_[a-z_]+)(\\{([a-z_]+=\"[^\"]*\",?)+\\})? [-+0-9.eInf]+");
+  const std::regex comment("# (HELP|TYPE) (hone|process)_[a-z_]+ .+");
+  const std::regex sample(
+      "((?:hone|process)_[a-z_]+)(\\{([a-z_]+=\"[^\"]*\",?)+\\})? [-+0-9.eInf]+");
   const auto doc = ReadFile(testing::SourceDir() + "/docs/reference/metrics.md");
   ASSERT_TRUE(doc.ok());
   std::set<std::string> families;
-  std::istringstream lines(MetricsText({}, view));
+  std::istringstream lines(MetricsText({.usage = ReadProcessUsage()}, view));
   for (std::string line; std::getline(lines, line);) {
     EXPECT_TRUE(std::regex_match(line, comment) || std::regex_match(line, sample)) << line;
     if (line.rfind("# TYPE ", 0) == 0) {
