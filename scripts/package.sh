@@ -54,7 +54,9 @@ ldd "${programs[@]}" "$client" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sor
   grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|libutil|ld-linux-x86-64)\.so\.' |
   xargs -I{} cp -L {} "$tree/lib/hone/"
 chmod 644 "$tree"/lib/hone/*
-# DT_RPATH and not DT_RUNPATH: it holds for what the libraries need in turn.
+# DT_RPATH and not DT_RUNPATH: it holds for what the libraries need in turn, unless one has a
+# DT_RUNPATH of its own, as LLVM's does.
+patchelf --force-rpath --set-rpath "\$ORIGIN" "$tree"/lib/hone/*
 patchelf --force-rpath --set-rpath "\$ORIGIN/../lib/hone" "$tree"/bin/*
 patchelf --force-rpath --set-rpath "\$ORIGIN/../../lib/hone" "$tree"/libexec/hone/hone-*
 patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to="$(dirname "$client")" "$tree/lib/hone")" "$client"
