@@ -72,10 +72,6 @@ void EncodeKernel(const ir::Artifact& kernel, ByteWriter& writer) {
     writer.I64(phase.parallel_extent);
     writer.I64(phase.scratch_bytes);
     writer.I32(phase.threads);
-    for (const int64_t extent :
-         {phase.launch.grid_x, phase.launch.grid_y, phase.launch.block_x, phase.launch.block_y}) {
-      writer.I64(extent);
-    }
   }
   writer.Count(kernel.steps.size());
   for (const ir::ArtifactStep& step : kernel.steps) {
@@ -91,7 +87,7 @@ void EncodeKernel(const ir::Artifact& kernel, ByteWriter& writer) {
   writer.U8(kernel.may_alias ? 1 : 0);
 }
 
-ir::Artifact DecodeKernel(ByteReader& reader, int format) {
+ir::Artifact DecodeKernel(ByteReader& reader) {
   ir::Artifact kernel;
   kernel.target = reader.Text(kMaxNameBytes);
   kernel.builder = reader.I32();
@@ -105,11 +101,6 @@ ir::Artifact DecodeKernel(ByteReader& reader, int format) {
     phase.parallel_extent = reader.I64();
     phase.scratch_bytes = reader.I64();
     phase.threads = reader.I32();
-    if (format < 3) continue;
-    for (int64_t* extent : {&phase.launch.grid_x, &phase.launch.grid_y, &phase.launch.block_x,
-                            &phase.launch.block_y}) {
-      *extent = reader.I64();
-    }
   }
   kernel.steps.resize(reader.Count(4 + 4 + 8));
   for (ir::ArtifactStep& step : kernel.steps) {
@@ -174,6 +165,22 @@ std::vector<ir::PlanValue> DecodeValues(ByteReader& reader) {
   return values;
 }
 
+void EncodeLaunch(const ir::Launch& launch, ByteWriter& writer) {
+  writer.I64(launch.grid_x);
+  writer.I64(launch.grid_y);
+  writer.I64(launch.block_x);
+  writer.I64(launch.block_y);
+}
+
+ir::Launch DecodeLaunch(ByteReader& reader) {
+  ir::Launch launch;
+  launch.grid_x = reader.I64();
+  launch.grid_y = reader.I64();
+  launch.block_x = reader.I64();
+  launch.block_y = reader.I64();
+  return launch;
+}
+
 }  // namespace
 
 void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
@@ -197,6 +204,9 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
     writer.Text(name.node);
     writer.Text(name.value);
   }
+  for (const ir::Artifact& kernel : plan.kernels) {
+    for (const ir::ArtifactPhase& phase : kernel.phases) EncodeLaunch(phase.launch, writer);
+  }
 }
 
 ir::Plan DecodePlan(ByteReader& reader, int format) {
@@ -212,7 +222,7 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
   }
   // The least a kernel takes: four texts, builder, phases, steps, five buffer lists, one flag.
   for (size_t left = reader.Count(4 * 4 + 4 + 2 * 4 + 5 * 4 + 1); left > 0 && reader.ok(); --left) {
-    plan.kernels.push_back(DecodeKernel(reader, format));
+    plan.kernels.push_back(DecodeKernel(reader));
   }
   for (size_t left = reader.Count(1 + 4 + 5 * 4 + 4); left > 0 && reader.ok(); --left) {
     plan.steps.push_back(DecodeStep(reader));
@@ -224,6 +234,12 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
     name.input = reader.I32();
     name.node = reader.Text(kMaxNameBytes);
     name.value = reader.Text(kMaxNameBytes);
+  }
+  for (ir::Artifact& kernel : plan.kernels) {
+    for (ir::ArtifactPhase& phase : kernel.phases) {
+      if (!reader.ok()) return plan;
+      phase.launch = DecodeLaunch(reader);
+    }
   }
   return plan;
 }

@@ -7,24 +7,28 @@ namespace {
 
 constexpr char kDriver[] = "libcuda.so.1";
 
-// cuda.h, "CUDA Driver API", by what the functions and numbers are there.
+// As cuda.h has them, "CUDA Driver API".
 using CuResult = int;
 constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
+
+/// Stays loaded: threads of its own may run.
+void* Driver() {
+  static void* const driver = dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
+  return driver;
+}
 
 struct Answer {
   int capability = 0;
   std::string why;
 };
 
-/// The capability by this driver, which stays loaded.
-Answer AskDriver(void* driver) {
-  const auto init = reinterpret_cast<CuResult (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get = reinterpret_cast<CuResult (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
+Answer AskDriver() {
+  std::string why;
+  const auto init = reinterpret_cast<CuResult (*)(unsigned)>(CudaFunction("cuInit", &why));
+  const auto get = reinterpret_cast<CuResult (*)(int*, int)>(CudaFunction("cuDeviceGet", &why));
   const auto attribute =
-      reinterpret_cast<CuResult (*)(int*, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
-  if (init == nullptr || get == nullptr || attribute == nullptr) {
-    return {0, std::string(kDriver) + " lacks functions of the CUDA driver: it is damaged"};
-  }
+      reinterpret_cast<CuResult (*)(int*, int, int)>(CudaFunction("cuDeviceGetAttribute", &why));
+  if (init == nullptr || get == nullptr || attribute == nullptr) return {0, why};
   if (const CuResult code = init(0); code != 0) {
     return {0, "the CUDA driver does not start (cuInit says " + std::to_string(code) +
                    "); nvidia-smi shows whether it works"};
@@ -39,13 +43,21 @@ Answer AskDriver(void* driver) {
 
 }  // namespace
 
+void* CudaFunction(const char* name, std::string* why) {
+  if (Driver() == nullptr) {
+    *why = std::string("this machine has no CUDA driver (") + kDriver +
+           " is not found); install NVIDIA's driver";
+    return nullptr;
+  }
+  void* const function = dlsym(Driver(), name);
+  if (function == nullptr) {
+    *why = std::string(kDriver) + " lacks " + name + ": the CUDA driver is too old or damaged";
+  }
+  return function;
+}
+
 int CudaCapability(std::string* why) {
-  static const Answer answer = [] {
-    void* const driver = dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
-    if (driver != nullptr) return AskDriver(driver);
-    return Answer{0, std::string("this machine has no CUDA driver (") + kDriver +
-                         " is not found); install NVIDIA's driver"};
-  }();
+  static const Answer answer = AskDriver();
   *why = answer.why;
   return answer.capability;
 }

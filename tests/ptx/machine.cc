@@ -17,12 +17,48 @@ constexpr int64_t kMostInstructions = int64_t{1} << 24;
 
 }  // namespace
 
-Device::Device(Program program) : program_(std::move(program)) {
-  for (const Variable& v : program_.variables) {
+int Device::Load(Program program) {
+  Loaded loaded{std::move(program), {}};
+  for (const Variable& v : loaded.program.variables) {
     std::vector<uint8_t> bytes = v.initial;
     bytes.resize(static_cast<size_t>(v.bytes));
-    symbols_.emplace_back(v.name, Add(bytes, !v.initial.empty()));
+    loaded.symbols.emplace_back(v.name, Add(bytes, !v.initial.empty()));
   }
+  programs_.push_back(std::move(loaded));
+  return static_cast<int>(programs_.size()) - 1;
+}
+
+const Memory* Device::Find(uint64_t address, size_t bytes) const {
+  for (const Memory& memory : global_) {
+    if (address >= memory.address && address - memory.address <= memory.bytes.size() &&
+        memory.bytes.size() - (address - memory.address) >= bytes) {
+      return &memory;
+    }
+  }
+  return nullptr;
+}
+
+std::span<const uint8_t> Device::Read(uint64_t address, size_t bytes) const {
+  const Memory* const memory = Find(address, bytes);
+  if (memory == nullptr) return {};
+  return std::span(memory->bytes).subspan(address - memory->address, bytes);
+}
+
+bool Device::Write(uint64_t address, std::span<const uint8_t> bytes) {
+  auto* const memory = const_cast<Memory*>(Find(address, bytes.size()));
+  if (memory == nullptr) return false;
+  const size_t offset = address - memory->address;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    memory->bytes[offset + i] = bytes[i];
+    memory->shadow[offset + i].set = true;
+  }
+  return true;
+}
+
+size_t Device::ParametersOf(int program, std::string_view kernel) const {
+  const auto& kernels = programs_[static_cast<size_t>(program)].program.kernels;
+  const auto found = kernels.find(std::string(kernel));
+  return found == kernels.end() ? 0 : found->second.parameters.size();
 }
 
 uint64_t Device::Add(std::span<const uint8_t> bytes, bool set) {
@@ -39,9 +75,10 @@ std::span<const uint8_t> Device::Bytes(uint64_t address) const {
   return {};
 }
 
-absl::Status Device::Run(std::string_view name, const Launch& launch) {
-  const auto found = program_.kernels.find(std::string(name));
-  if (found == program_.kernels.end())
+absl::Status Device::Run(int program, std::string_view name, const Launch& launch) {
+  const Loaded& loaded = programs_[static_cast<size_t>(program)];
+  const auto found = loaded.program.kernels.find(std::string(name));
+  if (found == loaded.program.kernels.end())
     return absl::InvalidArgumentError(fmt::format("no kernel {}", name));
   const Kernel& kernel = found->second;
   for (size_t k = 0; k < 3; ++k) {
@@ -50,7 +87,7 @@ absl::Status Device::Run(std::string_view name, const Launch& launch) {
   }
   if (kernel.parameters.size() != launch.parameters.size())
     return absl::InvalidArgumentError(fmt::format("{} has other parameters", name));
-  std::map<std::string, uint64_t> symbols(symbols_.begin(), symbols_.end());
+  std::map<std::string, uint64_t> symbols(loaded.symbols.begin(), loaded.symbols.end());
   std::vector<uint8_t> bytes;
   for (size_t k = 0; k < kernel.parameters.size(); ++k) {
     bytes.resize(RoundedUp(bytes.size(), 8));

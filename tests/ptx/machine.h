@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -23,20 +25,32 @@ struct Launch {
 /// lands in none.
 class Device {
  public:
-  explicit Device(Program program);
+  Device() = default;
+  /// With one program, number 0.
+  explicit Device(Program program) { Load(std::move(program)); }
+
+  /// Its number, for Run.
+  int Load(Program program);
 
   /// Copies bytes into global memory. `set`: they hold something; else reading them first is an
   /// error.
   uint64_t Add(std::span<const uint8_t> bytes, bool set);
   /// The bytes at an address from Add.
   std::span<const uint8_t> Bytes(uint64_t address) const;
+  /// So many bytes at an address in a buffer; empty: they do not lie in one.
+  std::span<const uint8_t> Read(uint64_t address, size_t bytes) const;
+  /// As the host writes them. False: they do not lie in one buffer.
+  bool Write(uint64_t address, std::span<const uint8_t> bytes);
+  /// How many parameters a kernel has; 0: there is none of this name.
+  size_t ParametersOf(int program, std::string_view kernel) const;
 
   /// Runs one kernel. Threads take turns of random length. kInternal names instruction and thread:
   /// an access outside of memory or not aligned, a read of memory or a register that nothing was
   /// written to, two threads (of different blocks, or of one between two barriers) at one byte
   /// of global or shared memory, one of them writing, a barrier that not all threads reach, an
   /// unspecified result, more than 2^24 instructions.
-  absl::Status Run(std::string_view kernel, const Launch& launch);
+  absl::Status Run(int program, std::string_view kernel, const Launch& launch);
+  absl::Status Run(std::string_view kernel, const Launch& launch) { return Run(0, kernel, launch); }
 
   /// Memory with what is known of each byte.
   struct Shadow {
@@ -58,9 +72,15 @@ class Device {
   };
 
  private:
-  Program program_;
+  struct Loaded {
+    Program program;
+    std::vector<std::pair<std::string, uint64_t>> symbols;
+  };
+  /// The buffer that holds so many bytes at an address, or null.
+  const Memory* Find(uint64_t address, size_t bytes) const;
+
+  std::vector<Loaded> programs_;
   std::vector<Memory> global_;  // by address
-  std::vector<std::pair<std::string, uint64_t>> symbols_;
 };
 
 }  // namespace hone::ptx

@@ -138,8 +138,9 @@ TEST(Package, NewerFormatOrRuntimeIsNamed) {
   }
 }
 
-/// A package without names as Hone wrote it when there were none.
-std::string AsFormat2(std::string bytes) {
+/// A package without names and with so many phases as Hone wrote it when there were neither names
+/// nor launches.
+std::string AsFormat2(std::string bytes, uint64_t phases) {
   constexpr size_t kChecksumAt = 16, kPlanEntry = 40 + 24, kHeaderBytes = 136;
   const auto number = [&](size_t at, size_t size) {
     uint64_t value = 0;
@@ -149,8 +150,10 @@ std::string AsFormat2(std::string bytes) {
   const auto put = [&](size_t at, size_t size, uint64_t value) {
     std::memcpy(bytes.data() + at, &value, size);
   };
-  const uint64_t plan = number(kPlanEntry + 8, 8), size = number(kPlanEntry + 16, 8) - 4;
+  const uint64_t plan = number(kPlanEntry + 8, 8),
+                 size = number(kPlanEntry + 16, 8) - 4 - 32 * phases;
   EXPECT_EQ(number(plan + size, 4), 0U) << "it has names";
+  std::memset(bytes.data() + plan + size, 0, 4 + 32 * phases);
   put(8, 4, 2);
   put(kPlanEntry + 16, 8, size);
   put(kPlanEntry + 4, 4, Crc32cPortable(bytes.data() + plan, size));
@@ -162,7 +165,9 @@ std::string AsFormat2(std::string bytes) {
 TEST(Package, TheFormatBeforeNodesHadNamesIsRead) {
   const TestModel model = MakeTestModel();
   ASSERT_TRUE(model.package.plan.names.empty());
-  const std::string old = AsFormat2(*SerializePackage(model.package));
+  uint64_t phases = 0;
+  for (const ir::Artifact& kernel : model.package.plan.kernels) phases += kernel.phases.size();
+  const std::string old = AsFormat2(*SerializePackage(model.package), phases);
   const auto read = ParsePackage(Bytes(old));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(*SerializePackage(*read), *SerializePackage(model.package));

@@ -1,0 +1,229 @@
+#include "runtime/cuda/cuda_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/status_macros.h"
+#include "runtime/message.h"
+#include "runtime/plan_check.h"
+#include "runtime/plan_error.h"
+
+namespace hone::runtime {
+namespace {
+
+constexpr int kCaptureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+constexpr unsigned kStreamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned char kPoison = 0xff;
+
+size_t SizeOf(const ir::PlanValue& value) {
+  return static_cast<size_t>(*DenseBytes(value.dtype, value.shape));  // the loader has checked it
+}
+
+/// Whether the first phase of the step's kernel looks whether indices lie in their range.
+bool ChecksIndices(const ir::Plan& plan, size_t step) {
+  return std::any_of(plan.names.begin(), plan.names.end(), [&](const ir::PlanName& name) {
+    return static_cast<size_t>(name.step) == step && name.input >= 0;
+  });
+}
+
+}  // namespace
+
+CudaPlan::CudaPlan(const CudaModel& model, const RunOptions& options)
+    : model_(model),
+      driver_(*model.driver),
+      poison_(options.poison),
+      profiles_(options.profile_clock != nullptr) {}
+
+CudaPlan::~CudaPlan() {
+  driver_.cuCtxSetCurrent(model_.context);
+  for (const Part& part : parts_) {
+    if (part.graph != nullptr) driver_.cuGraphExecDestroy(part.graph);
+  }
+  if (stream_ != nullptr) driver_.cuStreamDestroy_v2(stream_);
+}
+
+Result<std::unique_ptr<PreparedPlan>> CudaPlan::Create(const CudaModel& model,
+                                                       const RunOptions& options) {
+  std::unique_ptr<CudaPlan> plan(new CudaPlan(model, options));
+  const CudaDriver& driver = *model.driver;
+  HONE_RETURN_IF_ERROR(driver.Check(driver.cuCtxSetCurrent(model.context), "the GPU's context"));
+  HONE_RETURN_IF_ERROR(plan->Allocate());
+  plan->ListLaunches();
+  if (!plan->profiles_) HONE_RETURN_IF_ERROR(plan->MakeGraphs());
+  return std::unique_ptr<PreparedPlan>(std::move(plan));
+}
+
+Status CudaPlan::Allocate() {
+  HONE_RETURN_IF_ERROR(
+      driver_.Check(driver_.cuStreamCreate(&stream_, kStreamNonBlocking), "a stream"));
+  const ir::Plan& plan = *model_.plan;
+  HONE_ASSIGN_OR_RETURN(
+      arena_, CudaMemory::Allocate(driver_, static_cast<size_t>(plan.arena_bytes), "the arena"));
+  found_.resize(plan.steps.size());
+  HONE_ASSIGN_OR_RETURN(results_, CudaMemory::Allocate(driver_, found_.size() * sizeof(int32_t),
+                                                       "the results of kernels"));
+  for (const auto* values : {&plan.inputs, &plan.outputs}) {
+    for (const ir::PlanValue& value : *values) {
+      HONE_ASSIGN_OR_RETURN(CudaMemory memory,
+                            CudaMemory::Allocate(driver_, SizeOf(value), "inputs and outputs"));
+      io_.push_back(std::move(memory));
+    }
+  }
+  if (profiles_) step_times_ns_.resize(plan.steps.size());
+  return {};
+}
+
+void CudaPlan::ListLaunches() {
+  const ir::Plan& plan = *model_.plan;
+  parts_.push_back({});
+  for (size_t number = 0; number < plan.steps.size(); ++number) {
+    const ir::Artifact& kernel = plan.kernels[static_cast<size_t>(plan.steps[number].kernel)];
+    const bool checks = ChecksIndices(plan, number);
+    for (const ir::ArtifactStep& step : kernel.steps) {
+      for (int64_t repeat = 0; repeat < step.repeats; ++repeat) {
+        for (int32_t phase = step.first; phase < step.first + step.count; ++phase) {
+          launches_.push_back({number, phase, repeat});
+          if (!checks || phase != 0) continue;
+          parts_.back().end = launches_.size();
+          parts_.push_back({.first = launches_.size()});
+        }
+      }
+    }
+  }
+  parts_.back().end = launches_.size();
+}
+
+Status CudaPlan::MakeGraphs() {
+  for (Part& part : parts_) {
+    if (part.first == part.end) continue;
+    HONE_RETURN_IF_ERROR(driver_.Check(
+        driver_.cuStreamBeginCapture_v2(stream_, kCaptureThreadLocal), "a graph of the plan"));
+    Status status;
+    for (size_t i = part.first; i < part.end && status.ok(); ++i) status = Submit(launches_[i]);
+    CuHandle graph = nullptr;
+    const CuResult captured = driver_.cuStreamEndCapture(stream_, &graph);
+    if (status.ok()) status = driver_.Check(captured, "a graph of the plan");
+    if (status.ok()) {
+      status = driver_.Check(driver_.cuGraphInstantiateWithFlags(&part.graph, graph, 0),
+                             "a graph of the plan");
+    }
+    if (graph != nullptr) driver_.cuGraphDestroy(graph);
+    HONE_RETURN_IF_ERROR(status);
+  }
+  return {};
+}
+
+CuPointer CudaPlan::AddressOf(int32_t id) const {
+  if (id == ir::kNoPlanBuffer) return 0;
+  const ir::Plan& plan = *model_.plan;
+  const ir::PlanBuffer& buffer = plan.buffers[static_cast<size_t>(id)];
+  const auto offset = static_cast<size_t>(buffer.offset);
+  switch (buffer.kind) {
+    case ir::PlanBufferKind::kArena: return arena_.at() + offset;
+    case ir::PlanBufferKind::kConstant: return model_.constants + offset;
+    case ir::PlanBufferKind::kInput: return io_[offset].at();
+    case ir::PlanBufferKind::kOutput: return io_[plan.inputs.size() + offset].at();
+  }
+  return 0;
+}
+
+// The parameters of a kernel: codegen/cuda/llvm_nvptx.h.
+Status CudaPlan::Submit(const Launch& launch) const {
+  const ir::PlanStep& step = model_.plan->steps[launch.step];
+  const auto kernel = static_cast<size_t>(step.kernel);
+  const auto phase = static_cast<size_t>(launch.phase);
+  std::vector<uint64_t> values;
+  for (const int32_t id : step.buffers) values.push_back(AddressOf(id));
+  values.push_back(static_cast<uint64_t>(launch.repeat));
+  values.push_back(results_.at() + launch.step * sizeof(int32_t));
+  std::vector<void*> parameters;
+  for (uint64_t& value : values) parameters.push_back(&value);
+  const ir::Launch& shape = model_.plan->kernels[kernel].phases[phase].launch;
+  const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
+  return driver_.Check(
+      driver_.cuLaunchKernel(model_.functions[kernel][phase], u(shape.grid_x), u(shape.grid_y), 1,
+                             u(shape.block_x), u(shape.block_y), 1, 0, stream_, parameters.data(),
+                             nullptr),
+      "launching a kernel");
+}
+
+Status CudaPlan::Finish() {
+  HONE_RETURN_IF_ERROR(
+      driver_.Check(driver_.cuMemcpyDtoHAsync_v2(found_.data(), results_.at(),
+                                                 found_.size() * sizeof(int32_t), stream_),
+                    "the results of kernels"));
+  HONE_RETURN_IF_ERROR(driver_.Check(driver_.cuStreamSynchronize(stream_), "running the model"));
+  for (size_t step = 0; step < found_.size(); ++step) {
+    if (found_[step] != 0) {
+      return KernelError(*model_.plan, step, {.result = found_[step], .phase = 0});
+    }
+  }
+  return {};
+}
+
+Status CudaPlan::RunParts() {
+  for (const Part& part : parts_) {
+    if (part.graph == nullptr) continue;
+    HONE_RETURN_IF_ERROR(
+        driver_.Check(driver_.cuGraphLaunch(part.graph, stream_), "launching the plan"));
+    if (&part != &parts_.back()) HONE_RETURN_IF_ERROR(Finish());
+  }
+  return {};
+}
+
+/// Step by step, with events around each: what the device takes, not the host.
+Status CudaPlan::RunTimed() {
+  CuHandle begin = nullptr, end = nullptr;
+  HONE_RETURN_IF_ERROR(driver_.Check(driver_.cuEventCreate(&begin, 0), "an event"));
+  Status status = driver_.Check(driver_.cuEventCreate(&end, 0), "an event");
+  std::fill(step_times_ns_.begin(), step_times_ns_.end(), 0);
+  for (const Launch& launch : launches_) {
+    if (!status.ok()) break;
+    status = driver_.Check(driver_.cuEventRecord(begin, stream_), "an event");
+    if (status.ok()) status = Submit(launch);
+    if (status.ok()) status = driver_.Check(driver_.cuEventRecord(end, stream_), "an event");
+    if (status.ok()) status = Finish();
+    float milliseconds = 0;
+    if (status.ok()) {
+      status = driver_.Check(driver_.cuEventElapsedTime(&milliseconds, begin, end), "an event");
+    }
+    step_times_ns_[launch.step] += static_cast<int64_t>(milliseconds * 1e6F);
+  }
+  driver_.cuEventDestroy_v2(begin);
+  if (end != nullptr) driver_.cuEventDestroy_v2(end);
+  return status;
+}
+
+Status CudaPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
+  HONE_RETURN_IF_ERROR(driver_.Check(driver_.cuCtxSetCurrent(model_.context), "the GPU's context"));
+  if (poison_) {
+    const auto bytes = static_cast<size_t>(model_.plan->arena_bytes);
+    if (bytes > 0) {
+      HONE_RETURN_IF_ERROR(driver_.Check(
+          driver_.cuMemsetD8Async(arena_.at(), kPoison, bytes, stream_), "filling the arena"));
+    }
+  }
+  if (!found_.empty()) {
+    HONE_RETURN_IF_ERROR(driver_.Check(
+        driver_.cuMemsetD8Async(results_.at(), 0, found_.size() * sizeof(int32_t), stream_),
+        "the results of kernels"));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].bytes == 0) continue;
+    HONE_RETURN_IF_ERROR(driver_.Check(
+        driver_.cuMemcpyHtoDAsync_v2(io_[i].at(), inputs[i].data, inputs[i].bytes, stream_),
+        "copying an input"));
+  }
+  HONE_RETURN_IF_ERROR(profiles_ ? RunTimed() : RunParts());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].bytes == 0) continue;
+    HONE_RETURN_IF_ERROR(
+        driver_.Check(driver_.cuMemcpyDtoHAsync_v2(outputs[i].data, io_[inputs.size() + i].at(),
+                                                   outputs[i].bytes, stream_),
+                      "copying an output"));
+  }
+  return found_.empty() ? driver_.Check(driver_.cuStreamSynchronize(stream_), "running the model")
+                        : Finish();
+}
+
+}  // namespace hone::runtime

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/core/result.h"
+
+// The functions of the CUDA driver that a run needs, by their names in cuda.h ("CUDA Driver API");
+// handles are pointers here, as they are there.
+namespace hone::runtime {
+
+using CuResult = int;
+using CuPointer = uint64_t;  ///< CUdeviceptr
+using CuHandle = void*;      ///< CUcontext, CUmodule, CUfunction, CUstream, CUgraph, CUevent, …
+
+struct CudaDriver {
+  CuResult (*cuDeviceGet)(int* device, int ordinal) = nullptr;
+  CuResult (*cuDevicePrimaryCtxRetain)(CuHandle* context, int device) = nullptr;
+  CuResult (*cuDevicePrimaryCtxRelease_v2)(int device) = nullptr;
+  CuResult (*cuCtxSetCurrent)(CuHandle context) = nullptr;
+  CuResult (*cuModuleLoadDataEx)(CuHandle* module, const void* image, unsigned options, int* names,
+                                 void** values) = nullptr;
+  CuResult (*cuModuleUnload)(CuHandle module) = nullptr;
+  CuResult (*cuModuleGetFunction)(CuHandle* function, CuHandle module, const char* name) = nullptr;
+  CuResult (*cuMemAlloc_v2)(CuPointer* pointer, size_t bytes) = nullptr;
+  CuResult (*cuMemFree_v2)(CuPointer pointer) = nullptr;
+  CuResult (*cuMemGetInfo_v2)(size_t* free, size_t* total) = nullptr;
+  CuResult (*cuMemcpyHtoDAsync_v2)(CuPointer to, const void* from, size_t bytes,
+                                   CuHandle stream) = nullptr;
+  CuResult (*cuMemcpyDtoHAsync_v2)(void* to, CuPointer from, size_t bytes,
+                                   CuHandle stream) = nullptr;
+  CuResult (*cuMemsetD8Async)(CuPointer to, unsigned char value, size_t bytes,
+                              CuHandle stream) = nullptr;
+  CuResult (*cuStreamCreate)(CuHandle* stream, unsigned flags) = nullptr;
+  CuResult (*cuStreamDestroy_v2)(CuHandle stream) = nullptr;
+  CuResult (*cuStreamSynchronize)(CuHandle stream) = nullptr;
+  CuResult (*cuStreamBeginCapture_v2)(CuHandle stream, int mode) = nullptr;
+  CuResult (*cuStreamEndCapture)(CuHandle stream, CuHandle* graph) = nullptr;
+  CuResult (*cuGraphInstantiateWithFlags)(CuHandle* executable, CuHandle graph,
+                                          unsigned long long flags) = nullptr;
+  CuResult (*cuGraphLaunch)(CuHandle executable, CuHandle stream) = nullptr;
+  CuResult (*cuGraphExecDestroy)(CuHandle executable) = nullptr;
+  CuResult (*cuGraphDestroy)(CuHandle graph) = nullptr;
+  CuResult (*cuLaunchKernel)(CuHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                             CuHandle stream, void** parameters, void** extra) = nullptr;
+  CuResult (*cuEventCreate)(CuHandle* event, unsigned flags) = nullptr;
+  CuResult (*cuEventRecord)(CuHandle event, CuHandle stream) = nullptr;
+  CuResult (*cuEventElapsedTime)(float* milliseconds, CuHandle begin, CuHandle end) = nullptr;
+  CuResult (*cuEventDestroy_v2)(CuHandle event) = nullptr;
+  CuResult (*cuGetErrorString)(CuResult code, const char** text) = nullptr;
+
+  /// The driver's own, found once. kFailedPrecondition: it is missing or lacks a function.
+  static Result<const CudaDriver*> Find();
+
+  /// OK for 0, else what the driver says: kResourceExhausted without memory, kUnavailable where the
+  /// device does not answer or answers no more (nothing works in this process after that),
+  /// kInternal. `what`: what was tried.
+  Status Check(CuResult code, const char* what) const;
+};
+
+}  // namespace hone::runtime

@@ -1,0 +1,297 @@
+#include "tests/mock_cuda/mock_driver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/ptx/machine.h"
+#include "tests/ptx/program.h"
+
+// A CUDA driver (libcuda.so.1) for a GPU that is not there: kernels are executed from their PTX
+// (tests/ptx). What is asynchronous happens as late as it may, when somebody waits.
+namespace hone::mock_cuda {
+namespace {
+
+using Work = std::function<int()>;
+
+constexpr int kInvalid = 1, kOutOfMemory = 2, kNoImage = 200, kIllegalAddress = 700;
+
+struct Stream {
+  std::vector<Work> waiting;
+  std::vector<Work>* captured = nullptr;
+};
+struct Module {
+  int program = 0;
+};
+struct Function {
+  int program = 0;
+  std::string name;
+};
+struct Graph {
+  std::vector<Work> work;
+};
+
+/// All of the machine. Calls come from one thread at a time.
+struct Machine {
+  int capability = 90;
+  size_t memory_bytes = size_t{1} << 30, used_bytes = 0;
+  ptx::Device device;
+  std::map<uint64_t, size_t> allocated;
+  Stream legacy;
+  int lost = 0;  ///< the error that every call gives from now on
+  std::string fault_call;
+  int fault_after = 0, fault_code = 0;
+  uint64_t seed = 1;
+  std::string last_error;
+};
+
+Machine& The() {
+  static Machine machine;
+  return machine;
+}
+
+/// What a call gives before it does anything: 0, or a scripted error. Those of a device that is
+/// lost stay.
+int Enter(const char* call) {
+  Machine& m = The();
+  if (m.lost != 0) return m.lost;
+  if (m.fault_call != call || --m.fault_after > 0) return 0;
+  m.fault_call.clear();
+  if (m.fault_code >= kIllegalAddress) m.lost = m.fault_code;
+  return m.fault_code;
+}
+
+Stream& StreamOf(void* stream) {
+  return stream == nullptr ? The().legacy : *static_cast<Stream*>(stream);
+}
+
+int Submit(void* stream, Work work) {
+  Stream& s = StreamOf(stream);
+  (s.captured != nullptr ? *s.captured : s.waiting).push_back(std::move(work));
+  return 0;
+}
+
+/// Does all that waits. A kernel that does what it must not is a fault of the device.
+int Drain(Stream& stream) {
+  const std::vector<Work> work = std::move(stream.waiting);
+  stream.waiting.clear();
+  for (const Work& each : work) {
+    if (const int code = each(); code != 0) return The().lost = code;
+  }
+  return 0;
+}
+
+int RunKernel(const Function& function, const ptx::Launch& launch) {
+  Machine& m = The();
+  ptx::Launch seeded = launch;
+  seeded.seed = m.seed++;
+  const absl::Status status = m.device.Run(function.program, function.name, seeded);
+  if (status.ok()) return 0;
+  m.last_error = std::string(status.message());
+  return kIllegalAddress;
+}
+
+}  // namespace
+}  // namespace hone::mock_cuda
+
+using namespace hone::mock_cuda;  // NOLINT(google-build-using-namespace)
+using hone::ptx::ParsePtx;
+
+#define ENTER(name) \
+  if (const int code = Enter(name); code != 0) return code
+
+extern "C" {
+
+void MockCudaFault(const char* call, int after, int code) {
+  Machine& m = The();
+  m.fault_call = call;
+  m.fault_after = after;
+  m.fault_code = code;
+  m.lost = 0;
+}
+const char* MockCudaLastError() { return The().last_error.c_str(); }
+size_t MockCudaUsedBytes() { return The().used_bytes; }
+
+int cuInit(unsigned) {
+  ENTER("cuInit");
+  return 0;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  ENTER("cuDeviceGet");
+  *device = 0;
+  return ordinal == 0 ? 0 : 101;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER("cuDeviceGetAttribute");
+  *value = attribute == 75 ? The().capability / 10 : The().capability % 10;
+  return attribute == 75 || attribute == 76 ? 0 : kInvalid;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  ENTER("cuDevicePrimaryCtxRetain");
+  *context = &The();
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+int cuCtxSetCurrent(void*) {
+  ENTER("cuCtxSetCurrent");
+  return 0;
+}
+
+int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {
+  ENTER("cuModuleLoadDataEx");
+  auto program = ParsePtx(static_cast<const char*>(image));
+  if (!program.ok()) {
+    The().last_error = std::string(program.status().message());
+    return kNoImage;
+  }
+  *module = new Module{The().device.Load(*std::move(program))};
+  return 0;
+}
+int cuModuleUnload(void* module) {
+  delete static_cast<Module*>(module);
+  return 0;
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  ENTER("cuModuleGetFunction");
+  static std::vector<std::unique_ptr<Function>> functions;
+  functions.push_back(
+      std::make_unique<Function>(Function{static_cast<Module*>(module)->program, name}));
+  *function = functions.back().get();
+  return 0;
+}
+
+int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  ENTER("cuMemAlloc_v2");
+  Machine& m = The();
+  if (bytes == 0) return kInvalid;
+  if (m.used_bytes + bytes > m.memory_bytes) return kOutOfMemory;
+  m.used_bytes += bytes;
+  *pointer = m.device.Add(std::vector<uint8_t>(bytes), false);
+  m.allocated[*pointer] = bytes;
+  return 0;
+}
+int cuMemFree_v2(uint64_t pointer) {
+  Machine& m = The();
+  const auto found = m.allocated.find(pointer);
+  if (found == m.allocated.end()) return kInvalid;
+  m.used_bytes -= found->second;
+  m.allocated.erase(found);
+  return 0;
+}
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *total = The().memory_bytes;
+  *free = *total - The().used_bytes;
+  return 0;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  ENTER("cuMemcpyHtoDAsync_v2");
+  return Submit(stream, [=] {
+    const auto* begin = static_cast<const uint8_t*>(from);
+    return The().device.Write(to, {begin, bytes}) ? 0 : kIllegalAddress;
+  });
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  ENTER("cuMemcpyDtoHAsync_v2");
+  return Submit(stream, [=] {
+    const auto found = The().device.Read(from, bytes);
+    if (found.size() != bytes) return kIllegalAddress;
+    std::memcpy(to, found.data(), bytes);
+    return 0;
+  });
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
+  ENTER("cuMemsetD8Async");
+  return Submit(stream, [=] {
+    return The().device.Write(to, std::vector<uint8_t>(bytes, value)) ? 0 : kIllegalAddress;
+  });
+}
+
+int cuStreamCreate(void** stream, unsigned) {
+  ENTER("cuStreamCreate");
+  *stream = new Stream;
+  return 0;
+}
+int cuStreamDestroy_v2(void* stream) {
+  delete static_cast<Stream*>(stream);
+  return 0;
+}
+int cuStreamSynchronize(void* stream) {
+  ENTER("cuStreamSynchronize");
+  return Drain(StreamOf(stream));
+}
+int cuStreamBeginCapture_v2(void* stream, int) {
+  ENTER("cuStreamBeginCapture_v2");
+  StreamOf(stream).captured = new std::vector<Work>;
+  return 0;
+}
+int cuStreamEndCapture(void* stream, void** graph) {
+  Stream& s = StreamOf(stream);
+  *graph = new Graph{std::move(*s.captured)};
+  delete s.captured;
+  s.captured = nullptr;
+  ENTER("cuStreamEndCapture");
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  ENTER("cuGraphInstantiateWithFlags");
+  *executable = new Graph(*static_cast<Graph*>(graph));
+  return 0;
+}
+int cuGraphLaunch(void* executable, void* stream) {
+  ENTER("cuGraphLaunch");
+  for (const Work& work : static_cast<Graph*>(executable)->work) Submit(stream, work);
+  return 0;
+}
+int cuGraphExecDestroy(void* executable) {
+  delete static_cast<Graph*>(executable);
+  return 0;
+}
+int cuGraphDestroy(void* graph) {
+  delete static_cast<Graph*>(graph);
+  return 0;
+}
+
+int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                   void* stream, void** parameters, void**) {
+  ENTER("cuLaunchKernel");
+  const Function& kernel = *static_cast<Function*>(function);
+  const size_t count = The().device.ParametersOf(kernel.program, kernel.name);
+  if (uint64_t{block_x} * block_y * block_z > 1024 || shared != 0) return kInvalid;
+  hone::ptx::Launch launch;
+  launch.grid[0] = grid_x, launch.grid[1] = grid_y, launch.grid[2] = grid_z;
+  launch.block[0] = block_x, launch.block[1] = block_y, launch.block[2] = block_z;
+  for (size_t i = 0; i < count; ++i) {
+    launch.parameters.push_back(*static_cast<const uint64_t*>(parameters[i]));
+  }
+  return Submit(stream, [kernel, launch] { return RunKernel(kernel, launch); });
+}
+
+int cuEventCreate(void** event, unsigned) {
+  ENTER("cuEventCreate");
+  *event = new int(0);
+  return 0;
+}
+int cuEventRecord(void*, void*) {
+  ENTER("cuEventRecord");
+  return 0;
+}
+int cuEventElapsedTime(float* milliseconds, void*, void*) {
+  ENTER("cuEventElapsedTime");
+  *milliseconds = 0.25F;
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<int*>(event);
+  return 0;
+}
+int cuGetErrorString(int code, const char** text) {
+  *text = code == kOutOfMemory ? "out of memory" : "an error by script or by the executor";
+  return 0;
+}
+
+}  // extern "C"
