@@ -195,7 +195,7 @@ proof_packages() {
     /srv/hone-runner_*.deb /srv/hone-worker_*.deb /srv/honed_*.deb /srv/libhone-*.deb
   use_in_root /usr/bin/hone /usr/bin
   chroot "$root" getent passwd hone
-  apt_in_root purge -y hone hone-builder hone-runner hone-worker honed libhone-runtime libhone-client libhone-dev
+  apt_in_root purge -y --auto-remove hone hone-builder hone-runner hone-worker honed libhone-runtime libhone-client libhone-dev
   local left
   left=$(find "$root/usr" "$root/etc" \( -path '*hone*' -o -name 'honed*' \) -not -path '*phone*' | sed "s#^$root##")
   [ -z "$left" ] || { printf 'proof.sh packages: left behind:\n%s\n' "$left" >&2; return 1; }
