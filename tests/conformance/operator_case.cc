@@ -228,6 +228,11 @@ absl::StatusOr<CaseOutcome> RunGraph(graph::Graph graph, const std::vector<DataS
 
 }  // namespace
 
+absl::StatusOr<graph::Graph> ImportCase(const std::filesystem::path& folder, bool* bound) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<DataSet> sets, ReadDataSets(folder));
+  return ImportBinding(folder / "model.onnx", sets.front().inputs, bound);
+}
+
 CaseOutcome RunOperatorCase(const std::filesystem::path& folder, const std::string& target,
                             const Tolerance& tolerance, measure::BuilderClient& builder) {
   const auto sets = ReadDataSets(folder);

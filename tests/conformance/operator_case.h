@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/status/statusor.h"
+
 #include "compiler/compile_model.h"
+#include "graph/graph.h"
 #include "measure/builder_client.h"
 
 namespace hone::conformance {
@@ -31,6 +34,10 @@ struct Tolerance {
   double share = 0;        ///< for sums whose terms cancel
   double half_share = 0;   ///< the same of 16-bit outputs: rounded again and again on the way
 };
+
+/// The model of the case in `folder` as a graph, with the dimensions of its first set's inputs;
+/// `bound`: values of some inputs were bound as well.
+absl::StatusOr<graph::Graph> ImportCase(const std::filesystem::path& folder, bool* bound);
 
 /// Runs the case in `folder` (model.onnx and test_data_set_K/{input,output}_N.pb) as a user's model
 /// goes: import, passes, groups, the default schedule, code for `target` made by `builder`, a

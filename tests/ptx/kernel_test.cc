@@ -61,6 +61,14 @@ TEST(KernelTest, Maps) {
   ExpectEqual(Map("max(x0[i0, i1], 0.0) / x1[i1]"), kMapTrace);
 }
 
+// Rows of seven: four neighbours lie at any multiple of four bytes.
+TEST(KernelTest, VectorsThatAreNotAligned) {
+  ExpectEqual(
+      "workload 1\nx0: f32[6,7] input range(-3,3)\n"
+      "s0: f32[6,4] output = x0[i0, i1 + 2] * 2.0\n",
+      "bind(s0.i0, thread.x)\nvectorize(s0.i1)\n");
+}
+
 TEST(KernelTest, VectorMaths) {
   for (const char* function : {"exp", "tanh", "erf", "sigmoid", "sin", "cos", "atan", "sqrt"}) {
     SCOPED_TRACE(function);
