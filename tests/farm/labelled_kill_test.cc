@@ -192,6 +192,7 @@ class LabelledKillTest : public TunedFarm {
     }
     if (step.rfind("honed.copied", 0) != 0 && step.rfind("honed.sending", 0) != 0) return;
     if (snapshot_.running() && !snapshot_.Ended().has_value()) return;
+    std::filesystem::remove(farm_.Path("torn.db"));  // of before: none is replaced
     snapshot_.Start();
   }
 
