@@ -179,7 +179,7 @@ Status Client::TasksOfModel(const std::string& path, const ModelOptions& options
   builder_options.program = impl_->options.builder_program.empty() ? BuilderBesideThisLibrary()
                                                                    : impl_->options.builder_program;
   measure::BuilderClient builder(builder_options, impl_->clock);
-  const auto tasks = client::TasksOfModel(*std::move(graph), target.text, builder);
+  const auto tasks = client::TasksOfModel(*std::move(graph), &target, builder);
   if (!tasks.ok()) return FromAbsl(tasks.status());
   request->tasks.clear();
   for (const proto::TaskSpec& task : *tasks) {

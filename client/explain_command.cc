@@ -17,6 +17,7 @@
 #include "client/verdict_text.h"
 #include "compiler/extract_kernels.h"
 #include "db/model_verdict.h"
+#include "ir/narrow_target.h"
 #include "ir/target.h"
 #include "ir/text.h"
 #include "measure/device.h"
@@ -39,6 +40,14 @@ std::string DeviceClassOf(const Arguments& arguments) {
                                          : measure::DescribeHost().device_class;
 }
 
+/// The target that records of the Workload are of.
+absl::StatusOr<std::string> NarrowedText(const std::string& text, const ir::Workload& workload) {
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(text, &target, &why)) return absl::InvalidArgumentError(why);
+  return ir::NarrowedTo(target, workload).text;
+}
+
 absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const std::string& path) {
   const Arguments& arguments = context.arguments;
   HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
@@ -53,10 +62,12 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
     if (kernel.count == 0) continue;
     const auto hash = Hash128::FromHex(kernel.hash);
     if (!hash) return absl::InternalError("a workload hash of another form");
-    tasks.push_back({{*hash, target, DeviceClassOf(arguments), accuracy, kMeasurementPolicyVersion},
-                     std::move(kernel.workload),
-                     kernel.name,
-                     kernel.count});
+    HONE_ASSIGN_OR_RETURN(const std::string narrowed, NarrowedText(target, kernel.workload));
+    tasks.push_back(
+        {{*hash, narrowed, DeviceClassOf(arguments), accuracy, kMeasurementPolicyVersion},
+         std::move(kernel.workload),
+         kernel.name,
+         kernel.count});
   }
   return tasks;
 }
@@ -91,7 +102,8 @@ absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
   }));
   Task task;
   HONE_ASSIGN_OR_RETURN(task.workload, ir::ParseWorkload(found[0].text));
-  HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(const std::string given, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(const std::string target, NarrowedText(given, task.workload));
   HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   const std::pair wanted(target, DeviceClassOf(arguments));
   const bool asked = arguments.Given("target") || arguments.Given("threads") ||
@@ -162,7 +174,7 @@ absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::LogFile& log,
   if (!verdicts.ok()) return LogError(verdicts.status());
   const db::RecordKey& key = tasks.front().key;
   std::erase_if(*verdicts, [&](const db::ModelVerdict& v) {
-    return v.target != key.target || v.device_class != key.device_class ||
+    return !db::SameButExtensions(v.target, key.target) || v.device_class != key.device_class ||
            v.measurement_policy != key.measurement_policy || v.accuracy > key.accuracy;
   });
   return verdicts;

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "compiler/extract_kernels.h"
 #include "graph/group_cost.h"
+#include "ir/narrow_target.h"
 #include "ir/target.h"
 #include "ir/text.h"
 
@@ -21,14 +22,13 @@ double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph,
-                                                          const std::string& target_text,
+absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph, ir::Target* target,
                                                           measure::BuilderClient& builder) {
-  ir::Target target;
-  std::string why;
-  if (!ir::ParseTarget(target_text, &target, &why)) return absl::InvalidArgumentError(why);
   HONE_ASSIGN_OR_RETURN(const std::vector<compiler::ModelKernel> kernels,
-                        compiler::ExtractKernels(std::move(graph), target.text, builder));
+                        compiler::ExtractKernels(std::move(graph), target->text, builder));
+  std::vector<const ir::Workload*> workloads;
+  for (const compiler::ModelKernel& kernel : kernels) workloads.push_back(&kernel.workload);
+  *target = ir::NarrowedTo(*target, workloads);
   std::vector<proto::TaskSpec> tasks;
   std::map<std::string, size_t> known;
   for (const compiler::ModelKernel& kernel : kernels) {
@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph,
                      .name = kernel.name,
                      .count = kernel.count,
                      .flop = static_cast<double>(cost.flops + cost.other_flops),
-                     .bound_ns = BoundNs(cost, target)});
+                     .bound_ns = BoundNs(cost, *target)});
   }
   return tasks;
 }

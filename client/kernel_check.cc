@@ -341,7 +341,7 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
   HONE_ASSIGN_OR_RETURN(const std::vector<compiler::FoundTrace> found,
                         compiler::LookUpTraces(model.kernels, target, traces));
   HONE_ASSIGN_OR_RETURN(const compiler::BuiltKernels built,
-                        compiler::BuildKernels(model.kernels, found, target.text, builder));
+                        compiler::BuildKernels(model.kernels, found, target, builder));
   CheckState state = {options, clock, model, built, found, {}, nullptr};
   if (!built.shared_object.empty()) {
     auto code =

@@ -10,6 +10,7 @@
 #include "client/exit_code.h"
 #include "client/open_log.h"
 #include "compiler/model_steps.h"
+#include "ir/narrow_target.h"
 #include "ir/text.h"
 #include "schedule/lower.h"
 #include "schedule/space.h"
@@ -107,7 +108,8 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
                                                const std::string& hash, const ir::Target& target) {
   const auto key_hash = Hash128::FromHex(hash);
   if (!key_hash) return absl::InternalError("a workload hash of another form");
-  const db::RecordKey key = {*key_hash, target.text, terms_.device_class, terms_.accuracy,
+  const std::string narrowed = ir::NarrowedTo(target, workload).text;
+  const db::RecordKey key = {*key_hash, narrowed, terms_.device_class, terms_.accuracy,
                              kMeasurementPolicyVersion};
   std::string text = ir::ToText(workload);
   HONE_RETURN_IF_ERROR(BeginLookUps());

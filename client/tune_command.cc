@@ -30,6 +30,7 @@
 #include "client/version_text.h"
 #include "compiler/extract_kernels.h"
 #include "graph/group_cost.h"
+#include "ir/narrow_target.h"
 #include "measure/device.h"
 #include "measure/helper_check.h"
 #include "measure/local_measurer.h"
@@ -177,6 +178,9 @@ absl::Status Tuning::Prepare() {
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
   auto kernels = compiler::ExtractKernels(std::move(graph), target_.text, builder);
   if (!kernels.ok()) return CompileError(kernels.status());
+  std::vector<const ir::Workload*> workloads;
+  for (const compiler::ModelKernel& kernel : *kernels) workloads.push_back(&kernel.workload);
+  target_ = ir::NarrowedTo(target_, workloads);
   tasks_ = MakeTasks(*std::move(kernels), target_);
   host_ = measure::DescribeHost();
   return absl::OkStatus();

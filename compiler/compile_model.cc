@@ -11,6 +11,7 @@
 #include "compiler/model_steps.h"
 #include "compiler/plan_assembly.h"
 #include "graph/grouping.h"
+#include "ir/narrow_target.h"
 #include "ir/target.h"
 
 namespace hone::compiler {
@@ -80,7 +81,9 @@ runtime::PackageInfo DescribePackage(const ir::Target& target, const CompileOpti
                                      const std::vector<ModelKernel>& kernels,
                                      const std::vector<FoundTrace>& traces) {
   runtime::PackageInfo info;
-  info.target = target.text;
+  std::vector<const ir::Workload*> workloads;
+  for (const ModelKernel& kernel : kernels) workloads.push_back(&kernel.workload);
+  info.target = ir::NarrowedTo(target, workloads).text;
   info.device_class = options.device_class;
   info.program = kProgramVersion;
   for (size_t k = 0; k < traces.size(); ++k) {
@@ -112,8 +115,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   // Kernels: a schedule for each, and code.
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
                         LookUpTraces(steps.kernels, target, traces));
-  HONE_ASSIGN_OR_RETURN(BuiltKernels built,
-                        BuildKernels(steps.kernels, found, target.text, builder));
+  HONE_ASSIGN_OR_RETURN(BuiltKernels built, BuildKernels(steps.kernels, found, target, builder));
 
   // Memory, plan, and what the kernels' constants become.
   HONE_ASSIGN_OR_RETURN(AssembledPlan assembled,

@@ -8,6 +8,7 @@
 #include "fmt/core.h"
 
 #include "base/status.h"
+#include "ir/narrow_target.h"
 
 namespace hone::compiler {
 namespace {
@@ -32,7 +33,9 @@ absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKern
   std::vector<FoundTrace> found;
   traces.BeginModel(kernels);
   for (const ModelKernel& kernel : kernels) {
-    HONE_ASSIGN_OR_RETURN(found.emplace_back(), traces.Find(kernel.workload, kernel.hash, target));
+    HONE_ASSIGN_OR_RETURN(
+        found.emplace_back(),
+        traces.Find(kernel.workload, kernel.hash, ir::NarrowedTo(target, kernel.workload)));
   }
   traces.EndLookUps();
   return found;
@@ -40,7 +43,7 @@ absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKern
 
 absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernels,
                                           const std::vector<FoundTrace>& traces,
-                                          const std::string& target,
+                                          const ir::Target& target,
                                           measure::BuilderClient& builder) {
   HONE_CHECK(kernels.size() == traces.size());
   BuiltKernels result;
@@ -52,7 +55,8 @@ absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernel
   const auto work = [&] {
     // Taken in order, so the first failure in this order is found whatever the threads do.
     for (size_t k = next++; k < kernels.size() && !failed; k = next++) {
-      measure::BuildJob job{.target = target, .output = measure::BuildOutput::kObjects};
+      measure::BuildJob job{.target = ir::NarrowedTo(target, kernels[k].workload).text,
+                            .output = measure::BuildOutput::kObjects};
       job.kernels.push_back(
           {kernels[k].text, traces[k].trace, kernels[k].binding, fmt::format("k{}", k)});
       statuses[k] = BuildOne(kernels[k], traces[k], std::move(job), builder, &result.kernels[k]);
@@ -66,7 +70,7 @@ absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernel
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) HONE_RETURN_IF_ERROR(status);
 
-  measure::LinkJob link{.target = target, .objects = {}};
+  measure::LinkJob link{.target = target.text, .objects = {}};
   for (measure::BuiltKernel& kernel : result.kernels) {
     link.objects.push_back(std::move(kernel.object));
     kernel.object.clear();

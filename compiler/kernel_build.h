@@ -17,7 +17,8 @@ struct BuiltKernels {
   std::vector<measure::BuiltKernel> kernels;  ///< by ModelSteps::kernels; without objects
 };
 
-/// The Trace of each kernel, and the end of looking up. An error of `traces` is returned.
+/// The Trace of each kernel for the extensions of `target` that its dtypes can use, and the end of
+/// looking up. An error of `traces` is returned.
 absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKernel>& kernels,
                                                      const ir::Target& target, TraceSource& traces);
 
@@ -26,7 +27,7 @@ absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKern
 /// it.
 absl::StatusOr<BuiltKernels> BuildKernels(const std::vector<ModelKernel>& kernels,
                                           const std::vector<FoundTrace>& traces,
-                                          const std::string& target,
+                                          const ir::Target& target,
                                           measure::BuilderClient& builder);
 
 }  // namespace hone::compiler

@@ -76,7 +76,8 @@ bool Holds(const std::vector<Hash128>& hashes, const Hash128& hash) {
 }
 
 bool Counts(const ModelVerdict& verdict, const RecordKey& key) {
-  return verdict.target == key.target && verdict.device_class == key.device_class &&
+  return SameButExtensions(verdict.target, key.target) &&
+         verdict.device_class == key.device_class &&
          verdict.measurement_policy == key.measurement_policy && verdict.accuracy <= key.accuracy &&
          (verdict.keeps_defaults || Holds(verdict.tuned, key.workload) ||
           Holds(verdict.put_back, key.workload));
@@ -136,6 +137,14 @@ std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
   const bool fits = !words.bad() && (v.keeps_defaults || word == kWon) &&
                     accuracy == static_cast<int>(v.accuracy);
   return fits ? std::optional(std::move(v)) : std::nullopt;
+}
+
+bool SameButExtensions(std::string_view target, std::string_view other) {
+  const auto cut = [](std::string_view text) {
+    const size_t comma = std::min(text.find(','), text.size());
+    return std::pair(text.substr(0, std::min(text.find('+'), comma)), text.substr(comma));
+  };
+  return cut(target) == cut(other);
 }
 
 const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,10 +53,14 @@ std::pair<Hash128, Hash128> VerdictIds(const Hash128& model);
 /// The inverse of EventOf; nothing where the event is none, or one of a newer Hone.
 std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged);
 
+/// Whether two targets differ in nothing but extensions (`+vnni`): a verdict is of those that any
+/// kernel of its model uses, a record of those that its Workload does.
+bool SameButExtensions(std::string_view target, std::string_view other);
+
 /// The verdict by which a look-up of `key` in its model answers with the default; null where none
-/// says so. `verdicts` are those of the model, newest first. Those of the same target, device class
-/// and policy count, of the same accuracy class or a stricter one: this class first, then those of
-/// this log, then the newest. The first that has the Workload in it decides.
+/// says so. `verdicts` are those of the model, newest first. Those of the same target (extensions
+/// aside), device class and policy count, of the same accuracy class or a stricter one: this class
+/// first, then those of this log, then the newest. The first that has the Workload in it decides.
 const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key);
 
 /// One line for people: that the model keeps its defaults, with the interval, or that this kernel

@@ -48,8 +48,9 @@ double Session::ElapsedSeconds() const {
 
 db::RecordKey Session::KeyOf(int task) const {
   // Not of the Tuner, which another member may be using.
-  return {hashes_[static_cast<size_t>(LocalOf(task))], options_.target.text,
-          options_.device.device_class, options_.accuracy, kMeasurementPolicyVersion};
+  const auto local = static_cast<size_t>(LocalOf(task));
+  return {hashes_[local], targets_[local], options_.device.device_class, options_.accuracy,
+          kMeasurementPolicyVersion};
 }
 
 db::Event Session::MakeEvent(std::string type, std::string payload) {
@@ -69,7 +70,7 @@ measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::Measur
   measure::MeasureInput in;
   in.id = p.attempt;
   in.workload = tuner_->task(p.task).workload;
-  in.target = options_.target.text;
+  in.target = targets_[static_cast<size_t>(LocalOf(p.task))];
   in.trace = p.trace;
   in.kind = kind;
   in.accuracy = options_.accuracy;

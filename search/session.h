@@ -181,7 +181,9 @@ class Session {
   Tuner* tuner_ = nullptr;       ///< that of shared_; used under its lock
   std::vector<int> places_;      ///< of this session's tasks in the Tuner
   std::vector<Hash128> hashes_;  ///< of their Workloads
-  Hash128 model_;                ///< ModelHashOf them all
+  /// With the extensions that each can use, as records have them.
+  std::vector<std::string> targets_;
+  Hash128 model_;  ///< ModelHashOf them all
   struct Told {
     double default_ns = 0, best_ns = 0;
   };

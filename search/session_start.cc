@@ -9,6 +9,7 @@
 #include "base/core/random_id.h"
 #include "base/status.h"
 #include "db/lookup.h"
+#include "ir/narrow_target.h"
 #include "ir/text.h"
 #include "search/session.h"
 #include "search/transplant.h"
@@ -127,7 +128,13 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
   }
   verdicts_.resize(tasks.size());
   told_.resize(tasks.size());
-  for (const TuningTask& t : tasks) hashes_.push_back(t.hash);
+  std::vector<const ir::Workload*> workloads;
+  for (const TuningTask& t : tasks) {
+    hashes_.push_back(t.hash);
+    targets_.push_back(ir::NarrowedTo(options_.target, *t.workload).text);
+    workloads.push_back(t.workload.get());
+  }
+  options_.target = ir::NarrowedTo(options_.target, workloads);
   model_ = ModelHashOf(tasks);
   if (shared()) {
     HONE_RETURN_IF_ERROR(JoinShared(std::move(tasks), std::move(batch)));

@@ -16,7 +16,7 @@ absl::StatusOr<FoundRecords> AnswerFrom(db::Database& log, const proto::FindReco
   if (question.model) {
     HONE_ASSIGN_OR_RETURN(found.verdicts, log.ModelVerdicts(*question.model));
     std::erase_if(found.verdicts, [&](const db::ModelVerdict& verdict) {
-      return verdict.target != question.key.target ||
+      return !db::SameButExtensions(verdict.target, question.key.target) ||
              verdict.device_class != question.key.device_class;
     });
     if (found.verdicts.size() > proto::kMaxFound) found.verdicts.resize(proto::kMaxFound);

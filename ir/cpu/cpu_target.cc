@@ -76,6 +76,10 @@ bool HasAvxVnni() {
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
 }
 
+bool HasVnni(bool wide) { return wide ? __builtin_cpu_supports("avx512vnni") != 0 : HasAvxVnni(); }
+
+bool HasBf16(bool wide) { return wide && __builtin_cpu_supports("avx512bf16") != 0; }
+
 bool HasAvx2Level() {
   return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
          __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
@@ -136,7 +140,12 @@ class Cpu final : public TargetKind {
     std::string resolved(text);
     constexpr std::string_view kNative = "cpu:native";
     if (text.substr(0, kNative.size()) == kNative) {
-      resolved = (HasAvx512Level() ? "cpu:avx512" : "cpu:avx2") + resolved.substr(kNative.size());
+      const bool wide = HasAvx512Level();
+      const std::string rest = resolved.substr(kNative.size());
+      resolved = wide ? "cpu:avx512" : "cpu:avx2";
+      if (HasVnni(wide) && rest.find("+vnni") == std::string::npos) resolved += "+vnni";
+      if (HasBf16(wide) && rest.find("+bf16") == std::string::npos) resolved += "+bf16";
+      resolved += rest;
     }
     if (resolved.find(",threads=") == std::string::npos) {
       resolved += ",threads=" + std::to_string(threads);
@@ -150,9 +159,9 @@ class Cpu final : public TargetKind {
     std::string missing;
     if (wide ? !HasAvx512Level() : !HasAvx2Level()) {
       missing = wide ? "AVX-512 (F, BW, CD, DQ, VL)" : "AVX2 with FMA and BMI2";
-    } else if (cpu.vnni && !(wide ? __builtin_cpu_supports("avx512vnni") != 0 : HasAvxVnni())) {
+    } else if (cpu.vnni && !HasVnni(wide)) {
       missing = wide ? "AVX512-VNNI" : "AVX-VNNI";
-    } else if (cpu.bf16 && __builtin_cpu_supports("avx512bf16") == 0) {
+    } else if (cpu.bf16 && !HasBf16(wide)) {
       missing = "AVX512-BF16";
     }
     if (missing.empty()) return true;

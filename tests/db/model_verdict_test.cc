@@ -58,6 +58,15 @@ TEST(KeepsDefaultTest, TheNewestThatHasTheWorkloadInItDecides) {
   EXPECT_EQ(keeps({put_back, won}, 0), put_back.session);
 }
 
+TEST(KeepsDefaultTest, ExtensionsAreNoOtherTarget) {
+  EXPECT_TRUE(SameButExtensions("cpu:avx512+vnni+bf16,threads=2", "cpu:avx512,threads=2"));
+  EXPECT_TRUE(SameButExtensions("cpu:avx2+vnni,threads=1", "cpu:avx2,threads=1"));
+  EXPECT_FALSE(SameButExtensions("cpu:avx512+vnni,threads=2", "cpu:avx512,threads=1"));
+  EXPECT_FALSE(SameButExtensions("cpu:avx512,threads=2", "cpu:avx2,threads=2"));
+  EXPECT_TRUE(SameButExtensions("cuda:sm_90a", "cuda:sm_90a"));
+  EXPECT_FALSE(SameButExtensions("cuda:sm_90a", "cuda:sm_80"));
+}
+
 TEST(KeepsDefaultTest, OnlyVerdictsOfTheSameKeyCount) {
   ModelVerdict lost = Verdict(1);
   lost.keeps_defaults = true;
