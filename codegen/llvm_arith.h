@@ -67,6 +67,7 @@ class Arith {
   Value Shift(ir::BinaryOp op, const Value& a, const Value& b);
   Value CastFromFloat(const Value& value, ir::DType dtype);
   Value CastFromInt(const Value& value, ir::DType dtype);
+  llvm::Value* SaturateLanes(llvm::Value* x, ir::DType dtype, int lanes);
   llvm::Value* RoundToOddF32(llvm::Value* value, int lanes);
   llvm::Value* BF16Bits(llvm::Value* value, int lanes);
   llvm::Value* Splat(llvm::Type* type, double value);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -151,6 +152,8 @@ Value Arith::CastFromFloat(const Value& value, DType dtype) {
     return {b_.CreateFCmpUNE(x, Splat(x->getType(), 0)), dtype, value.lanes};
   }
   if (ir::IsInteger(dtype)) {
+    if (value.lanes > 1 && ir::SizeOf(dtype) <= 2)
+      return {SaturateLanes(x, dtype, value.lanes), dtype, value.lanes};
     const auto id =
         ir::IsUnsigned(dtype) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
     return {b_.CreateIntrinsic(id, {type, x->getType()}, {x}), dtype, value.lanes};
@@ -162,6 +165,19 @@ Value Arith::CastFromFloat(const Value& value, DType dtype) {
   // Through memory form: that is where the rounding to 16 bits is.
   if (value.dtype == DType::kF64) x = RoundToOddF32(x, value.lanes);
   return FromMemory(ToMemory({x, dtype, value.lanes}), dtype, value.lanes);
+}
+
+// LLVM takes saturating conversions of vectors apart, lane by lane; clamped numbers convert whole.
+llvm::Value* Arith::SaturateLanes(llvm::Value* x, DType dtype, int lanes) {
+  const int bits = static_cast<int>(8 * ir::SizeOf(dtype));
+  const bool is_signed = !ir::IsUnsigned(dtype);
+  const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+  llvm::Value* low = Splat(x->getType(), is_signed ? -limit : 0);
+  llvm::Value* high = Splat(x->getType(), limit - 1);
+  llvm::Value* clamped = b_.CreateSelect(b_.CreateFCmpOGT(x, low), x, low);  // a NaN: low
+  clamped = b_.CreateSelect(b_.CreateFCmpOLT(clamped, high), clamped, high);
+  if (is_signed) clamped = b_.CreateSelect(b_.CreateFCmpORD(x, x), clamped, Splat(x->getType(), 0));
+  return b_.CreateTrunc(b_.CreateFPToSI(clamped, TypeOf(DType::kI32, lanes)), TypeOf(dtype, lanes));
 }
 
 Value Arith::CastFromInt(const Value& value, DType dtype) {

@@ -371,6 +371,18 @@ TEST(NestTest, FloatToIntegerSaturates) {
     kernel.Run("cast", {xs.data(), ys.data()});
     EXPECT_THAT(ys, ElementsAre(1, -1, 127, -128, 0, 127, -128, 127));
   });
+  ForEachTarget(CastNest(DType::kF32, DType::kU8, 8, 8), [&](const Kernel& kernel) {
+    std::vector<float> xs = values;
+    std::vector<uint8_t> ys(8);
+    kernel.Run("cast", {xs.data(), ys.data()});
+    EXPECT_THAT(ys, ElementsAre(1, 0, 255, 0, 0, 255, 0, 255));
+  });
+  ForEachTarget(CastNest(DType::kF64, DType::kI16, 8, 8), [&](const Kernel& kernel) {
+    std::vector<double> xs(values.begin(), values.end());
+    std::vector<int16_t> ys(8);
+    kernel.Run("cast", {xs.data(), ys.data()});
+    EXPECT_THAT(ys, ElementsAre(1, -1, 300, -300, 0, 32767, -32768, 32767));
+  });
   ForEachTarget(CastNest(DType::kF32, DType::kU32, 8, 8), [&](const Kernel& kernel) {
     std::vector<float> xs = values;
     std::vector<uint32_t> ys(8);
