@@ -17,6 +17,7 @@ namespace hone::bench {
 measure::LocalMeasurerOptions MeasurerOptionsFor(const ir::Target& target) {
   measure::LocalMeasurerOptions options;
   options.builder.processes = UsableCores();
+  options.runner.device = target.kind + ":0";
   options.builder.job_timeout_ns = 20'000'000'000;
   options.alternate = target.threads + options.builder.processes > UsableCores();
   options.device_class = measure::DescribeHost().device_class;

@@ -256,6 +256,7 @@ measure::LocalMeasurerOptions Tuning::MeasurerOptions() const {
   constexpr int64_t kLeastOracleNs = 50'000'000;
   measure::LocalMeasurerOptions o;
   o.builder.processes = UsableCores();
+  o.runner.device = target_.kind + ":0";
   o.builder.cache = o.oracle.cache = OpenUserCache(arguments_, context_.environment);
   o.builder.job_timeout_ns = 20'000'000'000;
   o.alternate = target_.threads + o.builder.processes > UsableCores();

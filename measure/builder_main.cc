@@ -233,7 +233,7 @@ Status LockUp(const Options& options) {
       return hidden;
     }
   }
-  return EnterSandbox(SandboxKind::kBuilder, options.test_hooks);
+  return EnterSandbox(SandboxKind::kBuilder, {.may_kill_itself = options.test_hooks});
 }
 
 int Main(const Options& options) {

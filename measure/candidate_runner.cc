@@ -6,9 +6,11 @@
 
 #include "fmt/format.h"
 
+#include "base/core/check.h"
 #include "base/status.h"
 #include "ir/text.h"
 #include "measure/fill.h"
+#include "measure/kind_runner.h"
 #include "measure/oracle_memo.h"
 #include "measure/timing.h"
 
@@ -61,7 +63,8 @@ std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64
 CandidateRunner::CandidateRunner(RunnerOptions runner, OracleOptions oracle,
                                  std::function<BuiltCandidate(const MeasureInput&)> build_default,
                                  const MonotonicClock& clock)
-    : runner_(std::move(runner), clock),
+    : device_(runner.device),
+      runner_(std::move(runner), clock),
       oracle_(oracle),
       build_default_(std::move(build_default)),
       clock_(clock) {}
@@ -96,6 +99,8 @@ int64_t CandidateRunner::sentinel_ns() const {
 
 absl::StatusOr<TimeReply> CandidateRunner::AskForTimes(int slot, const TimingPolicy& policy,
                                                        AttemptError* error, bool* late) {
+  const KindRunner* const kind = RunnersOfKinds().Find(KindIn(device_));
+  HONE_CHECK(kind != nullptr) << device_ << " was never prepared for";
   int64_t pause_ns = kFirstPauseNs;
   for (int tries = 1;; ++tries) {
     const std::optional<CpuShare> share = runner_.ShareCpu();
@@ -110,10 +115,11 @@ absl::StatusOr<TimeReply> CandidateRunner::AskForTimes(int slot, const TimingPol
       wait.queued_ns = used->queued_ns;
       wait.ran_ns = used->ran_ns;
     }
-    const Status possible = CheckTimes(*reply, policy, flushed_bytes_[slot], wait);
+    Status possible = CheckTimes(*reply, policy, wait.elapsed_ns);
+    if (possible.ok()) possible = kind->CheckWait(*reply, flushed_bytes_[slot], wait);
     if (possible.ok()) {
       error->outcome = Outcome::kOk;
-      *late = CameLate(*reply, flushed_bytes_[slot], wait);
+      *late = kind->CameLate(*reply, flushed_bytes_[slot], wait);
       return reply;
     }
     // A machine may stand still once; what is said again is a lie, unless the runner stood still.

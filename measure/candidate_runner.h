@@ -70,6 +70,7 @@ class CandidateRunner {
   Reference MakeReferenceOf(const MeasureInput& input);
   absl::Status CheckDefault(const MeasureInput& input, const std::vector<ReferenceOutput>& made);
 
+  const std::string device_;
   RunnerClient runner_;
   const OracleOptions oracle_;
   const std::function<BuiltCandidate(const MeasureInput&)> build_default_;

@@ -108,7 +108,7 @@ struct TimeReply {
   bool hopeless = false;
   int64_t sentinel_ns = 0;  ///< time of the runner's own fixed piece of work, least of three
   int64_t runs = 0;         ///< of the kernel, warm-ups too
-  int64_t timed_ns = 0;     ///< of all of them; CheckTimes compares it with the asker's clock
+  int64_t timed_ns = 0;     ///< of all of them; who asks compares it with its clock
 };
 
 std::string EncodePrepareJob(const PrepareJob& job);

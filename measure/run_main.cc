@@ -2,7 +2,7 @@
 // ends. Started by RunnerClient; runs code that nobody has checked, so it gives up every right that
 // it does not need before the first job, and may end at any moment without harm to anybody else.
 //
-//     hone-runner THREADS [--test-hooks] [--unsafe-no-sandbox]
+//     hone-runner KIND:NUMBER THREADS [--test-hooks] [--unsafe-no-sandbox]
 
 #include <poll.h>
 #include <unistd.h>
@@ -15,17 +15,18 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/core/clock.h"
 #include "base/core/status_macros.h"
-#include "measure/prepared_kernel.h"
+#include "measure/kind_runner.h"
 #include "measure/run_job.h"
 #include "measure/run_test_hook.h"
 #include "measure/sandbox.h"
 #include "measure/wire.h"
-#include "runtime/crew.h"
 
 namespace hone::measure {
 namespace {
@@ -35,21 +36,6 @@ void EndWithoutMemory() {
   // Nothing can be done about a failing write here.
   if (write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0) _exit(kRunnerOutOfMemory);
   _exit(kRunnerOutOfMemory);
-}
-
-// A fixed chain of dependent operations: its time tells how fast the core is just now.
-int64_t SentinelNs(const MonotonicClock& clock) {
-  int64_t least_ns = INT64_MAX;
-  for (int turn = 0; turn < 3; ++turn) {
-    volatile double seed = 0.5;
-    double value = seed;
-    const int64_t start_ns = clock.NowNs();
-    for (int i = 0; i < 2000; ++i) value = value * 0.999 + 0.001;
-    seed = value;
-    const int64_t took_ns = clock.NowNs() - start_ns;
-    if (took_ns < least_ns) least_ns = took_ns;
-  }
-  return least_ns;
 }
 
 // As a candidate that has taken over the process might, for tests: it takes a quarter of a second,
@@ -69,7 +55,7 @@ void Doze() { static_cast<void>(::poll(nullptr, 0, 600)); }
 
 class Runner {
  public:
-  Runner(runtime::Crew& crew, bool test_hooks) : crew_(crew), test_hooks_(test_hooks) {}
+  Runner(OpenDevice& device, bool test_hooks) : device_(device), test_hooks_(test_hooks) {}
 
   Status Answer(const Frame& frame) {
     switch (static_cast<FrameType>(frame.type)) {
@@ -89,33 +75,47 @@ class Runner {
 
  private:
   Status Prepare(PrepareJob job) {
-    std::unique_ptr<PreparedKernel>& slot = slots_[static_cast<size_t>(job.slot)];
-    slot.reset();
-    if (data_ == nullptr || data_->key != job.data_key) {
+    const auto slot = static_cast<size_t>(job.slot);
+    slots_[slot].reset();
+    if (!data_key_ || *data_key_ != job.data_key) {
       for (auto& other : slots_) other.reset();
-      data_.reset();
-      HONE_ASSIGN_OR_RETURN(data_, RunData::Make(job));
+      data_key_.reset();
+      HONE_RETURN_IF_ERROR(device_.MakeData(job));
+      data_key_ = job.data_key;
     }
     if (test_hooks_) kill_ = job.test_hook;
     EndIfAsked(kill_, "loading");
-    PreparedKernel::Hook hook;
-    if (test_hooks_ && !job.test_hook.empty()) {
-      hook = [name = job.test_hook](const auto& outputs) { Misbehave(name, outputs); };
+    const std::string hook = test_hooks_ ? job.test_hook : "";
+    const std::vector<ir::ArtifactBuffer> outputs = job.kernel.artifact.outputs;
+    HONE_ASSIGN_OR_RETURN(slots_[slot], device_.Load(std::move(job)));
+    return RunForCheck(*slots_[slot], outputs, hook);
+  }
+
+  static Status RunForCheck(LoadedCandidate& candidate,
+                            const std::vector<ir::ArtifactBuffer>& outputs,
+                            const std::string& hook) {
+    std::vector<GuardedBuffer> buffers;
+    const std::vector<SharedBuffer> places = PlaceOutputs(outputs);
+    for (size_t i = 0; i < places.size(); ++i) {
+      HONE_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::MapShared(kOutputFd, places[i]));
+      Poison(outputs[i].dtype, buffer.span());
+      buffers.push_back(std::move(buffer));
     }
-    HONE_ASSIGN_OR_RETURN(slot, PreparedKernel::Make(std::move(job), data_, crew_));
-    return slot->RunForCheck(kOutputFd, clock_, hook);
+    HONE_RETURN_IF_ERROR(candidate.RunForCheck(buffers));
+    if (!hook.empty()) Misbehave(hook, buffers);
+    return {};
   }
 
   TimeReply Time(const TimeJob& job) {
     TimeReply reply;
-    PreparedKernel* const kernel = slots_[static_cast<size_t>(job.slot)].get();
+    LoadedCandidate* const kernel = slots_[static_cast<size_t>(job.slot)].get();
     if (kernel == nullptr) {
       reply.status = Status(StatusCode::kFailedPrecondition, "nothing is prepared in this slot");
       return reply;
     }
     EndIfAsked(kill_, "timing");
-    reply.sentinel_ns = SentinelNs(clock_);
-    Result<Race> race = kernel->Time(job.policy, clock_);
+    reply.sentinel_ns = device_.SentinelNs();
+    Result<Race> race = kernel->Time(job.policy);
     reply.status = race.status();
     if (!race.ok()) return reply;
     reply.samples_ns = std::move(race->samples_ns);
@@ -127,12 +127,11 @@ class Runner {
     return reply;
   }
 
-  SystemMonotonicClock clock_;
-  runtime::Crew& crew_;
+  OpenDevice& device_;
   const bool test_hooks_;
   std::string kill_;  ///< a hook of the job that was prepared last
-  std::shared_ptr<RunData> data_;
-  std::array<std::unique_ptr<PreparedKernel>, kMaxSlots> slots_;
+  std::optional<std::string> data_key_;
+  std::array<std::unique_ptr<LoadedCandidate>, kMaxSlots> slots_;
 };
 
 int Fail(const Status& status) {
@@ -140,24 +139,50 @@ int Fail(const Status& status) {
   return 1;
 }
 
-int Main(int threads, bool test_hooks, bool unsafe_no_sandbox) {
+/// What the words of the command line say.
+struct Order {
+  std::string device;
+  DevicePlace place;
+  bool test_hooks = false;
+  bool unsafe_no_sandbox = false;
+};
+
+bool ReadOrder(int argc, char** argv, Order* order) {
+  if (argc < 3) return false;
+  order->device = argv[1];
+  const char* const colon = std::strchr(argv[1], ':');
+  if (colon == nullptr) return false;
+  order->place = {.number = std::atoi(colon + 1), .threads = std::atoi(argv[2])};
+  for (int i = 3; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--test-hooks") == 0) order->test_hooks = true;
+    if (std::strcmp(argv[i], "--unsafe-no-sandbox") == 0) order->unsafe_no_sandbox = true;
+  }
+  return order->place.threads >= 1;
+}
+
+int Main(const Order& order) {
   std::set_new_handler(EndWithoutMemory);
   DieWithParent();
-  const Status hidden = HideFiles();
+  const Result<const KindRunner*> kind = RunnerOf(order.device);
+  if (!kind.ok()) return Fail(kind.status());
+  const RunnerNeeds needs = (*kind)->needs();
+  const Status hidden = HideFiles(needs.folders);
   // Where the kernel cannot, its worker says so on the device's row.
-  if (!hidden.ok() && hidden.code() != StatusCode::kUnimplemented && !unsafe_no_sandbox) {
+  if (!hidden.ok() && hidden.code() != StatusCode::kUnimplemented && !order.unsafe_no_sandbox) {
     Fail(hidden);
     return kRunnerNoSandbox;
   }
-  Result<std::unique_ptr<runtime::Crew>> crew =
-      runtime::Crew::Create({.threads = threads, .cpus = {}});
-  if (!crew.ok()) return Fail(crew.status());
-  const Status sandboxed = EnterSandbox(SandboxKind::kRunner, test_hooks);
-  if (!sandboxed.ok() && !unsafe_no_sandbox) {
+  const SystemMonotonicClock clock;
+  const Result<std::unique_ptr<OpenDevice>> device = (*kind)->Open(order.place, clock);
+  if (!device.ok()) return Fail(device.status());
+  const Status sandboxed =
+      EnterSandbox(SandboxKind::kRunner,
+                   {.more_calls = needs.system_calls, .may_kill_itself = order.test_hooks});
+  if (!sandboxed.ok() && !order.unsafe_no_sandbox) {
     Fail(sandboxed);
     return kRunnerNoSandbox;
   }
-  Runner runner(**crew, test_hooks);
+  Runner runner(**device, order.test_hooks);
   FrameDecoder decoder;
   for (;;) {
     Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);
@@ -173,16 +198,10 @@ int Main(int threads, bool test_hooks, bool unsafe_no_sandbox) {
 }  // namespace hone::measure
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  const auto said = [&](const char* word) {
-    for (int i = 2; i < argc; ++i) {
-      if (std::strcmp(argv[i], word) == 0) return true;
-    }
-    return false;
-  };
-  if (threads < 1) {
-    std::fprintf(stderr, "hone-runner is started by Hone: hone-runner THREADS\n");
+  hone::measure::Order order;
+  if (!hone::measure::ReadOrder(argc, argv, &order)) {
+    std::fprintf(stderr, "hone-runner is started by Hone: hone-runner KIND:NUMBER THREADS\n");
     return 2;
   }
-  return hone::measure::Main(threads, said("--test-hooks"), said("--unsafe-no-sandbox"));
+  return hone::measure::Main(order);
 }

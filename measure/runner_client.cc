@@ -14,6 +14,7 @@
 
 #include "base/helper_program.h"
 #include "base/status.h"
+#include "measure/kind_runner.h"
 #include "measure/last_words.h"
 
 namespace hone::measure {
@@ -27,16 +28,18 @@ constexpr size_t kLastWordsBytes = 1000;
 constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
 constexpr char kUnasked[] = "the runner said more than it was asked";
 constexpr char kInterrupted[] = "the kernel was ended because nobody waits for it any more";
-
 }  // namespace
 
 struct RunnerClient::Process {
-  Process(Subprocess started, int number_of_threads)
-      : child(std::move(started)), threads(number_of_threads) {}
+  Process(Subprocess started, int number_of_threads, int files_of_kind)
+      : child(std::move(started)),
+        threads(number_of_threads),
+        open_files(kOpenFiles + files_of_kind) {}
 
   Subprocess child;
   FrameDecoder decoder{kMaxReplyBytes};
   int threads;
+  int open_files;  ///< beside the code of candidates
   int jobs_done = 0;
   int most_slots = 1;  ///< of candidates, from 0 on, that may hold one
 };
@@ -51,6 +54,11 @@ RunnerClient::~RunnerClient() {
 
 absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
     const PrepareJob& job) {
+  const std::string& target = job.kernel.artifact.target;
+  if (KindIn(target) != KindIn(options_.device)) {
+    return absl::InvalidArgumentError(
+        fmt::format("a kernel for {} does not run on {}", target, options_.device));
+  }
   const std::vector<SharedBuffer> places = PlaceOutputs(job.kernel.artifact.outputs);
   HONE_RETURN_IF_ERROR(MakeRoom(SharedBytes(places)));
   // Whatever an earlier candidate left behind is not this one's.
@@ -67,7 +75,7 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
                              FrameType::kPrepareReply, options_.prepare_timeout_ns));
   const Result<PrepareReply> reply = DecodePrepareReply(payload);
   HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
-  HONE_RETURN_IF_ERROR(ToAbsl(reply->status));
+  HONE_RETURN_IF_ERROR(Told(reply->status));
   std::vector<std::span<const std::byte>> outputs;
   for (const SharedBuffer& place : places) {
     outputs.push_back(mapped_.subspan(static_cast<size_t>(place.data_offset),
@@ -83,7 +91,7 @@ absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {
     return absl::DataLossError(kUnasked);
   }
   HONE_ASSIGN_OR_RETURN(TimeReply reply, AskForTimes(job));
-  HONE_RETURN_IF_ERROR(ToAbsl(reply.status));
+  HONE_RETURN_IF_ERROR(Told(reply.status));
   if (reply.samples_ns.empty()) return absl::DataLossError("the runner sent no times");
   return reply;
 }
@@ -101,6 +109,13 @@ bool RunnerClient::SpeaksUnasked() const {
   // Data, or the end of its side: a process that died meanwhile is found out by the next call.
   pollfd output{.fd = process_->child.standard_output().get(), .events = POLLIN, .revents = 0};
   return poll(&output, 1, 0) > 0 && (output.revents & POLLIN) != 0;
+}
+
+absl::Status RunnerClient::Told(const Status& status) {
+  const bool failed =
+      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kAborted;
+  if (failed) process_.reset();
+  return ToAbsl(status);
 }
 
 std::optional<CpuShare> RunnerClient::ShareCpu() const {
@@ -142,25 +157,30 @@ absl::Status RunnerClient::MakeRoom(int64_t bytes) {
 }
 
 absl::Status RunnerClient::Start(int threads) {
+  const Result<const KindRunner*> kind = RunnerOf(options_.device);
+  HONE_RETURN_IF_ERROR(ToAbsl(kind.status()));
+  const RunnerNeeds needs = (*kind)->needs();
   SubprocessOptions spawn;
   std::string program = options_.program;
   if (program.empty()) {
     HONE_ASSIGN_OR_RETURN(program, FindHelperProgram("hone-runner"));
   }
-  spawn.argv = {program, fmt::format("{}", threads)};
+  spawn.argv = {program, options_.device, fmt::format("{}", threads)};
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
   if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
   spawn.environment.emplace();
   spawn.inherited = {{output_file_.get(), kOutputFd}};
-  spawn.limits.address_space_bytes = options_.address_space_bytes;
+  if (!needs.any_address_space) {
+    spawn.limits.address_space_bytes = options_.address_space_bytes;
+  }
   spawn.limits.file_bytes = kFileBytes;
-  spawn.limits.open_files = kOpenFiles + kMaxSlots;
+  spawn.limits.open_files = kOpenFiles + needs.open_files + kMaxSlots;
   spawn.on_unkillable = options_.on_unkillable;
   spawn.kill_patience_ns = options_.kill_patience_ns;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
   fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);
-  process_ = std::make_unique<Process>(std::move(child), threads);
+  process_ = std::make_unique<Process>(std::move(child), threads, needs.open_files);
   ++num_started_;
   return absl::OkStatus();
 }
@@ -173,7 +193,7 @@ void RunnerClient::LimitFilesFor(const PrepareJob& job) {
   }
   const size_t code = std::max(job.kernel.shared_object.size(), job.prologue.shared_object.size());
   // The thread sanitizer's runtime writes a file of half a MiB as the process begins.
-  LimitFiles(process_->child.pid(), kOpenFiles + process_->most_slots,
+  LimitFiles(process_->child.pid(), process_->open_files + process_->most_slots,
              kSanitized ? kFileBytes : static_cast<int64_t>(code));
 }
 

@@ -26,9 +26,11 @@ namespace hone::measure {
 struct RunnerOptions {
   /// Program to start; empty: hone-runner beside this program (FindHelperProgram).
   std::string program;
+  /// What it runs candidates on: a kind and a number among the devices of that kind.
+  std::string device = "cpu:0";
   int64_t prepare_timeout_ns = 15'000'000'000;  ///< loading, filling, prologue and one run
   int64_t time_timeout_ns = 15'000'000'000;     ///< all repeats
-  /// Address space of a runner; unset: unlimited (AddressSanitizer needs that).
+  /// Address space of a runner; unset: unlimited (AddressSanitizer needs that, and some kinds).
   std::optional<int64_t> address_space_bytes =
       kSanitized ? std::nullopt : std::optional(int64_t{8} << 30);
   /// Then a fresh one is started. 1: a candidate, and the default that candidates are compared
@@ -55,7 +57,7 @@ struct RunnerOptions {
 ///                       the limit of memory that it has; not the kernel's doing
 ///   kDataLoss           it answered what is no answer (it was killed)
 ///   kOutOfRange         the kernel says that an index in its inputs is out of range
-///   kInvalidArgument    the kernel cannot be loaded
+///   kInvalidArgument    the kernel cannot be loaded, or is for another kind of device
 ///   kNotFound, kPermissionDenied, kFailedPrecondition  no runner could be started
 class RunnerClient {
  public:
@@ -96,6 +98,8 @@ class RunnerClient {
   bool SpeaksUnasked() const;
   absl::Status MakeRoom(int64_t bytes);
   absl::Status Start(int threads);
+  /// A device that failed stays so until its process is gone: kUnavailable, kAborted.
+  absl::Status Told(const Status& status);
   void LimitFilesFor(const PrepareJob& job);
   absl::StatusOr<TimeReply> AskForTimes(const TimeJob& job);
   absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,

@@ -148,14 +148,15 @@ Status AddBuilderRules(const Filter& filter) {
   return AllowIf(filter, SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
-Status AddRules(const Filter& filter, SandboxKind kind, bool may_kill_itself) {
+Status AddRules(const Filter& filter, SandboxKind kind, const SandboxLeave& leave) {
   for (const int call : kAlways) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
+  for (const int call : leave.more_calls) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
   // abort() signals its own thread. No other signal: a candidate that kills itself would pass as
   // one that the machine killed for memory, at nobody's cost.
   const auto self = static_cast<scmp_datum_t>(::getpid());
   HONE_RETURN_IF_ERROR(
       AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self), SCMP_A2(SCMP_CMP_EQ, SIGABRT)));
-  if (may_kill_itself) {
+  if (leave.may_kill_itself) {
     HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self),
                                  SCMP_A2(SCMP_CMP_EQ, SIGKILL)));
   }
@@ -170,7 +171,7 @@ Status AddRules(const Filter& filter, SandboxKind kind, bool may_kill_itself) {
   return AllowIf(filter, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, 0));
 }
 
-Status LoadAllowList(SandboxKind kind, bool may_kill_itself) {
+Status LoadAllowList(SandboxKind kind, const SandboxLeave& leave) {
   // A candidate has no business with other calls; libraries may try one and do without.
   const uint32_t others =
       kind == SandboxKind::kRunner ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
@@ -180,7 +181,7 @@ Status LoadAllowList(SandboxKind kind, bool may_kill_itself) {
   int error = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1);
   if (error == 0) error = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (error != 0) return Refused("seccomp", -error);
-  HONE_RETURN_IF_ERROR(AddRules(filter, kind, may_kill_itself));
+  HONE_RETURN_IF_ERROR(AddRules(filter, kind, leave));
   error = seccomp_load(filter.get());
   return error == 0 ? Status() : Refused("seccomp", -error);
 }
@@ -231,7 +232,7 @@ Status HideFiles(std::span<const std::string> own) {
 
 bool SandboxHasAllowList() { return !kSanitized; }
 
-Status EnterSandbox(SandboxKind kind, bool may_kill_itself) {
+Status EnterSandbox(SandboxKind kind, const SandboxLeave& leave) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("no_new_privs", errno);
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_CORE, &none) != 0) return Refused("core limit", errno);
@@ -239,7 +240,7 @@ Status EnterSandbox(SandboxKind kind, bool may_kill_itself) {
   if (kind == SandboxKind::kRunner && ::setrlimit(RLIMIT_NPROC, &none) != 0) {
     return Refused("process limit", errno);
   }
-  return LoadAllowList(kind, may_kill_itself);
+  return LoadAllowList(kind, leave);
 }
 
 void DieWithParent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/core/status.h"
 
@@ -15,14 +16,19 @@ enum class SandboxKind {
   kBuilder,  ///< runs LLVM and LLD: as above, but may write files and start threads
 };
 
+/// What a process may do beside.
+struct SandboxLeave {
+  std::vector<int> more_calls;   ///< system calls by number, with any arguments
+  bool may_kill_itself = false;  ///< tests that end it as the kernel would
+};
+
 /// Called once, by the process itself, when all its threads have started (kRunner). Sets
 /// no_new_privs, core and process limits, and an allow-list of system calls for every thread: any
 /// other call ends a runner with SIGSYS and fails with EPERM in a builder. Neither can send a
 /// signal but SIGABRT to itself, not by the settings of a descriptor either. Under a sanitizer,
 /// whose runtime makes other calls, the allow-list is left out. kFailedPrecondition when the kernel
 /// refuses.
-/// `may_kill_itself`: tests that end it as the kernel would.
-Status EnterSandbox(SandboxKind kind, bool may_kill_itself = false);
+Status EnterSandbox(SandboxKind kind, const SandboxLeave& leave = {});
 
 /// Whether HideFiles works here. kUnimplemented: this kernel has no Landlock (before Linux 5.13, or
 /// switched off), and keys are as safe as their owner's other processes leave them;

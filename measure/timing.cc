@@ -8,19 +8,6 @@ namespace hone::measure {
 namespace {
 
 constexpr int64_t kMaxRunsPerSample = 64;
-// What may pass beside timed runs: pipes and the sentinel once; waking threads and flushing caches
-// at each run. Generous, for a loaded machine; a process that says a tenth of the truth is caught.
-constexpr int64_t kBesideNs = 50'000'000;
-constexpr int64_t kBesideRunNs = 20'000;
-constexpr int64_t kFlushNsPerByte = 2;
-constexpr int64_t kMostTimesTimed = 4;
-
-/// What an honest answer takes at most on a machine that does nothing else.
-int64_t LongestWaitNs(const TimeReply& reply, int64_t flushed_bytes) {
-  return kBesideNs + reply.runs * (kBesideRunNs + kFlushNsPerByte * flushed_bytes) +
-         kMostTimesTimed * reply.timed_ns;
-}
-
 double Quantile(const std::vector<int64_t>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
@@ -39,45 +26,34 @@ double MedianLowerBoundNs(std::vector<int64_t> samples_ns) {
          1.58 * spread / std::sqrt(static_cast<double>(samples_ns.size()));
 }
 
-Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
-                  const AnswerWait& wait) {
-  const int64_t elapsed_ns = wait.elapsed_ns;
-  const auto say = [&](StatusCode code, const std::string& what) {
-    return Status(code, "the kernel's process says that " + std::to_string(reply.runs) +
-                            " runs took " + std::to_string(reply.timed_ns) + " ns, " + what);
+Status BadTimes(StatusCode code, const TimeReply& reply, const std::string& what) {
+  return Status(code, "the kernel's process says that " + std::to_string(reply.runs) +
+                          " runs took " + std::to_string(reply.timed_ns) + " ns, " + what);
+}
+
+Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t elapsed_ns) {
+  const auto say = [&](const std::string& what) {
+    return BadTimes(StatusCode::kDataLoss, reply, what);
   };
   const auto samples = static_cast<int64_t>(reply.samples_ns.size());
   const int64_t most_runs = policy.warmups + kMaxRunsPerSample * policy.max_samples;
   if (samples > std::max<int64_t>(policy.max_samples, 1) || reply.runs < samples ||
       reply.runs > most_runs || reply.timed_ns < 0) {
-    return say(StatusCode::kDataLoss, "which nobody asked for");
+    return say("which nobody asked for");
   }
   int64_t sum_ns = 0;
   for (const int64_t sample_ns : reply.samples_ns) {
     if (sample_ns < 0 || sample_ns > elapsed_ns) {
-      return say(StatusCode::kDataLoss, "and that one took " + std::to_string(sample_ns) +
-                                            " ns, within " + std::to_string(elapsed_ns) + " ns");
+      return say("and that one took " + std::to_string(sample_ns) + " ns, within " +
+                 std::to_string(elapsed_ns) + " ns");
     }
     sum_ns += sample_ns;
   }
   if (sum_ns > reply.timed_ns || reply.timed_ns > elapsed_ns) {
-    return say(StatusCode::kDataLoss, "in samples of " + std::to_string(sum_ns) + " ns, within " +
-                                          std::to_string(elapsed_ns) + " ns");
-  }
-  const int64_t longest_ns = LongestWaitNs(reply, flushed_bytes);
-  const std::string late = "but the answer took " + std::to_string(elapsed_ns) + " ns to come";
-  // Threads that wait for each other's CPU excuse no running.
-  if (wait.ran_ns.value_or(elapsed_ns) > longest_ns) return say(StatusCode::kUnavailable, late);
-  if (elapsed_ns - wait.queued_ns > longest_ns) {
-    return say(StatusCode::kDeadlineExceeded,
-               late + ", of which it ran for " + std::to_string(wait.ran_ns.value_or(0)) +
-                   " ns and waited for a CPU for " + std::to_string(wait.queued_ns) + " ns");
+    return say("in samples of " + std::to_string(sum_ns) + " ns, within " +
+               std::to_string(elapsed_ns) + " ns");
   }
   return {};
-}
-
-bool CameLate(const TimeReply& reply, int64_t flushed_bytes, const AnswerWait& wait) {
-  return wait.elapsed_ns > LongestWaitNs(reply, flushed_bytes);
 }
 
 Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& kernel) {

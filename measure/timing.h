@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/core/status.h"
@@ -37,16 +38,12 @@ struct AnswerWait {
   std::optional<int64_t> ran_ns;
 };
 
-/// Whether the times that a runner says are possible at all. All runs fit into the wait; and but
-/// for what a run does beside being timed (it flushes `flushed_bytes`), they fill what of it others
-/// did not have the CPUs. kDataLoss says what does not fit. They are far shorter:
-///   kUnavailable       than the runner ran: a lie, or the machine's doing once
-///   kDeadlineExceeded  than the wait, but it did not run for that long either: the machine's doing
-Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
-                  const AnswerWait& wait);
+/// Whether the times that a runner says can be at all: all runs fit into what passed from the order
+/// to the answer. kDataLoss says what does not fit. Whether they fill it: KindRunner::CheckWait.
+Status CheckTimes(const TimeReply& reply, const TimingPolicy& policy, int64_t elapsed_ns);
 
-/// The answer came so late that only other programs can explain it: its times are noisy.
-bool CameLate(const TimeReply& reply, int64_t flushed_bytes, const AnswerWait& wait);
+/// What is said of such times: the answer, and what is wrong with it.
+Status BadTimes(StatusCode code, const TimeReply& reply, const std::string& what);
 
 /// The lower bound of the median that RunRace compares; `samples_ns` is not empty.
 double MedianLowerBoundNs(std::vector<int64_t> samples_ns);

@@ -44,11 +44,29 @@ TEST_F(RunnerClientTest, AnOrdinaryEndTellsNobody) {
   EXPECT_TRUE(told_.empty());
 }
 
+TEST_F(RunnerClientTest, AKernelForAnotherKindOfDeviceIsRefused) {
+  RunnerClient client(options_, clock_);
+  PrepareJob job{.data_key = "none"};
+  job.kernel.artifact.target = "cuda:sm_90a";
+  const auto refused = client.Prepare(job);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused.status().message(), "a kernel for cuda:sm_90a does not run on cpu:0");
+  EXPECT_EQ(client.num_started(), 0);
+}
+
+TEST_F(RunnerClientTest, AKindThatNothingRunsOnIsNamed) {
+  options_.device = "quipu:0";
+  const absl::Status refused = RunnerClient(options_, clock_).Ping();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message(), "this program runs no candidates on a quipu");
+}
+
 class RunnerProcessesTest : public RunnerClientTest {
  protected:
   /// Code that no runner loads: that too is an answer, and a job done. What it runs in by now.
   int64_t StartedAfter(RunnerClient& client, int slot, int64_t output_bytes = 0) {
     PrepareJob job{.slot = slot, .data_key = "none"};
+    job.kernel.artifact.target = "cpu:avx2,threads=1";
     if (output_bytes > 0) job.kernel.artifact.outputs.push_back({.bytes = output_bytes});
     const auto prepared = client.Prepare(job);
     EXPECT_EQ(prepared.status().code(), absl::StatusCode::kInvalidArgument) << prepared.status();

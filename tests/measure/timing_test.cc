@@ -4,6 +4,8 @@
 
 #include "gtest/gtest.h"
 
+#include "measure/cpu/cpu_runner.h"
+
 namespace hone::measure {
 namespace {
 
@@ -102,62 +104,68 @@ TimeReply Honest() {
   return reply;
 }
 
+Status CheckAll(const TimeReply& reply, const TimingPolicy& policy, int64_t flushed_bytes,
+                const AnswerWait& wait) {
+  const Status fits = CheckTimes(reply, policy, wait.elapsed_ns);
+  return fits.ok() ? CpuRunner().CheckWait(reply, flushed_bytes, wait) : fits;
+}
+
 TEST(CheckTimesTest, WhatFitsTheClockOfWhoAskedIsBelieved) {
-  EXPECT_TRUE(CheckTimes(Honest(), kPolicy, 0, {7 * kMs}).ok());
-  EXPECT_TRUE(CheckTimes(Honest(), kPolicy, 0, {50 * kMs}).ok()) << "a loaded machine";
+  EXPECT_TRUE(CheckAll(Honest(), kPolicy, 0, {7 * kMs}).ok());
+  EXPECT_TRUE(CheckAll(Honest(), kPolicy, 0, {50 * kMs}).ok()) << "a loaded machine";
   TimeReply small = Honest();  // many short runs, with 32 MiB flushed before each
   small.samples_ns.assign(20, 50'000);
   small.runs = 21;
   small.timed_ns = 21 * 50'000;
-  EXPECT_TRUE(CheckTimes(small, kPolicy, int64_t{32} << 20, {400 * kMs}).ok());
+  EXPECT_TRUE(CheckAll(small, kPolicy, int64_t{32} << 20, {400 * kMs}).ok());
 }
 
 TEST(CheckTimesTest, MoreThanThereWasIsALie) {
-  EXPECT_EQ(CheckTimes(Honest(), kPolicy, 0, {5 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(Honest(), kPolicy, 0, {5 * kMs}).code(), StatusCode::kDataLoss);
   TimeReply reply = Honest();
   reply.timed_ns = 4 * kMs;  // less than its samples
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
   reply = Honest();
   reply.samples_ns[2] = INT64_MAX;
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
   reply.samples_ns[2] = -5;
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
 }
 
 TEST(CheckTimesTest, FarLessThanThereWasIsSuspicious) {
   TimeReply reply = Honest();
   for (int64_t& sample_ns : reply.samples_ns) sample_ns /= 100;
   reply.timed_ns /= 100;
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {200 * kMs}).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {200 * kMs}).code(), StatusCode::kUnavailable);
 }
 
 TEST(CheckTimesTest, WhatOthersHadOfTheCpusIsNoLie) {
   const TimeReply reply = Honest();
   AnswerWait wait{.elapsed_ns = 400 * kMs, .queued_ns = 380 * kMs, .ran_ns = 8 * kMs};
-  EXPECT_TRUE(CheckTimes(reply, kPolicy, 0, wait).ok());
-  EXPECT_TRUE(CameLate(reply, 0, wait)) << "what it says is noisy";
-  EXPECT_FALSE(CameLate(reply, 0, {.elapsed_ns = 50 * kMs}));
+  EXPECT_TRUE(CheckAll(reply, kPolicy, 0, wait).ok());
+  EXPECT_TRUE(CpuRunner().CameLate(reply, 0, wait)) << "what it says is noisy";
+  EXPECT_FALSE(CpuRunner().CameLate(reply, 0, {.elapsed_ns = 50 * kMs}));
   // It neither ran nor waited for a CPU: a machine that stands still, or swaps.
   wait.queued_ns = 100 * kMs;
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, wait).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, wait).code(), StatusCode::kDeadlineExceeded);
 }
 
 TEST(CheckTimesTest, WhatItRanItselfIsNotExcusedByLoad) {
   const TimeReply reply = Honest();
   // As many threads of its own, waiting for each other, might make of it.
   const AnswerWait wait{.elapsed_ns = 400 * kMs, .queued_ns = 900 * kMs, .ran_ns = 300 * kMs};
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, wait).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, wait).code(), StatusCode::kUnavailable);
 }
 
 TEST(CheckTimesTest, WhatNobodyAskedForIsALie) {
   TimeReply reply = Honest();
   reply.runs = 3;  // fewer than samples
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
   reply.runs = 1'000'000;  // to excuse a wait
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
   reply = Honest();
   reply.samples_ns.assign(21, 1);
-  EXPECT_EQ(CheckTimes(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(CheckAll(reply, kPolicy, 0, {7 * kMs}).code(), StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -1,0 +1,120 @@
+#include "measure/cpu/cpu_candidate.h"
+
+#include <cpuid.h>
+#include <immintrin.h>
+
+#include <utility>
+
+#include "base/core/status_macros.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+// More than this leaves the caches by itself.
+constexpr size_t kMaxFlushBytes = size_t{64} << 20;
+
+bool HasClflushopt() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & (1U << 23)) != 0;
+}
+
+__attribute__((target("clflushopt"))) void FlushLinesFast(const std::byte* data, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += kLineBytes) {
+    _mm_clflushopt(const_cast<std::byte*>(data + at));
+  }
+}
+
+void FlushLines(std::span<const std::byte> span) {
+  static const bool fast = HasClflushopt();
+  if (fast) return FlushLinesFast(span.data(), span.size());
+  for (size_t at = 0; at < span.size(); at += kLineBytes) _mm_clflush(span.data() + at);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CpuCandidate>> CpuCandidate::Load(const PrepareJob& job,
+                                                         std::shared_ptr<HostData> data,
+                                                         runtime::Crew& crew,
+                                                         const MonotonicClock& clock) {
+  std::unique_ptr<CpuCandidate> loaded(new CpuCandidate(std::move(data), crew, clock));
+  loaded->artifact_ = job.kernel.artifact;
+  HONE_RETURN_IF_ERROR(loaded->data_->Check(loaded->artifact_));
+  HONE_ASSIGN_OR_RETURN(
+      loaded->code_,
+      runtime::SharedObject::Load(std::as_bytes(std::span(job.kernel.shared_object)), "candidate"));
+  HONE_ASSIGN_OR_RETURN(loaded->kernel_,
+                        runtime::Kernel::Resolve(loaded->artifact_, loaded->code_));
+  HONE_ASSIGN_OR_RETURN(loaded->prologue_, loaded->data_->PrologueOf(job, crew));
+  HONE_RETURN_IF_ERROR(loaded->AllocateWorkspace());
+  return loaded;
+}
+
+Status CpuCandidate::AllocateWorkspace() {
+  HONE_ASSIGN_OR_RETURN(workspace_, AllocateAll(artifact_.workspace));
+  const int64_t bytes = kernel_.scratch_bytes();
+  HONE_ASSIGN_OR_RETURN(scratch_, runtime::Scratch::AllocateGuarded(crew_.threads(), bytes));
+  for (int thread = 0; thread < crew_.threads(); ++thread) {
+    Poison(ir::DType::kF32,
+           {static_cast<std::byte*>(scratch_.Of(thread)), static_cast<size_t>(bytes)});
+  }
+  return {};
+}
+
+std::vector<void*> CpuCandidate::Pointers(const std::vector<GuardedBuffer>& outputs) const {
+  std::vector<void*> pointers;
+  using List = const std::vector<GuardedBuffer>*;
+  for (List list : {List(&data_->inputs), List(&data_->constants), prologue_.get(), &outputs,
+                    List(&workspace_)}) {
+    for (const GuardedBuffer& buffer : *list) pointers.push_back(buffer.data());
+  }
+  return pointers;
+}
+
+Status CpuCandidate::Run(const std::vector<void*>& pointers) const {
+  // What a sample times is the work of so many threads, each with its share, whoever else runs.
+  return StatusOf(kernel_.Run({.buffers = pointers.data(),
+                               .scratch = &scratch_,
+                               .max_threads = crew_.threads(),
+                               .fixed = true},
+                              crew_));
+}
+
+Status CpuCandidate::RunForCheck(const std::vector<GuardedBuffer>& outputs) {
+  const std::vector<void*> pointers = Pointers(outputs);
+  const int64_t start_ns = clock_.NowNs();
+  HONE_RETURN_IF_ERROR(Run(pointers));
+  check_ns_ = clock_.NowNs() - start_ns;
+  return {};
+}
+
+void CpuCandidate::FlushConstants() const {
+  size_t total = 0;
+  for (const ir::ArtifactBuffer& constant : artifact_.constants) {
+    total += static_cast<size_t>(constant.bytes);
+  }
+  for (const GuardedBuffer& buffer : *prologue_) total += buffer.span().size();
+  if (total > kMaxFlushBytes) return;
+  for (size_t i = 0; i < artifact_.constants.size(); ++i) {
+    FlushLines(data_->constants[i].span().first(static_cast<size_t>(artifact_.constants[i].bytes)));
+  }
+  for (const GuardedBuffer& buffer : *prologue_) FlushLines(buffer.span());
+  _mm_mfence();
+}
+
+Result<Race> CpuCandidate::Time(const TimingPolicy& policy) {
+  if (outputs_.size() != artifact_.outputs.size()) {
+    HONE_ASSIGN_OR_RETURN(outputs_, AllocateAll(artifact_.outputs));
+  }
+  const std::vector<void*> pointers = Pointers(outputs_);
+  return RunRace(policy, check_ns_, [&] {
+    if (policy.cold_constants) FlushConstants();
+    // In a model the workers have just left another kernel: they are awake.
+    if (crew_.threads() > 1) crew_.RunOnEach(crew_.threads(), [](int) {});
+    const int64_t start_ns = clock_.NowNs();
+    static_cast<void>(Run(pointers));
+    return clock_.NowNs() - start_ns;
+  });
+}
+
+}  // namespace hone::measure
