@@ -11,7 +11,7 @@ declare -A about=(
   [models]="tunes every model of tests/models and times it beside ONNX Runtime: [--seconds N] [MODEL]..."
   [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
-  [packages]="the Debian packages and the archive, each installed, used and removed in a bare root: [--build-dir DIR]"
+  [packages]="the Debian packages and the archive, each installed, used and removed in a bare root: [--build-dir DIR | --made]"
   [containers]="the Containerfiles, followed in a chroot, with packages of build/packages"
   [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
 )
@@ -176,14 +176,16 @@ use_in_root() {
     "$hone" run tuned.hone --inputs mlp.inputs.npz --expect y.npz' use "$@"
 }
 
+# --made takes those of build/packages as they are.
 proof_packages() {
   local made=build/packages clean
-  scripts/package.sh --output "$made" "$@"
+  [ "${1:-}" = --made ] || scripts/package.sh --output "$made" "$@"
   clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive)
   bare_root
 
   # The archive first: nothing of ours is installed, and nobody knows where it will lie.
-  apt_in_root() { chroot "$root" "${clean[@]}" apt-get -qq "$@" >"$made/apt.log" 2>&1 || { tail "$made/apt.log" >&2; return 1; }; }
+  # The root's own shell expands the names of packages in its /srv.
+  apt_in_root() { chroot "$root" "${clean[@]}" sh -c "cd /srv && apt-get -qq $*" >"$made/apt.log" 2>&1 || { tail "$made/apt.log" >&2; return 1; }; }
   mkdir "$root/srv/any where"
   zstd -dcq "$made"/hone-*.tar.zst | tar x -C "$root/srv/any where" --strip-components=1
   use_in_root "/srv/any where/bin/hone" "/srv/any where/bin"
@@ -191,8 +193,8 @@ proof_packages() {
 
   cp "$made"/*.deb "$root/srv"
   apt_in_root update
-  apt_in_root install -y --no-install-recommends /srv/hone_*.deb /srv/hone-builder_*.deb \
-    /srv/hone-runner_*.deb /srv/hone-worker_*.deb /srv/honed_*.deb /srv/libhone-*.deb
+  apt_in_root install -y --no-install-recommends './hone_*.deb' './hone-builder_*.deb' \
+    './hone-runner_*.deb' './hone-worker_*.deb' './honed_*.deb' './libhone-*.deb'
   use_in_root /usr/bin/hone /usr/bin
   chroot "$root" getent passwd hone
   apt_in_root purge -y --auto-remove hone hone-builder hone-runner hone-worker honed libhone-runtime libhone-client libhone-dev
@@ -200,7 +202,7 @@ proof_packages() {
   left=$(find "$root/usr" "$root/etc" \( -path '*hone*' -o -name 'honed*' \) -not -path '*phone*' | sed "s#^$root##")
   [ -z "$left" ] || { printf 'proof.sh packages: left behind:\n%s\n' "$left" >&2; return 1; }
   # A machine that only runs what others build does without LLVM.
-  apt_in_root install -y --no-install-recommends /srv/hone-worker_*.deb /srv/hone-runner_*.deb
+  apt_in_root install -y --no-install-recommends './hone-worker_*.deb' './hone-runner_*.deb'
   chroot "$root" dpkg -s libllvm22 >/dev/null 2>&1 && { echo "proof.sh packages: hone-worker brings LLVM" >&2; return 1; }
   chroot "$root" "${clean[@]}" hone-worker --version
   echo "packages: installed, used and removed"
