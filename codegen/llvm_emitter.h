@@ -173,6 +173,7 @@ class FunctionEmitter : private OpaqueSource {
   llvm::Value* LoadPiece(llvm::Type* type, llvm::Value* pointer, ir::DType dtype,
                          const LanePattern& pattern, int64_t first, int64_t width);
   Value LoadGathered(int buffer, const Affine& index);
+  llvm::Value* LoadFromByteTable(int buffer, const Affine& index);
   bool TableConstant(int buffer, const Affine& index, Value* result);
   void Store(int buffer, const Affine& index, const Value& value);
   void StoreMemory(int buffer, const Affine& index, const Value& value);

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <set>
 
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/IntrinsicsX86.h"
+
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 
@@ -254,8 +257,40 @@ llvm::Value* FunctionEmitter::LanePointers(int buffer, const Affine& index) {
   return builder_.CreateGEP(builder_.getInt8Ty(), Pointer(buffer, uniform), offsets);
 }
 
+// 16 bytes of a table of 256 at a time: 64 words of four bytes lie in four registers.
+llvm::Value* FunctionEmitter::LoadFromByteTable(int buffer, const Affine& index) {
+  llvm::Type* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), 16);
+  llvm::Value* table[4];
+  for (int64_t k = 0; k < 4; ++k)
+    table[k] = builder_.CreateAlignedLoad(words, Pointer(buffer, Affine(64 * k)), llvm::Align(1));
+  const auto splat = [&](int64_t value) { return llvm::ConstantInt::get(words, value); };
+  const auto permute = [&](llvm::Value* low, llvm::Value* at, llvm::Value* high) {
+    return builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                                    {low, at, high});
+  };
+  llvm::Value* all = MaterialiseVector(index, 32);
+  llvm::SmallVector<llvm::Value*, 4> parts;
+  for (int first = 0; first < vector_.lanes; first += 16) {
+    llvm::SmallVector<int, 16> lanes;
+    for (int k = 0; k < 16; ++k) lanes.push_back(first + k);
+    llvm::Value* bytes = vector_.lanes == 16 ? all : builder_.CreateShuffleVector(all, lanes);
+    llvm::Value* at = builder_.CreateLShr(bytes, splat(2));
+    llvm::Value* high = builder_.CreateICmpUGT(bytes, splat(127));
+    llvm::Value* word = builder_.CreateSelect(high, permute(table[2], at, table[3]),
+                                              permute(table[0], at, table[1]));
+    llvm::Value* shift = builder_.CreateShl(builder_.CreateAnd(bytes, splat(3)), splat(3));
+    parts.push_back(builder_.CreateTrunc(builder_.CreateLShr(word, shift),
+                                         llvm::FixedVectorType::get(builder_.getInt8Ty(), 16)));
+  }
+  return llvm::concatenateVectors(builder_, parts);
+}
+
 Value FunctionEmitter::LoadGathered(int buffer, const Affine& index) {
   const DType dtype = Of(buffer).dtype;
+  const bool table = Of(buffer).elements == 256 && Of(buffer).read_only && ir::IsInteger(dtype) &&
+                     ir::SizeOf(dtype) == 1 && index_.Bounds(index).Within(0, 255);
+  if (table && function_->has_avx512() && vector_.lanes % 16 == 0)
+    return arith_.FromMemory(LoadFromByteTable(buffer, index), dtype, vector_.lanes);
   llvm::Type* type = arith_.MemoryType(dtype, vector_.lanes);
   llvm::Value* pointers = LanePointers(buffer, index);
   llvm::Value* raw = nullptr;

@@ -50,6 +50,7 @@ class Grouper {
       if (profiles_[n].role != NodeRole::kExtern) TakeProducers(n, draft);
       CloseConcat(n, draft);
     }
+    SinkWidenings();
     PeelAliases();
     return Ordered();
   }
@@ -273,6 +274,57 @@ class Grouper {
       if (producer != from) others.push_back(producer);
     }
     return Reaches(std::move(others), from);
+  }
+
+  // What is widened from a group's bytes for one other group is widened there: the bytes are a
+  // quarter of what would be stored.
+  void SinkWidenings() {
+    for (NodeId n = static_cast<NodeId>(graph_.nodes.size()); n-- > 0;) {
+      const int to = OnlyReadingDraft(n);
+      if (to < 0) continue;
+      for (NodeId node : WideningTo(n)) {
+        drafts_[draft_of_[node]].nodes.erase(node);
+        drafts_[to].nodes.insert(node);
+        drafts_[to].instructions += profiles_[node].instructions;
+        draft_of_[node] = to;
+      }
+    }
+  }
+
+  // The one other draft that reads the node's result, each element once, and may take maps; or -1.
+  int OnlyReadingDraft(NodeId n) const {
+    const ValueId value = graph_.nodes[n].outputs[0];
+    if (profiles_[n].role != NodeRole::kMap || is_output_[value]) return -1;
+    int to = -1;
+    for (NodeId reader : readers_[value]) {
+      const int d = draft_of_[reader];
+      if (d == draft_of_[n] || (to >= 0 && d != to) || drafts_[d].closed) return -1;
+      to = d;
+      for (size_t k = 0; k < graph_.nodes[reader].inputs.size(); ++k) {
+        if (graph_.nodes[reader].inputs[k] != value) continue;
+        if (profiles_[reader].role != NodeRole::kRowWise && !profiles_[reader].reads[k].once)
+          return -1;
+      }
+    }
+    return to;
+  }
+
+  // The maps of n's draft from a byte to n, each read by the next alone; none where there is no
+  // such way.
+  std::vector<NodeId> WideningTo(NodeId n) const {
+    std::vector<NodeId> chain;
+    while (true) {
+      chain.push_back(n);
+      NodeId from = -1;
+      for (ValueId input : graph_.nodes[n].inputs) {
+        if (Producer(input) >= 0 && std::exchange(from, Producer(input)) >= 0) return {};
+      }
+      if (from < 0 || draft_of_[from] != draft_of_[n]) return {};
+      const ir::DType dtype = graph_.values[graph_.nodes[from].outputs[0]].type.dtype;
+      if (dtype == ir::DType::kU8 || dtype == ir::DType::kI8) return chain;
+      if (profiles_[from].role != NodeRole::kMap || !IsOnlyReader(n, from)) return {};
+      n = from;
+    }
   }
 
   // Relabellings at the ends of a group need no loops: they become aliases of buffers.

@@ -23,6 +23,10 @@ constexpr bool kJoinAttention = false;
 constexpr Pass kPipeline[] = {
     {"remove_dead_code", RemoveDeadCode},
     {"canonicalise", Canonicalise},
+    {"move_bytes", MoveBytes},
+    {"remove_dead_code", RemoveDeadCode},
+    {"tabulate_bytes", TabulateBytes},
+    {"remove_dead_code", RemoveDeadCode},
     {"recognise_quantised", RecogniseQuantised},
     {"fold_constants", FoldConstants},
     {"merge_common", MergeCommon},

@@ -213,7 +213,9 @@ void SetRanges(Graph& graph, const Node& node) {
       value.range = {0, static_cast<double>(call.inputs[0].type.NumElements())};
     } else {
       const auto own = i == 0 && !bounds.empty() ? FirstOutput(call, bounds, square) : std::nullopt;
-      value.range = own ? RangeOf(*own, value.type.dtype) : DefaultRange(value.type.dtype);
+      // Quantised values use their bytes; the ranges of equal layers would be none of equal text.
+      const bool byte = ir::IsInteger(value.type.dtype) && ir::SizeOf(value.type.dtype) == 1;
+      value.range = own && !byte ? RangeOf(*own, value.type.dtype) : DefaultRange(value.type.dtype);
     }
   }
 }

@@ -13,7 +13,7 @@ std::span<const OpDefinition> ElementwiseOps();  // Unary, Binary, Select, Cast,
 std::span<const OpDefinition> ShapeOps();        // Transpose, Reshape, Expand, Tile
 std::span<const OpDefinition> SliceOps();        // Slice, Pad
 std::span<const OpDefinition> ConcatOps();
-std::span<const OpDefinition> GatherOps();  // Gather, GatherElements, GatherND
+std::span<const OpDefinition> GatherOps();  // Gather, GatherElements, GatherND, Lookup
 std::span<const OpDefinition> IndexOps();   // Trilu, ReverseSequence, TensorScatter
 std::span<const OpDefinition> ResizeOps();
 std::span<const OpDefinition> ConvOps();  // Conv, ConvInteger

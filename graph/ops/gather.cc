@@ -7,7 +7,7 @@
 #include "graph/ops/operand.h"
 #include "ir/checked_index.h"
 
-// Gather, GatherElements, GatherND: loads as indices.
+// Gather, GatherElements, GatherND, Lookup: loads as indices.
 namespace hone::graph::ops {
 namespace {
 
@@ -196,8 +196,28 @@ absl::StatusOr<Tensors> ExpressGatherNd(const OpCall& call, WorkloadBuilder& bui
   return Tensors{builder.AddMap(types[0].shape, ReadAt(call, builder, tensors, 0, std::move(at)))};
 }
 
+// Lookup: inputs x (u8), table (256 elements). Every byte is an index.
+
+absl::StatusOr<Types> InferLookup(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  const TensorType& x = call.inputs[0].type;
+  const TensorType& table = call.inputs[1].type;
+  if (x.dtype != ir::DType::kU8 || table.shape != Shape{256})
+    return Invalid(fmt::format("{} as indices of {}", ToText(x), ToText(table)));
+  return Types{{table.dtype, x.shape}};
+}
+
+absl::StatusOr<Tensors> ExpressLookup(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  const Exprs point = Axes(call.inputs[0].type.shape.size());
+  const Expr byte = ReadAt(call, builder, tensors, 0, point);
+  return Tensors{builder.AddMap(call.inputs[0].type.shape,
+                                builder.At(tensors[1], {ir::Cast(ir::DType::kI64, byte)}))};
+}
+
 constexpr OpDefinition kOps[] = {
     {"Gather", InferGather, ExpressGather},
+    {"Lookup", InferLookup, ExpressLookup},
     {"GatherElements", InferGatherElements, ExpressGatherElements},
     {"GatherND", InferGatherNd, ExpressGatherNd},
 };

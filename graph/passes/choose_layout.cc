@@ -168,6 +168,7 @@ class LayoutChooser {
     if (!any) return ConvertTranspose(node);
     if (op == "Unary" || op == "Binary" || op == "Select" || op == "Cast" || op == "Activation")
       return ConvertElementwise(node);
+    if (op == "Lookup") return ConvertLookup(node);
     if (op == "Reduce") return ConvertReduce(node);
     if (op == "Softmax" || op == "ArgReduce" || op == "CumSum") return ConvertAxis(node);
     if (op == "Concat") return ConvertConcat(node);
@@ -250,6 +251,12 @@ class LayoutChooser {
       inputs.push_back(operand);
     }
     return MakeLast(node, std::move(inputs), node.attributes);
+  }
+
+  absl::StatusOr<bool> ConvertLookup(const Node& node) {
+    HONE_ASSIGN_OR_RETURN(const ValueId x, Last(node.inputs[0]));
+    HONE_ASSIGN_OR_RETURN(const ValueId table, Plain(node.inputs[1]));
+    return MakeLast(node, {x, table}, node.attributes);
   }
 
   absl::StatusOr<bool> ConvertReduce(const Node& node) {

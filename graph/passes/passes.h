@@ -53,10 +53,25 @@ absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext& context);
 ///   %2 = Binary(%0, %c) {fn=pow}  c = 2       %2 = Binary(%0, %0) {fn=mul}
 absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context);
 
+/// Bytes that are dequantised, moved (transposed, gathered, pooled) and quantised by the same scale
+/// and zero point again are moved as bytes, and rows of a dequantised table are gathered before.
+///
+///   %2 = Binary(%q, %s) {fn=mul}              %5 = Transpose(%x) {perm=[1,0]}
+///   %3 = Transpose(%2) {perm=[1,0]}           (%q is %x as f32)
+///   %5 = Cast(round(%3 / %s)) {to=u8}
+absl::StatusOr<int> MoveBytes(Graph& graph, const PassContext& context);
+
+/// What is computed of one byte alone, and becomes a byte again, is read from a table of 256 where
+/// that is quicker: activations between two quantised layers.
+///
+///   %2 = Cast(round(erf(f32(%0) · s) / t))    %2 = Lookup(%0, %c)
+absl::StatusOr<int> TabulateBytes(Graph& graph, const PassContext& context);
+
 /// Products of dequantised operands (DequantizeLinear around MatMul, Gemm, Conv) become products of
 /// bytes, their sums scaled. Scales and zero points of the graph become tensors along the channels,
-/// so that equal layers are equal Workloads, and quantising multiplies by 1/scale. Weights with a
-/// zero point, scales of rows and sums of no multiple of four terms keep their product of floats.
+/// so that equal layers are equal Workloads, and quantising multiplies by 1/scale. Channels of a
+/// convolution are filled up with zeros to a multiple of four. Weights with a zero point, scales of
+/// rows and matrix products of no multiple of four terms keep their product of floats.
 ///
 ///   %2 = Binary(%q, %s) {fn=mul}              %3 = MatMulInteger(%q', %w')
 ///   %3 = MatMul(%2, %w)                       %4 = Binary(%3, %f) {fn=mul}

@@ -10,6 +10,7 @@
 #include "graph/op.h"
 #include "graph/passes/matcher.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/quantised.h"
 #include "graph/passes/rewriter.h"
 
 namespace hone::graph {
@@ -18,18 +19,12 @@ namespace {
 using ir::DType;
 using Shape = std::vector<int64_t>;
 
-/// scale · (bytes - zero), as DequantizeLinear is imported.
-struct Dequantised {
-  ValueId bytes = kNoValue;
-  ConstantPtr zero;  ///< of any integer type; none: 0
-  ValueId scale = kNoValue;
-};
-
 /// A product of two dequantised operands: `weights` are known and symmetric, with one scale or one
 /// per column of the result.
 struct IntegerProduct {
   Dequantised data, weights;
   bool pads_with_zero_point = false;  ///< and so the operator itself must know it
+  int64_t more_channels = 0;          ///< of zeros, so that four divide them
 };
 
 /// A known scalar, the second operand in the arithmetic of a Q or DQ: it becomes a tensor along the
@@ -49,7 +44,8 @@ constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / (255 * 128)
 
 class QuantisedFinder {
  public:
-  explicit QuantisedFinder(const Graph& graph) : graph_(graph), matcher_(graph) {}
+  explicit QuantisedFinder(const Graph& graph)
+      : graph_(graph), matcher_(graph), quantised_(graph, matcher_) {}
 
   Plan Run() {
     Plan plan;
@@ -65,47 +61,17 @@ class QuantisedFinder {
  private:
   const TensorType& TypeOf(ValueId id) const { return graph_.values[id].type; }
 
-  /// The constant that the value is a reshape or cast of, or null.
-  ConstantPtr Known(ValueId id) const {
-    while (true) {
-      if (graph_.values[id].constant != nullptr) return graph_.values[id].constant;
-      const Node* node = matcher_.ProducerOf(id, "Reshape");
-      if (node == nullptr) node = matcher_.ProducerOf(id, "Cast");
-      if (node == nullptr) return nullptr;
-      id = node->inputs[0];
-    }
-  }
-
   static bool IsZero(const ConstantPtr& zero) {
     if (zero == nullptr) return true;
     const std::vector<int64_t> values = zero->AsInt64s();
     return std::ranges::all_of(values, [](int64_t v) { return v == 0; });
   }
 
-  std::optional<Dequantised> DequantisedAt(ValueId value) const {
-    const Node* product = matcher_.ProducerOf(value, "Binary", "mul");
-    if (product == nullptr || Known(product->inputs[1]) == nullptr) return std::nullopt;
-    const Node* real = matcher_.ProducerOf(product->inputs[0], "Cast");
-    if (real == nullptr || TypeOf(value).dtype != DType::kF32) return std::nullopt;
-    Dequantised d{.scale = product->inputs[1]};
-    ValueId wide = real->inputs[0];
-    if (const Node* shifted = matcher_.ProducerOf(wide, "Binary", "sub")) {
-      d.zero = Known(shifted->inputs[1]);
-      if (d.zero == nullptr) return std::nullopt;
-      wide = shifted->inputs[0];
-    }
-    const Node* bytes = matcher_.ProducerOf(wide, "Cast");
-    if (bytes == nullptr || TypeOf(wide).dtype != DType::kI32) return std::nullopt;
-    d.bytes = bytes->inputs[0];
-    const DType type = TypeOf(d.bytes).dtype;
-    if (type != DType::kI8 && type != DType::kU8) return std::nullopt;
-    return d;
-  }
-
   std::optional<IntegerProduct> ProductOf(const Node& node) const {
-    const auto data = DequantisedAt(node.inputs[0]);
-    const auto weights = DequantisedAt(node.inputs[1]);
-    if (!data || !weights || Known(data->bytes) != nullptr || Known(weights->bytes) == nullptr)
+    const auto data = quantised_.DequantisedAt(node.inputs[0]);
+    const auto weights = quantised_.DequantisedAt(node.inputs[1]);
+    if (!data || !weights || quantised_.Known(data->bytes) != nullptr ||
+        quantised_.Known(weights->bytes) == nullptr)
       return std::nullopt;
     if (TypeOf(data->scale).NumElements() != 1 || !IsZero(weights->zero)) return std::nullopt;
     if (data->zero != nullptr && data->zero->type.NumElements() != 1) return std::nullopt;
@@ -121,7 +87,9 @@ class QuantisedFinder {
       terms = w[1 - column];
       if (terms % kBytesAtATime != 0) return std::nullopt;
     } else {
-      if (w[1] % kBytesAtATime != 0 || call.String("layout", "nchw") != "nchw") return std::nullopt;
+      if (call.String("layout", "nchw") != "nchw") return std::nullopt;
+      product.more_channels = (kBytesAtATime - w[1] % kBytesAtATime) % kBytesAtATime;
+      if (product.more_channels > 0 && call.Int("group", 1) != 1) return std::nullopt;
       for (size_t d = 1; d < w.size(); ++d) terms *= w[d];
       const Shape pads = call.Ints("pads");
       const bool padded = std::ranges::any_of(pads, [](int64_t p) { return p != 0; });
@@ -141,10 +109,11 @@ class QuantisedFinder {
     const std::string fn = MakeCall(graph_, node).String("fn", "");
     const ValueId left = node.inputs[0];
     const ValueId right = node.inputs[1];
-    if (TypeOf(right).NumElements() != 1 || Known(right) == nullptr || Known(left) != nullptr)
+    if (TypeOf(right).NumElements() != 1 || quantised_.Known(right) == nullptr ||
+        quantised_.Known(left) != nullptr)
       return;
     const NodeId id = matcher_.IdOf(node);
-    if (fn == "mul" && DequantisedAt(node.outputs[0])) plan->scalars[id] = {};
+    if (fn == "mul" && quantised_.DequantisedAt(node.outputs[0])) plan->scalars[id] = {};
     if (fn == "sub" && IsOfDequantising(node)) plan->scalars[id] = {};
     if (fn == "add" && matcher_.ProducerOf(left, "Unary", "round") != nullptr)
       plan->scalars[id] = {};
@@ -159,12 +128,13 @@ class QuantisedFinder {
     const Node* cast = matcher_.OnlyReader(difference.outputs[0]);
     if (cast == nullptr || cast->op != "Cast") return false;
     const Node* product = matcher_.OnlyReader(cast->outputs[0]);
-    return product != nullptr && !IsZero(Known(difference.inputs[1])) &&
-           DequantisedAt(product->outputs[0]).has_value();
+    return product != nullptr && !IsZero(quantised_.Known(difference.inputs[1])) &&
+           quantised_.DequantisedAt(product->outputs[0]).has_value();
   }
 
   const Graph& graph_;
   const Matcher matcher_;
+  const QuantisedMatcher quantised_;
 };
 
 class QuantisedRewriter {
@@ -210,8 +180,8 @@ class QuantisedRewriter {
   absl::Status MultiplyBytes(const Node& node, const IntegerProduct& p) {
     const bool conv = node.op == "Conv";
     const std::string op = conv ? "ConvInteger" : "MatMulInteger";
-    const ValueId x = rewriter_.Mapped(p.data.bytes);
-    const ValueId w = rewriter_.Mapped(p.weights.bytes);
+    HONE_ASSIGN_OR_RETURN(const ValueId x, Widened(node, p.data.bytes, p.more_channels));
+    HONE_ASSIGN_OR_RETURN(const ValueId w, Widened(node, p.weights.bytes, p.more_channels));
     ValueId zero = kNoValue;
     if (p.data.zero != nullptr) {
       const auto value = static_cast<double>(p.data.zero->AsInt64s()[0]);
@@ -242,6 +212,17 @@ class QuantisedRewriter {
     }
     rewriter_.Replace(node.outputs[0], y);
     return absl::OkStatus();
+  }
+
+  /// The value with so many channels of zeros after its own.
+  absl::StatusOr<ValueId> Widened(const Node& at, ValueId old, int64_t more_channels) {
+    const ValueId x = rewriter_.Mapped(old);
+    if (more_channels == 0) return x;
+    const Shape none(TypeOf(x).shape.size(), 0);
+    Shape end = none;
+    end[1] = more_channels;
+    return rewriter_.Add("Pad", at.origin, {x},
+                         {{"begin", none}, {"end", end}, {"mode", std::string("constant")}});
   }
 
   /// Σ zx · w per column, by the operator itself on one row or window of zero points.

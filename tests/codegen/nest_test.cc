@@ -391,6 +391,28 @@ TEST(NestTest, FloatToIntegerSaturates) {
   });
 }
 
+TEST(NestTest, LooksBytesUpInATableOfThemAll) {
+  for (const int64_t extent : {7, 16, 40, 64}) {
+    SCOPED_TRACE(extent);
+    NestBuilder b;
+    const int x = b.Input("x", DType::kU8, extent);
+    const int table = b.Input("table", DType::kI8, 256);
+    const int y = b.Output("y", DType::kI8, extent);
+    const int i = b.NewVar();
+    const Expr at = ir::Cast(DType::kI64, Load(x, Var(i), DType::kU8));
+    b.AddPhase("look", For(i, extent, LoopKind::kVector,
+                           ir::Store(y, Var(i), Load(table, at, DType::kI8))));
+    ForEachTarget(b.nest, [&](const Kernel& kernel) {
+      std::vector<uint8_t> xs(static_cast<size_t>(extent));
+      for (size_t k = 0; k < xs.size(); ++k) xs[k] = static_cast<uint8_t>(255 - 37 * k);
+      std::vector<int8_t> entries(256), ys(xs.size());
+      for (size_t k = 0; k < entries.size(); ++k) entries[k] = static_cast<int8_t>(k * 91 + 5);
+      kernel.Run("look", {xs.data(), entries.data(), ys.data()});
+      for (size_t k = 0; k < xs.size(); ++k) EXPECT_EQ(ys[k], entries[xs[k]]) << k;
+    });
+  }
+}
+
 TEST(NestTest, BoolIsOneByteZeroOrOne) {
   NestBuilder b;
   const int x = b.Input("x", DType::kF32, 19);

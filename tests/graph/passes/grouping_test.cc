@@ -7,6 +7,7 @@
 #include "graph/interpreter_evaluator.h"
 #include "graph/pipeline.h"
 #include "ir/text.h"
+#include "tests/graph/passes/quantised_layer.h"
 #include "tests/graph/passes/test_graph.h"
 
 // Which nodes of well-known blocks become one kernel. The graphs go through the whole pipeline
@@ -214,6 +215,34 @@ TEST(GroupingTest, RowsTooLongForTheCacheStayApart) {
 group 0 kernel anchor MatMul: MatMul -> %0
 group 1 kernel anchor Softmax: Softmax -> %1
 )");
+}
+
+// What a quantised block adds is kept as bytes, and dequantised where it is added.
+TEST(GroupingTest, QuantisedResidualsAreStoredAsBytes) {
+  TestGraph t;
+  const auto conv = [&](ValueId bytes) {
+    const ValueId w = testing::Known(t, ir::DType::kI8, {8, 8, 1, 1}, -50, 37);
+    return t.Op("Conv",
+                {testing::FromBytes(t, bytes, 0.02, 3),
+                 testing::Dequantise(t, w, kNoValue, t.Scalar(0.01))},
+                {{"strides", Shape{1, 1}},
+                 {"dilations", Shape{1, 1}},
+                 {"pads", Shape{0, 0, 0, 0}},
+                 {"group", int64_t{1}},
+                 {"layout", std::string("nchw")}});
+  };
+  const ValueId skip = testing::Quantise(t, conv(t.Input({1, 8, 6, 6}, ir::DType::kU8)), 0.02, 3);
+  const ValueId deep = testing::Quantise(t, conv(skip), 0.02, 3);
+  const ValueId sum = t.Binary("add", conv(deep), testing::FromBytes(t, skip, 0.02, 3));
+  t.Output(testing::Quantise(t, sum, 0.02, 3), "y");
+  Graph graph = t.graph;
+  const std::vector<Group> groups = GroupsAfterPipeline(graph);
+  for (const Group& group : groups) {
+    for (ValueId output : GroupOutputs(graph, graph.Readers(), group.nodes))
+      EXPECT_EQ(graph.values[output].type.dtype, ir::DType::kU8) << ToText(graph, groups);
+  }
+  const auto inputs = RandomInputs(t.graph, 11);
+  ExpectSame(RunNodes(t.graph, inputs), RunGroups(graph, groups, inputs));
 }
 
 TestGraph UNet() {
