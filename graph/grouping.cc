@@ -198,9 +198,12 @@ class Grouper {
     // Gathers and concatenations read by tiles again and again would repeat their tests.
     if (!once && (draft.data_dependent || draft.num_sources > 1)) return false;
     if (reader == NodeRole::kScan && draft.role != NodeRole::kMove) return false;
-    if (!once && (draft.flops > 2 || draft.expensive)) return false;
+    if (!once && IsDear(draft.flops, draft.expensive)) return false;
     return !MergeMakesCycle(from, d);
   }
+
+  // Too much to be computed anew wherever it is read.
+  static bool IsDear(int64_t flops, bool expensive) { return flops > 2 || expensive; }
 
   void Merge(int from, int to) {
     for (NodeId node : drafts_[from].nodes) {
@@ -280,9 +283,18 @@ class Grouper {
   // quarter of what would be stored.
   void SinkWidenings() {
     for (NodeId n = static_cast<NodeId>(graph_.nodes.size()); n-- > 0;) {
-      const int to = OnlyReadingDraft(n);
+      bool once = true;
+      const int to = OnlyReadingDraft(n, &once);
       if (to < 0) continue;
-      for (NodeId node : WideningTo(n)) {
+      const std::vector<NodeId> chain = WideningTo(n);
+      int64_t flops = 0;
+      bool expensive = false;
+      for (NodeId node : chain) {
+        flops += profiles_[node].flops;
+        expensive = expensive || profiles_[node].expensive;
+      }
+      if (!once && IsDear(flops, expensive)) continue;
+      for (NodeId node : chain) {
         drafts_[draft_of_[node]].nodes.erase(node);
         drafts_[to].nodes.insert(node);
         drafts_[to].instructions += profiles_[node].instructions;
@@ -291,8 +303,9 @@ class Grouper {
     }
   }
 
-  // The one other draft that reads the node's result, each element once, and may take maps; or -1.
-  int OnlyReadingDraft(NodeId n) const {
+  // The one other draft that reads the node's result and may take maps, or -1; and whether it reads
+  // each element once.
+  int OnlyReadingDraft(NodeId n, bool* once) const {
     const ValueId value = graph_.nodes[n].outputs[0];
     if (profiles_[n].role != NodeRole::kMap || is_output_[value]) return -1;
     int to = -1;
@@ -302,8 +315,8 @@ class Grouper {
       to = d;
       for (size_t k = 0; k < graph_.nodes[reader].inputs.size(); ++k) {
         if (graph_.nodes[reader].inputs[k] != value) continue;
-        if (profiles_[reader].role != NodeRole::kRowWise && !profiles_[reader].reads[k].once)
-          return -1;
+        *once = *once &&
+                (profiles_[reader].role == NodeRole::kRowWise || profiles_[reader].reads[k].once);
       }
     }
     return to;

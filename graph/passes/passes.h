@@ -70,7 +70,8 @@ absl::StatusOr<int> TabulateBytes(Graph& graph, const PassContext& context);
 /// Products of dequantised operands (DequantizeLinear around MatMul, Gemm, Conv) become products of
 /// bytes, their sums scaled. Scales and zero points of the graph become tensors along the channels,
 /// so that equal layers are equal Workloads, and quantising multiplies by 1/scale. Channels of a
-/// convolution are filled up with zeros to a multiple of four. Weights with a zero point, scales of
+/// convolution are filled up with zeros to a multiple of four; depthwise ones read bytes and sum
+/// floats. Weights with a zero point, scales of
 /// rows and matrix products of no multiple of four terms keep their product of floats.
 ///
 ///   %2 = Binary(%q, %s) {fn=mul}              %3 = MatMulInteger(%q', %w')

@@ -35,6 +35,9 @@ struct SpreadScalar {
 
 struct Plan {
   std::map<NodeId, IntegerProduct> products;
+  /// What depthwise convolutions read: there are no terms to multiply four at a time, but bytes are
+  /// a quarter of what is read, and f32 holds their sums of products exactly.
+  std::map<NodeId, Dequantised> depthwise;
   std::map<NodeId, SpreadScalar> scalars;
 };
 
@@ -52,6 +55,7 @@ class QuantisedFinder {
     for (const Node& node : graph_.nodes) {
       if (node.op != "MatMul" && node.op != "Conv") continue;
       if (auto product = ProductOf(node)) plan.products[matcher_.IdOf(node)] = *product;
+      if (auto data = OfDepthwise(node)) plan.depthwise[matcher_.IdOf(node)] = *data;
     }
     if (plan.products.empty()) return plan;
     for (const Node& node : graph_.nodes) FindScalars(node, &plan);
@@ -103,6 +107,17 @@ class QuantisedFinder {
     return product;
   }
 
+  std::optional<Dequantised> OfDepthwise(const Node& node) const {
+    const auto data = quantised_.DequantisedAt(node.inputs[0]);
+    if (node.op != "Conv" || !data || TypeOf(data->scale).NumElements() != 1) return std::nullopt;
+    if (data->zero != nullptr && data->zero->type.NumElements() != 1) return std::nullopt;
+    const OpCall call = MakeCall(graph_, node);
+    const int64_t channels = TypeOf(node.inputs[0]).shape[1];
+    const bool depthwise = channels > 1 && call.Int("group", 1) == channels;
+    if (!depthwise || call.String("layout", "nchw") != "nchw") return std::nullopt;
+    return data;
+  }
+
   /// Scalars of quantising (round(x / s) + z) and dequantising ((q - z) · s).
   void FindScalars(const Node& node, Plan* plan) const {
     if (node.op != "Binary" || TypeOf(node.outputs[0]).shape.size() < 2) return;
@@ -148,6 +163,8 @@ class QuantisedRewriter {
       const auto id = static_cast<NodeId>(n);
       if (const auto product = plan_.products.find(id); product != plan_.products.end())
         HONE_RETURN_IF_ERROR(MultiplyBytes(node, product->second));
+      else if (const auto data = plan_.depthwise.find(id); data != plan_.depthwise.end())
+        HONE_RETURN_IF_ERROR(ConvolveBytes(node, data->second));
       else if (const auto scalar = plan_.scalars.find(id); scalar != plan_.scalars.end())
         HONE_RETURN_IF_ERROR(Spread(node, scalar->second));
       else
@@ -214,10 +231,48 @@ class QuantisedRewriter {
     return absl::OkStatus();
   }
 
+  /// Σ scale · (x - zx) · w = scale · Σ (x - zx) · w
+  absl::Status ConvolveBytes(const Node& node, const Dequantised& data) {
+    const ValueId bytes = rewriter_.Mapped(data.bytes);
+    HONE_ASSIGN_OR_RETURN(
+        ValueId x, rewriter_.Add("Cast", node.origin, {bytes}, {{"to", std::string("f32")}}));
+    if (data.zero != nullptr) {
+      const ValueId scalar =
+          rewriter_.AddConstant(MakeConstant(DType::kF32, {}, {data.zero->DoubleAt(0)}));
+      HONE_ASSIGN_OR_RETURN(const ValueId zero,
+                            Shaped(node, "Expand", scalar, AlongChannels(TypeOf(x).shape)));
+      HONE_ASSIGN_OR_RETURN(x, Binary(node, "sub", x, zero));
+    }
+    HONE_ASSIGN_OR_RETURN(ValueId y,
+                          rewriter_.Add("Conv", node.origin, {x, node.inputs[1]}, node.attributes));
+    const Shape along = AlongChannels(TypeOf(y).shape);
+    HONE_ASSIGN_OR_RETURN(const ValueId scalar,
+                          Shaped(node, "Reshape", rewriter_.Mapped(data.scale), {1}));
+    HONE_ASSIGN_OR_RETURN(const ValueId scale, Shaped(node, "Expand", scalar, along));
+    HONE_ASSIGN_OR_RETURN(y, Binary(node, "mul", y, scale));
+    if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
+      HONE_ASSIGN_OR_RETURN(const ValueId bias, Shaped(node, "Reshape", node.inputs[2], along));
+      HONE_ASSIGN_OR_RETURN(y, Binary(node, "add", y, bias));
+    }
+    rewriter_.Replace(node.outputs[0], y);
+    return absl::OkStatus();
+  }
+
   /// The value with so many channels of zeros after its own.
   absl::StatusOr<ValueId> Widened(const Node& at, ValueId old, int64_t more_channels) {
     const ValueId x = rewriter_.Mapped(old);
     if (more_channels == 0) return x;
+    if (const ConstantPtr& known = graph_.values[x].constant) {
+      TensorType type = known->type;
+      type.shape[1] += more_channels;
+      std::vector<std::byte> bytes(static_cast<size_t>(type.Bytes()));
+      const size_t outer = static_cast<size_t>(type.shape[0]);
+      const size_t own = known->bytes.size() / outer;
+      for (size_t o = 0; o < outer; ++o)
+        std::ranges::copy(known->bytes.subspan(o * own, own),
+                          bytes.begin() + static_cast<ptrdiff_t>(o * bytes.size() / outer));
+      return rewriter_.AddConstant(MakeConstant(std::move(type), std::move(bytes)));
+    }
     const Shape none(TypeOf(x).shape.size(), 0);
     Shape end = none;
     end[1] = more_channels;

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 
 #include "graph/interpreter_evaluator.h"
+#include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/quantised_layer.h"
 
@@ -82,6 +83,30 @@ TEST(RecogniseQuantisedTest, ChannelsAreFilledUpToFour) {
   const Shape pads = {1, 1, 1, 1};
   EXPECT_EQ(Recognised({1, 3, 5, 5}, {.weights = {6, 3, 3, 3}, .data_zero = 9, .pads = pads}), 1);
   EXPECT_EQ(Recognised({2, 6, 5, 5}, {.weights = {6, 6, 3, 3}, .data_zero = 0}), 1);
+}
+
+// Beside a product of bytes: alone it is no quantised model's.
+TEST(RecogniseQuantisedTest, DepthwiseConvolutionsReadBytes) {
+  for (const int64_t zero : {0, 77}) {
+    TestGraph t;
+    const ValueId bytes = t.Input({1, 8, 5, 5}, DType::kU8);
+    const ValueId x = testing::FromBytes(t, bytes, 0.02, zero);
+    const ValueId w = Dequantise(t, Known(t, DType::kI8, {8, 1, 3, 3}, -50, 37), kNoValue,
+                                 t.Positive({8, 1, 1, 1}));
+    t.Output(t.Op("Conv", {x, w, t.Constant({8})},
+                  {{"strides", Shape{2, 2}},
+                   {"dilations", Shape{1, 1}},
+                   {"pads", Shape{1, 1, 1, 1}},
+                   {"group", int64_t{8}},
+                   {"layout", std::string("nchw")}}),
+             "depthwise");
+    t.Output(Product(t, bytes, {.weights = {6, 8, 1, 1}, .data_zero = zero}), "pointwise");
+    EXPECT_EQ(ChangesKeepingResults(t, RecogniseQuantised), 1);
+    const auto conv = std::ranges::find(t.graph.nodes, "Conv", &Node::op);
+    ASSERT_NE(conv, t.graph.nodes.end());
+    const Node& shifted = t.graph.nodes[t.graph.values[conv->inputs[0]].producer];
+    EXPECT_EQ(MakeCall(t.graph, shifted).String("fn", ""), "sub");
+  }
 }
 
 // Weights with a zero point, scales of rows, terms that are no multiple of four.
