@@ -259,7 +259,8 @@ constexpr std::array kCommands = {
             "defaults.\n\nCtrl-C or SIGTERM end it with what was measured; a closed terminal "
             "leaves it running. The same command again goes on where it was "
             "interrupted; after it has finished it starts anew from the log's best. "
-            "`hone compile MODEL` reads the log back.",
+            "`hone compile MODEL` reads the log back.\n\nWith --json what is printed while it "
+            "runs, on standard error, has an object {\"progress\":{...}} a second, on a line.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
         .example = "hone tune resnet18.onnx --db tune.db --seconds 1m",

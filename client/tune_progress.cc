@@ -21,7 +21,7 @@ using search::TaskSearch;
 using search::Tuner;
 using search::TuningTask;
 
-constexpr double kTerminalPause = 0.5, kPlainPause = 10;  // seconds
+constexpr double kTerminalPause = 0.5, kJsonPause = 1, kPlainPause = 10;  // seconds
 
 std::vector<TaskRow> RowsOf(const TuneView& view, bool tell_space) {
   std::vector<TaskRow> rows;
@@ -98,31 +98,6 @@ ordered_json ProposersJson(const Tuner& tuner) {
   return object;
 }
 
-ordered_json ModelJson(const TuneView& view) {
-  const JudgedModel& m = view.model;
-  const db::ModelVerdict& v = m.verdict;
-  ordered_json object = {{"verdict", nullptr},         {"default_us", nullptr},
-                         {"predicted_us", nullptr},    {"tuned_us", nullptr},
-                         {"ratio", nullptr},           {"ratio_low", nullptr},
-                         {"ratio_high", nullptr},      {"rounds", v.rounds},
-                         {"noisy_cpus", m.noisy_cpus}, {"put_back", ordered_json::array()},
-                         {"skipped", nullptr}};
-  if (v.default_ns > 0) {
-    object["default_us"] = v.default_ns * 1e-3;
-    object["predicted_us"] = PredictedNs(view) * 1e-3;
-  }
-  if (v.rounds > 0) {
-    if (m.noisy_cpus == 0) object["verdict"] = VerdictWord(v);
-    object["tuned_us"] = v.tuned_ns * 1e-3;
-    object["ratio"] = v.ratio;
-    object["ratio_low"] = v.ratio_low;
-    object["ratio_high"] = v.ratio_high;
-  }
-  for (const Hash128& hash : v.put_back) object["put_back"].push_back(hash.ToHex());
-  if (!m.skipped.empty()) object["skipped"] = m.skipped;
-  return object;
-}
-
 /// What was said of the whole model, and of kernels that lose in it.
 std::string ModelText(const TuneView& view) {
   const JudgedModel& m = view.model;
@@ -145,6 +120,45 @@ std::string ModelText(const TuneView& view) {
   return text;
 }
 
+ordered_json ModelJson(const TuneView& view) {
+  const JudgedModel& m = view.model;
+  const db::ModelVerdict& v = m.verdict;
+  ordered_json object = {{"verdict", nullptr},         {"default_us", nullptr},
+                         {"predicted_us", nullptr},    {"tuned_us", nullptr},
+                         {"ratio", nullptr},           {"ratio_low", nullptr},
+                         {"ratio_high", nullptr},      {"rounds", v.rounds},
+                         {"noisy_cpus", m.noisy_cpus}, {"put_back", ordered_json::array()},
+                         {"skipped", nullptr},         {"text", ModelText(view)}};
+  if (v.default_ns > 0) {
+    object["default_us"] = v.default_ns * 1e-3;
+    object["predicted_us"] = PredictedNs(view) * 1e-3;
+  }
+  if (v.rounds > 0) {
+    if (m.noisy_cpus == 0) object["verdict"] = VerdictWord(v);
+    object["tuned_us"] = v.tuned_ns * 1e-3;
+    object["ratio"] = v.ratio;
+    object["ratio_low"] = v.ratio_low;
+    object["ratio_high"] = v.ratio_high;
+  }
+  for (const Hash128& hash : v.put_back) object["put_back"].push_back(hash.ToHex());
+  if (!m.skipped.empty()) object["skipped"] = m.skipped;
+  return object;
+}
+
+/// A line of progress for a program that reads --json.
+std::string ProgressJson(const TuneView& view) {
+  ordered_json object = {
+      {"text", StateOf(view).Line()}, {"seconds", view.session.ElapsedSeconds()},
+      {"budget_seconds", nullptr},    {"candidates", view.session.tuner().answered()},
+      {"default_us", nullptr},        {"predicted_us", nullptr}};
+  if (view.budget.seconds > 0) object["budget_seconds"] = view.budget.seconds;
+  if (view.model.verdict.default_ns > 0) {
+    object["default_us"] = view.model.verdict.default_ns * 1e-3;
+    object["predicted_us"] = PredictedNs(view) * 1e-3;
+  }
+  return JsonText(ordered_json({{"progress", std::move(object)}}));
+}
+
 }  // namespace
 
 double PredictedNs(const TuneView& view) {
@@ -159,14 +173,15 @@ double PredictedNs(const TuneView& view) {
 void TuneProgress::Show(const TuneView& view) {
   const double now = view.session.ElapsedSeconds();
   const bool terminal = context_.environment.error_is_terminal;
-  if (now - last_ < (terminal ? kTerminalPause : kPlainPause)) return;
+  const bool json = context_.json() && !terminal;
+  if (now - last_ < (terminal ? kTerminalPause : json ? kJsonPause : kPlainPause)) return;
   last_ = now;
   if (terminal) {
     const ScreenSize screen = ErrorScreen();
     context_.err << table_.Frame(
         LiveTable(RowsOf(view, TellsSpace(screen.LineCells())), StateOf(view), screen), screen);
   } else {
-    context_.err << StateOf(view).Line() << "\n";
+    context_.err << (json ? ProgressJson(view) : StateOf(view).Line()) << "\n";
   }
   context_.err << std::flush;
 }

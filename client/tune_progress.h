@@ -33,7 +33,9 @@ struct TuneView {
 /// The default model's measured time less what its kernels gained: 0 while it is unknown.
 double PredictedNs(const TuneView& view);
 
-/// The live table on a terminal, a plain line now and then elsewhere. One thread.
+/// The live table on a terminal; elsewhere a plain line now and then, or with --json every second
+/// an object {"progress": {"text", "seconds", "budget_seconds", "candidates", "default_us",
+/// "predicted_us"}} on a line; what is not known is null. One thread.
 class TuneProgress {
  public:
   explicit TuneProgress(CommandContext& context) : context_(context) {}
