@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Installs the runtime into a fresh folder and uses it as a stranger would: the public header alone in
-C and C++, the C example through find_package(hone), both libraries, the Python example, and
-hone_add_model() with a command that records how it is called.
+C and C++, the C example through find_package(hone), both libraries, and hone_add_model() with a
+command that records how it is called.
 
-    install_test.py --source DIR --build DIR --write-package PROGRAM --numpy-python PYTHON
-                    [--results FILE.xml]
+    install_test.py --source DIR --build DIR --write-package PROGRAM [--results FILE.xml]
 """
 import argparse
 import os
@@ -227,25 +226,12 @@ class InstallTest:
         needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", build / "mlp.so"))
         assert not [name for name in needed if "hone" in name], needed
 
-    def case_python_example(self):
-        python = self.args.numpy_python
-        has_numpy = pathlib.Path(python).exists() and subprocess.run(
-            [python, "-c", "import numpy"], capture_output=True, check=False).returncode == 0
-        if not has_numpy:
-            raise Skipped(f"{python} has no numpy (scripts/test.sh makes one that has)")
-        if self.sanitizer:
-            raise Skipped("a sanitizer's library cannot be loaded into Python")
-        output = run(python, pathlib.Path(self.args.source, "tests/package/python_example_test.py"),
-                     pathlib.Path(self.args.source, "examples/python"), self.package, self.shared_library)
-        assert "all good" in output, output
-
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True)
     parser.add_argument("--build", required=True)
     parser.add_argument("--write-package", required=True)
-    parser.add_argument("--numpy-python", required=True)
     parser.add_argument("--results")
     args = parser.parse_args()
     results = {}

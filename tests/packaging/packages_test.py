@@ -61,7 +61,7 @@ class PackagesTest:
         wanted = {"/bin/hone": "hone", "/libexec/hone/hone-builder": "hone-builder",
                   "/libexec/hone/hone-runner": "hone-runner", "/bin/honed": "honed",
                   "/system/honed.service": "honed", "/system/hone-worker.service": "hone-worker",
-                  "/dist-packages/hone.py": "libhone-runtime", "/hone/hone.h": "libhone-dev",
+                  "/dist-packages/hone/model.py": "libhone-runtime", "/hone/hone.h": "libhone-dev",
                   "/man1/hone-tune.1": "hone", "/man8/honed.8": "honed", "/hone/FARM.md": "hone-doc"}
         for end, package in wanted.items():
             assert [owner[file] for file in owner if file.endswith(end)] == [package], end

@@ -1,0 +1,69 @@
+"""What to tune or compile: an .onnx file, an ONNX object or a torch module, as a file."""
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import tempfile
+from typing import Any
+
+from . import errors
+
+
+class Source:
+    """`path` of the .onnx file; one made here lives as long as this object."""
+
+    def __init__(self, model: Any, inputs: Any = None):
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        torch = sys.modules.get("torch")
+        if isinstance(model, (str, os.PathLike)):
+            self.path = os.fspath(model)
+            if self.path.endswith(".hone"):
+                raise errors.BadInput(f"'{self.path}' is a package, and a model (.onnx) is wanted; "
+                                      "hone.load() runs packages")
+        elif hasattr(model, "SerializeToString"):
+            try:
+                data = model.SerializeToString()
+            except Exception as error:  # protobuf's own class, for more than 2 GB
+                raise errors.BadInput(f"the ONNX object cannot be written ({error}); above 2 GB save "
+                                      "it with external data and give the path") from error
+            self.path = self._file()
+            pathlib.Path(self.path).write_bytes(data)
+        elif torch is not None and isinstance(model, torch.nn.Module):
+            self.path = self._file()
+            _export(torch, model, inputs, self.path)
+        else:
+            raise errors.BadInput(f"a model is the path of an .onnx file, an onnx.ModelProto or a "
+                                  f"torch.nn.Module, not {type(model).__name__}")
+        self.name = pathlib.Path(self.path).stem
+
+    def _file(self) -> str:
+        self._folder = tempfile.TemporaryDirectory(prefix="hone-")
+        return os.path.join(self._folder.name, "model.onnx")
+
+
+def _export(torch: Any, module: Any, inputs: Any, path: str) -> None:
+    name = type(module).__name__
+    if inputs is None:
+        raise errors.BadInput(f"a torch module has no shapes of its own: give the example inputs of "
+                              f"{name} (inputs=(x, ...))")
+    example = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    tensors = [*module.parameters(), *module.buffers(), *example]
+    away = {str(t.device) for t in tensors if hasattr(t, "device") and t.device.type != "cpu"}
+    if away:
+        raise errors.BadInput(f"{name} or its inputs are on {', '.join(sorted(away))}, and Hone reads "
+                              "them from the CPU: give module.cpu() and x.cpu()")
+    try:
+        import onnxscript  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
+    except ImportError as error:
+        raise errors.NotInstalled("torch exports to ONNX with the package onnxscript: "
+                                  "pip install onnx onnxscript") from error
+    training = module.training
+    try:
+        module.eval()
+        with torch.no_grad():
+            torch.onnx.export(module, example, path, dynamo=True, verbose=False)
+    except Exception as error:
+        raise errors.BadInput(f"torch cannot export {name} to ONNX: {error}") from error
+    finally:
+        module.train(training)
