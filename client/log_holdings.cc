@@ -1,7 +1,6 @@
 #include "client/log_holdings.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "fmt/format.h"
@@ -9,6 +8,7 @@
 #include "base/status.h"
 #include "client/open_log.h"
 #include "db/log_file.h"
+#include "search/search_event.h"
 #include "search/session.h"
 
 namespace hone::client {
@@ -21,13 +21,12 @@ absl::StatusOr<UnfinishedSession> FindUnfinished(db::Database& log, const std::s
       [&](const db::StoredSession& s) { return !s.merged && s.session.request == request; });
   if (last == sessions.rend()) return unfinished;
   HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(last->session.id));
-  if (events.empty() || events.back().type == "finished") return unfinished;
+  if (events.empty() || events.back().type == search::FinishedEvent::kType) return unfinished;
   unfinished.id = last->session.id.ToHex();
   for (const db::Event& event : events) {
-    unfinished.so_far.answered += event.type == "result" ? 1 : 0;
-    if (event.type != "elapsed") continue;
-    unfinished.so_far.seconds =
-        std::max(unfinished.so_far.seconds, std::strtod(event.payload.c_str(), nullptr));
+    unfinished.so_far.answered += event.type == search::ResultEvent::kType ? 1 : 0;
+    const auto elapsed = search::EventAs<search::ElapsedEvent>(event);
+    if (elapsed) unfinished.so_far.seconds = std::max(unfinished.so_far.seconds, elapsed->seconds);
   }
   return unfinished;
 }

@@ -1,7 +1,6 @@
 #include "client/session_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <unordered_map>
 
@@ -12,6 +11,7 @@
 #include "client/roofline.h"
 #include "compiler/workload_cost.h"
 #include "ir/text.h"
+#include "search/search_event.h"
 
 namespace hone::client {
 namespace {
@@ -182,28 +182,26 @@ void AddVerdicts(const Facts& facts, SessionReport& report) {
   }
 }
 
-/// "TASK won|lost|confirmed|put_back DEFAULT_NS BEST_NS", of the comparison in turns at the end.
-void AddVerdict(const std::string& payload, size_t named_tasks, SessionReport& report) {
-  int task = 0;
-  char word[16] = {};
-  double default_ns = 0, best_ns = 0;
-  if (std::sscanf(payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) != 4) {
-    return;
-  }
-  if (task < 0 || static_cast<size_t>(task) >= named_tasks || default_ns <= 0) return;
-  ReportTask& compared = report.tasks[static_cast<size_t>(task)];
-  compared.by_default = {default_ns * 1e-3, default_ns * 1e-3, default_ns * 1e-3};
+/// Of the comparison in turns at the end.
+void AddVerdict(const search::VerdictEvent& verdict, size_t named_tasks, SessionReport& report) {
+  if (static_cast<size_t>(verdict.task) >= named_tasks || verdict.default_ns <= 0) return;
+  ReportTask& compared = report.tasks[static_cast<size_t>(verdict.task)];
+  const double default_us = verdict.default_ns * 1e-3;
+  compared.by_default = {default_us, default_us, default_us};
   compared.compared = true;
 }
 
 /// Adds what only the events tell. The first `named_tasks` stand in the session's order.
 absl::Status AddEnd(db::Database& log, size_t named_tasks, SessionReport& report) {
   return log.ScanEvents({.session = report.session.id}, [&](const db::Event& event) {
-    if (event.type == "verdict") AddVerdict(event.payload, named_tasks, report);
     if (event.type == db::kModelVerdict) report.verdict = db::VerdictOf(event, false);
-    if (event.type == "elapsed") report.used_seconds = std::atof(event.payload.c_str());
-    if (event.type == "finished" || event.type == "interrupted") report.reason = event.payload;
-    if (event.type == "proposed") report.reason.clear();  // it went on
+    if (const auto v = search::EventAs<search::VerdictEvent>(event))
+      AddVerdict(*v, named_tasks, report);
+    if (const auto e = search::EventAs<search::ElapsedEvent>(event))
+      report.used_seconds = e->seconds;
+    if (auto end = search::EventAs<search::FinishedEvent>(event)) report.reason = end->why;
+    if (auto end = search::EventAs<search::InterruptedEvent>(event)) report.reason = end->why;
+    if (event.type == search::ProposedEvent::kType) report.reason.clear();  // it went on
     return absl::OkStatus();
   });
 }

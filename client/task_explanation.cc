@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <unordered_map>
 
 #include "fmt/format.h"
@@ -13,6 +12,7 @@
 #include "costmodel/features.h"
 #include "schedule/space.h"
 #include "schedule/trace.h"
+#include "search/search_event.h"
 
 namespace hone::client {
 namespace {
@@ -225,14 +225,10 @@ absl::StatusOr<double> ComparedDefaultNs(db::Database& log, const db::TuningReco
   const int place = PlaceOf(record.key.workload, session->session);
   double found = 0;
   HONE_RETURN_IF_ERROR(log.ScanEvents({.session = record.session}, [&](const db::Event& event) {
-    int task = 0;
-    char word[16] = {};
-    double default_ns = 0, best_ns = 0;
-    if (event.type == "verdict" &&
-        std::sscanf(event.payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) ==
-            4 &&
-        task == place && std::abs(best_ns - record.median_ns) < kRounded) {
-      found = default_ns;
+    const auto verdict = search::EventAs<search::VerdictEvent>(event);
+    if (verdict && verdict->task == place &&
+        std::abs(verdict->best_ns - record.median_ns) < kRounded) {
+      found = verdict->default_ns;
     }
     return absl::OkStatus();
   }));
@@ -244,7 +240,7 @@ absl::StatusOr<double> ComparedDefaultNs(db::Database& log, const db::TuningReco
 absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log) {
   std::string digest;
   HONE_RETURN_IF_ERROR(log.ScanEvents({}, [&](const db::Event& event) {
-    if (event.type == "model") digest = event.payload.substr(0, event.payload.find(' '));
+    if (auto model = search::EventAs<search::ModelEvent>(event)) digest = std::move(model->digest);
     return absl::OkStatus();
   }));
   if (digest.empty()) return std::nullopt;

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/core/random.h"
+#include "base/core/words.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "costmodel/flat_trees.h"
@@ -227,10 +227,10 @@ absl::StatusOr<std::vector<Booster>> BoostersOf(const std::string& bytes) {
   };
   size_t at = 0;
   const std::string head = line(&at);
-  char magic[32] = {};
-  int schema = 0, bags = 0;
-  if (std::sscanf(head.c_str(), "%31s %d %d", magic, &schema, &bags) != 3 ||
-      std::strcmp(magic, kMagic) != 0 || bags < 1 || bags > 64) {
+  Words words(head);
+  const bool is_ours = words.Word() == kMagic;
+  const int schema = words.Number<int>(), bags = words.Number<int>();
+  if (words.bad() || !is_ours || bags < 1 || bags > 64) {
     return absl::InvalidArgumentError("not a cost model of Hone");
   }
   if (schema != kFeatureSchemaVersion) {
@@ -240,8 +240,10 @@ absl::StatusOr<std::vector<Booster>> BoostersOf(const std::string& bytes) {
   }
   std::vector<Booster> boosters;
   for (int i = 0; i < bags; ++i) {
-    unsigned long n = 0;
-    if (std::sscanf(line(&at).c_str(), "%lu", &n) != 1 || n > bytes.size() - at)
+    const std::string size = line(&at);
+    Words size_words(size);
+    const auto n = size_words.Number<size_t>();
+    if (size_words.bad() || n > bytes.size() - at)
       return absl::InvalidArgumentError("the cost model is cut short");
     Booster& b = boosters.emplace_back();
     HONE_XGB(XGBoosterCreate(nullptr, 0, &b.handle));

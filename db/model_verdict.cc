@@ -1,8 +1,6 @@
 #include "db/model_verdict.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -10,6 +8,7 @@
 #include "fmt/format.h"
 
 #include "base/core/random_id.h"
+#include "base/core/words.h"
 
 namespace hone::db {
 namespace {
@@ -21,55 +20,6 @@ std::string ListText(const std::vector<Hash128>& hashes) {
   for (const Hash128& hash : hashes) text += (text.empty() ? "" : ",") + hash.ToHex();
   return text.empty() ? "-" : text;
 }
-
-/// Takes the words of a payload one after another; what does not fit makes it bad.
-class Words {
- public:
-  explicit Words(std::string_view text) : rest_(text) {}
-
-  std::string_view Word() {
-    const size_t end = std::min(rest_.find(' '), rest_.size());
-    const std::string_view word = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    if (word.empty()) bad_ = true;
-    return word;
-  }
-  template <typename T>
-  T Number() {
-    T value = 0;
-    const std::string_view word = Word();
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if constexpr (std::is_floating_point_v<T>) bad_ = bad_ || !std::isfinite(value);
-    if (error != std::errc() || end != word.data() + word.size()) bad_ = true;
-    return value;
-  }
-  Hash128 Hash() { return HashIn(Word()); }
-  std::vector<Hash128> Hashes() {
-    std::vector<Hash128> hashes;
-    std::string_view list = Word();
-    while (list != "-" && !list.empty()) {
-      const size_t end = std::min(list.find(','), list.size());
-      hashes.push_back(HashIn(list.substr(0, end)));
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
-    return hashes;
-  }
-  std::string_view Rest() {
-    if (rest_.empty()) bad_ = true;
-    return rest_;
-  }
-  bool bad() const { return bad_; }
-
- private:
-  Hash128 HashIn(std::string_view hex) {
-    const auto hash = Hash128::FromHex(hex);
-    if (!hash) bad_ = true;
-    return hash.value_or(Hash128{});
-  }
-
-  std::string_view rest_;
-  bool bad_ = false;
-};
 
 bool Holds(const std::vector<Hash128>& hashes, const Hash128& hash) {
   return std::find(hashes.begin(), hashes.end(), hash) != hashes.end();

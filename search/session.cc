@@ -53,17 +53,15 @@ db::RecordKey Session::KeyOf(int task) const {
           kMeasurementPolicyVersion};
 }
 
-db::Event Session::MakeEvent(std::string type, std::string payload) {
-  return StreamEvent(id_, std::move(type), std::move(payload));
-}
+db::Event Session::MakeEvent(const SearchEvent& event) const { return StreamEvent(id_, event); }
 
 void Session::AddProposed(const Tuner::Proposal& p, db::Batch& batch) {
-  batch.events.push_back(StreamEvent(shared_->stream, "proposed", Tuner::ProposedEvent(p)));
+  batch.events.push_back(StreamEvent(shared_->stream, Tuner::EventOf(p)));
   if (!shared()) return;
-  Tuner::Proposal own = p;
+  ProposedEvent own = Tuner::EventOf(p);
   own.task = LocalOf(p.task);
   own.member = Tuner::kAlone;
-  batch.events.push_back(MakeEvent("proposed", Tuner::ProposedEvent(own)));
+  batch.events.push_back(MakeEvent(own));
 }
 
 measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const {
@@ -148,7 +146,7 @@ absl::StatusOr<bool> Session::SubmitRound() {
   });
   dry_ = tuner_->reason();
   db::Batch batch;
-  batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
+  batch.events.push_back(MakeEvent(ElapsedEvent{ElapsedSeconds()}));
   const size_t before = batch.events.size();
   TellFound(batch);
   if (proposals.empty() && batch.events.size() == before) return false;
@@ -242,16 +240,16 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
     batch.values.push_back(
         {a.key.workload, a.key.target, db::TraceHash(a.trace), std::move(p.values)});
     batch.attempts.push_back(std::move(a));
-    const std::string event = Tuner::ResultEvent(p.attempt, outcome, median, cost);
-    batch.events.push_back(StreamEvent(shared_->stream, "result", event));
-    if (shared()) batch.events.push_back(MakeEvent("result", event));
+    const ResultEvent event{p.attempt, outcome, median, cost};
+    batch.events.push_back(StreamEvent(shared_->stream, event));
+    if (shared()) batch.events.push_back(MakeEvent(event));
     answers.of.push_back({p.attempt, outcome, median, cost});
   }
   // Where batches are many and small, not each one needs the time.
   const double now_seconds = ElapsedSeconds();
   if (!answers.of.empty() && (!shared() || now_seconds >= told_seconds_ + kTellSeconds)) {
     told_seconds_ = now_seconds;
-    batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", now_seconds)));
+    batch.events.push_back(MakeEvent(ElapsedEvent{now_seconds}));
   }
   return answers;
 }
@@ -316,8 +314,7 @@ absl::Status Session::Train() {
   db::Batch batch;
   // Before the lock: while it is held nobody's results are taken.
   batch.blobs.push_back({Sha256Hex(*bytes), *std::move(bytes)});
-  batch.events.push_back(
-      StreamEvent(shared_->stream, "model", fmt::format("{} {}", batch.blobs[0].digest, rows)));
+  batch.events.push_back(StreamEvent(shared_->stream, ModelEvent{batch.blobs[0].digest, rows}));
   return PutModel(std::move(batch), *std::move(model));
 }
 
@@ -408,11 +405,12 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   const auto all = shared_->LockAll();
   HONE_RETURN_IF_ERROR(begun_->status());
   db::Batch batch;
-  batch.events.push_back(MakeEvent("elapsed", fmt::format("{:.3f}", ElapsedSeconds())));
+  batch.events.push_back(MakeEvent(ElapsedEvent{ElapsedSeconds()}));
   const bool goes_on = full || reason_ == StopReason::kInterrupted;
   if (!goes_on) TellFound(batch);
-  batch.events.push_back(
-      MakeEvent(goes_on ? "interrupted" : "finished", std::string(StopReasonName(reason_))));
+  std::string why(StopReasonName(reason_));
+  batch.events.push_back(goes_on ? MakeEvent(InterruptedEvent{std::move(why)})
+                                 : MakeEvent(FinishedEvent{std::move(why)}));
   if (shared() && !goes_on) TakeOut(*shared_, member_, batch);
   return db_.Append(batch).status();
 }

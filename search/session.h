@@ -76,9 +76,10 @@ class Session {
   absl::Status JoinShared(std::vector<TuningTask> tasks, db::Batch batch);
   /// Makes the spaces of tasks that the search has not got, while its other members go on.
   absl::Status MakeSpaces(std::vector<TuningTask>& tasks);
-  absl::Status ReplayOwn();
-  absl::Status ReplayVerdict(const std::string& payload);
-  void ReplayFailure(const std::string& payload);
+  absl::Status ReplayMembership();
+  /// What an event of an earlier run says of the session itself.
+  absl::Status ReplayOwn(const SearchEvent& event);
+  absl::Status ReplayVerdict(const VerdictEvent& event);
   /// Traces and samples of what an earlier run of the session compared.
   absl::Status RestoreCompared();
   /// A point of a task that the log knows to be good.
@@ -157,13 +158,13 @@ class Session {
   db::TuningRecord MakeRecord(int task, const std::string& trace,
                               const std::vector<int64_t>& samples, db::Rigor rigor,
                               bool noisy = false);
-  db::Event MakeEvent(std::string type, std::string payload);
+  db::Event MakeEvent(const SearchEvent& event) const;
   bool shared() const { return options_.join != nullptr; }
   std::unique_lock<std::mutex> Lock() { return shared_->Lock(); }
   /// The number among this session's tasks of one of the Tuner's.
   int LocalOf(int place) const;
   /// A new session's row, device and first event.
-  void AddSessionTo(db::Batch& batch, std::string first_event);
+  void AddSessionTo(db::Batch& batch, const JoinEvent& first_event);
   /// Tells what was proposed in the Tuner's stream, and in the session's own where that is another.
   void AddProposed(const Tuner::Proposal& p, db::Batch& batch);
   /// Others measure what this one waits for.

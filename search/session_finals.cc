@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/core/random_id.h"
 #include "base/status.h"
@@ -97,29 +96,23 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
   db::Batch batch;
   batch.records.push_back(MakeRecord(task, v.trace, compared[winner].samples_ns,
                                      db::Rigor::kVerified, compared[winner].noisy));
-  batch.events.push_back(MakeEvent(
-      "verdict",
-      fmt::format("{} {} {:.1f} {:.1f}", local, v.replaced ? "won" : "lost", default_ns, best)));
-  batch.events.push_back(
-      StreamEvent(shared_->stream, "compared", Tuner::ComparedEvent(task, default_ns, best)));
+  const TaskEnd end = v.replaced ? TaskEnd::kWon : TaskEnd::kLost;
+  batch.events.push_back(MakeEvent(VerdictEvent{local, end, default_ns, best}));
+  batch.events.push_back(StreamEvent(shared_->stream, ComparedEvent{task, default_ns, best}));
   return CommitResults(batch);
 }
 
-absl::Status Session::ReplayVerdict(const std::string& payload) {
-  int task = 0;
-  char word[16] = {};
-  double default_ns = 0, best_ns = 0;
-  if (std::sscanf(payload.c_str(), "%d %15s %lf %lf", &task, word, &default_ns, &best_ns) != 4 ||
-      task < 0 || task >= static_cast<int>(verdicts_.size())) {
+absl::Status Session::ReplayVerdict(const VerdictEvent& event) {
+  if (event.task >= static_cast<int>(verdicts_.size())) {
     return absl::DataLossError(
-        fmt::format("the log's event `verdict {}` does not fit this session", payload));
+        fmt::format("the log's event `verdict {}` does not fit this session", event.Text()));
   }
-  TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
+  TaskVerdict& v = verdicts_[static_cast<size_t>(event.task)];
   v.compared = true;
-  v.replaced = std::string_view(word) == "won" || std::string_view(word) == "confirmed";
-  v.put_back = std::string_view(word) == "put_back";
-  v.default_ns = default_ns;
-  v.best_ns = best_ns;
+  v.replaced = event.end == TaskEnd::kWon || event.end == TaskEnd::kConfirmed;
+  v.put_back = event.end == TaskEnd::kPutBack;
+  v.default_ns = event.default_ns;
+  v.best_ns = event.best_ns;
   return absl::OkStatus();
 }
 
@@ -171,17 +164,16 @@ absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int
   verdict.session = id_;
   db::Batch batch;
   batch.events.push_back(db::EventOf(verdict));
-  const auto tell = [&](int task, std::string_view word) {
+  const auto tell = [&](int task, TaskEnd end) {
     const TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
-    batch.events.push_back(MakeEvent(
-        "verdict", fmt::format("{} {} {:.1f} {:.1f}", task, word, v.default_ns, v.best_ns)));
+    batch.events.push_back(MakeEvent(VerdictEvent{task, end, v.default_ns, v.best_ns}));
   };
   for (size_t i = 0; i < hashes_.size(); ++i) {
     if (std::ranges::count(verdict.put_back, hashes_[i]) == 0) continue;
     TaskVerdict& v = verdicts_[i];
     v.put_back = true;
     v.replaced = false;
-    tell(static_cast<int>(i), "put_back");
+    tell(static_cast<int>(i), TaskEnd::kPutBack);
   }
   for (const int task : confirmed) {
     HONE_CHECK(task >= 0 && task < static_cast<int>(verdicts_.size()));
@@ -189,7 +181,7 @@ absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int
     if (v.best_samples.empty()) continue;  // nothing was compared: it stays what it is
     batch.records.push_back(MakeRecord(places_[static_cast<size_t>(task)], v.trace, v.best_samples,
                                        db::Rigor::kConfirmed));
-    tell(task, "confirmed");
+    tell(task, TaskEnd::kConfirmed);
   }
   return CommitResults(batch);
 }

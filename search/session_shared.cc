@@ -34,7 +34,7 @@ void Session::TellFound(db::Batch& batch) {
     if (!other_default && !better) continue;
     told = {s.default_ns(), s.best_ns()};
     batch.events.push_back(
-        MakeEvent("found", fmt::format("{} {} {}", k, told.default_ns, told.best_ns)));
+        MakeEvent(FoundEvent{static_cast<int>(k), told.default_ns, told.best_ns}));
   }
 }
 

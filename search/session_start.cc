@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "base/core/check.h"
 #include "base/core/random_id.h"
@@ -21,13 +19,6 @@ namespace {
 constexpr int kNearRecords = 3;  ///< transplanted into a task before it starts
 constexpr double kWarmStartShare = 0.03;
 constexpr double kWarmStartSeconds = 5;  ///< without a limit in time
-
-/// The outcome in an event "result".
-std::optional<measure::Outcome> OutcomeOf(const std::string& payload) {
-  char word[16] = {};
-  if (std::sscanf(payload.c_str(), "%*d %15s", word) != 1) return std::nullopt;
-  return measure::ParseOutcome(word);
-}
 }  // namespace
 
 absl::Status Session::FindUnfinished() {
@@ -35,7 +26,7 @@ absl::Status Session::FindUnfinished() {
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
     if (it->merged || it->session.request != options_.request) continue;
     HONE_ASSIGN_OR_RETURN(std::vector<db::Event> events, db_.EventsOf(it->session.id));
-    if (!events.empty() && events.back().type == "finished") return absl::OkStatus();
+    if (!events.empty() && events.back().type == FinishedEvent::kType) return absl::OkStatus();
     HONE_ASSIGN_OR_RETURN(resumed_, ReplayEvents(events));
     if (!resumed_) return absl::OkStatus();
     id_ = it->session.id;
@@ -46,23 +37,25 @@ absl::Status Session::FindUnfinished() {
 
 absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events) {
   // Another model under the same name, or Spaces of another Hone: ids mean something else there.
-  if (events.empty() || events[0].type != "join" || events[0].payload != tuner_->Fingerprint())
-    return false;
-  for (const db::Event& e : events) {
-    if (e.type == "elapsed")
-      earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
-  }
+  const auto joined = events.empty() ? std::nullopt : EventAs<JoinEvent>(events[0]);
+  if (!joined || joined->of != tuner_->Fingerprint()) return false;
   HONE_RETURN_IF_ERROR(ReplayStream(db_, events, *shared_));
   for (const db::Event& e : events) {
-    if (e.type == "result") ReplayFailure(e.payload);
-    if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
+    HONE_ASSIGN_OR_RETURN(const SearchEvent event, ParseEvent(e));
+    HONE_RETURN_IF_ERROR(ReplayOwn(event));
   }
   return true;
 }
 
-void Session::ReplayFailure(const std::string& payload) {
-  const std::optional<measure::Outcome> outcome = OutcomeOf(payload);
-  if (outcome && *outcome != measure::Outcome::kOk) ++failures_[*outcome];
+absl::Status Session::ReplayOwn(const SearchEvent& event) {
+  if (const auto* const elapsed = std::get_if<ElapsedEvent>(&event)) {
+    earlier_seconds_ = std::max(earlier_seconds_, elapsed->seconds);
+  } else if (const auto* const result = std::get_if<ResultEvent>(&event)) {
+    if (result->outcome != measure::Outcome::kOk) ++failures_[result->outcome];
+  } else if (const auto* const verdict = std::get_if<VerdictEvent>(&event)) {
+    return ReplayVerdict(*verdict);
+  }
+  return absl::OkStatus();
 }
 
 std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& near) const {
@@ -101,7 +94,7 @@ absl::StatusOr<std::vector<Session::Known>> Session::WarmStart(db::Batch& batch)
     }
     for (uint64_t id : found) {
       all.push_back({i, id});
-      batch.events.push_back(StreamEvent(shared_->stream, "imported", Tuner::ImportedEvent(i, id)));
+      batch.events.push_back(StreamEvent(shared_->stream, ImportedEvent{i, id}));
     }
   }
   return all;
@@ -162,11 +155,11 @@ absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch)
   if (!resumed_) id_ = options_.id == Hash128{} ? RandomId() : options_.id;
   shared_->stream = id_;
   if (resumed_) return absl::OkStatus();
-  AddSessionTo(batch, tuner_->Fingerprint());
+  AddSessionTo(batch, {tuner_->Fingerprint()});
   return BeginWarm(std::move(batch));
 }
 
-void Session::AddSessionTo(db::Batch& batch, std::string first_event) {
+void Session::AddSessionTo(db::Batch& batch, const JoinEvent& first_event) {
   db::Session s;
   s.id = id_;
   s.request = options_.request;
@@ -175,24 +168,20 @@ void Session::AddSessionTo(db::Batch& batch, std::string first_event) {
   s.created_ms = wall_clock_.UnixNs() / 1'000'000;
   batch.sessions.push_back(std::move(s));
   batch.devices.push_back(options_.device);
-  batch.events.push_back(MakeEvent("join", std::move(first_event)));
+  batch.events.push_back(MakeEvent(first_event));
 }
 
-absl::Status Session::ReplayOwn() {
+absl::Status Session::ReplayMembership() {
   HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, db_.EventsOf(id_));
   for (const db::Event& e : events) {
-    if (e.type == "elapsed")
-      earlier_seconds_ = std::max(earlier_seconds_, std::atof(e.payload.c_str()));
-    if (e.type == "result") {
-      ReplayFailure(e.payload);
-      // What had no answer gets none in a search that has begun anew.
-      if (OutcomeOf(e.payload) != measure::Outcome::kWorkerLost) ++earlier_charged_;
-    }
-    if (e.type == "verdict") HONE_RETURN_IF_ERROR(ReplayVerdict(e.payload));
+    HONE_ASSIGN_OR_RETURN(const SearchEvent event, ParseEvent(e));
+    HONE_RETURN_IF_ERROR(ReplayOwn(event));
+    // What had no answer gets none in a search that has begun anew.
+    const auto* const result = std::get_if<ResultEvent>(&event);
+    if (result != nullptr && result->outcome != measure::Outcome::kWorkerLost) ++earlier_charged_;
     // Where the search of before cannot go on, its numbers are not used again.
-    if (e.type == "proposed")
-      options_.first_attempt =
-          std::max<int64_t>(options_.first_attempt, std::atoll(e.payload.c_str()) + 1);
+    if (const auto* const proposed = std::get_if<ProposedEvent>(&event))
+      options_.first_attempt = std::max(options_.first_attempt, proposed->attempt + 1);
   }
   return absl::OkStatus();
 }
@@ -217,14 +206,14 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
   id_ = member_ = options_.id;
   HONE_ASSIGN_OR_RETURN(const auto known, db_.FindSession(id_));
   resumed_ = known.has_value();
-  if (resumed_) HONE_RETURN_IF_ERROR(ReplayOwn());
+  if (resumed_) HONE_RETURN_IF_ERROR(ReplayMembership());
   for (;;) {
     HONE_ASSIGN_OR_RETURN(shared_, options_.join());
     HONE_RETURN_IF_ERROR(MakeSpaces(tasks));
     const auto lock = Lock();
     if (shared_->over) continue;
     tuner_ = &shared_->tuner;
-    if (!resumed_) AddSessionTo(batch, shared_->stream.ToHex());
+    if (!resumed_) AddSessionTo(batch, {shared_->stream.ToHex()});
     if (tuner_->HasMember(member_)) {
       places_ = tuner_->TasksOf(member_);
       if (places_.size() != tasks.size())
@@ -238,7 +227,7 @@ absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch)
                             .first_attempt = options_.first_attempt,
                             .charged = earlier_charged_,
                             .tasks = std::move(tasks)});
-    batch.events.push_back(StreamEvent(shared_->stream, "member", tuner_->MemberEvent(member_)));
+    batch.events.push_back(StreamEvent(shared_->stream, tuner_->EventOf(member_)));
     TellFound(batch);
     absl::Status begun = BeginWarm(std::move(batch));
     // The other members go on, with the numbers of tasks that the log gives them.

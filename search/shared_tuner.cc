@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "base/core/random_id.h"
@@ -14,13 +13,11 @@
 namespace hone::search {
 namespace {
 
-// The payload of an event "model": a digest, and how many rows it was trained on.
-absl::Status LoadModel(db::Database& database, const std::string& payload, SharedTuner& shared) {
-  const std::string digest = payload.substr(0, payload.find(' '));
-  HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, database.FindBlob(digest));
+absl::Status LoadModel(db::Database& database, const ModelEvent& event, SharedTuner& shared) {
+  HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, database.FindBlob(event.digest));
   if (!bytes)
     return absl::DataLossError(
-        fmt::format("the log lacks the model {} that its events name", digest));
+        fmt::format("the log lacks the model {} that its events name", event.digest));
   auto model = costmodel::XgboostModel::Load(*bytes);
   if (absl::IsInvalidArgument(model.status())) {
     // A Hone with other features wrote it: the analytic model ranks until the next training.
@@ -29,7 +26,7 @@ absl::Status LoadModel(db::Database& database, const std::string& payload, Share
   }
   HONE_RETURN_IF_ERROR(model.status());
   shared.tuner.SetModel(*std::move(model));
-  shared.rows_at_training = std::atoll(payload.c_str() + std::min(payload.size(), digest.size()));
+  shared.rows_at_training = event.rows;
   return absl::OkStatus();
 }
 
@@ -39,22 +36,13 @@ constexpr int kMostDeaths = 2;
 int DeathsOf(const std::vector<db::Event>& events) {
   int deaths = 0;
   for (const db::Event& e : events) {
-    if (e.type == "opening") ++deaths;
-    if (e.type == "opened") deaths = 0;
+    if (e.type == OpeningEvent::kType) ++deaths;
+    if (e.type == OpenedEvent::kType) deaths = 0;
   }
   return deaths;
 }
 
 }  // namespace
-
-db::Event StreamEvent(const Hash128& stream, std::string type, std::string payload) {
-  db::Event e;
-  e.id = FactId();
-  e.session = stream;
-  e.type = std::move(type);
-  e.payload = std::move(payload);
-  return e;
-}
 
 absl::Status ReplayStream(db::Database& database, const std::vector<db::Event>& events,
                           SharedTuner& shared) {
@@ -67,16 +55,16 @@ absl::Status ReplayStream(db::Database& database, const std::vector<db::Event>& 
   };
   size_t last_model = events.size();
   for (size_t i = 0; i < events.size(); ++i) {
-    if (events[i].type == "model") last_model = i;
+    if (events[i].type == ModelEvent::kType) last_model = i;
   }
   for (size_t i = 0; i < events.size(); ++i) {
-    if (i == last_model) {
-      HONE_RETURN_IF_ERROR(LoadModel(database, events[i].payload, shared));
-    } else if (events[i].type == "model") {
-      // Searches keep what was best when their model changed; the model itself is past.
+    HONE_ASSIGN_OR_RETURN(const SearchEvent event, ParseEvent(events[i]));
+    if (const auto* const model = std::get_if<ModelEvent>(&event)) {
+      // Searches keep what was best when their model changed; an earlier model itself is past.
       shared.tuner.SetModel(nullptr);
+      if (i == last_model) HONE_RETURN_IF_ERROR(LoadModel(database, *model, shared));
     }
-    HONE_RETURN_IF_ERROR(shared.tuner.Replay(events[i].type, events[i].payload, workload_of));
+    HONE_RETURN_IF_ERROR(shared.tuner.Replay(event, workload_of));
   }
   return absl::OkStatus();
 }
@@ -84,10 +72,10 @@ absl::Status ReplayStream(db::Database& database, const std::vector<db::Event>& 
 void TakeOut(SharedTuner& shared, const Hash128& member, db::Batch& batch) {
   if (!shared.tuner.HasMember(member)) return;
   shared.tuner.Leave(member);
-  batch.events.push_back(StreamEvent(shared.stream, "leave", member.ToHex()));
+  batch.events.push_back(StreamEvent(shared.stream, LeaveEvent{member}));
   if (!shared.tuner.Members().empty()) return;
   shared.over = true;
-  batch.events.push_back(StreamEvent(shared.stream, "finished", "its last member has left"));
+  batch.events.push_back(StreamEvent(shared.stream, FinishedEvent{"its last member has left"}));
 }
 
 void SharedTuners::GoOn(std::set<Hash128> sessions) {
@@ -103,17 +91,17 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
     if (it->merged || it->session.request != request.text) continue;
     HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, database.EventsOf(it->session.id));
-    if (!events.empty() && events.back().type == "finished") break;
+    if (!events.empty() && events.back().type == FinishedEvent::kType) break;
     if (DeathsOf(events) >= kMostDeaths) {
       LogWarning("honed has ended {} times while it replayed the search {}, which is begun anew",
                  kMostDeaths, it->session.id.ToHex());
       batch.events.push_back(
-          StreamEvent(it->session.id, "finished", "honed ended while it was replayed"));
+          StreamEvent(it->session.id, FinishedEvent{"honed ended while it was replayed"}));
       break;
     }
     // What a replay does to honed (memory, time, a crash) is no one member's doing.
     db::Batch opening;
-    opening.events.push_back(StreamEvent(it->session.id, "opening", ""));
+    opening.events.push_back(StreamEvent(it->session.id, OpeningEvent{}));
     HONE_RETURN_IF_ERROR(database.Append(opening).status());
     // The seed of whoever began it.
     TunerOptions as_begun = options;
@@ -121,12 +109,12 @@ absl::StatusOr<std::shared_ptr<SharedTuner>> SharedTuners::Open(db::Database& da
     auto shared = std::make_shared<SharedTuner>(request.target, as_begun);
     shared->stream = it->session.id;
     const absl::Status replayed = ReplayStream(database, events, *shared);
-    batch.events.push_back(StreamEvent(shared->stream, "opened", ""));
+    batch.events.push_back(StreamEvent(shared->stream, OpenedEvent{}));
     if (absl::IsFailedPrecondition(replayed) || absl::IsDataLoss(replayed)) {
       // Its records stay, and warm the next one.
       LogWarning("the search {} cannot go on and is begun anew: {}", shared->stream.ToHex(),
                  StatusMessage(replayed));
-      batch.events.push_back(StreamEvent(shared->stream, "finished", StatusMessage(replayed)));
+      batch.events.push_back(StreamEvent(shared->stream, FinishedEvent{StatusMessage(replayed)}));
       break;
     }
     if (!replayed.ok()) {

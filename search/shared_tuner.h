@@ -95,8 +95,6 @@ class SharedTuners {
   std::map<std::string, std::shared_ptr<Slot>> known_;  // guarded by mutex_
 };
 
-/// Event of a stream.
-db::Event StreamEvent(const Hash128& stream, std::string type, std::string payload);
 /// Takes a member out, adding the events of it; the caller holds the mutex and appends them.
 void TakeOut(SharedTuner& shared, const Hash128& member, db::Batch& batch);
 

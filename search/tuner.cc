@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "base/status.h"
 
@@ -173,16 +172,8 @@ std::vector<Tuner::Proposal> Tuner::Propose(int n, const Hash128& id) {
   return out;
 }
 
-std::string Tuner::ImportedEvent(int task, uint64_t id) { return fmt::format("{} {}", task, id); }
-
-std::string Tuner::ProposedEvent(const Proposal& p) {
-  std::string text = fmt::format("{} {} {} {}", p.attempt, p.task, p.id, ProposerName(p.proposer));
-  return p.member == kAlone ? text : text + " " + p.member.ToHex();
-}
-
-std::string Tuner::ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns,
-                               double cost_seconds) {
-  return fmt::format("{} {} {} {}", attempt, measure::ToString(outcome), median_ns, cost_seconds);
+ProposedEvent Tuner::EventOf(const Proposal& p) {
+  return {p.attempt, p.task, p.id, p.proposer, p.member};
 }
 
 bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,

@@ -16,6 +16,7 @@
 #include "db/workload_distance.h"
 #include "ir/accuracy_class.h"
 #include "ir/target.h"
+#include "search/search_event.h"
 #include "search/task_search.h"
 
 namespace hone::search {
@@ -54,7 +55,7 @@ struct TunerOptions {
 /// The search over all tasks of its members (sessions): a stepped state machine without threads,
 /// clock or I/O. A Workload that several members ask for is one TaskSearch: a result counts once,
 /// for all of them; its priority is the sum of their expected gains; it goes on until the last of
-/// them leaves. Every change is an event with a text form; replaying the same events gives the same
+/// them leaves. Every change is an event (search_event.h); replaying the same events gives the same
 /// state and so the same next proposals. Not thread-safe.
 class Tuner {
  public:
@@ -81,8 +82,8 @@ class Tuner {
   /// Takes the Join just made back, numbers included: the log does not know of it, and what comes
   /// next has the numbers that a replay will give it. The last thing that happened to the Tuner.
   void UndoJoin(const Hash128& member);
-  /// The event "member" of a member that has joined.
-  std::string MemberEvent(const Hash128& member) const;
+  /// The event of a member that has joined.
+  MemberEvent EventOf(const Hash128& member) const;
   /// Its open proposals are put back, and searches without a member end. An unknown one: nothing.
   void Leave(const Hash128& member);
   bool HasMember(const Hash128& member) const { return members_.contains(member); }
@@ -101,36 +102,31 @@ class Tuner {
   };
   /// The next candidates, at most n, on a member's budget: of its task with the largest expected
   /// gain per second, the stalest now and then. Nothing when each is exhausted or the budget is
-  /// reserved. Commit the event of each (ProposedEvent) before submitting it. One that is lost
+  /// reserved. Commit the event of each (EventOf) before submitting it. One that is lost
   /// (kWorkerLost) gives its part of the budget back, and may be proposed again twice.
   std::vector<Proposal> Propose(int n, const Hash128& member = kAlone);
-  static std::string ProposedEvent(const Proposal& p);
+  static ProposedEvent EventOf(const Proposal& p);
   /// A result by attempt number, in any order, at most once each (later ones are ignored and false
   /// is returned).
   bool Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds);
-  static std::string ResultEvent(int64_t attempt, measure::Outcome outcome, double median_ns,
-                                 double cost_seconds);
   /// A trained model; null: analytic only.
   void SetModel(std::shared_ptr<const costmodel::XgboostModel> model);
   /// A point of a task worth an early trial, from records of this or a near Workload.
   void Import(int task, uint64_t id) { searches_[static_cast<size_t>(task)]->AddTransplant(id); }
-  static std::string ImportedEvent(int task, uint64_t id);
   /// What the events of a session are about: tasks, counts and the hashes of their Spaces. Events
   /// mean something only to a Tuner with the same fingerprint.
   std::string Fingerprint() const;
-  /// Finds a Workload that an event "join" names by its hash.
+  /// Finds a Workload that a MemberEvent names by its hash.
   using WorkloadOf =
       std::function<absl::StatusOr<std::shared_ptr<const ir::Workload>>(const Hash128& hash)>;
-  /// Applies an event of an earlier run ("proposed", "result", "imported", "compared", and "member"
-  /// and "leave", which need `workload_of`). kFailedPrecondition: it is about Spaces of another
-  /// Hone.
-  absl::Status Replay(const std::string& type, const std::string& payload,
-                      const WorkloadOf& workload_of = nullptr);
+  /// Applies an event of an earlier run; those that change no Tuner do nothing. A MemberEvent needs
+  /// `workload_of`. kDataLoss: it does not fit this search; kFailedPrecondition: it is about Spaces
+  /// of another Hone.
+  absl::Status Replay(const SearchEvent& event, const WorkloadOf& workload_of = nullptr);
   /// Attempts proposed and not answered, as a restart finds them: submit them again.
   std::vector<Proposal> Open() const;
   /// A comparison's verdict (TaskSearch::SetCompared).
   void Compared(int task, double default_ns, double best_ns);
-  static std::string ComparedEvent(int task, double default_ns, double best_ns);
 
   /// How many numbers were given out so far; tasks that ended have no search.
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
@@ -174,8 +170,8 @@ class Tuner {
   };
   int PickTask(const Member& member);
   int AddTask(TuningTask task, uint64_t seed);
-  absl::Status ReplayProposed(const std::string& payload);
-  absl::Status ReplayMember(const std::string& payload, const WorkloadOf& workload_of);
+  absl::Status ReplayProposed(const ProposedEvent& event);
+  absl::Status ReplayMember(const MemberEvent& event, const WorkloadOf& workload_of);
   /// The best points of tasks of the same form, nearest first, moved into this task's Space.
   std::vector<uint64_t> SiblingHints(int task) const;
   /// After searches began or ended.

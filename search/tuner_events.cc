@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
-#include <sstream>
 
 #include "base/core/check.h"
 #include "base/status.h"
@@ -14,9 +12,10 @@
 namespace hone::search {
 namespace {
 
-absl::Status DoesNotFit(const std::string& type, const std::string& payload) {
+template <typename T>
+absl::Status DoesNotFit(const T& event) {
   return absl::DataLossError(
-      fmt::format("the log's event `{} {}` does not fit this search", type, payload));
+      fmt::format("the log's event `{} {}` does not fit this search", T::kType, event.Text()));
 }
 
 }  // namespace
@@ -133,115 +132,73 @@ int64_t Tuner::charged(const Hash128& id) const {
   return member == members_.end() ? 0 : member->second.charged;
 }
 
-std::string Tuner::ComparedEvent(int task, double default_ns, double best_ns) {
-  return fmt::format("{} {} {}", task, default_ns, best_ns);
-}
-
-// Member, trials, seed, first attempt and, where there is any, what was charged before; then of
-// each task: hash, count, flop, bound, and the hash of its Space.
-std::string Tuner::MemberEvent(const Hash128& id) const {
+MemberEvent Tuner::EventOf(const Hash128& id) const {
   const Member& member = members_.at(id);
-  std::string text =
-      fmt::format("{} {} {} {}", id.ToHex(), member.trials, member.seed, member.first_attempt);
-  if (member.charged_before > 0) text += fmt::format(" {}", member.charged_before);
+  MemberEvent event{id, member.trials, member.seed, member.first_attempt, member.charged_before,
+                    {}};
   for (const auto& [i, count] : member.tasks) {
     const TuningTask& t = tasks_[static_cast<size_t>(i)];
-    text += fmt::format("\n{} {} {} {} {}", t.hash.ToHex(), count, t.flop, t.bound_ns,
-                        search(i).space().hash());
+    event.tasks.push_back({t.hash, count, t.flop, t.bound_ns, search(i).space().hash()});
   }
-  return text;
+  return event;
 }
 
-absl::Status Tuner::ReplayMember(const std::string& payload, const WorkloadOf& workload_of) {
-  std::istringstream lines(payload);
-  std::string line, id;
-  Joining joining;
-  std::getline(lines, line);
-  std::istringstream first(line);
-  if (!(first >> id >> joining.trials >> joining.seed >> joining.first_attempt))
-    return DoesNotFit("member", payload);
-  if (!(first >> joining.charged)) joining.charged = 0;
-  const auto member = Hash128::FromHex(id);
-  if (!member || HasMember(*member)) return DoesNotFit("member", payload);
-  joining.member = *member;
-  TuningTask task;
-  std::string space;
-  std::vector<std::string> spaces;
-  while (lines >> id >> task.count >> task.flop >> task.bound_ns >> space) {
-    spaces.push_back(space);
-    const auto hash = Hash128::FromHex(id);
-    if (!hash || !workload_of) return DoesNotFit("member", payload);
-    task.hash = *hash;
-    HONE_ASSIGN_OR_RETURN(task.workload, workload_of(*hash));
-    joining.tasks.push_back(task);
+absl::Status Tuner::ReplayMember(const MemberEvent& event, const WorkloadOf& workload_of) {
+  if (HasMember(event.member) || !workload_of) return DoesNotFit(event);
+  Joining joining{.member = event.member,
+                  .trials = event.trials,
+                  .seed = event.seed,
+                  .first_attempt = event.first_attempt,
+                  .charged = event.charged,
+                  .tasks = {}};
+  for (const MemberEvent::Task& t : event.tasks) {
+    TuningTask& task = joining.tasks.emplace_back();
+    HONE_ASSIGN_OR_RETURN(task.workload, workload_of(t.workload));
+    task.hash = t.workload;
+    task.count = t.count;
+    task.flop = t.flop;
+    task.bound_ns = t.bound_ns;
   }
   const std::vector<int> places = Join(std::move(joining));
   for (size_t i = 0; i < places.size(); ++i) {
-    if (fmt::format("{}", search(places[i]).space().hash()) == spaces[i]) continue;
+    if (search(places[i]).space().hash() == event.tasks[i].space) continue;
     return absl::FailedPreconditionError("the search was one of another Hone, its Spaces differ");
   }
   return absl::OkStatus();
 }
 
-absl::Status Tuner::ReplayProposed(const std::string& payload) {
-  long long attempt = 0;
-  int task = 0;
-  unsigned long long id = 0;
-  char word[64] = {}, hex[64] = {};
-  const int fields =
-      std::sscanf(payload.c_str(), "%lld %d %llu %63s %63s", &attempt, &task, &id, word, hex);
-  if (fields < 4 || task < 0 || task >= num_tasks() || !searching(task) ||
-      id >= searches_[task]->space().product()) {
-    return DoesNotFit("proposed", payload);
+absl::Status Tuner::ReplayProposed(const ProposedEvent& e) {
+  if (e.task >= num_tasks() || !searching(e.task) ||
+      e.point >= searches_[e.task]->space().product() || !HasMember(e.member)) {
+    return DoesNotFit(e);
   }
-  auto proposer = ParseProposer(word);
-  if (!proposer) return absl::DataLossError(fmt::format("unknown proposer {}", word));
-  const std::optional<Hash128> member = fields == 5 ? Hash128::FromHex(hex) : kAlone;
-  if (!member || !HasMember(*member)) return DoesNotFit("proposed", payload);
-  searches_[task]->MarkProposed(id, *proposer);
-  last_batch_[task] = attempt;
+  searches_[e.task]->MarkProposed(e.point, e.proposer);
+  last_batch_[e.task] = e.attempt;
   // Nearly all of them were answered: the Trace of one that was not is made when it is asked for.
-  if (open_.emplace(attempt, Proposal{attempt, task, id, *proposer, "", *member, ""}).second) {
-    ++in_flight_[task];
-    ++members_.at(*member).charged;
+  if (open_.emplace(e.attempt, Proposal{e.attempt, e.task, e.point, e.proposer, "", e.member, ""})
+          .second) {
+    ++in_flight_[e.task];
+    ++members_.at(e.member).charged;
   }
-  attempts_ = std::max<int64_t>(attempts_, attempt + 1);
+  attempts_ = std::max<int64_t>(attempts_, e.attempt + 1);
   return absl::OkStatus();
 }
 
-absl::Status Tuner::Replay(const std::string& type, const std::string& payload,
-                           const WorkloadOf& workload_of) {
-  if (type == "proposed") return ReplayProposed(payload);
-  if (type == "member") return ReplayMember(payload, workload_of);
-  if (type == "leave") {
-    const auto member = Hash128::FromHex(payload);
-    if (!member) return DoesNotFit(type, payload);
-    Leave(*member);
-  } else if (type == "imported") {
-    int task = 0;
-    unsigned long long id = 0;
-    if (std::sscanf(payload.c_str(), "%d %llu", &task, &id) != 2 || task < 0 ||
-        task >= num_tasks() || !searching(task)) {
-      return DoesNotFit(type, payload);
-    }
-    Import(task, id);
-  } else if (type == "compared") {
-    int task = 0;
-    double default_ns = 0, best_ns = 0;
-    if (std::sscanf(payload.c_str(), "%d %lf %lf", &task, &default_ns, &best_ns) != 3 || task < 0 ||
-        task >= num_tasks()) {
-      return DoesNotFit(type, payload);
-    }
-    Compared(task, default_ns, best_ns);
-  } else if (type == "result") {
-    long long attempt = 0;
-    char word[64] = {};
-    double ns = 0, cost = 0;
-    if (std::sscanf(payload.c_str(), "%lld %63s %lf %lf", &attempt, word, &ns, &cost) != 4)
-      return DoesNotFit(type, payload);
-    auto outcome = measure::ParseOutcome(word);
-    if (!outcome) return absl::DataLossError(fmt::format("unknown outcome {}", word));
-    Result(attempt, *outcome, ns, cost);
+absl::Status Tuner::Replay(const SearchEvent& event, const WorkloadOf& workload_of) {
+  if (const auto* const proposed = std::get_if<ProposedEvent>(&event))
+    return ReplayProposed(*proposed);
+  if (const auto* const member = std::get_if<MemberEvent>(&event))
+    return ReplayMember(*member, workload_of);
+  if (const auto* const leave = std::get_if<LeaveEvent>(&event)) {
+    Leave(leave->member);
+  } else if (const auto* const imported = std::get_if<ImportedEvent>(&event)) {
+    if (imported->task >= num_tasks() || !searching(imported->task)) return DoesNotFit(*imported);
+    Import(imported->task, imported->point);
+  } else if (const auto* const compared = std::get_if<ComparedEvent>(&event)) {
+    if (compared->task >= num_tasks()) return DoesNotFit(*compared);
+    Compared(compared->task, compared->default_ns, compared->best_ns);
+  } else if (const auto* const result = std::get_if<ResultEvent>(&event)) {
+    Result(result->attempt, result->outcome, result->median_ns, result->cost_seconds);
   }
   return absl::OkStatus();
 }

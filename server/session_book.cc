@@ -1,6 +1,5 @@
 #include "server/session_book.h"
 
-#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/convert.h"
+#include "search/search_event.h"
 #include "server/request_once.h"
 
 namespace hone::server {
@@ -55,35 +55,28 @@ absl::Status CheckDistinct(const std::vector<search::TuningTask>& tasks) {
 }  // namespace
 
 std::optional<proto::SessionEvent> EventOf(const db::Event& event) {
+  using Kind = proto::SessionEvent::Kind;
   proto::SessionEvent e;
   e.sequence = event.sequence;
-  long long attempt = 0;
-  int task = 0;
-  char word[64] = {};
-  if (event.type == "proposed") {
-    unsigned long long point = 0;
-    if (std::sscanf(event.payload.c_str(), "%lld %d %llu %63s", &attempt, &task, &point, word) != 4)
-      return std::nullopt;
-    e.kind = proto::SessionEvent::Kind::kProposed;
-    e.proposer = word;
-  } else if (event.type == "result") {
-    if (std::sscanf(event.payload.c_str(), "%lld %63s %lf", &attempt, word, &e.median_ns) != 3)
-      return std::nullopt;
-    const auto outcome = measure::ParseOutcome(word);
-    if (!outcome) return std::nullopt;
-    e.kind = proto::SessionEvent::Kind::kMeasured;
-    e.outcome = *outcome;
-  } else if (event.type == "verdict") {
-    if (std::sscanf(event.payload.c_str(), "%d %63s %lf %lf", &task, word, &e.default_ns,
-                    &e.best_ns) != 4)
-      return std::nullopt;
-    e.kind = proto::SessionEvent::Kind::kDecided;
-    e.replaced = std::string_view(word) == "won";
+  if (const auto proposed = search::EventAs<search::ProposedEvent>(event)) {
+    e.kind = Kind::kProposed;
+    e.attempt = proposed->attempt;
+    e.task = proposed->task;
+    e.proposer = search::ProposerName(proposed->proposer);
+  } else if (const auto result = search::EventAs<search::ResultEvent>(event)) {
+    e.kind = Kind::kMeasured;
+    e.attempt = result->attempt;
+    e.outcome = result->outcome;
+    e.median_ns = result->median_ns;
+  } else if (const auto verdict = search::EventAs<search::VerdictEvent>(event)) {
+    e.kind = Kind::kDecided;
+    e.task = verdict->task;
+    e.replaced = verdict->end == search::TaskEnd::kWon;
+    e.default_ns = verdict->default_ns;
+    e.best_ns = verdict->best_ns;
   } else {
     return std::nullopt;
   }
-  e.attempt = attempt;
-  e.task = task;
   return e;
 }
 

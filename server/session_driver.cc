@@ -382,7 +382,8 @@ absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
   SessionLog log(context_.reader, context_.loop);
   HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, log.EventsOf(id_));
   for (const db::Event& event : events) {
-    if (event.type == "finished") return std::optional(event.payload);
+    if (const auto end = search::EventAs<search::FinishedEvent>(event))
+      return std::optional(end->why);
   }
   return std::optional<std::string>();
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "server/session_book.h"
 
@@ -90,33 +88,28 @@ void SessionStory::Measured(const proto::SessionEvent& event) {
   Searched(task, event.median_ns);
 }
 
-void SessionStory::Found(const std::string& payload) {
-  int index = 0;
-  double default_ns = 0, best_ns = 0;
-  if (std::sscanf(payload.c_str(), "%d %lf %lf", &index, &default_ns, &best_ns) != 3 || index < 0 ||
-      index >= static_cast<int>(tasks_.size()) || !(best_ns > 0) || !std::isfinite(best_ns) ||
-      !(default_ns >= 0) || !std::isfinite(default_ns)) {
+void SessionStory::Found(const search::FoundEvent& found) {
+  if (found.task >= static_cast<int>(tasks_.size()) || found.best_ns <= 0 || found.default_ns < 0)
     return;
-  }
-  Task& task = tasks_[static_cast<size_t>(index)];
-  if (default_ns > 0) task.searched_default_ns = default_ns;
-  Searched(task, best_ns);
+  Task& task = tasks_[static_cast<size_t>(found.task)];
+  if (found.default_ns > 0) task.searched_default_ns = found.default_ns;
+  Searched(task, found.best_ns);
 }
 
 void SessionStory::Take(const db::Event& event) {
   sequence_ = std::max(sequence_, event.sequence);
-  if (event.type == "elapsed") {
-    elapsed_seconds_ = std::max(elapsed_seconds_, std::atof(event.payload.c_str()));
+  if (const auto elapsed = search::EventAs<search::ElapsedEvent>(event)) {
+    elapsed_seconds_ = std::max(elapsed_seconds_, elapsed->seconds);
     return;
   }
-  if (event.type == "found") return Found(event.payload);
+  if (const auto found = search::EventAs<search::FoundEvent>(event)) return Found(*found);
   const std::optional<proto::SessionEvent> seen = EventOf(event);
   if (!seen) return;
   if (seen->kind == proto::SessionEvent::Kind::kProposed) {
     open_[seen->attempt] = {seen->task, seen->proposer == "default"};
   } else if (seen->kind == proto::SessionEvent::Kind::kMeasured) {
     Measured(*seen);
-  } else if (seen->kind == proto::SessionEvent::Kind::kDecided && seen->task >= 0 &&
+  } else if (seen->kind == proto::SessionEvent::Kind::kDecided &&
              seen->task < static_cast<int>(tasks_.size()) && seen->best_ns > 0) {
     Task& task = tasks_[static_cast<size_t>(seen->task)];
     task.compared = true;

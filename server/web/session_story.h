@@ -10,6 +10,7 @@
 #include "db/record.h"
 #include "measure/outcome.h"
 #include "proto/farm_messages.h"
+#include "search/search_event.h"
 
 namespace hone::server::web {
 
@@ -68,7 +69,7 @@ class SessionStory {
  private:
   void Measured(const proto::SessionEvent& event);
   /// What the session's search knows, whoever measured it.
-  void Found(const std::string& payload);
+  void Found(const search::FoundEvent& found);
   /// A time of the search, better or not.
   void Searched(Task& task, double ns);
   void Append();

@@ -14,6 +14,7 @@
 #include "graph/onnx_export/zoo_layers.h"
 #include "ir/text.h"
 #include "schedule/space.h"
+#include "search/search_event.h"
 #include "tests/client/run_hone.h"
 #include "tests/client/small_tuning.h"
 #include "tests/test_paths.h"
@@ -94,6 +95,22 @@ TEST_F(KeptLogTest, EveryTraceIsStillAPointOfItsSpace) {
                            return absl::OkStatus();
                          })
           .ok());
+}
+
+TEST_F(KeptLogTest, EveryEventIsReadAndWouldBeWrittenSo) {
+  const auto log = db::OpenLog(log_, {});
+  ASSERT_TRUE(log.ok()) << log.status();
+  std::map<std::string, int> types;
+  const absl::Status scanned = (*log)->ScanEvents({}, [&](const db::Event& event) -> absl::Status {
+    ++types[event.type];
+    HONE_ASSIGN_OR_RETURN(const search::SearchEvent read, search::ParseEvent(event));
+    if (read.index() == 0) return absl::OkStatus();
+    EXPECT_EQ(search::StreamEvent(event.session, read).payload, event.payload);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(scanned.ok()) << scanned;
+  for (const char* type : {"join", "proposed", "result", "elapsed", "verdict", "finished"})
+    EXPECT_GT(types[type], 0) << type;
 }
 
 TEST_F(KeptLogTest, AnswersExactAsItIsAndMigrated) {

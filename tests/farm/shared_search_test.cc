@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "db/farm_store.h"
+#include "search/search_event.h"
 #include "tests/farm/farm_processes.h"
 
 // Two people tune the same model at once: their sessions are members of one search, and no
@@ -71,11 +72,14 @@ TEST(SharedSearchTest, NoCandidateIsMeasuredForTwoSessions) {
   const auto sessions = (*log)->Sessions().value();
   for (const db::StoredSession& s : sessions) {
     if (s.session.request.find("farm_search") == std::string::npos) continue;
-    std::set<std::string> members;
+    std::set<Hash128> members;
     const auto events = (*log)->EventsOf(s.session.id).value();
     for (const db::Event& e : events) {
-      if (e.type == "member") members.insert(e.payload.substr(0, 32));
-      if (e.type == "leave") members.erase(e.payload);
+      if (const auto joined = search::EventAs<search::MemberEvent>(e)) {
+        members.insert(joined->member);
+      } else if (const auto left = search::EventAs<search::LeaveEvent>(e)) {
+        members.erase(left->member);
+      }
       most = std::max(most, members.size());
     }
   }

@@ -420,7 +420,7 @@ TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {
     ASSERT_EQ(expected.size(), found.size());
     ASSERT_FALSE(found.empty());
     for (size_t i = 0; i < found.size(); ++i) {
-      EXPECT_EQ(Tuner::ProposedEvent(expected[i]), Tuner::ProposedEvent(found[i]));
+      EXPECT_EQ(Tuner::EventOf(expected[i]), Tuner::EventOf(found[i]));
     }
   }
 }

@@ -1,5 +1,4 @@
 #include <atomic>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
@@ -75,10 +74,9 @@ TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
     int found = 0;
     const auto events = log_.EventsOf(id).value();
     for (const db::Event& e : events) {
-      found += e.type == "result";
-      int task = -1;
-      if (e.type == "proposed") std::sscanf(e.payload.c_str(), "%*d %d", &task);
-      EXPECT_LT(task, 2);
+      found += e.type == ResultEvent::kType;
+      const auto proposed = EventAs<ProposedEvent>(e);
+      EXPECT_LT(proposed ? proposed->task : 0, 2);
     }
     EXPECT_EQ(found, results);
   }
@@ -172,7 +170,7 @@ TEST_F(SharedSessionTest, ABudgetGoesOnWhenItsSearchBeginsAnew) {
   const std::vector<Hash128> before = StreamsIn(log_, kSearch);
   ASSERT_EQ(before.size(), 1u);
   db::Batch deaths;
-  for (int i = 0; i < 2; ++i) deaths.events.push_back(StreamEvent(before[0], "opening", ""));
+  for (int i = 0; i < 2; ++i) deaths.events.push_back(StreamEvent(before[0], OpeningEvent{}));
   ASSERT_TRUE(log_.Append(deaths).ok());
   // The second of these finds the charge in the stream that the first one began.
   for (const bool killed : {true, false}) {
@@ -268,26 +266,20 @@ struct Seen {
 
 Seen SeenOf(const std::vector<db::Event>& events) {
   Seen seen;
-  std::map<long long, std::pair<int, bool>> open;
+  std::map<int64_t, std::pair<int, bool>> open;
   for (const db::Event& e : events) {
-    long long attempt = 0;
-    int task = 0;
-    char word[64] = {};
-    double first_ns = 0, second_ns = 0;
-    if (e.type == "proposed" &&
-        std::sscanf(e.payload.c_str(), "%lld %d %*s %63s", &attempt, &task, word) == 3) {
-      open[attempt] = {task, std::string(word) == "default"};
-    } else if (e.type == "result" &&
-               std::sscanf(e.payload.c_str(), "%lld ok %lf", &attempt, &first_ns) == 2) {
-      const auto [of, is_default] = open.at(attempt);
-      if (is_default) seen.default_ns[of] = first_ns;
-      const auto [best, fresh] = seen.best_ns.try_emplace(of, first_ns);
-      if (!fresh) best->second = std::min(best->second, first_ns);
-    } else if (e.type == "found" &&
-               std::sscanf(e.payload.c_str(), "%d %lf %lf", &task, &first_ns, &second_ns) == 3) {
+    const auto result = EventAs<ResultEvent>(e);
+    if (const auto proposed = EventAs<ProposedEvent>(e)) {
+      open[proposed->attempt] = {proposed->task, proposed->proposer == Proposer::kDefault};
+    } else if (result && result->outcome == measure::Outcome::kOk) {
+      const auto [of, is_default] = open.at(result->attempt);
+      if (is_default) seen.default_ns[of] = result->median_ns;
+      const auto [best, fresh] = seen.best_ns.try_emplace(of, result->median_ns);
+      if (!fresh) best->second = std::min(best->second, result->median_ns);
+    } else if (const auto found = EventAs<FoundEvent>(e)) {
       ++seen.found;
-      seen.default_ns[task] = first_ns;
-      seen.best_ns[task] = second_ns;
+      seen.default_ns[found->task] = found->default_ns;
+      seen.best_ns[found->task] = found->best_ns;
     }
   }
   return seen;

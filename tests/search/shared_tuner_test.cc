@@ -120,11 +120,11 @@ TEST(MemberTest, WhatWasChargedInASearchOfBeforeStaysCharged) {
     }
     return absl::NotFoundError("no such workload");
   };
-  const std::string event = tuner.MemberEvent(kFirst);
-  ASSERT_TRUE(replayed.Replay("member", event, workload_of).ok());
+  const MemberEvent event = tuner.EventOf(kFirst);
+  ASSERT_TRUE(replayed.Replay(event, workload_of).ok());
   EXPECT_EQ(replayed.TasksOf(kFirst), tuner.TasksOf(kFirst));
   EXPECT_EQ(replayed.charged(kFirst), 7);
-  EXPECT_EQ(replayed.MemberEvent(kFirst), event);
+  EXPECT_EQ(replayed.EventOf(kFirst), event);
   for (Tuner* t : {&tuner, &replayed}) {
     EXPECT_EQ(t->Propose(20, kFirst).size(), 3u);
     EXPECT_EQ(t->reason(), StopReason::kTrials);
@@ -141,7 +141,7 @@ TEST(MemberTest, WhatWasChargedInASearchOfBeforeStaysCharged) {
 TEST(MemberTest, AnEventWithoutAChargeMeansNone) {
   Tuner tuner(TestTarget(), {.seed = 1});
   tuner.Join(Join(kFirst, TwoTasks(), 10));
-  const std::string event = tuner.MemberEvent(kFirst);
+  const std::string event = tuner.EventOf(kFirst).Text();
   EXPECT_EQ(event.substr(0, event.find('\n')), kFirst.ToHex() + " 10 1 0");
 }
 
@@ -172,14 +172,14 @@ class Written {
         if (some.empty() || random_.Chance(0.6)) some.push_back(t);
       }
       tuner.Join(Join(member, some, random_.Chance(0.5) ? 40 : 0));
-      Write("member", tuner.MemberEvent(member));
+      Write(tuner.EventOf(member));
     } else if (dice < 0.05) {
       tuner.Leave(member);
-      Write("leave", member.ToHex());
+      Write(LeaveEvent{member});
     } else if (dice < 0.4) {
       for (const auto& p : tuner.Propose(1 + static_cast<int>(random_.Below(9)), member)) {
         open_.push_back(p);
-        Write("proposed", Tuner::ProposedEvent(p));
+        Write(Tuner::EventOf(p));
       }
     } else if (dice < 0.45 && tuner.training_rows() > 10) {
       Train();
@@ -187,7 +187,7 @@ class Written {
       const int task = tuner.TasksOf(member).front();
       const uint64_t id = random_.Below(tuner.search(task).space().product());
       tuner.Import(task, id);
-      Write("imported", Tuner::ImportedEvent(task, id));
+      Write(ImportedEvent{task, id});
     } else {
       AnswerOne();
     }
@@ -208,7 +208,7 @@ class Written {
         const auto b = restarted.tuner.Propose(7, member);
         ASSERT_EQ(a.size(), b.size());
         for (size_t i = 0; i < a.size(); ++i) {
-          ASSERT_EQ(Tuner::ProposedEvent(a[i]), Tuner::ProposedEvent(b[i]));
+          ASSERT_EQ(Tuner::EventOf(a[i]), Tuner::EventOf(b[i]));
           ASSERT_EQ(a[i].trace, b[i].trace);
         }
         Answer(shared_.tuner, a);
@@ -218,9 +218,9 @@ class Written {
   }
 
  private:
-  void Write(const std::string& type, const std::string& payload) {
+  void Write(const SearchEvent& event) {
     db::Batch batch;
-    batch.events.push_back(StreamEvent(shared_.stream, type, payload));
+    batch.events.push_back(StreamEvent(shared_.stream, event));
     EXPECT_TRUE(log_.Append(batch).ok());
   }
 
@@ -235,10 +235,10 @@ class Written {
     const double ns = outcome == measure::Outcome::kOk ? LandscapeNs(p.trace) / 3 : 0;
     const double cost = random_.Uniform();
     if (!shared_.tuner.Result(p.attempt, outcome, ns, cost)) return;  // its member has left
-    Write("result", Tuner::ResultEvent(p.attempt, outcome, ns, cost));
+    Write(ResultEvent{p.attempt, outcome, ns, cost});
     if (random_.Chance(0.03)) {
       shared_.tuner.Compared(p.task, 1000.0 / 7, 500.0 / 7);
-      Write("compared", Tuner::ComparedEvent(p.task, 1000.0 / 7, 500.0 / 7));
+      Write(ComparedEvent{p.task, 1000.0 / 7, 500.0 / 7});
     }
   }
 
@@ -250,7 +250,7 @@ class Written {
     ASSERT_TRUE(model.ok()) << model.status();
     db::Batch batch;
     batch.blobs.push_back({Sha256Hex(bytes), bytes});
-    batch.events.push_back(StreamEvent(shared_.stream, "model", batch.blobs[0].digest + " 10"));
+    batch.events.push_back(StreamEvent(shared_.stream, ModelEvent{batch.blobs[0].digest, 10}));
     ASSERT_TRUE(log_.Append(batch).ok());
     shared_.tuner.SetModel(*std::move(model));
   }

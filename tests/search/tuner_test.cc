@@ -11,15 +11,15 @@ namespace hone::search {
 namespace {
 
 /// Proposes and answers n attempts; gives the events in order.
-std::vector<std::pair<std::string, std::string>> Steps(Tuner& tuner, int n) {
-  std::vector<std::pair<std::string, std::string>> events;
+std::vector<SearchEvent> Steps(Tuner& tuner, int n) {
+  std::vector<SearchEvent> events;
   while (n > 0) {
     std::vector<Tuner::Proposal> batch = tuner.Propose(std::min(n, 5));
     if (batch.empty()) break;
-    for (const auto& p : batch) events.emplace_back("proposed", Tuner::ProposedEvent(p));
+    for (const auto& p : batch) events.emplace_back(Tuner::EventOf(p));
     for (const auto& p : batch) {
       const double ns = LandscapeNs(p.trace);
-      events.emplace_back("result", Tuner::ResultEvent(p.attempt, measure::Outcome::kOk, ns, 0.01));
+      events.emplace_back(ResultEvent{p.attempt, measure::Outcome::kOk, ns, 0.01});
       EXPECT_TRUE(tuner.Result(p.attempt, measure::Outcome::kOk, ns, 0.01));
       --n;
     }
@@ -77,12 +77,12 @@ TEST(TunerTest, AReplayedTunerProposesWhatTheFirstOneWould) {
     Tuner first(TwoTasks(), TestTarget(), {.seed = seed});
     const auto events = Steps(first, 30);
     Tuner second(TwoTasks(), TestTarget(), {.seed = seed});
-    for (const auto& [type, payload] : events) ASSERT_TRUE(second.Replay(type, payload).ok());
+    for (const SearchEvent& event : events) ASSERT_TRUE(second.Replay(event).ok());
     EXPECT_EQ(second.attempts(), first.attempts());
     const auto a = first.Propose(12), b = second.Propose(12);
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) {
-      EXPECT_EQ(Tuner::ProposedEvent(a[i]), Tuner::ProposedEvent(b[i])) << "seed " << seed;
+      EXPECT_EQ(Tuner::EventOf(a[i]), Tuner::EventOf(b[i])) << "seed " << seed;
     }
   }
 }
@@ -91,10 +91,8 @@ TEST(TunerTest, ProposalsWithoutAnAnswerAreOpenAfterAReplay) {
   Tuner first(TwoTasks(), TestTarget(), {.seed = 1});
   std::vector<Tuner::Proposal> batch = first.Propose(4);
   Tuner second(TwoTasks(), TestTarget(), {.seed = 1});
-  for (const auto& p : batch) ASSERT_TRUE(second.Replay("proposed", Tuner::ProposedEvent(p)).ok());
-  ASSERT_TRUE(
-      second.Replay("result", Tuner::ResultEvent(batch[1].attempt, measure::Outcome::kOk, 5, 1))
-          .ok());
+  for (const auto& p : batch) ASSERT_TRUE(second.Replay(Tuner::EventOf(p)).ok());
+  ASSERT_TRUE(second.Replay(ResultEvent{batch[1].attempt, measure::Outcome::kOk, 5, 1}).ok());
   std::vector<Tuner::Proposal> open = second.Open();
   ASSERT_EQ(open.size(), batch.size() - 1);
   for (const auto& p : open) EXPECT_NE(p.attempt, batch[1].attempt);
@@ -133,9 +131,8 @@ TEST(TunerTest, WhatInfrastructureLosesCostsNothingHoweverOften) {
     EXPECT_EQ(tuner.charged(Tuner::kAlone), 1);
     tuner.Result(p.attempt, measure::Outcome::kWorkerLost, 0, 1);
     EXPECT_EQ(tuner.charged(Tuner::kAlone), 0);
-    const std::string result = Tuner::ResultEvent(p.attempt, measure::Outcome::kWorkerLost, 0, 1);
-    ASSERT_TRUE(replayed.Replay("proposed", Tuner::ProposedEvent(p)).ok());
-    ASSERT_TRUE(replayed.Replay("result", result).ok());
+    ASSERT_TRUE(replayed.Replay(Tuner::EventOf(p)).ok());
+    ASSERT_TRUE(replayed.Replay(ResultEvent{p.attempt, measure::Outcome::kWorkerLost, 0, 1}).ok());
   }
   for (Tuner* t : {&tuner, &replayed}) {
     int64_t trials = 0;
@@ -200,13 +197,13 @@ TEST(TunerTest, ImportedPointsAreProposedFirstAndReplayed) {
   Tuner replayed(TwoTasks(), TestTarget(), {.seed = 1});
   EXPECT_EQ(tuner.Fingerprint(), replayed.Fingerprint());
   tuner.Import(0, point);
-  ASSERT_TRUE(replayed.Replay("imported", Tuner::ImportedEvent(0, point)).ok());
-  EXPECT_FALSE(replayed.Replay("imported", "7 0").ok());
+  ASSERT_TRUE(replayed.Replay(ImportedEvent{0, point}).ok());
+  EXPECT_FALSE(replayed.Replay(ImportedEvent{7, 0}).ok());
   const auto a = tuner.Propose(12), b = replayed.Propose(12);
   ASSERT_EQ(a.size(), b.size());
   int transplants = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(Tuner::ProposedEvent(a[i]), Tuner::ProposedEvent(b[i]));
+    EXPECT_EQ(Tuner::EventOf(a[i]), Tuner::EventOf(b[i]));
     transplants += a[i].proposer == Proposer::kTransplant ? 1 : 0;
   }
   EXPECT_EQ(transplants, 1);
@@ -214,10 +211,13 @@ TEST(TunerTest, ImportedPointsAreProposedFirstAndReplayed) {
 
 TEST(TunerTest, EventsThatDoNotFitAreRefused) {
   Tuner tuner(TwoTasks(), TestTarget(), {.seed = 1});
-  EXPECT_EQ(tuner.Replay("proposed", "0 9 0 random").code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(tuner.Replay("proposed", "0 0 0 nobody").code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(tuner.Replay("proposed", "garbage").code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(tuner.Replay("result", "0 perfect 1 1").code(), absl::StatusCode::kDataLoss);
+  const uint64_t points = tuner.search(0).space().product();
+  const std::vector<SearchEvent> misfits = {
+      ProposedEvent{.task = 9}, ProposedEvent{.point = points},
+      ImportedEvent{.task = 9}, ProposedEvent{.member = {1, 2}},
+      ComparedEvent{.task = 9}, MemberEvent{.member = {1, 2}}};
+  for (const SearchEvent& event : misfits)
+    EXPECT_EQ(tuner.Replay(event).code(), absl::StatusCode::kDataLoss) << event.index();
 }
 
 }  // namespace

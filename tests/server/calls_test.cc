@@ -54,11 +54,9 @@ class CallsTest : public ::testing::Test {
                                 .request = R"({"x":")" + std::string(400'000, 'x') + R"("})",
                                 .versions = "{}"});
     }
-    for (uint64_t i = 1; i <= 5000; ++i) {
-      batch.events.push_back({.id = {7, i},
-                              .session = kSession,
-                              .type = "proposed",
-                              .payload = "1 0 0 " + std::string(60, 'x')});
+    for (uint64_t i = 1; i <= 15'000; ++i) {
+      batch.events.push_back(
+          {.id = {7, i}, .session = kSession, .type = "proposed", .payload = "1 0 0 uncertainty"});
     }
     batch.sessions.push_back({.id = kSession, .request = "{}", .versions = "{}"});
     ASSERT_TRUE(log->Append(batch).ok());

@@ -260,9 +260,9 @@ TEST_F(SessionDriverTest, OneThatHadFinishedLeavesItsSearch) {
   }
   for (const Hash128& member : {kSession, Hash128{5, 5}}) {
     tuner.Join({.member = member, .tasks = *tasks});
-    batch.events.push_back(search::StreamEvent(stream, "member", tuner.MemberEvent(member)));
+    batch.events.push_back(search::StreamEvent(stream, tuner.EventOf(member)));
   }
-  batch.events.push_back(search::StreamEvent(kSession, "finished", "trials used up"));
+  batch.events.push_back(search::StreamEvent(kSession, search::FinishedEvent{"trials used up"}));
   ASSERT_TRUE(log_->Append(batch).ok());
   tuners_.GoOn({kSession, {5, 5}});
   Begin();

@@ -187,7 +187,7 @@ void FarmSimulation::CompareWithRestarted(search::SharedTuner& before) {
     const auto b = after.tuner.Propose(3, member);
     bool equal = a.size() == b.size();
     for (size_t i = 0; equal && i < a.size(); ++i) {
-      equal = Tuner::ProposedEvent(a[i]) == Tuner::ProposedEvent(b[i]);
+      equal = Tuner::EventOf(a[i]) == Tuner::EventOf(b[i]);
     }
     if (!equal) wrong_ = "after a restart other candidates are proposed";
   }

@@ -195,7 +195,7 @@ class FarmSimulation {
   void CheckTime(const server::FarmStep& step);
   void AddResults(SimSession& session, Held& held);
   void EndSession(SimSession& session, Held& held);
-  void AddEvent(Held& held, const std::string& type, const std::string& payload);
+  void AddEvent(Held& held, const search::SearchEvent& event);
   void Submit(SimSession& session, const search::Tuner::Proposal& p, bool anew = false);
   void TakeResult(const server::Delivery& delivery);
   std::string CheckSession(const SimSession& session);

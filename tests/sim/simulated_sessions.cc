@@ -84,13 +84,9 @@ void FarmSimulation::CheckTime(const server::FarmStep& step) {
   }
 }
 
-void FarmSimulation::AddEvent(Held& held, const std::string& type, const std::string& payload) {
-  db::Event event;
-  event.id = {random_.Next(), random_.Next()};
-  event.session = stream_id_;
-  event.type = type;
-  event.payload = payload;
-  held.unit.facts.events.push_back(std::move(event));
+void FarmSimulation::AddEvent(Held& held, const search::SearchEvent& event) {
+  held.unit.facts.events.push_back(search::StreamEvent(stream_id_, event));
+  held.unit.facts.events.back().id = {random_.Next(), random_.Next()};
 }
 
 void FarmSimulation::AddResults(SimSession& session, Held& held) {
@@ -105,9 +101,8 @@ void FarmSimulation::AddResults(SimSession& session, Held& held) {
     if (options_.mistake == Mistake::kNoRefund && result.outcome == Outcome::kWorkerLost) {
       result.outcome = Outcome::kRunCrashed;
     }
-    AddEvent(held, "result",
-             Tuner::ResultEvent(attempt, result.outcome,
-                                search::LandscapeNs(std::to_string(attempt)), 0.01));
+    AddEvent(held, search::ResultEvent{attempt, result.outcome,
+                                       search::LandscapeNs(std::to_string(attempt)), 0.01});
   }
   if (options_.mistake != Mistake::kCloseWithoutLease) {
     held.unit.changes = farm_->EndsOf(session.id, attempts);
@@ -116,7 +111,7 @@ void FarmSimulation::AddResults(SimSession& session, Held& held) {
 
 void FarmSimulation::EndSession(SimSession& session, Held& held) {
   held.ends = true;
-  AddEvent(held, "leave", session.id.ToHex());
+  AddEvent(held, search::LeaveEvent{session.id});
   search_->tuner.Leave(session.id);
   farm_->EndSession(session.id, "it has ended", FarmNs());
   held.unit.changes.push_back(
@@ -131,7 +126,7 @@ void FarmSimulation::Drive(SimSession& session) {
     session.member = true;
     search_->tuner.Join(
         {.member = session.id, .trials = options_.trials, .seed = options_.seed, .tasks = tasks_});
-    AddEvent(held, "member", search_->tuner.MemberEvent(session.id));
+    AddEvent(held, search_->tuner.EventOf(session.id));
   } else if (session.cancelled) {
     EndSession(session, held);
   } else if (!session.collected.empty()) {
@@ -149,7 +144,7 @@ void FarmSimulation::Drive(SimSession& session) {
   } else if (session.in_flight.size() < 5) {
     held.proposals = search_->tuner.Propose(static_cast<int>(random_.Between(1, 6)), session.id);
     for (const Tuner::Proposal& p : held.proposals) {
-      AddEvent(held, "proposed", Tuner::ProposedEvent(p));
+      AddEvent(held, Tuner::EventOf(p));
     }
     if (held.proposals.empty()) {
       if (!session.in_flight.empty() || !Compare(session)) return;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 
 #include "fmt/format.h"
 
@@ -42,20 +41,15 @@ std::string FarmSimulation::CheckSession(const SimSession& session) {
   std::set<int64_t> proposed;
   const std::vector<db::Event> events = log_->EventsOf(stream_id_).value();
   for (const db::Event& event : events) {
-    long long attempt = 0;
-    char word[64] = {}, member[64] = {};
-    if (event.type == "proposed" &&
-        std::sscanf(event.payload.c_str(), "%lld %*d %*s %*s %63s", &attempt, member) == 2 &&
-        member == session.id.ToHex() && !proposed.insert(attempt).second) {
-      return fmt::format("attempt {} was proposed twice", attempt);
+    const auto begun = search::EventAs<search::ProposedEvent>(event);
+    if (begun && begun->member == session.id && !proposed.insert(begun->attempt).second) {
+      return fmt::format("attempt {} was proposed twice", begun->attempt);
     }
-    if (event.type != "result" ||
-        std::sscanf(event.payload.c_str(), "%lld %63s", &attempt, word) != 2 ||
-        !proposed.contains(attempt)) {
-      continue;
-    }
+    const auto result = search::EventAs<search::ResultEvent>(event);
+    if (!result || !proposed.contains(result->attempt)) continue;
+    const int64_t attempt = result->attempt;
     if (++results[attempt] > 1) return fmt::format("attempt {} has two results", attempt);
-    const bool lost = std::string_view(word) == "worker_lost";
+    const bool lost = result->outcome == measure::Outcome::kWorkerLost;
     if (!lost && lost_answers_.contains(attempt)) {
       return fmt::format("attempt {} was lost to infrastructure and paid", attempt);
     }
@@ -149,12 +143,12 @@ std::string FarmSimulation::Check() {
   // others are condemned only where crashes met them.
   counts_.condemned = static_cast<int>(condemned_.size());
   const std::vector<db::Event> events = log_->EventsOf(stream_id_).value();
-  const std::string timed_out = fmt::format("{} run_timeout ", kPoison);
+  const auto timed_out = [](const db::Event& event) {
+    const auto result = search::EventAs<search::ResultEvent>(event);
+    return result && result->attempt == kPoison && result->outcome == measure::Outcome::kRunTimeout;
+  };
   if (!condemned_.contains(kPoison) && !lost_answers_.contains(kPoison) &&
-      std::ranges::none_of(events,
-                           [&](const db::Event& event) {
-                             return event.type == "result" && event.payload.starts_with(timed_out);
-                           }) &&
+      std::ranges::none_of(events, timed_out) &&
       std::ranges::none_of(sessions_, &SimSession::cancelled)) {
     return "the poisonous attempt was not condemned";
   }

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "search/tuner.h"
+#include "search/search_event.h"
 #include "server/web/failures.h"
 
 namespace hone::server::web {
@@ -28,9 +28,10 @@ class Teller {
   // In the words of the search itself: what it writes must be what is read here.
   void Measured(int task, search::Proposer proposer, measure::Outcome outcome, double ns) {
     ++attempt_;
-    Say("proposed",
-        search::Tuner::ProposedEvent({.attempt = attempt_, .task = task, .proposer = proposer}));
-    Say("result", search::Tuner::ResultEvent(attempt_, outcome, ns, 0.1));
+    const search::ProposedEvent proposed{
+        .attempt = attempt_, .task = task, .proposer = proposer, .member = {}};
+    Say("proposed", proposed.Text());
+    Say("result", search::ResultEvent{attempt_, outcome, ns, 0.1}.Text());
   }
   SessionStory story;
 
