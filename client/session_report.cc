@@ -182,7 +182,7 @@ void AddVerdicts(const Facts& facts, SessionReport& report) {
   }
 }
 
-/// Of the comparison in turns at the end.
+/// What the comparison in turns at the end says.
 void AddVerdict(const search::VerdictEvent& verdict, size_t named_tasks, SessionReport& report) {
   if (static_cast<size_t>(verdict.task) >= named_tasks || verdict.default_ns <= 0) return;
   ReportTask& compared = report.tasks[static_cast<size_t>(verdict.task)];
