@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,9 @@ std::string PassesText(const std::vector<graph::PassReport>& passes, bool verbos
 }
 
 std::string KernelsText(const std::vector<InspectedKernel>& kernels,
-                        const std::vector<InspectedExtern>& externs, bool bounded, bool verbose) {
+                        const std::vector<InspectedExtern>& externs, const Roofline* roofline,
+                        bool verbose) {
+  const bool bounded = roofline != nullptr;
   std::string text = fmt::format(
       "kernels ({}) and externs ({}), once each\n  {:<32} {:>5} {:>11} {:>9} {:>9}  {:<8} {}\n",
       kernels.size(), externs.size(), "workload", "count", "MFLOP", "MB", "bound us", "rung",
@@ -140,7 +143,11 @@ std::string KernelsText(const std::vector<InspectedKernel>& kernels,
     bound_us += each.bound_us * report.count;
   }
   text += fmt::format("  whole model: {:.4g} GFLOP, {:.4g} MB moved", flop * 1e-9, bytes * 1e-6);
-  if (bounded) text += fmt::format(", at least {:.1f} us on this machine", bound_us);
+  if (bounded) {
+    text += fmt::format(", at least {:.1f} us {}", bound_us,
+                        roofline->nominal ? "by the nominal rates of the target's card (not probed)"
+                                          : "on this machine");
+  }
   return text + '\n';
 }
 
@@ -219,15 +226,11 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   ir::Target target;
   std::string error;
   if (!ir::ParseTarget(target_text, &target, &error)) return absl::InternalError(error);
-  const bool bounded = ir::HostCanRun(target, &error);
-  Roofline roofline;
-  if (bounded) {
-    HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
-  }
-  const std::vector<InspectedKernel> kernels =
-      InspectKernels(report, bounded ? &roofline : nullptr);
-  const std::vector<InspectedExtern> externs =
-      InspectExterns(report, bounded ? &roofline : nullptr);
+  HONE_ASSIGN_OR_RETURN(const std::optional<Roofline> found, FindRoofline(target, clock));
+  const Roofline* const roofline = found ? &*found : nullptr;
+  const bool bounded = roofline != nullptr;
+  const std::vector<InspectedKernel> kernels = InspectKernels(report, roofline);
+  const std::vector<InspectedExtern> externs = InspectExterns(report, roofline);
   const ir::Plan& plan = model.package.plan;
   if (context.json()) {
     const Json object = {{"model", ModelName(path)},
@@ -237,6 +240,9 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
                          {"passes", PassesJson(report.passes)},
                          {"kernels", KernelsJson(kernels, bounded)},
                          {"externs", ExternsJson(externs, bounded)},
+                         {"bounds", !bounded         ? "none"
+                                    : found->nominal ? "nominal"
+                                                     : "probed"},
                          {"steps", report.num_steps},
                          {"aliases", report.num_aliases},
                          {"memory",
@@ -251,7 +257,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
               << ValuesText("inputs", plan.inputs) << ValuesText("outputs", plan.outputs)
               << PassesText(report.passes, arguments.Flag("verbose"))
-              << KernelsText(kernels, externs, bounded, arguments.Flag("verbose"))
+              << KernelsText(kernels, externs, roofline, arguments.Flag("verbose"))
               << fmt::format(
                      "memory: peak {:.3f} MB, sum of tensors {:.3f} MB, lower bound {:.3f} MB\n",
                      Megabytes(report.arena_bytes), Megabytes(report.sum_bytes),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "base/status.h"
 
@@ -23,12 +24,23 @@ Roofline ProbedRoofline(double core_flop_per_second, double memory_bytes_per_sec
   const int64_t cached = measure::ProbesOfKinds().Of(target).CacheBytes(target);
   return {{.flop_per_second = target.threads * core_flop_per_second,
            .caches = {{cached, kUnknown}},
-           .memory_bytes_per_second = memory_bytes_per_second}};
+           .memory_bytes_per_second = memory_bytes_per_second},
+          false};
 }
 
 absl::StatusOr<Roofline> MeasureRoofline(const ir::Target& target, const MonotonicClock& clock) {
   HONE_ASSIGN_OR_RETURN(const measure::DeviceRates rates, measure::MeasureRates(target, clock));
-  return Roofline{rates};
+  return Roofline{rates, false};
+}
+
+absl::StatusOr<std::optional<Roofline>> FindRoofline(const ir::Target& target,
+                                                     const MonotonicClock& clock) {
+  std::string why;
+  if (ir::HostCanRun(target, &why)) return MeasureRoofline(target, clock);
+  const measure::DeviceProbe* const probe = measure::ProbesOfKinds().Find(target.kind);
+  const auto nominal = probe == nullptr ? std::nullopt : probe->Nominal(target);
+  if (!nominal) return std::nullopt;
+  return Roofline{*nominal, true};
 }
 
 }  // namespace hone::client

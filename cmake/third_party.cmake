@@ -45,7 +45,13 @@ add_library(hone_llvm INTERFACE)
 target_include_directories(hone_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(hone_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(hone_llvm INTERFACE ${hone_llvm_definitions})
-target_link_libraries(hone_llvm INTERFACE LLVM)
+# A program with the property HONE_LLVM_INSIDE has those parts of LLVM in it that it needs; others
+# share the library of 140 MB.
+llvm_map_components_to_libnames(hone_llvm_parts X86 NVPTX DTLTO LTO Option Passes)
+# Polly is packaged apart and not used: tests/gpu/absent_parts.cc.in stands for it.
+set_property(TARGET LLVMExtensions PROPERTY INTERFACE_LINK_LIBRARIES LLVMSupport)
+target_link_libraries(hone_llvm INTERFACE
+  "$<IF:$<BOOL:$<TARGET_PROPERTY:HONE_LLVM_INSIDE>>,${hone_llvm_parts},LLVM>")
 
 # LLD as a library (static archives over the shared libLLVM).
 find_library(HONE_LLD_ELF lldELF HINTS ${LLVM_LIBRARY_DIRS} REQUIRED)

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "measure/cpu/cpu_probe.h"
+#include "measure/cuda/cuda_probe.h"
 
 namespace hone::measure {
 namespace {
@@ -19,7 +20,8 @@ absl::StatusOr<const DeviceProbe*> ProbeFor(const ir::Target& target) {
 }  // namespace
 
 ir::PerKind<DeviceProbe>& ProbesOfKinds() {
-  static ir::PerKind<DeviceProbe> kinds = {{"cpu", &CpuDeviceProbe()}};
+  static ir::PerKind<DeviceProbe> kinds = {{"cpu", &CpuDeviceProbe()},
+                                           {"cuda", &CudaDeviceProbe()}};
   return kinds;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,6 +43,9 @@ class DeviceProbe {
   /// In about a fifth of a second. The host can run the target.
   virtual absl::StatusOr<DeviceRates> Rates(const ir::Target& target,
                                             const MonotonicClock& clock) const = 0;
+  /// What its maker says of it, where no probe can be made here; nothing for a kind whose targets
+  /// say no rates.
+  virtual std::optional<DeviceRates> Nominal(const ir::Target&) const { return std::nullopt; }
   /// Bytes that its caches hold, nominally: what is larger is read from memory.
   virtual int64_t CacheBytes(const ir::Target& target) const = 0;
 };

@@ -21,6 +21,7 @@ Result<CudaDriver> FindAll() {
   CudaDriver d;
   std::string why;
   Take("cuDeviceGet", &d.cuDeviceGet, &why);
+  Take("cuDeviceGetAttribute", &d.cuDeviceGetAttribute, &why);
   Take("cuDevicePrimaryCtxRetain", &d.cuDevicePrimaryCtxRetain, &why);
   Take("cuDevicePrimaryCtxRelease_v2", &d.cuDevicePrimaryCtxRelease_v2, &why);
   Take("cuCtxSetCurrent", &d.cuCtxSetCurrent, &why);

@@ -15,6 +15,7 @@ using CuHandle = void*;      ///< CUcontext, CUmodule, CUfunction, CUstream, CUg
 
 struct CudaDriver {
   CuResult (*cuDeviceGet)(int* device, int ordinal) = nullptr;
+  CuResult (*cuDeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
   CuResult (*cuDevicePrimaryCtxRetain)(CuHandle* context, int device) = nullptr;
   CuResult (*cuDevicePrimaryCtxRelease_v2)(int device) = nullptr;
   CuResult (*cuCtxSetCurrent)(CuHandle context) = nullptr;

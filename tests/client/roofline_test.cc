@@ -44,5 +44,19 @@ TEST(RooflineTest, MeasuresPlausibleNumbers) {
   }
 }
 
+TEST(RooflineTest, ACardThatIsNotHereHasItsNominalRates) {
+  std::string why;
+  for (const char* text : {"cuda:sm_90a", "cuda:sm_100a"}) {  // no machine has both
+    ir::Target target;
+    ASSERT_TRUE(ir::ParseTarget(text, &target, &why)) << why;
+    if (ir::HostCanRun(target, &why)) continue;
+    const auto roofline = FindRoofline(target, SystemMonotonicClock());
+    ASSERT_TRUE(roofline.ok()) << roofline.status();
+    ASSERT_TRUE(roofline->has_value());
+    EXPECT_TRUE((*roofline)->nominal);
+    EXPECT_GT((*roofline)->BoundNs({.flop = 0, .bytes = 1e9}), 1e5);
+  }
+}
+
 }  // namespace
 }  // namespace hone::client

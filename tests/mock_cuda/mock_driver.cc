@@ -1,11 +1,14 @@
 #include "tests/mock_cuda/mock_driver.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/ptx/machine.h"
@@ -127,8 +130,27 @@ int cuDeviceGet(int* device, int ordinal) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   ENTER("cuDeviceGetAttribute");
-  *value = attribute == 75 ? The().capability / 10 : The().capability % 10;
-  return attribute == 75 || attribute == 76 ? 0 : kInvalid;
+  // By number of CUdevice_attribute, cuda.h; clocks in kHz.
+  static const std::map<int, int> values = {{13, 1'000'000},
+                                            {16, 1},  // multiprocessors
+                                            {36, 2'000'000},
+                                            {38, 1 << 15},  // bytes of L2
+                                            {75, The().capability / 10},
+                                            {76, The().capability % 10}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return kInvalid;
+  *value = found->second;
+  return 0;
+}
+int cuDeviceGetName(char* name, int size, int) {
+  ENTER("cuDeviceGetName");
+  std::snprintf(name, static_cast<size_t>(size), "mock GPU");
+  return 0;
+}
+int cuDriverGetVersion(int* version) {
+  ENTER("cuDriverGetVersion");
+  *version = 12000;
+  return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int) {
   ENTER("cuDevicePrimaryCtxRetain");
@@ -200,6 +222,12 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
     const auto found = The().device.Read(from, bytes);
     if (found.size() != bytes) return kIllegalAddress;
     std::memcpy(to, found.data(), bytes);
+    // For tests that start programs: HONE_MOCK_CUDA=wrong gives other outputs, larger than what
+    // kernels say of themselves.
+    const char* const script = std::getenv("HONE_MOCK_CUDA");
+    constexpr size_t kOutput = 32;
+    if (script != nullptr && std::string_view(script) == "wrong" && bytes >= kOutput)
+      static_cast<uint8_t*>(to)[bytes - 1] ^= 0x40;
     return 0;
   });
 }

@@ -35,7 +35,7 @@ const std::map<std::string_view, Form>& Forms() {
       {"cvta", {2, 2, kToSpace, false, false, true, true}},
       {"div", {3, 3, kFtz, false, true}},
       {"fma", {4, 4, kSat | kFtz, false, true}},
-      {"ld", {2, 2, kNc, false, false, true, true}},
+      {"ld", {2, 2, kNc | kCg, false, false, true, true}},
       {"mad", {4, 4, kWide | kHi | kLo}},
       {"max", {3, 3, kFtz | kNan}},
       {"min", {3, 3, kFtz | kNan}},
@@ -69,7 +69,7 @@ const std::map<std::string_view, uint32_t>& Flags() {
       {"NaN", kNan},    {"uni", kUni},     {"sync", kSync}, {"aligned", kAligned}, {"nc", kNc},
       {"to", kToSpace}, {"clamp", kClamp}, {"wrap", kWrap}, {"l", kLeft},          {"r", kRight},
       {"up", kUp},      {"down", kDown},   {"bfly", kBfly}, {"idx", kIdx},         {"cta", kCta},
-      {"and", kAnd},    {"or", kOr},       {"xor", kXor},
+      {"and", kAnd},    {"or", kOr},       {"xor", kXor},   {"cg", kCg},
   };
   return flags;
 }

@@ -47,6 +47,7 @@ enum Flag : uint32_t {
   kAnd = 1 << 20,
   kOr = 1 << 21,
   kXor = 1 << 22,
+  kCg = 1 << 23,  // past the first level of cache
 };
 
 enum class Rounding : uint8_t { kNone, kNearest, kZero, kDown, kUp };
