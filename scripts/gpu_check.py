@@ -347,7 +347,7 @@ def cases_folders():
 
 
 def summary_of_cases(done, complete):
-    """Of a file of gpu-cases: a case that begins and does not end took its process with it."""
+    """What a file of gpu-cases tells; a case that begins and does not end took its process with it."""
     ends, reasons = {}, {}
     for line in done.read_text().splitlines():
         verdict, name, *reason = line.split(" ", 2)
