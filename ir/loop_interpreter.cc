@@ -102,7 +102,7 @@ class LoopNestRunner : public ExprEvaluator {
     std::string why;
     for (size_t i = 0; i < buffer.table.size() && i < Index(buffer.elements); ++i) {
       memory.Write(buffer.dtype, 0, static_cast<int64_t>(i),
-                   ElementOf(buffer.dtype, buffer.table[i]), 0, &why);
+                   ElementOf(buffer.dtype, buffer.table[i]), {}, &why);
     }
   }
 
@@ -263,6 +263,7 @@ class LoopNestRunner : public ExprEvaluator {
       threads.push_back(std::move(thread));
     }
     const Stmt body = Block(loops.back()->body);
+    ++interval_;
     for (Machine& thread : threads) {
       thread.Push(*body);
       Enter(&thread);
@@ -271,7 +272,7 @@ class LoopNestRunner : public ExprEvaluator {
     }
     machine_ = block;
     // What follows in the block comes after all of them.
-    for (LoopMemory& memory : common_) memory.NextEpoch();
+    ++interval_;
   }
 
   /// Every thread up to its next sync; false when all are at their end.
@@ -289,7 +290,7 @@ class LoopNestRunner : public ExprEvaluator {
     if (waiting == 0) return false;
     if (waiting != threads->size()) Wrong("a sync that not all threads of the block reach");
     for (Machine& thread : *threads) thread.waits_at = nullptr;
-    for (LoopMemory& memory : common_) memory.NextEpoch();
+    ++interval_;
     return true;
   }
 
@@ -364,18 +365,14 @@ class LoopNestRunner : public ExprEvaluator {
     return true;
   }
 
-  /// Conflicts are between parallel iterations in arguments, between threads in shared memory.
-  int Agent(int id) const {
-    return nest_.buffers[Index(id)].scope == Scope::kShared ? machine_->thread
-                                                            : machine_->concurrent;
-  }
+  LoopAgent Agent() const { return {machine_->concurrent, machine_->thread, interval_}; }
 
   Element ReadAt(int id, int64_t index) {
     if (failed() || !CheckAccess(id, index)) return {};
     const Buffer& buffer = nest_.buffers[Index(id)];
     const auto [memory, start] = Locate(id);
     std::string why;
-    const Element element = memory->Read(buffer.dtype, start, index, Agent(id), &why);
+    const Element element = memory->Read(buffer.dtype, start, index, Agent(), &why);
     if (!why.empty()) Wrong(why + ": element " + std::to_string(index) + " of " + buffer.name);
     return element;
   }
@@ -391,7 +388,7 @@ class LoopNestRunner : public ExprEvaluator {
     }
     const auto [memory, start] = Locate(id);
     std::string why;
-    memory->Write(buffer.dtype, start, index, ElementOf(Stored(dtype, value)), Agent(id), &why);
+    memory->Write(buffer.dtype, start, index, ElementOf(Stored(dtype, value)), Agent(), &why);
     if (!why.empty()) Wrong(why + ": element " + std::to_string(index) + " of " + buffer.name);
   }
 
@@ -423,6 +420,7 @@ class LoopNestRunner : public ExprEvaluator {
   Machine* machine_ = nullptr;
   int phase_ = 0;
   int64_t step_ = 0;
+  uint32_t interval_ = 0;  ///< of the block that runs, between two barriers
 };
 
 }  // namespace

@@ -10,6 +10,19 @@
 
 namespace hone::ir {
 
+/// Who touches memory: a thread of one of the iterations that run at once (a block, on a GPU).
+/// Barriers order what threads of one block do, never what two blocks do.
+struct LoopAgent {
+  int block = 0, thread = 0;
+  uint32_t interval = 0;  ///< between two barriers of the block; later ones have higher numbers
+
+  /// Whether nothing says which of the two comes first.
+  bool Races(const LoopAgent& other) const {
+    if (block != other.block) return true;
+    return thread != other.thread && interval == other.interval;
+  }
+};
+
 /// A piece of memory that knows which bytes were written, and by whom in the current epoch. Not
 /// thread-safe.
 class LoopMemory {
@@ -30,17 +43,17 @@ class LoopMemory {
 
   /// Element `index` of an array of the dtype that starts at byte `start`. The caller has checked
   /// the bounds. What is wrong with the access, if anything, is returned in *why.
-  Element Read(DType dtype, int64_t start, int64_t index, int agent, std::string* why);
-  void Write(DType dtype, int64_t start, int64_t index, Element element, int agent,
+  Element Read(DType dtype, int64_t start, int64_t index, const LoopAgent& agent, std::string* why);
+  void Write(DType dtype, int64_t start, int64_t index, Element element, const LoopAgent& agent,
              std::string* why);
 
  private:
-  static constexpr int kNobody = -1;
-  static constexpr int kMany = -2;
   struct Touch {
     uint32_t epoch = 0;
-    int writer = kNobody;
-    int reader = kNobody;
+    bool written = false, read = false;
+    LoopAgent writer, reader;   ///< the last ones
+    bool many_blocks = false;   ///< more than the reader's have read it
+    bool many_threads = false;  ///< the same of threads of the reader's block, in its interval
   };
 
   Touch* TouchAt(int64_t byte);

@@ -201,6 +201,36 @@ TEST(LoopInterpreterTest, ParallelIterationsMustNotMeet) {
   EXPECT_EQ(run(LoopKind::kParallel, {.find_races = false}), "");
 }
 
+// Memory of arguments is that of all blocks: a barrier orders the threads of one of them alone.
+TEST(LoopInterpreterTest, ThreadsMeetInArgumentsToo) {
+  const auto run = [](bool sync, int64_t neighbour, LoopKind kind) {
+    Nest n;
+    const int y = n.Argument("s0", 8, false), z = n.Argument("s1", 8, false);
+    const Stmt write = Store(y, V(0) * Int(4) + V(1), F(1));
+    const Expr from = Select(Ge(V(1), Int(neighbour)), V(1) - Int(neighbour), V(1));
+    const Stmt read = Store(z, V(0) * Int(4) + V(1), Load(y, kF, {V(0) * Int(4) + from}));
+    const Stmt body = sync ? Block({write, Sync(), read}) : Block({write, read});
+    n.AddPhase(For(0, 2, LoopKind::kBlockX, For(1, 4, kind, body)));
+    TensorBuffer first = TensorBuffer::Zeros(kF, {8}), second = TensorBuffer::Zeros(kF, {8});
+    return std::string(n.Run({&first, &second}).message());
+  };
+  EXPECT_EQ(run(false, 0, LoopKind::kThreadX), "");
+  EXPECT_EQ(run(true, 1, LoopKind::kThreadX), "");
+  EXPECT_THAT(run(false, 1, LoopKind::kThreadX), HasSubstr("races: "));
+  const auto write_same = [](LoopKind outer, LoopKind inner, bool sync) {
+    Nest n;
+    const int y = n.Argument("s0", 1, false);
+    const Stmt store = Store(y, Int(0), F(1));
+    n.AddPhase(For(0, 2, outer, For(1, 2, inner, sync ? Block({Sync(), store}) : store)));
+    TensorBuffer out = TensorBuffer::Zeros(kF, {1});
+    return std::string(n.Run({&out}).message());
+  };
+  EXPECT_THAT(write_same(LoopKind::kSerial, LoopKind::kThreadX, false), HasSubstr("races: "));
+  // A barrier says nothing of another block.
+  EXPECT_THAT(write_same(LoopKind::kBlockX, LoopKind::kSerial, false), HasSubstr("races: "));
+  EXPECT_THAT(write_same(LoopKind::kBlockX, LoopKind::kThreadX, true), HasSubstr("races: "));
+}
+
 TEST(LoopInterpreterTest, PhasesAreBarriers) {
   // The second phase reads across what parallel iterations of the first wrote.
   Nest n;
