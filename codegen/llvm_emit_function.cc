@@ -1,3 +1,5 @@
+#include "fmt/core.h"
+
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 
@@ -60,6 +62,7 @@ llvm::Value* FunctionEmitter::TableGlobal(int buffer) {
 }
 
 void FunctionEmitter::EmitEntry() {
+  int64_t shared_bytes = 0;
   for (const int id : used_) {
     const ir::Buffer& buffer = Of(id);
     BufferState& state = StateOf(id);
@@ -74,11 +77,16 @@ void FunctionEmitter::EmitEntry() {
       memory->setAlignment(llvm::Align(64));
       state.base = memory;
     } else if (buffer.scope != Scope::kRegister) {
+      if (buffer.scope == Scope::kShared)
+        shared_bytes += buffer.elements * ir::SizeOf(buffer.dtype);
       state.base = function_->Base(id);
       if (state.base == nullptr)
         Fail("buffer '" + buffer.name + "' is GPU shared memory, which a CPU does not have");
     }
   }
+  if (const int64_t most = function_->most_shared_bytes(); most > 0 && shared_bytes > most)
+    Fail(fmt::format("its blocks want {} bytes of shared memory, {} can be had", shared_bytes,
+                     most));
   frames_.emplace_back();
   frames_.back().marker = Marker();
   function_->BeginBody();

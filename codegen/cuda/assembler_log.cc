@@ -86,6 +86,11 @@ std::string AssemblerRefusal(const AssemblerLog& log) {
     if (code == "C7504" || code == "C7508" || (code >= "C7510" && code <= "C7519"))
       return fmt::format("the assembler says {}: {}", code, message.text);
   }
+  for (const KernelUsage& kernel : log.kernels) {
+    if (kernel.spill_store_bytes == 0 && kernel.spill_load_bytes == 0) continue;
+    return fmt::format("the assembler spills registers of '{}': {} bytes stored, {} loaded",
+                       kernel.kernel, kernel.spill_store_bytes, kernel.spill_load_bytes);
+  }
   return {};
 }
 

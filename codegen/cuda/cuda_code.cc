@@ -1,5 +1,6 @@
 #include "codegen/cuda/cuda_code.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,15 @@
 namespace hone::codegen {
 namespace {
 
+/// What needs no shared memory may be the schedule that every Workload has (schedule/cuda/grid.h):
+/// it is made whatever the assembler thinks of it.
+bool UseShared(const std::vector<const ir::LoopNest*>& nests) {
+  return std::ranges::any_of(nests, [](const ir::LoopNest* nest) {
+    return std::ranges::any_of(
+        nest->buffers, [](const ir::Buffer& buffer) { return buffer.scope == ir::Scope::kShared; });
+  });
+}
+
 class Code final : public KindCode {
  public:
   absl::StatusOr<std::string> Compile(const std::vector<const ir::LoopNest*>& nests,
@@ -20,6 +30,8 @@ class Code final : public KindCode {
     if (assembler == nullptr) return ptx;
     HONE_ASSIGN_OR_RETURN(Assembled made,
                           assembler->Assemble(ptx, target.As<ir::CudaTarget>().chip));
+    const std::string refusal = AssemblerRefusal(made.log);
+    if (!refusal.empty() && UseShared(nests)) return absl::InvalidArgumentError(refusal);
     return std::move(made.cubin);
   }
 

@@ -23,6 +23,8 @@ class NvptxFunction : public PhaseFunction {
   int lanes() const override { return 4; }
   bool has_threads() const override { return true; }
   bool wants_alignment() const override { return true; }
+  // What a module may declare; more takes dynamic shared memory.
+  int64_t most_shared_bytes() const override { return 48 << 10; }
 
   llvm::Function* Declare(const std::set<int>&) override {
     int arguments = 0;
