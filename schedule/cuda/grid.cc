@@ -14,7 +14,6 @@ namespace hone::schedule {
 
 namespace {
 
-constexpr int64_t kDefaultThreads = 256;
 constexpr size_t kThreads = 0, kElements = 1;  // columns
 
 /// The axis whose elements one thread can take together: the innermost, of a map that writes it
@@ -33,7 +32,47 @@ int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t
   return wanted;
 }
 
-void ScheduleStage(TraceWriter& w, int id, int64_t threads, int64_t elements) {
+struct GridForm : SketchForm {
+  int64_t most_elements = 1;  ///< that some Stage's thread can take
+};
+
+class GridRule final : public SketchRule {
+ public:
+  absl::Status Emit(const Sketch&, const Values& v, TraceWriter& w) const override {
+    FindClusters(w, -1, -1);  // inlines
+    for (const int id : LiveStages(w.schedule())) ScheduleOnGrid(w, id, v[kThreads], v[kElements]);
+    return w.status();
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    Values values{kGridThreads, 1};
+    bool found = false;
+    for (const Instruction& i : trace.instructions) {
+      if (i.positional.empty()) continue;
+      const std::string& loop = i.positional[0];
+      const std::string whole = loop.substr(0, loop.rfind('.'));
+      const std::vector<int64_t> factors = FactorsOf(trace, whole);
+      if (factors.empty()) continue;
+      if (i.primitive == "bind" && i.positional.back() == "thread.x" && !found) {
+        values[kThreads] = factors.back();
+        found = true;
+      } else if (i.primitive == "vectorize") {
+        values[kElements] = std::max(values[kElements], factors.back());
+      }
+    }
+    // Where nothing is bound every number of threads gives the same Trace.
+    if (!found) values[kThreads] = sketch.tables[0].rows[0][0];
+    return values;
+  }
+
+  std::optional<Values> Default(const Sketch& sketch) const override {
+    return Values{kGridThreads, static_cast<const GridForm&>(*sketch.form).most_elements};
+  }
+};
+
+}  // namespace
+
+void ScheduleOnGrid(TraceWriter& w, int id, int64_t threads, int64_t elements) {
   const ir::Stage stage = w.stage(id);
   if (stage.scan >= 0 || stage.num_spatial() == 0) return;
   std::string loop = stage.name + ".i0";
@@ -68,74 +107,20 @@ void ScheduleStage(TraceWriter& w, int id, int64_t threads, int64_t elements) {
   }
 }
 
-struct GridForm : SketchForm {
-  int64_t most_elements = 1;  ///< that some Stage's thread can take
-};
-
-class GridRule final : public SketchRule {
- public:
-  absl::Status Emit(const Sketch&, const Values& v, TraceWriter& w) const override {
-    FindClusters(w, -1, -1);  // inlines
-    for (const int id : LiveStages(w.schedule())) ScheduleStage(w, id, v[kThreads], v[kElements]);
-    return w.status();
+Sketch GridSketch(const ir::Workload& workload) {
+  static const GridRule rule;
+  TraceWriter w(workload);
+  FindClusters(w, -1, -1);
+  auto form = std::make_shared<GridForm>();
+  for (const int id : LiveStages(w.schedule())) {
+    if (w.stage(id).scan >= 0) continue;
+    form->most_elements =
+        std::max(form->most_elements, ElementsOf(w.workload(), w.stage(id), kGridElements));
   }
-
-  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
-    Values values{kDefaultThreads, 1};
-    bool found = false;
-    for (const Instruction& i : trace.instructions) {
-      if (i.positional.empty()) continue;
-      const std::string& loop = i.positional[0];
-      const std::string whole = loop.substr(0, loop.rfind('.'));
-      const std::vector<int64_t> factors = FactorsOf(trace, whole);
-      if (factors.empty()) continue;
-      if (i.primitive == "bind" && i.positional.back() == "thread.x" && !found) {
-        values[kThreads] = factors.back();
-        found = true;
-      } else if (i.primitive == "vectorize") {
-        values[kElements] = std::max(values[kElements], factors.back());
-      }
-    }
-    // Where nothing is bound every number of threads gives the same Trace.
-    if (!found) values[kThreads] = sketch.tables[0].rows[0][0];
-    return values;
-  }
-
-  std::optional<Values> Default(const Sketch& sketch) const override {
-    return Values{kDefaultThreads, static_cast<const GridForm&>(*sketch.form).most_elements};
-  }
-};
-
-class AllSketches final : public KindSketches {
- public:
-  std::vector<Sketch> Sketches(const ir::Workload& workload, const ir::Target& target,
-                               ir::AccuracyClass) const override {
-    return {DefaultSketch(workload, target)};
-  }
-
-  Sketch DefaultSketch(const ir::Workload& workload, const ir::Target&) const override {
-    constexpr int64_t kMostElements = 4;
-    static const GridRule rule;
-    TraceWriter w(workload);
-    FindClusters(w, -1, -1);
-    auto form = std::make_shared<GridForm>();
-    for (const int id : LiveStages(w.schedule())) {
-      if (w.stage(id).scan >= 0) continue;
-      form->most_elements =
-          std::max(form->most_elements, ElementsOf(w.workload(), w.stage(id), kMostElements));
-    }
-    DecisionTable threads{"threads", {"threads"}, {{64}, {128}, {kDefaultThreads}, {512}}};
-    DecisionTable elements{"elements", {"elements"}, {}};
-    for (int64_t e = 1; e <= form->most_elements; e *= 2) elements.rows.push_back({e});
-    return {"grid", {std::move(threads), std::move(elements)}, &rule, std::move(form)};
-  }
-};
-
-}  // namespace
-
-const KindSketches& GridSketches() {
-  static const AllSketches sketches;
-  return sketches;
+  DecisionTable threads{"threads", {"threads"}, {{64}, {128}, {kGridThreads}, {512}}};
+  DecisionTable elements{"elements", {"elements"}, {}};
+  for (int64_t e = 1; e <= form->most_elements; e *= 2) elements.rows.push_back({e});
+  return {"grid", {std::move(threads), std::move(elements)}, &rule, std::move(form)};
 }
 
 }  // namespace hone::schedule

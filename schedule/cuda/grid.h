@@ -1,13 +1,20 @@
 #pragma once
 
-#include "schedule/kind_sketches.h"
+#include <cstdint>
+
+#include "schedule/sketch.h"
 
 namespace hone::schedule {
 
-/// For GPUs: every Stage that is not inlined is a launch of its own, a thread for each element of
-/// its result, or for a few that lie side by side; a thread reduces what its element needs. Stages
-/// of a scan, whose steps are launches already, run in one thread. Every Workload has this
-/// schedule; the numbers are threads of a block and elements of a thread.
-const KindSketches& GridSketches();
+/// Every Stage that is not inlined is a launch of its own, a thread for each element of its result,
+/// or for a few that lie side by side; a thread reduces what its element needs. Stages of a scan,
+/// whose steps are launches already, run in one thread. Every Workload has this Sketch; the numbers
+/// are threads of a block and elements of a thread.
+Sketch GridSketch(const ir::Workload& workload);
+
+/// One Stage of it; `elements` or the most below that the Stage can take.
+void ScheduleOnGrid(TraceWriter& writer, int stage, int64_t threads, int64_t elements);
+
+inline constexpr int64_t kGridThreads = 256, kGridElements = 4;  ///< of the default
 
 }  // namespace hone::schedule

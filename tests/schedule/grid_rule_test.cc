@@ -55,7 +55,7 @@ TEST(GridRule, ReadsBackWhatItWrites) {
     Random random(seeds.Next());
     const RandomWorkload made = MakeWorkload(random);
     const ir::Workload workload = WorkloadOf(made.text);
-    const Sketch sketch = GridSketches().DefaultSketch(workload, Gpu());
+    const Sketch sketch = GridSketch(workload);
     ASSERT_EQ(sketch.tables.size(), 2U);
     for (const auto& threads : sketch.tables[0].rows) {
       for (const auto& elements : sketch.tables[1].rows) {

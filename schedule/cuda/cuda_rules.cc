@@ -1,0 +1,35 @@
+#include "schedule/cuda/cuda_rules.h"
+
+#include <utility>
+
+#include "schedule/cuda/grid.h"
+#include "schedule/cuda/products.h"
+
+namespace hone::schedule {
+
+namespace {
+
+class AllSketches final : public KindSketches {
+ public:
+  std::vector<Sketch> Sketches(const ir::Workload& workload, const ir::Target& target,
+                               ir::AccuracyClass) const override {
+    std::vector<Sketch> all;
+    if (auto products = ProductsSketch(workload, target)) all.push_back(*std::move(products));
+    all.push_back(GridSketch(workload));
+    return all;
+  }
+
+  Sketch DefaultSketch(const ir::Workload& workload, const ir::Target& target) const override {
+    auto products = ProductsSketch(workload, target);
+    return products ? *std::move(products) : GridSketch(workload);
+  }
+};
+
+}  // namespace
+
+const KindSketches& CudaSketches() {
+  static const AllSketches sketches;
+  return sketches;
+}
+
+}  // namespace hone::schedule
