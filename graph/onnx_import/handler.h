@@ -46,6 +46,8 @@ std::span<const Handler> LegacyHandlers();
 
 /// The handler of an operator at an opset, or null. Thread-safe.
 const Handler* FindHandler(std::string_view op, int64_t opset);
+/// The handler of an operator of com.microsoft, or null. Thread-safe.
+const Handler* FindMicrosoftHandler(std::string_view op);
 /// The first opset that has it here, 0 for none. Thread-safe.
 int64_t FirstOpset(std::string_view op);
 

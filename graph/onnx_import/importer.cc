@@ -227,7 +227,9 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
   }
   const int64_t opset = body.opsets.at("");
   const bool control_flow = domain.empty() && IsControlFlow(proto);
-  const Handler* handler = domain.empty() ? FindHandler(proto.op_type(), opset) : nullptr;
+  const Handler* handler = domain.empty()              ? FindHandler(proto.op_type(), opset)
+                           : domain == "com.microsoft" ? FindMicrosoftHandler(proto.op_type())
+                                                       : nullptr;
   std::vector<ValueId> inputs;
   for (const std::string& name : proto.input())
     inputs.push_back(name.empty() ? kNoValue : *scope.Find(name));

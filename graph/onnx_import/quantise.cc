@@ -1,3 +1,5 @@
+#include "graph/onnx_import/quantise.h"
+
 #include <algorithm>
 
 #include "fmt/format.h"
@@ -43,7 +45,9 @@ ValueId Fitted(NodeImport& n, ValueId parameter, ValueId x, int64_t axis, int64_
 
 int64_t BlockSize(NodeImport& n) { return n.opset() >= 21 ? n.Int("block_size", 0) : 0; }
 
-/// round(x / scale) + zero point, half to even, saturating: the cast saturates.
+}  // namespace
+
+// The cast saturates.
 ValueId Quantised(NodeImport& n, ValueId x, ValueId scale, ValueId zero, DType to) {
   const DType type = ir::SizeOf(to) > 2 ? DType::kF64 : DType::kF32;
   const ValueId scaled = n.Div(n.Cast(x, DType::kF32), n.Cast(scale, DType::kF32));
@@ -51,6 +55,14 @@ ValueId Quantised(NodeImport& n, ValueId x, ValueId scale, ValueId zero, DType t
   if (zero != kNoValue) rounded = n.Add(rounded, n.Cast(zero, type));
   return n.Cast(rounded, to);
 }
+
+ValueId Dequantised(NodeImport& n, ValueId x, ValueId scale, ValueId zero) {
+  ValueId wide = n.Cast(x, DType::kI32);
+  if (zero != kNoValue) wide = n.Sub(wide, n.Cast(zero, DType::kI32));
+  return n.Mul(n.Cast(wide, DType::kF32), n.Cast(scale, DType::kF32));
+}
+
+namespace {
 
 void QuantizeLinear(NodeImport& n) {
   const ValueId x = n.Input(0);
@@ -78,15 +90,13 @@ void DequantizeLinear(NodeImport& n) {
     to = n.ElementType("output_dtype", to);
   if (!ir::IsInteger(n.DTypeOf(x)))
     return n.Invalid(fmt::format("it takes integers, not {}", ToString(n.DTypeOf(x))));
-  ValueId wide = n.Cast(x, DType::kI32);
   const ValueId zero = Fitted(n, n.OptionalInput(2), x, axis, block);
-  if (zero != kNoValue) wide = n.Sub(wide, n.Cast(zero, DType::kI32));
-  const ValueId fitted = Fitted(n, scale, x, axis, block);
-  n.SetOutput(0, n.Cast(n.Mul(n.Cast(wide, DType::kF32), n.Cast(fitted, DType::kF32)), to));
+  n.SetOutput(0, n.Cast(Dequantised(n, x, Fitted(n, scale, x, axis, block), zero), to));
 }
 
-void DynamicQuantizeLinear(NodeImport& n) {
-  const ValueId x = n.Input(0);
+}  // namespace
+
+DynamicBytes DynamicallyQuantised(NodeImport& n, ValueId x) {
   Shape axes;
   for (size_t i = 0; i < n.RankOf(x); ++i) axes.push_back(static_cast<int64_t>(i));
   const auto extreme = [&](const char* fn, BinaryOp with_zero) {
@@ -103,12 +113,9 @@ void DynamicQuantizeLinear(NodeImport& n) {
   const ValueId shifted = n.Div(n.Unary(UnaryOp::kNeg, low), scale);
   const ValueId limited = n.Binary(BinaryOp::kMin, n.Binary(BinaryOp::kMax, shifted, 0.0), 255.0);
   const ValueId zero = n.Cast(n.Unary(UnaryOp::kRound, limited), DType::kU8);
-  n.SetOutput(0, Quantised(n, x, scale, zero, DType::kU8));
-  n.SetOutput(1, scale);
-  n.SetOutput(2, zero);
+  return {Quantised(n, x, scale, zero, DType::kU8), scale, zero};
 }
 
-/// MatMulInteger of operands of rank 1 to 6; zero points of one element or one per row or column.
 ValueId IntegerProduct(NodeImport& n, ValueId a, ValueId b, ValueId zero_a, ValueId zero_b) {
   if (!n.CheckRank(a, 1, 6, "the first operand") || !n.CheckRank(b, 1, 6, "the second operand"))
     return kNoValue;
@@ -125,6 +132,15 @@ ValueId IntegerProduct(NodeImport& n, ValueId a, ValueId b, ValueId zero_a, Valu
   if (right.size() == 1) shape.pop_back();
   if (left.size() == 1) shape.erase(shape.end() - (right.size() == 1 ? 1 : 2));
   return n.Reshape(y, std::move(shape));
+}
+
+namespace {
+
+void DynamicQuantizeLinear(NodeImport& n) {
+  const DynamicBytes q = DynamicallyQuantised(n, n.Input(0));
+  n.SetOutput(0, q.bytes);
+  n.SetOutput(1, q.scale);
+  n.SetOutput(2, q.zero);
 }
 
 void MatMulInteger(NodeImport& n) {

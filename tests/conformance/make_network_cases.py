@@ -31,7 +31,7 @@ def model_of(net, outputs):
     graph = helper.make_graph(net.nodes, "main_graph" if net.style != "tf" else "tf2onnx", inputs,
                               [helper.make_empty_tensor_value_info(name) for name in outputs], net.constants)
     makers = {"torch": ("pytorch", "2.1.0"), "dynamo": ("pytorch", "2.9.0"), "tf": ("tf2onnx", "1.16.1")}
-    domains = sorted({function.domain for function in net.functions})
+    domains = sorted({each.domain for each in [*net.functions, *net.nodes] if each.domain})
     model = helper.make_model(graph, functions=net.functions,
                               opset_imports=[helper.make_opsetid("", net.opset)] +
                               [helper.make_opsetid(domain, 1) for domain in domains],

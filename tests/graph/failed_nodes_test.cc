@@ -142,7 +142,7 @@ TEST(FailedNodesTest, ForeignOperatorsNameOnnxsOwnOrSayThatThereAreNone) {
             "node y (com.microsoft::SkipLayerNormalization) of f32[2,3]: no such operator in Hone; "
             "ONNX's own Add, LayerNormalization do the same; ONNX Runtime's optimiser writes "
             "it: give the model from before, or save it at their level BASIC");
-  EXPECT_THAT(ForeignError("com.microsoft", "QLinearAdd"),
+  EXPECT_THAT(ForeignError("com.microsoft", "QLinearWhere"),
               HasSubstr("quant_format=QuantFormat.QDQ"));
   EXPECT_THAT(
       ForeignError("com.microsoft", "BeamSearch"),

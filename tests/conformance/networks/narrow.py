@@ -231,3 +231,56 @@ def qdq_unet(n):
     x = through(n, n.average_pool(x, 3, 2, 1, count_include_pad=1), 6 / 255, 0)
     w = eight_bits(n, [8, 2, 2, 2], 8, 1)
     return through(n, n.op("ConvTranspose", x, w, strides=[2, 2], width=2), 0.05)
+
+
+@network(13)
+def microsoft_bytes(n):
+    """Operators of com.microsoft on bytes, as ONNX Runtime's quantiser writes them (QOperator)."""
+    own = "com.microsoft"
+    f = lambda value: n.weight(np.float32(value))     # odd numbers: no sum lies halfway between two bytes
+    x = n.op("QuantizeLinear", n.input("input", [6, 16]), f(0.010133), u8(n, 120))
+    z = n.op("QuantizeLinear", n.input("other", [6, 16]), f(0.011071), u8(n, 131))
+    y = n.op("QLinearAdd", x, f(0.010133), u8(n, 120), z, f(0.011071), u8(n, 131), f(0.019897), u8(n, 127), domain=own)
+    w = n.op("QLinearMul", x, f(0.010133), u8(n, 120), z, f(0.011071), u8(n, 131), f(0.0090907), u8(n, 125), domain=own)
+    c = n.op("QLinearConcat", f(0.017311), u8(n, 128), y, f(0.019897), u8(n, 127), w, f(0.0090907), u8(n, 125), axis=1,
+             domain=own)
+    weight = n.weight(n.rng.integers(-SEVEN_BITS, SEVEN_BITS + 1, [9, 32]).astype(np.int8))
+    scales = n.weight(n.rng.uniform(0.002, 0.004, 9).astype(np.float32))
+    zeros = n.weight(np.zeros(9, np.int8))
+    bias = n.weight(n.rng.integers(-900, 900, 9).astype(np.int32))
+    bytes_ = n.op("QGemm", c, f(0.017311), u8(n, 128), weight, scales, zeros, bias, f(0.014207), u8(n, 118), transB=1,
+                  domain=own)
+    real = n.op("QGemm", c, f(0.017311), u8(n, 128), weight, scales, zeros, bias, transB=1, alpha=0.5, domain=own)
+    return [n.op("Cast", value, to=TensorProto.FLOAT) for value in (y, w, c, bytes_, real)]
+
+
+@network(13)
+def microsoft_fused(n):
+    """Operators of com.microsoft on floats: what the optimiser joins, and products with narrow weights."""
+    own = "com.microsoft"
+    x = n.input("rows", [2, 5, 32])
+    image = n.input("image", [1, 4, 9, 9])
+    weight = n.weight(n.rng.integers(-SEVEN_BITS, SEVEN_BITS + 1, [32, 12]).astype(np.int8))
+    scales = n.weight(n.rng.uniform(0.002, 0.004, 12).astype(np.float32))
+    dynamic = n.op("DynamicQuantizeMatMul", x, weight, scales, n.weight(np.zeros(12, np.int8)),
+                   n.uniform([12], low=-0.1, high=0.1), domain=own)
+    q, scale, zero = n.op("DynamicQuantizeLinear", x, outs=3)
+    integer = n.op("MatMulIntegerToFloat", q, weight, scale, n.weight(np.float32(0.003)), zero, domain=own)
+    fused = n.op("FusedMatMul", x, n.uniform([7, 32]), transB=1, alpha=0.25, domain=own)
+    outputs = [dynamic, integer, fused]
+    for bits, block, zeros in ((4, 16, True), (4, 32, False), (8, 16, True)):
+        k = 24 if bits == 4 and zeros else 32
+        blocks = -(-k // block)
+        a = x if k == 32 else n.op("Slice", x, n.const([0]), n.const([k]), n.const([2]))
+        b = n.weight(n.rng.integers(0, 256, [10, blocks, block * bits // 8]).astype(np.uint8))
+        scales = n.weight(n.rng.uniform(0.01, 0.03, 10 * blocks).astype(np.float32))
+        packed = n.weight(n.rng.integers(0, 256, [10 * (-(-blocks * bits // 8))]).astype(np.uint8)) if zeros else None
+        outputs.append(n.op("MatMulNBits", a, b, scales, *([packed] if zeros else []), K=k, N=10, bits=bits,
+                            block_size=block, domain=own))
+    w = n.uniform([6, 4, 3, 3], 36)
+    bias = n.uniform([6], low=-0.1, high=0.1)
+    for activation, params in (("Relu", None), ("LeakyRelu", [0.2]), ("Clip", [-0.3, 0.4]), ("HardSigmoid", [0.3, 0.4])):
+        more = {"activation_params": params} if params else {}
+        outputs.append(n.op("FusedConv", image, w, bias, kernel_shape=[3, 3], pads=[1] * 4, activation=activation,
+                            domain=own, **more))
+    return [n.op("Cast", value, to=TensorProto.FLOAT) for value in outputs]

@@ -1,0 +1,220 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+
+#include "graph/onnx_import/handler.h"
+#include "graph/onnx_import/quantise.h"
+#include "graph/onnx_import/window_attributes.h"
+
+// Operators of com.microsoft that ONNX Runtime's quantisers and optimiser write.
+namespace hone::graph::onnx_import {
+namespace {
+
+using ir::BinaryOp;
+using ir::DType;
+using Shape = std::vector<int64_t>;
+
+/// A scale or zero point of one element as a scalar; absent ones stay so.
+ValueId Scalar(NodeImport& n, ValueId parameter) {
+  return parameter == kNoValue ? parameter : n.Reshape(parameter, {});
+}
+
+ValueId DequantisedInput(NodeImport& n, size_t i) {
+  const ValueId x = n.Input(i);
+  const ValueId scale = Scalar(n, n.Input(i + 1));
+  return Dequantised(n, x, scale, Scalar(n, n.OptionalInput(i + 2)));
+}
+
+/// `x` by the scale in input i and the zero point after it, where there is one; as `to` where not.
+void SetQuantised(NodeImport& n, ValueId x, size_t i, DType to) {
+  const ValueId scale = Scalar(n, n.Input(i));
+  const ValueId zero = Scalar(n, n.OptionalInput(i + 1));
+  n.SetOutput(0, Quantised(n, x, scale, zero, zero == kNoValue ? to : n.DTypeOf(zero)));
+}
+
+/// Add and Mul of bytes: a, its scale and zero point, the same of b, those of the result.
+template <BinaryOp kFn>
+void QLinearBinary(NodeImport& n) {
+  const DType to = n.DTypeOf(n.Input(0));
+  SetQuantised(n, n.Binary(kFn, DequantisedInput(n, 0), DequantisedInput(n, 3)), 6, to);
+}
+
+void QLinearConcat(NodeImport& n) {
+  if (n.num_inputs() % 3 != 2) return n.Invalid("each part has a scale and a zero point");
+  std::vector<ValueId> parts;
+  for (size_t i = 2; i < n.num_inputs(); i += 3) parts.push_back(DequantisedInput(n, i));
+  const int64_t axis = n.Axis(n.Int("axis", 0), n.RankOf(parts[0]));
+  SetQuantised(n, n.Emit("Concat", parts, {{"axis", axis}}), 0, DType::kU8);
+}
+
+/// Σ (a - za)(b - zb) + c by the scales of a and b (one, or one per column), quantised where the
+/// result has a scale.
+void QGemm(NodeImport& n) {
+  ValueId a = n.Input(0);
+  ValueId b = n.Input(3);
+  if (!n.CheckRank(a, 2, 2, "A") || !n.CheckRank(b, 2, 2, "B")) return;
+  if (n.Int("transA", 0) != 0) a = n.Transpose(a, {1, 0});
+  if (n.Int("transB", 0) != 0) b = n.Transpose(b, {1, 0});
+  ValueId sum = IntegerProduct(n, a, b, n.Input(2), n.Input(5));
+  if (n.Has(6)) sum = n.Add(sum, n.Input(6));
+  const ValueId scale =
+      n.Binary(BinaryOp::kMul, n.Mul(n.Input(1), n.Input(4)), n.Float("alpha", 1));
+  const ValueId y = n.Mul(n.Cast(sum, DType::kF32), scale);
+  if (!n.Has(7)) return n.SetOutput(0, y);
+  SetQuantised(n, y, 7, DType::kU8);
+}
+
+/// A sum of products of bytes with its scales and bias, as f32.
+ValueId Scaled(NodeImport& n, ValueId sum, ValueId scale_a, ValueId scale_b, size_t bias) {
+  const ValueId y = n.Mul(n.Cast(sum, DType::kF32), n.Mul(scale_a, scale_b));
+  return n.Has(bias) ? n.Add(y, n.Input(bias)) : y;
+}
+
+void DynamicQuantizeMatMul(NodeImport& n) {
+  const DynamicBytes a = DynamicallyQuantised(n, n.Input(0));
+  const ValueId b = n.Input(1);
+  const ValueId scale = n.Input(2);
+  const ValueId sum = IntegerProduct(n, a.bytes, b, a.zero, n.OptionalInput(3));
+  n.SetOutput(0, Scaled(n, sum, a.scale, scale, 4));
+}
+
+void MatMulIntegerToFloat(NodeImport& n) {
+  const ValueId a = n.Input(0);
+  const ValueId sum = IntegerProduct(n, a, n.Input(1), n.OptionalInput(4), n.OptionalInput(5));
+  n.SetOutput(0, Scaled(n, sum, n.Input(2), n.Input(3), 6));
+}
+
+void FusedMatMul(NodeImport& n) {
+  const ValueId a = n.Input(0);
+  const ValueId b = n.Input(1);
+  if (!n.CheckRank(a, 2, 6, "the first operand") || !n.CheckRank(b, 2, 6, "the second operand"))
+    return;
+  for (const char* name : {"transBatchA", "transBatchB"}) {
+    if (n.Int(name, 0) != 0) return n.Unsupported(fmt::format("{} other than 0", name));
+  }
+  const ValueId y = n.Emit("MatMul", {a, b},
+                           {{"transpose_a", int64_t{n.Int("transA", 0) != 0}},
+                            {"transpose_b", int64_t{n.Int("transB", 0) != 0}}});
+  const double alpha = n.Float("alpha", 1);
+  n.SetOutput(0, alpha == 1 ? y : n.Binary(BinaryOp::kMul, y, alpha));
+}
+
+ValueId Activated(NodeImport& n, ValueId x) {
+  const std::string fn =
+      n.Choice("activation", "", {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"});
+  std::vector<double> p = n.Floats("activation_params");
+  p.resize(2, 0);
+  const auto clipped = [&](ValueId v, double low, double high) {
+    return n.Binary(BinaryOp::kMin, n.Binary(BinaryOp::kMax, v, low), high);
+  };
+  if (fn == "Relu") return n.Binary(BinaryOp::kMax, x, 0.0);
+  if (fn == "Tanh") return n.Unary(ir::UnaryOp::kTanh, x);
+  if (fn == "Sigmoid") return n.Unary(ir::UnaryOp::kSigmoid, x);
+  if (fn == "LeakyRelu")
+    return n.Select(n.Binary(BinaryOp::kGe, x, 0.0), x, n.Binary(BinaryOp::kMul, x, p[0]));
+  if (fn == "Clip") return clipped(x, p[0], p[1]);
+  if (fn == "HardSigmoid")
+    return clipped(n.Binary(BinaryOp::kAdd, n.Binary(BinaryOp::kMul, x, p[0]), p[1]), 0, 1);
+  return x;
+}
+
+void FusedConv(NodeImport& n) {
+  const ValueId x = n.Input(0);
+  const ValueId w = n.Input(1);
+  const WindowAttributes window = ReadWindow(n, x, w);
+  std::vector<ValueId> inputs = {x, w};
+  if (n.Has(2)) inputs.push_back(n.Input(2));
+  ValueId y = n.Emit("Conv", inputs,
+                     {{"strides", window.strides},
+                      {"dilations", window.dilations},
+                      {"pads", window.pads},
+                      {"group", n.Int("group", 1)},
+                      {"layout", std::string("nchw")}});
+  if (n.Has(3)) y = n.Add(y, n.Input(3));
+  n.SetOutput(0, Activated(n, y));
+}
+
+/// Numbers of four bits that lie two in a byte, the low one first, along the last axis.
+ValueId Halves(NodeImport& n, ValueId bytes) {
+  Shape shape = n.ShapeOf(bytes);
+  shape.push_back(1);
+  const ValueId each = n.Reshape(bytes, shape);
+  const ValueId low = n.Binary(BinaryOp::kMod, each, 16.0);
+  const ValueId high = n.Binary(BinaryOp::kDiv, each, 16.0);
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  const ValueId both = n.Emit("Concat", {low, high}, {{"axis", last}});
+  shape.pop_back();
+  shape.back() *= 2;
+  return n.Reshape(both, std::move(shape));
+}
+
+/// The first `count` along the last axis.
+ValueId FirstOf(NodeImport& n, ValueId x, int64_t count) {
+  Shape shape = n.ShapeOf(x);
+  if (!n.ok() || shape.back() == count) return x;
+  shape.back() = count;
+  return n.Emit(
+      "Slice", {x},
+      {{"starts", Shape(shape.size(), 0)}, {"steps", Shape(shape.size(), 1)}, {"sizes", shape}});
+}
+
+/// a · Wᵀ, W of [N, K] in blocks along K, each with a scale and a zero point (8 of 4 bits).
+void MatMulNBits(NodeImport& n) {
+  const ValueId a = n.Input(0);
+  ValueId bytes = n.Input(1);
+  const int64_t k = n.Int("K", 0);
+  const int64_t columns = n.Int("N", 0);
+  const int64_t bits = n.Int("bits", 4);
+  const int64_t block = n.Int("block_size", 0);
+  n.Int("accuracy_level", 0);
+  if (bits != 4 && bits != 8) return n.Unsupported(fmt::format("{} bits", bits));
+  if (n.Has(4)) return n.Unsupported("g_idx");
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const bool sized = k > 0 && k <= kMost && columns > 0 && block > 0 && block <= kMost;
+  if (!sized || block % 2 != 0)
+    return n.Invalid(fmt::format("K {}, N {}, block_size {}", k, columns, block));
+  const int64_t blocks = (k + block - 1) / block;
+  if (n.TypeOf(bytes) != TensorType{DType::kU8, {columns, blocks, block * bits / 8}})
+    return n.Invalid(
+        fmt::format("B of {} for {} blocks of {}", ToText(n.TypeOf(bytes)), blocks, block));
+  const auto wide = [&](ValueId q) { return n.Cast(bits == 4 ? Halves(n, q) : q, DType::kF32); };
+  ValueId zero = n.Scalar(DType::kF32, static_cast<double>(int64_t{1} << (bits - 1)));
+  if (n.Has(3)) {
+    zero = n.Input(3);
+    if (!ir::IsFloat(n.DTypeOf(zero)))
+      zero = FirstOf(n, wide(n.Reshape(zero, {columns, (blocks * bits + 7) / 8})), blocks);
+    zero = n.Cast(n.Reshape(zero, {columns, blocks, 1}), DType::kF32);
+  }
+  const ValueId scale = n.Cast(n.Reshape(n.Input(2), {columns, blocks, 1}), DType::kF32);
+  ValueId w = n.Mul(n.Sub(wide(bytes), zero), scale);
+  w = FirstOf(n, n.Reshape(w, {columns, blocks * block}), k);
+  ValueId y = n.Emit("MatMul", {a, n.Cast(w, n.DTypeOf(a))},
+                     {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
+  if (n.Has(5)) y = n.Add(y, n.Input(5));
+  n.SetOutput(0, y);
+}
+
+constexpr Handler kHandlers[] = {
+    {"DynamicQuantizeMatMul", 1, 3, 5, 1, DynamicQuantizeMatMul},
+    {"FusedConv", 1, 2, 4, 1, FusedConv},
+    {"FusedMatMul", 1, 2, 2, 1, FusedMatMul},
+    {"MatMulIntegerToFloat", 1, 4, 7, 1, MatMulIntegerToFloat},
+    {"MatMulNBits", 1, 3, 6, 1, MatMulNBits},
+    {"QGemm", 1, 6, 9, 1, QGemm},
+    {"QLinearAdd", 1, 7, 8, 1, QLinearBinary<BinaryOp::kAdd>},
+    {"QLinearConcat", 1, 5, kAnyNumber, 1, QLinearConcat},
+    {"QLinearMul", 1, 7, 8, 1, QLinearBinary<BinaryOp::kMul>},
+};
+
+}  // namespace
+
+const Handler* FindMicrosoftHandler(std::string_view op) {
+  for (const Handler& handler : kHandlers) {
+    if (handler.op == op) return &handler;
+  }
+  return nullptr;
+}
+
+}  // namespace hone::graph::onnx_import
