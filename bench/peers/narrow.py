@@ -46,13 +46,17 @@ def quantised(model, scheme, feeds, folder):
     return str(out)
 
 
-def nncf_quantised(model, feeds, is_transformer):
-    """An OpenVINO model with NNCF's post-training quantisation."""
-    import nncf, openvino as ov
+def nncf_quantised(model, feeds, is_transformer, folder):
+    """The path of an OpenVINO model with NNCF's post-training quantisation."""
+    import openvino as ov
+    out = pathlib.Path(folder) / f"{pathlib.Path(model).stem}.nncf.xml"
+    if out.exists(): return str(out)
+    import nncf
     m = ov.Core().read_model(model)
     data = nncf.Dataset([drawn(feeds, s) for s in CALIBRATION], lambda x: {i.any_name: x[next(n for n in i.names if n in x)] for i in m.inputs})
-    return nncf.quantize(m, data, subset_size=len(CALIBRATION), model_type=nncf.ModelType.TRANSFORMER if is_transformer else None,
-                         preset=nncf.QuantizationPreset.MIXED)
+    ov.save_model(nncf.quantize(m, data, subset_size=len(CALIBRATION), model_type=nncf.ModelType.TRANSFORMER if is_transformer else None,
+                                preset=nncf.QuantizationPreset.MIXED), out, compress_to_fp16=False)
+    return str(out)
 
 
 def is_transformer(model):
