@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include "llvm/IR/IntrinsicsX86.h"
-
 #include "codegen/llvm_emitter.h"
 
 // Short reduce loops over neighbouring bytes as one instruction that multiplies them and adds up.
@@ -39,23 +37,6 @@ const StmtNode* SumOfByteProducts(const StmtNode& loop) {
   return inner;
 }
 
-llvm::Intrinsic::ID BytesInstruction(int lanes) {
-  return lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
-         : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
-                      : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
-}
-
-llvm::Intrinsic::ID WordsInstruction(int lanes, bool adds) {
-  if (adds) {
-    return lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpwssd_512
-           : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpwssd_256
-                        : llvm::Intrinsic::x86_avx512_vpdpwssd_128;
-  }
-  return lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-         : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                      : llvm::Intrinsic::x86_sse2_pmadd_wd;
-}
-
 }  // namespace
 
 // The bytes that a factor has in all iterations, side by side: a vector of them for every lane, or
@@ -86,8 +67,8 @@ llvm::Value* FunctionEmitter::DotWord(const Expr& factor, const StmtNode& node) 
                                    llvm::Constant::getNullValue(type));
 }
 
-// Four products of u8 and s8 are one vpdpbusd. Two of any bytes are one product of pairs of 16 bits
-// (vpdpwssd, vpmaddwd); never vpmaddubsw, whose sums saturate. False: nothing was emitted.
+// Four products of u8 and s8 are one instruction where the device has it; two of any bytes are one
+// product of pairs of 16 bits. False: nothing was emitted.
 bool FunctionEmitter::EmitDot(const StmtNode& node) {
   if (function_->byte_products() == PhaseFunction::ByteProducts::kNone) return false;
   const StmtNode* store = SumOfByteProducts(node);
@@ -122,15 +103,7 @@ bool FunctionEmitter::EmitDot(const StmtNode& node) {
   }
   const int buffer = store->buffers[0];
   llvm::Value* sum = arith_.Broadcast(Load(buffer, index), lanes).llvm;
-  const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> operands) {
-    return builder_.CreateIntrinsic(id, {}, operands);
-  };
-  if (four || vnni) {
-    sum = call(four ? BytesInstruction(lanes) : WordsInstruction(lanes, true),
-               {sum, words[0], words[1]});
-  } else {
-    sum = builder_.CreateAdd(sum, call(WordsInstruction(lanes, false), {words[0], words[1]}));
-  }
+  sum = function_->AddProducts(sum, words[0], words[1]);
   Store(buffer, index, {sum, DType::kI32, lanes});
   return true;
 }

@@ -46,6 +46,13 @@ class PhaseFunction {
   /// (vpmaddwd), or VNNI's too.
   enum class ByteProducts : uint8_t { kNone, kPairs, kVnni };
   virtual ByteProducts byte_products() const { return ByteProducts::kNone; }
+  /// i32 sums [lanes] plus, for each lane, the products of its neighbours: of two numbers of 16
+  /// bits or, where byte_products() is kVnni, of four bytes (the left ones unsigned, the right ones
+  /// signed). Only where byte_products() is not kNone; 4, 8 or 16 lanes.
+  virtual llvm::Value* AddProducts(llvm::Value* /*sums*/, llvm::Value* /*left*/,
+                                   llvm::Value* /*right*/) {
+    return nullptr;
+  }
   /// Several threads run this code at once and share buffers: nothing is read that is not wanted.
   virtual bool has_threads() const { return false; }
   /// Accesses to memory say how far they are known to be aligned: the machine needs to know.

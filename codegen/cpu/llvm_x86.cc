@@ -1,5 +1,7 @@
 #include "codegen/cpu/llvm_x86.h"
 
+#include "llvm/IR/IntrinsicsX86.h"
+
 #include "codegen/llvm_target.h"
 #include "ir/cpu/cpu_target.h"
 
@@ -8,6 +10,23 @@ namespace {
 
 // Offsets of the fields of ir::HoneCall, an ABI.
 constexpr uint64_t kBuffersAt = 0, kScratchAt = 8, kBeginAt = 16, kEndAt = 24, kStepAt = 32;
+
+llvm::Intrinsic::ID BytesInstruction(int lanes) {
+  return lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+         : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                      : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+}
+
+llvm::Intrinsic::ID WordsInstruction(int lanes, bool adds) {
+  if (adds) {
+    return lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpwssd_512
+           : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpwssd_256
+                        : llvm::Intrinsic::x86_avx512_vpdpwssd_128;
+  }
+  return lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+         : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                      : llvm::Intrinsic::x86_sse2_pmadd_wd;
+}
 
 class X86Function : public PhaseFunction {
  public:
@@ -18,6 +37,18 @@ class X86Function : public PhaseFunction {
   bool has_avx512() const override { return target_.isa == ir::Isa::kAvx512; }
   ByteProducts byte_products() const override {
     return target_.vnni ? ByteProducts::kVnni : ByteProducts::kPairs;
+  }
+  // vpdpbusd for bytes; vpdpwssd or vpmaddwd for words, never vpmaddubsw, whose sums saturate.
+  llvm::Value* AddProducts(llvm::Value* sums, llvm::Value* left, llvm::Value* right) override {
+    const auto lanes =
+        static_cast<int>(llvm::cast<llvm::FixedVectorType>(sums->getType())->getNumElements());
+    const bool bytes = left->getType()->getScalarSizeInBits() == 8;
+    const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> operands) {
+      return b_.CreateIntrinsic(id, {}, operands);
+    };
+    if (bytes) return call(BytesInstruction(lanes), {sums, left, right});
+    if (target_.vnni) return call(WordsInstruction(lanes, true), {sums, left, right});
+    return b_.CreateAdd(sums, call(WordsInstruction(lanes, false), {left, right}));
   }
 
   llvm::Function* Declare(const std::set<int>& used) override {
