@@ -24,16 +24,23 @@ inline constexpr int kTraceTextVersion = 1;
 /// over the code of fixed Traces fails until it is raised. LLVM's major.minor is added to it.
 inline constexpr int kBuilderVersion = 6;
 
-/// How a candidate is measured; part of the log's key.
-inline constexpr int kMeasurementPolicyVersion = 1;
+/// What each kind of device counts for itself; ir/kind_facts.h gives those of a target.
+struct KindVersions {
+  /// How a candidate is measured; part of the log's key.
+  int measurement_policy = 1;
+  /// Which facts of a machine make its device class, and how they are written; records of another
+  /// version's class are of another device. docs/formats/log.md
+  int device_class = 1;
+  /// Columns of the cost model's features, and what the trees' scores are added to; a stored model
+  /// of another version is not used.
+  int feature_schema = 1;
+};
+inline constexpr KindVersions kCpuVersions = {
+    .measurement_policy = 1, .device_class = 1, .feature_schema = 3};
+inline constexpr KindVersions kCudaVersions = {};
 
-/// Which facts of a machine make its device class, and how they are written; records of another
-/// version's class are of another device. docs/formats/log.md
-inline constexpr int kDeviceClassVersion = 1;
-
-/// Columns of the cost model's features, and what the trees' scores are added to; a stored model of
-/// another version is not used.
-inline constexpr int kFeatureSchemaVersion = 3;
+/// What the oracle's kept values are of: how inputs are made up, and the points.
+inline constexpr int kOracleVersion = 1;
 
 /// Messages between client, server and worker.
 inline constexpr int kProtocolVersion = 1;

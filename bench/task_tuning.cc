@@ -20,7 +20,7 @@ measure::LocalMeasurerOptions MeasurerOptionsFor(const ir::Target& target) {
   options.runner.device = target.kind + ":0";
   options.builder.job_timeout_ns = 20'000'000'000;
   options.alternate = target.threads + options.builder.processes > UsableCores();
-  options.device_class = measure::DescribeHost().device_class;
+  options.device_class = measure::DeviceClassFor(target);
   return options;
 }
 
@@ -36,7 +36,9 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   session_options.trials = trials;
   session_options.seconds = 0;
   session_options.target = target;
-  session_options.device = {options.device_class, measure::DescribeHost().fingerprint};
+  HONE_ASSIGN_OR_RETURN(const measure::HostDevice host,
+                        measure::DescribeDevice(options.runner.device));
+  session_options.device = {host.device_class, host.fingerprint};
   session_options.builder_version = std::to_string(kBuilderVersion);
   session_options.interrupted = &searched;  // the search's end is the end
   search::TuningTask task;

@@ -18,6 +18,7 @@
 #include "client/server_connection.h"
 #include "graph/onnx_import/import.h"
 #include "hone/client.h"
+#include "ir/kind_facts.h"
 #include "ir/target.h"
 
 // The public client library: hone/client.h over ServerConnection, as the command uses it.
@@ -243,7 +244,7 @@ Status Client::FindRecords(const RecordQuery& query, std::vector<Record>* record
                .target = query.target,
                .device_class = query.device_class,
                .accuracy = static_cast<ir::AccuracyClass>(query.accuracy),
-               .measurement_policy = kMeasurementPolicyVersion},
+               .measurement_policy = ir::VersionsOf(query.target).measurement_policy},
        .question = proto::RecordQuestion::kExact,
        .limit = query.limit});
   if (!found.ok()) return FromAbsl(found.status());

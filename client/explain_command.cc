@@ -17,6 +17,7 @@
 #include "client/verdict_text.h"
 #include "compiler/extract_kernels.h"
 #include "db/model_verdict.h"
+#include "ir/kind_facts.h"
 #include "ir/narrow_target.h"
 #include "ir/target.h"
 #include "ir/text.h"
@@ -35,26 +36,26 @@ struct Task {
   int count = 0;     ///< 0: unknown
 };
 
-std::string DeviceClassOf(const Arguments& arguments) {
+std::string DeviceClassOf(const Arguments& arguments, const ir::Target& target) {
   return arguments.Given("device-class") ? arguments.Text("device-class")
-                                         : measure::DescribeHost().device_class;
+                                         : measure::DeviceClassFor(target);
 }
 
-/// The target that records of the Workload are of.
-absl::StatusOr<std::string> NarrowedText(const std::string& text, const ir::Workload& workload) {
+absl::StatusOr<ir::Target> ParsedTarget(const std::string& text) {
   ir::Target target;
   std::string why;
   if (!ir::ParseTarget(text, &target, &why)) return absl::InvalidArgumentError(why);
-  return ir::NarrowedTo(target, workload).text;
+  return target;
 }
 
 absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const std::string& path) {
   const Arguments& arguments = context.arguments;
-  HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadTarget(arguments));
+  HONE_ASSIGN_OR_RETURN(const ir::Target target, ParsedTarget(text));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  auto kernels = compiler::ExtractKernels(std::move(graph), target, builder);
+  auto kernels = compiler::ExtractKernels(std::move(graph), text, builder);
   if (!kernels.ok()) return CompileError(kernels.status());
   HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   std::vector<Task> tasks;
@@ -62,9 +63,9 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
     if (kernel.count == 0) continue;
     const auto hash = Hash128::FromHex(kernel.hash);
     if (!hash) return absl::InternalError("a workload hash of another form");
-    HONE_ASSIGN_OR_RETURN(const std::string narrowed, NarrowedText(target, kernel.workload));
     tasks.push_back(
-        {{*hash, narrowed, DeviceClassOf(arguments), accuracy, kMeasurementPolicyVersion},
+        {{*hash, ir::NarrowedTo(target, kernel.workload).text, DeviceClassOf(arguments, target),
+          accuracy, ir::VersionsOf(target.text).measurement_policy},
          std::move(kernel.workload),
          kernel.name,
          kernel.count});
@@ -103,14 +104,16 @@ absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
   Task task;
   HONE_ASSIGN_OR_RETURN(task.workload, ir::ParseWorkload(found[0].text));
   HONE_ASSIGN_OR_RETURN(const std::string given, ReadTarget(arguments));
-  HONE_ASSIGN_OR_RETURN(const std::string target, NarrowedText(given, task.workload));
+  HONE_ASSIGN_OR_RETURN(const ir::Target any, ParsedTarget(given));
+  const ir::Target target = ir::NarrowedTo(any, task.workload);
   HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
-  const std::pair wanted(target, DeviceClassOf(arguments));
+  const std::pair wanted(target.text, DeviceClassOf(arguments, target));
   const bool asked = arguments.Given("target") || arguments.Given("threads") ||
                      arguments.Given("device-class") || arguments.Given("accuracy");
   const auto it = keys.find(wanted);
   if (asked || it != keys.end() || keys.empty()) {
-    task.key = {found[0].hash, target, wanted.second, accuracy, kMeasurementPolicyVersion};
+    task.key = {found[0].hash, target.text, wanted.second, accuracy,
+                ir::VersionsOf(target.text).measurement_policy};
     return task;
   }
   task.key = std::max_element(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
@@ -364,7 +367,7 @@ absl::Status RunExplain(CommandContext& context) {
   }
   const auto read = log->BeginRead();
   if (!read.ok()) return LogError(read.status());
-  const auto model = LastModel(*log);
+  const auto model = LastModel(*log, tasks.empty() ? "" : tasks.front().key.target);
   if (!model.ok()) return LogError(model.status());
   HONE_ASSIGN_OR_RETURN(const std::vector<db::ModelVerdict> verdicts, VerdictsOf(*log, tasks));
   if (!verdicts.empty() && !context.json()) {

@@ -10,6 +10,7 @@
 #include "client/exit_code.h"
 #include "client/open_log.h"
 #include "compiler/model_steps.h"
+#include "ir/kind_facts.h"
 #include "ir/narrow_target.h"
 #include "ir/text.h"
 #include "schedule/lower.h"
@@ -110,7 +111,7 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   if (!key_hash) return absl::InternalError("a workload hash of another form");
   const std::string narrowed = ir::NarrowedTo(target, workload).text;
   const db::RecordKey key = {*key_hash, narrowed, terms_.device_class, terms_.accuracy,
-                             kMeasurementPolicyVersion};
+                             ir::VersionsOf(target.text).measurement_policy};
   std::string text = ir::ToText(workload);
   HONE_RETURN_IF_ERROR(BeginLookUps());
   if (server_ != nullptr) {

@@ -37,10 +37,16 @@ absl::Status Usage(const std::string& message) {
 }
 
 /// Whose records are looked up, and what the package says it was made for.
-std::string DeviceClassOf(const Arguments& arguments) {
+absl::StatusOr<std::string> DeviceClassOf(const Arguments& arguments, std::string text) {
   const bool has_option = arguments.command()->FindOption("device-class") != nullptr;
-  return has_option && arguments.Given("device-class") ? arguments.Text("device-class")
-                                                       : measure::DescribeHost().device_class;
+  if (has_option && arguments.Given("device-class")) return arguments.Text("device-class");
+  if (text.empty()) {
+    HONE_ASSIGN_OR_RETURN(text, ReadTarget(arguments));
+  }
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(text, &target, &why)) return absl::InvalidArgumentError(why);
+  return measure::DeviceClassFor(target);
 }
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
@@ -94,13 +100,15 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
 }
 
 absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
-                                                              const TraceChoice& choice) {
+                                                              const TraceChoice& choice,
+                                                              const std::string& target) {
   const bool has_require = arguments.command()->FindOption("require") != nullptr;
   const std::string require = has_require ? arguments.Text("require") : "default";
   const RequiredRung required = require == "exact"     ? RequiredRung::kExact
                                 : require == "nearest" ? RequiredRung::kNearest
                                                        : RequiredRung::kDefault;
-  LogTerms terms = {.device_class = DeviceClassOf(arguments), .required = required};
+  LogTerms terms = {.required = required};
+  HONE_ASSIGN_OR_RETURN(terms.device_class, DeviceClassOf(arguments, target));
   HONE_ASSIGN_OR_RETURN(terms.accuracy, ReadAccuracy(arguments));
   if (choice.kind == TraceChoice::Kind::kServer) {
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
@@ -132,8 +140,9 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
 }
 
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments,
-                                                                  const TraceChoice& choice) {
-  if (choice.HasLog()) return OpenLogTraces(arguments, choice);
+                                                                  const TraceChoice& choice,
+                                                                  const std::string& target) {
+  if (choice.HasLog()) return OpenLogTraces(arguments, choice, target);
   if (choice.kind == TraceChoice::Kind::kDefaults) {
     return std::make_unique<compiler::DefaultTraceSource>();
   }
@@ -187,16 +196,22 @@ absl::Status CompileError(const absl::Status& status, const TraceChoice& choice)
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
                                                      const TraceChoice& choice, graph::Graph graph,
                                                      const Environment& environment,
-                                                     const std::string& scratch_folder) {
+                                                     const std::string& scratch_folder,
+                                                     const std::string& target) {
   compiler::CompileOptions options;
   options.scratch_folder = scratch_folder;
-  HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
+  options.target = target;
+  if (target.empty()) {
+    HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
+  }
   HONE_RETURN_IF_ERROR(ReadAccuracy(arguments).status());
   // Without a log nothing depends on the machine: the same bytes everywhere.
-  if (choice.HasLog()) options.device_class = DeviceClassOf(arguments);
+  if (choice.HasLog()) {
+    HONE_ASSIGN_OR_RETURN(options.device_class, DeviceClassOf(arguments, options.target));
+  }
   measure::BuilderClient builder(LocalBuilder(arguments, environment), *environment.clock);
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<compiler::TraceSource> traces,
-                        OpenTraces(arguments, choice));
+                        OpenTraces(arguments, choice, options.target));
   auto model = compiler::CompileModel(std::move(graph), options, builder, *traces);
   if (!model.ok()) return CompileError(model.status(), choice);
   // Nor where a log that nobody named answered nothing.

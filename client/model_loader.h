@@ -38,13 +38,16 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
                                          std::vector<std::string>* data_files = nullptr);
 
 /// The chosen log, snapshot or server, with --device-class and --require where the command has it.
-/// Errors of opening it.
+/// Errors of opening it. `target`: whose device class counts without --device-class; empty:
+/// --target's.
 absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
-                                                              const TraceChoice& choice);
+                                                              const TraceChoice& choice,
+                                                              const std::string& target = "");
 
 /// What was chosen, opened: a folder, a log, or the defaults.
 absl::StatusOr<std::unique_ptr<compiler::TraceSource>> OpenTraces(const Arguments& arguments,
-                                                                  const TraceChoice& choice);
+                                                                  const TraceChoice& choice,
+                                                                  const std::string& target = "");
 
 /// hone-builder on all usable cores.
 measure::BuilderOptions LocalBuilder();
@@ -60,11 +63,13 @@ absl::Status CompileError(const absl::Status& status);
 /// user's to mend; a log that nobody named is told how to do without.
 absl::Status CompileError(const absl::Status& status, const TraceChoice& choice);
 
-/// Compiles for --target with the chosen schedules. `scratch_folder`: compiler::CompileOptions.
+/// Compiles for `target` (empty: --target) with the chosen schedules. `scratch_folder`:
+/// compiler::CompileOptions.
 absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
                                                      const TraceChoice& choice, graph::Graph graph,
                                                      const Environment& environment,
-                                                     const std::string& scratch_folder = "");
+                                                     const std::string& scratch_folder = "",
+                                                     const std::string& target = "");
 
 /// Opens a package, or compiles a model in memory with the schedules of ChooseTraces; says on
 /// `context.err`, but not with --json, where a log answered that nobody named. Options that only a

@@ -93,9 +93,10 @@ absl::Status RunReport(CommandContext& context) {
   {
     const auto read = log->BeginRead();
     if (!read.ok()) return LogError(read.status());
-    auto session =
-        ReadSessionReport(*log, arguments.TextOr("session", ""),
-                          measure::DescribeHost().device_class, *context.environment.clock);
+    auto session = ReadSessionReport(
+        *log, arguments.TextOr("session", ""),
+        [](const ir::Target& target) { return measure::DeviceClassFor(target); },
+        *context.environment.clock);
     if (!session.ok()) return LogError(Annotate(session.status(), fmt::format("'{}'", path)));
     report = *std::move(session);
   }

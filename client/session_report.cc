@@ -206,12 +206,12 @@ absl::Status AddEnd(db::Database& log, size_t named_tasks, SessionReport& report
   });
 }
 
-absl::Status AddCosts(db::Database& log, const std::string& device_class,
-                      const MonotonicClock& clock, SessionReport& report) {
+absl::Status AddCosts(db::Database& log, const ClassOfHost& class_of, const MonotonicClock& clock,
+                      SessionReport& report) {
   ir::Target target;
   std::string why;
   Roofline roofline;
-  if (device_class == report.device_class && ir::ParseTarget(report.target, &target, &why) &&
+  if (ir::ParseTarget(report.target, &target, &why) && class_of(target) == report.device_class &&
       ir::HostCanRun(target, &why)) {
     HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
     report.has_roofline = true;
@@ -280,7 +280,7 @@ Interval SessionReport::Best() const {
 }
 
 absl::StatusOr<SessionReport> ReadSessionReport(db::Database& log, const std::string& prefix,
-                                                const std::string& device_class,
+                                                const ClassOfHost& class_of,
                                                 const MonotonicClock& clock) {
   SessionReport report;
   HONE_ASSIGN_OR_RETURN(report.session, FindSession(log, prefix));
@@ -294,7 +294,7 @@ absl::StatusOr<SessionReport> ReadSessionReport(db::Database& log, const std::st
     if (device.device_class == report.device_class) report.fingerprint = device.fingerprint;
     return absl::OkStatus();
   }));
-  HONE_RETURN_IF_ERROR(AddCosts(log, device_class, clock, report));
+  HONE_RETURN_IF_ERROR(AddCosts(log, class_of, clock, report));
   const auto share = [](const ReportTask& task) {
     return task.count * std::max(task.by_default.median_us, task.best.median_us);
   };

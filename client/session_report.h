@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "db/log_file.h"
+#include "ir/target.h"
 
 // What a log knows of one tuning session, put together for `hone report`.
 namespace hone::client {
@@ -64,11 +66,14 @@ struct SessionReport {
   bool Compared() const;
 };
 
+/// The class of this machine's device of a target's kind.
+using ClassOfHost = std::function<std::string(const ir::Target&)>;
+
 /// Reads the session whose id begins with `prefix`; empty: the last one that measured something.
 /// Errors: kNotFound, several such; those of the log. `clock` serves to measure the roofline, which
-/// is done when `device_class` is the session's.
+/// is done when this machine has a device of the session's class.
 absl::StatusOr<SessionReport> ReadSessionReport(db::Database& log, const std::string& prefix,
-                                                const std::string& device_class,
+                                                const ClassOfHost& class_of,
                                                 const MonotonicClock& clock);
 
 }  // namespace hone::client

@@ -22,22 +22,34 @@ using costmodel::FeatureVector;
 constexpr size_t kMostRecords = 10'000;
 constexpr size_t kMostShares = 6;
 
-size_t Column(std::string_view name) {
-  const auto& names = costmodel::FeatureNames();
-  const auto at = std::find(names.begin(), names.end(), name);
-  HONE_CHECK(at != names.end()) << std::string(name);
-  return static_cast<size_t>(at - names.begin());
-}
+/// Features of a kind of device, read by name.
+class FeatureReader {
+ public:
+  explicit FeatureReader(const costmodel::FeatureSchema& columns) : columns_(columns) {}
 
-double Feature(const FeatureVector& features, std::string_view name) {
-  const size_t column = Column(name);
-  const auto value = static_cast<double>(features[column]);
-  return costmodel::IsLogarithm(static_cast<int>(column)) ? std::exp2(value) - 1 : value;
-}
+  double At(const FeatureVector& features, size_t column) const {
+    const auto value = static_cast<double>(features[column]);
+    return columns_.logarithm[column] ? std::exp2(value) - 1 : value;
+  }
+  /// 0 where the kind has no such column.
+  double Of(const FeatureVector& features, std::string_view name) const {
+    const auto at = std::ranges::find(columns_.names, name);
+    return at == columns_.names.end()
+               ? 0
+               : At(features, static_cast<size_t>(at - columns_.names.begin()));
+  }
+  AnalyticTerms TermsOf(const FeatureVector& f) const {
+    return {Of(f, "compute_us"), Of(f, "feed_us"), Of(f, "memory_us"), Of(f, "transform_us"),
+            Of(f, "analytic_us")};
+  }
+  std::string_view NameOf(size_t column) const { return columns_.names[column]; }
 
-AnalyticTerms TermsOf(const FeatureVector& f) {
-  return {Feature(f, "compute_us"), Feature(f, "feed_us"), Feature(f, "memory_us"),
-          Feature(f, "transform_us"), Feature(f, "analytic_us")};
+ private:
+  const costmodel::FeatureSchema& columns_;
+};
+
+FeatureReader ReaderFor(const schedule::Space& space) {
+  return FeatureReader(costmodel::FeaturesOfKinds().Of(space.target()).columns());
 }
 
 /// The ids of the space's points that have these Traces.
@@ -110,7 +122,7 @@ struct Measured {
 absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& records,
                                         const std::unordered_map<std::string, uint64_t>& ids,
                                         const costmodel::FeatureExtractor& extractor,
-                                        const LoggedModel* model) {
+                                        const FeatureReader& reader, const LoggedModel* model) {
   Measured measured;
   for (const db::RankedRecord& r : records) {
     const auto it = ids.find(r.record.trace);
@@ -119,7 +131,7 @@ absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& rec
     measured.ids.push_back(it->second);
     measured.latency_ns.push_back(r.record.median_ns);
     measured.features.push_back(extractor.Extract(it->second));
-    measured.analytic_us.push_back(Feature(measured.features.back(), "analytic_us"));
+    measured.analytic_us.push_back(reader.Of(measured.features.back(), "analytic_us"));
   }
   if (model != nullptr && !measured.features.empty()) {
     HONE_ASSIGN_OR_RETURN(measured.predictions, model->trees->Predict(measured.features));
@@ -131,17 +143,16 @@ absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& rec
 }
 
 /// The features that speak most for (or against) a row, beside the default's.
-std::vector<FeatureShare> SharesOf(const FeatureVector& features,
+std::vector<FeatureShare> SharesOf(const FeatureReader& reader, const FeatureVector& features,
                                    const costmodel::XgboostModel::Explanation& explained,
                                    const FeatureVector& default_features,
                                    const costmodel::XgboostModel::Explanation& default_explained) {
   std::vector<FeatureShare> shares;
-  const auto& names = costmodel::FeatureNames();
-  for (size_t k = 0; k < names.size(); ++k) {
+  for (size_t k = 0; k < features.size(); ++k) {
     const auto difference = static_cast<double>(explained.contribution[k]) -
                             static_cast<double>(default_explained.contribution[k]);
-    shares.push_back({std::string(names[k]), Feature(features, names[k]),
-                      Feature(default_features, names[k]), difference});
+    shares.push_back({std::string(reader.NameOf(k)), reader.At(features, k),
+                      reader.At(default_features, k), difference});
   }
   std::stable_sort(shares.begin(), shares.end(), [](const FeatureShare& a, const FeatureShare& b) {
     return std::abs(a.contribution) > std::abs(b.contribution);
@@ -158,7 +169,8 @@ absl::StatusOr<PointView> ViewPoint(const schedule::Space& space,
   view.sketch = space.sketches()[static_cast<size_t>(space.At(id).sketch)].name;
   view.decisions = Decisions(space, id);
   const size_t row = measured.row.at(id);
-  view.analytic = TermsOf(measured.features[row]);
+  const FeatureReader reader = ReaderFor(space);
+  view.analytic = reader.TermsOf(measured.features[row]);
   const auto place = [row](const std::vector<double>& values) {
     return 1 + static_cast<int>(std::count_if(values.begin(), values.end(),
                                               [&](double v) { return v < values[row]; }));
@@ -171,7 +183,7 @@ absl::StatusOr<PointView> ViewPoint(const schedule::Space& space,
   const std::array<FeatureVector, 2> rows = {measured.features[row],
                                              extractor.Extract(space.DefaultId())};
   HONE_ASSIGN_OR_RETURN(const auto explained, costmodel::XgboostModel::Explain(model->bytes, rows));
-  view.why = SharesOf(rows[0], explained[0], rows[1], explained[1]);
+  view.why = SharesOf(reader, rows[0], explained[0], rows[1], explained[1]);
   return view;
 }
 
@@ -237,7 +249,7 @@ absl::StatusOr<double> ComparedDefaultNs(db::Database& log, const db::TuningReco
 
 }  // namespace
 
-absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log) {
+absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log, const std::string& target) {
   std::string digest;
   HONE_RETURN_IF_ERROR(log.ScanEvents({}, [&](const db::Event& event) {
     if (auto model = search::EventAs<search::ModelEvent>(event)) digest = std::move(model->digest);
@@ -246,7 +258,7 @@ absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log) {
   if (digest.empty()) return std::nullopt;
   HONE_ASSIGN_OR_RETURN(std::optional<std::string> bytes, log.FindBlob(digest));
   if (!bytes) return std::nullopt;
-  auto trees = costmodel::XgboostModel::Load(*bytes);
+  auto trees = costmodel::XgboostModel::Load(*bytes, target);
   if (!trees.ok()) return std::nullopt;  // of another Hone
   return LoggedModel{*std::move(bytes), *std::move(trees)};
 }
@@ -272,7 +284,8 @@ absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordK
   HONE_ASSIGN_OR_RETURN(const auto proposers, CountAttempts(log, key, records, out));
   const auto ids = Locate(space, records);
   const costmodel::FeatureExtractor extractor(space);
-  HONE_ASSIGN_OR_RETURN(const Measured measured, MeasuredPoints(records, ids, extractor, model));
+  HONE_ASSIGN_OR_RETURN(const Measured measured,
+                        MeasuredPoints(records, ids, extractor, ReaderFor(space), model));
   out.located = static_cast<int>(measured.ids.size());
   out.analytic_rank_correlation = RankCorrelation(measured.analytic_us, measured.latency_ns);
   if (model != nullptr) {

@@ -77,7 +77,7 @@ struct LoggedModel {
 
 /// Those of any session; nothing where there are none of this Hone's feature schema. Errors of the
 /// log.
-absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log);
+absl::StatusOr<std::optional<LoggedModel>> LastModel(db::Database& log, const std::string& target);
 
 /// Explains the task of `key`, whose Workload and Target are given; `model` may be null.
 absl::StatusOr<TaskExplanation> ExplainTask(db::Database& log, const db::RecordKey& key,

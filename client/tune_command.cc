@@ -182,7 +182,11 @@ absl::Status Tuning::Prepare() {
   for (const compiler::ModelKernel& kernel : *kernels) workloads.push_back(&kernel.workload);
   target_ = ir::NarrowedTo(target_, workloads);
   tasks_ = MakeTasks(*std::move(kernels), target_);
-  host_ = measure::DescribeHost();
+  if (arguments_.Flag("dry-run")) {
+    host_.device_class = measure::DeviceClassFor(target_);
+    return absl::OkStatus();
+  }
+  HONE_ASSIGN_OR_RETURN(host_, measure::DescribeDevice(options.runner.device));
   return absl::OkStatus();
 }
 

@@ -19,9 +19,10 @@ std::vector<std::pair<std::string, int>> Numbers() {
           {"log schema", kSchemaVersion},
           {"trace text", kTraceTextVersion},
           {"builder", kBuilderVersion},
-          {"measurement policy", kMeasurementPolicyVersion},
-          {"device class", kDeviceClassVersion},
-          {"feature schema", kFeatureSchemaVersion},
+          {"measurement policy", kCpuVersions.measurement_policy},
+          {"device class", kCpuVersions.device_class},
+          {"feature schema", kCpuVersions.feature_schema},
+          {"oracle", kOracleVersion},
           {"protocol", kProtocolVersion}};
 }
 

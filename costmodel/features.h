@@ -12,19 +12,20 @@ namespace hone::costmodel {
 
 /// A candidate as numbers: closed forms over what its rule says that it does, no lowering. Counts,
 /// bytes and times stand as log2(1 + x), shares as themselves, ratios of times as log2(x). The
-/// meaning of a column never changes under one kFeatureSchemaVersion (base/versions.h);
-/// FeatureNames tells them.
+/// columns are the kind's (FeatureSchema); their meaning never changes under one
+/// KindVersions::feature_schema (base/versions.h).
 inline constexpr int kNumFeatures = 44;
 using FeatureVector = std::array<float, kNumFeatures>;
-
-const std::array<std::string_view, kNumFeatures>& FeatureNames();
 
 /// The column of the analytic time over the least one of the Space: how the analytic model ranks a
 /// candidate among those of its task, comparable between tasks.
 inline constexpr size_t kAnalyticOverBest = 43;
 
-/// Whether a column stands as log2(1 + x).
-bool IsLogarithm(int column);
+/// What a kind of device puts into the columns.
+struct FeatureSchema {
+  std::array<std::string_view, kNumFeatures> names;  ///< empty: always 0
+  std::array<bool, kNumFeatures> logarithm = {};     ///< stands as log2(1 + x)
+};
 
 /// The features and the analytic model of a kind of device, for the candidates of one Space.
 /// Immutable, thread-safe to read.
@@ -41,6 +42,7 @@ class CandidateFeatures {
 class FeaturesOfKind {
  public:
   virtual ~FeaturesOfKind() = default;
+  virtual const FeatureSchema& columns() const = 0;
   /// The Space, which is of this kind, must outlive what is made.
   virtual std::unique_ptr<const CandidateFeatures> Of(const schedule::Space& space) const = 0;
 };

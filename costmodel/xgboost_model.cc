@@ -10,8 +10,9 @@
 #include "base/core/random.h"
 #include "base/core/words.h"
 #include "base/status.h"
-#include "base/versions.h"
 #include "costmodel/flat_trees.h"
+#include "ir/kind_facts.h"
+#include "ir/target.h"
 
 namespace hone::costmodel {
 
@@ -217,7 +218,15 @@ absl::Status CheckFlat(const Booster& booster, const FlatTrees& flat) {
   return absl::OkStatus();
 }
 
-/// The boosters of a model's bytes.
+/// Whose columns a model reads: "3", the version, then the kind where it is not the first one.
+std::string SchemaOf(std::string_view target) {
+  const std::string_view kind = ir::KindNameOf(target);
+  const bool first = target.empty() || kind == ir::TargetKinds().front()->name();
+  return fmt::format("{} {}{}{}", ir::VersionsOf(target).feature_schema, XgboostModel::kBags,
+                     first ? "" : " ", first ? "" : kind);
+}
+
+/// The boosters of a model's bytes, whose first line Train wrote.
 absl::StatusOr<std::vector<Booster>> BoostersOf(const std::string& bytes) {
   auto line = [&](size_t* at) {
     size_t end = bytes.find('\n', *at);
@@ -229,14 +238,10 @@ absl::StatusOr<std::vector<Booster>> BoostersOf(const std::string& bytes) {
   const std::string head = line(&at);
   Words words(head);
   const bool is_ours = words.Word() == kMagic;
-  const int schema = words.Number<int>(), bags = words.Number<int>();
+  words.Number<int>();  // the schema, which Load compares
+  const int bags = words.Number<int>();
   if (words.bad() || !is_ours || bags < 1 || bags > 64) {
     return absl::InvalidArgumentError("not a cost model of Hone");
-  }
-  if (schema != kFeatureSchemaVersion) {
-    return absl::InvalidArgumentError(
-        fmt::format("the cost model has feature schema {}, this Hone has {}: train it again",
-                    schema, kFeatureSchemaVersion));
   }
   std::vector<Booster> boosters;
   for (int i = 0; i < bags; ++i) {
@@ -257,14 +262,14 @@ absl::StatusOr<std::vector<Booster>> BoostersOf(const std::string& bytes) {
 }  // namespace
 
 absl::StatusOr<std::string> XgboostModel::Train(const std::vector<TrainingTask>& tasks,
-                                                uint64_t seed) {
+                                                uint64_t seed, std::string_view target) {
   const OneThread here;
   Random random(seed);
   size_t longest = 0;
   for (const auto& t : tasks) longest = std::max(longest, t.labels.size());
   if (longest < 2)
     return absl::InvalidArgumentError("a model needs a task with at least two measured candidates");
-  std::string bytes = fmt::format("{} {} {}\n", kMagic, kFeatureSchemaVersion, kBags);
+  std::string bytes = fmt::format("{} {}\n", kMagic, SchemaOf(target));
   for (int bag = 0; bag < kBags; ++bag) {
     // Each bag sees its own draw (with replacement) of every task's rows.
     std::vector<FeatureVector> rows;
@@ -289,8 +294,15 @@ absl::StatusOr<std::string> XgboostModel::Train(const std::vector<TrainingTask>&
   return bytes;
 }
 
-absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::string& bytes) {
+absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::string& bytes,
+                                                                 std::string_view target) {
   const OneThread here;
+  const std::string head = fmt::format("{} {}\n", kMagic, SchemaOf(target));
+  if (bytes.starts_with(kMagic) && !bytes.starts_with(head)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "the cost model has feature schema '{}', this Hone has '{}': train it again",
+        bytes.substr(0, std::min<size_t>(bytes.find('\n'), 60)), head.substr(0, head.size() - 1)));
+  }
   HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
   std::vector<FlatTrees> bags;
   for (const Booster& booster : boosters) {

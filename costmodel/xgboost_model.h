@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,9 +43,13 @@ class XgboostModel {
   static constexpr int kDepth = 6;
 
   /// The bytes of a new model. Needs at least two rows in some task; InvalidArgument otherwise.
-  static absl::StatusOr<std::string> Train(const std::vector<TrainingTask>& tasks, uint64_t seed);
-  /// Reads what Train wrote; InvalidArgument on another feature schema or damaged bytes.
-  static absl::StatusOr<std::unique_ptr<XgboostModel>> Load(const std::string& bytes);
+  /// `target`: a text of the kind of device whose columns the rows have; empty: the CPU's.
+  static absl::StatusOr<std::string> Train(const std::vector<TrainingTask>& tasks, uint64_t seed,
+                                           std::string_view target = {});
+  /// Reads what Train wrote; InvalidArgument on the features of another kind of device than the
+  /// target's, another version of them, or damaged bytes.
+  static absl::StatusOr<std::unique_ptr<XgboostModel>> Load(const std::string& bytes,
+                                                            std::string_view target = {});
 
   /// By our own walk of the trees (FlatTrees): many rows of one Space are several times faster than
   /// by the library, and a row scores the same alone and among others.

@@ -9,6 +9,7 @@
 
 #include "base/core/random_id.h"
 #include "base/core/words.h"
+#include "ir/kind_facts.h"
 
 namespace hone::db {
 namespace {
@@ -90,11 +91,7 @@ std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
 }
 
 bool SameButExtensions(std::string_view target, std::string_view other) {
-  const auto cut = [](std::string_view text) {
-    const size_t comma = std::min(text.find(','), text.size());
-    return std::pair(text.substr(0, std::min(text.find('+'), comma)), text.substr(comma));
-  };
-  return cut(target) == cut(other);
+  return ir::SameButExtensions(target, other);
 }
 
 const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {

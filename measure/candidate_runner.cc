@@ -8,6 +8,7 @@
 
 #include "base/core/check.h"
 #include "base/status.h"
+#include "ir/kind_name.h"
 #include "ir/text.h"
 #include "measure/fill.h"
 #include "measure/kind_runner.h"
@@ -99,7 +100,7 @@ int64_t CandidateRunner::sentinel_ns() const {
 
 absl::StatusOr<TimeReply> CandidateRunner::AskForTimes(int slot, const TimingPolicy& policy,
                                                        AttemptError* error, bool* late) {
-  const KindRunner* const kind = RunnersOfKinds().Find(KindIn(device_));
+  const KindRunner* const kind = RunnersOfKinds().Find(ir::KindNameOf(device_));
   HONE_CHECK(kind != nullptr) << device_ << " was never prepared for";
   int64_t pause_ns = kFirstPauseNs;
   for (int tries = 1;; ++tries) {

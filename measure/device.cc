@@ -1,65 +1,57 @@
 #include "measure/device.h"
 
-#include <sys/utsname.h>
+#include <algorithm>
+#include <charconv>
 
-#include <fstream>
-#include <map>
+#include "fmt/format.h"
 
-#include "base/core/cpu.h"
-#include "base/versions.h"
+#include "ir/kind_name.h"
+#include "measure/cpu/cpu_device.h"
 
 namespace hone::measure {
-
 namespace {
 
-std::string Trim(const std::string& s) {
-  const size_t a = s.find_first_not_of(" \t\n"), b = s.find_last_not_of(" \t\n");
-  return a == std::string::npos ? "" : s.substr(a, b - a + 1);
-}
+constexpr size_t kMaxDigits = 4;
 
-std::string FirstLine(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return Trim(line);
+/// The number of KIND:NUMBER; -1 where it is written otherwise.
+int NumberOf(std::string_view name) {
+  const std::string_view digits = name.substr(std::min(name.find(':') + 1, name.size()));
+  if (digits.empty() || digits.size() > kMaxDigits || (digits != "0" && digits[0] == '0')) {
+    return -1;
+  }
+  int number = 0;
+  const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = code == std::errc() && stop == digits.data() + digits.size();
+  return whole ? number : -1;
 }
 
 }  // namespace
 
-HostDevice DescribeHost(const std::string& cpuinfo, const std::string& sysfs_cpu) {
-  std::map<std::string, std::string> facts;
-  std::ifstream in(cpuinfo);
-  for (std::string line; std::getline(in, line) && !line.empty();) {
-    const size_t colon = line.find(':');
-    if (colon != std::string::npos)
-      facts[Trim(line.substr(0, colon))] = Trim(line.substr(colon + 1));
+ir::PerKind<KindDevices>& DevicesOfHost() {
+  static ir::PerKind<KindDevices> kinds = {{"cpu", &CpuDevices()}};
+  return kinds;
+}
+
+absl::StatusOr<HostDevice> DescribeDevice(std::string_view name) {
+  const KindDevices* const kind = DevicesOfHost().Find(ir::KindNameOf(name));
+  const int number = NumberOf(name);
+  if (kind != nullptr && number >= 0) return kind->Describe(number);
+  std::string known;
+  for (const ir::TargetKind* other : ir::TargetKinds()) {
+    if (DevicesOfHost().Find(other->name()) == nullptr) continue;
+    known += fmt::format("{}{}:N", known.empty() ? "" : " or ", other->name());
   }
-  auto fact = [&](const char* key) {
-    return facts.count(key) ? facts[key] : std::string("unknown");
-  };
-  std::map<std::string, std::string> caches;
-  for (int i = 0; i < 8; ++i) {
-    const std::string folder = sysfs_cpu + "/cpu0/cache/index" + std::to_string(i) + "/";
-    const std::string level = FirstLine(folder + "level"), type = FirstLine(folder + "type");
-    if (!level.empty() && type != "Instruction") caches[level] = FirstLine(folder + "size");
+  return absl::InvalidArgumentError(fmt::format(
+      "no device to measure on is called so, but {}, N a number of at most four digits", known));
+}
+
+std::string DeviceClassFor(const ir::Target& target) {
+  const KindDevices* const devices = DevicesOfHost().Find(target.kind);
+  if (devices != nullptr) {
+    const absl::StatusOr<HostDevice> first = devices->Describe(0);
+    if (first.ok()) return first->device_class;
   }
-  auto cache = [&](const char* level) {
-    return caches.count(level) ? caches[level] : std::string("0K");
-  };
-  const std::string cores = std::to_string(OnePerCore(AllowedCpus()).size());
-  HostDevice d;
-  d.device_class = "cpu-" + std::to_string(kDeviceClassVersion) + ":" + fact("vendor_id") + "-" +
-                   fact("cpu family") + "-" + fact("model") + "-l2." + cache("2") + "-l3." +
-                   cache("3") + "-c" + cores;
-  d.fingerprint = "model name: " + fact("model name") + "\nvendor: " + fact("vendor_id") +
-                  "\nfamily: " + fact("cpu family") + "\nmodel: " + fact("model") +
-                  "\nstepping: " + fact("stepping") + "\nl1: " + cache("1") +
-                  "\nl2: " + cache("2") + "\nl3: " + cache("3") + "\ncores: " + cores + "\n";
-  utsname system{};
-  const std::string kernel =
-      ::uname(&system) == 0 ? std::string(system.sysname) + " " + system.release : "unknown";
-  d.driver = kernel + ", microcode " + fact("microcode");
-  return d;
+  return target.kind + ":none";
 }
 
 }  // namespace hone::measure

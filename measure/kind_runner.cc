@@ -1,5 +1,6 @@
 #include "measure/kind_runner.h"
 
+#include "ir/kind_name.h"
 #include "measure/cpu/cpu_runner.h"
 
 namespace hone::measure {
@@ -9,13 +10,11 @@ ir::PerKind<KindRunner>& RunnersOfKinds() {
   return kinds;
 }
 
-std::string_view KindIn(std::string_view text) { return text.substr(0, text.find(':')); }
-
 Result<const KindRunner*> RunnerOf(std::string_view text) {
-  const KindRunner* const runner = RunnersOfKinds().Find(KindIn(text));
+  const KindRunner* const runner = RunnersOfKinds().Find(ir::KindNameOf(text));
   if (runner != nullptr) return runner;
   return Status(StatusCode::kFailedPrecondition,
-                "this program runs no candidates on a " + std::string(KindIn(text)));
+                "this program runs no candidates on a " + std::string(ir::KindNameOf(text)));
 }
 
 }  // namespace hone::measure

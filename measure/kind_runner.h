@@ -82,9 +82,8 @@ class KindRunner {
 /// The kinds that candidates can be run on. ir::PerKind says how to add one.
 ir::PerKind<KindRunner>& RunnersOfKinds();
 
-/// The kind of a device ("cpu:0") or a target: what stands before the first colon.
-std::string_view KindIn(std::string_view text);
-/// The runner of that kind. kFailedPrecondition: this program runs nothing on it.
+/// The runner of the kind of a device ("cpu:0") or a target. kFailedPrecondition: this program runs
+/// nothing on it.
 Result<const KindRunner*> RunnerOf(std::string_view text);
 
 }  // namespace hone::measure

@@ -44,8 +44,7 @@ OracleMemo::OracleMemo(std::shared_ptr<DiskCache> cache, const std::string& key,
                        std::vector<int64_t> points, Evaluate evaluate)
     : cache_(std::move(cache)), points_(std::move(points)), evaluate_(std::move(evaluate)) {
   if (cache_ == nullptr) return;
-  key_ = fmt::format("{} {}\n{}\n{}", kMeasurementPolicyVersion, kWireVersion,
-                     fmt::join(points_, " "), key);
+  key_ = fmt::format("{} {}\n{}\n{}", kOracleVersion, kWireVersion, fmt::join(points_, " "), key);
   if (const auto known = cache_->Get(CacheKind::kOracle, key_)) {
     values_ = Decode(*known, points_.size());
   }

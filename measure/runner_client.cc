@@ -14,6 +14,7 @@
 
 #include "base/helper_program.h"
 #include "base/status.h"
+#include "ir/kind_name.h"
 #include "measure/kind_runner.h"
 #include "measure/last_words.h"
 
@@ -55,7 +56,7 @@ RunnerClient::~RunnerClient() {
 absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
     const PrepareJob& job) {
   const std::string& target = job.kernel.artifact.target;
-  if (KindIn(target) != KindIn(options_.device)) {
+  if (ir::KindNameOf(target) != ir::KindNameOf(options_.device)) {
     return absl::InvalidArgumentError(
         fmt::format("a kernel for {} does not run on {}", target, options_.device));
   }

@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "ir/kind_facts.h"
 
 namespace hone::search {
 
@@ -50,7 +51,7 @@ db::RecordKey Session::KeyOf(int task) const {
   // Not of the Tuner, which another member may be using.
   const auto local = static_cast<size_t>(LocalOf(task));
   return {hashes_[local], targets_[local], options_.device.device_class, options_.accuracy,
-          kMeasurementPolicyVersion};
+          ir::VersionsOf(options_.target.text).measurement_policy};
 }
 
 db::Event Session::MakeEvent(const SearchEvent& event) const { return StreamEvent(id_, event); }
@@ -300,8 +301,8 @@ absl::Status Session::Train() {
   absl::StatusOr<std::unique_ptr<costmodel::XgboostModel>> model;
   measurer_.WhileNotTiming([&] {
     const int64_t start_ns = clock_.NowNs();
-    bytes = costmodel::XgboostModel::Train(training, options_.seed);
-    if (bytes.ok()) model = costmodel::XgboostModel::Load(*bytes);
+    bytes = costmodel::XgboostModel::Train(training, options_.seed, options_.target.text);
+    if (bytes.ok()) model = costmodel::XgboostModel::Load(*bytes, options_.target.text);
     last_training_ns_ = clock_.NowNs() - start_ns;
   });
   thinking_ns_ += last_training_ns_;

@@ -4,7 +4,7 @@
 
 #include "base/core/random_id.h"
 #include "base/status.h"
-#include "base/versions.h"
+#include "ir/kind_facts.h"
 #include "search/session.h"
 
 // The end of a session: comparisons of finalists, and what the comparison of whole models adds.
@@ -160,7 +160,7 @@ absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int
   verdict.target = options_.target.text;
   verdict.device_class = options_.device.device_class;
   verdict.accuracy = options_.accuracy;
-  verdict.measurement_policy = kMeasurementPolicyVersion;
+  verdict.measurement_policy = ir::VersionsOf(options_.target.text).measurement_policy;
   verdict.session = id_;
   db::Batch batch;
   batch.events.push_back(db::EventOf(verdict));

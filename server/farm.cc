@@ -7,7 +7,7 @@
 #include "base/core/check.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "base/versions.h"
+#include "ir/kind_facts.h"
 #include "proto/convert.h"
 #include "proto/limits.h"
 #include "server/device_match.h"
@@ -140,8 +140,9 @@ bool Farm::RefuseHello(StreamId stream, const std::string& worker, const proto::
   if (hello.role != proto::WorkerRole::kRun && hello.builder_version != versions_.builder) {
     return differs("builder", hello.builder_version, versions_.builder);
   }
-  if (hello.measurement_policy != versions_.measurement_policy) {
-    return differs("measurement policy", hello.measurement_policy, versions_.measurement_policy);
+  const int policy = ir::VersionsOf(hello.device.target).measurement_policy;
+  if (hello.measurement_policy != policy) {
+    return differs("measurement policy", hello.measurement_policy, policy);
   }
   const auto known = workers_.find(KeyOf(worker, hello.device.name));
   if (known == workers_.end()) {

@@ -49,7 +49,6 @@ using StreamId = int64_t;
 struct FarmVersions {
   int protocol = 0;
   std::string builder;
-  int measurement_policy = 0;
 };
 
 /// A token says what kind of lease it is of: the two highest bits of its counter.

@@ -143,10 +143,9 @@ absl::Status RunningHoned::Begin() {
     issues_.emplace(options_.ca_folder, audit);
   }
   lease_reader_ = std::make_unique<StoreLeaseReader>(*store_);
-  farm_ = std::make_unique<Farm>(
-      options_.policy,
-      Farm::Versions{kProtocolVersion, options_.builder_version, kMeasurementPolicyVersion}, start,
-      *lease_reader_);
+  farm_ = std::make_unique<Farm>(options_.policy,
+                                 Farm::Versions{kProtocolVersion, options_.builder_version}, start,
+                                 *lease_reader_);
   farm_->SetWallClock(&wall_clock_);
   farm_->Restore(state, clock_.NowNs());
   for (const std::string& uri : state.revoked) workers_.Refuse(uri);

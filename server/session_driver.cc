@@ -13,8 +13,9 @@
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "base/versions.h"
 #include "ir/hash.h"
+#include "ir/kind_facts.h"
+#include "ir/target.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "server/least_flop.h"
@@ -248,7 +249,7 @@ search::SharedTuners::Request SessionDriver::SharedRequest(
       .text = fmt::format(
           R"({{"farm_search":"{}","device_class":"{}","accuracy":{},"policy":{},"builder":"{}"}})",
           options.target.text, options.device.device_class, static_cast<int>(options.accuracy),
-          kMeasurementPolicyVersion, options.builder_version),
+          ir::VersionsOf(options.target.text).measurement_policy, options.builder_version),
       .versions = options.versions,
       .seed = options.seed,
       .target = options.target,

@@ -26,6 +26,7 @@
 #include "base/service_notice.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "ir/kind_facts.h"
 #include "ir/target.h"
 #include "measure/device.h"
 #include "measure/helper_check.h"
@@ -38,13 +39,14 @@ namespace {
 
 using hone::DaemonOption;
 
+constexpr char kHost[] = "cpu:0";
 constexpr char kDefaultConfig[] = "/etc/hone/worker.toml";
 constexpr std::array kOptions = {
     DaemonOption{"connect", "", "ADDRESS", "honed's address, HOST or HOST:PORT (7421)"},
     DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"},
     DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
     DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
-    DaemonOption{"device", "cpu:0", "DEVICE", "which device: cpu:N; those of one N take turns"},
+    DaemonOption{"device", kHost, "DEVICE", "which device: KIND:N; those of one name take turns"},
     DaemonOption{"role", "", "ROLE",
                  "both; build for others; or run what others build (default: both, and run where "
                  "hone-builder is not installed)"},
@@ -112,16 +114,6 @@ absl::Status CheckMachine(const hone::worker::WorkerOptions& worker,
                         "client and worker of the farm is trusted: --unsafe-no-sandbox)");
 }
 
-/// cpu:N. Workers of one N share a lock, so there is one way to write it.
-bool IsCpu(std::string_view device) {
-  constexpr std::string_view kKind = "cpu:";
-  constexpr size_t kMaxDigits = 4;
-  if (!device.starts_with(kKind)) return false;
-  const std::string_view number = device.substr(kKind.size());
-  return !number.empty() && number.size() <= kMaxDigits && (number == "0" || number[0] != '0') &&
-         number.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 absl::StatusOr<std::map<std::string, std::string>> LabelsOf(const std::vector<std::string>& list) {
   std::map<std::string, std::string> labels;
   for (const std::string& label : list) {
@@ -142,39 +134,36 @@ absl::StatusOr<std::map<std::string, std::string>> LabelsOf(const std::vector<st
   return labels;
 }
 
-absl::StatusOr<hone::proto::Hello> HelloOf(const hone::DaemonOptions& options) {
-  hone::proto::Hello hello;
+/// What this worker says of itself, and the device that it measures on.
+absl::Status ReadHello(const hone::DaemonOptions& options, hone::worker::WorkerOptions* worker) {
+  hone::proto::Hello& hello = worker->hello;
   hello.protocol = hone::kProtocolVersion;
   hello.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
-  hello.measurement_policy = hone::kMeasurementPolicyVersion;
   hello.program_version = hone::kProgramVersion;
   hello.instance = hone::RandomId();
-  const hone::measure::HostDevice host = hone::measure::DescribeHost();
-  const int cores = hone::UsableCores();
-  hello.device = {.name = options.Text("device"),
-                  .device_class = host.device_class,
-                  .fingerprint = host.fingerprint,
-                  .target = hone::ir::ResolveNative("cpu:native", cores),
-                  .cores = cores,
-                  .memory_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE),
-                  .driver = host.driver};
   HONE_ASSIGN_OR_RETURN(hello.role, RoleOf(options.Text("role")));
+  const bool builds_only = hello.role == hone::proto::WorkerRole::kBuild;
+  std::string name = options.Text("device");
+  const auto host = hone::measure::DescribeDevice(builds_only ? kHost : name);
+  if (!host.ok()) return hone::Annotate(host.status(), fmt::format("--device {}", name));
   // Nothing of it is measured on: a worker beside it may have that.
-  if (hello.role == hone::proto::WorkerRole::kBuild && hello.device.name == "cpu:0") {
-    hello.device.name = "build:0";
-  }
+  if (builds_only && name == kHost) name = "build:0";
+  hello.measurement_policy = hone::ir::VersionsOf(host->target).measurement_policy;
+  hello.device = {.name = std::move(name),
+                  .device_class = host->device_class,
+                  .fingerprint = host->fingerprint,
+                  .target = host->target,
+                  .cores = host->cores,
+                  .memory_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGE_SIZE),
+                  .driver = host->driver};
   if (hello.role == hone::proto::WorkerRole::kRun) hello.builder_version.clear();
   hello.sandboxed = !options.Flag("unsafe-no-sandbox");
   hello.sandbox_gap = hone::measure::CanHideFiles().message();
-  if (hello.role != hone::proto::WorkerRole::kBuild && !IsCpu(hello.device.name)) {
-    return absl::InvalidArgumentError(
-        fmt::format("--device {}: this worker measures on CPUs: cpu:N, N a number of at most four "
-                    "digits",
-                    hello.device.name));
-  }
   HONE_RETURN_IF_ERROR(hone::proto::Name(hello.device.name, "--device").status());
   HONE_ASSIGN_OR_RETURN(hello.labels, LabelsOf(options.List("labels")));
-  return hello;
+  worker->lock = host->lock;
+  if (!builds_only) worker->measurer.runner.device = hello.device.name;
+  return absl::OkStatus();
 }
 
 /// Tests: lets this program and its children die at labelled steps.
@@ -216,7 +205,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
         options.words().front()));
   }
   hone::worker::WorkerOptions worker;
-  HONE_ASSIGN_OR_RETURN(worker.hello, HelloOf(options));
+  HONE_RETURN_IF_ERROR(ReadHello(options, &worker));
   if (options.Text("connect").empty()) {
     return absl::InvalidArgumentError(
         "--connect ADDRESS says where honed is (to try Hone out without one: honed --dev)");

@@ -418,7 +418,7 @@ absl::Status RunWorker(WorkerOptions options, const MonotonicClock& clock,
   HONE_ASSIGN_OR_RETURN(Journal journal, Journal::Open(options.journal));
   std::optional<DeviceLock> lock;
   if (options.hello.role != proto::WorkerRole::kBuild) {
-    HONE_ASSIGN_OR_RETURN(lock, DeviceLock::Open(options.lock_folder, options.hello.device.name));
+    HONE_ASSIGN_OR_RETURN(lock, DeviceLock::Open(options.lock_folder, options.lock));
   }
   Worker worker(std::move(options), std::move(journal), std::move(lock), clock, ending);
   return worker.Run();

@@ -24,6 +24,7 @@ struct WorkerOptions {
   DeskOptions desk;
   measure::LocalMeasurerOptions measurer;
   std::string lock_folder;  ///< of device locks
+  std::string lock;         ///< of its device there (measure::HostDevice)
   /// Every result before it is first sent and every acknowledgement when it came, a line each:
   /// "result|ack TOKEN SESSION ATTEMPT DIGEST [VERDICT]"; empty: none. For tests and audits.
   std::string journal;

@@ -49,7 +49,7 @@ db::RecordKey KeyOf(int64_t key) {
           .target = kTargets[static_cast<size_t>(key % targets)],
           .device_class = kClass,
           .accuracy = ir::AccuracyClass::kDefault,
-          .measurement_policy = kMeasurementPolicyVersion};
+          .measurement_policy = kCpuVersions.measurement_policy};
 }
 
 }  // namespace

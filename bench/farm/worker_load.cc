@@ -368,7 +368,7 @@ WorkerLoad::Impl::Impl(Options options, const MonotonicClock& clock)
     : options_(std::move(options)), clock_(clock) {
   proto::Hello hello{.protocol = kProtocolVersion,
                      .builder_version = options_.builder_version,
-                     .measurement_policy = kMeasurementPolicyVersion,
+                     .measurement_policy = kCpuVersions.measurement_policy,
                      .program_version = kProgramVersion};
   constexpr int64_t kMemoryBytes = int64_t{64} << 30;
   hello.device = {.name = "cpu:0",

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
-#include <set>
+#include <string_view>
 
 #include "ir/cpu/cpu_target.h"
 
@@ -24,66 +24,71 @@ constexpr size_t kLanes = 39;
 double Ceil(double a, double b) { return std::ceil(a / b); }
 /// log2 of a ratio of two times in seconds; a nanosecond stands for nothing.
 double Ratio(double a, double b) { return std::log2((a + 1e-9) / (b + 1e-9)); }
+
+constexpr std::array<std::string_view, kNumFeatures> kNames = {"multiply_adds",
+                                                               "points",
+                                                               "reduce",
+                                                               "rows_total",
+                                                               "columns_total",
+                                                               "outer",
+                                                               "input_bytes",
+                                                               "constant_bytes",
+                                                               "output_bytes",
+                                                               "channel",
+                                                               "rows",
+                                                               "vectors",
+                                                               "tile",
+                                                               "live",
+                                                               "live_over_registers",
+                                                               "row_balance",
+                                                               "lane_use",
+                                                               "thread_balance",
+                                                               "efficiency",
+                                                               "columns_outside",
+                                                               "reduce_block",
+                                                               "pad_guard",
+                                                               "pad_peeled",
+                                                               "pad_tile",
+                                                               "pad_root",
+                                                               "winograd2",
+                                                               "winograd4",
+                                                               "one_phase",
+                                                               "tile_rows",
+                                                               "partial_vectors",
+                                                               "unroll",
+                                                               "panel_bytes",
+                                                               "panel_over_l2",
+                                                               "set_rows",
+                                                               "compute_us",
+                                                               "feed_us",
+                                                               "memory_us",
+                                                               "transform_us",
+                                                               "analytic_us",
+                                                               "lanes",
+                                                               "feed_over_compute",
+                                                               "memory_over_compute",
+                                                               "transform_over_compute",
+                                                               "analytic_over_best"};
+constexpr std::string_view kLogarithms[] = {
+    "multiply_adds", "points",      "reduce",         "rows_total",   "columns_total",
+    "outer",         "input_bytes", "constant_bytes", "output_bytes", "channel",
+    "reduce_block",  "panel_bytes", "compute_us",     "feed_us",      "memory_us",
+    "transform_us",  "analytic_us"};
+
+const FeatureSchema& Columns() {
+  static const FeatureSchema columns = [] {
+    FeatureSchema made{.names = kNames};
+    for (size_t k = 0; k < kNames.size(); ++k) {
+      made.logarithm[k] = std::ranges::find(kLogarithms, kNames[k]) != std::end(kLogarithms);
+    }
+    return made;
+  }();
+  return columns;
+}
+
 float Log(double x) { return static_cast<float>(std::log2(1 + std::max(0.0, x))); }
 
 }  // namespace
-
-const std::array<std::string_view, kNumFeatures>& FeatureNames() {
-  static constexpr std::array<std::string_view, kNumFeatures> kNames = {"multiply_adds",
-                                                                        "points",
-                                                                        "reduce",
-                                                                        "rows_total",
-                                                                        "columns_total",
-                                                                        "outer",
-                                                                        "input_bytes",
-                                                                        "constant_bytes",
-                                                                        "output_bytes",
-                                                                        "channel",
-                                                                        "rows",
-                                                                        "vectors",
-                                                                        "tile",
-                                                                        "live",
-                                                                        "live_over_registers",
-                                                                        "row_balance",
-                                                                        "lane_use",
-                                                                        "thread_balance",
-                                                                        "efficiency",
-                                                                        "columns_outside",
-                                                                        "reduce_block",
-                                                                        "pad_guard",
-                                                                        "pad_peeled",
-                                                                        "pad_tile",
-                                                                        "pad_root",
-                                                                        "winograd2",
-                                                                        "winograd4",
-                                                                        "one_phase",
-                                                                        "tile_rows",
-                                                                        "partial_vectors",
-                                                                        "unroll",
-                                                                        "panel_bytes",
-                                                                        "panel_over_l2",
-                                                                        "set_rows",
-                                                                        "compute_us",
-                                                                        "feed_us",
-                                                                        "memory_us",
-                                                                        "transform_us",
-                                                                        "analytic_us",
-                                                                        "lanes",
-                                                                        "feed_over_compute",
-                                                                        "memory_over_compute",
-                                                                        "transform_over_compute",
-                                                                        "analytic_over_best"};
-  return kNames;
-}
-
-bool IsLogarithm(int column) {
-  static const std::set<std::string_view> kLogarithms = {
-      "multiply_adds", "points",      "reduce",         "rows_total",   "columns_total",
-      "outer",         "input_bytes", "constant_bytes", "output_bytes", "channel",
-      "reduce_block",  "panel_bytes", "compute_us",     "feed_us",      "memory_us",
-      "transform_us",  "analytic_us"};
-  return kLogarithms.count(FeatureNames()[static_cast<size_t>(column)]) > 0;
-}
 
 CpuFeatures::CpuFeatures(const schedule::Space& space)
     : space_(space), subject_(schedule::SubjectOf(space.sketches().front())) {
@@ -236,6 +241,7 @@ FeatureVector CpuFeatures::Extract(uint64_t id) const {
 const FeaturesOfKind& CpuFeaturesOf() {
   class Kind final : public FeaturesOfKind {
    public:
+    const FeatureSchema& columns() const override { return Columns(); }
     std::unique_ptr<const CandidateFeatures> Of(const schedule::Space& space) const override {
       return std::make_unique<CpuFeatures>(space);
     }

@@ -140,6 +140,24 @@ class CudaFeatures final : public CandidateFeatures {
 const FeaturesOfKind& CudaFeaturesOf() {
   class Kind final : public FeaturesOfKind {
    public:
+    const FeatureSchema& columns() const override {
+      static const FeatureSchema columns = [] {
+        FeatureSchema made;
+        const auto name = [&](size_t column, std::string_view text, bool logarithm) {
+          made.names[column] = text;
+          made.logarithm[column] = logarithm;
+        };
+        name(0, "multiply_adds", true);
+        name(1, "results", true);
+        name(10, "threads", false);
+        name(11, "elements", false);
+        name(17, "occupancy", false);
+        name(38, "analytic_us", true);
+        name(kAnalyticOverBest, "analytic_over_best", false);
+        return made;
+      }();
+      return columns;
+    }
     std::unique_ptr<const CandidateFeatures> Of(const schedule::Space& space) const override {
       return std::make_unique<CudaFeatures>(space);
     }

@@ -173,7 +173,9 @@ class Cpu final : public TargetKind {
 
   bool Covers(const Target& device, const Target& code) const override {
     const auto &best = device.As<CpuTarget>(), &cpu = code.As<CpuTarget>();
-    return cpu.isa <= best.isa && (best.vnni || !cpu.vnni) && (best.bf16 || !cpu.bf16);
+    // AVX-VNNI and AVX512-VNNI are two extensions: chips have either without the other.
+    const bool vnni = best.vnni && best.isa == cpu.isa;
+    return cpu.isa <= best.isa && (vnni || !cpu.vnni) && (best.bf16 || !cpu.bf16);
   }
 
   /// Multiply-adds at two per lane and nominal cycle.

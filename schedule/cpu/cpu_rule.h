@@ -67,7 +67,7 @@ inline const CpuSubject& SubjectOf(const Sketch& sketch) {
 /// it (costmodel/features.h). A rule sets what it knows; what it says nothing of stays.
 struct CpuFacts {
   // What is decided. A rule with decisions of another kind adds them here, to the features and to
-  // kFeatureSchemaVersion.
+  // KindVersions::feature_schema.
   int64_t rows = 1, vectors = 1;  ///< register tile; of rows the number taken at a time
   bool columns_outside = false;
   int64_t reduce_block = 0;  ///< iterations of the innermost reduce axis per pass; 0: all

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/versions.h"
+#include "ir/kind_facts.h"
 #include "server/web/page_assets.h"
 #include "server/web/page_json.h"
 
@@ -176,11 +177,12 @@ HttpResponse PageRoutes::Best(const HttpRequest& request) {
     return Refuse(404, "no such task of this session");
   }
   const SessionRow& row = *known->row;
-  const auto best = source_.FindBest({.workload = *workload,
-                                      .target = row.spec.target,
-                                      .device_class = row.row.device_class,
-                                      .accuracy = row.spec.accuracy,
-                                      .measurement_policy = kMeasurementPolicyVersion});
+  const auto best =
+      source_.FindBest({.workload = *workload,
+                        .target = row.spec.target,
+                        .device_class = row.row.device_class,
+                        .accuracy = row.spec.accuracy,
+                        .measurement_policy = ir::VersionsOf(row.spec.target).measurement_policy});
   if (!best.ok()) return Refuse(404, StatusMessage(best.status()));
   if (!best->has_value()) return Refuse(404, "nothing of this task is measured yet");
   return Json(BestJson(**best, *known->story));

@@ -41,7 +41,7 @@ db::TuningRecord Record(int number, double median_ns, const db::Session& session
   db::TuningRecord r;
   r.id = {1, static_cast<uint64_t>(number)};
   r.key = {HashBytes(kWorkload), "cpu:avx2,threads=1", device.device_class,
-           ir::AccuracyClass::kDefault, kMeasurementPolicyVersion};
+           ir::AccuracyClass::kDefault, kCpuVersions.measurement_policy};
   r.device = db::DeviceId(device);
   r.trace = "trace " + std::to_string(number);
   r.trace_version = kTraceTextVersion;

@@ -35,7 +35,7 @@ void LoggedNetwork::Append(const std::string& trace, double median_ns) const {
   db::TuningRecord r;
   r.id = {1, static_cast<uint64_t>(median_ns)};
   r.key = {HashBytes(workload_), kTarget, device.device_class, ir::AccuracyClass::kDefault,
-           kMeasurementPolicyVersion};
+           kCpuVersions.measurement_policy};
   r.device = db::DeviceId(device);
   r.trace = trace;
   r.trace_version = kTraceTextVersion;

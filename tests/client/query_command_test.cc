@@ -251,7 +251,7 @@ class TwoModelsTest : public QueryCommandTest {
     verdict.model = db::ModelHash(tasks);
     verdict.target = kTarget;
     verdict.device_class = "class-a";
-    verdict.measurement_policy = kMeasurementPolicyVersion;
+    verdict.measurement_policy = kCpuVersions.measurement_policy;
     verdict.session = {7, 7};
     auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
     ASSERT_TRUE(log.ok()) << log.status();

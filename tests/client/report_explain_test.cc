@@ -279,7 +279,8 @@ TEST_F(TunedLog, ReportOfOneOfTwoSessionsAndTheCommandsThatRepeatThem) {
 
 TEST(SessionReport, EmptyLogSaysWhatToDo) {
   db::MemoryDatabase log;
-  const auto report = ReadSessionReport(log, "", "", SystemMonotonicClock());
+  const auto report = ReadSessionReport(
+      log, "", [](const ir::Target&) { return std::string(); }, SystemMonotonicClock());
   EXPECT_EQ(report.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(report.status().message()), HasSubstr("hone tune"));
 }

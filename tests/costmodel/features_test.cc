@@ -50,7 +50,7 @@ TEST(FeaturesTest, EveryPointHasFiniteFeaturesAndPositiveTime) {
 }
 
 TEST(FeaturesTest, NamesAreDistinct) {
-  const auto& names = FeatureNames();
+  const auto& names = FeaturesOfKinds().Find("cpu")->columns().names;
   EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
 }
 

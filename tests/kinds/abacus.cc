@@ -8,6 +8,8 @@
 #include "base/core/check.h"
 #include "costmodel/features.h"
 #include "graph/group_limits.h"
+#include "ir/kind_facts.h"
+#include "measure/device.h"
 #include "measure/device_probe.h"
 #include "schedule/kind_sketches.h"
 
@@ -49,8 +51,13 @@ class Kind final : public ir::TargetKind {
   bool Covers(const ir::Target& device, const ir::Target& code) const override {
     return RodsOf(code) <= RodsOf(device);
   }
-  double MostFlopPerNs(const ir::Target& target) const override { return 1e-9 * RodsOf(target); }
+  double MostFlopPerNs(const ir::Target& target) const override { return 1e3 * RodsOf(target); }
   uint64_t PackageBits(const ir::Target&) const override { return uint64_t{1} << 63; }
+};
+
+class Facts final : public ir::KindFacts {
+ public:
+  KindVersions versions() const override { return {7, 8, 9}; }
 };
 
 class Limits final : public graph::KindLimits {
@@ -124,6 +131,10 @@ class Features final : public costmodel::CandidateFeatures {
 
 class FeatureMaker final : public costmodel::FeaturesOfKind {
  public:
+  const costmodel::FeatureSchema& columns() const override {
+    static const costmodel::FeatureSchema columns = {.names = {"block"}};
+    return columns;
+  }
   std::unique_ptr<const costmodel::CandidateFeatures> Of(
       const schedule::Space& space) const override {
     return std::make_unique<Features>(space);
@@ -135,39 +146,54 @@ class BeadProbe final : public measure::DeviceProbe {
   absl::StatusOr<measure::DeviceProbes> Probe(const ir::Target& target,
                                               const MonotonicClock&) const override {
     return measure::DeviceProbes{
-        .flop_per_second = 1.0 * RodsOf(target), .memory_bytes_per_second = 8, .noise = 0};
+        .flop_per_second = 1e12 * RodsOf(target), .memory_bytes_per_second = 8e12, .noise = 0};
   }
   absl::StatusOr<measure::DeviceRates> Rates(const ir::Target& target,
                                              const MonotonicClock&) const override {
     return measure::DeviceRates{
-        .flop_per_second = 1.0 * RodsOf(target), .caches = {}, .memory_bytes_per_second = 8};
+        .flop_per_second = 1e12 * RodsOf(target), .caches = {}, .memory_bytes_per_second = 8e12};
   }
   int64_t CacheBytes(const ir::Target&) const override { return 0; }
 };
+
+class Shelf final : public measure::KindDevices {
+ public:
+  absl::StatusOr<measure::HostDevice> Describe(int number) const override {
+    if (number > 9) return absl::NotFoundError("only ten of them are here");
+    measure::HostDevice device;
+    device.device_class = "abacus-8:rods13";
+    device.fingerprint = "rods: 13\n";
+    device.driver = "a hand";
+    device.target = "abacus:rods=13";
+    device.lock = "abacus-" + std::to_string(number);
+    return device;
+  }
+};
+
+/// Linked into a program, this makes it know the abacus.
+const bool kRegistered = (Register(), true);
 
 }  // namespace
 
 void Register() {
   static const Kind kind;
+  static const Facts facts;
   static const Limits limits;
   static const BlockSketches sketches;
   static const FeatureMaker features;
   static const BeadProbe probe;
+  static const Shelf shelf;
   static const bool once = [] {
     ir::RegisterTargetKind(&kind);
+    ir::FactsOfKinds().Add("abacus", &facts);
     graph::LimitsOfKinds().Add("abacus", &limits);
     schedule::SketchesOfKinds().Add("abacus", &sketches);
     costmodel::FeaturesOfKinds().Add("abacus", &features);
     measure::ProbesOfKinds().Add("abacus", &probe);
+    measure::DevicesOfHost().Add("abacus", &shelf);
     return true;
   }();
   static_cast<void>(once);
-}
-
-std::string Disguised(std::string_view code) {
-  std::string other(code);
-  for (char& c : other) c = static_cast<char>(c ^ 0x5a);
-  return other;
 }
 
 ir::Target TargetOf(const char* text) {

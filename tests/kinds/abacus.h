@@ -15,9 +15,6 @@ struct AbacusTarget : ir::TargetDetails {
 /// Makes `abacus:rods=N` known on every floor, once a process.
 void Register();
 
-/// Code of an abacus as the host's, and the other way round.
-std::string Disguised(std::string_view code);
-
 /// The target of that text, registered.
 ir::Target TargetOf(const char* text);
 

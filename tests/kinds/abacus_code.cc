@@ -1,6 +1,7 @@
 #include "codegen/codegen.h"
 #include "codegen/kind_code.h"
 #include "tests/kinds/abacus.h"
+#include "tests/kinds/abacus_memory.h"
 
 namespace hone::abacus {
 namespace {

@@ -1,18 +1,11 @@
 #include "tests/kinds/abacus_device.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,82 +13,13 @@
 #include "runtime/message.h"
 #include "runtime/plan_error.h"
 #include "runtime/shared_object.h"
+#include "tests/kinds/abacus_memory.h"
 
 namespace hone::abacus {
 namespace {
 
 using runtime::InputBuffer;
 using runtime::OutputBuffer;
-
-std::atomic<bool> g_lost = false;
-
-/// Memory of the device; the host has handles, which are no addresses.
-class Memory {
- public:
-  using Handle = uint64_t;
-
-  Handle Allocate(size_t bytes) {
-    buffers_.emplace_back(bytes + 64);
-    return uint64_t{buffers_.size()} << 48;
-  }
-  /// What the device sees at a handle, 64-aligned; null at handle 0.
-  std::byte* At(Handle handle) {
-    if (handle == 0) return nullptr;
-    std::vector<std::byte>& buffer = buffers_[(handle >> 48) - 1];
-    const auto address = reinterpret_cast<uintptr_t>(buffer.data());
-    return buffer.data() + (64 - address % 64) + (handle & ((uint64_t{1} << 48) - 1));
-  }
-
- private:
-  std::vector<std::vector<std::byte>> buffers_;
-};
-
-/// Work in order on a thread of its own: who submits goes on at once. What fails is told by Wait,
-/// and after a loss everything fails.
-class Queue {
- public:
-  Queue() : thread_([this] { Work(); }) {}
-  ~Queue() {
-    Submit(nullptr);
-    thread_.join();
-  }
-
-  void Submit(std::function<Status()> work) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.push_back(std::move(work));
-    changed_.notify_all();
-  }
-  Status Wait() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_.empty() && !busy_; });
-    return std::exchange(failure_, Status());
-  }
-
- private:
-  void Work() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return !waiting_.empty(); });
-      const std::function<Status()> work = std::move(waiting_.front());
-      waiting_.pop_front();
-      if (work == nullptr) return;
-      busy_ = true;
-      lock.unlock();
-      Status status = g_lost ? Status(StatusCode::kUnavailable, "the abacus is lost") : work();
-      lock.lock();
-      busy_ = false;
-      if (failure_.ok()) failure_ = std::move(status);
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<Status()>> waiting_;
-  Status failure_;
-  bool busy_ = false;
-  std::thread thread_;
-};
 
 struct Model {
   const ir::Plan* plan = nullptr;
@@ -170,33 +94,14 @@ class Prepared final : public runtime::PreparedPlan {
     return {};
   }
 
-  /// A grid of three dimensions over the phase's parallel loop, the last of them first.
   int32_t Launch(const ir::PlanStep& step, int32_t number, int64_t repeat,
                  const std::vector<void*>& buffers) {
     const auto kernel = static_cast<size_t>(step.kernel);
     const ir::ArtifactPhase& phase =
         model_.plan->kernels[kernel].phases[static_cast<size_t>(number)];
-    const ir::PhaseFunction function = model_.kernels[kernel][static_cast<size_t>(number)];
     const Memory::Handle scratch = memory_.Allocate(static_cast<size_t>(phase.scratch_bytes));
-    const auto side =
-        static_cast<int64_t>(std::ceil(std::cbrt(static_cast<double>(phase.parallel_extent))));
-    for (int64_t z = side - 1; z >= 0; --z) {
-      for (int64_t y = side - 1; y >= 0; --y) {
-        for (int64_t x = side - 1; x >= 0; --x) {
-          const int64_t block = (z * side + y) * side + x;
-          if (block >= phase.parallel_extent) continue;
-          const ir::HoneCall call = {.buffers = buffers.data(),
-                                     .scratch = memory_.At(scratch),
-                                     .begin = block,
-                                     .end = block + 1,
-                                     .step = repeat,
-                                     .thread = 0};
-          const int32_t result = function(&call);
-          if (result != 0) return result;
-        }
-      }
-    }
-    return 0;
+    return LaunchGrid(model_.kernels[kernel][static_cast<size_t>(number)], phase,
+                      {.buffers = buffers.data(), .scratch = memory_.At(scratch), .step = repeat});
   }
 
   const Model& model_;
@@ -250,9 +155,10 @@ class Device final : public runtime::Device {
   }
 };
 
-}  // namespace
+/// Linked into a program, this makes packages for an abacus run there.
+const bool kRegistered = (RegisterDevice(), true);
 
-void LoseDevice(bool lost) { g_lost = lost; }
+}  // namespace
 
 void RegisterDevice() {
   static const Device device;

@@ -29,7 +29,7 @@ graph::Graph Network() {
 std::string PackageFor(const std::string& target, const graph::Graph& graph) {
   const SystemMonotonicClock clock;
   measure::BuilderOptions options;
-  options.program = testing::BuildDir() + "/tests/abacus_builder";
+  options.program = testing::BuildDir() + "/tests/abacus/libexec/hone/hone-builder";
   measure::BuilderClient builder(options, clock);
   compiler::DefaultTraceSource traces;
   auto model = compiler::CompileModel(graph, {.target = target}, builder, traces);

@@ -3,8 +3,11 @@
 #include "base/core/fake_clock.h"
 #include "client/roofline.h"
 #include "costmodel/features.h"
+#include "costmodel/xgboost_model.h"
+#include "ir/kind_facts.h"
 #include "ir/per_kind.h"
 #include "ir/text.h"
+#include "measure/device.h"
 #include "schedule/space.h"
 #include "server/device_match.h"
 #include "tests/kinds/abacus.h"
@@ -76,10 +79,39 @@ TEST(Kinds, ARooflineIsWhatTheProbesOfItsKindSay) {
   const ir::Target target = abacus::TargetOf("abacus:rods=2");
   const auto roofline = client::MeasureRoofline(target, clock);
   ASSERT_TRUE(roofline.ok()) << roofline.status();
-  EXPECT_EQ(roofline->BoundNs({.flop = 4, .bytes = 1}), 2e9);
-  EXPECT_EQ(roofline->BoundNs({.flop = 4, .bytes = 32}), 4e9);
+  EXPECT_EQ(roofline->BoundNs({.flop = 4e12, .bytes = 1}), 2e9);
+  EXPECT_EQ(roofline->BoundNs({.flop = 4e12, .bytes = 32e12}), 4e9);
   // No cache: memory bounds what a farm's device says of itself too.
-  EXPECT_EQ(client::ProbedRoofline(2, 8, target).BoundNs({.flop = 4, .bytes = 32}), 4e9);
+  EXPECT_EQ(client::ProbedRoofline(2e12, 8e12, target).BoundNs({.flop = 4e12, .bytes = 32e12}),
+            4e9);
+}
+
+TEST(Kinds, EachCountsItsOwnVersions) {
+  const ir::Target target = abacus::TargetOf("abacus:rods=2");
+  EXPECT_EQ(ir::VersionsOf(target.text).measurement_policy, 7);
+  EXPECT_EQ(ir::VersionsOf("cpu:avx2,threads=1").measurement_policy, 1);
+  EXPECT_EQ(measure::DeviceClassFor(target), "abacus-8:rods13");
+  EXPECT_FALSE(measure::DescribeDevice("abacus:10").ok());
+  costmodel::TrainingTask task;
+  for (int i = 1; i <= 32; ++i) {
+    task.features.push_back({static_cast<float>(i)});
+    task.labels.push_back(1.0F / static_cast<float>(i));
+  }
+  const auto bytes = costmodel::XgboostModel::Train({task}, 1, target.text);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(bytes->starts_with("hone-trees 9 4 abacus\n")) << bytes->substr(0, 30);
+  EXPECT_TRUE(costmodel::XgboostModel::Load(*bytes, target.text).ok());
+  EXPECT_EQ(costmodel::XgboostModel::Load(*bytes).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Kinds, ExtensionsAreTheKindsOwn) {
+  EXPECT_TRUE(ir::SameButExtensions("cpu:avx2+vnni,threads=1", "cpu:avx2,threads=1"));
+  abacus::Register();
+  EXPECT_FALSE(ir::SameButExtensions("abacus:rods=2", "abacus:rods=3"));
+  const auto all = [](ir::DType) { return true; };
+  const ir::Target target = abacus::TargetOf("abacus:rods=2");
+  EXPECT_EQ(ir::Narrowed(target, all).text, target.text);
 }
 
 TEST(Kinds, WhatAFloorDoesNotKnowIsNamed) {

@@ -1,5 +1,3 @@
-#include "measure/device.h"
-
 #include <stdlib.h>
 
 #include <filesystem>
@@ -8,9 +6,10 @@
 #include "gtest/gtest.h"
 
 #include "base/core/cpu.h"
+#include "measure/cpu/cpu_device.h"
 
 // The device class is stored in every log: what one machine is called today it is called for ever,
-// or kDeviceClassVersion goes up. The expected texts are those of docs/formats/log.md.
+// or its version goes up. The expected texts are those of docs/formats/log.md.
 namespace hone::measure {
 namespace {
 
@@ -68,6 +67,16 @@ TEST_F(DeviceTest, TheClassOfAKnownMachineStays) {
             "l1: 32K\nl2: 1024K\nl3: 32768K\ncores: " +
                 Cores() + "\n");
   EXPECT_NE(device.driver.find("microcode 0xa101148"), std::string::npos) << device.driver;
+}
+
+TEST(DescribeDeviceTest, ANumberIsWrittenInOneWay) {
+  const auto second = DescribeDevice("cpu:1");
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->device_class, DescribeHost().device_class);
+  EXPECT_EQ(second->lock, "cpu:1");
+  for (const char* name : {"cpu", "cpu:", "cpu:01", "cpu:-1", "cpu:1x", "cpu:12345", "quipu:0"}) {
+    EXPECT_EQ(DescribeDevice(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
+  }
 }
 
 TEST_F(DeviceTest, SteppingAndMicrocodeMakeNoOtherClass) {

@@ -23,7 +23,7 @@ class SessionFinalsTest : public ::testing::Test {
 
 db::RecordQuery QueryOf(const Session& session, int task) {
   return {{session.tuner().task(task).hash, TestTarget().text, "class", ir::AccuracyClass::kDefault,
-           kMeasurementPolicyVersion},
+           kCpuVersions.measurement_policy},
           "1+22.1"};
 }
 

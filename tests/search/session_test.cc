@@ -34,7 +34,7 @@ TEST_F(SessionTest, EveryAttemptIsInTheLogOnceAndTheBudgetHolds) {
   EXPECT_TRUE(session.verdicts()[0].compared || session.verdicts()[1].compared);
   for (int i = 0; i < session.tuner().num_tasks(); ++i) {
     auto best = log_.BestRecord({{session.tuner().task(i).hash, TestTarget().text, "class",
-                                  ir::AccuracyClass::kDefault, kMeasurementPolicyVersion},
+                                  ir::AccuracyClass::kDefault, kCpuVersions.measurement_policy},
                                  "1+22.1"});
     ASSERT_TRUE(best.ok());
     ASSERT_TRUE(best->has_value());

@@ -32,9 +32,8 @@ class BuildLeaseTest : public ::testing::Test, public LeaseReader {
     for (const auto& [token, lease] : store_) {
       if (lease.state <= db::LeaseState::kAnswered) state.leases.push_back(lease);
     }
-    farm_ = std::make_unique<Farm>(
-        policy_, Farm::Versions{.protocol = 1, .builder = "b", .measurement_policy = 1}, start,
-        *this);
+    farm_ = std::make_unique<Farm>(policy_, Farm::Versions{.protocol = 1, .builder = "b"}, start,
+                                   *this);
     farm_->Restore(state, now_ns_);
     farm_->BeginSession(
         {.id = kSession, .project = "p", .target = kTarget, .device_class = "class"});

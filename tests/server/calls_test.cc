@@ -94,7 +94,7 @@ class CallsTest : public ::testing::Test {
     context.AddMetadata("hone-name", "w1");
     auto stream = stub.Work(&context);
     proto::Hello hello{.protocol = kProtocolVersion, .builder_version = "b"};
-    hello.measurement_policy = kMeasurementPolicyVersion;
+    hello.measurement_policy = kCpuVersions.measurement_policy;
     hello.instance = {1, 1};
     hello.device = {"cpu:0", "class", "f", "cpu:avx2,threads=1", 1, 5, "Linux"};
     v1::WorkerMessage message;

@@ -85,7 +85,7 @@ class FarmAnswersTest : public ::testing::Test, public LeaseReader {
   std::map<Hash128, db::FarmLease> ended_;
   std::string reason_;
   int64_t next_ = 0;
-  Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 1, *this};
+  Farm farm_{{}, {.protocol = 1, .builder = "b"}, 1, *this};
 };
 
 TEST_F(FarmAnswersTest, OpenIsAcceptedAfterItsCommit) {

@@ -14,7 +14,7 @@ FarmPolicy FarmHarness::Policy() {
 }
 
 FarmHarness::FarmHarness(std::vector<db::FarmProject> projects, FarmPolicy policy)
-    : farm(policy, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 7, *this) {
+    : farm(policy, {.protocol = 1, .builder = "b"}, 7, *this) {
   db::FarmState state;
   state.projects = std::move(projects);
   farm.Restore(state, 0);

@@ -17,7 +17,7 @@ class FarmHelloTest : public ::testing::Test, public LeaseReader {
   static proto::Hello Good() {
     proto::Hello hello{.protocol = 3,
                        .builder_version = "4+22.1",
-                       .measurement_policy = 5,
+                       .measurement_policy = 1,
                        .program_version = "0.9.1"};
     hello.instance = {1, 2};
     hello.device = {.name = "cpu:0",
@@ -52,7 +52,7 @@ class FarmHelloTest : public ::testing::Test, public LeaseReader {
 
   StreamId stream_ = 0;
   int64_t now_ns_ = 0;
-  Farm farm_{{}, {.protocol = 3, .builder = "4+22.1", .measurement_policy = 5}, 1, *this};
+  Farm farm_{{}, {.protocol = 3, .builder = "4+22.1"}, 1, *this};
 };
 
 TEST_F(FarmHelloTest, TheSameVersionsAreWelcome) {
@@ -75,7 +75,7 @@ TEST_F(FarmHelloTest, AnotherBuilderIsRefused) {
 TEST_F(FarmHelloTest, AnotherMeasurementPolicyIsRefused) {
   proto::Hello hello = Good();
   hello.measurement_policy = 6;
-  ExpectRefused(hello, "measurement policy", "6", "5");
+  ExpectRefused(hello, "measurement policy", "6", "1");
 }
 
 TEST_F(FarmHelloTest, WhoOnlyRunsHasNoBuilder) {

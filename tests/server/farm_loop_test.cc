@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 #include "base/core/thread_name.h"
+#include "base/versions.h"
 #include "db/log_file.h"
 #include "tests/server/fullable_store.h"
 #include "tests/server/no_workers.h"
@@ -271,7 +272,7 @@ TEST_F(FarmLoopTest, APauseOfHonedLosesNoWorker) {
     return devices.size() == 1 && devices[0].connected;
   };
   loop_.Post([](Farm& farm, int64_t now_ns) {
-    proto::Hello hello{.protocol = 1};
+    proto::Hello hello{.protocol = 1, .measurement_policy = kCpuVersions.measurement_policy};
     hello.device = {.name = "cpu:0", .device_class = "class", .target = "cpu:avx2,threads=1"};
     farm.OnHello(1, "w", hello, now_ns);
   });

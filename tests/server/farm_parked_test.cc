@@ -107,7 +107,7 @@ class FarmParkedTest : public ::testing::Test, public LeaseReader {
   std::map<StreamId, Hash128> grants_;
   std::vector<proto::WorkResult> delivered_;
   std::optional<LeaseState> ended_;
-  Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 7, *this};
+  Farm farm_{{}, {.protocol = 1, .builder = "b"}, 7, *this};
 };
 
 TEST_F(FarmParkedTest, AGoodOneCountsOnceWhenItIsAskedFor) {

@@ -255,7 +255,7 @@ class RestoredFarmTest : public ::testing::Test, public LeaseReader {
 
   static constexpr Hash128 kSession{4, 4}, kToken{7, 1};
   db::FarmState stored_;
-  Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 8, *this};
+  Farm farm_{{}, {.protocol = 1, .builder = "b"}, 8, *this};
 };
 
 TEST_F(RestoredFarmTest, WhatHadStartedIsBlamedThoughHonedDiedWithItsWorker) {

@@ -107,7 +107,7 @@ class SessionDriverTest : public ::testing::Test {
   std::unique_ptr<SharedReader> reader_ = SharedReader::Open(folder_ / "t.db").value();
   NoLeases leases_;
   WatchingSink sink_;
-  Farm farm_{{}, {.protocol = 1, .builder = "b", .measurement_policy = 1}, 1, leases_};
+  Farm farm_{{}, {.protocol = 1, .builder = "b"}, 1, leases_};
   FarmLoop loop_{farm_, *store_, sink_, clock_};
   search::SharedTuners tuners_;
   SpaceTurns turns_;

@@ -127,8 +127,7 @@ void FarmSimulation::StartHoned() {
       options_.mistake == Mistake::kReuseStart ? 1 : HashBytes(std::to_string(++starts_)).high;
   reader_ = std::make_unique<Reader>(*store_);
   farm_ = std::make_unique<server::Farm>(
-      Policy(), server::Farm::Versions{.protocol = 1, .builder = "b", .measurement_policy = 1},
-      start, *reader_);
+      Policy(), server::Farm::Versions{.protocol = 1, .builder = "b"}, start, *reader_);
   db::FarmState state = store_->Load().value();
   // Also the suspects of a commit that a power cut met.
   for (const db::FarmSuspect& suspect : state.suspects) losses_[suspect.attempt] = suspect.losses;

@@ -76,7 +76,7 @@ class HonedAuditTest : public ::testing::Test {
   static proto::Hello MakeHello() {
     proto::Hello hello{.protocol = kProtocolVersion,
                        .builder_version = "1+22.1",
-                       .measurement_policy = kMeasurementPolicyVersion};
+                       .measurement_policy = kCpuVersions.measurement_policy};
     hello.instance = {1, 2};
     hello.device = {.name = "cpu:0",
                     .device_class = "class",

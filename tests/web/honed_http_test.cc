@@ -105,7 +105,7 @@ void HonedHttpTest::FillLog() const {
   const db::RecordKey key{.workload = HashBytes(kWorkload),
                           .target = "cpu:avx2,threads=1",
                           .device_class = "class",
-                          .measurement_policy = kMeasurementPolicyVersion};
+                          .measurement_policy = kCpuVersions.measurement_policy};
   db::Batch batch{
       .workloads = {{.hash = key.workload, .text = kWorkload, .flop = 1024, .bytes = 4096}},
       .devices = {device}};

@@ -149,6 +149,7 @@ class WorkerTest : public ::testing::Test {
     options_.measurer.runner.test_hooks = true;
     options_.measurer.run_hook = [](const measure::MeasureInput&) { return "hang"; };
     options_.lock_folder = folder_;
+    options_.lock = "cpu:0";
   }
   ~WorkerTest() override { std::filesystem::remove_all(folder_); }
 

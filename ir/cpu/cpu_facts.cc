@@ -1,0 +1,30 @@
+#include "ir/cpu/cpu_facts.h"
+
+namespace hone::ir {
+namespace {
+
+class Facts final : public KindFacts {
+ public:
+  KindVersions versions() const override { return kCpuVersions; }
+
+  std::string NarrowedText(const Target& target,
+                           const std::function<bool(DType)>& has) const override {
+    std::string text = target.text;
+    const auto drop = [&](std::string_view extension) {
+      const size_t at = text.find(extension);
+      if (at != std::string::npos) text.erase(at, extension.size());
+    };
+    if (!has(DType::kI8) && !has(DType::kU8)) drop("+vnni");
+    if (!has(DType::kBF16)) drop("+bf16");
+    return text;
+  }
+};
+
+}  // namespace
+
+const KindFacts& CpuFacts() {
+  static const Facts facts;
+  return facts;
+}
+
+}  // namespace hone::ir

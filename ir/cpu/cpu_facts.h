@@ -1,0 +1,9 @@
+#pragma once
+
+#include "ir/kind_facts.h"
+
+namespace hone::ir {
+
+const KindFacts& CpuFacts();
+
+}  // namespace hone::ir

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/versions.h"
+#include "ir/dtype.h"
+#include "ir/kind_name.h"
+#include "ir/per_kind.h"
+#include "ir/target.h"
+
+namespace hone::ir {
+
+/// What searches, logs and farms ask of a kind of device, and the runtime does not. Thread-safe.
+class KindFacts {
+ public:
+  virtual ~KindFacts() = default;
+
+  virtual KindVersions versions() const = 0;
+  /// The target's text without the extensions that code is no better with; `has` tells which dtypes
+  /// its Workloads have.
+  virtual std::string NarrowedText(const Target& target,
+                                   const std::function<bool(DType)>& /*has*/) const {
+    return target.text;
+  }
+};
+
+/// The kinds that have some. ir::PerKind says how to add one.
+PerKind<KindFacts>& FactsOfKinds();
+
+/// KindFacts::versions of the kind of a target or a device; the CPU's where it is unknown.
+KindVersions VersionsOf(std::string_view text);
+
+/// KindFacts::NarrowedText of the target's kind, parsed.
+Target Narrowed(const Target& target, const std::function<bool(DType)>& has);
+
+/// Whether two targets differ in nothing but extensions (`+vnni`). Texts that are no targets are
+/// the same when they are equal.
+bool SameButExtensions(std::string_view target, std::string_view other);
+
+}  // namespace hone::ir

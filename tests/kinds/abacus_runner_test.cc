@@ -1,0 +1,92 @@
+#include "tests/kinds/abacus_runner.h"
+
+#include <memory>
+
+#include "gtest/gtest.h"
+
+#include "base/core/clock.h"
+#include "ir/text.h"
+#include "measure/cpu/cpu_runner.h"
+#include "measure/local_measurer.h"
+#include "tests/kinds/abacus.h"
+#include "tests/test_paths.h"
+
+// Candidates are run on a device that is no CPU, in a process that may do what it needs.
+namespace hone {
+namespace {
+
+constexpr char kProduct[] =
+    "workload 1\n"
+    "x0: f32[48,64] input range(-1,1)\n"
+    "x1: f32[64,96] constant\n"
+    "s0: f32[48,96] output = sum[r0:64] (x0[i0, r0] * x1[r0, i1])\n";
+
+class AbacusRunnerTest : public ::testing::Test {
+ protected:
+  AbacusRunnerTest() {
+    abacus::Register();
+    const std::string programs = testing::BuildDir() + "/tests/abacus/libexec/hone/";
+    options_.builder.program = programs + "hone-builder";
+    options_.runner.program = programs + "hone-runner";
+    options_.runner.device = "abacus:0";
+    options_.device_class = "abacus-8:rods13";
+  }
+
+  measure::MeasureResult Measured(const std::string& trace) {
+    measure::LocalMeasurer measurer(options_, clock_);
+    const auto workload = ir::ParseWorkload(kProduct);
+    EXPECT_TRUE(workload.ok()) << workload.status();
+    measurer.Submit({.workload = std::make_shared<ir::Workload>(*workload),
+                     .target = "abacus:rods=8",
+                     .trace = trace,
+                     .seed = 5});
+    const std::vector<measure::MeasureResult> results = measurer.Collect(-1);
+    return results.empty() ? measure::MeasureResult() : results.front();
+  }
+
+  const SystemMonotonicClock clock_;
+  measure::LocalMeasurerOptions options_;
+};
+
+TEST_F(AbacusRunnerTest, CandidatesAreCheckedAndTimedByItsOwnClock) {
+  for (const char* trace : {"", "split(s0.i0, 8)\n"}) {
+    const measure::MeasureResult result = Measured(trace);
+    EXPECT_EQ(result.outcome, measure::Outcome::kOk) << result.message;
+    ASSERT_FALSE(result.samples_ns.empty());
+    // Two times 48 x 64 x 96 operations in a hundredth of what a CPU takes.
+    EXPECT_LT(result.samples_ns.front(), 100'000);
+    EXPECT_EQ(result.device, "abacus-8:rods13");
+  }
+}
+
+TEST_F(AbacusRunnerTest, WhatIsLostStaysSoUntilItsProcessIsReplaced) {
+  options_.runner.device = "abacus:9";
+  for (int turn = 0; turn < 2; ++turn) {
+    const measure::MeasureResult lost = Measured("");
+    EXPECT_EQ(lost.outcome, measure::Outcome::kWorkerLost) << lost.message;
+    EXPECT_NE(lost.message.find("the abacus is lost"), std::string::npos) << lost.message;
+  }
+}
+
+TEST_F(AbacusRunnerTest, ARunnerOfTheHostTakesNoneOfIt) {
+  options_.runner.device = "cpu:0";
+  const measure::MeasureResult refused = Measured("");
+  EXPECT_EQ(refused.outcome, measure::Outcome::kBuildFailed);
+  EXPECT_NE(refused.message.find("a kernel for abacus:rods=8 does not run on cpu:0"),
+            std::string::npos)
+      << refused.message;
+}
+
+TEST(AbacusClock, FillsNoWaitAndThatIsNoLie) {
+  measure::TimeReply reply;
+  reply.samples_ns = {1000, 1000};
+  reply.runs = 2;
+  reply.timed_ns = 2000;
+  const measure::AnswerWait wait{.elapsed_ns = 400'000'000};
+  EXPECT_TRUE(measure::CheckTimes(reply, {}, wait.elapsed_ns).ok());
+  EXPECT_TRUE(abacus::Runner().CheckWait(reply, 0, wait).ok());
+  EXPECT_EQ(measure::CpuRunner().CheckWait(reply, 0, wait).code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace hone
