@@ -10,7 +10,9 @@
 #include "client/emit.h"
 #include "client/json_text.h"
 #include "client/model_loader.h"
+#include "client/model_options.h"
 #include "client/output_path.h"
+#include "compiler/package_variants.h"
 #include "runtime/package.h"
 
 namespace hone::client {
@@ -34,25 +36,35 @@ std::string RungsText(const compiler::CompileReport& report) {
   return text;
 }
 
-std::string ReportText(const std::string& path, const compiler::CompiledModel& model,
-                       double seconds) {
+std::string ReportText(const compiler::CompiledModel& model) {
   const compiler::CompileReport& report = model.report;
   std::string rungs;
   for (const auto& [rung, count] : RungCounts(report)) {
     rungs += fmt::format("{}{} {}", rungs.empty() ? "" : ", ", count, rung);
   }
   return fmt::format(
-      "wrote {} for {}\n{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory "
-      "{:.1f} "
-      "MB; {:.1f} s\n",
-      path, model.package.info.target, report.kernels.size(), rungs.empty() ? "none" : rungs,
-      report.num_steps, static_cast<double>(report.code_bytes) * 1e-6,
+      "{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory {:.1f} MB",
+      report.kernels.size(), rungs.empty() ? "none" : rungs, report.num_steps,
+      static_cast<double>(report.code_bytes) * 1e-6,
       static_cast<double>(report.constant_bytes) * 1e-6,
-      static_cast<double>(report.arena_bytes) * 1e-6, seconds);
+      static_cast<double>(report.arena_bytes) * 1e-6);
 }
 
-nlohmann::ordered_json ReportJson(const std::string& path, const compiler::CompiledModel& model,
-                                  double seconds) {
+std::string ReportText(const std::string& path, const std::vector<compiler::CompiledModel>& models,
+                       size_t shared_bytes, double seconds) {
+  if (models.size() == 1) {
+    return fmt::format("wrote {} for {}\n{}; {:.1f} s\n", path, models[0].package.info.target,
+                       ReportText(models[0]), seconds);
+  }
+  std::string text = fmt::format("wrote {} for {} targets\n", path, models.size());
+  for (const compiler::CompiledModel& model : models) {
+    text += fmt::format("{}: {}\n", model.package.info.target, ReportText(model));
+  }
+  return text + fmt::format("constants of all {:.1f} MB; {:.1f} s\n",
+                            static_cast<double>(shared_bytes) * 1e-6, seconds);
+}
+
+nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
   const compiler::CompileReport& report = model.report;
   auto kernels = nlohmann::ordered_json::array();
   for (const compiler::KernelReport& kernel : report.kernels) {
@@ -62,14 +74,23 @@ nlohmann::ordered_json ReportJson(const std::string& path, const compiler::Compi
                        {"rung", kernel.rung},
                        {"why", kernel.why}});
   }
-  return {{"package", path},
-          {"target", model.package.info.target},
+  return {{"target", model.package.info.target},
           {"kernels", std::move(kernels)},
           {"steps", report.num_steps},
           {"code_bytes", report.code_bytes},
           {"constant_bytes", report.constant_bytes},
-          {"arena_bytes", report.arena_bytes},
-          {"seconds", seconds}};
+          {"arena_bytes", report.arena_bytes}};
+}
+
+/// The first target's facts at the top, as where there is one; those of others beside them.
+nlohmann::ordered_json ReportJson(const std::string& path,
+                                  const std::vector<compiler::CompiledModel>& models,
+                                  double seconds) {
+  nlohmann::ordered_json object = {{"package", path}};
+  object.update(ReportJson(models[0]));
+  object["seconds"] = seconds;
+  for (size_t i = 1; i < models.size(); ++i) object["also"].push_back(ReportJson(models[i]));
+  return object;
 }
 
 /// Beside the package, whose disk must have room for as many bytes anyway. A pipe or a device has
@@ -91,6 +112,36 @@ measure::BuilderOptions LinkBuilder() {
   return options;
 }
 
+/// The model compiled for each target.
+absl::StatusOr<std::vector<compiler::CompiledModel>> CompileAll(
+    CommandContext& context, const std::vector<std::string>& targets, const TraceChoice& traces,
+    const std::string& path, std::vector<std::string>* data_files) {
+  std::vector<compiler::CompiledModel> models;
+  for (const std::string& target : targets) {
+    data_files->clear();
+    HONE_ASSIGN_OR_RETURN(
+        graph::Graph graph,
+        ImportModel(context.arguments, context.arguments.Text("MODEL"), data_files));
+    HONE_ASSIGN_OR_RETURN(models.emplace_back(),
+                          CompileGraph(context.arguments, traces, std::move(graph),
+                                       context.environment, ScratchFolder(path), target));
+  }
+  return models;
+}
+
+/// What was made, said.
+void Tell(CommandContext& context, const TraceChoice& traces,
+          const std::vector<compiler::CompiledModel>& models,
+          const std::vector<std::string>& emitted, const std::string& report) {
+  const std::string nothing = NothingKnownText(context.arguments, traces, models[0].report);
+  context.err << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing);
+  if (context.arguments.Flag("verbose")) {
+    for (const compiler::CompiledModel& model : models) context.out << RungsText(model.report);
+  }
+  context.out << report;
+  if (!emitted.empty()) context.out << fmt::format("also wrote {}\n", fmt::join(emitted, ", "));
+}
+
 }  // namespace
 
 absl::Status RunCompile(CommandContext& context) {
@@ -103,39 +154,34 @@ absl::Status RunCompile(CommandContext& context) {
   HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));
   HONE_ASSIGN_OR_RETURN(const EmitOptions emit, ReadEmit(arguments));
   HONE_RETURN_IF_ERROR(CheckEmit(emit, path, inputs));
+  HONE_ASSIGN_OR_RETURN(const std::vector<std::string> targets, ReadTargets(arguments));
   HONE_RETURN_IF_ERROR(CheckDependencyFile(arguments, path, inputs));
   HONE_ASSIGN_OR_RETURN(const TraceChoice traces, ChooseTraces(arguments, context.environment));
   const int64_t begin = clock.NowNs();
   std::vector<std::string> data_files;
-  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, source, &data_files));
-  HONE_ASSIGN_OR_RETURN(
-      const compiler::CompiledModel model,
-      CompileGraph(arguments, traces, std::move(graph), context.environment, ScratchFolder(path)));
-  if (const Status status = runtime::WritePackage(model.package, path); !status.ok()) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<compiler::CompiledModel> models,
+                        CompileAll(context, targets, traces, path, &data_files));
+  HONE_ASSIGN_OR_RETURN(const compiler::PackageVariants variants, compiler::ShareConstants(models));
+  if (const Status status = runtime::WritePackages(variants.packages, path); !status.ok()) {
     return ToAbsl(status);
   }
   measure::BuilderClient builder(LinkBuilder(), clock);
-  HONE_ASSIGN_OR_RETURN(
-      const std::vector<std::string> emitted,
-      EmitFiles(emit, path, model.package.info.target, model.package.plan, builder));
+  HONE_ASSIGN_OR_RETURN(const std::vector<std::string> emitted,
+                        EmitFiles(emit, path, targets[0], variants.packages[0].plan, builder));
   if (arguments.Given("depfile")) {
     HONE_RETURN_IF_ERROR(WriteDependencyFile(arguments, path, traces, data_files));
   }
   const double seconds = static_cast<double>(clock.NowNs() - begin) * 1e-9;
-  if (context.json()) {
-    auto object = ReportJson(path, model, seconds);
-    object["log"] = TextOrNull(NumAnswered(model.report) > 0 && traces.HasLog() ? traces.path : "");
-    object["emitted"] = emitted;
-    context.json_result = JsonText(object);
-  } else {
-    const std::string nothing = NothingKnownText(arguments, traces, model.report);
-    context.err << (nothing.empty() ? ChosenLogText(traces, model.report) : nothing);
-    if (arguments.Flag("verbose")) context.out << RungsText(model.report);
-    context.out << ReportText(path, model, seconds);
-    if (!emitted.empty()) {
-      context.out << fmt::format("also wrote {}\n", fmt::join(emitted, ", "));
-    }
+  if (!context.json()) {
+    Tell(context, traces, models, emitted,
+         ReportText(path, models, variants.constants.size(), seconds));
+    return absl::OkStatus();
   }
+  auto object = ReportJson(path, models, seconds);
+  object["log"] =
+      TextOrNull(NumAnswered(models[0].report) > 0 && traces.HasLog() ? traces.path : "");
+  object["emitted"] = emitted;
+  context.json_result = JsonText(object);
   return absl::OkStatus();
 }
 

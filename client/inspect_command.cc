@@ -16,6 +16,7 @@
 #include "client/model_options.h"
 #include "client/roofline.h"
 #include "ir/target.h"
+#include "runtime/executable.h"
 #include "runtime/package.h"
 #include "runtime/region.h"
 
@@ -269,15 +270,19 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status InspectPackage(CommandContext& context, const std::string& path) {
-  // Mapped and parsed, not loaded: who looks into a package does not trust it yet, and what it says
-  // can be read on a machine that cannot run it.
-  const auto file = runtime::Region::MapFile(path);
-  if (!file.ok()) return ToAbsl(file.status());
-  const auto package = runtime::ParsePackage(file->span());
-  if (!package.ok()) return Annotate(ToAbsl(package.status()), path);
-  const runtime::PackageInfo& info = package->info;
-  const ir::Plan& plan = package->plan;
+/// What a package says of one target's code.
+struct PackageView {
+  std::string text;
+  Json object;
+};
+
+std::string ClassText(const runtime::PackageInfo& info) {
+  return info.device_class.empty() ? "" : fmt::format("device class {}\n", info.device_class);
+}
+
+PackageView ViewOf(const runtime::Package& package) {
+  const runtime::PackageInfo& info = package.info;
+  const ir::Plan& plan = package.plan;
   std::vector<int> counts(plan.kernels.size(), 0);
   std::map<std::string, int> externs;
   for (const ir::PlanStep& step : plan.steps) {
@@ -285,11 +290,7 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
     if (step.kind == ir::PlanStepKind::kExtern) ++externs[step.extern_name];
   }
   auto kernels = Json::array();
-  std::string text =
-      fmt::format("{} for {}, by Hone {}\n", ModelName(path), info.target, info.program);
-  if (!info.device_class.empty()) text += fmt::format("device class {}\n", info.device_class);
-  text += ValuesText("inputs", plan.inputs) + ValuesText("outputs", plan.outputs);
-  text += fmt::format("kernels ({})\n", plan.kernels.size());
+  std::string text = fmt::format("kernels ({})\n", plan.kernels.size());
   for (size_t i = 0; i < plan.kernels.size(); ++i) {
     const runtime::PackageKernel& kernel = info.kernels[i];
     kernels.push_back({{"workload", plan.kernels[i].workload_hash},
@@ -307,22 +308,60 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
   }
   for (const auto& [name, count] : externs)
     text += fmt::format("  {:<32} {:>5} x  extern\n", name, count);
-  text += fmt::format(
-      "memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n", Megabytes(plan.arena_bytes),
-      Megabytes(static_cast<int64_t>(package->constants.size())), plan.steps.size());
-  const Json object = {{"package", ModelName(path)},
-                       {"program", info.program},
-                       {"target", info.target},
-                       {"device_class", info.device_class},
-                       {"inputs", ValuesJson(plan.inputs)},
-                       {"outputs", ValuesJson(plan.outputs)},
-                       {"kernels", std::move(kernels)},
-                       {"externs", externs},
-                       {"steps", plan.steps.size()},
-                       {"memory", {{"peak_bytes", plan.arena_bytes}}},
-                       {"constant_bytes", package->constants.size()}};
+  text += fmt::format("memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n",
+                      Megabytes(plan.arena_bytes),
+                      Megabytes(static_cast<int64_t>(package.constants.size())), plan.steps.size());
+  PackageView view;
+  view.object = {{"program", info.program},
+                 {"target", info.target},
+                 {"device_class", info.device_class},
+                 {"inputs", ValuesJson(plan.inputs)},
+                 {"outputs", ValuesJson(plan.outputs)},
+                 {"kernels", std::move(kernels)},
+                 {"externs", externs},
+                 {"steps", plan.steps.size()},
+                 {"memory", {{"peak_bytes", plan.arena_bytes}}},
+                 {"constant_bytes", package.constants.size()}};
+  view.text = std::move(text);
+  return view;
+}
+
+absl::Status InspectPackage(CommandContext& context, const std::string& path) {
+  // Mapped and parsed, not loaded: who looks into a package does not trust it yet, and what it says
+  // can be read on a machine that cannot run it.
+  const auto file = runtime::Region::MapFile(path);
+  if (!file.ok()) return ToAbsl(file.status());
+  const auto packages = runtime::ParsePackages(file->span());
+  if (!packages.ok()) return Annotate(ToAbsl(packages.status()), path);
+  const runtime::Package& first = packages->front();
+  Json object = {{"package", ModelName(path)}};
+  std::string text, targets;
+  for (const runtime::Package& package : *packages) {
+    PackageView view = ViewOf(package);
+    targets += (targets.empty() ? "" : " and ") + package.info.target;
+    if (packages->size() > 1) {
+      text += fmt::format("for {}\n{}", package.info.target, ClassText(package.info));
+    }
+    text += view.text;
+    if (&package == &first) {
+      object.update(view.object);
+    } else {
+      object["also"].push_back(std::move(view.object));
+    }
+  }
+  if (packages->size() > 1) {
+    const Result<size_t> chosen = runtime::ChooseVariant(*packages);
+    object["runs_here"] = TextOrNull(chosen.ok() ? (*packages)[*chosen].info.target : "");
+    text += chosen.ok() ? fmt::format("this machine runs {}\n", (*packages)[*chosen].info.target)
+                        : fmt::format("this machine runs none: {}\n", chosen.status().message());
+  }
   context.json_result = JsonText(object);
-  if (!context.json()) context.out << text;
+  if (context.json()) return absl::OkStatus();
+  context.out << fmt::format("{} for {}, by Hone {}\n", ModelName(path), targets,
+                             first.info.program)
+              << (packages->size() == 1 ? ClassText(first.info) : "")
+              << ValuesText("inputs", first.plan.inputs)
+              << ValuesText("outputs", first.plan.outputs) << text;
   return absl::OkStatus();
 }
 

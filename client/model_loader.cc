@@ -10,6 +10,7 @@
 #include <span>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
@@ -222,7 +223,15 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
 absl::StatusOr<LoadedModel> LoadModel(const CommandContext& context, const std::string& path) {
   const Arguments& arguments = context.arguments;
   HONE_ASSIGN_OR_RETURN(const bool package, IsPackage(path));
-  if (package) return LoadPackage(arguments, path);
+  if (package) {
+    HONE_ASSIGN_OR_RETURN(LoadedModel loaded, LoadPackage(arguments, path));
+    const std::vector<std::string>& targets = loaded.executable->targets();
+    if (targets.size() > 1 && !context.json()) {
+      context.err << fmt::format("'{}' has code for {}; this machine runs {}\n", path,
+                                 fmt::join(targets, " and "), loaded.executable->info().target);
+    }
+    return loaded;
+  }
   HONE_ASSIGN_OR_RETURN(const TraceChoice choice, ChooseTraces(arguments, context.environment));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   LoadedModel loaded;

@@ -12,6 +12,7 @@
 #include "client/exit_code.h"
 #include "client/npz.h"
 #include "ir/target.h"
+#include "runtime/package.h"
 
 namespace hone::client {
 namespace {
@@ -111,6 +112,27 @@ absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
   }
   // The line wins over the target of the config file.
   return fmt::format("{},threads={}", target.family, threads);
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments) {
+  HONE_ASSIGN_OR_RETURN(std::string first, ReadTarget(arguments));
+  std::vector<std::string> targets = {std::move(first)};
+  for (const std::string& given : arguments.List("also")) {
+    ir::Target target;
+    std::string error;
+    if (!ir::ParseTarget(ir::ResolveNative(given, UsableCores()), &target, &error)) {
+      return Usage("--also: " + error);
+    }
+    if (std::ranges::find(targets, target.text) != targets.end()) {
+      return Usage(fmt::format("--also: {} is among the targets already", target.text));
+    }
+    targets.push_back(target.text);
+  }
+  if (targets.size() > runtime::kMaxVariants) {
+    return Usage(
+        fmt::format("--also: a package holds code for at most {} targets", runtime::kMaxVariants));
+  }
+  return targets;
 }
 
 absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {

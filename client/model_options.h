@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -21,6 +22,8 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
 /// Usage errors: not a target, threads said twice on the line and differently. The
 /// line's word on threads wins over what the config file says, then the target's.
 absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
+/// --target, then each --also, resolved; a usage error where one is said twice.
+absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments);
 
 /// --accuracy, or the default class where the command has no such option. A usage error for a class
 /// that nothing is implemented for yet.

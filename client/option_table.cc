@@ -89,6 +89,12 @@ constexpr std::array kZooOptions = {
 
 constexpr std::array kCompileOptions = {
     kVerbose,
+    OptionSpec{.name = "also",
+               .kind = ValueKind::kText,
+               .argument = "TARGET",
+               .help = "Put code for this target into the package too; the runtime takes the best "
+                       "that its machine can run",
+               .repeated = true},
     OptionSpec{.name = "emit",
                .kind = ValueKind::kText,
                .argument = "LIST",

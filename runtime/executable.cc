@@ -1,9 +1,11 @@
 #include "runtime/executable.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
+#include "base/core/cpu.h"
 #include "base/core/status_macros.h"
 #include "runtime/message.h"
 
@@ -38,12 +40,58 @@ Result<std::shared_ptr<const Executable>> Executable::Load(Region file, const st
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 
+namespace {
+
+/// The part of the constants that the plan reads, and the plan for that part alone: the others are
+/// those of other variants.
+void KeepOwnConstants(Package* package) {
+  constexpr int64_t kPageBytes = 4096;
+  int64_t begin = INT64_MAX, end = 0;
+  for (const ir::PlanBuffer& buffer : package->plan.buffers) {
+    if (buffer.kind != ir::PlanBufferKind::kConstant) continue;
+    begin = std::min(begin, buffer.offset / kPageBytes * kPageBytes);
+    end = std::max(end, buffer.offset + buffer.bytes);
+  }
+  begin = std::min(begin, end);
+  package->constants =
+      package->constants.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+  for (ir::PlanBuffer& buffer : package->plan.buffers) {
+    if (buffer.kind == ir::PlanBufferKind::kConstant) buffer.offset -= begin;
+  }
+}
+
+}  // namespace
+
+Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run) {
+  size_t best = variants.size();
+  std::pair<bool, double> most;
+  std::string reasons;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    ir::Target target;
+    std::string why;
+    if (!ir::ParseTarget(variants[i].info.target, &target, &why)) return Invalid(why);
+    if (!host_can_run(target, &why)) {
+      reasons += (reasons.empty() ? "" : "; ") + why;
+      continue;
+    }
+    const std::pair does(target.threads <= UsableCores(), ir::MostFlopPerNs(target));
+    if (best < variants.size() && does <= most) continue;
+    best = i;
+    most = does;
+  }
+  if (best == variants.size()) return Status(StatusCode::kFailedPrecondition, reasons);
+  return best;
+}
+
 Status Executable::Prepare(const std::string& name, const Options& options) {
-  HONE_ASSIGN_OR_RETURN(package_, ParsePackage(file_.span()));
+  HONE_ASSIGN_OR_RETURN(Variants variants, ParsePackages(file_.span()));
+  for (const Package& each : variants) targets_.push_back(each.info.target);
+  HONE_ASSIGN_OR_RETURN(const size_t chosen, ChooseVariant(variants, options.host_can_run));
+  package_ = std::move(variants[chosen]);
+  if (variants.size() > 1) KeepOwnConstants(&package_);
   ir::Target target;
   std::string why;
   if (!ir::ParseTarget(package_.info.target, &target, &why)) return Invalid(why);
-  if (!options.host_can_run(target, &why)) return {StatusCode::kFailedPrecondition, why};
   if (options.copy_constants && !package_.constants.empty()) {
     HONE_ASSIGN_OR_RETURN(constants_copy_,
                           Region::Allocate(package_.constants.size(), "the constants of " + name));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/core/result.h"
 #include "ir/target.h"
@@ -13,6 +14,14 @@
 #include "runtime/region.h"
 
 namespace hone::runtime {
+
+/// Says whether this host can run the target's code, and if not, why.
+using HostCanRun = bool (*)(const ir::Target& target, std::string* why);
+
+/// The variant to run: of those that the host can run the one whose device may do most
+/// (ir::MostFlopPerNs), code for more threads than the host has usable cores behind the others, the
+/// first of equals. kFailedPrecondition: it can run none, and why not each.
+Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run = ir::HostCanRun);
 
 /// A loaded package: everything checked, constants mapped, code loaded. Immutable, hence
 /// thread-safe; contexts share it. A package is code: load only what you trust.
@@ -25,8 +34,7 @@ class Executable {
     /// OpenMemory uses the memory where it is, which must stay until the executable ends and begin
     /// at a multiple of 64.
     bool in_place = false;
-    /// Says whether this host can run the target's code (and if not, why).
-    bool (*host_can_run)(const ir::Target& target, std::string* why) = ir::HostCanRun;
+    HostCanRun host_can_run = ir::HostCanRun;
   };
 
   /// Reads `path`. Errors, each with the path: those of ParsePackage and Region::MapFile;
@@ -38,7 +46,11 @@ class Executable {
   static Result<std::shared_ptr<const Executable>> OpenMemory(std::span<const std::byte> bytes,
                                                               const Options& options);
 
+  /// What the variant that runs says of itself (ChooseVariant).
   const PackageInfo& info() const { return package_.info; }
+  /// What the file has code for, in its order.
+  const std::vector<std::string>& targets() const { return targets_; }
+
   const ir::Plan& plan() const { return package_.plan; }
   std::span<const std::byte> constants() const { return package_.constants; }
 
@@ -59,6 +71,7 @@ class Executable {
   Region file_;
   Region constants_copy_;
   Package package_;
+  std::vector<std::string> targets_;
   std::unique_ptr<const LoadedPlan> loaded_;  // refers to package_
   int threads_ = 1;
 };

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -31,8 +32,8 @@ constexpr uint64_t kPageBytes = 4096;
 
 // Sections, in the order of the file. Stored: do not renumber.
 enum class Section : uint32_t { kInfo = 1, kPlan = 2, kCode = 3, kConstants = 4 };
-constexpr std::array kSections = {Section::kInfo, Section::kPlan, Section::kCode,
-                                  Section::kConstants};
+constexpr size_t kSectionsOfVariant = 3;
+constexpr uint32_t kFirstFormatOfVariants = 4;
 
 struct SectionEntry {
   Section kind = Section::kInfo;
@@ -43,7 +44,6 @@ struct SectionEntry {
 
 constexpr size_t kEntryBytes = 4 + 4 + 8 + 8;
 constexpr size_t kFixedBytes = 8 + 4 + 4 + 4 + 4 + 8 + 8;
-constexpr size_t kHeaderBytes = kFixedBytes + kSections.size() * kEntryBytes;
 constexpr size_t kChecksumAt = 8 + 4 + 4;  // after magic, format and runtime
 
 std::string_view Chars(std::span<const std::byte> bytes) {
@@ -58,23 +58,34 @@ uint64_t Alignment(Section section) {
 
 uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
+constexpr size_t HeaderBytes(size_t sections) { return kFixedBytes + sections * kEntryBytes; }
+
+/// Info, plan and code of each variant, then the constants of all.
+Section KindAt(size_t section, size_t sections) {
+  if (section + 1 == sections) return Section::kConstants;
+  constexpr std::array kKinds = {Section::kInfo, Section::kPlan, Section::kCode};
+  return kKinds[section % kSectionsOfVariant];
+}
+
 /// Where the sections lie, given their sizes: there is only one way.
-std::array<SectionEntry, kSections.size()> LayOut(
-    const std::array<uint64_t, kSections.size()>& sizes) {
-  std::array<SectionEntry, kSections.size()> entries;
-  uint64_t at = kHeaderBytes;
-  for (size_t i = 0; i < kSections.size(); ++i) {
-    at = RoundUp(at, Alignment(kSections[i]));
-    entries[i] = {.kind = kSections[i], .checksum = 0, .offset = at, .bytes = sizes[i]};
+std::vector<SectionEntry> LayOut(const std::vector<uint64_t>& sizes) {
+  std::vector<SectionEntry> entries;
+  uint64_t at = HeaderBytes(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Section kind = KindAt(i, sizes.size());
+    at = RoundUp(at, Alignment(kind));
+    entries.push_back({.kind = kind, .checksum = 0, .offset = at, .bytes = sizes[i]});
     at += sizes[i];
   }
   return entries;
 }
 
-std::string EncodeHeader(uint64_t isa_bits, const std::array<SectionEntry, kSections.size()>& all) {
+std::string EncodeHeader(uint64_t isa_bits, const std::vector<SectionEntry>& all) {
   ByteWriter writer;
   writer.Raw(kMagic);
-  writer.U32(kPackageFormatVersion);
+  // A file with one variant is what it was before there were several.
+  const bool one = all.size() == kSectionsOfVariant + 1;
+  writer.U32(one ? kPlanFormatVersion : kPackageFormatVersion);
   writer.U32(kRuntimeVersion);
   writer.U32(0);  // the checksum's place
   writer.U32(static_cast<uint32_t>(all.size()));
@@ -136,36 +147,40 @@ Result<uint64_t> IsaBitsOf(const std::string& target_text) {
   return ir::PackageBits(target);
 }
 
-/// The pieces of the file in order; views into `head` and the package.
+/// The pieces of the file in order; views into `made` and the packages.
 struct Pieces {
-  std::string head;  // header, info, plan, padding
-  std::string code_padding;
+  std::deque<std::string> made;  // whose strings stay where they are
   std::vector<std::string_view> all;
+
+  void Add(std::string piece) { all.push_back(made.emplace_back(std::move(piece))); }
 };
 
-Result<std::unique_ptr<Pieces>> MakePieces(const Package& package) {
-  HONE_RETURN_IF_ERROR(CheckPackage(package));
-  HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));
-  ByteWriter plan;
-  EncodePlan(package.plan, plan);
-  const std::string info = EncodeInfo(package.info);
-  const std::array<std::string_view, kSections.size()> contents = {
-      info, plan.bytes(), Chars(package.code), Chars(package.constants)};
-
-  std::array<uint64_t, kSections.size()> sizes{};
-  for (size_t i = 0; i < contents.size(); ++i) sizes[i] = contents[i].size();
-  auto entries = LayOut(sizes);
-  for (size_t i = 0; i < contents.size(); ++i) entries[i].checksum = ChecksumOf(contents[i]);
-
+Result<std::unique_ptr<Pieces>> MakePieces(const Variants& variants) {
+  HONE_RETURN_IF_ERROR(CheckPackages(variants));
   auto pieces = std::make_unique<Pieces>();
-  pieces->head = EncodeHeader(isa_bits, entries);
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    pieces->head.resize(entries[i].offset, '\0');
-    pieces->head += contents[i];
+  std::vector<std::string_view> contents;
+  uint64_t isa_bits = 0;
+  for (const Package& package : variants) {
+    HONE_ASSIGN_OR_RETURN(const uint64_t bits, IsaBitsOf(package.info.target));
+    isa_bits |= bits;
+    ByteWriter plan;
+    EncodePlan(package.plan, plan);
+    contents.push_back(pieces->made.emplace_back(EncodeInfo(package.info)));
+    contents.push_back(pieces->made.emplace_back(plan.Take()));
+    contents.push_back(Chars(package.code));
   }
-  pieces->head.resize(entries[2].offset, '\0');
-  pieces->code_padding.resize(entries[3].offset - entries[2].offset - entries[2].bytes, '\0');
-  pieces->all = {pieces->head, contents[2], pieces->code_padding, contents[3]};
+  contents.push_back(Chars(variants.front().constants));
+  std::vector<uint64_t> sizes;
+  for (const std::string_view content : contents) sizes.push_back(content.size());
+  std::vector<SectionEntry> entries = LayOut(sizes);
+  for (size_t i = 0; i < contents.size(); ++i) entries[i].checksum = ChecksumOf(contents[i]);
+  pieces->Add(EncodeHeader(isa_bits, entries));
+  uint64_t at = HeaderBytes(entries.size());
+  for (size_t i = 0; i < contents.size(); ++i) {
+    pieces->Add(std::string(entries[i].offset - at, '\0'));
+    pieces->all.push_back(contents[i]);
+    at = entries[i].offset + entries[i].bytes;
+  }
   return pieces;
 }
 
@@ -191,7 +206,9 @@ std::string FolderOf(const std::string& path) {
 struct Header {
   int format = 0;
   uint64_t isa_bits = 0;
-  std::array<SectionEntry, kSections.size()> entries;
+  std::vector<SectionEntry> entries;
+
+  size_t variants() const { return entries.size() / kSectionsOfVariant; }
 };
 
 Status Damaged(const std::string& why) {
@@ -224,18 +241,28 @@ Result<Header> ParseHeader(std::span<const std::byte> bytes) {
   if (chars.substr(0, kMagic.size()) != kMagic) {
     return Invalid("not a Hone package (it does not begin with the mark of one)");
   }
-  if (bytes.size() < kHeaderBytes) return Damaged(Message("only ", bytes.size(), " bytes"));
-  ByteReader reader(bytes.subspan(kMagic.size(), kHeaderBytes - kMagic.size()), "header");
+  if (bytes.size() < HeaderBytes(kSectionsOfVariant + 1)) {
+    return Damaged(Message("only ", bytes.size(), " bytes"));
+  }
+  ByteReader reader(bytes.subspan(kMagic.size()), "header");
   const uint32_t format = reader.U32();
   const uint32_t runtime = reader.U32();
   HONE_RETURN_IF_ERROR(CheckVersions(format, runtime));
   const uint32_t checksum = reader.U32();
-  std::string zeroed(chars.substr(0, kHeaderBytes));
+  const size_t sections = reader.U32();
+  const size_t variants = sections / kSectionsOfVariant;
+  const bool right = variants == 1 ? format <= static_cast<uint32_t>(kPlanFormatVersion)
+                                   : format >= kFirstFormatOfVariants;
+  if (sections % kSectionsOfVariant != 1 || !right || variants > kMaxVariants ||
+      bytes.size() < HeaderBytes(sections)) {
+    return Invalid("header: wrong number of sections");
+  }
+  std::string zeroed(chars.substr(0, HeaderBytes(sections)));
   zeroed.replace(kChecksumAt, 4, 4, '\0');
   if (ChecksumOf(zeroed) != checksum) return Damaged("the header's checksum is wrong");
-  if (reader.U32() != kSections.size()) return Invalid("header: wrong number of sections");
 
   Header header;
+  header.entries.resize(sections);
   header.format = static_cast<int>(format);
   header.isa_bits = reader.U64();
   const uint64_t file_bytes = reader.U64();
@@ -254,10 +281,10 @@ Result<Header> ParseHeader(std::span<const std::byte> bytes) {
 
 /// The places must be those that LayOut gives: so nothing overlaps, overflows or hides in between.
 Status CheckLayout(const Header& header, std::span<const std::byte> bytes) {
-  std::array<uint64_t, kSections.size()> sizes{};
-  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = header.entries[i].bytes;
-  const auto expected = LayOut(sizes);
-  uint64_t end = kHeaderBytes;
+  std::vector<uint64_t> sizes;
+  for (const SectionEntry& entry : header.entries) sizes.push_back(entry.bytes);
+  const std::vector<SectionEntry> expected = LayOut(sizes);
+  uint64_t end = HeaderBytes(sizes.size());
   for (size_t i = 0; i < sizes.size(); ++i) {
     const SectionEntry& entry = header.entries[i];
     if (entry.kind != expected[i].kind || entry.offset != expected[i].offset ||
@@ -313,8 +340,50 @@ Status CheckPackage(const Package& package) {
   return device == nullptr ? Status() : device->CheckCode(package.code);
 }
 
+namespace {
+
+bool SameValues(const std::vector<ir::PlanValue>& some, const std::vector<ir::PlanValue>& others) {
+  return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                    [](const ir::PlanValue& a, const ir::PlanValue& b) {
+                      return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+                    });
+}
+
+}  // namespace
+
+Status CheckPackages(const Variants& variants) {
+  if (variants.empty() || variants.size() > kMaxVariants) {
+    return Invalid("a file for ", variants.size(), " targets");
+  }
+  const Package& first = variants.front();
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const Package& each = variants[i];
+    HONE_RETURN_IF_ERROR(CheckPackage(each));
+    for (size_t k = 0; k < i; ++k) {
+      if (variants[k].info.target == each.info.target) {
+        return Invalid("two packages for ", each.info.target, " in one file");
+      }
+    }
+    if (!SameValues(each.plan.inputs, first.plan.inputs) ||
+        !SameValues(each.plan.outputs, first.plan.outputs)) {
+      return Invalid("the packages for ", first.info.target, " and ", each.info.target,
+                     " have other inputs or outputs");
+    }
+    if (each.constants.data() != first.constants.data() ||
+        each.constants.size() != first.constants.size()) {
+      return Invalid("the packages for ", first.info.target, " and ", each.info.target,
+                     " do not share their constants");
+    }
+  }
+  return {};
+}
+
 Result<std::string> SerializePackage(const Package& package) {
-  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
+  return SerializePackages({package});
+}
+
+Result<std::string> SerializePackages(const Variants& variants) {
+  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(variants));
   std::string bytes;
   for (const std::string_view piece : pieces->all) bytes += piece;
   return bytes;
@@ -357,7 +426,11 @@ Status WriteBeside(const std::vector<std::string_view>& pieces, const std::strin
 }  // namespace
 
 Status WritePackage(const Package& package, const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(package));
+  return WritePackages({package}, path);
+}
+
+Status WritePackages(const Variants& variants, const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const auto pieces, MakePieces(variants));
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     if (S_ISDIR(info.st_mode)) return Invalid("cannot write '", path, "': it is a folder");
@@ -366,30 +439,43 @@ Status WritePackage(const Package& package, const std::string& path) {
   return WriteBeside(pieces->all, path);
 }
 
-Result<Package> ParsePackage(std::span<const std::byte> bytes) {
+Result<Variants> ParsePackages(std::span<const std::byte> bytes) {
   HONE_ASSIGN_OR_RETURN(const Header header, ParseHeader(bytes));
   HONE_RETURN_IF_ERROR(CheckLayout(header, bytes));
-  std::array<std::span<const std::byte>, kSections.size()> contents;
-  for (size_t i = 0; i < contents.size(); ++i) {
-    contents[i] = bytes.subspan(header.entries[i].offset, header.entries[i].bytes);
-    if (ChecksumOf(Chars(contents[i])) != header.entries[i].checksum) {
-      return Damaged(Message("the checksum of section ", i, " is wrong"));
+  std::vector<std::span<const std::byte>> contents;
+  for (const SectionEntry& entry : header.entries) {
+    contents.push_back(bytes.subspan(entry.offset, entry.bytes));
+    if (ChecksumOf(Chars(contents.back())) != entry.checksum) {
+      return Damaged(Message("the checksum of section ", contents.size() - 1, " is wrong"));
     }
   }
-  Package package;
-  ByteReader info(contents[0], "info table");
-  package.info = DecodeInfo(info);
-  HONE_RETURN_IF_ERROR(info.Finish());
-  ByteReader plan(contents[1], "plan");
-  package.plan = DecodePlan(plan, header.format);
-  HONE_RETURN_IF_ERROR(plan.Finish());
-  package.code = contents[2];
-  package.constants = contents[3];
-  HONE_RETURN_IF_ERROR(CheckPackage(package));
-  HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));
+  Variants variants(header.variants());
+  uint64_t isa_bits = 0;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    Package& package = variants[i];
+    const size_t first = i * kSectionsOfVariant;
+    ByteReader info(contents[first], "info table");
+    package.info = DecodeInfo(info);
+    HONE_RETURN_IF_ERROR(info.Finish());
+    ByteReader plan(contents[first + 1], "plan");
+    package.plan = DecodePlan(plan, header.format);
+    HONE_RETURN_IF_ERROR(plan.Finish());
+    package.code = contents[first + 2];
+    package.constants = contents.back();
+    HONE_ASSIGN_OR_RETURN(const uint64_t bits, IsaBitsOf(package.info.target));
+    isa_bits |= bits;
+  }
+  HONE_RETURN_IF_ERROR(CheckPackages(variants));
   if (isa_bits != header.isa_bits)
     return Invalid("header: instruction sets differ from the target");
-  return package;
+  return variants;
+}
+
+Result<Package> ParsePackage(std::span<const std::byte> bytes) {
+  HONE_ASSIGN_OR_RETURN(Variants variants, ParsePackages(bytes));
+  if (variants.size() > 1)
+    return Invalid("the file has packages for ", variants.size(), " targets");
+  return std::move(variants.front());
 }
 
 }  // namespace hone::runtime

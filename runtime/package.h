@@ -47,26 +47,36 @@ struct Package {
   std::span<const std::byte> code;       ///< an ELF shared object; empty when there are no kernels
 };
 
+/// What a file holds: packages of one model for different targets, the best first where nothing
+/// else tells. They have the same inputs and outputs, and their `constants` are the same bytes.
+using Variants = std::vector<Package>;
+inline constexpr size_t kMaxVariants = 16;
+
 /// The file's bytes. The same package gives the same bytes everywhere. Prologue texts are not
 /// stored. kInvalidArgument when CheckPackage refuses it: a package that would not load is never
 /// written.
 Result<std::string> SerializePackage(const Package& package);
+Result<std::string> SerializePackages(const Variants& variants);
 
 /// Writes it to `path`, all or nothing: to a file beside it, then fsync, rename, fsync of the
 /// folder; what is not a regular file (a pipe, /dev/stdout) is written in place. Constants and code
 /// are not copied in memory. Further errors: kInvalidArgument for a folder, kPermissionDenied,
 /// kNotFound, kResourceExhausted (no space), each with the path.
 Status WritePackage(const Package& package, const std::string& path);
+Status WritePackages(const Variants& variants, const std::string& path);
 
 /// Reads and checks everything that can be checked without running code: header, checksums, bounds,
-/// the plan (CheckPlan), the ELF's frame. What it accepts is exactly what SerializePackage of this
-/// format's Hone would write; the format before is read too. `bytes` must stay as long as the
+/// the plan (CheckPlan), the ELF's frame. What it accepts is exactly what SerializePackages of this
+/// format's Hone would write; the formats before are read too. `bytes` must stay as long as the
 /// result's spans are used. Errors: kInvalidArgument (not a package, or a malformed one), kDataLoss
 /// (a checksum is wrong, or the file is cut short), kFailedPrecondition (made for a newer runtime
 /// or format, or for one that is too old).
+Result<Variants> ParsePackages(std::span<const std::byte> bytes);
+/// The same of a file with one; kInvalidArgument for several.
 Result<Package> ParsePackage(std::span<const std::byte> bytes);
 
 /// The rules that hold for every package, written or read (docs/formats/package.md, "Rules").
 Status CheckPackage(const Package& package);
+Status CheckPackages(const Variants& variants);
 
 }  // namespace hone::runtime

@@ -104,6 +104,35 @@ class Programs(unittest.TestCase):
         self.started = []
         self.check_package_of("farm.db")
 
+    def test_one_package_for_several_targets(self):
+        def compiled(path, *targets):
+            hone(self.folder, "compile", "mlp.onnx", "--no-log", "-o", path, "--target", *targets)
+            return (self.folder / path).stat().st_size
+
+        narrow, wide = "cpu:avx2,threads=1", "cpu:avx512,threads=1"
+        alone = compiled("cpu.hone", narrow)
+        shared = compiled("both.hone", narrow, "--also", "cpu:avx2,threads=2")
+        weights = (self.folder / "mlp.onnx").stat().st_size
+        self.assertLess(shared, 2 * alone - weights // 2, "what both read is there once")
+        compiled("both.hone", narrow, "--also", TARGET)
+        told = json.loads(hone(self.folder, "inspect", "both.hone", "--json"))
+        self.assertEqual(told["target"], narrow)
+        self.assertEqual([also["target"] for also in told["also"]], [TARGET])
+        self.assertEqual(told["runs_here"], TARGET)  # of which MostFlopPerNs says more
+        hone(self.folder, "run", "cpu.hone", "--inputs", "mlp.inputs.npz", "--outputs", "host.npz")
+        for path, runs in (("both.hone", TARGET), ("cpus.hone", narrow)):
+            if path == "cpus.hone":
+                compiled(path, "abacus:rods=20", "--also", narrow)  # too many rods for this host
+            done = subprocess.run([BIN / "hone", "run", path, "--inputs", "mlp.inputs.npz",
+                                   "--expect", "host.npz"], cwd=self.folder, text=True, timeout=60,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"; this machine runs {runs}\n", done.stderr)
+        refused = subprocess.run([BIN / "hone", "compile", "mlp.onnx", "--target", wide, "--also",
+                                  wide], cwd=self.folder, text=True, stderr=subprocess.PIPE)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("is among the targets already", refused.stderr)
+
     def test_other_devices_of_it_are_refused_by_name(self):
         for device, why in (("abacus:10", "only ten of them"), ("quipu:0", "but cpu:N or abacus:N")):
             self.start("hone-worker", "--connect", "127.0.0.1:1", "--insecure-loopback", "--device",

@@ -18,9 +18,9 @@
 namespace hone::runtime::testing {
 namespace {
 
-constexpr size_t kHeaderBytes = 136;
 constexpr size_t kTable = 40;
 constexpr size_t kEntryBytes = 24;
+constexpr size_t kPlaceOfCount = 20;
 
 std::span<const std::byte> Bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -38,10 +38,14 @@ void Put(std::string& bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof(value));
 }
 
+size_t HeaderBytes(size_t sections) { return kTable + kEntryBytes * sections; }
+
 /// Makes all checksums right that can be.
 void FixChecksums(std::string& bytes) {
-  if (bytes.size() < kHeaderBytes) return;
-  for (size_t section = 0; section < 4; ++section) {
+  if (bytes.size() < kTable) return;
+  const size_t sections = Get<uint32_t>(bytes, kPlaceOfCount);
+  if (sections > 100 || bytes.size() < HeaderBytes(sections)) return;
+  for (size_t section = 0; section < sections; ++section) {
     const size_t at = kTable + kEntryBytes * section;
     const auto offset = Get<uint64_t>(bytes, at + 8);
     const auto size = Get<uint64_t>(bytes, at + 16);
@@ -49,7 +53,7 @@ void FixChecksums(std::string& bytes) {
     Put(bytes, at + 4, Crc32c(bytes.data() + offset, size));
   }
   Put<uint32_t>(bytes, 16, 0);
-  Put(bytes, 16, Crc32c(bytes.data(), kHeaderBytes));
+  Put(bytes, 16, Crc32c(bytes.data(), HeaderBytes(sections)));
 }
 
 uint64_t OddNumber(Random& random) {
@@ -103,19 +107,23 @@ void Resize(std::string& bytes, Random& random) {
       break;
     default: bytes.erase(random.Below(bytes.size()), 1 + random.Below(64)); break;
   }
-  if (bytes.size() >= kHeaderBytes && random.Chance(0.5)) Put<uint64_t>(bytes, 32, bytes.size());
+  if (bytes.size() >= kTable && random.Chance(0.5)) Put<uint64_t>(bytes, 32, bytes.size());
 }
 
-TEST(PackageFuzz, TwentyThousandMutationsNeverCrashTheLoader) {
-  constexpr uint64_t kSeed = 20240601;
-  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
-  const std::string good = MakeTestPackage();
-  const size_t plan_end = Get<uint64_t>(good, kTable + kEntryBytes + 8) +
-                          Get<uint64_t>(good, kTable + kEntryBytes + 16);
-  const size_t code_at = Get<uint64_t>(good, kTable + 2 * kEntryBytes + 8);
-  const Random root(kSeed);
+/// Bytes [first, last) of a section.
+std::pair<size_t, size_t> SectionAt(const std::string& bytes, size_t section) {
+  const size_t at = kTable + kEntryBytes * section;
+  const auto offset = Get<uint64_t>(bytes, at + 8);
+  return {offset, offset + Get<uint64_t>(bytes, at + 16)};
+}
+
+/// How often each thing happened to mutations of a good file.
+std::map<std::string, int> Fuzz(const std::string& good, uint64_t seed, uint64_t rounds) {
+  const size_t sections = Get<uint32_t>(good, kPlaceOfCount);
+  const size_t variants = sections / 3;
+  const Random root(seed);
   std::map<std::string, int> outcomes;
-  for (uint64_t round = 0; round < 20000; ++round) {
+  for (uint64_t round = 0; round < rounds; ++round) {
     Random random = root.Fork(round);
     std::string bytes = good;
     const uint64_t where = random.Below(10);
@@ -124,25 +132,32 @@ TEST(PackageFuzz, TwentyThousandMutationsNeverCrashTheLoader) {
       Resize(bytes, random);
     } else {
       for (uint64_t i = 0; i < changes; ++i) {
-        if (where == 1) Mutate(bytes, 0, kHeaderBytes, random);
-        if (where == 2) Mutate(bytes, code_at, code_at + 1024, random);  // the ELF's frame
-        if (where > 2) Mutate(bytes, kHeaderBytes, plan_end, random);
+        const size_t variant = 3 * random.Below(variants);
+        if (where == 1) Mutate(bytes, 0, HeaderBytes(sections), random);
+        if (where == 2) {  // the ELF's frame
+          const size_t code_at = SectionAt(good, variant + 2).first;
+          Mutate(bytes, code_at, code_at + 1024, random);
+        }
+        if (where > 2) {  // info and plan
+          const size_t first = SectionAt(good, variant).first;
+          Mutate(bytes, first, SectionAt(good, variant + 1).second, random);
+        }
       }
     }
     if (random.Chance(0.9)) FixChecksums(bytes);
-    const auto package = ParsePackage(Bytes(bytes));
+    const auto package = ParsePackages(Bytes(bytes));
     if (!package.ok()) {
-      ASSERT_FALSE(package.status().message().empty()) << "round " << round;
+      EXPECT_FALSE(package.status().message().empty()) << "round " << round;
       ++outcomes[StatusCodeName(package.status().code())];
       continue;
     }
     ++outcomes["accepted"];
-    ASSERT_EQ(*SerializePackage(*package), bytes) << "round " << round;
+    EXPECT_EQ(*SerializePackages(*package), bytes) << "round " << round;
     // Changed code may do anything when it is loaded: only whole code goes on to the loader.
     if (where == 2 || random.Chance(0.5)) continue;
     const auto executable = Executable::OpenMemory(Bytes(bytes), {});
     if (!executable.ok()) {
-      ASSERT_FALSE(executable.status().message().empty()) << "round " << round;
+      EXPECT_FALSE(executable.status().message().empty()) << "round " << round;
       ++outcomes["accepted, not loaded"];
       continue;
     }
@@ -152,12 +167,29 @@ TEST(PackageFuzz, TwentyThousandMutationsNeverCrashTheLoader) {
   for (const auto& [outcome, count] : outcomes) {
     summary += outcome + " " + std::to_string(count) + "  ";
   }
-  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(kSeed), summary.c_str());
+  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), summary.c_str());
+  return outcomes;
+}
+
+TEST(PackageFuzz, TwentyThousandMutationsNeverCrashTheLoader) {
+  constexpr uint64_t kSeed = 20240601;
+  std::map<std::string, int> outcomes = Fuzz(MakeTestPackage(), kSeed, 20000);
   // The mutations reached all depths; otherwise this test proves nothing.
   EXPECT_GT(outcomes["INVALID_ARGUMENT"], 1000);
   EXPECT_GT(outcomes["DATA_LOSS"], 500);
   EXPECT_GT(outcomes["FAILED_PRECONDITION"], 5);
   EXPECT_GT(outcomes["loaded"], 200);
+}
+
+TEST(PackageFuzz, NorWhereAFileHasSeveralTargets) {
+  const TestModel model = MakeTestModel();
+  Package wide = model.package;
+  wide.info.target = "cpu:avx512,threads=2";
+  const std::string good = *SerializePackages({wide, model.package});
+  std::map<std::string, int> outcomes = Fuzz(good, 7, 5000);
+  EXPECT_GT(outcomes["INVALID_ARGUMENT"], 250);
+  EXPECT_GT(outcomes["DATA_LOSS"], 100);
+  EXPECT_GT(outcomes["loaded"], 50);
 }
 
 }  // namespace
