@@ -7,11 +7,8 @@ namespace hone {
 /// The program's version (semantic versioning); equal to project(VERSION) in CMakeLists.txt.
 inline constexpr char kProgramVersion[] = "0.1.0";
 
-/// Format of `model.hone` that is written, and the oldest one that a loader reads. A file for one
-/// target has the format of its plan, so that runtimes without variants read it; one for several
-/// has the newest.
-inline constexpr int kPackageFormatVersion = 4, kPlanFormatVersion = 3,
-                     kOldestPackageFormatVersion = 2;
+/// Format of `model.hone` that is written, and the oldest one that a loader reads.
+inline constexpr int kPackageFormatVersion = 4, kOldestPackageFormatVersion = 2;
 
 /// What a package may ask of the runtime: HoneCall, the extern routines. A package names the least
 /// it needs.

@@ -285,9 +285,11 @@ PackageView ViewOf(const runtime::Package& package) {
   const ir::Plan& plan = package.plan;
   std::vector<int> counts(plan.kernels.size(), 0);
   std::map<std::string, int> externs;
-  for (const ir::PlanStep& step : plan.steps) {
-    if (step.kind == ir::PlanStepKind::kKernel) ++counts[static_cast<size_t>(step.kernel)];
-    if (step.kind == ir::PlanStepKind::kExtern) ++externs[step.extern_name];
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const ir::PlanStep& step = plan.steps[i];
+    const auto repeats = static_cast<int>(ir::RepeatsOf(plan, i));
+    if (step.kind == ir::PlanStepKind::kKernel) counts[static_cast<size_t>(step.kernel)] += repeats;
+    if (step.kind == ir::PlanStepKind::kExtern) externs[step.extern_name] += repeats;
   }
   auto kernels = Json::array();
   std::string text = fmt::format("kernels ({})\n", plan.kernels.size());
@@ -311,6 +313,12 @@ PackageView ViewOf(const runtime::Package& package) {
   text += fmt::format("memory: peak {:.3f} MB\nconstants {:.3f} MB, {} steps\n",
                       Megabytes(plan.arena_bytes),
                       Megabytes(static_cast<int64_t>(package.constants.size())), plan.steps.size());
+  auto loops = Json::array();
+  for (const ir::PlanLoop& loop : plan.loops) {
+    loops.push_back({{"first", loop.first}, {"count", loop.count}, {"repeats", loop.repeats}});
+    text += fmt::format("steps {} to {} run {} times, one image after the other\n", loop.first,
+                        loop.first + loop.count - 1, loop.repeats);
+  }
   PackageView view;
   view.object = {{"program", info.program},
                  {"target", info.target},
@@ -320,6 +328,7 @@ PackageView ViewOf(const runtime::Package& package) {
                  {"kernels", std::move(kernels)},
                  {"externs", externs},
                  {"steps", plan.steps.size()},
+                 {"loops", std::move(loops)},
                  {"memory", {{"peak_bytes", plan.arena_bytes}}},
                  {"constant_bytes", package.constants.size()}};
   view.text = std::move(text);

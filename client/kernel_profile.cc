@@ -50,7 +50,7 @@ std::vector<KernelProfileRow> KernelProfile::Rows(const runtime::Executable& exe
     const ir::PlanStep& step = executable.plan().steps[i];
     auto [it, fresh] = rows.try_emplace({step.kernel, step.extern_name});
     if (fresh) it->second = RowOf(step, executable, roofline);
-    it->second.count += 1;
+    it->second.count += ir::RepeatsOf(executable.plan(), i);
     it->second.time_us += Summarise(step_us_[i]).median;
   }
   std::vector<KernelProfileRow> sorted;

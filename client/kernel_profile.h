@@ -16,7 +16,7 @@ struct KernelProfileRow {
   std::string name;      ///< operators and shape, or of which routine
   std::string workload;  ///< hash; empty for a routine
   std::string rung;
-  int64_t count = 0;    ///< steps of a run
+  int64_t count = 0;    ///< of its runs in one of the model
   double time_us = 0;   ///< of a run, all steps: medians added up
   double bytes = 0;     ///< moved at least, of a run
   double flop = 0;      ///< of a run; 0 for a routine, which does not tell

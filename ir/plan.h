@@ -22,6 +22,8 @@ struct PlanBuffer {
   PlanBufferKind kind = PlanBufferKind::kArena;
   int64_t offset = 0;
   int64_t bytes = 0;
+  /// How much further on it lies in each next repeat of a loop; 0: it is the same memory always.
+  int64_t advance_bytes = 0;
 };
 
 /// Stands for a constant of a kernel that only its prologue reads: not in the package, a null
@@ -39,6 +41,14 @@ struct PlanStep {
   std::vector<ArtifactBuffer> extern_inputs, extern_outputs;
   std::vector<int32_t> buffers;  ///< kernel: in Artifact order; extern: inputs then outputs
   int32_t threads = 1;
+};
+
+/// Steps that run several times, one after the other each time: once for each image of a batch. No
+/// repeat reads what another writes.
+struct PlanLoop {
+  int32_t first = 0;  ///< index into Plan::steps
+  int32_t count = 0;
+  int64_t repeats = 1;
 };
 
 /// What the model calls the node that an error of a step is about.
@@ -63,6 +73,16 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<PlanValue> inputs, outputs;
   std::vector<PlanName> names;  ///< by step and input; of those that can fail
+  std::vector<PlanLoop> loops;  ///< in order, apart from each other; a step of none runs once
 };
+
+/// How often a run of the plan runs this step.
+inline int64_t RepeatsOf(const Plan& plan, size_t step) {
+  for (const PlanLoop& loop : plan.loops) {
+    const auto first = static_cast<size_t>(loop.first);
+    if (step >= first && step < first + static_cast<size_t>(loop.count)) return loop.repeats;
+  }
+  return 1;
+}
 
 }  // namespace hone::ir

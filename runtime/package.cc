@@ -83,9 +83,7 @@ std::vector<SectionEntry> LayOut(const std::vector<uint64_t>& sizes) {
 std::string EncodeHeader(uint64_t isa_bits, const std::vector<SectionEntry>& all) {
   ByteWriter writer;
   writer.Raw(kMagic);
-  // A file with one variant is what it was before there were several.
-  const bool one = all.size() == kSectionsOfVariant + 1;
-  writer.U32(one ? kPlanFormatVersion : kPackageFormatVersion);
+  writer.U32(kPackageFormatVersion);
   writer.U32(kRuntimeVersion);
   writer.U32(0);  // the checksum's place
   writer.U32(static_cast<uint32_t>(all.size()));
@@ -251,8 +249,7 @@ Result<Header> ParseHeader(std::span<const std::byte> bytes) {
   const uint32_t checksum = reader.U32();
   const size_t sections = reader.U32();
   const size_t variants = sections / kSectionsOfVariant;
-  const bool right = variants == 1 ? format <= static_cast<uint32_t>(kPlanFormatVersion)
-                                   : format >= kFirstFormatOfVariants;
+  const bool right = variants == 1 || format >= kFirstFormatOfVariants;
   if (sections % kSectionsOfVariant != 1 || !right || variants > kMaxVariants ||
       bytes.size() < HeaderBytes(sections)) {
     return Invalid("header: wrong number of sections");

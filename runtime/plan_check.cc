@@ -1,5 +1,6 @@
 #include "runtime/plan_check.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -56,10 +57,13 @@ class PlanChecker {
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
       HONE_RETURN_IF_ERROR(At(Message("buffer ", i), CheckBuffer(plan_.buffers[i])));
     }
+    HONE_RETURN_IF_ERROR(CheckAdvances());
     for (size_t i = 0; i < plan_.kernels.size(); ++i) {
       HONE_RETURN_IF_ERROR(At(Message("kernel ", i), CheckKernel(plan_.kernels[i])));
     }
+    HONE_RETURN_IF_ERROR(CheckLoops());
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      repeats_ = ir::RepeatsOf(plan_, i);
       HONE_RETURN_IF_ERROR(At(Message("step ", i), CheckStep(plan_.steps[i])));
     }
     HONE_RETURN_IF_ERROR(CheckNames());
@@ -86,7 +90,8 @@ class PlanChecker {
     }
     const ir::PlanValue& value = values[static_cast<size_t>(buffer.offset)];
     HONE_ASSIGN_OR_RETURN(const int64_t bytes, DenseBytes(value.dtype, value.shape));
-    if (buffer.bytes != bytes) {
+    const bool is_part = buffer.bytes > 0 && buffer.advance_bytes == buffer.bytes;
+    if (is_part ? bytes % buffer.bytes != 0 : buffer.bytes != bytes || buffer.advance_bytes != 0) {
       return Invalid(buffer.bytes, " bytes, but ", what, " '", value.name, "' has ", bytes);
     }
     return {};
@@ -101,6 +106,59 @@ class PlanChecker {
       case ir::PlanBufferKind::kOutput: return CheckIo(buffer, plan_.outputs, "output");
     }
     return Invalid("unknown kind ", static_cast<int>(buffer.kind));
+  }
+
+  /// What one repeat takes of an input or output is all that any step takes of it.
+  Status CheckAdvances() const {
+    std::map<std::pair<ir::PlanBufferKind, int64_t>, int64_t> advances;
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+      const ir::PlanBuffer& buffer = plan_.buffers[i];
+      const int64_t advance = buffer.advance_bytes;
+      const bool arena = buffer.kind == ir::PlanBufferKind::kArena;
+      const bool constant = buffer.kind == ir::PlanBufferKind::kConstant;
+      if (advance < 0 || (constant && advance != 0) || (arena && advance % kBufferAlignment != 0)) {
+        return Invalid("buffer ", i, ": advances by ", advance, " bytes");
+      }
+      if (arena || constant) continue;
+      const auto [known, fresh] = advances.try_emplace({buffer.kind, buffer.offset}, advance);
+      if (!fresh && known->second != advance) {
+        return Invalid("buffer ", i, ": advances by ", advance,
+                       " bytes, another of the same memory by ", known->second);
+      }
+    }
+    return {};
+  }
+
+  Status CheckLoops() const {
+    int64_t end = 0;
+    for (size_t i = 0; i < plan_.loops.size(); ++i) {
+      const ir::PlanLoop& loop = plan_.loops[i];
+      if (loop.first < end || loop.count < 1 || loop.repeats < 1 ||
+          loop.repeats > kMaxBufferBytes ||
+          int64_t{loop.first} + loop.count > static_cast<int64_t>(plan_.steps.size())) {
+        return Invalid("loop ", i, ": steps [", loop.first, ", +", loop.count, ") repeated ",
+                       loop.repeats, " times, of ", plan_.steps.size(), " steps");
+      }
+      end = int64_t{loop.first} + loop.count;
+    }
+    return {};
+  }
+
+  /// A buffer that advances stays in its memory and, of an input or output, meets all of it.
+  Status CheckAdvance(const ir::PlanBuffer& buffer) const {
+    if (buffer.advance_bytes == 0) return {};
+    int64_t most = 0;
+    if (buffer.kind == ir::PlanBufferKind::kArena) {
+      most = (plan_.arena_bytes - buffer.offset - buffer.bytes) / buffer.advance_bytes + 1;
+      if (repeats_ <= most) return {};
+    } else {
+      const bool input = buffer.kind == ir::PlanBufferKind::kInput;
+      const ir::PlanValue& value =
+          (input ? plan_.inputs : plan_.outputs)[static_cast<size_t>(buffer.offset)];
+      most = *DenseBytes(value.dtype, value.shape) / buffer.advance_bytes;
+      if (repeats_ == most) return {};
+    }
+    return Invalid("advances in ", repeats_, " repeats, its memory has room for ", most);
   }
 
   static Status CheckKernelBuffers(const std::vector<ir::ArtifactBuffer>& buffers,
@@ -173,6 +231,7 @@ class PlanChecker {
       return Invalid("buffer ", id, " of ", plan_.buffers.size());
     }
     const ir::PlanBuffer& buffer = plan_.buffers[static_cast<size_t>(id)];
+    HONE_RETURN_IF_ERROR(At(Message("buffer ", id), CheckAdvance(buffer)));
     const bool constant = buffer.kind == ir::PlanBufferKind::kConstant;
     if (use == Use::kConstant && !constant) return Invalid("buffer ", id, " is no constant");
     if (buffer.bytes < wanted.bytes) {
@@ -278,6 +337,7 @@ class PlanChecker {
   const ir::Plan& plan_;
   const int64_t constant_bytes_;
   std::set<size_t> written_outputs_;
+  int64_t repeats_ = 1;  // of the step that is checked
 };
 
 }  // namespace

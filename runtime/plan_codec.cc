@@ -207,6 +207,13 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
   for (const ir::Artifact& kernel : plan.kernels) {
     for (const ir::ArtifactPhase& phase : kernel.phases) EncodeLaunch(phase.launch, writer);
   }
+  for (const ir::PlanBuffer& buffer : plan.buffers) writer.I64(buffer.advance_bytes);
+  writer.Count(plan.loops.size());
+  for (const ir::PlanLoop& loop : plan.loops) {
+    writer.I32(loop.first);
+    writer.I32(loop.count);
+    writer.I64(loop.repeats);
+  }
 }
 
 ir::Plan DecodePlan(ByteReader& reader, int format) {
@@ -240,6 +247,17 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
       if (!reader.ok()) return plan;
       phase.launch = DecodeLaunch(reader);
     }
+  }
+  if (format < 4) return plan;
+  for (ir::PlanBuffer& buffer : plan.buffers) {
+    if (!reader.ok()) return plan;
+    buffer.advance_bytes = reader.I64();
+  }
+  plan.loops.resize(reader.Count(4 + 4 + 8));
+  for (ir::PlanLoop& loop : plan.loops) {
+    loop.first = reader.I32();
+    loop.count = reader.I32();
+    loop.repeats = reader.I64();
   }
   return plan;
 }

@@ -138,7 +138,7 @@ typedef struct hone_step_info {
                             routine: "" */
   const char* record_id; /* kernel: of the tuning log, "" for a default; routine: "" */
   int32_t is_kernel;     /* 1 kernel, 0 routine */
-  int64_t time_ns;       /* in the last run; -1 without `profile` */
+  int64_t time_ns;       /* in the last run, for all images; -1 without `profile` */
 } hone_step_info;
 
 /* Version of this library, like "0.1.0". */

@@ -18,6 +18,19 @@ namespace hone::runtime {
 namespace {
 
 constexpr int kPoison = 0xff;
+constexpr size_t kAlignment = kBufferAlignment;
+
+/// Copies `total` bytes in parts that lie `from_pitch` and `to_pitch` bytes apart.
+void CopyParts(const void* from, size_t from_pitch, void* to, size_t to_pitch, size_t part,
+               size_t total) {
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  for (size_t done = 0; done < total; done += part) {
+    std::memcpy(target, source, part);
+    source += from_pitch;
+    target += to_pitch;
+  }
+}
 
 bool IsAligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(kBufferAlignment) == 0;
@@ -37,6 +50,7 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
   std::unique_ptr<CpuPlan> plan(new CpuPlan(model, options));
   HONE_RETURN_IF_ERROR(plan->Allocate(options));
   plan->PrepareSteps();
+  plan->PrepareSections();
   return std::unique_ptr<PreparedPlan>(std::move(plan));
 }
 
@@ -106,6 +120,76 @@ void CpuPlan::PrepareSteps() {
   if (clock_ != nullptr) step_times_ns_.resize(plan.steps.size());
 }
 
+void CpuPlan::PrepareSections() {
+  const ir::Plan& plan = *model_.plan;
+  parts_.resize(io_.size());
+  for (const ir::PlanBuffer& buffer : plan.buffers) {
+    const bool input = buffer.kind == ir::PlanBufferKind::kInput;
+    if (buffer.advance_bytes == 0 || (!input && buffer.kind != ir::PlanBufferKind::kOutput)) {
+      continue;
+    }
+    const auto bytes = static_cast<size_t>(buffer.advance_bytes);
+    const size_t io = (input ? 0 : plan.inputs.size()) + static_cast<size_t>(buffer.offset);
+    parts_[io] = {.bytes = bytes, .pitch = (bytes + kAlignment - 1) / kAlignment * kAlignment};
+  }
+  size_t next = 0;
+  for (const ir::PlanLoop& loop : plan.loops) {
+    const auto first = static_cast<size_t>(loop.first);
+    if (next < first) AddSection(next, first, 1);
+    next = first + static_cast<size_t>(loop.count);
+    AddSection(first, next, loop.repeats);
+  }
+  if (next < plan.steps.size()) AddSection(next, plan.steps.size(), 1);
+}
+
+void CpuPlan::AddSection(size_t first, size_t end, int64_t repeats) {
+  const ir::Plan& plan = *model_.plan;
+  Section section{.first = first, .end = end, .repeats = repeats, .first_moving = moving_.size()};
+  for (size_t step = first; step < end; ++step) {
+    size_t pointer = first_pointer_[step];
+    for (const int32_t id : plan.steps[step].buffers) {
+      const size_t at = pointer++;
+      if (id == ir::kNoPlanBuffer) continue;
+      const ir::PlanBuffer& buffer = plan.buffers[static_cast<size_t>(id)];
+      const auto offset = static_cast<size_t>(buffer.offset);
+      if (buffer.advance_bytes == 0) continue;
+      if (buffer.kind == ir::PlanBufferKind::kArena) {
+        moving_.push_back({.pointer = at,
+                           .arena = arena_.data() + offset,
+                           .advance = static_cast<size_t>(buffer.advance_bytes)});
+        continue;
+      }
+      const bool input = buffer.kind == ir::PlanBufferKind::kInput;
+      const size_t io = (input ? 0 : plan.inputs.size()) + offset;
+      moving_.push_back({.pointer = at, .io = io, .advance = parts_[io].pitch});
+    }
+  }
+  section.end_moving = moving_.size();
+  sections_.push_back(section);
+}
+
+void CpuPlan::Move(const Section& section, int64_t repeat) {
+  for (size_t i = section.first_moving; i < section.end_moving; ++i) {
+    const Moving& moving = moving_[i];
+    std::byte* const first =
+        moving.arena != nullptr ? moving.arena : static_cast<std::byte*>(io_[moving.io]);
+    pointers_[moving.pointer] = first + static_cast<size_t>(repeat) * moving.advance;
+  }
+}
+
+size_t CpuPlan::StagedBytes(size_t io, size_t bytes) const {
+  const Parts& parts = parts_[io];
+  return parts.bytes == 0 ? bytes : bytes / parts.bytes * parts.pitch;
+}
+
+size_t CpuPlan::PartBytes(size_t io, size_t bytes) const {
+  return parts_[io].bytes == 0 ? bytes : parts_[io].bytes;
+}
+
+bool CpuPlan::CanUse(size_t io, const void* data) const {
+  return data != nullptr && IsAligned(data) && parts_[io].bytes == parts_[io].pitch;
+}
+
 Result<void*> CpuPlan::Stage(size_t io, size_t bytes) {
   if (stages_[io].data() == nullptr) {
     HONE_ASSIGN_OR_RETURN(stages_[io], Region::Allocate(bytes, "a copy of an unaligned buffer"));
@@ -118,15 +202,16 @@ Status CpuPlan::BindBuffers(std::span<const InputBuffer> inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     // The code only reads inputs; its pointers have one type.
     io_[i] = const_cast<void*>(inputs[i].data);
-    if (io_[i] != nullptr && IsAligned(io_[i])) continue;
-    HONE_ASSIGN_OR_RETURN(io_[i], Stage(i, inputs[i].bytes));
-    if (inputs[i].bytes > 0) std::memcpy(io_[i], inputs[i].data, inputs[i].bytes);
+    if (CanUse(i, io_[i])) continue;
+    HONE_ASSIGN_OR_RETURN(io_[i], Stage(i, StagedBytes(i, inputs[i].bytes)));
+    const size_t part = PartBytes(i, inputs[i].bytes);
+    CopyParts(inputs[i].data, part, io_[i], StagedBytes(i, part), part, inputs[i].bytes);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const size_t io = inputs.size() + i;
     io_[io] = outputs[i].data;
-    if (io_[io] != nullptr && IsAligned(io_[io])) continue;
-    HONE_ASSIGN_OR_RETURN(io_[io], Stage(io, outputs[i].bytes));
+    if (CanUse(io, io_[io])) continue;
+    HONE_ASSIGN_OR_RETURN(io_[io], Stage(io, StagedBytes(io, outputs[i].bytes)));
   }
   for (const Patch& patch : patches_) pointers_[patch.pointer] = io_[patch.io];
   return {};
@@ -137,7 +222,10 @@ void CpuPlan::Poison(std::span<const OutputBuffer> outputs) {
   std::memset(scratch_.span().data(), kPoison, scratch_.span().size());
   const size_t inputs = io_.size() - outputs.size();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].bytes > 0) std::memset(io_[inputs + i], kPoison, outputs[i].bytes);
+    const size_t io = inputs + i;
+    const size_t bytes = outputs[i].bytes;
+    if (bytes == 0) continue;
+    std::memset(io_[io], kPoison, io_[io] == outputs[i].data ? bytes : StagedBytes(io, bytes));
   }
 }
 
@@ -150,26 +238,38 @@ Status CpuPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputB
   crew_->End();
   HONE_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const void* result = io_[inputs.size() + i];
-    if (result != outputs[i].data && outputs[i].bytes > 0) {
-      std::memcpy(outputs[i].data, result, outputs[i].bytes);
-    }
+    const size_t io = inputs.size() + i;
+    if (io_[io] == outputs[i].data) continue;
+    const size_t part = PartBytes(io, outputs[i].bytes);
+    CopyParts(io_[io], StagedBytes(io, part), outputs[i].data, part, part, outputs[i].bytes);
   }
   return {};
 }
 
 Status CpuPlan::RunSteps() {
   const DefaultRounding rounding;
-  const size_t steps = model_.plan->steps.size();
+  std::fill(step_times_ns_.begin(), step_times_ns_.end(), 0);
+  for (const Section& section : sections_) {
+    for (int64_t repeat = 0; repeat < section.repeats; ++repeat) {
+      Move(section, repeat);
+      HONE_RETURN_IF_ERROR(RunOnce(section));
+    }
+  }
+  return {};
+}
+
+Status CpuPlan::RunOnce(const Section& section) {
   if (clock_ == nullptr) {
-    for (size_t step = 0; step < steps; ++step) HONE_RETURN_IF_ERROR(RunStep(step));
+    for (size_t step = section.first; step < section.end; ++step) {
+      HONE_RETURN_IF_ERROR(RunStep(step));
+    }
     return {};
   }
   int64_t before_ns = clock_->NowNs();
-  for (size_t step = 0; step < steps; ++step) {
+  for (size_t step = section.first; step < section.end; ++step) {
     HONE_RETURN_IF_ERROR(RunStep(step));
     const int64_t after_ns = clock_->NowNs();
-    step_times_ns_[step] = after_ns - before_ns;
+    step_times_ns_[step] += after_ns - before_ns;
     before_ns = after_ns;
   }
   return {};

@@ -41,10 +41,30 @@ class CpuPlan final : public PreparedPlan {
   Status MakeCrew(const RunOptions& options, int threads);
   Status RenewAfterFork();
   void PrepareSteps();
+  void PrepareSections();
   Status BindBuffers(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
   void Poison(std::span<const OutputBuffer> outputs);
   Status RunSteps();
   Status RunStep(size_t step);
+
+  /// Steps that run one after the other, `repeats` times.
+  struct Section {
+    size_t first = 0, end = 0;
+    int64_t repeats = 1;
+    size_t first_moving = 0, end_moving = 0;  // into moving_
+  };
+  Status RunOnce(const Section& section);
+  void AddSection(size_t first, size_t end, int64_t repeats);
+  void Move(const Section& section, int64_t repeat);
+
+  /// How the parts of an input or output that repeats take lie in memory.
+  struct Parts {
+    size_t bytes = 0;  // of a part; 0: it is taken whole
+    size_t pitch = 0;  // from one part to the next, where the steps find them
+  };
+  size_t StagedBytes(size_t io, size_t bytes) const;
+  size_t PartBytes(size_t io, size_t bytes) const;
+  bool CanUse(size_t io, const void* data) const;
 
   /// An aligned stand-in for a buffer of the caller, made when first needed.
   Result<void*> Stage(size_t io, size_t bytes);
@@ -53,6 +73,14 @@ class CpuPlan final : public PreparedPlan {
   struct Patch {
     size_t pointer = 0;
     size_t io = 0;
+  };
+
+  /// A pointer of a step that is another in each repeat.
+  struct Moving {
+    size_t pointer = 0;
+    size_t io = 0;               // in the caller's memory, where `arena` is null
+    std::byte* arena = nullptr;  // in the first repeat
+    size_t advance = 0;
   };
 
   const CpuModel& model_;
@@ -67,6 +95,9 @@ class CpuPlan final : public PreparedPlan {
   std::vector<void*> pointers_;        // of all steps, one after the other
   std::vector<size_t> first_pointer_;  // by step
   std::vector<Patch> patches_;
+  std::vector<Section> sections_;
+  std::vector<Moving> moving_;
+  std::vector<Parts> parts_;    // by io
   std::vector<Region> stages_;  // by io
   std::vector<void*> io_;       // by io, for this run
 

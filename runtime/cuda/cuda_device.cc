@@ -29,6 +29,12 @@ class CudaLoaded final : public LoadedPlan {
                             " is a routine of the host, which a run on a GPU cannot call; compile "
                             "the model for a CPU"));
     }
+    if (!input.plan->loops.empty()) {
+      return Status(
+          StatusCode::kFailedPrecondition,
+          "the model runs its batch image by image, which a GPU does not; compile it with "
+          "--batch together");
+    }
     auto loaded = std::make_unique<CudaLoaded>();
     HONE_RETURN_IF_ERROR(loaded->TakeDevice());
     HONE_RETURN_IF_ERROR(loaded->LoadCode(input));

@@ -56,6 +56,39 @@ TEST(Context, ThreeRunsWithPoisonBetweenThemAreRight) {
   }
 }
 
+/// Those of one image after those of another.
+void Append(const TestOutputs& image, TestOutputs* all) {
+  const auto add = [](const auto& from, auto& to) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  add(image.z, all->z);
+  add(image.last, all->last);
+  add(image.top, all->top);
+  add(image.places, all->places);
+}
+
+TEST(Context, ALoopRunsItsStepsForEachImage) {
+  constexpr int64_t kImages = 3;
+  const std::string bytes = *SerializePackage(MakeLoopedTestModel(kImages).package);
+  for (const int threads : {1, 2, 3}) {
+    const auto context = NewContext(Load(bytes), {.threads = threads, .poison = true});
+    ASSERT_NE(context, nullptr);
+    for (uint64_t run = 0; run < 3; ++run) {
+      TestInputs inputs;
+      TestOutputs expected, outputs;
+      for (uint64_t image = 0; image < kImages; ++image) {
+        const TestInputs one = MakeInputs(run * kImages + image);
+        inputs.x.insert(inputs.x.end(), one.x.begin(), one.x.end());
+        inputs.ids.insert(inputs.ids.end(), one.ids.begin(), one.ids.end());
+        Append(Expected(one), &expected);
+        Append(EmptyOutputs(), &outputs);
+      }
+      ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+      EXPECT_EQ(outputs, expected) << threads << " threads, run " << run;
+    }
+  }
+}
+
 TEST(Context, BarriersHoldOverManyRuns) {
   const auto context = NewContext(Load(MakeTestPackage()), {.threads = 4});
   const TestInputs inputs = MakeInputs(11);
@@ -210,6 +243,12 @@ TEST(Context, ProfileHoldsATimeForEachStep) {
   TestOutputs outputs = EmptyOutputs();
   ASSERT_TRUE(RunModel(*context, MakeInputs(1), outputs).ok());
   EXPECT_THAT(context->step_times_ns(), ::testing::ElementsAre(10, 10, 10, 10));
+  // A step of a loop: all its repeats, of one run.
+  const auto looped = NewContext(Load(*SerializePackage(MakeLoopedTestModel(1).package)),
+                                 {.threads = 1, .profile_clock = &clock});
+  ASSERT_TRUE(RunModel(*looped, MakeInputs(1), outputs).ok());
+  ASSERT_TRUE(RunModel(*looped, MakeInputs(1), outputs).ok());
+  EXPECT_THAT(looped->step_times_ns(), ::testing::ElementsAre(10, 10, 10, 10));
 }
 
 TEST(Context, WithoutProfileNoTimes) {

@@ -85,7 +85,7 @@ TEST(Package, HeaderIsAsDocumented) {
     std::memcpy(&value, bytes.data() + at, 8);
     return value;
   };
-  EXPECT_EQ(u32(8), 3U);
+  EXPECT_EQ(u32(8), 4U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
   EXPECT_EQ(u64(24), ir::kIsaAvx2 | ir::kIsaVnni);
@@ -138,9 +138,9 @@ TEST(Package, NewerFormatOrRuntimeIsNamed) {
   }
 }
 
-/// A package without names and with so many phases as Hone wrote it when there were neither names
-/// nor launches.
-std::string AsFormat2(std::string bytes, uint64_t phases) {
+/// A package as an older Hone wrote it, whose plan did not have the last `newer` bytes. They hold
+/// nothing but defaults, and launches, which a CPU does not read.
+std::string AsFormat(int format, std::string bytes, uint64_t newer) {
   constexpr size_t kChecksumAt = 16, kPlanEntry = 40 + 24, kHeaderBytes = 136;
   const auto number = [&](size_t at, size_t size) {
     uint64_t value = 0;
@@ -150,11 +150,10 @@ std::string AsFormat2(std::string bytes, uint64_t phases) {
   const auto put = [&](size_t at, size_t size, uint64_t value) {
     std::memcpy(bytes.data() + at, &value, size);
   };
-  const uint64_t plan = number(kPlanEntry + 8, 8),
-                 size = number(kPlanEntry + 16, 8) - 4 - 32 * phases;
-  EXPECT_EQ(number(plan + size, 4), 0U) << "it has names";
-  std::memset(bytes.data() + plan + size, 0, 4 + 32 * phases);
-  put(8, 4, 2);
+  const uint64_t plan = number(kPlanEntry + 8, 8), size = number(kPlanEntry + 16, 8) - newer;
+  EXPECT_EQ(number(plan + size, 4), 0U) << "it has names or loops";
+  std::memset(bytes.data() + plan + size, 0, newer);
+  put(8, 4, static_cast<uint64_t>(format));
   put(kPlanEntry + 16, 8, size);
   put(kPlanEntry + 4, 4, Crc32cPortable(bytes.data() + plan, size));
   put(kChecksumAt, 4, 0);
@@ -162,15 +161,19 @@ std::string AsFormat2(std::string bytes, uint64_t phases) {
   return bytes;
 }
 
-TEST(Package, TheFormatBeforeNodesHadNamesIsRead) {
+TEST(Package, OlderFormatsAreRead) {
   const TestModel model = MakeTestModel();
   ASSERT_TRUE(model.package.plan.names.empty());
+  const std::string now = *SerializePackage(model.package);
   uint64_t phases = 0;
   for (const ir::Artifact& kernel : model.package.plan.kernels) phases += kernel.phases.size();
-  const std::string old = AsFormat2(*SerializePackage(model.package), phases);
-  const auto read = ParsePackage(Bytes(old));
-  ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(*SerializePackage(*read), *SerializePackage(model.package));
+  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4;
+  const uint64_t names = 4 + 32 * phases;
+  for (const std::string& old : {AsFormat(3, now, loops), AsFormat(2, now, names + loops)}) {
+    const auto read = ParsePackage(Bytes(old));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(*SerializePackage(*read), now);
+  }
 }
 
 TEST(Package, NamesOfNodesAreKept) {
@@ -183,6 +186,21 @@ TEST(Package, NamesOfNodesAreKept) {
   EXPECT_EQ(read->plan.names[0].node, "/embeddings/Gather");
   EXPECT_EQ(read->plan.names[0].value, "ids");
   EXPECT_EQ(read->plan.names[1].input, -1);
+}
+
+TEST(Package, LoopsAreWrittenAndRead) {
+  const TestModel model = MakeLoopedTestModel(3);
+  const auto bytes = SerializePackage(model.package);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+  const auto read = ParsePackage(Bytes(*bytes));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  ASSERT_EQ(read->plan.loops.size(), 1U);
+  EXPECT_EQ(read->plan.loops[0].count, 4);
+  EXPECT_EQ(read->plan.loops[0].repeats, 3);
+  EXPECT_EQ(read->plan.buffers[kX].advance_bytes, 140);
+  EXPECT_EQ(read->plan.buffers[kY].advance_bytes, 384);
+  EXPECT_EQ(read->plan.buffers[kCarried].advance_bytes, 0);
+  EXPECT_EQ(*SerializePackage(*read), *bytes);
 }
 
 TEST(Package, AnOlderFormatIsNamedToo) {
@@ -255,6 +273,38 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
       {"names are not in order",
        [](Package& p) {
          p.plan.names = {{1, 0, "n", ""}, {0, 0, "n", ""}};
+       }},
+      {"loop 0: steps [3, +2) repeated 2 times, of 4 steps",
+       [](Package& p) {
+         p.plan.loops = {{3, 2, 2}};
+       }},
+      {"loop 1: steps [1, +1) repeated 2 times",
+       [](Package& p) {
+         p.plan.loops = {{0, 2, 2}, {1, 1, 2}};
+       }},
+      {"loop 0: steps [0, +1) repeated 0 times",
+       [](Package& p) {
+         p.plan.loops = {{0, 1, 0}};
+       }},
+      {"buffer 4: advances by 120 bytes",
+       [](Package& p) { p.plan.buffers[kY].advance_bytes = 120; }},
+      {"buffer 2: advances by 64 bytes", [](Package& p) { p.plan.buffers[kW].advance_bytes = 64; }},
+      {"buffer 4: advances in 3 repeats, its memory has room for 2",
+       [](Package& p) {
+         p.plan.buffers[kY].advance_bytes = 128;
+         p.plan.loops = {{0, 1, 3}};
+       }},
+      {"buffer 0: advances in 1 repeats, its memory has room for 3",
+       [](Package& p) {
+         p.plan.inputs[0].shape[0] *= 3;
+         p.plan.buffers[kX].advance_bytes = 140;
+       }},
+      {"buffer 0: 140 bytes, but input 'x' has 420",
+       [](Package& p) { p.plan.inputs[0].shape[0] *= 3; }},
+      {"buffer 10: advances by 140 bytes, another of the same memory by 0",
+       [](Package& p) {
+         p.plan.buffers.push_back(p.plan.buffers[kX]);
+         p.plan.buffers.back().advance_bytes = 140;
        }},
       {"step 3: TopK: axis 9", [](Package& p) { p.plan.steps[3].extern_attributes[0] = 9; }},
       {"input 1 'x': a second one", [](Package& p) { p.plan.inputs[1].name = "x"; }},

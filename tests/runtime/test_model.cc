@@ -134,6 +134,23 @@ TestModel MakeTestModel(const std::string& target, int threads) {
   return model;
 }
 
+TestModel MakeLoopedTestModel(int64_t images) {
+  TestModel model = MakeTestModel();
+  ir::Plan& plan = model.package.plan;
+  for (auto* const values : {&plan.inputs, &plan.outputs}) {
+    for (ir::PlanValue& value : *values) value.shape[0] *= images;
+  }
+  for (ir::PlanBuffer& buffer : plan.buffers) {
+    const bool io = buffer.kind == PlanBufferKind::kInput || buffer.kind == PlanBufferKind::kOutput;
+    if (io) buffer.advance_bytes = buffer.bytes;
+  }
+  // Each repeat has its own place for what its first step leaves.
+  plan.buffers[kY].advance_bytes = 384;
+  plan.arena_bytes += images * 384;
+  plan.loops = {{0, static_cast<int32_t>(plan.steps.size()), images}};
+  return model;
+}
+
 std::string MakeTestPackage(const std::string& target, int threads) {
   const TestModel model = MakeTestModel(target, threads);
   const Result<std::string> bytes = SerializePackage(model.package);

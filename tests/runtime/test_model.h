@@ -47,6 +47,10 @@ enum TestBuffer : int32_t {
 /// `target` is the package's; all phases state `threads`. Kernels run on any x86-64.
 TestModel MakeTestModel(const std::string& target = "cpu:avx2,threads=2", int threads = 4);
 
+/// The same for a batch of `images`, one after the other: a loop over all steps, in which no part
+/// of an input or output but the first begins at a multiple of 64.
+TestModel MakeLoopedTestModel(int64_t images);
+
 /// The package's bytes.
 std::string MakeTestPackage(const std::string& target = "cpu:avx2,threads=2", int threads = 4);
 
