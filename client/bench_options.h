@@ -59,6 +59,7 @@ inline constexpr std::array kBenchOptions = {
     kShape,
     kBind,
     kCut,
+    kBatch,
     kTraces,
     kDb,
     kNoLog,

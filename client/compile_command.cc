@@ -43,11 +43,12 @@ std::string ReportText(const compiler::CompiledModel& model) {
     rungs += fmt::format("{}{} {}", rungs.empty() ? "" : ", ", count, rung);
   }
   return fmt::format(
-      "{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory {:.1f} MB",
+      "{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory {:.1f} MB{}",
       report.kernels.size(), rungs.empty() ? "none" : rungs, report.num_steps,
       static_cast<double>(report.code_bytes) * 1e-6,
       static_cast<double>(report.constant_bytes) * 1e-6,
-      static_cast<double>(report.arena_bytes) * 1e-6);
+      static_cast<double>(report.arena_bytes) * 1e-6,
+      report.images > 1 ? fmt::format("; {} images one after the other", report.images) : "");
 }
 
 std::string ReportText(const std::string& path, const std::vector<compiler::CompiledModel>& models,
@@ -77,6 +78,7 @@ nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
   return {{"target", model.package.info.target},
           {"kernels", std::move(kernels)},
           {"steps", report.num_steps},
+          {"images", report.images},
           {"code_bytes", report.code_bytes},
           {"constant_bytes", report.constant_bytes},
           {"arena_bytes", report.arena_bytes}};

@@ -23,9 +23,10 @@ double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
 }  // namespace
 
 absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph, ir::Target* target,
-                                                          measure::BuilderClient& builder) {
+                                                          measure::BuilderClient& builder,
+                                                          compiler::BatchRun batch) {
   HONE_ASSIGN_OR_RETURN(const std::vector<compiler::ModelKernel> kernels,
-                        compiler::ExtractKernels(std::move(graph), target->text, builder));
+                        compiler::ExtractKernels(std::move(graph), target->text, builder, batch));
   std::vector<const ir::Workload*> workloads;
   for (const compiler::ModelKernel& kernel : kernels) workloads.push_back(&kernel.workload);
   *target = ir::NarrowedTo(*target, workloads);

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "compiler/batch_run.h"
 #include "graph/graph.h"
 #include "ir/target.h"
 #include "measure/builder_client.h"
@@ -16,7 +17,8 @@ namespace hone::client {
 /// with how often it occurs. Nothing else of the model is in them. Errors as
 /// compiler::ExtractKernels. The target is left with the extensions that some Workload can use:
 /// devices without the others tune it too.
-absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph, ir::Target* target,
-                                                          measure::BuilderClient& builder);
+absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(
+    graph::Graph graph, ir::Target* target, measure::BuilderClient& builder,
+    compiler::BatchRun batch = compiler::BatchRun::kAuto);
 
 }  // namespace hone::client

@@ -19,8 +19,9 @@ inline constexpr OptionSpec kReadLog = {
     .help = "The tuning log (or a snapshot) to read",
     .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
 inline constexpr std::array kQueryOptions = {
-    kReadLog, kSnapshot, kServer, kTls, kInsecureLoopback, kTarget,   kThreads, kDeviceClass,
-    kDim,     kShape,    kBind,   kCut, kCacheMb,          kAccuracy,
+    kReadLog, kSnapshot, kServer,      kTls,     kInsecureLoopback,
+    kTarget,  kThreads,  kDeviceClass, kDim,     kShape,
+    kBind,    kCut,      kBatch,       kCacheMb, kAccuracy,
 };
 
 inline constexpr std::array kExplainOptions = {
@@ -40,6 +41,7 @@ inline constexpr std::array kExplainOptions = {
     kShape,
     kBind,
     kCut,
+    kBatch,
     kCacheMb,
 };
 

@@ -51,8 +51,10 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context_.err));
   measure::BuilderClient builder(LocalBuilder(arguments, context_.environment), clock);
-  return TimedModel::Create(std::move(graph), {options_.target, options_.device_class}, traces,
-                            builder, inputs, clock);
+  return TimedModel::Create(
+      std::move(graph),
+      {.target = options_.target, .device_class = options_.device_class, .batch = options_.batch},
+      traces, builder, inputs, clock);
 }
 
 void ModelJudge::MeasureDefault() {

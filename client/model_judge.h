@@ -26,6 +26,7 @@ class ModelJudge {
  public:
   struct Options {
     std::string target;  ///< resolved
+    compiler::BatchRun batch = compiler::BatchRun::kAuto;
     std::string device_class;
     std::string log_path;
     ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;

@@ -51,8 +51,8 @@ absl::StatusOr<std::string> DeviceClassOf(const Arguments& arguments, std::strin
 }
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option : {"dim", "shape", "bind", "cut", "target", "traces", "db", "snapshot",
-                             "require", "accuracy", "device-class"}) {
+  for (const char* option : {"dim", "shape", "bind", "cut", "batch", "target", "traces", "db",
+                             "snapshot", "require", "accuracy", "device-class"}) {
     if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -201,6 +201,7 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
                                                      const std::string& target) {
   compiler::CompileOptions options;
   options.scratch_folder = scratch_folder;
+  options.batch = ReadBatch(arguments);
   options.target = target;
   if (target.empty()) {
     HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));

@@ -135,6 +135,13 @@ absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments)
   return targets;
 }
 
+compiler::BatchRun ReadBatch(const Arguments& arguments) {
+  const bool has_option = arguments.command()->FindOption("batch") != nullptr;
+  const std::string text = has_option ? arguments.Text("batch") : "auto";
+  if (text == "together") return compiler::BatchRun::kTogether;
+  return text == "each" ? compiler::BatchRun::kEach : compiler::BatchRun::kAuto;
+}
+
 absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {
   if (arguments.command()->FindOption("accuracy") == nullptr) return ir::AccuracyClass::kDefault;
   const std::string text = arguments.Text("accuracy");

@@ -6,12 +6,12 @@
 #include "absl/status/statusor.h"
 
 #include "client/arguments.h"
+#include "compiler/batch_run.h"
 #include "graph/onnx_import/import.h"
 #include "ir/accuracy_class.h"
 
-// Reading the options that every command with a model has: --dim, --shape, --bind, --cut,
-// --target,
-// --threads.
+// Reading the options that every command with a model has: --dim, --shape, --bind, --cut, --batch,
+// --target, --threads.
 namespace hone::client {
 
 /// --dim NAME=N, --shape INPUT=1x3x224x224, --bind INPUT=F.npy and --cut NAMES, each repeated.
@@ -24,6 +24,9 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
 absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
 /// --target, then each --also, resolved; a usage error where one is said twice.
 absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments);
+
+/// --batch, or automatic where the command has no such option.
+compiler::BatchRun ReadBatch(const Arguments& arguments);
 
 /// --accuracy, or the default class where the command has no such option. A usage error for a class
 /// that nothing is implemented for yet.

@@ -56,7 +56,8 @@ absl::Status RunQuery(CommandContext& context) {
                         OpenLogTraces(arguments, choice));
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder);
+  const auto kernels =
+      compiler::ExtractKernels(std::move(graph), target.text, builder, ReadBatch(arguments));
   if (!kernels.ok()) return CompileError(kernels.status());
 
   log->BeginModel(*kernels);

@@ -106,7 +106,7 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   measure::BuilderClient builder(LocalBuilder(), clock_);
-  auto tasks = TasksOfModel(std::move(graph), &target, builder);
+  auto tasks = TasksOfModel(std::move(graph), &target, builder, ReadBatch(arguments));
   if (!tasks.ok()) return CompileError(tasks.status());
   return proto::SessionSpec{.model = ModelName(path),
                             .model_hash = Sha256Hex(bytes),

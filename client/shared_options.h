@@ -34,6 +34,18 @@ inline constexpr OptionSpec kCut = {
         "Take only what these values of the model need, separated by commas, as its outputs in "
         "place of its own",
     .repeated = true};
+inline constexpr OptionSpec kBatch = {
+    .name = "batch",
+    .kind = ValueKind::kChoice,
+    .argument = "HOW",
+    .help =
+        "How a batch runs whose images do not meet: together (each kernel computes all images), "
+        "each "
+        "(all kernels for one image, then the next: less memory, and what lies between kernels "
+        "stays "
+        "in the caches), or auto (what the target's nominal caches say)",
+    .default_text = "auto",
+    .choices = "auto|together|each"};
 inline constexpr OptionSpec kTarget = {
     .name = "target",
     .kind = ValueKind::kText,

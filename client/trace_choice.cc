@@ -110,7 +110,7 @@ std::string TuneLine(const Arguments& arguments, const TraceChoice& choice) {
   if (choice.kind == Kind::kServer) line += ' ' + ServerWords(arguments);
   if (choice.kind == Kind::kLog && !choice.unasked) line += " --db " + ShellWord(choice.path);
   for (const char* name :
-       {"target", "threads", "device-class", "dim", "shape", "bind", "cut", "accuracy"}) {
+       {"target", "threads", "device-class", "dim", "shape", "bind", "cut", "batch", "accuracy"}) {
     // Only this machine's own class can be measured here.
     if (std::string_view(name) == "device-class" && choice.kind != Kind::kServer) continue;
     for (const std::string& value : arguments.List(name)) {

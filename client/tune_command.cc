@@ -88,7 +88,9 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
     for (const std::string& value : arguments.List(name)) add(name, value);
   }
   if (arguments.Given("inputs")) add("inputs", arguments.Text("inputs"));
-  if (arguments.Given("accuracy")) add("accuracy", arguments.Text("accuracy"));
+  for (const char* name : {"batch", "accuracy"}) {
+    if (arguments.Given(name)) add(name, arguments.Text(name));
+  }
   if (budget.seconds > 0) add("seconds", fmt::format("{}", budget.seconds));
   if (budget.trials > 0) add("trials", std::to_string(budget.trials));
   if (arguments.Given("until")) add("until", arguments.Text("until"));
@@ -106,8 +108,10 @@ std::string CompiledBy(const Arguments& arguments, const ir::Target& target,
   }
   if (arguments.GivenOnLine("target") || arguments.GivenOnLine("threads"))
     line += " --target " + ShellWord(target.text);
-  if (arguments.GivenOnLine("accuracy"))
-    line += " --accuracy " + ShellWord(arguments.Text("accuracy"));
+  for (const char* name : {"batch", "accuracy"}) {
+    if (arguments.GivenOnLine(name))
+      line += fmt::format(" --{} {}", name, ShellWord(arguments.Text(name)));
+  }
   // The log that nobody names is found without being named.
   if (arguments.GivenOnLine("db")) line += " --db " + ShellWord(log);
   return line + " -o " + ShellWord(ModelName(model) + ".hone");
@@ -176,7 +180,8 @@ absl::Status Tuning::Prepare() {
   HONE_RETURN_IF_ERROR(measure::CheckHelpers(options.builder, options.runner, clock_));
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
-  auto kernels = compiler::ExtractKernels(std::move(graph), target_.text, builder);
+  auto kernels =
+      compiler::ExtractKernels(std::move(graph), target_.text, builder, ReadBatch(arguments_));
   if (!kernels.ok()) return CompileError(kernels.status());
   std::vector<const ir::Workload*> workloads;
   for (const compiler::ModelKernel& kernel : *kernels) workloads.push_back(&kernel.workload);
@@ -329,6 +334,7 @@ absl::Status Tuning::TuneTasks() {
   const double limit = SecondsLeft(budget_, 0, wall_clock_);
   const double judged = limit >= 0 ? std::clamp(0.03 * limit, 0.5, 6.0) : 1;
   ModelJudge judge(context_, {.target = target_.text,
+                              .batch = ReadBatch(arguments_),
                               .device_class = host_.device_class,
                               .log_path = path_,
                               .accuracy = accuracy_,

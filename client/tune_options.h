@@ -84,6 +84,7 @@ inline constexpr std::array kTuneOptions = {
     kShape,
     kBind,
     kCut,
+    kBatch,
     kCacheMb,
 };
 

@@ -5,12 +5,10 @@
 
 #include "base/status.h"
 #include "base/versions.h"
-#include "compiler/concat_placement.h"
 #include "compiler/kernel_build.h"
 #include "compiler/kernel_evaluator.h"
 #include "compiler/model_steps.h"
 #include "compiler/plan_assembly.h"
-#include "graph/grouping.h"
 #include "ir/narrow_target.h"
 #include "ir/target.h"
 
@@ -108,9 +106,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   // Graph: passes, then groups; each group is a Workload, equal ones one kernel.
   KernelEvaluator evaluator(builder);
   HONE_ASSIGN_OR_RETURN(model.report.passes, graph::RunPipeline(graph, evaluator, target));
-  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
-  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), groups));
-  PlaceConcats(steps);
+  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), target, options.batch));
 
   // Kernels: a schedule for each, and code.
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
@@ -134,6 +130,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   model.report.externs = ReportExterns(steps);
   model.report.num_aliases = CountAliases(steps);
   model.report.num_steps = static_cast<int>(steps.steps.size());
+  model.report.images = steps.images;
   model.report.constant_bytes = static_cast<int64_t>(model.constants.bytes());
   model.report.code_bytes = static_cast<int64_t>(model.code.size());
   model.report.arena_bytes = assembled.memory.arena_bytes;

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "compiler/batch_run.h"
 #include "compiler/trace_source.h"
 #include "compiler/workload_cost.h"
 #include "graph/graph.h"
@@ -23,6 +24,7 @@ struct CompileOptions {
   /// Where packed constants are kept until the package is written, in a file without a name; empty:
   /// in memory.
   std::string scratch_folder;
+  BatchRun batch = BatchRun::kAuto;
 };
 
 /// One kernel of the model: a Workload and where its schedule came from.
@@ -34,7 +36,7 @@ struct KernelReport {
   std::string rung;
   std::string why;         ///< FoundTrace::why
   bool judged = false;     ///< FoundTrace::judged
-  int count = 0;           ///< steps that run it
+  int count = 0;           ///< how often a run of the model runs it
   int64_t operations = 0;  ///< points of all Stages
   WorkloadCost cost;       ///< of one step
   int64_t lower_ns = 0;
@@ -55,6 +57,7 @@ struct CompileReport {
   std::vector<KernelReport> kernels;  ///< by Plan::kernels
   std::vector<ExternReport> externs;  ///< by first use
   int num_steps = 0;                  ///< those of kernels and those of externs
+  int64_t images = 1;                 ///< how often all steps run: image by image
   int num_aliases = 0;  ///< values that are parts of others' memory: no step, no bytes
   int64_t constant_bytes = 0;
   int64_t code_bytes = 0;

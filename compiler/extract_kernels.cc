@@ -3,9 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "compiler/concat_placement.h"
 #include "compiler/kernel_evaluator.h"
-#include "graph/grouping.h"
 #include "graph/pipeline.h"
 #include "ir/target.h"
 
@@ -13,15 +11,14 @@ namespace hone::compiler {
 
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         const std::string& target_text,
-                                                        measure::BuilderClient& builder) {
+                                                        measure::BuilderClient& builder,
+                                                        BatchRun batch) {
   ir::Target target;
   std::string error;
   if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
   KernelEvaluator evaluator(builder);
   HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
-  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
-  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), groups));
-  PlaceConcats(steps);
+  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), target, batch));
   return std::move(steps.kernels);
 }
 

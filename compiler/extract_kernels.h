@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "compiler/batch_run.h"
 #include "compiler/model_steps.h"
 #include "graph/graph.h"
 #include "measure/builder_client.h"
@@ -14,6 +15,7 @@ namespace hone::compiler {
 /// often each occurs; no code is made for the target. Errors as CompileModel's.
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         const std::string& target,
-                                                        measure::BuilderClient& builder);
+                                                        measure::BuilderClient& builder,
+                                                        BatchRun batch = BatchRun::kAuto);
 
 }  // namespace hone::compiler

@@ -57,6 +57,9 @@ struct ModelSteps {
   std::vector<ModelStep> steps;      ///< topological
   std::vector<ValueAlias> aliases;   ///< by value
   std::vector<int> output_of;  ///< by value: number of the model's output it is written to, or -1
+  /// All of this is of one image, and a run of the model does it so often, for the parts of its
+  /// inputs and outputs one after the other.
+  int64_t images = 1;
 };
 
 /// Turns groups into steps. Relabellings become aliases where the memory allows it (a part at a

@@ -108,6 +108,21 @@ class PlanMaker {
     return absl::OkStatus();
   }
 
+  /// All steps are of one image: they run for each, on its parts of inputs and outputs.
+  void RepeatFor(int64_t images) {
+    if (images == 1) return;
+    for (auto* const values : {&plan_.inputs, &plan_.outputs}) {
+      for (ir::PlanValue& value : *values) value.shape[0] *= images;
+    }
+    for (ir::PlanBuffer& buffer : plan_.buffers) {
+      const bool part =
+          buffer.kind == ir::PlanBufferKind::kInput || buffer.kind == ir::PlanBufferKind::kOutput;
+      if (part) buffer.advance_bytes = buffer.bytes;
+    }
+    const auto steps = static_cast<int32_t>(plan_.steps.size());
+    if (steps > 0) plan_.loops.push_back({.count = steps, .repeats = images});
+  }
+
   absl::StatusOr<AssembledPlan> Take() {
     HONE_ASSIGN_OR_RETURN(runtime::Region constants, pool_.Take());
     return AssembledPlan{
@@ -213,6 +228,7 @@ absl::StatusOr<AssembledPlan> AssemblePlan(const ModelSteps& model, const BuiltK
   for (const int step : memory.order) {
     HONE_RETURN_IF_ERROR(maker.AddStep(static_cast<size_t>(step)));
   }
+  maker.RepeatFor(model.images);
   return maker.Take();
 }
 

@@ -7,10 +7,14 @@
 
 namespace hone::graph {
 
-/// What grouping must know of a device.
+/// What cutting a model must know of a device.
 struct GroupLimits {
   /// Bytes of a row that may stay near while its group passes over it again and again.
   int64_t row_bytes = 0;
+  /// Bytes of a tensor that one kernel may leave near for the next, and how many a nanosecond come
+  /// from further away. 0: the device runs a batch together always.
+  int64_t near_bytes = 0;
+  double far_bytes_per_ns = 0;
 };
 
 /// The limits of a kind of device. Thread-safe.

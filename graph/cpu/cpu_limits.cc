@@ -6,9 +6,14 @@ namespace {
 
 class Limits final : public KindLimits {
  public:
-  /// Half of the second cache, and six streams of a row through it.
+  /// Half of the second cache, and six streams of a row through it; the third cache, and what one
+  /// core has of the memory's bandwidth.
   GroupLimits Of(const ir::Target& target) const override {
-    return {.row_bytes = target.As<ir::CpuTarget>().l2_bytes / 2 / 6};
+    constexpr double kFarBytesPerNs = 8;
+    const auto& cpu = target.As<ir::CpuTarget>();
+    return {.row_bytes = cpu.l2_bytes / 2 / 6,
+            .near_bytes = cpu.l3_bytes,
+            .far_bytes_per_ns = kFarBytesPerNs * target.threads};
   }
 };
 

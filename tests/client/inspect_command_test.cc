@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
 #include "base/file.h"
+#include "client/npz.h"
+#include "graph/graph.h"
 #include "runtime/package.h"
 #include "tests/client/run_hone.h"
 #include "tests/graph/onnx_model.h"
@@ -156,6 +159,52 @@ TEST_F(InspectTest, PartsOfATensorAreAliases) {
   const json object = Inspected(path_);
   EXPECT_EQ(object["aliases"], 2) << RunHone({"inspect", path_}).out;
   EXPECT_EQ(object["externs"][0]["count"], 2);
+}
+
+// A batch of three whose images do not meet, run together and one after the other.
+TEST_F(InspectTest, TellsThatAPackageRunsImageByImage) {
+  OnnxModel model;
+  model.Input("x", {"3", "10", "7"}).Output("y");
+  model.Node("Softmax", {"x"}, {"a"});
+  model.Node("Mul", {"a", "x"}, {"y"});
+  Write(model);
+  const std::string each = folder_.Path("each.hone"), together = folder_.Path("together.hone");
+  const auto compile = [&](const std::string& how, const std::string& package) {
+    return RunHone({"compile", path_, "--no-log", "--batch", how, "-o", package});
+  };
+  const ProgramRun said = compile("each", each);
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("3 images one after the other"));
+  ASSERT_EQ(compile("together", together).exit_code, 0);
+  EXPECT_TRUE(Inspected(together)["loops"].empty());
+  const json loops = Inspected(each)["loops"];
+  ASSERT_EQ(loops.size(), 1);
+  EXPECT_EQ(loops[0]["repeats"], 3);
+  for (const json& kernel : Inspected(each)["kernels"])
+    EXPECT_EQ(kernel["count"].get<int>() % 3, 0);
+  EXPECT_THAT(RunHone({"inspect", each}).out, HasSubstr("run 3 times, one image after the other"));
+
+  const std::string inputs = folder_.Path("x.npz"), outputs = folder_.Path("y.npz");
+  std::vector<double> values;
+  for (int i = 0; i < 3 * 10 * 7; ++i) values.push_back(i % 13 * 0.25);
+  ASSERT_TRUE(
+      WriteNpz(inputs, {{"x", *graph::MakeConstant(ir::DType::kF32, {3, 10, 7}, values)}}).ok());
+  ASSERT_EQ(RunHone({"run", together, "--inputs", inputs, "--outputs", outputs}).exit_code, 0);
+  const ProgramRun same = RunHone({"run", each, "--inputs", inputs, "--expect", outputs});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+}
+
+TEST_F(InspectTest, ABatchWhoseImagesMeetIsNotRunImageByImage) {
+  OnnxModel model;
+  model.Input("x", {"3", "10"}).Output("y");
+  onnx::NodeProto& node = model.Node("Softmax", {"x"}, {"y"});
+  node.set_name("over_images");
+  graph::SetInt(node, "axis", 0);
+  Write(model);
+  const std::string package = folder_.Path("m.hone");
+  const ProgramRun run = RunHone({"compile", path_, "--no-log", "--batch", "each", "-o", package});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("cannot run image by image: node over_images (Softmax)"));
 }
 
 }  // namespace

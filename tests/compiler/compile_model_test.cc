@@ -39,11 +39,14 @@ class CompileModelTest : public ::testing::Test {
     return maker.Finish({y});
   }
 
-  CompiledModel Compile(const Graph& graph, int processes = 1) {
+  absl::StatusOr<CompiledModel> TryCompile(const Graph& graph, BatchRun batch, int processes = 1) {
     measure::BuilderClient builder(RealBuilder(processes), clock_);
     DefaultTraceSource traces;
-    absl::StatusOr<CompiledModel> model =
-        CompileModel(graph, {.target = "cpu:avx2,threads=2"}, builder, traces);
+    return CompileModel(graph, {.target = "cpu:avx2,threads=2", .batch = batch}, builder, traces);
+  }
+
+  CompiledModel Compile(const Graph& graph, int processes = 1, BatchRun batch = BatchRun::kAuto) {
+    absl::StatusOr<CompiledModel> model = TryCompile(graph, batch, processes);
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : CompiledModel();
   }
@@ -55,12 +58,12 @@ class CompileModelTest : public ::testing::Test {
   }
 
   // Compiled code and the node-by-node interpreter give the same, on seeded inputs.
-  void ExpectComputesTheSame(const Graph& graph) {
+  void ExpectComputesTheSame(const Graph& graph, BatchRun batch = BatchRun::kAuto) {
     ir::Target target;
     std::string why;
     ASSERT_TRUE(ir::ParseTarget("cpu:avx2,threads=2", &target, &why));
     if (!ir::HostCanRun(target, &why)) GTEST_SKIP() << why;
-    const std::string bytes = Bytes(Compile(graph));
+    const std::string bytes = Bytes(Compile(graph, 1, batch));
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
       const std::vector<graph::ConstantPtr> inputs = RandomInputs(graph, seed);
@@ -101,6 +104,88 @@ TEST_F(CompileModelTest, AnAttentionMayBeOneKernel) {
       maker.Finish({maker.Node("Transpose", {{"perm", std::vector<int64_t>{1, 0, 2}}}, {y})});
   EXPECT_EQ(Compile(graph).report.kernels.size(), 1U);
   ExpectComputesTheSame(graph);
+}
+
+/// Images through a convolution, a pooled branch and a layer whose 10 results are no multiple of 64
+/// bytes.
+Graph Classifier(int64_t batch, int64_t size) {
+  using Ints = std::vector<int64_t>;
+  GraphMaker maker(8);
+  const ValueId x = maker.Input("x", {batch, 3, size, size});
+  ValueId h = maker.Node("Conv",
+                         {{"strides", Ints{1, 1}},
+                          {"dilations", Ints{1, 1}},
+                          {"pads", Ints{1, 1, 1, 1}},
+                          {"group", int64_t{1}},
+                          {"layout", std::string("nchw")}},
+                         {x, maker.Weights({16, 3, 3, 3})});
+  h = maker.Node("Binary", {{"fn", "max"}}, {h, maker.Scalar(0)});
+  const graph::Attributes mean = {{"fn", "mean"}, {"axes", Ints{2, 3}}, {"keepdims", int64_t{1}}};
+  h = maker.Node("Binary", {{"fn", "mul"}}, {h, maker.Node("Reduce", mean, {h})});
+  h = maker.Node("Reshape", {{"shape", Ints{batch, 16}}}, {maker.Node("Reduce", mean, {h})});
+  const ValueId y = maker.Node("MatMul", {}, {h, maker.Weights({16, 10})});
+  return maker.Finish({y, maker.Node("Softmax", {{"axis", int64_t{1}}}, {y})});
+}
+
+TEST_F(CompileModelTest, ABatchRunsImageByImage) {
+  for (const int64_t batch : {2, 3, 8}) {
+    SCOPED_TRACE(::testing::Message() << "batch " << batch);
+    ExpectComputesTheSame(Classifier(batch, 9), BatchRun::kTogether);
+    ExpectComputesTheSame(Classifier(batch, 9), BatchRun::kEach);
+    const CompiledModel one = Compile(Classifier(1, 9));
+    const CompiledModel each = Compile(Classifier(batch, 9), 1, BatchRun::kEach);
+    EXPECT_EQ(each.report.images, batch);
+    // Memory, code and weights are those of one image; inputs and outputs are the batch's.
+    EXPECT_EQ(each.package.plan.arena_bytes, one.package.plan.arena_bytes);
+    EXPECT_EQ(each.code, one.code);
+    ASSERT_EQ(each.report.kernels.size(), one.report.kernels.size());
+    for (size_t k = 0; k < one.report.kernels.size(); ++k) {
+      EXPECT_EQ(each.report.kernels[k].workload_hash, one.report.kernels[k].workload_hash);
+      EXPECT_EQ(each.report.kernels[k].count, batch * one.report.kernels[k].count);
+    }
+    EXPECT_EQ(each.package.plan.inputs[0].shape, (std::vector<int64_t>{batch, 3, 9, 9}));
+    EXPECT_EQ(each.package.plan.outputs[1].shape, (std::vector<int64_t>{batch, 10}));
+  }
+}
+
+// The same schedules on the same images give the same bytes.
+TEST_F(CompileModelTest, ImageByImageGivesTheBytesOfEachImageAlone) {
+  const std::string one = Bytes(Compile(Classifier(1, 9)));
+  const std::string all = Bytes(Compile(Classifier(3, 9), 1, BatchRun::kEach));
+  const std::vector<graph::ConstantPtr> inputs = RandomInputs(Classifier(3, 9), 4);
+  const auto together = RunPackage(all, inputs);
+  ASSERT_TRUE(together.ok()) << together.status();
+  for (size_t image = 0; image < 3; ++image) {
+    const size_t part = inputs[0]->bytes.size() / 3;
+    const auto bytes = inputs[0]->bytes.subspan(image * part, part);
+    const auto alone = RunPackage(
+        one, {graph::MakeConstant({ir::DType::kF32, {1, 3, 9, 9}}, {bytes.begin(), bytes.end()})});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    for (size_t output = 0; output < 2; ++output) {
+      EXPECT_THAT((*together)[output]->bytes.subspan(image * 40, 40),
+                  ::testing::ElementsAreArray((*alone)[output]->bytes));
+    }
+  }
+}
+
+TEST_F(CompileModelTest, ABatchRunsTogetherWhereItsTensorsStayNear) {
+  EXPECT_EQ(Compile(Classifier(8, 9)).report.images, 1);
+  // 16 channels at 160x160 are 1.6 MB an image: a batch of 12 leaves the last cache.
+  const CompiledModel large = Compile(Classifier(12, 160));
+  EXPECT_EQ(large.report.images, 12);
+  const CompiledModel asked = Compile(Classifier(12, 160), 1, BatchRun::kTogether);
+  EXPECT_EQ(asked.report.images, 1);
+  EXPECT_LT(12 * large.report.arena_bytes, asked.report.arena_bytes + 12 * 4096);
+}
+
+TEST_F(CompileModelTest, ABatchWhoseImagesMeetSaysWhatIsInTheWay) {
+  GraphMaker maker(5);
+  const ValueId x = maker.Input("x", {4, 8});
+  const Graph graph = maker.Finish({maker.Node("Softmax", {{"axis", int64_t{0}}}, {x})});
+  ExpectComputesTheSame(graph);
+  const absl::Status status = TryCompile(graph, BatchRun::kEach).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("node Softmax"));
 }
 
 TEST_F(CompileModelTest, ASmallNetworkComputesWhatItsNodesSay) {

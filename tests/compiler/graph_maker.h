@@ -54,6 +54,8 @@ class GraphMaker {
     return graph_.AddConstant(graph::MakeConstant(ir::DType::kF32, std::move(shape), values));
   }
 
+  graph::ValueId Constant(graph::ConstantPtr data) { return graph_.AddConstant(std::move(data)); }
+
   graph::ValueId Scalar(double value) {
     return graph_.AddConstant(graph::MakeConstant(ir::DType::kF32, {}, {value}));
   }

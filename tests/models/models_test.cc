@@ -24,6 +24,7 @@
 #include "ir/target.h"
 #include "measure/builder_client.h"
 #include "runtime/executable.h"
+#include "tests/models/batch_graph.h"
 #include "tests/test_paths.h"
 
 namespace hone {
@@ -110,16 +111,14 @@ class KeptTraceSource final : public compiler::TraceSource {
 };
 
 /// Compiles a model and writes its package.
-absl::Status CompileTo(const std::string& model, const std::string& target,
+absl::Status CompileTo(graph::Graph graph, const compiler::CompileOptions& how,
                        compiler::TraceSource& traces, const std::string& package) {
   const SystemMonotonicClock clock;
-  HONE_ASSIGN_OR_RETURN(graph::Graph graph, graph::ImportOnnxFile(model, {}));
   measure::BuilderOptions options;
   options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
   measure::BuilderClient builder(options, clock);
-  HONE_ASSIGN_OR_RETURN(
-      const compiler::CompiledModel compiled,
-      compiler::CompileModel(std::move(graph), {.target = target}, builder, traces));
+  HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel compiled,
+                        compiler::CompileModel(std::move(graph), how, builder, traces));
   return ToAbsl(runtime::WritePackage(compiled.package, package));
 }
 
@@ -191,8 +190,10 @@ void Prepare(const std::string& name, const std::string& target, compiler::Trace
   ASSERT_TRUE(expected.ok()) << expected.status();
   prepared->given = *given;
   prepared->expected = *expected;
+  absl::StatusOr<graph::Graph> graph = graph::ImportOnnxFile(ModelFile(name, ".onnx"), {});
+  ASSERT_TRUE(graph.ok()) << graph.status();
   const absl::Status compiled =
-      CompileTo(ModelFile(name, ".onnx"), target, traces, prepared->package);
+      CompileTo(*std::move(graph), {.target = target}, traces, prepared->package);
   ASSERT_TRUE(compiled.ok()) << compiled;
 }
 
@@ -231,6 +232,105 @@ TEST_P(ModelsTest, GivesTheOutputsOfOnnxRuntime) {
 
 INSTANTIATE_TEST_SUITE_P(Skeletons, ModelsTest, ::testing::ValuesIn(kModels),
                          [](const auto& instance) { return std::string(instance.param); });
+
+/// Image `k` of a batch: the elements of each input from another one on.
+NamedTensors Image(const NamedTensors& inputs, int64_t k) {
+  NamedTensors result;
+  for (const auto& [name, tensor] : inputs) {
+    std::vector<std::byte> bytes(tensor.bytes.begin(), tensor.bytes.end());
+    const auto from = static_cast<size_t>(k * 4099 % tensor.type.NumElements());
+    const auto width = static_cast<size_t>(ir::SizeOf(tensor.type.dtype));
+    std::rotate(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(from * width),
+                bytes.end());
+    result.emplace_back(name, *graph::MakeConstant(tensor.type, std::move(bytes)));
+  }
+  return result;
+}
+
+/// Tensors of images as those of a batch.
+NamedTensors Batched(const std::vector<NamedTensors>& images) {
+  NamedTensors result;
+  for (size_t t = 0; t < images.front().size(); ++t) {
+    std::vector<std::byte> bytes;
+    for (const NamedTensors& image : images) {
+      const auto& part = image[t].second.bytes;
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    }
+    graph::TensorType type = images.front()[t].second.type;
+    type.shape[0] *= static_cast<int64_t>(images.size());
+    result.emplace_back(images.front()[t].first, *graph::MakeConstant(type, std::move(bytes)));
+  }
+  return result;
+}
+
+NamedTensors RunOnce(const std::string& package, const NamedTensors& inputs) {
+  auto executable = runtime::Executable::Open(package, {});
+  EXPECT_TRUE(executable.ok()) << executable.status().ToString();
+  if (!executable.ok()) return {};
+  auto session = ModelSession::Create(*executable, {.threads = 2, .poison = true});
+  EXPECT_TRUE(session.ok()) << session.status();
+  if (!session.ok()) return {};
+  session->SetInputs(InPlanOrder(inputs, session->plan().inputs));
+  const absl::Status status = session->Run();
+  EXPECT_TRUE(status.ok()) << status;
+  return Batched({session->Outputs()});  // which are the session's
+}
+
+struct BatchCase {
+  const char* model;
+  int64_t images;
+};
+
+class BatchesTest : public ::testing::TestWithParam<BatchCase> {};
+
+// The first image as ONNX Runtime has it, the others as the network of one image gives them.
+TEST_P(BatchesTest, GiveTheOutputsOfEachImage) {
+  const auto& [name, images] = GetParam();
+  if (!IsFilled(name)) GTEST_SKIP() << kNotFilled;
+  const std::string file = hone::testing::BuildDir() + "/tests/models.b." + name;
+  const std::string target = ir::ResolveNative("cpu:native", 2);
+  Prepared one(file + ".1.hone");
+  compiler::DefaultTraceSource traces;
+  Prepare(name, target, traces, &one);
+  ASSERT_FALSE(HasFatalFailure());
+  std::vector<NamedTensors> inputs, outputs;
+  for (int64_t k = 0; k < images; ++k) {
+    inputs.push_back(Image(one.given, k));
+    outputs.push_back(RunOnce(one.package, inputs.back()));
+    ASSERT_FALSE(::testing::Test::HasFailure());
+  }
+  ExpectClose(outputs.front(), one.expected);
+  EXPECT_NE(Bytes(outputs[0]), Bytes(outputs[1])) << "the outputs do not depend on the inputs";
+
+  auto imported = graph::ImportOnnxFile(ModelFile(name, ".onnx"), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto batch = BatchOf(*std::move(imported), images);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  for (const auto run : {compiler::BatchRun::kTogether, compiler::BatchRun::kEach}) {
+    SCOPED_TRACE(run == compiler::BatchRun::kEach ? "image by image" : "together");
+    const std::string package = file + ".n.hone";
+    const FileRemover remover(package);
+    const absl::Status compiled =
+        CompileTo(*batch, {.target = target, .batch = run}, traces, package);
+    ASSERT_TRUE(compiled.ok()) << compiled;
+    const NamedTensors results = RunOnce(package, Batched(inputs));
+    ExpectClose(results, Batched(outputs));
+    // The same kernels on the same images.
+    if (run == compiler::BatchRun::kEach) {
+      EXPECT_EQ(Bytes(results), Bytes(Batched(outputs)));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Skeletons, BatchesTest,
+    ::testing::Values(BatchCase{"lenet5", 8}, BatchCase{"mlp", 3}, BatchCase{"mobilenet_v2", 3},
+                      BatchCase{"mobilenet_v3_small", 8}, BatchCase{"squeezenet", 8},
+                      BatchCase{"resnet18", 2}, BatchCase{"efficientnet_b0", 2},
+                      BatchCase{"densenet121", 3}, BatchCase{"unet", 2}),
+    [](const auto& instance) {
+      return instance.param.model + std::string("_") + std::to_string(instance.param.images);
+    });
 
 class KeptTracesTest : public ::testing::TestWithParam<const char*> {};
 
