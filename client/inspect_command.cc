@@ -18,6 +18,7 @@
 #include "ir/target.h"
 #include "runtime/executable.h"
 #include "runtime/package.h"
+#include "runtime/phase_order.h"
 #include "runtime/region.h"
 
 namespace hone::client {
@@ -35,6 +36,17 @@ Json ValuesJson(const std::vector<ir::PlanValue>& values) {
                     {"shape", value.shape}});
   }
   return list;
+}
+
+std::string BarriersText(const ir::Plan& plan) {
+  const runtime::BarrierCount count = runtime::CountBarriers(plan);
+  return fmt::format("{} barriers of threads a run, {} more left out\n", count.barriers,
+                     count.left_out);
+}
+
+Json BarriersJson(const ir::Plan& plan) {
+  const runtime::BarrierCount count = runtime::CountBarriers(plan);
+  return {{"count", count.barriers}, {"left_out", count.left_out}};
 }
 
 std::string ValuesText(std::string_view title, const std::vector<ir::PlanValue>& values) {
@@ -246,6 +258,7 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
                                                      : "probed"},
                          {"steps", report.num_steps},
                          {"aliases", report.num_aliases},
+                         {"barriers", BarriersJson(plan)},
                          {"memory",
                           {{"peak_bytes", report.arena_bytes},
                            {"sum_bytes", report.sum_bytes},
@@ -266,7 +279,8 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
               << fmt::format(
                      "constants {:.3f} MB, code {:.3f} MB, {} steps, {} values in others' memory\n",
                      Megabytes(report.constant_bytes), Megabytes(report.code_bytes),
-                     report.num_steps, report.num_aliases);
+                     report.num_steps, report.num_aliases)
+              << BarriersText(plan);
   return absl::OkStatus();
 }
 
@@ -319,6 +333,7 @@ PackageView ViewOf(const runtime::Package& package) {
     text += fmt::format("steps {} to {} run {} times, one image after the other\n", loop.first,
                         loop.first + loop.count - 1, loop.repeats);
   }
+  text += BarriersText(plan);
   PackageView view;
   view.object = {{"program", info.program},
                  {"target", info.target},
@@ -329,6 +344,7 @@ PackageView ViewOf(const runtime::Package& package) {
                  {"externs", externs},
                  {"steps", plan.steps.size()},
                  {"loops", std::move(loops)},
+                 {"barriers", BarriersJson(plan)},
                  {"memory", {{"peak_bytes", plan.arena_bytes}}},
                  {"constant_bytes", package.constants.size()}};
   view.text = std::move(text);

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "compiler/constant_pool.h"
+#include "compiler/phase_joins.h"
 #include "compiler/prologue.h"
 #include "runtime/package.h"
 
@@ -124,6 +125,10 @@ class PlanMaker {
   }
 
   absl::StatusOr<AssembledPlan> Take() {
+    plan_.joins = FindJoins(plan_);
+    for (ir::Artifact& kernel : plan_.kernels) {
+      for (ir::ArtifactPhase& phase : kernel.phases) phase.accesses.clear();
+    }
     HONE_ASSIGN_OR_RETURN(runtime::Region constants, pool_.Take());
     return AssembledPlan{
         .plan = std::move(plan_), .constants = std::move(constants), .memory = memory_};

@@ -32,12 +32,25 @@ struct Launch {
   bool operator==(const Launch&) const = default;
 };
 
+/// Memory of an argument that a phase touches: iteration i of its parallel loop at most the bytes
+/// [begin + i * stride, end + i * stride).
+struct PhaseAccess {
+  int32_t argument = 0;  ///< of HoneCall.buffers
+  bool writes = false;
+  int64_t stride = 0;
+  int64_t begin = 0, end = 0;
+  bool operator==(const PhaseAccess&) const = default;
+};
+
 struct ArtifactPhase {
   std::string symbol;
   int64_t parallel_extent = 1;
   int64_t scratch_bytes = 0;
   int32_t threads = 1;  ///< of a CPU that share the parallel loop
   Launch launch;        ///< for a GPU, in place of parallel loop and threads
+  /// Of all arguments; none where the phase is not parallel or may stop with an error. Used when
+  /// the plan is made, not stored in packages.
+  std::vector<PhaseAccess> accesses = {};
 };
 
 struct ArtifactStep {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,6 +60,17 @@ struct PlanName {
   std::string value;  ///< that input; empty for the step itself
 };
 
+/// A phase without a barrier before it. It has as many iterations and threads as the phase that
+/// runs right before (in the same kernel or in the step before) and neither is repeated; its
+/// iteration i touches nothing that another iteration than i of that phase, or of those joined to
+/// it, writes, nor the other way round. So one thread may run iterations [a, b) of all of them in
+/// turn.
+struct PlanJoin {
+  int32_t step = 0;   ///< index into Plan::steps
+  int32_t phase = 0;  ///< of that step's kernel
+  auto operator<=>(const PlanJoin&) const = default;
+};
+
 struct PlanValue {
   std::string name;
   DType dtype = DType::kF32;
@@ -74,7 +86,16 @@ struct Plan {
   std::vector<PlanValue> inputs, outputs;
   std::vector<PlanName> names;  ///< by step and input; of those that can fail
   std::vector<PlanLoop> loops;  ///< in order, apart from each other; a step of none runs once
+  std::vector<PlanJoin> joins;  ///< by step and phase
 };
+
+/// Whether a loop begins or ends right before this step.
+inline bool IsLoopEdge(const Plan& plan, int32_t step) {
+  for (const PlanLoop& loop : plan.loops) {
+    if (step == loop.first || step == loop.first + loop.count) return true;
+  }
+  return false;
+}
 
 /// How often a run of the plan runs this step.
 inline int64_t RepeatsOf(const Plan& plan, size_t step) {

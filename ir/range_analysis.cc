@@ -171,6 +171,26 @@ Interval RangeAnalysis::OfLinear(const LinearForm& form) {
   return Sum(range, {form.constant, form.constant});
 }
 
+Interval RangeAnalysis::OfSum(const Expr& e) {
+  const LinearForm form = Linear(e);
+  Interval range = OfLinear(form);
+  for (const Fact& fact : facts_) {
+    LinearForm rest = form;
+    LinearForm part;
+    for (const LinearForm::Term& term : form.terms) {
+      const bool known = std::ranges::any_of(fact.terms, [&term](const LinearForm::Term& other) {
+        return Equal(other.atom, term.atom);
+      });
+      if (!known) continue;
+      part.Add(term.atom, term.factor);
+      rest.Add(term.atom, -term.factor);
+    }
+    const std::optional<int64_t> k = Multiple(part.terms, fact.terms);
+    if (k) range = Both(range, Sum(OfLinear(rest), Times(fact.range, {*k, *k})));
+  }
+  return range;
+}
+
 Interval RangeAnalysis::OfAtom(const Expr& e) {
   const Interval all = IntervalOf(e->dtype);
   Interval range = all;

@@ -48,6 +48,8 @@ class RangeAnalysis {
       : vars_(std::move(vars)), load_range_(std::move(load_range)) {}
 
   Interval Of(const Expr& e);
+  /// The same of an i64 that does not wrap, sharper: also by what is known of a part of its sum.
+  Interval OfSum(const Expr& e);
   /// The linear form of an integer expression.
   LinearForm Linear(const Expr& e);
 

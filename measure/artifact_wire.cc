@@ -73,6 +73,14 @@ void PutArtifact(WireWriter& writer, const ir::Artifact& artifact) {
          {phase.launch.grid_x, phase.launch.grid_y, phase.launch.block_x, phase.launch.block_y}) {
       writer.Put(extent);
     }
+    writer.PutCount(phase.accesses.size());
+    for (const ir::PhaseAccess& access : phase.accesses) {
+      writer.Put(access.argument);
+      writer.Put(static_cast<uint8_t>(access.writes));
+      writer.Put(access.stride);
+      writer.Put(access.begin);
+      writer.Put(access.end);
+    }
   }
   writer.PutCount(artifact.steps.size());
   for (const ir::ArtifactStep& step : artifact.steps) {
@@ -97,7 +105,7 @@ ir::Artifact GetArtifact(WireReader& reader) {
   artifact.workload_hash = reader.GetString();
   artifact.trace_hash = reader.GetString();
   artifact.binding_hash = reader.GetString();
-  artifact.phases.resize(reader.GetCount(56));
+  artifact.phases.resize(reader.GetCount(60));
   for (ir::ArtifactPhase& phase : artifact.phases) {
     phase.symbol = reader.GetString();
     phase.parallel_extent = reader.Get<int64_t>();
@@ -106,6 +114,14 @@ ir::Artifact GetArtifact(WireReader& reader) {
     for (int64_t* extent : {&phase.launch.grid_x, &phase.launch.grid_y, &phase.launch.block_x,
                             &phase.launch.block_y}) {
       *extent = reader.Get<int64_t>();
+    }
+    phase.accesses.resize(reader.GetCount(29));
+    for (ir::PhaseAccess& access : phase.accesses) {
+      access.argument = reader.Get<int32_t>();
+      access.writes = reader.Get<uint8_t>() != 0;
+      access.stride = reader.Get<int64_t>();
+      access.begin = reader.Get<int64_t>();
+      access.end = reader.Get<int64_t>();
     }
   }
   artifact.steps.resize(reader.GetCount(16));

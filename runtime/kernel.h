@@ -1,44 +1,20 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "base/core/result.h"
 #include "ir/artifact.h"
 #include "runtime/crew.h"
-#include "runtime/region.h"
+#include "runtime/scratch.h"
 #include "runtime/shared_object.h"
+#include "runtime/sweep.h"
 
 // Running one compiled kernel: all its phases, in order, on many threads. The executable runs a
 // model with it, the runner of measurements a candidate.
 namespace hone::runtime {
-
-/// Memory of each thread for its phases, 64-aligned. Not shared: thread i uses Of(i) alone.
-class Scratch {
- public:
-  Scratch() = default;
-
-  /// `bytes` for each of `threads` threads. kResourceExhausted.
-  static Result<Scratch> Allocate(int threads, int64_t bytes);
-  /// As Allocate; a page that nobody may touch follows right after the last (64-rounded) byte of
-  /// each thread's, so that a kernel which runs past it crashes: for code that nobody has checked.
-  static Result<Scratch> AllocateGuarded(int threads, int64_t bytes);
-
-  void* Of(int thread) const {
-    return region_.data() + static_cast<size_t>(thread) * stride_ + offset_;
-  }
-  /// All of it; not for one with guards.
-  std::span<std::byte> span() const { return region_.span(); }
-
- private:
-  Region region_;
-  size_t stride_ = 0;
-  size_t offset_ = 0;  // of a thread's first byte in its part
-};
 
 /// Why a kernel stopped: what the phase returned (0: it did not stop).
 struct KernelFailure {
@@ -78,14 +54,15 @@ class Kernel {
   /// the repeat. Stops after the first phase that fails. What it computes does not depend on who
   /// computes which part. Safe from many threads at once on different buffers, scratch and crews.
   KernelFailure Run(const Arguments& arguments, Crew& crew) const;
+  /// One of the steps.
+  KernelFailure RunStep(const ir::ArtifactStep& step, const Arguments& arguments, Crew& crew) const;
+
+  ir::PhaseFunction phase(int32_t number) const { return phases_[static_cast<size_t>(number)]; }
 
  private:
-  int32_t RunPhase(size_t phase, int64_t repeat, const Arguments& arguments, Crew& crew) const;
-
   const ir::Artifact* artifact_ = nullptr;
   std::vector<ir::PhaseFunction> phases_;
-  /// By phase: what an iteration of its parallel loop takes, ns; 0: not known.
-  std::unique_ptr<std::atomic<float>[]> iteration_ns_;
+  std::unique_ptr<Sweep[]> sweeps_;  // by phase
 };
 
 }  // namespace hone::runtime

@@ -1,5 +1,7 @@
 #include "runtime/plan_check.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +11,7 @@
 #include "runtime/externs.h"
 #include "runtime/message.h"
 #include "runtime/package.h"
+#include "runtime/phase_order.h"
 
 namespace hone::runtime {
 namespace {
@@ -67,6 +70,7 @@ class PlanChecker {
       HONE_RETURN_IF_ERROR(At(Message("step ", i), CheckStep(plan_.steps[i])));
     }
     HONE_RETURN_IF_ERROR(CheckNames());
+    HONE_RETURN_IF_ERROR(CheckJoins());
     return CheckOutputsWritten();
   }
 
@@ -332,6 +336,22 @@ class PlanChecker {
       last = &name;
     }
     return {};
+  }
+
+  /// That each is of a phase which may follow the one before part by part; what they touch is the
+  /// compiler's to know.
+  Status CheckJoins() const {
+    const auto& joins = plan_.joins;
+    if (std::adjacent_find(joins.begin(), joins.end(), std::greater_equal<>()) != joins.end()) {
+      return Invalid("phases without a barrier before them are not in order");
+    }
+    std::set<ir::PlanJoin> left(joins.begin(), joins.end());
+    for (const PhaseGroup& group : PhaseOrder(plan_)) {
+      for (size_t i = 1; i < group.phases.size(); ++i) left.erase(group.phases[i]);
+    }
+    if (left.empty()) return {};
+    return Invalid("phase ", left.begin()->phase, " of step ", left.begin()->step,
+                   " does not follow a phase of as many iterations and threads");
   }
 
   const ir::Plan& plan_;

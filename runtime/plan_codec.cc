@@ -214,6 +214,11 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
     writer.I32(loop.count);
     writer.I64(loop.repeats);
   }
+  writer.Count(plan.joins.size());
+  for (const ir::PlanJoin& join : plan.joins) {
+    writer.I32(join.step);
+    writer.I32(join.phase);
+  }
 }
 
 ir::Plan DecodePlan(ByteReader& reader, int format) {
@@ -258,6 +263,11 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
     loop.first = reader.I32();
     loop.count = reader.I32();
     loop.repeats = reader.I64();
+  }
+  plan.joins.resize(reader.Count(2 * 4));
+  for (ir::PlanJoin& join : plan.joins) {
+    join.step = reader.I32();
+    join.phase = reader.I32();
   }
   return plan;
 }

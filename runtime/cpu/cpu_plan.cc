@@ -51,6 +51,7 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
   HONE_RETURN_IF_ERROR(plan->Allocate(options));
   plan->PrepareSteps();
   plan->PrepareSections();
+  plan->PrepareMoves();
   return std::unique_ptr<PreparedPlan>(std::move(plan));
 }
 
@@ -234,7 +235,7 @@ Status CpuPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputB
   HONE_RETURN_IF_ERROR(BindBuffers(inputs, outputs));
   if (poison_) Poison(outputs);
   crew_->Begin();
-  const Status status = RunSteps();
+  const Status status = RunMoves();
   crew_->End();
   HONE_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -246,7 +247,28 @@ Status CpuPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputB
   return {};
 }
 
-Status CpuPlan::RunSteps() {
+// A profile wants the time of each step: then no phase is joined to another step's.
+void CpuPlan::PrepareMoves() {
+  moves_ = PhaseOrder(*model_.plan, /*across_steps=*/clock_ == nullptr);
+  for (const PhaseGroup& move : moves_) {
+    first_link_.push_back(links_.size());
+    for (const ir::PlanJoin& at : move.phases) {
+      const auto step = static_cast<size_t>(at.step);
+      const auto kernel = static_cast<size_t>(model_.plan->steps[step].kernel);
+      links_.push_back({.function = model_.kernels[kernel].phase(at.phase),
+                        .buffers = pointers_.data() + first_pointer_[step]});
+    }
+    sweeps_.emplace_back();
+  }
+  size_t next = 0;
+  for (Section& section : sections_) {
+    section.first_move = next;
+    while (next < moves_.size() && static_cast<size_t>(moves_[next].step) < section.end) ++next;
+    section.end_move = next;
+  }
+}
+
+Status CpuPlan::RunMoves() {
   const DefaultRounding rounding;
   std::fill(step_times_ns_.begin(), step_times_ns_.end(), 0);
   for (const Section& section : sections_) {
@@ -259,15 +281,16 @@ Status CpuPlan::RunSteps() {
 }
 
 Status CpuPlan::RunOnce(const Section& section) {
+  size_t move = section.first_move;
   if (clock_ == nullptr) {
-    for (size_t step = section.first; step < section.end; ++step) {
-      HONE_RETURN_IF_ERROR(RunStep(step));
-    }
+    for (; move < section.end_move; ++move) HONE_RETURN_IF_ERROR(RunMove(move));
     return {};
   }
   int64_t before_ns = clock_->NowNs();
   for (size_t step = section.first; step < section.end; ++step) {
-    HONE_RETURN_IF_ERROR(RunStep(step));
+    for (; move < section.end_move && static_cast<size_t>(moves_[move].step) == step; ++move) {
+      HONE_RETURN_IF_ERROR(RunMove(move));
+    }
     const int64_t after_ns = clock_->NowNs();
     step_times_ns_[step] += after_ns - before_ns;
     before_ns = after_ns;
@@ -275,23 +298,42 @@ Status CpuPlan::RunOnce(const Section& section) {
   return {};
 }
 
-Status CpuPlan::RunStep(size_t number) {
-  const ir::PlanStep& step = model_.plan->steps[number];
-  void* const* buffers = pointers_.data() + first_pointer_[number];
-  if (step.kind == ir::PlanStepKind::kExtern) {
-    const Status status = FindExtern(step.extern_name)->run(step, buffers);
+Status CpuPlan::RunMove(size_t number) {
+  const PhaseGroup& move = moves_[number];
+  const auto first = static_cast<size_t>(move.step);
+  const ir::PlanStep& step = model_.plan->steps[first];
+  if (move.kind == PhaseGroup::Kind::kExtern) {
+    const Status status =
+        FindExtern(step.extern_name)->run(step, pointers_.data() + first_pointer_[first]);
     if (status.ok()) return {};
-    return ExternError(*model_.plan, number, status);
+    return ExternError(*model_.plan, first, status);
   }
-  const Kernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
-  const KernelFailure failure = kernel.Run({.buffers = buffers,
-                                            .scratch = &scratch_,
-                                            .max_threads = step.threads,
-                                            .fixed = fixed_shares_},
-                                           *crew_);
+  crew_->AskForThreads();
+  if (move.kind == PhaseGroup::Kind::kRepeated) {
+    const Kernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
+    const KernelFailure failure =
+        kernel.RunStep(kernel.artifact().steps[static_cast<size_t>(move.number)],
+                       {.buffers = pointers_.data() + first_pointer_[first],
+                        .scratch = &scratch_,
+                        .max_threads = step.threads,
+                        .fixed = fixed_shares_},
+                       *crew_);
+    if (failure.ok()) [[likely]]
+      return {};
+    return KernelError(*model_.plan, first, failure);
+  }
+  const Sweep::Failure failure =
+      sweeps_[number].Run({.links = {links_.data() + first_link_[number], move.phases.size()},
+                           .extent = move.extent,
+                           .threads = move.threads,
+                           .scratch = &scratch_,
+                           .fixed = fixed_shares_},
+                          *crew_);
   if (failure.ok()) [[likely]]
     return {};
-  return KernelError(*model_.plan, number, failure);
+  const ir::PlanJoin& at = move.phases[static_cast<size_t>(failure.link)];
+  return KernelError(*model_.plan, static_cast<size_t>(at.step),
+                     {.result = failure.result, .phase = at.phase});
 }
 
 }  // namespace hone::runtime

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "runtime/crew.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
+#include "runtime/phase_order.h"
 #include "runtime/region.h"
+#include "runtime/sweep.h"
 
 namespace hone::runtime {
 
@@ -44,14 +47,16 @@ class CpuPlan final : public PreparedPlan {
   void PrepareSections();
   Status BindBuffers(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
   void Poison(std::span<const OutputBuffer> outputs);
-  Status RunSteps();
-  Status RunStep(size_t step);
+  void PrepareMoves();
+  Status RunMoves();
+  Status RunMove(size_t move);
 
   /// Steps that run one after the other, `repeats` times.
   struct Section {
     size_t first = 0, end = 0;
     int64_t repeats = 1;
     size_t first_moving = 0, end_moving = 0;  // into moving_
+    size_t first_move = 0, end_move = 0;      // into moves_
   };
   Status RunOnce(const Section& section);
   void AddSection(size_t first, size_t end, int64_t repeats);
@@ -94,6 +99,10 @@ class CpuPlan final : public PreparedPlan {
 
   std::vector<void*> pointers_;        // of all steps, one after the other
   std::vector<size_t> first_pointer_;  // by step
+  std::vector<PhaseGroup> moves_;      // in order
+  std::vector<Sweep::Link> links_;     // of all moves, one after the other
+  std::vector<size_t> first_link_;     // by move
+  std::deque<Sweep> sweeps_;           // by move
   std::vector<Patch> patches_;
   std::vector<Section> sections_;
   std::vector<Moving> moving_;

@@ -79,6 +79,9 @@ TEST_F(InspectTest, TellsPassesKernelsAndMemoryOfAModel) {
   EXPECT_GE(object["memory"]["lower_bound_bytes"], 1024);
   EXPECT_LE(object["memory"]["sum_bytes"], 4 * 1024);
   EXPECT_THAT(run.out, ContainsRegex("whole model: [0-9.e-]+ GFLOP, [0-9.]+ MB moved"));
+  EXPECT_THAT(run.out,
+              HasSubstr(object["barriers"]["count"].dump() + " barriers of threads a run, " +
+                        object["barriers"]["left_out"].dump() + " more left out\n"));
 }
 
 TEST_F(InspectTest, TellsExternsAndAliases) {

@@ -229,6 +229,45 @@ TEST(Context, ModelLivesAsLongAsItsContexts) {
   EXPECT_EQ(outputs, Expected(inputs));
 }
 
+/// Makes the calls of a parallel_for one after the other, the last first if told so.
+Executor OneByOne(bool* last_first) {
+  return {.parallel_for =
+              [](void* self, int32_t n, void (*body)(void*, int32_t), void* context) {
+                const bool last = *static_cast<const bool*>(self);
+                for (int32_t i = 0; i < n; ++i) body(context, last ? n - 1 - i : i);
+              },
+          .self = last_first};
+}
+
+TEST(Context, JoinedPhasesTakeTurnsOnEachPart) {
+  // Both compute row by row: the sums, then what is looked up.
+  TestModel model = MakeTestModel();
+  model.package.plan.joins = {{1, 0}};
+  const auto executable = Load(*SerializePackage(model.package));
+  const TestInputs inputs = MakeInputs(7);
+  for (bool last_first : {false, true}) {
+    for (const int threads : {1, 2, 3, 4}) {
+      const auto context = NewContext(
+          executable, {.threads = threads, .executor = OneByOne(&last_first), .poison = true});
+      TestOutputs outputs = EmptyOutputs();
+      ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+      EXPECT_EQ(outputs, Expected(inputs)) << threads << " threads";
+    }
+  }
+}
+
+TEST(Context, AJoinedPhaseThatStopsIsNamed) {
+  TestModel model = MakeTestModel();
+  model.package.plan.joins = {{1, 0}};
+  const auto context = NewContext(Load(*SerializePackage(model.package)), {.threads = 2});
+  TestInputs inputs = MakeInputs(1);
+  inputs.ids[4] = -1;
+  TestOutputs outputs = EmptyOutputs();
+  const Status status = RunModel(*context, inputs, outputs);
+  EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+  EXPECT_THAT(status.message(), HasSubstr("step 1"));
+}
+
 TEST(Context, ProfileHoldsATimeForEachStep) {
   class TickingClock final : public MonotonicClock {
    public:
@@ -239,7 +278,10 @@ TEST(Context, ProfileHoldsATimeForEachStep) {
     mutable int64_t now_ns_ = 0;
   };
   const TickingClock clock;
-  const auto context = NewContext(Load(MakeTestPackage()), {.threads = 1, .profile_clock = &clock});
+  TestModel model = MakeTestModel();
+  model.package.plan.joins = {{1, 0}};
+  const auto context =
+      NewContext(Load(*SerializePackage(model.package)), {.threads = 1, .profile_clock = &clock});
   TestOutputs outputs = EmptyOutputs();
   ASSERT_TRUE(RunModel(*context, MakeInputs(1), outputs).ok());
   EXPECT_THAT(context->step_times_ns(), ::testing::ElementsAre(10, 10, 10, 10));

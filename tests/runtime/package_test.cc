@@ -151,7 +151,7 @@ std::string AsFormat(int format, std::string bytes, uint64_t newer) {
     std::memcpy(bytes.data() + at, &value, size);
   };
   const uint64_t plan = number(kPlanEntry + 8, 8), size = number(kPlanEntry + 16, 8) - newer;
-  EXPECT_EQ(number(plan + size, 4), 0U) << "it has names or loops";
+  EXPECT_EQ(number(plan + size, 4), 0U) << "it has names, loops or joins";
   std::memset(bytes.data() + plan + size, 0, newer);
   put(8, 4, static_cast<uint64_t>(format));
   put(kPlanEntry + 16, 8, size);
@@ -167,13 +167,23 @@ TEST(Package, OlderFormatsAreRead) {
   const std::string now = *SerializePackage(model.package);
   uint64_t phases = 0;
   for (const ir::Artifact& kernel : model.package.plan.kernels) phases += kernel.phases.size();
-  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4;
+  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4, joins = 4;
   const uint64_t names = 4 + 32 * phases;
-  for (const std::string& old : {AsFormat(3, now, loops), AsFormat(2, now, names + loops)}) {
+  for (const std::string& old :
+       {AsFormat(3, now, loops + joins), AsFormat(2, now, names + loops + joins)}) {
     const auto read = ParsePackage(Bytes(old));
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(*SerializePackage(*read), now);
   }
+}
+
+TEST(Package, JoinsAreKept) {
+  TestModel model = MakeTestModel();
+  model.package.plan.joins = {{1, 0}};
+  const std::string bytes = *SerializePackage(model.package);
+  const auto read = ParsePackage(Bytes(bytes));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->plan.joins, model.package.plan.joins);
 }
 
 TEST(Package, NamesOfNodesAreKept) {
@@ -305,6 +315,32 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
        [](Package& p) {
          p.plan.buffers.push_back(p.plan.buffers[kX]);
          p.plan.buffers.back().advance_bytes = 140;
+       }},
+      {"phases without a barrier before them are not in order",
+       [](Package& p) {
+         p.plan.joins = {{1, 0}, {1, 0}};
+       }},
+      {"phase 0 of step 0 does not follow a phase of as many iterations and threads",
+       [](Package& p) {
+         p.plan.joins = {{0, 0}, {1, 0}};
+       }},
+      {"phase 1 of step 2 does not follow",  // it is repeated
+       [](Package& p) {
+         p.plan.joins = {{2, 1}};
+       }},
+      {"phase 0 of step 1 does not follow",
+       [](Package& p) {
+         p.plan.joins = {{1, 0}};
+         p.plan.steps[1].threads = 3;
+       }},
+      {"phase 0 of step 1 does not follow",  // a loop begins there
+       [](Package& p) {
+         p.plan.joins = {{1, 0}};
+         p.plan.loops = {{1, 1, 1}};
+       }},
+      {"phase -7 of step 9 does not follow",
+       [](Package& p) {
+         p.plan.joins = {{9, -7}};
        }},
       {"step 3: TopK: axis 9", [](Package& p) { p.plan.steps[3].extern_attributes[0] = 9; }},
       {"input 1 'x': a second one", [](Package& p) { p.plan.inputs[1].name = "x"; }},
