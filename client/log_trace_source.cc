@@ -42,6 +42,7 @@ std::optional<std::string> Transplant(const db::NearCandidate& candidate,
 void SetRecord(const db::RankedRecord& r, std::string trace, db::Rung rung, LogAnswer& answer) {
   answer.found = {std::move(trace), std::string(db::RungName(rung)), r.record.id.ToHex(),
                   r.content.ToHex()};
+  answer.found.noisy = r.record.noisy;
   answer.median_ns = r.record.median_ns;
   answer.low_ns = r.record.low_ns;
   answer.high_ns = r.record.high_ns;

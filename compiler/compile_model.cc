@@ -9,6 +9,7 @@
 #include "compiler/kernel_evaluator.h"
 #include "compiler/model_steps.h"
 #include "compiler/plan_assembly.h"
+#include "compiler/thread_choice.h"
 #include "ir/narrow_target.h"
 #include "ir/target.h"
 
@@ -35,6 +36,7 @@ std::vector<KernelReport> ReportKernels(const ModelSteps& model,
                        .rung = traces[k].rung,
                        .why = traces[k].why,
                        .judged = traces[k].judged,
+                       .noisy = traces[k].noisy,
                        .count = kernel.count,
                        .operations = CountOperations(kernel.workload),
                        .cost = CostOf(kernel.workload),
@@ -66,6 +68,17 @@ std::vector<ExternReport> ReportExterns(const ModelSteps& model) {
     }
   }
   return reports;
+}
+
+/// What was measured was so with all of the target's threads.
+std::vector<int32_t> ThreadsOf(const std::vector<ModelKernel>& kernels,
+                               const std::vector<FoundTrace>& traces, const ir::Target& target) {
+  std::vector<int32_t> threads;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    threads.push_back(traces[k].trace.empty() ? WorthThreads(CostOf(kernels[k].workload), target)
+                                              : target.threads);
+  }
+  return threads;
 }
 
 int CountAliases(const ModelSteps& model) {
@@ -115,7 +128,8 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
 
   // Memory, plan, and what the kernels' constants become.
   HONE_ASSIGN_OR_RETURN(AssembledPlan assembled,
-                        AssemblePlan(steps, built, evaluator, options.scratch_folder));
+                        AssemblePlan(steps, built, ThreadsOf(steps.kernels, found, target),
+                                     evaluator, options.scratch_folder));
   model.constants = std::move(assembled.constants);
   model.code = std::move(built.shared_object);
 

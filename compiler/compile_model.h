@@ -36,6 +36,7 @@ struct KernelReport {
   std::string rung;
   std::string why;         ///< FoundTrace::why
   bool judged = false;     ///< FoundTrace::judged
+  bool noisy = false;      ///< FoundTrace::noisy
   int count = 0;           ///< how often a run of the model runs it
   int64_t operations = 0;  ///< points of all Stages
   WorkloadCost cost;       ///< of one step

@@ -51,10 +51,12 @@ PlannedMemory DescribeMemory(const ModelSteps& model, const BuiltKernels& built)
 
 class PlanMaker {
  public:
-  PlanMaker(const ModelSteps& model, const BuiltKernels& built, const PlannedMemory& planned,
-            const MemoryPlan& memory, graph::Evaluator& evaluator, ConstantPool pool)
+  PlanMaker(const ModelSteps& model, const BuiltKernels& built, const std::vector<int32_t>& threads,
+            const PlannedMemory& planned, const MemoryPlan& memory, graph::Evaluator& evaluator,
+            ConstantPool pool)
       : model_(model),
         built_(built),
+        threads_(threads),
         planned_(planned),
         memory_(memory),
         evaluator_(evaluator),
@@ -97,6 +99,7 @@ class PlanMaker {
       for (const ir::ArtifactPhase& phase : built_.kernels[step.kernel].artifact.phases) {
         planned.threads = std::max(planned.threads, phase.threads);
       }
+      planned.threads = std::min(planned.threads, threads_[static_cast<size_t>(step.kernel)]);
       HONE_RETURN_IF_ERROR(AddConstants(step, &planned.buffers));
     }
     for (const ValueId value : step.outputs) {
@@ -210,6 +213,7 @@ class PlanMaker {
 
   const ModelSteps& model_;
   const BuiltKernels& built_;
+  const std::vector<int32_t>& threads_;
   const PlannedMemory& planned_;
   const MemoryPlan& memory_;
   std::map<ValueId, int64_t> input_of_;
@@ -223,12 +227,13 @@ class PlanMaker {
 }  // namespace
 
 absl::StatusOr<AssembledPlan> AssemblePlan(const ModelSteps& model, const BuiltKernels& built,
+                                           const std::vector<int32_t>& threads,
                                            graph::Evaluator& evaluator,
                                            const std::string& scratch_folder) {
   const PlannedMemory planned = DescribeMemory(model, built);
   HONE_ASSIGN_OR_RETURN(const MemoryPlan memory, PlanMemory(planned.problem));
   HONE_ASSIGN_OR_RETURN(ConstantPool pool, ConstantPool::Create(scratch_folder));
-  PlanMaker maker(model, built, planned, memory, evaluator, std::move(pool));
+  PlanMaker maker(model, built, threads, planned, memory, evaluator, std::move(pool));
   maker.AddInterface();
   for (const int step : memory.order) {
     HONE_RETURN_IF_ERROR(maker.AddStep(static_cast<size_t>(step)));

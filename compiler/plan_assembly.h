@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -22,8 +24,9 @@ struct AssembledPlan {
 
 /// Plans the memory and gives every argument of every step its buffer. Prologues are evaluated on
 /// the way, and their results kept as ConstantPool does with `scratch_folder`. Constants that only
-/// prologues read are left out.
+/// prologues read are left out. `threads`: by kernel, how many may run it at most.
 absl::StatusOr<AssembledPlan> AssemblePlan(const ModelSteps& model, const BuiltKernels& built,
+                                           const std::vector<int32_t>& threads,
                                            graph::Evaluator& evaluator,
                                            const std::string& scratch_folder);
 

@@ -20,6 +20,7 @@ struct FoundTrace {
   std::string content_hash;  ///< of the record's content; empty for the default
   std::string why;           ///< one line: what answered, and what was missing above; may be empty
   bool judged = false;       ///< the default, as a verdict of this model says
+  bool noisy = false;        ///< the record was measured beside other programs
 };
 
 /// Where the schedules of a compiled model come from. Not thread-safe.

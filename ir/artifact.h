@@ -48,8 +48,8 @@ struct ArtifactPhase {
   int64_t scratch_bytes = 0;
   int32_t threads = 1;  ///< of a CPU that share the parallel loop
   Launch launch;        ///< for a GPU, in place of parallel loop and threads
-  /// Of all arguments; none where the phase is not parallel or may stop with an error. Used when
-  /// the plan is made, not stored in packages.
+  /// What it touches of all arguments; none where the phase is not parallel or may stop with an
+  /// error. Used when the plan is made, not stored in packages.
   std::vector<PhaseAccess> accesses = {};
 };
 

@@ -60,7 +60,7 @@ struct PlanName {
   std::string value;  ///< that input; empty for the step itself
 };
 
-/// A phase without a barrier before it. It has as many iterations and threads as the phase that
+/// A phase without a barrier before it. It has as many iterations as the phase that
 /// runs right before (in the same kernel or in the step before) and neither is repeated; its
 /// iteration i touches nothing that another iteration than i of that phase, or of those joined to
 /// it, writes, nor the other way round. So one thread may run iterations [a, b) of all of them in

@@ -99,11 +99,15 @@ Status Executable::Prepare(const std::string& name, const Options& options) {
     HONE_RETURN_IF_ERROR(constants_copy_.Protect());
     package_.constants = constants_copy_.span();
   }
-  for (const ir::Artifact& kernel : package_.plan.kernels) {
-    for (const ir::ArtifactPhase& phase : kernel.phases) {
-      if (phase.parallel_extent > 1 && phase.threads > 1) threads_ = target.threads;
+  for (const ir::PlanStep& step : package_.plan.steps) {
+    if (step.kind != ir::PlanStepKind::kKernel) continue;
+    for (const ir::ArtifactPhase& phase :
+         package_.plan.kernels[static_cast<size_t>(step.kernel)].phases) {
+      if (phase.parallel_extent < 2) continue;
+      threads_ = std::max({threads_, std::min(phase.threads, step.threads)});
     }
   }
+  threads_ = std::min(threads_, target.threads);
   const Device* const device = DevicesOfKinds().Find(target.kind);
   if (device == nullptr) {
     return {StatusCode::kFailedPrecondition,

@@ -54,7 +54,8 @@ class Executable {
   const ir::Plan& plan() const { return package_.plan; }
   std::span<const std::byte> constants() const { return package_.constants; }
 
-  /// Threads that the code can use: those it was made for, or 1 where no phase of it is parallel.
+  /// Threads that the code can use: the most that any step of it is worth, or 1 where no phase is
+  /// parallel.
   int threads() const { return threads_; }
   /// The package where its device can run it.
   const LoadedPlan& loaded() const { return *loaded_; }

@@ -53,6 +53,7 @@ std::vector<PhaseGroup> PhaseOrder(const ir::Plan& plan, bool across_steps) {
                             (across_steps && !ir::IsLoopEdge(plan, step)));
         if (joins) {
           order.back().phases.push_back(at);
+          order.back().threads = std::max(order.back().threads, group.threads);
         } else {
           order.push_back(std::move(group));
         }

@@ -19,12 +19,12 @@ struct PhaseGroup {
   int32_t number = 0;                ///< kRepeated: of the ArtifactStep
   std::vector<ir::PlanJoin> phases;  ///< kPhases, kRepeated: in order
   int64_t extent = 1;                ///< kPhases: of the parallel loop of each
-  int32_t threads = 1;               ///< kPhases: worth using
+  int32_t threads = 1;               ///< kPhases: the most that one of them is worth
 
   bool is_parallel() const { return kind == Kind::kPhases && extent > 1 && threads > 1; }
   /// Whether what another group does can follow part by part, as far as loops tell.
   bool Fits(const PhaseGroup& next) const {
-    return is_parallel() && next.is_parallel() && extent == next.extent && threads == next.threads;
+    return is_parallel() && next.is_parallel() && extent == next.extent;
   }
 };
 

@@ -351,7 +351,7 @@ class PlanChecker {
     }
     if (left.empty()) return {};
     return Invalid("phase ", left.begin()->phase, " of step ", left.begin()->step,
-                   " does not follow a phase of as many iterations and threads");
+                   " does not follow a parallel one of as many iterations");
   }
 
   const ir::Plan& plan_;

@@ -110,7 +110,8 @@ typedef struct hone_context_options {
   size_t struct_bytes; /* set by hone_context_options_init */
   int32_t threads; /* including the one that calls run; default 0: as many as the package was made
                       for, but no more than the physical cores this process may use; the
-                      environment variable HONE_THREADS sets another default */
+                      environment variable HONE_THREADS sets another default; more than CPUs make
+                      runs slower */
   int32_t pin; /* 1: bind each worker thread to a core of its own (all but the first allowed core,
                   which is meant for the caller of run). Such threads are the context's own. Default
                   0. */

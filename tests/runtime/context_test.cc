@@ -229,6 +229,16 @@ TEST(Context, ModelLivesAsLongAsItsContexts) {
   EXPECT_EQ(outputs, Expected(inputs));
 }
 
+TEST(Context, StartsNoMoreThreadsThanSomeStepIsWorth) {
+  TestModel model = MakeTestModel("cpu:avx2,threads=4", 4);
+  const auto threads = [&] { return Load(*SerializePackage(model.package))->threads(); };
+  EXPECT_EQ(threads(), 4);
+  for (ir::PlanStep& step : model.package.plan.steps) step.threads = 1;
+  EXPECT_EQ(threads(), 1);
+  model.package.plan.steps[1].threads = 3;
+  EXPECT_EQ(threads(), 3);
+}
+
 /// Makes the calls of a parallel_for one after the other, the last first if told so.
 Executor OneByOne(bool* last_first) {
   return {.parallel_for =

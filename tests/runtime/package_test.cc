@@ -320,7 +320,7 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
        [](Package& p) {
          p.plan.joins = {{1, 0}, {1, 0}};
        }},
-      {"phase 0 of step 0 does not follow a phase of as many iterations and threads",
+      {"phase 0 of step 0 does not follow a parallel one of as many iterations",
        [](Package& p) {
          p.plan.joins = {{0, 0}, {1, 0}};
        }},
@@ -331,7 +331,7 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
       {"phase 0 of step 1 does not follow",
        [](Package& p) {
          p.plan.joins = {{1, 0}};
-         p.plan.steps[1].threads = 3;
+         p.plan.steps[1].threads = 1;
        }},
       {"phase 0 of step 1 does not follow",  // a loop begins there
        [](Package& p) {
