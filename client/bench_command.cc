@@ -16,6 +16,7 @@
 #include "client/exit_code.h"
 #include "client/json_text.h"
 #include "client/kernel_profile.h"
+#include "client/machine_warnings.h"
 #include "client/model_comparison.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
@@ -243,6 +244,7 @@ class Bench {
     HONE_ASSIGN_OR_RETURN(ModelSession session, ModelSession::Create(model.executable, options));
     session.SetInputs(inputs);
     const int threads = session.context().threads();
+    context_.err << ManyThreadsText(threads, CpusHere());
     const bool several = arguments_.List("MODEL").size() > 1 || arguments_.Given("against");
     rows_.push_back({.name = several ? path : model.name,
                      .about = {{"model", model.name},

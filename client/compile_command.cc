@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -34,6 +35,17 @@ std::string RungsText(const compiler::CompileReport& report) {
                         kernel.count, kernel.rung, kernel.name, kernel.why);
   }
   return text;
+}
+
+/// Where kernels rest on times that other programs disturbed; empty where none does.
+std::string NoisyText(const compiler::CompileReport& report) {
+  const auto noisy = std::ranges::count_if(
+      report.kernels, [](const compiler::KernelReport& kernel) { return kernel.noisy; });
+  if (noisy == 0) return "";
+  return fmt::format(
+      "{} of {} kernels rest on measurements beside other programs; `hone tune` on a quiet machine "
+      "measures them again\n",
+      noisy, report.kernels.size());
 }
 
 std::string ReportText(const compiler::CompiledModel& model) {
@@ -73,14 +85,12 @@ nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
                        {"workload", kernel.workload_hash},
                        {"count", kernel.count},
                        {"rung", kernel.rung},
-                       {"why", kernel.why}});
+                       {"why", kernel.why},
+                       {"noisy", kernel.noisy}});
   }
-  return {{"target", model.package.info.target},
-          {"kernels", std::move(kernels)},
-          {"steps", report.num_steps},
-          {"images", report.images},
-          {"code_bytes", report.code_bytes},
-          {"constant_bytes", report.constant_bytes},
+  return {{"target", model.package.info.target}, {"kernels", std::move(kernels)},
+          {"steps", report.num_steps},           {"images", report.images},
+          {"code_bytes", report.code_bytes},     {"constant_bytes", report.constant_bytes},
           {"arena_bytes", report.arena_bytes}};
 }
 
@@ -136,7 +146,8 @@ void Tell(CommandContext& context, const TraceChoice& traces,
           const std::vector<compiler::CompiledModel>& models,
           const std::vector<std::string>& emitted, const std::string& report) {
   const std::string nothing = NothingKnownText(context.arguments, traces, models[0].report);
-  context.err << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing);
+  context.err << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing)
+              << NoisyText(models[0].report);
   if (context.arguments.Flag("verbose")) {
     for (const compiler::CompiledModel& model : models) context.out << RungsText(model.report);
   }

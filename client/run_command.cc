@@ -11,6 +11,7 @@
 #include "client/compare.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
+#include "client/machine_warnings.h"
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/model_session.h"
@@ -173,6 +174,7 @@ absl::Status RunRun(CommandContext& context) {
   }
   HONE_ASSIGN_OR_RETURN(ModelSession session, ModelSession::Create(model.executable, options));
   session.SetInputs(inputs);
+  context.err << ManyThreadsText(session.context().threads(), CpusHere());
   HONE_RETURN_IF_ERROR(session.Run());
   const NamedTensors outputs = session.Outputs();
   if (arguments.Given("outputs"))

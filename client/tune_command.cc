@@ -1,8 +1,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -16,6 +18,7 @@
 #include "client/json_text.h"
 #include "client/live_lines.h"
 #include "client/log_holdings.h"
+#include "client/machine_warnings.h"
 #include "client/model_judge.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
@@ -34,6 +37,7 @@
 #include "measure/device.h"
 #include "measure/helper_check.h"
 #include "measure/local_measurer.h"
+#include "measure/process_load.h"
 #include "search/session.h"
 
 namespace hone::client {
@@ -140,6 +144,7 @@ class Tuning {
  private:
   absl::Status Prepare();
   void Announce(const TuneSoFar& so_far) const;
+  void WarnOfOthers(measure::ForeignLoad& load) const;
   absl::Status DryRun();
   absl::Status OpenLog();
   absl::Status TuneTasks();
@@ -198,7 +203,19 @@ absl::Status Tuning::Prepare() {
 void Tuning::Announce(const TuneSoFar& so_far) const {
   context_.err << fmt::format("{} tasks for {} on {}\nlog {}\nbudget {}, {}\n", tasks_.size(),
                               target_.text, host_.device_class, path_, BudgetText(budget_),
-                              EndText(budget_, so_far, wall_clock_));
+                              EndText(budget_, so_far, wall_clock_))
+               << ManyThreadsText(target_.threads, CpusHere());
+}
+
+/// What other programs do, since `load` began to look; a long tuning looks for long enough.
+void Tuning::WarnOfOthers(measure::ForeignLoad& load) const {
+  constexpr double kLongSeconds = 20;
+  std::optional<double> foreign = load.SinceLast();
+  if (!foreign && budget_.trials == 0 && std::abs(budget_.seconds) >= kLongSeconds) {
+    clock_.SleepNs(measure::ForeignLoad::kLeastNs);
+    foreign = load.SinceLast();
+  }
+  if (foreign) context_.err << BusyMachineText(*foreign);
 }
 
 absl::Status Tuning::DryRun() {
@@ -405,12 +422,14 @@ absl::Status Tuning::Ended(const search::Session& session, const absl::Status& s
 }
 
 absl::Status Tuning::Run() {
+  measure::ForeignLoad load(clock_);
   HONE_RETURN_IF_ERROR(Prepare());
   if (arguments_.Flag("dry-run")) return DryRun();
   HONE_RETURN_IF_ERROR(OpenLog());
   const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
   if (!unfinished.ok()) return LogError(unfinished.status());
   Announce(unfinished->so_far);
+  WarnOfOthers(load);
   context_.err << TaskListText(ListedTasks(tasks_), LineCellsOf(STDERR_FILENO)) << std::flush;
   return TuneTasks();
 }

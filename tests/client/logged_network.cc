@@ -24,7 +24,7 @@ void LoggedNetwork::SetUp() {
   Append(trace_, 5000);
 }
 
-void LoggedNetwork::Append(const std::string& trace, double median_ns) const {
+void LoggedNetwork::Append(const std::string& trace, double median_ns, bool noisy) const {
   auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
   ASSERT_TRUE(log.ok()) << log.status();
   const db::Device device = {"class-a", "fingerprint"};
@@ -41,6 +41,7 @@ void LoggedNetwork::Append(const std::string& trace, double median_ns) const {
   r.trace_version = kTraceTextVersion;
   r.builder_version = BuilderVersionText();
   r.median_ns = r.low_ns = r.high_ns = median_ns;
+  r.noisy = noisy;
   r.session = {7, 7};
   r.created_ms = 1;
   r.samples_ns = {median_ns};

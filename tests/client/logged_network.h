@@ -16,7 +16,7 @@ class LoggedNetwork : public ::testing::Test {
   void SetUp() override;
 
   /// Another record of that kernel.
-  void Append(const std::string& trace, double median_ns) const;
+  void Append(const std::string& trace, double median_ns, bool noisy = false) const;
 
   static constexpr char kTarget[] = "cpu:avx2,threads=1";
   const TemporaryFolder folder_;

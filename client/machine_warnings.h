@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+namespace hone::client {
+
+/// Logical CPUs that this process may use at a time: the allowed ones, and no more than its control
+/// group grants (rounded up).
+int CpusHere();
+
+/// A line that says that more threads than CPUs slow each other down; empty where they are not
+/// more.
+std::string ManyThreadsText(int threads, int cpus);
+
+/// A line for who is about to measure while other programs keep so many CPUs busy; empty where that
+/// does not disturb.
+std::string BusyMachineText(double foreign_cpus);
+
+}  // namespace hone::client

@@ -1,0 +1,69 @@
+#include "client/machine_warnings.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/npz.h"
+#include "graph/graph.h"
+#include "tests/client/logged_network.h"
+#include "tests/client/run_hone.h"
+#include "tests/client/small_tuning.h"
+
+namespace hone::client::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(MachineWarnings, TellsOfMoreThreadsThanCpus) {
+  EXPECT_THAT(ManyThreadsText(3, 2), HasSubstr("3 threads on 2 CPUs: "));
+  EXPECT_THAT(ManyThreadsText(2, 1), HasSubstr("2 threads on 1 CPU: "));
+  EXPECT_THAT(ManyThreadsText(2, 2), IsEmpty());
+  EXPECT_GE(CpusHere(), 1);
+}
+
+TEST(MachineWarnings, TellsOfProgramsThatDisturb) {
+  EXPECT_THAT(BusyMachineText(1.31), HasSubstr("other programs keep 1.3 CPUs busy"));
+  EXPECT_THAT(BusyMachineText(0.1), IsEmpty());
+}
+
+using MachineWarningsOfCommands = LoggedNetwork;
+
+TEST_F(MachineWarningsOfCommands, RunAndBenchTellOfMoreThreadsThanCpus) {
+  const std::string package = folder_.Path("mlp.hone");
+  ASSERT_EQ(RunHone({"compile", model_, "-o", package, "--no-log"}).exit_code, 0);
+  const std::string many = std::to_string(CpusHere() + 1), inputs = folder_.Path("x.npz");
+  const std::vector<double> zeros(784);
+  ASSERT_TRUE(
+      WriteNpz(inputs, {{"input", *graph::MakeConstant(ir::DType::kF32, {1, 784}, zeros)}}).ok());
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", package, "--inputs", inputs},
+        {"bench", package, "--seconds", "0.05"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"--threads", many});
+    const ProgramRun warned = RunHone(words);
+    EXPECT_EQ(warned.exit_code, 0) << warned.err;
+    EXPECT_THAT(warned.err, HasSubstr("warning: " + many + " threads on "));
+    words.back() = "1";
+    EXPECT_THAT(RunHone(words).err, Not(HasSubstr("warning")));
+  }
+}
+
+TEST_F(MachineWarningsOfCommands, CompileCountsKernelsThatRestOnNoisyRecords) {
+  const std::vector<std::string> words = {"compile",        model_,   "--target", kTarget,
+                                          "--db",           log_,     "-o",       folder_.Path("m"),
+                                          "--device-class", "class-a"};
+  EXPECT_THAT(RunHone(words).err, Not(HasSubstr("rest on")));
+  Append(trace_, 4000, /*noisy=*/true);
+  EXPECT_THAT(RunHone(words).err, HasSubstr("1 of 3 kernels rest on measurements beside other"));
+  std::vector<std::string> json = words;
+  json.push_back("--json");
+  int noisy = 0;
+  const auto report = Parse(RunHone(json));
+  for (const auto& kernel : report["kernels"]) noisy += kernel["noisy"] == true;
+  EXPECT_EQ(noisy, 1);
+}
+
+}  // namespace
+}  // namespace hone::client::testing
