@@ -15,6 +15,12 @@ namespace {
 constexpr int64_t kGrain = 4096;
 }  // namespace
 
+double ThreadImbalance(int64_t iterations, const ir::Target& target) {
+  const int64_t threads = target.threads;
+  return static_cast<double>((iterations + threads - 1) / threads * threads) /
+         static_cast<double>(iterations);
+}
+
 ParallelLoop Parallelise(TraceWriter& w, int owner, const std::vector<std::string>& loops,
                          const std::vector<int64_t>& extents, const ir::Target& target) {
   const std::string name = w.name(owner);
@@ -27,7 +33,7 @@ ParallelLoop Parallelise(TraceWriter& w, int owner, const std::vector<std::strin
   int64_t n = extents[first];
   int fused = 0;
   auto uneven = [&] {
-    return (n + target.threads - 1) / target.threads * target.threads * 4 > n * 5;
+    return ThreadImbalance(n, target) > (HasManyThreads(target) ? kMostImbalance : 1.25);
   };
   size_t consumed = first + 1;
   for (size_t k = first + 1; k < loops.size() && target.threads > 1 && uneven(); ++k) {

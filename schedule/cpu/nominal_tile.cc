@@ -12,6 +12,14 @@ constexpr int64_t kMostWindowSteps = 160;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// What shares of different sizes cost many threads.
+double Unevenness(const ir::Stage& stage, const TileForm& form, const TileChoice& tile,
+                  const ir::Target& target) {
+  if (!HasManyThreads(target)) return 1;
+  const int64_t shared = TilesOutside(stage, form, tile) * RowBlocks(stage, form, tile, target);
+  return ThreadImbalance(shared, target);
+}
+
 }  // namespace
 
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
@@ -59,6 +67,7 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
       double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) +
                       0.3 * static_cast<double>(vectors) + 0.05 * static_cast<double>(rows) + 0.2;
       double score = lanes * balance * work / cycles;
+      score /= Unevenness(stage, form, {.rows = rows, .vectors = vectors}, target);
       if (score > best_score + 1e-9) {
         best_score = score;
         best.rows = rows;

@@ -58,6 +58,12 @@ struct TileForm {
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
+/// Tiles that are side by side outside of the row axis's loops.
+int64_t TilesOutside(const ir::Stage& stage, const TileForm& form, const TileChoice& choice);
+/// Equal blocks that rows are cut into first, where the other loops outside leave threads idle or
+/// unequal; 1: none.
+int64_t RowBlocks(const ir::Stage& stage, const TileForm& form, const TileChoice& choice,
+                  const ir::Target& target);
 /// Copies what the anchor reads again and again into panels of so many elements along the vector
 /// axis.
 void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const ir::Target& target);
@@ -109,6 +115,13 @@ TileForm FindScanForm(const TraceWriter& writer, const Cluster& cluster, const i
 
 /// Lanes of a vector of this dtype on the target; at most 64.
 int LanesFor(ir::DType dtype, const ir::Target& target);
+/// The largest share of so many equal iterations over the mean of all threads; 1: even.
+double ThreadImbalance(int64_t iterations, const ir::Target& target);
+/// Whether tiles give way to even shares: what rows and columns leave over is much then. Targets
+/// with fewer threads keep the schedules that they always had.
+inline bool HasManyThreads(const ir::Target& target) { return target.threads >= 16; }
+/// What is even enough for them.
+inline constexpr double kMostImbalance = 1.15;
 /// Makes the outermost of `loops` (outer to inner, with their extents) parallel, fused with those
 /// that follow until the threads' shares are even enough. Call it before anything is computed at
 /// these loops. Gives the parallel loop and how many of `loops`, from the first on, it stands for

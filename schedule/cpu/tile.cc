@@ -176,6 +176,30 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   return f;
 }
 
+int64_t TilesOutside(const ir::Stage& stage, const TileForm& f, const TileChoice& c) {
+  int64_t outer = CeilDiv(f.vectors_total, c.vectors);
+  for (int a : f.outer) outer *= stage.spatial[a];
+  return outer;
+}
+
+int64_t RowBlocks(const ir::Stage& stage, const TileForm& f, const TileChoice& c,
+                  const ir::Target& target) {
+  if (f.row_axis < 0 || target.threads == 1 || f.rows_total <= c.rows) return 1;
+  const int64_t outer = TilesOutside(stage, f, c);
+  if (!HasManyThreads(target)) {
+    return outer < target.threads && f.rows_total % target.threads == 0 ? target.threads : 1;
+  }
+  // The first and the last row stand apart where they have a border.
+  int64_t best = 1;
+  for (int64_t blocks = 2; !f.border && f.rows_total / blocks >= c.rows; ++blocks) {
+    if (ThreadImbalance(outer * best, target) <= kMostImbalance) break;
+    if (f.rows_total % (blocks * f.row_block) != 0) continue;
+    if (ThreadImbalance(outer * blocks, target) < ThreadImbalance(outer * best, target))
+      best = blocks;
+  }
+  return best;
+}
+
 namespace {
 
 /// Loops of the owner outside the tile, in order, with their extents.
@@ -184,26 +208,16 @@ struct OuterLoops {
   std::vector<int64_t> extents;
 };
 
-/// Whether rows are cut into blocks first, since there is no other loop outside to share among
-/// threads.
-bool CutsRows(const TraceWriter& w, const TileForm& f, const TileChoice& c,
-              const ir::Target& target) {
-  int64_t outer = CeilDiv(f.vectors_total, c.vectors);
-  for (int a : f.outer) outer *= w.stage(f.owner).spatial[a];
-  return f.row_axis >= 0 && target.threads > 1 && outer < target.threads &&
-         f.rows_total % target.threads == 0 && f.rows_total > c.rows;
-}
-
 OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice& c,
                       const ir::Target& target) {
   const ir::Stage& owner = w.stage(f.owner);
   OuterLoops rows, columns, all;
   for (int a : f.outer)
     rows.names.push_back(Loop(w, f.owner, a)), rows.extents.push_back(owner.spatial[a]);
-  const bool row_block = CutsRows(w, f, c, target);
-  if (row_block) {
+  const int64_t row_blocks = RowBlocks(owner, f, c, target);
+  if (row_blocks > 1) {
     rows.names.push_back(Loop(w, f.owner, f.row_axis) + ".0");
-    rows.extents.push_back(2);
+    rows.extents.push_back(row_blocks);
   }
   columns.names.push_back(Loop(w, f.owner, f.vector_axis) + ".0");
   columns.extents.push_back(CeilDiv(f.vectors_total, c.vectors));
@@ -213,9 +227,10 @@ OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice&
     all.names.insert(all.names.end(), part->names.begin(), part->names.end());
     all.extents.insert(all.extents.end(), part->extents.begin(), part->extents.end());
   }
-  if (row_block) {
-    std::swap(*std::find(all.names.begin(), all.names.end(), rows.names.back()), all.names.front());
-    all.extents.front() = target.threads;
+  if (row_blocks > 1) {
+    const auto at = std::find(all.names.begin(), all.names.end(), rows.names.back());
+    std::swap(all.extents[static_cast<size_t>(at - all.names.begin())], all.extents.front());
+    std::swap(*at, all.names.front());
   }
   return all;
 }
@@ -335,8 +350,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const OuterLoops outer = OrderOuter(w, f, c, target);
   if (f.row_axis >= 0) {
     row = Loop(w, f.owner, f.row_axis);
-    if (CutsRows(w, f, c, target)) {
-      w.Emit(fmt::format("split({}, {})", row, f.rows_total / target.threads));
+    if (const int64_t blocks = RowBlocks(owner, f, c, target); blocks > 1) {
+      w.Emit(fmt::format("split({}, {})", row, f.rows_total / blocks));
       row += ".1";
     }
     w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));

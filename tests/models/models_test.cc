@@ -25,6 +25,7 @@
 #include "measure/builder_client.h"
 #include "runtime/executable.h"
 #include "tests/models/batch_graph.h"
+#include "tests/models/networks.h"
 #include "tests/test_paths.h"
 
 namespace hone {
@@ -35,26 +36,8 @@ using client::FindTensor;
 using client::ModelSession;
 using client::NamedTensors;
 
-/// Heavy and light ones alternate, so that two shards take about as long.
-constexpr const char* kModels[] = {"gpt2_prefill",
-                                   "bert_base",
-                                   "vgg16",
-                                   "unet",
-                                   "densenet121",
-                                   "vit_small",
-                                   "convnext_tiny",
-                                   "segformer_b0",
-                                   "gpt2_decode",
-                                   "lstm_lm",
-                                   "resnet50",
-                                   "efficientnet_b0",
-                                   "bert_small",
-                                   "resnet18",
-                                   "mobilenet_v2",
-                                   "squeezenet",
-                                   "lenet5",
-                                   "mlp",
-                                   "mobilenet_v3_small"};
+using testing::kModels;
+using testing::kNotFilled;
 
 std::string ModelFile(const std::string& name, const std::string& ending) {
   return hone::testing::ModelsDir() + "/" + name + ending;
@@ -179,8 +162,6 @@ struct Prepared {
 
 /// Whether the filled model is there; the test skips else.
 bool IsFilled(const std::string& name) { return std::filesystem::exists(ModelFile(name, ".onnx")); }
-constexpr const char* kNotFilled =
-    "no filled models; run scripts/models.sh, as scripts/test.sh does";
 
 void Prepare(const std::string& name, const std::string& target, compiler::TraceSource& traces,
              Prepared* prepared) {
