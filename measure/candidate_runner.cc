@@ -28,22 +28,6 @@ constexpr int64_t kPauseGrowth = 4;
 constexpr int kPointsAtOnce = 4;
 constexpr double kDrift = 1.25;
 
-Outcome OutcomeOfRunner(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kDeadlineExceeded: return Outcome::kRunTimeout;
-    case absl::StatusCode::kResourceExhausted: return Outcome::kOutOfMemory;
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kOutOfRange: return Outcome::kRunCrashed;
-    case absl::StatusCode::kInvalidArgument: return Outcome::kBuildFailed;
-    default: return Outcome::kWorkerLost;
-  }
-}
-
-AttemptError ErrorOf(const absl::Status& status) {
-  return {OutcomeOfRunner(status), StatusMessage(status)};
-}
-
 // What the runner makes up, made up here.
 std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64_t seed) {
   std::vector<int> ids = workload.Inputs();
@@ -60,6 +44,21 @@ std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64
 }
 
 }  // namespace
+
+AttemptError ErrorOfRunner(const absl::Status& status) {
+  const auto outcome = [&] {
+    switch (status.code()) {
+      case absl::StatusCode::kDeadlineExceeded: return Outcome::kRunTimeout;
+      case absl::StatusCode::kResourceExhausted: return Outcome::kOutOfMemory;
+      case absl::StatusCode::kAborted:
+      case absl::StatusCode::kDataLoss:
+      case absl::StatusCode::kOutOfRange: return Outcome::kRunCrashed;
+      case absl::StatusCode::kInvalidArgument: return Outcome::kBuildFailed;
+      default: return Outcome::kWorkerLost;
+    }
+  };
+  return {outcome(), StatusMessage(status)};
+}
 
 CandidateRunner::CandidateRunner(RunnerOptions runner, OracleOptions oracle,
                                  std::function<BuiltCandidate(const MeasureInput&)> build_default,
@@ -78,7 +77,7 @@ AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCand
   job.slot = slot;
   job.test_hook = hook;
   const auto outputs = runner_.Prepare(job);
-  if (!outputs.ok()) return ErrorOf(outputs.status());
+  if (!outputs.ok()) return ErrorOfRunner(outputs.status());
   const absl::Status same = CompareOutputs(reference.outputs, *outputs, input.accuracy);
   if (!same.ok()) {
     // Who knows what else it did to the process that others would run in.
@@ -109,7 +108,7 @@ absl::StatusOr<TimeReply> CandidateRunner::AskForTimes(int slot, const TimingPol
     absl::StatusOr<TimeReply> reply = runner_.Time({slot, policy});
     AnswerWait wait{.elapsed_ns = clock_.NowNs() - start_ns};
     if (!reply.ok()) {
-      *error = ErrorOf(reply.status());
+      *error = ErrorOfRunner(reply.status());
       return reply;
     }
     if (const auto used = share ? share->SinceBegun() : std::nullopt) {
@@ -181,7 +180,7 @@ CandidateRunner::Reference CandidateRunner::MakeReferenceOf(const MeasureInput& 
   if (built.error.outcome != Outcome::kOk) return fail(built.error);
   built.job.slot = kReferenceSlot;
   const auto outputs = runner_.Prepare(built.job);
-  if (!outputs.ok()) return fail(ErrorOf(outputs.status()));
+  if (!outputs.ok()) return fail(ErrorOfRunner(outputs.status()));
   reference.outputs = MakeReference(*input.workload, *outputs);
   for (const ReferenceOutput& output : reference.outputs) {
     reference.bytes += static_cast<int64_t>(output.bytes.size());

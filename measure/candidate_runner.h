@@ -23,6 +23,9 @@ struct OracleOptions {
   std::shared_ptr<DiskCache> cache;                ///< of the oracle's values; null: none
 };
 
+/// How an attempt ended whose runner failed like this (RunnerClient's errors), and why.
+AttemptError ErrorOfRunner(const absl::Status& status);
+
 /// Runs built candidates one at a time: checks their whole output against the default schedule's,
 /// which was checked against the oracle once per (Workload, target, seed), then times them.
 /// Not thread-safe.

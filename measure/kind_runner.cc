@@ -5,6 +5,10 @@
 
 namespace hone::measure {
 
+Result<std::vector<std::vector<int64_t>>> OpenDevice::RunModels(const ModelJob&) {
+  return Status(StatusCode::kUnimplemented, "whole models are not compared on this kind of device");
+}
+
 ir::PerKind<KindRunner>& RunnersOfKinds() {
   static ir::PerKind<KindRunner> kinds = {{"cpu", &CpuRunner()}};
   return kinds;

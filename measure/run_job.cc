@@ -211,4 +211,44 @@ Result<TimeReply> DecodeTimeReply(std::string_view payload) {
   return Finished(reader, "times of the runner", std::move(reply));
 }
 
+std::string EncodeModelJob(const ModelJob& job) {
+  WireWriter writer;
+  writer.Put(job.seed);
+  writer.Put(job.threads);
+  writer.Put(job.rounds);
+  writer.Put(job.most_ns);
+  writer.PutCount(job.packages.size());
+  for (const std::string& package : job.packages) writer.PutString(package);
+  return writer.Take();
+}
+
+Result<ModelJob> DecodeModelJob(std::string_view payload) {
+  WireReader reader(payload);
+  ModelJob job;
+  job.seed = reader.Get<uint64_t>();
+  job.threads = reader.Get<int32_t>();
+  job.rounds = reader.Get<int32_t>();
+  job.most_ns = reader.Get<int64_t>();
+  job.packages.resize(reader.GetCount(4));
+  for (std::string& package : job.packages) package = reader.GetString();
+  return Finished(reader, "models for the runner", std::move(job));
+}
+
+std::string EncodeModelReply(const ModelReply& reply) {
+  WireWriter writer;
+  PutStatus(writer, reply.status);
+  writer.PutCount(reply.samples_ns.size());
+  for (const std::vector<int64_t>& samples : reply.samples_ns) PutInts(writer, samples);
+  return writer.Take();
+}
+
+Result<ModelReply> DecodeModelReply(std::string_view payload) {
+  WireReader reader(payload);
+  ModelReply reply;
+  reply.status = GetStatus(reader);
+  reply.samples_ns.resize(reader.GetCount(4));
+  for (std::vector<int64_t>& samples : reply.samples_ns) samples = GetInts(reader);
+  return Finished(reader, "times of models", std::move(reply));
+}
+
 }  // namespace hone::measure

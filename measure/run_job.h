@@ -111,6 +111,25 @@ struct TimeReply {
   int64_t timed_ns = 0;     ///< of all of them; who asks compares it with its clock
 };
 
+/// Whole models, to be run in turns on inputs and constants that the runner makes up.
+struct ModelJob {
+  uint64_t seed = 0;
+  int32_t threads = 1;
+  int32_t rounds = 0;                 ///< at most; five are run in any case
+  int64_t most_ns = 0;                ///< no further round once so much time has passed
+  std::vector<std::string> packages;  ///< CutConstants of each (measure/seeded_package.h)
+};
+
+struct ModelReply {
+  Status status;
+  /// By package: the time of a run, one of each package in each round.
+  std::vector<std::vector<int64_t>> samples_ns;
+};
+
+std::string EncodeModelJob(const ModelJob& job);
+Result<ModelJob> DecodeModelJob(std::string_view payload);
+std::string EncodeModelReply(const ModelReply& reply);
+Result<ModelReply> DecodeModelReply(std::string_view payload);
 std::string EncodePrepareJob(const PrepareJob& job);
 Result<PrepareJob> DecodePrepareJob(std::string_view payload);
 std::string EncodePrepareReply(const PrepareReply& reply);

@@ -68,6 +68,14 @@ class Runner {
         HONE_ASSIGN_OR_RETURN(const TimeJob job, DecodeTimeJob(frame.payload));
         return WriteFrame(STDOUT_FILENO, FrameType::kTimeReply, EncodeTimeReply(Time(job)));
       }
+      case FrameType::kModelRequest: {
+        HONE_ASSIGN_OR_RETURN(const ModelJob job, DecodeModelJob(frame.payload));
+        ModelReply reply;
+        auto samples_ns = device_.RunModels(job);
+        reply.status = samples_ns.status();
+        if (samples_ns.ok()) reply.samples_ns = *std::move(samples_ns);
+        return WriteFrame(STDOUT_FILENO, FrameType::kModelReply, EncodeModelReply(reply));
+      }
       default:
         return Status(StatusCode::kDataLoss, "a frame of type " + std::to_string(frame.type));
     }

@@ -192,10 +192,39 @@ void RunnerClient::LimitFilesFor(const PrepareJob& job) {
   if (job.slot != kReferenceSlot) {
     process_->most_slots = std::max(process_->most_slots, job.slot + 1);
   }
-  const size_t code = std::max(job.kernel.shared_object.size(), job.prologue.shared_object.size());
+  LimitFilesTo(process_->most_slots,
+               std::max(job.kernel.shared_object.size(), job.prologue.shared_object.size()));
+}
+
+void RunnerClient::LimitFilesTo(int kernels, size_t bytes) {
   // The thread sanitizer's runtime writes a file of half a MiB as the process begins.
-  LimitFiles(process_->child.pid(), process_->open_files + process_->most_slots,
-             kSanitized ? kFileBytes : static_cast<int64_t>(code));
+  LimitFiles(process_->child.pid(), process_->open_files + kernels,
+             kSanitized ? kFileBytes : static_cast<int64_t>(bytes));
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> RunnerClient::RunModels(const ModelJob& job) {
+  HONE_RETURN_IF_ERROR(MakeRoom(kFirstRoomBytes));
+  process_.reset();
+  HONE_RETURN_IF_ERROR(Start(job.threads));
+  size_t largest = 0;
+  for (const std::string& package : job.packages) largest = std::max(largest, package.size());
+  LimitFilesTo(static_cast<int>(job.packages.size()), largest);
+  HONE_ASSIGN_OR_RETURN(const std::string payload,
+                        Call(FrameType::kModelRequest, EncodeModelJob(job), FrameType::kModelReply,
+                             options_.prepare_timeout_ns + options_.time_timeout_ns + job.most_ns));
+  process_.reset();
+  Result<ModelReply> reply = DecodeModelReply(payload);
+  HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
+  HONE_RETURN_IF_ERROR(ToAbsl(reply->status));
+  const auto& samples_ns = reply->samples_ns;
+  const auto fits = [&](const auto& samples) {
+    return !samples.empty() && samples.size() == samples_ns.front().size() &&
+           std::ranges::all_of(samples, [](int64_t ns) { return ns > 0; });
+  };
+  if (samples_ns.size() != job.packages.size() || !std::ranges::all_of(samples_ns, fits)) {
+    return absl::DataLossError("the runner sent times that do not fit the models");
+  }
+  return std::move(reply->samples_ns);
 }
 
 absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_view payload,

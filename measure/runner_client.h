@@ -77,6 +77,10 @@ class RunnerClient {
   /// Times what was prepared in a slot and not lost since.
   absl::StatusOr<TimeReply> Time(const TimeJob& job);
 
+  /// Runs whole models in turns, in a process of its own: by package the time of a run, ns, one
+  /// sample a round. What was prepared is lost.
+  absl::StatusOr<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job);
+
   /// How its process gets CPUs from now on; nullopt: there is none.
   std::optional<CpuShare> ShareCpu() const;
 
@@ -101,6 +105,8 @@ class RunnerClient {
   /// A device that failed stays so until its process is gone: kUnavailable, kAborted.
   absl::Status Told(const Status& status);
   void LimitFilesFor(const PrepareJob& job);
+  /// Memory files of at most `bytes` each, of so many kernels.
+  void LimitFilesTo(int kernels, size_t bytes);
   absl::StatusOr<TimeReply> AskForTimes(const TimeJob& job);
   absl::StatusOr<std::string> Call(FrameType request, std::string_view payload, FrameType reply,
                                    int64_t timeout_ns);

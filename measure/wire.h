@@ -41,6 +41,8 @@ enum class FrameType : uint16_t {
   kTimeReply = 8,
   kLibraryRequest = 9,
   kLibraryReply = 10,
+  kModelRequest = 11,
+  kModelReply = 12,
 };
 
 struct Frame {

@@ -6,6 +6,7 @@
 
 #include "base/core/status_macros.h"
 #include "measure/cpu/cpu_candidate.h"
+#include "measure/model_turns.h"
 #include "runtime/crew.h"
 
 namespace hone::measure {
@@ -26,8 +27,8 @@ int64_t LongestWaitNs(const TimeReply& reply, int64_t flushed_bytes) {
 
 class Cores final : public OpenDevice {
  public:
-  Cores(std::unique_ptr<runtime::Crew> crew, const MonotonicClock& clock)
-      : crew_(std::move(crew)), clock_(clock) {}
+  Cores(std::shared_ptr<runtime::ThreadPool> pool, const MonotonicClock& clock)
+      : pool_(std::move(pool)), crew_(pool_, pool_->threads()), clock_(clock) {}
 
   Status MakeData(const PrepareJob& job) override {
     data_.reset();
@@ -37,8 +38,12 @@ class Cores final : public OpenDevice {
 
   Result<std::unique_ptr<LoadedCandidate>> Load(PrepareJob job) override {
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<CpuCandidate> loaded,
-                          CpuCandidate::Load(job, data_, *crew_, clock_));
+                          CpuCandidate::Load(job, data_, crew_, clock_));
     return std::unique_ptr<LoadedCandidate>(std::move(loaded));
+  }
+
+  Result<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job) override {
+    return RunModelsInTurns(job, pool_, clock_);
   }
 
   // A fixed chain of dependent operations.
@@ -57,7 +62,8 @@ class Cores final : public OpenDevice {
   }
 
  private:
-  const std::unique_ptr<runtime::Crew> crew_;
+  const std::shared_ptr<runtime::ThreadPool> pool_;
+  runtime::Crew crew_;
   const MonotonicClock& clock_;
   std::shared_ptr<HostData> data_;
 };
@@ -68,9 +74,9 @@ class Cpu final : public KindRunner {
 
   Result<std::unique_ptr<OpenDevice>> Open(const DevicePlace& place,
                                            const MonotonicClock& clock) const override {
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Crew> crew,
-                          runtime::Crew::Create({.threads = place.threads, .cpus = {}}));
-    return std::unique_ptr<OpenDevice>(std::make_unique<Cores>(std::move(crew), clock));
+    HONE_ASSIGN_OR_RETURN(std::shared_ptr<runtime::ThreadPool> pool,
+                          runtime::ThreadPool::Create({.threads = place.threads, .cpus = {}}));
+    return std::unique_ptr<OpenDevice>(std::make_unique<Cores>(std::move(pool), clock));
   }
 
   Status CheckWait(const TimeReply& reply, int64_t flushed_bytes,

@@ -1,0 +1,126 @@
+#include "measure/model_turns.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/status_macros.h"
+#include "measure/fill.h"
+#include "measure/seeded_package.h"
+#include "runtime/context.h"
+#include "runtime/plan_check.h"
+
+namespace hone::measure {
+namespace {
+
+constexpr int kLeastRounds = 5, kMostRuns = 100;
+constexpr int64_t kTurnNs = 1'000'000;
+
+/// A model with memory for its inputs and outputs.
+class TurnModel {
+ public:
+  static Result<std::unique_ptr<TurnModel>> Make(const std::string& cut, const ModelJob& job,
+                                                 const std::shared_ptr<runtime::ThreadPool>& pool,
+                                                 const MonotonicClock& clock);
+
+  /// Finds how many runs a turn takes.
+  Status Begin() {
+    HONE_ASSIGN_OR_RETURN(const int64_t once_ns, Mean(2));
+    const auto runs =
+        static_cast<int>(std::min<int64_t>(kTurnNs / std::max<int64_t>(once_ns, 1), kMostRuns));
+    runs_ = runs < 1 ? 1 : runs + 1;
+    return {};
+  }
+  Status TakeTurn() {
+    HONE_ASSIGN_OR_RETURN(const int64_t mean_ns, Mean(runs_));
+    samples_ns_.push_back(std::max<int64_t>(mean_ns, 1));
+    return {};
+  }
+  std::vector<int64_t> TakeSamples() { return std::move(samples_ns_); }
+
+ private:
+  explicit TurnModel(SeededPackage package, const MonotonicClock& clock)
+      : package_(std::move(package)), clock_(clock) {}
+
+  Status MakeTensors(uint64_t seed);
+  Result<int64_t> Mean(int runs) {
+    int64_t total_ns = 0;
+    const int skipped = runs > 1 ? 1 : 0;
+    for (int run = 0; run < runs; ++run) {
+      const int64_t begin_ns = clock_.NowNs();
+      HONE_RETURN_IF_ERROR(context_->Run(inputs_, outputs_));
+      if (run >= skipped) total_ns += clock_.NowNs() - begin_ns;
+    }
+    return total_ns / (runs - skipped);
+  }
+
+  SeededPackage package_;
+  const MonotonicClock& clock_;
+  std::vector<runtime::Region> memory_;
+  std::vector<runtime::InputBuffer> inputs_;
+  std::vector<runtime::OutputBuffer> outputs_;
+  std::unique_ptr<runtime::Context> context_;  // after what it runs on
+  int runs_ = 1;                               ///< of a turn
+  std::vector<int64_t> samples_ns_;
+};
+
+Status TurnModel::MakeTensors(uint64_t seed) {
+  const ir::Plan& plan = package_.executable->plan();
+  for (const ir::PlanValue& value : plan.inputs) {
+    const auto bytes = static_cast<size_t>(*runtime::DenseBytes(value.dtype, value.shape));
+    HONE_ASSIGN_OR_RETURN(runtime::Region region, runtime::Region::Allocate(bytes, "an input"));
+    // Integers may be indices: 0 is in range of all.
+    const bool wide = value.dtype == ir::DType::kI32 || value.dtype == ir::DType::kI64;
+    FillTensor(value.dtype, wide ? 0 : -1, wide ? 0 : 1, seed, static_cast<int>(inputs_.size()),
+               region.span().first(bytes));
+    inputs_.push_back({region.data(), bytes});
+    memory_.push_back(std::move(region));
+  }
+  for (const ir::PlanValue& value : plan.outputs) {
+    const auto bytes = static_cast<size_t>(*runtime::DenseBytes(value.dtype, value.shape));
+    HONE_ASSIGN_OR_RETURN(runtime::Region region, runtime::Region::Allocate(bytes, "an output"));
+    outputs_.push_back({region.data(), bytes});
+    memory_.push_back(std::move(region));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const ModelJob& job,
+                                                   const std::shared_ptr<runtime::ThreadPool>& pool,
+                                                   const MonotonicClock& clock) {
+  HONE_ASSIGN_OR_RETURN(SeededPackage package, SeededPackage::Make(cut, job.seed));
+  std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock));
+  HONE_RETURN_IF_ERROR(model->MakeTensors(job.seed));
+  runtime::RunOptions options;
+  options.pool = pool;
+  options.fixed_shares = true;
+  HONE_ASSIGN_OR_RETURN(model->context_,
+                        runtime::Context::Create(model->package_.executable, options));
+  return model;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<int64_t>>> RunModelsInTurns(
+    const ModelJob& job, const std::shared_ptr<runtime::ThreadPool>& pool,
+    const MonotonicClock& clock) {
+  std::vector<std::unique_ptr<TurnModel>> models;
+  for (const std::string& cut : job.packages) {
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model, TurnModel::Make(cut, job, pool, clock));
+    HONE_RETURN_IF_ERROR(model->Begin());
+    models.push_back(std::move(model));
+  }
+  std::vector<TurnModel*> order;
+  for (const auto& model : models) order.push_back(model.get());
+  const int64_t until_ns = clock.NowNs() + job.most_ns;
+  for (int round = 0; round < std::max(job.rounds, kLeastRounds); ++round) {
+    if (round >= kLeastRounds && clock.NowNs() >= until_ns) break;
+    for (TurnModel* model : order) HONE_RETURN_IF_ERROR(model->TakeTurn());
+    // Who goes second finds the caches of who went first: each does so as often.
+    std::reverse(order.begin(), order.end());
+  }
+  std::vector<std::vector<int64_t>> samples_ns;
+  for (const auto& model : models) samples_ns.push_back(model->TakeSamples());
+  return samples_ns;
+}
+
+}  // namespace hone::measure

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "base/core/result.h"
+#include "measure/run_job.h"
+#include "runtime/thread_pool.h"
+
+namespace hone::measure {
+
+/// Runs whole models in turns (A B, B A, A B, …), each on inputs from the job's seed: by package
+/// the time of a run, ns, one sample a round. A turn is as many runs as reach a millisecond; the
+/// first of several is not counted, for another model has just had the caches. Samples of one round
+/// pair. `pool` lends the threads. Errors: those of SeededPackage::Make and Context::Run.
+Result<std::vector<std::vector<int64_t>>> RunModelsInTurns(
+    const ModelJob& job, const std::shared_ptr<runtime::ThreadPool>& pool,
+    const MonotonicClock& clock);
+
+}  // namespace hone::measure
