@@ -134,23 +134,6 @@ absl::StatusOr<compiler::FoundTrace> WithDefaults::Find(const ir::Workload& work
   return source_.Find(workload, hash, target);
 }
 
-PairedRatio RatioOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  constexpr double kScale = 1e6;
-  std::vector<int64_t> ratios;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const auto below = static_cast<double>(std::max<int64_t>(b[i], 1));
-    ratios.push_back(static_cast<int64_t>(kScale * static_cast<double>(a[i]) / below));
-  }
-  if (ratios.empty()) return {};
-  const search::MedianInterval m = search::IntervalOf(std::move(ratios));
-  return {m.median / kScale, m.low / kScale, m.high / kScale};
-}
-
-bool Undecided(const PairedRatio& ratio, int64_t rounds, int64_t first_rounds) {
-  constexpr int64_t kMostTimes = 4;
-  return ratio.low <= 1 && ratio.high >= 1 && rounds < kMostTimes * first_rounds;
-}
-
 absl::Status TimedModel::BeginTurns() {
   ForgetSamples();
   HONE_RETURN_IF_ERROR(Sample(2));

@@ -16,6 +16,7 @@
 #include "compiler/model_steps.h"
 #include "graph/graph.h"
 #include "runtime/executable.h"
+#include "search/paired_ratio.h"
 
 // The last word on a tuning: whole models, default and tuned, end to end. A kernel that is faster
 // alone may be slower in the model, where caches hold something else.
@@ -76,15 +77,9 @@ class WithDefaults final : public compiler::TraceSource {
   const std::set<std::string> hashes_;
 };
 
-/// Median and interval of the ratio a / b of samples that were taken in turns.
-struct PairedRatio {
-  double median = 1, low = 1, high = 1;
-};
-PairedRatio RatioOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
-
-/// Whether more rounds may tell which is faster: the interval holds 1, and there were fewer than
-/// four times the first ones.
-bool Undecided(const PairedRatio& ratio, int64_t rounds, int64_t first_rounds);
+using search::PairedRatio;
+using search::RatioOf;
+using search::Undecided;
 
 /// Runs the models in turns (A B, B A, A B, …) for about `seconds`, at least five rounds. A turn is
 /// as many runs as reach a millisecond. Earlier samples are forgotten. kCancelled when

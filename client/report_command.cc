@@ -23,17 +23,6 @@ ordered_json IntervalJson(const Interval& latency) {
       {"median_us", latency.median_us}, {"low_us", latency.low_us}, {"high_us", latency.high_us}};
 }
 
-ordered_json VerdictJson(const std::optional<db::ModelVerdict>& v) {
-  if (!v) return nullptr;
-  return {{"verdict", VerdictWord(*v)},
-          {"default_us", v->default_ns * 1e-3},
-          {"tuned_us", v->tuned_ns * 1e-3},
-          {"ratio", v->ratio},
-          {"ratio_low", v->ratio_low},
-          {"ratio_high", v->ratio_high},
-          {"rounds", v->rounds}};
-}
-
 ordered_json ReportJson(const SessionReport& report, const std::string& log,
                         const std::string& page) {
   auto tasks = ordered_json::array();
@@ -63,7 +52,7 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
   for (const auto& [name, counts] : report.proposers) {
     proposers[name] = {{"candidates", counts.first}, {"wins", counts.second}};
   }
-  return {{"verdict", VerdictJson(report.verdict)},
+  return {{"verdict", report.verdict ? VerdictJson(*report.verdict) : ordered_json()},
           {"log", log},
           {"session", report.session.id.ToHex()},
           {"model", report.model},

@@ -43,6 +43,7 @@ class GrpcConnection final : public ServerConnection {
       : address_(std::move(address)), credentials_(std::move(credentials)) {
     channel_ = Dial();
     stub_ = v1::Tuning::NewStub(channel_);
+    judging_ = v1::Judging::NewStub(channel_);
   }
 
   absl::StatusOr<Started> StartSession(const proto::SessionSpec& spec) override;
@@ -57,6 +58,8 @@ class GrpcConnection final : public ServerConnection {
                      const std::function<bool()>& stop, int64_t patience_ns) override;
   absl::StatusOr<Found> FindRecords(const proto::FindRecords& question) override;
   absl::StatusOr<std::string> Snapshot(const std::string& path, Use use) override;
+  absl::StatusOr<std::string> PutPackage(const std::string& bytes) override;
+  absl::StatusOr<ModelAnswer> JudgeModel(const ModelQuestion& question) override;
   absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() override;
   absl::Status SetDevice(const std::string& worker, const std::string& device,
                          proto::DeviceAction action) override;
@@ -76,11 +79,17 @@ class GrpcConnection final : public ServerConnection {
   absl::Status Call(grpc::Status (v1::Tuning::Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Reply*),
                     const Request& request, Reply* reply) {
+    return CallOf(*stub_, method, request, reply);
+  }
+  template <typename Stub, typename Request, typename Reply>
+  absl::Status CallOf(Stub& stub,
+                      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                      const Request& request, Reply* reply) {
     const int64_t until_ns = clock_.NowNs() + address_.retry_for_ms * kNsPerMs;
     for (int64_t pause_ns = kPauseNs;; pause_ns = std::min(pause_ns * 2, kLongestPauseNs)) {
       grpc::ClientContext context;
       Prepare(context, address_.deadline_ms);
-      const absl::Status status = proto::FromGrpc(((*stub_).*method)(&context, request, reply));
+      const absl::Status status = proto::FromGrpc((stub.*method)(&context, request, reply));
       const bool again = status.code() == absl::StatusCode::kUnavailable ||
                          status.code() == absl::StatusCode::kDeadlineExceeded;
       if (!again || proto::IsOfAnotherAuthority(status) || clock_.NowNs() >= until_ns)
@@ -107,6 +116,7 @@ class GrpcConnection final : public ServerConnection {
   const SystemMonotonicClock clock_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Tuning::Stub> stub_;
+  std::unique_ptr<v1::Judging::Stub> judging_;
 };
 
 std::shared_ptr<grpc::Channel> GrpcConnection::Dial() const {
@@ -316,6 +326,42 @@ absl::StatusOr<std::string> GrpcConnection::Snapshot(const std::string& path, Us
   if (result.ok()) return sha256;
   std::remove(temporary.c_str());
   return result;
+}
+
+absl::StatusOr<std::string> GrpcConnection::PutPackage(const std::string& bytes) {
+  v1::PutPackageRequest request;
+  v1::PutPackageReply reply;
+  request.set_sha256(Sha256Hex(bytes));
+  request.set_total_bytes(static_cast<int64_t>(bytes.size()));
+  if (static_cast<int64_t>(bytes.size()) > proto::kMaxArtifactBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("its package has {} bytes without constants, {} at most are possible",
+                    bytes.size(), proto::kMaxArtifactBytes));
+  }
+  for (size_t at = 0; at < bytes.size(); at += proto::kArtifactChunkBytes) {
+    request.set_offset(static_cast<int64_t>(at));
+    request.set_data(bytes.substr(at, proto::kArtifactChunkBytes));
+    HONE_RETURN_IF_ERROR(CallOf(*judging_, &v1::Judging::Stub::PutPackage, request, &reply));
+  }
+  return request.sha256();
+}
+
+absl::StatusOr<ServerConnection::ModelAnswer> GrpcConnection::JudgeModel(
+    const ModelQuestion& question) {
+  v1::JudgeModelRequest request;
+  v1::JudgeModelReply reply;
+  request.set_session(proto::IdBytes(question.session));
+  request.set_default_package(question.default_package);
+  request.set_tuned_package(question.tuned_package);
+  for (const Hash128& hash : question.tuned) request.add_tuned(proto::IdBytes(hash));
+  request.set_seconds(question.seconds);
+  HONE_RETURN_IF_ERROR(CallOf(*judging_, &v1::Judging::Stub::JudgeModel, request, &reply));
+  ModelAnswer answer{.done = reply.done(), .reason = reply.reason()};
+  if (reply.payload().empty()) return answer;
+  answer.verdict = db::VerdictOf(
+      {.session = question.session, .type = db::kModelVerdict, .payload = reply.payload()}, false);
+  if (!answer.verdict) return absl::DataLossError("the server's verdict cannot be read");
+  return answer;
 }
 
 absl::StatusOr<std::vector<proto::DeviceInfo>> GrpcConnection::ListDevices() {

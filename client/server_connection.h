@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,23 @@ class ServerConnection {
   /// is told whether it is kept, or only read.
   enum class Use : uint8_t { kKept, kRead };
   virtual absl::StatusOr<std::string> Snapshot(const std::string& path, Use use) = 0;
+
+  /// Leaves a package without its constants (measure/seeded_package.h) with the server, for
+  /// JudgeModel; its SHA-256.
+  virtual absl::StatusOr<std::string> PutPackage(const std::string& bytes) = 0;
+  struct ModelQuestion {
+    Hash128 session;  ///< that has finished
+    std::string default_package, tuned_package;
+    std::vector<Hash128> tuned;  ///< Workloads whose schedules differ between them
+    double seconds = 1;          ///< of one comparison
+  };
+  struct ModelAnswer {
+    bool done = false;                        ///< else: ask again
+    std::optional<db::ModelVerdict> verdict;  ///< none: see `reason`
+    std::string reason;
+  };
+  /// Has a device compare two packages, or says how far that is.
+  virtual absl::StatusOr<ModelAnswer> JudgeModel(const ModelQuestion& question) = 0;
 
   virtual absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() = 0;
   virtual absl::Status SetDevice(const std::string& worker, const std::string& device,

@@ -13,20 +13,24 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/shell_word.h"
 #include "base/status.h"
 #include "client/exit_code.h"
+#include "client/farm_judge.h"
 #include "client/farm_request.h"
 #include "client/json_text.h"
 #include "client/live_lines.h"
 #include "client/live_watch.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
+#include "client/next_command.h"
 #include "client/roofline.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
 #include "client/task_list.h"
 #include "client/tune_budget.h"
+#include "client/verdict_text.h"
 #include "compiler/workload_cost.h"
 #include "ir/target.h"
 #include "ir/text.h"
@@ -36,14 +40,26 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr char kNoVerdict[] =
-    "as a farm compares kernels alone; hone bench compares packages on a device of that class";
+constexpr char kNotAsked[] =
+    "as a farm compares kernels alone; --judge has a device compare the whole model";
 
 // What another session of the search was told is not known here: null, not a time of nothing.
 ordered_json Us(double ns) { return ns > 0 ? ordered_json(ns * 1e-3) : ordered_json(); }
 
 std::atomic<bool> g_detach{false};
 void OnSignal(int) { g_detach.store(true); }
+
+/// Ctrl-C detaches, for as long as this lives.
+class WhileDetachable {
+ public:
+  WhileDetachable() {
+    g_detach.store(false);
+    std::signal(SIGINT, OnSignal);
+  }
+  ~WhileDetachable() { std::signal(SIGINT, SIG_DFL); }
+  WhileDetachable(const WhileDetachable&) = delete;
+  WhileDetachable& operator=(const WhileDetachable&) = delete;
+};
 
 /// The rooflines of a session's tasks by what the fastest probed device of its class says of
 /// itself, ns; 0 where that is not known. (What a task carries is the time that nothing can be
@@ -79,7 +95,10 @@ class ServerTuning {
 
  private:
   absl::StatusOr<proto::SessionSpec> MakeSpec();
-  absl::Status Report(const ServerProgress& progress, const Hash128& session);
+  absl::Status Report(const ServerProgress& progress, const proto::SessionSpec& spec,
+                      const FarmJudgement& judgement);
+  void Print(const ServerProgress& progress, const proto::SessionSpec& spec,
+             const FarmJudgement& judgement);
   void Announce(const proto::SessionSpec& spec, const TuneBudget& budget, const std::string& server,
                 const ServerConnection::Started& started) const;
   void Journal(const std::string& line);
@@ -122,8 +141,31 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
                             .project = arguments.TextOr("project", "")};
 }
 
-absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128& session) {
+void ServerTuning::Print(const ServerProgress& progress, const proto::SessionSpec& spec,
+                         const FarmJudgement& judgement) {
   const proto::SessionInfo& info = progress.info();
+  context_.out << (judgement.verdict ? VerdictLine(*judgement.verdict)
+                                     : "model: no verdict, " + judgement.skipped)
+               << fmt::format(
+                      "\n{}\n{}\n{}; session {}\n",
+                      fmt::join(TaskTable(progress.Rows(), {.cells = LineCellsOf(STDOUT_FILENO)}),
+                                "\n"),
+                      progress.State(SystemWallClock()).Line(), info.reason, info.id.ToHex());
+  ir::Target target;
+  std::string why;
+  if (info.state != db::SessionState::kFinished || !ir::ParseTarget(spec.target, &target, &why)) {
+    return;
+  }
+  context_.out << fmt::format(
+      "next: {}\n", CompileLine(context_.arguments, target,
+                                fmt::format("{} --device-class {}", ServerWords(context_.arguments),
+                                            ShellWord(info.device_class))));
+}
+
+absl::Status ServerTuning::Report(const ServerProgress& progress, const proto::SessionSpec& spec,
+                                  const FarmJudgement& judgement) {
+  const proto::SessionInfo& info = progress.info();
+  const std::string id = info.id.ToHex();
   if (context_.json()) {
     auto tasks = ordered_json::array();
     for (const ServerProgress::Task& task : progress.tasks()) {
@@ -136,9 +178,12 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                        {"compared", task.compared},
                        {"replaced", task.replaced}});
     }
-    const ordered_json object = {{"model", {{"verdict", nullptr}, {"skipped", kNoVerdict}}},
+    ordered_json model = {{"verdict", nullptr}};
+    if (judgement.verdict) model = VerdictJson(*judgement.verdict);
+    model["skipped"] = judgement.verdict ? ordered_json() : ordered_json(judgement.skipped);
+    const ordered_json object = {{"model", std::move(model)},
                                  {"server", context_.arguments.Text("server")},
-                                 {"session", session.ToHex()},
+                                 {"session", id},
                                  {"reason", info.reason},
                                  {"device_class", info.device_class},
                                  {"attempts", progress.answered()},
@@ -147,19 +192,15 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const Hash128&
                                  {"tasks", std::move(tasks)}};
     context_.json_result = JsonText(object);
   } else {
-    context_.out << fmt::format(
-        "model: no verdict, {}\n{}\n{}\n{}; session {}\n", kNoVerdict,
-        fmt::join(TaskTable(progress.Rows(), {.cells = LineCellsOf(STDOUT_FILENO)}), "\n"),
-        progress.State(SystemWallClock()).Line(), info.reason, session.ToHex());
+    Print(progress, spec, judgement);
   }
   switch (info.state) {
     case db::SessionState::kFinished: return absl::OkStatus();
     case db::SessionState::kCancelled:
-      return absl::CancelledError(fmt::format("session {}: {}", session.ToHex(), info.reason));
+      return absl::CancelledError(fmt::format("session {}: {}", id, info.reason));
     default:
-      return WithExitCode(
-          absl::AbortedError(fmt::format("session {} failed: {}", session.ToHex(), info.reason)),
-          ExitCode::kServer);
+      return WithExitCode(absl::AbortedError(fmt::format("session {} failed: {}", id, info.reason)),
+                          ExitCode::kServer);
   }
 }
 
@@ -206,8 +247,7 @@ absl::Status ServerTuning::Run() {
   if (!spec.device_class.empty()) {
     progress.SetBounds(ProbedBounds(*server, spec, spec.device_class));
   }
-  g_detach.store(false);
-  std::signal(SIGINT, OnSignal);
+  const WhileDetachable detachable;
   const absl::Status watched = WatchLive(
       context_, address, *server, started.session, progress,
       [&](const proto::SessionEvent& event) {
@@ -217,7 +257,6 @@ absl::Status ServerTuning::Run() {
         }
       },
       [] { return g_detach.load(); });
-  std::signal(SIGINT, SIG_DFL);
   if (watched.code() == absl::StatusCode::kCancelled && g_detach.load()) {
     return absl::CancelledError(fmt::format(
         "detached; session {0} goes on with {1} candidates measured. To come back: the same "
@@ -227,7 +266,12 @@ absl::Status ServerTuning::Run() {
   HONE_RETURN_IF_ERROR(watched);
   progress.SetBounds(ProbedBounds(*server, spec, progress.info().device_class));
   Journal("ended " + std::to_string(static_cast<int>(progress.info().state)));
-  return Report(progress, started.session);
+  FarmJudgement judgement{.skipped = kNotAsked};
+  if (arguments.Flag("judge") && progress.info().state == db::SessionState::kFinished) {
+    judgement =
+        JudgeOnServer(context_, address, spec, progress.info(), [] { return g_detach.load(); });
+  }
+  return Report(progress, spec, judgement);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "client/model_judge.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
+#include "client/next_command.h"
 #include "client/open_log.h"
 #include "client/roofline.h"
 #include "client/server_tune.h"
@@ -99,26 +100,6 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
   if (budget.trials > 0) add("trials", std::to_string(budget.trials));
   if (arguments.Given("until")) add("until", arguments.Text("until"));
   return line;
-}
-
-/// The command that compiles the model with what was found.
-std::string CompiledBy(const Arguments& arguments, const ir::Target& target,
-                       const std::string& log) {
-  const std::string& model = arguments.Text("MODEL");
-  std::string line = "hone compile " + ShellWord(model);
-  for (const char* name : {"dim", "shape", "bind", "cut"}) {
-    for (const std::string& value : arguments.List(name))
-      line += fmt::format(" --{} {}", name, ShellWord(value));
-  }
-  if (arguments.GivenOnLine("target") || arguments.GivenOnLine("threads"))
-    line += " --target " + ShellWord(target.text);
-  for (const char* name : {"batch", "accuracy"}) {
-    if (arguments.GivenOnLine(name))
-      line += fmt::format(" --{} {}", name, ShellWord(arguments.Text(name)));
-  }
-  // The log that nobody names is found without being named.
-  if (arguments.GivenOnLine("db")) line += " --db " + ShellWord(log);
-  return line + " -o " + ShellWord(ModelName(model) + ".hone");
 }
 
 /// What `hone report` and people want to know of a task.
@@ -373,7 +354,9 @@ absl::Status Tuning::TuneTasks() {
                                 Duration(session.ElapsedSeconds()));
   }
   TuneProgress progress(context_);
-  const std::string next = CompiledBy(arguments_, target_, path_);
+  // The log that nobody names is found without being named.
+  const std::string next = CompileLine(
+      arguments_, target_, arguments_.GivenOnLine("db") ? "--db " + ShellWord(path_) : "");
   const TuneView view{session, measurer, budget_, bounds, judge.judged(), path_, next, wall_clock_};
   const absl::Status run = session.Run([&](const search::Session& s) {
     signals_.SetMessage("interrupted; " +

@@ -70,6 +70,11 @@ inline constexpr std::array kTuneOptions = {
                .help = "Measure on devices of this class (hone device list)",
                .default_words = "that of the first device that can run the target",
                .of_server = true},
+    OptionSpec{.name = "judge",
+               .help =
+                   "Have a device of the farm compare the whole model, default against tuned. The "
+                   "packages that it gets have made-up constants",
+               .of_server = true},
     OptionSpec{.name = "dry-run", .help = "Print tasks, budget and expected end, and stop"},
     OptionSpec{.name = "inputs",
                .kind = ValueKind::kFile,

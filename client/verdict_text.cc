@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fmt/format.h"
+#include "nlohmann/json.hpp"
 
 namespace hone::client {
 namespace {
@@ -43,6 +44,16 @@ std::string VerdictLine(const db::ModelVerdict& v) {
 
 std::string VerdictWord(const db::ModelVerdict& v) {
   return v.keeps_defaults ? "keeps_defaults" : "won";
+}
+
+nlohmann::ordered_json VerdictJson(const db::ModelVerdict& v) {
+  return {{"verdict", VerdictWord(v)},
+          {"default_us", v.default_ns * 1e-3},
+          {"tuned_us", v.tuned_ns * 1e-3},
+          {"ratio", v.ratio},
+          {"ratio_low", v.ratio_low},
+          {"ratio_high", v.ratio_high},
+          {"rounds", v.rounds}};
 }
 
 }  // namespace hone::client

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "nlohmann/json_fwd.hpp"
+
 #include "db/model_verdict.h"
 
 namespace hone::client {
@@ -9,6 +11,8 @@ namespace hone::client {
 /// "model: 15.5 → 8.4 ms, 1.85 × faster [1.83, 1.85]", or that the model keeps its defaults; one
 /// line without its end. Said alike by `hone tune`, the report and the page.
 std::string VerdictLine(const db::ModelVerdict& verdict);
+/// The same for `--json`, times in us.
+nlohmann::ordered_json VerdictJson(const db::ModelVerdict& verdict);
 /// "won" or "keeps_defaults", as `--json` says it.
 std::string VerdictWord(const db::ModelVerdict& verdict);
 

@@ -168,7 +168,7 @@ void FromResult(const WorkResult& r, v1::Result* wire) {
 
 absl::StatusOr<Job> FromJob(const v1::Job& wire) {
   Job job;
-  HONE_RETURN_IF_ERROR(InRange(wire.kind(), 1, 2, "job.kind"));
+  HONE_RETURN_IF_ERROR(InRange(wire.kind(), 1, 3, "job.kind"));
   job.kind = static_cast<JobKind>(wire.kind());
   HONE_ASSIGN_OR_RETURN(job.workload,
                         Bounded(wire.workload(), 1, kMaxWorkloadBytes, "job.workload"));
@@ -189,6 +189,8 @@ absl::StatusOr<Job> FromJob(const v1::Job& wire) {
   job.seed = wire.seed();
   HONE_RETURN_IF_ERROR(InRange(wire.rounds(), 0, kMaxRounds, "job.rounds"));
   job.rounds = wire.rounds();
+  HONE_RETURN_IF_ERROR(InRange(wire.most_ns(), 0, kMaxNs, "job.most_ns"));
+  job.most_ns = wire.most_ns();
   return job;
 }
 
@@ -201,6 +203,7 @@ void FromJob(const Job& job, v1::Job* wire) {
   wire->set_incumbent_ns(job.incumbent_ns);
   wire->set_seed(job.seed);
   wire->set_rounds(job.rounds);
+  wire->set_most_ns(job.most_ns);
 }
 
 absl::StatusOr<ServerMessage> FromGrant(const v1::Grant& wire) {

@@ -113,6 +113,9 @@ absl::Status ArtifactsFromWire(const v1::Grant& wire, Grant* grant) {
   if (wire.kind() != v1::LEASE_KIND_UNSPECIFIED) grant->kind = static_cast<LeaseKind>(wire.kind());
   HONE_ASSIGN_OR_RETURN(grant->artifacts, AllFromWire(wire.artifacts()));
   const size_t all = grant->job.traces.size() + 1;
+  if (grant->job.kind == JobKind::kModel && grant->kind != LeaseKind::kRun) {
+    return absl::InvalidArgumentError("kind: models are run, and nothing is built for them");
+  }
   const bool run = grant->kind == LeaseKind::kRun;
   if (grant->artifacts.size() != (run ? all : 0)) {
     return absl::InvalidArgumentError(fmt::format(

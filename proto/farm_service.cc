@@ -59,7 +59,7 @@ std::string WhyNoConnection(const absl::Status& status, Dialled dialled) {
       return "the server ends the connection at once, as one that takes TLS does; leave "
              "--insecure-loopback away and name your credentials (--tls)";
     }
-    return "the server ends the connection at once, as it does to who shows no certificate that it "
+    return "the server ends the connection at once, as it does without a certificate that it "
            "trusts; see whether the certificates are of its authority (--tls), honed's log says "
            "event=caller_refused and why";
   }

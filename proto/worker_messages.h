@@ -24,7 +24,7 @@ constexpr std::string_view NameOf(std::optional<WorkerRole> role) {
 }
 
 enum class LeaseKind : uint8_t { kBoth = 1, kBuild = 2, kRun = 3 };
-enum class JobKind : uint8_t { kScreen = 1, kCompare = 2 };
+enum class JobKind : uint8_t { kScreen = 1, kCompare = 2, kModel = 3 };
 enum class Verdict : uint8_t { kAccepted = 1, kStale = 2, kConflict = 3, kInvalid = 4 };
 
 struct DeviceFacts {
@@ -163,6 +163,7 @@ struct Job {
   int64_t incumbent_ns = 0;
   uint64_t seed = 0;
   int rounds = 0;
+  int64_t most_ns = 0;  ///< kModel: no further round after so long
   bool operator==(const Job&) const = default;
 };
 

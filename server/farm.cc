@@ -57,8 +57,10 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
     if (!a.lost_with.empty()) a.avoid.insert(a.lost_with);
   }
   for (const db::FarmLease& l : state.leases) {
-    if (KindOf(l.token) == proto::LeaseKind::kBuild) {
-      // What was built and not run went with the cache: it is built again.
+    const bool over =
+        std::ranges::find(state.sessions, l.session, &db::FarmSession::id) == state.sessions.end();
+    if (over || KindOf(l.token) == proto::LeaseKind::kBuild) {
+      // What was built and not run went with the cache, as did models of a session that is over.
       LeaseState ended = LeaseState::kGranted;
       Move(ended, LeaseEvent::kGiveBack);
       step_.changes.push_back(db::EndFarmLease{.token = l.token, .state = ended});

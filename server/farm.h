@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -78,6 +79,9 @@ class Farm {
   }
   void Submit(const Hash128& session, int64_t attempt, proto::Job job, const Hints& hints,
               int64_t now_ns);
+  /// Keeps packages, by their SHA-256, for a job of kind kModel that is submitted next.
+  using Packages = std::map<std::string, std::shared_ptr<const std::string>>;
+  void KeepPackages(const proto::Job& job, const Packages& packages);
   /// What ends with the commit of these attempts' results.
   std::vector<db::FarmChange> EndsOf(const Hash128& session,
                                      const std::vector<int64_t>& attempts) const;

@@ -116,6 +116,11 @@ bool Farm::MayHave(const std::string& key, const Worker& worker, const Session& 
 bool Farm::MayTake(const std::string& key, const Worker& worker, const Session& session,
                    int64_t number) const {
   const Attempt& a = session.attempts.at(number);
+  // The code of models comes from clients.
+  if (a.job->kind == proto::JobKind::kModel &&
+      (worker.hello.role == proto::WorkerRole::kBuild || !worker.hello.sandboxed)) {
+    return false;
+  }
   if (worker.hello.role == proto::WorkerRole::kBuild) {
     return !session.ready.contains(number) && (!a.avoid.contains(key) || !OthersCanBuild(key, a));
   }
@@ -156,6 +161,16 @@ void Farm::Unwait(Session& session, int64_t number) {
   session.ready.erase(number);
 }
 
+void Farm::KeepPackages(const proto::Job& job, const Packages& packages) {
+  for (size_t i = 0; i <= job.traces.size(); ++i) {
+    const std::string& sha256 = i < job.traces.size() ? job.traces[i] : job.workload;
+    const std::shared_ptr<const std::string>& bytes = packages.at(sha256);
+    artifacts_.Put(ArtifactCache::KeyOf(job, i, versions_.builder),
+                   {.artifact = {.sha256 = sha256, .bytes = static_cast<int64_t>(bytes->size())},
+                    .bytes = bytes});
+  }
+}
+
 std::vector<int> Farm::Lacking(Attempt& attempt) {
   if (attempt.keys.empty()) {
     for (size_t i = 0; i <= attempt.job->traces.size(); ++i) {
@@ -184,8 +199,17 @@ bool Farm::Equip(Session& session, int64_t number, const Worker& worker, proto::
                                       bytes, proto::kMaxJobBytes)});
     return false;
   }
-  if (worker.hello.role == proto::WorkerRole::kBoth) return true;
+  const bool model = attempt.job->kind == proto::JobKind::kModel;
+  if (worker.hello.role == proto::WorkerRole::kBoth && !model) return true;
   std::vector<int> lacking = Lacking(attempt);
+  if (model && !lacking.empty()) {
+    // Nobody here can build them again.
+    Unwait(session, number);
+    AnswerFor(session.plan.id, number, attempt,
+              {.outcome = measure::Outcome::kWorkerLost,
+               .message = "its packages do not fit into what honed keeps"});
+    return false;
+  }
   if (worker.hello.role == proto::WorkerRole::kBuild) {
     if (lacking.empty()) {
       session.ready.insert(number);

@@ -56,7 +56,7 @@ std::string Farm::WhyTooFast(const std::string& key, const Attempt& attempt,
 std::string Farm::WhyAtFault(const std::string& key, const Attempt& attempt,
                              const proto::WorkResult& result, int64_t now_ns) {
   std::string why;
-  if (attempt.job->kind == proto::JobKind::kCompare) {
+  if (attempt.job->kind != proto::JobKind::kScreen) {
     // One device decides between finalists: a device that fails on one that ran well elsewhere
     // decides nothing.
     for (size_t i = 0; i < result.compared.size() && i < attempt.job->traces.size(); ++i) {

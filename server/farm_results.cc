@@ -28,7 +28,7 @@ std::string Farm::WhyInvalid(const Lease& lease, const Attempt& attempt,
     return fmt::format("{:.1f} s of samples in a lease that is {:.1f} s old", sum_ns * 1e-9,
                        static_cast<double>(now_ns - lease.granted_ns) * 1e-9);
   }
-  const bool comparison = attempt.job->kind == proto::JobKind::kCompare;
+  const bool comparison = attempt.job->kind != proto::JobKind::kScreen;
   const size_t wanted = comparison ? attempt.job->traces.size() : 0;
   if (result.compared.size() == wanted) return "";
   if (comparison && result.outcome != measure::Outcome::kOk) return "";

@@ -22,7 +22,9 @@
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "server/issue_journal.h"
+#include "server/judging_service.h"
 #include "server/lookout.h"
+#include "server/model_judgements.h"
 #include "server/project_shares.h"
 #include "server/session_book.h"
 #include "server/tls_guard.h"
@@ -36,7 +38,7 @@ namespace {
 constexpr int64_t kHousekeepingNs = 1'000'000'000;
 constexpr int64_t kLooksAnHour = 3600;
 /// As gRPC's health service knows them; "" is all of honed.
-constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning"};
+constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning", "hone.v1.Judging"};
 constexpr int kReaders = 8;  ///< connections that read the log beside its writer
 constexpr int64_t kShutdownSeconds = 2;
 constexpr int64_t kKeepRequestsMs = int64_t{7} * 86400 * 1000;
@@ -93,7 +95,9 @@ class RunningHoned final : public Honed, public FarmSink {
   void Close(StreamId stream, const absl::Status& status) override {
     workers_.Close(stream, status);
   }
-  void Deliver(const Delivery& delivery) override { book_->Deliver(delivery); }
+  void Deliver(const Delivery& delivery) override {
+    if (!judgements_->Deliver(delivery)) book_->Deliver(delivery);
+  }
   void Changed() override { tuning_->Changed(); }
 
  private:
@@ -114,7 +118,9 @@ class RunningHoned final : public Honed, public FarmSink {
   WorkerStreams workers_;
   std::unique_ptr<FarmLoop> loop_;
   std::unique_ptr<SessionBook> book_;
+  std::unique_ptr<ModelJudgements> judgements_;
   std::unique_ptr<TuningService> tuning_;
+  std::unique_ptr<JudgingService> judging_;
   std::unique_ptr<Lookout> lookout_;
   std::optional<IssueIntake> issues_;  // the housekeeper's once it runs
   std::unique_ptr<grpc::Server> server_;
@@ -155,6 +161,8 @@ absl::Status RunningHoned::Begin() {
                                                       options_.builder_version, options_.versions});
   tuning_ = std::make_unique<TuningService>(TuningService::Context{
       options_.transport, wall_clock_, *loop_, *reader_, *book_, workers_, log_->path()});
+  judgements_ = std::make_unique<ModelJudgements>(*loop_, *book_);
+  judging_ = std::make_unique<JudgingService>(workers_, *judgements_);
   KillPoint("honed.recovered");
   loop_->Start();
   HONE_RETURN_IF_ERROR(book_->Resume(state.sessions));
@@ -188,6 +196,7 @@ absl::Status RunningHoned::Listen() {
   builder.AddListeningPort(options_.listen, credentials, &port_);
   builder.RegisterService(workers_.service());
   builder.RegisterService(tuning_->service());
+  builder.RegisterService(judging_->service());
   builder.SetMaxReceiveMessageSize(static_cast<int>(proto::kMaxMessageBytes));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A client whose link is cut says nothing more; a worker's silence the farm itself notices.
@@ -269,6 +278,7 @@ void RunningHoned::Stop() {
   if (loop_) loop_->StopWhenStuck();
   if (book_) book_->StopAll();
   if (tuning_) tuning_->Stop();
+  if (judging_) judging_->Stop();
   workers_.CloseAll();
   if (server_) {
     server_->Shutdown(gpr_timespec{kShutdownSeconds, 0, GPR_TIMESPAN});

@@ -315,6 +315,15 @@ absl::StatusOr<proto::SessionInfo> SessionBook::Find(const Hash128& session,
   return info;
 }
 
+absl::StatusOr<SessionBook::Asked> SessionBook::FindAsked(const Hash128& session,
+                                                          const std::string& owner) {
+  HONE_ASSIGN_OR_RETURN(auto row, StoredRow(session));
+  if (!row || (!owner.empty() && row->owner != owner)) return NoSession(session);
+  HONE_ASSIGN_OR_RETURN(proto::SessionSpec spec, proto::DecodeSpec(row->spec));
+  row->spec.clear();
+  return Asked{*std::move(row), std::move(spec)};
+}
+
 std::string SessionBook::ReasonOf(const db::FarmSession& row) {
   if (row.state >= SessionState::kFinished) return row.reason;
   if (const std::string trouble = context_.loop.trouble(); !trouble.empty()) return trouble;

@@ -48,6 +48,12 @@ class SessionBook {
 
   /// kNotFound: no such session. `owner` empty: anybody's.
   absl::StatusOr<proto::SessionInfo> Find(const Hash128& session, const std::string& owner);
+  /// A session as it was asked for, and its row, under the same conditions.
+  struct Asked {
+    db::FarmSession row;  ///< without its spec
+    proto::SessionSpec spec;
+  };
+  absl::StatusOr<Asked> FindAsked(const Hash128& session, const std::string& owner);
   /// Whether it has ended, durably; without a look at the log while it runs.
   absl::StatusOr<bool> Over(const Hash128& session);
   /// Newest first.
@@ -83,12 +89,12 @@ class SessionBook {
   static constexpr size_t kMostRecent = size_t{4} * proto::kMaxListed;
   RecentMap<Hash128, int64_t> ended_answers_{kMostRecent};  // guarded by mutex_
   /// What lists say of a request; it never changes.
-  struct Asked {
+  struct Listed {
     std::string model, target;
     int tasks = 0;
   };
-  RecentMap<Hash128, Asked> asked_{kMostRecent};  // guarded by mutex_
-  bool stopped_ = false;                          // guarded by mutex_
+  RecentMap<Hash128, Listed> asked_{kMostRecent};  // guarded by mutex_
+  bool stopped_ = false;                           // guarded by mutex_
   /// Digest and owner of sessions that run, and of those being accepted; the loop's alone.
   std::map<std::string, Hash128> running_;
   std::set<std::string> accepting_;

@@ -6,6 +6,8 @@
 
 #include "base/status.h"
 #include "measure/built_artifact.h"
+#include "measure/candidate_runner.h"
+#include "measure/process_load.h"
 #include "proto/field_check.h"
 
 namespace hone::worker {
@@ -25,11 +27,31 @@ std::vector<int64_t> Bounded(std::vector<int64_t> samples) {
   return samples;
 }
 
+/// The packages of a job of models, for the runner.
+absl::StatusOr<measure::ModelJob> ModelsOf(const DeskJob& job) {
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(job.job.target, &target, &why)) return absl::InvalidArgumentError(why);
+  measure::ModelJob models{.seed = job.job.seed,
+                           .threads = target.threads,
+                           .rounds = job.job.rounds,
+                           .most_ns = job.job.most_ns};
+  for (size_t i = 0; i < job.job.traces.size() && i < job.artifacts.size(); ++i) {
+    if (job.artifacts[i].bytes == nullptr)
+      return absl::InvalidArgumentError("a package is missing");
+    models.packages.push_back(*job.artifacts[i].bytes);
+  }
+  return models;
+}
+
 }  // namespace
 
 Bench::Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, DeviceLock lock,
              const MonotonicClock& clock, Events events)
-    : clock_(clock), events_(std::move(events)), lock_(std::move(lock)) {
+    : clock_(clock),
+      events_(std::move(events)),
+      models_(options.runner, clock),
+      lock_(std::move(lock)) {
   options.before_run = [this](const std::vector<int64_t>& numbers) {
     lock_.Take();
     events_.started(numbers);
@@ -56,6 +78,7 @@ Bench::~Bench() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     comparisons_.clear();
+    models_.Interrupt();
   }
   changed_.notify_all();
   comparer_.join();
@@ -94,6 +117,17 @@ void Bench::Finish(int64_t number, proto::WorkResult result) {
 }
 
 void Bench::Add(DeskJob job) {
+  if (job.job.kind == proto::JobKind::kModel) {
+    auto models = ModelsOf(job);
+    if (!models.ok()) {
+      return events_.finished(
+          job.number, Failed(measure::Outcome::kWorkerLost, StatusMessage(models.status())));
+    }
+    const std::lock_guard lock(mutex_);
+    comparisons_.push_back({.number = job.number, .models = *std::move(models)});
+    changed_.notify_all();
+    return;
+  }
   auto workload = workloads_.Of(job.job.workload);
   if (!workload.ok()) {
     return events_.finished(job.number,
@@ -130,6 +164,7 @@ void Bench::Cancel(int64_t number) {
   const std::lock_guard lock(mutex_);
   std::erase_if(comparisons_, [&](const Comparison& c) { return c.number == number; });
   submitted_ -= measurer_->Cancel(number);
+  if (number == model_number_) models_.Interrupt();
   jobs_.erase(number);
 }
 
@@ -176,6 +211,13 @@ void Bench::CompareAll() {
       Comparison comparison = std::move(comparisons_.front());
       comparisons_.pop_front();
       number = comparison.number;
+      if (comparison.models) {
+        model_number_ = number;
+        lock.unlock();
+        proto::WorkResult result = CompareModels(number, *comparison.models);
+        Finish(number, std::move(result));
+        continue;
+      }
       // Cancel finds it here or there, at every moment.
       result_of = measurer_->StartComparing(std::move(comparison.inputs), comparison.rounds);
     }
@@ -189,6 +231,38 @@ void Bench::CompareAll() {
     }
     Finish(number, std::move(result));
   }
+}
+
+proto::WorkResult Bench::CompareModels(int64_t number, const measure::ModelJob& models) {
+  absl::StatusOr<std::vector<std::vector<int64_t>>> samples_ns;
+  proto::WorkResult result{.outcome = measure::Outcome::kOk};
+  measurer_->WhileNotTiming([&] {
+    lock_.Take();
+    events_.started({number});
+    const int64_t began_ns = clock_.NowNs();
+    measure::ForeignLoad load(clock_);
+    samples_ns = models_.RunModels(models);
+    result.noisy = load.SinceLast().value_or(0) > measure::ForeignLoad::kDisturbing;
+    result.run_ns = clock_.NowNs() - began_ns;
+    lock_.Free();
+    events_.busy(result.run_ns);
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    model_number_ = 0;
+    if (!stopping_) models_.Resume();
+  }
+  if (!samples_ns.ok()) {
+    const measure::AttemptError error = measure::ErrorOfRunner(samples_ns.status());
+    result.outcome = error.outcome;
+    result.message = proto::Cut(error.message, proto::kMaxTextBytes);
+    return result;
+  }
+  for (std::vector<int64_t>& samples : *samples_ns) {
+    result.compared.push_back(
+        {.outcome = measure::Outcome::kOk, .samples_ns = Bounded(std::move(samples))});
+  }
+  return result;
 }
 
 }  // namespace hone::worker

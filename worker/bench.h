@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "ir/target.h"
 #include "measure/device_probe.h"
 #include "measure/local_measurer.h"
+#include "measure/runner_client.h"
 #include "worker/device_lock.h"
 #include "worker/lease_desk.h"
 #include "worker/workload_memo.h"
@@ -50,23 +52,27 @@ class Bench {
     int64_t number = 0;
     std::vector<measure::MeasureInput> inputs;
     int rounds = 0;
+    std::optional<measure::ModelJob> models;  ///< whole ones, in place of the above
   };
 
   void Collect();
   void CompareAll();
+  proto::WorkResult CompareModels(int64_t number, const measure::ModelJob& models);
   measure::BuiltCandidate FromArtifact(const measure::MeasureInput& input);
   void Finish(int64_t number, proto::WorkResult result);
 
   const MonotonicClock& clock_;
   const Events events_;
-  DeviceLock lock_;         // the run thread's alone
-  int64_t began_ns_ = 0;    // the same
-  WorkloadMemo workloads_;  // Add's caller's alone
+  measure::RunnerClient models_;  // the comparer's alone, but for Interrupt
+  DeviceLock lock_;               // the run thread's alone
+  int64_t began_ns_ = 0;          // the same
+  WorkloadMemo workloads_;        // Add's caller's alone
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Comparison> comparisons_;  // guarded by mutex_, as all below
   std::map<int64_t, DeskJob> jobs_;     // of a run worker: those whose artifacts are needed
   int64_t submitted_ = 0;
+  int64_t model_number_ = 0;  ///< of the job whose models run; 0: none
   bool stopping_ = false;
   std::unique_ptr<measure::LocalMeasurer> measurer_;
   std::thread collector_, comparer_;

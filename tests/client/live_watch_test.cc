@@ -36,6 +36,8 @@ class QuietServer final : public ServerConnection {
   absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int) override { return No(); }
   absl::StatusOr<Found> FindRecords(const proto::FindRecords&) override { return No(); }
   absl::StatusOr<std::string> Snapshot(const std::string&, Use) override { return No(); }
+  absl::StatusOr<std::string> PutPackage(const std::string&) override { return No(); }
+  absl::StatusOr<ModelAnswer> JudgeModel(const ModelQuestion&) override { return No(); }
   absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() override { return No(); }
   absl::Status SetDevice(const std::string&, const std::string&, proto::DeviceAction) override {
     return No();

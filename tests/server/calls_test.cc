@@ -140,18 +140,20 @@ class LargeRepliesTest : public CallsTest {
     db::FarmUnit unit;
     const std::string reason(proto::kMaxTextBytes, 'r');
     for (uint64_t i = 1; i <= kSessions; ++i) {
-      unit.changes.push_back(db::AddFarmSession{{.id = {800, i},
-                                                 .owner = "o",
-                                                 .project = std::string(250, 'p'),
-                                                 .state = db::SessionState::kFailed,
-                                                 .reason = reason,
-                                                 .created_ms = 1}});
+      unit.changes.push_back(db::AddFarmSession{
+          {.id = {800, i},
+           .owner = "o",
+           .project = std::string(250, 'p'),
+           .spec = "?",
+           .state = i == 1 ? db::SessionState::kRunning : db::SessionState::kFailed,
+           .reason = reason,
+           .created_ms = 1}});
     }
     for (uint64_t i = 1; i <= kDevices; ++i) {
       const std::string worker = "w" + std::to_string(i);
       unit.changes.push_back(
           db::PutFarmDevice{{worker, "cpu:0", db::DeviceState::kDraining, reason}});
-      // It is listed for what it holds.
+      // It is listed for what it holds, of a session that was running.
       unit.changes.push_back(db::AddFarmLease{{.token = {1, i},
                                                .session = {800, 1},
                                                .attempt = static_cast<int64_t>(i),

@@ -1,0 +1,130 @@
+#include "client/farm_judge.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "client/log_trace_source.h"
+#include "client/model_loader.h"
+#include "client/model_options.h"
+#include "client/server_database.h"
+#include "compiler/compile_model.h"
+#include "measure/seeded_package.h"
+
+namespace hone::client {
+namespace {
+
+constexpr int64_t kAskEveryNs = 200'000'000;
+
+/// What a server knows of kernels, whatever was said of models: a verdict of before says nothing of
+/// what was found since.
+class WithoutVerdicts final : public compiler::TraceSource {
+ public:
+  explicit WithoutVerdicts(compiler::TraceSource& source) : source_(source) {}
+  absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
+                                            const ir::Target& target) override {
+    return source_.Find(workload, hash, target);
+  }
+  void EndLookUps() override { source_.EndLookUps(); }
+
+ private:
+  compiler::TraceSource& source_;
+};
+
+struct MadePackage {
+  std::string cut;                            ///< without constants
+  std::map<std::string, std::string> traces;  ///< by workload hash
+};
+
+class FarmJudge {
+ public:
+  FarmJudge(CommandContext& context, const ServerAddress& address, const proto::SessionSpec& spec,
+            const proto::SessionInfo& session)
+      : context_(context), address_(address), spec_(spec), session_(session) {}
+
+  absl::StatusOr<FarmJudgement> Run(const std::function<bool()>& stop);
+
+ private:
+  absl::StatusOr<MadePackage> Make(compiler::TraceSource& traces);
+
+  CommandContext& context_;
+  const ServerAddress& address_;
+  const proto::SessionSpec& spec_;
+  const proto::SessionInfo& session_;
+};
+
+absl::StatusOr<MadePackage> FarmJudge::Make(compiler::TraceSource& traces) {
+  const Arguments& arguments = context_.arguments;
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
+  measure::BuilderClient builder(LocalBuilder(arguments, context_.environment),
+                                 *context_.environment.clock);
+  HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
+                        compiler::CompileModel(std::move(graph),
+                                               {.target = spec_.target,
+                                                .device_class = session_.device_class,
+                                                .batch = ReadBatch(context_.arguments)},
+                                               builder, traces));
+  MadePackage made;
+  for (const compiler::KernelReport& kernel : model.report.kernels) {
+    made.traces[kernel.workload_hash] = kernel.trace;
+  }
+  auto cut = measure::CutConstants(model.package);
+  if (!cut.ok()) return ToAbsl(cut.status());
+  made.cut = *std::move(cut);
+  return made;
+}
+
+absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) {
+  HONE_ASSIGN_OR_RETURN(auto look_ups, ServerConnection::Open(address_));
+  const auto source = LogTraceSource::Create(
+      std::make_unique<ServerDatabase>(std::move(look_ups)), address_.address,
+      {.device_class = session_.device_class, .accuracy = spec_.accuracy});
+  compiler::DefaultTraceSource defaults;
+  WithoutVerdicts known(*source);
+  HONE_ASSIGN_OR_RETURN(const MadePackage by_default, Make(defaults));
+  HONE_ASSIGN_OR_RETURN(const MadePackage tuned, Make(known));
+  // Long ones get more, as those of this machine do.
+  constexpr double kShare = 0.03, kLeast = 0.5, kMost = 6;
+  ServerConnection::ModelQuestion question{
+      .session = session_.id,
+      .seconds = spec_.seconds > 0 ? std::clamp(kShare * spec_.seconds, kLeast, kMost) : 1};
+  for (const auto& [hash, trace] : tuned.traces) {
+    const auto before = by_default.traces.find(hash);
+    if (before == by_default.traces.end() || before->second == trace) continue;
+    question.tuned.push_back(Hash128::FromHex(hash).value_or(Hash128{}));
+  }
+  if (question.tuned.empty()) {
+    return FarmJudgement{.skipped = "no kernel has another schedule than by default"};
+  }
+  HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address_));
+  HONE_ASSIGN_OR_RETURN(question.default_package, server->PutPackage(by_default.cut));
+  HONE_ASSIGN_OR_RETURN(question.tuned_package, server->PutPackage(tuned.cut));
+  std::string told;
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(ServerConnection::ModelAnswer answer, server->JudgeModel(question));
+    if (answer.done) {
+      return FarmJudgement{.verdict = std::move(answer.verdict),
+                           .skipped = std::move(answer.reason)};
+    }
+    if (stop()) return FarmJudgement{.skipped = "interrupted: " + answer.reason};
+    if (answer.reason != told) {
+      context_.err << "comparing the whole model: " + answer.reason + "\n" << std::flush;
+      told = answer.reason;
+    }
+    context_.environment.clock->SleepNs(kAskEveryNs);
+  }
+}
+
+}  // namespace
+
+FarmJudgement JudgeOnServer(CommandContext& context, const ServerAddress& address,
+                            const proto::SessionSpec& spec, const proto::SessionInfo& session,
+                            const std::function<bool()>& stop) {
+  auto judgement = FarmJudge(context, address, spec, session).Run(stop);
+  if (!judgement.ok()) return {.skipped = StatusMessage(judgement.status())};
+  return *std::move(judgement);
+}
+
+}  // namespace hone::client
