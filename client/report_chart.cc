@@ -77,9 +77,10 @@ std::string LargeCurve(const std::vector<CurvePoint>& curve, double end_seconds,
   const double highest = std::max(reference_us, curve.front().us);
   const Scale x{0, end, kLeft, kWidth - kRight};
   const Scale y{0, highest * 1.06, kHeight - kBottom, kTop};
-  std::string svg =
-      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"best latency so far\">",
-                  kWidth, kHeight);
+  std::string svg = fmt::format(
+      "<svg class=\"large\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"best latency so "
+      "far\">",
+      kWidth, kHeight);
   const double step = NiceStep(highest, 5);
   for (double value = 0; value <= highest * 1.06; value += step) {
     svg += fmt::format(
@@ -103,12 +104,16 @@ std::string LargeCurve(const std::vector<CurvePoint>& curve, double end_seconds,
         "<line class=\"reference\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
         "<text class=\"tick\" text-anchor=\"end\" x=\"{1}\" y=\"{3:.1f}\">default schedules, "
         "{4}</text>",
-        kLeft, kWidth - kRight, y(reference_us), y(reference_us) + 14, TimeText(reference_us));
+        kLeft, kWidth - kRight, y(reference_us), y(reference_us) - 4, TimeText(reference_us));
   }
+  // Above the line, but below it where the default's line and its label are just there.
+  constexpr double kRoom = 26;
+  const double last = y(curve.back().us);
+  const bool close = reference_us > 0 && std::abs(last - y(reference_us)) < kRoom;
   svg += fmt::format(
-      "<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>"
-      "<text class=\"label\" text-anchor=\"end\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>",
-      x(end), y(curve.back().us), x(end), y(curve.back().us) - 8, TimeText(curve.back().us));
+      "<circle class=\"dot\" cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"3.5\"/>"
+      "<text class=\"label\" text-anchor=\"end\" x=\"{0:.1f}\" y=\"{2:.1f}\">{3}</text>",
+      x(end), last, close ? last + 18 : last - 8, TimeText(curve.back().us));
   return svg + "</svg>";
 }
 

@@ -26,7 +26,7 @@ main { max-width: 1240px; margin: 0 auto; padding: 32px 20px 64px; }
 h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em; }
 h2 { font-size: 17px; margin: 36px 0 12px; }
 .quiet { color: var(--quiet); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px;
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px;
   margin: 24px 0 0; }
 .verdict { font-size: 19px; font-weight: 650; margin: 20px 0 0; }
 .verdict.won { color: var(--good); }
@@ -43,10 +43,12 @@ td { padding: 5px 10px; border-top: 1px solid var(--edge); vertical-align: middl
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td small { color: var(--quiet); display: block; font-size: 11.5px; }
 code, pre { font: 12.5px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+td code { overflow-wrap: anywhere; }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 .name { min-width: 190px; max-width: 300px; }
 svg { display: block; width: 100%; height: auto; }
 svg.small { width: auto; }
+svg.large { min-width: 520px; }
 .grid { stroke: var(--edge); } .axis { stroke: var(--quiet); }
 .tick { fill: var(--quiet); font-size: 11px; } .label { fill: var(--ink); font-size: 13px;
   font-weight: 650; }
@@ -57,7 +59,10 @@ svg.small { width: auto; }
 .whisker { fill: none; stroke: var(--ink); stroke-width: 1.2; }
 .meter { background: var(--edge); border-radius: 3px; height: 6px; width: 60px; overflow: hidden; }
 .meter i { display: block; height: 100%; background: var(--accent); }
-@media print { body { background: #fff; } .panel, .card { break-inside: avoid; } }
+@media (max-width: 520px) { main { padding: 20px 12px 40px; } .panel { padding: 10px; }
+  .pair { grid-template-columns: 1fr; } }
+@media print { body { background: #fff; } .panel, .card { break-inside: avoid; }
+  .panel { overflow: visible; } }
 )";
 
 std::string DateText(int64_t unix_ms) {

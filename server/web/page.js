@@ -302,7 +302,8 @@ function counters(farm) {
 function drawFarm(farm) {
   return [figures(farm),
     h("section", { "aria-label": "Sessions" }, h("h2", {}, "Sessions"), sessions(farm)),
-    h("section", { "aria-label": "Devices" }, h("h2", {}, "Devices"), devices(farm)),
+    h("section", { "aria-label": "Devices" }, h("h2", {}, "Devices"), devices(farm),
+      farm.devices.length > 0 && command("To let one finish and give it nothing more:", `hone device drain ${farm.devices[0].worker}/${farm.devices[0].device} --server …`)),
     counters(farm)];
 }
 
@@ -323,12 +324,46 @@ function taskRow(session, t) {
     h("div", { class: "n trials", "data-label": "tried" }, count(t.trials), t.failed > 0 && h("small", { class: "bad" }, count(t.failed) + " failed")));
 }
 
-function tasks(session) {
-  const head = ["Task", "Count", "Share", "Default", "Best", "Gain", "Roofline", "Tried"];
-  return h("div", { class: "panel" },
-    h("div", { class: "row task head", "aria-hidden": "true" }, head.map((t, i) => h("div", { class: i > 0 && i !== 6 ? "n" : "" }, t))),
-    h("ul", { class: "rows" }, [...session.task_list].sort((a, b) => b.share - a.share).map((t) => taskRow(session, t))));
+// What the table of tasks can be sorted by: how a column is called, and what of a task it shows.
+const kColumns = {
+  task: ["Task", (t) => t.name], count: ["Count", (t) => t.count], share: ["Share", (t) => t.share],
+  default: ["Default", (t) => t.default_us], best: ["Best", (t) => t.best_us],
+  gain: ["Gain", (t) => (t.default_us && t.best_us ? t.default_us / t.best_us : null)],
+  roofline: ["Roofline", (t) => t.roofline], tried: ["Tried", (t) => t.trials],
+};
+let sorted = { by: "share", down: true };
+
+// What is not known stands last, whichever way.
+function inOrder(a, b) {
+  const [x, y] = [a, b].map(kColumns[sorted.by][1]);
+  if (x === null || y === null) return (x === null) - (y === null);
+  const less = typeof x === "string" ? x.localeCompare(y) : x - y;
+  return sorted.down ? -less : less;
 }
+
+function tasks(session) {
+  return h("div", { class: "panel" },
+    h("div", { class: "row task head", role: "group", "aria-label": "Sort by" }, Object.entries(kColumns).map(([by, [name]]) =>
+      h("div", { class: by === "task" || by === "roofline" ? "" : "n" },
+        h("button", { type: "button", "data-sort": by, "aria-pressed": String(sorted.by === by) },
+          name, sorted.by === by && (sorted.down ? " ↓" : " ↑"))))),
+    h("ul", { class: "rows" }, [...session.task_list].sort(inOrder).map((t) => taskRow(session, t))));
+}
+
+function verdict(session) {
+  const v = session.verdict;
+  if (!v) {
+    return session.state === "finished" && h("p", { class: "verdict quiet" },
+      "model: no verdict, as a farm compares kernels alone; ", h("code", {}, "hone tune … --judge"), " has a device compare the whole model");
+  }
+  const [low, high] = [v.ratio_low, v.ratio_high].map((ratio) => ratio.toFixed(Math.abs(ratio - 1) < 0.005 ? 4 : 2));
+  return h("p", { class: "verdict" + (v.keeps_defaults ? "" : " won") },
+    `model: ${latency(v.default_ms)} → ${latency(v.tuned_ms)}, ${v.ratio.toFixed(2)} × `,
+    v.keeps_defaults ? `[${low}, ${high}]: not surely faster, so this model keeps its defaults` : `faster [${low}, ${high}]`);
+}
+
+// The page changes nothing; these do, where they are pasted.
+const command = (says, text) => h("p", { class: "command quiet" }, says, " ", h("code", {}, text));
 
 function causeRow(session, f) {
   return h("li", { class: "row cause", "data-key": f.outcome + " " + f.cause },
@@ -346,7 +381,7 @@ function drawSession(session, width) {
     h("p", { class: "title" }, h("strong", {}, session.model || "unnamed"), chip(session.state),
       h("span", { class: "quiet" }, [session.owner, session.target, "since " + when(session.created_ms), session.reason].filter(Boolean).join(" · ")),
       session.waits && h("span", { class: "bad" }, session.waits)),
-    h("p", {}, session.state === "finished" && "model: no verdict, as a farm compares kernels alone"),
+    verdict(session),
     h("dl", { class: "figures" },
       figure("Gain", session.default_ms && session.best_ms ? (session.default_ms / session.best_ms).toFixed(2) : "–", "×", "over the default"),
       figure("Best", latency(session.best_ms), "", session.measured_tasks < session.tasks
@@ -359,9 +394,9 @@ function drawSession(session, width) {
       h("figure", { class: "panel chart" }, bigChart(session, width),
         h("figcaption", {}, "Sum of count × best latency over all tasks, against the session's own time.", !session.complete && " Still reading."))),
     h("section", { "aria-label": "Tasks" }, h("h2", {}, "Tasks", h("small", {}, "share of the model's time, and how much of the roofline is reached")), tasks(session)),
-    h("section", { "aria-label": "Failures by cause" }, h("h2", {}, "Failures by cause"),
-      session.failures.length ? h("ul", { class: "panel" }, session.failures.map((f) => causeRow(session, f)))
-        : h("p", { class: "panel empty" }, "No candidate has failed."))];
+    session.failures.length > 0 && h("section", { "aria-label": "Failures by cause" }, h("h2", {}, "Failures by cause"),
+      h("ul", { class: "panel" }, session.failures.map((f) => causeRow(session, f)))),
+    ["waiting", "running"].includes(session.state) && command("To end it:", `hone session cancel ${session.id.slice(0, 12)} --server …`)].filter(Boolean);
 }
 
 // ---- a candidate ----
@@ -480,6 +515,10 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   const { session, attempt, best } = button.dataset;
+  if (button.dataset.sort) {
+    sorted = { by: button.dataset.sort, down: sorted.by === button.dataset.sort ? !sorted.down : button.dataset.sort !== "task" };
+    draw();
+  }
   if (attempt) showDialog(`attempt?session=${session}&id=${attempt}`, drawCandidate);
   if (best) showDialog(`best?session=${session}&workload=${best}`, drawBest);
   if ("close" in button.dataset) document.getElementById("candidate").close();

@@ -169,6 +169,17 @@ ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view, const std
           {"devices", std::move(devices)}};
 }
 
+ordered_json VerdictJson(const std::optional<db::ModelVerdict>& v) {
+  if (!v) return nullptr;
+  return {{"keeps_defaults", v->keeps_defaults},
+          {"default_ms", Ms(v->default_ns)},
+          {"tuned_ms", Ms(v->tuned_ns)},
+          {"ratio", v->ratio},
+          {"ratio_low", v->ratio_low},
+          {"ratio_high", v->ratio_high},
+          {"rounds", v->rounds}};
+}
+
 ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool complete,
                          const OpenSessionView* open, int64_t unix_ms, size_t points) {
   const Times times = TimesOf(row, story, open, unix_ms);
@@ -197,6 +208,7 @@ ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool 
            {{"seconds", row.spec.seconds},
             {"trials", row.spec.trials},
             {"until_ms", row.spec.until_unix_ms}}},
+          {"verdict", VerdictJson(story.verdict())},
           {"complete", complete},
           {"curve", CurveJson(story.curve(), points)}};
 }

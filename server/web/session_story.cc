@@ -103,6 +103,10 @@ void SessionStory::Take(const db::Event& event) {
     return;
   }
   if (const auto found = search::EventAs<search::FoundEvent>(event)) return Found(*found);
+  if (event.type == db::kModelVerdict) {
+    if (auto verdict = db::VerdictOf(event, false)) verdict_ = std::move(verdict);
+    return;
+  }
   const std::optional<proto::SessionEvent> seen = EventOf(event);
   if (!seen) return;
   if (seen->kind == proto::SessionEvent::Kind::kProposed) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/model_verdict.h"
 #include "db/record.h"
 #include "measure/outcome.h"
 #include "proto/farm_messages.h"
@@ -60,6 +61,8 @@ class SessionStory {
   double SearchedDefaultNs() const;
   /// Tasks that have a best.
   int64_t measured_tasks() const;
+  /// The newest of the whole model; none was made, or decided.
+  const std::optional<db::ModelVerdict>& verdict() const { return verdict_; }
   /// Until the nearest of the session's limits, by its own clock and pace; nothing when it has no
   /// limit or no pace yet.
   std::optional<double> SecondsLeft(const proto::SessionSpec& spec, int64_t now_unix_ms) const;
@@ -80,6 +83,7 @@ class SessionStory {
   std::array<int64_t, measure::kNumOutcomes> outcomes_{};
   int64_t answered_ = 0, sequence_ = 0;
   double elapsed_seconds_ = 0;
+  std::optional<db::ModelVerdict> verdict_;
 };
 
 }  // namespace hone::server::web

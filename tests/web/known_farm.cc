@@ -129,6 +129,20 @@ void KnownFarm::AddKnownSession() {
          .cost_ns = 250'000'000,
          .created_ms = kStartMs + i * 1000});
   }
+  Judge(id);
+}
+
+void KnownFarm::Judge(const Hash128& id) {
+  Say(id, db::kModelVerdict,
+      db::EventOf({.target = "cpu:avx512,threads=16",
+                   .device_class = "class",
+                   .default_ns = 40 * kMs,
+                   .tuned_ns = 20 * kMs,
+                   .ratio = 2,
+                   .ratio_low = 1.95,
+                   .ratio_high = 2.05,
+                   .rounds = 40})
+          .payload);
 }
 
 void KnownFarm::AddLongSession(const Hash128& id, int64_t attempts) {

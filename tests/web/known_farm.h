@@ -43,6 +43,8 @@ class KnownFarm final : public server::web::PageSource {
  private:
   void AddSession(const Hash128& id, const std::string& model, db::SessionState state,
                   const std::string& reason, int tasks);
+  /// The verdict of its whole model.
+  void Judge(const Hash128& id);
   void Say(const Hash128& id, const std::string& type, const std::string& payload);
   void Measured(const Hash128& id, int task, const std::string& proposer, double ns,
                 const std::string& outcome = "ok");

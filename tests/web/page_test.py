@@ -312,6 +312,32 @@ class PageTest:
                                 ".map(r => Number(r.getAttribute('width')))")
         assert bars == [10.0] * 8, bars
 
+    def case_the_verdict_of_the_model_leads(self):
+        self.open(KNOWN)
+        said = self.browser.run("document.querySelector('.verdict').textContent")
+        assert said == "model: 40.0 ms → 20.0 ms, 2.00 × faster [1.95, 2.05]", said
+        first = self.browser.run(
+            "document.querySelector('.verdict').compareDocumentPosition("
+            "document.querySelector('.figures')) & Node.DOCUMENT_POSITION_FOLLOWING")
+        assert first, "figures stand before it"
+        end = self.browser.run("document.querySelector('.command code').textContent")
+        assert end == f"hone session cancel {KNOWN[:12]} --server …", end
+
+    def case_tasks_are_sorted_by_their_heads(self):
+        for width in (360, 1240):
+            self.open(KNOWN, width=width)
+            names = "[...document.querySelectorAll('li.task .name b')].map(e => e.textContent)"
+            up = sorted(self.browser.run(names))
+            for wanted, arrow in ((up, "↑"), (up[::-1], "↓")):
+                self.browser.run("document.querySelector('[data-sort=task]').click()")
+                assert self.browser.run(names) == wanted, self.browser.run(names)
+                head = self.browser.run("document.querySelector('[aria-pressed=true]').textContent")
+                assert head == "Task " + arrow, head
+            self.browser.run("document.querySelector('[data-sort=tried]').click()")
+            tried = [int(n) for n in self.browser.run(
+                "[...document.querySelectorAll('li.task .trials')].map(e => e.firstChild.data)")]
+            assert tried == sorted(tried, reverse=True) and len(tried) == 8, tried
+
     def case_links_and_back_change_the_view(self):
         self.open()
         self.browser.run(f"document.querySelector('a[href=\"#/session/{KNOWN}\"]').click()")
@@ -325,12 +351,10 @@ class PageTest:
         if not self.screenshots:
             raise Skipped("no --screenshots FOLDER was given")
         for name, view in {"farm": "", "session": KNOWN}.items():
-            self.open(view)
-            self.shoot(name)
-            self.open(view, dark=True)
-            self.shoot(name + "_dark")
-            self.open(view, width=360, height=740)
-            self.shoot(name + "_360")
+            for width in (360, 800, 1440):
+                for dark in (False, True):
+                    self.open(view, width=width, dark=dark)
+                    self.shoot(f"{name}_{width}{'_dark' if dark else ''}")
 
 
 def main():
