@@ -316,8 +316,11 @@ absl::Status Audit(CommandContext& context, const NamedLog& named) {
   HONE_ASSIGN_OR_RETURN(std::vector<db::FarmAudit> entries,
                         store->Audit(std::numeric_limits<int>::max()));
   std::reverse(entries.begin(), entries.end());
-  // Nothing is long here: wide is the same.
-  TextTable table({"TIME", "ACTION", "SUBJECT", "BY", "DETAIL"});
+  const bool wide = form == ListForm::kWide;
+  const int64_t now_ms = SystemWallClock().UnixNs() / 1'000'000;
+  std::vector<std::string> header = {"AGE", "ACTION", "SUBJECT", "BY", "DETAIL"};
+  if (wide) header.insert(header.begin(), "TIME");
+  TextTable table(std::move(header));
   ordered_json list = ordered_json::array();
   for (const db::FarmAudit& e : entries) {
     list.push_back({{"at_ms", e.at_ms},
@@ -325,7 +328,10 @@ absl::Status Audit(CommandContext& context, const NamedLog& named) {
                     {"action", e.action},
                     {"subject", e.subject},
                     {"detail", e.detail}});
-    table.Add({UtcText(e.at_ms), e.action, e.subject, e.actor, e.detail});
+    std::vector<std::string> row = {AgeText(now_ms, e.at_ms), e.action, e.subject, e.actor,
+                                    e.detail};
+    if (wide) row.insert(row.begin(), UtcText(e.at_ms));
+    table.Add(std::move(row));
   }
   if (entries.empty() && form != ListForm::kJson) {
     context.out << fmt::format("{}: the audit is empty (snapshots leave it out)\n", named.name);

@@ -34,6 +34,7 @@ ordered_json DeviceJson(const proto::DeviceInfo& d) {
           {"state", std::string(kStates[static_cast<size_t>(d.state)])},
           {"reason", d.reason},
           {"connected", d.connected},
+          {"since_seconds", static_cast<double>(d.since_ms) * 1e-3},
           {"role", std::string(proto::NameOf(d.role))},
           {"sandboxed", d.sandboxed},
           {"leases", d.leases},
@@ -54,7 +55,7 @@ std::string LabelsText(const std::map<std::string, std::string>& labels) {
 }
 
 std::string ListText(const std::vector<proto::DeviceInfo>& devices, bool wide) {
-  std::vector<std::string> header = {"DEVICE", "STATE",   "LINK",   "ROLE",
+  std::vector<std::string> header = {"DEVICE", "STATE",   "LINK",   "AGE",  "ROLE",
                                      "LEASES", "RESULTS", "BUSY S", "CLASS"};
   if (wide) {
     header.insert(header.end(), {"VERSION", "CORES", "GFLOP/S A CORE", "GB/S", "NOISE", "TARGET"});
@@ -65,6 +66,7 @@ std::string ListText(const std::vector<proto::DeviceInfo>& devices, bool wide) {
     std::vector<std::string> row = {fmt::format("{}/{}", d.worker, d.device.name),
                                     std::string(kStates[static_cast<size_t>(d.state)]),
                                     d.connected ? "connected" : "away",
+                                    AgeText(d.since_ms, 0),
                                     std::string(proto::NameOf(d.role)),
                                     fmt::format("{}", d.leases),
                                     fmt::format("{}", d.results),

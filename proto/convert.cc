@@ -397,6 +397,8 @@ absl::StatusOr<DeviceInfo> FromWire(const v1::DeviceInfo& wire) {
   }
   HONE_ASSIGN_OR_RETURN(d.program_version, Text(wire.program_version(), "program_version"));
   HONE_ASSIGN_OR_RETURN(d.labels, Labels(wire.labels()));
+  HONE_RETURN_IF_ERROR(InRange(wire.since_ms(), 0, kMaxMs, "since_ms"));
+  d.since_ms = wire.since_ms();
   return d;
 }
 
@@ -412,6 +414,7 @@ void ToWire(const DeviceInfo& d, v1::DeviceInfo* wire) {
   wire->set_results(d.results);
   if (d.probes) ToProbes(*d.probes, wire->mutable_probes());
   wire->set_program_version(Cut(d.program_version, kMaxTextBytes));
+  wire->set_since_ms(d.since_ms);
   if (d.role) wire->set_role(static_cast<v1::Role>(*d.role));
   Labels(d.labels, wire->mutable_labels());
 }

@@ -91,6 +91,7 @@ struct DeviceInfo {
   std::optional<Probes> probes;
   std::string program_version;
   std::map<std::string, std::string> labels = {};
+  int64_t since_ms = 0;  ///< that its stream is up, or away
   bool operator==(const DeviceInfo&) const = default;
 };
 

@@ -83,7 +83,7 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
     Worker& worker = workers_[key];
     worker.name = l.worker;
     worker.hello.device.name = l.device;
-    worker.heard_ns = now_ns;
+    worker.heard_ns = worker.link_ns = now_ns;
     worker.leases.insert(l.token);
   }
   for (auto& [key, worker] : workers_) SettleDevice(worker);
@@ -197,7 +197,7 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
   worker.hello.held.clear();
   worker.best = TargetOf(hello.device.target);
   worker.stream = stream;
-  worker.heard_ns = now_ns;
+  worker.heard_ns = worker.link_ns = now_ns;
   worker.leases_allowed = worker.leases_sent = 0;
   divided_ |= hello.role != proto::WorkerRole::kBoth;
   worker.results_received = 0;
@@ -256,7 +256,7 @@ void Farm::OnGone(StreamId stream, int64_t now_ns) {
   worker->stream.reset();
   worker->upload.reset();  // the next stream begins it again
   if (worker->sentinel_ns > 0) CompareSentinels();
-  worker->heard_ns = now_ns;
+  worker->heard_ns = worker->link_ns = now_ns;
   Move(worker->state, WorkerEvent::kDisconnect);
   LogEvent(LogLevel::kInfo, "worker_disconnected",
            {{"worker", worker->name},

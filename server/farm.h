@@ -113,7 +113,7 @@ class Farm {
                                                const std::string& device_class) const;
   /// Candidates that keep the session's devices busy.
   int CapacityFor(const Hash128& session) const;
-  std::vector<proto::DeviceInfo> Devices() const;
+  std::vector<proto::DeviceInfo> Devices(int64_t now_ns = 0) const;  ///< 0: without ages
   /// Everything that operators see, at this moment.
   FarmView View(int64_t now_ns) const;
   const FarmCounters& counters() const { return counters_; }

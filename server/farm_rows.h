@@ -132,6 +132,7 @@ struct FarmWorker {
   WorkerState state = WorkerState::kGone;
   std::optional<StreamId> stream;
   int64_t heard_ns = 0;  ///< or, when gone, since when
+  int64_t link_ns = 0;   ///< since when its stream is up, or away
   int64_t leases_allowed = 0, leases_sent = 0;
   int64_t results_allowed = 0, results_received = 0;
   std::set<Hash128> leases;

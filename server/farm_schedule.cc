@@ -260,7 +260,7 @@ int Farm::CapacityFor(const Hash128& id) const {
   return static_cast<int>(std::clamp<int64_t>(capacity / sharers, kLeastCapacity, kMostCapacity));
 }
 
-std::vector<proto::DeviceInfo> Farm::Devices() const {
+std::vector<proto::DeviceInfo> Farm::Devices(int64_t now_ns) const {
   std::vector<proto::DeviceInfo> devices;
   for (const auto& [key, worker] : workers_) {
     devices.push_back({.worker = worker.name,
@@ -276,7 +276,8 @@ std::vector<proto::DeviceInfo> Farm::Devices() const {
                        .results = worker.results,
                        .probes = worker.hello.probes,
                        .program_version = worker.hello.program_version,
-                       .labels = worker.hello.labels});
+                       .labels = worker.hello.labels,
+                       .since_ms = std::max<int64_t>(now_ns - worker.link_ns, 0) / kNsPerMs});
     if (worker.hello.protocol == 0) continue;  // it was not here since the start
     devices.back().role = worker.hello.role;
     std::string& reason = devices.back().reason;

@@ -353,8 +353,8 @@ grpc::ServerUnaryReactor* TuningService::Service::ListDevices(grpc::CallbackServ
     std::vector<proto::DeviceInfo> devices;
     HONE_RETURN_IF_ERROR(
         context_.loop.Ask({.prepare =
-                               [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t) {
-                                 devices = farm.Devices();
+                               [&](Farm& farm, db::FarmStore&, db::FarmUnit&, int64_t now_ns) {
+                                 devices = farm.Devices(now_ns);
                                  return absl::OkStatus();
                                },
                            .done = {}}));

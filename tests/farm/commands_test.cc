@@ -169,8 +169,8 @@ TEST_F(CommandsTest, AWorkerThatIsAskedToEndAnswersWhatRunsAndGivesTheRestBack) 
   EXPECT_EQ(Ended("lost"), 0);
   EXPECT_EQ(Ended("expired"), 0);
   const Ran list = RunToEnd(Hone({"device", "list"}));
-  EXPECT_THAT(list.out, ::testing::ContainsRegex("DEVICE +STATE +LINK +ROLE +LEASES"));
-  EXPECT_THAT(list.out, ::testing::ContainsRegex("w1/cpu:0 +[a-z]+ +away +both +0 "));
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("DEVICE +STATE +LINK +AGE +ROLE +LEASES"));
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("w1/cpu:0 +[a-z]+ +away +[0-9]+s +both +0 "));
   EXPECT_THAT(list.out, HasSubstr("away"));
 }
 
