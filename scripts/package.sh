@@ -39,27 +39,9 @@ name=hone-$version-x86_64
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 tree=$stage/$name
-for component in hone hone-builder hone-runner hone-worker honed libhone-runtime libhone-client \
-                 libhone-dev hone-doc; do
-  cmake --install "$build" --prefix "$tree" --strip --component "$component" >/dev/null
-done
+scripts/relocatable.sh "$build" "$tree" hone hone-builder hone-runner hone-worker honed \
+  libhone-runtime libhone-client libhone-dev hone-doc
 rm -rf "$tree/lib/systemd" "$tree/lib/sysusers.d"  # for the paths of the Debian packages
-cp LICENSE "$tree"
-
-# The libraries that the programs need, but those of glibc, which must be the machine's own.
-mkdir -p "$tree/lib/hone"
-programs=("$tree"/bin/* "$tree"/libexec/hone/hone-*)
-client=$(find "$tree/lib" -name 'libhone_client.so.*.*.*')
-ldd "${programs[@]}" "$client" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-  grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|libutil|ld-linux-x86-64)\.so\.' |
-  xargs -I{} cp -L {} "$tree/lib/hone/"
-chmod 644 "$tree"/lib/hone/*
-# DT_RPATH and not DT_RUNPATH: it holds for what the libraries need in turn, unless one has a
-# DT_RUNPATH of its own, as LLVM's does.
-patchelf --force-rpath --set-rpath "\$ORIGIN" "$tree"/lib/hone/*
-patchelf --force-rpath --set-rpath "\$ORIGIN/../lib/hone" "$tree"/bin/*
-patchelf --force-rpath --set-rpath "\$ORIGIN/../../lib/hone" "$tree"/libexec/hone/hone-*
-patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to="$(dirname "$client")" "$tree/lib/hone")" "$client"
 # The same content gives the same bytes.
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$stage" -c "$name" |
   zstd -q -19 -T0 -o "$output/$name.tar.zst"
