@@ -22,6 +22,7 @@ test_packages=(
   libonnx-testdata                # the operator cases of tests/conformance
   chromium                        # 300 MB: tests/web looks at the farm's page with it
   dpkg-dev file                   # tests/packaging makes the Debian packages
+  patchelf                        # tests/python makes the wheel
   zsh                             # reads the completion that we make for it
 )
 package_packages=(

@@ -27,7 +27,7 @@ if [ -z "$build" ]; then
   cmake --preset release -B "$build"
   scripts/models.sh "$build/models" mlp  # for its Python packages
 fi
-cmake --build "$build" -j "$(scripts/jobs.sh)" \
+flock "$build/CMakeCache.txt" cmake --build "$build" -j "$(scripts/jobs.sh)" \
   --target hone hone-runner hone-builder-whole gpu-cases gpu-truth bundle-start -- --quiet
 
 mkdir -p "$output"

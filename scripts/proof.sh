@@ -12,6 +12,7 @@ declare -A about=(
   [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
   [packages]="the Debian packages and the archive, each installed, used and removed in a bare root: [--build-dir DIR | --made]"
+  [wheel]="the Python wheel in a bare root of the next Debian, which has another glibc and Python: [--build-dir DIR | --made]"
   [containers]="the Containerfiles, followed in a chroot, with packages of build/packages"
   [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
 )
@@ -102,42 +103,7 @@ proof_mutate() {
   python3 tests/mutate/mutate.py --source . --work build/mutate --jobs "$(scripts/jobs.sh)" "$@"
 }
 
-root="" keep=no
-drop_root() {
-  trap - EXIT
-  umount -q "$root/proc" "$root/sys" "$root/dev" || true
-  [ "$keep" = yes ] || rm -rf --one-file-system "$root"
-}
-
-# Makes a bare Debian 12 in $root, which is removed at the end unless $keep is yes, with the package
-# sources of this machine and what else the arguments name.
-bare_root() {
-  [ "$(id -u)" -eq 0 ] || { echo "proof.sh: this takes root, for a root folder of its own" >&2; return 1; }
-  command -v debootstrap >/dev/null ||
-    { echo "proof.sh: no debootstrap; run apt-get install debootstrap" >&2; return 1; }
-  local mirror path debian_sources=()
-  mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null |
-           grep -E '/debian/?$' | head -n 1 || true)
-  root=$(mktemp -d "${TMPDIR:-/tmp}/chroot-XXXXXX")
-  chmod 755 "$root"  # tests act as nobody, who must be able to reach "/"
-  trap drop_root EXIT
-  debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
-  rm -f "$root"/etc/apt/sources.list
-  for path in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    # Not those of other vendors: their keys are not in the fresh system.
-    if grep -qE 'https?://[^ ]+/debian' "$path" 2>/dev/null; then debian_sources+=("$path"); fi
-  done
-  for path in "${debian_sources[@]}" /etc/apt/apt.conf.d /etc/resolv.conf /etc/pip.conf \
-              /etc/ssl/certs /usr/local/share/ca-certificates \
-              /usr/share/keyrings "$@"; do
-    [ -e "$path" ] || continue
-    mkdir -p "$root$(dirname "$path")"
-    cp -rL "$path" "$root$(dirname "$path")/"
-  done
-  mount -t proc proc "$root/proc"
-  mount --bind /sys "$root/sys"
-  mount --bind /dev "$root/dev"
-}
+. scripts/bare_root.sh
 
 # A fresh system from this machine's own package sources, with the committed tree in /root/hone.
 proof_chroot() {
@@ -206,6 +172,23 @@ proof_packages() {
   chroot "$root" dpkg -s libllvm22 >/dev/null 2>&1 && { echo "proof.sh packages: hone-worker brings LLVM" >&2; return 1; }
   chroot "$root" "${clean[@]}" hone-worker --version
   echo "packages: installed, used and removed"
+}
+
+# NumPy is that Debian's own, so that nothing is fetched but Debian.
+proof_wheel() {
+  local made=build/packages clean suite=trixie include=python3-venv,python3-numpy
+  [ "${1:-}" = --made ] || scripts/wheel.sh --output "$made" "$@"
+  clean=(env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LC_ALL=C.UTF-8)
+  bare_root
+  cp "$made"/hone_search-*.whl "$root/srv"
+  chroot "$root" "${clean[@]}" bash -euc '
+    cd "$(mktemp -d)"
+    ldd --version | head -1
+    python3 -m venv --system-site-packages here
+    here/bin/pip install --quiet --no-index /srv/hone_search-*.whl
+    here/bin/python -m hone.tour --seconds 20
+    here/bin/hone bench hone-tour/squeezenet.hone --seconds 1'
+  echo "wheel: installed and toured"
 }
 
 # What a builder of images would do, line by line.

@@ -45,7 +45,11 @@ def _array(tensor: Tensor, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         array = value
     elif hasattr(value, "__dlpack_device__"):
-        if value.__dlpack_device__()[0] not in _CPU:
+        try:
+            here = value.__dlpack_device__()[0] in _CPU
+        except ValueError:  # a device that DLPack does not know
+            here = False
+        if not here:
             raise errors.BadInput(f"input '{tensor.name}' is on the device {value.device}, and this "
                                   "model runs on the CPU: give x.cpu()")
         value = value.detach() if getattr(value, "requires_grad", False) else value
@@ -282,7 +286,7 @@ def compile(model: Any, inputs: Any = None, *, output: str | os.PathLike[str] | 
     precision, require, server, tls, insecure_loopback (docs/reference/commands.md#hone-compile).
     Errors: BadInput names operator and node; LogError; RecordMissing; ServerError; DeviceError.
     """
-    source = Source(model, inputs)
+    source = model if isinstance(model, Source) else Source(model, inputs)
     with options.Words(threads=threads, **how) as words, \
             tempfile.TemporaryDirectory(prefix="hone-") as folder:
         package = pathlib.Path(output) if output else pathlib.Path(folder, source.name + ".hone")

@@ -50,10 +50,10 @@ class Run:
         self._on_line = on_line
         self._owner = os.getpid()
         self._output = tempfile.TemporaryFile()
-        environment = os.environ
+        environment = dict(os.environ)
         if "onnxruntime" in words:  # --against: that of this Python
-            environment = {**environment, "PATH": os.path.dirname(sys.executable) + os.pathsep +
-                                                  environment.get("PATH", os.defpath)}
+            environment["PATH"] = (os.path.dirname(sys.executable) + os.pathsep +
+                                   environment.get("PATH", os.defpath))
         self._process = subprocess.Popen([find("hone"), *words, "--json"], env=environment,
                                          stdin=subprocess.DEVNULL, stdout=self._output,
                                          stderr=subprocess.PIPE, start_new_session=True)

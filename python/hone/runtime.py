@@ -98,7 +98,8 @@ def check(status: int) -> None:
         raise errors.OF_STATUS.get(status, errors.Fault)(message)
 
 
-_view, _place = ctypes.c_char.from_buffer, ctypes.addressof
+_view: Any = ctypes.c_char.from_buffer
+_place = ctypes.addressof
 
 
 def address(array: np.ndarray) -> int:

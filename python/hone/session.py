@@ -173,7 +173,7 @@ class Session:
         how = {**self._how, **more}
         if self.log is not None:
             how.setdefault("log", self.log)
-        return compile_model(self._source.path, **how)
+        return compile_model(self._source, **how)
 
     def _repr_html_(self) -> str:
         if not self.over:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import sys
 import tempfile
 from typing import Any
@@ -64,6 +65,9 @@ def _export(torch: Any, module: Any, inputs: Any, path: str) -> None:
         with torch.no_grad():
             torch.onnx.export(module, example, path, dynamo=True, verbose=False)
     except Exception as error:
-        raise errors.BadInput(f"torch cannot export {name} to ONNX: {error}") from error
+        # The cause knows operator and line; what wraps it knows torch's own steps.
+        said = re.sub(r"\x1b\[[0-9;]*m", "", str(error.__cause__ or error))
+        raise errors.BadInput(f"torch cannot export {name} to ONNX (control flow that depends on "
+                              f"data cannot be): {said.strip()[:1500]}") from error
     finally:
         module.train(training)

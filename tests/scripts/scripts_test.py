@@ -150,6 +150,7 @@ echo '{{"median_us": 1000, "attempts": 3}}'
     def case_every_run_of_tests_has_its_cases(self):
         for script, words, build in (("test.sh", [], "build/ci"), ("proof.sh", ["asan"], "build/asan")):
             self.script(script)
+            self.script("bare_root.sh")
             for helper in ("deps.sh", "jobs.sh", "models.sh", "cases.sh", "count_tests.py"):
                 write_program(self.tree / "scripts" / helper, f'echo "{helper} $*" >>"{self.log}"; echo 1\n')
             for program in ("cmake", "ctest", "python3"):

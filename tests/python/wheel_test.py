@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""The wheel that scripts/wheel.sh makes of a build, in a virtual environment that has nothing else
+and knows nothing of this tree: the tour, the command, the notebook.
+
+    wheel_test.py --source DIR --build DIR [--results FILE.xml]
+
+Skipped, by name, where pip cannot fetch what makes a wheel, or NumPy; the notebook where it cannot
+fetch a kernel.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import traceback
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "packaging"))
+from units_test import Skipped, write_results  # pylint: disable=wrong-import-position
+
+PYTHON = "/usr/bin/python3"
+
+
+def run(*words, **options):
+    return subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, **options)
+
+
+class WheelTest:
+    def __init__(self, args, folder):
+        self.args, self.folder = args, folder
+        self.home = folder / "home"
+        self.python = folder / "venv/bin/python"
+
+    def prepare(self):
+        if not pathlib.Path(PYTHON).exists():
+            raise Skipped(f"there is no {PYTHON}; scripts/deps.sh test installs it")
+        made = run(self.args.source / "scripts/wheel.sh", "--build-dir", self.args.build, "--output",
+                   self.folder)
+        if made.returncode == 4:
+            raise Skipped(made.stdout.strip().splitlines()[-1])
+        assert made.returncode == 0, made.stdout
+        self.wheel = next(self.folder.glob("*.whl"))
+        self.home.mkdir()
+        run(PYTHON, "-m", "venv", self.folder / "venv")
+        fetched = self.pip("numpy")
+        if fetched.returncode != 0:
+            raise Skipped("pip cannot install numpy")
+        fetched = self.pip(self.wheel)
+        assert fetched.returncode == 0, fetched.stdout
+
+    def pip(self, *packages):
+        return run(self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                   *packages)
+
+    def user(self, *words):
+        """A program as a user starts it: without a variable of ours."""
+        done = run(*words, cwd=self.home, env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"})
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def case_holds_what_it_promises(self):
+        names = set(zipfile.ZipFile(self.wheel).namelist())
+        inside = "hone/_hone/"
+        for name in ("bin/hone", "bin/hone-worker", "libexec/hone/hone-builder", "LICENSE",
+                     "libexec/hone/hone-runner", "lib/libhone_runtime.so.0"):
+            assert inside + name in names, name
+        assert "hone/py.typed" in names and "hone/model.py" in names, names
+        strangers = [name for name in names if "__pycache__" in name or name.endswith((".h", ".a"))]
+        assert strangers == [inside + "libexec/hone/libhone_embedded.a"], strangers
+        assert "-py3-none-manylinux_2_" in self.wheel.name, self.wheel.name
+
+    def case_the_tour_tells_a_verdict_and_the_next_lines(self):
+        said = self.user(self.python, "-m", "hone.tour", "--seconds", "4")
+        for words in ("model: ", "a run: ", "import hone, numpy as np", "hone bench"):
+            assert words in said, said
+        # The lines that it tells to type are right as they stand.
+        script = "\n".join(line.strip() for line in said.splitlines()
+                           if line.startswith("    ") and "yours" not in line)
+        python, command = script.split("hone bench")
+        assert "conv" in self.user(self.python, "-c", python)
+        self.user(self.folder / "venv/bin/hone", "bench", *command.split(), "--seconds", "0.2")
+        assert not (self.home / ".local").exists(), "the tour wrote into the user's own log"
+
+    def case_the_command_works(self):
+        assert "hone 0." in self.user(self.folder / "venv/bin/hone", "--version")
+        assert "hone-worker" in self.user(self.folder / "venv/bin/hone-worker", "--version")
+        done = run(self.folder / "venv/bin/hone", "tune", "no.onnx", cwd=self.home)
+        assert done.returncode == 3, done.stdout
+
+    def case_the_notebook_runs_in_a_kernel(self):
+        if self.pip("nbclient", "ipykernel").returncode != 0:
+            raise Skipped("pip cannot install nbclient and ipykernel")
+        said = self.user(self.python, pathlib.Path(__file__).parent / "run_notebook.py",
+                         self.args.source / "examples/notebook.ipynb")
+        assert said.count("text/html") == 3, said
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--results", type=pathlib.Path)
+    args = parser.parse_args()
+    args.source, args.build = args.source.resolve(), args.build.resolve()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="hone-wheel-") as folder:
+        test, missing = WheelTest(args, pathlib.Path(folder)), None
+        try:
+            test.prepare()
+        except Skipped as reason:
+            missing = ("skipped", str(reason))
+        except Exception:  # pylint: disable=broad-except
+            missing = ("failed", traceback.format_exc())
+        for name in [name for name in dir(test) if name.startswith("case_")]:
+            verdict, why = missing or ("passed", "")
+            try:
+                if not missing:
+                    getattr(test, name)()
+            except Skipped as reason:
+                verdict, why = "skipped", str(reason)
+            except Exception:  # pylint: disable=broad-except
+                verdict, why = "failed", traceback.format_exc()
+            rows.append((name.removeprefix("case_"), verdict, why))
+            print(f"{verdict:8} {rows[-1][0]} {why}", flush=True)
+    if args.results:
+        write_results(args.results, rows)
+    return 1 if any(verdict == "failed" for _, verdict, _ in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
