@@ -49,11 +49,14 @@ def commands_page(programs):
 def operators_page(folder):
     newest = re.search(r"kNewestOpset = (\d+)", (folder / "import.h").read_text(encoding="utf-8"))[1]
     table = {name: [(since, "control flow")] for name, since in CONTROL_FLOW.items()}
-    refused = []
+    refused, microsoft = [], []
     for path in sorted(folder.glob("*.cc")):
         for name, since, function in HANDLER.findall(path.read_text(encoding="utf-8")):
             if function == "kDataDependent":
                 refused.append(f"`{name}`")
+                continue
+            if path.stem == "microsoft":
+                microsoft.append(f"`{name}`")
                 continue
             table.setdefault(name, []).append((int(since), FAMILIES[path.stem]))
     rows = []
@@ -74,6 +77,7 @@ def operators_page(folder):
         "  depends on data works where both ways can be computed.",
         "- Types are bool, the integers of 8 to 64 bits, f16, bf16, f32 and f64. Strings, sequences, optional values,",
         "  complex numbers, 4-bit and 8-bit floats are refused by name.", "",
+        f"The domain `com.microsoft` of ONNX Runtime: {', '.join(microsoft)}.", "",
         "| operator | operator sets | family |", "|---|---|---|", *rows]) + "\n"
 
 
