@@ -149,6 +149,7 @@ std::vector<BadCall> BadMoves() {
 std::vector<BadCall> BadIndices() {
   return {
       {"Gather", {}, {F32({2, 3}), F32({2})}, "the indices must be integers, not f32"},
+      {"Lookup", {}, {F32({2, 3}), F32({256})}, "f32[2,3] as indices of f32[256]"},
       {"GatherElements",
        {{"axis", int64_t{0}}},
        {F32({2, 3}), I64({2, 4})},
