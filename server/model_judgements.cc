@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 
+#include "base/core/random_id.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -28,6 +29,11 @@ double MedianOf(const std::vector<int64_t>& samples_ns) {
 }
 
 }  // namespace
+
+int64_t ModelJudgements::FreshAttempt() {
+  constexpr uint64_t kNumbers = uint64_t{1} << 59, kRoom = 16;
+  return kFirstModel + static_cast<int64_t>(RandomId().low % kNumbers / kRoom * kRoom);
+}
 
 void ModelJudgements::Forget(int64_t now_ns) {
   const auto old = [&](int64_t used_ns) { return now_ns - used_ns > kKeptNs; };

@@ -16,7 +16,7 @@
 
 namespace hone::server {
 
-/// Numbers of attempts of models; comparisons are below.
+/// Attempts of models have this number or a larger one; those of sessions are below.
 inline constexpr int64_t kFirstModel = int64_t{1} << 60;
 
 /// Comparisons of whole models that follow finished sessions: their packages, the attempts by which
@@ -68,10 +68,13 @@ class ModelJudgements {
     proto::Job job;
     db::ModelVerdict verdict;
     std::vector<int64_t> default_ns, tuned_ns;  ///< samples
-    int64_t attempt = kFirstModel, asked_ns = 0;
+    int64_t attempt = FreshAttempt(), asked_ns = 0;
     Answer answer;
   };
 
+  /// A number that no comparison of the session had before, with room for its rounds: the log has
+  /// one answer for each.
+  static int64_t FreshAttempt();
   /// Forgets what nobody has asked for in ten minutes; with mutex_.
   void Forget(int64_t now_ns);
   /// What a comparison of this session's model begins with; without mutex_.

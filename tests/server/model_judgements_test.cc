@@ -217,6 +217,16 @@ TEST_F(ModelJudgementsTest, AModelThatIsNotFasterKeepsItsDefaults) {
   EXPECT_TRUE(Stored()[0].keeps_defaults);
 }
 
+TEST_F(ModelJudgementsTest, OtherPackagesOfTheSessionAreComparedAnew) {
+  Connect(proto::WorkerRole::kBoth);
+  EXPECT_THAT(Await(Question()).payload, HasSubstr(" won "));
+  tuned_ns_ = {std::vector<int64_t>(20, 2100)};
+  ModelJudgements::Question question = Question();
+  question.tuned_package = Put("a third one");
+  EXPECT_THAT(Await(question).payload, HasSubstr("keeps_defaults"));
+  EXPECT_EQ(Stored().size(), 2U);
+}
+
 TEST_F(ModelJudgementsTest, MoreRoundsDecideWhatTheFirstDidNot) {
   Connect(proto::WorkerRole::kBoth);
   std::vector<int64_t> either(20, 1950);
