@@ -2,7 +2,7 @@
 """Time models beside busy processes: Hone with two threads and with one, and ONNX Runtime with two.
 
     steady.py MODEL.onnx... [--hone build/release/bin/hone]
-              [--library build/release/lib/libhone_runtime.so] [--loads 0,1,2,4] [--threads 2]
+              [--runtime build/release/lib/libhone_runtime.so] [--loads 0,1,2,4] [--threads 2]
               [--clients 1,2,4,8] [--quotas 0.5,1,1.5 --cgroup FOLDER] [--seconds 0.5] [--rounds 4]
               [--compile --no-log] [--json OUT.json] [--markdown OUT.md]
 
@@ -49,7 +49,7 @@ def aligned(shape, dtype):
 
 def hone_calls(a, clients):
     sys.path.insert(0, str(HERE.parent / "python"))
-    os.environ["HONE_LIBRARY"] = a.library
+    os.environ["HONE_LIBRARY"] = a.runtime
     import ctypes
     import hone.model
     import hone.runtime
@@ -65,7 +65,7 @@ def hone_calls(a, clients):
         for tensor, array in zip(model.inputs, given):
             array[...] = feeds[tensor.name]
         results = [aligned(tensor.shape, tensor.dtype) for tensor in model.outputs]
-        run, context = hone.runtime.library().hone_context_run, model._context
+        run, context = hone.runtime.loaded().hone_context_run, model._context
         arguments = *buffers(given), *buffers(results)
 
         def call(run=run, context=context, arguments=arguments, keep=(model, given, results)):
@@ -138,7 +138,7 @@ class Subject:
         threads = 1 if name == "hone-1" else a.threads
         self.process = subprocess.Popen(
             [sys.executable, __file__, str(model), "--serve", name, "--package", package,
-             "--inputs", str(model)[:-5] + ".inputs.npz", "--library", a.library,
+             "--inputs", str(model)[:-5] + ".inputs.npz", "--runtime", a.runtime,
              "--threads", str(threads), "--client-threads", str(clients)],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         if not self.process.stdout.readline():
@@ -252,7 +252,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("models", nargs="+")
     p.add_argument("--hone", default="build/release/bin/hone")
-    p.add_argument("--library", default="build/release/lib/libhone_runtime.so")
+    p.add_argument("--runtime", default="build/release/lib/libhone_runtime.so")
     p.add_argument("--loads", default="0,1,2,4")
     p.add_argument("--clients", default="1")
     p.add_argument("--quotas", default="")

@@ -89,7 +89,7 @@ class Model:
                  copy_constants: bool = False):
         self._model, self._context = ctypes.c_void_p(), ctypes.c_void_p()
         self._file = -1
-        self._library = library = runtime.library()
+        self._library = library = runtime.loaded()
         path = os.fspath(path)
         model_options, context_options = runtime.ModelOptions(), runtime.ContextOptions()
         library.hone_model_options_init(model_options)

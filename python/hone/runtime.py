@@ -77,24 +77,24 @@ def _path() -> str:
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
+def loaded() -> ctypes.CDLL:
     """The library: $HONE_LIBRARY, else inside this package, else beside $HONE_BIN, else the
     loader's. Calls release the interpreter's lock."""
     try:
-        loaded = ctypes.CDLL(_path())
+        opened = ctypes.CDLL(_path())
     except OSError as error:
         raise errors.NotInstalled(
             f"{error}: Hone's runtime is missing; install the wheel or libhone-runtime, or name the "
             "library: HONE_LIBRARY=/path/to/libhone_runtime.so.0") from error
     for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
+        function = getattr(opened, name)
         function.restype, function.argtypes = result, arguments
-    return loaded
+    return opened
 
 
 def check(status: int) -> None:
     if status != 0:
-        message = library().hone_last_error().decode(errors="replace")
+        message = loaded().hone_last_error().decode(errors="replace")
         raise errors.OF_STATUS.get(status, errors.Fault)(message)
 
 

@@ -72,7 +72,8 @@ TEST(FindJoins, KeepsBarriersBeforeMemoryIsWrittenAgain) {
   EXPECT_THAT(FindJoins(Rows({{Read(0, -64, 128), Write(1)}, {Read(1), Write(0)}})), IsEmpty());
   EXPECT_THAT(FindJoins(Rows({{Read(0, 0, 512, 0), Write(1)}, {Read(1), Write(0)}})), IsEmpty());
   EXPECT_THAT(FindJoins(Rows({{Write(0, 0, 128, 128), Write(1)}, {Read(1), Write(0)}})), IsEmpty());
-  // The phase right before would allow it, the one before that does not.
+  // The third phase could follow the second alone. The first, which the second is joined to, still
+  // reads what the third writes.
   EXPECT_THAT(FindJoins(Rows({{Read(0, -64, 128), Write(1)}, {Read(1), Write(2)}, {Write(0)}})),
               ElementsAre(PlanJoin{1, 0}));
   // Accesses beyond a buffer's end reach into the next one's memory.
