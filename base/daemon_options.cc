@@ -91,7 +91,11 @@ bool IsOfCommandLine(std::string_view key) {
 // tables of such lines at the end.
 absl::Status ReadConfig(const std::string& path, std::span<const DaemonOption> table,
                         Values& values) {
-  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const auto read = ReadFile(path);
+  if (!read.ok()) {
+    return absl::InvalidArgumentError("the configuration: " + StatusMessage(read.status()));
+  }
+  const std::string& text = *read;
   int number = 0;
   const DaemonOption* pairs = nullptr;  // of the table that the line is in
   for (size_t at = 0; at < text.size();) {
@@ -137,6 +141,7 @@ absl::StatusOr<DaemonOptions> DaemonOptions::Parse(const std::vector<std::string
   Values given;
   for (size_t i = 0; i < words.size(); ++i) {
     std::string_view word = words[i];
+    if (word == "-h") word = "--help";
     if (word.rfind("--", 0) != 0) {
       options.words_.emplace_back(word);
       continue;

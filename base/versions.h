@@ -8,14 +8,14 @@ namespace hone {
 inline constexpr char kProgramVersion[] = "0.1.0";
 
 /// Format of `model.hone` that is written, and the oldest one that a loader reads.
-inline constexpr int kPackageFormatVersion = 4, kOldestPackageFormatVersion = 2;
+inline constexpr int kPackageFormatVersion = 5, kOldestPackageFormatVersion = 2;
 
 /// What a package may ask of the runtime: HoneCall, the extern routines. A package names the least
 /// it needs.
 inline constexpr int kRuntimeVersion = 1;
 
 /// Schema of the tuning log; migrations go forward only, a newer file is refused.
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 /// Grammar and meaning of the Trace text.
 inline constexpr int kTraceTextVersion = 1;
@@ -34,10 +34,15 @@ struct KindVersions {
   /// Columns of the cost model's features, and what the trees' scores are added to; a stored model
   /// of another version is not used.
   int feature_schema = 1;
+  /// The analytic model; predictions of another version are of another device class.
+  int analytic_model = 1;
 };
+/// In the place of KindVersions::measurement_policy: nobody measured, the analytic model predicted.
+inline constexpr int kNotMeasured = 0;
 inline constexpr KindVersions kCpuVersions = {
     .measurement_policy = 1, .device_class = 1, .feature_schema = 3};
-inline constexpr KindVersions kCudaVersions = {};
+inline constexpr KindVersions kCudaVersions = {
+    .measurement_policy = 1, .device_class = 1, .feature_schema = 2};
 
 /// What the oracle's kept values are of: how inputs are made up, and the points.
 inline constexpr int kOracleVersion = 1;

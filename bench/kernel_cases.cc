@@ -20,9 +20,11 @@ KernelCase Gemm(int m, int n, int k) {
 }
 
 /// 3×3, stride 1, padding 1, with bias and relu.
-KernelCase Convolution3(int channels, int size) {
-  return {fmt::format("conv_{}_{}", channels, size), Convolution3Text(channels, size),
-          2.0 * Taps3(size) * channels * channels, kConvolutionShare};
+KernelCase Convolution3(int channels, int size, int images = 1) {
+  const std::string batch = images == 1 ? "" : fmt::format("_b{}", images);
+  return {fmt::format("conv_{}_{}{}", channels, size, batch),
+          Convolution3Text(channels, size, images),
+          2.0 * Taps3(size) * channels * channels * images, kConvolutionShare};
 }
 
 /// 1×1 with bias and relu.
@@ -89,25 +91,14 @@ KernelCase Gelu(int rows, int columns) {
 }  // namespace
 
 std::vector<KernelCase> KernelCases() {
-  return {Gemm(512, 512, 512),
-          Gemm(1024, 1024, 1024),
-          Gemm(128, 768, 768),
-          Gemm(128, 3072, 768),
-          Convolution3(64, 56),
-          Convolution3(128, 28),
-          Convolution3(256, 14),
-          Convolution3(512, 7),
-          Convolution1(64, 256, 56),
-          Convolution1(256, 64, 56),
-          Convolution1(512, 2048, 7),
-          Convolution1(1024, 256, 14),
-          Depthwise(32, 112),
-          Depthwise(144, 56),
-          Depthwise(384, 14),
-          Softmax(1536, 128),
-          Softmax(1024, 1024),
-          LayerNorm(128, 768),
-          Gelu(128, 3072)};
+  return {Gemm(512, 512, 512), Gemm(1024, 1024, 1024), Gemm(128, 768, 768), Gemm(128, 3072, 768),
+          Convolution3(64, 56), Convolution3(128, 28), Convolution3(256, 14), Convolution3(512, 7),
+          // Batches, a large image, and the products of a long sequence.
+          Convolution3(128, 28, 2), Convolution3(256, 14, 3), Convolution3(512, 7, 8),
+          Convolution3(32, 224), Gemm(1500, 1536, 384), Convolution1(64, 256, 56),
+          Convolution1(256, 64, 56), Convolution1(512, 2048, 7), Convolution1(1024, 256, 14),
+          Depthwise(32, 112), Depthwise(144, 56), Depthwise(384, 14), Softmax(1536, 128),
+          Softmax(1024, 1024), LayerNorm(128, 768), Gelu(128, 3072)};
 }
 
 }  // namespace hone::bench

@@ -13,6 +13,7 @@
 #include "base/core/random.h"
 #include "base/status.h"
 #include "codegen/codegen.h"
+#include "ir/half.h"
 
 namespace hone::bench {
 
@@ -35,6 +36,8 @@ void Fill(void* data, ir::DType dtype, int64_t bytes, const ir::ValueRange& rang
       static_cast<int64_t*>(data)[i] = static_cast<int64_t>(std::floor(v));
     else if (dtype == ir::DType::kI32)
       static_cast<int32_t*>(data)[i] = static_cast<int32_t>(std::floor(v));
+    else if (dtype == ir::DType::kBF16)
+      static_cast<uint16_t*>(data)[i] = ir::BF16FromDouble(v);
     else if (ir::SizeOf(dtype) == 1)
       static_cast<int8_t*>(data)[i] = static_cast<int8_t>(std::floor(v));
   }

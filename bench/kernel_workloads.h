@@ -8,7 +8,7 @@ namespace hone::bench {
 /// An m×k by k×n product; the second operand is constant.
 std::string ProductText(int m, int n, int k);
 /// 3×3 over size×size in NHWC, stride 1, padding 1, with bias and relu.
-std::string Convolution3Text(int channels, int size);
+std::string Convolution3Text(int channels, int size, int images = 1);
 /// 1×1 over size×size in NHWC with bias and relu.
 std::string Convolution1Text(int from, int to, int size);
 

@@ -7,8 +7,6 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "db/memory_database.h"
-#include "graph/group_cost.h"
-#include "ir/hash.h"
 #include "measure/device.h"
 #include "search/session.h"
 
@@ -41,12 +39,8 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   session_options.device = {host.device_class, host.fingerprint};
   session_options.builder_version = std::to_string(kBuilderVersion);
   session_options.interrupted = &searched;  // the search's end is the end
-  search::TuningTask task;
-  task.hash = ir::StructuralHash(*workload);
+  search::TuningTask task = search::TaskOf(std::move(workload), target);
   task.name = "bench";
-  const graph::GroupCost cost = graph::CostOf(*workload);
-  task.flop = static_cast<double>(cost.flops + cost.other_flops);
-  task.workload = std::move(workload);
 
   db::MemoryDatabase log;
   TunedTask out;

@@ -25,6 +25,7 @@
 #include "client/onnxruntime_subject.h"
 #include "client/output_path.h"
 #include "client/sample_statistics.h"
+#include "measure/device_probe.h"
 
 namespace hone::client {
 namespace {
@@ -291,7 +292,7 @@ class Bench {
     if (!ir::ParseTarget(subject.model().executable->info().target, &target, &error)) {
       return absl::InternalError(error);
     }
-    HONE_ASSIGN_OR_RETURN(roofline_, MeasureRoofline(target, clock_));
+    HONE_ASSIGN_OR_RETURN(rates_, measure::MeasureRates(target, clock_));
     subject.Profile();
     return absl::OkStatus();
   }
@@ -301,7 +302,7 @@ class Bench {
     std::vector<KernelProfileRow> kernels;
     if (profiled_) {
       const ModelSubject& subject = *models_.front();
-      kernels = subject.profile().Rows(*subject.model().executable, roofline_);
+      kernels = subject.profile().Rows(*subject.model().executable, rates_);
     }
     if (!context_.json()) {
       context_.out << OneText(row, times.run_ns.size(), arguments_.Flag("percentiles"));
@@ -335,7 +336,7 @@ class Bench {
   const Arguments& arguments_;
   const MonotonicClock& clock_;
   const bool pinned_, profiled_;
-  Roofline roofline_;
+  measure::DeviceRates rates_;
   std::vector<std::unique_ptr<ModelSubject>> models_;
   OnnxRuntimeSubject::Options rival_;
   NamedTensors rival_inputs_;

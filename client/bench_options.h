@@ -66,6 +66,7 @@ inline constexpr std::array kBenchOptions = {
     kSnapshot,
     kRequire,
     kAccuracy,
+    kPrecision,
     kDeviceClass,
     kCacheMb,
 };

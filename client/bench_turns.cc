@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<BenchTimes>> RunBenchTurns(const std::vector<BenchSub
       if (several && spins) clock.SleepNs(kPauseNs);
       HONE_RETURN_IF_ERROR(TakeTurn(turn, several && turn.runs > 1));
     }
-    // Who goes second finds the caches of who went first: each does so as often.
+    // The second one finds the caches as the first left them: each is second as often.
     std::ranges::reverse(turns);
   }
   return times;

@@ -142,8 +142,11 @@ absl::Status FillPositional(const PositionalSpec& positional, const Values& give
   Values values = given;
   if (!choices.empty() && values.front() == "ls" && known("list")) values.front() = "list";
   if (!known(values.front().c_str())) {
+    const std::vector<Suggestion> names(choices.begin(), choices.end());
+    const std::string_view near = Nearest(given.front(), names);
     return Usage(command,
-                 fmt::format("{}: there is no \"{}\"{}", positional.name, given.front(), list));
+                 fmt::format("{}: there is no \"{}\"{}", positional.name, given.front(),
+                             near.empty() ? list : fmt::format("; did you mean {}?", near)));
   }
   arguments.Set(positional.name, std::move(values));
   return absl::OkStatus();
@@ -180,6 +183,7 @@ std::string ParserMessage(const CLI::ParseError& error) {
   return fmt::format("{} needs a value", text.substr(0, text.find(':')));
 }
 
+/// A line whose first word is no command.
 absl::Status NoCommand(const Values& remaining) {
   Values names;
   std::vector<Suggestion> suggestions;
@@ -187,11 +191,17 @@ absl::Status NoCommand(const Values& remaining) {
     names.emplace_back(command.name);
     suggestions.push_back({command.name, command.meant});
   }
-  if (remaining.empty()) {
-    return Usage("", fmt::format("a command is missing; one of {}", fmt::join(names, ", ")));
+  const std::string& word = remaining.front();
+  if (word.starts_with('-')) {
+    constexpr std::array<Suggestion, 2> kOptions = {{{"help", ""}, {"version", "v|V"}}};
+    const std::string_view near = Nearest(word, kOptions);
+    return Usage(
+        "", near.empty()
+                ? fmt::format("{} comes after a command; one of {}", word, fmt::join(names, ", "))
+                : fmt::format("there is no option {}; did you mean --{}?", word, near));
   }
-  const std::string_view near = Nearest(remaining.front(), suggestions);
-  return Usage("", fmt::format("there is no command \"{}\"{}", remaining.front(),
+  const std::string_view near = Nearest(word, suggestions);
+  return Usage("", fmt::format("there is no command \"{}\"{}", word,
                                near.empty() ? fmt::format("; one of {}", fmt::join(names, ", "))
                                             : fmt::format("; did you mean {}?", near)));
 }

@@ -13,6 +13,7 @@
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/output_path.h"
+#include "client/precision_error.h"
 #include "compiler/package_variants.h"
 #include "runtime/package.h"
 
@@ -26,13 +27,17 @@ std::map<std::string, int> RungCounts(const compiler::CompileReport& report) {
   return counts;
 }
 
-/// Which rung answered for each kernel and why, where a log was asked.
+/// Which rung answered for each kernel and why, where a log was asked; why a batch runs as it does.
 std::string RungsText(const compiler::CompileReport& report) {
   std::string text;
   for (const compiler::KernelReport& kernel : report.kernels) {
     if (kernel.why.empty()) continue;
     text += fmt::format("{}  x{:<3} {:<8} {}\n    {}\n", kernel.workload_hash.substr(0, 12),
                         kernel.count, kernel.rung, kernel.name, kernel.why);
+  }
+  if (!report.batch_why.empty()) {
+    text += fmt::format("batch: its images run {}: {}\n",
+                        report.images > 1 ? "one after the other" : "together", report.batch_why);
   }
   return text;
 }
@@ -48,6 +53,41 @@ std::string NoisyText(const compiler::CompileReport& report) {
       noisy, report.kernels.size());
 }
 
+/// How the images of a batch run, where that is worth a word.
+std::string BatchText(const compiler::CompileReport& report) {
+  const char* const judged = report.batch_judged ? ", as measured" : "";
+  if (report.images > 1)
+    return fmt::format("; {} images one after the other{}", report.images, judged);
+  return report.batch_judged ? fmt::format("; its images together{}", judged) : "";
+}
+
+nlohmann::ordered_json BatchJson(const compiler::CompileReport& report) {
+  if (report.batch_why.empty()) return nullptr;
+  return {{"run", report.images > 1 ? "each" : "together"},
+          {"judged", report.batch_judged},
+          {"why", report.batch_why}};
+}
+
+/// What kernels have to do with predictions: those that rest on some, those that could.
+std::string PredictedText(const compiler::CompileReport& report) {
+  const auto predicted = std::ranges::count_if(
+      report.kernels, [](const auto& kernel) { return kernel.rung == "predicted"; });
+  const auto unused = std::ranges::count_if(
+      report.kernels, [](const auto& kernel) { return kernel.unused_prediction; });
+  std::string text;
+  if (predicted > 0) {
+    text += fmt::format(
+        "{} of {} kernels rest on predictions of the analytic model; nobody measured them\n",
+        predicted, report.kernels.size());
+  }
+  if (unused > 0) {
+    text += fmt::format(
+        "the log has predicted schedules for {} of {} kernels; --allow-predicted uses them\n",
+        unused, report.kernels.size());
+  }
+  return text;
+}
+
 std::string ReportText(const compiler::CompiledModel& model) {
   const compiler::CompileReport& report = model.report;
   std::string rungs;
@@ -55,12 +95,12 @@ std::string ReportText(const compiler::CompiledModel& model) {
     rungs += fmt::format("{}{} {}", rungs.empty() ? "" : ", ", count, rung);
   }
   return fmt::format(
-      "{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory {:.1f} MB{}",
+      "{} kernels ({}), {} steps, code {:.2f} MB, constants {:.1f} MB, memory {:.1f} MB{}{}",
       report.kernels.size(), rungs.empty() ? "none" : rungs, report.num_steps,
       static_cast<double>(report.code_bytes) * 1e-6,
       static_cast<double>(report.constant_bytes) * 1e-6,
-      static_cast<double>(report.arena_bytes) * 1e-6,
-      report.images > 1 ? fmt::format("; {} images one after the other", report.images) : "");
+      static_cast<double>(report.arena_bytes) * 1e-6, BatchText(report),
+      model.package.info.precision == "f32" ? "" : "; " + PrecisionText(model.package.info));
 }
 
 std::string ReportText(const std::string& path, const std::vector<compiler::CompiledModel>& models,
@@ -88,9 +128,14 @@ nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
                        {"why", kernel.why},
                        {"noisy", kernel.noisy}});
   }
-  return {{"target", model.package.info.target}, {"kernels", std::move(kernels)},
-          {"steps", report.num_steps},           {"images", report.images},
-          {"code_bytes", report.code_bytes},     {"constant_bytes", report.constant_bytes},
+  return {{"target", model.package.info.target},
+          {"numbers", PrecisionJson(model.package.info)},
+          {"kernels", std::move(kernels)},
+          {"steps", report.num_steps},
+          {"images", report.images},
+          {"batch", BatchJson(report)},
+          {"code_bytes", report.code_bytes},
+          {"constant_bytes", report.constant_bytes},
           {"arena_bytes", report.arena_bytes}};
 }
 
@@ -137,6 +182,9 @@ absl::StatusOr<std::vector<compiler::CompiledModel>> CompileAll(
     HONE_ASSIGN_OR_RETURN(models.emplace_back(),
                           CompileGraph(context.arguments, traces, std::move(graph),
                                        context.environment, ScratchFolder(path), target));
+    runtime::PackageInfo& info = models.back().package.info;
+    if (info.precision == "f32") continue;
+    HONE_ASSIGN_OR_RETURN(info.error, MeasurePrecisionError(context, models.back(), target));
   }
   return models;
 }
@@ -147,7 +195,7 @@ void Tell(CommandContext& context, const TraceChoice& traces,
           const std::vector<std::string>& emitted, const std::string& report) {
   const std::string nothing = NothingKnownText(context.arguments, traces, models[0].report);
   context.err << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing)
-              << NoisyText(models[0].report);
+              << NoisyText(models[0].report) << PredictedText(models[0].report);
   if (context.arguments.Flag("verbose")) {
     for (const compiler::CompiledModel& model : models) context.out << RungsText(model.report);
   }

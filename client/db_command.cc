@@ -30,9 +30,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A log: the file to read, and what people call it.
+/// A log: the file to read, what people call it, and whether this line names it.
 struct NamedLog {
   std::string file, name;
+  LogName line = LogName::kGiven;
 };
 
 absl::Status Usage(const std::string& message) {
@@ -62,7 +63,7 @@ void Print(CommandContext& context, ListForm form, const TextTable& table,
 }
 
 absl::Status Stats(CommandContext& context, const NamedLog& named) {
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}, named.line));
   HONE_ASSIGN_OR_RETURN(const db::LogStats stats, log->Stats());
   ordered_json rigors = ordered_json::object(), outcomes = ordered_json::object();
   for (int i = 0; i < db::kNumRigors; ++i) {
@@ -118,7 +119,7 @@ absl::StatusOr<std::map<BestKey, db::RankedRecord>> BestOfKeys(db::Database& log
 /// The best record of each key, by workload.
 absl::Status Best(CommandContext& context, const NamedLog& named) {
   HONE_ASSIGN_OR_RETURN(const ListForm form, FormOf(context));
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}, named.line));
   HONE_ASSIGN_OR_RETURN(const auto best, BestOfKeys(*log));
   const bool wide = form == ListForm::kWide;
   const int64_t now_ms = SystemWallClock().UnixNs() / 1'000'000;
@@ -167,7 +168,7 @@ absl::Status Export(CommandContext& context, const NamedLog& named) {
     return Usage("an export is one object a line; with --json name a file for it with --output");
   }
   if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output, {named.file}));
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}, named.line));
   std::string text;
   int64_t lines = 0;
   HONE_RETURN_IF_ERROR(db::ExportLog(*log, [&](const std::string& line) -> absl::Status {
@@ -192,7 +193,8 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
       context.arguments.Text(context.arguments.GivenOnLine("db") ? "LOG" : "FROM");
   // The source first: a misspelt name must not make an empty log.
   HONE_ASSIGN_OR_RETURN(const auto from, OpenUserLog(other, {.skip_damaged = true}));
-  HONE_ASSIGN_OR_RETURN(const auto into, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(const auto into,
+                        OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}, named.line));
   HONE_ASSIGN_OR_RETURN(const db::MergeReport report, db::MergeLog(*into, *from));
   ordered_json conflicts = ordered_json::array();
   for (const db::Conflict& c : report.conflicts) {
@@ -231,7 +233,7 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
     on_signal.Set({ServerConnection::TemporaryOf(output)});
     HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output, ServerConnection::Use::kKept));
   } else {
-    HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
+    HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}, named.line));
     HONE_ASSIGN_OR_RETURN(digest, log->Snapshot(output));
   }
   context.json_result =
@@ -244,7 +246,7 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
 }
 
 absl::Status Verify(CommandContext& context, const NamedLog& named) {
-  const auto log = OpenUserLog(named.file, {});
+  const auto log = OpenUserLog(named.file, {}, named.line);
   if (absl::IsDataLoss(log.status())) {
     const std::string why = StatusMessage(log.status());
     return LogError(absl::DataLossError(fmt::format(
@@ -279,7 +281,8 @@ absl::Status Compact(CommandContext& context, const NamedLog& named) {
   if (!std::filesystem::exists(named.file, ignored)) {
     return absl::NotFoundError(fmt::format("log '{}' does not exist", named.name));
   }
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}));
+  HONE_ASSIGN_OR_RETURN(const auto log,
+                        OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}, named.line));
   HONE_ASSIGN_OR_RETURN(const db::CompactReport report, log->Compact());
   if (report.damaged_records > 0) {
     context.err << fmt::format(
@@ -311,7 +314,7 @@ std::string UtcText(int64_t unix_ms) {
 
 absl::Status Audit(CommandContext& context, const NamedLog& named) {
   HONE_ASSIGN_OR_RETURN(const ListForm form, FormOf(context));
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}, named.line));
   HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(*log));
   HONE_ASSIGN_OR_RETURN(std::vector<db::FarmAudit> entries,
                         store->Audit(std::numeric_limits<int>::max()));
@@ -353,7 +356,7 @@ constexpr Action kActions[] = {
     {"snapshot", Snapshot, true}, {"verify", Verify, true},
 };
 
-/// Where there is a server: of its log as it stands now. Who writes it is honed alone.
+/// With a server: reads a copy of its log as it stands now. Only honed writes that log.
 absl::Status OfServer(CommandContext& context, const Action& action) {
   const Arguments& arguments = context.arguments;
   if (!action.of_server) {
@@ -399,7 +402,8 @@ absl::Status RunDb(CommandContext& context) {
   if (option || !log) {
     HONE_ASSIGN_OR_RETURN(file, UserLogPath(arguments, context.environment));
   }
-  return LogError(action->function(context, {.file = file, .name = file}));
+  const LogName line = option || log ? LogName::kGiven : LogName::kDefault;
+  return LogError(action->function(context, {.file = file, .name = file, .line = line}));
 }
 
 }  // namespace hone::client

@@ -20,6 +20,8 @@ constexpr std::string_view kStates[] = {"active", "draining", "drained", "quaran
 ordered_json ProbesJson(const std::optional<proto::Probes>& probes) {
   if (!probes) return {};
   return {{"gflops_per_core", probes->flop_per_second * 1e-9},
+          {"dot_i8_gops_per_core", probes->dot_i8_per_second * 1e-9},
+          {"dot_bf16_gops_per_core", probes->dot_bf16_per_second * 1e-9},
           {"memory_gb_per_second", probes->memory_bytes_per_second * 1e-9},
           {"noise", probes->noise},
           {"number", probes->number}};

@@ -4,20 +4,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <sstream>
 
 #include "fmt/format.h"
 
-#include "base/core/cpu.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "db/log_file.h"
-#include "ir/target.h"
 #include "measure/disk_cache.h"
 #include "measure/helper_check.h"
 
@@ -26,28 +23,7 @@ namespace {
 
 constexpr double kMegabyte = 1e6;
 
-Finding Good(std::string check, std::string found) {
-  return {std::move(check), Health::kGood, std::move(found), ""};
-}
-
-/// Jiffies of /proc/stat's first line: all, and those of work.
-struct CpuTimes {
-  int64_t total = 0;
-  int64_t busy = 0;
-};
-
-bool ReadCpuTimes(const std::string& path, CpuTimes* times) {
-  const auto text = ReadFile(path);
-  if (!text.ok() || !text->starts_with("cpu ")) return false;
-  std::istringstream fields(text->substr(4, text->find('\n') - 4));
-  // user nice system idle iowait irq softirq steal
-  int64_t field = 0;
-  for (int i = 0; i < 8 && fields >> field; ++i) {
-    times->total += field;
-    if (i != 3 && i != 4) times->busy += field;
-  }
-  return times->total > 0;
-}
+using measure::Good;
 
 /// Kilobytes of one line of /proc/meminfo, or -1.
 int64_t MemoryLine(const std::string& text, const std::string& name) {
@@ -77,19 +53,6 @@ std::string_view ToString(Health health) {
   HONE_UNREACHABLE();
 }
 
-Finding CheckInstructions() {
-  const std::string native = ir::ResolveNative("cpu:native", 1);
-  ir::Target target;
-  std::string why;
-  if (ir::ParseTarget(native, &target, &why) && ir::HostCanRun(target, &why)) {
-    return Good("instructions", native.substr(0, native.find(',')));
-  }
-  return {
-      "instructions", Health::kFault, why,
-      "Hone's code needs AVX2 and FMA; use a CPU of 2013 or later, or let the virtual machine pass "
-      "its CPU's features through"};
-}
-
 Finding CheckPrograms(const MonotonicClock& clock) {
   const absl::Status status = measure::CheckHelpers({}, {}, clock);
   if (status.ok()) return Good("programs", "hone-builder and hone-runner answer");
@@ -97,58 +60,7 @@ Finding CheckPrograms(const MonotonicClock& clock) {
           "install Hone as a whole: they belong in ../libexec/hone beside the folder of hone"};
 }
 
-Finding CheckCores() {
-  const size_t allowed = AllowedCpus().size();
-  const double limit = CgroupCpuLimit();
-  const std::string found = fmt::format("{} CPUs allowed, {} cores usable", allowed, UsableCores());
-  if (limit == 0 || limit >= static_cast<double>(OnePerCore(AllowedCpus()).size())) {
-    return Good("cores", found);
-  }
-  return {"cores", Health::kWarning,
-          fmt::format("{}; the control group grants {:.2f} CPUs", found, limit),
-          "times vary when the limit is hit: raise it, or use --threads with a smaller number"};
-}
-
-Finding CheckGovernor(const DoctorPaths& paths) {
-  std::map<std::string, int> governors;
-  std::error_code error;
-  for (const auto& cpu :
-       std::filesystem::directory_iterator(paths.sys + "/devices/system/cpu", error)) {
-    const auto text = ReadFile((cpu.path() / "cpufreq" / "scaling_governor").string());
-    if (text.ok()) ++governors[text->substr(0, text->find('\n'))];
-  }
-  if (governors.empty())
-    return Good("governor", "the system tells none (a virtual machine, or fixed)");
-  std::string found;
-  for (const auto& [name, count] : governors) {
-    found += fmt::format("{}{} on {} CPUs", found.empty() ? "" : ", ", name, count);
-  }
-  if (governors.size() == 1 && governors.begin()->first == "performance")
-    return Good("governor", found);
-  return {
-      "governor", Health::kWarning, found,
-      "clock frequencies may change while Hone measures: cpupower frequency-set -g performance"};
-}
-
-Finding CheckForeignLoad(const DoctorPaths& paths, const MonotonicClock& clock) {
-  CpuTimes before, after;
-  const std::string path = paths.proc + "/stat";
-  bool known = ReadCpuTimes(path, &before);
-  clock.SleepNs(200'000'000);
-  known = ReadCpuTimes(path, &after) && known;
-  if (!known || after.total <= before.total) {
-    return {"foreign load", Health::kWarning, fmt::format("'{}' cannot be read", path),
-            "mount /proc; without it Hone cannot tell whether others disturb its measurements"};
-  }
-  const double share = static_cast<double>(after.busy - before.busy) /
-                       static_cast<double>(after.total - before.total);
-  const std::string found = fmt::format("{:.0f} % of all CPUs busy", 100 * share);
-  if (share <= 0.1) return Good("foreign load", found);
-  return {"foreign load", Health::kWarning, found,
-          "other programs disturb measurements: stop them while tuning (top shows them)"};
-}
-
-Finding CheckMemory(const DoctorPaths& paths) {
+Finding CheckMemory(const measure::SystemPaths& paths) {
   constexpr double kNeededMb = 2000;
   const auto text = ReadFile(paths.proc + "/meminfo");
   const int64_t available = text.ok() ? MemoryLine(*text, "MemAvailable") : -1;
@@ -196,8 +108,8 @@ Finding CheckDisk(const DoctorPaths& paths) {
 }
 
 Finding CheckSandbox() {
-  // Who lets filters be set looks at the null one, and finds no memory there. A kernel without them
-  // says EINVAL; a container that refuses them whatever it likes, EPERM mostly.
+  // A kernel that allows filters reads the null one and says EFAULT. A kernel without filters
+  // says EINVAL; a container that refuses them says whatever it likes, mostly EPERM.
   errno = 0;
   const int set = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr);
   const int reason = errno;
@@ -243,16 +155,12 @@ Finding CheckLog(const std::string& path) {
 }
 
 std::vector<Finding> CheckMachine(const DoctorPaths& paths, const MonotonicClock& clock) {
-  return {CheckInstructions(),
-          CheckPrograms(clock),
-          CheckCores(),
-          CheckGovernor(paths),
-          CheckForeignLoad(paths, clock),
-          CheckMemory(paths),
-          CheckDisk(paths),
-          CheckSandbox(),
-          CheckCache(paths.cache_folder),
-          CheckLog(paths.log)};
+  std::vector<Finding> all = measure::CheckDevices(paths.system, clock);
+  for (Finding& finding : std::to_array<Finding>(
+           {CheckPrograms(clock), CheckMemory(paths.system), CheckDisk(paths), CheckSandbox(),
+            CheckCache(paths.cache_folder), CheckLog(paths.log)}))
+    all.push_back(std::move(finding));
+  return all;
 }
 
 }  // namespace hone::client

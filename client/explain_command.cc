@@ -4,6 +4,7 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
+#include "base/shell_word.h"
 #include "base/status.h"
 #include "base/versions.h"
 #include "client/command.h"
@@ -14,9 +15,12 @@
 #include "client/model_options.h"
 #include "client/open_log.h"
 #include "client/task_explanation.h"
+#include "client/trace_choice.h"
 #include "client/verdict_text.h"
 #include "compiler/extract_kernels.h"
+#include "db/memory_database.h"
 #include "db/model_verdict.h"
+#include "db/prediction.h"
 #include "ir/kind_facts.h"
 #include "ir/narrow_target.h"
 #include "ir/target.h"
@@ -75,8 +79,14 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
 
 /// The task of the log whose workload hash begins with `prefix`: for the target and device class
 /// that were asked for, else for those with most records.
-absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
-                               const std::string& prefix) {
+absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::Database& log,
+                               const TraceChoice& choice, const std::string& prefix) {
+  if (!choice.HasLog()) {
+    return absl::NotFoundError(fmt::format(
+        "'{}' is no file, and there is no log{} that would have tasks; `hone tune MODEL` makes one",
+        prefix, choice.missing.empty() ? "" : fmt::format(" '{}'", choice.missing)));
+  }
+  const std::string& path = choice.path;
   std::vector<db::WorkloadRow> found;
   HONE_RETURN_IF_ERROR(log.ScanWorkloads([&](const db::WorkloadRow& row) {
     if (row.hash.ToHex().starts_with(prefix)) found.push_back(row);
@@ -86,12 +96,12 @@ absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
     return absl::NotFoundError(fmt::format(
         "'{0}' is no file, and log '{1}' has no task whose hash begins so; `hone explain MODEL "
         "--db {1}` lists a model's tasks",
-        prefix, log.path()));
+        prefix, path));
   }
   if (found.size() > 1) {
     return absl::NotFoundError(
-        fmt::format("log '{}' has {} tasks whose hash begins with '{}'; give more digits",
-                    log.path(), found.size(), prefix));
+        fmt::format("log '{}' has {} tasks whose hash begins with '{}'; give more digits", path,
+                    found.size(), prefix));
   }
   std::map<std::pair<std::string, std::string>, std::pair<int64_t, db::RecordKey>> keys;
   HONE_RETURN_IF_ERROR(log.ScanRecords({.workload = found[0].hash}, [&](const db::RankedRecord& r) {
@@ -120,6 +130,17 @@ absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::LogFile& log,
                return a.second.first < b.second.first;
              })->second.second;
   return task;
+}
+
+/// The key, or that of its predictions where those alone stand in the log.
+absl::StatusOr<db::RecordKey> KeyWithRecords(db::Database& log, const db::RecordKey& key) {
+  const db::RecordKey predicted = db::PredictedKey(key);
+  for (const db::RecordKey& each : {key, predicted}) {
+    const auto best = log.BestRecord({.key = each});
+    if (!best.ok()) return LogError(best.status());
+    if (*best) return each;
+  }
+  return key;
 }
 
 ordered_json PointJson(const PointView& point) {
@@ -166,7 +187,7 @@ ordered_json TraceJson(const ExplainedTrace& trace) {
 
 /// What comparisons of the whole model say: those of the target, device class and accuracy class
 /// that its tasks are asked for. Empty for a task alone, which is in many models.
-absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::LogFile& log,
+absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::Database& log,
                                                          const std::vector<Task>& tasks) {
   std::vector<std::pair<Hash128, int64_t>> counted;
   for (const Task& task : tasks) {
@@ -177,8 +198,9 @@ absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::LogFile& log,
   if (!verdicts.ok()) return LogError(verdicts.status());
   const db::RecordKey& key = tasks.front().key;
   std::erase_if(*verdicts, [&](const db::ModelVerdict& v) {
-    return !db::SameButExtensions(v.target, key.target) || v.device_class != key.device_class ||
-           v.measurement_policy != key.measurement_policy || v.accuracy > key.accuracy;
+    return v.of_batch || !db::SameButExtensions(v.target, key.target) ||
+           v.device_class != key.device_class || v.measurement_policy != key.measurement_policy ||
+           v.accuracy > key.accuracy;
   });
   return verdicts;
 }
@@ -349,8 +371,13 @@ std::string TaskText(const Task& task, const TaskExplanation& explained, bool wh
 absl::Status RunExplain(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const std::string what = arguments.Text("MODEL|TASK");
-  HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(arguments, context.environment));
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const TraceChoice choice, ChooseTraces(arguments, context.environment));
+  std::unique_ptr<db::Database> log = std::make_unique<db::MemoryDatabase>();
+  if (choice.HasLog()) {
+    auto opened = OpenUserLog(choice.path, {}, choice.name());
+    if (!opened.ok()) return ChosenLogError(opened.status(), choice);
+    log = *std::move(opened);
+  }
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(what, ignored);
   const bool is_hash = !what.empty() && what.size() <= 32 &&
@@ -363,7 +390,7 @@ absl::Status RunExplain(CommandContext& context) {
   if (is_file) {
     HONE_ASSIGN_OR_RETURN(tasks, TasksOfModel(context, what));
   } else {
-    HONE_ASSIGN_OR_RETURN(tasks.emplace_back(), TaskOfLog(arguments, *log, what));
+    HONE_ASSIGN_OR_RETURN(tasks.emplace_back(), TaskOfLog(arguments, *log, choice, what));
   }
   const auto read = log->BeginRead();
   if (!read.ok()) return LogError(read.status());
@@ -377,25 +404,32 @@ absl::Status RunExplain(CommandContext& context) {
   const int top =
       arguments.Given("top") || !is_file ? static_cast<int>(arguments.Integer("top")) : 1;
   auto objects = ordered_json::array();
-  for (const Task& task : tasks) {
+  bool known = false;
+  for (Task& task : tasks) {
+    const db::ModelVerdict* const bound = db::KeepsDefault(verdicts, task.key);
+    HONE_ASSIGN_OR_RETURN(task.key, KeyWithRecords(*log, task.key));
     ir::Target target;
     std::string error;
     if (!ir::ParseTarget(task.key.target, &target, &error)) return absl::InternalError(error);
     const auto explained = ExplainTask(*log, task.key, task.workload, target,
                                        *model ? &**model : nullptr, BuilderVersionText(), top);
     if (!explained.ok()) return LogError(explained.status());
-    const db::ModelVerdict* const bound = db::KeepsDefault(verdicts, task.key);
+    known = known || !explained->best.empty();
     objects.push_back(TaskJson(task, *explained, bound));
     if (context.json()) continue;
     context.out << TaskText(task, *explained, !is_file) << BoundText(bound)
                 << (tasks.size() > 1 ? "\n" : "");
   }
-  if (is_file && !context.json()) {
-    context.out << fmt::format(
-        "`hone explain HASH --db {}` shows workload and Traces of one task\n", path);
+  if (is_file && !context.json() && !known) {
+    context.err << NothingKnownText(arguments, choice, what);
+  } else if (is_file && !context.json()) {
+    context.out << fmt::format("`hone explain HASH{}` shows workload and Traces of one task\n",
+                               choice.unasked ? "" : " --db " + ShellWord(choice.path));
   }
-  context.json_result = JsonText(ordered_json(
-      {{"log", path}, {"model", VerdictJson(verdicts)}, {"tasks", std::move(objects)}}));
+  context.json_result =
+      JsonText(ordered_json({{"log", choice.HasLog() ? ordered_json(choice.path) : ordered_json()},
+                             {"model", VerdictJson(verdicts)},
+                             {"tasks", std::move(objects)}}));
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -17,6 +18,8 @@ namespace hone::client {
 namespace {
 
 constexpr int64_t kAskEveryNs = 200'000'000;
+/// As long as a watch of a session waits for honed.
+constexpr int64_t kPatienceNs = 600'000'000'000;
 
 /// What a server knows of kernels, whatever was said of models: a verdict of before says nothing of
 /// what was found since.
@@ -96,28 +99,62 @@ absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) 
     question.tuned.push_back(Hash128::FromHex(hash).value_or(Hash128{}));
   }
   if (question.tuned.empty()) {
-    return FarmJudgement{.skipped = "no kernel has another schedule than by default"};
+    return FarmJudgement{.skipped = "every kernel keeps its default schedule"};
   }
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address_));
-  HONE_ASSIGN_OR_RETURN(question.default_package, server->PutPackage(by_default.cut));
-  HONE_ASSIGN_OR_RETURN(question.tuned_package, server->PutPackage(tuned.cut));
-  std::string told;
-  for (;;) {
-    HONE_ASSIGN_OR_RETURN(ServerConnection::ModelAnswer answer, server->JudgeModel(question));
-    if (answer.done) {
-      return FarmJudgement{.verdict = std::move(answer.verdict),
-                           .skipped = std::move(answer.reason)};
-    }
-    if (stop()) return FarmJudgement{.skipped = "interrupted: " + answer.reason};
-    if (answer.reason != told) {
-      context_.err << "comparing the whole model: " + answer.reason + "\n" << std::flush;
-      told = answer.reason;
-    }
-    context_.environment.clock->SleepNs(kAskEveryNs);
-  }
+  return AwaitJudgement(context_, *server, std::move(question), by_default.cut, tuned.cut, stop);
+}
+
+bool DoesNotAnswer(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
+
+absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConnection& server,
+                                             ServerConnection::ModelQuestion question,
+                                             const std::string& default_package,
+                                             const std::string& tuned_package,
+                                             const std::function<bool()>& stop) {
+  const MonotonicClock& clock = *context.environment.clock;
+  const auto put = [&](const std::string& package) {
+    auto sha256 = server.PutPackage(package);
+    // honed was started again after the first parts.
+    return absl::IsFailedPrecondition(sha256.status()) ? server.PutPackage(package) : sha256;
+  };
+  std::string told;
+  std::optional<int64_t> heard_ns;
+  // Answered: since the packages were sent.
+  for (bool sent = false, answered = false;;) {
+    if (!sent) {
+      HONE_ASSIGN_OR_RETURN(question.default_package, put(default_package));
+      HONE_ASSIGN_OR_RETURN(question.tuned_package, put(tuned_package));
+      sent = true;
+    }
+    absl::StatusOr<ServerConnection::ModelAnswer> answer = server.JudgeModel(question);
+    if (answered && absl::IsFailedPrecondition(answer.status())) {
+      sent = answered = false;
+      continue;
+    }
+    if (heard_ns && DoesNotAnswer(answer.status()) && clock.NowNs() - *heard_ns < kPatienceNs) {
+      answer = ServerConnection::ModelAnswer{.reason = "waits for honed"};
+    } else {
+      HONE_RETURN_IF_ERROR(answer.status());
+      answered = true;
+      heard_ns = clock.NowNs();
+    }
+    if (answer->done) {
+      return FarmJudgement{.verdict = std::move(answer->verdict),
+                           .skipped = std::move(answer->reason)};
+    }
+    if (stop()) return FarmJudgement{.skipped = "interrupted: " + answer->reason};
+    if (answer->reason != told) {
+      context.err << "comparing the whole model: " + answer->reason + "\n" << std::flush;
+      told = answer->reason;
+    }
+    clock.SleepNs(kAskEveryNs);
+  }
+}
 
 FarmJudgement JudgeOnServer(CommandContext& context, const ServerAddress& address,
                             const proto::SessionSpec& spec, const proto::SessionInfo& session,

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
+
 #include "client/command.h"
 #include "client/server_connection.h"
 #include "db/model_verdict.h"
@@ -15,6 +17,15 @@ struct FarmJudgement {
   std::optional<db::ModelVerdict> verdict;
   std::string skipped;  ///< why there is none
 };
+
+/// Leaves both packages (without their constants) with the server and asks until a device has
+/// compared them: `question` gets their hashes. A server that was started again in between has
+/// forgotten them, and gets them again. Errors are those of the calls; `stop`, as below, is none.
+absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConnection& server,
+                                             ServerConnection::ModelQuestion question,
+                                             const std::string& default_package,
+                                             const std::string& tuned_package,
+                                             const std::function<bool()>& stop);
 
 /// After a session has finished: compiles the model with default schedules and with those that the
 /// server knows, leaves both packages there without their constants, and waits until a device of

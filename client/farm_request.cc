@@ -5,23 +5,13 @@
 
 #include "base/status.h"
 #include "compiler/extract_kernels.h"
-#include "graph/group_cost.h"
 #include "ir/narrow_target.h"
 #include "ir/target.h"
 #include "ir/text.h"
+#include "ir/workload_cost.h"
+#include "schedule/least_work.h"
 
 namespace hone::client {
-namespace {
-
-/// No schedule is faster: multiply-adds at two per lane and nominal cycle, a quarter of them where
-/// Winograd's F(4×4) may be used.
-double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
-  constexpr double kWinograd = 4;
-  return static_cast<double>(cost.flops) / ir::MostFlopPerNs(target) / kWinograd;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph, ir::Target* target,
                                                           measure::BuilderClient& builder,
                                                           compiler::BatchRun batch) {
@@ -39,12 +29,11 @@ absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph, ir
       tasks[place->second].count += kernel.count;
       continue;
     }
-    const graph::GroupCost cost = graph::CostOf(kernel.workload);
     tasks.push_back({.workload = ir::ToText(kernel.workload),
                      .name = kernel.name,
                      .count = kernel.count,
-                     .flop = static_cast<double>(cost.flops + cost.other_flops),
-                     .bound_ns = BoundNs(cost, *target)});
+                     .flop = ir::CostOf(kernel.workload).flop(),
+                     .bound_ns = schedule::LeastNs(kernel.workload, *target)});
   }
   return tasks;
 }

@@ -199,6 +199,17 @@ std::string ProgramHelp() {
   return text;
 }
 
+std::string FirstHelp() {
+  return fmt::format("Hone {} {}.\n\nUsage: hone COMMAND [arguments]\n\nTo begin:\n",
+                     kProgramVersion, kProgramSummary) +
+         Row("hone zoo resnet18", "Write a well-known network to try with: resnet18.onnx") +
+         Row("hone tune resnet18.onnx", "Search for fast schedules; every result goes into a log") +
+         Row("hone compile resnet18.onnx", "Write resnet18.hone from the best in the log") +
+         Row("hone bench resnet18.hone", "Time it") +
+         Row("hone doctor", "Check whether this machine measures well") +
+         "\n`hone --help` lists every command, `hone help COMMAND` explains one.\n";
+}
+
 std::string CommandHelp(const CommandSpec& command) {
   std::string text = fmt::format("{}.\n\nUsage: {}\n\n", command.summary, Synopsis(command));
   text += Wrap(command.description, 0, 0) + "\n";

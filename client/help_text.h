@@ -10,6 +10,9 @@ namespace hone::client {
 /// `hone --help`: every command with its summary.
 std::string ProgramHelp();
 
+/// `hone` alone: what it is, the first commands, where to read on.
+std::string FirstHelp();
+
 /// `hone COMMAND --help`, at most 100 columns.
 std::string CommandHelp(const CommandSpec& command);
 

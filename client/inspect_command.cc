@@ -14,6 +14,7 @@
 #include "client/json_text.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
+#include "client/precision_error.h"
 #include "client/roofline.h"
 #include "ir/target.h"
 #include "runtime/executable.h"
@@ -40,7 +41,7 @@ Json ValuesJson(const std::vector<ir::PlanValue>& values) {
 
 std::string BarriersText(const ir::Plan& plan) {
   const runtime::BarrierCount count = runtime::CountBarriers(plan);
-  return fmt::format("{} barriers of threads a run, {} more left out\n", count.barriers,
+  return fmt::format("barriers between threads: {} in each run, {} left out\n", count.barriers,
                      count.left_out);
 }
 
@@ -86,7 +87,7 @@ std::vector<InspectedExtern> InspectExterns(const compiler::CompileReport& repor
   std::vector<InspectedExtern> externs;
   for (const compiler::ExternReport& each : report.externs) {
     InspectedExtern inspected = {.report = &each};
-    const compiler::WorkloadCost cost = {.bytes = static_cast<double>(each.bytes)};
+    const ir::WorkloadCost cost = {.bytes = static_cast<double>(each.bytes)};
     if (roofline != nullptr) inspected.bound_us = roofline->BoundNs(cost) * 1e-3;
     externs.push_back(inspected);
   }
@@ -103,7 +104,7 @@ std::vector<const InspectedKernel*> ShownKernels(const std::vector<InspectedKern
   for (const InspectedKernel& kernel : kernels) shown.push_back(&kernel);
   if (shown.size() <= most) return shown;
   const auto work = [](const InspectedKernel* kernel) {
-    return kernel->report->cost.flop * kernel->report->count;
+    return kernel->report->cost.flop() * kernel->report->count;
   };
   std::ranges::stable_sort(shown, std::greater<>(), work);
   shown.resize(most);
@@ -116,7 +117,7 @@ std::string PassesText(const std::vector<graph::PassReport>& passes, bool verbos
   if (verbose) return "passes\n" + graph::ToText(passes);
   const auto changed =
       std::ranges::count_if(passes, [](const graph::PassReport& pass) { return pass.changes > 0; });
-  return fmt::format("passes: {} of {} changed the graph (-v tells what)\n", changed,
+  return fmt::format("passes: {} of {} changed the graph (-v lists them)\n", changed,
                      passes.size());
 }
 
@@ -135,7 +136,7 @@ std::string KernelsText(const std::vector<InspectedKernel>& kernels,
   for (const InspectedKernel* kernel : shown) {
     const compiler::KernelReport& report = *kernel->report;
     text += fmt::format("  {:<32} {:>5} {:>11.3f} {:>9.3f} {:>9}  {:<8} {}\n", report.workload_hash,
-                        report.count, report.cost.flop * 1e-6, report.cost.bytes * 1e-6,
+                        report.count, report.cost.flop() * 1e-6, report.cost.bytes * 1e-6,
                         bound(kernel->bound_us), report.rung, report.name);
   }
   if (shown.size() < kernels.size()) {
@@ -143,7 +144,7 @@ std::string KernelsText(const std::vector<InspectedKernel>& kernels,
   }
   for (const InspectedKernel& kernel : kernels) {
     const compiler::KernelReport& report = *kernel.report;
-    flop += report.cost.flop * report.count;
+    flop += report.cost.flop() * report.count;
     bytes += report.cost.bytes * report.count;
     bound_us += kernel.bound_us * report.count;
   }
@@ -169,7 +170,7 @@ Json KernelsJson(const std::vector<InspectedKernel>& kernels, bool bounded) {
   for (const InspectedKernel& kernel : kernels) {
     const compiler::KernelReport& report = *kernel.report;
     Json object = {{"name", report.name},        {"workload", report.workload_hash},
-                   {"count", report.count},      {"flop", report.cost.flop},
+                   {"count", report.count},      {"flop", report.cost.flop()},
                    {"bytes", report.cost.bytes}, {"rung", report.rung}};
     if (bounded) object["bound_us"] = kernel.bound_us;
     list.push_back(std::move(object));
@@ -268,19 +269,19 @@ absl::Status InspectModel(CommandContext& context, const std::string& path) {
     context.json_result = JsonText(object);
     return absl::OkStatus();
   }
-  context.out << fmt::format("{} for {}\n", ModelName(path), target_text)
-              << ValuesText("inputs", plan.inputs) << ValuesText("outputs", plan.outputs)
-              << PassesText(report.passes, arguments.Flag("verbose"))
-              << KernelsText(kernels, externs, roofline, arguments.Flag("verbose"))
-              << fmt::format(
-                     "memory: peak {:.3f} MB, sum of tensors {:.3f} MB, lower bound {:.3f} MB\n",
+  context.out
+      << fmt::format("{} for {}\n", ModelName(path), target_text)
+      << ValuesText("inputs", plan.inputs) << ValuesText("outputs", plan.outputs)
+      << PassesText(report.passes, arguments.Flag("verbose"))
+      << KernelsText(kernels, externs, roofline, arguments.Flag("verbose"))
+      << fmt::format("memory: peak {:.3f} MB, sum of tensors {:.3f} MB, lower bound {:.3f} MB\n",
                      Megabytes(report.arena_bytes), Megabytes(report.sum_bytes),
                      Megabytes(report.lower_bound_bytes))
-              << fmt::format(
-                     "constants {:.3f} MB, code {:.3f} MB, {} steps, {} values in others' memory\n",
-                     Megabytes(report.constant_bytes), Megabytes(report.code_bytes),
-                     report.num_steps, report.num_aliases)
-              << BarriersText(plan);
+      << fmt::format(
+             "constants {:.3f} MB, code {:.3f} MB, {} steps, {} values share another's memory\n",
+             Megabytes(report.constant_bytes), Megabytes(report.code_bytes), report.num_steps,
+             report.num_aliases)
+      << BarriersText(plan);
   return absl::OkStatus();
 }
 
@@ -313,13 +314,13 @@ PackageView ViewOf(const runtime::Package& package) {
                        {"trace", plan.kernels[i].trace_hash},
                        {"name", kernel.name},
                        {"count", counts[i]},
-                       {"flop", kernel.flop},
+                       {"flop", kernel.flop()},
                        {"bytes", kernel.bytes},
                        {"rung", kernel.rung},
                        {"record", kernel.record_id}});
     text +=
         fmt::format("  {} {:>5} x  {:<8} {:>9.3f} MFLOP {:>9.3f} MB  {} {}\n",
-                    plan.kernels[i].workload_hash, counts[i], kernel.rung, Megabytes(kernel.flop),
+                    plan.kernels[i].workload_hash, counts[i], kernel.rung, Megabytes(kernel.flop()),
                     Megabytes(kernel.bytes), kernel.name, kernel.record_id);
   }
   for (const auto& [name, count] : externs)
@@ -338,6 +339,7 @@ PackageView ViewOf(const runtime::Package& package) {
   view.object = {{"program", info.program},
                  {"target", info.target},
                  {"device_class", info.device_class},
+                 {"numbers", PrecisionJson(info)},
                  {"inputs", ValuesJson(plan.inputs)},
                  {"outputs", ValuesJson(plan.outputs)},
                  {"kernels", std::move(kernels)},
@@ -365,7 +367,8 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
     PackageView view = ViewOf(package);
     targets += (targets.empty() ? "" : " and ") + package.info.target;
     if (packages->size() > 1) {
-      text += fmt::format("for {}\n{}", package.info.target, ClassText(package.info));
+      text += fmt::format("for {}\n{}{}\n", package.info.target, ClassText(package.info),
+                          PrecisionText(package.info));
     }
     text += view.text;
     if (&package == &first) {
@@ -384,7 +387,8 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
   if (context.json()) return absl::OkStatus();
   context.out << fmt::format("{} for {}, by Hone {}\n", ModelName(path), targets,
                              first.info.program)
-              << (packages->size() == 1 ? ClassText(first.info) : "")
+              << (packages->size() == 1 ? ClassText(first.info) + PrecisionText(first.info) + '\n'
+                                        : "")
               << ValuesText("inputs", first.plan.inputs)
               << ValuesText("outputs", first.plan.outputs) << text;
   return absl::OkStatus();

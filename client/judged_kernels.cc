@@ -1,6 +1,7 @@
 #include "client/judged_kernels.h"
 
 #include "base/core/check.h"
+#include "base/status.h"
 
 namespace hone::client {
 
@@ -9,7 +10,10 @@ absl::StatusOr<compiler::FoundTrace> WithWinners::Find(const ir::Workload& workl
                                                        const ir::Target& target) {
   const auto own = traces_.find(hash);
   if (own == traces_.end()) return source_.Find(workload, hash, target);
-  return compiler::FoundTrace{.trace = own->second, .rung = "exact"};
+  compiler::FoundTrace found{.trace = own->second, .rung = "exact"};
+  HONE_ASSIGN_OR_RETURN(const compiler::FoundTrace logged, source_.Find(workload, hash, target));
+  if (logged.trace == found.trace) found.threads = logged.threads;
+  return found;
 }
 
 void JudgedKernels::Compared(std::map<std::string, std::string> changed,

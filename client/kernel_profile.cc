@@ -15,7 +15,7 @@ double BytesOf(const std::vector<ir::ArtifactBuffer>& buffers) {
 }
 
 KernelProfileRow RowOf(const ir::PlanStep& step, const runtime::Executable& executable,
-                       const Roofline& roofline) {
+                       const measure::DeviceRates& rates) {
   KernelProfileRow row;
   if (step.kind == ir::PlanStepKind::kExtern) {
     row.name = step.extern_name;
@@ -27,9 +27,11 @@ KernelProfileRow RowOf(const ir::PlanStep& step, const runtime::Executable& exec
   row.workload = executable.plan().kernels[number].workload_hash;
   row.name = kernel.name;
   row.rung = kernel.rung;
-  row.flop = static_cast<double>(kernel.flop);
-  row.bytes = static_cast<double>(kernel.bytes);
-  row.bound_us = roofline.BoundNs({row.flop, row.bytes}) * 1e-3;
+  ir::WorkloadCost cost{.bytes = static_cast<double>(kernel.bytes)};
+  std::ranges::copy(kernel.operations, cost.operations.begin());
+  row.flop = cost.flop();
+  row.bytes = cost.bytes;
+  row.bound_us = rates.BoundNs(cost) * 1e-3;
   return row;
 }
 
@@ -44,12 +46,12 @@ void KernelProfile::AddRun(const runtime::Context& context) {
 }
 
 std::vector<KernelProfileRow> KernelProfile::Rows(const runtime::Executable& executable,
-                                                  const Roofline& roofline) const {
+                                                  const measure::DeviceRates& rates) const {
   std::map<std::pair<int32_t, std::string>, KernelProfileRow> rows;
   for (size_t i = 0; i < step_us_.size(); ++i) {
     const ir::PlanStep& step = executable.plan().steps[i];
     auto [it, fresh] = rows.try_emplace({step.kernel, step.extern_name});
-    if (fresh) it->second = RowOf(step, executable, roofline);
+    if (fresh) it->second = RowOf(step, executable, rates);
     it->second.count += ir::RepeatsOf(executable.plan(), i);
     it->second.time_us += Summarise(step_us_[i]).median;
   }

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client/roofline.h"
-#include "ir/target.h"
+#include "measure/device_rates.h"
 #include "runtime/context.h"
 
 namespace hone::client {
@@ -31,7 +30,7 @@ class KernelProfile {
 
   /// Rows by time, longest first.
   std::vector<KernelProfileRow> Rows(const runtime::Executable& executable,
-                                     const Roofline& roofline) const;
+                                     const measure::DeviceRates& rates) const;
 
  private:
   std::vector<std::vector<double>> step_us_;  // by step, by run

@@ -6,7 +6,6 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
-#include "client/open_log.h"
 #include "db/log_file.h"
 #include "search/search_event.h"
 #include "search/session.h"
@@ -32,11 +31,13 @@ absl::StatusOr<UnfinishedSession> FindUnfinished(db::Database& log, const std::s
 }
 
 int64_t LogHoldings::NumExact() const {
-  return std::count_if(tasks.begin(), tasks.end(),
-                       [](const Task& task) { return task.rung == "exact"; });
+  return std::count_if(tasks.begin(), tasks.end(), [](const Task& task) {
+    return task.rung == "exact" || task.rung == "predicted";
+  });
 }
 
-absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, const LogTerms& terms,
+absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, LogName name,
+                                         const LogTerms& terms,
                                          const std::vector<search::TuningTask>& tasks,
                                          const ir::Target& target, const std::string& request) {
   LogHoldings holdings;
@@ -45,10 +46,10 @@ absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, const LogTerms
   holdings.exists = std::filesystem::exists(path, error);
   if (!holdings.exists) return holdings;
   {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}, name));
     HONE_ASSIGN_OR_RETURN(holdings.unfinished, FindUnfinished(*log, request));
   }
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<db::LogFile> log, OpenUserLog(path, {}, name));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> source,
                         LogTraceSource::Create(std::move(log), terms));
   source->BeginModel(search::ModelHashOf(tasks));

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 
 #include "client/log_trace_source.h"
+#include "client/open_log.h"
 #include "client/tune_budget.h"
 #include "db/database.h"
 #include "ir/target.h"
@@ -31,13 +32,15 @@ struct LogHoldings {
   std::vector<Task> tasks;  ///< by the tasks asked for
   UnfinishedSession unfinished;
 
-  /// Tasks with a record of their own Workload, target and device class.
+  /// Tasks with a record of their own Workload, target and device class, predicted ones where the
+  /// terms take those.
   int64_t NumExact() const;
 };
 
 /// Reads the log at `path`, which need not exist. `request` is SessionOptions::request. Errors are
 /// those of the log.
-absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, const LogTerms& terms,
+absl::StatusOr<LogHoldings> ReadHoldings(const std::string& path, LogName name,
+                                         const LogTerms& terms,
                                          const std::vector<search::TuningTask>& tasks,
                                          const ir::Target& target, const std::string& request);
 

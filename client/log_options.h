@@ -19,9 +19,10 @@ inline constexpr OptionSpec kReadLog = {
     .help = "The tuning log (or a snapshot) to read",
     .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db"};
 inline constexpr std::array kQueryOptions = {
-    kReadLog, kSnapshot, kServer,      kTls,     kInsecureLoopback,
-    kTarget,  kThreads,  kDeviceClass, kDim,     kShape,
-    kBind,    kCut,      kBatch,       kCacheMb, kAccuracy,
+    kReadLog,        kSnapshot,  kServer,      kTls,     kInsecureLoopback,
+    kTarget,         kThreads,   kDeviceClass, kDim,     kShape,
+    kBind,           kCut,       kBatch,       kCacheMb, kAccuracy,
+    kAllowPredicted, kPrecision,
 };
 
 inline constexpr std::array kExplainOptions = {
@@ -37,6 +38,7 @@ inline constexpr std::array kExplainOptions = {
     kThreads,
     kDeviceClass,
     kAccuracy,
+    kPrecision,
     kDim,
     kShape,
     kBind,

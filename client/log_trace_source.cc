@@ -9,6 +9,7 @@
 #include "base/versions.h"
 #include "client/exit_code.h"
 #include "client/open_log.h"
+#include "client/verdict_text.h"
 #include "compiler/model_steps.h"
 #include "ir/kind_facts.h"
 #include "ir/narrow_target.h"
@@ -40,12 +41,23 @@ std::optional<std::string> Transplant(const db::NearCandidate& candidate,
 }
 
 void SetRecord(const db::RankedRecord& r, std::string trace, db::Rung rung, LogAnswer& answer) {
-  answer.found = {std::move(trace), std::string(db::RungName(rung)), r.record.id.ToHex(),
-                  r.content.ToHex()};
+  answer.found.trace = std::move(trace);
+  answer.found.rung = db::RungName(rung);
+  answer.found.record_id = r.record.id.ToHex();
+  answer.found.content_hash = r.content.ToHex();
   answer.found.noisy = r.record.noisy;
   answer.median_ns = r.record.median_ns;
   answer.low_ns = r.record.low_ns;
   answer.high_ns = r.record.high_ns;
+  answer.rigor = db::RigorName(r.rigor);
+}
+
+Hash128 ModelHashOf(const std::vector<compiler::ModelKernel>& kernels) {
+  std::vector<std::pair<Hash128, int64_t>> tasks;
+  for (const compiler::ModelKernel& kernel : kernels) {
+    tasks.emplace_back(Hash128::FromHex(kernel.hash).value_or(Hash128{}), kernel.count);
+  }
+  return db::ModelHash(std::move(tasks));
 }
 
 absl::Status Missing(const std::string& message) {
@@ -87,7 +99,10 @@ absl::Status LogTraceSource::BeginLookUps() {
     lookup_.reset();
   }
   // What it keeps (what is near, verdicts) is of one state and one model.
-  if (!lookup_) lookup_.emplace(*log_, BuilderVersionText(), model_);
+  if (!lookup_) {
+    lookup_.emplace(*log_, BuilderVersionText(), model_,
+                    server_ == nullptr ? terms_.predictions : db::Predictions::kIgnored);
+  }
   return absl::OkStatus();
 }
 
@@ -97,14 +112,40 @@ void LogTraceSource::BeginModel(const Hash128& model) {
 }
 
 void LogTraceSource::BeginModel(const std::vector<compiler::ModelKernel>& kernels) {
-  std::vector<std::pair<Hash128, int64_t>> tasks;
-  for (const compiler::ModelKernel& kernel : kernels) {
-    tasks.emplace_back(Hash128::FromHex(kernel.hash).value_or(Hash128{}), kernel.count);
-  }
-  BeginModel(db::ModelHash(std::move(tasks)));
+  BeginModel(ModelHashOf(kernels));
+}
+
+absl::StatusOr<compiler::KnownBatch> LogTraceSource::FindBatch(
+    const std::vector<compiler::ModelKernel>& together, const ir::Target& target) {
+  HONE_RETURN_IF_ERROR(BeginLookUps());
+  const db::RecordKey key = {{},
+                             target.text,
+                             terms_.device_class,
+                             terms_.accuracy,
+                             ir::VersionsOf(target.text).measurement_policy};
+  if (server_ != nullptr) server_->SetSubject(key, "");
+  auto verdicts = log_->ModelVerdicts(ModelHashOf(together));
+  if (!verdicts.ok()) return LogError(verdicts.status());
+  const db::ModelVerdict* const verdict = db::OfBatch(*verdicts, key);
+  if (verdict == nullptr) return compiler::KnownBatch{};
+  const auto run =
+      verdict->keeps_defaults ? compiler::BatchRun::kTogether : compiler::BatchRun::kEach;
+  return compiler::KnownBatch{
+      run, fmt::format("{} (session {}{})", BatchWhy(*verdict), verdict->session.ToHex(),
+                       verdict->merged ? ", merged from another log" : "")};
 }
 
 void LogTraceSource::EndLookUps() { scope_.reset(); }
+
+absl::Status LogTraceSource::SetThreads(const db::RankedRecord& record, LogAnswer& answer) {
+  const auto threads = lookup_->ThreadsOf(record);
+  if (!threads.ok()) return LogError(threads.status());
+  const int all = db::ThreadsOfTarget(record.record.key.target);
+  if (*threads == all) return absl::OkStatus();
+  answer.found.threads = *threads;
+  answer.why += fmt::format("; on {} of {} threads, which is as fast", *threads, all);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
                                                const std::string& hash, const ir::Target& target) {
@@ -128,9 +169,11 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
   answer.found.rung = db::RungName(db::Rung::kDefault);
   answer.why = std::move(looked->why);
   answer.found.judged = looked->judged;
+  answer.found.unused_prediction = looked->predicted;
   answer.stale = std::move(looked->stale);
   if (looked->record) {
     SetRecord(*looked->record, looked->record->record.trace, looked->rung, answer);
+    if (looked->rung == db::Rung::kExact) HONE_RETURN_IF_ERROR(SetThreads(*looked->record, answer));
   } else if (!looked->candidates.empty() && terms_.required != RequiredRung::kExact) {
     const schedule::Space space(workload, target, terms_.accuracy);
     for (const db::NearCandidate& candidate : looked->candidates) {

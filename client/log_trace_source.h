@@ -21,6 +21,7 @@ struct LogTerms {
   std::string device_class;
   RequiredRung required = RequiredRung::kDefault;
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;  ///< records of stricter ones serve
+  db::Predictions predictions = db::Predictions::kTold;      ///< a server has none
 };
 
 /// What a log answers for one kernel.
@@ -29,6 +30,7 @@ struct LogAnswer {
   std::string why;       ///< one line: what answered, and what was missing above
   double median_ns = 0;  ///< of the record, on its own Workload and machine; 0: no record
   double low_ns = 0, high_ns = 0;
+  std::string rigor;                   ///< db::RigorName of it
   std::vector<db::StaleRecord> stale;  ///< would have answered, but do not replay any more
 };
 
@@ -48,6 +50,10 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
 
+  /// What `hone tune` measured of the model's batch, if it did.
+  absl::StatusOr<compiler::KnownBatch> FindBatch(const std::vector<compiler::ModelKernel>& together,
+                                                 const ir::Target& target) override;
+
   /// Whose look-ups follow: verdicts of this model bind them.
   void BeginModel(const std::vector<compiler::ModelKernel>& kernels) override;
   void BeginModel(const Hash128& model);
@@ -64,6 +70,8 @@ class LogTraceSource final : public compiler::TraceSource {
   LogTraceSource(std::unique_ptr<db::Database> log, std::string name, LogTerms terms);
 
   absl::Status BeginLookUps();
+  /// Adds how many threads run what answered exactly.
+  absl::Status SetThreads(const db::RankedRecord& record, LogAnswer& answer);
 
   std::unique_ptr<db::Database> log_;
   ServerDatabase* server_ = nullptr;  // log_, where it is a server

@@ -61,7 +61,7 @@ absl::Status RunRounds(std::vector<TimedModel*> models, Rounds rounds, double se
       if (interrupted != nullptr && interrupted->load()) return absl::CancelledError("interrupted");
       HONE_RETURN_IF_ERROR(model->TakeTurn());
     }
-    // Who goes second finds the caches of who went first: each does so as often.
+    // The second one finds the caches as the first left them: each is second as often.
     std::reverse(models.begin(), models.end());
   }
   return absl::OkStatus();

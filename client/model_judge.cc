@@ -43,7 +43,8 @@ std::vector<Hash128> Hashes(const std::set<std::string>& hexes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSource& traces) {
+absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSource& traces,
+                                                             compiler::BatchRun batch) {
   const Arguments& arguments = context_.arguments;
   const MonotonicClock& clock = *context_.environment.clock;
   const std::string path = arguments.Text("MODEL");
@@ -53,8 +54,8 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
   measure::BuilderClient builder(LocalBuilder(arguments, context_.environment), clock);
   return TimedModel::Create(
       std::move(graph),
-      {.target = options_.target, .device_class = options_.device_class, .batch = options_.batch},
-      traces, builder, inputs, clock);
+      {.target = options_.target, .device_class = options_.device_class, .batch = batch}, traces,
+      builder, inputs, clock);
 }
 
 void ModelJudge::MeasureDefault() {
@@ -62,12 +63,13 @@ void ModelJudge::MeasureDefault() {
   const int64_t start_ns = clock.NowNs();
   compiler::DefaultTraceSource defaults;
   const auto measure = [&]() -> absl::Status {
-    HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults));
+    HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults, options_.batch));
     expected_seconds_ = 1.2 * static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
     HONE_RETURN_IF_ERROR(RunInTurns({by_default_.get()}, 0.1, options_.interrupted, clock));
     judged_.verdict.default_ns = by_default_->MedianNs();
     // Five rounds of two models at least, and what else the end of a session does.
     expected_seconds_ += std::max(options_.seconds, 12e-9 * judged_.verdict.default_ns) + 0.2;
+    if (!options_.together.empty()) expected_seconds_ *= 2.5;  // two models more, compared once
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {
@@ -92,6 +94,11 @@ void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
 
 absl::Status ModelJudge::Judge(search::Session& session) {
   if (!by_default_) return absl::OkStatus();
+  HONE_RETURN_IF_ERROR(JudgeModel(session));
+  return JudgeBatch(session);
+}
+
+absl::Status ModelJudge::JudgeModel(search::Session& session) {
   if (session.SecondsLeft() <= 0) {
     judged_.skipped = "no time was left for it";
     return absl::OkStatus();
@@ -114,6 +121,53 @@ absl::Status ModelJudge::Judge(search::Session& session) {
   return session.AddVerdict(verdict, confirmed);
 }
 
+absl::Status ModelJudge::JudgeBatch(search::Session& session) {
+  if (options_.together.empty()) return absl::OkStatus();
+  if (session.SecondsLeft() <= 0) {
+    judged_.batch_skipped = "no time was left for it";
+    return absl::OkStatus();
+  }
+  absl::StatusOr<db::ModelVerdict> compared = CompareBatch();
+  if (!compared.ok()) {
+    judged_.batch_skipped = StatusMessage(compared.status());
+    return absl::OkStatus();
+  }
+  judged_.batch = *std::move(compared);
+  return session.AddVerdict(*judged_.batch, {});
+}
+
+absl::StatusOr<db::ModelVerdict> ModelJudge::CompareBatch() {
+  using compiler::BatchRun;
+  HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
+  HONE_ASSIGN_OR_RETURN(
+      const auto source,
+      LogTraceSource::Create(
+          std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
+  HONE_ASSIGN_OR_RETURN(const auto together, Make(*source, BatchRun::kTogether));
+  HONE_ASSIGN_OR_RETURN(const auto each, Make(*source, BatchRun::kEach));
+  const MonotonicClock& clock = *context_.environment.clock;
+  measure::ForeignLoad load(clock);
+  HONE_RETURN_IF_ERROR(
+      RunInTurns({together.get(), each.get()}, options_.seconds, options_.interrupted, clock));
+  if (const double foreign = load.SinceLast().value_or(0);
+      foreign > measure::ForeignLoad::kDisturbing) {
+    return absl::UnavailableError(
+        fmt::format("other programs used {:.1f} CPUs meanwhile", foreign));
+  }
+  const PairedRatio ratio = RatioOf(together->samples_ns(), each->samples_ns());
+  // Where neither is surely faster it stays as it is.
+  const bool stays_together = options_.batch == BatchRun::kTogether;
+  return db::ModelVerdict{.model = db::ModelHash(options_.together),
+                          .of_batch = true,
+                          .keeps_defaults = stays_together ? ratio.low <= 1 : ratio.high < 1,
+                          .default_ns = together->MedianNs(),
+                          .tuned_ns = each->MedianNs(),
+                          .ratio = ratio.median,
+                          .ratio_low = ratio.low,
+                          .ratio_high = ratio.high,
+                          .rounds = static_cast<int64_t>(each->samples_ns().size())};
+}
+
 absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& judged) {
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
   HONE_ASSIGN_OR_RETURN(
@@ -121,12 +175,12 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
       LogTraceSource::Create(
           std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
   WithWinners winners(*source, WinnersOf(session));
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners, options_.batch));
   std::map<std::string, std::string> changed;
   for (const std::string& hash : ChangedKernels(*by_default_, *tuned))
     changed[hash] = tuned->traces().at(hash);
   if (changed.empty()) {
-    judged_.skipped = "no kernel has another schedule than by default";
+    judged_.skipped = "every kernel keeps its default schedule";
     return absl::OkStatus();
   }
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get()}));
@@ -165,7 +219,7 @@ absl::Status ModelJudge::Decide(const search::Session& session, TimedModel& tune
 absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
                                         std::unique_ptr<TimedModel>& tuned) {
   WithDefaults fewer(traces, judged.suspects());
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer, options_.batch));
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
   if (judged_.noisy_cpus > 0 ||
       RatioOf(tuned->samples_ns(), mended->samples_ns()).high < kNotSlower) {

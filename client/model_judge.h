@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -27,6 +29,8 @@ class ModelJudge {
   struct Options {
     std::string target;  ///< resolved
     compiler::BatchRun batch = compiler::BatchRun::kAuto;
+    /// Where that is still to be decided: the tasks of the model with its images together.
+    std::vector<std::pair<Hash128, int64_t>> together;
     std::string device_class;
     std::string log_path;
     ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
@@ -42,13 +46,19 @@ class ModelJudge {
   /// Seconds that Judge will take, from what MeasureDefault took.
   double ExpectedSeconds() const { return expected_seconds_; }
   /// Compiles the model with the session's winners, all else as `hone compile --db` would,
-  /// compares, and adds what follows to the session. Errors are those of the log.
+  /// compares, and adds what follows to the session. Then the same for its batch: its images
+  /// together and one after the other. Errors are those of the log.
   absl::Status Judge(search::Session& session);
 
   const JudgedModel& judged() const { return judged_; }
 
  private:
-  absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces);
+  absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces,
+                                                   compiler::BatchRun batch);
+  absl::Status JudgeModel(search::Session& session);
+  absl::Status JudgeBatch(search::Session& session);
+  /// Both ways as `hone compile --batch` makes them of the log.
+  absl::StatusOr<db::ModelVerdict> CompareBatch();
   /// Runs them in turns and notes whether other programs disturbed that.
   absl::Status Turns(const std::vector<TimedModel*>& models);
   absl::Status Compare(const search::Session& session, JudgedKernels& judged);

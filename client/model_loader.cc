@@ -52,7 +52,7 @@ absl::StatusOr<std::string> DeviceClassOf(const Arguments& arguments, std::strin
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
   for (const char* option : {"dim", "shape", "bind", "cut", "batch", "target", "traces", "db",
-                             "snapshot", "require", "accuracy", "device-class"}) {
+                             "snapshot", "require", "accuracy", "precision", "device-class"}) {
     if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -97,7 +97,10 @@ absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::
   options.on_iteration = [&](const std::string& node, int64_t done, int64_t total) {
     progress.Show(node, done, total);
   };
-  return graph::ImportOnnxFile(path, options);
+  HONE_ASSIGN_OR_RETURN(const ir::DType precision, ReadPrecision(arguments));
+  HONE_ASSIGN_OR_RETURN(graph::Graph graph, graph::ImportOnnxFile(path, options));
+  graph.precision = precision;
+  return graph;
 }
 
 absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& arguments,
@@ -111,7 +114,14 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
   LogTerms terms = {.required = required};
   HONE_ASSIGN_OR_RETURN(terms.device_class, DeviceClassOf(arguments, target));
   HONE_ASSIGN_OR_RETURN(terms.accuracy, ReadAccuracy(arguments));
+  const bool predicted = arguments.command()->FindOption("allow-predicted") != nullptr &&
+                         arguments.Flag("allow-predicted");
+  if (predicted) terms.predictions = db::Predictions::kTaken;
   if (choice.kind == TraceChoice::Kind::kServer) {
+    if (predicted && arguments.GivenOnLine("allow-predicted")) {
+      return Usage(
+          "--server excludes --allow-predicted: a farm's log has no predictions to look up");
+    }
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
     HONE_ASSIGN_OR_RETURN(auto server, ServerConnection::Open(address));
     return LogTraceSource::Create(std::make_unique<ServerDatabase>(std::move(server)),
@@ -133,7 +143,7 @@ absl::StatusOr<std::unique_ptr<LogTraceSource>> OpenLogTraces(const Arguments& a
     path.resize(at);
     options.mode = db::OpenMode::kSnapshot;
   }
-  auto log = OpenUserLog(path, options);
+  auto log = OpenUserLog(path, options, choice.name());
   if (!log.ok()) return ChosenLogError(log.status(), choice);
   auto source = LogTraceSource::Create(*std::move(log), std::move(terms));
   if (!source.ok()) return ChosenLogError(source.status(), choice);
@@ -202,11 +212,11 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   compiler::CompileOptions options;
   options.scratch_folder = scratch_folder;
   options.batch = ReadBatch(arguments);
+  HONE_ASSIGN_OR_RETURN(options.accuracy, ReadAccuracy(arguments));
   options.target = target;
   if (target.empty()) {
     HONE_ASSIGN_OR_RETURN(options.target, ReadTarget(arguments));
   }
-  HONE_RETURN_IF_ERROR(ReadAccuracy(arguments).status());
   // Without a log nothing depends on the machine: the same bytes everywhere.
   if (choice.HasLog()) {
     HONE_ASSIGN_OR_RETURN(options.device_class, DeviceClassOf(arguments, options.target));

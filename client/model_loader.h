@@ -32,8 +32,8 @@ absl::StatusOr<bool> IsPackage(const std::string& path);
 /// "dir/NAME.onnx" to "NAME".
 std::string ModelName(const std::string& path);
 
-/// Imports a model with the command's --dim, --shape, --bind and --cut. `data_files`, if any, gets
-/// the paths of its external data.
+/// Imports a model with the command's --dim, --shape, --bind, --cut and --precision. `data_files`,
+/// if any, gets the paths of its external data.
 absl::StatusOr<graph::Graph> ImportModel(const Arguments& arguments, const std::string& path,
                                          std::vector<std::string>* data_files = nullptr);
 

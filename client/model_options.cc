@@ -142,6 +142,17 @@ compiler::BatchRun ReadBatch(const Arguments& arguments) {
   return text == "each" ? compiler::BatchRun::kEach : compiler::BatchRun::kAuto;
 }
 
+absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments) {
+  if (arguments.command()->FindOption("precision") == nullptr) return ir::DType::kF32;
+  const std::string text = arguments.Text("precision");
+  if (text == "f32") return ir::DType::kF32;
+  if (text == "bf16") return ir::DType::kBF16;
+  return Usage(fmt::format(
+      "--precision {}: code for CPUs widens {} to f32 wherever it is read, so nothing would be "
+      "faster; use --precision bf16",
+      text, text));
+}
+
 absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {
   if (arguments.command()->FindOption("accuracy") == nullptr) return ir::AccuracyClass::kDefault;
   const std::string text = arguments.Text("accuracy");

@@ -17,7 +17,7 @@ std::string CompileLine(const Arguments& arguments, const ir::Target& target,
   }
   if (arguments.GivenOnLine("target") || arguments.GivenOnLine("threads"))
     line += " --target " + ShellWord(target.text);
-  for (const char* name : {"batch", "accuracy"}) {
+  for (const char* name : {"batch", "accuracy", "precision"}) {
     if (arguments.GivenOnLine(name))
       line += fmt::format(" --{} {}", name, ShellWord(arguments.Text(name)));
   }

@@ -29,11 +29,19 @@ absl::StatusOr<std::string> UserLogPath(const Arguments& arguments,
                       ExitCode::kUsage);
 }
 
+LogName LogNameOf(const Arguments& arguments) {
+  return arguments.GivenOnLine("db") ? LogName::kGiven : LogName::kDefault;
+}
+
 absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,
-                                                         const db::OpenOptions& options) {
+                                                         const db::OpenOptions& options,
+                                                         LogName name) {
   auto log = db::OpenLog(path, options);
-  if (!log.ok()) return LogError(log.status());
-  return log;
+  if (log.ok()) return log;
+  if (name == LogName::kDefault && absl::IsInvalidArgument(log.status())) {
+    return WithExitCode(log.status(), ExitCode::kLog);
+  }
+  return LogError(log.status());
 }
 
 }  // namespace hone::client

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,8 +20,15 @@ absl::Status LogError(const absl::Status& status);
 /// config file, else the user's own. A usage error where there is no home folder either.
 absl::StatusOr<std::string> UserLogPath(const Arguments& arguments, const Environment& environment);
 
-/// db::OpenLog with the errors of LogError.
+/// Whether the command's line names its log.
+enum class LogName : uint8_t { kGiven, kDefault };
+/// For a command whose only name of a log is --db.
+LogName LogNameOf(const Arguments& arguments);
+
+/// db::OpenLog with the errors of LogError. What is no log at all is bad input where it was given
+/// as one; in the place of the default log it is a log that cannot be read (kLog).
 absl::StatusOr<std::unique_ptr<db::LogFile>> OpenUserLog(const std::string& path,
-                                                         const db::OpenOptions& options);
+                                                         const db::OpenOptions& options,
+                                                         LogName name = LogName::kGiven);
 
 }  // namespace hone::client

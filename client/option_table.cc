@@ -60,6 +60,7 @@ constexpr std::array kRunOptions = {
     kSnapshot,
     kRequire,
     kAccuracy,
+    kPrecision,
     kDeviceClass,
     kCacheMb,
 };
@@ -67,7 +68,7 @@ constexpr std::array kRunOptions = {
 constexpr std::array kZooPositionals = {
     PositionalSpec{.name = "NAME",
                    .kind = ValueKind::kChoice,
-                   .help = "Which network to write; list tells what there is",
+                   .help = "Which network to write; list names them all",
                    .choices = "list|resnet18|resnet50|mobilenet_v2|squeezenet|bert_small|bert_base|"
                               "gpt2_small|vit_small|lstm|mlp|unet"},
 };
@@ -111,9 +112,8 @@ constexpr std::array kCompileOptions = {
     OptionSpec{.name = "depfile",
                .kind = ValueKind::kFile,
                .argument = "FILE",
-               .help = "Also write FILE, a rule for Make and Ninja that names what the package was "
-                       "made from: the model, its external data, what --bind names, and the log "
-                       "or the folder that its schedules came from",
+               .help = "Also write FILE, a rule for Make and Ninja that names the files that the "
+                       "package was made from, the log included",
                .line_only = true},
     kTarget,
     kThreads,
@@ -131,6 +131,8 @@ constexpr std::array kCompileOptions = {
     kInsecureLoopback,
     kRequire,
     kAccuracy,
+    kAllowPredicted,
+    kPrecision,
     kDeviceClass,
     kCacheMb,
 };
@@ -154,6 +156,7 @@ constexpr std::array kInspectOptions = {
     kSnapshot,
     kRequire,
     kAccuracy,
+    kPrecision,
     kDeviceClass,
     kCacheMb,
 };
@@ -193,6 +196,7 @@ constexpr std::array kCheckOptions = {
     kSnapshot,
     kRequire,
     kAccuracy,
+    kPrecision,
     kDeviceClass,
     kCacheMb,
 };
@@ -267,10 +271,10 @@ constexpr std::array kCommands = {
             "else costs only itself. At the end default and tuned model run in turns, and a kernel "
             "that is slower there is put back; a model that is not faster keeps its "
             "defaults.\n\nCtrl-C or SIGTERM end it with what was measured; a closed terminal "
-            "leaves it running. The same command again goes on where it was "
-            "interrupted; after it has finished it starts anew from the log's best. "
-            "`hone compile MODEL` reads the log back.\n\nWith --json what is printed while it "
-            "runs, on standard error, has an object {\"progress\":{...}} a second, on a line.",
+            "leaves it running. The same command goes on where it was interrupted; after a "
+            "session has finished, it begins a new one from the log's best schedules. "
+            "`hone compile MODEL` reads the log back.\n\nWith --json, standard error gets a line "
+            "with an object {\"progress\":{...}} once a second.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
         .example = "hone tune resnet18.onnx --db tune.db --seconds 1m",
@@ -315,10 +319,11 @@ constexpr std::array kCommands = {
         .summary = "Measure how long models or packages take, and compare them",
         .description =
             "Runs it again and again for the given time, each thread on a core of its own, and "
-            "tells p50, p99 and runs a second. Input and output copies are not counted.\n\nSeveral "
-            "run in turns, each for the given time, so that what else the machine does meets all "
-            "of them alike; how many times as fast each is as the first comes with an interval "
-            "that holds the median 95 times of 100.\n\nWith --json one object is printed: of one, "
+            "prints p50, p99 and runs a second. Input and output copies are not "
+            "counted.\n\nSeveral "
+            "run in turns, each for the given time, so that other programs disturb all of them "
+            "alike. For each it says how many times as fast as the first it is, with a 95 % "
+            "interval.\n\nWith --json one object is printed: of one, "
             "model, version, threads, target, median_us, min_us, p10_us, p90_us, p99_us, p999_us, "
             "runs_per_second and samples_us; of several, these but samples_us for each in "
             "\"models\", with turns_us and the ratio to the first.",
@@ -333,8 +338,7 @@ constexpr std::array kCommands = {
             "For a model: inputs and outputs, what each pass of the compiler did, every kernel "
             "with its workload hash, how often it occurs, FLOP, bytes and the time that this "
             "machine needs at least, and the memory that the plan needs at its peak, beside the "
-            "sum of all tensors and the lower bound.\n\nFor a package: what it says about "
-            "itself; any machine can read it.",
+            "sum of all tensors and the lower bound.\n\nFor a package: what it says of itself.",
         .positionals = kModelOrPackagePositionals,
         .options = kInspectOptions,
         .example = "hone inspect resnet18.onnx",
@@ -343,10 +347,9 @@ constexpr std::array kCommands = {
         .name = "query",
         .summary = "Tell what a log knows about a model's kernels",
         .description =
-            "For each kernel: the rung of the look-up ladder that answers (exact; threads: other "
-            "threads or device class of the same instruction set; nearest: another workload's, "
-            "transplanted; default), the record, its latency and why. `hone compile MODEL` "
-            "takes these schedules.",
+            "For each kernel: the rung of the look-up that answers (exact; threads: other "
+            "threads or device class of the same instruction set; predicted, if allowed; nearest; "
+            "default), the record, its latency and why.",
         .positionals = kModelPositionals,
         .options = kQueryOptions,
         .example = "hone query resnet18.onnx --db tune.db"},
@@ -438,8 +441,7 @@ constexpr std::array kCommands = {
             "whose log it is, oldest first.\n\nWith --server in place of LOG, stats, best, export "
             "and verify take a snapshot of the server's log, in the folder for temporary files "
             "(TMPDIR), and read that; snapshot keeps it.\n\nA log that is busy, damaged or from a "
-            "newer Hone "
-            "ends the program with 5.",
+            "newer Hone ends the program with 5.",
         .positionals = kDbPositionals,
         .options = kDbOptions,
         .example = "hone db stats tune.db"},
@@ -457,8 +459,8 @@ constexpr std::array kCommands = {
     CommandSpec{.name = "version",
                 .summary = "Print every version number",
                 .description =
-                    "The numbers of Hone and of what it writes, and the libraries that results "
-                    "depend on; `hone --version` is the same.",
+                    "The version of Hone, of each format that it writes, and of the libraries that "
+                    "results depend on; `hone --version` is the same.",
                 .positionals = {},
                 .options = {},
                 .example = "hone version"},

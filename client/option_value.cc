@@ -60,18 +60,17 @@ bool Abbreviates(std::string_view word, std::string_view name) {
 }
 
 /// How far `word` is from a name, in the order of Nearest; kFar and more: not meant.
-constexpr int kFar = 5;
+constexpr int kFar = 6;
 int Remoteness(std::string_view word, const Suggestion& choice) {
   const std::vector<std::string> others = SplitChoices(choice.meant);
   if (std::find(others.begin(), others.end(), word) != others.end()) return 0;
   const int distance = EditDistance(word, choice.name);
   if (distance >= static_cast<int>(choice.name.size())) return kFar;
-  if (distance <= 1) return 1;
-  if (choice.name.starts_with(word) || (choice.name.size() > 2 && word.starts_with(choice.name))) {
-    return 2;
-  }
-  if (Abbreviates(word, choice.name)) return 3;
-  return distance == 2 ? 4 : kFar;
+  const bool begins = choice.name.starts_with(word);
+  if (distance <= 1) return begins ? 1 : 2;  // "tun" is tune before it is run
+  if (begins || (choice.name.size() > 2 && word.starts_with(choice.name))) return 3;
+  if (Abbreviates(word, choice.name)) return 4;
+  return distance == 2 ? 5 : kFar;
 }
 
 }  // namespace

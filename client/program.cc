@@ -52,7 +52,7 @@ ExitCode ReportError(const absl::Status& status, std::string_view command, bool 
                      const std::string& json_result, std::ostream& out, std::ostream& err) {
   const ExitCode code = ExitCodeOf(status);
   const std::string message = StatusMessage(status);
-  // Who pressed Ctrl-C or went away knows that: it is no error.
+  // Ctrl-C and detaching were asked for: they are no errors.
   err << (command.empty() ? "hone" : fmt::format("hone {}", command))
       << (code == ExitCode::kInterrupted ? ": " : ": error: ") << message << '\n';
   if (code == ExitCode::kFault) err << kFaultHelp;
@@ -117,7 +117,7 @@ absl::Status RunLine(const CommandLine& line, const Environment& environment, st
   }
   out.flush();
   if (!out.good()) {
-    // Who stopped reading has what was wanted: `hone man tune | head`.
+    // The reader has what it wanted and went away: `hone man tune | head`.
     if (environment.output_abandoned != nullptr && environment.output_abandoned()) {
       return absl::OkStatus();
     }
@@ -139,13 +139,15 @@ CommandFunction FindCommandFunction(std::string_view name) {
 
 ExitCode RunProgram(const std::vector<std::string>& words, const Environment& environment,
                     std::ostream& out, std::ostream& err) {
+  if (words.empty()) {
+    err << FirstHelp();
+    return ExitCode::kUsage;
+  }
   // Known before the line is parsed, so that a bad line too is answered in JSON.
   const bool asked = std::find(words.begin(), words.end(), "--json") != words.end();
   bool json = asked;
   std::string_view command;
-  if (!words.empty()) {
-    if (const CommandSpec* spec = FindCommand(words.front())) command = spec->name;
-  }
+  if (const CommandSpec* spec = FindCommand(words.front())) command = spec->name;
   std::string json_result;
   absl::Status status;
   try {

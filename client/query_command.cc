@@ -18,13 +18,20 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json KernelJson(const compiler::ModelKernel& kernel, const LogAnswer& answer) {
-  ordered_json object = {{"workload", kernel.hash}, {"name", kernel.name},
-                         {"count", kernel.count},   {"rung", answer.found.rung},
-                         {"record", nullptr},       {"median_us", nullptr},
-                         {"low_us", nullptr},       {"high_us", nullptr},
-                         {"why", answer.why},       {"stale", ordered_json::array()}};
+  ordered_json object = {{"workload", kernel.hash},
+                         {"name", kernel.name},
+                         {"count", kernel.count},
+                         {"rung", answer.found.rung},
+                         {"record", nullptr},
+                         {"rigor", nullptr},
+                         {"median_us", nullptr},
+                         {"low_us", nullptr},
+                         {"high_us", nullptr},
+                         {"why", answer.why},
+                         {"stale", ordered_json::array()}};
   if (answer.median_ns > 0) {
     object["record"] = answer.found.record_id;
+    object["rigor"] = answer.rigor;
     object["median_us"] = answer.median_ns * 1e-3;
     object["low_us"] = answer.low_ns * 1e-3;
     object["high_us"] = answer.high_ns * 1e-3;
@@ -38,8 +45,9 @@ ordered_json KernelJson(const compiler::ModelKernel& kernel, const LogAnswer& an
 std::string KernelText(const compiler::ModelKernel& kernel, const LogAnswer& answer) {
   const std::string latency =
       answer.median_ns > 0 ? fmt::format("{:.2f} us", answer.median_ns * 1e-3) : "-";
-  return fmt::format("{}  x{:<3} {:<8} {:>12}  {}\n    {}\n", kernel.hash.substr(0, 12),
-                     kernel.count, answer.found.rung, latency, kernel.name, answer.why);
+  const std::string why = answer.why.empty() ? "" : fmt::format("    {}\n", answer.why);
+  return fmt::format("{}  x{:<3} {:<8} {:>12}  {}\n{}", kernel.hash.substr(0, 12), kernel.count,
+                     answer.found.rung, latency, kernel.name, why);
 }
 
 }  // namespace
@@ -52,28 +60,37 @@ absl::Status RunQuery(CommandContext& context) {
   if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
   HONE_ASSIGN_OR_RETURN(const TraceChoice choice, ChooseTraces(arguments, context.environment));
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<LogTraceSource> log,
-                        OpenLogTraces(arguments, choice));
+  std::unique_ptr<LogTraceSource> log;
+  if (choice.HasLog()) {
+    HONE_ASSIGN_OR_RETURN(log, OpenLogTraces(arguments, choice));
+  }
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  const auto kernels =
-      compiler::ExtractKernels(std::move(graph), target.text, builder, ReadBatch(arguments));
+  const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder,
+                                                ReadBatch(arguments), log.get());
   if (!kernels.ok()) return CompileError(kernels.status());
 
-  log->BeginModel(*kernels);
+  if (log) log->BeginModel(*kernels);
   ordered_json objects = ordered_json::array();
   std::map<std::string, int> rungs;
+  int known = 0;  // by records or by verdicts
   for (const compiler::ModelKernel& kernel : *kernels) {
     if (kernel.count == 0) continue;
-    HONE_ASSIGN_OR_RETURN(const LogAnswer answer, log->Look(kernel.workload, kernel.hash, target));
+    LogAnswer answer{.found = {.rung = "default"}, .why = "there is no log"};
+    if (log) {
+      HONE_ASSIGN_OR_RETURN(answer, log->Look(kernel.workload, kernel.hash, target));
+    }
     ++rungs[answer.found.rung];
+    known += answer.median_ns > 0 || answer.found.judged ? 1 : 0;
     objects.push_back(KernelJson(kernel, answer));
+    if (!log) answer.why.clear();  // the end says it once
     if (!context.json()) context.out << KernelText(kernel, answer);
   }
   context.json_result =
       JsonText(ordered_json({{"target", target.text}, {"rungs", rungs}, {"kernels", objects}}));
   if (!context.json()) {
     for (const auto& [rung, count] : rungs) context.out << fmt::format("{} {}\n", count, rung);
+    if (known == 0) context.err << NothingKnownText(arguments, choice, arguments.Text("MODEL"));
   }
   return absl::OkStatus();
 }

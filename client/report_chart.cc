@@ -29,6 +29,24 @@ double NiceStep(double range, int parts) {
   return 10 * power;
 }
 
+/// A step of whole seconds, minutes, hours or days, so that at most `parts` fill the time.
+double TimeStep(double end, int parts) {
+  for (const double step : {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400,
+                            28800, 86400, 172800, 604800}) {
+    if (end <= step * parts) return step;
+  }
+  constexpr double kWeek = 604800;
+  return kWeek * std::ceil(end / kWeek / parts);
+}
+
+/// "0", "30 s", "2 min", "1.5 h": the unit that its step asks for.
+std::string TickText(double seconds, double step) {
+  if (seconds == 0) return "0";
+  if (step < 60) return fmt::format("{:g} s", seconds);
+  return step < 1800 ? fmt::format("{:g} min", seconds / 60)
+                     : fmt::format("{:g} h", seconds / 3600);
+}
+
 /// Where the steps of the curve go: right, then down.
 std::string StairPath(const std::vector<CurvePoint>& curve, double end_seconds, const Scale& x,
                       const Scale& y) {
@@ -89,11 +107,11 @@ std::string LargeCurve(const std::vector<CurvePoint>& curve, double end_seconds,
         kLeft, kWidth - kRight, y(value), kLeft - 8, y(value) + 4,
         value == 0 ? "0" : TimeText(value));
   }
-  const double second_step = NiceStep(end, 8);
+  const double second_step = end < 1 ? NiceStep(end, 8) : TimeStep(end, 8);
   for (double value = 0; value <= end; value += second_step) {
-    svg += fmt::format(
-        "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{:g} s</text>", x(value),
-        kHeight - 12, value);
+    svg += fmt::format("<text class=\"tick\" text-anchor=\"{}\" x=\"{:.1f}\" y=\"{}\">{}</text>",
+                       x(value) > kWidth - 30 ? "end" : "middle", x(value), kHeight - 12,
+                       TickText(value, second_step));
   }
   const std::string path = StairPath(curve, end, x, y);
   svg += fmt::format("<path class=\"area\" d=\"{}V{:.1f}H{:.1f}Z\"/>", path, y(0),

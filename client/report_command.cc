@@ -27,17 +27,19 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
                         const std::string& page) {
   auto tasks = ordered_json::array();
   for (const ReportTask& task : report.tasks) {
-    ordered_json object = {{"workload", task.workload.ToHex()},
-                           {"name", task.name},
-                           {"count", task.count},
-                           {"default", IntervalJson(task.by_default)},
-                           {"best", IntervalJson(task.best)},
-                           {"compared", task.compared},
-                           {"gain", nullptr},
-                           {"gain_low", nullptr},
-                           {"gain_high", nullptr},
-                           {"tried", task.tried},
-                           {"failed", task.failed}};
+    ordered_json object = {
+        {"workload", task.workload.ToHex()},
+        {"name", task.name},
+        {"count", task.count},
+        {"default", IntervalJson(task.by_default)},
+        {"best", IntervalJson(task.best)},
+        {"rigor", task.rigor.empty() ? ordered_json() : ordered_json(task.rigor)},
+        {"compared", task.compared},
+        {"gain", nullptr},
+        {"gain_low", nullptr},
+        {"gain_high", nullptr},
+        {"tried", task.tried},
+        {"failed", task.failed}};
     if (task.compared) {
       object["gain"] = task.Gain();
       object["gain_low"] = task.GainLow();
@@ -53,6 +55,7 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
     proposers[name] = {{"candidates", counts.first}, {"wins", counts.second}};
   }
   return {{"verdict", report.verdict ? VerdictJson(*report.verdict) : ordered_json()},
+          {"batch", report.batch ? BatchJson(*report.batch) : ordered_json()},
           {"log", log},
           {"session", report.session.id.ToHex()},
           {"model", report.model},
@@ -77,7 +80,7 @@ absl::Status RunReport(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const std::string path, UserLogPath(arguments, context.environment));
   const std::string page = arguments.TextOr("output", "report.html");
   HONE_RETURN_IF_ERROR(CheckOutput(page, {path}));
-  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}));
+  HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(path, {}, LogNameOf(arguments)));
   SessionReport report;
   {
     const auto read = log->BeginRead();
@@ -96,6 +99,7 @@ absl::Status RunReport(CommandContext& context) {
   }
   const Interval by_default = report.ByDefault(), best = report.Best();
   if (report.verdict) context.out << VerdictLine(*report.verdict) << '\n';
+  if (report.batch) context.out << BatchLine(*report.batch) << '\n';
   context.out << fmt::format("wrote {}: session {} of {}, {} groups", page,
                              report.session.id.ToHex().substr(0, 12),
                              report.model.empty() ? "a model" : report.model, report.tasks.size());
@@ -105,6 +109,7 @@ absl::Status RunReport(CommandContext& context) {
     if (report.Compared()) {
       context.out << fmt::format(" ({:.2f} x)", by_default.median_us / best.median_us);
     }
+    if (report.Predicted()) context.out << ", both predicted by the analytic model";
     if (!report.SumOf().empty()) context.out << fmt::format(", sum of {}", report.SumOf());
   }
   context.out << '\n';

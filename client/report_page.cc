@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -57,12 +62,33 @@ svg.large { min-width: 520px; }
 .reference { stroke: var(--quiet); stroke-dasharray: 5 4; }
 .win { fill: var(--good); opacity: .75; } .loss { fill: var(--bad); opacity: .75; }
 .whisker { fill: none; stroke: var(--ink); stroke-width: 1.2; }
+.trials input { accent-color: var(--accent); margin: 0 4px 0 0; }
+.trials label { margin-right: 16px; font-size: 13px; }
+.trials .rows { display: flex; flex-direction: column; margin-top: 10px; }
+.trial { display: grid; gap: 0 12px; padding: 4px 10px; font-size: 13.5px; order: var(--new);
+  border-top: 1px solid var(--edge);
+  grid-template-columns: 56px minmax(0, 1fr) 76px 84px 96px 110px; }
+.trial.head { order: 0; border: 0; color: var(--quiet); font-size: 12px; font-weight: 600; }
+.trial .n { text-align: right; font-variant-numeric: tabular-nums; }
+#by-group:checked ~ .rows > .trial:not(.head) { order: var(--group); }
+#by-time:checked ~ .rows > .trial:not(.head) { order: var(--time); }
+#by-outcome:checked ~ .rows > .trial:not(.head) { order: var(--outcome); }
+.bad { color: var(--bad); }
 .meter { background: var(--edge); border-radius: 3px; height: 6px; width: 60px; overflow: hidden; }
 .meter i { display: block; height: 100%; background: var(--accent); }
+@media (max-width: 1000px) { .extra, .meter { display: none; }
+  .name { min-width: 110px; } td, th { padding-left: 6px; padding-right: 6px; } }
+@media (max-width: 700px) { .wide, .trial .by, .trial .at, .trial.head { display: none; }
+  td.n small { display: none; } td.name small { display: block; }
+  .trial { grid-template-columns: minmax(0, 1fr) auto; padding: 5px 6px; }
+  .trial .number { grid-row: 2; text-align: left; } .trial .outcome { text-align: right; } }
 @media (max-width: 520px) { main { padding: 20px 12px 40px; } .panel { padding: 10px; }
-  .pair { grid-template-columns: 1fr; } }
+  .pair { grid-template-columns: 1fr; }
+  .trials label { margin-right: 4px; font-size: 12px; }
+  svg.large { min-width: 0; overflow: visible; } .tick { font-size: 20px; }
+  .label { font-size: 22px; } }
 @media print { body { background: #fff; } .panel, .card { break-inside: avoid; }
-  .panel { overflow: visible; } }
+  .panel { overflow: visible; } .trials input, .trials label { display: none; } }
 )";
 
 std::string DateText(int64_t unix_ms) {
@@ -86,12 +112,21 @@ std::string Card(const std::string& value, const std::string& meaning) {
 }
 
 std::string Verdict(const SessionReport& report) {
+  if (report.Predicted()) {
+    return "<p class=\"verdict\">model: no verdict; nothing was measured, all times are "
+           "predictions "
+           "of the analytic model</p>";
+  }
   if (!report.verdict) {
     return "<p class=\"verdict\">model: no verdict; default and tuned were not compared as a "
            "whole</p>";
   }
   return fmt::format("<p class=\"verdict{}\">{}</p>", report.verdict->keeps_defaults ? "" : " won",
                      Escaped(VerdictLine(*report.verdict)));
+}
+
+std::string Batch(const SessionReport& report) {
+  return report.batch ? fmt::format("<p>{}</p>", Escaped(BatchLine(*report.batch))) : "";
 }
 
 std::string Cards(const SessionReport& report) {
@@ -116,10 +151,11 @@ std::string Cards(const SessionReport& report) {
   return text + "</div>";
 }
 
-std::string Latency(const Interval& latency) {
+std::string Latency(const Interval& latency, bool predicted) {
   if (latency.median_us <= 0) return "–";
   if (latency.low_us == latency.high_us) {
-    return TimeText(latency.median_us) + "<small>in turns with the best</small>";
+    return fmt::format("{}<small>{}</small>", TimeText(latency.median_us),
+                       predicted ? "predicted" : "in turns with the best");
   }
   return fmt::format("{}<small>{} to {}</small>", TimeText(latency.median_us),
                      TimeText(latency.low_us), TimeText(latency.high_us));
@@ -136,22 +172,24 @@ std::string RooflineCell(const ReportTask& task) {
 
 std::string TaskRow(const ReportTask& task, double total_us, double most_gain, double end_seconds,
                     bool roofline) {
+  const bool predicted = task.rigor == db::RigorName(db::Rigor::kPredicted);
   std::string row = fmt::format(
-      "<tr><td class=\"name\">{}<small><code>{}</code></small></td><td class=\"n\">{}</td>"
-      "<td class=\"n\">{:.1f} %</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
+      "<tr><td class=\"name\">{}<small><code>{}</code></small></td><td class=\"n wide\">{}</td>"
+      "<td class=\"n wide\">{:.1f} %</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
       Escaped(task.name), task.workload.ToHex().substr(0, 12), task.count,
       total_us > 0 ? 100 * task.count * task.best.median_us / total_us : 0,
-      Latency(task.by_default), Latency(task.best));
+      Latency(task.by_default, predicted), Latency(task.best, predicted));
+  row += task.compared ? fmt::format(
+                             "<td class=\"n\">{:.2f} ×<small>{:.2f} to {:.2f}</small></td><td "
+                             "class=\"extra\">{}</td>",
+                             task.Gain(), task.GainLow(), task.GainHigh(),
+                             GainBar(task.Gain(), task.GainLow(), task.GainHigh(), most_gain))
+                       : std::string("<td class=\"n\">–</td><td class=\"extra\"></td>");
+  if (roofline) row += fmt::format("<td class=\"n wide\">{}</td>", RooflineCell(task));
   row +=
-      task.compared
-          ? fmt::format("<td class=\"n\">{:.2f} ×<small>{:.2f} to {:.2f}</small></td><td>{}</td>",
-                        task.Gain(), task.GainLow(), task.GainHigh(),
-                        GainBar(task.Gain(), task.GainLow(), task.GainHigh(), most_gain))
-          : std::string("<td class=\"n\">–</td><td></td>");
-  if (roofline) row += fmt::format("<td class=\"n\">{}</td>", RooflineCell(task));
-  row += fmt::format("<td>{}</td><td class=\"n\">{}<small>{}</small></td></tr>\n",
-                     SmallCurve(task.curve, end_seconds, task.by_default.median_us), task.tried,
-                     task.failed > 0 ? fmt::format("{} failed", task.failed) : Escaped(task.rigor));
+      fmt::format("<td class=\"extra\">{}</td><td class=\"n wide\">{}<small>{}</small></td></tr>\n",
+                  SmallCurve(task.curve, end_seconds, task.by_default.median_us), task.tried,
+                  task.failed > 0 ? fmt::format("{} failed", task.failed) : Escaped(task.rigor));
   return row;
 }
 
@@ -163,11 +201,12 @@ std::string TaskTable(const SessionReport& report) {
     if (task.compared) most_gain = std::min(6.0, std::max(most_gain, task.GainHigh()));
   }
   std::string text =
-      "<div class=\"panel\"><table><thead><tr><th>group</th><th class=\"n\">count</th><th "
-      "class=\"n\">share</th><th class=\"n\">default</th><th class=\"n\">best</th><th "
-      "class=\"n\">gain</th><th></th>";
-  if (report.has_roofline) text += "<th class=\"n\">roofline</th>";
-  text += "<th>best so far</th><th class=\"n\">tried</th></tr></thead><tbody>\n";
+      "<div class=\"panel\"><table><thead><tr><th>group</th><th class=\"n wide\">count</th><th "
+      "class=\"n wide\">share</th><th class=\"n\">default</th><th class=\"n\">best</th><th "
+      "class=\"n\">gain</th><th class=\"extra\"></th>";
+  if (report.has_roofline) text += "<th class=\"n wide\">roofline</th>";
+  text +=
+      "<th class=\"extra\">best so far</th><th class=\"n wide\">tried</th></tr></thead><tbody>\n";
   for (const ReportTask& task : report.tasks) {
     text += TaskRow(task, total_us, most_gain, report.used_seconds, report.has_roofline);
   }
@@ -198,6 +237,59 @@ std::string Counts(const SessionReport& report) {
                         Escaped(name), counts.first, counts.second);
   }
   return text + "</tbody></table></div></div>";
+}
+
+/// The places of rows in an order, from 1.
+std::vector<size_t> Places(
+    const std::vector<ReportTrial>& trials,
+    const std::function<bool(const ReportTrial&, const ReportTrial&)>& less) {
+  std::vector<size_t> order(trials.size()), places(trials.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return less(trials[a], trials[b]); });
+  for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i + 1;
+  return places;
+}
+
+/// Rows carry their place in each order, and style alone puts them there: the page has no script.
+std::string Trials(const SessionReport& report) {
+  const auto time = [](const ReportTrial& t) { return std::pair(t.us == 0, t.us); };
+  const std::vector<size_t> by_group =
+      Places(report.trials, [&](const ReportTrial& a, const ReportTrial& b) {
+        return std::pair(a.task, time(a)) < std::pair(b.task, time(b));
+      });
+  const std::vector<size_t> by_time =
+      Places(report.trials, [&](const auto& a, const auto& b) { return time(a) < time(b); });
+  const std::vector<size_t> by_outcome =
+      Places(report.trials, [](const auto& a, const auto& b) { return a.outcome < b.outcome; });
+  std::string text = "<div class=\"panel trials\">";
+  for (const auto& [id, name] :
+       {std::pair("new", "newest"), std::pair("group", "by group"), std::pair("time", "by time"),
+        std::pair("outcome", "by outcome")}) {
+    text += fmt::format(
+        "<input type=\"radio\" name=\"by\" id=\"by-{0}\"{2}>"
+        "<label for=\"by-{0}\">{1}</label>",
+        id, name, std::string_view(id) == "new" ? " checked" : "");
+  }
+  text +=
+      "<div class=\"rows\"><div class=\"trial head\"><div class=\"n\">#</div>"
+      "<div>group</div><div class=\"n at\">after</div><div class=\"n\">time</div>"
+      "<div class=\"by\">proposed by</div><div>outcome</div></div>\n";
+  for (size_t i = 0; i < report.trials.size(); ++i) {
+    const ReportTrial& trial = report.trials[i];
+    text += fmt::format(
+        "<div class=\"trial\" style=\"--new:{};--group:{};--time:{};--outcome:{}\">"
+        "<div class=\"n quiet number\">{}</div><div>{}</div><div class=\"n quiet at\">{}</div>"
+        "<div class=\"n\">{}</div><div class=\"quiet by\">{}</div><div "
+        "class=\"outcome {}\">{}</div></div>\n",
+        i + 1, by_group[i], by_time[i], by_outcome[i], trial.number,
+        Escaped(report.tasks[trial.task].name), Duration(trial.seconds),
+        trial.us > 0 ? TimeText(trial.us) : "–", Escaped(trial.proposer),
+        trial.outcome == "ok" ? "quiet" : "bad", Escaped(trial.outcome));
+  }
+  return text + fmt::format(
+                    "</div></div><p class=\"quiet\">The newest {} candidates and the {} "
+                    "fastest of each group; times are the search's own.</p>",
+                    SessionReport::kNewest, SessionReport::kFastest);
 }
 
 std::string Origin(const SessionReport& report) {
@@ -234,10 +326,10 @@ std::string ReportPage(const SessionReport& report) {
       "</style></head><body><main>\n<h1>{0}</h1><div class=\"quiet\">tuned by Hone for {2}, {3}"
       "</div>\n",
       Escaped(title), kStyle, Escaped(report.target), DateText(report.session.created_ms));
-  page += Verdict(report) + Cards(report);
+  page += Verdict(report) + Batch(report) + Cards(report);
   page += "\n<h2>The model's time over the session</h2><div class=\"panel\">" +
           LargeCurve(report.model_curve, report.used_seconds, report.ByDefault().median_us) +
-          "</div><p class=\"quiet\">The best measured time of every group, times how often it "
+          "</div><p class=\"quiet\">The best time of every group, times how often it "
           "occurs, added up.</p>\n";
   page += "<h2>Groups</h2>" + TaskTable(report);
   page += "\n<h2>Candidates</h2>" + Counts(report);
@@ -247,7 +339,9 @@ std::string ReportPage(const SessionReport& report) {
         "new log: where the log knows this session's records, the search starts from them.</p>",
         Escaped(report.command));
   }
-  return page + "\n<h2>Where it comes from</h2>" + Origin(report) + "\n</main></body></html>\n";
+  page += "\n<h2>Where it comes from</h2>" + Origin(report);
+  if (!report.trials.empty()) page += "\n<h2>Single candidates</h2>" + Trials(report);
+  return page + "\n</main></body></html>\n";
 }
 
 }  // namespace hone::client

@@ -57,16 +57,19 @@ struct OutputReport {
 };
 
 /// What --absolute and --relative say, else what the type's steps ask for.
-Tolerance ToleranceFor(const Arguments& arguments, ir::DType dtype) {
-  Tolerance tolerance = DefaultTolerance(dtype);
+/// Outputs in f32 of a model that multiplies bf16 are as far off as outputs in bf16.
+Tolerance ToleranceFor(const Arguments& arguments, ir::DType dtype, const std::string& precision) {
+  const bool narrow = dtype == ir::DType::kF32 && precision == "bf16";
+  Tolerance tolerance = DefaultTolerance(narrow ? ir::DType::kBF16 : dtype);
   if (arguments.Given("absolute")) tolerance.absolute = arguments.Number("absolute");
   if (arguments.Given("relative")) tolerance.relative = arguments.Number("relative");
   if (arguments.Given("absolute") || arguments.Given("relative")) tolerance.steps = 0;
   return tolerance;
 }
 
-absl::Status CompareOutputs(const Arguments& arguments, const NamedTensors& outputs,
-                            const NamedTensors& expected, std::vector<OutputReport>& reports) {
+absl::Status CompareOutputs(const Arguments& arguments, const std::string& precision,
+                            const NamedTensors& outputs, const NamedTensors& expected,
+                            std::vector<OutputReport>& reports) {
   const std::string path = arguments.Text("expect");
   for (const auto& [name, tensor] : expected) {
     const auto report = std::find_if(reports.begin(), reports.end(),
@@ -81,7 +84,7 @@ absl::Status CompareOutputs(const Arguments& arguments, const NamedTensors& outp
                               graph::ToText(report->type), path, graph::ToText(tensor.type))),
                           ExitCode::kOutputsDiffer);
     }
-    report->tolerance = ToleranceFor(arguments, tensor.type.dtype);
+    report->tolerance = ToleranceFor(arguments, tensor.type.dtype, precision);
     report->comparison = CompareTensors(*FindTensor(outputs, name), tensor, report->tolerance);
   }
   for (const OutputReport& report : reports) {
@@ -185,7 +188,8 @@ absl::Status RunRun(CommandContext& context) {
     reports.push_back({name, tensor.type, Summarise(tensor), std::nullopt, {}});
   }
   if (!expect.empty()) {
-    HONE_RETURN_IF_ERROR(CompareOutputs(arguments, outputs, expected, reports));
+    HONE_RETURN_IF_ERROR(
+        CompareOutputs(arguments, model.executable->info().precision, outputs, expected, reports));
   }
   nlohmann::ordered_json object = {{"model", model.name},
                                    {"threads", session.context().threads()},

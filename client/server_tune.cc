@@ -24,16 +24,16 @@
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/next_command.h"
-#include "client/roofline.h"
 #include "client/server_connection.h"
 #include "client/server_options.h"
 #include "client/server_progress.h"
 #include "client/task_list.h"
 #include "client/tune_budget.h"
 #include "client/verdict_text.h"
-#include "compiler/workload_cost.h"
 #include "ir/target.h"
 #include "ir/text.h"
+#include "ir/workload_cost.h"
+#include "proto/probed_rates.h"
 
 namespace hone::client {
 namespace {
@@ -62,8 +62,8 @@ class WhileDetachable {
 };
 
 /// The rooflines of a session's tasks by what the fastest probed device of its class says of
-/// itself, ns; 0 where that is not known. (What a task carries is the time that nothing can be
-/// faster than, a quarter of this where Winograd may serve.)
+/// itself, ns; 0 where that is not known. (What a task carries, schedule::LeastNs, is what it is
+/// chosen by.)
 std::vector<double> ProbedBounds(ServerConnection& server, const proto::SessionSpec& spec,
                                  const std::string& device_class) {
   std::vector<double> bounds(spec.tasks.size(), 0.0);
@@ -71,18 +71,13 @@ std::vector<double> ProbedBounds(ServerConnection& server, const proto::SessionS
   ir::Target target;
   std::string why;
   if (!devices.ok() || !ir::ParseTarget(spec.target, &target, &why)) return bounds;
-  proto::Probes fastest;
-  for (const proto::DeviceInfo& each : *devices) {
-    const bool of_class = !device_class.empty() && each.device.device_class == device_class;
-    if (!of_class || !each.probes) continue;
-    if (each.probes->flop_per_second > fastest.flop_per_second) fastest = *each.probes;
-  }
-  if (fastest.flop_per_second <= 0 || fastest.memory_bytes_per_second <= 0) return bounds;
-  const Roofline roofline =
-      ProbedRoofline(fastest.flop_per_second, fastest.memory_bytes_per_second, target);
+  std::optional<proto::Probes> fastest;
+  for (const proto::DeviceInfo& each : *devices) proto::TakeFaster(each, device_class, fastest);
+  if (!fastest) return bounds;
+  const measure::DeviceRates rates = proto::RatesOf(*fastest, target);
   for (size_t i = 0; i < bounds.size(); ++i) {
     const auto workload = ir::ParseWorkload(spec.tasks[i].workload);
-    if (workload.ok()) bounds[i] = roofline.BoundNs(compiler::CostOf(*workload));
+    if (workload.ok()) bounds[i] = rates.BoundNs(ir::CostOf(*workload));
   }
   return bounds;
 }
@@ -169,11 +164,14 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const proto::S
   if (context_.json()) {
     auto tasks = ordered_json::array();
     for (const ServerProgress::Task& task : progress.tasks()) {
+      const bool bounded = task.row.bound_ns > 0 && task.row.best_ns > 0;
+      const double share = bounded ? task.row.bound_ns / task.row.best_ns : 0;
       tasks.push_back({{"workload", task.workload},
                        {"name", task.row.name},
                        {"count", task.row.count},
                        {"default_us", Us(task.row.default_ns)},
                        {"best_us", Us(task.row.best_ns)},
+                       {"roofline_share", bounded ? ordered_json(share) : ordered_json()},
                        {"trials", task.row.trials},
                        {"compared", task.compared},
                        {"replaced", task.replaced}});

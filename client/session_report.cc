@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
 #include "base/status.h"
-#include "client/roofline.h"
-#include "compiler/workload_cost.h"
 #include "ir/text.h"
+#include "ir/workload_cost.h"
+#include "measure/device_probe.h"
 #include "search/search_event.h"
 
 namespace hone::client {
@@ -157,11 +160,42 @@ void AddFacts(const Facts& facts, SessionReport& report) {
   if (!times.empty()) report.used_seconds = times.back();
 }
 
+/// The candidates that the page lists. Tasks have their places by now.
+void AddTrials(const Facts& facts, SessionReport& report) {
+  std::unordered_map<Hash128, size_t> place;
+  for (size_t i = 0; i < report.tasks.size(); ++i) place.emplace(report.tasks[i].workload, i);
+  const std::vector<double> times = Times(facts.attempts, report.session.created_ms);
+  std::vector<ReportTrial> all;
+  std::vector<std::vector<size_t>> timed(report.tasks.size());
+  for (size_t i = 0; i < facts.attempts.size(); ++i) {
+    const db::Attempt& attempt = facts.attempts[i];
+    const auto record = facts.records.find(attempt.record);
+    all.push_back({.number = static_cast<int64_t>(i + 1),
+                   .task = place.at(attempt.key.workload),
+                   .seconds = times[i],
+                   .us = record == facts.records.end() ? 0 : record->second.median_ns * 1e-3,
+                   .proposer = attempt.proposer,
+                   .outcome = std::string(measure::ToString(attempt.outcome))});
+    if (all[i].us > 0) timed[all[i].task].push_back(i);
+  }
+  std::set<size_t, std::greater<>> listed;
+  for (size_t i = all.size(); i > 0 && all.size() - i < SessionReport::kNewest; --i) {
+    listed.insert(i - 1);
+  }
+  for (std::vector<size_t>& of_task : timed) {
+    const size_t most = std::min(of_task.size(), SessionReport::kFastest);
+    std::ranges::partial_sort(of_task, of_task.begin() + static_cast<std::ptrdiff_t>(most), {},
+                              [&](size_t i) { return std::pair(all[i].us, i); });
+    listed.insert(of_task.begin(), of_task.begin() + static_cast<std::ptrdiff_t>(most));
+  }
+  for (const size_t i : listed) report.trials.push_back(std::move(all[i]));
+}
+
 /// The winners of final comparisons: better known than what the race said.
 void AddVerdicts(const Facts& facts, SessionReport& report) {
   std::unordered_map<Hash128, const db::TuningRecord*> verified;
   for (const auto& [id, record] : facts.records) {
-    if (record.rigor == db::Rigor::kScreened) continue;
+    if (!db::WonComparison(record.rigor)) continue;
     const db::TuningRecord*& kept = verified[record.key.workload];
     const auto order = [](const db::TuningRecord& r) {
       return std::pair(r.created_ms, r.id.ToHex());
@@ -194,7 +228,8 @@ void AddVerdict(const search::VerdictEvent& verdict, size_t named_tasks, Session
 /// Adds what only the events tell. The first `named_tasks` stand in the session's order.
 absl::Status AddEnd(db::Database& log, size_t named_tasks, SessionReport& report) {
   return log.ScanEvents({.session = report.session.id}, [&](const db::Event& event) {
-    if (event.type == db::kModelVerdict) report.verdict = db::VerdictOf(event, false);
+    if (auto verdict = db::VerdictOf(event, false))
+      (verdict->of_batch ? report.batch : report.verdict) = std::move(verdict);
     if (const auto v = search::EventAs<search::VerdictEvent>(event))
       AddVerdict(*v, named_tasks, report);
     if (const auto e = search::EventAs<search::ElapsedEvent>(event))
@@ -210,10 +245,10 @@ absl::Status AddCosts(db::Database& log, const ClassOfHost& class_of, const Mono
                       SessionReport& report) {
   ir::Target target;
   std::string why;
-  Roofline roofline;
+  measure::DeviceRates rates;
   if (ir::ParseTarget(report.target, &target, &why) && class_of(target) == report.device_class &&
       ir::HostCanRun(target, &why)) {
-    HONE_ASSIGN_OR_RETURN(roofline, MeasureRoofline(target, clock));
+    HONE_ASSIGN_OR_RETURN(rates, measure::MeasureRates(target, clock));
     report.has_roofline = true;
   }
   for (ReportTask& task : report.tasks) {
@@ -221,10 +256,10 @@ absl::Status AddCosts(db::Database& log, const ClassOfHost& class_of, const Mono
     if (!row) continue;
     const auto workload = ir::ParseWorkload(row->text);
     if (!workload.ok()) continue;  // of a newer Hone
-    const compiler::WorkloadCost cost = compiler::CostOf(*workload);
-    task.flop = cost.flop;
+    const ir::WorkloadCost cost = ir::CostOf(*workload);
+    task.flop = cost.flop();
     task.bytes = cost.bytes;
-    if (report.has_roofline) task.bound_us = roofline.BoundNs(cost) * 1e-3;
+    if (report.has_roofline) task.bound_us = rates.BoundNs(cost) * 1e-3;
   }
   return absl::OkStatus();
 }
@@ -249,6 +284,11 @@ std::string SessionReport::SumOf() const {
   });
   const auto all = static_cast<std::ptrdiff_t>(tasks.size());
   return timed == all ? "" : fmt::format("{} of {} kernels", timed, all);
+}
+
+bool SessionReport::Predicted() const {
+  return std::ranges::any_of(
+      tasks, [](const ReportTask& task) { return task.rigor == RigorName(db::Rigor::kPredicted); });
 }
 
 bool SessionReport::Compared() const {
@@ -300,6 +340,7 @@ absl::StatusOr<SessionReport> ReadSessionReport(db::Database& log, const std::st
   };
   std::stable_sort(report.tasks.begin(), report.tasks.end(),
                    [&](const ReportTask& a, const ReportTask& b) { return share(a) > share(b); });
+  AddTrials(facts, report);
   return report;
 }
 

@@ -45,23 +45,40 @@ struct ReportTask {
   double GainHigh() const;
 };
 
+/// One candidate.
+struct ReportTrial {
+  int64_t number = 0;  ///< in the session, from 1
+  size_t task = 0;     ///< of SessionReport::tasks
+  double seconds = 0;  ///< when, by the session's clock
+  double us = 0;       ///< 0: not timed
+  std::string proposer, outcome;
+};
+
 struct SessionReport {
   db::Session session;
   std::string model, target, command;  ///< of the request; empty where it does not tell
   std::string device_class, fingerprint;
   std::string reason;                       ///< why it ended; empty: it has not
   std::optional<db::ModelVerdict> verdict;  ///< of the whole model; none was made, or decided
+  std::optional<db::ModelVerdict> batch;    ///< on how its batch runs, the last one
   double used_seconds = 0;                  ///< of tuning, pauses left out
   std::vector<ReportTask> tasks;            ///< largest share of the time by default first
   std::map<std::string, int64_t> outcomes;
   std::map<std::string, std::pair<int64_t, int64_t>> proposers;  ///< candidates, wins
   std::vector<CurvePoint> model_curve;  ///< Σ count · best, from when every task has a time
+  /// The newest kNewest candidates and of each task the kFastest that ran in the least time; newest
+  /// first, each once.
+  std::vector<ReportTrial> trials;
   bool has_roofline = false;
+
+  static constexpr size_t kNewest = 60, kFastest = 3;
 
   Interval ByDefault() const;  ///< Σ count · default over tasks that have both times
   Interval Best() const;
   /// "1 of 21 kernels": which those are; empty: all.
   std::string SumOf() const;
+  /// Whether its times are the analytic model's.
+  bool Predicted() const;
   /// Whether all of those were compared, so that the sums have a ratio.
   bool Compared() const;
 };

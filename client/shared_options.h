@@ -40,10 +40,9 @@ inline constexpr OptionSpec kBatch = {
     .argument = "HOW",
     .help =
         "How a batch runs whose images do not meet: together (each kernel computes all images), "
-        "each "
-        "(all kernels for one image, then the next: less memory, and what lies between kernels "
-        "stays "
-        "in the caches), or auto (what the target's nominal caches say)",
+        "each (all kernels for one image, then the next: less memory, and what lies between "
+        "kernels stays in the caches), or auto (what hone tune measured, else what the target's "
+        "nominal caches say)",
     .default_text = "auto",
     .choices = "auto|together|each"};
 inline constexpr OptionSpec kTarget = {
@@ -59,7 +58,7 @@ inline constexpr OptionSpec kThreads = {
     .kind = ValueKind::kInteger,
     .argument = "N",
     .help = "Threads that the model runs on",
-    .default_words = "the usable cores; of a package, what it was made for",
+    .default_words = "the usable cores; for a package, as many as it was made for",
     .low = 1,
     .high = 1024,
     .meant = "jobs|cores|cpus|num-threads"};
@@ -94,6 +93,16 @@ inline constexpr OptionSpec kAccuracy = {
         "class serves a laxer one",
     .default_text = "default",
     .choices = "strict|default|fast"};
+inline constexpr OptionSpec kPrecision = {
+    .name = "precision",
+    .kind = ValueKind::kChoice,
+    .argument = "TYPE",
+    .help =
+        "What matrix products and convolutions of f32 multiply: f32, or bf16 (twice as fast where "
+        "the target has +bf16; sums, norms and softmax stay f32)",
+    .default_text = "f32",
+    .choices = "f32|bf16|f16",
+    .meant = "dtype|fp16|half"};
 inline constexpr OptionSpec kCacheMb = {
     .name = "cache-mb",
     .kind = ValueKind::kInteger,
@@ -127,6 +136,11 @@ inline constexpr OptionSpec kRequire = {
     .help = "Fail rather than answer from a lower rung of the look-up",
     .default_text = "default",
     .choices = "exact|nearest|default"};
+inline constexpr OptionSpec kAllowPredicted = {
+    .name = "allow-predicted",
+    .help =
+        "Where nothing was measured take schedules that the analytic model predicts to be fast "
+        "(hone tune --measure predicted)"};
 inline constexpr OptionSpec kDeviceClass = {.name = "device-class",
                                             .kind = ValueKind::kText,
                                             .argument = "CLASS",

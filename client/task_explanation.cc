@@ -228,7 +228,7 @@ int PlaceOf(const Hash128& workload, const db::Session& session) {
 /// The default's time in the comparison in turns that gave this record's, ns: times of different
 /// comparisons have no ratio. 0 where there was none.
 absl::StatusOr<double> ComparedDefaultNs(db::Database& log, const db::TuningRecord& record) {
-  if (record.rigor == db::Rigor::kScreened) return 0.0;
+  if (!db::WonComparison(record.rigor)) return 0.0;
   constexpr double kRounded = 0.051;  // an event's times have one decimal
   HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, log.Sessions());
   const auto session = std::ranges::find_if(

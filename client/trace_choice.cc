@@ -10,7 +10,6 @@
 #include "base/shell_word.h"
 #include "base/status.h"
 #include "client/exit_code.h"
-#include "client/open_log.h"
 #include "client/server_options.h"
 
 namespace hone::client {
@@ -57,12 +56,9 @@ absl::Status Unusable(const std::string& path, const std::string& why) {
 
 /// What stands where `hone tune` keeps the log.
 absl::StatusOr<TraceChoice> OfPlace(const Arguments& arguments, const Environment& environment) {
-  TraceChoice choice = {.kind = Kind::kLog, .unasked = true};
+  TraceChoice choice = {
+      .kind = Kind::kLog, .unasked = true, .has_no_log = Has(arguments, "no-log")};
   auto place = UserLogPath(arguments, environment);
-  if (!Has(arguments, "no-log")) {
-    HONE_ASSIGN_OR_RETURN(choice.path, std::move(place));
-    return choice;
-  }
   if (!place.ok()) return TraceChoice{};
   choice.path = *std::move(place);
   std::error_code error;
@@ -105,12 +101,13 @@ absl::Status CheckRequire(const Arguments& arguments, const TraceChoice& choice,
 }
 
 /// What a shell has to be told to tune the same model for the same target.
-std::string TuneLine(const Arguments& arguments, const TraceChoice& choice) {
-  std::string line = "hone tune " + ShellWord(arguments.Text("MODEL"));
+std::string TuneLine(const Arguments& arguments, const TraceChoice& choice,
+                     const std::string& model) {
+  std::string line = "hone tune " + ShellWord(model);
   if (choice.kind == Kind::kServer) line += ' ' + ServerWords(arguments);
   if (choice.kind == Kind::kLog && !choice.unasked) line += " --db " + ShellWord(choice.path);
-  for (const char* name :
-       {"target", "threads", "device-class", "dim", "shape", "bind", "cut", "batch", "accuracy"}) {
+  for (const char* name : {"target", "threads", "device-class", "dim", "shape", "bind", "cut",
+                           "batch", "accuracy", "precision"}) {
     // Only this machine's own class can be measured here.
     if (std::string_view(name) == "device-class" && choice.kind != Kind::kServer) continue;
     for (const std::string& value : arguments.List(name)) {
@@ -143,11 +140,10 @@ absl::StatusOr<TraceChoice> ChooseTraces(const Arguments& arguments,
 
 absl::Status ChosenLogError(const absl::Status& status, const TraceChoice& choice) {
   if (status.ok() || !choice.unasked) return status;
-  const absl::Status told(status.code(),
-                          StatusMessage(status) + "; --no-log compiles the defaults without it");
-  if (HasExitCode(status)) return WithExitCode(told, ExitCodeOf(status));
-  // What is no log at all there was not given as one.
-  return absl::IsInvalidArgument(status) ? WithExitCode(told, ExitCode::kLog) : told;
+  const absl::Status told(
+      status.code(), StatusMessage(status) +
+                         (choice.has_no_log ? "; --no-log compiles the defaults without it" : ""));
+  return HasExitCode(status) ? WithExitCode(told, ExitCodeOf(status)) : told;
 }
 
 int NumAnswered(const compiler::CompileReport& report) {
@@ -167,11 +163,11 @@ int NumJudged(const compiler::CompileReport& report) {
 std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileReport& report) {
   const int answered = NumAnswered(report);
   const int judged = NumJudged(report);
-  if (!choice.unasked) return "";
   if (answered == 0 && judged > 0) {
     return fmt::format("the model keeps its defaults by a verdict in '{}'; hone query says which\n",
                        choice.path);
   }
+  if (!choice.unasked) return "";
   return fmt::format(
       "{} of {} kernels from '{}'{}; {}\n", answered, report.kernels.size(), choice.path,
       judged > 0 ? fmt::format(", {} put back to the default", judged) : "",
@@ -180,13 +176,18 @@ std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileRepo
 
 std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,
                              const compiler::CompileReport& report) {
-  if (!choice.HasLog() && choice.missing.empty()) return "";
   if (report.kernels.empty() || NumAnswered(report) + NumJudged(report) > 0) return "";
+  return NothingKnownText(arguments, choice, arguments.Text("MODEL"));
+}
+
+std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,
+                             const std::string& model) {
+  if (!choice.HasLog() && choice.missing.empty()) return "";
   const std::string where =
       choice.HasLog() ? fmt::format("'{}' knows none of this model's kernels", choice.path)
                       : fmt::format("there is no log '{}'", choice.missing);
   return fmt::format("{}: all have default schedules; to search for faster ones:\n    {}\n", where,
-                     TuneLine(arguments, choice));
+                     TuneLine(arguments, choice, model));
 }
 
 }  // namespace hone::client

@@ -7,6 +7,7 @@
 
 #include "client/arguments.h"
 #include "client/command.h"
+#include "client/open_log.h"
 #include "compiler/compile_model.h"
 
 namespace hone::client {
@@ -18,35 +19,39 @@ struct TraceChoice {
   std::string path;  ///< the folder, the log, FILE@sha256:DIGEST, or the server's address
   /// The log is where `hone tune` keeps it unless told otherwise; nobody named it for this command.
   bool unasked = false;
+  bool has_no_log = false;  ///< the command can do without it: it has --no-log
   /// kDefaults: where the log would be that --no-log did not forbid; empty: nowhere.
   std::string missing;
 
   /// Whether look-ups answer, and so the device class matters.
   bool HasLog() const { return kind >= Kind::kLog; }
+  LogName name() const { return unasked ? LogName::kDefault : LogName::kGiven; }
 };
 
 /// One of --no-log, --traces, --db, --snapshot and --server, of those that the command has: first
 /// what its line says, then the config file (but for `db`, which is a place alone). Without any,
-/// the user's log where something stands at its place; commands without --no-log take it where
-/// nothing does, too. Usage errors: two of them, or --require without a log. An error with kLog:
-/// the place cannot be looked at.
+/// the user's log where something stands at its place. Usage errors: two of them, or --require
+/// without a log. An error with kLog: the place cannot be looked at.
 absl::StatusOr<TraceChoice> ChooseTraces(const Arguments& arguments,
                                          const Environment& environment);
 
-/// An error of the choice's log, or of look-ups in it: one that nobody named is told how to do
-/// without.
+/// An error of the choice's log, or of look-ups in it: of one that nobody named it says how to do
+/// without, where the command can.
 absl::Status ChosenLogError(const absl::Status& status, const TraceChoice& choice);
 
 /// How many kernels something else than the default schedule answered.
 int NumAnswered(const compiler::CompileReport& report);
 
 /// "22 of 22 kernels from '…'; --no-log compiles the defaults" and a line feed, where nobody asked
-/// for that log; else nothing.
+/// for that log; whoever asked, that a verdict leaves the model its defaults; else nothing.
 std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileReport& report);
 
 /// Where a log was read or looked for and knows nothing of the model: that, and the `hone tune`
 /// line that changes it.
 std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,
                              const compiler::CompileReport& report);
+/// The same for a command that has found so; `model` is how the line names it.
+std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,
+                             const std::string& model);
 
 }  // namespace hone::client

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -18,24 +20,27 @@
 #include "client/json_text.h"
 #include "client/live_lines.h"
 #include "client/log_holdings.h"
+#include "client/log_trace_source.h"
 #include "client/machine_warnings.h"
 #include "client/model_judge.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/next_command.h"
 #include "client/open_log.h"
-#include "client/roofline.h"
 #include "client/server_tune.h"
 #include "client/task_list.h"
 #include "client/tune_budget.h"
 #include "client/tune_progress.h"
 #include "client/tune_signals.h"
+#include "client/tune_tasks.h"
 #include "client/user_cache.h"
 #include "client/version_text.h"
 #include "compiler/extract_kernels.h"
-#include "graph/group_cost.h"
+#include "db/prediction.h"
 #include "ir/narrow_target.h"
+#include "measure/building_measurer.h"
 #include "measure/device.h"
+#include "measure/device_probe.h"
 #include "measure/helper_check.h"
 #include "measure/local_measurer.h"
 #include "measure/process_load.h"
@@ -46,39 +51,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The least time of a kernel on this target, ns: multiply-adds at two per lane and nominal cycle,
-/// a quarter of them where Winograd's F(4×4) may be used, or its bytes at a generous last-level
-/// cache rate.
-double BoundNs(const graph::GroupCost& cost, const ir::Target& target) {
-  constexpr double kWinograd = 4, kBytesPerNs = 200;
-  const double compute = static_cast<double>(cost.flops) / ir::MostFlopPerNs(target) / kWinograd;
-  return std::max(compute, static_cast<double>(cost.Bytes()) / (kBytesPerNs * target.threads));
-}
-
-/// One task for each Workload: kernels that differ in where their buffers lie are one.
-std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> kernels,
-                                          const ir::Target& target) {
-  std::vector<search::TuningTask> tasks;
-  std::map<std::string, size_t> known;
-  for (auto& k : kernels) {
-    if (k.count <= 0) continue;
-    const auto [place, fresh] = known.try_emplace(k.hash, tasks.size());
-    if (!fresh) {
-      tasks[place->second].count += k.count;
-      continue;
-    }
-    search::TuningTask t;
-    const graph::GroupCost cost = graph::CostOf(k.workload);
-    t.hash = Hash128::FromHex(k.hash).value_or(Hash128{});
-    t.name = k.name;
-    t.count = k.count;
-    t.flop = static_cast<double>(cost.flops + cost.other_flops);
-    t.bound_ns = BoundNs(cost, target);
-    t.workload = std::make_shared<const ir::Workload>(std::move(k.workload));
-    tasks.push_back(std::move(t));
-  }
-  return tasks;
-}
+constexpr char kPredictedText[] =
+    "nothing was measured, all times are predictions of the analytic model";
 
 /// The command line that asks for the same again, on any machine that has the model.
 std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
@@ -93,7 +67,7 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
     for (const std::string& value : arguments.List(name)) add(name, value);
   }
   if (arguments.Given("inputs")) add("inputs", arguments.Text("inputs"));
-  for (const char* name : {"batch", "accuracy"}) {
+  for (const char* name : {"batch", "accuracy", "precision", "measure"}) {
     if (arguments.Given(name)) add(name, arguments.Text(name));
   }
   if (budget.seconds > 0) add("seconds", fmt::format("{}", budget.seconds));
@@ -124,11 +98,18 @@ class Tuning {
 
  private:
   absl::Status Prepare();
+  std::unique_ptr<compiler::TraceSource> KnownOfBatches() const;
+  absl::Status CheckMeasurable() const;
   void Announce(const TuneSoFar& so_far) const;
   void WarnOfOthers(measure::ForeignLoad& load) const;
   absl::Status DryRun();
   absl::Status OpenLog();
   absl::Status TuneTasks();
+  absl::Status PredictTasks();
+  /// The session on `measurer`; `local`, if any, is the same.
+  absl::Status Search(search::SessionOptions options, measure::Measurer& measurer,
+                      const measure::LocalMeasurer* local, const std::vector<double>& bounds,
+                      const JudgedModel& judged);
   std::vector<double> MeasureBounds() const;
   measure::LocalMeasurerOptions MeasurerOptions() const;
   search::SessionOptions MakeSessionOptions() const;
@@ -143,8 +124,11 @@ class Tuning {
   ir::Target target_;
   TuneBudget budget_;
   ir::AccuracyClass accuracy_ = ir::AccuracyClass::kDefault;
+  bool predicted_ = false;  ///< nothing is measured (--measure predicted)
   measure::HostDevice host_;
   std::vector<search::TuningTask> tasks_;
+  compiler::BatchRun batch_ = compiler::BatchRun::kAuto;  // kAuto: there is no batch to decide on
+  std::vector<std::pair<Hash128, int64_t>> together_;     // ModelJudge::Options::together
   std::string path_;
   std::unique_ptr<db::LogFile> log_;
 };
@@ -156,36 +140,75 @@ absl::Status Tuning::Prepare() {
   std::string why;
   if (!ir::ParseTarget(target_text, &target_, &why)) return absl::InvalidArgumentError(why);
   HONE_ASSIGN_OR_RETURN(path_, UserLogPath(arguments_, context_.environment));
-  const measure::LocalMeasurerOptions options = MeasurerOptions();
-  if (!arguments_.Flag("dry-run") && !ir::HostCanRun(target_, &why)) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: candidates for {} cannot be measured here; tune on a machine that can run "
-                    "them and compile from that log",
-                    why, target_.text));
-  }
-  HONE_RETURN_IF_ERROR(measure::CheckHelpers(options.builder, options.runner, clock_));
+  predicted_ = arguments_.Text("measure") == "predicted";
+  HONE_RETURN_IF_ERROR(CheckMeasurable());
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
-  auto kernels =
-      compiler::ExtractKernels(std::move(graph), target_.text, builder, ReadBatch(arguments_));
-  if (!kernels.ok()) return CompileError(kernels.status());
+  batch_ = ReadBatch(arguments_);
+  const std::unique_ptr<compiler::TraceSource> known = KnownOfBatches();
+  auto steps = compiler::ExtractSteps(std::move(graph), target_.text, builder, batch_, *known);
+  if (!steps.ok()) return CompileError(steps.status());
+  if (batch_ == compiler::BatchRun::kAuto && !steps->batch.together.empty()) {
+    for (const auto& [hash, count] : steps->batch.together)
+      together_.emplace_back(Hash128::FromHex(hash).value_or(Hash128{}), count);
+    batch_ = steps->images > 1 ? compiler::BatchRun::kEach : compiler::BatchRun::kTogether;
+  }
   std::vector<const ir::Workload*> workloads;
-  for (const compiler::ModelKernel& kernel : *kernels) workloads.push_back(&kernel.workload);
+  for (const compiler::ModelKernel& kernel : steps->kernels) workloads.push_back(&kernel.workload);
   target_ = ir::NarrowedTo(target_, workloads);
-  tasks_ = MakeTasks(*std::move(kernels), target_);
+  tasks_ = MakeTasks(std::move(steps->kernels), target_);
+  if (predicted_) {
+    const db::Device device = db::PredictedDevice(target_.text);
+    host_.device_class = device.device_class;
+    host_.fingerprint = device.fingerprint;
+    return absl::OkStatus();
+  }
   if (arguments_.Flag("dry-run")) {
     host_.device_class = measure::DeviceClassFor(target_);
     return absl::OkStatus();
   }
-  HONE_ASSIGN_OR_RETURN(host_, measure::DescribeDevice(options.runner.device));
+  HONE_ASSIGN_OR_RETURN(host_, measure::DescribeDevice(MeasurerOptions().runner.device));
   return absl::OkStatus();
+}
+
+/// Nothing where the log cannot be read: OpenLog says why.
+std::unique_ptr<compiler::TraceSource> Tuning::KnownOfBatches() const {
+  std::error_code ignored;
+  if (std::filesystem::exists(path_, ignored)) {
+    if (auto log = OpenUserLog(path_, {}); log.ok()) {
+      auto source = LogTraceSource::Create(
+          *std::move(log),
+          {.device_class = measure::DeviceClassFor(target_), .accuracy = accuracy_});
+      if (source.ok()) return *std::move(source);
+    }
+  }
+  return std::make_unique<compiler::DefaultTraceSource>();
+}
+
+absl::Status Tuning::CheckMeasurable() const {
+  const measure::LocalMeasurerOptions options = MeasurerOptions();
+  if (predicted_) return measure::CheckBuilder(options.builder, clock_);
+  std::string why;
+  bool can = ir::HostCanRun(target_, &why);
+  if (can && measure::DevicesOfHost().Find(target_.kind) == nullptr) {
+    can = false;
+    why = fmt::format("this Hone cannot measure on {} devices yet", target_.kind);
+  }
+  if (!can && !arguments_.Flag("dry-run")) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: candidates for {} cannot be measured here; tune on a machine that can run "
+                    "them and compile from that log, or have the analytic model alone search: "
+                    "--measure predicted",
+                    why, target_.text));
+  }
+  return measure::CheckHelpers(options.builder, options.runner, clock_);
 }
 
 void Tuning::Announce(const TuneSoFar& so_far) const {
   context_.err << fmt::format("{} tasks for {} on {}\nlog {}\nbudget {}, {}\n", tasks_.size(),
                               target_.text, host_.device_class, path_, BudgetText(budget_),
                               EndText(budget_, so_far, wall_clock_))
-               << ManyThreadsText(target_.threads, CpusHere());
+               << (predicted_ ? "" : ManyThreadsText(target_.threads, CpusHere()));
 }
 
 /// What other programs do, since `load` began to look; a long tuning looks for long enough.
@@ -202,8 +225,11 @@ void Tuning::WarnOfOthers(measure::ForeignLoad& load) const {
 absl::Status Tuning::DryRun() {
   HONE_ASSIGN_OR_RETURN(
       const LogHoldings log,
-      ReadHoldings(path_, {.device_class = host_.device_class, .accuracy = accuracy_}, tasks_,
-                   target_, MakeSessionOptions().request));
+      ReadHoldings(path_, LogNameOf(arguments_),
+                   {.device_class = host_.device_class,
+                    .accuracy = accuracy_,
+                    .predictions = predicted_ ? db::Predictions::kTaken : db::Predictions::kTold},
+                   tasks_, target_, MakeSessionOptions().request));
   const TuneSoFar so_far = log.unfinished.so_far;
   Announce(so_far);
   ordered_json tasks = TasksJson(tasks_);
@@ -246,7 +272,7 @@ absl::Status Tuning::OpenLog() {
                       context_.environment.data_folder, error.message()));
     }
   }
-  auto log = OpenUserLog(path_, {.mode = db::OpenMode::kWrite});
+  auto log = OpenUserLog(path_, {.mode = db::OpenMode::kWrite}, LogNameOf(arguments_));
   if (absl::IsUnavailable(log.status())) {
     const std::string elsewhere =
         "; or tune into another log (--db) and merge it later (hone db merge)";
@@ -286,32 +312,35 @@ search::SessionOptions Tuning::MakeSessionOptions() const {
   options.trials = budget_.trials;
   options.until_unix_ns = budget_.until_unix_ns;
   options.seed = static_cast<uint64_t>(arguments_.Integer("seed"));
-  options.request =
-      JsonText(ordered_json({{"model", ModelName(arguments_.Text("MODEL"))},
-                             {"target", target_.text},
-                             {"device_class", host_.device_class},
-                             {"seconds", budget_.seconds},
-                             {"trials", budget_.trials},
-                             {"until", arguments_.Given("until") ? arguments_.Text("until") : ""},
-                             {"seed", arguments_.Integer("seed")},
-                             {"accuracy", std::string(ir::AccuracyClassName(accuracy_))},
-                             {"command", RepeatedBy(arguments_, target_, budget_)},
-                             {"tasks", TasksJson(tasks_)}}));
+  ordered_json request = {{"model", ModelName(arguments_.Text("MODEL"))},
+                          {"target", target_.text},
+                          {"device_class", host_.device_class},
+                          {"seconds", budget_.seconds},
+                          {"trials", budget_.trials},
+                          {"until", arguments_.Given("until") ? arguments_.Text("until") : ""},
+                          {"seed", arguments_.Integer("seed")},
+                          {"accuracy", std::string(ir::AccuracyClassName(accuracy_))},
+                          {"command", RepeatedBy(arguments_, target_, budget_)},
+                          {"tasks", TasksJson(tasks_)}};
+  if (predicted_) request["measure"] = "predicted";
+  options.request = JsonText(request);
   options.versions = VersionJson();
   options.target = target_;
   options.accuracy = accuracy_;
   options.device = {host_.device_class, host_.fingerprint};
   options.builder_version = BuilderVersionText();
   options.interrupted = TuneSignals::interrupted();
+  options.predicted = predicted_;
+  options.choose_threads = true;
   options.free_bytes = [path = path_] { return FreeBytes(path); };
   return options;
 }
 
 std::vector<double> Tuning::MeasureBounds() const {
   std::vector<double> bounds(tasks_.size(), 0.0);
-  const auto roofline = MeasureRoofline(target_, clock_);
-  for (size_t i = 0; roofline.ok() && i < tasks_.size(); ++i)
-    bounds[i] = roofline->BoundNs(compiler::CostOf(*tasks_[i].workload));
+  const auto rates = measure::MeasureRates(target_, clock_);
+  for (size_t i = 0; rates.ok() && i < tasks_.size(); ++i)
+    bounds[i] = rates->BoundNs(ir::CostOf(*tasks_[i].workload));
   return bounds;
 }
 
@@ -319,10 +348,13 @@ std::string Tuning::WhatStands(int64_t answered, bool usable) const {
   if (!usable) {
     return fmt::format("no usable result exists yet; the same command goes on from '{}'", path_);
   }
+  const std::string log =
+      LogNameOf(arguments_) == LogName::kGiven ? " --db " + ShellWord(path_) : "";
   return fmt::format(
-      "a usable result exists: what {} candidates told stands in '{}', `hone compile {} --db {}` "
-      "uses it, and the same command goes on from there",
-      answered, path_, arguments_.Text("MODEL"), path_);
+      "a usable result exists: the log '{}' has the times of {} candidates, `hone compile {}{}{}` "
+      "uses them, and the same command goes on from there",
+      path_, answered, ShellWord(arguments_.Text("MODEL")), log,
+      predicted_ ? " --allow-predicted" : "");
 }
 
 absl::Status Tuning::TuneTasks() {
@@ -332,7 +364,8 @@ absl::Status Tuning::TuneTasks() {
   const double limit = SecondsLeft(budget_, 0, wall_clock_);
   const double judged = limit >= 0 ? std::clamp(0.03 * limit, 0.5, 6.0) : 1;
   ModelJudge judge(context_, {.target = target_.text,
-                              .batch = ReadBatch(arguments_),
+                              .batch = batch_,
+                              .together = together_,
                               .device_class = host_.device_class,
                               .log_path = path_,
                               .accuracy = accuracy_,
@@ -343,6 +376,23 @@ absl::Status Tuning::TuneTasks() {
   options.before_end = [&](search::Session& s) { return judge.Judge(s); };
   options.used_seconds = static_cast<double>(clock_.NowNs() - start_ns) * 1e-9;
   measure::LocalMeasurer measurer(MeasurerOptions(), clock_);
+  return Search(std::move(options), measurer, &measurer, bounds, judge.judged());
+}
+
+absl::Status Tuning::PredictTasks() {
+  std::vector<double> bounds;
+  for (const search::TuningTask& task : tasks_) {
+    const bool nominal = measure::ProbesOfKinds().Of(target_).Nominal(target_).has_value();
+    bounds.push_back(nominal ? task.bound_ns : 0);
+  }
+  measure::BuildingMeasurer measurer(MeasurerOptions().builder, clock_);
+  const JudgedModel judged = {.skipped = kPredictedText};
+  return Search(MakeSessionOptions(), measurer, nullptr, bounds, judged);
+}
+
+absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& measurer,
+                            const measure::LocalMeasurer* local, const std::vector<double>& bounds,
+                            const JudgedModel& judged) {
   search::Session session(*log_, measurer, clock_, wall_clock_, std::move(options));
   HONE_RETURN_IF_ERROR(Ended(session, session.Start(tasks_)));
   signals_.SetMessage("interrupted; " +
@@ -355,9 +405,10 @@ absl::Status Tuning::TuneTasks() {
   }
   TuneProgress progress(context_);
   // The log that nobody names is found without being named.
-  const std::string next = CompileLine(
-      arguments_, target_, arguments_.GivenOnLine("db") ? "--db " + ShellWord(path_) : "");
-  const TuneView view{session, measurer, budget_, bounds, judge.judged(), path_, next, wall_clock_};
+  std::string from = arguments_.GivenOnLine("db") ? "--db " + ShellWord(path_) : "";
+  if (predicted_) from += from.empty() ? "--allow-predicted" : " --allow-predicted";
+  const std::string next = CompileLine(arguments_, target_, from);
+  const TuneView view{session, local, budget_, bounds, judged, path_, next, wall_clock_};
   const absl::Status run = session.Run([&](const search::Session& s) {
     signals_.SetMessage("interrupted; " +
                         WhatStands(s.tuner().answered(), s.tuner().TotalNs(true) > 0));
@@ -412,16 +463,16 @@ absl::Status Tuning::Run() {
   const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
   if (!unfinished.ok()) return LogError(unfinished.status());
   Announce(unfinished->so_far);
-  WarnOfOthers(load);
+  if (!predicted_) WarnOfOthers(load);
   context_.err << TaskListText(ListedTasks(tasks_), LineCellsOf(STDERR_FILENO)) << std::flush;
-  return TuneTasks();
+  return predicted_ ? PredictTasks() : TuneTasks();
 }
 
 }  // namespace
 
 absl::Status RunTune(CommandContext& context) {
   if (context.arguments.Given("server")) {
-    for (const char* option : {"db", "dry-run", "inputs"}) {
+    for (const char* option : {"db", "dry-run", "inputs", "measure"}) {
       // One of the config file is for tunings on this machine.
       if (!context.arguments.GivenOnLine(option)) continue;
       return WithExitCode(

@@ -75,6 +75,15 @@ inline constexpr std::array kTuneOptions = {
                    "Have a device of the farm compare the whole model, default against tuned. The "
                    "packages that it gets have made-up constants",
                .of_server = true},
+    OptionSpec{
+        .name = "measure",
+        .kind = ValueKind::kChoice,
+        .argument = "HOW",
+        .help = "How fast candidates are: measured on this machine's device, or predicted by the "
+                "analytic model, for which no device is needed. Predictions count less than "
+                "anything measured, and only hone compile --allow-predicted uses them",
+        .default_text = "measured",
+        .choices = "measured|predicted"},
     OptionSpec{.name = "dry-run", .help = "Print tasks, budget and expected end, and stop"},
     OptionSpec{.name = "inputs",
                .kind = ValueKind::kFile,
@@ -83,6 +92,7 @@ inline constexpr std::array kTuneOptions = {
                .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
     kInput,
     kAccuracy,
+    kPrecision,
     kTarget,
     kThreads,
     kDim,

@@ -41,6 +41,10 @@ std::vector<TaskRow> RowsOf(const TuneView& view, bool tell_space) {
   return rows;
 }
 
+double WaitedSeconds(const TuneView& view) {
+  return view.measurer == nullptr ? 0 : static_cast<double>(view.measurer->paused_ns()) * 1e-9;
+}
+
 TuneState StateOf(const TuneView& view) {
   const Tuner& t = view.session.tuner();
   TuneState state{.parts = {ProgressText(view.budget, {view.session.ElapsedSeconds(), t.answered()},
@@ -52,7 +56,8 @@ TuneState StateOf(const TuneView& view) {
         fmt::format("model {:.3f} ms measured by default, {:.3f} ms predicted now",
                     view.model.verdict.default_ns * 1e-6, PredictedNs(view) * 1e-6));
   }
-  if (const double paused = static_cast<double>(view.measurer.paused_ns()) * 1e-9; paused >= 0.5)
+  if (view.measurer == nullptr) state.parts.push_back("predicted by the analytic model");
+  if (const double paused = WaitedSeconds(view); paused >= 0.5)
     state.parts.push_back(fmt::format("waited {:.1f} s for other programs", paused));
   return state;
 }
@@ -98,16 +103,21 @@ ordered_json ProposersJson(const Tuner& tuner) {
   return object;
 }
 
+std::string BatchText(const JudgedModel& m) {
+  if (m.batch) return BatchLine(*m.batch) + "\n";
+  return m.batch_skipped.empty() ? "" : fmt::format("batch: not compared: {}\n", m.batch_skipped);
+}
+
 /// What was said of the whole model, and of kernels that lose in it.
 std::string ModelText(const TuneView& view) {
   const JudgedModel& m = view.model;
   const db::ModelVerdict& v = m.verdict;
-  if (!m.skipped.empty()) return fmt::format("model: not compared, {}\n", m.skipped);
+  if (!m.skipped.empty()) return fmt::format("model: not compared: {}\n", m.skipped);
   if (v.rounds == 0) return "";
   if (m.noisy_cpus > 0) {
     return fmt::format(
-        "model: {:.3f} ms by default, {:.3f} ms tuned, but other programs used {:.1f} CPUs "
-        "meanwhile, so this decides nothing; the same command on a quiet machine does\n",
+        "model: no verdict: {:.3f} ms by default, {:.3f} ms tuned, but other programs used {:.1f} "
+        "CPUs meanwhile; run the same command on a quiet machine\n",
         v.default_ns * 1e-6, v.tuned_ns * 1e-6, m.noisy_cpus);
   }
   std::string text = VerdictLine(v) + "\n";
@@ -128,7 +138,10 @@ ordered_json ModelJson(const TuneView& view) {
                          {"ratio", nullptr},           {"ratio_low", nullptr},
                          {"ratio_high", nullptr},      {"rounds", v.rounds},
                          {"noisy_cpus", m.noisy_cpus}, {"put_back", ordered_json::array()},
-                         {"skipped", nullptr},         {"text", ModelText(view)}};
+                         {"skipped", nullptr},         {"batch", nullptr},
+                         {"text", ModelText(view)}};
+  if (m.batch) object["batch"] = BatchJson(*m.batch);
+  if (!m.batch_skipped.empty()) object["batch"] = {{"skipped", m.batch_skipped}};
   if (v.default_ns > 0) {
     object["default_us"] = v.default_ns * 1e-3;
     object["predicted_us"] = PredictedNs(view) * 1e-3;
@@ -195,7 +208,7 @@ std::string TuneText(const TuneView& view, size_t cells) {
     illegal += fmt::format("illegal: {} candidates of {} for {} ({}): {}\n", s.count, s.sketch,
                            t.task(s.task).name, t.task(s.task).hash.ToHex().substr(0, 12), s.why);
   }
-  return ModelText(view) +
+  return ModelText(view) + BatchText(view.model) +
          fmt::format("{}\n{}{}; {}: {} candidates in {}\nlog {}, session {}\nnext: {}\n",
                      fmt::join(TaskTable(RowsOf(view, true), {.cells = cells}), "\n"), illegal,
                      KernelsText(RowsOf(view, false)),
@@ -228,9 +241,10 @@ std::string TuneJson(const TuneView& view) {
       {"log", view.log},
       {"session", view.session.id().ToHex()},
       {"resumed", view.session.resumed()},
+      {"measure", view.measurer == nullptr ? "predicted" : "measured"},
       {"reason", std::string(search::StopReasonName(view.session.reason()))},
       {"seconds", view.session.ElapsedSeconds()},
-      {"waited_seconds", static_cast<double>(view.measurer.paused_ns()) * 1e-9},
+      {"waited_seconds", WaitedSeconds(view)},
       {"attempts", t.attempts()},
       {"answered", t.answered()},
       {"default_us", t.TotalNs(false) * 1e-3},

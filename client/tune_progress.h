@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,14 @@ struct JudgedModel {
   db::ModelVerdict verdict;  ///< rounds 0: none was made; default_ns is known before the search
   double noisy_cpus = 0;     ///< CPUs that other programs used meanwhile: then nothing was decided
   std::string skipped;       ///< why no comparison was made; empty: it was
+  std::optional<db::ModelVerdict> batch;  ///< how its batch runs, where that was compared
+  std::string batch_skipped;              ///< why it was not, where it was to be
 };
 
 /// What the outputs of a tuning are made from.
 struct TuneView {
   const search::Session& session;
-  const measure::LocalMeasurer& measurer;
+  const measure::LocalMeasurer* measurer;  ///< null: nothing is measured, times are predictions
   const TuneBudget& budget;
   const std::vector<double>& roofline_ns;  ///< by task; 0: unknown
   const JudgedModel& model;

@@ -22,6 +22,7 @@ std::vector<std::pair<std::string, int>> Numbers() {
           {"measurement policy", kCpuVersions.measurement_policy},
           {"device class", kCpuVersions.device_class},
           {"feature schema", kCpuVersions.feature_schema},
+          {"analytic model", kCpuVersions.analytic_model},
           {"oracle", kOracleVersion},
           {"protocol", kProtocolVersion}};
 }

@@ -1,43 +1,11 @@
 #include "codegen/affine.h"
 
-#include <algorithm>
+#include "ir/integer.h"
 
 namespace hone::codegen {
-namespace {
 
-int64_t Clamp(__int128 value) {
-  return static_cast<int64_t>(std::clamp<__int128>(value, -kUnbounded, kUnbounded));
-}
-
-// Wraps like the machine instead of overflowing.
-int64_t WrapAdd(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-int64_t WrapMul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-
-}  // namespace
-
-Range operator+(const Range& a, const Range& b) {
-  return {Clamp(static_cast<__int128>(a.low) + b.low),
-          Clamp(static_cast<__int128>(a.high) + b.high)};
-}
-
-Range operator*(const Range& a, const Range& b) {
-  const __int128 products[] = {
-      static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
-      static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
-  const auto [low, high] = std::minmax_element(std::begin(products), std::end(products));
-  return {Clamp(*low), Clamp(*high)};
-}
-
-int64_t Affine::Coef(int atom) const {
-  for (const Term& term : terms) {
-    if (term.atom == atom) return term.coef;
-  }
-  return 0;
-}
+using ir::WrapAdd;
+using ir::WrapMul;
 
 Affine AddScaled(const Affine& a, const Affine& b, int64_t scale) {
   Affine sum(WrapAdd(a.constant, WrapMul(scale, b.constant)));

@@ -21,30 +21,9 @@ bool IsOrder(BinaryOp op) {
   return ir::IsComparison(op) && op != BinaryOp::kEq && op != BinaryOp::kNe;
 }
 
-Range Hull(const Range& a, const Range& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
-}
-
 }  // namespace
 
-Range RangeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kBool: return {0, 1};
-    case DType::kI8: return {-128, 127};
-    case DType::kU8: return {0, 255};
-    case DType::kI16: return {-32768, 32767};
-    case DType::kU16: return {0, 65535};
-    case DType::kI32: return {INT32_MIN, INT32_MAX};
-    case DType::kU32: return {0, UINT32_MAX};
-    case DType::kI64: return {-kUnbounded, kUnbounded};
-    case DType::kU64: return {0, kUnbounded};
-    default: break;
-  }
-  HONE_CHECK(false) << "no integer range for " << ToString(dtype);
-  return {};
-}
-
-Affine IndexSpace::NewVariable(int depth, Range range) {
+Affine IndexSpace::NewVariable(int depth, ir::Interval range) {
   if (range.IsPoint()) return Affine(range.low);
   Atom atom;
   atom.kind = AtomKind::kVariable;
@@ -60,7 +39,7 @@ Affine IndexSpace::Lane(int64_t extent) {
   return Operator(AtomKind::kLane, Affine(extent), {}, {}, {0, extent - 1});
 }
 
-Affine IndexSpace::NewOpaque(bool lane, Range range) {
+Affine IndexSpace::NewOpaque(bool lane, ir::Interval range) {
   Affine result = NewVariable(kDepthHere, range);
   if (result.IsConst()) return result;
   atoms_.back().kind = AtomKind::kOpaque;
@@ -68,7 +47,7 @@ Affine IndexSpace::NewOpaque(bool lane, Range range) {
   return result;
 }
 
-Affine IndexSpace::Operator(AtomKind kind, Affine a, Affine b, Affine c, Range range) {
+Affine IndexSpace::Operator(AtomKind kind, Affine a, Affine b, Affine c, ir::Interval range) {
   const uint64_t hash =
       HashOf(a) + 3 * HashOf(b) + 7 * HashOf(c) + static_cast<uint64_t>(kind) * 0x51ED2701;
   const auto [first, last] = interned_.equal_range(hash);
@@ -94,9 +73,10 @@ Affine IndexSpace::Operator(AtomKind kind, Affine a, Affine b, Affine c, Range r
   return result;
 }
 
-Range IndexSpace::Bounds(const Affine& a) const {
-  Range sum{a.constant, a.constant};
-  for (const Term& term : a.terms) sum = sum + atom(term.atom).range * Range{term.coef, term.coef};
+ir::Interval IndexSpace::Bounds(const Affine& a) const {
+  ir::Interval sum{a.constant, a.constant};
+  for (const Term& term : a.terms)
+    sum = sum + atom(term.atom).range * ir::Interval{term.coef, term.coef};
   return sum;
 }
 
@@ -194,7 +174,7 @@ Affine IndexSpace::EqZero(const Affine& a) {
   if (KnownNonNegative(AddScaled(negated, Affine(1), -1))) return Affine(0);
   if (KnownNonNegative(a) && KnownNonNegative(negated)) return Affine(1);
   // x == 0 of a 0/1 value is 1 - x: comparisons of bools stay short.
-  const Range range = Bounds(a);
+  const ir::Interval range = Bounds(a);
   if (range.low == 0 && range.high == 1) return Affine(1) - a;
   return Operator(AtomKind::kEqZero, a, {}, {}, {0, 1});
 }
@@ -209,10 +189,11 @@ Affine IndexSpace::MinMax(AtomKind kind, const Affine& a, const Affine& b) {
   const bool is_max = kind == AtomKind::kMax;
   if (KnownNonNegative(a - b)) return is_max ? a : b;
   if (KnownNonNegative(b - a)) return is_max ? b : a;
-  const Range x = Bounds(a);
-  const Range y = Bounds(b);
-  const Range range = is_max ? Range{std::max(x.low, y.low), std::max(x.high, y.high)}
-                             : Range{std::min(x.low, y.low), std::min(x.high, y.high)};
+  const ir::Interval x = Bounds(a);
+  const ir::Interval y = Bounds(b);
+  const ir::Interval range = is_max
+                                 ? ir::Interval{std::max(x.low, y.low), std::max(x.high, y.high)}
+                                 : ir::Interval{std::min(x.low, y.low), std::min(x.high, y.high)};
   return Operator(kind, a, b, {}, range);
 }
 
@@ -227,7 +208,7 @@ Affine IndexSpace::Logic(AtomKind kind, const Affine& a, const Affine& b) {
 Affine IndexSpace::Choose(const Affine& condition, const Affine& a, const Affine& b) {
   if (condition.IsConst()) return condition.constant != 0 ? a : b;
   if (a == b) return a;
-  return Operator(AtomKind::kSelect, condition, a, b, Hull(Bounds(a), Bounds(b)));
+  return Operator(AtomKind::kSelect, condition, a, b, ir::Hull(Bounds(a), Bounds(b)));
 }
 
 Affine IndexSpace::Divide(AtomKind kind, const Affine& a, const Affine& b) {
@@ -237,9 +218,9 @@ Affine IndexSpace::Divide(AtomKind kind, const Affine& a, const Affine& b) {
     if (b.constant > 0) return DivideByConst(kind, a, b.constant);
     if (is_div) return DivideByConst(kind, Scale(a, -1), -b.constant);  // floor(a/-c) = floor(-a/c)
   }
-  const Range y = Bounds(b);
-  const Range x = Bounds(a);
-  Range range{-kUnbounded, kUnbounded};
+  const ir::Interval y = Bounds(b);
+  const ir::Interval x = Bounds(a);
+  ir::Interval range;
   if (!is_div && y.low > 0) {
     range = {0, y.high - 1};
   } else if (is_div && y.low > 0) {
@@ -252,15 +233,15 @@ Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor
   const bool is_div = kind == AtomKind::kFloorDiv;
   if (divisor == 1) return is_div ? a : Affine(0);
   // a = divisor * whole + rest.
-  Affine whole(FloorDivInt(a.constant, divisor));
-  Affine rest(FloorModInt(a.constant, divisor));
+  Affine whole(ir::FloorDivInt(a.constant, divisor));
+  Affine rest(ir::FloorModInt(a.constant, divisor));
   for (const Term& term : a.terms) {
     (term.coef % divisor == 0 ? whole : rest).terms.push_back(term);
   }
   for (Term& term : whole.terms) term.coef /= divisor;
-  const Range range = Bounds(rest);
-  const int64_t low = FloorDivInt(range.low, divisor);
-  if (low == FloorDivInt(range.high, divisor)) {
+  const ir::Interval range = Bounds(rest);
+  const int64_t low = ir::FloorDivInt(range.low, divisor);
+  if (low == ir::FloorDivInt(range.high, divisor)) {
     return is_div ? whole + Affine(low) : rest - Affine(low * divisor);
   }
   // A common factor: (g*x + small) / (g*d) = x / d while 0 <= small < g.
@@ -268,16 +249,16 @@ Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor
   Affine scaled;
   Affine small(rest.constant);
   for (const Term& term : rest.terms) {
-    const Range spread = atom(term.atom).range * Range{term.coef, term.coef};
+    const ir::Interval spread = atom(term.atom).range * ir::Interval{term.coef, term.coef};
     const bool tiny = spread.low >= 0 && (small.IsConst() || spread.high < divisor / 2) &&
                       std::gcd(factor, term.coef) == 1;
     if (!tiny) factor = std::gcd(factor, term.coef);
     (tiny ? small : scaled).terms.push_back(term);
   }
   if (factor > 1 && !scaled.terms.empty()) {
-    small.constant = FloorModInt(rest.constant, factor);
+    small.constant = ir::FloorModInt(rest.constant, factor);
     scaled.constant = rest.constant - small.constant;
-    if (Bounds(small).Within(0, factor - 1)) {
+    if (ir::Interval{0, factor - 1}.Contains(Bounds(small))) {
       scaled.constant /= factor;
       for (Term& term : scaled.terms) term.coef /= factor;
       const Affine part = DivideByConst(kind, scaled, divisor / factor);
@@ -285,13 +266,14 @@ Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor
     }
   }
   if (!is_div) return Operator(kind, rest, Affine(divisor), {}, {0, divisor - 1});
-  return whole + Operator(kind, rest, Affine(divisor), {}, {low, FloorDivInt(range.high, divisor)});
+  return whole +
+         Operator(kind, rest, Affine(divisor), {}, {low, ir::FloorDivInt(range.high, divisor)});
 }
 
 Affine IndexSpace::FitsOrOpaque(Affine value, const Expr& expr) {
-  const Range limits = RangeOf(expr->dtype);
+  const ir::Interval limits = ir::IntervalOf(expr->dtype);
   const bool wide = ir::SizeOf(expr->dtype) == 8 && !ir::IsUnsigned(expr->dtype);
-  if (wide || Bounds(value).Within(limits.low, limits.high)) return value;
+  if (wide || limits.Contains(Bounds(value))) return value;
   return source_->Opaque(expr);
 }
 
@@ -332,8 +314,9 @@ Affine IndexSpace::Decompose(const Expr& expr) {
 }
 
 bool IndexSpace::DifferenceFits(const Affine& a, const Affine& b) const {
-  constexpr int64_t kHalf = kUnbounded / 2;
-  return Bounds(a).Within(-kHalf, kHalf) && Bounds(b).Within(-kHalf, kHalf);
+  constexpr int64_t kHalf = ir::Interval::kInfinite / 2;
+  constexpr ir::Interval kFits = {-kHalf, kHalf};
+  return kFits.Contains(Bounds(a)) && kFits.Contains(Bounds(b));
 }
 
 Affine IndexSpace::DecomposeBinary(const Expr& expr) {

@@ -7,6 +7,7 @@
 
 #include "codegen/affine.h"
 #include "ir/expr.h"
+#include "ir/index/interval.h"
 
 // Turns integer expressions over loop variables into affine sums and folds what their ranges
 // decide. Knows nothing of LLVM: the emitter gives atoms their values.
@@ -38,7 +39,7 @@ struct Atom {
   AtomKind kind = AtomKind::kVariable;
   bool lane = false;  ///< differs between lanes
   int depth = 0;      ///< number of the innermost loop it needs; 0: function entry
-  Range range;
+  ir::Interval range = {0, 0};
   Affine a, b, c;
 };
 
@@ -61,16 +62,16 @@ class IndexSpace {
   /// From now on Var(var) is this sum.
   void Bind(int var, Affine value) { env_[static_cast<size_t>(var)] = std::move(value); }
 
-  Affine NewVariable(int depth, Range range);
+  Affine NewVariable(int depth, ir::Interval range);
   /// The lane atom of vectors of `extent` lanes.
   Affine Lane(int64_t extent);
-  Affine NewOpaque(bool lane, Range range);
+  Affine NewOpaque(bool lane, ir::Interval range);
 
   /// The sum of an integer or bool expression (bool: 0 or 1). Exact integers: narrower types that
   /// could wrap become opaque.
   Affine Decompose(const ir::Expr& expr);
 
-  Range Bounds(const Affine& a) const;
+  ir::Interval Bounds(const Affine& a) const;
   /// The innermost loop any term needs, lane atoms aside.
   int Depth(const Affine& a) const;
   bool DependsOnLane(const Affine& a) const;
@@ -86,7 +87,7 @@ class IndexSpace {
   int num_atoms() const { return static_cast<int>(atoms_.size()); }
 
  private:
-  Affine Operator(AtomKind kind, Affine a, Affine b, Affine c, Range range);
+  Affine Operator(AtomKind kind, Affine a, Affine b, Affine c, ir::Interval range);
   Affine DecomposeBinary(const ir::Expr& expr);
   /// Whether a - b wraps for no values of theirs. Data of 64 bits may have any.
   bool DifferenceFits(const Affine& a, const Affine& b) const;
@@ -110,8 +111,5 @@ class IndexSpace {
   std::unordered_multimap<uint64_t, int> interned_;
   std::vector<Affine> non_negative_;  // sums known to be >= 0 here
 };
-
-/// The range of a dtype's values; 64-bit types saturate. Floats are a programmer error.
-Range RangeOf(ir::DType dtype);
 
 }  // namespace hone::codegen

@@ -17,7 +17,9 @@ bool IsBoolKind(AtomKind kind) {
          kind == AtomKind::kOr;
 }
 
-bool FitsI32(const Range& range) { return range.Within(INT32_MIN, INT32_MAX); }
+bool FitsI32(const ir::Interval& range) {
+  return ir::Interval{INT32_MIN, INT32_MAX}.Contains(range);
+}
 
 }  // namespace
 

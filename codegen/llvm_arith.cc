@@ -74,31 +74,38 @@ Value Arith::FromMemory(llvm::Value* value, DType dtype, int lanes) {
     case DType::kBool: return {b_.CreateICmpNE(value, SplatInt(value->getType(), 0)), dtype, lanes};
     case DType::kF16: {
       llvm::Value* half = b_.CreateBitCast(value, WithLanes(b_.getHalfTy(), lanes));
-      return {b_.CreateFPExt(half, TypeOf(dtype, lanes)), dtype, lanes};
+      return {b_.CreateFPExt(half, TypeOf(dtype, lanes)), dtype, lanes, value};
     }
     case DType::kBF16: {
       llvm::Type* bits = WithLanes(b_.getInt32Ty(), lanes);
       llvm::Value* high = b_.CreateShl(b_.CreateZExt(value, bits), SplatInt(bits, 16));
-      return {b_.CreateBitCast(high, TypeOf(dtype, lanes)), dtype, lanes};
+      return {b_.CreateBitCast(high, TypeOf(dtype, lanes)), dtype, lanes, value};
     }
     default: return {value, dtype, lanes};
   }
 }
 
 llvm::Value* Arith::ToMemory(const Value& value) {
+  if (value.memory != nullptr) return value.memory;
   llvm::Type* type = MemoryType(value.dtype, value.lanes);
   switch (value.dtype) {
     case DType::kBool: return b_.CreateZExt(value.llvm, type);
     case DType::kF16:
       return b_.CreateBitCast(b_.CreateFPTrunc(value.llvm, WithLanes(b_.getHalfTy(), value.lanes)),
                               type);
-    case DType::kBF16: return b_.CreateTrunc(BF16Bits(value.llvm, value.lanes), type);
+    case DType::kBF16: return ToBF16(value.llvm, value.lanes);
     default: return value.llvm;
   }
 }
 
-// The nearest bfloat16 of a float, as the low 16 bits of an i32.
-llvm::Value* Arith::BF16Bits(llvm::Value* value, int lanes) {
+// The nearest bfloat16 of a float, as 16 bits.
+llvm::Value* Arith::ToBF16(llvm::Value* value, int lanes) {
+  llvm::Type* narrow = MemoryType(DType::kBF16, lanes);
+  if (bf16_ && (lanes == 8 || lanes == 16)) {
+    const auto id = lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
+                                : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
+    return b_.CreateBitCast(b_.CreateIntrinsic(id, {}, {value}), narrow);
+  }
   llvm::Type* type = WithLanes(b_.getInt32Ty(), lanes);
   llvm::Value* bits = b_.CreateBitCast(value, type);
   llvm::Value* high = b_.CreateLShr(bits, SplatInt(type, 16));
@@ -107,7 +114,7 @@ llvm::Value* Arith::BF16Bits(llvm::Value* value, int lanes) {
       b_.CreateAdd(b_.CreateAdd(bits, SplatInt(type, 0x7fff)), odd), SplatInt(type, 16));
   llvm::Value* nan =
       b_.CreateOr(b_.CreateAnd(high, SplatInt(type, 0x8000)), SplatInt(type, 0x7fc0));
-  return b_.CreateSelect(b_.CreateFCmpUNO(value, value), nan, rounded);
+  return b_.CreateTrunc(b_.CreateSelect(b_.CreateFCmpUNO(value, value), nan, rounded), narrow);
 }
 
 // A double as the float next to it towards zero, lowest bit set when that is not exact: a second
@@ -140,7 +147,9 @@ Value Arith::Float(DType dtype, double value) {
   // Rounded here: ConstantFP rejects what the type cannot hold exactly in some paths.
   const double rounded =
       dtype == DType::kF64 ? value : static_cast<double>(static_cast<float>(value));
-  return {Splat(TypeOf(dtype, 1), rounded), dtype, 1};
+  Value result = {Splat(TypeOf(dtype, 1), rounded), dtype, 1};
+  if (dtype == DType::kF16 || dtype == DType::kBF16) result.memory = ToMemory(result);
+  return result;
 }
 
 Value Arith::Number(DType dtype, double value) {
@@ -155,7 +164,11 @@ Value Arith::Constant(const ir::ExprNode& node) {
 Value Arith::Broadcast(const Value& value, int lanes) {
   if (value.lanes == lanes) return value;
   HONE_CHECK(value.lanes == 1) << "a vector of " << value.lanes << " lanes among " << lanes;
-  return {b_.CreateVectorSplat(static_cast<unsigned>(lanes), value.llvm), value.dtype, lanes};
+  const auto splat = [&](llvm::Value* scalar) {
+    return b_.CreateVectorSplat(static_cast<unsigned>(lanes), scalar);
+  };
+  return {splat(value.llvm), value.dtype, lanes,
+          value.memory == nullptr ? nullptr : splat(value.memory)};
 }
 
 Value Arith::Not(const Value& a) { return {b_.CreateNot(a.llvm), a.dtype, a.lanes}; }
@@ -164,7 +177,10 @@ Value Arith::Select(const Value& condition, const Value& a, const Value& b) {
   const int lanes = std::max({condition.lanes, a.lanes, b.lanes});
   const Value x = Broadcast(a, lanes);
   const Value y = Broadcast(b, lanes);
-  return {b_.CreateSelect(condition.llvm, x.llvm, y.llvm), a.dtype, lanes};
+  llvm::Value* memory = nullptr;
+  if (x.memory != nullptr && y.memory != nullptr)
+    memory = b_.CreateSelect(condition.llvm, x.memory, y.memory);
+  return {b_.CreateSelect(condition.llvm, x.llvm, y.llvm), a.dtype, lanes, memory};
 }
 
 Value Arith::Fma(const Value& a, const Value& b, const Value& c) {

@@ -14,13 +14,23 @@ struct Value {
   llvm::Value* llvm = nullptr;
   ir::DType dtype = ir::DType::kF32;
   int lanes = 1;
+  /// f16 and bf16, where known: the elements as in memory, so that what is only moved is not
+  /// converted twice.
+  llvm::Value* memory = nullptr;
 };
 
-/// Emits at the builder's insertion point; with `avx512` by instructions of that extension where
-/// they are quicker. Operands of different lanes are splatted as needed.
+/// Extensions whose instructions may stand for arithmetic.
+struct ArithFeatures {
+  bool avx512 = false;
+  bool bf16 = false;  ///< vcvtneps2bf16: takes denormals of f32 for zeros
+};
+
+/// Emits at the builder's insertion point, by instructions of the features where they are quicker.
+/// Operands of different lanes are splatted as needed.
 class Arith {
  public:
-  Arith(llvm::IRBuilder<>* builder, bool avx512) : b_(*builder), avx512_(avx512) {}
+  Arith(llvm::IRBuilder<>* builder, const ArithFeatures& features)
+      : b_(*builder), avx512_(features.avx512), bf16_(features.bf16) {}
 
   /// The type of values in registers, and of elements in memory (bool i8, bf16 i16, f16 half).
   llvm::Type* TypeOf(ir::DType dtype, int lanes);
@@ -69,12 +79,13 @@ class Arith {
   Value CastFromInt(const Value& value, ir::DType dtype);
   llvm::Value* SaturateLanes(llvm::Value* x, ir::DType dtype, int lanes);
   llvm::Value* RoundToOddF32(llvm::Value* value, int lanes);
-  llvm::Value* BF16Bits(llvm::Value* value, int lanes);
+  llvm::Value* ToBF16(llvm::Value* value, int lanes);
   llvm::Value* Splat(llvm::Type* type, double value);
   llvm::Value* SplatInt(llvm::Type* type, int64_t value);
 
   llvm::IRBuilder<>& b_;
   bool avx512_;
+  bool bf16_;
 };
 
 }  // namespace hone::codegen

@@ -78,7 +78,7 @@ Value FunctionEmitter::EvalCast(const Expr& expr) {
   const Expr& inner = expr->args[0];
   if (!IsPure(inner) || ir::IsBool(inner->dtype)) return arith_.Cast(Eval(inner), expr->dtype);
   const Affine value = index_.Decompose(inner);
-  const bool small = index_.Bounds(value).Within(INT32_MIN, INT32_MAX);
+  const bool small = ir::Interval{INT32_MIN, INT32_MAX}.Contains(index_.Bounds(value));
   return arith_.Cast(Materialise(value, small ? DType::kI32 : inner->dtype), expr->dtype);
 }
 
@@ -156,7 +156,7 @@ Affine FunctionEmitter::Opaque(const Expr& expr) {
   if (!ir::IsBool(value.dtype) && (value.lanes == 1 || ir::IsUnsigned(value.dtype))) {
     bits = arith_.Cast(value, DType::kI64).llvm;
   }
-  const Affine atom = index_.NewOpaque(value.lanes > 1, RangeOf(value.dtype));
+  const Affine atom = index_.NewOpaque(value.lanes > 1, ir::IntervalOf(value.dtype));
   SetAtomValue(atom, bits);
   opaque_.emplace(value.llvm, atom);
   return atom;

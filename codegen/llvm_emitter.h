@@ -131,6 +131,7 @@ class FunctionEmitter : private OpaqueSource {
   // llvm_dot.cc
   bool EmitDot(const ir::StmtNode& node);
   llvm::Value* DotWord(const ir::Expr& factor, const ir::StmtNode& node);
+  llvm::Value* DotOperand(llvm::Value* word, ir::DType dtype, int64_t count);
 
   // llvm_emit_expr.cc
   Value Eval(const ir::Expr& expr);
@@ -181,7 +182,7 @@ class FunctionEmitter : private OpaqueSource {
   llvm::Value* LanePointers(int buffer, const Affine& index);
   llvm::Value* ActiveMask();
   llvm::Value* WithGuard(llvm::Value* mask);
-  bool InBounds(int buffer, const Range& range, int64_t elements) const;
+  bool InBounds(int buffer, const ir::Interval& range, int64_t elements) const;
   const ir::Buffer& Of(int buffer) const { return nest_.buffers[static_cast<size_t>(buffer)]; }
   BufferState& StateOf(int buffer) { return states_[static_cast<size_t>(buffer)]; }
 

@@ -46,7 +46,7 @@ size_t FunctionEmitter::LoadKeyHash::operator()(const LoadKey& key) const {
   return static_cast<size_t>(hash ^ (static_cast<uint64_t>(key.active) << 56));
 }
 
-bool FunctionEmitter::InBounds(int buffer, const Range& range, int64_t elements) const {
+bool FunctionEmitter::InBounds(int buffer, const ir::Interval& range, int64_t elements) const {
   return range.low >= 0 && range.high + elements <= Of(buffer).elements;
 }
 
@@ -288,7 +288,7 @@ llvm::Value* FunctionEmitter::LoadFromByteTable(int buffer, const Affine& index)
 Value FunctionEmitter::LoadGathered(int buffer, const Affine& index) {
   const DType dtype = Of(buffer).dtype;
   const bool table = Of(buffer).elements == 256 && Of(buffer).read_only && ir::IsInteger(dtype) &&
-                     ir::SizeOf(dtype) == 1 && index_.Bounds(index).Within(0, 255);
+                     ir::SizeOf(dtype) == 1 && ir::Interval{0, 255}.Contains(index_.Bounds(index));
   if (table && function_->has_avx512() && vector_.lanes % 16 == 0)
     return arith_.FromMemory(LoadFromByteTable(buffer, index), dtype, vector_.lanes);
   llvm::Type* type = arith_.MemoryType(dtype, vector_.lanes);

@@ -46,9 +46,14 @@ class PhaseFunction {
   /// (vpmaddwd), or VNNI's too.
   enum class ByteProducts : uint8_t { kNone, kPairs, kVnni };
   virtual ByteProducts byte_products() const { return ByteProducts::kNone; }
-  /// i32 sums [lanes] plus, for each lane, the products of its neighbours: of two numbers of 16
+  /// f32 sums of products of pairs of bf16. The instruction takes denormals for zeros, makes none
+  /// and rounds to nearest, so a sum is as far from the exact one as a serial sum in f32 may be,
+  /// except by what denormals amount to (2^-126 for each product or factor).
+  virtual bool has_bf16_products() const { return false; }
+  /// Sums [lanes] plus, for each lane, the products of its neighbours. i32: of two numbers of 16
   /// bits or, where byte_products() is kVnni, of four bytes (the left ones unsigned, the right ones
-  /// signed). Only where byte_products() is not kNone; 4, 8 or 16 lanes.
+  /// signed), only where byte_products() is not kNone; f32: of two bf16 where has_bf16_products().
+  /// 4, 8 or 16 lanes.
   virtual llvm::Value* AddProducts(llvm::Value* /*sums*/, llvm::Value* /*left*/,
                                    llvm::Value* /*right*/) {
     return nullptr;

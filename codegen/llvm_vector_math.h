@@ -71,7 +71,6 @@ class VectorMath {
   Number AtanhDouble(const Number& x);
   Number Expm1Double(const Number& x);
   Number Log1pDouble(const Number& x);
-  Number AsinPolynomial(const Number& z);
   Number PowDouble(const Number& x, const Number& y);
 
   // llvm_vector_math_reduce.cc

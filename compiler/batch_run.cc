@@ -8,10 +8,10 @@
 
 #include "base/status.h"
 #include "compiler/concat_placement.h"
-#include "compiler/workload_cost.h"
 #include "graph/group_limits.h"
 #include "graph/grouping.h"
 #include "graph/one_image.h"
+#include "ir/workload_cost.h"
 
 namespace hone::compiler {
 namespace {
@@ -21,6 +21,12 @@ absl::StatusOr<ModelSteps> StepsOf(graph::Graph graph, const ir::Target& target)
   HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), groups));
   PlaceConcats(steps);
   return steps;
+}
+
+bool HasBatch(const graph::Graph& graph) {
+  if (graph.inputs.empty()) return false;
+  const auto& shape = graph.values[static_cast<size_t>(graph.inputs.front())].type.shape;
+  return !shape.empty() && shape[0] > 1;
 }
 
 /// An output is fetched before it is written. Constants are read in order, so that half of the wait
@@ -45,7 +51,8 @@ double FarBytes(const ModelSteps& model, const ModelStep& step, int64_t near_byt
 double NominalNs(const ModelSteps& model, const ir::Target& target) {
   const graph::GroupLimits limits = graph::LimitsOfKinds().Of(target).Of(target);
   std::vector<double> flop;
-  for (const ModelKernel& kernel : model.kernels) flop.push_back(CostOf(kernel.workload).flop);
+  for (const ModelKernel& kernel : model.kernels)
+    flop.push_back(ir::CostOf(kernel.workload).flop());
   int64_t constants = 0;
   for (const ModelStep& step : model.steps) {
     for (const graph::ValueId c : step.constants) {
@@ -62,26 +69,41 @@ double NominalNs(const ModelSteps& model, const ir::Target& target) {
   return ns * static_cast<double>(model.images);
 }
 
-absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& target, BatchRun batch) {
-  const bool may = graph::LimitsOfKinds().Of(target).Of(target).near_bytes > 0;
-  if (batch == BatchRun::kTogether || (batch == BatchRun::kAuto && !may)) {
+absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& target, BatchRun batch,
+                                     TraceSource& traces) {
+  const bool has_caches = graph::LimitsOfKinds().Of(target).Of(target).near_bytes > 0;
+  if (!HasBatch(graph) || (batch != BatchRun::kEach && !has_caches)) {
     return StepsOf(std::move(graph), target);
   }
   absl::StatusOr<graph::OneImage> one = graph::OneImageOf(graph);
+  if (!one.ok() && batch == BatchRun::kEach) {
+    return absl::UnimplementedError(absl::StrCat(
+        "the batch cannot run image by image: ", one.status().message(), "; run it together"));
+  }
+  HONE_ASSIGN_OR_RETURN(ModelSteps together, StepsOf(std::move(graph), target));
   if (!one.ok()) {
-    if (batch == BatchRun::kEach) {
-      return absl::UnimplementedError(absl::StrCat(
-          "the batch cannot run image by image: ", one.status().message(), "; run it together"));
-    }
-    return StepsOf(std::move(graph), target);
+    together.batch.why = StatusMessage(one.status());
+    return together;
   }
   HONE_ASSIGN_OR_RETURN(ModelSteps each, StepsOf(std::move(one->graph), target));
   each.images = one->images;
   for (ModelKernel& kernel : each.kernels) kernel.count *= static_cast<int>(each.images);
-  if (batch == BatchRun::kEach) return each;
-  HONE_ASSIGN_OR_RETURN(ModelSteps together, StepsOf(std::move(graph), target));
-  const bool apart = NominalNs(each, target) < NominalNs(together, target);
-  return apart ? std::move(each) : std::move(together);
+  KnownBatch known{batch, "as --batch says"};
+  if (batch == BatchRun::kAuto) {
+    HONE_ASSIGN_OR_RETURN(known, traces.FindBatch(together.kernels, target));
+  }
+  BatchChoice choice{.why = known.why, .judged = batch == BatchRun::kAuto};
+  for (const ModelKernel& k : together.kernels) choice.together.emplace_back(k.hash, k.count);
+  if (known.run == BatchRun::kAuto) {
+    // A sum of equal parts differs by its rounding.
+    const bool apart = NominalNs(each, target) < (1 - 1e-6) * NominalNs(together, target);
+    known.run = apart ? BatchRun::kEach : BatchRun::kTogether;
+    choice.why = "by the target's nominal times";
+    choice.judged = false;
+  }
+  ModelSteps& chosen = known.run == BatchRun::kEach ? each : together;
+  chosen.batch = std::move(choice);
+  return std::move(chosen);
 }
 
 }  // namespace hone::compiler

@@ -1,28 +1,23 @@
 #pragma once
 
-#include <cstdint>
-
 #include "absl/status/statusor.h"
 
 #include "compiler/model_steps.h"
+#include "compiler/trace_source.h"
 #include "graph/graph.h"
 #include "ir/target.h"
 
 // Whether the images of a batch run together, each kernel on all of them, or one after the other.
 namespace hone::compiler {
 
-enum class BatchRun : uint8_t {
-  kAuto,      ///< what the nominal times of the target say
-  kTogether,  ///< each kernel computes all images
-  kEach,      ///< all kernels for an image, then the next; an error where that cannot be
-};
-
 /// Groups and steps of a graph after its passes, concats placed. For a batch of N whose images are
 /// computed apart (graph::OneImageOf) they may be those of one image (ModelSteps::images = N):
 /// tensors between kernels are then those of one image, and kernels are those of the same model at
-/// batch one. Deterministic, nothing is measured. Errors: those of grouping and BuildWorkload;
-/// Unimplemented, which names what is in the way, where kEach cannot be.
-absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& target, BatchRun batch);
+/// batch one. ModelSteps::batch says how it was decided. Deterministic, nothing is measured; kAuto
+/// asks `traces`. Errors: those of grouping, BuildWorkload and `traces`; Unimplemented, which names
+/// what is in the way, where kEach cannot be.
+absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& target, BatchRun batch,
+                                     TraceSource& traces);
 
 /// The nominal time of a run of the model, ns: each step takes what its arithmetic takes at the
 /// target's peak, or what moving its far tensors takes, whichever is longer. A tensor is far when

@@ -37,9 +37,10 @@ std::vector<KernelReport> ReportKernels(const ModelSteps& model,
                        .why = traces[k].why,
                        .judged = traces[k].judged,
                        .noisy = traces[k].noisy,
+                       .unused_prediction = traces[k].unused_prediction,
                        .count = kernel.count,
                        .operations = CountOperations(kernel.workload),
-                       .cost = CostOf(kernel.workload),
+                       .cost = ir::CostOf(kernel.workload),
                        .lower_ns = built.kernels[k].lower_ns,
                        .codegen_ns = built.kernels[k].codegen_ns});
   }
@@ -70,13 +71,15 @@ std::vector<ExternReport> ReportExterns(const ModelSteps& model) {
   return reports;
 }
 
-/// What was measured was so with all of the target's threads.
+/// What was measured was so with all of the target's threads, unless fewer were as fast.
 std::vector<int32_t> ThreadsOf(const std::vector<ModelKernel>& kernels,
                                const std::vector<FoundTrace>& traces, const ir::Target& target) {
   std::vector<int32_t> threads;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    threads.push_back(traces[k].trace.empty() ? WorthThreads(CostOf(kernels[k].workload), target)
-                                              : target.threads);
+    const FoundTrace& found = traces[k];
+    threads.push_back(found.threads > 0     ? std::min(found.threads, target.threads)
+                      : found.trace.empty() ? WorthThreads(ir::CostOf(kernels[k].workload), target)
+                                            : target.threads);
   }
   return threads;
 }
@@ -85,8 +88,13 @@ int CountAliases(const ModelSteps& model) {
   return static_cast<int>(std::ranges::count_if(
       model.aliases, [](const ValueAlias& alias) { return alias.of != graph::kNoValue; }));
 }
-/// A count as a package stores it.
-int64_t Stored(double count) { return static_cast<int64_t>(std::min(count, 0x1p62)); }
+/// Counts as a package stores them.
+int64_t Stored(double count) { return static_cast<int64_t>(std::min(count, 0x1p60)); }
+ir::ByUnit<int64_t> Stored(const ir::ByUnit<double>& counts) {
+  ir::ByUnit<int64_t> stored;
+  std::ranges::transform(counts, stored.begin(), [](double count) { return Stored(count); });
+  return stored;
+}
 
 runtime::PackageInfo DescribePackage(const ir::Target& target, const CompileOptions& options,
                                      const std::vector<ModelKernel>& kernels,
@@ -97,13 +105,14 @@ runtime::PackageInfo DescribePackage(const ir::Target& target, const CompileOpti
   info.target = ir::NarrowedTo(target, workloads).text;
   info.device_class = options.device_class;
   info.program = kProgramVersion;
+  info.accuracy = ir::AccuracyClassName(options.accuracy);
   for (size_t k = 0; k < traces.size(); ++k) {
-    const WorkloadCost cost = CostOf(kernels[k].workload);
+    const ir::WorkloadCost cost = ir::CostOf(kernels[k].workload);
     info.kernels.push_back({.rung = traces[k].rung,
                             .record_id = traces[k].record_id,
                             .content_hash = traces[k].content_hash,
                             .name = kernels[k].name.substr(0, runtime::kMaxTextBytes),
-                            .flop = Stored(cost.flop),
+                            .operations = Stored(cost.operations),
                             .bytes = Stored(cost.bytes)});
   }
   return info;
@@ -116,10 +125,13 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   CompiledModel model;
   HONE_ASSIGN_OR_RETURN(const ir::Target target, ResolveTarget(options.target));
 
+  const ir::DType precision = graph.precision;
+
   // Graph: passes, then groups; each group is a Workload, equal ones one kernel.
   KernelEvaluator evaluator(builder);
   HONE_ASSIGN_OR_RETURN(model.report.passes, graph::RunPipeline(graph, evaluator, target));
-  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), target, options.batch));
+  HONE_ASSIGN_OR_RETURN(ModelSteps steps,
+                        MakeSteps(std::move(graph), target, options.batch, traces));
 
   // Kernels: a schedule for each, and code.
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
@@ -135,6 +147,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
 
   // Package.
   model.package.info = DescribePackage(target, options, steps.kernels, found);
+  model.package.info.precision = ir::ToString(precision);
   model.package.plan = std::move(assembled.plan);
   model.package.constants = model.constants.span();
   model.package.code = std::as_bytes(std::span(model.code));
@@ -145,6 +158,8 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   model.report.num_aliases = CountAliases(steps);
   model.report.num_steps = static_cast<int>(steps.steps.size());
   model.report.images = steps.images;
+  model.report.batch_why = steps.batch.why;
+  model.report.batch_judged = steps.batch.judged;
   model.report.constant_bytes = static_cast<int64_t>(model.constants.bytes());
   model.report.code_bytes = static_cast<int64_t>(model.code.size());
   model.report.arena_bytes = assembled.memory.arena_bytes;

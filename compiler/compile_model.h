@@ -9,9 +9,10 @@
 
 #include "compiler/batch_run.h"
 #include "compiler/trace_source.h"
-#include "compiler/workload_cost.h"
 #include "graph/graph.h"
 #include "graph/pipeline.h"
+#include "ir/accuracy_class.h"
+#include "ir/workload_cost.h"
 #include "measure/builder_client.h"
 #include "runtime/package.h"
 #include "runtime/region.h"
@@ -25,6 +26,8 @@ struct CompileOptions {
   /// in memory.
   std::string scratch_folder;
   BatchRun batch = BatchRun::kAuto;
+  /// Class that `traces` keeps to; goes into the package.
+  ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
 };
 
 /// One kernel of the model: a Workload and where its schedule came from.
@@ -34,12 +37,13 @@ struct KernelReport {
   std::string workload;  ///< text
   std::string trace;     ///< text of the schedule used
   std::string rung;
-  std::string why;         ///< FoundTrace::why
-  bool judged = false;     ///< FoundTrace::judged
-  bool noisy = false;      ///< FoundTrace::noisy
-  int count = 0;           ///< how often a run of the model runs it
-  int64_t operations = 0;  ///< points of all Stages
-  WorkloadCost cost;       ///< of one step
+  std::string why;                 ///< FoundTrace::why
+  bool judged = false;             ///< FoundTrace::judged
+  bool noisy = false;              ///< FoundTrace::noisy
+  bool unused_prediction = false;  ///< FoundTrace::unused_prediction
+  int count = 0;                   ///< how often a run of the model runs it
+  int64_t operations = 0;          ///< points of all Stages
+  ir::WorkloadCost cost;           ///< of one step
   int64_t lower_ns = 0;
   int64_t codegen_ns = 0;
 };
@@ -59,6 +63,8 @@ struct CompileReport {
   std::vector<ExternReport> externs;  ///< by first use
   int num_steps = 0;                  ///< those of kernels and those of externs
   int64_t images = 1;                 ///< how often all steps run: image by image
+  std::string batch_why;              ///< BatchChoice::why
+  bool batch_judged = false;          ///< BatchChoice::judged
   int num_aliases = 0;  ///< values that are parts of others' memory: no step, no bytes
   int64_t constant_bytes = 0;
   int64_t code_bytes = 0;
@@ -79,10 +85,10 @@ struct CompiledModel {
   CompiledModel& operator=(CompiledModel&&) = default;
 };
 
-/// A graph to a package; read from top to bottom, compile_model.cc is the table of contents of the
-/// compiler. Deterministic: equal graph, options and answers of `traces` give equal packages.
-/// Errors: kInvalidArgument for a bad target or a Workload that its schedule does not fit; those of
-/// passes, grouping, `traces` and `builder`.
+/// A graph to a package, its products in the graph's precision; read from top to bottom,
+/// compile_model.cc is the table of contents of the compiler. Deterministic: equal graph, options
+/// and answers of `traces` give equal packages. Errors: kInvalidArgument for a bad target or a
+/// Workload that its schedule does not fit; those of passes, grouping, `traces` and `builder`.
 absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOptions& options,
                                            measure::BuilderClient& builder, TraceSource& traces);
 

@@ -9,16 +9,24 @@
 
 namespace hone::compiler {
 
-absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
-                                                        const std::string& target_text,
-                                                        measure::BuilderClient& builder,
-                                                        BatchRun batch) {
+absl::StatusOr<ModelSteps> ExtractSteps(graph::Graph graph, const std::string& target_text,
+                                        measure::BuilderClient& builder, BatchRun batch,
+                                        TraceSource& traces) {
   ir::Target target;
   std::string error;
   if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
   KernelEvaluator evaluator(builder);
   HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
-  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), target, batch));
+  return MakeSteps(std::move(graph), target, batch, traces);
+}
+
+absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
+                                                        const std::string& target,
+                                                        measure::BuilderClient& builder,
+                                                        BatchRun batch, TraceSource* known) {
+  DefaultTraceSource nothing;
+  HONE_ASSIGN_OR_RETURN(ModelSteps steps, ExtractSteps(std::move(graph), target, builder, batch,
+                                                       known != nullptr ? *known : nothing));
   return std::move(steps.kernels);
 }
 

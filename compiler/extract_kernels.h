@@ -11,11 +11,17 @@
 
 namespace hone::compiler {
 
-/// The distinct Workloads of a model as CompileModel would build them for this target, with how
-/// often each occurs; no code is made for the target. Errors as CompileModel's.
+/// The steps of a model as CompileModel would make them for this target and from these schedules,
+/// of which only FindBatch is asked; no code is made for the target. Errors as CompileModel's.
+absl::StatusOr<ModelSteps> ExtractSteps(graph::Graph graph, const std::string& target,
+                                        measure::BuilderClient& builder, BatchRun batch,
+                                        TraceSource& traces);
+
+/// The distinct Workloads of those, with how often each occurs; `known` null: nothing is known.
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         const std::string& target,
                                                         measure::BuilderClient& builder,
-                                                        BatchRun batch = BatchRun::kAuto);
+                                                        BatchRun batch = BatchRun::kAuto,
+                                                        TraceSource* known = nullptr);
 
 }  // namespace hone::compiler

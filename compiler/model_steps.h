@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -49,6 +50,14 @@ struct ValueAlias {
   int64_t concat_start = 0;             ///< and the first place along it
 };
 
+/// How it was decided in which order the images of a batch run.
+struct BatchChoice {
+  std::string why;      ///< one line; empty: the model has no batch
+  bool judged = false;  ///< the source of the schedules said so
+  /// Hash and count of the kernels of all images together; empty unless either way can be.
+  std::vector<std::pair<std::string, int>> together;
+};
+
 /// Everything that runs when the model runs, before schedules and memory are chosen.
 struct ModelSteps {
   /// The compiled graph; copies that outputs need are values at the end, and `outputs` names them.
@@ -60,6 +69,7 @@ struct ModelSteps {
   /// All of this is of one image, and a run of the model does it so often, for the parts of its
   /// inputs and outputs one after the other.
   int64_t images = 1;
+  BatchChoice batch;
 };
 
 /// Turns groups into steps. Relabellings become aliases where the memory allows it (a part at a

@@ -4,12 +4,12 @@
 
 namespace hone::compiler {
 
-int32_t WorthThreads(const WorkloadCost& cost, const ir::Target& target) {
+int32_t WorthThreads(const ir::WorkloadCost& cost, const ir::Target& target) {
   // A thread that reads its level-2 cache, and default schedules at a third of a bound that counts
   // a generous clock.
   constexpr double kBytesPerNs = 32, kShareOfMost = 1.0 / 3, kLeastShareNs = 1000;
   const double flop_per_ns = ir::MostFlopPerNs(target) / target.threads * kShareOfMost;
-  const double alone_ns = std::max(cost.flop / flop_per_ns, cost.bytes / kBytesPerNs);
+  const double alone_ns = std::max(cost.flop() / flop_per_ns, cost.bytes / kBytesPerNs);
   return static_cast<int32_t>(std::clamp<double>(alone_ns / kLeastShareNs, 1, target.threads));
 }
 

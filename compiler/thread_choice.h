@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
-#include "compiler/workload_cost.h"
 #include "ir/target.h"
+#include "ir/workload_cost.h"
 
 namespace hone::compiler {
 
 /// How many of the target's threads are worth running a kernel of this cost that nobody has
 /// measured, at nominal rates: each is to have a microsecond of work, the price of handing it its
 /// part and waiting for it. At least 1.
-int32_t WorthThreads(const WorkloadCost& cost, const ir::Target& target);
+int32_t WorthThreads(const ir::WorkloadCost& cost, const ir::Target& target);
 
 }  // namespace hone::compiler

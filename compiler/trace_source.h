@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,18 +16,42 @@ struct ModelKernel;
 /// The answer of the look-up ladder for one kernel.
 struct FoundTrace {
   std::string trace;         ///< text; empty: the default schedule
-  std::string rung;          ///< "exact", "threads", "nearest", "default"
+  std::string rung;          ///< "exact", "threads", "predicted", "nearest", "default"
   std::string record_id;     ///< of the tuning log; empty for the default
   std::string content_hash;  ///< of the record's content; empty for the default
   std::string why;           ///< one line: what answered, and what was missing above; may be empty
   bool judged = false;       ///< the default, as a verdict of this model says
   bool noisy = false;        ///< the record was measured beside other programs
+  bool unused_prediction = false;  ///< the log has a prediction, which nobody allowed
+  /// That run it at most; 0: all of the target's, or with an empty trace as many as pay
+  /// (WorthThreads).
+  int threads = 0;
+};
+
+/// How the images of a batch run.
+enum class BatchRun : uint8_t {
+  kAuto,      ///< what the log says, else the nominal times of the target
+  kTogether,  ///< each kernel computes all images
+  kEach,      ///< all kernels for an image, then the next; an error where that cannot be
+};
+
+/// What is known of a batch that can run either way.
+struct KnownBatch {
+  BatchRun run = BatchRun::kAuto;  ///< kAuto: nothing
+  std::string why;                 ///< one line; empty: nothing is known
 };
 
 /// Where the schedules of a compiled model come from. Not thread-safe.
 class TraceSource {
  public:
   virtual ~TraceSource() = default;
+
+  /// How the batch of a model runs that has these kernels when its images run together; asked
+  /// before BeginModel, and only where both ways can be. Errors as Find's.
+  virtual absl::StatusOr<KnownBatch> FindBatch(const std::vector<ModelKernel>& /*together*/,
+                                               const ir::Target& /*target*/) {
+    return KnownBatch{};
+  }
 
   /// What follows are look-ups of the model that has these kernels.
   virtual void BeginModel(const std::vector<ModelKernel>& /*kernels*/) {}

@@ -38,12 +38,14 @@ std::string IsaOfTarget(const std::string& target) {
 }
 
 Rigor EffectiveRigor(const TuningRecord& record, bool merged, bool other_builder) {
+  if (record.rigor == Rigor::kPredicted) return record.rigor;
   return merged || other_builder ? Rigor::kScreened : record.rigor;
 }
 
 bool RanksBefore(const RankedRecord& a, const RankedRecord& b) {
   const auto place = [](const RankedRecord& r) {
-    return std::tuple(-static_cast<int>(r.rigor), r.record.low_ns, r.record.id);
+    const int rigor = r.rigor == Rigor::kPredicted ? -1 : static_cast<int>(r.rigor);
+    return std::tuple(-rigor, r.record.low_ns, r.record.id);
   };
   return place(a) < place(b);
 }

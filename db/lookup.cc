@@ -9,17 +9,13 @@
 #include "fmt/core.h"
 
 #include "base/status.h"
+#include "db/prediction.h"
 
 namespace hone::db {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRungNames = {"exact", "threads", "nearest", "default"};
-
-// The N of ",threads=N"; 1 where there is none.
-int ThreadsOfTarget(const std::string& target) {
-  const size_t at = target.find(",threads=");
-  return at == std::string::npos ? 1 : std::max(std::atoi(target.c_str() + at + 9), 1);
-}
+constexpr std::array<std::string_view, 5> kRungNames = {"exact", "threads", "predicted", "nearest",
+                                                        "default"};
 
 // Lower is better: the same device with a similar number of threads, then other devices.
 auto Strangeness(const RecordKey& wanted, const RecordKey& found) {
@@ -46,6 +42,10 @@ std::string WhyOf(const LookupAnswer& answer, const RecordKey& key) {
                          answer.record->record.key.target, answer.record->record.key.device_class,
                          key.target, key.device_class);
       break;
+    case Rung::kPredicted:
+      text = fmt::format("{}: nothing measured of workload {} on {}", Describe(*answer.record),
+                         key.workload.ToHex(), IsaOfTarget(key.target));
+      break;
     case Rung::kNearest:
       text = fmt::format("{} of workload {}; none of workload {}",
                          Describe(answer.candidates[0].record),
@@ -56,6 +56,7 @@ std::string WhyOf(const LookupAnswer& answer, const RecordKey& key) {
                          IsaOfTarget(key.target));
       break;
   }
+  if (answer.predicted) text += "; a predicted record stands there, for --allow-predicted";
   if (!answer.stale.empty()) {
     text += fmt::format("; {} stale, e.g. {}: {}", answer.stale.size(), answer.stale[0].id.ToHex(),
                         answer.stale[0].why);
@@ -63,7 +64,22 @@ std::string WhyOf(const LookupAnswer& answer, const RecordKey& key) {
   return text;
 }
 
+/// A Trace that was slower by more was measured with fewer threads for another purpose than to
+/// replace them.
+constexpr double kMostSlower = 1.1;
+/// Threads surely pay for a kernel that takes longer with them: nothing is asked.
+constexpr double kLongNs = 200'000;
+
 }  // namespace
+
+int ThreadsOfTarget(const std::string& target) {
+  const size_t at = target.find(",threads=");
+  return at == std::string::npos ? 1 : std::max(std::atoi(target.c_str() + at + 9), 1);
+}
+
+std::string WithThreads(const std::string& target, int threads) {
+  return fmt::format("{},threads={}", IsaOfTarget(target), threads);
+}
 
 std::string_view RungName(Rung rung) { return kRungNames[static_cast<size_t>(rung)]; }
 
@@ -124,6 +140,8 @@ absl::StatusOr<LookupAnswer> Lookup::Find(const RecordKey& key, std::string_view
                        return Strangeness(key, a.record.key) < Strangeness(key, b.record.key);
                      });
     if (TakeFirst(std::move(others), Rung::kThreads, replay, answer)) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const bool predicted, TakePredicted(key, replay, answer));
+    if (predicted) return absl::OkStatus();
     HONE_ASSIGN_OR_RETURN(answer.candidates, Nearest(key, workload_text));
     answer.rung = answer.candidates.empty() ? Rung::kDefault : Rung::kNearest;
     return absl::OkStatus();
@@ -131,6 +149,34 @@ absl::StatusOr<LookupAnswer> Lookup::Find(const RecordKey& key, std::string_view
   HONE_RETURN_IF_ERROR(climb());
   answer.why = WhyOf(answer, key);
   return answer;
+}
+
+absl::StatusOr<bool> Lookup::TakePredicted(const RecordKey& key, const ReplayCheck& replay,
+                                           LookupAnswer& answer) {
+  if (predictions_ == Predictions::kIgnored) return false;
+  const RecordQuery query{.key = PredictedKey(key), .builder_version = builder_version_};
+  HONE_ASSIGN_OR_RETURN(std::vector<RankedRecord> records, database_.TopRecords(query, kMaxTried));
+  answer.predicted = predictions_ == Predictions::kTold && !records.empty();
+  return predictions_ == Predictions::kTaken &&
+         TakeFirst(std::move(records), Rung::kPredicted, replay, answer);
+}
+
+absl::StatusOr<int> Lookup::ThreadsOf(const RankedRecord& answered) {
+  const TuningRecord& record = answered.record;
+  const int all = ThreadsOfTarget(record.key.target);
+  if (record.median_ns > kLongNs) return all;
+  RecordQuery query{.key = record.key, .builder_version = builder_version_};
+  for (int threads = 1; threads < all; threads *= 2) {
+    query.key.target = WithThreads(record.key.target, threads);
+    HONE_ASSIGN_OR_RETURN(const std::vector<RankedRecord> found,
+                          database_.TopRecords(query, kMaxTried));
+    const auto as_fast = [&](const RankedRecord& fewer) {
+      return fewer.record.trace == record.trace &&
+             fewer.record.median_ns <= kMostSlower * record.median_ns;
+    };
+    if (std::ranges::any_of(found, as_fast)) return threads;
+  }
+  return all;
 }
 
 absl::StatusOr<const std::vector<Lookup::FormRow>*> Lookup::FormsOf(const std::string& isa,

@@ -15,6 +15,12 @@ namespace hone::db {
 namespace {
 
 constexpr char kWon[] = "won", kKeepsDefaults[] = "keeps_defaults";
+constexpr char kEach[] = "batch_each", kTogether[] = "batch_together";
+
+const char* WordOf(const ModelVerdict& v) {
+  if (v.of_batch) return v.keeps_defaults ? kTogether : kEach;
+  return v.keeps_defaults ? kKeepsDefaults : kWon;
+}
 
 std::string ListText(const std::vector<Hash128>& hashes) {
   std::string text;
@@ -26,13 +32,19 @@ bool Holds(const std::vector<Hash128>& hashes, const Hash128& hash) {
   return std::find(hashes.begin(), hashes.end(), hash) != hashes.end();
 }
 
-bool Counts(const ModelVerdict& verdict, const RecordKey& key) {
+bool IsOf(const ModelVerdict& verdict, const RecordKey& key) {
   return SameButExtensions(verdict.target, key.target) &&
          verdict.device_class == key.device_class &&
-         verdict.measurement_policy == key.measurement_policy && verdict.accuracy <= key.accuracy &&
-         (verdict.keeps_defaults || Holds(verdict.tuned, key.workload) ||
-          Holds(verdict.put_back, key.workload));
+         verdict.measurement_policy == key.measurement_policy && verdict.accuracy <= key.accuracy;
 }
+
+bool Names(const ModelVerdict& verdict, const RecordKey& key) {
+  return verdict.keeps_defaults || Holds(verdict.tuned, key.workload) ||
+         Holds(verdict.put_back, key.workload);
+}
+
+/// Which of two that count goes first; then the newer one.
+auto Place(const ModelVerdict& v) { return std::pair(-static_cast<int>(v.accuracy), v.merged); }
 
 }  // namespace
 
@@ -52,15 +64,14 @@ std::pair<Hash128, Hash128> VerdictIds(const Hash128& model) {
 }
 
 Event EventOf(const ModelVerdict& v) {
-  return {
-      .id = {v.model.high, RandomId().low},
-      .session = v.session,
-      .type = kModelVerdict,
-      .payload = fmt::format("{} {} {} {} {} {:.1f} {:.1f} {:.5f} {:.5f} {:.5f} {} {} {} {}",
-                             v.model.ToHex(), static_cast<int>(v.accuracy), v.measurement_policy,
-                             v.target, v.keeps_defaults ? kKeepsDefaults : kWon, v.default_ns,
-                             v.tuned_ns, v.ratio, v.ratio_low, v.ratio_high, v.rounds,
-                             ListText(v.tuned), ListText(v.put_back), v.device_class)};
+  return {.id = {v.model.high, RandomId().low},
+          .session = v.session,
+          .type = kModelVerdict,
+          .payload = fmt::format("{} {} {} {} {} {:.1f} {:.1f} {:.5f} {:.5f} {:.5f} {} {} {} {}",
+                                 v.model.ToHex(), static_cast<int>(v.accuracy),
+                                 v.measurement_policy, v.target, WordOf(v), v.default_ns,
+                                 v.tuned_ns, v.ratio, v.ratio_low, v.ratio_high, v.rounds,
+                                 ListText(v.tuned), ListText(v.put_back), v.device_class)};
 }
 
 std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
@@ -73,7 +84,8 @@ std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
   v.measurement_policy = words.Number<int>();
   v.target = words.Word();
   const std::string_view word = words.Word();
-  v.keeps_defaults = word == kKeepsDefaults;
+  v.of_batch = word == kEach || word == kTogether;
+  v.keeps_defaults = word == kKeepsDefaults || word == kTogether;
   v.default_ns = words.Number<double>();
   v.tuned_ns = words.Number<double>();
   v.ratio = words.Number<double>();
@@ -85,8 +97,7 @@ std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
   v.device_class = words.Rest();
   v.session = event.session;
   v.merged = merged;
-  const bool fits = !words.bad() && (v.keeps_defaults || word == kWon) &&
-                    accuracy == static_cast<int>(v.accuracy);
+  const bool fits = !words.bad() && word == WordOf(v) && accuracy == static_cast<int>(v.accuracy);
   return fits ? std::optional(std::move(v)) : std::nullopt;
 }
 
@@ -96,15 +107,22 @@ bool SameButExtensions(std::string_view target, std::string_view other) {
 
 const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {
   const ModelVerdict* last = nullptr;
-  const auto place = [](const ModelVerdict& v) {
-    return std::pair(-static_cast<int>(v.accuracy), v.merged);
-  };
   for (const ModelVerdict& v : verdicts) {
-    if (Counts(v, key) && (last == nullptr || place(v) < place(*last))) last = &v;
+    if (v.of_batch || !IsOf(v, key) || !Names(v, key)) continue;
+    if (last == nullptr || Place(v) < Place(*last)) last = &v;
   }
   const bool by_default =
       last != nullptr && (last->keeps_defaults || Holds(last->put_back, key.workload));
   return by_default ? last : nullptr;
+}
+
+const ModelVerdict* OfBatch(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {
+  const ModelVerdict* last = nullptr;
+  for (const ModelVerdict& v : verdicts) {
+    if (!v.of_batch || !IsOf(v, key)) continue;
+    if (last == nullptr || Place(v) < Place(*last)) last = &v;
+  }
+  return last;
 }
 
 std::string WhyDefault(const ModelVerdict& v) {

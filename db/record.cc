@@ -9,12 +9,13 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
+#include "base/versions.h"
 
 namespace hone::db {
 namespace {
 
 constexpr std::array<std::string_view, kNumRigors> kRigorNames = {"screened", "verified",
-                                                                  "confirmed"};
+                                                                  "confirmed", "predicted"};
 
 // Fields one after another, little-endian, texts behind their length: no two contents give the same
 // bytes. The name in front keeps kinds apart and lets a later form be told from this one.
@@ -207,6 +208,12 @@ absl::Status CheckFact(const TuningRecord& record) {
   if (record.builder_version.empty()) return Refuse("record", id, "it names no builder version");
   if (static_cast<int>(record.rigor) >= kNumRigors) {
     return Refuse("record", id, "its rigor has no name");
+  }
+  if ((record.rigor == Rigor::kPredicted) != (record.key.measurement_policy == kNotMeasured)) {
+    return Refuse("record", id,
+                  fmt::format("its rigor {} does not fit measurement policy {}: 0 is for what was "
+                              "predicted, others for what was measured",
+                              RigorName(record.rigor), record.key.measurement_policy));
   }
   const bool ordered = 0 < record.low_ns && record.low_ns <= record.median_ns &&
                        record.median_ns <= record.high_ns && std::isfinite(record.high_ns);

@@ -23,12 +23,17 @@ enum class Rigor : uint8_t {
   kScreened = 0,   ///< raced against others
   kVerified = 1,   ///< won an interleaved comparison of finalists, incumbent and default
   kConfirmed = 2,  ///< and did not lose in the comparison of whole packages
+  kPredicted = 3,  ///< never ran: the analytic model says so; counts less than all others
 };
 
-inline constexpr int kNumRigors = 3;
+inline constexpr int kNumRigors = 4;
 
-/// "screened", "verified", "confirmed".
+/// "screened", "verified", "confirmed", "predicted".
 std::string_view RigorName(Rigor rigor);
+/// Whether it won a comparison in turns.
+inline bool WonComparison(Rigor rigor) {
+  return rigor == Rigor::kVerified || rigor == Rigor::kConfirmed;
+}
 
 /// What a record is about; records with one key compete. The log's key of design §5.
 struct RecordKey {
@@ -36,7 +41,7 @@ struct RecordKey {
   std::string target;        ///< resolved text: "cpu:avx512,threads=2"
   std::string device_class;  ///< vendor, family, model, L2 and L3 per core, cores
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
-  int measurement_policy = 0;  ///< kMeasurementPolicyVersion when it was measured
+  int measurement_policy = 0;  ///< KindVersions' when it was measured; kNotMeasured: a prediction
 
   bool operator==(const RecordKey&) const = default;
 };
@@ -90,7 +95,8 @@ struct Attempt {
   bool operator==(const Attempt&) const = default;
 };
 
-/// A measured Trace. Never changed: a better measurement of the same Trace is another record.
+/// A measured Trace, or a predicted one (db/prediction.h). Never changed: a better measurement of
+/// the same Trace is another record.
 struct TuningRecord {
   Hash128 id;
   RecordKey key;

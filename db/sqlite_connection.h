@@ -39,7 +39,6 @@ class Query {
 
   int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
   double Real(int column) const { return sqlite3_column_double(statement_, column); }
-  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   /// Text or blob.
   std::string_view Bytes(int column) const;
   std::string Text(int column) const { return std::string(Bytes(column)); }

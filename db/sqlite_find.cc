@@ -19,7 +19,9 @@ constexpr char kForeign[] = "(r.merged = 1 OR (?1 <> '' AND r.builder <> ?1))";
 
 // RanksBefore as an ORDER BY.
 std::string RankOrder() {
-  return fmt::format("CASE WHEN {} THEN 0 ELSE r.rigor END DESC, r.low_ns, r.id", kForeign);
+  return fmt::format(
+      "CASE WHEN r.rigor = {} THEN -1 WHEN {} THEN 0 ELSE r.rigor END DESC, r.low_ns, r.id",
+      static_cast<int>(Rigor::kPredicted), kForeign);
 }
 
 // The records of one workload that `condition` lets through, best first: their number in the log

@@ -16,12 +16,15 @@ namespace {
 // Runs the steps above `version`; the caller holds a transaction.
 absl::Status RunSteps(Connection& connection, absl::Span<const Migration> migrations,
                       int64_t version) {
+  // A step may write the text of the schema itself (004_predictions.cc).
+  sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+  absl::Status ran;
   for (const Migration& step : migrations) {
-    if (step.to > version) {
-      HONE_RETURN_IF_ERROR(
-          Annotate(connection.Execute(step.sql), fmt::format("migration to schema {}", step.to)));
-    }
+    if (step.to <= version || !ran.ok()) continue;
+    ran = Annotate(connection.Execute(step.sql), fmt::format("migration to schema {}", step.to));
   }
+  sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  HONE_RETURN_IF_ERROR(ran);
   return connection.Execute(fmt::format("PRAGMA user_version = {}", migrations.back().to));
 }
 

@@ -77,6 +77,9 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  /// In which products of f32 are to be multiplied, as the user chose: f32 or bf16. What the model
+  /// stores narrower is not widened by it.
+  ir::DType precision = ir::DType::kF32;
 
   ValueId AddValue(Value value);
   ValueId AddConstant(ConstantPtr data, std::string name = "");

@@ -184,6 +184,7 @@ class Grouper {
         IsLong(drafts_[d], draft.instructions, draft.nodes.size()))
       return false;
     for (NodeId node : draft.nodes) {
+      if (profiles_[n].role == NodeRole::kContraction && IsNarrowing(node)) return false;
       for (ValueId output : graph_.nodes[node].outputs) {
         if (output == kNoValue) continue;
         if (is_output_[output]) return false;
@@ -200,6 +201,12 @@ class Grouper {
     if (reader == NodeRole::kScan && draft.role != NodeRole::kMove) return false;
     if (!once && IsDear(draft.flops, draft.expensive)) return false;
     return !MergeMakesCycle(from, d);
+  }
+
+  // What a product reads rounded to bf16 is loaded in pairs, and so must be stored.
+  bool IsNarrowing(NodeId n) const {
+    const ir::DType dtype = graph_.values[graph_.nodes[n].outputs[0]].type.dtype;
+    return dtype == ir::DType::kBF16 && profiles_[n].role == NodeRole::kMap;
   }
 
   // Too much to be computed anew wherever it is read.

@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "ir/range_analysis.h"
+#include "ir/index/range_analysis.h"
 
 namespace hone::graph {
 namespace {
@@ -13,20 +13,25 @@ using ir::Expr;
 using ir::ExprKind;
 using Shift = std::optional<int64_t>;
 
+/// Where a tensor or a Stage has images: `rows` of one on an axis; -1: it has none.
+struct Rows {
+  int axis = -1;
+  int64_t rows = 0;
+};
+
 /// How one Stage reads rows of images.
 class StageRows {
  public:
-  /// `tensor_rows`: rows of an image by tensor, 0: it is the same for all images. `rows`: of the
-  /// Stage.
-  StageRows(const ir::Stage& stage, const std::vector<int64_t>& tensor_rows, int64_t rows)
-      : tensor_rows_(tensor_rows), rows_(rows), range_(FirstImage(stage, rows), nullptr) {}
+  /// `tensors`: by tensor. `own`: of the Stage.
+  StageRows(const ir::Stage& stage, const std::vector<Rows>& tensors, Rows own)
+      : tensors_(tensors), own_(own), range_(InFirstImage(stage, own), nullptr) {}
 
   /// By how much the value of `e` grows from a point to the same point of the next image; empty:
   /// it cannot be told, or a load leaves the image.
   Shift Of(const Expr& e) {
     switch (e->kind) {
       case ExprKind::kConst: return 0;
-      case ExprKind::kVar: return e->id == 0 ? rows_ : 0;
+      case ExprKind::kVar: return e->id == own_.axis ? own_.rows : 0;
       case ExprKind::kLoad: return OfLoad(*e);
       case ExprKind::kCast:
       case ExprKind::kUnary: return OfFixed(e->args);
@@ -36,18 +41,23 @@ class StageRows {
     return {};
   }
 
-  /// Whether these indices of a tensor meet an image's own `rows` rows of it, the same elsewhere.
-  bool KeepsRows(std::span<const Expr> indices, int64_t rows) {
-    const ir::Interval inside{0, rows - 1};
-    return Of(indices[0]) == rows && inside.Contains(range_.Of(indices[0])) &&
-           OfFixed(indices.subspan(1)) == 0;
+  /// Whether these indices of a tensor meet an image's own rows of it, the same elsewhere.
+  bool KeepsRows(std::span<const Expr> indices, Rows of) {
+    const ir::Interval inside{0, of.rows - 1};
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const bool along = static_cast<int>(d) == of.axis;
+      if (Of(indices[d]) != (along ? of.rows : 0)) return false;
+      if (along && !inside.Contains(range_.Of(indices[d]))) return false;
+    }
+    return true;
   }
 
  private:
-  static std::vector<ir::Interval> FirstImage(const ir::Stage& stage, int64_t rows) {
+  static std::vector<ir::Interval> InFirstImage(const ir::Stage& stage, Rows own) {
     std::vector<ir::Interval> axes;
-    for (int axis = 0; axis < stage.num_axes(); ++axis) axes.push_back({0, stage.Extent(axis) - 1});
-    if (!axes.empty()) axes[0].hi = rows - 1;
+    for (int axis = 0; axis < stage.num_axes(); ++axis) {
+      axes.push_back({0, (axis == own.axis ? own.rows : stage.Extent(axis)) - 1});
+    }
     return axes;
   }
 
@@ -60,8 +70,8 @@ class StageRows {
   }
 
   Shift OfLoad(const ir::ExprNode& load) {
-    const int64_t rows = tensor_rows_[static_cast<size_t>(load.id)];
-    if (rows == 0) return OfFixed(load.args);
+    const Rows& rows = tensors_[static_cast<size_t>(load.id)];
+    if (rows.axis < 0) return OfFixed(load.args);
     return KeepsRows(load.args, rows) ? Shift(0) : Shift();
   }
 
@@ -101,57 +111,76 @@ class StageRows {
     }
   }
 
-  const std::vector<int64_t>& tensor_rows_;
-  const int64_t rows_;
+  const std::vector<Rows>& tensors_;
+  const Rows own_;
   ir::RangeAnalysis range_;
 };
 
-bool ReadsAny(const ir::Stage& stage, const std::vector<int64_t>& rows) {
+bool ReadsAny(const ir::Stage& stage, const std::vector<Rows>& tensors) {
   bool reads = false;
   for (const Expr& body : stage.body) {
     ir::Visit(body, [&](const ir::ExprNode& node) {
-      reads |= node.kind == ExprKind::kLoad && rows[static_cast<size_t>(node.id)] != 0;
+      reads |= node.kind == ExprKind::kLoad && tensors[static_cast<size_t>(node.id)].axis >= 0;
     });
   }
   return reads;
 }
 
-/// Rows of an image where `extent` holds them all; 0: it does not.
-int64_t RowsOf(const std::vector<int64_t>& extents, int64_t images) {
-  return !extents.empty() && extents[0] % images == 0 ? extents[0] / images : 0;
+/// The images along an axis whose extent they divide; else none.
+Rows RowsOf(const std::vector<int64_t>& extents, int axis, int64_t images) {
+  if (axis < 0 || axis >= static_cast<int>(extents.size())) return {};
+  const int64_t extent = extents[static_cast<size_t>(axis)];
+  return extent % images == 0 ? Rows{axis, extent / images} : Rows{};
+}
+
+/// Shows for one Stage that its images lie along `own`, and where its results have them.
+bool Show(const ir::Workload& workload, const ir::Stage& stage, Rows own, int64_t images,
+          std::vector<Rows>* tensors) {
+  StageRows reads(stage, *tensors, own);
+  for (const Expr& body : stage.body) {
+    if (reads.Of(body) != 0) return false;
+  }
+  for (const int result : stage.results) {
+    const auto t = static_cast<size_t>(result);
+    const std::vector<int64_t>& shape = workload.tensors[t].shape;
+    Rows found = stage.store.empty() ? RowsOf(shape, own.axis, images) : Rows{};
+    for (int d = 0; d < static_cast<int>(stage.store.size()) && found.axis < 0; ++d) {
+      const Rows along = RowsOf(shape, d, images);
+      if (along.axis >= 0 && reads.KeepsRows(stage.store, along)) found = along;
+    }
+    if (found.axis < 0) return false;
+    (*tensors)[t] = found;
+  }
+  return true;
 }
 
 }  // namespace
 
-std::optional<ir::Workload> FirstImageOf(const ir::Workload& workload,
-                                         const std::vector<bool>& batched, int64_t images) {
-  ir::Workload one = workload;
-  std::vector<int64_t> rows(workload.tensors.size(), 0);
+std::optional<FirstImage> FirstImageOf(const ir::Workload& workload, std::vector<int> axes,
+                                       int64_t images) {
+  FirstImage one{workload, std::move(axes)};
+  std::vector<Rows> rows(workload.tensors.size());
   for (size_t t = 0; t < rows.size(); ++t) {
-    if (!batched[t]) continue;
-    rows[t] = RowsOf(workload.tensors[t].shape, images);
-    if (rows[t] == 0) return {};
+    if (one.axes[t] < 0) continue;
+    rows[t] = RowsOf(workload.tensors[t].shape, one.axes[t], images);
+    if (rows[t].axis < 0) return {};
   }
   for (size_t s = 0; s < workload.stages.size(); ++s) {
     const ir::Stage& stage = workload.stages[s];
     if (!ReadsAny(stage, rows)) continue;
-    const int64_t stage_rows = RowsOf(stage.spatial, images);
-    if (stage_rows == 0 || stage.scan >= 0) return {};
-    StageRows reads(stage, rows, stage_rows);
-    for (const Expr& body : stage.body) {
-      if (reads.Of(body) != 0) return {};
+    if (stage.scan >= 0) return {};
+    Rows own;
+    for (int axis = 0; axis < stage.num_spatial() && own.axis < 0; ++axis) {
+      const Rows along = RowsOf(stage.spatial, axis, images);
+      if (along.axis >= 0 && Show(workload, stage, along, images, &rows)) own = along;
     }
-    one.stages[s].spatial[0] = stage_rows;
-    for (const int result : stage.results) {
-      const auto t = static_cast<size_t>(result);
-      rows[t] = RowsOf(workload.tensors[t].shape, images);
-      if (rows[t] == 0 || (!stage.store.empty() && !reads.KeepsRows(stage.store, rows[t]))) {
-        return {};
-      }
-    }
+    if (own.axis < 0) return {};
+    one.workload.stages[s].spatial[static_cast<size_t>(own.axis)] = own.rows;
   }
   for (size_t t = 0; t < rows.size(); ++t) {
-    if (rows[t] != 0) one.tensors[t].shape[0] = rows[t];
+    one.axes[t] = rows[t].axis;
+    if (rows[t].axis < 0) continue;
+    one.workload.tensors[t].shape[static_cast<size_t>(rows[t].axis)] = rows[t].rows;
   }
   return one;
 }

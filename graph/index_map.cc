@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/index/interval.h"
+
 namespace hone::graph {
 namespace {
 
@@ -11,13 +13,8 @@ using ir::Expr;
 using ir::ExprKind;
 using Term = IndexSum::Term;
 
-struct Interval {
-  int64_t low;
-  int64_t high;
-};
-
-Interval RangeOf(const IndexSum& sum) {
-  Interval range{sum.constant, sum.constant};
+ir::Interval RangeOf(const IndexSum& sum) {
+  ir::Interval range{sum.constant, sum.constant};
   for (const Term& term : sum.terms) {
     const int64_t reach = term.coefficient * (term.digit.extent - 1);
     (reach < 0 ? range.low : range.high) += reach;
@@ -99,7 +96,7 @@ std::optional<Division> Divide(const IndexSum& sum, int64_t divisor,
   }
   Normalise(division.quotient, extents);
   Normalise(division.remainder, extents);
-  const Interval range = RangeOf(division.remainder);
+  const ir::Interval range = RangeOf(division.remainder);
   if (range.low < 0 || range.high >= divisor) return std::nullopt;
   return division;
 }

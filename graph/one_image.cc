@@ -42,7 +42,7 @@ std::string PlainText(ir::Workload workload) {
 class Cutter {
  public:
   explicit Cutter(const Graph& graph)
-      : whole_(graph), batched_(graph.values.size(), false), result_{.graph = graph} {}
+      : whole_(graph), axes_(graph.values.size(), -1), result_{.graph = graph} {}
 
   absl::StatusOr<OneImage> Run() {
     HONE_RETURN_IF_ERROR(CutInputs());
@@ -50,14 +50,16 @@ class Cutter {
       const Node& node = whole_.nodes[n];
       bool reads = false;
       for (const ValueId input : node.inputs) {
-        reads |= input != kNoValue && batched_[static_cast<size_t>(input)];
+        reads |= input != kNoValue && axes_[static_cast<size_t>(input)] >= 0;
       }
       if (reads) HONE_RETURN_IF_ERROR(CutNode(static_cast<NodeId>(n)));
     }
     for (const ValueId output : whole_.outputs) {
-      if (!batched_[static_cast<size_t>(output)]) {
+      const int axis = axes_[static_cast<size_t>(output)];
+      if (axis != 0) {
         return InTheWay(fmt::format("output '{}'", TypeOf(output).first),
-                        "does not depend on the inputs");
+                        axis < 0 ? "does not depend on the inputs"
+                                 : "does not have the batch as its first extent");
       }
     }
     return std::move(result_);
@@ -78,15 +80,15 @@ class Cutter {
         return InTheWay(fmt::format("input '{}' of {}", name, ToText(*type)),
                         "does not have the batch, two images or more, as its first extent");
       }
-      Divide(input);
+      Divide(input, 0);
     }
     return whole_.inputs.empty() ? InTheWay("the model", "has no inputs") : absl::OkStatus();
   }
 
-  void Divide(ValueId value) {
+  void Divide(ValueId value, int axis) {
     const auto id = static_cast<size_t>(value);
-    batched_[id] = true;
-    result_.graph.values[id].type.shape[0] /= result_.images;
+    axes_[id] = axis;
+    result_.graph.values[id].type.shape[static_cast<size_t>(axis)] /= result_.images;
   }
 
   absl::Status CutNode(NodeId number) {
@@ -97,48 +99,72 @@ class Cutter {
       return InTheWay(what, "is no loop nest");
     }
     HONE_ASSIGN_OR_RETURN(const GroupWorkload all, BuildNodeWorkload(whole_, number));
-    std::vector<bool> batched(all.workload.tensors.size(), false);
+    std::vector<int> axes(all.workload.tensors.size(), -1);
     const std::vector<int> inputs = all.workload.Inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
-      batched[static_cast<size_t>(inputs[i])] = batched_[static_cast<size_t>(all.inputs[i])];
+      axes[static_cast<size_t>(inputs[i])] = axes_[static_cast<size_t>(all.inputs[i])];
     }
-    std::optional<ir::Workload> first = FirstImageOf(all.workload, batched, result_.images);
+    std::optional<FirstImage> first = FirstImageOf(all.workload, std::move(axes), result_.images);
     if (!first) return InTheWay(what, "does not compute each image of the batch by itself");
     // Those that no Stage makes from the inputs are the same for all images, and stay as they are.
     const std::vector<int> made = all.workload.Outputs();
     for (size_t i = 0; i < made.size(); ++i) {
-      const auto t = static_cast<size_t>(made[i]);
-      if (first->tensors[t].shape == all.workload.tensors[t].shape) {
-        return InTheWay(what, "has a result that does not depend on the images");
-      }
-      Divide(all.outputs[i]);
+      const int axis = first->axes[static_cast<size_t>(made[i])];
+      if (axis < 0) return InTheWay(what, "has a result that does not depend on the images");
+      Divide(all.outputs[i], axis);
     }
-    return CheckNode(number, *std::move(first), what);
+    const std::string one = PlainText(std::move(first->workload));
+    SetShape(number);
+    if (IsAlone(number, one)) return absl::OkStatus();
+    CutConstants(number);
+    return IsAlone(number, one) ? absl::OkStatus()
+                                : InTheWay(what, "is another operation on one image");
   }
 
-  /// The operator applied to one image must be what was cut out.
-  absl::Status CheckNode(NodeId number, ir::Workload first, const std::string& what) {
+  void SetShape(NodeId number) {
     Node& node = result_.graph.nodes[static_cast<size_t>(number)];
     for (const char* const name : {"shape", "sizes"}) {  // Reshape, Expand; Slice, Resize
       const auto shape = node.attributes.find(name);
       if (shape == node.attributes.end()) continue;
       shape->second = result_.graph.values[static_cast<size_t>(node.outputs[0])].type.shape;
     }
+  }
+
+  /// Constants that name positions for each image: those of the first. What stands in a tensor
+  /// rather than in the Stages' text has another shape then, and is not what was cut out.
+  void CutConstants(NodeId number) {
+    for (size_t i = 0; i < whole_.nodes[static_cast<size_t>(number)].inputs.size(); ++i) {
+      const ValueId input = whole_.nodes[static_cast<size_t>(number)].inputs[i];
+      if (input == kNoValue) continue;
+      const ConstantPtr whole = whole_.values[static_cast<size_t>(input)].constant;
+      if (whole == nullptr || whole->type.shape.empty()) continue;
+      TensorType type = whole->type;
+      if (type.shape[0] % result_.images != 0) continue;
+      type.shape[0] /= result_.images;
+      const auto bytes = whole->bytes.first(static_cast<size_t>(type.Bytes()));
+      const ValueId cut =
+          result_.graph.AddConstant(MakeConstant(type, {bytes.begin(), bytes.end()}));
+      result_.graph.nodes[static_cast<size_t>(number)].inputs[i] = cut;
+    }
+  }
+
+  /// The operator applied to one image must be what was cut out.
+  bool IsAlone(NodeId number, const std::string& first) const {
+    const Node& node = result_.graph.nodes[static_cast<size_t>(number)];
     const auto types = InferTypes(MakeCall(result_.graph, node));
-    bool fits = types.ok();
-    for (size_t i = 0; fits && i < node.outputs.size(); ++i) {
+    if (!types.ok()) return false;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
-      fits = (*types)[i] == result_.graph.values[static_cast<size_t>(node.outputs[i])].type;
+      if ((*types)[i] != result_.graph.values[static_cast<size_t>(node.outputs[i])].type) {
+        return false;
+      }
     }
-    if (fits) {
-      const auto alone = BuildNodeWorkload(result_.graph, number);
-      fits = alone.ok() && PlainText(alone->workload) == PlainText(std::move(first));
-    }
-    return fits ? absl::OkStatus() : InTheWay(what, "is another operation on one image");
+    const auto alone = BuildNodeWorkload(result_.graph, number);
+    return alone.ok() && PlainText(alone->workload) == first;
   }
 
   const Graph& whole_;
-  std::vector<bool> batched_;  // by value
+  std::vector<int> axes_;  // by value, which of its axes holds the images; -1: none
   OneImage result_;
 };
 

@@ -45,6 +45,7 @@ constexpr Pass kPipeline[] = {
     {"canonicalise", Canonicalise},
     {"hoist_slices", HoistSlices},
     {"canonicalise", Canonicalise},
+    {"narrow_products", NarrowProducts},
     {"fold_constants", FoldConstants},
     {"merge_common", MergeCommon},
     {"remove_dead_code", RemoveDeadCode},

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "ir/range_analysis.h"
+#include "ir/index/range_analysis.h"
 
 namespace hone::ir {
 namespace {
@@ -41,7 +41,7 @@ class Collector {
       if (node.kind != StmtKind::kFor) return;
       const auto var = static_cast<size_t>(node.var);
       if (var >= ranges.size()) ranges.resize(var + 1, {0, 0});
-      ranges[var].hi = std::max(ranges[var].hi, node.extent - 1);
+      ranges[var].high = std::max(ranges[var].high, node.extent - 1);
     });
     return ranges;
   }
@@ -78,10 +78,10 @@ class Collector {
     const Buffer& buffer = nest_.buffers[static_cast<size_t>(id)];
     if (buffer.scope != Scope::kArgument) return;
     int64_t stride = 0;
-    for (const LinearForm::Term& term : ranges_.Linear(index).terms) {
+    for (const Linear::Term& term : ranges_.LinearOf(index).terms) {
       const bool itself = term.atom->kind == ExprKind::kVar && term.atom->id == parallel_;
       if (!itself && DependsOn(term.atom, parallel_)) return Merge(buffer, 0, {}, writes);
-      if (itself) stride = term.factor;
+      if (itself) stride = term.coefficient;
     }
     const Expr first = index - Var(parallel_) * stride;
     Merge(buffer, stride, ranges_.OfSum(first), writes);
@@ -90,7 +90,7 @@ class Collector {
   void Merge(const Buffer& buffer, int64_t stride, Interval elements, bool writes) {
     const int64_t size = SizeOf(buffer.dtype);
     if (stride == 0) {
-      elements = {std::max<int64_t>(elements.lo, 0), std::min(elements.hi, buffer.elements - 1)};
+      elements = {std::max<int64_t>(elements.low, 0), std::min(elements.high, buffer.elements - 1)};
     }
     // Bounds beyond any buffer would only overflow.
     const int64_t most = buffer.elements + 1;
@@ -98,8 +98,8 @@ class Collector {
     const PhaseAccess access = {.argument = buffer.argument,
                                 .writes = writes,
                                 .stride = stride * size,
-                                .begin = std::max(elements.lo, -reach) * size,
-                                .end = (std::min(elements.hi, reach) + 1) * size};
+                                .begin = std::max(elements.low, -reach) * size,
+                                .end = (std::min(elements.high, reach) + 1) * size};
     for (PhaseAccess& known : accesses_) {
       if (known.argument != access.argument || known.writes != writes ||
           known.stride != access.stride) {

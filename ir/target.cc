@@ -65,6 +65,7 @@ bool Covers(const Target& device, const Target& code) {
 }
 
 double MostFlopPerNs(const Target& target) { return KindOf(target).MostFlopPerNs(target); }
+double MostBytesPerNs(const Target& target) { return KindOf(target).MostBytesPerNs(target); }
 
 uint64_t PackageBits(const Target& target) { return KindOf(target).PackageBits(target); }
 

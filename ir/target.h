@@ -54,6 +54,8 @@ class TargetKind {
   virtual bool Covers(const Target& device, const Target& code) const = 0;
   /// The most f32 operations a nanosecond, two of a multiply-add. Nominal and generous: a bound.
   virtual double MostFlopPerNs(const Target& target) const = 0;
+  /// The most bytes a nanosecond that all threads read of what caches hold. Nominal and generous.
+  virtual double MostBytesPerNs(const Target& target) const = 0;
   /// What the header of a package says that its code needs (docs/formats/package.md).
   virtual uint64_t PackageBits(const Target& target) const = 0;
 };
@@ -80,8 +82,9 @@ bool HostCanRun(const Target& target, std::string* why);
 /// instructions.
 bool Covers(const Target& device, const Target& code);
 
-/// TargetKind::MostFlopPerNs of the target's kind.
+/// TargetKind::MostFlopPerNs and MostBytesPerNs of the target's kind.
 double MostFlopPerNs(const Target& target);
+double MostBytesPerNs(const Target& target);
 
 /// TargetKind::PackageBits of the target's kind.
 uint64_t PackageBits(const Target& target);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ir/half.h"
+#include "ir/index/range_analysis.h"
 #include "ir/integer.h"
-#include "ir/range_analysis.h"
 #include "ir/text.h"
 
 namespace hone::ir {
@@ -276,8 +276,8 @@ class Verifier {
                                          : std::to_string(b);
     };
     return "index " + std::to_string(d) + " of " + tensor.name + ", " +
-           ToText(index, NamesOf(workload_, stage)) + ", is in [" + bound(range.lo) + ", " +
-           bound(range.hi) + "], but must be in [0, " + std::to_string(tensor.shape[d] - 1) + "]";
+           ToText(index, NamesOf(workload_, stage)) + ", is in [" + bound(range.low) + ", " +
+           bound(range.high) + "], but must be in [0, " + std::to_string(tensor.shape[d] - 1) + "]";
   }
 
   /// Loads go to earlier Stages; inside a region also to earlier iterations.
@@ -293,8 +293,8 @@ class Verifier {
       return producer < s ? absl::OkStatus()
                           : Invalid(where, "loads " + made.name + ", which comes later");
     }
-    const LinearForm t = ranges->Linear(load.args[0]);
-    const bool along_t = t.terms.size() == 1 && t.terms[0].factor == 1 &&
+    const Linear t = ranges->LinearOf(load.args[0]);
+    const bool along_t = t.terms.size() == 1 && t.terms[0].coefficient == 1 &&
                          t.terms[0].atom->kind == ExprKind::kVar && t.terms[0].atom->id == 0;
     if (!along_t || t.constant > 0) {
       return Invalid(where, "loads " + made.name + " of its own scan at " +

@@ -58,8 +58,8 @@ BuilderFolders::BuilderFolders() {
     std::string path = std::string(base) + "/" + std::string(kPrefix) + "XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) continue;
     UniqueFd lock = OpenFolder(path);
-    // Who stood still for a minute before this line may have been swept away. Where the file
-    // system knows no such locks nobody sweeps.
+    // If this process stood still for a minute before this line, its folder may be swept away.
+    // Where the file system has no such locks, nobody sweeps.
     struct stat info {};
     const bool swept = !lock.valid() ||
                        (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||

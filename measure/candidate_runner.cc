@@ -76,11 +76,12 @@ AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCand
   PrepareJob job = candidate.job;
   job.slot = slot;
   job.test_hook = hook;
+  if (input.threads > 0) job.threads = std::min(job.threads, input.threads);
   const auto outputs = runner_.Prepare(job);
   if (!outputs.ok()) return ErrorOfRunner(outputs.status());
   const absl::Status same = CompareOutputs(reference.outputs, *outputs, input.accuracy);
   if (!same.ok()) {
-    // Who knows what else it did to the process that others would run in.
+    // It may have damaged the process, and others would run in it.
     runner_.EndProcess();
     return {Outcome::kWrongAnswer, StatusMessage(same)};
   }
@@ -164,7 +165,6 @@ const CandidateRunner::Reference& CandidateRunner::ReferenceOf(const MeasureInpu
   const int64_t start_ns = clock_.NowNs();
   Reference reference = MakeReferenceOf(input);
   reference_ns_ += clock_.NowNs() - start_ns;
-  ++num_references_;
   reference_bytes_ += reference.bytes;
   return references_.try_emplace(key, std::move(reference)).first->second;
 }

@@ -51,7 +51,6 @@ class CandidateRunner {
 
   /// Time spent on defaults and their oracles: once per task, in no result's run_ms.
   int64_t reference_ns() const { return reference_ns_; }
-  int64_t num_references() const { return num_references_; }
 
   /// RunnerClient's: from any thread.
   void Interrupt() { runner_.Interrupt(); }
@@ -81,7 +80,6 @@ class CandidateRunner {
   std::map<std::string, Reference> references_;
   int64_t reference_bytes_ = 0;
   int64_t reference_ns_ = 0;
-  int64_t num_references_ = 0;
   int64_t least_sentinel_ns_ = 0;
   std::deque<int64_t> sentinels_ns_;      // the latest
   std::map<int, int64_t> flushed_bytes_;  // by slot: before each timed run

@@ -42,7 +42,7 @@ absl::StatusOr<HostDevice> DescribeDevice(std::string_view name) {
     known += fmt::format("{}{}:N", known.empty() ? "" : " or ", other->name());
   }
   return absl::InvalidArgumentError(fmt::format(
-      "no device to measure on is called so, but {}, N a number of at most four digits", known));
+      "there is no such device; devices are called {}, where N has at most four digits", known));
 }
 
 std::string DeviceClassFor(const ir::Target& target) {

@@ -27,7 +27,10 @@ ir::PerKind<DeviceProbe>& ProbesOfKinds() {
 
 absl::StatusOr<DeviceProbes> ProbeDevice(const ir::Target& target, const MonotonicClock& clock) {
   HONE_ASSIGN_OR_RETURN(const DeviceProbe* probe, ProbeFor(target));
-  return probe->Probe(target, clock);
+  DeviceProbes probes;
+  HONE_ASSIGN_OR_RETURN(probes.rates, probe->Rates(target, clock));
+  HONE_ASSIGN_OR_RETURN(probes.noise, probe->Noise(target, clock));
+  return probes;
 }
 
 absl::StatusOr<DeviceRates> MeasureRates(const ir::Target& target, const MonotonicClock& clock) {

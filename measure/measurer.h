@@ -30,6 +30,9 @@ struct MeasureInput {
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;  ///< see measure/validation.h
   int64_t incumbent_ns = 0;                                  ///< best so far of this task; 0: none
   uint64_t seed = 0;                                         ///< of inputs and constants
+  /// How many of the target's run it; 0: all. Fewer only on this machine and in a comparison,
+  /// behind an input with all.
+  int threads = 0;
 };
 
 struct MeasureResult {

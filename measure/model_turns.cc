@@ -115,7 +115,7 @@ Result<std::vector<std::vector<int64_t>>> RunModelsInTurns(
   for (int round = 0; round < std::max(job.rounds, kLeastRounds); ++round) {
     if (round >= kLeastRounds && clock.NowNs() >= until_ns) break;
     for (TurnModel* model : order) HONE_RETURN_IF_ERROR(model->TakeTurn());
-    // Who goes second finds the caches of who went first: each does so as often.
+    // The second one finds the caches as the first left them: each is second as often.
     std::reverse(order.begin(), order.end());
   }
   std::vector<std::vector<int64_t>> samples_ns;

@@ -57,7 +57,7 @@ struct PrepareJob {
   std::vector<int32_t> prologue_arguments;
   /// What tells prologues apart: equal ones on equal data are run once.
   std::string prologue_key;
-  int32_t threads = 1;
+  int32_t threads = 1;  ///< that run the kernel together: at most the runner's
   /// Heeded only by a runner that was started with --test-hooks: "crash", "overrun", "hang",
   /// "wrong", "memory", "socket", "exec", "fork", "write", "read", "forge", "lie", or "kill-" with
   /// a step of EndIfAsked.

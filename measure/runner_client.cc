@@ -64,9 +64,11 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
   HONE_RETURN_IF_ERROR(MakeRoom(SharedBytes(places)));
   // Whatever an earlier candidate left behind is not this one's.
   if (process_ != nullptr && SpeaksUnasked()) process_.reset();
+  // Behind the first of a comparison others may want fewer threads than the process has.
+  const bool first = job.slot == 0 || job.slot == kReferenceSlot;
   if (process_ != nullptr &&
-      (process_->threads != job.threads || ((job.slot == 0 || job.slot == kReferenceSlot) &&
-                                            process_->jobs_done >= options_.jobs_per_process))) {
+      (first ? process_->threads != job.threads || process_->jobs_done >= options_.jobs_per_process
+             : process_->threads < job.threads)) {
     process_.reset();
   }
   if (process_ == nullptr) HONE_RETURN_IF_ERROR(Start(job.threads));
@@ -134,8 +136,8 @@ absl::Status RunnerClient::Ping() {
 }
 
 // Nobody can change the file's size, nor seal it further: what is mapped here stays readable, and
-// no candidate can use it up or close it to those behind. Who needs more gets another file, and
-// with it another process.
+// no candidate can use it up or close it to those behind. A job that needs more gets a new
+// file, and with it a new process.
 absl::Status RunnerClient::MakeRoom(int64_t bytes) {
   if (!mapped_.empty() && bytes <= static_cast<int64_t>(mapped_.size())) return absl::OkStatus();
   process_.reset();

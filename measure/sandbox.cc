@@ -116,8 +116,8 @@ Status AllowIf(const Filter& filter, int call, Conditions... conditions) {
   return error == 0 ? Status() : Refused("system call " + std::to_string(call), -error);
 }
 
-// Who may say whom a descriptor's signals go to, and which (F_SETOWN, F_SETSIG, O_ASYNC), has its
-// parent or itself killed by the next byte in a pipe: only what is named here is let through.
+// A process that may choose which signal a descriptor sends to whom (F_SETOWN, F_SETSIG, O_ASYNC)
+// can have its parent killed by the next byte in a pipe: only what is named here is let through.
 constexpr int kFcntlAlways[] = {F_ADD_SEALS, F_GETFD, F_GETFL};
 constexpr int kFcntlBuilderToo[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, F_GET_SEALS,
                                     F_GETLK, F_SETLK,         F_SETLKW};

@@ -23,6 +23,10 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_COMPONENTS_ALL hone hone-builder hone-runner hone-worker honed libhone-runtime libhone-client
                          libhone-dev hone-doc)
+foreach(package ${CPACK_COMPONENTS_ALL})
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}"
+          RENAME copyright COMPONENT ${package})
+endforeach()
 
 # hone_debian_package(COMPONENT SUMMARY [NAME value]...): the rest are CPACK_DEBIAN_<COMPONENT>_ names.
 function(hone_debian_package component summary)

@@ -40,6 +40,8 @@ inline constexpr int kMaxWatches = 64;                ///< of one caller, at onc
 inline constexpr int kMaxFound = 64;                  ///< records of one look-up
 inline constexpr size_t kChunkBytes = 256 << 10;      ///< of streamed files
 inline constexpr double kMaxRate = 1e15;              ///< of a probe, a second
+inline constexpr double kMaxDotRate = 1e18;           ///< of narrow numbers and caches
+inline constexpr size_t kMaxCaches = 8;               ///< of a probe
 inline constexpr double kMaxNoise = 1e6;              ///< of a probe
 inline constexpr double kMaxSeconds = 365.0 * 86400;  ///< of a session
 

@@ -10,6 +10,7 @@
 
 #include "base/core/hash128.h"
 #include "ir/accuracy_class.h"
+#include "measure/device_rates.h"
 #include "measure/outcome.h"
 
 // What a worker and honed say on their stream, as plain values: hone/v1/farm.proto documents each
@@ -38,6 +39,8 @@ struct DeviceFacts {
 struct Probes {
   double flop_per_second = 0, memory_bytes_per_second = 0, noise = 0;
   int64_t number = 0;
+  double dot_i8_per_second = 0, dot_bf16_per_second = 0;
+  std::vector<measure::MemoryLevel> caches = {};
   bool operator==(const Probes&) const = default;
 };
 

@@ -55,6 +55,7 @@ Crew::~Crew() {
 void Crew::Begin() {
   running_.store(true, std::memory_order_relaxed);
   runs_.store(runs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   AskForThreads();
 }
 

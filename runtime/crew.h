@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/core/result.h"
@@ -108,6 +109,7 @@ class Crew {
   std::vector<std::atomic<ThreadPool::Worker*>> members_;  // by seat; 0 is the caller's
   std::atomic<bool> running_{false};
   std::atomic<uint64_t> runs_{0};
+  std::atomic<std::thread::id> caller_{};  // of the last Begin
 
   // The pool's, under its mutex.
   uint64_t noted_runs_ = 0;

@@ -67,9 +67,8 @@ Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run) 
   std::pair<bool, double> most;
   std::string reasons;
   for (size_t i = 0; i < variants.size(); ++i) {
-    ir::Target target;
+    const ir::Target& target = variants[i].target;
     std::string why;
-    if (!ir::ParseTarget(variants[i].info.target, &target, &why)) return Invalid(why);
     if (!host_can_run(target, &why)) {
       reasons += (reasons.empty() ? "" : "; ") + why;
       continue;
@@ -89,9 +88,7 @@ Status Executable::Prepare(const std::string& name, const Options& options) {
   HONE_ASSIGN_OR_RETURN(const size_t chosen, ChooseVariant(variants, options.host_can_run));
   package_ = std::move(variants[chosen]);
   if (variants.size() > 1) KeepOwnConstants(&package_);
-  ir::Target target;
-  std::string why;
-  if (!ir::ParseTarget(package_.info.target, &target, &why)) return Invalid(why);
+  const ir::Target& target = package_.target;
   if (options.copy_constants && !package_.constants.empty()) {
     HONE_ASSIGN_OR_RETURN(constants_copy_,
                           Region::Allocate(package_.constants.size(), "the constants of " + name));

@@ -20,7 +20,8 @@ using HostCanRun = bool (*)(const ir::Target& target, std::string* why);
 
 /// The variant to run: of those that the host can run the one whose device may do most
 /// (ir::MostFlopPerNs), code for more threads than the host has usable cores behind the others, the
-/// first of equals. kFailedPrecondition: it can run none, and why not each.
+/// first of equals. They were read from a file. kFailedPrecondition: it can run none, and why not
+/// each.
 Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run = ir::HostCanRun);
 
 /// A loaded package: everything checked, constants mapped, code loaded. Immutable, hence

@@ -19,6 +19,7 @@
 #include "base/versions.h"
 #include "runtime/byte_stream.h"
 #include "runtime/device.h"
+#include "runtime/info_codec.h"
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
 #include "runtime/plan_codec.h"
@@ -102,47 +103,11 @@ std::string EncodeHeader(uint64_t isa_bits, const std::vector<SectionEntry>& all
   return header;
 }
 
-std::string EncodeInfo(const PackageInfo& info) {
-  ByteWriter writer;
-  writer.Text(info.target);
-  writer.Text(info.device_class);
-  writer.Text(info.program);
-  writer.Count(info.kernels.size());
-  for (const PackageKernel& kernel : info.kernels) {
-    writer.Text(kernel.rung);
-    writer.Text(kernel.record_id);
-    writer.Text(kernel.content_hash);
-    writer.Text(kernel.name);
-    writer.I64(kernel.flop);
-    writer.I64(kernel.bytes);
-  }
-  return writer.Take();
-}
-
-PackageInfo DecodeInfo(ByteReader& reader) {
-  PackageInfo info;
-  info.target = reader.Text(kMaxTextBytes);
-  info.device_class = reader.Text(kMaxTextBytes);
-  info.program = reader.Text(kMaxTextBytes);
-  info.kernels.resize(reader.Count(4 * 4 + 2 * 8));
-  for (PackageKernel& kernel : info.kernels) {
-    if (!reader.ok()) break;
-    kernel.rung = reader.Text(kMaxTextBytes);
-    kernel.record_id = reader.Text(kMaxTextBytes);
-    kernel.content_hash = reader.Text(kMaxTextBytes);
-    kernel.name = reader.Text(kMaxTextBytes);
-    kernel.flop = reader.I64();
-    kernel.bytes = reader.I64();
-  }
-  return info;
-}
-
-Result<uint64_t> IsaBitsOf(const std::string& target_text) {
+Result<ir::Target> ParsedTarget(const std::string& text) {
   ir::Target target;
   std::string error;
-  if (!ir::ParseTarget(target_text, &target, &error))
-    return Status(StatusCode::kInvalidArgument, error);
-  return ir::PackageBits(target);
+  if (ir::ParseTarget(text, &target, &error)) return target;
+  return Status(StatusCode::kInvalidArgument, error);
 }
 
 /// The pieces of the file in order; views into `made` and the packages.
@@ -159,8 +124,8 @@ Result<std::unique_ptr<Pieces>> MakePieces(const Variants& variants) {
   std::vector<std::string_view> contents;
   uint64_t isa_bits = 0;
   for (const Package& package : variants) {
-    HONE_ASSIGN_OR_RETURN(const uint64_t bits, IsaBitsOf(package.info.target));
-    isa_bits |= bits;
+    HONE_ASSIGN_OR_RETURN(const ir::Target target, ParsedTarget(package.info.target));
+    isa_bits |= ir::PackageBits(target);
     ByteWriter plan;
     EncodePlan(package.plan, plan);
     contents.push_back(pieces->made.emplace_back(EncodeInfo(package.info)));
@@ -299,45 +264,33 @@ Status CheckLayout(const Header& header, std::span<const std::byte> bytes) {
   return {};
 }
 
-}  // namespace
-
-Status CheckPackage(const Package& package) {
-  HONE_ASSIGN_OR_RETURN(const uint64_t isa_bits, IsaBitsOf(package.info.target));
+/// CheckPackage; the target of the package, which is parsed here.
+Result<ir::Target> CheckedTarget(const Package& package) {
+  HONE_ASSIGN_OR_RETURN(ir::Target target, ParsedTarget(package.info.target));
+  const uint64_t isa_bits = ir::PackageBits(target);
   if (package.info.kernels.size() != package.plan.kernels.size()) {
     return Invalid("the package describes ", package.info.kernels.size(), " kernels, the plan has ",
                    package.plan.kernels.size());
   }
   for (size_t i = 0; i < package.plan.kernels.size(); ++i) {
-    const Result<uint64_t> bits = IsaBitsOf(package.plan.kernels[i].target);
-    if (!bits.ok()) return Invalid("kernel ", i, ": ", bits.status().message());
-    if ((*bits & ~isa_bits) != 0) {
+    const Result<ir::Target> needs = ParsedTarget(package.plan.kernels[i].target);
+    if (!needs.ok()) return Invalid("kernel ", i, ": ", needs.status().message());
+    if ((ir::PackageBits(*needs) & ~isa_bits) != 0) {
       return Invalid("kernel ", i, " is made for ", package.plan.kernels[i].target,
                      ", the package for ", package.info.target);
     }
   }
-  for (const PackageKernel& kernel : package.info.kernels) {
-    if (kernel.rung.empty()) return Invalid("a kernel without its look-up rung");
-    if (kernel.name.empty() || kernel.name.size() > kMaxTextBytes) {
-      return Invalid("a kernel with a name of ", kernel.name.size(), " bytes");
-    }
-    if (kernel.flop < 0 || kernel.bytes < 0) {
-      return Invalid("kernel '", kernel.name, "': ", kernel.flop, " FLOP, ", kernel.bytes,
-                     " bytes");
-    }
-  }
+  HONE_RETURN_IF_ERROR(CheckInfo(package.info));
   HONE_RETURN_IF_ERROR(CheckPlan(package.plan, static_cast<int64_t>(package.constants.size())));
   if (package.plan.kernels.empty()) {
-    return package.code.empty() ? Status() : Invalid("code without kernels");
+    if (!package.code.empty()) return Invalid("code without kernels");
+    return target;
   }
-  ir::Target target;
-  std::string why;
-  if (!ir::ParseTarget(package.info.target, &target, &why)) return Invalid(why);
   // A kind that this program cannot run may still be looked at.
   const Device* const device = DevicesOfKinds().Find(target.kind);
-  return device == nullptr ? Status() : device->CheckCode(package.code);
+  if (device != nullptr) HONE_RETURN_IF_ERROR(device->CheckCode(package.code));
+  return target;
 }
-
-namespace {
 
 bool SameValues(const std::vector<ir::PlanValue>& some, const std::vector<ir::PlanValue>& others) {
   return std::equal(some.begin(), some.end(), others.begin(), others.end(),
@@ -346,16 +299,17 @@ bool SameValues(const std::vector<ir::PlanValue>& some, const std::vector<ir::Pl
                     });
 }
 
-}  // namespace
-
-Status CheckPackages(const Variants& variants) {
+/// CheckPackages; the targets of the packages.
+Result<std::vector<ir::Target>> CheckedTargets(const Variants& variants) {
   if (variants.empty() || variants.size() > kMaxVariants) {
     return Invalid("a file for ", variants.size(), " targets");
   }
   const Package& first = variants.front();
+  std::vector<ir::Target> targets;
   for (size_t i = 0; i < variants.size(); ++i) {
     const Package& each = variants[i];
-    HONE_RETURN_IF_ERROR(CheckPackage(each));
+    HONE_ASSIGN_OR_RETURN(ir::Target target, CheckedTarget(each));
+    targets.push_back(std::move(target));
     for (size_t k = 0; k < i; ++k) {
       if (variants[k].info.target == each.info.target) {
         return Invalid("two packages for ", each.info.target, " in one file");
@@ -372,8 +326,14 @@ Status CheckPackages(const Variants& variants) {
                      " do not share their constants");
     }
   }
-  return {};
+  return targets;
 }
+
+}  // namespace
+
+Status CheckPackage(const Package& package) { return CheckedTarget(package).status(); }
+
+Status CheckPackages(const Variants& variants) { return CheckedTargets(variants).status(); }
 
 Result<std::string> SerializePackage(const Package& package) {
   return SerializePackages({package});
@@ -447,22 +407,24 @@ Result<Variants> ParsePackages(std::span<const std::byte> bytes) {
     }
   }
   Variants variants(header.variants());
-  uint64_t isa_bits = 0;
   for (size_t i = 0; i < variants.size(); ++i) {
     Package& package = variants[i];
     const size_t first = i * kSectionsOfVariant;
     ByteReader info(contents[first], "info table");
-    package.info = DecodeInfo(info);
+    package.info = DecodeInfo(info, header.format);
     HONE_RETURN_IF_ERROR(info.Finish());
     ByteReader plan(contents[first + 1], "plan");
     package.plan = DecodePlan(plan, header.format);
     HONE_RETURN_IF_ERROR(plan.Finish());
     package.code = contents[first + 2];
     package.constants = contents.back();
-    HONE_ASSIGN_OR_RETURN(const uint64_t bits, IsaBitsOf(package.info.target));
-    isa_bits |= bits;
   }
-  HONE_RETURN_IF_ERROR(CheckPackages(variants));
+  HONE_ASSIGN_OR_RETURN(std::vector<ir::Target> targets, CheckedTargets(variants));
+  uint64_t isa_bits = 0;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    isa_bits |= ir::PackageBits(targets[i]);
+    variants[i].target = std::move(targets[i]);
+  }
   if (isa_bits != header.isa_bits)
     return Invalid("header: instruction sets differ from the target");
   return variants;

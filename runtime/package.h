@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/core/result.h"
+#include "ir/arithmetic_unit.h"
 #include "ir/plan.h"
 #include "ir/target.h"
 
@@ -22,10 +25,22 @@ struct PackageKernel {
   std::string record_id;     ///< of the tuning log; empty for the default
   std::string content_hash;  ///< of the record's content; empty for the default
   std::string name;          ///< its operators and shape, for people
-  int64_t flop = 0;          ///< arithmetic of one run at least; a multiply-add counts as two
-  int64_t bytes = 0;         ///< moved in one run at least
+  /// Arithmetic of one run at least; a multiply-add counts as two. The formats before 5 tell it as
+  /// if all of it were f32's.
+  ir::ByUnit<int64_t> operations{};
+  int64_t bytes = 0;  ///< moved in one run at least
+
+  int64_t flop() const { return std::accumulate(operations.begin(), operations.end(), int64_t{0}); }
 
   friend bool operator==(const PackageKernel&, const PackageKernel&) = default;
+};
+
+/// How far a model's outputs were from those in f32, in the output where it is most. Parts of 10^9.
+struct PackageError {
+  int64_t noise_ppb = 0;  ///< root of Σ (y - r)² / Σ r²
+  int64_t worst_ppb = 0;  ///< max |y - r| / max |r|
+
+  friend bool operator==(const PackageError&, const PackageError&) = default;
 };
 
 /// What a package says about itself.
@@ -33,6 +48,9 @@ struct PackageInfo {
   std::string target;                  ///< resolved text, as ir::ParseTarget reads it
   std::string device_class;            ///< of the records that were looked up; may be empty
   std::string program;                 ///< version of Hone that wrote it
+  std::string precision = "f32";       ///< of products of f32: "f32" or "bf16"
+  std::string accuracy = "default";    ///< class that the schedules keep to
+  std::optional<PackageError> error;   ///< nothing: in f32, or not measured
   std::vector<PackageKernel> kernels;  ///< one for each kernel of the plan, in its order
 
   friend bool operator==(const PackageInfo&, const PackageInfo&) = default;
@@ -45,6 +63,7 @@ struct Package {
   ir::Plan plan;
   std::span<const std::byte> constants;  ///< at a page boundary of the file
   std::span<const std::byte> code;       ///< an ELF shared object; empty when there are no kernels
+  ir::Target target;                     ///< info.target, parsed; where it was read from a file
 };
 
 /// What a file holds: packages of one model for different targets, the best first where nothing

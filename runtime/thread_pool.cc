@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -32,7 +33,8 @@ constexpr int64_t kRunningNs = 2'000'000;
 }  // namespace
 
 const MonotonicClock& ThreadPool::SystemClock() {
-  static const SystemMonotonicClock clock;
+  // Never destroyed: threads run on while the process exits.
+  static const MonotonicClock& clock = *new SystemMonotonicClock;
   return clock;
 }
 
@@ -73,6 +75,9 @@ Status ThreadPool::StartLocked(int cpu) {
   worker.lane.store(&nowhere_);
   try {
     worker.thread = std::thread(&ThreadPool::WorkerMain, this, std::ref(worker), cpu);
+  } catch (const std::bad_alloc&) {
+    workers_.pop_back();  // without a thread it must be lent to nobody
+    throw;
   } catch (const std::system_error& error) {
     workers_.pop_back();
     return SystemError(error.code().value(),
@@ -111,8 +116,8 @@ void ThreadPool::Join(Crew& crew) {
   const std::lock_guard<std::mutex> lock(mutex_);
   running_.reserve(crews_.size() + 1);
   widths_.reserve(crews_.size() + 1);
+  crews_.reserve(crews_.size() + 1);
   free_lanes_.reserve(lanes_.size() + 1);
-  crews_.push_back(&crew);
   const auto fits = [&](const Lane* lane) { return lane->slots() >= crew.threads(); };
   const auto found = std::find_if(free_lanes_.begin(), free_lanes_.end(), fits);
   if (found != free_lanes_.end()) {
@@ -121,6 +126,7 @@ void ThreadPool::Join(Crew& crew) {
   } else {
     crew.lane_ = lanes_.emplace_back(std::make_unique<Lane>(crew.threads(), observer_)).get();
   }
+  crews_.push_back(&crew);  // whatever could be refused it has
   ShareLocked(&crew, now_ns);
 }
 
@@ -153,14 +159,19 @@ void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
 }
 
 void ThreadPool::ShareLocked(Crew* asking, int64_t now_ns) {
+  const std::thread::id caller =
+      asking == nullptr ? std::thread::id() : asking->caller_.load(std::memory_order_relaxed);
   running_.clear();
   widths_.clear();
   for (Crew* crew : crews_) {
     const uint64_t runs = crew->runs_.load(std::memory_order_relaxed);
     const bool runs_now = crew == asking || crew->running_.load(std::memory_order_relaxed);
+    // One thread runs one model at a time: what it ran before has ended.
+    const bool ended = !runs_now && caller != std::thread::id() &&
+                       crew->caller_.load(std::memory_order_relaxed) == caller;
     if (runs_now || runs != crew->noted_runs_) crew->noted_ns_ = now_ns;
     crew->noted_runs_ = runs;
-    if (now_ns - crew->noted_ns_ < kRunningNs) running_.push_back(crew);
+    if (!ended && now_ns - crew->noted_ns_ < kRunningNs) running_.push_back(crew);
   }
   // Those that want the least first: what they leave is for the others.
   std::sort(running_.begin(), running_.end(),

@@ -23,7 +23,8 @@ class Crew;
 /// next job (a round trip of 0.1 to 0.3 us), for tens of microseconds and for less when that did
 /// not pay lately, then sleeps on a futex.
 ///
-/// Each crew that runs has as many threads as the others, its caller included. A thread that lets a
+/// Each crew that runs has as many threads as the others, its caller included; one that ran within
+/// the last 2 ms counts, unless its caller runs another one now. A thread that lets a
 /// crew wait for longer than the work takes, twice within 10 ms, is lent to nobody for 50 ms, and
 /// for twice as long (up to 0.8 s) if that happens again soon: it does not get to run, as on a
 /// machine that others use.

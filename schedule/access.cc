@@ -31,22 +31,23 @@ void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& 
     a.indices = e->args;
     a.guarded = !guards.empty();
     for (int x = 0; x < stage.num_axes(); ++x) {
-      a.guard_moves.push_back(
-          std::ranges::any_of(guards, [x](const Expr& guard) { return DependsOnVar(guard, x); }));
+      a.guard_moves.push_back(std::ranges::any_of(
+          guards, [x](const Expr& guard) { return ir::DependsOnVar(guard, x); }));
     }
     a.stride.assign(stage.num_axes(), 0);
     a.linear.assign(stage.num_axes(), true);
     a.block.assign(stage.num_axes(), 0);
     const auto& shape = w.tensors[e->id].shape;
-    const VarRanges ranges = RangesOf(stage);
+    const ir::VarRanges ranges = RangesOf(stage);
     int64_t scale = 1;
     for (size_t d = shape.size(); d-- > 0; scale *= shape[d]) {
       for (int x = 0; x < stage.num_axes(); ++x)
         a.block[x] = std::gcd(a.block[x], BlockOf(e->args[d], x));
-      Linear l = ToLinear(e->args[d], ranges);
+      ir::Linear l = ir::ToLinear(e->args[d], ranges);
       for (const auto& t : l.terms) {
         for (int x = 0; x < stage.num_axes(); ++x) {
-          if (t.atom->kind == ExprKind::kVar ? t.atom->id != x : !DependsOnVar(t.atom, x)) continue;
+          if (t.atom->kind == ExprKind::kVar ? t.atom->id != x : !ir::DependsOnVar(t.atom, x))
+            continue;
           if (t.atom->kind == ExprKind::kVar)
             a.stride[x] += t.coefficient * scale;
           else
@@ -66,8 +67,8 @@ void CollectAccesses(const ir::Workload& w, const ir::Stage& stage, const Expr& 
 
 }  // namespace
 
-VarRanges RangesOf(const ir::Stage& stage) {
-  VarRanges ranges;
+ir::VarRanges RangesOf(const ir::Stage& stage) {
+  ir::VarRanges ranges;
   for (int x = 0; x < stage.num_axes(); ++x) ranges.extent.push_back(stage.Extent(x));
   return ranges;
 }

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/index/simplify.h"
 #include "ir/workload.h"
-#include "schedule/affine.h"
 
 namespace hone::schedule {
 
@@ -27,6 +27,6 @@ struct Access {
 };
 std::vector<Access> AccessesOf(const ir::Workload& workload, const ir::Stage& stage);
 /// The axes of a Stage's body as variables: spatial ones, then reduce axes.
-VarRanges RangesOf(const ir::Stage& stage);
+ir::VarRanges RangesOf(const ir::Stage& stage);
 
 }  // namespace hone::schedule

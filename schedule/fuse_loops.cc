@@ -64,7 +64,7 @@ bool IsInnermost(const Stmt& stmt) {
 
 class Fuser {
  public:
-  Fuser(const std::vector<ir::Buffer>& buffers, const VarRanges& ranges)
+  Fuser(const std::vector<ir::Buffer>& buffers, const ir::VarRanges& ranges)
       : buffers_(buffers), ranges_(ranges) {}
 
   Stmt Rebuild(const Stmt& stmt) {
@@ -153,31 +153,32 @@ class Fuser {
   bool KeepsOrder(const Touch& x, const Stmt& a, const Touch& y, const Stmt& b) const {
     if (!Overlap(x.buffer, y.buffer)) return true;
     if (x.buffer != y.buffer || !x.index || !y.index) return false;
-    Linear distance = ToLinear(x.index - y.index, ranges_);
+    ir::Linear distance = ir::ToLinear(x.index - y.index, ranges_);
     int64_t step_a = 0, step_b = 0;
-    std::erase_if(distance.terms, [&](const Linear::Term& t) {
+    std::erase_if(distance.terms, [&](const ir::Linear::Term& t) {
       if (t.atom->kind != ir::ExprKind::kVar) return false;
       if (t.atom->id == a->var) step_a = t.coefficient;
       if (t.atom->id == b->var) step_b = -t.coefficient;
       return t.atom->id == a->var || t.atom->id == b->var;
     });
-    for (const Linear::Term& t : distance.terms) {
-      if (DependsOnVar(t.atom, a->var) || DependsOnVar(t.atom, b->var)) return false;
+    for (const ir::Linear::Term& t : distance.terms) {
+      if (ir::DependsOnVar(t.atom, a->var) || ir::DependsOnVar(t.atom, b->var)) return false;
     }
     if (step_a != step_b) return false;
     // a is at least one iteration further on.
-    const Interval rest = BoundsOf(distance, ranges_);
+    const ir::Interval rest = ir::BoundsOf(distance, ranges_);
     if (step_a == 0) return rest.low > 0 || rest.high < 0;
     return step_a > 0 ? step_a + rest.low > 0 : step_a + rest.high < 0;
   }
 
   const std::vector<ir::Buffer>& buffers_;
-  const VarRanges& ranges_;
+  const ir::VarRanges& ranges_;
 };
 
 }  // namespace
 
-Stmt FuseLoops(const Stmt& stmt, const std::vector<ir::Buffer>& buffers, const VarRanges& ranges) {
+Stmt FuseLoops(const Stmt& stmt, const std::vector<ir::Buffer>& buffers,
+               const ir::VarRanges& ranges) {
   if (HasSync(stmt)) return stmt;  // whose threads meet where the nest says
   return Fuser(buffers, ranges).Rebuild(stmt);
 }

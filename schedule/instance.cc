@@ -30,23 +30,23 @@ bool IsTwoSizesOuter(const LoopNode& n) {
 }
 
 /// floor(span / c).
-Span DivideSpan(const Span& a, int64_t c, const VarRanges& ranges) {
-  Linear low = ToLinear(a.low, ranges);
-  int64_t factor = KnownFactor(low);
+Span DivideSpan(const Span& a, int64_t c, const ir::VarRanges& ranges) {
+  ir::Linear low = ir::ToLinear(a.low, ranges);
+  int64_t factor = ir::KnownFactor(low);
   bool aligned = factor == 0 || factor % c == 0;
   int64_t width = aligned ? CeilDiv(a.width, c) : (a.width - 1 + c - 1) / c + 1;
   if (a.width == 1) width = 1;
-  return {Simplify(ir::FloorDiv(a.low, c), ranges), width};
+  return {ir::Simplify(ir::FloorDiv(a.low, c), ranges), width};
 }
 
 /// span mod c.
-Span ModuloSpan(const Span& a, int64_t c, const VarRanges& ranges) {
-  if (a.width == 1) return {Simplify(ir::FloorMod(a.low, c), ranges), 1};
-  int64_t factor = KnownFactor(ToLinear(a.low, ranges));
+Span ModuloSpan(const Span& a, int64_t c, const ir::VarRanges& ranges) {
+  if (a.width == 1) return {ir::Simplify(ir::FloorMod(a.low, c), ranges), 1};
+  int64_t factor = ir::KnownFactor(ir::ToLinear(a.low, ranges));
   // A block of w aligned elements never crosses a multiple of c when w divides c.
   bool aligned = factor == 0 || factor % a.width == 0;
   if (a.width <= c && c % a.width == 0 && aligned)
-    return {Simplify(ir::FloorMod(a.low, c), ranges), a.width};
+    return {ir::Simplify(ir::FloorMod(a.low, c), ranges), a.width};
   if (factor == 0 && a.width <= c) return {ir::Int(0), a.width};
   return {ir::Int(0), c};
 }
@@ -58,9 +58,9 @@ bool UsesVarsFrom(const Expr& e, int first) {
 }
 
 /// Splits an expression over variables ≥ first (inner, from 0) into low + width.
-std::optional<Span> SpanOfExpr(const Expr& e, int first, const VarRanges& ranges);
+std::optional<Span> SpanOfExpr(const Expr& e, int first, const ir::VarRanges& ranges);
 
-std::optional<Span> SpanOfAtom(const Expr& atom, int first, const VarRanges& ranges) {
+std::optional<Span> SpanOfAtom(const Expr& atom, int first, const ir::VarRanges& ranges) {
   if (!UsesVarsFrom(atom, first)) return Span{atom, 1};
   if (atom->kind == ir::ExprKind::kVar) return Span{ir::Int(0), ranges.ExtentOf(atom->id)};
   if (atom->kind == ir::ExprKind::kBinary) {
@@ -72,13 +72,13 @@ std::optional<Span> SpanOfAtom(const Expr& atom, int first, const VarRanges& ran
       return div ? DivideSpan(*a, *c, ranges) : ModuloSpan(*a, *c, ranges);
     }
   }
-  Interval b = BoundsOf(atom, ranges);
-  if (b.low <= Interval::kMin || b.high >= Interval::kMax) return std::nullopt;
+  ir::Interval b = ir::BoundsOf(atom, ranges);
+  if (b.low <= -ir::Interval::kInfinite || b.high >= ir::Interval::kInfinite) return std::nullopt;
   return Span{ir::Int(b.low), b.high - b.low + 1};
 }
 
-std::optional<Span> SpanOfExpr(const Expr& e, int first, const VarRanges& ranges) {
-  Linear l = ToLinear(e, ranges);
+std::optional<Span> SpanOfExpr(const Expr& e, int first, const ir::VarRanges& ranges) {
+  ir::Linear l = ir::ToLinear(e, ranges);
   Expr low = ir::Int(l.constant);
   int64_t width = 1;
   for (const auto& t : l.terms) {
@@ -89,7 +89,7 @@ std::optional<Span> SpanOfExpr(const Expr& e, int first, const VarRanges& ranges
     if (t.coefficient < 0) low = low - reach;
     width += reach;
   }
-  return Span{Simplify(low, ranges), width};
+  return Span{ir::Simplify(low, ranges), width};
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ bool IsEntered(const StageSchedule& s, const Instance& instance, int loop) {
 }  // namespace
 
 Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
-                const VarRanges& ranges) {
+                const ir::VarRanges& ranges) {
   const StageSchedule& s = schedule.stages[instance.stage];
   const LoopNode& n = s.loops[loop];
   if (n.split_outer >= 0) {
@@ -207,16 +207,16 @@ Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
 }
 
 Span SpanOfAxis(const Schedule& schedule, const Instance& instance, int axis,
-                const VarRanges& ranges) {
+                const ir::VarRanges& ranges) {
   Span s = SpanOfLoop(schedule, instance, axis, ranges);  // loop ids 0…n-1 are the axes
-  s.low = Simplify(instance.low[axis] + s.low, ranges);
+  s.low = ir::Simplify(instance.low[axis] + s.low, ranges);
   return s;
 }
 
 std::optional<Span> SpanOfIndex(const Expr& index, const std::vector<Span>& axes,
-                                VarRanges& ranges) {
+                                ir::VarRanges& ranges) {
   // A loaded index could be anything, and where it would be loaded from is not decided yet.
-  if (HasLoad(index)) return std::nullopt;
+  if (ir::HasLoad(index)) return std::nullopt;
   const size_t keep = ranges.extent.size();
   std::vector<Expr> values;
   for (const Span& a : axes) {

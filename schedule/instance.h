@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 
 #include "ir/expr.h"
-#include "schedule/affine.h"
+#include "ir/index/simplify.h"
 #include "schedule/schedule.h"
 
 namespace hone::schedule {
@@ -52,15 +52,15 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const 
                                                 int loop);
 /// Where a loop's value lies now: one point when all that it was split or fused into is entered.
 Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
-                const VarRanges& ranges);
+                const ir::VarRanges& ranges);
 /// Where an axis's value lies now, its part's beginning included.
 Span SpanOfAxis(const Schedule& schedule, const Instance& instance, int axis,
-                const VarRanges& ranges);
+                const ir::VarRanges& ranges);
 
 /// Bounds of an index expression whose variables 0…n-1 lie in `axes`; nothing when no bound with
 /// constant width is known. `ranges` describes the loop variables inside the axes' lows; its list
 /// is used as scratch and restored.
 std::optional<Span> SpanOfIndex(const ir::Expr& index, const std::vector<Span>& axes,
-                                VarRanges& ranges);
+                                ir::VarRanges& ranges);
 
 }  // namespace hone::schedule

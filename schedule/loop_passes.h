@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "ir/index/simplify.h"
 #include "ir/stmt.h"
-#include "schedule/affine.h"
 
 // What lowering does to a finished loop nest whatever the schedule says: both change neither what
 // is computed nor its order within an element.
@@ -14,11 +14,11 @@ namespace hone::schedule {
 /// serial loops inside, and only where index arithmetic shows that no iteration reads or writes
 /// what a later iteration of the other loop touches. `ranges` knows all loop variables.
 ir::Stmt FuseLoops(const ir::Stmt& stmt, const std::vector<ir::Buffer>& buffers,
-                   const VarRanges& ranges);
+                   const ir::VarRanges& ranges);
 
 /// Takes the last iteration out of a serial loop when masks of vector lanes are then known in all
 /// the others: `n % width` elements are left over once, not tested for in every iteration.
-ir::Stmt PeelMaskedTails(const ir::Stmt& stmt, VarRanges& ranges);
+ir::Stmt PeelMaskedTails(const ir::Stmt& stmt, ir::VarRanges& ranges);
 
 /// The statement with `value` in place of the variable, which no loop inside binds.
 ir::Stmt SubstituteVar(const ir::Stmt& stmt, int var, const ir::Expr& value);

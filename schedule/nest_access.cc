@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "ir/range_analysis.h"
+#include "ir/index/range_analysis.h"
 #include "schedule/nest_builder.h"
 
 // Expressions and addresses at a point of lowering, and which points exist there.
@@ -19,14 +19,14 @@ class SafeLoads {
  public:
   /// `fits(load, d, index, bounds)` says whether the bounds of index d of a load are inside what
   /// may be read.
-  using Fits = std::function<bool(const ir::ExprNode& load, size_t d, Interval bounds)>;
-  SafeLoads(const VarRanges& ranges, Fits fits)
+  using Fits = std::function<bool(const ir::ExprNode& load, size_t d, ir::Interval bounds)>;
+  SafeLoads(const ir::VarRanges& ranges, Fits fits)
       : ranges_(ranges), fits_(std::move(fits)), known_(IntervalsOf(ranges), nullptr) {}
 
   bool Check(const Expr& e) {
     if (e->kind == ir::ExprKind::kSelect) {
       if (!Check(e->args[0])) return false;
-      if (const auto taken = Decide(e->args[0], ranges_)) return Check(e->args[*taken ? 1 : 2]);
+      if (const auto taken = ir::Decide(e->args[0], ranges_)) return Check(e->args[*taken ? 1 : 2]);
       const size_t mark = known_.Mark();
       known_.Assume(e->args[0], true);
       const bool first = Check(e->args[1]);
@@ -38,22 +38,22 @@ class SafeLoads {
     }
     if (e->kind == ir::ExprKind::kLoad) {
       for (size_t d = 0; d < e->args.size(); ++d) {
-        if (fits_(*e, d, BoundsOf(e->args[d], ranges_))) continue;
+        if (fits_(*e, d, ir::BoundsOf(e->args[d], ranges_))) continue;
         const ir::Interval bounds = known_.Of(e->args[d]);
-        if (!fits_(*e, d, {bounds.lo, bounds.hi})) return false;
+        if (!fits_(*e, d, {bounds.low, bounds.high})) return false;
       }
     }
     return std::all_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return Check(a); });
   }
 
  private:
-  static std::vector<ir::Interval> IntervalsOf(const VarRanges& ranges) {
+  static std::vector<ir::Interval> IntervalsOf(const ir::VarRanges& ranges) {
     std::vector<ir::Interval> out;
     for (int64_t n : ranges.extent) out.push_back({0, n - 1});
     return out;
   }
 
-  const VarRanges& ranges_;
+  const ir::VarRanges& ranges_;
   Fits fits_;
   ir::RangeAnalysis known_;
 };
@@ -79,7 +79,7 @@ Expr NestBuilder::FlatIndex(const Location& location, const std::vector<Expr>& i
     Expr i = location.whole() ? indices[d] : indices[d] - location.low[d];
     flat = flat + i * location.strides[d];
   }
-  return Simplify(flat, ranges_);
+  return ir::Simplify(flat, ranges_);
 }
 
 Expr NestBuilder::ResultIndex(const Instance& instance, int result, const std::vector<Expr>& axes) {
@@ -113,22 +113,22 @@ absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Exp
       return ir::Load(at.buffer, e->dtype, {FlatIndex(at, args)});
     }
     case ir::ExprKind::kSelect: {
-      if (auto known = Decide(args[0], ranges_)) return args[*known ? 1 : 2];
-      return ir::Select(Simplify(args[0], ranges_), args[1], args[2]);
+      if (auto known = ir::Decide(args[0], ranges_)) return args[*known ? 1 : 2];
+      return ir::Select(ir::Simplify(args[0], ranges_), args[1], args[2]);
     }
     case ir::ExprKind::kCast: return ir::Cast(e->dtype, args[0]);
     case ir::ExprKind::kUnary: return ir::Unary(e->unary(), args[0]);
     default: {
       Expr out = ir::Binary(e->binary(), args[0], args[1]);
       return out->dtype == ir::DType::kI64 || out->dtype == ir::DType::kBool
-                 ? Simplify(out, ranges_)
+                 ? ir::Simplify(out, ranges_)
                  : out;
     }
   }
 }
 
 bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes, Inner inner) {
-  SafeLoads loads(ranges_, [&](const ir::ExprNode& load, size_t d, Interval bounds) {
+  SafeLoads loads(ranges_, [&](const ir::ExprNode& load, size_t d, ir::Interval bounds) {
     const Location& at = ReadingFrom(load.id);
     if (at.buffer < 0) return inner == Inner::kGivesAll;
     // Elements of a tile beyond its tensor may never have been written.
@@ -136,7 +136,7 @@ bool NestBuilder::LoadsAreSafe(const Expr& body, const std::vector<Expr>& axes, 
       if (bounds.low < 0 || bounds.high >= s_.workload.tensors[load.id].shape[d]) return false;
     }
     if (at.whole()) return true;
-    Interval local = BoundsOf(load.args[d] - at.low[d], ranges_);
+    ir::Interval local = ir::BoundsOf(load.args[d] - at.low[d], ranges_);
     return local.low >= 0 && local.high < at.extent[d];
   });
   return loads.Check(ir::SubstituteVars(body, axes));
@@ -151,7 +151,7 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
       Expr excuse = body->args[0];
       if (branch == 1) excuse = ir::Unary(ir::UnaryOp::kNot, excuse);
       // What a condition loads may exist only where the conditions around it lead to it.
-      if (path && HasLoad(excuse))
+      if (path && ir::HasLoad(excuse))
         excuse = ir::Select(path, ir::ConstInt(ir::DType::kBool, 1), excuse);
       else if (path)
         excuse = ir::Binary(ir::BinaryOp::kOr, path, excuse);
@@ -162,16 +162,16 @@ void NestBuilder::TileGuards(const Expr& body, const std::vector<Expr>& axes, co
   if (body->kind == ir::ExprKind::kLoad && !ReadingFrom(body->id).whole()) {
     const Location& at = ReadingFrom(body->id);
     for (size_t d = 0; d < body->args.size(); ++d) {
-      if (HasLoad(body->args[d])) continue;  // the tile has all of such a dimension
+      if (ir::HasLoad(body->args[d])) continue;  // the tile has all of such a dimension
       auto local = LowerExpr(body->args[d], axes);
       auto excuse = path ? LowerExpr(path, axes) : absl::StatusOr<Expr>(Expr());
       if (!local.ok() || !excuse.ok()) continue;  // StoreLeaf meets the same error
       const Expr i = *local - at.low[d];
       for (const Expr& inside : {ir::Ge(i, ir::Int(0)), ir::Lt(i, ir::Int(at.extent[d]))}) {
-        const auto known = Decide(inside, ranges_);
+        const auto known = ir::Decide(inside, ranges_);
         if (known && *known) continue;
-        guards->push_back(
-            Simplify(*excuse ? ir::Binary(ir::BinaryOp::kOr, *excuse, inside) : inside, ranges_));
+        guards->push_back(ir::Simplify(
+            *excuse ? ir::Binary(ir::BinaryOp::kOr, *excuse, inside) : inside, ranges_));
       }
     }
   }
@@ -204,9 +204,9 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
   const bool free = IsFree(instance, axes, inner);
   std::vector<Expr> guards;
   auto require = [&](const Expr& condition) {
-    auto known = Decide(condition, ranges_);
+    auto known = ir::Decide(condition, ranges_);
     if (known && *known) return false;
-    guards.push_back(Simplify(condition, ranges_));
+    guards.push_back(ir::Simplify(condition, ranges_));
     return true;
   };
   for (int a = 0; a < stage.num_axes(); ++a) {

@@ -156,7 +156,7 @@ Stmt NestBuilder::Guard(Stmt stmt, const std::vector<Expr>& conditions) {
     if (std::any_of(conditions.begin(), end,
                     [&](const Expr& before) { return ir::Equal(before, c); }))
       continue;
-    Expr& side = HasLoad(c) ? loaded : all;
+    Expr& side = ir::HasLoad(c) ? loaded : all;
     side = side ? ir::And(side, c) : c;
   }
   // What a condition loads may exist only where the others hold.
@@ -169,7 +169,7 @@ void NestBuilder::PlaceGuards(Emitted& e, int var) {
   for (auto* list : {&e.domain, &e.value}) {
     std::vector<Expr> rest;
     for (const Expr& c : *list) {
-      (var < 0 || DependsOnVar(c, var) ? here : rest).push_back(c);
+      (var < 0 || ir::DependsOnVar(c, var) ? here : rest).push_back(c);
     }
     *list = std::move(rest);
   }

@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 
+#include "ir/index/simplify.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
-#include "schedule/affine.h"
 #include "schedule/instance.h"
 #include "schedule/lower.h"
 #include "schedule/schedule.h"
@@ -172,7 +172,7 @@ class NestBuilder {
   const Schedule& s_;
   const std::vector<int>& stage_order_;  ///< topological, live Stages only
   ir::LoopNest nest_;
-  VarRanges ranges_;
+  ir::VarRanges ranges_;
   std::vector<Location> location_;  ///< by tensor
   std::map<int, Instance>
       needed_;  ///< by Stage: what is needed of it inside the loops entered, where that is known

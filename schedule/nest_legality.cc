@@ -48,7 +48,7 @@ bool HitsEveryElement(const ir::Stage& reader, const std::vector<Expr>& indices,
   if (points > kMostPoints || elements > points) return false;
   std::set<int64_t> hit;
   std::vector<Expr> values(static_cast<size_t>(reader.num_axes()));
-  const VarRanges none;
+  const ir::VarRanges none;
   for (int64_t p = 0; p < points; ++p) {
     int64_t rest = p, element = 0;
     for (int a : axes) {
@@ -56,7 +56,7 @@ bool HitsEveryElement(const ir::Stage& reader, const std::vector<Expr>& indices,
       rest /= reader.Extent(a);
     }
     for (size_t d : dims) {
-      const auto v = ir::AsInt(Simplify(ir::SubstituteVars(indices[d], values), none));
+      const auto v = ir::AsInt(ir::Simplify(ir::SubstituteVars(indices[d], values), none));
       if (!v) return false;
       if (*v < 0 || *v >= shape[d]) element = -1;
       if (element >= 0) element = element * shape[d] + *v;
@@ -100,7 +100,7 @@ bool AreDisjoint(const Instance& region, int var, int64_t extent) {
   if (extent > kMostIterations) return false;
   std::vector<std::vector<int64_t>> corners(static_cast<size_t>(extent));
   std::vector<Expr> values(static_cast<size_t>(var) + 1);
-  const VarRanges none;
+  const ir::VarRanges none;
   for (size_t d = 0; d < region.low.size(); ++d) {
     std::set<int> vars;
     CollectVars(region.low[d], &vars);
@@ -108,7 +108,7 @@ bool AreDisjoint(const Instance& region, int var, int64_t extent) {
     std::vector<int64_t> lows;
     for (int64_t v = 0; v < extent; ++v) {
       values[static_cast<size_t>(var)] = ir::Int(v);
-      const auto low = ir::AsInt(Simplify(ir::SubstituteVars(region.low[d], values), none));
+      const auto low = ir::AsInt(ir::Simplify(ir::SubstituteVars(region.low[d], values), none));
       if (!low) return false;
       lows.push_back(*low);
     }

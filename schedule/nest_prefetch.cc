@@ -119,7 +119,7 @@ absl::Status NestBuilder::AddPrefetches(const Instance& instance, size_t positio
       const Expr first = FlatIndex(at, low);
       num_leaves_ += static_cast<int64_t>(lines->size());
       for (int64_t line : *lines)
-        out->push_back(ir::Prefetch(at.buffer, Simplify(first + line, ranges_)));
+        out->push_back(ir::Prefetch(at.buffer, ir::Simplify(first + line, ranges_)));
     }
   }
   return absl::OkStatus();

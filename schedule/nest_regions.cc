@@ -19,12 +19,12 @@ constexpr int64_t kLargestOvershoot = 64;
 constexpr int64_t kMaxTileElements = int64_t{1} << 31;
 
 /// The smallest known span with both; the whole domain when their distance is not constant.
-Span Union(const Span& a, const Span& b, int64_t domain, const VarRanges& ranges) {
-  auto distance = ir::AsInt(Simplify(b.low - a.low, ranges));
+Span Union(const Span& a, const Span& b, int64_t domain, const ir::VarRanges& ranges) {
+  auto distance = ir::AsInt(ir::Simplify(b.low - a.low, ranges));
   if (!distance) return {ir::Int(0), domain};
   int64_t low = std::min<int64_t>(0, *distance);
   int64_t high = std::max(a.width, *distance + b.width);
-  return {Simplify(a.low + low, ranges), high - low};
+  return {ir::Simplify(a.low + low, ranges), high - low};
 }
 
 Span Clip(Span s, int64_t domain) {
@@ -50,7 +50,7 @@ void VisitLoads(const Expr& e, std::vector<Expr>& conditions,
   const Expr& condition = e->args[0];
   VisitLoads(condition, conditions, visit);
   const size_t outside = conditions.size();
-  SplitConjunction(condition, &conditions);
+  ir::SplitConjunction(condition, &conditions);
   VisitLoads(e->args[1], conditions, visit);
   conditions.resize(outside);
   if (condition->kind == ir::ExprKind::kBinary && condition->binary() == ir::BinaryOp::kLt)
@@ -88,10 +88,10 @@ Span Narrowed(Span span, const Expr& index, const std::vector<Expr>& conditions)
     const ir::BinaryOp op = condition->binary();
     if (op != ir::BinaryOp::kLt && op != ir::BinaryOp::kGe) continue;
     const std::optional<int64_t> limit = ir::AsInt(condition->args[1]);
-    if (!limit || HasLoad(condition->args[0]) || condition->args[0]->dtype != ir::DType::kI64) {
+    if (!limit || ir::HasLoad(condition->args[0]) || condition->args[0]->dtype != ir::DType::kI64) {
       continue;
     }
-    const Linear apart = ToLinear(index - condition->args[0], {});
+    const ir::Linear apart = ir::ToLinear(index - condition->args[0], {});
     if (!apart.terms.empty()) continue;
     if (op == ir::BinaryOp::kLt) end = std::min(end, *limit + apart.constant);
     if (op == ir::BinaryOp::kGe) first = std::max(first, *limit + apart.constant);
@@ -134,7 +134,7 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
       for (size_t d = 0; d < need.size(); ++d) {
         const Span whole{ir::Int(0), stage.spatial[d]};
         Span span = SpanOfIndex(e.args[d], axes, ranges_).value_or(whole);
-        if (!HasLoad(e.args[d])) span = Narrowed(span, e.args[d], conditions);
+        if (!ir::HasLoad(e.args[d])) span = Narrowed(span, e.args[d], conditions);
         need[d] = need[d] ? Union(*need[d], span, stage.spatial[d], ranges_) : span;
       }
     };
@@ -191,11 +191,16 @@ absl::Status NestBuilder::CheckReadsWhatIsMade(const Instance& region, const Ins
                                                const std::vector<Needed>& inside) const {
   const auto outer = needed_.find(region.stage);
   if (outer == needed_.end()) return absl::OkStatus();
-  bool more = false;
-  for (size_t d = 0; d < region.extent.size(); ++d)
-    more |= region.extent[d] > outer->second.extent[d];
-  if (!more) return absl::OkStatus();
   const ir::Stage& stage = s_.workload.stages[region.stage];
+  bool more = false;
+  for (size_t d = 0; d < region.extent.size(); ++d) {
+    const int64_t made = outer->second.extent[d];
+    // A masked loop outside may move it past what is made; all of a domain is guarded elsewhere.
+    const ir::Interval ahead = BoundsOf(region.low[d] - outer->second.low[d], ranges_);
+    more |= region.extent[d] > made ||
+            (made < stage.spatial[d] && ahead.high + region.extent[d] > made);
+  }
+  if (!more) return absl::OkStatus();
   for (int p : stage_order_) {
     const StageSchedule& producer = s_.stages[p];
     if (producer.place != Place::kAt || !needed_.contains(p) ||

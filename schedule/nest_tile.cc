@@ -26,7 +26,7 @@ bool IsIdentity(const Expr& e, ir::Combiner combiner) {
 /// factor makes the whole contribution zero.
 Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards) {
   if (e->kind == ir::ExprKind::kSelect && IsIdentity(e->args[2], combiner)) {
-    SplitConjunction(e->args[0], guards);
+    ir::SplitConjunction(e->args[0], guards);
     return TakeGuards(e->args[1], combiner, guards);
   }
   if (combiner == ir::Combiner::kSum && e->kind == ir::ExprKind::kBinary &&
@@ -65,7 +65,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
     if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed)
       steps = steps + instance.bound[loop].value;
   }
-  const Interval range = BoundsOf(steps, ranges_);
+  const ir::Interval range = ir::BoundsOf(steps, ranges_);
   std::vector<Stmt> parts;
   bool partial = false;
   if (walk.initialised) {
@@ -73,7 +73,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
     HONE_ASSIGN_OR_RETURN(Stmt load, TileCopy(instance, position, true, &partial));
     // What is not loaded must still begin somewhere.
     const bool always = range.high <= 0 || partial;
-    const Expr step = Simplify(steps, ranges_);
+    const Expr step = ir::Simplify(steps, ranges_);
     if (always)
       parts.push_back(identity);
     else if (range.low <= 0)
@@ -225,7 +225,7 @@ Expr NestBuilder::TileIndex(const Instance& instance, const Location& tile) {
     const Expr& v = instance.bound[tile.tile_loops[k]].value;
     if (v && tile.strides[k]) flat = flat + v * tile.strides[k];
   }
-  return Simplify(flat, ranges_);
+  return ir::Simplify(flat, ranges_);
 }
 
 }  // namespace hone::schedule

@@ -36,7 +36,7 @@ int64_t StatementsOf(const Stmt& stmt) {
 
 void CollectConditions(const Expr& e, std::vector<Expr>* out) {
   if (!e) return;
-  if (e->kind == ir::ExprKind::kSelect) SplitConjunction(e->args[0], out);
+  if (e->kind == ir::ExprKind::kSelect) ir::SplitConjunction(e->args[0], out);
   for (const Expr& a : e->args) CollectConditions(a, out);
 }
 
@@ -44,7 +44,7 @@ void CollectConditions(const Expr& e, std::vector<Expr>* out) {
 void CollectConditions(const Stmt& stmt, std::vector<Expr>* out, std::vector<int>* lanes) {
   if (stmt->kind == StmtKind::kFor && stmt->loop == ir::LoopKind::kVector)
     lanes->push_back(stmt->var);
-  if (stmt->condition) SplitConjunction(stmt->condition, out);
+  if (stmt->condition) ir::SplitConjunction(stmt->condition, out);
   CollectConditions(stmt->index, out);
   for (const Expr& value : stmt->values) CollectConditions(value, out);
   for (const Stmt& inner : stmt->body) CollectConditions(inner, out, lanes);
@@ -52,7 +52,7 @@ void CollectConditions(const Stmt& stmt, std::vector<Expr>* out, std::vector<int
 
 class Peeler {
  public:
-  explicit Peeler(VarRanges& ranges) : ranges_(ranges) {}
+  explicit Peeler(ir::VarRanges& ranges) : ranges_(ranges) {}
 
   Stmt Rebuild(const Stmt& stmt) {
     if (stmt->body.empty()) return stmt;
@@ -73,9 +73,10 @@ class Peeler {
     std::vector<int> lanes;
     for (const Stmt& inner : loop->body) CollectConditions(inner, &conditions, &lanes);
     return std::any_of(conditions.begin(), conditions.end(), [&](const Expr& c) {
-      const bool masks =
-          std::any_of(lanes.begin(), lanes.end(), [&](int lane) { return DependsOnVar(c, lane); });
-      return masks && DependsOnVar(c, loop->var) && !Decide(c, ranges_) && DecidedBefore(c, *loop);
+      const bool masks = std::any_of(lanes.begin(), lanes.end(),
+                                     [&](int lane) { return ir::DependsOnVar(c, lane); });
+      return masks && ir::DependsOnVar(c, loop->var) && !ir::Decide(c, ranges_) &&
+             DecidedBefore(c, *loop);
     });
   }
 
@@ -83,7 +84,7 @@ class Peeler {
   bool DecidedBefore(const Expr& condition, const ir::StmtNode& loop) {
     int64_t& extent = ranges_.extent[static_cast<size_t>(loop.var)];
     const int64_t whole = std::exchange(extent, loop.extent - 1);
-    const bool decided = Decide(condition, ranges_).has_value();
+    const bool decided = ir::Decide(condition, ranges_).has_value();
     extent = whole;
     return decided;
   }
@@ -98,11 +99,11 @@ class Peeler {
         {ir::For(loop->var, others, loop->loop, ir::Block(loop->body)), iteration(others)});
   }
 
-  VarRanges& ranges_;
+  ir::VarRanges& ranges_;
 };
 
 Expr Substituted(const Expr& e, int var, const Expr& value) {
-  if (!e || !DependsOnVar(e, var)) return e;
+  if (!e || !ir::DependsOnVar(e, var)) return e;
   if (e->kind == ir::ExprKind::kVar) return value;
   std::vector<Expr> values(static_cast<size_t>(var) + 1);
   values.back() = value;
@@ -120,6 +121,8 @@ Stmt SubstituteVar(const Stmt& stmt, int var, const Expr& value) {
   return std::make_shared<const ir::StmtNode>(std::move(node));
 }
 
-Stmt PeelMaskedTails(const Stmt& stmt, VarRanges& ranges) { return Peeler(ranges).Rebuild(stmt); }
+Stmt PeelMaskedTails(const Stmt& stmt, ir::VarRanges& ranges) {
+  return Peeler(ranges).Rebuild(stmt);
+}
 
 }  // namespace hone::schedule

@@ -184,12 +184,12 @@ absl::Status NestBuilder::CheckCarriedInside(const Instance& instance, size_t po
         for (size_t d = 1; ok && d < e.args.size(); ++d) {
           const Span& have = made->axes[d];
           ok = std::none_of(t_vars.begin(), t_vars.end(),
-                            [&](int v) { return DependsOnVar(have.low, v); });
+                            [&](int v) { return ir::DependsOnVar(have.low, v); });
           if (have.width >= s_.workload.stages[producer].spatial[d] && ir::AsInt(have.low) == 0)
             continue;
           const auto need = SpanOfIndex(e.args[d], reader.axes, ranges_);
           const auto offset =
-              need ? ir::AsInt(Simplify(need->low - have.low, ranges_)) : std::nullopt;
+              need ? ir::AsInt(ir::Simplify(need->low - have.low, ranges_)) : std::nullopt;
           ok = ok && offset && *offset >= 0 && *offset + need->width <= have.width;
         }
         if (!ok && wrong.empty())

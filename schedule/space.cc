@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
+#include <set>
+#include <utility>
 
 #include "base/core/check.h"
 #include "base/core/hash128.h"
@@ -19,6 +21,60 @@ namespace {
 double LogDistance(int64_t a, int64_t b) {
   return std::abs(std::log2(1.0 + static_cast<double>(a)) -
                   std::log2(1.0 + static_cast<double>(b)));
+}
+
+struct RankedRow {
+  double distance = 0;
+  int row = 0;
+};
+
+/// The rows of a table, nearest to `wanted` first.
+std::vector<RankedRow> RowsByDistance(const DecisionTable& table,
+                                      const std::vector<int64_t>& wanted) {
+  std::vector<RankedRow> ranked;
+  for (const auto& row : table.rows) {
+    double distance = 0;
+    for (size_t k = 0; k < wanted.size(); ++k) distance += LogDistance(wanted[k], row[k]);
+    ranked.push_back({distance, static_cast<int>(ranked.size())});
+  }
+  std::ranges::stable_sort(ranked, {}, &RankedRow::distance);
+  return ranked;
+}
+
+/// The first combination of a row of each table, by the sum of their distances, that is admitted;
+/// best first over ranks, so that only what is nearer is looked at. Nothing where the nearest
+/// kMostTried are all refused.
+std::optional<std::vector<int>> FirstByDistance(
+    const std::vector<std::vector<RankedRow>>& tables,
+    const std::function<bool(const std::vector<int>&)>& admits) {
+  constexpr int kMostTried = 4096;
+  using Ranks = std::vector<size_t>;
+  std::set<std::pair<double, Ranks>> open;  // also breaks ties alike everywhere
+  const auto add = [&](Ranks ranks) {
+    double distance = 0;
+    for (size_t t = 0; t < tables.size(); ++t) {
+      if (ranks[t] >= tables[t].size()) return;
+      distance += tables[t][ranks[t]].distance;
+    }
+    open.emplace(distance, std::move(ranks));
+  };
+  add(Ranks(tables.size(), 0));
+  for (int tried = 0; tried < kMostTried && !open.empty(); ++tried) {
+    const Ranks ranks = std::move(open.extract(open.begin()).value().second);
+    std::vector<int> rows;
+    for (size_t t = 0; t < tables.size(); ++t) rows.push_back(tables[t][ranks[t]].row);
+    if (admits(rows)) return rows;
+    // Each combination is reached by one way alone: from the one whose last rank above 0 is one
+    // less.
+    size_t last = tables.size();
+    while (last > 0 && ranks[last - 1] == 0) --last;
+    for (size_t t = last == 0 ? 0 : last - 1; t < tables.size(); ++t) {
+      Ranks next = ranks;
+      ++next[t];
+      add(std::move(next));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -223,22 +279,13 @@ std::optional<uint64_t> Space::Nearest(const Space& other, uint64_t id) const {
   for (size_t s = 0; s < sketches_.size(); ++s) {
     if (sketches_[s].name != source.name || sketches_[s].tables.size() != source.tables.size())
       continue;
-    Candidate to{static_cast<int>(s), {}};
-    for (size_t t = 0; t < source.tables.size(); ++t) {
-      const auto& wanted = source.tables[t].rows[from.rows[t]];
-      double best = std::numeric_limits<double>::infinity();
-      int choice = 0;
-      for (size_t r = 0; r < sketches_[s].tables[t].rows.size(); ++r) {
-        double distance = 0;
-        for (size_t k = 0; k < wanted.size(); ++k) {
-          distance += LogDistance(wanted[k], sketches_[s].tables[t].rows[r][k]);
-        }
-        if (distance < best) best = distance, choice = static_cast<int>(r);
-      }
-      to.rows.push_back(choice);
-    }
-    uint64_t found = IdOf(to);
-    if (Admits(found)) return found;
+    std::vector<std::vector<RankedRow>> tables;
+    for (size_t t = 0; t < source.tables.size(); ++t)
+      tables.push_back(RowsByDistance(sketches_[s].tables[t], source.tables[t].rows[from.rows[t]]));
+    const auto to = FirstByDistance(tables, [&](const std::vector<int>& rows) {
+      return Admits(IdOf({static_cast<int>(s), rows}));
+    });
+    if (to) return IdOf({static_cast<int>(s), *to});
   }
   return std::nullopt;
 }

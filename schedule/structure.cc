@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "schedule/affine.h"
+#include "ir/index/simplify.h"
 #include "schedule/nest_builder.h"
 #include "schedule/stage_cost.h"
 
@@ -37,7 +37,7 @@ int LastAxis(const ir::Stage& stage) {
 int NearestAxis(const ir::Stage& stage, const Expr& index) {
   int nearest = -1;
   int64_t step = 0;
-  for (const auto& t : ToLinear(index, RangesOf(stage)).terms) {
+  for (const auto& t : ir::ToLinear(index, RangesOf(stage)).terms) {
     if (t.atom->kind != ExprKind::kVar) return -1;
     const int64_t away = std::abs(t.coefficient);
     if (stage.spatial[t.atom->id] < kShortAxis || (nearest >= 0 && step <= away)) continue;
@@ -109,7 +109,7 @@ bool SlidesAlong(const ir::Stage& stage, const std::vector<Access>& accesses, in
     for (const Expr& index : a.indices) {
       bool spatial = false, reduced = false;
       for (int x = 0; x < stage.num_axes(); ++x)
-        (x < stage.num_spatial() ? spatial : reduced) |= DependsOnVar(index, x);
+        (x < stage.num_spatial() ? spatial : reduced) |= ir::DependsOnVar(index, x);
       slides |= spatial && reduced;
     }
     if (!slides) return false;
@@ -272,7 +272,7 @@ bool NeedsCopy(const ir::Workload& w, const std::vector<int>& live, const ir::St
 /// Whether the expression has one value at all points of the Stage, as zero or a zero point has.
 bool IsOneValue(const ir::Stage& stage, const Expr& e) {
   for (int a = 0; a < stage.num_axes(); ++a) {
-    if (DependsOnVar(e, a)) return false;
+    if (ir::DependsOnVar(e, a)) return false;
   }
   return true;
 }

@@ -50,8 +50,9 @@ double Session::ElapsedSeconds() const {
 db::RecordKey Session::KeyOf(int task) const {
   // Not of the Tuner, which another member may be using.
   const auto local = static_cast<size_t>(LocalOf(task));
-  return {hashes_[local], targets_[local], options_.device.device_class, options_.accuracy,
-          ir::VersionsOf(options_.target.text).measurement_policy};
+  const int policy =
+      options_.predicted ? kNotMeasured : ir::VersionsOf(options_.target.text).measurement_policy;
+  return {hashes_[local], targets_[local], options_.device.device_class, options_.accuracy, policy};
 }
 
 db::Event Session::MakeEvent(const SearchEvent& event) const { return StreamEvent(id_, event); }
@@ -210,9 +211,13 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
       in_flight_.erase(it);
     }
     measure::Outcome outcome = r.outcome;
-    if (outcome == measure::Outcome::kOk && r.samples_ns.empty())
+    if (outcome == measure::Outcome::kOk && r.samples_ns.empty() && !options_.predicted)
       outcome = measure::Outcome::kRunCrashed;
-    const double median = outcome == measure::Outcome::kOk ? IntervalOf(r.samples_ns).median : 0;
+    double median = outcome == measure::Outcome::kOk ? IntervalOf(r.samples_ns).median : 0;
+    if (outcome == measure::Outcome::kOk && options_.predicted) {
+      const auto lock = Lock();
+      median = tuner_->search(p.task).PredictedNs(p.id);
+    }
     const double cost = (r.build_ms + r.run_ms) * 1e-3;
     db::Attempt a;
     a.id = FactId();
@@ -232,8 +237,12 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
       Told& told = told_[static_cast<size_t>(LocalOf(p.task))];
       if (p.proposer == Proposer::kDefault) told.default_ns = median;
       told.best_ns = told.best_ns > 0 ? std::min(told.best_ns, median) : median;
-      batch.records.push_back(
-          MakeRecord(p.task, p.trace, r.samples_ns, db::Rigor::kScreened, r.noisy));
+      db::TuningRecord record =
+          options_.predicted
+              ? MakeRecord(p.task, p.trace, {}, db::Rigor::kPredicted)
+              : MakeRecord(p.task, p.trace, r.samples_ns, db::Rigor::kScreened, r.noisy);
+      if (options_.predicted) record.median_ns = record.low_ns = record.high_ns = median;
+      batch.records.push_back(std::move(record));
       a.record = batch.records.back().id;
     } else {
       failures_[outcome]++;
@@ -279,6 +288,8 @@ absl::Status Session::CheckLost(const measure::MeasureResult& result) {
 }
 
 absl::Status Session::Train() {
+  // From predictions trees would learn the analytic model.
+  if (options_.predicted) return absl::OkStatus();
   int64_t rows = 0;
   std::vector<costmodel::TrainingTask> training;
   {
@@ -335,7 +346,7 @@ absl::Status Session::PutModel(db::Batch batch,
 }
 
 absl::Status Session::GiveUpLost() {
-  // Who was interrupted waits for nothing; a restart does.
+  // An interrupted session waits for nothing; a restarted one does.
   if (Interrupted()) return absl::OkStatus();
   std::vector<measure::MeasureResult> lost;
   {
@@ -397,7 +408,7 @@ absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
   }
   // What is left of a full disk is for the end of the record.
   const bool full = reason_ == StopReason::kDiskFull;
-  if (!full && !Interrupted()) HONE_RETURN_IF_ERROR(FinalComparisons());
+  if (!full && !Interrupted() && !options_.predicted) HONE_RETURN_IF_ERROR(FinalComparisons());
   if (!full && !Interrupted() && options_.before_end)
     HONE_RETURN_IF_ERROR(options_.before_end(*this));
   // Once: what is interrupted from here on has finished, and leaves.

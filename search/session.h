@@ -52,7 +52,7 @@ class Session {
 
   /// The verdict of the whole model, once it was compared: an event that binds its look-ups. The
   /// winners of the tasks `confirmed` become confirmed records. What was put back and confirmed is
-  /// an event "verdict" of its task, too. Model, key and session of `verdict` are filled in here.
+  /// an event "verdict" of its task, too. Model (but of_batch), key and session are filled in here.
   absl::Status AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed);
 
   /// Not while another member uses it.
@@ -141,6 +141,9 @@ class Session {
   int RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const;
   absl::Status FinalComparisons();
   absl::Status CompareTask(int task, int tasks_left);
+  absl::Status ChooseThreads();
+  /// Records the fewest threads with which the best of one compared task is as fast.
+  absl::Status ChooseThreadsOf(size_t local);
   absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
                              size_t base, int rounds);
   static constexpr int64_t kCollectNs = 200'000'000;

@@ -4,7 +4,9 @@
 
 #include "base/core/random_id.h"
 #include "base/status.h"
+#include "db/lookup.h"
 #include "ir/kind_facts.h"
+#include "search/paired_ratio.h"
 #include "search/session.h"
 
 // The end of a session: comparisons of finalists, and what the comparison of whole models adds.
@@ -14,6 +16,8 @@ namespace {
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr int kFinalRounds = 24, kLeastRounds = 5;
 constexpr double kComparedShare = 0.8;  ///< of a comparison's time: it also builds and warms up
+/// Threads that help a kernel which takes so long pay for the round trip to them.
+constexpr double kSurelyPaysNs = 100'000;
 
 /// Lower bound of the interval of the median paired ratio a / b.
 double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
@@ -35,7 +39,7 @@ int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tas
   for (uint64_t id : finalists) round_ns += s.MedianNs(id);
   round_ns = std::max(1.0, round_ns);
   double most = kFinalRounds;
-  // Who measures kills what runs longer. Each is run once before the first round.
+  // The runner kills what takes longer. Each is run once before the first round.
   if (options_.run_seconds > 0)
     most = std::min(most, 1e9 * kComparedShare * options_.run_seconds / round_ns - 1);
   if (kLeastRounds * round_ns > left_ns || kLeastRounds > most) return 0;
@@ -136,6 +140,49 @@ absl::Status Session::FinalComparisons() {
     TellSecondsLeft();
     HONE_RETURN_IF_ERROR(CompareTask(order[k], static_cast<int>(order.size() - k)));
   }
+  return ChooseThreads();
+}
+
+absl::Status Session::ChooseThreads() {
+  if (!options_.choose_threads || options_.target.threads == 1) return absl::OkStatus();
+  for (size_t local = 0; local < verdicts_.size(); ++local) {
+    if (Interrupted() || SecondsToCompare() <= 0) break;
+    const TaskVerdict& v = verdicts_[local];
+    if (!v.compared || v.put_back || v.trace.empty() || v.best_ns > kSurelyPaysNs) continue;
+    HONE_RETURN_IF_ERROR(ChooseThreadsOf(local));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::ChooseThreadsOf(size_t local) {
+  const TaskVerdict& v = verdicts_[local];
+  const int task = places_[local];
+  std::vector<measure::MeasureInput> inputs;
+  {
+    const auto lock = Lock();
+    inputs.push_back(
+        InputOf({0, task, 0, Proposer::kModel, v.trace}, measure::MeasureKind::kFinal));
+  }
+  inputs[0].incumbent_ns = 0;
+  for (int threads = 1; threads < options_.target.threads; threads *= 2) {
+    inputs.push_back(inputs[0]);
+    inputs.back().threads = threads;
+  }
+  const std::vector<measure::ComparedTrace> compared = measurer_.Compare(inputs, kFinalRounds);
+  if (compared.size() != inputs.size()) return absl::OkStatus();
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    const std::vector<int64_t>& samples = compared[k].samples_ns;
+    if (samples.empty() || compared[0].samples_ns.empty()) continue;
+    // Beside other programs fewer threads always look better.
+    if (compared[0].noisy || compared[k].noisy) continue;
+    if (RatioOf(compared[0].samples_ns, samples).median < 1) continue;
+    db::Batch batch;
+    batch.records.push_back(
+        MakeRecord(task, v.trace, samples, db::Rigor::kScreened, compared[k].noisy));
+    std::string& target = batch.records.back().key.target;
+    target = db::WithThreads(target, inputs[k].threads);
+    return CommitResults(batch);
+  }
   return absl::OkStatus();
 }
 
@@ -156,7 +203,7 @@ absl::Status Session::RestoreCompared() {
 }
 
 absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed) {
-  verdict.model = model_;
+  if (!verdict.of_batch) verdict.model = model_;
   verdict.target = options_.target.text;
   verdict.device_class = options_.device.device_class;
   verdict.accuracy = options_.accuracy;

@@ -32,12 +32,19 @@ struct SessionOptions {
   ir::Target target;
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
   db::Device device;
+  /// Nothing is measured: the Measurer says whether a candidate can be built, the analytic model of
+  /// the target's kind how fast it is. `device` is db::PredictedDevice; records are predicted, no
+  /// model is trained, and nothing is compared.
+  bool predicted = false;
   std::string builder_version;
   const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
   /// Free on the log's disk; less than the least ends as `interrupted` does. Unset: unknown.
   std::function<int64_t()> free_bytes;
   int64_t least_free_bytes = 64'000'000;
   double used_seconds = 0;  ///< of the time budget, before Start
+  /// Measures finalists with fewer threads than the target has, too, where that may be as fast: the
+  /// log says then how many look-ups give (db::Lookup::ThreadsOf). For a Measurer on this machine.
+  bool choose_threads = false;
   /// Kept at the end, of `seconds` and before the date, for what comes last (`before_end`).
   double reserve_seconds = 0;
   /// Called once after the comparisons of finalists unless interrupted: the comparison of whole

@@ -118,7 +118,7 @@ absl::Status Session::SearchBeside(const std::function<void(const Session&)>& pr
     {
       std::unique_lock flight(flight_mutex_);
       flight_changed_.notify_all();  // there may be room
-      // Who is interrupted takes nothing more: a Measurer that was stopped answers at once.
+      // An interrupted session takes no more results: a stopped Measurer answers at once.
       if (Interrupted()) flight_changed_.wait(flight, [this] { return thinking_over_; });
       if (in_flight_.empty() && !thinking_over_) {
         WaitFor(flight_changed_, flight, kCollectNs);

@@ -7,6 +7,7 @@
 #include "base/core/random_id.h"
 #include "base/status.h"
 #include "db/lookup.h"
+#include "db/prediction.h"
 #include "ir/narrow_target.h"
 #include "ir/text.h"
 #include "search/session.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr int kNearRecords = 3;  ///< transplanted into a task before it starts
 constexpr double kWarmStartShare = 0.03;
 constexpr double kWarmStartSeconds = 5;  ///< without a limit in time
+/// The analytic model ranks the whole Space: what comes later is there for what cannot be built.
+constexpr int kPredictedStale = 8;
 }  // namespace
 
 absl::Status Session::FindUnfinished() {
@@ -77,6 +80,12 @@ absl::StatusOr<std::vector<Session::Known>> Session::WarmStart(db::Batch& batch)
     std::vector<uint64_t> found;
     const db::RecordQuery query{KeyOf(i), options_.builder_version};
     HONE_ASSIGN_OR_RETURN(auto records, db_.TopRecords(query, 2));
+    if (!options_.predicted) {
+      // Candidates like others: nothing of them counts but their Traces.
+      const db::RecordQuery predicted{db::PredictedKey(query.key), query.builder_version};
+      HONE_ASSIGN_OR_RETURN(const auto best, db_.TopRecords(predicted, 2));
+      records.insert(records.end(), best.begin(), best.end());
+    }
     HONE_ASSIGN_OR_RETURN(auto others, db_.SameIsaRecords(query));
     if (others.size() > 2) others.resize(2);
     records.insert(records.end(), others.begin(), others.end());
@@ -145,7 +154,8 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
 
 absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch) {
   shared_ = std::make_shared<SharedTuner>(
-      options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy});
+      options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy,
+                                    options_.predicted ? kPredictedStale : TaskSearch::kMinStale});
   tuner_ = &shared_->tuner;
   places_ = tuner_->Join({.member = member_,
                           .trials = options_.trials,

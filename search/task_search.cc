@@ -36,8 +36,8 @@ std::optional<Proposer> ParseProposer(std::string_view name) {
   return std::nullopt;
 }
 
-TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed)
-    : space_(std::move(space)), extractor_(*space_), random_(seed) {}
+TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed, int min_stale)
+    : space_(std::move(space)), extractor_(*space_), random_(seed), min_stale_(min_stale) {}
 
 void TaskSearch::NeedPoints() {
   if (!points_.empty()) return;
@@ -257,7 +257,7 @@ std::vector<uint64_t> TaskSearch::NearIncumbents(const Ranking& ranking,
 
 bool TaskSearch::settled() const {
   const int n = static_cast<int>(history_.size());
-  return best_ && n - last_gain_ >= std::max(kMinStale, last_gain_);
+  return best_ && n - last_gain_ >= std::max(min_stale_, last_gain_);
 }
 
 void TaskSearch::MarkProposed(uint64_t id, Proposer proposer) {

@@ -31,7 +31,8 @@ std::optional<Proposer> ParseProposer(std::string_view name);
 /// clock, no I/O; the same calls give the same proposals. Not thread-safe.
 class TaskSearch {
  public:
-  TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed);
+  TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed,
+             int min_stale = kMinStale);
 
   struct Proposal {
     uint64_t id = 0;
@@ -70,8 +71,8 @@ class TaskSearch {
   int proposed() const { return static_cast<int>(seen_.size()); }
   /// The last Propose found too few: all that can be lowered and mean something new were proposed.
   bool exhausted() const { return exhausted_; }
-  /// Nothing more is expected: as many candidates again as it took to find the best (and kMinStale
-  /// at least) were measured since, and none was better by kNoticeable.
+  /// Nothing more is expected: as many candidates again as it took to find the best (and
+  /// min_stale at least) were measured since, and none was better by kNoticeable.
   bool settled() const;
   /// A Space with more points than this is not scored whole: a sample of it is, and evolution goes
   /// on from there.
@@ -88,6 +89,8 @@ class TaskSearch {
     if (found == seen_.end() || found->second.answer < 0) return 0;
     return answers_[static_cast<size_t>(found->second.answer)].median_ns;
   }
+  /// The analytic model's time of a point, ns.
+  double PredictedNs(uint64_t id) const { return 1e9 * extractor_.AnalyticSeconds(id); }
   /// The fastest measured points, best first.
   std::vector<uint64_t> Top(int n) const;
   /// Rows for the cost model: throughput relative to the best; own faults 0. At most `most`: the
@@ -174,6 +177,7 @@ class TaskSearch {
   std::shared_ptr<const schedule::Space> space_;
   costmodel::FeatureExtractor extractor_;
   Random random_;
+  const int min_stale_;
   uint64_t proposals_ = 0;  ///< made so far, replayed ones included
   /// Admitted; of a Space with more than kMostPoints a stratified sample. The default's first, then
   /// by id. Empty until they are needed.

@@ -18,20 +18,9 @@
 #include "ir/target.h"
 #include "search/search_event.h"
 #include "search/task_search.h"
+#include "search/tuning_task.h"
 
 namespace hone::search {
-
-/// One distinct Workload to tune.
-struct TuningTask {
-  std::shared_ptr<const ir::Workload> workload;
-  Hash128 hash;
-  std::string name;  ///< for people
-  int count = 1;     ///< how often it occurs in the model
-  double flop = 0;
-  double bound_ns = 0;  ///< no schedule can be faster (roofline); 0: unknown
-  /// Its Space, where it has been made already (it can take a second); null: the Tuner makes it.
-  std::shared_ptr<const schedule::Space> space = nullptr;
-};
 
 /// Why a Tuner proposes no more.
 enum class StopReason : uint8_t {
@@ -50,6 +39,7 @@ struct TunerOptions {
   uint64_t seed = 0;
   int64_t trials = 0;  ///< budget of attempts; 0: none
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
+  int min_stale = TaskSearch::kMinStale;  ///< see TaskSearch::settled
 };
 
 /// The search over all tasks of its members (sessions): a stepped state machine without threads,

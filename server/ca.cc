@@ -136,7 +136,7 @@ absl::Status CheckEnd(const IssueOptions& options, const X509* ca) {
                   options.seconds / kDay, end, left_s / kDay));
 }
 
-/// Whose credentials a folder holds stays so: a key that is written over is gone.
+/// A folder keeps the credentials of one owner: a key that is written over is gone.
 absl::Status CheckOutFolder(const std::string& folder, const Identity& identity) {
   std::error_code ignored;
   if (std::filesystem::exists(folder + "/ca.key", ignored)) {
@@ -249,7 +249,13 @@ absl::Status Issue(const IssueOptions& options) {
   const Identity identity{.role = options.role, .name = options.name};
   HONE_RETURN_IF_ERROR(ParseIdentity(identity.Uri()).status());
   HONE_RETURN_IF_ERROR(CheckOutFolder(options.out_folder, identity));
-  HONE_ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(options.ca_folder + "/ca.pem"));
+  const auto ca_file = ReadFile(options.ca_folder + "/ca.pem");
+  if (absl::IsNotFound(ca_file.status())) {
+    return Annotate(ca_file.status(), fmt::format("there is no authority in '{0}'; `honed init-ca "
+                                                  "--ca {0}` makes one",
+                                                  options.ca_folder));
+  }
+  HONE_ASSIGN_OR_RETURN(const std::string ca_pem, ca_file);
   HONE_ASSIGN_OR_RETURN(const std::string ca_key_pem, ReadKey(options.ca_folder + "/ca.key"));
   HONE_ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem));
   HONE_RETURN_IF_ERROR(CheckEnd(options, ca.get()));

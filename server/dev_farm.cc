@@ -95,7 +95,7 @@ DevFarm::~DevFarm() {
 }
 
 std::string DevFarm::Greeting() const {
-  std::string text = "a farm for trying out: what it holds goes when it ends (Ctrl-C)\n";
+  std::string text = "a farm for trying out; Ctrl-C ends it and deletes its log\n";
   if (honed_->page_port() != 0) {
     text += fmt::format("  page:    http://127.0.0.1:{}/\n", honed_->page_port());
   }

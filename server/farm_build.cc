@@ -80,7 +80,7 @@ std::string Farm::MissingPartner(const Worker& worker) const {
   }
   if (worker.hello.role == proto::WorkerRole::kBuild &&
       !AnyWorker(proto::WorkerRole::kRun, nullptr)) {
-    return "nobody runs what it builds: start a worker with --role run";
+    return "no worker runs what it builds: start one with --role run";
   }
   return "";
 }

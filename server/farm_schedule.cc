@@ -198,7 +198,7 @@ void Farm::MakeGrants(int64_t now_ns) {
   while (!ready.empty()) {
     const auto first = ready.extract(ready.begin());
     const auto found = workers_.find(std::string(std::get<std::string_view>(first.value())));
-    // Who cannot have anything that waits is done; others take turns with the rest.
+    // A worker that can have nothing of what waits is done; others take turns with the rest.
     if (GrantOne(found->first, found->second, now_ns)) add(found->first, found->second);
   }
 }
@@ -250,8 +250,8 @@ int Farm::CapacityFor(const Hash128& id) const {
     if (!worker.stream || !MayRun(key, worker, session->second)) continue;
     capacity += RoomOf(worker) + static_cast<int64_t>(worker.leases.size());
   }
-  // All share the devices; candidates that wait long were chosen knowing little. Who has nothing
-  // left to ask for leaves his part to others.
+  // All share the devices; candidates that wait long were chosen knowing little. A session
+  // with nothing left to ask for leaves its part to others.
   const int64_t sharers = std::ranges::count_if(sessions_, [&](const auto& item) {
     const Session& other = item.second;
     return item.first == id || (other.begun && (other.leased > 0 || !other.waiting.empty()) &&

@@ -93,7 +93,7 @@ struct SessionPlan {
 
 /// What a session's driver says of a job beside the job itself.
 struct JobHints {
-  double fastest_ns = 0;  ///< the client says that no schedule can be faster; 0: unknown
+  double fastest_ns = 0;  ///< by nominal peaks, where no device is probed; 0: unknown
   double flop = 0;        ///< f32 multiply-adds (two each) that no schedule avoids; 0: unknown
   int threads = 1;        ///< that share them
 

@@ -48,15 +48,17 @@ constexpr std::array kOptions = {
     DaemonOption{"metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"},
     DaemonOption{"page-listen", "", "ADDRESS", "serve the page here: a loopback address"},
     DaemonOption{"lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"},
-    DaemonOption{"projects", "", "NAME=SHARE", "whose share of the devices is not 1", true, true},
+    DaemonOption{"projects", "", "NAME=SHARE", "projects whose share of the devices is not 1", true,
+                 true},
     DaemonOption{"dev", "false", "",
                  "try Hone out: coordinator, one worker, the page and throw-away credentials on "
                  "this machine"},
     DaemonOption{"test-kill", "", "LABEL:N", "", true},
     DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
     DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
-    DaemonOption{"ca", "/etc/hone/ca", "FOLDER",
-                 "the authority; what it issues is audited, and says who a NAME alone is"},
+    DaemonOption{
+        "ca", "/etc/hone/ca", "FOLDER",
+        "the authority: what it issues is audited, and revoke finds the role of a NAME there"},
     DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
     DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
     DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"},
@@ -101,7 +103,10 @@ std::string Actor() {
 
 absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s) {
   const std::vector<std::string>& words = options.words();
-  if (words.size() != 3) return absl::InvalidArgumentError("usage: honed issue ROLE NAME");
+  if (words.size() != 3) {
+    return absl::InvalidArgumentError(
+        "usage: honed issue server|submit|measure|publish|admin NAME [--ca FOLDER] [--out FOLDER]");
+  }
   HONE_ASSIGN_OR_RETURN(const hone::server::Identity identity,
                         hone::server::ParseIdentity("spiffe://hone/" + words[1] + "/" + words[2]));
   HONE_ASSIGN_OR_RETURN(const int64_t days, Whole(options, "days"));

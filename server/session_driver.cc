@@ -13,12 +13,11 @@
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "ir/hash.h"
 #include "ir/kind_facts.h"
 #include "ir/target.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "server/least_flop.h"
+#include "schedule/least_work.h"
 
 namespace hone::server {
 namespace {
@@ -34,6 +33,9 @@ std::string NoDevice(const proto::SessionSpec& spec) {
 }  // namespace
 
 absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec) {
+  ir::Target target;
+  std::string why;
+  if (!ir::ParseTarget(spec.target, &target, &why)) return absl::InvalidArgumentError(why);
   std::vector<search::TuningTask> tasks;
   for (size_t i = 0; i < spec.tasks.size(); ++i) {
     const proto::TaskSpec& from = spec.tasks[i];
@@ -48,13 +50,10 @@ absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec
           fmt::format("tasks[{}].workload: it has {} Stages, {} are possible", i,
                       workload->stages.size(), proto::kMaxStages));
     }
-    search::TuningTask& task = tasks.emplace_back();
-    task.hash = ir::StructuralHash(*workload);
-    task.workload = std::make_shared<const ir::Workload>(*std::move(workload));
-    task.name = from.name;
-    task.count = from.count;
-    task.flop = from.flop;
-    task.bound_ns = from.bound_ns;
+    tasks.push_back(
+        search::TaskOf(std::make_shared<const ir::Workload>(*std::move(workload)), target));
+    tasks.back().name = from.name;
+    tasks.back().count = from.count;
   }
   return tasks;
 }
@@ -207,7 +206,7 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
       *device = *std::move(found);
       return Store(SessionEvent::kBegin, "", device);
     }
-    if (DateHasCome()) return absl::DeadlineExceededError("no device came before its date");
+    if (DateHasCome()) return absl::DeadlineExceededError("no device came before its --until");
     if (spec_.seconds > 0 && waited_seconds() >= spec_.seconds) {
       return absl::DeadlineExceededError(fmt::format(
           "no device that can run it came within its {:g} s: {} {}; `hone device list` shows what "
@@ -266,7 +265,7 @@ absl::Status SessionDriver::StartInTurn(search::Session& session,
     if (Interrupted()) return absl::CancelledError("interrupted");
     if (!DateHasCome()) return absl::OkStatus();
     return absl::DeadlineExceededError(
-        "its date came while others that ended honed were tried again, one after the other; what "
+        "its --until passed while sessions that had ended honed were tried again, one by one; what "
         "was measured before stands in the log");
   };
   return context_.turns->Run(context_.loop, id_, ended, [&](const auto& own) {
@@ -306,8 +305,10 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
   RemoteMeasurer* const farm = measurer.get();
   std::map<std::string, JobHints> hints;
   for (const search::TuningTask& t : tasks) {
-    hints[ir::ToText(*t.workload)] = {.fastest_ns = t.bound_ns,
-                                      .flop = LeastFlop(*t.workload),
+    // By what no schedule avoids, whatever the client says.
+    const double flop = schedule::LeastFlop(*t.workload);
+    hints[ir::ToText(*t.workload)] = {.fastest_ns = flop / ir::MostFlopPerNs(options.target),
+                                      .flop = flop,
                                       .threads = options.target.threads};
   }
   farm->SetHints(std::move(hints));

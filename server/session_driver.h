@@ -108,7 +108,7 @@ class SessionDriver {
 /// What is told of a session; its attempts are counted elsewhere.
 proto::SessionInfo InfoOf(const db::FarmSession& row, const proto::SessionSpec& spec);
 
-/// The tasks of a request, parsed, verified and hashed anew; nothing in it is trusted.
+/// The tasks of a request, parsed, verified, hashed and counted anew; nothing in it is trusted.
 absl::StatusOr<std::vector<search::TuningTask>> TasksOf(const proto::SessionSpec& spec);
 
 }  // namespace hone::server

@@ -221,7 +221,7 @@ absl::StatusOr<Copy> SnapshotStreams::Copier::Make(const std::string& who, bool 
   copy.file.open(path, std::ios::binary);
   ::unlink(path.c_str());
   if (!copy.file) return absl::InternalError("the snapshot cannot be read again");
-  // Who took the log's facts out of the farm, durable before they leave it.
+  // The audit names the caller before the log's facts leave the farm.
   HONE_RETURN_IF_ERROR(context_.loop.Ask(
       {.prepare =
            [&](Farm&, db::FarmStore&, db::FarmUnit& unit, int64_t) {

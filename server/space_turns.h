@@ -11,8 +11,8 @@ namespace hone::server {
 /// Lets sessions compute the Spaces of the Workloads that clients send, each under a durable
 /// strike of its own. What such a computation does to honed (memory, time, a crash) it would do
 /// again after every restart: a session that honed has died of so often is refused, and all others
-/// go on. Who has a strike goes alone among those who have, so that of those who computed together
-/// when honed died only one is struck again by what that one did. Thread-safe.
+/// go on. Sessions with a strike take turns one at a time, so that of those which computed together
+/// when honed died, only the guilty one gets another strike. Thread-safe.
 class SpaceTurns {
  public:
   /// A session's first turn and those after two restarts.

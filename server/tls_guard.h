@@ -13,10 +13,10 @@ class ServerCredentials;
 
 namespace hone::server {
 
-/// Mutual TLS for honed. Who shows no certificate, or one that this farm's authority did not issue,
-/// gets no further than the handshake, and `refused` (from any thread) is told why. A certificate
-/// of ours that has expired passes here: what is called with it is refused in words, which a
-/// handshake has none of (CallerOf).
+/// Mutual TLS for honed. Without a certificate of this farm's authority the handshake fails, and
+/// `refused` (called from any thread) is told why. A certificate of ours that has expired passes
+/// here: its calls are refused with a message, which a handshake cannot carry
+/// (CallerOf).
 std::shared_ptr<grpc::ServerCredentials> GuardedTls(
     const Credentials& credentials,
     std::function<void(Refusal why, const std::string& text)> refused);

@@ -128,7 +128,7 @@ class WorkerStreams::Stream final
     }
     absl::StatusOr<proto::WorkerMessage> message = proto::FromWire(in_);
     if (!message.ok()) {
-      LogWarning("worker '{}' said what it may not: {}", identity_.name,
+      LogWarning("worker '{}' sent a message that is not allowed: {}", identity_.name,
                  StatusMessage(message.status()));
       return End(message.status());
     }

@@ -41,7 +41,7 @@ class WorkerStreams {
   /// Names that are refused from now on.
   void Refuse(const std::string& uri);
   bool Refused(const std::string& uri) const;
-  /// Who calls, unless he is refused, which is counted and logged.
+  /// The caller's identity; a refusal is counted and logged.
   absl::StatusOr<Identity> Admit(const grpc::ServerContextBase& context,
                                  std::initializer_list<CallerRole> roles, std::string_view call);
   static constexpr std::string_view kHandshake = "handshake";

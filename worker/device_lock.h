@@ -8,8 +8,8 @@
 
 namespace hone::worker {
 
-/// Who measures on a device of this machine has it alone, among all processes: `flock` on a file
-/// named after the device, freed however its holder ends. Not thread-safe.
+/// Keeps a device of this machine to one measuring process at a time: `flock` on a file named after
+/// the device, freed however its holder ends. Not thread-safe.
 class DeviceLock {
  public:
   /// `folder` is made; the file stays.

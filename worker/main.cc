@@ -50,7 +50,7 @@ constexpr std::array kOptions = {
     DaemonOption{"role", "", "ROLE",
                  "both; build for others; or run what others build (default: both, and run where "
                  "hone-builder is not installed)"},
-    DaemonOption{"labels", "", "K=V", "told to honed", true},
+    DaemonOption{"labels", "", "K=V", "labels that `hone device list` shows", true},
     DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
     DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
     DaemonOption{"lock-folder", "/run/lock", "FOLDER", "where device locks are"},
@@ -194,7 +194,15 @@ absl::StatusOr<hone::Credentials> CredentialsOf(const hone::DaemonOptions& optio
   if (options.Flag("check-config")) {
     use.at_unix_s = hone::SystemWallClock().UnixNs() / 1'000'000'000;
   }
-  return hone::ReadConfiguredCredentials(options.Text("tls"), use);
+  const std::string& folder = options.Text("tls");
+  auto credentials = hone::ReadConfiguredCredentials(folder, use);
+  if (!credentials.ok() && ::access(folder.c_str(), F_OK) != 0) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--tls {0}: there is no such folder; on honed's machine `honed issue measure NAME --out "
+        "NAME` makes credentials, which belong into it",
+        folder));
+  }
+  return credentials;
 }
 
 absl::Status Run(const hone::DaemonOptions& options) {

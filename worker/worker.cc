@@ -17,6 +17,7 @@
 #include "proto/convert.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
+#include "proto/probed_rates.h"
 #include "worker/bench.h"
 #include "worker/build_bench.h"
 #include "worker/journal.h"
@@ -153,8 +154,7 @@ void Worker::ProbeWhenAsked() {
     const absl::StatusOr<measure::DeviceProbes> probes = bench_->Probe(target);
     lock.lock();
     if (probes.ok()) {
-      desk_.SetProbes(
-          {probes->flop_per_second, probes->memory_bytes_per_second, probes->noise, number});
+      desk_.SetProbes(proto::ProbesOf(*probes, target, number));
     } else {
       LogWarning("the device cannot be probed: {}", StatusMessage(probes.status()));
     }
@@ -252,7 +252,7 @@ void Worker::ReadAll(Stream& stream) {
   while (stream.Read(&wire)) {
     const auto message = proto::FromWire(wire);
     if (!message.ok()) {
-      LogError("honed said what it may not: {}", StatusMessage(message.status()));
+      LogError("honed sent a message that is not allowed: {}", StatusMessage(message.status()));
       break;
     }
     std::vector<LeaseDesk::Acknowledged> acknowledged;
@@ -403,8 +403,8 @@ absl::Status Worker::Run() {
     if (!std::exchange(told, true)) {
       const std::string why = proto::WhyNoConnection(
           status, options_.plaintext ? proto::Dialled::kPlaintext : proto::Dialled::kTls);
-      LogWarning("no stream to honed at '{}' ({}); trying on{}{}", options_.server,
-                 StatusMessage(status), why.empty() ? "" : ": ", why);
+      LogWarning("no stream to honed at '{}': {}{}({}); trying again", options_.server, why,
+                 why.empty() ? "" : " ", StatusMessage(status));
     }
     clock_.SleepNs(back_off.NextNs());
   }

@@ -4,14 +4,17 @@
     with_batch.py MODEL.onnx N OUT.onnx [--size S]
 
 The first extent of each input becomes N, and so does a leading 1 in the constant shapes of Reshape nodes; a leading 128
-there (tokens of one sequence) becomes -1. --size gives height and width of images. Declared shapes of inner values go.
+there (tokens of one sequence) becomes -1. Constant positions of a GatherND become those of every image. --size gives
+height and width of images. Declared shapes of inner values go.
 Networks that write the batch elsewhere (the class token of vit_small, computed shapes of bert_small) are refused by
-whoever loads the result. External data is linked beside OUT.onnx. Needs numpy and onnx.
+whoever loads the result. External data is linked, or copied, beside OUT.onnx. Needs numpy and onnx.
 """
 import argparse
 import os
 import pathlib
+import shutil
 
+import numpy
 import onnx
 from onnx import numpy_helper
 
@@ -21,6 +24,16 @@ def reshape(tensor, batch):
     if shape.size and shape[0] in (1, 128):
         shape[0] = batch if shape[0] == 1 else -1
         tensor.CopyFrom(numpy_helper.from_array(shape, tensor.name))
+
+
+def positions(tensor, batch, folder):
+    one = numpy_helper.to_array(tensor, str(folder))
+    if one.shape[0] != 1:
+        return
+    every = one.repeat(batch, axis=0)
+    first = every.reshape(batch, -1, one.shape[-1])[:, :, 0]
+    first += numpy.arange(batch)[:, None]
+    tensor.CopyFrom(numpy_helper.from_array(every, tensor.name))
 
 
 def main():
@@ -46,10 +59,16 @@ def main():
     for node in graph.node:
         if node.op_type == "Reshape" and node.input[1] in constants:
             reshape(constants[node.input[1]], arguments.batch)
+        if node.op_type == "GatherND" and node.input[1] in constants:
+            positions(constants[node.input[1]], arguments.batch, arguments.model.resolve().parent)
     for name in {entry.value for tensor in graph.initializer for entry in tensor.external_data if entry.key == "location"}:
         beside = arguments.out.parent / name
         if not beside.exists():
-            os.symlink((arguments.model.parent / name).resolve(), beside)
+            data = (arguments.model.parent / name).resolve()
+            try:
+                os.link(data, beside)
+            except OSError:
+                shutil.copyfile(data, beside)
     onnx.save(model, str(arguments.out))
 
 

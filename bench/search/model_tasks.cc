@@ -8,9 +8,9 @@
 #include "base/core/random_id.h"
 #include "base/status.h"
 #include "compiler/extract_kernels.h"
-#include "graph/group_cost.h"
 #include "graph/onnx_export/zoo.h"
 #include "graph/onnx_import/import.h"
+#include "ir/workload_cost.h"
 #include "measure/builder_client.h"
 
 namespace hone::bench {
@@ -28,9 +28,8 @@ absl::StatusOr<std::vector<ModelTask>> TasksOfModel(const std::string& path,
   std::vector<ModelTask> tasks;
   for (compiler::ModelKernel& k : kernels) {
     if (k.count <= 0) continue;
-    const graph::GroupCost cost = graph::CostOf(k.workload);
     tasks.push_back({fmt::format("{}/{}: {}", model, tasks.size(), k.name), k.name,
-                     static_cast<double>(cost.flops + cost.other_flops),
+                     ir::CostOf(k.workload).flop(),
                      std::make_shared<const ir::Workload>(std::move(k.workload))});
   }
   return tasks;

@@ -28,6 +28,12 @@ llvm::Intrinsic::ID WordsInstruction(int lanes, bool adds) {
                       : llvm::Intrinsic::x86_sse2_pmadd_wd;
 }
 
+llvm::Intrinsic::ID Bf16Instruction(int lanes) {
+  return lanes == 16  ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512
+         : lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
+                      : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+}
+
 class X86Function : public PhaseFunction {
  public:
   X86Function(const PhaseContext& context, const ir::CpuTarget& target)
@@ -38,7 +44,9 @@ class X86Function : public PhaseFunction {
   ByteProducts byte_products() const override {
     return target_.vnni ? ByteProducts::kVnni : ByteProducts::kPairs;
   }
-  // vpdpbusd for bytes; vpdpwssd or vpmaddwd for words, never vpmaddubsw, whose sums saturate.
+  bool has_bf16_products() const override { return target_.bf16; }
+  // vdpbf16ps for bf16; vpdpbusd for bytes; vpdpwssd or vpmaddwd for words, never vpmaddubsw, whose
+  // sums saturate.
   llvm::Value* AddProducts(llvm::Value* sums, llvm::Value* left, llvm::Value* right) override {
     const auto lanes =
         static_cast<int>(llvm::cast<llvm::FixedVectorType>(sums->getType())->getNumElements());
@@ -46,6 +54,8 @@ class X86Function : public PhaseFunction {
     const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> operands) {
       return b_.CreateIntrinsic(id, {}, operands);
     };
+    if (sums->getType()->getScalarType()->isFloatTy())
+      return call(Bf16Instruction(lanes), {sums, left, right});
     if (bytes) return call(BytesInstruction(lanes), {sums, left, right});
     if (target_.vnni) return call(WordsInstruction(lanes, true), {sums, left, right});
     return b_.CreateAdd(sums, call(WordsInstruction(lanes, false), {left, right}));

@@ -4,36 +4,63 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
+#include <vector>
 
+#include "costmodel/cuda/cuda_launches.h"
+#include "costmodel/cuda/row_launch.h"
 #include "ir/cuda/cuda_target.h"
-#include "schedule/cuda/tile.h"
+#include "ir/expr.h"
+#include "schedule/cuda/grid.h"
+#include "schedule/cuda/rows.h"
+#include "schedule/nest_builder.h"
+#include "schedule/structure.h"
+#include "schedule/trace_writer.h"
 
 namespace hone::costmodel {
 namespace {
 
 constexpr double kLaunchSeconds = 3e-6;
 
+/// Operations on values as a roofline counts them (compiler::CostOf): the least there is to do.
+double LeastOperations(const ir::Expr& e) {
+  if (e->kind == ir::ExprKind::kLoad) return 0;
+  if (e->kind == ir::ExprKind::kSelect)
+    return std::max(LeastOperations(e->args[1]), LeastOperations(e->args[2]));
+  const bool counts = e->kind == ir::ExprKind::kUnary ||
+                      (e->kind == ir::ExprKind::kBinary && !ir::IsComparison(e->binary()));
+  double count = counts ? 1 : 0;
+  for (const ir::Expr& arg : e->args) count += LeastOperations(arg);
+  return count;
+}
+
+/// Adds the bytes that the loads of a body read when it is evaluated so often.
+void AddLoads(const ir::Workload& workload, const ir::Expr& e, double points,
+              std::vector<double>& bytes) {
+  if (e->kind == ir::ExprKind::kLoad) {
+    const auto tensor = static_cast<size_t>(e->id);
+    bytes[tensor] += points * static_cast<double>(ir::SizeOf(workload.tensors[tensor].dtype));
+  }
+  for (const ir::Expr& arg : e->args) AddLoads(workload, arg, points, bytes);
+}
+
 class CudaFeatures final : public CandidateFeatures {
  public:
   explicit CudaFeatures(const schedule::Space& space)
       : space_(space), card_(space.target().As<ir::CudaTarget>()) {
-    const ir::Workload& workload = space.workload();
-    for (const ir::Stage& stage : workload.stages) {
-      double points = 1, results = 1;
-      for (int axis = 0; axis < stage.num_axes(); ++axis) {
-        points *= static_cast<double>(stage.Extent(axis));
-        if (axis < stage.num_spatial()) results *= static_cast<double>(stage.Extent(axis));
-      }
-      flop_ += 2 * points;
-      results_ = std::max(results_, results);
+    FindLeast(space.workload());
+    schedule::TraceWriter writer(space.workload());
+    std::set<int> in_rows;
+    for (const schedule::Cluster& cluster : schedule::RowClusters(writer)) {
+      rows_.emplace_back(writer.workload(), cluster);
+      in_rows.insert(cluster.owner);
+      in_rows.insert(cluster.members.begin(), cluster.members.end());
     }
-    for (const ir::Tensor& tensor : workload.tensors) {
-      if (tensor.kind != ir::TensorKind::kImmediate) bytes_ += static_cast<double>(tensor.Bytes());
-    }
-    stages_ = static_cast<double>(workload.stages.size());
-    for (const ir::Stage& stage : workload.stages) {
-      const auto product = schedule::FindProduct(workload, stage);
-      if (product && (!product_ || Points(*product) > Points(*product_))) product_ = product;
+    for (const int id : schedule::LiveStages(writer.schedule())) {
+      stages_.emplace_back(writer.workload(), writer.stage(id));
+      in_rows_.push_back(in_rows.contains(id));
+      const auto& product = stages_.back().product();
+      nominal_.push_back(product ? schedule::NominalBlock(*product, card_) : std::nullopt);
     }
     least_seconds_ = AnalyticSeconds(space.DefaultId());
     for (uint64_t id = 0; id < std::min<uint64_t>(space.product(), 1 << 14); ++id) {
@@ -44,95 +71,117 @@ class CudaFeatures final : public CandidateFeatures {
   FeatureVector Extract(uint64_t id) const override {
     const auto log = [](double x) { return static_cast<float>(std::log2(1 + x)); };
     const double seconds = AnalyticSeconds(id);
+    const CudaLaunch most = LongestLaunch(id);
+    const double resident = ResidentBlocks(card_, most);
     FeatureVector features{};
-    features[0] = log(flop_ / 2);
-    features[1] = log(results_);
-    features[10] = static_cast<float>(space_.ValueOf(id, "threads"));
-    features[11] = static_cast<float>(space_.ValueOf(id, "elements"));
-    const schedule::BlockTile tile = TileOf(id);
-    features[17] = static_cast<float>(tile.depth > 0 ? Resident(tile) : Occupancy(id));
-    if (tile.depth > 0) features[10] = static_cast<float>(tile.threads());
+    features[0] = log(operations_ / 2);
+    features[1] = log(most.flop);
+    features[2] = log(most.blocks);
+    features[3] = log(Waves(card_, most));
+    features[4] = log(most.registers);
+    features[5] = log(most.shared_bytes);
+    features[6] = log(most.instructions);
+    features[7] = log(most.wavefronts);
+    features[8] = log(most.l2_bytes);
+    features[9] = log(most.memory_bytes);
+    features[10] = log(most.threads);
+    features[11] = log(most.bytes_in_flight);
+    features[12] = log(most.chain_cycles);
+    features[17] = static_cast<float>(std::min(1.0, resident * most.threads / card_.most_threads));
+    features[18] = log(static_cast<double>(stages_.size()));
     features[38] = log(seconds * 1e6);
     features[kAnalyticOverBest] = static_cast<float>(std::log2(seconds / least_seconds_));
     return features;
   }
 
   double AnalyticSeconds(uint64_t id) const override {
-    const schedule::BlockTile tile = TileOf(id);
-    if (product_ && tile.depth > 0) return TiledSeconds(tile) + kLaunchSeconds * stages_;
-    // Without tiles every multiply-add of a product loads its factors anew.
-    const auto elements = static_cast<double>(std::max<int64_t>(1, space_.ValueOf(id, "elements")));
-    const double issued = product_ ? 1 + kFmasOfALoad * (1 + 1 / elements) : 1;
-    const double busy =
-        std::max(bytes_ / card_.memory_bytes_per_second, issued * flop_ / card_.flop_per_second);
-    return busy / Occupancy(id) + kLaunchSeconds * stages_;
+    double seconds = 0;
+    ForEachLaunch(id, [&](const CudaLaunch& launch) {
+      seconds += LaunchSeconds(card_, launch) + kLaunchSeconds;
+    });
+    return std::max(seconds, bound_seconds_);
   }
 
  private:
-  static double Points(const schedule::ProductAxes& axes) {
-    return static_cast<double>(axes.batches) * static_cast<double>(axes.rows) *
-           static_cast<double>(axes.columns) * static_cast<double>(axes.depth);
+  /// What a roofline says: arithmetic at the card's rate, each byte moved once.
+  void FindLeast(const ir::Workload& workload) {
+    std::vector<double> read(workload.tensors.size(), 0);
+    for (const ir::Stage& stage : workload.stages) {
+      double points = 1;
+      double operations =
+          stage.combiner == ir::Combiner::kNone ? 0 : static_cast<double>(stage.body.size());
+      for (int axis = 0; axis < stage.num_axes(); ++axis)
+        points *= static_cast<double>(stage.Extent(axis));
+      for (const ir::Expr& body : stage.body) {
+        operations += LeastOperations(body);
+        AddLoads(workload, body, points, read);
+      }
+      operations_ += points * operations;
+    }
+    double bytes = 0;
+    for (size_t i = 0; i < workload.tensors.size(); ++i) {
+      const ir::Tensor& tensor = workload.tensors[i];
+      const auto all = static_cast<double>(tensor.Bytes());
+      const bool given =
+          tensor.kind == ir::TensorKind::kInput || tensor.kind == ir::TensorKind::kConstant;
+      if (given || tensor.output) bytes += given ? std::min(all, read[i]) : all;
+    }
+    bound_seconds_ =
+        std::max(operations_ / card_.flop_per_second, bytes / card_.memory_bytes_per_second);
   }
 
-  /// Depth 0: the point is no tile.
-  schedule::BlockTile TileOf(uint64_t id) const {
+  template <typename Visit>
+  void ForEachLaunch(uint64_t id, const Visit& visit) const {
     const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
-    return {value("threads_y"), value("rows"), value("threads_x"), value("vectors"),
-            value("depth")};
+    const schedule::BlockTile tile = {value("threads_y"), value("rows"), value("threads_x"),
+                                      value("vectors"), value("depth")};
+    // A Sketch without these columns schedules what it leaves to the grid as the default does.
+    const bool grid = value("threads") > 0;
+    const int64_t threads = grid ? value("threads") : schedule::kGridThreads;
+    const int64_t elements = grid ? value("elements") : schedule::kGridElements;
+    const int64_t groups = value("map_groups");
+    const int64_t row_threads = value("row_threads");
+    if (row_threads > 0) {
+      for (const RowLaunch& row : rows_)
+        visit(row.Of(row_threads, value("block_rows"), value("row_elements")));
+    }
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const StageLaunches& stage = stages_[i];
+      if (row_threads > 0 && in_rows_[i]) continue;
+      const bool tiled =
+          tile.depth > 0 && stage.product() && stage.product()->depth % tile.depth == 0;
+      const auto& nominal = nominal_[i];  // of a product beside rows
+      if (tiled)
+        visit(stage.Tiled(tile));
+      else if (row_threads > 0 && nominal)
+        visit(stage.Tiled(*nominal));
+      else if (groups > 0 && stage.is_map())
+        visit(stage.OnGrid(value("map_threads"), value("map_elements"), groups));
+      else
+        visit(stage.OnGrid(threads, elements));
+    }
   }
 
-  /// Blocks of a tile that an SM holds at once: threads, registers and shared memory bound them.
-  double Resident(const schedule::BlockTile& tile) const {
-    const auto threads = static_cast<double>(tile.threads());
-    const double sums = static_cast<double>(tile.rows * tile.vectors) * schedule::BlockTile::kLanes;
-    const double registers = threads * std::min(255.0, sums + kOtherRegisters);
-    const double most = std::min(
-        {static_cast<double>(card_.most_threads) / threads,
-         static_cast<double>(card_.registers) / registers,
-         static_cast<double>(card_.shared_bytes) / static_cast<double>(tile.shared_bytes()),
-         kMostBlocks});
-    return std::max(1.0, std::floor(most));
+  CudaLaunch LongestLaunch(uint64_t id) const {
+    CudaLaunch longest;
+    double most = -1;
+    ForEachLaunch(id, [&](const CudaLaunch& launch) {
+      const double seconds = LaunchSeconds(card_, launch);
+      if (seconds <= most) return;
+      most = seconds;
+      longest = launch;
+    });
+    return longest;
   }
-
-  /// Waves of blocks, each as long as its SM needs for arithmetic with what it loads from shared
-  /// memory; never less than all slices take from the L2, or every tensor from memory.
-  double TiledSeconds(const schedule::BlockTile& tile) const {
-    const double blocks = static_cast<double>(schedule::BlocksOf(*product_, tile));
-    const double places = card_.multiprocessors * Resident(tile);
-    const double waves = std::ceil(blocks / places);
-    const auto rows = static_cast<double>(tile.rows);
-    const auto columns = static_cast<double>(tile.vectors * schedule::BlockTile::kLanes);
-    // An instruction loads one element of a column, or a vector of a row.
-    const double issued = rows * columns + rows + columns / schedule::BlockTile::kLanes;
-    const auto depth = static_cast<double>(product_->depth);
-    const double area = static_cast<double>(tile.block_rows() * tile.block_columns());
-    const double rate = card_.flop_per_second / card_.multiprocessors * rows * columns / issued;
-    const double busy = std::min(blocks, places) / std::min<double>(blocks, card_.multiprocessors);
-    const double arithmetic = waves * busy * 2 * area * depth / rate;
-    const double sliced =
-        4 * blocks * depth * static_cast<double>(tile.block_rows() + tile.block_columns());
-    return std::max({arithmetic, sliced / (kL2OverMemory * card_.memory_bytes_per_second),
-                     bytes_ / card_.memory_bytes_per_second});
-  }
-
-  /// Share of the card's resident threads that work, on average over the waves of blocks.
-  double Occupancy(uint64_t id) const {
-    const auto threads = static_cast<double>(std::max<int64_t>(1, space_.ValueOf(id, "threads")));
-    const auto elements = static_cast<double>(std::max<int64_t>(1, space_.ValueOf(id, "elements")));
-    const double blocks = std::ceil(results_ / (threads * elements));
-    const double places = card_.multiprocessors * std::max(1.0, card_.most_threads / threads);
-    return blocks / (std::ceil(blocks / places) * places);
-  }
-
-  /// Multiply-adds that an SM does in the time of a load from its cache.
-  static constexpr double kFmasOfALoad = 4;
-  static constexpr double kOtherRegisters = 48, kMostBlocks = 32, kL2OverMemory = 2.5;
 
   const schedule::Space& space_;
   const ir::CudaTarget& card_;
-  double flop_ = 0, bytes_ = 0, results_ = 1, stages_ = 1;
+  double operations_ = 0, bound_seconds_ = 0;
+  std::vector<StageLaunches> stages_;
+  std::vector<bool> in_rows_;    ///< by stages_: its launch can be one of rows_
+  std::vector<RowLaunch> rows_;  ///< by cluster
+  std::vector<std::optional<schedule::BlockTile>> nominal_;  ///< by stages_
   double least_seconds_ = 0;
-  std::optional<schedule::ProductAxes> product_;  ///< the one with most work
 };
 
 }  // namespace
@@ -147,11 +196,22 @@ const FeaturesOfKind& CudaFeaturesOf() {
           made.names[column] = text;
           made.logarithm[column] = logarithm;
         };
-        name(0, "multiply_adds", true);
-        name(1, "results", true);
-        name(10, "threads", false);
-        name(11, "elements", false);
+        name(0, "operations", true);
+        // These are of the longest launch.
+        name(1, "flop", true);
+        name(2, "blocks", true);
+        name(3, "waves", true);
+        name(4, "registers", true);
+        name(5, "shared_bytes", true);
+        name(6, "instructions", true);
+        name(7, "wavefronts", true);
+        name(8, "l2_bytes", true);
+        name(9, "memory_bytes", true);
+        name(10, "threads", true);
+        name(11, "bytes_in_flight", true);
+        name(12, "chain_cycles", true);
         name(17, "occupancy", false);
+        name(18, "launches", true);
         name(38, "analytic_us", true);
         name(kAnalyticOverBest, "analytic_over_best", false);
         return made;

@@ -4,8 +4,9 @@
 
 namespace hone::costmodel {
 
-/// Waves of blocks over the SMs, traffic and arithmetic with the card's nominal numbers: closed
-/// forms over threads and elements of a grid. No model was trained on measurements of a GPU.
+/// A sum over the launches of a candidate (launch.h, cuda_launches.h) with the card's nominal
+/// numbers, never less than its roofline. No model was trained on measurements of a
+/// GPU.
 const FeaturesOfKind& CudaFeaturesOf();
 
 }  // namespace hone::costmodel

@@ -13,11 +13,12 @@ struct Migration {
 extern const char kMigration001[];
 extern const char kMigration002[];
 extern const char kMigration003[];
+extern const char kMigration004[];
 
 /// Every step since the empty file, in order; the last one's `to` is kSchemaVersion. Steps that
 /// were released never change.
-inline constexpr int kNumMigrations = 3;
+inline constexpr int kNumMigrations = 4;
 inline const std::array<Migration, kNumMigrations> kMigrations = {
-    {{1, kMigration001}, {2, kMigration002}, {3, kMigration003}}};
+    {{1, kMigration001}, {2, kMigration002}, {3, kMigration003}, {4, kMigration004}}};
 
 }  // namespace hone::db

@@ -42,6 +42,10 @@ constexpr std::string_view kDatabaseWay =
     "a database of SQLite, as Hone's tuning logs are, no model; name the model, and a log with "
     "--db "
     "(`hone db stats LOG` tells what it holds)";
+constexpr std::string_view kPackageWay =
+    "a package of Hone, compiled already; name the model that it was made of (an .onnx file)";
+constexpr std::string_view kPointerWay =
+    "a pointer of Git LFS, which stands for a file that was not fetched; run `git lfs pull`";
 constexpr std::string_view kKerasWay =
     "a Keras model; convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx";
 
@@ -65,6 +69,14 @@ bool IsNumpyArchive(std::string_view bytes) {
   return bytes.substr(kHeaderBytes, low + 256U * high).ends_with(".npy");
 }
 
+/// Whether the file begins with printable ASCII alone, as no message of ONNX does.
+bool IsText(std::string_view bytes) {
+  constexpr size_t kLooked = 256;
+  return std::ranges::all_of(bytes.substr(0, kLooked), [](char c) {
+    return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
 /// What a file is that is certainly no ONNX model, by its first bytes; empty otherwise.
 std::string_view ForeignByContent(std::string_view bytes) {
   constexpr std::string_view kPickle = "\x80\x02";
@@ -73,6 +85,8 @@ std::string_view ForeignByContent(std::string_view bytes) {
   if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") return kLiteWay;
   if (StartsWith(bytes, "\x89HDF")) return kKerasWay;
   if (StartsWith(bytes, "SQLite format 3")) return kDatabaseWay;
+  if (StartsWith(bytes, "\x89HONE\r\n")) return kPackageWay;
+  if (StartsWith(bytes, "version https://git-lfs.")) return kPointerWay;
   if (LooksLikeSafetensors(bytes)) return kSafetensorsWay;
   return {};
 }
@@ -110,6 +124,7 @@ absl::StatusOr<std::shared_ptr<const onnx::ModelProto>> Parse(std::span<const st
   if (!foreign.empty())
     return Invalid(fmt::format("this is no ONNX model; by its name it is {}", foreign));
   if (bytes.empty()) return Invalid("the file is empty");
+  if (IsText(text)) return Invalid("this is a text file; name an ONNX model");
   if (parsed) return Invalid("the file holds no graph: is it an ONNX model?");
   return Invalid(fmt::format(
       "no ONNX model can be read from these {} bytes: the file is damaged or was cut off",

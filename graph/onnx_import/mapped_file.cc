@@ -23,8 +23,10 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(
     return UnreadableFile(errno, path.string());
   }
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(
-        fmt::format("cannot read '{}': it is no regular file; name one", path.string()));
+    return absl::InvalidArgumentError(fmt::format("cannot read '{}': {}", path.string(),
+                                                  S_ISDIR(status.st_mode)
+                                                      ? "it is a folder; name a file in it"
+                                                      : "it is no regular file; name one"));
   }
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}));

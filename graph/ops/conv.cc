@@ -64,13 +64,13 @@ absl::StatusOr<Types> InferConv(const OpCall& call) {
   const DType dtype = call.inputs[0].type.dtype;
   if (call.inputs[1].type.dtype != dtype) return Invalid("input and weights have different types");
   if (ir::IsBool(dtype)) return Invalid("bool cannot be convolved");
-  if (call.inputs.size() > 2 && call.inputs[2].present &&
-      call.inputs[2].type != TensorType{dtype, {g.out_channels}}) {
-    return Invalid(fmt::format("the bias must be {}, not {}",
-                               ToText(TensorType{dtype, {g.out_channels}}),
-                               ToText(call.inputs[2].type)));
+  HONE_ASSIGN_OR_RETURN(const DType result, ProductType(call, dtype));
+  const TensorType bias{result, {g.out_channels}};
+  if (call.inputs.size() > 2 && call.inputs[2].present && call.inputs[2].type != bias) {
+    return Invalid(
+        fmt::format("the bias must be {}, not {}", ToText(bias), ToText(call.inputs[2].type)));
   }
-  return Types{{dtype, std::move(g.output)}};
+  return Types{{result, std::move(g.output)}};
 }
 
 /// The contraction over taps and input channels: reduce axes [ic, k…] for nchw, [k…, ic] for nhwc;
@@ -110,10 +110,11 @@ absl::StatusOr<Tensors> ExpressConv(const OpCall& call, WorkloadBuilder& builder
   HONE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(call));
   const DType dtype = call.inputs[0].type.dtype;
   const DType accumulator = AccumulatorType(dtype);
+  HONE_ASSIGN_OR_RETURN(const DType result, ProductType(call, dtype));
   const int x = AddPadStage(builder, tensors[0], g.layout, g.axes, ir::Const(dtype, 0));
   int y = AddContraction(builder, g, x, tensors[1], accumulator);
   const Exprs point = Axes(g.output.size());
-  if (accumulator != dtype) y = builder.AddMap(g.output, ir::Cast(dtype, builder.At(y, point)));
+  if (accumulator != result) y = builder.AddMap(g.output, ir::Cast(result, builder.At(y, point)));
   if (call.inputs.size() > 2 && call.inputs[2].present) {
     y = builder.AddMap(g.output, builder.At(y, point) +
                                      ReadAt(call, builder, tensors, 2, {point[g.layout.channel]}));

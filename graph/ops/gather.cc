@@ -45,49 +45,60 @@ class IndexReader {
  public:
   IndexReader(const OpCall& call, WorkloadBuilder& builder, const std::vector<int>& tensors)
       : type_(call.inputs[1].type), builder_(builder), tensor_(tensors[1]) {
-    if (call.inputs[1].constant != nullptr) Learn(call.inputs[1].constant->AsInt64s());
+    if (call.inputs[1].constant != nullptr) known_ = call.inputs[1].constant->AsInt64s();
   }
 
   /// The index at `point` into an axis of this extent. Negative ones count from the end; those
   /// outside are drawn to the nearest inside, and the kernel refuses them before its loops.
   Expr Read(const Exprs& point, int64_t extent) {
-    if (!known_.empty()) return ReadKnown(point, extent);
+    if (!known_.empty()) {
+      if (Expr known = ReadKnown(point, extent)) return known;
+    }
     return ir::CheckedIndexOf(ir::Cast(ir::DType::kI64, builder_.At(tensor_, point)), extent);
   }
 
  private:
-  void Learn(std::vector<int64_t> values) {
-    if (!values.empty() && static_cast<int64_t>(values.size()) <= ir::kMaxImmediate)
-      known_ = std::move(values);
-  }
-
+  /// Null: it has to be loaded.
   Expr ReadKnown(const Exprs& point, int64_t extent) {
     std::vector<int64_t> values = known_;
     for (int64_t& value : values)
       value = std::clamp<int64_t>(value < 0 ? value + extent : value, 0, extent - 1);
     if (values.size() == 1) return ir::Int(values[0]);
     if (Expr affine = Affine(values, point)) return affine;
+    if (static_cast<int64_t>(values.size()) > ir::kMaxImmediate) return nullptr;
     const std::vector<double> immediate(values.begin(), values.end());
     return builder_.At(builder_.AddImmediate(ir::DType::kI64, type_.shape, immediate), point);
   }
 
-  /// values[0] plus a step for each dimension, where the values are that.
+  /// The first value plus a step for each dimension, where those that `point` may meet are that: a
+  /// constant in it picks one element of each tuple.
   Expr Affine(const std::vector<int64_t>& values, const Exprs& point) const {
     const Shape& shape = type_.shape;
     Shape steps(shape.size(), 0);
+    Shape at(shape.size(), -1);  // where it is fixed
+    size_t first = 0;
     size_t stride = 1;
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (shape[d] > 1) steps[d] = values[stride] - values[0];
-      stride *= static_cast<size_t>(shape[d]);
+    for (size_t d = shape.size(); d-- > 0; stride *= static_cast<size_t>(shape[d])) {
+      if (const auto fixed = ir::AsInt(point[d])) {
+        at[d] = *fixed;
+        first += stride * static_cast<size_t>(*fixed);
+      }
+    }
+    stride = 1;
+    for (size_t d = shape.size(); d-- > 0; stride *= static_cast<size_t>(shape[d])) {
+      if (at[d] < 0 && shape[d] > 1) steps[d] = values[first + stride] - values[first];
     }
     for (size_t i = 0; i < values.size(); ++i) {
-      int64_t expected = values[0];
+      int64_t expected = values[first];
+      bool met = true;
       auto rest = static_cast<int64_t>(i);
-      for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
+      for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) {
         expected += steps[d] * (rest % shape[d]);
-      if (values[i] != expected) return nullptr;
+        met &= at[d] < 0 || rest % shape[d] == at[d];
+      }
+      if (met && values[i] != expected) return nullptr;
     }
-    Expr result = ir::Int(values[0]);
+    Expr result = ir::Int(values[first]);
     for (size_t d = 0; d < shape.size(); ++d) {
       if (steps[d] != 0) result = result + point[d] * steps[d];
     }

@@ -42,7 +42,8 @@ absl::StatusOr<Types> InferMatMul(const OpCall& call) {
   if (dtype != call.inputs[1].type.dtype || ir::IsBool(dtype)) {
     return Invalid("both operands must have one numeric type");
   }
-  return Types{{dtype, std::move(shape)}};
+  HONE_ASSIGN_OR_RETURN(const DType result, ProductType(call, dtype));
+  return Types{{result, std::move(shape)}};
 }
 
 /// Indices of one operand: broadcast batch axes, then `row` and `column`.
@@ -84,12 +85,13 @@ absl::StatusOr<Tensors> ExpressMatMul(const OpCall& call, WorkloadBuilder& build
   HONE_ASSIGN_OR_RETURN(const Shape shape, ProductShape(call));
   const DType dtype = call.inputs[0].type.dtype;
   const DType accumulator = AccumulatorType(dtype);
+  HONE_ASSIGN_OR_RETURN(const DType result, ProductType(call, dtype));
   const Factors factors = FactorsOf(call, builder, tensors, shape.size());
   int y =
       builder.AddReduce(shape, {factors.inner}, ir::Combiner::kSum,
                         ir::Cast(accumulator, factors.left) * ir::Cast(accumulator, factors.right));
-  if (accumulator != dtype)
-    y = builder.AddMap(shape, ir::Cast(dtype, builder.At(y, Axes(shape.size()))));
+  if (accumulator != result)
+    y = builder.AddMap(shape, ir::Cast(result, builder.At(y, Axes(shape.size()))));
   return Tensors{y};
 }
 

@@ -77,6 +77,14 @@ DType AccumulatorType(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
 }
 
+absl::StatusOr<DType> ProductType(const OpCall& call, DType dtype) {
+  const std::string to = call.String("to", ToString(dtype));
+  const DType accumulator = AccumulatorType(dtype);
+  if (to == ToString(dtype)) return dtype;
+  if (to == ToString(accumulator)) return accumulator;
+  return Invalid(fmt::format("its sums are {}, not {}", ToString(accumulator), to));
+}
+
 Expr Highest(DType dtype) {
   if (ir::IsFloat(dtype)) return ir::Const(dtype, std::numeric_limits<double>::infinity());
   if (ir::IsBool(dtype)) return ir::ConstInt(dtype, 1);

@@ -44,6 +44,10 @@ absl::StatusOr<int64_t> ResolveAxis(int64_t axis, size_t rank);
 /// The dtype in which a sum over elements of `dtype` is held: f32 for the 16-bit floats.
 ir::DType AccumulatorType(ir::DType dtype);
 
+/// What a product (MatMul, Conv) of operands of `dtype` gives: that, or by the attribute `to` the
+/// type of its accumulator, unrounded. InvalidArgument for any other.
+absl::StatusOr<ir::DType> ProductType(const OpCall& call, ir::DType dtype);
+
 /// The largest and smallest value of a dtype (infinities for floats), as constants.
 ir::Expr Highest(ir::DType dtype);
 ir::Expr Lowest(ir::DType dtype);

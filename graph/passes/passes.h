@@ -179,4 +179,14 @@ absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext& context);
 ///                                             %3 = Transpose(%6) {perm=[0,3,1,2]}
 absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext& context);
 
+/// Where the graph's precision is below f32: matrix products and convolutions of f32 read operands
+/// rounded to it and add up in f32. An operand is rounded where it is computed, before what only
+/// moves its elements. Products of two operands that are not constant, whose terms do not come in
+/// pairs (odd, or not side by side), with few columns or few channels a group stay as they are; so
+/// does everything else.
+///
+///   %2 = MatMul(%0, %c)                       %3 = Cast(%0) {to=bf16}
+///                                             %2 = MatMul(%3, %d) {to=f32}
+absl::StatusOr<int> NarrowProducts(Graph& graph, const PassContext& context);
+
 }  // namespace hone::graph

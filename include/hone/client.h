@@ -145,7 +145,7 @@ struct Record {
   std::string id;
   std::string trace;  ///< text; check it (`hone check`) before you believe it
   std::string target, device_class, builder_version;
-  std::string rigor;  ///< "screened", "verified", "confirmed"
+  std::string rigor;  ///< "screened", "verified", "confirmed", "predicted"
   double median_ns = 0, low_ns = 0, high_ns = 0;
   int64_t created_unix_ms = 0;
 };

@@ -154,21 +154,13 @@ class Cpu final : public TargetKind {
   }
 
   bool HostCanRun(const Target& target, std::string* why) const override {
-    const auto& cpu = target.As<CpuTarget>();
-    const bool wide = cpu.isa == Isa::kAvx512;
-    std::string missing;
-    if (wide ? !HasAvx512Level() : !HasAvx2Level()) {
-      missing = wide ? "AVX-512 (F, BW, CD, DQ, VL)" : "AVX2 with FMA and BMI2";
-    } else if (cpu.vnni && !HasVnni(wide)) {
-      missing = wide ? "AVX512-VNNI" : "AVX-VNNI";
-    } else if (cpu.bf16 && !HasBf16(wide)) {
-      missing = "AVX512-BF16";
-    }
-    if (missing.empty()) return true;
-    const char* host = HasAvx512Level() ? "avx512" : HasAvx2Level() ? "avx2" : "older than avx2";
-    *why = "code for " + target.text + " needs " + missing + ", which this host (" + host +
-           ") does not have";
-    return false;
+    *why = WhyNotOn({.avx2 = HasAvx2Level(),
+                     .avx512 = HasAvx512Level(),
+                     .avx_vnni = HasVnni(false),
+                     .avx512_vnni = HasVnni(true),
+                     .avx512_bf16 = HasBf16(true)},
+                    target);
+    return why->empty();
   }
 
   bool Covers(const Target& device, const Target& code) const override {
@@ -184,6 +176,9 @@ class Cpu final : public TargetKind {
     return 2.0 * target.As<CpuTarget>().lanes * 2 * target.threads * kGigahertz;
   }
 
+  /// Each thread from the last level.
+  double MostBytesPerNs(const Target& target) const override { return 200.0 * target.threads; }
+
   uint64_t PackageBits(const Target& target) const override {
     const auto& cpu = target.As<CpuTarget>();
     return kIsaAvx2 | (cpu.isa == Isa::kAvx512 ? kIsaAvx512 : 0) | (cpu.vnni ? kIsaVnni : 0) |
@@ -192,6 +187,24 @@ class Cpu final : public TargetKind {
 };
 
 }  // namespace
+
+std::string WhyNotOn(const CpuFeatures& cpu, const Target& target) {
+  const auto& code = target.As<CpuTarget>();
+  const bool wide = code.isa == Isa::kAvx512;
+  std::string missing, remedy;
+  if (wide ? !cpu.avx512 : !cpu.avx2) {
+    missing = wide ? "AVX-512 (F, BW, CD, DQ, VL)" : "AVX2 with FMA and BMI2";
+  } else if (code.vnni && !(wide ? cpu.avx512_vnni : cpu.avx_vnni)) {
+    missing = wide ? "AVX512-VNNI" : "AVX-VNNI";
+  } else if (code.bf16 && !cpu.avx512_bf16) {
+    missing = "AVX512-BF16";
+    remedy = "; code for a target without +bf16 computes the same in f32";
+  }
+  if (missing.empty()) return "";
+  const char* host = cpu.avx512 ? "avx512" : cpu.avx2 ? "avx2" : "older than avx2";
+  return "code for " + target.text + " needs " + missing + ", which this host (" + host +
+         ") does not have" + remedy;
+}
 
 const TargetKind& CpuKind() {
   static const Cpu kind;

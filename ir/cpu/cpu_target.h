@@ -30,6 +30,17 @@ inline constexpr uint64_t kIsaAvx512 = 2;  ///< x86-64-v4
 inline constexpr uint64_t kIsaVnni = 4;
 inline constexpr uint64_t kIsaBf16 = 8;
 
+/// What a CPU has of all that code may need.
+struct CpuFeatures {
+  bool avx2 = false;    ///< x86-64-v3
+  bool avx512 = false;  ///< x86-64-v4
+  bool avx_vnni = false, avx512_vnni = false, avx512_bf16 = false;
+};
+
+/// Why a CPU cannot run code for `target` (whose text names it): both sides, and what helps. Empty:
+/// it can.
+std::string WhyNotOn(const CpuFeatures& cpu, const Target& target);
+
 const TargetKind& CpuKind();
 
 }  // namespace hone::ir

@@ -124,6 +124,11 @@ class Cuda final : public TargetKind {
     return target.As<CudaTarget>().tensor_flop_per_second * 1e-9;
   }
 
+  /// A second level gives a few times what memory does.
+  double MostBytesPerNs(const Target& target) const override {
+    return 4 * target.As<CudaTarget>().memory_bytes_per_second * 1e-9;
+  }
+
   uint64_t PackageBits(const Target&) const override { return kIsaCuda; }
 };
 

@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/core/status_macros.h"
@@ -39,6 +40,7 @@ Result<std::unique_ptr<CpuCandidate>> CpuCandidate::Load(const PrepareJob& job,
                                                          const MonotonicClock& clock) {
   std::unique_ptr<CpuCandidate> loaded(new CpuCandidate(std::move(data), crew, clock));
   loaded->artifact_ = job.kernel.artifact;
+  loaded->threads_ = std::clamp(job.threads, 1, crew.threads());
   HONE_RETURN_IF_ERROR(loaded->data_->Check(loaded->artifact_));
   HONE_ASSIGN_OR_RETURN(
       loaded->code_,
@@ -73,11 +75,9 @@ std::vector<void*> CpuCandidate::Pointers(const std::vector<GuardedBuffer>& outp
 
 Status CpuCandidate::Run(const std::vector<void*>& pointers) const {
   // What a sample times is the work of so many threads, each with its share, whoever else runs.
-  return StatusOf(kernel_.Run({.buffers = pointers.data(),
-                               .scratch = &scratch_,
-                               .max_threads = crew_.threads(),
-                               .fixed = true},
-                              crew_));
+  return StatusOf(kernel_.Run(
+      {.buffers = pointers.data(), .scratch = &scratch_, .max_threads = threads_, .fixed = true},
+      crew_));
 }
 
 Status CpuCandidate::RunForCheck(const std::vector<GuardedBuffer>& outputs) {
@@ -110,7 +110,7 @@ Result<Race> CpuCandidate::Time(const TimingPolicy& policy) {
   return RunRace(policy, check_ns_, [&] {
     if (policy.cold_constants) FlushConstants();
     // In a model the workers have just left another kernel: they are awake.
-    if (crew_.threads() > 1) crew_.RunOnEach(crew_.threads(), [](int) {});
+    if (threads_ > 1) crew_.RunOnEach(threads_, [](int) {});
     const int64_t start_ns = clock_.NowNs();
     static_cast<void>(Run(pointers));
     return clock_.NowNs() - start_ns;

@@ -37,6 +37,7 @@ class CpuCandidate final : public LoadedCandidate {
   const std::shared_ptr<HostData> data_;
   runtime::Crew& crew_;
   const MonotonicClock& clock_;
+  int threads_ = 1;  // of the crew's
   ir::Artifact artifact_;
   runtime::SharedObject code_;
   runtime::Kernel kernel_;

@@ -7,42 +7,15 @@
 
 #include "base/status.h"
 #include "ir/cpu/cpu_target.h"
+#include "measure/cpu/probe_chains.h"
 #include "runtime/region.h"
 
 namespace hone::measure {
 namespace {
 
-constexpr int64_t kFmaRounds = 5'000;
-constexpr int kAccumulators = 12;  // latency 4 times two a cycle, and some room
+constexpr int64_t kRounds = 5'000;
 constexpr int kNoiseSamples = 64;
-constexpr int kNoisePieces = 80;  // of kFmaRounds, about a millisecond together
-
-/// FLOP of one call; twelve independent chains keep both FMA units busy.
-__attribute__((target("avx2,fma"))) double FmaAvx2(int64_t rounds, float* sink) {
-  __m256 sums[kAccumulators];
-  for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
-  const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
-  }
-  for (int i = 1; i < kAccumulators; ++i) sums[0] = _mm256_add_ps(sums[0], sums[i]);
-  _mm256_storeu_ps(sink, sums[0]);
-  return static_cast<double>(rounds) * kAccumulators * 8 * 2;
-}
-
-__attribute__((target("avx512f"))) double FmaAvx512(int64_t rounds, float* sink) {
-  __m512 sums[kAccumulators];
-  for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
-  const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
-  }
-  for (int i = 1; i < kAccumulators; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
-  _mm512_storeu_ps(sink, sums[0]);
-  return static_cast<double>(rounds) * kAccumulators * 16 * 2;
-}
+constexpr int kNoisePieces = 80;  // of kRounds, about a millisecond together
 
 /// Reads all of it once; eight chains hide the latency of the additions.
 __attribute__((target("avx2"))) void ReadAll(std::span<const std::byte> data, float* sink) {
@@ -76,12 +49,13 @@ double CpuProbe::BestNs(int threads, int repeats, const Job& job) {
   return best;
 }
 
-double CpuProbe::FlopPerSecond(bool wide) {
-  double flop = 0;
-  const double ns = BestNs(1, 400, [&](int thread) {
-    flop = wide ? FmaAvx512(kFmaRounds, SinkOf(thread)) : FmaAvx2(kFmaRounds, SinkOf(thread));
-  });
-  return flop / ns * 1e9;
+double CpuProbe::OperationsPerSecond(const ir::CpuTarget& target, ir::ArithmeticUnit unit) {
+  ProbeChains* const chains = ProbeChainsOf(target, unit);
+  if (chains == nullptr) return 0;
+  double operations = 0;
+  const double ns =
+      BestNs(1, 400, [&](int thread) { operations = chains(kRounds, SinkOf(thread)); });
+  return operations / ns * 1e9;
 }
 
 absl::StatusOr<double> CpuProbe::BytesPerSecond(int threads, int64_t bytes, int repeats) {
@@ -100,7 +74,7 @@ double CpuProbe::Noise() {
   std::vector<double> samples;
   for (int i = 0; i < kNoiseSamples; ++i) {
     samples.push_back(BestNs(1, 1, [&](int thread) {
-      for (int k = 0; k < kNoisePieces; ++k) FmaAvx2(kFmaRounds, SinkOf(thread));
+      for (int k = 0; k < kNoisePieces; ++k) FmaAvx2(kRounds, SinkOf(thread));
     }));
   }
   std::ranges::sort(samples);
@@ -114,20 +88,6 @@ constexpr int64_t kBeyondCachesBytes = int64_t{128} << 20;
 
 class CpuDevice final : public DeviceProbe {
  public:
-  absl::StatusOr<DeviceProbes> Probe(const ir::Target& target,
-                                     const MonotonicClock& clock) const override {
-    auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
-    if (!crew.ok()) return ToAbsl(crew.status());
-    CpuProbe probe(**crew, clock);
-    DeviceProbes probes;
-    probes.flop_per_second = probe.FlopPerSecond(IsWide(target));
-    HONE_ASSIGN_OR_RETURN(
-        probes.memory_bytes_per_second,
-        probe.BytesPerSecond(target.threads, kBeyondCachesBytes / target.threads, 5));
-    probes.noise = probe.Noise();
-    return probes;
-  }
-
   absl::StatusOr<DeviceRates> Rates(const ir::Target& target,
                                     const MonotonicClock& clock) const override {
     auto crew = runtime::Crew::Create({.threads = target.threads, .cpus = {}});
@@ -136,7 +96,10 @@ class CpuDevice final : public DeviceProbe {
     const auto& cpu = target.As<ir::CpuTarget>();
     const int threads = target.threads;
     DeviceRates rates;
-    rates.flop_per_second = threads * probe.FlopPerSecond(IsWide(target));
+    for (size_t i = 0; i < ir::kNumArithmeticUnits; ++i) {
+      const auto unit = static_cast<ir::ArithmeticUnit>(i);
+      rates.operations_per_second[i] = threads * probe.OperationsPerSecond(cpu, unit);
+    }
     // Half a level leaves room for what else lives there.
     HONE_ASSIGN_OR_RETURN(const double l2, probe.BytesPerSecond(1, cpu.l2_bytes / 2, 200));
     HONE_ASSIGN_OR_RETURN(const double l3,
@@ -147,14 +110,15 @@ class CpuDevice final : public DeviceProbe {
     return rates;
   }
 
+  absl::StatusOr<double> Noise(const ir::Target&, const MonotonicClock& clock) const override {
+    auto crew = runtime::Crew::Create({.threads = 1, .cpus = {}});
+    if (!crew.ok()) return ToAbsl(crew.status());
+    return CpuProbe(**crew, clock).Noise();
+  }
+
   int64_t CacheBytes(const ir::Target& target) const override {
     const auto& cpu = target.As<ir::CpuTarget>();
     return std::max(cpu.l2_bytes * target.threads, cpu.l3_bytes);
-  }
-
- private:
-  static bool IsWide(const ir::Target& target) {
-    return target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
   }
 };
 

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "ir/cpu/cpu_target.h"
 #include "measure/device_probe.h"
 #include "runtime/crew.h"
 
@@ -18,9 +19,9 @@ class CpuProbe {
   /// Both must outlive it.
   CpuProbe(runtime::Crew& crew, const MonotonicClock& clock);
 
-  /// f32 multiply-adds of one thread, two operations each; others are assumed to be as fast (each
-  /// core has its own units). `wide`: AVX-512, which the host must have; else AVX2.
-  double FlopPerSecond(bool wide);
+  /// What one thread does, two of a multiply-add; others are assumed to be as fast (each core has
+  /// its own units). The host must run the target. 0: the target has no such instruction.
+  double OperationsPerSecond(const ir::CpuTarget& target, ir::ArithmeticUnit unit);
 
   /// The rate of `threads` threads together, reading `bytes` each. kResourceExhausted: no memory.
   absl::StatusOr<double> BytesPerSecond(int threads, int64_t bytes, int repeats);

@@ -109,7 +109,6 @@ class Card {
     return Flop() / *std::ranges::min_element(ms) * 1e3;
   }
 
-  /// Half of the interquartile range of equal pieces over their median.
   absl::StatusOr<double> Noise() {
     HONE_ASSIGN_OR_RETURN(std::vector<double> ms, Fmas(kNoisePieces));
     std::ranges::sort(ms);
@@ -216,21 +215,10 @@ constexpr int kBeyondL2 = 4;  ///< times what it holds
 
 class CudaProbe final : public DeviceProbe {
  public:
-  absl::StatusOr<DeviceProbes> Probe(const ir::Target&,
-                                     const MonotonicClock& clock) const override {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Card> card, Card::Open(clock));
-    DeviceProbes probes;
-    HONE_ASSIGN_OR_RETURN(probes.flop_per_second, card->FlopPerSecond());
-    HONE_ASSIGN_OR_RETURN(probes.memory_bytes_per_second,
-                          card->CopyBytesPerSecond(kBeyondL2 * card->l2_bytes()));
-    HONE_ASSIGN_OR_RETURN(probes.noise, card->Noise());
-    return probes;
-  }
-
   absl::StatusOr<DeviceRates> Rates(const ir::Target&, const MonotonicClock& clock) const override {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Card> card, Card::Open(clock));
     DeviceRates rates;
-    HONE_ASSIGN_OR_RETURN(rates.flop_per_second, card->FlopPerSecond());
+    HONE_ASSIGN_OR_RETURN(rates.operations_per_second[0], card->FlopPerSecond());
     // Both places of a copy together take half of it.
     HONE_ASSIGN_OR_RETURN(const double l2, card->CopyBytesPerSecond(card->l2_bytes() / 4));
     rates.caches = {{card->l2_bytes(), l2}};
@@ -239,10 +227,15 @@ class CudaProbe final : public DeviceProbe {
     return rates;
   }
 
+  absl::StatusOr<double> Noise(const ir::Target&, const MonotonicClock& clock) const override {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Card> card, Card::Open(clock));
+    return card->Noise();
+  }
+
   std::optional<DeviceRates> Nominal(const ir::Target& target) const override {
     const auto& card = target.As<ir::CudaTarget>();
     DeviceRates rates;
-    rates.flop_per_second = card.flop_per_second;
+    rates.operations_per_second = {card.flop_per_second, 0, card.tensor_flop_per_second};
     rates.memory_bytes_per_second = card.memory_bytes_per_second;
     return rates;
   }

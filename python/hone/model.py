@@ -294,6 +294,6 @@ def compile(model: Any, inputs: Any = None, *, output: str | os.PathLike[str] | 
         compiled = Model(package, threads=threads)
     compiled._source = source
     compiled._how = options.words(**{key: how[key] for key in how
-                                     if key in ("dims", "shapes", "cut", "accuracy")})
+                                     if key in ("dims", "shapes", "cut", "accuracy", "precision")})
     compiled.kernels = Table(told["kernels"])
     return compiled

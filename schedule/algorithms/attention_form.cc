@@ -125,7 +125,7 @@ class Matcher {
     f_.keys = p.reduce[0];
     if (!ir::Equal(Plain(p, at->args.back()), Plain(p, key))) return false;
     for (const Expr& i : f_.row) {
-      if (DependsOnVar(i, p.num_spatial())) return false;
+      if (ir::DependsOnVar(i, p.num_spatial())) return false;
     }
     if (!quotient || f_.quotient >= 0) return true;
     const auto& divisor = quotient->divisor->args;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/status.h"
-#include "schedule/affine.h"
+#include "ir/index/simplify.h"
 #include "schedule/primitives/primitive.h"
 #include "schedule/trace_writer.h"
 
@@ -46,8 +46,8 @@ struct Form {
 };
 
 bool IsSumOf(const Expr& e, int a, int b) {
-  VarRanges none;
-  Linear l = ToLinear(e, none);
+  ir::VarRanges none;
+  ir::Linear l = ir::ToLinear(e, none);
   if (l.constant != 0 || l.terms.size() != 2) return false;
   bool seen_a = false, seen_b = false;
   for (const auto& t : l.terms) {

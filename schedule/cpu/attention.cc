@@ -46,8 +46,8 @@ absl::StatusOr<Owner> AxesOfProduct(const TraceWriter& w, const AttentionForm& f
   own.vector = VectorAxis(w.workload(), p);
   std::vector<bool> row(p.spatial.size(), false), value(p.spatial.size(), false);
   for (int a = 0; a < p.num_spatial(); ++a) {
-    for (const ir::Expr& i : f.row) row[a] = row[a] || DependsOnVar(i, a);
-    value[a] = DependsOnVar(f.values, a);
+    for (const ir::Expr& i : f.row) row[a] = row[a] || ir::DependsOnVar(i, a);
+    value[a] = ir::DependsOnVar(f.values, a);
     if (row[a] && !value[a] && p.spatial[a] > 1) own.query = a;
   }
   if (own.vector < 0 || row[own.vector] || own.query < 0) return Unfit("no rows share their keys");

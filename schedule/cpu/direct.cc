@@ -54,8 +54,9 @@ class DirectRule final : public CpuRule {
     if (subject->kind != ClusterKind::kTile) return {};
     if (subject->input < 0) return {Make(subject, "direct", Padding::kPeeled)};
     std::vector<Sketch> all;
-    // Bytes are multiplied four at a time where none of them is guarded.
-    if (!IsSumOfByteProducts(subject->workload.stages[subject->cluster.anchor])) {
+    // Narrow numbers are multiplied several at a time where none of them is guarded.
+    if (!IsSumOfNarrowProducts(subject->workload.stages[subject->cluster.anchor],
+                               subject->target)) {
       all.push_back(Make(subject, "direct/peeled", Padding::kPeeled));
       all.push_back(Make(subject, "direct/guard", Padding::kGuard));
     }
@@ -124,8 +125,8 @@ class DirectRule final : public CpuRule {
     const bool contraction = !tile.packed.empty() || subject->work.contraction;
     auto form = std::make_shared<Form>(subject);
     form->padding = padding;
-    const bool costly = subject->input >= 0 &&
-                        (IsCostlyInput(workload, subject->input) || IsSumOfByteProducts(anchor));
+    const bool costly = subject->input >= 0 && (IsCostlyInput(workload, subject->input) ||
+                                                IsSumOfNarrowProducts(anchor, subject->target));
     form->is_default = padding == (costly ? Padding::kRoot : Padding::kPeeled);
     if (contraction && tile.row_axis >= 0)
       form->most_rows = RowsWithinASet(workload, tile, subject->target);

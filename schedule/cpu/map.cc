@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "schedule/affine.h"
+#include "ir/index/simplify.h"
 #include "schedule/cpu/cpu_rules.h"
 #include "schedule/trace_query.h"
 
@@ -89,7 +89,7 @@ bool BendsAlong(const ir::Stage& stage, int axis) {
           if (e.kind != ir::ExprKind::kBinary ||
               (e.binary() != ir::BinaryOp::kMin && e.binary() != ir::BinaryOp::kMax))
             return;
-          bends |= DependsOnVar(e.args[0], axis) || DependsOnVar(e.args[1], axis);
+          bends |= ir::DependsOnVar(e.args[0], axis) || ir::DependsOnVar(e.args[1], axis);
         });
       }
     });

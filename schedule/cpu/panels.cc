@@ -27,7 +27,7 @@ std::optional<int64_t> OffsetFrom(const ir::Expr& index, int axis) {
 /// Whether the axis alone is an index of the load, and no index of it is anything else's.
 bool HasPlainIndex(const Access& a, int axis) {
   return std::ranges::all_of(a.indices, [&](const ir::Expr& index) {
-    return !DependsOnVar(index, axis) || OffsetFrom(index, axis) == 0;
+    return !ir::DependsOnVar(index, axis) || OffsetFrom(index, axis) == 0;
   });
 }
 
@@ -40,7 +40,7 @@ std::string PanelLayout(const TileForm& form, const Access& access, int64_t pane
   std::vector<std::pair<size_t, int>> reduce_dims;
   std::string quotient, remainder;
   for (size_t d = 0; d < access.indices.size(); ++d) {
-    if (DependsOnVar(access.indices[d], form.vector_axis)) {
+    if (ir::DependsOnVar(access.indices[d], form.vector_axis)) {
       const int64_t block =
           std::gcd(panel, OffsetFrom(access.indices[d], form.vector_axis).value_or(0));
       const bool whole = block % form.lanes != 0;
@@ -50,7 +50,7 @@ std::string PanelLayout(const TileForm& form, const Access& access, int64_t pane
     }
     size_t place = form.reduce.size();
     for (size_t k = 0; k < form.reduce.size(); ++k) {
-      if (DependsOnVar(access.indices[d], form.reduce[k])) place = k;
+      if (ir::DependsOnVar(access.indices[d], form.reduce[k])) place = k;
     }
     if (place < form.reduce.size())
       reduce_dims.emplace_back(place, static_cast<int>(d));
@@ -72,22 +72,24 @@ std::string PanelLayout(const TileForm& form, const Access& access, int64_t pane
 
 }  // namespace
 
-bool IsSumOfByteProducts(const ir::Stage& stage) {
+bool IsSumOfNarrowProducts(const ir::Stage& stage, const ir::Target& target) {
   const ir::Expr& body = stage.body[0];
   if (stage.combiner != ir::Combiner::kSum || body->kind != ir::ExprKind::kBinary ||
       body->binary() != ir::BinaryOp::kMul)
     return false;
   return std::ranges::all_of(body->args, [&](const ir::Expr& factor) {
-    if (factor->kind != ir::ExprKind::kCast || factor->dtype != ir::DType::kI32) return false;
-    const ir::Expr& byte = factor->args[0];
-    return byte->kind == ir::ExprKind::kLoad && ir::SizeOf(byte->dtype) == 1 &&
-           ir::IsInteger(byte->dtype);
+    if (factor->kind != ir::ExprKind::kCast || factor->args[0]->kind != ir::ExprKind::kLoad)
+      return false;
+    const ir::DType narrow = factor->args[0]->dtype;
+    if (factor->dtype == ir::DType::kF32)
+      return narrow == ir::DType::kBF16 && target.As<ir::CpuTarget>().bf16;
+    return factor->dtype == ir::DType::kI32 && ir::SizeOf(narrow) == 1 && ir::IsInteger(narrow);
   });
 }
 
 int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
               const TileForm& f, const ir::Target& target) {
-  if (!IsSumOfByteProducts(stage) || f.reduce.empty() || f.vector_axis < 0) return 1;
+  if (!IsSumOfNarrowProducts(stage, target) || f.reduce.empty() || f.vector_axis < 0) return 1;
   const int r = f.reduce.back();
   int shared = 0, panels = 0;
   bool mixed = false;
@@ -116,7 +118,7 @@ bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent)
   // time.
   int with_v = 0;
   for (const auto& i : a.indices) {
-    if (DependsOnVar(i, v)) {
+    if (ir::DependsOnVar(i, v)) {
       ++with_v;
       const std::optional<int64_t> offset = OffsetFrom(i, v);
       if (!offset || *offset < 0 || (*offset > 0 && !constant)) return false;

@@ -15,12 +15,14 @@ namespace hone::schedule {
 /// into panels.
 bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent);
 
-/// A sum of products of two loaded bytes, widened to i32.
-bool IsSumOfByteProducts(const ir::Stage& stage);
+/// A sum of products of two loaded bytes, widened to i32, or of two of bf16, widened to f32, where
+/// the target multiplies them so.
+bool IsSumOfNarrowProducts(const ir::Stage& stage, const ir::Target& target);
 
-/// Bytes along the innermost reduce axis that one instruction multiplies and adds up: four of u8
-/// and s8 with VNNI, otherwise two, which every Target widens to 16 bits. They must lie side by
-/// side in the factor that all lanes share; panels have them so. 1: none.
+/// Numbers along the innermost reduce axis that one instruction multiplies and adds up: four of u8
+/// and s8 with VNNI, two of bf16 where the Target has that, two of any bytes, which every Target
+/// widens to 16 bits. They must lie side by side in the factor that all lanes share; panels have
+/// them so. 1: none.
 int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
               const TileForm& form, const ir::Target& target);
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ir/cpu/cpu_target.h"
-#include "schedule/affine.h"
+#include "ir/index/simplify.h"
 #include "schedule/cpu/panels.h"
 #include "schedule/cpu/rules.h"
 #include "schedule/trace_query.h"
@@ -37,7 +37,7 @@ std::vector<bool> GuardedAxes(const ir::Stage& stage) {
   for (const auto& body : stage.body) {
     ir::Visit(body, [&](const ir::ExprNode& e) {
       if (e.kind != ir::ExprKind::kSelect) return;
-      for (int a = 0; a < stage.num_axes(); ++a) out[a] = out[a] || DependsOnVar(e.args[0], a);
+      for (int a = 0; a < stage.num_axes(); ++a) out[a] = out[a] || ir::DependsOnVar(e.args[0], a);
     });
   }
   return out;
@@ -50,11 +50,11 @@ std::vector<int> ReduceAxesGuardedWith(const ir::Stage& stage, int axis) {
     ir::Visit(body, [&](const ir::ExprNode& e) {
       if (e.kind != ir::ExprKind::kSelect) return;
       std::vector<ir::Expr> conjuncts;
-      SplitConjunction(e.args[0], &conjuncts);
+      ir::SplitConjunction(e.args[0], &conjuncts);
       for (const auto& c : conjuncts) {
-        if (!DependsOnVar(c, axis)) continue;
+        if (!ir::DependsOnVar(c, axis)) continue;
         for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
-          if (DependsOnVar(c, r) && std::find(out.begin(), out.end(), r) == out.end())
+          if (ir::DependsOnVar(c, r) && std::find(out.begin(), out.end(), r) == out.end())
             out.push_back(r);
         }
       }
@@ -95,7 +95,7 @@ int FindRowAxis(const ir::Stage& stage, const std::vector<Access>& accesses, int
       for (const auto& index : x.indices) {
         bool slides = false;
         for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
-          slides |= DependsOnVar(index, a) && DependsOnVar(index, r);
+          slides |= ir::DependsOnVar(index, a) && ir::DependsOnVar(index, r);
         if (slides && !contraction) return a;
       }
     }

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "schedule/cuda/grid.h"
+#include "schedule/cuda/maps.h"
 #include "schedule/cuda/products.h"
+#include "schedule/cuda/rows.h"
 
 namespace hone::schedule {
 
@@ -15,7 +17,9 @@ class AllSketches final : public KindSketches {
                                ir::AccuracyClass) const override {
     std::vector<Sketch> all;
     if (auto products = ProductsSketch(workload, target)) all.push_back(*std::move(products));
+    if (auto rows = RowsSketch(workload, target)) all.push_back(*std::move(rows));
     all.push_back(GridSketch(workload));
+    if (auto maps = MapsSketch(workload)) all.push_back(*std::move(maps));
     return all;
   }
 

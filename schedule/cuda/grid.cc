@@ -24,14 +24,6 @@ int ThreadAxis(const ir::Workload& workload, const ir::Stage& stage) {
   return VectorAxis(workload, stage) == last ? last : -1;
 }
 
-/// How many elements of that axis: so many, or the most below that divide it.
-int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t wanted) {
-  const int axis = ThreadAxis(workload, stage);
-  if (axis < 0) return 1;
-  while (stage.spatial[axis] % wanted != 0) wanted /= 2;
-  return wanted;
-}
-
 struct GridForm : SketchForm {
   int64_t most_elements = 1;  ///< that some Stage's thread can take
 };
@@ -72,7 +64,14 @@ class GridRule final : public SketchRule {
 
 }  // namespace
 
-void ScheduleOnGrid(TraceWriter& w, int id, int64_t threads, int64_t elements) {
+int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t wanted) {
+  const int axis = ThreadAxis(workload, stage);
+  if (axis < 0) return 1;
+  while (stage.spatial[axis] % wanted != 0) wanted /= 2;
+  return wanted;
+}
+
+void ScheduleOnGrid(TraceWriter& w, int id, int64_t threads, int64_t elements, int64_t repeats) {
   const ir::Stage stage = w.stage(id);
   if (stage.scan >= 0 || stage.num_spatial() == 0) return;
   std::string loop = stage.name + ".i0";
@@ -98,9 +97,19 @@ void ScheduleOnGrid(TraceWriter& w, int id, int64_t threads, int64_t elements) {
     loop = fused;
     points *= extent;
   }
-  w.Emit(fmt::format("split({}, {}{})", loop, threads, points % threads == 0 ? "" : ", mask"));
+  if (stage.combiner != ir::Combiner::kNone) repeats = 1;
+  const char* const tail = points % (threads * repeats) == 0 ? "" : ", mask";
+  if (repeats > 1) {
+    w.Emit(fmt::format("split({}, [{}, {}]{})", loop, repeats, threads, tail));
+    w.Emit(fmt::format("reorder({0}.0, {0}.2, {0}.1{1})", loop,
+                       together.empty() ? "" : ", " + together));
+  } else {
+    w.Emit(fmt::format("split({}, {}{})", loop, threads, tail));
+  }
   w.Emit(fmt::format("bind({}.0, block.x)", loop));
-  w.Emit(fmt::format("bind({}.1, thread.x)", loop));
+  w.Emit(fmt::format("bind({}.{}, thread.x)", loop, repeats > 1 ? 2 : 1));
+  // All loads are on their way before the first result is stored.
+  if (repeats > 1) w.Emit(fmt::format("unroll({}.1)", loop));
   if (!together.empty()) w.Emit(fmt::format("vectorize({})", together));
   if (stage.combiner != ir::Combiner::kNone) {
     w.Emit(fmt::format("{} = cache_write({}, register, at={}.1)", w.NextStage(), stage.name, loop));

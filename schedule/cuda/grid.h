@@ -12,8 +12,13 @@ namespace hone::schedule {
 /// are threads of a block and elements of a thread.
 Sketch GridSketch(const ir::Workload& workload);
 
-/// One Stage of it; `elements` or the most below that the Stage can take.
-void ScheduleOnGrid(TraceWriter& writer, int stage, int64_t threads, int64_t elements);
+/// How many of a Stage's results one thread can take: so many, or the most below.
+int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t wanted);
+
+/// One Stage of it; `elements` or the most below that the Stage can take. A map's thread does that
+/// `repeats` times, a block's width apart.
+void ScheduleOnGrid(TraceWriter& writer, int stage, int64_t threads, int64_t elements,
+                    int64_t repeats = 1);
 
 inline constexpr int64_t kGridThreads = 256, kGridElements = 4;  ///< of the default
 

@@ -324,30 +324,60 @@ function taskRow(session, t) {
     h("div", { class: "n trials", "data-label": "tried" }, count(t.trials), t.failed > 0 && h("small", { class: "bad" }, count(t.failed) + " failed")));
 }
 
-// What the table of tasks can be sorted by: how a column is called, and what of a task it shows.
+// What a table can be sorted by: how a column is called, what of a row it shows, whether the largest
+// come first.
 const kColumns = {
-  task: ["Task", (t) => t.name], count: ["Count", (t) => t.count], share: ["Share", (t) => t.share],
-  default: ["Default", (t) => t.default_us], best: ["Best", (t) => t.best_us],
-  gain: ["Gain", (t) => (t.default_us && t.best_us ? t.default_us / t.best_us : null)],
-  roofline: ["Roofline", (t) => t.roofline], tried: ["Tried", (t) => t.trials],
+  tasks: {
+    task: ["Task", (t) => t.name], count: ["Count", (t) => t.count, true], share: ["Share", (t) => t.share, true],
+    default: ["Default", (t) => t.default_us, true], best: ["Best", (t) => t.best_us, true],
+    gain: ["Gain", (t) => (t.default_us && t.best_us ? t.default_us / t.best_us : null), true],
+    roofline: ["Roofline", (t) => t.roofline, true], tried: ["Tried", (t) => t.trials, true],
+  },
+  trials: {
+    number: ["Candidate", (t) => t.attempt, true], task: ["Task", (t) => t.task], at: ["Measured", (t) => t.seconds, true],
+    time: ["Time", (t) => t.us], proposer: ["Proposed by", (t) => t.proposer], outcome: ["Outcome", (t) => t.outcome],
+  },
 };
-let sorted = { by: "share", down: true };
+const sorted = { tasks: { by: "share", down: true }, trials: { by: "number", down: true } };
 
 // What is not known stands last, whichever way.
-function inOrder(a, b) {
-  const [x, y] = [a, b].map(kColumns[sorted.by][1]);
-  if (x === null || y === null) return (x === null) - (y === null);
-  const less = typeof x === "string" ? x.localeCompare(y) : x - y;
-  return sorted.down ? -less : less;
+function inOrder(table) {
+  const { by, down } = sorted[table];
+  return (a, b) => {
+    const [x, y] = [a, b].map(kColumns[table][by][1]);
+    if (x === null || y === null) return (x === null) - (y === null);
+    const less = typeof x === "string" ? x.localeCompare(y) : x - y;
+    return down ? -less : less;
+  };
+}
+
+// A header whose words sort. `left`: columns that are not numbers.
+function sortHead(table, row, left) {
+  const { by, down } = sorted[table];
+  return h("div", { class: `row ${row} head`, role: "group", "aria-label": "Sort by" }, Object.entries(kColumns[table]).map(([key, [name]]) =>
+    h("div", { class: left.includes(key) ? "" : "n" },
+      h("button", { type: "button", "data-table": table, "data-sort": key, "aria-pressed": String(by === key) },
+        name, by === key && (down ? " ↓" : " ↑")))));
 }
 
 function tasks(session) {
-  return h("div", { class: "panel" },
-    h("div", { class: "row task head", role: "group", "aria-label": "Sort by" }, Object.entries(kColumns).map(([by, [name]]) =>
-      h("div", { class: by === "task" || by === "roofline" ? "" : "n" },
-        h("button", { type: "button", "data-sort": by, "aria-pressed": String(sorted.by === by) },
-          name, sorted.by === by && (sorted.down ? " ↓" : " ↑"))))),
-    h("ul", { class: "rows" }, [...session.task_list].sort(inOrder).map((t) => taskRow(session, t))));
+  return h("div", { class: "panel" }, sortHead("tasks", "task", ["task", "roofline"]),
+    h("ul", { class: "rows" }, [...session.task_list].sort(inOrder("tasks")).map((t) => taskRow(session, t))));
+}
+
+function trialRow(t) {
+  return h("li", { class: "row trial", "data-key": "trial " + t.attempt },
+    h("div", { class: "n quiet number" }, "#" + t.attempt),
+    h("div", { class: "name", title: t.workload }, t.task),
+    h("div", { class: "n quiet at", "data-label": "after" }, duration(t.seconds)),
+    h("div", { class: "n time" }, t.us ? h("b", {}, latency(t.us / 1000)) : "–"),
+    h("div", { class: "quiet by" }, words(t.proposer)),
+    h("div", { class: "outcome" + (t.outcome === "ok" ? " quiet" : " bad") }, words(t.outcome)));
+}
+
+function trials(session) {
+  return h("div", { class: "panel long", tabindex: 0, role: "region", "aria-label": "List of candidates" }, sortHead("trials", "trial", ["task", "proposer", "outcome"]),
+    h("ul", { class: "rows" }, [...session.trials].sort(inOrder("trials")).map(trialRow)));
 }
 
 function verdict(session) {
@@ -396,6 +426,8 @@ function drawSession(session, width) {
     h("section", { "aria-label": "Tasks" }, h("h2", {}, "Tasks", h("small", {}, "share of the model's time, and how much of the roofline is reached")), tasks(session)),
     session.failures.length > 0 && h("section", { "aria-label": "Failures by cause" }, h("h2", {}, "Failures by cause"),
       h("ul", { class: "panel" }, session.failures.map((f) => causeRow(session, f)))),
+    session.trials.length > 0 && h("section", { "aria-label": "Candidates" },
+      h("h2", {}, "Candidates", h("small", {}, "the newest, and the three fastest of each task; times are the search's own")), trials(session)),
     ["waiting", "running"].includes(session.state) && command("To end it:", `hone session cancel ${session.id.slice(0, 12)} --server …`)].filter(Boolean);
 }
 
@@ -516,7 +548,9 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const { session, attempt, best } = button.dataset;
   if (button.dataset.sort) {
-    sorted = { by: button.dataset.sort, down: sorted.by === button.dataset.sort ? !sorted.down : button.dataset.sort !== "task" };
+    const { table, sort } = button.dataset;
+    const now = sorted[table];
+    sorted[table] = { by: sort, down: now.by === sort ? !now.down : kColumns[table][sort][2] === true };
     draw();
   }
   if (attempt) showDialog(`attempt?session=${session}&id=${attempt}`, drawCandidate);

@@ -213,10 +213,12 @@ ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool 
           {"curve", CurveJson(story.curve(), points)}};
 }
 
-ordered_json TasksJson(const SessionStory& story) {
+ordered_json TasksJson(const SessionStory& story, const std::vector<double>& bounds_ns) {
   const double total = story.TotalNs(true);
   ordered_json list = ordered_json::array();
-  for (const SessionStory::Task& task : story.tasks()) {
+  for (size_t i = 0; i < story.tasks().size(); ++i) {
+    const SessionStory::Task& task = story.tasks()[i];
+    const bool bounded = i < bounds_ns.size() && bounds_ns[i] > 0 && task.best_ns > 0;
     list.push_back({{"name", task.name},
                     {"workload", task.workload.ToHex()},
                     {"count", task.count},
@@ -225,10 +227,25 @@ ordered_json TasksJson(const SessionStory& story) {
                     {"default_us", Latency(task.default_ns * 1e-3)},
                     {"best_us", Latency(task.best_ns * 1e-3)},
                     {"share", total > 0 ? task.count * task.best_ns / total : 0},
-                    {"roofline", Known(task.Roofline())},
+                    {"roofline", Known(bounded ? bounds_ns[i] / task.best_ns : -1)},
                     {"verdict", !task.compared  ? "open"
                                 : task.replaced ? "replaced"
                                                 : "kept"}});
+  }
+  return list;
+}
+
+ordered_json TrialsJson(const SessionStory& story) {
+  ordered_json list = ordered_json::array();
+  for (const SessionStory::Trial& trial : story.Trials()) {
+    const SessionStory::Task& task = story.tasks()[static_cast<size_t>(trial.task)];
+    list.push_back({{"attempt", trial.attempt},
+                    {"task", task.name},
+                    {"workload", task.workload.ToHex()},
+                    {"proposer", trial.proposer},
+                    {"outcome", std::string(measure::ToString(trial.outcome))},
+                    {"seconds", trial.seconds},
+                    {"us", Latency(trial.ns * 1e-3)}});
   }
   return list;
 }

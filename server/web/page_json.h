@@ -24,7 +24,10 @@ nlohmann::ordered_json FarmJson(const ProcessFacts& facts, const FarmView& view,
 nlohmann::ordered_json SessionJson(const SessionRow& row, const SessionStory& story, bool complete,
                                    const OpenSessionView* open, int64_t unix_ms, size_t points);
 
-nlohmann::ordered_json TasksJson(const SessionStory& story);
+/// `bounds_ns`: by task, of the roofline; 0 or missing: unknown.
+nlohmann::ordered_json TasksJson(const SessionStory& story, const std::vector<double>& bounds_ns);
+/// SessionStory::Trials.
+nlohmann::ordered_json TrialsJson(const SessionStory& story);
 nlohmann::ordered_json FailuresJson(const std::vector<FailureCause>& failures,
                                     const SessionStory& story);
 nlohmann::ordered_json AttemptJson(const db::Attempt& attempt, const SessionStory& story);

@@ -11,6 +11,9 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "ir/kind_facts.h"
+#include "ir/target.h"
+#include "ir/text.h"
+#include "proto/probed_rates.h"
 #include "server/web/page_assets.h"
 #include "server/web/page_json.h"
 
@@ -134,6 +137,24 @@ void PageRoutes::GatherFailures(Known& known) {
   known.failures = failures.ByCount();
 }
 
+std::vector<double> PageRoutes::BoundsOf(Known& known, const FarmView& view) const {
+  const SessionRow& row = *known.row;
+  std::optional<proto::Probes> fastest;
+  for (const DeviceView& device : view.devices)
+    proto::TakeFaster(device.info, row.row.device_class, fastest);
+  ir::Target target;
+  std::string why;
+  if (!fastest || !ir::ParseTarget(row.spec.target, &target, &why)) return {};
+  for (size_t i = known.costs.size(); i < row.spec.tasks.size(); ++i) {
+    const auto workload = ir::ParseWorkload(row.spec.tasks[i].workload);
+    known.costs.push_back(workload.ok() ? ir::CostOf(*workload) : ir::WorkloadCost());
+  }
+  const measure::DeviceRates rates = proto::RatesOf(*fastest, target);
+  std::vector<double> bounds;
+  for (const ir::WorkloadCost& cost : known.costs) bounds.push_back(rates.BoundNs(cost));
+  return bounds;
+}
+
 HttpResponse PageRoutes::Session(const HttpRequest& request) {
   const auto id = IdOf(request, "id");
   if (!id) return Refuse(400, "id: a session's 32 hexadecimal digits");
@@ -144,7 +165,8 @@ HttpResponse PageRoutes::Session(const HttpRequest& request) {
   const FarmView view = source_.View();
   ordered_json object = SessionJson(*known->row, *known->story, known->complete, OpenOf(view, *id),
                                     source_.UnixMs(), SessionStory::kMostPoints);
-  object["task_list"] = TasksJson(*known->story);
+  object["task_list"] = TasksJson(*known->story, BoundsOf(*known, view));
+  object["trials"] = TrialsJson(*known->story);
   object["failures"] = FailuresJson(known->failures, *known->story);
   return Json(object);
 }

@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "ir/workload_cost.h"
 #include "server/web/failures.h"
 #include "server/web/http_server.h"
 #include "server/web/page_source.h"
@@ -35,7 +37,8 @@ class PageRoutes {
     std::unique_ptr<SessionStory> story;
     bool complete = false;  ///< all events of the last look were read
     std::vector<FailureCause> failures;
-    int64_t failures_of = -1;  ///< failed attempts when they were gathered
+    int64_t failures_of = -1;             ///< failed attempts when they were gathered
+    std::vector<ir::WorkloadCost> costs;  ///< of the tasks, once they were asked for
   };
 
   HttpResponse Farm();
@@ -46,6 +49,9 @@ class PageRoutes {
   Known* Look(const std::shared_ptr<const SessionRow>& row, int64_t* budget);
   Known* Find(const Hash128& id, int64_t* budget);
   void GatherFailures(Known& known);
+  /// The rooflines of the tasks by the probes of the session's class of devices, ns; empty where
+  /// none has said any.
+  std::vector<double> BoundsOf(Known& known, const FarmView& view) const;
   void ForgetOthers();
 
   PageSource& source_;

@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "server/session_book.h"
 
 namespace hone::server::web {
 
-double SessionStory::Task::Roofline() const {
-  return bound_ns > 0 && best_ns > 0 ? std::min(1.0, bound_ns / best_ns) : -1;
-}
-
 SessionStory::SessionStory(const proto::SessionSpec& spec) {
   for (const proto::TaskSpec& task : spec.tasks) {
-    tasks_.push_back({.name = task.name,
-                      .workload = HashBytes(task.workload),
-                      .count = task.count,
-                      .bound_ns = task.bound_ns});
+    tasks_.push_back(
+        {.name = task.name, .workload = HashBytes(task.workload), .count = task.count});
   }
 }
 
@@ -77,15 +73,40 @@ void SessionStory::Measured(const proto::SessionEvent& event) {
   ++outcomes_[static_cast<size_t>(event.outcome)];
   const auto open = open_.find(event.attempt);
   if (open == open_.end()) return;
-  const auto [index, is_default] = open->second;
+  Trial trial = std::move(open->second);
   open_.erase(open);
-  if (index < 0 || index >= static_cast<int>(tasks_.size())) return;
-  Task& task = tasks_[static_cast<size_t>(index)];
+  if (trial.task < 0 || trial.task >= static_cast<int>(tasks_.size())) return;
+  Task& task = tasks_[static_cast<size_t>(trial.task)];
   ++task.trials;
   if (event.outcome != measure::Outcome::kOk) ++task.failed;
-  if (!(event.median_ns > 0) || !std::isfinite(event.median_ns)) return;
-  if (is_default) task.searched_default_ns = event.median_ns;
+  const bool timed = event.median_ns > 0 && std::isfinite(event.median_ns);
+  trial.outcome = event.outcome;
+  trial.seconds = elapsed_seconds_;
+  trial.ns = timed ? event.median_ns : 0;
+  Keep(trial);
+  if (!timed) return;
+  if (trial.proposer == "default") task.searched_default_ns = event.median_ns;
   Searched(task, event.median_ns);
+}
+
+void SessionStory::Keep(const Trial& trial) {
+  newest_.push_back(trial);
+  if (newest_.size() > kNewest) newest_.pop_front();
+  if (trial.ns == 0) return;
+  std::vector<Trial>& fastest = fastest_[trial.task];
+  fastest.insert(std::ranges::upper_bound(fastest, trial.ns, {}, &Trial::ns), trial);
+  if (fastest.size() > kFastest) fastest.pop_back();
+}
+
+std::vector<SessionStory::Trial> SessionStory::Trials() const {
+  std::map<int64_t, const Trial*, std::greater<>> by_attempt;
+  for (const Trial& trial : newest_) by_attempt[trial.attempt] = &trial;
+  for (const auto& [task, fastest] : fastest_) {
+    for (const Trial& trial : fastest) by_attempt[trial.attempt] = &trial;
+  }
+  std::vector<Trial> trials;
+  for (const auto& [attempt, trial] : by_attempt) trials.push_back(*trial);
+  return trials;
 }
 
 void SessionStory::Found(const search::FoundEvent& found) {
@@ -104,13 +125,15 @@ void SessionStory::Take(const db::Event& event) {
   }
   if (const auto found = search::EventAs<search::FoundEvent>(event)) return Found(*found);
   if (event.type == db::kModelVerdict) {
-    if (auto verdict = db::VerdictOf(event, false)) verdict_ = std::move(verdict);
+    auto verdict = db::VerdictOf(event, false);
+    if (verdict && !verdict->of_batch) verdict_ = std::move(verdict);
     return;
   }
   const std::optional<proto::SessionEvent> seen = EventOf(event);
   if (!seen) return;
   if (seen->kind == proto::SessionEvent::Kind::kProposed) {
-    open_[seen->attempt] = {seen->task, seen->proposer == "default"};
+    open_[seen->attempt] = {
+        .attempt = seen->attempt, .task = seen->task, .proposer = seen->proposer};
   } else if (seen->kind == proto::SessionEvent::Kind::kMeasured) {
     Measured(*seen);
   } else if (seen->kind == proto::SessionEvent::Kind::kDecided &&

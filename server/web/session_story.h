@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,16 +23,20 @@ class SessionStory {
     std::string name;
     Hash128 workload;
     int count = 1;
-    double bound_ns = 0;                 ///< no schedule is faster; 0: unknown
     double default_ns = 0, best_ns = 0;  ///< 0: none measured yet, by whomever; of the comparison
                                          ///< in turns, once there was one
     /// As the search measured them, each at its own time; the comparison leaves them.
     double searched_default_ns = 0, searched_best_ns = 0;
     int64_t trials = 0, failed = 0;
     bool compared = false, replaced = false;
-
-    /// What of the roofline the best reaches, 0 to 1; negative: unknown.
-    double Roofline() const;
+  };
+  /// One candidate that was measured, or failed.
+  struct Trial {
+    int64_t attempt = 0;
+    int task = 0;  ///< of tasks()
+    std::string proposer;
+    measure::Outcome outcome = measure::Outcome::kOk;
+    double seconds = 0, ns = 0;  ///< when, by the session's clock; how long it took, 0: not timed
   };
   /// The sum of count · best latency over all tasks, at a time of the session's own.
   struct Point {
@@ -59,6 +64,9 @@ class SessionStory {
   /// Where the search began: Σ count · latency by default, as the curve counts; 0 where one of them
   /// is not known.
   double SearchedDefaultNs() const;
+  /// The newest kNewest, and of each task the kFastest that ran in the least time; newest first,
+  /// each once.
+  std::vector<Trial> Trials() const;
   /// Tasks that have a best.
   int64_t measured_tasks() const;
   /// The newest of the whole model; none was made, or decided.
@@ -67,10 +75,11 @@ class SessionStory {
   /// limit or no pace yet.
   std::optional<double> SecondsLeft(const proto::SessionSpec& spec, int64_t now_unix_ms) const;
 
-  static constexpr size_t kMostPoints = 512;
+  static constexpr size_t kMostPoints = 512, kNewest = 60, kFastest = 3;
 
  private:
   void Measured(const proto::SessionEvent& event);
+  void Keep(const Trial& trial);
   /// What the session's search knows, whoever measured it.
   void Found(const search::FoundEvent& found);
   /// A time of the search, better or not.
@@ -79,7 +88,9 @@ class SessionStory {
 
   std::vector<Task> tasks_;
   std::vector<Point> curve_;
-  std::map<int64_t, std::pair<int, bool>> open_;  ///< attempt: its task, and whether the default's
+  std::map<int64_t, Trial> open_;              // by attempt
+  std::deque<Trial> newest_;                   // oldest first
+  std::map<int, std::vector<Trial>> fastest_;  // by task, fastest first
   std::array<int64_t, measure::kNumOutcomes> outcomes_{};
   int64_t answered_ = 0, sequence_ = 0;
   double elapsed_seconds_ = 0;

@@ -46,6 +46,18 @@ class DaemonOptionsTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(DaemonOptionsTest, AShortHelpIsHelp) {
+  const auto options = DaemonOptions::Parse({"-h"}, kOptions, "");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->Flag("help"));
+}
+
+TEST_F(DaemonOptionsTest, AFileThatIsNotThereIsAWrongConfiguration) {
+  const auto options = DaemonOptions::Parse({"--config", "/no/such.toml"}, kOptions, "");
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);  // exit code 2
+  EXPECT_THAT(StatusMessage(options.status()), HasSubstr("/no/such.toml"));
+}
+
 TEST_F(DaemonOptionsTest, ATableIsPairs) {
   const auto options = Read(
       "db = \"a.db\"  # ours\n"

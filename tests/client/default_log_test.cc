@@ -126,6 +126,29 @@ TEST_F(DefaultLogTest, ThatThereIsNoneIsNoErrorButWhereARecordIsRequired) {
   }
 }
 
+TEST_F(DefaultLogTest, QueryAndExplainTellOfTheDefaultsWhereThereIsNone) {
+  for (const std::string& none : {folder_.Path("none.db"), Write("empty.db", "")}) {
+    const auto says = AllOf(HasSubstr("there is no log '" + none + "'"),
+                            HasSubstr("\n    hone tune " + model_ + " --target " + kTarget + "\n"));
+    const ProgramRun query = With(none, "query");
+    EXPECT_EQ(query.exit_code, 0) << query.err;
+    EXPECT_THAT(query.out, HasSubstr("\n3 default\n"));
+    EXPECT_THAT(query.err, says);
+    EXPECT_EQ(Parse(With(none, "query", {"--json"}))["rungs"]["default"], 3);
+    const ProgramRun explain = With(none, "explain");
+    EXPECT_EQ(explain.exit_code, 0) << explain.err;
+    EXPECT_THAT(explain.out, AllOf(HasSubstr("the default schedule is used"),
+                                   Not(HasSubstr("hone explain HASH"))));
+    EXPECT_THAT(explain.err, says);
+    EXPECT_TRUE(Parse(With(none, "explain", {"--json"}))["log"].is_null());
+    const ProgramRun task = RunHone({"explain", "0123abcd"}, "/dev/null", {"HONE_DB=" + none});
+    EXPECT_EQ(task.exit_code, 3);
+    EXPECT_THAT(task.err, HasSubstr("there is no log '" + none + "'"));
+  }
+  // What was named is expected to be there.
+  EXPECT_EQ(RunHone({"explain", model_, "--db", folder_.Path("none.db")}).exit_code, 3);
+}
+
 TEST_F(DefaultLogTest, CompileSaysHowAModelIsTunedThatTheLogDoesNotKnow) {
   const std::string none = folder_.Path("none.db");
   EXPECT_THAT(With(none, "compile").err,
@@ -133,10 +156,11 @@ TEST_F(DefaultLogTest, CompileSaysHowAModelIsTunedThatTheLogDoesNotKnow) {
                     HasSubstr("\n    hone tune " + model_ + " --target " + kTarget + "\n")));
   const ProgramRun other =
       RunHone({"compile", model_, "--db", log_, "--target", "cpu:avx2,threads=2", "-o", package_,
-               "--device-class", "class-a", "--accuracy", "strict"});
+               "--device-class", "class-a", "--accuracy", "strict", "--precision", "bf16"});
   EXPECT_THAT(other.err, AllOf(HasSubstr("'" + log_ + "' knows none of this model's kernels"),
                                HasSubstr("    hone tune " + model_ + " --db " + log_ +
-                                         " --target cpu:avx2,threads=2 --accuracy strict\n")))
+                                         " --target cpu:avx2,threads=2 --accuracy strict"
+                                         " --precision bf16\n")))
       << other.out;
   EXPECT_THAT(With(none, "compile", {"--no-log"}).err, IsEmpty());
   EXPECT_THAT(With(none, "bench").err, Not(HasSubstr("hone tune")));
@@ -161,11 +185,35 @@ TEST_F(DefaultLogTest, OneThatCannotBeReadEndsWithFiveAndNamesNoLog) {
       EXPECT_THAT(run.out, IsEmpty()) << command << log;
     }
     EXPECT_EQ(With(log, "compile", {"--no-log"}).exit_code, 0) << log;
+    // These have no such option, and do not name it.
+    for (const std::string command : {"query", "explain"}) {
+      const ProgramRun run = With(log, command);
+      EXPECT_EQ(run.exit_code, 5) << command << log << run.err;
+      EXPECT_THAT(run.err, Not(HasSubstr("--no-log"))) << command;
+    }
   }
   // A link to nothing is how a log on another disk may begin.
   EXPECT_EQ(With(folder_.Path("broken.db"), "tune", {"--trials", "1", "--seconds", "5"}).exit_code,
             0);
   EXPECT_EQ(With(folder_.Path("broken.db"), "compile").exit_code, 0);
+}
+
+TEST_F(DefaultLogTest, WhatIsNoLogInItsPlaceEndsWithFiveInCommandsThatNeedOne) {
+  const std::string text = Write("text.db", "no log");
+  const std::string page = folder_.Path("report.html");
+  for (const Words& words :
+       {Words{"report", "-o", page}, Words{"db", "stats"}, Words{"db", "verify"},
+        Words{"db", "compact"}, Words{"tune", model_, "--trials", "1"},
+        Words{"tune", model_, "--dry-run"}}) {
+    const ProgramRun run = RunHone(words, "/dev/null", {"HONE_DB=" + text});
+    EXPECT_EQ(run.exit_code, 5) << words[0] << words[1] << run.err;
+    EXPECT_THAT(run.err, HasSubstr("'" + text + "' is not a tuning log of Hone"));
+    // Where the line gives it as one, it is a bad file.
+    Words named = words;
+    named.insert(named.end(), {"--db", text});
+    EXPECT_EQ(RunHone(named).exit_code, 3) << words[0] << words[1];
+  }
+  EXPECT_EQ(RunHone({"db", "stats", text}).exit_code, 3);
 }
 
 TEST_F(DefaultLogTest, OneThatAnotherProcessHoldsEndsWithFive) {

@@ -80,8 +80,8 @@ TEST_F(InspectTest, TellsPassesKernelsAndMemoryOfAModel) {
   EXPECT_LE(object["memory"]["sum_bytes"], 4 * 1024);
   EXPECT_THAT(run.out, ContainsRegex("whole model: [0-9.e-]+ GFLOP, [0-9.]+ MB moved"));
   EXPECT_THAT(run.out,
-              HasSubstr(object["barriers"]["count"].dump() + " barriers of threads a run, " +
-                        object["barriers"]["left_out"].dump() + " more left out\n"));
+              HasSubstr("barriers between threads: " + object["barriers"]["count"].dump() +
+                        " in each run, " + object["barriers"]["left_out"].dump() + " left out\n"));
 }
 
 TEST_F(InspectTest, TellsExternsAndAliases) {
@@ -110,7 +110,7 @@ TEST_F(InspectTest, TellsExternsAndAliases) {
   const ProgramRun run = RunHone({"inspect", path_});
   EXPECT_THAT(run.out, ContainsRegex("1 +- +0.002 .*extern +TopK of f32\\[4,100\\]"));
   EXPECT_THAT(run.out, HasSubstr(std::to_string(steps) + " steps, " + object["aliases"].dump() +
-                                 " values in others' memory"));
+                                 " values share another's memory"));
 
   ASSERT_EQ(RunHone({"compile", path_, "-o", folder_.Path("m.hone")}).exit_code, 0);
   EXPECT_EQ(Inspected(folder_.Path("m.hone"))["externs"], (json{{"TopK", 1}}));

@@ -14,15 +14,18 @@ class OneTrace final : public compiler::TraceSource {
  public:
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload&, const std::string&,
                                             const ir::Target&) override {
-    return compiler::FoundTrace{.trace = "of the log", .rung = "exact", .record_id = "r"};
+    return compiler::FoundTrace{
+        .trace = "of the log", .rung = "exact", .record_id = "r", .threads = 2};
   }
 };
 
 TEST(WithWinnersTest, AWinnerGoesBeforeWhatTheLogPrefers) {
   OneTrace log;
-  WithWinners winners(log, {{"a", "of the session"}});
+  WithWinners winners(log, {{"a", "of the session"}, {"c", "of the log"}});
   EXPECT_EQ(winners.Find({}, "a", {})->trace, "of the session");
   EXPECT_EQ(winners.Find({}, "a", {})->rung, "exact");
+  EXPECT_EQ(winners.Find({}, "a", {})->threads, 0) << "the log speaks of another Trace";
+  EXPECT_EQ(winners.Find({}, "c", {})->threads, 2);
   EXPECT_EQ(winners.Find({}, "b", {})->trace, "of the log");
   EXPECT_EQ(winners.Find({}, "b", {})->record_id, "r");
 }

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "client/arguments.h"
+#include "tests/client/server_stub.h"
 
 namespace hone::client {
 namespace {
@@ -18,7 +19,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kNsPerMs = 1'000'000;
 
 /// A server on which nothing happens: after its first word a watch is silent.
-class QuietServer final : public ServerConnection {
+class QuietServer final : public testing::ServerStub {
  public:
   absl::Status Watch(const Hash128&, int64_t*, const OnEvent& on_event,
                      const std::function<bool()>& stop, int64_t) override {
@@ -31,24 +32,8 @@ class QuietServer final : public ServerConnection {
     ++asked;
     return proto::SessionInfo{.reason = "waiting for a device that can run it"};
   }
-  absl::StatusOr<Started> StartSession(const proto::SessionSpec&) override { return No(); }
-  absl::Status CancelSession(const Hash128&) override { return No(); }
-  absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int) override { return No(); }
-  absl::StatusOr<Found> FindRecords(const proto::FindRecords&) override { return No(); }
-  absl::StatusOr<std::string> Snapshot(const std::string&, Use) override { return No(); }
-  absl::StatusOr<std::string> PutPackage(const std::string&) override { return No(); }
-  absl::StatusOr<ModelAnswer> JudgeModel(const ModelQuestion&) override { return No(); }
-  absl::StatusOr<std::vector<proto::DeviceInfo>> ListDevices() override { return No(); }
-  absl::Status SetDevice(const std::string&, const std::string&, proto::DeviceAction) override {
-    return No();
-  }
-  const std::string& address() const override { return address_; }
 
   std::atomic<int> asked{0};
-
- private:
-  static absl::Status No() { return absl::UnimplementedError("no part of this test"); }
-  const std::string address_ = "quiet";
 };
 
 /// A second passes with each look at it, so that each is a frame.

@@ -84,6 +84,51 @@ np.savez(sys.argv[3], **dict(zip([o.name for o in s.get_outputs()], s.run(None, 
   EXPECT_EQ(object["outputs"][0]["differing"], 0);
 }
 
+// The package says what it is and how far it is from f32; so far `run --expect` lets it be.
+TEST_F(ModelCommandsTest, PrecisionIsKeptAndItsErrorMeasured) {
+  ASSERT_EQ(RunHone({"run", model_, "--inputs", inputs_, "--outputs", outputs_}).exit_code, 0);
+  const ProgramRun made =
+      RunHone({"compile", model_, "-o", package_, "--threads", "1", "--precision", "bf16"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("precision bf16"));
+  EXPECT_THAT(RunHone({"inspect", package_}).out,
+              HasSubstr("precision bf16, accuracy class default; against f32: noise "));
+  const json numbers = Parse(RunHone({"inspect", package_, "--json"}))["numbers"];
+  EXPECT_EQ(numbers["precision"], "bf16");
+  EXPECT_EQ(numbers["accuracy"], "default");
+  EXPECT_GT(numbers["error"]["noise"], 1e-4);
+  EXPECT_LT(numbers["error"]["noise"], 0.02);
+  const ProgramRun run = RunHone({"run", package_, "--inputs", inputs_, "--expect", outputs_});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const ProgramRun exact = RunHone({"run", package_, "--inputs", inputs_, "--expect", outputs_,
+                                    "--absolute", "1e-5", "--relative", "1e-5"});
+  EXPECT_EQ(exact.exit_code, 10) << exact.out;
+  const std::string narrow = folder_.Path("narrow.npz");
+  ASSERT_EQ(RunHone({"run", package_, "--inputs", inputs_, "--outputs", narrow}).exit_code, 0);
+  const ProgramRun model =
+      RunHone({"run", model_, "--threads", "1", "--precision", "bf16", "--inputs", inputs_,
+               "--expect", narrow, "--absolute", "0", "--relative", "0"});
+  EXPECT_EQ(model.exit_code, 0) << model.err;
+  EXPECT_EQ(RunHone({"check", model_, "--precision", "bf16"}).exit_code, 0);
+
+  Compile();
+  EXPECT_THAT(RunHone({"inspect", package_}).out,
+              HasSubstr("precision f32, accuracy class default\n"));
+}
+
+TEST_F(ModelCommandsTest, PrecisionsThatAreNoneAreRefused) {
+  const ProgramRun half = RunHone({"compile", model_, "--precision", "f16"});
+  EXPECT_EQ(half.exit_code, 2);
+  EXPECT_THAT(half.err, HasSubstr("nothing would be faster; use --precision bf16"));
+  const ProgramRun odd = RunHone({"bench", model_, "--precision", "int8"});
+  EXPECT_EQ(odd.exit_code, 2);
+  EXPECT_THAT(odd.err, HasSubstr("--precision"));
+  Compile();
+  const ProgramRun package = RunHone({"run", package_, "--precision", "bf16"});
+  EXPECT_EQ(package.exit_code, 2);
+  EXPECT_THAT(package.err, HasSubstr("--precision has no meaning for it"));
+}
+
 // Else what came out would be compared with itself.
 TEST_F(ModelCommandsTest, AnExpectedFileIsReadBeforeOutputsAreWritten) {
   const std::string same = folder_.Path("same.npz");
@@ -439,7 +484,8 @@ TEST(DoctorCommandTest, EndsWith0Or11AndListsItsChecks) {
   EXPECT_EQ(run.exit_code, fault ? 11 : 0);
   EXPECT_THAT(checks, Contains("instructions"));
   EXPECT_THAT(checks, Contains("foreign load"));
-  EXPECT_EQ(checks.size(), 10U);
+  EXPECT_THAT(checks, Contains("gpu"));
+  EXPECT_EQ(checks.size(), 11U);
 }
 
 TEST(DoctorCommandTest, AFaultEndsWith11) {

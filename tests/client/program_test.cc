@@ -41,6 +41,18 @@ TEST(ProgramTest, HelpGoesToStandardOutput) {
   }
 }
 
+TEST(ProgramTest, AloneItSaysHowToBegin) {
+  const ProgramRun run = RunHone({});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, StartsWith("Hone "));
+  for (const char* first :
+       {"hone tune resnet18.onnx ", "hone compile resnet18.onnx ", "hone help COMMAND"}) {
+    EXPECT_THAT(run.err, HasSubstr(first));
+  }
+  EXPECT_LT(std::ranges::count(run.err, '\n'), 15);
+}
+
 TEST(ProgramTest, HelpIsAWordToo) {
   EXPECT_EQ(RunHone({"help"}).out, RunHone({"--help"}).out);
   EXPECT_EQ(RunHone({"help", "run"}).out, RunHone({"run", "--help"}).out);
@@ -126,7 +138,12 @@ TEST_P(BadLineTest, EndsWith2AndSaysWhatIsAccepted) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadLineTest,
     ::testing::Values(
-        BadLine{{}, "hone: error: a command is missing; one of"},
+        BadLine{{"-q"}, "hone: error: -q comes after a command; one of tune, compile"},
+        BadLine{{"-v"}, "hone: error: there is no option -v; did you mean --version?"},
+        BadLine{{"--verison"}, "there is no option --verison; did you mean --version?"},
+        BadLine{{"tun", "m.onnx"}, "there is no command \"tun\"; did you mean tune?"},
+        BadLine{{"zoo", "resnet81"}, "there is no \"resnet81\"; did you mean resnet18?"},
+        BadLine{{"db", "stat"}, "ACTION: there is no \"stat\"; did you mean stats?"},
         BadLine{{"zo"}, "there is no command \"zo\"; did you mean zoo?"},
         BadLine{{"frobnicate"}, "there is no command \"frobnicate\"; one of"},
         BadLine{{"zoo"}, "hone zoo: error: NAME is missing; one of list, resnet18"},

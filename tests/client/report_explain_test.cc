@@ -25,6 +25,7 @@ namespace hone::client {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramRun;
@@ -217,6 +218,8 @@ TEST_F(TunedLog, ReportIsOnePageWithEverythingInside) {
     EXPECT_THAT(*html, HasSubstr(TimeText(task["best"]["low_us"]) + " to " +
                                  TimeText(task["best"]["high_us"])));
   }
+  // The newest and the fastest of each group; forty in all are fewer than are shown.
+  EXPECT_EQ(CountOf(*html, "<div class=\"trial\" style="), (*tuned_)["attempts"].get<size_t>());
   for (const auto& [name, counts] : object["proposers"].items()) {
     EXPECT_THAT(*html, HasSubstr(fmt::format(
                            "<td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>", name,
@@ -338,6 +341,27 @@ TEST(ReportPage, BeginsWithTheVerdictOfTheModel) {
   EXPECT_THAT(before_cards(), Not(HasSubstr("verdict won")));
 }
 
+TEST(ReportPage, CandidatesAreSortedByStyleAlone) {
+  SessionReport report;
+  report.tasks = {{.name = "conv"}, {.name = "gemm"}};
+  report.trials = {
+      {.number = 3, .task = 0, .seconds = 90, .proposer = "random", .outcome = "run_crashed"},
+      {.number = 2, .task = 1, .seconds = 2, .us = 30, .proposer = "model", .outcome = "ok"},
+      {.number = 1, .task = 0, .seconds = 1, .us = 40, .proposer = "default", .outcome = "ok"}};
+  const std::string page = ReportPage(report);
+  const auto row = [&](const std::string& places) {
+    const size_t at = page.find("<div class=\"trial\" style=\"" + places + "\">");
+    return at == std::string::npos ? "" : page.substr(at, page.find('\n', at) - at);
+  };
+  EXPECT_THAT(row("--new:1;--group:2;--time:3;--outcome:3"),
+              AllOf(HasSubstr(">conv<"), HasSubstr(">1 min 30 s<"), HasSubstr(">run_crashed<")));
+  EXPECT_THAT(row("--new:2;--group:3;--time:1;--outcome:1"), HasSubstr(">30.0 µs<"));
+  EXPECT_THAT(row("--new:3;--group:1;--time:2;--outcome:2"), HasSubstr(">default<"));
+  for (const char* by : {"new", "group", "time", "outcome"}) {
+    EXPECT_THAT(page, HasSubstr("id=\"by-" + std::string(by) + "\""));
+  }
+}
+
 TEST(ReportPage, FailuresAreToldByKindAndByGroup) {
   SessionReport report;
   report.outcomes = {{"ok", 30}, {"wrong_answer", 4}, {"run_crashed", 1}};
@@ -363,6 +387,13 @@ TEST(ReportChart, CurveFallsInSteps) {
   EXPECT_EQ(std::count(d.begin(), d.end(), 'V'), 2);
   EXPECT_EQ(std::count(d.begin(), d.end(), 'H'), 3);
   EXPECT_THAT(LargeCurve({}, 1, 0), HasSubstr("No curve"));
+}
+
+TEST(ReportChart, TimesOfTheAxisHaveTheUnitOfTheirStep) {
+  const auto axis = [](double seconds) { return LargeCurve({{0.1, 100}, {0.2, 50}}, seconds, 0); };
+  EXPECT_THAT(axis(60), AllOf(HasSubstr(">10 s<"), HasSubstr(">60 s<")));
+  EXPECT_THAT(axis(600), AllOf(HasSubstr(">2 min<"), HasSubstr(">10 min<"), Not(HasSubstr(" s<"))));
+  EXPECT_THAT(axis(3 * 3600), AllOf(HasSubstr(">0.5 h<"), HasSubstr(">3 h<")));
 }
 
 }  // namespace

@@ -118,6 +118,11 @@ TEST_F(TuneCommandTest, TheNextCommandCompilesThePartThatWasTuned) {
   EXPECT_EQ(object["tasks"].size(), 1U);
 }
 
+TEST_F(TuneCommandTest, TheNextCommandKeepsThePrecision) {
+  const json object = Parse(Tune({"--trials", "4", "--precision", "bf16", "--json"}));
+  EXPECT_THAT(object["next"].get<std::string>(), HasSubstr(" --precision bf16"));
+}
+
 TEST_F(TuneCommandTest, ADryRunTellsWhatTheLogHolds) {
   const json none = Parse(Tune({"--dry-run", "--json"}));
   EXPECT_EQ(none["log_exists"], false);

@@ -178,6 +178,45 @@ TEST_F(CompileModelTest, ABatchRunsTogetherWhereItsTensorsStayNear) {
   EXPECT_LT(12 * large.report.arena_bytes, asked.report.arena_bytes + 12 * 4096);
 }
 
+// The nominal times say the contrary of each.
+TEST_F(CompileModelTest, ABatchRunsAsItWasMeasured) {
+  class Measured final : public TraceSource {
+   public:
+    explicit Measured(BatchRun run) : run_(run) {}
+    absl::StatusOr<KnownBatch> FindBatch(const std::vector<ModelKernel>& together,
+                                         const ir::Target&) override {
+      EXPECT_FALSE(together.empty());
+      ++asked;
+      return KnownBatch{run_, "so it was measured"};
+    }
+    absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                    const ir::Target&) override {
+      return FoundTrace{.rung = "default"};
+    }
+    int asked = 0;
+
+   private:
+    const BatchRun run_;
+  };
+  measure::BuilderClient builder(RealBuilder(1), clock_);
+  const auto compile = [&](const Graph& graph, Measured& measured, BatchRun batch) {
+    const auto model =
+        CompileModel(graph, {.target = "cpu:avx2,threads=2", .batch = batch}, builder, measured);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? model->report : CompileReport();
+  };
+  Measured each(BatchRun::kEach), together(BatchRun::kTogether);
+  EXPECT_EQ(compile(Classifier(8, 9), each, BatchRun::kAuto).images, 8);
+  const CompileReport report = compile(Classifier(12, 160), together, BatchRun::kAuto);
+  EXPECT_EQ(report.images, 1);
+  EXPECT_TRUE(report.batch_judged);
+  EXPECT_EQ(report.batch_why, "so it was measured");
+  // Who says how it runs, or has no batch, asks nobody.
+  EXPECT_FALSE(compile(Classifier(8, 9), each, BatchRun::kTogether).batch_judged);
+  EXPECT_EQ(compile(Classifier(1, 9), each, BatchRun::kAuto).batch_why, "");
+  EXPECT_EQ(each.asked, 1);
+}
+
 TEST_F(CompileModelTest, ABatchWhoseImagesMeetSaysWhatIsInTheWay) {
   GraphMaker maker(5);
   const ValueId x = maker.Input("x", {4, 8});
@@ -205,7 +244,7 @@ TEST_F(CompileModelTest, ThePackageSaysWhatItIs) {
     const runtime::PackageKernel& kernel = parsed->info.kernels[k];
     EXPECT_EQ(kernel.rung, "default");
     EXPECT_EQ(kernel.name, model.report.kernels[k].name);
-    EXPECT_EQ(static_cast<double>(kernel.flop), model.report.kernels[k].cost.flop);
+    EXPECT_EQ(static_cast<double>(kernel.flop()), model.report.kernels[k].cost.flop());
     EXPECT_EQ(static_cast<double>(kernel.bytes), model.report.kernels[k].cost.bytes);
   }
   EXPECT_EQ(model.report.kernels.size(), parsed->plan.kernels.size());
@@ -353,6 +392,32 @@ TEST_F(CompileModelTest, LooksUpEveryKernelAndLetsGoBeforeItBuilds) {
   EXPECT_GT(traces.found, 0);
   EXPECT_TRUE(traces.ended);
   EXPECT_FALSE(traces.late);
+}
+
+TEST_F(CompileModelTest, AKernelHasNoMoreThreadsThanTheLogSays) {
+  class FewThreads final : public TraceSource {
+   public:
+    explicit FewThreads(int threads) : threads_(threads) {}
+    absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                    const ir::Target&) override {
+      return FoundTrace{.rung = "exact", .threads = threads_};
+    }
+
+   private:
+    const int threads_;
+  };
+  GraphMaker maker(6);
+  const ValueId x = maker.Input("x", {64, 256});
+  const Graph graph = maker.Finish({maker.Node("MatMul", {}, {x, maker.Weights({256, 256})})});
+  measure::BuilderClient builder(RealBuilder(1), clock_);
+  for (const int threads : {0, 1, 2, 9}) {
+    FewThreads traces(threads);
+    const auto model = CompileModel(graph, {.target = "cpu:avx2,threads=4"}, builder, traces);
+    ASSERT_TRUE(model.ok()) << model.status();
+    int32_t most = 0;
+    for (const ir::PlanStep& step : model->package.plan.steps) most = std::max(most, step.threads);
+    EXPECT_EQ(most, threads == 0 ? 4 : std::min(threads, 4));
+  }
 }
 
 TEST_F(CompileModelTest, ATraceThatDoesNotFitNamesItsKernel) {

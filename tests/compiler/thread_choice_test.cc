@@ -15,8 +15,8 @@ ir::Target TargetOf(const std::string& text) {
 TEST(WorthThreads, SmallKernelsRunOnTheCaller) {
   const ir::Target target = TargetOf("cpu:avx512,threads=64");
   EXPECT_EQ(WorthThreads({}, target), 1);
-  EXPECT_EQ(WorthThreads({.flop = 2000, .bytes = 8000}, target), 1);
-  EXPECT_EQ(WorthThreads({.flop = 1e9, .bytes = 1e6}, target), 64);
+  EXPECT_EQ(WorthThreads({.operations = {2000}, .bytes = 8000}, target), 1);
+  EXPECT_EQ(WorthThreads({.operations = {1e9}, .bytes = 1e6}, target), 64);
 }
 
 TEST(WorthThreads, EachThreadHasAShare) {
@@ -31,7 +31,7 @@ TEST(WorthThreads, EachThreadHasAShare) {
     before = threads;
   }
   EXPECT_EQ(before, 64);
-  EXPECT_EQ(WorthThreads({.flop = 1e9, .bytes = 1e6}, TargetOf("cpu:avx512,threads=2")), 2);
+  EXPECT_EQ(WorthThreads({.operations = {1e9}, .bytes = 1e6}, TargetOf("cpu:avx512,threads=2")), 2);
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from networks import (control, decoders, dense, generators, images, language, narrow, sound, spatial,  # noqa: F401
-                      tables)
+from networks import (batches, control, decoders, dense, generators, images, language, narrow,  # noqa: F401
+                      sound, spatial, tables)
 from networks.net import LARGE, NETWORKS, Net
 
 

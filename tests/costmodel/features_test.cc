@@ -105,31 +105,5 @@ TEST(FeaturesTest, StrictAccuracyHasNoFourByFourTiles) {
     EXPECT_FALSE(s.name.starts_with("winograd4")) << s.name;
 }
 
-// The analytic model of GPUs ranks tiles of sums of products, before any GPU was seen.
-TEST(CudaFeaturesTest, LargeProductsWantLargeTilesSmallOnesManyBlocks) {
-  ir::Target target;
-  std::string error;
-  ASSERT_TRUE(ir::ParseTarget("cuda:sm_90a", &target, &error)) << error;
-  const auto best_rows = [&](const char* text) {
-    const schedule::Space space(*ir::ParseWorkload(text), target, ir::AccuracyClass::kDefault);
-    const FeatureExtractor extractor(space);
-    uint64_t best = 0;
-    for (uint64_t id = 0; id < space.product(); ++id) {
-      for (float f : extractor.Extract(id)) EXPECT_TRUE(std::isfinite(f)) << id;
-      EXPECT_GT(extractor.AnalyticSeconds(id), 0) << id;
-      if (extractor.AnalyticSeconds(id) < extractor.AnalyticSeconds(best)) best = id;
-    }
-    return space.ValueOf(best, "threads_y") * space.ValueOf(best, "rows");
-  };
-  const int64_t large = best_rows(
-      "workload 1\nx0: f32[4096,4096] input range(-1,1)\nx1: f32[4096,4096] input range(-1,1)\n"
-      "s0: f32[4096,4096] output = sum[r0:4096] (x0[i0, r0] * x1[r0, i1])\n");
-  const int64_t small = best_rows(
-      "workload 1\nx0: f32[256,4096] input range(-1,1)\nx1: f32[4096,256] input range(-1,1)\n"
-      "s0: f32[256,256] output = sum[r0:4096] (x0[i0, r0] * x1[r0, i1])\n");
-  EXPECT_GE(large, 64);
-  EXPECT_LT(small, large);
-}
-
 }  // namespace
 }  // namespace hone::costmodel

@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 
+#include "db/prediction.h"
+
 namespace hone::db {
 namespace {
 
@@ -291,6 +293,23 @@ TEST_P(DatabaseConformance, MergedRecordsAndOtherBuildersCountAsScreened) {
   EXPECT_TRUE(top[2].other_builder);
   EXPECT_THAT(Latencies(database().TopRecords({.key = TestKey()}, 10).value()),
               ElementsAre(1002, 1003, 1001));
+}
+
+TEST_P(DatabaseConformance, PredictionsStandApartFromWhatWasMeasured) {
+  Add(TestGround());
+  TuningRecord prediction = TestRecord(1);
+  prediction.rigor = Rigor::kPredicted;
+  prediction.key = PredictedKey(prediction.key);
+  prediction.device = DeviceId(PredictedDevice(prediction.key.target));
+  Add({.devices = {PredictedDevice(prediction.key.target)}, .records = {prediction}});
+  EXPECT_TRUE(database().TopRecords({.key = TestKey()}, 10).value().empty());
+  EXPECT_TRUE(database().SameIsaRecords({.key = TestKey()}).value().empty());
+  EXPECT_TRUE(database().MeasuredWorkloads("cpu:avx512", 1).value().empty());
+  const auto top = database().TopRecords({.key = PredictedKey(TestKey())}, 10).value();
+  ASSERT_EQ(top.size(), 1U);
+  EXPECT_EQ(top[0].rigor, Rigor::kPredicted);
+  EXPECT_EQ(database().Stats().value().by_rigor[3], 1);
+  EXPECT_EQ(EffectiveRigor(prediction, true, true), Rigor::kPredicted);
 }
 
 TEST_P(DatabaseConformance, EventsKeepTheirOrderAndContinue) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "db/memory_database.h"
+#include "db/prediction.h"
 #include "facts.h"
 
 namespace hone::db {
@@ -31,8 +32,8 @@ class LookupTest : public ::testing::Test {
   }
 
   /// Looks up Workload 0 for TestKey; traces in `broken_` do not replay.
-  LookupAnswer Find() {
-    Lookup lookup(database_, kBuilder);
+  LookupAnswer Find(Predictions predictions = Predictions::kIgnored) {
+    Lookup lookup(database_, kBuilder, std::nullopt, predictions);
     absl::StatusOr<LookupAnswer> answer =
         lookup.Find(TestKey(), TestWorkload(0).text, [this](const TuningRecord& record) {
           return broken_.contains(record.id) ? absl::InvalidArgumentError("stage s7 does not exist")
@@ -42,9 +43,56 @@ class LookupTest : public ::testing::Test {
     return answer.ok() ? *std::move(answer) : LookupAnswer{};
   }
 
+  /// A record of the analytic model, of Workload 0.
+  static TuningRecord Prediction(int number) {
+    TuningRecord record = TestRecord(number);
+    record.rigor = Rigor::kPredicted;
+    record.key = PredictedKey(record.key);
+    return record;
+  }
+
   MemoryDatabase database_;
   std::set<Hash128> broken_;
 };
+
+TEST_F(LookupTest, APredictionAnswersOnlyWhoTakesThemAndOnlyWhereNothingWasMeasured) {
+  AddRecord(Prediction(2));
+  AddRecord(Prediction(1));
+  EXPECT_EQ(Find().rung, Rung::kDefault);
+  EXPECT_FALSE(Find().predicted);
+  const LookupAnswer told = Find(Predictions::kTold);
+  EXPECT_EQ(told.rung, Rung::kDefault);
+  EXPECT_TRUE(told.predicted);
+  EXPECT_THAT(told.why, HasSubstr("--allow-predicted"));
+  const LookupAnswer taken = Find(Predictions::kTaken);
+  ASSERT_EQ(taken.rung, Rung::kPredicted);
+  EXPECT_EQ(taken.record->record.id, TestId("record", 1));
+  EXPECT_EQ(taken.record->rigor, Rigor::kPredicted);
+  EXPECT_THAT(taken.why, HasSubstr("(predicted)"));
+  broken_ = {TestId("record", 1)};
+  EXPECT_EQ(Find(Predictions::kTaken).record->record.id, TestId("record", 2));
+
+  // The slowest time that was measured, whatever with, counts more.
+  TuningRecord slow = TestRecord(900'000);
+  slow.key.target = "cpu:avx512,threads=8";
+  AddRecord(slow);
+  EXPECT_EQ(Find(Predictions::kTaken).rung, Rung::kThreads);
+  slow = TestRecord(900'001);
+  AddRecord(slow);
+  EXPECT_EQ(Find(Predictions::kTaken).rung, Rung::kExact);
+}
+
+TEST_F(LookupTest, AMergedPredictionStaysOne) {
+  const TuningRecord record = Prediction(1);
+  const Device device = TestDevice(record.key.device_class);
+  Batch batch{.devices = {device}, .records = {record}};
+  batch.records[0].device = DeviceId(device);
+  ASSERT_TRUE(database_.Append(batch, Origin::kMerged).ok());
+  const LookupAnswer taken = Find(Predictions::kTaken);
+  ASSERT_EQ(taken.rung, Rung::kPredicted);
+  EXPECT_EQ(taken.record->rigor, Rigor::kPredicted);
+  EXPECT_THAT(taken.why, HasSubstr("(predicted, merged from another log)"));
+}
 
 TEST_F(LookupTest, AnEmptyLogAnswersDefault) {
   const LookupAnswer answer = Find();
@@ -115,6 +163,43 @@ TEST_F(LookupTest, OtherThreadsOfThisDeviceAnswerBeforeOtherDevices) {
   EXPECT_THAT(Find().stale, SizeIs(3));
 }
 
+TEST_F(LookupTest, FewerThreadsAreThoseOfTheSameTraceOnTheSameDevicesThatWereAsFast) {
+  constexpr char kEight[] = "cpu:avx512,threads=8";
+  TuningRecord answered = TestRecord(1);
+  answered.key.target = kEight;
+  answered.median_ns = 1000;
+  const auto threads = [&] {
+    Lookup lookup(database_, kBuilder);
+    const auto found = lookup.ThreadsOf({.record = answered});
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.value_or(0);
+  };
+  const auto make = [&](int number, int fewer, double median_ns) {
+    TuningRecord other = answered;
+    other.id = TestId("record", number);
+    other.key.target = WithThreads(kEight, fewer);
+    other.median_ns = other.low_ns = other.high_ns = median_ns;
+    return other;
+  };
+  EXPECT_EQ(threads(), 8);
+  AddRecord(make(2, 4, 1020));
+  EXPECT_EQ(threads(), 4);
+  AddRecord(make(3, 1, 3000));  // somebody tuned for one thread
+  EXPECT_EQ(threads(), 4);
+  TuningRecord other = make(4, 2, 900);
+  other.trace += "parallel(s0.i0)\n";  // the best with two threads, but another one
+  AddRecord(other);
+  EXPECT_EQ(threads(), 4);
+  other = make(5, 2, 900);
+  other.key.device_class = "cpu/other";
+  AddRecord(other);
+  EXPECT_EQ(threads(), 4);
+  AddRecord(make(6, 2, 1020));
+  EXPECT_EQ(threads(), 2);
+  answered.median_ns = 1e6;
+  EXPECT_EQ(threads(), 8) << "threads pay for what takes so long";
+}
+
 TEST_F(LookupTest, NearestWorkloadsOfTheSameFormAreCandidatesNearestFirst) {
   WorkloadRow other = TestWorkload(3);
   other.text.replace(other.text.find("* x1"), 1, "+");  // another form
@@ -157,7 +242,8 @@ TEST_F(LookupTest, ALaxerAccuracyClassServesOnNoRung) {
 }
 
 TEST(RungTest, NamesReadBack) {
-  for (const Rung rung : {Rung::kExact, Rung::kThreads, Rung::kNearest, Rung::kDefault}) {
+  for (const Rung rung :
+       {Rung::kExact, Rung::kThreads, Rung::kPredicted, Rung::kNearest, Rung::kDefault}) {
     EXPECT_EQ(ParseRung(RungName(rung)), rung);
   }
   EXPECT_EQ(ParseRung("closest"), std::nullopt);

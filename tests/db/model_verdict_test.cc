@@ -101,6 +101,29 @@ TEST(KeepsDefaultTest, ItsOwnAccuracyClassAndItsOwnLogGoFirst) {
   EXPECT_NE(KeepsDefault(std::vector{lost, won}, TestKey()), nullptr);
 }
 
+// A verdict on how the batch runs says nothing of kernels, and the other way round.
+TEST(OfBatchTest, TheNewestOfTheKeyDecidesHowABatchRuns) {
+  ModelVerdict each = Verdict(1), together = Verdict(2), model = Verdict(3);
+  each.of_batch = together.of_batch = true;
+  together.keeps_defaults = model.keeps_defaults = true;
+  for (const ModelVerdict& v : {each, together}) {
+    const auto read = VerdictOf(EventOf(v), false);
+    ASSERT_TRUE(read.has_value());
+    EXPECT_TRUE(read->of_batch);
+    EXPECT_EQ(read->keeps_defaults, v.keeps_defaults);
+    EXPECT_EQ(read->ratio, v.ratio);
+  }
+  EXPECT_EQ(OfBatch({}, TestKey()), nullptr);
+  EXPECT_EQ(OfBatch({model}, TestKey()), nullptr);
+  EXPECT_EQ(KeepsDefault({together}, TestKey()), nullptr);
+  const std::vector<ModelVerdict> verdicts = {together, model, each};
+  EXPECT_EQ(OfBatch(verdicts, TestKey()), &verdicts[0]);
+  EXPECT_EQ(KeepsDefault(verdicts, TestKey()), &verdicts[1]);
+  RecordKey other = TestKey();
+  other.device_class += "x";
+  EXPECT_EQ(OfBatch(verdicts, other), nullptr);
+}
+
 TEST(ModelVerdictTest, DamagedPayloadsAreNone) {
   ModelVerdict verdict = Verdict(1);
   verdict.tuned = {kA, kB};

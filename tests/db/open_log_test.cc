@@ -199,6 +199,7 @@ TEST(OpenLog, MigratesForwardAfterABackupWhichTheOlderProgramStillReads) {
       {kMigrations[0],
        kMigrations[1],
        kMigrations[2],
+       kMigrations[3],
        {kNext, "CREATE TABLE notes (x TEXT) STRICT"}}};
   {
     const auto as_it_is = OpenSqliteLog(path, {.mode = OpenMode::kRead}, next);
@@ -232,6 +233,7 @@ TEST(OpenLog, AMigrationThatFailsChangesNothing) {
       {kMigrations[0],
        kMigrations[1],
        kMigrations[2],
+       kMigrations[3],
        {kNext, "CREATE TABLE notes (x TEXT) STRICT; DROP TABLE nothing"}}};
   const absl::Status failed = OpenSqliteLog(path, {.mode = OpenMode::kWrite}, broken).status();
   EXPECT_THAT(StatusMessage(failed), HasSubstr(fmt::format("migration to schema {}", kNext)));

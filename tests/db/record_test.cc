@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 
+#include "db/prediction.h"
 #include "facts.h"
 
 namespace hone::db {
@@ -71,6 +72,17 @@ TEST(CheckFact, RefusesRecordsThatCannotBe) {
     changes[i](changed);
     EXPECT_EQ(CheckFact(changed).code(), absl::StatusCode::kInvalidArgument) << "change " << i;
   }
+}
+
+TEST(CheckFact, WhatWasPredictedIsUnderNoPolicyOfMeasurement) {
+  TuningRecord record = TestRecord(1);
+  record.rigor = Rigor::kPredicted;
+  EXPECT_EQ(CheckFact(record).code(), absl::StatusCode::kInvalidArgument);
+  record.key = PredictedKey(record.key);
+  EXPECT_TRUE(CheckFact(record).ok()) << CheckFact(record);
+  EXPECT_EQ(record.key.device_class, "predicted-1:cpu");
+  record.rigor = Rigor::kScreened;
+  EXPECT_EQ(CheckFact(record).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(CheckFact, RefusesTextsUnderTheWrongHash) {

@@ -343,7 +343,7 @@ TEST_F(ConfigurationTest, WhatAWorkerWouldNotStartWithIsFoundByTheCheck) {
   refused({"--unsafe-no-sandbox", "false"}, "'false' is no option");
   for (const char* device : {"cpu", "cpu:", "cpu:abc", "cpu:01", "cpu:-1", "cpu:99999", "cuda:0"}) {
     refused({"--device", device}, std::string("--device ") + device +
-                                      ": no device to measure on is called so, but cpu:N");
+                                      ": there is no such device; devices are called cpu:N");
   }
   refused({"--labels", "rack"}, "--labels rack: expected K=V");
   refused({"--labels", "rack=7", "--labels", "rack=8"}, "--labels rack=8: this label is given");

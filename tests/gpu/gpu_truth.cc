@@ -73,7 +73,8 @@ Status PrintRates() {
   if (!rates.ok()) return {StatusCode::kInternal, std::string(rates.status().message())};
   std::cout << fmt::format(
       "{{\"flop_per_second\": {}, \"l2_bytes_per_second\": {}, \"memory_bytes_per_second\": {}}}\n",
-      rates->flop_per_second, rates->caches[0].bytes_per_second, rates->memory_bytes_per_second);
+      rates->operations_per_second[0], rates->caches[0].bytes_per_second,
+      rates->memory_bytes_per_second);
   return {};
 }
 

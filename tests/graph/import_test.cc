@@ -193,6 +193,11 @@ TEST(ImportTest, FilesThatAreNoModelsAreNamed) {
   const std::string bytes = model.Bytes();
   EXPECT_THAT(StatusMessage(ImportBytes(bytes.substr(0, bytes.size() - 3)).status()),
               HasSubstr("damaged or was cut off"));
+  EXPECT_THAT(StatusMessage(ImportBytes("hello\n").status()), HasSubstr("this is a text file"));
+  EXPECT_THAT(StatusMessage(ImportBytes("version https://git-lfs.github.com/spec/v1\n").status()),
+              HasSubstr("git lfs pull"));
+  EXPECT_THAT(StatusMessage(ImportBytes("\x89HONE\r\n\x1a\n").status()),
+              HasSubstr("a package of Hone, compiled already"));
   EXPECT_THAT(StatusMessage(ImportBytes(std::string("PK\x03\x04", 4) + "data").status()),
               HasSubstr("torch.onnx.export"));
   EXPECT_THAT(StatusMessage(ImportBytes(std::string("\x1c\0\0\0TFL3", 8) + "data").status()),

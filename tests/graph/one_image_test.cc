@@ -23,6 +23,13 @@ Graph Batch(Shape shape, const std::function<ValueId(GraphMaker&, ValueId)>& mak
   return maker.Finish({make(maker, x)});
 }
 
+/// i64[3,3,2]: three columns of the row of each image.
+ValueId Positions(GraphMaker& maker, const Shape& rows) {
+  Shape values;
+  for (const int64_t row : rows) values.insert(values.end(), {row, 1, row, 2, row, 3});
+  return maker.Constant(MakeInt64s({3, 3, 2}, values));
+}
+
 /// The type of the output for one image; empty: refused.
 std::string OneOf(const Graph& graph) {
   const absl::StatusOr<OneImage> one = OneImageOf(graph);
@@ -97,6 +104,33 @@ TEST(OneImage, IsCutOutOfWhatComputesImagesApart) {
                        {m.Node("Reshape", {{"shape", Shape{3, 1, 4}}}, {x})});
        },
        "f32[1,2,4]"},
+      // Three parts of the features become the outermost axis, and one of them is taken.
+      {{3, 5, 12},
+       [](GraphMaker& m, ValueId x) {
+         const ValueId parts = m.Node("Reshape", {{"shape", Shape{3, 5, 3, 4}}}, {x});
+         const ValueId turned = m.Node("Transpose", {{"perm", Shape{2, 0, 1, 3}}}, {parts});
+         const ValueId heads = m.Node("Reshape", {{"shape", Shape{3, 3, 5, 2, 2}}}, {turned});
+         const ValueId part = m.Node("Slice",
+                                     {{"starts", Shape{1, 0, 0, 0, 0}},
+                                      {"steps", Shape{1, 1, 1, 1, 1}},
+                                      {"sizes", Shape{1, 3, 5, 2, 2}}},
+                                     {m.Unary("exp", heads)});
+         return m.Node("Reshape", {{"shape", Shape{3, 5, 2, 2}}}, {part});
+       },
+       "f32[1,5,2,2]"},
+      {{3, 4},
+       [](GraphMaker& m, ValueId x) {
+         const ValueId turned = m.Node("Transpose", {{"perm", Shape{1, 0}}}, {x});
+         const ValueId soft = m.Node("Softmax", {{"axis", int64_t{0}}}, {turned});
+         return m.Node("Transpose", {{"perm", Shape{1, 0}}}, {soft});
+       },
+       "f32[1,4]"},
+      // Positions of every image: its own row, columns 1, 2 and 3.
+      {{3, 4},
+       [](GraphMaker& m, ValueId x) {
+         return m.Node("GatherND", {}, {x, Positions(m, {0, 1, 2})});
+       },
+       "f32[1,3]"},
   };
   for (const Case& each : cases) {
     const Graph graph = Batch(each.input, each.make);
@@ -171,6 +205,40 @@ TEST(OneImage, IsRefusedWhereImagesMeet) {
          const ValueId order = m.Constant(MakeInt64s({3}, {2, 0, 1}));
          return m.Node("Gather", {{"axis", int64_t{0}}}, {x, order});
        }},
+      // Positions in the first image for all, and in another than their own.
+      {{3, 4},
+       [](GraphMaker& m, ValueId x) {
+         return m.Node("GatherND", {}, {x, Positions(m, {0, 0, 0})});
+       }},
+      {{3, 4},
+       [](GraphMaker& m, ValueId x) {
+         return m.Node("GatherND", {}, {x, Positions(m, {1, 2, 0})});
+       }},
+      {{3, 4},
+       [](GraphMaker& m, ValueId x) {
+         return m.Node("GatherND", {}, {x, Positions(m, {2, 1, 0})});
+       }},
+      // The batch inside, where images meet after all: a sum over it, its middle one.
+      {{3, 4},
+       [&](GraphMaker& m, ValueId x) {
+         const ValueId turned = m.Node("Transpose", {{"perm", Shape{1, 0}}}, {x});
+         const ValueId soft = m.Node("Softmax", {{"axis", int64_t{1}}}, {turned});
+         return m.Node("Transpose", {{"perm", Shape{1, 0}}}, {soft});
+       }},
+      {{3, 3},
+       [](GraphMaker& m, ValueId x) {
+         const ValueId turned = m.Node("Transpose", {{"perm", Shape{1, 0}}}, {x});
+         return m.Node("Binary", {{"fn", std::string("add")}}, {x, turned});
+       }},
+      {{3, 4},
+       [](GraphMaker& m, ValueId x) {
+         const ValueId turned = m.Node("Transpose", {{"perm", Shape{1, 0}}}, {x});
+         const ValueId middle = m.Node(
+             "Slice", {{"starts", Shape{0, 1}}, {"steps", Shape{1, 1}}, {"sizes", Shape{4, 1}}},
+             {turned});
+         return m.Node("Transpose", {{"perm", Shape{1, 0}}},
+                       {m.Node("Binary", {{"fn", std::string("add")}}, {turned, middle})});
+       }},
       // A weight for each image, which one image alone does not know.
       {{3, 4},
        [](GraphMaker& m, ValueId x) {
@@ -208,6 +276,14 @@ TEST(OneImage, SaysWhatIsInTheWay) {
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr("node Softmax (Softmax) does not compute each image of the batch by itself"));
+}
+
+TEST(OneImage, GivesTheBatchFirstOnly) {
+  const Graph graph = Batch({3, 4}, [](GraphMaker& m, ValueId x) {
+    return m.Node("Transpose", {{"perm", Shape{1, 0}}}, {x});
+  });
+  EXPECT_THAT(std::string(OneImageOf(graph).status().message()),
+              HasSubstr("output 'y0' does not have the batch as its first extent"));
 }
 
 TEST(OneImage, TakesInputsOfOneBatchOnly) {

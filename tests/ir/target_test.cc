@@ -85,6 +85,21 @@ TEST(TargetTest, BadPartsAreNamed) {
   EXPECT_NE(Refused("cpu:avx512+vnni+vnni").find("repeated"), std::string::npos);
 }
 
+TEST(TargetTest, CodeThatACpuCannotRunIsExplained) {
+  const CpuFeatures old = {.avx2 = true}, wide = {.avx2 = true, .avx512 = true};
+  Target bf16, plain;
+  std::string why;
+  ASSERT_TRUE(ParseTarget("cpu:avx512+bf16,threads=2", &bf16, &why)) << why;
+  ASSERT_TRUE(ParseTarget("cpu:avx512,threads=2", &plain, &why)) << why;
+  EXPECT_EQ(WhyNotOn(wide, plain), "");
+  EXPECT_EQ(WhyNotOn(wide, bf16),
+            "code for cpu:avx512+bf16,threads=2 needs AVX512-BF16, which this host (avx512) does "
+            "not have; code for a target without +bf16 computes the same in f32");
+  EXPECT_EQ(WhyNotOn(old, bf16),
+            "code for cpu:avx512+bf16,threads=2 needs AVX-512 (F, BW, CD, DQ, VL), which this host "
+            "(avx2) does not have");
+}
+
 TEST(TargetTest, NativeResolvesToWhatTheHostCanRun) {
   const std::string text = ResolveNative("cpu:native", 3);
   const Target target = Parsed(text);

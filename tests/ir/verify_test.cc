@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "ir/range_analysis.h"
+#include "ir/index/range_analysis.h"
 #include "ir/text.h"
 
 namespace hone::ir {

@@ -11,6 +11,7 @@
 #include "ir/kind_facts.h"
 #include "measure/device.h"
 #include "measure/device_probe.h"
+#include "measure/kind_checks.h"
 #include "schedule/kind_sketches.h"
 
 namespace hone::abacus {
@@ -52,6 +53,7 @@ class Kind final : public ir::TargetKind {
     return RodsOf(code) <= RodsOf(device);
   }
   double MostFlopPerNs(const ir::Target& target) const override { return 1e3 * RodsOf(target); }
+  double MostBytesPerNs(const ir::Target&) const override { return 1e5; }
   uint64_t PackageBits(const ir::Target&) const override { return uint64_t{1} << 63; }
 };
 
@@ -143,17 +145,26 @@ class FeatureMaker final : public costmodel::FeaturesOfKind {
 
 class BeadProbe final : public measure::DeviceProbe {
  public:
-  absl::StatusOr<measure::DeviceProbes> Probe(const ir::Target& target,
-                                              const MonotonicClock&) const override {
-    return measure::DeviceProbes{
-        .flop_per_second = 1e12 * RodsOf(target), .memory_bytes_per_second = 8e12, .noise = 0};
-  }
   absl::StatusOr<measure::DeviceRates> Rates(const ir::Target& target,
                                              const MonotonicClock&) const override {
-    return measure::DeviceRates{
-        .flop_per_second = 1e12 * RodsOf(target), .caches = {}, .memory_bytes_per_second = 8e12};
+    const double beads = 1e12 * RodsOf(target);
+    return measure::DeviceRates{.operations_per_second = {beads, 3 * beads, 0},
+                                .caches = {{1 << 20, 64e12}},
+                                .memory_bytes_per_second = 8e12};
+  }
+  absl::StatusOr<double> Noise(const ir::Target&, const MonotonicClock&) const override {
+    return 0.0;
   }
   int64_t CacheBytes(const ir::Target&) const override { return 0; }
+};
+
+class Beads final : public measure::KindChecks {
+ public:
+  std::vector<measure::Finding> Check(const measure::SystemPaths&,
+                                      const MonotonicClock&) const override {
+    return {measure::Good("rods", "13 straight rods"),
+            {"beads", measure::Health::kWarning, "three beads are worn", "turn them"}};
+  }
 };
 
 class Shelf final : public measure::KindDevices {
@@ -183,6 +194,7 @@ void Register() {
   static const FeatureMaker features;
   static const BeadProbe probe;
   static const Shelf shelf;
+  static const Beads beads;
   static const bool once = [] {
     ir::RegisterTargetKind(&kind);
     ir::FactsOfKinds().Add("abacus", &facts);
@@ -191,6 +203,7 @@ void Register() {
     costmodel::FeaturesOfKinds().Add("abacus", &features);
     measure::ProbesOfKinds().Add("abacus", &probe);
     measure::DevicesOfHost().Add("abacus", &shelf);
+    measure::ChecksOfKinds().Add("abacus", &beads);
     return true;
   }();
   static_cast<void>(once);

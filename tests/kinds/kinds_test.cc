@@ -1,13 +1,14 @@
 #include "gtest/gtest.h"
 
 #include "base/core/fake_clock.h"
-#include "client/roofline.h"
 #include "costmodel/features.h"
 #include "costmodel/xgboost_model.h"
 #include "ir/kind_facts.h"
 #include "ir/per_kind.h"
 #include "ir/text.h"
 #include "measure/device.h"
+#include "measure/device_probe.h"
+#include "proto/probed_rates.h"
 #include "schedule/space.h"
 #include "server/device_match.h"
 #include "tests/kinds/abacus.h"
@@ -77,13 +78,24 @@ TEST(Kinds, ASpaceHoldsTheSketchesOfItsKind) {
 TEST(Kinds, ARooflineIsWhatTheProbesOfItsKindSay) {
   const FakeClock clock;
   const ir::Target target = abacus::TargetOf("abacus:rods=2");
-  const auto roofline = client::MeasureRoofline(target, clock);
-  ASSERT_TRUE(roofline.ok()) << roofline.status();
-  EXPECT_EQ(roofline->BoundNs({.flop = 4e12, .bytes = 1}), 2e9);
-  EXPECT_EQ(roofline->BoundNs({.flop = 4e12, .bytes = 32e12}), 4e9);
-  // No cache: memory bounds what a farm's device says of itself too.
-  EXPECT_EQ(client::ProbedRoofline(2e12, 8e12, target).BoundNs({.flop = 4e12, .bytes = 32e12}),
-            4e9);
+  const auto probes = measure::ProbeDevice(target, clock);
+  ASSERT_TRUE(probes.ok()) << probes.status();
+  const measure::DeviceRates& here = probes->rates;
+  EXPECT_EQ(here.BoundNs({.operations = {4e12}, .bytes = 1}), 2e9);
+  EXPECT_EQ(here.BoundNs({.operations = {4e12}, .bytes = 32e12}), 4e9);
+  EXPECT_EQ(here.BoundNs({.operations = {0, 12e12}, .bytes = 1}), 2e9)
+      << "bytes are thrice as fast";
+  EXPECT_EQ(here.BoundNs({.operations = {0, 0, 4e12}, .bytes = 1}), 2e9)
+      << "it has no unit for them";
+  // The same on a farm, whose worker says what it probed.
+  const measure::DeviceRates there =
+      proto::RatesOf(proto::ProbesOf(*probes, target, 1), abacus::TargetOf("abacus:rods=2"));
+  for (const ir::WorkloadCost& cost :
+       {ir::WorkloadCost{.operations = {4e12}, .bytes = 1},
+        ir::WorkloadCost{.operations = {1e12, 12e12}, .bytes = 1}, ir::WorkloadCost{.bytes = 32e12},
+        ir::WorkloadCost{.bytes = 1e6}}) {
+    EXPECT_EQ(there.BoundNs(cost), here.BoundNs(cost));
+  }
 }
 
 TEST(Kinds, EachCountsItsOwnVersions) {

@@ -70,9 +70,20 @@ class Programs(unittest.TestCase):
              "host.npz")
         hone(self.folder, "run", "m.hone", "--inputs", "mlp.inputs.npz", "--expect", "host.npz")
 
+    def bounds_of(self, told):
+        """What each kernel needs at least, by the share that it is said to reach, us."""
+        bounds = {task["name"]: task["roofline_share"] * task["best_us"] for task in told["tasks"]}
+        self.assertTrue(bounds and min(bounds.values()) > 0, told)
+        return bounds
+
     def test_a_model_is_tuned_compiled_and_run(self):
-        hone(self.folder, "tune", "mlp.onnx", "--target", "abacus:native", "--trials", 12, "--db",
-             "t.db")
+        told = json.loads(hone(self.folder, "tune", "mlp.onnx", "--target", "abacus:native",
+                               "--trials", 12, "--db", "t.db", "--json"))
+        shown = json.loads(hone(self.folder, "inspect", "mlp.onnx", "--target", TARGET, "--no-log",
+                                "--json"))
+        for name, bound in self.bounds_of(told).items():
+            kernel = [k for k in shown["kernels"] if k["name"] == name][0]
+            self.assertAlmostEqual(bound / kernel["bound_us"], 1, 6, name)
         records = [json.loads(line) for line in
                    hone(self.folder, "db", "export", "t.db").splitlines()]
         keys = [r for r in records if "measurement_policy" in r]
@@ -92,8 +103,14 @@ class Programs(unittest.TestCase):
         self.await_line("honed", re.escape(address))
         self.start("hone-worker", "--connect", address, "--insecure-loopback", "--device",
                    "abacus:1", "--lock-folder", self.folder)
-        hone(self.folder, "tune", "mlp.onnx", "--target", TARGET, "--trials", 12, "--server",
-             address, "--insecure-loopback")
+        told = json.loads(hone(self.folder, "tune", "mlp.onnx", "--target", TARGET, "--trials", 12,
+                               "--server", address, "--insecure-loopback", "--json"))
+        # A kernel's share is of what this machine's own probes say: the same here and there.
+        here = json.loads(hone(self.folder, "tune", "mlp.onnx", "--target", TARGET, "--trials", 12,
+                               "--db", "here.db", "--json"))
+        there = self.bounds_of(told)
+        for name, bound in self.bounds_of(here).items():
+            self.assertAlmostEqual(there[name] / bound, 1, 6, name)
         devices = json.loads(hone(self.folder, "device", "list", "--server", address, "--insecure-loopback",
                                   "--json"))
         self.assertEqual([d["device_class"] for d in devices["devices"]], ["abacus-8:rods13"])
@@ -133,8 +150,16 @@ class Programs(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("is among the targets already", refused.stderr)
 
+    def test_the_doctor_looks_at_it(self):
+        done = subprocess.run([BIN / "hone", "doctor"], cwd=self.folder, text=True, timeout=60,
+                              env={"HOME": str(self.folder)}, stdout=subprocess.PIPE)
+        self.assertIn("ok       rods          13 straight rods\n", done.stdout)
+        self.assertIn("warning  beads         three beads are worn\n"
+                      "                       to do: turn them\n", done.stdout)
+        self.assertIn("instructions", done.stdout)
+
     def test_other_devices_of_it_are_refused_by_name(self):
-        for device, why in (("abacus:10", "only ten of them"), ("quipu:0", "but cpu:N or abacus:N")):
+        for device, why in (("abacus:10", "only ten of them"), ("quipu:0", "cpu:N or abacus:N")):
             self.start("hone-worker", "--connect", "127.0.0.1:1", "--insecure-loopback", "--device",
                        device)
             self.started[-1].wait(30)

@@ -19,10 +19,11 @@ TEST(DeviceProbe, ThisMachineIsOfThisWorld) {
   ASSERT_TRUE(probes.ok()) << probes.status();
   EXPECT_LT(clock.NowNs() - start_ns, kSanitized ? 60'000'000'000 : 5'000'000'000);
   // Two units of that width at 8 GHz are more than any core has; a hundredth of one at 1 GHz less.
-  EXPECT_LT(probes->flop_per_second, 2.0 * 2 * target.As<ir::CpuTarget>().lanes * 8e9);
-  EXPECT_GT(probes->flop_per_second, 2.0 * target.As<ir::CpuTarget>().lanes * 1e7);
-  EXPECT_GT(probes->memory_bytes_per_second, 1e8);
-  EXPECT_LT(probes->memory_bytes_per_second, 2e12);
+  EXPECT_LT(probes->rates.operations_per_second[0],
+            2.0 * 2 * target.As<ir::CpuTarget>().lanes * 8e9);
+  EXPECT_GT(probes->rates.operations_per_second[0], 2.0 * target.As<ir::CpuTarget>().lanes * 1e7);
+  EXPECT_GT(probes->rates.memory_bytes_per_second, 1e8);
+  EXPECT_LT(probes->rates.memory_bytes_per_second, 2e12);
   EXPECT_GE(probes->noise, 0);
   EXPECT_LT(probes->noise, 10);
 }
@@ -49,7 +50,13 @@ TEST(DeviceProbe, NumbersAreWhatTheClockSays) {
   ASSERT_TRUE(crew.ok());
   // The best of the pieces counts: 5,000 rounds of 12 multiply-adds of 8 lanes in 20 us.
   const ScriptedClock clock({30'000, 20'000, 50'000});
-  EXPECT_DOUBLE_EQ(CpuProbe(**crew, clock).FlopPerSecond(false), 5000.0 * 12 * 8 * 2 / 20e-6);
+  using enum ir::ArithmeticUnit;
+  CpuProbe probe(**crew, clock);
+  const ir::CpuTarget plain;
+  EXPECT_DOUBLE_EQ(probe.OperationsPerSecond(plain, kF32), 5000.0 * 12 * 8 * 2 / 20e-6);
+  // Without VNNI bytes are two products a lane.
+  EXPECT_DOUBLE_EQ(probe.OperationsPerSecond(plain, kDotI8), 5000.0 * 12 * 8 * 4 / 20e-6);
+  EXPECT_EQ(probe.OperationsPerSecond(plain, kDotBF16), 0);
   const auto bytes = CpuProbe(**crew, clock).BytesPerSecond(1, 1 << 20, 3);
   ASSERT_TRUE(bytes.ok());
   EXPECT_DOUBLE_EQ(*bytes, (1 << 20) / 20e-6);

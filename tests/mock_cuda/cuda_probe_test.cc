@@ -39,7 +39,7 @@ TEST(CudaProbe, RatesAreWhatTheEventsSay) {
   const auto rates = MeasureRates(Card(), clock);
   ASSERT_TRUE(rates.ok()) << rates.status();
   // 64 multiply-adds a thread; a copy reads and writes at least four times the L2.
-  EXPECT_NEAR(rates->flop_per_second, 2.0 * 64 * kThreads / kSeconds, 1);
+  EXPECT_NEAR(rates->operations_per_second[0], 2.0 * 64 * kThreads / kSeconds, 1);
   EXPECT_NEAR(rates->memory_bytes_per_second, 2.0 * (4 << 15) / kSeconds, 1);
   ASSERT_EQ(rates->caches.size(), 1U);
   EXPECT_EQ(rates->caches[0].bytes, 1 << 15);

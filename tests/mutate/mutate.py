@@ -19,7 +19,7 @@ import time
 
 LIST = pathlib.Path(__file__).resolve().with_name("lowering.mutants")
 FOLDERS = "base;ir;schedule;codegen"
-PROGRAMS = ("ptx_test", "schedule_test", "codegen_test")  # the quickest first
+PROGRAMS = ("ir_test", "ptx_test", "schedule_test", "codegen_test")  # the quickest first
 LEAST_TIMEOUT_S = 60
 
 

@@ -54,7 +54,7 @@ class PackagesTest:
         assert set(self.debs) == PACKAGES, set(self.debs) ^ PACKAGES
         owner = {}
         for package, files in self.files.items():
-            assert files, f"{package} is empty"
+            assert f"./usr/share/doc/{package}/copyright" in files, f"{package} has no licence"
             for file in files:
                 assert file not in owner, f"{file} is in {owner[file]} and {package}"
                 owner[file] = package

@@ -29,7 +29,7 @@ std::vector<WorkerMessage> WorkerMessages() {
   hello.instance = kToken;
   hello.device = {"cpu:0", "class", "a\nb", "cpu:avx2,threads=2", 2, int64_t{1} << 34};
   hello.device.driver = "Linux 6.1.0, microcode 0x1";
-  hello.probes = Probes{1e11, 2e10, 0.01, 1};
+  hello.probes = Probes{1e11, 2e10, 0.01, 1, 4e11, 2e11, {{1 << 20, 1e12}, {1 << 24, 1e11}}};
   hello.labels = {{"rack", "7"}};
   hello.held = {{kToken, true}};
   hello.sandbox_gap = "no Landlock";
@@ -152,8 +152,11 @@ TEST(Convert, WhatIsOutOfBoundsIsRefusedByFieldName) {
 }
 
 TEST(Convert, ProbesAreOfThisWorld) {
-  for (const Probes& bad : {Probes{0, 1, 0, 1}, Probes{1, 2e15, 0, 1}, Probes{1, 1, -1, 1},
-                            Probes{1, 1, 0, 0}, Probes{0.0 / 0.0, 1, 0, 1}}) {
+  for (const Probes& bad :
+       {Probes{0, 1, 0, 1}, Probes{1, 2e15, 0, 1}, Probes{1, 1, -1, 1}, Probes{1, 1, 0, 0},
+        Probes{0.0 / 0.0, 1, 0, 1}, Probes{1, 1, 0, 1, -1}, Probes{1, 1, 0, 1, 0, 1e19},
+        Probes{1, 1, 0, 1, 0, 0, {{5, 1}, {5, 1}}}, Probes{1, 1, 0, 1, 0, 0, {{5, 0}}},
+        Probes{1, 1, 0, 1, 0, 0, std::vector(9, measure::MemoryLevel{5, 1})}}) {
     v1::WorkerMessage wire;
     ToWire(WorkerMessage(bad), &wire);
     const absl::Status refused = FromWire(wire).status();

@@ -28,16 +28,6 @@ using schedule::CheckOptions;
 using schedule::CheckResult;
 using testing::HasSubstr;
 
-CheckOptions OnGpu(const std::string& chip, uint64_t seed) {
-  CheckOptions options;
-  options.seed = seed;
-  options.also_run = [chip, seed](const ir::LoopNest& nest,
-                                  std::vector<std::vector<uint8_t>>* buffers) {
-    return RunPtx(nest, chip, seed, buffers);
-  };
-  return options;
-}
-
 void ExpectEqual(const std::string& workload, const std::string& trace,
                  const std::string& chip = "sm_80") {
   for (const uint64_t seed : {1u, 2u, 3u}) {

@@ -65,16 +65,6 @@ Product RandomProduct(Random& random) {
           .activation = random.Chance(0.3)};
 }
 
-schedule::CheckOptions OnGpu(const std::string& chip, uint64_t seed) {
-  schedule::CheckOptions options;
-  options.seed = seed;
-  options.also_run = [chip, seed](const ir::LoopNest& nest,
-                                  std::vector<std::vector<uint8_t>>* buffers) {
-    return RunPtx(nest, chip, seed, buffers);
-  };
-  return options;
-}
-
 TEST(ProductTest, RandomTilesOfRandomProducts) {
   constexpr int kProducts = 40;
   Random seeds(77);

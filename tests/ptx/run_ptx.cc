@@ -75,4 +75,14 @@ absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t 
   return absl::OkStatus();
 }
 
+schedule::CheckOptions OnGpu(const std::string& chip, uint64_t seed) {
+  schedule::CheckOptions options;
+  options.seed = seed;
+  options.also_run = [chip, seed](const ir::LoopNest& nest,
+                                  std::vector<std::vector<uint8_t>>* buffers) {
+    return RunPtx(nest, chip, seed, buffers);
+  };
+  return options;
+}
+
 }  // namespace hone::ptx

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
+#include "tests/schedule/nest_check.h"
 
 namespace hone::ptx {
 
@@ -19,5 +20,8 @@ ir::Target CudaTarget(const std::string& chip);
 /// phase ended with a result other than 0.
 absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t seed,
                     std::vector<std::vector<uint8_t>>* buffers);
+
+/// Checks with inputs and threads of `seed`, which also run what is emitted for the chip.
+schedule::CheckOptions OnGpu(const std::string& chip, uint64_t seed);
 
 }  // namespace hone::ptx

@@ -75,6 +75,14 @@ class TuningTest(unittest.TestCase):
             for name, value in outputs.items():
                 np.testing.assert_array_equal(got[name], value)
 
+    def test_compiles_in_bf16(self):
+        with np.load("mlp.inputs.npz") as inputs:
+            exact, narrow = (hone.compile(self.small, log=False, precision=precision).run(dict(inputs))
+                             for precision in ("f32", "bf16"))
+        for name, value in exact.items():
+            self.assertTrue(np.any(narrow[name] != value), "nothing was rounded")
+            self.assertLess(np.linalg.norm(narrow[name] - value), 0.02 * np.linalg.norm(value))
+
     def test_bench_against_onnx_runtime(self):
         rows = hone.compile(self.small, log=False).bench(against="onnxruntime", seconds=0.2)
         self.assertEqual([row["runtime"] for row in rows], ["hone", "onnxruntime"])

@@ -145,32 +145,56 @@ TEST(Crew, NobodyWaitsForAThreadThatHasNotBegun) {
   crew->RunOnEach(2, [&](int) {});
 }
 
-TEST(Crew, AThreadThatIsWaitedForIsLeftOutForAWhile) {
-  const auto crew = NewCrew({.threads = 2});
-  const SystemMonotonicClock clock;
+/// Stands still but when the test moves it, and knows how often the test's thread has looked: a
+/// thread that spins on it does so until there is work, however busy the machine is.
+class WatchedClock final : public MonotonicClock {
+ public:
+  int64_t NowNs() const override {
+    if (std::this_thread::get_id() == caller_) looks_.fetch_add(1);
+    return now_ns_.load();
+  }
+  void SleepNs(int64_t ns) const override { now_ns_.fetch_add(ns); }
+
+  int looks() const { return looks_.load(); }
+
+ private:
+  const std::thread::id caller_ = std::this_thread::get_id();
+  mutable std::atomic<int> looks_{0};
+  mutable std::atomic<int64_t> now_ns_{1'000'000'000};
+};
+
+TEST(Crew, AThreadThatIsWaitedForTwiceIsLeftOutForAWhile) {
+  const WatchedClock clock;
+  const auto crew = NewCrew({.threads = 2, .clock = &clock});
   constexpr int64_t kExpectedNs = 10'000;
-  for (int run = 0; run < 1000 && crew->width() == 2; ++run) {
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(crew->width(), 2);
     crew->RunOnEach(2, [](int) {});  // it is awake now
     std::atomic<bool> begun{false};
     RunParts(
         *crew, 2, 1,
-        [&](int part, int slot) {
-          if (slot == 1) {
-            begun.store(true);
-            clock.SleepNs(1'000'000);
-          } else if (part == 0) {
-            for (int i = 0; i < 10'000 && !begun.load(); ++i) std::this_thread::yield();
+        [&](int, int slot) {
+          if (slot == 0) {
+            while (!begun.load()) std::this_thread::yield();
+            return;
           }
+          const int looks = clock.looks();
+          begun.store(true);
+          // Until the caller has waited for a while.
+          while (clock.looks() < looks + 3) std::this_thread::yield();
+          clock.SleepNs(1'000'000);
         },
         kExpectedNs);
   }
   EXPECT_EQ(crew->width(), 1);
-  for (int run = 0; run < 1000 && crew->width() == 1; ++run) {
-    clock.SleepNs(5'000'000);
-    crew->Begin();
-    crew->End();
-  }
+  clock.SleepNs(49'000'000);
+  crew->Begin();
+  EXPECT_EQ(crew->width(), 1);
+  crew->End();
+  clock.SleepNs(2'000'000);
+  crew->Begin();
   EXPECT_EQ(crew->width(), 2);
+  crew->End();
   crew->RunOnEach(2, [](int) {});
 }
 
@@ -204,8 +228,24 @@ TEST(Crew, RunningCrewsShareTheThreadsEvenly) {
   EXPECT_EQ(a.width(), 5);
 }
 
-TEST(Crew, CrewsOfOnePoolRunAtTheSameTime) {
+TEST(Crew, OneThreadThatRunsTwoInTurnsHasAllThreadsForEach) {
   auto pool = ThreadPool::Create({.threads = 3});
+  ASSERT_TRUE(pool.ok());
+  Crew a(*pool, 3), b(*pool, 3);
+  const SystemMonotonicClock clock;
+  clock.SleepNs(3'000'000);  // neither counts as running because it is new
+  for (int turn = 0; turn < 10; ++turn) {
+    for (Crew* crew : {&a, &b}) {
+      crew->Begin();
+      EXPECT_EQ(crew->width(), 3) << turn;
+      crew->End();
+    }
+  }
+}
+
+TEST(Crew, CrewsOfOnePoolRunAtTheSameTime) {
+  Sluggish sluggish;
+  auto pool = ThreadPool::Create({.threads = 3, .observer = &sluggish});
   ASSERT_TRUE(pool.ok());
   std::vector<std::thread> callers;
   std::vector<int64_t> sums(4, 0);

@@ -119,8 +119,11 @@ TEST(Lane, NoPartIsLostOrDoneTwiceWhereverThreadsStop) {
              .done = std::vector<int>(static_cast<size_t>(slots * parts)),
              .in_slot = std::vector<int>(kSlots),
              .open = true};
-      const uint64_t ticket =
-          lane.Open({.part = &JobLog::Part, .context = &log, .slots = slots, .parts = parts});
+      const uint64_t ticket = lane.Open({.part = &JobLog::Part,
+                                         .context = &log,
+                                         .slots = slots,
+                                         .parts = parts,
+                                         .fixed = random.Chance(0.2)});
       lane.WorkOn(ticket, 0);
       for (int i = 0; lane.FirstUndone(ticket) >= 0; ++i) {
         ASSERT_LT(i, 100'000) << "the job does not end";

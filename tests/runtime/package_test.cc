@@ -85,7 +85,7 @@ TEST(Package, HeaderIsAsDocumented) {
     std::memcpy(&value, bytes.data() + at, 8);
     return value;
   };
-  EXPECT_EQ(u32(8), 4U);
+  EXPECT_EQ(u32(8), 5U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
   EXPECT_EQ(u64(24), ir::kIsaAvx2 | ir::kIsaVnni);
@@ -138,26 +138,34 @@ TEST(Package, NewerFormatOrRuntimeIsNamed) {
   }
 }
 
-/// A package as an older Hone wrote it, whose plan did not have the last `newer` bytes. They hold
-/// nothing but defaults, and launches, which a CPU does not read.
-std::string AsFormat(int format, std::string bytes, uint64_t newer) {
-  constexpr size_t kChecksumAt = 16, kPlanEntry = 40 + 24, kHeaderBytes = 136;
-  const auto number = [&](size_t at, size_t size) {
+/// A package as an older Hone wrote it, whose info and plan did not have their last bytes. They
+/// hold nothing but defaults, and launches, which a CPU does not read.
+std::string AsFormat(int format, const std::string& now, size_t newer_info, size_t newer_plan) {
+  constexpr size_t kChecksumAt = 16, kFileBytesAt = 32, kEntries = 40, kEntry = 24, kSections = 4;
+  const auto number = [&](size_t at) {
     uint64_t value = 0;
-    std::memcpy(&value, bytes.data() + at, size);
+    std::memcpy(&value, now.data() + at, 8);
     return value;
   };
+  std::string bytes = now.substr(0, kEntries + kSections * kEntry);
   const auto put = [&](size_t at, size_t size, uint64_t value) {
     std::memcpy(bytes.data() + at, &value, size);
   };
-  const uint64_t plan = number(kPlanEntry + 8, 8), size = number(kPlanEntry + 16, 8) - newer;
-  EXPECT_EQ(number(plan + size, 4), 0U) << "it has names, loops or joins";
-  std::memset(bytes.data() + plan + size, 0, newer);
+  for (size_t i = 0; i < kSections; ++i) {
+    const size_t entry = kEntries + i * kEntry;
+    const size_t newer = i == 0 ? newer_info : i == 1 ? newer_plan : 0;
+    const std::string content = now.substr(number(entry + 8), number(entry + 16) - newer);
+    const size_t unit = i < 2 ? 8 : 4096;
+    bytes.resize((bytes.size() + unit - 1) / unit * unit);
+    put(entry + 4, 4, Crc32cPortable(content.data(), content.size()));
+    put(entry + 8, 8, bytes.size());
+    put(entry + 16, 8, content.size());
+    bytes += content;
+  }
   put(8, 4, static_cast<uint64_t>(format));
-  put(kPlanEntry + 16, 8, size);
-  put(kPlanEntry + 4, 4, Crc32cPortable(bytes.data() + plan, size));
+  put(kFileBytesAt, 8, bytes.size());
   put(kChecksumAt, 4, 0);
-  put(kChecksumAt, 4, Crc32cPortable(bytes.data(), kHeaderBytes));
+  put(kChecksumAt, 4, Crc32cPortable(bytes.data(), kEntries + kSections * kEntry));
   return bytes;
 }
 
@@ -169,12 +177,26 @@ TEST(Package, OlderFormatsAreRead) {
   for (const ir::Artifact& kernel : model.package.plan.kernels) phases += kernel.phases.size();
   const uint64_t loops = 8 * model.package.plan.buffers.size() + 4, joins = 4;
   const uint64_t names = 4 + 32 * phases;
+  const uint64_t numbers = 16 * model.package.info.kernels.size() + (4 + sizeof("f32") - 1) +
+                           (4 + sizeof("default") - 1) + 4;
   for (const std::string& old :
-       {AsFormat(3, now, loops + joins), AsFormat(2, now, names + loops + joins)}) {
+       {AsFormat(4, now, numbers, 0), AsFormat(3, now, numbers, loops + joins),
+        AsFormat(2, now, numbers, names + loops + joins)}) {
     const auto read = ParsePackage(Bytes(old));
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(*SerializePackage(*read), now);
   }
+}
+
+TEST(Package, OperationsAreKeptByUnit) {
+  TestModel model = MakeTestModel();
+  const ir::ByUnit<int64_t> operations = {12, 3400, 56};
+  model.package.info.kernels[1].operations = operations;
+  const std::string bytes = *SerializePackage(model.package);
+  const auto read = ParsePackage(Bytes(bytes));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->info.kernels[1].operations, operations);
+  EXPECT_EQ(read->info.kernels[1].flop(), 12 + 3400 + 56);
 }
 
 TEST(Package, JoinsAreKept) {
@@ -353,8 +375,10 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
       {"rung", [](Package& p) { p.info.kernels[0].rung.clear(); }},
       {"a name of 0 bytes", [](Package& p) { p.info.kernels[0].name.clear(); }},
       {"a name of 4097 bytes", [](Package& p) { p.info.kernels[2].name.assign(4097, 'n'); }},
-      {"kernel 'matmul 5x6': -1 FLOP, 428 bytes", [](Package& p) { p.info.kernels[0].flop = -1; }},
-      {"kernel 'scan 6': 60 FLOP, -1 bytes", [](Package& p) { p.info.kernels[2].bytes = -1; }},
+      {"kernel 'matmul 5x6': -1 to 0 FLOP of a unit, 428 bytes",
+       [](Package& p) { p.info.kernels[0].operations = {-1}; }},
+      {"kernel 'scan 6': 0 to 60 FLOP of a unit, -1 bytes",
+       [](Package& p) { p.info.kernels[2].bytes = -1; }},
   };
   for (const Case& broken : cases) {
     TestModel model = MakeTestModel();

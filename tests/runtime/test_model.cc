@@ -125,9 +125,9 @@ TestModel MakeTestModel(const std::string& target, int threads) {
   package.info.device_class = "a test's";
   package.info.program = kProgramVersion;
   package.info.kernels = {
-      {"exact", "0123456789abcdef0123456789abcdef", "aa", "matmul 5x6", 420, 428},
-      {"nearest", "fedcba9876543210fedcba9876543210", "bb", "gather + add 5x6", 30, 496},
-      {"default", "", "", "scan 6", 60, 144}};
+      {"exact", "0123456789abcdef0123456789abcdef", "aa", "matmul 5x6", {420}, 428},
+      {"nearest", "fedcba9876543210fedcba9876543210", "bb", "gather + add 5x6", {30}, 496},
+      {"default", "", "", "scan 6", {60}, 144}};
   package.plan = MakePlan(target, threads);
   package.constants = std::as_bytes(std::span(model.constants));
   package.code = std::as_bytes(std::span(model.code.data(), model.code.size()));

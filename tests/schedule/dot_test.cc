@@ -5,12 +5,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/random.h"
 #include "codegen/codegen.h"
 #include "schedule/lower.h"
 #include "tests/schedule/nest_check.h"
 
 // tensorize(LOOP, dot): sums of products of bytes as the machine's dot products, bit for bit what
-// the serial loop gives.
+// the serial loop gives; of bf16, within the interpreter's bound of a sum in f32.
 namespace hone::schedule {
 namespace {
 
@@ -29,6 +30,24 @@ std::string Product(const std::string& left, const std::string& right, int m, in
       left, m, k, range(left), right, k, n,
       live ? "input " + std::string(range(right)) : "constant", m, n, k);
 }
+
+/// The same of bf16, with sums in f32.
+std::string HalfProduct(int m, int n, int k, bool live = false) {
+  return fmt::format(
+      "workload 1\nx0: bf16[{},{}] input range(-2,2)\nx1: bf16[{},{}] {}\n"
+      "s0: f32[{},{}] output = sum[r0:{}] (f32(x0[i0, r0]) * f32(x1[r0, i1]))\n",
+      m, k, k, n, live ? "input range(-2,2)" : "constant", m, n, k);
+}
+
+constexpr char kHalfConvolution[] =
+    "workload 1\n"
+    "x0: bf16[1,5,6,8] input range(-2,2)\n"
+    "x1: bf16[40,8,3,3] constant\n"
+    "s0: bf16[1,7,8,8] = select(i1 - 1 >= 0 & i1 - 1 < 5 & (i2 - 1 >= 0 & i2 - 1 < 6), "
+    "x0[0, i1 - 1, i2 - 1, i3], 0.0:bf16)\n"
+    "s1: f32[1,5,6,40] = sum[r0:3,r1:3,r2:8] "
+    "(f32(s0[0, i1 + r0, i2 + r1, r2]) * f32(x1[i3, r2, r0, r1]))\n"
+    "s2: bf16[1,5,6,40] output = bf16(max(s1[0, i1, i2, i3], 0.0))\n";
 
 constexpr char kConvolution[] =
     "workload 1\n"
@@ -125,6 +144,41 @@ TEST(Dot, IsTheSerialSumInEveryPlace) {
     EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
   }
   EXPECT_THAT(Loops(text, "split(s0.r0, 4)\ntensorize(s0.r0.1, dot)"), HasSubstr("dot v3 < 4:\n"));
+}
+
+TEST(Dot, OfBf16IsOneInstructionWhereTheTargetHasIt) {
+  const std::string text = HalfProduct(13, 70, 24);
+  struct Case {
+    const char* target;
+    bool dot;
+  };
+  for (const Case& c :
+       {Case{"cpu:avx512+bf16,threads=1", true}, Case{"cpu:avx512+vnni,threads=1", false},
+        Case{"cpu:avx2,threads=1", false}}) {
+    SCOPED_TRACE(c.target);
+    const Trace trace = CheckedDefault(text, c.target);
+    const std::string assembly = AssemblyOf(text, trace, c.target);
+    EXPECT_EQ(assembly.find("vdpbf16ps") != std::string::npos, c.dot);
+    EXPECT_EQ(assembly.find("vfmadd") != std::string::npos, !c.dot);
+  }
+  // A Trace made for a machine that has it runs on one that has not.
+  const Trace trace = CheckedDefault(text, "cpu:avx512+bf16,threads=1");
+  const CheckResult result =
+      CheckTrace(WorkloadOf(text), trace, {.target = "cpu:avx512,threads=1", .compile = true});
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+}
+
+TEST(Dot, OfBf16IsRightForAnyShape) {
+  Random random(20261124);
+  for (int round = 0; round < 12; ++round) {
+    const auto one = [&](int most) { return static_cast<int>(random.Between(1, most)); };
+    const bool live = random.Chance(0.5);
+    const std::string text = HalfProduct(one(40), one(90), one(70), live);
+    SCOPED_TRACE(text);
+    CheckedDefault(text, "cpu:avx512+bf16,threads=2");
+  }
+  const Trace trace = CheckedDefault(kHalfConvolution, "cpu:avx512+bf16,threads=1");
+  EXPECT_THAT(ToText(trace), HasSubstr("tensorize(s1.r2.1, dot)"));
 }
 
 TEST(Dot, RefusesWhatIsNoInnermostSumOfProducts) {

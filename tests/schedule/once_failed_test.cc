@@ -85,5 +85,39 @@ TEST(OnceFailed, CopyOfMoreRowsThanAreWritten) {
       << result.why;
 }
 
+// The same, but the loop over the masked rows is outside: each copy is one row, of three in turn.
+TEST(OnceFailed, CopyOfAnotherRowThanIsWritten) {
+  const CheckResult result = Check(
+      "x0: f32[5,12] input range(-1,1)\n"
+      "x1: f32[5,12] input range(-1,1)\n"
+      "x2: f32[12] constant\n"
+      "s0: f32[5,12] output = x0[i0, i1] + x1[i0, i1]\n"
+      "s1: f32[5], s1.1: f32[5] = sum_sumsq[r0:12] (s0[i0, r0], s0[i0, r0] * s0[i0, r0])\n"
+      "s2: f32[5,12] output = (s0[i0, i1] - s1[i0] / 12.0) * rsqrt(s1.1[i0] / 12.0 - s1[i0] / 12.0 "
+      "* "
+      "(s1[i0] / 12.0) + 1.0) * x2[i1]\n",
+      "s3 = pack(s1, s0, [i0%3,i0/3,i1])\n"
+      "reorder(s2.i0, s2.i1)\n"
+      "partition(s2.i1, [-1])\n"
+      "compute_at(s1, s2.i1)\n"
+      "split(s1.i0, [3], mask)\n"
+      "reorder(s1.i0.1, s1.r0, s1.i0.0)\n"
+      "s4 = cache_write(s1, memory, at=s1.r0)\n"
+      "compute_at(s3, s1.i0.0)\n"
+      "split(s3.i1, [1,1])\n"
+      "reorder(s3.i1.2, s3.i0)\n"
+      "partition(s3.i1.0, [-1,3])\n"
+      "compute_at(s0, s2.i0)\n"
+      "split(s0.i1, [12])\n"
+      "reorder(s0.i1.0, s0.i1.1, s0.i0)\n"
+      "s5 = cache_read(s0, x0, at=s0.i1.0, storage=register)\n"
+      "split(s5.i1, [12], two_sizes)\n"
+      "align(s5, 0, 3)\n"
+      "s6 = cache_read(s3, s0, at=s3.i1.2)\n",
+      "cpu:avx2,threads=2");
+  EXPECT_EQ(result.agreement, Agreement::kIllegal);
+  EXPECT_NE(result.why.find("of s0 than is computed there"), std::string::npos) << result.why;
+}
+
 }  // namespace
 }  // namespace hone::schedule

@@ -40,6 +40,14 @@ class Writer {
   }
 
   int64_t Size(int64_t low, int64_t high) { return r_.Between(low, high); }
+  /// An extent of a large image or a long sequence now and then.
+  int64_t Long(int64_t low, int64_t high, int64_t longest) {
+    return Size(low, r_.Chance(0.1) ? longest : high);
+  }
+  int64_t Images() {
+    static const std::vector<int64_t> kImages = {1, 1, 1, 2, 3, 8};
+    return r_.Pick(kImages);
+  }
   bool Chance(double p) { return r_.Chance(p); }
   Random& random() { return r_; }
 
@@ -108,7 +116,7 @@ void Gemm(Writer& w) {
 }
 
 void BatchedGemm(Writer& w) {
-  const int64_t b = w.Size(1, 3), m = w.Size(1, 5), n = w.Size(2, 9), k = w.Size(2, 6);
+  const int64_t b = w.Images(), m = w.Long(1, 5, 70), n = w.Size(2, 9), k = w.Size(2, 6);
   const std::string x = w.Input(fmt::format("f32[{},{},{}]", b, m, k));
   const std::string y = w.Input(fmt::format("f32[{},{},{}]", b, n, k));
   const std::string t =
@@ -138,8 +146,8 @@ void Requantise(Writer& w) {
 }
 
 void Convolution(Writer& w, int64_t kernel) {
-  const int64_t h = w.Size(2, 6), x_size = w.Size(2, 6), ic = w.Size(1, 3), oc = w.Size(1, 9);
-  const int64_t images = w.Chance(0.5) ? 1 : w.Size(2, 3);
+  const int64_t images = w.Images(), h = w.Size(2, 6), x_size = w.Long(2, 6, 40), ic = w.Size(1, 3),
+                oc = w.Size(1, 9);
   const int64_t pad = kernel == 1 ? 0 : w.Size(0, 1);
   const int64_t stride = kernel == 3 && w.Chance(0.6) ? 1 : w.Size(1, 2);
   const int64_t in_h = (h - 1) * stride + kernel - 2 * pad,
@@ -169,38 +177,39 @@ void Convolution(Writer& w, int64_t kernel) {
 }
 
 void Window(Writer& w) {
-  const int64_t h = w.Size(1, 5), x_size = w.Size(1, 5), c = w.Size(1, 9), k = w.Size(2, 3);
+  const int64_t images = w.Images(), h = w.Size(1, 5), x_size = w.Long(1, 5, 60), c = w.Size(1, 9),
+                k = w.Size(2, 3);
   const bool pool = w.Chance(0.5);
   const Types t(w.DrawType());
   const std::string least = t.stored == "f32"   ? "-inf"
                             : t.stored == "i32" ? "-2147483648:i32"
                                                 : "-inf:" + t.stored;
-  const std::string x = w.Input(fmt::format("{}[{},{},{}]", t.stored, h + k - 1, x_size + k - 1, c),
-                                RangeOf(t.stored));
   const int64_t bottom = h + k - 1, right = x_size + k - 1;
+  const std::string x = w.Input(fmt::format("{}[{},{},{},{}]", t.stored, images, bottom, right, c),
+                                RangeOf(t.stored));
   const std::string padded = w.Stage(
-      fmt::format("{}[{},{},{}]", t.stored, bottom + 2, right + 2, c), "",
-      fmt::format("select(i0 >= 1 & i0 <= {} & i1 >= 1 & i1 <= {}, {}[i0 - 1, i1 - 1, i2], {})",
+      fmt::format("{}[{},{},{},{}]", t.stored, images, bottom + 2, right + 2, c), "",
+      fmt::format("select(i1 >= 1 & i1 <= {} & i2 >= 1 & i2 <= {}, {}[i0, i1 - 1, i2 - 1, i3], {})",
                   bottom, right, x, pool ? least : Number(t.stored, 0)));
   std::string result;
   const std::string& made = pool ? t.stored : t.sum;
-  const std::string out = fmt::format("{}[{},{},{}]", made, h + 2, x_size + 2, c);
+  const std::string out = fmt::format("{}[{},{},{},{}]", made, images, h + 2, x_size + 2, c);
   const std::string taps = fmt::format("[r0:{},r1:{}]", k, k);
-  const std::string tap = padded + "[i0 + r0, i1 + r1, i2]";
+  const std::string tap = padded + "[i0, i1 + r0, i2 + r1, i3]";
   if (pool) {
     result = w.Stage(out, "", fmt::format("max{} ({})", taps, tap));
   } else {
     const std::string f = w.Constant(fmt::format("{}[{},{},{}]", t.stored, c, k, k));
     result = w.Stage(
-        out, "", fmt::format("sum{} ({} * {})", taps, t.Widen(tap), t.Widen(f + "[i2, r0, r1]")));
+        out, "", fmt::format("sum{} ({} * {})", taps, t.Widen(tap), t.Widen(f + "[i3, r0, r1]")));
   }
-  const std::string doubled = fmt::format("{}[i1, i2, i0] * {}", result, Number(made, 2));
-  w.Stage(fmt::format("{}[{},{},{}]", t.stored, c, h + 2, x_size + 2), " output",
+  const std::string doubled = fmt::format("{}[i0, i2, i3, i1] * {}", result, Number(made, 2));
+  w.Stage(fmt::format("{}[{},{},{},{}]", t.stored, images, c, h + 2, x_size + 2), " output",
           pool ? doubled : t.Round(doubled));
 }
 
 void Softmax(Writer& w) {
-  const int64_t m = w.Size(1, 5), n = w.Size(2, 19);
+  const int64_t m = w.Size(1, 5), n = w.Long(2, 19, 200);
   const std::string x = w.Input(fmt::format("f32[{},{}]", m, n), "range(-4,4)");
   const std::string type = fmt::format("f32[{},{}]", m, n), row = fmt::format("f32[{}]", m);
   const std::string best = w.Stage(row, "", fmt::format("max[r0:{}] ({}[i0, r0])", n, x));
@@ -213,7 +222,7 @@ void Softmax(Writer& w) {
 /// Rows that attend to keys: scaled or masked scores (some rows may be masked whole), softmax
 /// divided before or after the second product.
 void Attention(Writer& w) {
-  const int64_t h = w.Size(1, 2), q = w.Size(1, 4), k = w.Size(2, 9), d = w.Size(1, 4),
+  const int64_t h = w.Images(), q = w.Size(1, 4), k = w.Long(2, 9, 140), d = w.Size(1, 4),
                 dv = w.Size(1, 7);
   const bool turned = w.Chance(0.5);
   const std::string x = w.Input(fmt::format("f32[{},{},{}]", h, q, d));
@@ -251,7 +260,7 @@ void Attention(Writer& w) {
 }
 
 void LayerNorm(Writer& w) {
-  const int64_t m = w.Size(1, 5), n = w.Size(2, 13);
+  const int64_t m = w.Size(1, 5), n = w.Long(2, 13, 150);
   const std::string type = fmt::format("f32[{},{}]", m, n);
   const std::string x = w.Input(type), y = w.Input(type), g = w.Constant(fmt::format("f32[{}]", n));
   const std::string sum =
@@ -336,7 +345,7 @@ void Indexing(Writer& w) {
 }
 
 void Scan(Writer& w) {
-  const int64_t t = w.Size(1, 5), b = w.Size(1, 4), n = w.Size(1, 6);
+  const int64_t t = w.Long(1, 5, 60), b = w.Images(), n = w.Size(1, 6);
   const std::string x = w.Input(fmt::format("f32[{},{},{}]", t, b, n));
   const std::string type = fmt::format("f32[{},{},{}]", t, b, n);
   const std::string scaled = w.Stage(type, "", fmt::format("{}[i0, i1, i2] * 0.5", x));

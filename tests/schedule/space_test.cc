@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -241,6 +243,50 @@ TEST(SpaceTest, RowsOfATileShareNoSetBeyondItsLines) {
     }
     EXPECT_EQ(rows, most) << depth;
   }
+}
+
+/// How far a point is from one of another Space with the same Sketches: as Nearest counts, taken
+/// from the tables one by one.
+double DistanceOf(const Space& a, uint64_t id, const Space& b, uint64_t other) {
+  const Candidate x = a.At(id), y = b.At(other);
+  double sum = 0;
+  for (size_t t = 0; t < x.rows.size(); ++t) {
+    const auto& left = a.sketches()[x.sketch].tables[t].rows[x.rows[t]];
+    const auto& right = b.sketches()[y.sketch].tables[t].rows[y.rows[t]];
+    for (size_t k = 0; k < left.size(); ++k)
+      sum += std::abs(
+          std::log2((1.0 + static_cast<double>(left[k])) / (1.0 + static_cast<double>(right[k]))));
+  }
+  return sum;
+}
+
+// Sixteen rows of 1,040 numbers are admitted, of 1,024 they compete for a set of the cache: the row
+// that is nearest in each table is no admitted point then.
+TEST(SpaceTest, TheNearestPointIsTheNearestOfThoseAdmitted) {
+  const Space from(WorkloadOf(Product(192, 64, 1040)), TargetOf("cpu:avx512,threads=1"),
+                   ir::AccuracyClass::kDefault);
+  const Space to(WorkloadOf(Product(192, 64, 1024)), TargetOf("cpu:avx512,threads=1"),
+                 ir::AccuracyClass::kDefault);
+  std::vector<uint64_t> admitted;
+  for (uint64_t id = 0; id < to.product(); ++id)
+    if (to.Admits(id)) admitted.push_back(id);
+  int moved = 0;
+  for (uint64_t id = 0; id < from.product(); id += 1 + from.product() / 300) {
+    if (!from.Admits(id)) continue;
+    const std::string& sketch = from.sketches()[from.At(id).sketch].name;
+    SCOPED_TRACE(from.ValuesText(id));
+    const std::optional<uint64_t> nearest = to.Nearest(from, id);
+    ASSERT_TRUE(nearest.has_value());
+    EXPECT_TRUE(to.Admits(*nearest));
+    EXPECT_EQ(to.sketches()[to.At(*nearest).sketch].name, sketch);
+    const double distance = DistanceOf(from, id, to, *nearest);
+    for (const uint64_t other : admitted) {
+      if (to.sketches()[to.At(other).sketch].name != sketch) continue;
+      EXPECT_GE(DistanceOf(from, id, to, other), distance - 1e-9) << to.ValuesText(other);
+    }
+    moved += from.ValueOf(id, "rows") > 8 ? 1 : 0;
+  }
+  EXPECT_GT(moved, 0) << "no point was sampled whose rows must change";
 }
 
 }  // namespace

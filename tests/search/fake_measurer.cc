@@ -103,9 +103,12 @@ std::vector<measure::ComparedTrace> FakeMeasurer::Compare(
   for (const auto& in : inputs) {
     measure::ComparedTrace t;
     t.error.outcome = measure::Outcome::kOk;
-    for (int i = 0; i < rounds; ++i)
-      t.samples_ns.push_back(static_cast<int64_t>(slow * LandscapeNs(in.trace)) + i % 3);
-    total_ns += rounds * slow * LandscapeNs(in.trace);
+    t.noisy = faults_.noisy;
+    HONE_CHECK(in.threads == 0 || with_threads);
+    const double ns =
+        slow * LandscapeNs(in.trace) * (in.threads > 0 ? with_threads(in.threads) : 1);
+    for (int i = 0; i < rounds; ++i) t.samples_ns.push_back(static_cast<int64_t>(ns) + i % 3);
+    total_ns += rounds * ns;
     out.push_back(std::move(t));
   }
   if (on_compare) on_compare(total_ns);

@@ -50,6 +50,8 @@ class FakeMeasurer final : public measure::Measurer {
   std::function<void(double)> on_compare;
   /// How many times longer than LandscapeNs everything takes.
   double slow = 1;
+  /// And how many times longer what is compared with so many threads. Unset: fewer are refused.
+  std::function<double(int threads)> with_threads;
 
  private:
   Random random_;

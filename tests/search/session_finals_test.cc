@@ -1,4 +1,5 @@
 #include <functional>
+#include <map>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -135,6 +136,86 @@ TEST_F(SessionFinalsTest, WhatAnEarlierRunComparedIsConfirmedOrPutBackByTheNext)
       EXPECT_EQ(own.record->record.trace, v.trace);
     }
   }
+}
+
+/// With how many threads look-ups run what answers exactly for each task, and how many tasks there
+/// were to choose for.
+std::map<int, int> ThreadsInLog(db::Database& log, const Session& session, const ir::Target& target,
+                                int* short_ones) {
+  std::map<int, int> count;
+  for (int task = 0; task < session.tuner().num_tasks(); ++task) {
+    const TaskVerdict& v = session.verdicts()[static_cast<size_t>(task)];
+    *short_ones += v.compared && v.best_ns < 1e5;
+    db::RecordQuery query = QueryOf(session, task);
+    query.key.target = target.text;
+    const auto best = log.BestRecord(query);
+    EXPECT_TRUE(best.ok() && best->has_value());
+    if (!best.ok() || !best->has_value()) continue;
+    EXPECT_TRUE(!v.compared || (*best)->record.trace == v.trace);
+    db::Lookup lookup(log, "1+22.1");
+    ++count[lookup.ThreadsOf(**best).value_or(-1)];
+  }
+  return count;
+}
+
+// The fewest of 8 threads that are as fast; a lookup reads them beside the record, which stays as
+// it is. Long kernels are not asked.
+TEST_F(SessionFinalsTest, FewerThreadsAreKeptWhereTheyAreAsFast) {
+  SessionOptions options = Options(60);
+  std::string error;
+  ASSERT_TRUE(ir::ParseTarget("cpu:avx2,threads=8", &options.target, &error)) << error;
+  const auto slower = [](int threads) { return threads < 4 ? 1.5 : 0.99; };
+  for (const bool chooses : {false, true}) {
+    for (const double slow : {1.0, 1e4}) {
+      SCOPED_TRACE(testing::Message() << chooses << ' ' << slow);
+      db::MemoryDatabase log;
+      FakeMeasurer measurer(1, {});
+      measurer.slow = slow;
+      if (chooses) measurer.with_threads = slower;
+      options.choose_threads = chooses;
+      Session session(log, measurer, clock_, wall_clock_, options);
+      ASSERT_TRUE(session.Start(TwoTasks()).ok());
+      ASSERT_TRUE(session.Run(nullptr).ok());
+      int asked = 0;
+      const std::map<int, int> count = ThreadsInLog(log, session, options.target, &asked);
+      if (chooses && slow == 1) {
+        ASSERT_GT(asked, 0) << "no task is short; choose another landscape";
+        EXPECT_EQ(count.at(4), asked);
+      } else {
+        EXPECT_EQ(count.at(8), 2);
+      }
+    }
+  }
+}
+
+TEST_F(SessionFinalsTest, AllThreadsStayWhereTheyPay) {
+  SessionOptions options = Options(60);
+  std::string error;
+  ASSERT_TRUE(ir::ParseTarget("cpu:avx2,threads=2", &options.target, &error)) << error;
+  options.choose_threads = true;
+  FakeMeasurer measurer(1, {});
+  measurer.with_threads = [](int) { return 1.01; };
+  Session session(log_, measurer, clock_, wall_clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  int asked = 0;
+  EXPECT_EQ(ThreadsInLog(log_, session, options.target, &asked).at(2), 2);
+  EXPECT_GT(asked, 0);
+}
+
+// Beside other programs one thread looks as fast as all.
+TEST_F(SessionFinalsTest, NoisyComparisonsTakeNoThreadsAway) {
+  SessionOptions options = Options(60);
+  std::string error;
+  ASSERT_TRUE(ir::ParseTarget("cpu:avx2,threads=2", &options.target, &error)) << error;
+  options.choose_threads = true;
+  FakeMeasurer measurer(1, {.noisy = true});
+  measurer.with_threads = [](int) { return 0.5; };
+  Session session(log_, measurer, clock_, wall_clock_, options);
+  ASSERT_TRUE(session.Start(TwoTasks()).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  int asked = 0;
+  EXPECT_EQ(ThreadsInLog(log_, session, options.target, &asked).at(2), 2);
 }
 
 // Without a limit in time there are 24 rounds; slow kernels have as many as one lease can hold.

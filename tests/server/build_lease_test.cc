@@ -436,7 +436,7 @@ TEST_F(BuildLeaseTest, ABuilderCannotSayThatWhatItBuildsWasStarted) {
     Say(1, proto::Heartbeat{.held = {{token, true}}});
     farm_->OnGone(1, now_ns_);
     Connect(1, "builder", WorkerRole::kBuild, 4, {{token, true}});
-    // Its end is held against nobody.
+    // Its end counts as nobody's failure.
     farm_->OnGone(1, now_ns_);
     Pass(policy_.lost_after_ns + kMs);
     EXPECT_EQ(store_.at(token).state, db::LeaseState::kLost);

@@ -75,6 +75,13 @@ TEST(Ca, AnAuthorityWhoseKeyOthersReadIssuesNothing) {
   EXPECT_THAT(StatusMessage(refused), HasSubstr("chmod 600"));
 }
 
+TEST(Ca, WhereThereIsNoAuthorityTheCommandThatMakesOneIsNamed) {
+  const TemporaryFolder folder;
+  const absl::Status refused = Issue({.ca_folder = folder / "ca", .name = "a"});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(StatusMessage(refused), HasSubstr("`honed init-ca --ca "));
+}
+
 TEST(Ca, ACertificateDoesNotOutliveItsAuthority) {
   constexpr int64_t kDay = 86400;
   const TemporaryFolder folder;

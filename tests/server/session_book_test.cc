@@ -182,6 +182,24 @@ TEST_F(SessionBookTest, OneRequestIdNamesOneSpecToTheLastName) {
   EXPECT_EQ(book_.Start({"alice", "1"}, spec).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
+// What tasks are chosen by is the same as on one machine, whatever the client says.
+TEST_F(SessionBookTest, WhatATaskCostsIsCountedHere) {
+  proto::SessionSpec spec = Spec("a");
+  spec.tasks[0] = {kWorkload, "w", 3, /*flop=*/1, /*bound_ns=*/1e9};
+  const auto tasks = TasksOf(spec);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  ir::Target target;
+  std::string why;
+  ASSERT_TRUE(ir::ParseTarget(spec.target, &target, &why)) << why;
+  const search::TuningTask local = search::TaskOf((*tasks)[0].workload, target);
+  EXPECT_GT(local.flop, 0);
+  EXPECT_GT(local.bound_ns, 0);
+  EXPECT_EQ((*tasks)[0].flop, local.flop);
+  EXPECT_EQ((*tasks)[0].bound_ns, local.bound_ns);
+  EXPECT_EQ((*tasks)[0].hash, local.hash);
+  EXPECT_EQ((*tasks)[0].count, 3);
+}
+
 // What a Space costs grows with the square of the Stages, and no kernel of a model has so many.
 TEST_F(SessionBookTest, AWorkloadOfTooManyStagesIsRefused) {
   const auto chain = [](size_t stages) {

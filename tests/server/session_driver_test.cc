@@ -204,7 +204,7 @@ TEST_F(SessionDriverTest, WhatWaitsForADeviceEndsAtItsDate) {
   EXPECT_EQ(store_row().state, SessionState::kWaiting);
   calendar.JumpWallNs(1'000'000);
   EXPECT_EQ(Await(), SessionState::kFailed);
-  EXPECT_EQ(store_row().reason, "no device came before its date");
+  EXPECT_EQ(store_row().reason, "no device came before its --until");
   driver_ = nullptr;
 }
 
@@ -375,7 +375,7 @@ TEST_F(SessionDriverTest, WhoWaitsForItsTurnEndsAtItsDate) {
     EXPECT_EQ(store_row().state, SessionState::kRunning);
     calendar.JumpWallNs(1'000'000);
     EXPECT_EQ(Await(), SessionState::kFailed);
-    EXPECT_THAT(store_row().reason, ::testing::HasSubstr("its date came while"));
+    EXPECT_THAT(store_row().reason, ::testing::HasSubstr("its --until passed while"));
     driver_ = nullptr;
     return absl::OkStatus();
   });

@@ -62,8 +62,13 @@ TEST_F(PageRoutesTest, ASessionHasTasksAndFailuresByCause) {
   const json session = GetJson("/api/v1/session", {{"id", KnownFarm::KnownSession().ToHex()}});
   ASSERT_EQ(session["task_list"].size(), 8u);
   EXPECT_DOUBLE_EQ(session["task_list"][0]["best_us"], 2500);
-  EXPECT_DOUBLE_EQ(session["task_list"][0]["roofline"], 0.1);
+  // By the fastest probe of its class: 16 cores of 131.2 GFLOP/s.
+  EXPECT_DOUBLE_EQ(session["task_list"][0]["roofline"],
+                   2 * 1000 * 500 * 500 / (16 * 131.2) / 2.5e6);
   EXPECT_DOUBLE_EQ(session["task_list"][0]["share"], 0.125);
+  EXPECT_EQ(session["trials"][0]["outcome"], "run_timeout");
+  EXPECT_TRUE(session["trials"][0]["us"].is_null());
+  EXPECT_EQ(session["trials"][0]["task"], "layer0.conv+relu");
   ASSERT_EQ(session["failures"].size(), 3u);
   EXPECT_EQ(session["failures"][0]["count"], 11);
   EXPECT_EQ(session["failures"][0]["outcome"], "run_crashed");

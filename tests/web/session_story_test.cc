@@ -12,7 +12,7 @@ namespace {
 
 proto::SessionSpec TwoTasks() {
   proto::SessionSpec spec;
-  spec.tasks.push_back({.workload = "a", .name = "conv", .count = 2, .bound_ns = 50});
+  spec.tasks.push_back({.workload = "a", .name = "conv", .count = 2});
   spec.tasks.push_back({.workload = "b", .name = "gemm", .count = 1});
   return spec;
 }
@@ -63,8 +63,6 @@ TEST(SessionStory, SumsTasksIntoACurveThatFalls) {
   EXPECT_EQ(t.story.answered(), 5);
   EXPECT_EQ(t.story.failed(), 1);
   EXPECT_EQ(t.story.tasks()[1].failed, 1);
-  EXPECT_DOUBLE_EQ(t.story.tasks()[0].Roofline(), 50.0 / 80);
-  EXPECT_LT(t.story.tasks()[1].Roofline(), 0);
   EXPECT_EQ(t.story.sequence(), 114);
 }
 
@@ -83,6 +81,29 @@ TEST(SessionStory, AVerdictCorrectsWhatTheSearchBelieved) {
   ASSERT_EQ(t.story.curve().size(), 1u);
   EXPECT_EQ(t.story.curve().back().ns, 2 * 60);
   EXPECT_EQ(t.story.SearchedDefaultNs(), 2 * 100);
+}
+
+TEST(SessionStory, TrialsAreTheNewestAndTheFastestOfEachTask) {
+  Teller t(TwoTasks());
+  using enum search::Proposer;
+  t.At(1);
+  t.Measured(0, kDefault, measure::Outcome::kOk, 10);  // number 1, the fastest for ever
+  t.At(2);
+  for (size_t i = 0; i < SessionStory::kNewest; ++i) {
+    t.Measured(1, kModel, measure::Outcome::kOk, 500 - static_cast<double>(i));
+  }
+  t.Measured(1, kRandom, measure::Outcome::kRunCrashed, 0);
+  const std::vector<SessionStory::Trial> trials = t.story.Trials();
+  ASSERT_EQ(trials.size(), SessionStory::kNewest + 1);
+  EXPECT_EQ(trials.front().outcome, measure::Outcome::kRunCrashed);
+  EXPECT_EQ(trials.front().proposer, "random");
+  EXPECT_EQ(trials.front().ns, 0);
+  EXPECT_EQ(trials[1].ns, 441);
+  EXPECT_EQ(trials[1].seconds, 2);
+  EXPECT_EQ(trials.back().attempt, 1);
+  EXPECT_EQ(trials.back().task, 0);
+  EXPECT_EQ(trials.back().proposer, "default");
+  for (size_t i = 1; i < trials.size(); ++i) EXPECT_LT(trials[i].attempt, trials[i - 1].attempt);
 }
 
 // A member of a shared search is told what the others have found.

@@ -1,0 +1,116 @@
+#include "measure/cpu/probe_chains.h"
+
+#include <immintrin.h>
+
+namespace hone::measure {
+namespace {
+
+constexpr int kChains = 12;  // latency 4 to 5 times two a cycle, and some room
+
+__attribute__((target("avx512f"))) double FmaAvx512(int64_t rounds, float* sink) {
+  __m512 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
+  const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  _mm512_storeu_ps(sink, sums[0]);
+  return static_cast<double>(rounds) * kChains * 16 * 2;
+}
+
+/// Two products of 16 bits a lane and their sum, then an addition.
+__attribute__((target("avx2"))) double PairsAvx2(int64_t rounds, float* sink) {
+  __m256i sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_epi32(i);
+  const __m256i factor = _mm256_set1_epi16(3), term = _mm256_set1_epi32(5);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i)
+      sums[i] = _mm256_add_epi32(_mm256_madd_epi16(sums[i], factor), term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm256_add_epi32(sums[0], sums[i]);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(sink), sums[0]);
+  return static_cast<double>(rounds) * kChains * 8 * 4;
+}
+
+__attribute__((target("avx512f,avx512bw"))) double PairsAvx512(int64_t rounds, float* sink) {
+  __m512i sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_epi32(i);
+  const __m512i factor = _mm512_set1_epi16(3), term = _mm512_set1_epi32(5);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i)
+      sums[i] = _mm512_add_epi32(_mm512_madd_epi16(sums[i], factor), term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_epi32(sums[0], sums[i]);
+  _mm512_storeu_si512(sink, sums[0]);
+  return static_cast<double>(rounds) * kChains * 16 * 4;
+}
+
+/// Four products of bytes a lane and their sum.
+__attribute__((target("avx2,avxvnni"))) double BytesAvxVnni(int64_t rounds, float* sink) {
+  __m256i sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_epi32(i);
+  const __m256i factor = _mm256_set1_epi16(3), term = _mm256_set1_epi32(5);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm256_dpbusd_avx_epi32(sums[i], factor, term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm256_add_epi32(sums[0], sums[i]);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(sink), sums[0]);
+  return static_cast<double>(rounds) * kChains * 8 * 8;
+}
+
+__attribute__((target("avx512f,avx512vnni"))) double BytesAvx512(int64_t rounds, float* sink) {
+  __m512i sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_epi32(i);
+  const __m512i factor = _mm512_set1_epi16(3), term = _mm512_set1_epi32(5);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbusd_epi32(sums[i], factor, term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_epi32(sums[0], sums[i]);
+  _mm512_storeu_si512(sink, sums[0]);
+  return static_cast<double>(rounds) * kChains * 16 * 8;
+}
+
+/// Two products of bf16 a lane and their sum.
+__attribute__((target("avx512f,avx512bf16"))) double PairsOfBf16(int64_t rounds, float* sink) {
+  __m512 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
+  const __m512bh factor = _mm512_cvtne2ps_pbh(sums[1], sums[1]), term = factor;
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], factor, term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  _mm512_storeu_ps(sink, sums[0]);
+  return static_cast<double>(rounds) * kChains * 16 * 4;
+}
+
+}  // namespace
+
+__attribute__((target("avx2,fma"))) double FmaAvx2(int64_t rounds, float* sink) {
+  __m256 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
+  const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm256_add_ps(sums[0], sums[i]);
+  _mm256_storeu_ps(sink, sums[0]);
+  return static_cast<double>(rounds) * kChains * 8 * 2;
+}
+
+ProbeChains* ProbeChainsOf(const ir::CpuTarget& target, ir::ArithmeticUnit unit) {
+  const bool wide = target.isa == ir::Isa::kAvx512;
+  if (unit == ir::ArithmeticUnit::kF32) return wide ? FmaAvx512 : FmaAvx2;
+  if (unit == ir::ArithmeticUnit::kDotBF16) return target.bf16 ? PairsOfBf16 : nullptr;
+  if (target.vnni) return wide ? BytesAvx512 : BytesAvxVnni;
+  return wide ? PairsAvx512 : PairsAvx2;
+}
+
+}  // namespace hone::measure

@@ -1,0 +1,335 @@
+#include "schedule/cuda/rows.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "ir/combiner.h"
+#include "ir/cuda/cuda_target.h"
+#include "schedule/access.h"
+#include "schedule/cuda/grid.h"
+#include "schedule/cuda/tile.h"
+#include "schedule/nest_builder.h"
+#include "schedule/trace_query.h"
+
+namespace hone::schedule {
+
+namespace {
+
+constexpr size_t kThreads = 0, kRows = 1, kVectors = 2;  // columns
+constexpr int64_t kLeastRow = 32, kMostThreads = 512, kMostSharedBytes = 48 << 10;
+/// Partial results that one thread folds at the end; more are folded by as many threads first.
+constexpr int64_t kFold = 16;
+
+struct RowsForm : SketchForm {
+  int64_t shared_bytes = 0;  ///< of one row, without partial results
+  int64_t reductions = 0;
+  std::string row_loop, column_loop;  ///< of the first cluster's owner, before they are split
+  std::map<int, BlockTile> tiles;     ///< of the products beside the rows
+  int64_t rows = 1;                   ///< the fewest of a cluster, along the axis that blocks share
+};
+
+bool IsReduction(const ir::Stage& stage) { return stage.combiner != ir::Combiner::kNone; }
+
+bool IsRowReduction(const ir::Stage& stage, int row_axes) {
+  return IsReduction(stage) && !ir::IsTuple(stage.combiner) && stage.num_reduce() == 1 &&
+         stage.num_spatial() == row_axes && stage.reduce[0] >= kLeastRow;
+}
+
+/// Whether the Stages of a cluster are what ScheduleRows writes.
+bool HasRows(const ir::Workload& workload, const Cluster& cluster) {
+  const ir::Stage& owner = workload.stages[cluster.owner];
+  if (owner.scan >= 0 || owner.results.size() != 1) return false;
+  if (IsReduction(owner)) return false;  // a launch has as many threads as its owner has results
+  const int rows = cluster.row_axes;
+  if (cluster.anchor >= 0 || rows < 1 || owner.num_spatial() != rows + 1) return false;
+  bool reduces = false;
+  for (const int id : cluster.members) {
+    const ir::Stage& member = workload.stages[id];
+    if (member.scan >= 0 || member.results.size() != 1) return false;
+    for (int a = 0; a < rows; ++a) {
+      if (a >= member.num_spatial() || member.spatial[a] != owner.spatial[a]) return false;
+    }
+    if (!IsReduction(member)) {
+      if (member.num_spatial() > rows + 1) return false;
+    } else if (IsRowReduction(member, rows)) {
+      reduces = true;
+    } else {
+      return false;
+    }
+  }
+  return reduces;
+}
+
+/// Whether each reader's row is that of the Stage: the leading axes are its own.
+bool ReadByRows(const ir::Workload& workload, const ir::Stage& reader, const ir::Stage& stage,
+                int row_axes) {
+  for (const Access& access : AccessesOf(workload, reader)) {
+    if (access.tensor != stage.results[0]) continue;
+    for (int a = 0; a < row_axes; ++a) {
+      const ir::Expr& index = access.indices[a];
+      const bool own = index->kind == ir::ExprKind::kVar && index->id == a;
+      if (!own && stage.spatial[a] != 1) return false;
+    }
+  }
+  return true;
+}
+
+/// Adds a reduction that is alone in `from` to the rows of `to`, whose Stages alone read it.
+void TakeReduction(const ir::Workload& workload, const std::vector<int>& live, const Cluster& from,
+                   Cluster& to) {
+  const ir::Stage& stage = workload.stages[from.owner];
+  const ir::Stage& owner = workload.stages[to.owner];
+  const int rows = owner.num_spatial() - 1;
+  const ir::Tensor& result = workload.tensors[stage.results[0]];
+  if (rows < 1 || to.anchor >= 0 || IsReduction(owner) || !from.members.empty() || result.output ||
+      !IsRowReduction(stage, rows) || (!to.members.empty() && to.row_axes != rows)) {
+    return;
+  }
+  for (const int id : live) {
+    if (!Loads(workload.stages[id], stage)) continue;
+    const bool inside = id == to.owner || std::ranges::count(to.members, id) > 0;
+    if (!inside || !ReadByRows(workload, workload.stages[id], stage, rows)) return;
+  }
+  to.row_axes = rows;
+  to.members.insert(to.members.begin(), from.owner);
+}
+
+/// Writes one cluster.
+class RowWriter {
+ public:
+  RowWriter(TraceWriter& w, const Cluster& cluster, const Values& v)
+      : w_(w),
+        cluster_(cluster),
+        threads_(v[kThreads]),
+        rows_(v[kRows]),
+        vectors_(v[kVectors]),
+        row_axis_(cluster.row_axes - 1) {}
+
+  void Write() {
+    const ir::Stage owner = w_.stage(cluster_.owner);
+    std::vector<std::vector<std::string>> parts;  // of each member
+    for (const int id : cluster_.members) {
+      const ir::Stage member = w_.stage(id);
+      parts.push_back(IsReduction(member) ? Factor(member) : std::vector<std::string>{member.name});
+    }
+    SplitRows(owner);
+    const std::string column = Axis(owner.name, row_axis_ + 1);
+    const char* const tail = Tail(owner.spatial[row_axis_ + 1], threads_ * vectors_);
+    w_.Emit(vectors_ > 1 ? fmt::format("split({}, [{}, {}]{})", column, threads_, vectors_, tail)
+                         : fmt::format("split({}, {}{})", column, threads_, tail));
+    std::vector<std::string> inside = {column + ".1", column + ".0"};
+    if (vectors_ > 1) inside.push_back(column + ".2");
+    BindRows(owner, inside);
+    const std::string at = column + ".1";
+    w_.Emit(fmt::format("bind({}, thread.x)", at));
+    if (vectors_ > 1) w_.Emit(fmt::format("vectorize({}.2)", column));
+    for (size_t k = parts.size(); k-- > 0;) {
+      for (size_t p = parts[k].size(); p-- > 0;)
+        w_.Emit(fmt::format("compute_at({}, {}, shared)", parts[k][p], at));
+    }
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const ir::Stage member = w_.stage(cluster_.members[k]);
+      for (size_t p = 0; p + 1 < parts[k].size(); ++p)
+        BindLanes(parts[k][p], Axis(parts[k][p], row_axis_ + 1));
+      if (member.num_spatial() <= row_axis_ + 1) {
+        BindScalar(member.name);
+        continue;
+      }
+      const std::string element = Axis(member.name, row_axis_ + 1);
+      w_.Emit(fmt::format("split({}, {}{})", element, threads_,
+                          Tail(member.spatial[row_axis_ + 1], threads_)));
+      BindLanes(member.name, element + ".1");
+    }
+  }
+
+ private:
+  static std::string Axis(const std::string& stage, int axis) {
+    return fmt::format("{}.i{}", stage, axis);
+  }
+  static const char* Tail(int64_t extent, int64_t part) {
+    return extent % part == 0 ? "" : ", mask";
+  }
+
+  /// Splits a reduction into what each thread finds, and what folds that. The Stages, first to
+  /// last; the last one is the reduction.
+  std::vector<std::string> Factor(const ir::Stage& stage) {
+    std::vector<std::string> stages = {w_.NextStage()};
+    const int64_t found = std::min(threads_, stage.reduce[0]);
+    w_.Emit(fmt::format("{0} = rfactor({1}, {1}.r0, {2}, inner)", stages[0], stage.name, found));
+    if (found > 2 * kFold) {
+      stages.push_back(w_.NextStage());
+      w_.Emit(fmt::format("{0} = rfactor({1}, {1}.r0, {2}, inner)", stages[1], stage.name, kFold));
+    }
+    stages.push_back(stage.name);
+    return stages;
+  }
+
+  /// The owner's loops over rows: blocks, then the rows of a block. `inside`: its other loops.
+  void BindRows(const ir::Stage& owner, const std::vector<std::string>& inside) {
+    std::string last = Axis(owner.name, row_axis_);
+    std::vector<std::string> order;
+    for (int a = 0; a < row_axis_; ++a) order.push_back(Axis(owner.name, a));
+    if (rows_ > 1) {
+      order.push_back(last + ".0");
+      order.push_back(last + ".1");
+      last += ".0";
+    } else {
+      order.push_back(last);
+    }
+    order.insert(order.end(), inside.begin(), inside.end());
+    w_.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+    std::string block = row_axis_ == 0 ? last : Axis(owner.name, 0);
+    for (int a = 1; a <= row_axis_; ++a) {
+      const std::string next = a == row_axis_ ? last : Axis(owner.name, a);
+      const std::string fused = fmt::format("{}.f{}", owner.name, a - 1);
+      w_.Emit(fmt::format("{} = fuse({}, {})", fused, block, next));
+      block = fused;
+    }
+    w_.Emit(fmt::format("bind({}, block.x)", block));
+    if (rows_ > 1) w_.Emit(fmt::format("bind({}.1, thread.y)", Axis(owner.name, row_axis_)));
+  }
+
+  void SplitRows(const ir::Stage& owner) {
+    if (rows_ == 1) return;
+    w_.Emit(fmt::format("split({}, {}{})", Axis(owner.name, row_axis_), rows_,
+                        Tail(owner.spatial[row_axis_], rows_)));
+  }
+
+  /// What threads of the block do together: one element of `axis` each.
+  void BindLanes(const std::string& stage, const std::string& loop) {
+    if (rows_ > 1) w_.Emit(fmt::format("bind({}, thread.y)", Axis(stage, row_axis_)));
+    w_.Emit(fmt::format("bind({}, thread.x)", loop));
+  }
+
+  /// One number for a row, by one thread of it.
+  void BindScalar(const std::string& stage) {
+    const std::string row = Axis(stage, row_axis_);
+    if (rows_ == 1) {
+      w_.Emit(fmt::format("bind({}, thread.x)", row));
+      return;
+    }
+    w_.Emit(fmt::format("split({}, 1)", row));
+    w_.Emit(fmt::format("bind({}.0, thread.y)", row));
+    w_.Emit(fmt::format("bind({}.1, thread.x)", row));
+  }
+
+  TraceWriter& w_;
+  const Cluster& cluster_;
+  const int64_t threads_, rows_, vectors_;
+  const int row_axis_;  ///< the last of the axes over rows
+};
+
+class RowsRule final : public SketchRule {
+ public:
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    const auto& form = static_cast<const RowsForm&>(*sketch.form);
+    const std::vector<Cluster> clusters = RowClusters(w);
+    std::set<int> done;
+    for (const Cluster& cluster : clusters) {
+      done.insert(cluster.owner);
+      done.insert(cluster.members.begin(), cluster.members.end());
+    }
+    const std::vector<int> live = LiveStages(w.schedule());
+    for (const Cluster& cluster : clusters) RowWriter(w, cluster, v).Write();
+    for (const int id : live) {
+      if (done.contains(id)) continue;
+      const auto tile = form.tiles.find(id);
+      if (tile != form.tiles.end())
+        ScheduleProduct(w, id, *FindProduct(w.workload(), w.stage(id)), tile->second);
+      else
+        ScheduleOnGrid(w, id, kGridThreads, kGridElements);
+    }
+    return w.status();
+  }
+
+  absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    const auto& form = static_cast<const RowsForm&>(*sketch.form);
+    Values values{sketch.tables[0].rows[0][0], 1, 1};
+    const std::vector<int64_t> rows = FactorsOf(trace, form.row_loop);
+    const std::vector<int64_t> columns = FactorsOf(trace, form.column_loop);
+    if (!rows.empty()) values[kRows] = rows[0];
+    if (!columns.empty()) values[kThreads] = columns[0];
+    if (columns.size() > 1) values[kVectors] = columns[1];
+    return values;
+  }
+
+  std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
+    const auto& form = static_cast<const RowsForm&>(*sketch.form);
+    if (v[kThreads] * v[kRows] > kMostThreads) return "too many threads";
+    if (v[kRows] > form.rows) return "a block has more rows than there are";
+    const int64_t partial = 4 * form.reductions * (v[kThreads] + 2 * kFold);
+    if (v[kRows] * (form.shared_bytes + partial) > kMostSharedBytes)
+      return "rows larger than a block's shared memory";
+    return {};
+  }
+};
+
+}  // namespace
+
+std::vector<Cluster> RowClusters(TraceWriter& writer) {
+  const ir::Workload& w = writer.workload();
+  std::vector<Cluster> all = FindClusters(writer, -1, -1);
+  const std::vector<int> live = LiveStages(writer.schedule());
+  std::vector<Cluster> rows;
+  for (size_t k = 0; k < all.size(); ++k) {
+    // What stands for itself on a CPU, as squares of sums do, may be of these rows all the same.
+    for (size_t other = k; other-- > 0;) TakeReduction(w, live, all[other], all[k]);
+    if (HasRows(w, all[k])) rows.push_back(all[k]);
+  }
+  return rows;
+}
+
+std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target) {
+  static const RowsRule rule;
+  TraceWriter w(workload);
+  auto form = std::make_shared<RowsForm>();
+  int64_t shortest = kMostThreads;
+  bool vectors = true;
+  form->rows = INT64_MAX;
+  const std::vector<Cluster> clusters = RowClusters(w);
+  for (const Cluster& cluster : clusters) {
+    const ir::Stage& owner = w.stage(cluster.owner);
+    const int row_axis = cluster.row_axes - 1;
+    if (form->row_loop.empty()) {
+      form->row_loop = fmt::format("{}.i{}", owner.name, row_axis);
+      form->column_loop = fmt::format("{}.i{}", owner.name, row_axis + 1);
+    }
+    form->rows = std::min(form->rows, owner.spatial[row_axis]);
+    vectors = vectors && owner.spatial[row_axis + 1] % 4 == 0;
+    int64_t bytes = 0;
+    for (const int id : cluster.members) {
+      const ir::Stage& stage = w.stage(id);
+      if (IsReduction(stage)) {
+        ++form->reductions;
+        shortest = std::min(shortest, stage.reduce[0]);
+      }
+      const ir::Tensor& result = w.workload().tensors[stage.results[0]];
+      bytes += ir::SizeOf(result.dtype) *
+               (stage.num_spatial() > row_axis + 1 ? stage.spatial[row_axis + 1] : 1);
+    }
+    form->shared_bytes = std::max(form->shared_bytes, bytes);
+  }
+  if (clusters.empty()) return std::nullopt;
+  for (const int id : LiveStages(w.schedule())) {
+    const auto axes = FindProduct(w.workload(), w.stage(id));
+    if (!axes) continue;
+    if (const auto tile = NominalBlock(*axes, target.As<ir::CudaTarget>()))
+      form->tiles.emplace(id, *tile);
+  }
+  DecisionTable threads{"threads", {"row_threads"}, {}};
+  for (int64_t t = kLeastRow; t <= shortest; t *= 2) threads.rows.push_back({t});
+  DecisionTable rows{"rows", {"block_rows"}, {{1}, {2}, {4}, {8}}};
+  DecisionTable elements{"elements", {"row_elements"}, {{1}}};
+  if (vectors) elements.rows.push_back({4});
+  return Sketch{
+      "rows", {std::move(threads), std::move(rows), std::move(elements)}, &rule, std::move(form)};
+}
+
+}  // namespace hone::schedule

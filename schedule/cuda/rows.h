@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/target.h"
+#include "schedule/sketch.h"
+#include "schedule/structure.h"
+
+namespace hone::schedule {
+
+/// The clusters of inlined Stages whose rows the threads of a block share: a map with reductions of
+/// its rows (softmax, norms). A reduction that no map follows has too few results for its threads.
+std::vector<Cluster> RowClusters(TraceWriter& writer);
+
+/// A block makes a row or a few: each thread reduces every so many-th element of a row, what they
+/// found meets in shared memory. The numbers are threads of a row, rows of a block, and the
+/// elements that lie side by side of what a thread writes. What is no row is a tile or a
+/// grid as by default.
+/// Nothing where no cluster has rows.
+std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target);
+
+}  // namespace hone::schedule

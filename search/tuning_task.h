@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/core/hash128.h"
+#include "ir/target.h"
+#include "ir/workload.h"
+#include "schedule/space.h"
+
+namespace hone::search {
+
+/// One distinct Workload to tune.
+struct TuningTask {
+  std::shared_ptr<const ir::Workload> workload;
+  Hash128 hash;
+  std::string name;     ///< for people
+  int count = 1;        ///< how often it occurs in the model
+  double flop = 0;      ///< ir::CostOf, of one run
+  double bound_ns = 0;  ///< schedule::LeastNs; 0: unknown
+  /// Its Space, where it has been made already (it can take a second); null: the Tuner makes it.
+  std::shared_ptr<const schedule::Space> space = nullptr;
+};
+
+/// The task of a Workload, once and without a name. What it is chosen by follows from Workload and
+/// target alone: here and on a farm the same.
+TuningTask TaskOf(std::shared_ptr<const ir::Workload> workload, const ir::Target& target);
+
+}  // namespace hone::search
