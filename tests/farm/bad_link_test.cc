@@ -77,7 +77,10 @@ TEST_F(BadLinkTest, CutLinksCostNoLease) {
   Begin(20, 30);
   int cuts = 0;
   for (; cuts < 8; ++cuts) {
-    // Each time there is something to lose.
+    // Each time there is a link to cut, and something to lose.
+    ASSERT_TRUE(Eventually(
+        [&] { return Told("event=worker_connected") > static_cast<size_t>(cuts); }))
+        << w1_.Said();
     ASSERT_TRUE(AwaitAnswers("w1", Answers("w1") + 1)) << w1_.Said();
     clock_.SleepNs(random.Between(0, 300) * kNsPerMs);
     ASSERT_TRUE(KeepTuning());
