@@ -42,6 +42,7 @@
 #include "measure/device.h"
 #include "measure/device_probe.h"
 #include "measure/helper_check.h"
+#include "measure/kind_runner.h"
 #include "measure/local_measurer.h"
 #include "measure/process_load.h"
 #include "search/session.h"
@@ -463,7 +464,7 @@ absl::Status Tuning::Run() {
   const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
   if (!unfinished.ok()) return LogError(unfinished.status());
   Announce(unfinished->so_far);
-  if (!predicted_) WarnOfOthers(load);
+  if (!predicted_ && measure::RunsOnHost(target_.text)) WarnOfOthers(load);
   context_.err << TaskListText(ListedTasks(tasks_), LineCellsOf(STDERR_FILENO)) << std::flush;
   return predicted_ ? PredictTasks() : TuneTasks();
 }

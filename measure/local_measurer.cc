@@ -6,6 +6,7 @@
 
 #include "base/core/check.h"
 #include "base/core/timed_wait.h"
+#include "measure/kind_runner.h"
 
 namespace hone::measure {
 namespace {
@@ -19,6 +20,7 @@ double Milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock& clock)
     : options_(std::move(options)),
+      on_host_(RunsOnHost(options_.runner.device)),
       clock_(clock),
       client_(options_.builder, clock),
       builder_(client_, clock),
@@ -170,7 +172,7 @@ void LocalMeasurer::GiveUp(Comparison& comparison, const std::string& why) {
 
 bool LocalMeasurer::MayBuild() const {
   if (waiting_.empty() || !comparisons_.empty()) return false;
-  if (options_.alternate && running_) return false;
+  if (options_.alternate && on_host_ && running_) return false;
   return static_cast<int>(built_.size()) + building_ < options_.built_ahead;
 }
 
@@ -178,7 +180,7 @@ bool LocalMeasurer::MayRun() const {
   if (others_ > 0) return false;
   if (!comparisons_.empty()) return building_ == 0;
   if (built_.empty()) return false;
-  if (!options_.alternate) return true;
+  if (!options_.alternate || !on_host_) return true;
   return building_ == 0 && !MayBuild();
 }
 
@@ -242,7 +244,7 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     const int64_t sentinel_ns = runner_.sentinel_ns();
-    const std::optional<double> foreign = load_.SinceLast();
+    const std::optional<double> foreign = DisturbingCpus();
     if (foreign) disturbed_ = *foreign > ForeignLoad::kDisturbing;
     lock.lock();
     SetRunning({});
@@ -253,6 +255,10 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     if (disturbed_) AwaitQuiet(lock);
   }
   Deliver(held);
+}
+
+std::optional<double> LocalMeasurer::DisturbingCpus() {
+  return on_host_ ? load_.SinceLast() : 0;
 }
 
 void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
@@ -269,7 +275,7 @@ void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     const int64_t start_ns = clock_.NowNs();
     clock_.SleepNs(ForeignLoad::kLeastNs);
-    const std::optional<double> foreign = load_.SinceLast();
+    const std::optional<double> foreign = DisturbingCpus();
     const int64_t waited_ns = clock_.NowNs() - start_ns;
     lock.lock();
     paused_ns_ += waited_ns;

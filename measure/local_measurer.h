@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,12 +31,12 @@ struct LocalMeasurerOptions {
   TimingPolicy screen;  ///< the incumbent is filled in per candidate
   TimingPolicy final = {.hopeless_ratio = 0, .min_samples = 10, .max_total_ns = 1'500'000'000};
   /// Measured threads and builders together are more than the cores: nothing is built while
-  /// something runs.
+  /// something runs. Not heeded for devices that do not run on the host's CPUs.
   bool alternate = true;
   int built_ahead = 16;  ///< candidates built before they are run; the capacity
   std::string device_class;
-  /// While other programs keep CPUs busy nothing is timed, for at most so long altogether; then
-  /// results are marked noisy. 0: never waits.
+  /// While other programs keep CPUs busy nothing is timed on them, for at most so long altogether;
+  /// then results are marked noisy. 0: never waits.
   int64_t max_pause_ns = 0;
   /// Who builds candidates, comparisons' traces and (with an empty trace) defaults; empty: the
   /// builder above. Called on its threads and on the run thread.
@@ -103,6 +104,8 @@ class LocalMeasurer final : public Measurer {
   bool MayBuild() const;
   bool MayRun() const;
   void RunBuilt(std::unique_lock<std::mutex>& lock);
+  /// CPUs that other programs kept busy since the last call; nullopt: it is too early to tell.
+  std::optional<double> DisturbingCpus();
   /// Delivers results, as noisy where other programs ran meanwhile.
   void Deliver(std::vector<MeasureResult>& held);
   /// Until other programs are quiet, or max_pause_ns is used up.
@@ -127,6 +130,7 @@ class LocalMeasurer final : public Measurer {
                      const MeasureInput& input) const;
 
   const LocalMeasurerOptions options_;
+  const bool on_host_;  // KindRunner::runs_on_host
   const MonotonicClock& clock_;
   BuilderClient client_;
   CandidateBuilder builder_;

@@ -24,6 +24,9 @@ inline constexpr int kRunnerOutOfMemory = 77;
 /// Exit code by which the runner says that it could not give up its rights.
 inline constexpr int kRunnerNoSandbox = 78;
 
+/// Exit code by which the runner says that its device cannot be opened.
+inline constexpr int kRunnerNoDevice = 79;
+
 /// Slots that a runner has.
 inline constexpr int kMaxSlots = 64;
 /// The last one is for the default schedule that candidates are compared with.

@@ -12,7 +12,7 @@ namespace hone::measure {
 void EndIfAsked(const std::string& hook, const char* step);
 
 /// Misbehaves as a candidate might, for tests: "crash", "overrun", "hang", "memory", "socket",
-/// "exec", "fork", "write", "wrong" (an output) or "kill-ran". Returns for "wrong", for unknown
+/// "exec", "fork", "write", "order" (an ioctl), "wrong" (an output) or "kill-ran". Returns for "wrong", for unknown
 /// names, and for escapes that failed without harm; never does anything of use.
 void Misbehave(const std::string& hook, const std::vector<GuardedBuffer>& outputs);
 

@@ -172,6 +172,7 @@ absl::Status RunnerClient::Start(int threads) {
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
   if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
   spawn.environment.emplace();
+  spawn.kept = needs.environment;
   spawn.inherited = {{output_file_.get(), kOutputFd}};
   if (!needs.any_address_space) {
     spawn.limits.address_space_bytes = options_.address_space_bytes;
@@ -279,7 +280,9 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
     return absl::DataLossError(
         fmt::format("the runner broke off: {}{}", failure.message(), detail));
   }
-  if (exit->code == kRunnerNoSandbox) return absl::FailedPreconditionError(last_words);
+  if (exit->code == kRunnerNoSandbox || exit->code == kRunnerNoDevice) {
+    return absl::FailedPreconditionError(last_words);
+  }
   // The limit on its address space ends it otherwise: it was the machine that had no memory left.
   if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
     return absl::UnavailableError(

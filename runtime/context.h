@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "base/core/result.h"
@@ -37,6 +38,8 @@ class Context {
   /// Time of each of the plan's steps in the last run, ns, in order; empty without a profile clock.
   /// Not while a run is in progress.
   std::span<const int64_t> step_times_ns() const { return prepared_->step_times_ns(); }
+  /// PreparedPlan::device_ns. Not while a run is in progress.
+  std::optional<int64_t> device_ns() const { return prepared_->device_ns(); }
 
  private:
   Context() = default;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -61,6 +62,9 @@ class PreparedPlan {
                      std::span<const OutputBuffer> outputs) = 0;
   /// Time of each of the plan's steps in the last run, ns; empty without a profile clock.
   virtual std::span<const int64_t> step_times_ns() const = 0;
+  /// Time of the last run by the device's own clock, ns, without copies of the caller's buffers;
+  /// nothing for a device whose time is the host's, or without a profile clock.
+  virtual std::optional<int64_t> device_ns() const { return std::nullopt; }
 };
 
 /// Code and constants of a model where its device can use them. Immutable, thread-safe.

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "measure/built_artifact.h"
 #include "measure/candidate_runner.h"
+#include "measure/kind_runner.h"
 #include "measure/process_load.h"
 #include "proto/field_check.h"
 
@@ -50,6 +51,7 @@ Bench::Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, Devi
              const MonotonicClock& clock, Events events)
     : clock_(clock),
       events_(std::move(events)),
+      on_host_(measure::RunsOnHost(options.runner.device)),
       models_(options.runner, clock),
       lock_(std::move(lock)) {
   options.before_run = [this](const std::vector<int64_t>& numbers) {
@@ -242,7 +244,7 @@ proto::WorkResult Bench::CompareModels(int64_t number, const measure::ModelJob& 
     const int64_t began_ns = clock_.NowNs();
     measure::ForeignLoad load(clock_);
     samples_ns = models_.RunModels(models);
-    result.noisy = load.SinceLast().value_or(0) > measure::ForeignLoad::kDisturbing;
+    result.noisy = on_host_ && load.SinceLast().value_or(0) > measure::ForeignLoad::kDisturbing;
     result.run_ns = clock_.NowNs() - began_ns;
     lock_.Free();
     events_.busy(result.run_ns);

@@ -63,6 +63,7 @@ class Bench {
 
   const MonotonicClock& clock_;
   const Events events_;
+  const bool on_host_;           // measure::RunsOnHost
   measure::RunnerClient models_;  // the comparer's alone, but for Interrupt
   DeviceLock lock_;               // the run thread's alone
   int64_t began_ns_ = 0;          // the same

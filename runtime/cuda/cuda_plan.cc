@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kCaptureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 constexpr unsigned kStreamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned kEventRecordExternal = 1;  // CU_EVENT_RECORD_EXTERNAL
 constexpr unsigned char kPoison = 0xff;
 
 size_t SizeOf(const ir::PlanValue& value) {
@@ -39,6 +40,7 @@ CudaPlan::~CudaPlan() {
   for (const Part& part : parts_) {
     if (part.graph != nullptr) driver_.cuGraphExecDestroy(part.graph);
   }
+  for (CuHandle event : events_) driver_.cuEventDestroy_v2(event);
   if (stream_ != nullptr) driver_.cuStreamDestroy_v2(stream_);
 }
 
@@ -49,7 +51,7 @@ Result<std::unique_ptr<PreparedPlan>> CudaPlan::Create(const CudaModel& model,
   HONE_RETURN_IF_ERROR(driver.Check(driver.cuCtxSetCurrent(model.context), "the GPU's context"));
   HONE_RETURN_IF_ERROR(plan->Allocate());
   plan->ListLaunches();
-  if (!plan->profiles_) HONE_RETURN_IF_ERROR(plan->MakeGraphs());
+  HONE_RETURN_IF_ERROR(plan->MakeGraphs());
   return std::unique_ptr<PreparedPlan>(std::move(plan));
 }
 
@@ -93,13 +95,27 @@ void CudaPlan::ListLaunches() {
   parts_.back().end = launches_.size();
 }
 
+// In a graph as a step of its own: the device notes when it comes there.
+Status CudaPlan::MarkTime() {
+  if (!profiles_) return {};
+  HONE_RETURN_IF_ERROR(
+      driver_.Check(driver_.cuEventCreate(&events_.emplace_back(), 0), "an event"));
+  return driver_.Check(
+      driver_.cuEventRecordWithFlags(events_.back(), stream_, kEventRecordExternal), "an event");
+}
+
 Status CudaPlan::MakeGraphs() {
   for (Part& part : parts_) {
     if (part.first == part.end) continue;
+    part.event = events_.size();
     HONE_RETURN_IF_ERROR(driver_.Check(
         driver_.cuStreamBeginCapture_v2(stream_, kCaptureThreadLocal), "a graph of the plan"));
     Status status;
-    for (size_t i = part.first; i < part.end && status.ok(); ++i) status = Submit(launches_[i]);
+    for (size_t i = part.first; i < part.end && status.ok(); ++i) {
+      status = MarkTime();
+      if (status.ok()) status = Submit(launches_[i]);
+    }
+    if (status.ok()) status = MarkTime();
     CuHandle graph = nullptr;
     const CuResult captured = driver_.cuStreamEndCapture(stream_, &graph);
     if (status.ok()) status = driver_.Check(captured, "a graph of the plan");
@@ -171,27 +187,22 @@ Status CudaPlan::RunParts() {
   return {};
 }
 
-/// Step by step, with events around each: what the device takes, not the host.
-Status CudaPlan::RunTimed() {
-  CuHandle begin = nullptr, end = nullptr;
-  HONE_RETURN_IF_ERROR(driver_.Check(driver_.cuEventCreate(&begin, 0), "an event"));
-  Status status = driver_.Check(driver_.cuEventCreate(&end, 0), "an event");
+Status CudaPlan::ReadTimes() {
   std::fill(step_times_ns_.begin(), step_times_ns_.end(), 0);
-  for (const Launch& launch : launches_) {
-    if (!status.ok()) break;
-    status = driver_.Check(driver_.cuEventRecord(begin, stream_), "an event");
-    if (status.ok()) status = Submit(launch);
-    if (status.ok()) status = driver_.Check(driver_.cuEventRecord(end, stream_), "an event");
-    if (status.ok()) status = Finish();
-    float milliseconds = 0;
-    if (status.ok()) {
-      status = driver_.Check(driver_.cuEventElapsedTime(&milliseconds, begin, end), "an event");
+  int64_t total_ns = 0;
+  for (const Part& part : parts_) {
+    for (size_t i = part.first; i < part.end; ++i) {
+      const CuHandle* const event = &events_[part.event + i - part.first];
+      float milliseconds = 0;
+      HONE_RETURN_IF_ERROR(driver_.Check(
+          driver_.cuEventElapsedTime(&milliseconds, event[0], event[1]), "an event"));
+      const auto took_ns = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
+      step_times_ns_[launches_[i].step] += took_ns;
+      total_ns += took_ns;
     }
-    step_times_ns_[launch.step] += static_cast<int64_t>(milliseconds * 1e6F);
   }
-  driver_.cuEventDestroy_v2(begin);
-  if (end != nullptr) driver_.cuEventDestroy_v2(end);
-  return status;
+  device_ns_ = total_ns;
+  return {};
 }
 
 Status CudaPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
@@ -214,7 +225,7 @@ Status CudaPlan::Run(std::span<const InputBuffer> inputs, std::span<const Output
         driver_.cuMemcpyHtoDAsync_v2(io_[i].at(), inputs[i].data, inputs[i].bytes, stream_),
         "copying an input"));
   }
-  HONE_RETURN_IF_ERROR(profiles_ ? RunTimed() : RunParts());
+  HONE_RETURN_IF_ERROR(RunParts());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].bytes == 0) continue;
     HONE_RETURN_IF_ERROR(
@@ -222,8 +233,10 @@ Status CudaPlan::Run(std::span<const InputBuffer> inputs, std::span<const Output
                                                    outputs[i].bytes, stream_),
                       "copying an output"));
   }
-  return found_.empty() ? driver_.Check(driver_.cuStreamSynchronize(stream_), "running the model")
-                        : Finish();
+  HONE_RETURN_IF_ERROR(
+      found_.empty() ? driver_.Check(driver_.cuStreamSynchronize(stream_), "running the model")
+                     : Finish());
+  return profiles_ ? ReadTimes() : Status();
 }
 
 }  // namespace hone::runtime

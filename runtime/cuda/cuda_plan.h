@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,12 +34,14 @@ class CudaPlan final : public PreparedPlan {
   int threads() const override { return 1; }
   Status Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) override;
   std::span<const int64_t> step_times_ns() const override { return step_times_ns_; }
+  std::optional<int64_t> device_ns() const override { return device_ns_; }
 
  private:
   /// Launches from `first` up to `end`, as one graph.
   struct Part {
     size_t first = 0, end = 0;
-    CuHandle graph = nullptr;  ///< CUgraphExec
+    CuHandle graph = nullptr;    ///< CUgraphExec; of no launches null
+    size_t event = 0;            ///< before its first launch
   };
   /// One phase, once.
   struct Launch {
@@ -50,11 +53,13 @@ class CudaPlan final : public PreparedPlan {
   CudaPlan(const CudaModel& model, const RunOptions& options);
   Status Allocate();
   void ListLaunches();
+  Status MarkTime();
   Status MakeGraphs();
   CuPointer AddressOf(int32_t buffer) const;
   Status Submit(const Launch& launch) const;
   Status RunParts();
-  Status RunTimed();
+  /// What the events of the graphs say of the run that is over.
+  Status ReadTimes();
   /// Waits, and says whether a kernel stopped.
   Status Finish();
 
@@ -68,7 +73,9 @@ class CudaPlan final : public PreparedPlan {
   std::vector<int32_t> found_;  // the results, here
   std::vector<Launch> launches_;
   std::vector<Part> parts_;
+  std::vector<CuHandle> events_;  // when profiling: before each launch, and at the end of each part
   std::vector<int64_t> step_times_ns_;
+  std::optional<int64_t> device_ns_;
 };
 
 }  // namespace hone::runtime

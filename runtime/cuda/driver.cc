@@ -22,6 +22,14 @@ Result<CudaDriver> FindAll() {
   std::string why;
   Take("cuDeviceGet", &d.cuDeviceGet, &why);
   Take("cuDeviceGetAttribute", &d.cuDeviceGetAttribute, &why);
+  Take("cuDeviceGetName", &d.cuDeviceGetName, &why);
+  // Of a slice of a GPU (MIG) the slice's own; drivers before 11.4 have the first alone.
+  std::string none;
+  Take("cuDeviceGetUuid_v2", &d.cuDeviceGetUuid, &none);
+  if (d.cuDeviceGetUuid == nullptr) Take("cuDeviceGetUuid", &d.cuDeviceGetUuid, &why);
+  Take("cuDeviceGetPCIBusId", &d.cuDeviceGetPCIBusId, &why);
+  Take("cuDeviceTotalMem_v2", &d.cuDeviceTotalMem_v2, &why);
+  Take("cuDriverGetVersion", &d.cuDriverGetVersion, &why);
   Take("cuDevicePrimaryCtxRetain", &d.cuDevicePrimaryCtxRetain, &why);
   Take("cuDevicePrimaryCtxRelease_v2", &d.cuDevicePrimaryCtxRelease_v2, &why);
   Take("cuCtxSetCurrent", &d.cuCtxSetCurrent, &why);
@@ -46,6 +54,7 @@ Result<CudaDriver> FindAll() {
   Take("cuLaunchKernel", &d.cuLaunchKernel, &why);
   Take("cuEventCreate", &d.cuEventCreate, &why);
   Take("cuEventRecord", &d.cuEventRecord, &why);
+  Take("cuEventRecordWithFlags", &d.cuEventRecordWithFlags, &why);
   Take("cuEventElapsedTime", &d.cuEventElapsedTime, &why);
   Take("cuEventDestroy_v2", &d.cuEventDestroy_v2, &why);
   Take("cuGetErrorString", &d.cuGetErrorString, &why);

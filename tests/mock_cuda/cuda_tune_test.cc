@@ -1,0 +1,71 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "client/model_inputs.h"
+#include "client/npz.h"
+#include "graph/onnx_export/zoo_layers.h"
+#include "tests/mock_cuda/mock_machine.h"
+
+// `hone tune --target cuda:native` on the mock driver: from a model to a package, by the programs.
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+using testing::ProgramRun;
+using testing::RunHone;
+using ::testing::HasSubstr;
+
+class CudaTuneTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    graph::OnnxWriter writer("small", 1);
+    std::string x = writer.Input("x", ir::DType::kF32, {4, 16});
+    x = graph::Relu(writer, "relu", Linear(writer, "hidden", x, 16, 24));
+    Linear(writer, "y", x, 24, 10);
+    writer.Output("y", ir::DType::kF32, {4, 10});
+    ASSERT_TRUE(writer.Save(model_).ok());
+  }
+
+  ProgramRun Hone(std::vector<std::string> words) const {
+    return RunHone(std::move(words), machine_.Path("home"), machine_.variables());
+  }
+  ProgramRun Tune(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"tune", model_, "--target", "cuda:native", "--db", log_};
+    words.insert(words.end(), more.begin(), more.end());
+    return Hone(words);
+  }
+  static json Parsed(const ProgramRun& run) {
+    const json object = json::parse(run.out, nullptr, false);
+    EXPECT_FALSE(object.is_discarded()) << run.out << run.err;
+    return object;
+  }
+
+  const MockMachine machine_;
+  const std::string model_ = machine_.Path("small.onnx"), log_ = machine_.Path("tune.db");
+};
+
+TEST_F(CudaTuneTest, FromModelToPackageByMeasurements) {
+  const json tuned = Parsed(Tune({"--trials", "8", "--json"}));
+  EXPECT_EQ(tuned["measure"], "measured");
+  EXPECT_EQ(tuned["answered"], 8);
+  for (const json& task : tuned["tasks"]) EXPECT_GT(task["best_us"], 0);
+  const std::string package = machine_.Path("small.hone");
+  const json compiled = Parsed(Hone({"compile", model_, "--target", "cuda:native", "--db", log_,
+                                     "--require", "exact", "-o", package, "--json"}));
+  for (const json& kernel : compiled["kernels"]) EXPECT_EQ(kernel["rung"], "exact");
+  const json told = Parsed(Hone({"inspect", package, "--json"}));
+  EXPECT_EQ(told["target"], "cuda:sm_90a");
+  EXPECT_EQ(told["device_class"], "cuda-1:mock-GPU-sm90x1-mem1G-l2.32K");
+  const std::string host = machine_.Path("host.npz"), inputs = machine_.Path("in.npz");
+  const InputSpec x{.name = "x", .type = {ir::DType::kF32, {4, 16}}, .range = {-1, 1}};
+  ASSERT_TRUE(WriteNpz(inputs, {{"x", DrawInput(x, 0, 1)}}).ok());
+  const ProgramRun on_host =
+      Hone({"run", model_, "--no-log", "--inputs", inputs, "--outputs", host});
+  ASSERT_EQ(on_host.exit_code, 0) << on_host.err;
+  const ProgramRun on_card = Hone({"run", package, "--inputs", inputs, "--expect", host});
+  EXPECT_EQ(on_card.exit_code, 0) << on_card.err;
+}
+
+}  // namespace
+}  // namespace hone::client
