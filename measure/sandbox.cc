@@ -150,8 +150,8 @@ Status AddBuilderRules(const Filter& filter) {
 }
 
 // The orders of NVIDIA's kernel driver: those of its device files carry the letter F, those of its
-// unified memory are small numbers, but for two. No others: not of terminals (TIOCSTI), not FIOASYNC.
-// Names: gVisor's nvproxy, and the driver's open sources (nv-ioctl-numbers.h, uvm_ioctl.h).
+// unified memory are small numbers, but for two. No others: not those of terminals (TIOCSTI), not
+// FIOASYNC. Names: gVisor's nvproxy, and the driver's open sources (nv-ioctl-numbers.h, uvm_ioctl.h).
 Status AddDriverRules(const Filter& filter) {
   constexpr scmp_datum_t kLetter = 0xff00, kFrontend = 'F' << 8;
   constexpr scmp_datum_t kUvmStarts = 0x30000001, kUvmEnds = 0x30000002, kMostUvm = 0xff;

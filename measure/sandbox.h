@@ -19,8 +19,8 @@ enum class SandboxKind {
 /// What a process may do beside.
 struct SandboxLeave {
   std::vector<int> more_calls;   ///< system calls by number, with any arguments
-  /// The driver of a GPU works in this process: it opens device files for reading and writing (which
-  /// ones HideFiles says), gives them the orders of NVIDIA's driver (ioctl), and names and starts
+  /// The driver of a GPU works in this process: it opens device files for reading and writing
+  /// (HideFiles says which), gives them the orders of NVIDIA's driver (ioctl), and names and starts
   /// threads. It tries other calls too and does without: they fail with EPERM.
   bool drives_device = false;
   bool may_kill_itself = false;  ///< tests that end it as the kernel would

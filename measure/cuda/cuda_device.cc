@@ -69,7 +69,7 @@ Status Ask(const CudaDriver& d, int number, Facts* facts) {
   return {};
 }
 
-/// Of a name what a class may hold: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb".
+/// What a class may hold of a name: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb".
 std::string ClassWord(const std::string& name) {
   std::string word;
   for (const char c : name) {

@@ -23,7 +23,7 @@ Result<CudaDriver> FindAll() {
   Take("cuDeviceGet", &d.cuDeviceGet, &why);
   Take("cuDeviceGetAttribute", &d.cuDeviceGetAttribute, &why);
   Take("cuDeviceGetName", &d.cuDeviceGetName, &why);
-  // Of a slice of a GPU (MIG) the slice's own; drivers before 11.4 have the first alone.
+  // The second one tells a slice of a GPU (MIG) from the whole; drivers before 11.4 lack it.
   std::string none;
   Take("cuDeviceGetUuid_v2", &d.cuDeviceGetUuid, &none);
   if (d.cuDeviceGetUuid == nullptr) Take("cuDeviceGetUuid", &d.cuDeviceGetUuid, &why);
