@@ -241,6 +241,7 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     if (options_.before_run) options_.before_run({item.input.id});
     held.push_back(RunOne(item));
+    LookAtDevice();
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     const int64_t sentinel_ns = runner_.sentinel_ns();
@@ -293,6 +294,7 @@ void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   const std::vector<BuiltCandidate> built = BuildAll(comparison.inputs);
   if (options_.before_run) options_.before_run(ids);
   std::vector<ComparedTrace> result = CompareNow(comparison, built);
+  LookAtDevice();
   if (options_.after_run) options_.after_run();
   lock.lock();
   SetRunning({});
@@ -339,6 +341,12 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   result.hopeless = timed.reply.hopeless;
   result.noisy = timed.noisy;
   return result;
+}
+
+void LocalMeasurer::LookAtDevice() {
+  if (bad_ || runner_.device_failures() < RunnerClient::kBadDevice) return;
+  bad_ = true;
+  if (options_.on_bad_device) options_.on_bad_device(runner_.device_failure());
 }
 
 double LocalMeasurer::RunMs(const std::function<void()>& work) {

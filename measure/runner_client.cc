@@ -96,6 +96,7 @@ absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {
   HONE_ASSIGN_OR_RETURN(TimeReply reply, AskForTimes(job));
   HONE_RETURN_IF_ERROR(Told(reply.status));
   if (reply.samples_ns.empty()) return absl::DataLossError("the runner sent no times");
+  device_failures_ = 0;
   return reply;
 }
 
@@ -114,7 +115,13 @@ bool RunnerClient::SpeaksUnasked() const {
   return poll(&output, 1, 0) > 0 && (output.revents & POLLIN) != 0;
 }
 
+void RunnerClient::NoteFailure(std::string_view why, int times) {
+  device_failures_ += times;
+  device_failure_ = why;
+}
+
 absl::Status RunnerClient::Told(const Status& status) {
+  if (status.code() == StatusCode::kUnavailable) NoteFailure(status.message());
   const bool failed =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kAborted;
   if (failed) process_.reset();
@@ -179,7 +186,10 @@ absl::Status RunnerClient::Start(int threads) {
   }
   spawn.limits.file_bytes = kFileBytes;
   spawn.limits.open_files = kOpenFiles + needs.open_files + kMaxSlots;
-  spawn.on_unkillable = options_.on_unkillable;
+  spawn.on_unkillable = [this](pid_t pid) {
+    NoteFailure(fmt::format("a kernel hangs, and its process {} does not end", pid), kBadDevice);
+    if (options_.on_unkillable) options_.on_unkillable(pid);
+  };
   spawn.kill_patience_ns = options_.kill_patience_ns;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
@@ -280,6 +290,7 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
     return absl::DataLossError(
         fmt::format("the runner broke off: {}{}", failure.message(), detail));
   }
+  if (exit->code == kRunnerNoDevice) NoteFailure(last_words);
   if (exit->code == kRunnerNoSandbox || exit->code == kRunnerNoDevice) {
     return absl::FailedPreconditionError(last_words);
   }

@@ -10,6 +10,7 @@
 #include "base/core/status_macros.h"
 #include "ir/cuda/cuda_driver.h"
 #include "measure/cuda/cuda_candidate.h"
+#include "measure/model_turns.h"
 
 namespace hone::measure {
 namespace {
@@ -43,12 +44,14 @@ int64_t LongestWaitNs(const TimeReply& reply) {
 
 class OpenCuda final : public OpenDevice {
  public:
-  static Result<std::unique_ptr<OpenDevice>> Open(int number) {
+  OpenCuda(int number, const MonotonicClock& clock) : number_(number), clock_(clock) {}
+
+  static Result<std::unique_ptr<OpenDevice>> Open(int number, const MonotonicClock& clock) {
     std::string why;
     // Starts the driver.
     if (ir::CudaCapability(&why) == 0) return Status(StatusCode::kFailedPrecondition, why);
-    auto device = std::make_unique<OpenCuda>();
-    HONE_RETURN_IF_ERROR(device->Take(number));
+    auto device = std::make_unique<OpenCuda>(number, clock);
+    HONE_RETURN_IF_ERROR(device->Take());
     // All that the driver does but once (threads, its compiler for PTX) it does before the sandbox
     // is closed.
     HONE_RETURN_IF_ERROR(device->RunSentinel().status());
@@ -67,6 +70,12 @@ class OpenCuda final : public OpenDevice {
     return std::unique_ptr<LoadedCandidate>(std::move(loaded));
   }
 
+  Result<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job) override {
+    // A package runs on the first one (runtime/cuda/cuda_device.h).
+    if (number_ != 0) return OpenDevice::RunModels(job);
+    return RunModelsInTurns(job, pool_, clock_, TimedBy::kDevice);
+  }
+
   int64_t SentinelNs() override {
     int64_t least_ns = INT64_MAX;
     for (int turn = 0; turn < 3; ++turn) {
@@ -78,15 +87,16 @@ class OpenCuda final : public OpenDevice {
   }
 
  private:
-  Status Take(int number) {
-    HONE_ASSIGN_OR_RETURN(crew_, runtime::Crew::Create({.threads = 1, .cpus = {}}));
+  Status Take() {
+    HONE_ASSIGN_OR_RETURN(pool_, runtime::ThreadPool::Create({.threads = 1, .cpus = {}}));
+    crew_ = std::make_unique<runtime::Crew>(pool_, 1);
     HONE_ASSIGN_OR_RETURN(card_.driver, CudaDriver::Find());
     const CudaDriver& d = *card_.driver;
     const auto check = [&](runtime::CuResult code, const char* what) {
       return d.Check(code, what);
     };
     int device = 0, l2 = 0;
-    HONE_RETURN_IF_ERROR(check(d.cuDeviceGet(&device, number), "the GPU"));
+    HONE_RETURN_IF_ERROR(check(d.cuDeviceGet(&device, number_), "the GPU"));
     HONE_RETURN_IF_ERROR(check(d.cuDeviceGetAttribute(&l2, kL2Bytes, device), "the GPU's L2"));
     card_.l2_bytes = l2;
     CuHandle context = nullptr;
@@ -115,7 +125,10 @@ class OpenCuda final : public OpenDevice {
   }
 
   // What it took is not given back: a process holds one device, and its end frees that.
+  const int number_;
+  const MonotonicClock& clock_;
   CudaCard card_;
+  std::shared_ptr<runtime::ThreadPool> pool_;
   std::unique_ptr<runtime::Crew> crew_;  // of prologues, which are the host's
   CuHandle module_ = nullptr, sentinel_ = nullptr;
   DeviceBuffer scratch_;
@@ -158,8 +171,8 @@ class Cuda final : public KindRunner {
   bool runs_on_host() const override { return false; }
 
   Result<std::unique_ptr<OpenDevice>> Open(const DevicePlace& place,
-                                           const MonotonicClock&) const override {
-    return OpenCuda::Open(place.number);
+                                           const MonotonicClock& clock) const override {
+    return OpenCuda::Open(place.number, clock);
   }
 
   // Times are the device's own. The host's are far longer only where the device's clock lies: work

@@ -41,6 +41,8 @@ Result<CudaDriver> FindAll() {
   Take("cuMemGetInfo_v2", &d.cuMemGetInfo_v2, &why);
   Take("cuMemcpyHtoDAsync_v2", &d.cuMemcpyHtoDAsync_v2, &why);
   Take("cuMemcpyDtoHAsync_v2", &d.cuMemcpyDtoHAsync_v2, &why);
+  Take("cuMemcpyDtoDAsync_v2", &d.cuMemcpyDtoDAsync_v2, &why);
+  Take("cuPointerGetAttribute", &d.cuPointerGetAttribute, &why);
   Take("cuMemsetD8Async", &d.cuMemsetD8Async, &why);
   Take("cuStreamCreate", &d.cuStreamCreate, &why);
   Take("cuStreamDestroy_v2", &d.cuStreamDestroy_v2, &why);

@@ -35,6 +35,9 @@ struct CudaDriver {
                                    CuHandle stream) = nullptr;
   CuResult (*cuMemcpyDtoHAsync_v2)(void* to, CuPointer from, size_t bytes,
                                    CuHandle stream) = nullptr;
+  CuResult (*cuMemcpyDtoDAsync_v2)(CuPointer to, CuPointer from, size_t bytes,
+                                   CuHandle stream) = nullptr;
+  CuResult (*cuPointerGetAttribute)(void* value, int attribute, CuPointer pointer) = nullptr;
   CuResult (*cuMemsetD8Async)(CuPointer to, unsigned char value, size_t bytes,
                               CuHandle stream) = nullptr;
   CuResult (*cuStreamCreate)(CuHandle* stream, unsigned flags) = nullptr;

@@ -22,6 +22,7 @@
 namespace hone::measure {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kTarget[] = "cuda:sm_90a";
@@ -177,10 +178,13 @@ TEST_F(CudaMeasureTest, ADeviceWhoseClockLiesIsNotBelieved) {
 
 TEST_F(CudaMeasureTest, ADeviceThatCannotBeOpenedIsNoCandidatesFault) {
   machine_.SetScript("dead 0\n");
+  std::vector<std::string> told;
+  options_.on_bad_device = [&](const std::string& why) { told.push_back(why); };
   for (const auto& [id, result] : MeasureThree()) {
     EXPECT_EQ(ToString(result.outcome), ToString(Outcome::kWorkerLost)) << id;
     EXPECT_THAT(result.message, HasSubstr("the GPU's context: the CUDA driver says 46"));
   }
+  EXPECT_THAT(told, ElementsAre(HasSubstr("the CUDA driver says 46")));
 }
 
 TEST_F(CudaMeasureTest, TheSandboxRefusesWhatADriverDoesNotNeed) {

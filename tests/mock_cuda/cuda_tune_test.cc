@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -31,7 +33,8 @@ class CudaTuneTest : public ::testing::Test {
     return RunHone(std::move(words), machine_.Path("home"), machine_.variables());
   }
   ProgramRun Tune(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"tune", model_, "--target", "cuda:native", "--db", log_};
+    std::vector<std::string> words = {"tune", model_, "--target",      "cuda:native",
+                                      "--db", log_,   "--lock-folder", machine_.Path("locks")};
     words.insert(words.end(), more.begin(), more.end());
     return Hone(words);
   }
@@ -65,6 +68,34 @@ TEST_F(CudaTuneTest, FromModelToPackageByMeasurements) {
   ASSERT_EQ(on_host.exit_code, 0) << on_host.err;
   const ProgramRun on_card = Hone({"run", package, "--inputs", inputs, "--expect", host});
   EXPECT_EQ(on_card.exit_code, 0) << on_card.err;
+}
+
+TEST_F(CudaTuneTest, AModelTooLargeForTheDeviceIsRefused) {
+  const std::string package = machine_.Path("small.hone");
+  ASSERT_EQ(Hone({"compile", model_, "--target", "cuda:sm_90a", "--no-log", "-o", package})
+                .exit_code,
+            0);
+  machine_.SetScript("memory 512\n");
+  const ProgramRun run = Hone({"bench", package, "--seconds", "0.1"});
+  EXPECT_EQ(run.exit_code, 8) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the model needs 1 MiB of the GPU's memory"));
+}
+
+TEST_F(CudaTuneTest, ADeviceThatStaysBadIsLeftAlone) {
+  // It can be opened, and whatever runs there then is lost.
+  machine_.SetScript("time real\nfault cuGraphInstantiateWithFlags 1 46\n");
+  const ProgramRun bad = Tune({"--trials", "8"});
+  EXPECT_EQ(bad.exit_code, 8) << bad.err;
+  const std::string lock = machine_.Path("locks/hone-GPU-00000000-0000-0000-0000-000000000001");
+  EXPECT_TRUE(std::filesystem::exists(lock + ".lock"));
+  EXPECT_THAT(bad.err, HasSubstr("is in quarantine: "));
+  EXPECT_THAT(bad.err, HasSubstr("the CUDA driver says 46"));
+  machine_.SetScript("time real\n");
+  const ProgramRun again = Tune({"--trials", "8"});
+  EXPECT_EQ(again.exit_code, 8) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("remove '" + lock + ".quarantine'"));
+  std::filesystem::remove(lock + ".quarantine");
+  EXPECT_EQ(Tune({"--trials", "4"}).exit_code, 0);
 }
 
 }  // namespace

@@ -264,6 +264,21 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
     return 0;
   });
 }
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  ENTER("cuMemcpyDtoDAsync_v2");
+  return Submit(stream, [=] {
+    const auto found = The().device.Read(from, bytes);
+    if (found.size() != bytes) return kIllegalAddress;
+    const std::vector<uint8_t> copy(found.begin(), found.end());
+    return The().device.Write(to, copy) ? 0 : kIllegalAddress;
+  });
+}
+int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
+  if (The().device.Read(pointer, 1).empty()) return kInvalid;
+  constexpr int kMemoryType = 2, kMemoryTypeDevice = 2;
+  *static_cast<int*>(value) = attribute == kMemoryType ? kMemoryTypeDevice : 0;
+  return 0;
+}
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
   ENTER("cuMemsetD8Async");
   return Submit(stream, [=] {
