@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+import torch._dynamo
 import torch.fx.traceback
 
 from .. import errors
@@ -83,7 +84,7 @@ def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequenc
                                   "pip install onnx onnxscript") from error
     part = _Part(module, arguments, free, seen)
     examples = tuple(torch.empty(arguments[i].shape, dtype=arguments[i].dtype) for i in free)
-    with torch.inference_mode(False), torch.no_grad(), _quiet():
+    with _alone(), torch.inference_mode(False), torch.no_grad(), _quiet():
         try:
             program = torch.export.export(part, examples, strict=False)
         except Exception as error:
@@ -118,7 +119,7 @@ def _check(program: torch.export.ExportedProgram, mutated: int, dense: bool) -> 
 
 
 def _draws(node: torch.fx.Node) -> bool:
-    """Of operators that may: those of dropout do not with a probability of 0, or outside training."""
+    """Whether an operator that may does: dropout does not with a probability of 0, or outside training."""
     attention = node.target.overloadpacket is torch.ops.aten.scaled_dot_product_attention
     probability = _argument(node, "dropout_p" if attention else "p", 0 if attention else None)
     return probability != 0 and _argument(node, "train", True) is not False
@@ -139,6 +140,15 @@ def _said(error: BaseException) -> str:
     if "No ONNX function found" in text:
         return "PyTorch's exporter has no ONNX for it"
     return f"torch.onnx.export: {text.splitlines()[0][:300]}"
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """PyTorch traces one graph at a time in a process. Meanwhile other threads that call compiled
+    functions run them as PyTorch does; unless told so they would be refused as if they were traced."""
+    with torch._dynamo.convert_frame.compile_lock, \
+            torch._dynamo.config.patch(error_on_nested_fx_trace=False):
+        yield
 
 
 @contextlib.contextmanager

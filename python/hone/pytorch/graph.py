@@ -165,7 +165,7 @@ class Graph:
             warnings.warn_explicit(
                 f"hone: {refusal}. The graph {self.name} runs as PyTorch runs it; "
                 "hone.explain(fn, *args) tells of all graphs.", FallbackWarning,
-                line.file if line else __file__, line.number if line else 1)
+                line.file if line else f"<{self.name}>", line.number if line else 1)
 
 
 def _is_weight(node: torch.fx.Node) -> bool:

@@ -134,7 +134,7 @@ def _trace_results(seen: Observation, results: list[Any], fakes: list[Any]) -> N
 
 def _fresh(seen: Observation, value: torch.Tensor, shared: bool, memories: dict[int, int]) -> Result:
     number, layout = len(seen.computed), Layout.of(value)
-    if not shared and value.is_contiguous():
+    if not shared and value.stride() == torch.empty(value.shape, device="meta").stride():
         return Result(computed=number)
     if _overlaps(layout):
         raise Refusal("elements of a result share memory")

@@ -43,10 +43,17 @@ class Options:
         object.__setattr__(made, "tune_in_background", background)
         return made
 
-    def how(self) -> dict[str, Any]:
-        """As arguments of hone.compile and hone.tune."""
+    def tune(self) -> dict[str, Any]:
+        """As arguments of hone.tune."""
         return {name: getattr(self, name) for name in ("threads", "log", "precision", "accuracy",
                                                        "server", "tls", "insecure_loopback")}
+
+    def compile(self) -> dict[str, Any]:
+        """As arguments of hone.compile: a log that no tuning has made yet knows nothing."""
+        how, log = self.tune(), self.log
+        if log and "@sha256:" not in os.fspath(log) and not os.path.exists(log):
+            how["log"] = False
+        return how
 
 
 def _tune(said: str) -> tuple[float, bool]:

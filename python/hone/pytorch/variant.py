@@ -69,14 +69,13 @@ class Variant:
     def _compile(self, seconds: float, bar: bool | None) -> Package:
         weights = self.frozen.memory
         arguments = [weights.get(i, a) for i, a in enumerate(self._examples)]
-        how = self._options.how()
         with tempfile.TemporaryDirectory(prefix="hone-") as folder:
             path = os.path.join(folder, f"{self.name}.onnx")
             exported = export(self._module, arguments, self.free, self.seen, path, dense=self._dense)
             try:
                 if seconds:
-                    session.tune(path, seconds=seconds, bar=bar, **how)
-                model = compile_model(path, **how)
+                    session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
+                model = compile_model(path, **self._options.compile())
             except errors.BadInput as error:
                 raise exported.refusal(str(error)) from error
         return Package(model, exported.inputs, self.free, arguments)
