@@ -3,10 +3,10 @@
 the blocks of docs/PYTHON.md; part torch: modules of PyTorch, and torch.compile.
 
     python_test.py --source DIR --build DIR --write-package PROGRAM --python PYTHON
-                   [--part python|torch] [--only REGEX] [--results FILE.xml]
+                   [--part python|torch] [--whole] [--only REGEX] [--results FILE.xml]
 
 Runs itself again with PYTHON, which has numpy, onnx and onnxruntime; without it everything is
-skipped, by name.
+skipped, by name. --whole: what takes long too (scripts/proof.sh torch).
 """
 import argparse
 import importlib.util
@@ -25,7 +25,8 @@ sys.path[:0] = [str(HERE.parent / "packaging"), str(HERE.parent / "guides"),
 from units_test import write_results  # pylint: disable=wrong-import-position
 
 SUITES = {"python": ("model_cases", "error_cases", "tuning_cases", "guide_cases"),
-          "torch": ("torch_cases", "torch_backend_cases", "torch_process_cases")}
+          "torch": ("torch_cases", "torch_backend_cases", "torch_process_cases",
+                    "torch_network_cases")}
 
 
 class Results(unittest.TestResult):
@@ -52,6 +53,10 @@ class Results(unittest.TestResult):
 
     def addError(self, test, err):
         self.tell(test, "failed", self._exc_info_to_string(err, test))
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.tell(test, "failed", f"{subtest._subDescription()} {self._exc_info_to_string(err, test)}")
 
     def addSkip(self, test, reason):
         self.tell(test, "skipped", reason)
@@ -85,6 +90,7 @@ def main():
     for name in ("--source", "--build", "--write-package", "--python", "--results"):
         parser.add_argument(name, type=pathlib.Path, required=name != "--results")
     parser.add_argument("--part", choices=SUITES, default="python")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     for name in ("source", "build", "write_package"):
@@ -96,6 +102,7 @@ def main():
     else:
         with tempfile.TemporaryDirectory(prefix="hone-python-") as folder:
             prepare(args, pathlib.Path(folder).resolve())
+            os.environ["TEST_WHOLE"] = "1" if args.whole else ""
             results = Results()
             for suite in SUITES[args.part]:
                 for test in flat(unittest.defaultTestLoader.loadTestsFromName(suite)):

@@ -2,6 +2,7 @@
 import importlib.util
 import unittest
 
+import guide_cases
 import hone
 import numpy as np
 
@@ -45,3 +46,6 @@ class TorchTest(unittest.TestCase):
                 (lambda: model(self.x.double()), "not float64")):
             with self.assertRaisesRegex(hone.BadInput, words):
                 call()
+
+    def test_the_blocks_of_the_page_about_torch_run(self):
+        self.assertEqual(guide_cases.run_blocks(torch=True), 2)
