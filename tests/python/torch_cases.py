@@ -1,4 +1,5 @@
 """torch modules and tensors; skipped where this Python has no torch, onnx and onnxscript."""
+import gc
 import importlib.util
 import unittest
 
@@ -48,4 +49,6 @@ class TorchTest(unittest.TestCase):
                 call()
 
     def test_the_blocks_of_the_page_about_torch_run(self):
+        self.torch._dynamo.reset()
+        gc.collect()  # hone.tune_seen would tune the graphs of other tests
         self.assertEqual(guide_cases.run_blocks(torch=True), 2)
