@@ -18,6 +18,7 @@ from .. import errors
 from .observe import Interpreter, Observation, first_line
 from .refusal import Refusal, blamed, last_line
 
+_registries: dict[Any, Any] = {}  # the exporter's, by version of ONNX
 _QUIET = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
@@ -84,7 +85,7 @@ def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequenc
                                   "pip install onnx onnxscript") from error
     part = _Part(module, arguments, free, seen)
     examples = tuple(torch.empty(arguments[i].shape, dtype=arguments[i].dtype) for i in free)
-    with _alone(), torch.inference_mode(False), torch.no_grad(), _quiet():
+    with _alone(), torch.inference_mode(False), torch.no_grad(), quiet():
         try:
             program = torch.export.export(part, examples, strict=False)
         except Exception as error:
@@ -147,12 +148,32 @@ def _alone() -> Iterator[None]:
     """PyTorch traces one graph at a time in a process. Meanwhile other threads that call compiled
     functions run them as PyTorch does; unless told so they would be refused as if they were traced."""
     with torch._dynamo.convert_frame.compile_lock, \
-            torch._dynamo.config.patch(error_on_nested_fx_trace=False):
+            torch._dynamo.config.patch(error_on_nested_fx_trace=False), _one_registry():
         yield
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _one_registry() -> Iterator[None]:
+    """The exporter reads its 500 operators anew for each graph, which takes longer than most graphs."""
+    from torch.onnx._internal.exporter import _registration  # pylint: disable=import-outside-toplevel
+    kind = _registration.ONNXRegistry
+    read = kind.__dict__["from_torchlib"]
+
+    def kept(**version: Any) -> Any:
+        key = tuple(version.items())
+        if key not in _registries:
+            _registries[key] = read.__get__(None, kind)(**version)
+        return _registries[key]
+
+    kind.from_torchlib = staticmethod(kept)
+    try:
+        yield
+    finally:
+        kind.from_torchlib = read
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
     """The exporter tells its developers much that users cannot change."""
     loggers = [logging.getLogger(name) for name in _QUIET]
     levels = [logger.level for logger in loggers]
