@@ -161,6 +161,10 @@ absl::Status ReadHello(const hone::DaemonOptions& options, hone::worker::WorkerO
   hello.sandbox_gap = hone::measure::CanHideFiles().message();
   HONE_RETURN_IF_ERROR(hone::proto::Name(hello.device.name, "--device").status());
   HONE_ASSIGN_OR_RETURN(hello.labels, LabelsOf(options.List("labels")));
+  hone::ir::Target best;
+  std::string why;
+  worker->measurer.alternate =
+      !hone::ir::ParseTarget(host->target, &best, &why) || hone::measure::HostCoresOf(best) > 0;
   worker->lock = host->lock;
   if (!builds_only) worker->measurer.runner.device = hello.device.name;
   return absl::OkStatus();
@@ -228,7 +232,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
   }
   HONE_ASSIGN_OR_RETURN(worker.desk.ahead, Whole("ahead", options.Text("ahead")));
   const std::string builders = options.Text("builders");
-  worker.measurer.builder.processes = worker.hello.device.cores;
+  worker.measurer.builder.processes = hone::UsableCores();
   if (!builders.empty()) {
     HONE_ASSIGN_OR_RETURN(worker.measurer.builder.processes, Whole("builders", builders));
   }
