@@ -22,7 +22,7 @@ class OptionParser {
   /// Adds the options to what `app` reads; it fills this object, which must outlive it.
   void AddTo(CLI::App& app, std::span<const OptionSpec> options);
 
-  /// As given, in order, unchecked; a flag's is "true". Of options that were added alone.
+  /// As given, in order, unchecked; a flag's is "true". The option must have been added.
   const Values& Of(std::string_view name) const;
   const std::map<std::string, Values, std::less<>>& values() const { return values_; }
 

@@ -44,7 +44,7 @@ class ProgramOptions {
   std::vector<std::string> List(std::string_view name) const;
   bool Flag(std::string_view name) const { return Text(name) == "true"; }
   bool Given(std::string_view name) const { return !Text(name).empty(); }
-  /// Of options of those kinds, which have a value (or a default).
+  /// The option is such a number, and has a value or a default.
   int64_t Integer(std::string_view name) const;
   double Number(std::string_view name) const;
   const std::vector<std::string>& words() const { return words_; }

@@ -57,6 +57,10 @@ HIDDEN_INPUTS = [
     (r"\b(s?rand|[ds]rand48|random_shuffle|getrandom|getentropy|arc4random)\s*\(", "random numbers"),
     (r"#\s*include\s*<random>", "random numbers; use base/core/random.h"),
 ]
+# Functions of the C library that nobody calls.
+BANNED_CALLS = [
+    (r"\bv?[sf]?scanf\s*\(", "scanf, which takes less than it was given without a word; use Words of base/core/words.h"),
+]
 ENVIRONMENT = r"\b(secure_)?getenv\s*\(|\bsetenv\s*\(|\bputenv\s*\("
 MAY_READ_ENVIRONMENT = r"client/|runtime/c_api\.cc|(server|worker|measure)/\w*main\.cc|tests/"
 MAY_KEEP_TIME = r"base/|tests/base/"
