@@ -6,7 +6,7 @@
 
 #include "base/core/check.h"
 #include "base/core/timed_wait.h"
-#include "measure/kind_runner.h"
+#include "measure/device.h"
 
 namespace hone::measure {
 namespace {
@@ -20,7 +20,6 @@ double Milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock& clock)
     : options_(std::move(options)),
-      on_host_(RunsOnHost(options_.runner.device)),
       clock_(clock),
       client_(options_.builder, clock),
       builder_(client_, clock),
@@ -36,7 +35,7 @@ LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock&
             return options_.build(with_default);
           },
           clock),
-      load_(clock) {
+      watch_(WatchOthersOf(options_.runner.device, clock)) {
   HONE_CHECK(options_.built_ahead > 0);
   for (int i = 0; i < options_.builder.processes; ++i) {
     threads_.emplace_back([this] { BuildLoop(); });
@@ -172,7 +171,7 @@ void LocalMeasurer::GiveUp(Comparison& comparison, const std::string& why) {
 
 bool LocalMeasurer::MayBuild() const {
   if (waiting_.empty() || !comparisons_.empty()) return false;
-  if (options_.alternate && on_host_ && running_) return false;
+  if (options_.alternate && running_) return false;
   return static_cast<int>(built_.size()) + building_ < options_.built_ahead;
 }
 
@@ -180,7 +179,7 @@ bool LocalMeasurer::MayRun() const {
   if (others_ > 0) return false;
   if (!comparisons_.empty()) return building_ == 0;
   if (built_.empty()) return false;
-  if (!options_.alternate || !on_host_) return true;
+  if (!options_.alternate) return true;
   return building_ == 0 && !MayBuild();
 }
 
@@ -245,21 +244,17 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     const int64_t sentinel_ns = runner_.sentinel_ns();
-    const std::optional<double> foreign = DisturbingCpus();
-    if (foreign) disturbed_ = *foreign > ForeignLoad::kDisturbing;
+    const std::optional<double> others = Others();
+    if (others) disturbed_ = *others > OthersWatch::kDisturbing;
     lock.lock();
     SetRunning({});
     reference_ns_ = reference_ns;
     sentinel_ns_ = sentinel_ns;
-    if (!foreign) continue;
+    if (!others) continue;
     Deliver(held);
     if (disturbed_) AwaitQuiet(lock);
   }
   Deliver(held);
-}
-
-std::optional<double> LocalMeasurer::DisturbingCpus() {
-  return on_host_ ? load_.SinceLast() : 0;
 }
 
 void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
@@ -271,16 +266,18 @@ void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
   changed_.notify_all();
 }
 
+std::optional<double> LocalMeasurer::Others() { return watch_ ? watch_->SinceLast() : 0; }
+
 void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
   while (disturbed_ && paused_ns_ < options_.max_pause_ns && !stopping_ && others_ == 0) {
     lock.unlock();
     const int64_t start_ns = clock_.NowNs();
-    clock_.SleepNs(ForeignLoad::kLeastNs);
-    const std::optional<double> foreign = DisturbingCpus();
+    clock_.SleepNs(OthersWatch::kLeastNs);
+    const std::optional<double> others = Others();
     const int64_t waited_ns = clock_.NowNs() - start_ns;
     lock.lock();
     paused_ns_ += waited_ns;
-    disturbed_ = foreign && *foreign > ForeignLoad::kDisturbing;
+    disturbed_ = others && *others > OthersWatch::kDisturbing;
   }
 }
 

@@ -19,7 +19,7 @@
 #include "measure/candidate_runner.h"
 #include "measure/kill_switch.h"
 #include "measure/measurer.h"
-#include "measure/process_load.h"
+#include "measure/others_watch.h"
 #include "measure/runner_client.h"
 
 namespace hone::measure {
@@ -31,11 +31,11 @@ struct LocalMeasurerOptions {
   TimingPolicy screen;  ///< the incumbent is filled in per candidate
   TimingPolicy final = {.hopeless_ratio = 0, .min_samples = 10, .max_total_ns = 1'500'000'000};
   /// Measured threads and builders together are more than the cores: nothing is built while
-  /// something runs. Not heeded for devices that do not run on the host's CPUs.
+  /// something runs.
   bool alternate = true;
   int built_ahead = 16;  ///< candidates built before they are run; the capacity
   std::string device_class;
-  /// While other programs keep CPUs busy nothing is timed on them, for at most so long altogether;
+  /// While other programs keep the device busy nothing is timed, for at most so long altogether;
   /// then results are marked noisy. 0: never waits.
   int64_t max_pause_ns = 0;
   /// Who builds candidates, comparisons' traces and (with an empty trace) defaults; empty: the
@@ -107,10 +107,10 @@ class LocalMeasurer final : public Measurer {
   bool MayBuild() const;
   bool MayRun() const;
   void RunBuilt(std::unique_lock<std::mutex>& lock);
-  /// CPUs that other programs kept busy since the last call; nullopt: it is too early to tell.
-  std::optional<double> DisturbingCpus();
   /// Delivers results, as noisy where other programs ran meanwhile.
   void Deliver(std::vector<MeasureResult>& held);
+  /// CPUs or devices that others kept busy since it was asked last; nullopt: not known yet.
+  std::optional<double> Others();
   /// Until other programs are quiet, or max_pause_ns is used up.
   void AwaitQuiet(std::unique_lock<std::mutex>& lock);
   void RunComparison(std::unique_lock<std::mutex>& lock);
@@ -134,14 +134,13 @@ class LocalMeasurer final : public Measurer {
                      const MeasureInput& input) const;
 
   const LocalMeasurerOptions options_;
-  const bool on_host_;  // KindRunner::runs_on_host
   const MonotonicClock& clock_;
   BuilderClient client_;
   CandidateBuilder builder_;
-  CandidateRunner runner_;  // the run thread's alone, as is
-  ForeignLoad load_;        // these
-  bool disturbed_ = false;  // other programs ran when last looked at
-  bool bad_ = false;        // on_bad_device was called
+  CandidateRunner runner_;                    // the run thread's alone, as are
+  const std::unique_ptr<OthersWatch> watch_;  // these; null where the kind has none
+  bool disturbed_ = false;                    // other programs ran when last looked at
+  bool bad_ = false;                          // on_bad_device was called
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -63,8 +63,8 @@ class Bench {
 
   const MonotonicClock& clock_;
   const Events events_;
-  const bool on_host_;           // measure::RunsOnHost
   measure::RunnerClient models_;  // the comparer's alone, but for Interrupt
+  const std::string device_;      // its name
   measure::DeviceLock lock_;      // the run thread's alone
   int64_t began_ns_ = 0;          // the same
   WorkloadMemo workloads_;        // Add's caller's alone
