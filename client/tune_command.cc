@@ -170,7 +170,7 @@ absl::Status Tuning::Prepare() {
   }
   HONE_ASSIGN_OR_RETURN(host_, measure::DescribeDevice(MeasurerOptions().runner.device));
   if (measure::RunsOnHost(target_.text)) return absl::OkStatus();
-  shared_.emplace(arguments_.Text("lock-folder"), host_.lock, context_.err);
+  shared_.emplace(arguments_.Text("lock-folder"), host_, context_.err);
   return shared_->Usable();
 }
 
@@ -374,7 +374,7 @@ absl::Status Tuning::TuneTasks() {
   options.before_end = [&](search::Session& s) { return judge.Judge(s); };
   options.used_seconds = static_cast<double>(clock_.NowNs() - start_ns) * 1e-9;
   measure::LocalMeasurerOptions measuring = MeasurerOptions();
-  if (shared_) HONE_RETURN_IF_ERROR(shared_->Share(measuring));
+  if (shared_) HONE_RETURN_IF_ERROR(shared_->Share(measuring, *log_));
   measure::LocalMeasurer measurer(std::move(measuring), clock_);
   return Search(std::move(options), measurer, &measurer, bounds, judge.judged());
 }

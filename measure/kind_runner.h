@@ -45,6 +45,9 @@ class OpenDevice {
   virtual Result<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job);
   /// Time of a fixed piece of work, ns: how fast the device is just now.
   virtual int64_t SentinelNs() = 0;
+  /// How the device does just now, in printing characters, for people: "1980 MHz, 41 C, 350 W";
+  /// empty where it does not tell. Nothing is changed by asking.
+  virtual std::string Conditions() const { return ""; }
 };
 
 /// Which device a runner opens.

@@ -334,6 +334,7 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   });
   if (error.outcome != Outcome::kOk) return fail(std::move(error));
   result.outcome = Outcome::kOk;
+  result.message = std::move(timed.reply.conditions);
   result.samples_ns = std::move(timed.reply.samples_ns);
   result.hopeless = timed.reply.hopeless;
   result.noisy = timed.noisy;

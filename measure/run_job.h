@@ -112,6 +112,7 @@ struct TimeReply {
   int64_t sentinel_ns = 0;  ///< time of the runner's own fixed piece of work, least of three
   int64_t runs = 0;         ///< of the kernel, warm-ups too
   int64_t timed_ns = 0;     ///< of all of them; who asks compares it with its clock
+  std::string conditions;   ///< OpenDevice::Conditions, right after
 };
 
 /// Whole models, to be run in turns on inputs and constants that the runner makes up.

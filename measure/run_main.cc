@@ -133,6 +133,7 @@ class Runner {
     reply.hopeless = race->hopeless;
     reply.runs = race->runs;
     reply.timed_ns = race->timed_ns;
+    reply.conditions = device_.Conditions();
     if (kill_ == "lie") SayATenThousandth(reply);
     if (kill_ == "doze") Doze();
     return reply;

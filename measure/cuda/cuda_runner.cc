@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/core/status_macros.h"
 #include "ir/cuda/cuda_driver.h"
 #include "measure/cuda/cuda_candidate.h"
+#include "measure/cuda/nvml.h"
 #include "measure/model_turns.h"
 
 namespace hone::measure {
@@ -76,6 +78,18 @@ class OpenCuda final : public OpenDevice {
     return RunModelsInTurns(job, pool_, clock_, TimedBy::kDevice);
   }
 
+  std::string Conditions() const override {
+    const CardState state = Nvml::Get().State(bus_);
+    std::string text;
+    const auto add = [&](const std::optional<int64_t>& value, const char* unit) {
+      if (value) text += (text.empty() ? "" : ", ") + std::to_string(*value) + unit;
+    };
+    add(state.clock_mhz, " MHz");
+    add(state.temperature_c, " C");
+    if (state.power_milliwatts) add(*state.power_milliwatts / 1000, " W");
+    return text;
+  }
+
   int64_t SentinelNs() override {
     int64_t least_ns = INT64_MAX;
     for (int turn = 0; turn < 3; ++turn) {
@@ -99,6 +113,11 @@ class OpenCuda final : public OpenDevice {
     HONE_RETURN_IF_ERROR(check(d.cuDeviceGet(&device, number_), "the GPU"));
     HONE_RETURN_IF_ERROR(check(d.cuDeviceGetAttribute(&l2, kL2Bytes, device), "the GPU's L2"));
     card_.l2_bytes = l2;
+    std::array<char, 64> bus{};
+    HONE_RETURN_IF_ERROR(
+        check(d.cuDeviceGetPCIBusId(bus.data(), bus.size() - 1, device), "the GPU's place"));
+    bus_ = bus.data();
+    Conditions();  // which opens what it reads
     CuHandle context = nullptr;
     HONE_RETURN_IF_ERROR(
         check(d.cuDevicePrimaryCtxRetain(&context, device), "the GPU's context"));
@@ -130,6 +149,7 @@ class OpenCuda final : public OpenDevice {
   CudaCard card_;
   std::shared_ptr<runtime::ThreadPool> pool_;
   std::unique_ptr<runtime::Crew> crew_;  // of prologues, which are the host's
+  std::string bus_;
   CuHandle module_ = nullptr, sentinel_ = nullptr;
   DeviceBuffer scratch_;
   std::unique_ptr<CudaStopwatch> stopwatch_;

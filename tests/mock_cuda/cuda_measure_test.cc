@@ -111,6 +111,7 @@ TEST_F(CudaMeasureTest, TimesAreTheDevicesAndBelieved) {
     ASSERT_EQ(result.outcome, Outcome::kOk) << result.message;
     EXPECT_GE(result.samples_ns.size(), 1U);
     for (const int64_t ns : result.samples_ns) EXPECT_GT(ns, 0);
+    EXPECT_EQ(result.message, "1980 MHz, 41 C, 350 W");
   }
 }
 

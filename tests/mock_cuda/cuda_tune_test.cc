@@ -96,6 +96,13 @@ TEST_F(CudaTuneTest, ADeviceThatStaysBadIsLeftAlone) {
   EXPECT_THAT(again.err, HasSubstr("remove '" + lock + ".quarantine'"));
   std::filesystem::remove(lock + ".quarantine");
   EXPECT_EQ(Tune({"--trials", "4"}).exit_code, 0);
+  // What is not the same any more is said.
+  machine_.SetScript("time real\ndriver 560.1\npower 600000\n");
+  const ProgramRun later = Tune({"--trials", "5"});
+  EXPECT_EQ(later.exit_code, 0) << later.err;
+  EXPECT_THAT(later.err, HasSubstr("with the driver 'NVIDIA 550.54.15, CUDA 12.0', which is "
+                                   "'NVIDIA 560.1, CUDA 12.0' now"));
+  EXPECT_THAT(later.err, HasSubstr("a power limit of 700 W, which is 600 W now"));
 }
 
 }  // namespace
