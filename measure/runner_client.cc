@@ -32,15 +32,17 @@ constexpr char kInterrupted[] = "the kernel was ended because nobody waits for i
 }  // namespace
 
 struct RunnerClient::Process {
-  Process(Subprocess started, int number_of_threads, int files_of_kind)
+  Process(Subprocess started, int number_of_threads, const RunnerNeeds& needs)
       : child(std::move(started)),
         threads(number_of_threads),
-        open_files(kOpenFiles + files_of_kind) {}
+        open_files(kOpenFiles + needs.open_files),
+        has_driver(needs.drives_device) {}
 
   Subprocess child;
   FrameDecoder decoder{kMaxReplyBytes};
   int threads;
-  int open_files;  ///< beside the code of candidates
+  int open_files;   ///< beside the code of candidates
+  bool has_driver;  ///< which writes files of its own
   int jobs_done = 0;
   int most_slots = 1;  ///< of candidates, from 0 on, that may hold one
 };
@@ -194,7 +196,7 @@ absl::Status RunnerClient::Start(int threads) {
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
   fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);
-  process_ = std::make_unique<Process>(std::move(child), threads, needs.open_files);
+  process_ = std::make_unique<Process>(std::move(child), threads, needs);
   ++num_started_;
   return absl::OkStatus();
 }
@@ -212,7 +214,7 @@ void RunnerClient::LimitFilesFor(const PrepareJob& job) {
 void RunnerClient::LimitFilesTo(int kernels, size_t bytes) {
   // The thread sanitizer's runtime writes a file of half a MiB as the process begins.
   LimitFiles(process_->child.pid(), process_->open_files + kernels,
-             kSanitized ? kFileBytes : static_cast<int64_t>(bytes));
+             kSanitized || process_->has_driver ? kFileBytes : static_cast<int64_t>(bytes));
 }
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> RunnerClient::RunModels(const ModelJob& job) {
