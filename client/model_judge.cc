@@ -88,8 +88,7 @@ absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
 }
 
 void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
-  const double foreign =
-      measure::RunsOnHost(options_.target) ? load.SinceLast().value_or(0) : 0;
+  const double foreign = measure::RunsOnHost(options_.target) ? load.SinceLast().value_or(0) : 0;
   if (foreign > measure::ForeignLoad::kDisturbing)
     judged_.noisy_cpus = std::max(judged_.noisy_cpus, foreign);
 }

@@ -10,7 +10,9 @@
 
 namespace hone::client {
 
-absl::Status SharedDevice::Usable() const { return measure::CheckQuarantine(folder_, device_.lock); }
+absl::Status SharedDevice::Usable() const {
+  return measure::CheckQuarantine(folder_, device_.lock);
+}
 
 absl::Status SharedDevice::Share(measure::LocalMeasurerOptions& options, db::Database& log) {
   HONE_ASSIGN_OR_RETURN(const std::string changes, DeviceChangesText(log, device_));

@@ -63,7 +63,7 @@ struct RunnerNeeds {
   std::vector<std::string> reads_to_open;
   /// Variables of who starts it that it gets.
   std::vector<std::string> environment;
-  std::vector<int> system_calls;     ///< by number, with any arguments, once the device is open
+  std::vector<int> system_calls;  ///< by number, with any arguments, once the device is open
   int open_files = 0;
   bool any_address_space = false;  ///< of a driver that maps more than there is memory
   /// Its driver works in this process: what SandboxLeave::drives_device says.

@@ -211,10 +211,10 @@ int Main(const Order& order) {
     return kRunnerNoDevice;
   }
   if (!needs.reads_to_open.empty() && !hide({})) return kRunnerNoSandbox;
-  const Status sandboxed = EnterSandbox(SandboxKind::kRunner,
-                                        {.more_calls = needs.system_calls,
-                                         .drives_device = needs.drives_device,
-                                         .may_kill_itself = order.test_hooks});
+  const Status sandboxed =
+      EnterSandbox(SandboxKind::kRunner, {.more_calls = needs.system_calls,
+                                          .drives_device = needs.drives_device,
+                                          .may_kill_itself = order.test_hooks});
   if (!sandboxed.ok() && !order.unsafe_no_sandbox) {
     Fail(sandboxed);
     return kRunnerNoSandbox;

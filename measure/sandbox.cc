@@ -151,7 +151,7 @@ Status AddBuilderRules(const Filter& filter) {
 
 // The orders of NVIDIA's kernel driver: those of its device files carry the letter F, those of its
 // unified memory are small numbers, but for two. No others: not those of terminals (TIOCSTI), not
-// FIOASYNC. Names: gVisor's nvproxy, and the driver's open sources (nv-ioctl-numbers.h, uvm_ioctl.h).
+// FIOASYNC. Sources: gVisor's nvproxy, and the driver's nv-ioctl-numbers.h and uvm_ioctl.h.
 Status AddDriverRules(const Filter& filter) {
   constexpr scmp_datum_t kLetter = 0xff00, kFrontend = 'F' << 8;
   constexpr scmp_datum_t kUvmStarts = 0x30000001, kUvmEnds = 0x30000002, kMostUvm = 0xff;
@@ -219,8 +219,8 @@ constexpr uint64_t kEveryAccess = (uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) -
 
 constexpr uint64_t kFileAccess =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE;
-constexpr uint64_t kReading = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
-                              LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kReading =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 
 Status AllowWithin(int ruleset, const std::string& path, uint64_t access) {
   const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));

@@ -18,7 +18,7 @@ enum class SandboxKind {
 
 /// What a process may do beside.
 struct SandboxLeave {
-  std::vector<int> more_calls;   ///< system calls by number, with any arguments
+  std::vector<int> more_calls;  ///< system calls by number, with any arguments
   /// The driver of a GPU works in this process: it opens device files for reading and writing
   /// (HideFiles says which), gives them the orders of NVIDIA's driver (ioctl), and names and starts
   /// threads. It tries other calls too and does without: they fail with EPERM.

@@ -29,13 +29,13 @@ class Context {
 
   /// Runs the model once. Buffers in the order of the plan's inputs and outputs, dense, row-major,
   /// of exactly its sizes; outputs overlap nothing. 64-aligned buffers are used in place, others
-  /// are copied. For a package of a GPU a buffer may lie in that GPU's memory: aligned ones are used
-  /// in place, as those of the host never are; with a stream of the caller's (SetStream) and all
-  /// buffers there, Run returns when the work is submitted, unless the host has to check indices
-  /// that lie in an input. Results do not depend on the number of threads, nor on the caller's rounding mode.
-  /// Errors: kInvalidArgument (count, size, null, overlap), kOutOfRange (an index in an input's
-  /// values is out of range: names it), kResourceExhausted (threads, after fork). Outputs are
-  /// undefined after an error.
+  /// are copied. For a package of a GPU a buffer may lie in that GPU's memory: those alone are used
+  /// in place; with a stream of the caller's (SetStream) and all buffers there, Run returns when
+  /// the work is submitted, unless the host has to check indices that lie in an input. Results do
+  /// not depend on the number of threads, nor on the caller's rounding mode. Errors:
+  /// kInvalidArgument (count, size, null, overlap), kOutOfRange (an index in an input's values is
+  /// out of range: names it), kResourceExhausted (threads, after fork). Outputs are undefined after
+  /// an error.
   Status Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
 
   /// PreparedPlan::SetStream.

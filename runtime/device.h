@@ -62,7 +62,7 @@ class PreparedPlan {
                      std::span<const OutputBuffer> outputs) = 0;
   /// Time of each of the plan's steps in the last run, ns; empty without a profile clock.
   virtual std::span<const int64_t> step_times_ns() const = 0;
-  /// Runs of this plan are ordered in a stream of the caller's from now on; null: in one of its own.
+  /// Runs of this plan are ordered in a stream of the caller's from now on; null: in its own.
   /// kFailedPrecondition: its kind of device has none. Not while a run is in progress.
   virtual Status SetStream(void* stream);
   /// Time of the last run by the device's own clock, ns, without copies of the caller's buffers;

@@ -197,9 +197,10 @@ HONE_API int32_t hone_context_threads(const hone_context* context);
  * model's inputs and outputs; outputs overlap nothing. Buffers aligned to 64 bytes are used in
  * place, others are copied. A package for a GPU takes device pointers and host pointers, also
  * together: what lies in the host's memory is copied, and without a stream of its own
- * (hone_context_set_stream) the caller has waited for what it writes into the device's. The answer depends neither on the number of threads nor on the caller's
- * rounding mode. After a failure the outputs are undefined. In a child process after fork the first
- * run starts threads of the context's own; do not fork while the context runs. */
+ * (hone_context_set_stream) the caller has waited for what it writes into the device's. The answer
+ * depends neither on the number of threads nor on the caller's rounding mode. After a failure the
+ * outputs are undefined. In a child process after fork the first run starts threads of the
+ * context's own; do not fork while the context runs. */
 HONE_API hone_status hone_context_run(hone_context* context, const hone_input* inputs,
                                       size_t input_count, const hone_output* outputs,
                                       size_t output_count);

@@ -92,10 +92,10 @@ Result<std::shared_ptr<CudaData>> CudaData::Make(const PrepareJob& job, const Cu
   auto data = std::make_shared<CudaData>();
   HONE_ASSIGN_OR_RETURN(data->host, HostData::Make(job));
   for (const GuardedBuffer& input : data->host->inputs) {
-    HONE_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::Allocate(
-                                                   *card.driver,
-                                                   static_cast<int64_t>(input.span().size()),
-                                                   card.stream));
+    HONE_ASSIGN_OR_RETURN(
+        DeviceBuffer buffer,
+        DeviceBuffer::Allocate(*card.driver, static_cast<int64_t>(input.span().size()),
+                               card.stream));
     HONE_RETURN_IF_ERROR(buffer.Upload(input.span(), card.stream));
     data->inputs.push_back(std::move(buffer));
   }
@@ -141,9 +141,9 @@ Status CudaCandidate::LoadCode(const std::string& packed) {
   }
   // The driver wants a text to end with a zero.
   const std::string image(modules.front());
-  HONE_RETURN_IF_ERROR(card_.Check(
-      card_.driver->cuModuleLoadDataEx(&module_, image.c_str(), 0, nullptr, nullptr),
-      "loading the kernel"));
+  HONE_RETURN_IF_ERROR(
+      card_.Check(card_.driver->cuModuleLoadDataEx(&module_, image.c_str(), 0, nullptr, nullptr),
+                  "loading the kernel"));
   for (const ir::ArtifactPhase& phase : artifact_.phases) {
     CuHandle function = nullptr;
     HONE_RETURN_IF_ERROR(
@@ -178,9 +178,9 @@ Status CudaCandidate::AllocateOwn() {
 Result<CudaCandidate::Buffers> CudaCandidate::CopyConstants() const {
   Buffers copies;
   const auto copy = [&](std::span<const std::byte> bytes) -> Status {
-    HONE_ASSIGN_OR_RETURN(DeviceBuffer buffer,
-                          DeviceBuffer::Allocate(*card_.driver,
-                                                 static_cast<int64_t>(bytes.size()), card_.stream));
+    HONE_ASSIGN_OR_RETURN(
+        DeviceBuffer buffer,
+        DeviceBuffer::Allocate(*card_.driver, static_cast<int64_t>(bytes.size()), card_.stream));
     HONE_RETURN_IF_ERROR(buffer.Upload(bytes, card_.stream));
     copies.push_back(std::move(buffer));
     return {};
@@ -230,9 +230,9 @@ Status CudaCandidate::LaunchAll(const Buffers& constants, Checks checks) const {
 
 Status CudaCandidate::CheckResult(int32_t phase) const {
   int32_t result = 0;
-  HONE_RETURN_IF_ERROR(card_.Check(card_.driver->cuMemcpyDtoHAsync_v2(
-                                       &result, result_.at(), sizeof result, card_.stream),
-                                   "the kernel's result"));
+  HONE_RETURN_IF_ERROR(card_.Check(
+      card_.driver->cuMemcpyDtoHAsync_v2(&result, result_.at(), sizeof result, card_.stream),
+      "the kernel's result"));
   HONE_RETURN_IF_ERROR(card_.Wait("running the kernel"));
   return StatusOf({.result = result, .phase = phase});
 }
@@ -254,9 +254,9 @@ Status CudaCandidate::RunForCheck(const std::vector<GuardedBuffer>& outputs) {
   for (size_t i = 0; i < workspace_.size(); ++i) {
     HONE_RETURN_IF_ERROR(workspace_[i].Poison(artifact_.workspace[i].dtype, card_.stream));
   }
-  HONE_RETURN_IF_ERROR(card_.Check(
-      card_.driver->cuMemsetD8Async(result_.at(), 0, sizeof(int32_t), card_.stream),
-      "the kernel's result"));
+  HONE_RETURN_IF_ERROR(
+      card_.Check(card_.driver->cuMemsetD8Async(result_.at(), 0, sizeof(int32_t), card_.stream),
+                  "the kernel's result"));
   HONE_RETURN_IF_ERROR(LaunchAll(constants_.front(), Checks::kYes));
   HONE_RETURN_IF_ERROR(CheckResult(0));
   for (size_t i = 0; i < outputs.size(); ++i) {

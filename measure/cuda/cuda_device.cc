@@ -83,14 +83,13 @@ HostDevice DeviceOf(const Facts& f) {
   HostDevice d;
   // The memory that a driver tells differs by some MiB from one version to the next.
   const int64_t gib = (f.memory_bytes + 512 * kMiB) / (1024 * kMiB);
-  d.device_class = fmt::format("cuda-{}:{}-sm{}x{}-mem{}G-l2.{}K", kCudaVersions.device_class,
-                               ClassWord(f.name), f.capability, f.multiprocessors, gib,
-                               f.l2_bytes >> 10);
+  d.device_class =
+      fmt::format("cuda-{}:{}-sm{}x{}-mem{}G-l2.{}K", kCudaVersions.device_class, ClassWord(f.name),
+                  f.capability, f.multiprocessors, gib, f.l2_bytes >> 10);
   const Nvml& nvml = Nvml::Get();
   const auto limit = nvml.PowerLimitMilliwatts(f.bus);
   const std::string version = nvml.DriverVersion();
-  d.driver = fmt::format("{}CUDA {}.{}",
-                         version.empty() ? "" : fmt::format("NVIDIA {}, ", version),
+  d.driver = fmt::format("{}CUDA {}.{}", version.empty() ? "" : fmt::format("NVIDIA {}, ", version),
                          f.driver / 1000, f.driver % 1000 / 10);
   d.fingerprint = fmt::format(
       "name: {}\nuuid: {}\ncapability: {}.{}\nmultiprocessors: {}\nmemory: {} MiB\nl2: {} KiB\n"

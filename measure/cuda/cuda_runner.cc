@@ -119,8 +119,7 @@ class OpenCuda final : public OpenDevice {
     bus_ = bus.data();
     Conditions();  // which opens what it reads
     CuHandle context = nullptr;
-    HONE_RETURN_IF_ERROR(
-        check(d.cuDevicePrimaryCtxRetain(&context, device), "the GPU's context"));
+    HONE_RETURN_IF_ERROR(check(d.cuDevicePrimaryCtxRetain(&context, device), "the GPU's context"));
     HONE_RETURN_IF_ERROR(check(d.cuCtxSetCurrent(context), "the GPU's context"));
     HONE_RETURN_IF_ERROR(check(d.cuStreamCreate(&card_.stream, kStreamNonBlocking), "a stream"));
     HONE_RETURN_IF_ERROR(check(d.cuModuleLoadDataEx(&module_, kSentinel, 0, nullptr, nullptr),
@@ -136,10 +135,10 @@ class OpenCuda final : public OpenDevice {
     HONE_RETURN_IF_ERROR(stopwatch_->Begin());
     uint64_t at = scratch_.at();
     void* parameters[] = {&at};
-    HONE_RETURN_IF_ERROR(card_.Check(
-        card_.driver->cuLaunchKernel(sentinel_, 1, 1, 1, 1, 1, 1, 0, card_.stream, parameters,
-                                     nullptr),
-        "running a first kernel"));
+    HONE_RETURN_IF_ERROR(
+        card_.Check(card_.driver->cuLaunchKernel(sentinel_, 1, 1, 1, 1, 1, 1, 0, card_.stream,
+                                                 parameters, nullptr),
+                    "running a first kernel"));
     return stopwatch_->End();
   }
 
@@ -174,14 +173,18 @@ class Cuda final : public KindRunner {
     needs.reads_to_open = {"/usr", "/lib", "/lib64", "/opt", "/etc", "/proc", "/sys"};
     // The driver is found where its user said, and numbers its devices as that user's programs do.
     needs.environment = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
-    needs.system_calls = {SYS_eventfd2,      SYS_sched_setaffinity, SYS_mincore,
-                          SYS_mlock,         SYS_munlock,           SYS_mbind,
-                          SYS_get_mempolicy, SYS_set_mempolicy,     SYS_uname,
-                          SYS_sysinfo,       SYS_getuid,            SYS_geteuid,
-                          SYS_getgid,        SYS_getegid,           SYS_getppid,
-                          SYS_getdents64,    SYS_statfs,            SYS_fstatfs,
-                          SYS_epoll_wait,    SYS_select,            SYS_getcpu,
-                          SYS_pipe2,         SYS_dup,               SYS_fdatasync};
+    needs.system_calls = {SYS_eventfd2,      SYS_sched_setaffinity,
+                          SYS_mincore,       SYS_mlock,
+                          SYS_munlock,       SYS_mbind,
+                          SYS_get_mempolicy, SYS_set_mempolicy,
+                          SYS_uname,         SYS_sysinfo,
+                          SYS_getuid,        SYS_geteuid,
+                          SYS_getgid,        SYS_getegid,
+                          SYS_getppid,       SYS_getdents64,
+                          SYS_statfs,        SYS_fstatfs,
+                          SYS_epoll_wait,    SYS_select,
+                          SYS_getcpu,        SYS_pipe2,
+                          SYS_dup,           SYS_fdatasync};
     needs.drives_device = true;
     needs.open_files = 512;
     needs.any_address_space = true;

@@ -25,9 +25,9 @@ Result<DeviceBuffer> DeviceBuffer::Allocate(const CudaDriver& driver, int64_t by
       buffer.memory_,
       runtime::CudaMemory::Allocate(driver, buffer.bytes_ + 2 * kZoneBytes, "a kernel's buffer"));
   for (const size_t zone : {size_t{0}, kZoneBytes + buffer.bytes_}) {
-    HONE_RETURN_IF_ERROR(driver.Check(
-        driver.cuMemsetD8Async(buffer.memory_.at() + zone, kZone, kZoneBytes, stream),
-        "a kernel's buffer"));
+    HONE_RETURN_IF_ERROR(
+        driver.Check(driver.cuMemsetD8Async(buffer.memory_.at() + zone, kZone, kZoneBytes, stream),
+                     "a kernel's buffer"));
   }
   return buffer;
 }
@@ -56,10 +56,9 @@ Status DeviceBuffer::Download(std::span<std::byte> to, CuHandle stream) const {
 Status DeviceBuffer::CheckZones(CuHandle stream) const {
   std::array<unsigned char, 2 * kZoneBytes> found;
   const auto copy = [&](size_t number, size_t from) {
-    return driver_->Check(
-        driver_->cuMemcpyDtoHAsync_v2(found.data() + number * kZoneBytes, memory_.at() + from,
-                                      kZoneBytes, stream),
-        "looking at a buffer's zones");
+    return driver_->Check(driver_->cuMemcpyDtoHAsync_v2(found.data() + number * kZoneBytes,
+                                                        memory_.at() + from, kZoneBytes, stream),
+                          "looking at a buffer's zones");
   };
   HONE_RETURN_IF_ERROR(copy(0, 0));
   HONE_RETURN_IF_ERROR(copy(1, kZoneBytes + bytes_));

@@ -11,8 +11,8 @@
 namespace hone::runtime {
 namespace {
 
-constexpr int kCaptureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-constexpr unsigned kStreamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr int kCaptureThreadLocal = 1;        // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+constexpr unsigned kStreamNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
 constexpr unsigned kEventRecordExternal = 1;  // CU_EVENT_RECORD_EXTERNAL
 // CU_POINTER_ATTRIBUTE_MEMORY_TYPE and _DEVICE_ORDINAL, CU_MEMORYTYPE_DEVICE
 constexpr int kMemoryType = 2, kDeviceOrdinal = 9;
@@ -255,8 +255,8 @@ Status CudaPlan::ReadTimes() {
     for (size_t i = part.first; i < part.end; ++i) {
       const CuHandle* const event = &events_[part.event + i - part.first];
       float milliseconds = 0;
-      HONE_RETURN_IF_ERROR(driver_.Check(
-          driver_.cuEventElapsedTime(&milliseconds, event[0], event[1]), "an event"));
+      HONE_RETURN_IF_ERROR(
+          driver_.Check(driver_.cuEventElapsedTime(&milliseconds, event[0], event[1]), "an event"));
       const auto took_ns = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
       step_times_ns_[launches_[i].step] += took_ns;
       total_ns += took_ns;
@@ -308,8 +308,8 @@ Status CudaPlan::CopyOut(std::span<const OutputBuffer> outputs) {
 Status CudaPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
   HONE_RETURN_IF_ERROR(driver_.Check(driver_.cuCtxSetCurrent(model_.context), "the GPU's context"));
   HONE_ASSIGN_OR_RETURN(std::vector<Place> places, PlacesOf(inputs, outputs));
-  const bool all_there = std::all_of(places.begin(), places.end(),
-                                     [](const Place& place) { return place.on_device; });
+  const bool all_there =
+      std::all_of(places.begin(), places.end(), [](const Place& place) { return place.on_device; });
   HONE_RETURN_IF_ERROR(Use(std::move(places)));
   HONE_RETURN_IF_ERROR(Prepare());
   HONE_RETURN_IF_ERROR(CopyIn(inputs));

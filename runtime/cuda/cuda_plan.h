@@ -42,8 +42,8 @@ class CudaPlan final : public PreparedPlan {
   /// Launches from `first` up to `end`, as one graph.
   struct Part {
     size_t first = 0, end = 0;
-    CuHandle graph = nullptr;    ///< CUgraphExec; of no launches null
-    size_t event = 0;            ///< before its first launch
+    CuHandle graph = nullptr;  ///< CUgraphExec; of no launches null
+    size_t event = 0;          ///< before its first launch
   };
   /// One phase, once.
   struct Launch {

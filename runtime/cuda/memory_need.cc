@@ -55,17 +55,17 @@ Status CheckMemory(const MemoryNeed& need, const ir::Plan& plan, size_t free, si
   if (need.arena > 0) {
     const ir::PlanStep& step = plan.steps[need.peak_step];
     const bool is_kernel = step.kind == ir::PlanStepKind::kKernel;
-    peak = Message(
-        " (most at step ", need.peak_step + 1, " of ", plan.steps.size(), ", ",
-        is_kernel ? "workload " + plan.kernels[static_cast<size_t>(step.kernel)].workload_hash
-                  : step.extern_name,
-        ")");
+    peak = Message(" (most at step ", need.peak_step + 1, " of ", plan.steps.size(), ", ",
+                   is_kernel
+                       ? "workload " + plan.kernels[static_cast<size_t>(step.kernel)].workload_hash
+                       : step.extern_name,
+                   ")");
   }
-  const std::string wanted = Message(
-      "the model needs ", Mebibytes(need.total()), " MiB of the GPU's memory: ",
-      Mebibytes(need.constants), " for constants, ", Mebibytes(need.arena),
-      " for intermediate results", peak, ", ", Mebibytes(need.inputs_and_outputs),
-      " for inputs and outputs");
+  const std::string wanted =
+      Message("the model needs ", Mebibytes(need.total()),
+              " MiB of the GPU's memory: ", Mebibytes(need.constants), " for constants, ",
+              Mebibytes(need.arena), " for intermediate results", peak, ", ",
+              Mebibytes(need.inputs_and_outputs), " for inputs and outputs");
   if (need.total() > total) {
     return {StatusCode::kFailedPrecondition,
             Message(wanted, "; the device has ", total / kMiB,

@@ -14,9 +14,9 @@ namespace hone::client {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
 using testing::ProgramRun;
 using testing::RunHone;
-using ::testing::HasSubstr;
 
 class CudaTuneTest : public ::testing::Test {
  protected:
@@ -72,9 +72,8 @@ TEST_F(CudaTuneTest, FromModelToPackageByMeasurements) {
 
 TEST_F(CudaTuneTest, AModelTooLargeForTheDeviceIsRefused) {
   const std::string package = machine_.Path("small.hone");
-  ASSERT_EQ(Hone({"compile", model_, "--target", "cuda:sm_90a", "--no-log", "-o", package})
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      Hone({"compile", model_, "--target", "cuda:sm_90a", "--no-log", "-o", package}).exit_code, 0);
   machine_.SetScript("memory 512\n");
   const ProgramRun run = Hone({"bench", package, "--seconds", "0.1"});
   EXPECT_EQ(run.exit_code, 8) << run.err;

@@ -221,10 +221,11 @@ TEST_F(MockCudaTest, AModelTooLargeSaysHowMuchItNeedsAndWhereMost) {
   EXPECT_TRUE(runtime::CheckMemory(need, plan, size_t{1} << 30, size_t{1} << 30).ok());
   const Status small = runtime::CheckMemory(need, plan, 800 << 20, 900 << 20);
   EXPECT_EQ(small.code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(small.message(),
-            "the model needs 1000 MiB of the GPU's memory: 200 for constants, 700 for intermediate "
-            "results (most at step 2 of 3, workload c0ffee), 100 for inputs and outputs; the device "
-            "has 900; compile the model for a smaller batch, or take a GPU with more memory");
+  EXPECT_EQ(
+      small.message(),
+      "the model needs 1000 MiB of the GPU's memory: 200 for constants, 700 for intermediate "
+      "results (most at step 2 of 3, workload c0ffee), 100 for inputs and outputs; the device "
+      "has 900; compile the model for a smaller batch, or take a GPU with more memory");
   const Status used = runtime::CheckMemory(need, plan, 800 << 20, size_t{1} << 30);
   EXPECT_EQ(used.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(used.message(), HasSubstr("; 800 of the device's 1024 MiB are free; end other"));
@@ -249,8 +250,7 @@ class DevicePointerTest : public MockCudaTest {
     return at;
   }
   static void Upload(uint64_t at, const std::vector<float>& values) {
-    const auto copy =
-        Mock<int(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync_v2");
+    const auto copy = Mock<int(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync_v2");
     EXPECT_EQ(copy(at, values.data(), values.size() * 4, nullptr), 0);
     Wait(nullptr);
   }
@@ -261,9 +261,7 @@ class DevicePointerTest : public MockCudaTest {
     Wait(nullptr);
     return values;
   }
-  static void Wait(void* stream) {
-    EXPECT_EQ(Mock<int(void*)>("cuStreamSynchronize")(stream), 0);
-  }
+  static void Wait(void* stream) { EXPECT_EQ(Mock<int(void*)>("cuStreamSynchronize")(stream), 0); }
   static const void* In(uint64_t at) { return reinterpret_cast<const void*>(at); }
   static void* Out(uint64_t at) { return reinterpret_cast<void*>(at); }
 
