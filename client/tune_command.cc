@@ -37,6 +37,7 @@
 #include "client/version_text.h"
 #include "compiler/extract_kernels.h"
 #include "db/prediction.h"
+#include "ir/kind_name.h"
 #include "ir/narrow_target.h"
 #include "measure/building_measurer.h"
 #include "measure/device.h"
