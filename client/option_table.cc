@@ -5,6 +5,7 @@
 #include "client/bench_options.h"
 #include "client/farm_options.h"
 #include "client/log_options.h"
+#include "client/quantise_options.h"
 #include "client/shared_options.h"
 #include "client/tune_options.h"
 
@@ -392,6 +393,7 @@ constexpr std::array kCommands = {
         .options = kCheckOptions,
         .example = "hone check resnet18.onnx",
         .meant = "verify|validate|test"},
+    kQuantiseCommand,
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =
