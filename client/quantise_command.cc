@@ -188,6 +188,7 @@ class QuantiseRun {
     report_.runs = static_cast<int64_t>(data_.runs.size());
     report_.drawn = data_.drawn;
     report_.corrects_bias = search.corrects_bias();
+    report_.equalises = search.equalises();
     report_.top1_in_f32 = search.top1_in_f32();
     return absl::OkStatus();
   }

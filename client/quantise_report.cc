@@ -99,11 +99,12 @@ std::string ReportText(const QuantiseReport& report) {
       report.layers, [](const QuantisedLayer& layer) { return !layer.why_kept.empty(); });
   std::string text = LayersText(report) + FrontText(report) + '\n';
   if (!report.logged.empty()) text += report.logged + '\n';
-  text += fmt::format("{} of {} layers are {}, {} stay in f32; ranges from {} {} runs{}{}\n",
+  text += fmt::format("{} of {} layers are {}, {} stay in f32; ranges from {} {} runs{}{}{}\n",
                       static_cast<int64_t>(report.layers.size()) - kept, report.layers.size(),
                       report.scheme, kept, report.runs, report.drawn ? "drawn" : "calibration",
                       report.method.empty() ? "" : fmt::format(" by {}", report.method),
-                      report.corrects_bias ? ", bias corrected" : "");
+                      report.corrects_bias ? ", bias corrected" : "",
+                      report.equalises ? ", channels equalised" : "");
   text += fmt::format(
       "predicted {}; as compiled from the file {}{}\n", ScoreText(report.predicted),
       ScoreText(report.written),
@@ -128,6 +129,7 @@ ordered_json ReportJson(const QuantiseReport& report) {
           {"runs", report.runs},
           {"drawn", report.drawn},
           {"bias_corrected", report.corrects_bias},
+          {"equalised", report.equalises},
           {"predicted", ScoreJson(report.predicted)},
           {"written", ScoreJson(report.written)},
           {"top1_in_f32", OrNull(report.top1_in_f32)},

@@ -38,7 +38,7 @@ struct QuantiseReport {
   std::string model, output, scheme, method;
   int64_t model_bytes = 0, output_bytes = 0;
   int64_t runs = 0;
-  bool drawn = false, corrects_bias = false;
+  bool drawn = false, corrects_bias = false, equalises = false;
   QuantiseScore predicted, written;  ///< by the probe; as compiled from the file
   std::optional<double> top1_in_f32;
   std::vector<QuantisedLayer> layers;  ///< in the model's order

@@ -159,15 +159,55 @@ absl::Status QuantiseSearch::Calibrate() {
   HONE_ASSIGN_OR_RETURN(reference_, QuantiseReference::Create(probe_, data_));
   HONE_RETURN_IF_ERROR(Observe());
   HONE_RETURN_IF_ERROR(ChooseGrids());
-  for (size_t i = 0; i < source_.layers.size(); ++i) {
-    LayerChoice& choice = assignment_.layers[i];
-    const Layer& layer = source_.layers[i];
-    if (choice.kept()) continue;
-    choice.narrow =
-        Narrow(layer, request_.scheme, assignment_.groups[layer.group].smooth, request_.group_size);
-    order_.push_back(i);
-  }
+  NarrowAll(assignment_);
+  for (size_t i = 0; i < source_.layers.size(); ++i)
+    if (!assignment_.layers[i].kept()) order_.push_back(i);
+  HONE_RETURN_IF_ERROR(Equalise());
   return CorrectBias();
+}
+
+void QuantiseSearch::NarrowAll(Assignment& assignment) const {
+  for (size_t i = 0; i < source_.layers.size(); ++i) {
+    const Layer& layer = source_.layers[i];
+    LayerChoice& choice = assignment.layers[i];
+    if (choice.kept()) continue;
+    choice.narrow = graph::onnx_quantise::Narrow(
+        layer, request_.scheme, assignment.groups[layer.group].smooth, request_.group_size);
+  }
+}
+
+// Channels whose producer divides them exactly cost nothing, so they are evened out wherever that
+// makes the model better.
+absl::Status QuantiseSearch::Equalise() {
+  if (request_.scheme != Scheme::kInt8 || data_.drawn) return absl::OkStatus();
+  Assignment even = assignment_;
+  bool any = false;
+  for (size_t g = 0; g < source_.groups.size(); ++g) {
+    const InputGroup& group = source_.groups[g];
+    const bool kept =
+        std::ranges::any_of(group.layers, [&](size_t i) { return assignment_.layers[i].kept(); });
+    if (kept || group.producer < 0 || !even.groups[g].smooth.empty() ||
+        assignment_.layers[static_cast<size_t>(group.producer)].kept())
+      continue;
+    std::vector<float> factors = EqualisingFactors(source_, group, statistics_[g]);
+    if (factors.empty()) continue;
+    const double low = statistics_[g].Low(factors), high = statistics_[g].High(factors);
+    even.groups[g] = {graph::onnx_quantise::GridFor(low, high), std::move(factors)};
+    any = true;
+  }
+  if (!any) return absl::OkStatus();
+  NarrowAll(even);
+  HONE_ASSIGN_OR_RETURN(const QuantiseScore before, ScoreOf(assignment_, false));
+  HONE_ASSIGN_OR_RETURN(const QuantiseScore after, ScoreOf(even, false));
+  equalises_ = after.noise < before.noise;
+  if (!equalises_) return absl::OkStatus();
+  assignment_ = std::move(even);
+  for (size_t i = 0; i < source_.layers.size(); ++i) {
+    const size_t g = source_.layers[i].group;
+    findings_[i].low = statistics_[g].Low(assignment_.groups[g].smooth);
+    findings_[i].high = statistics_[g].High(assignment_.groups[g].smooth);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status QuantiseSearch::SetLabels(std::vector<int64_t> labels,

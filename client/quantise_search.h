@@ -79,12 +79,15 @@ class QuantiseSearch {
   absl::Status AddFrontPoint(size_t kept);
   std::optional<double> top1_in_f32() const { return top1_in_f32_; }
   bool corrects_bias() const { return corrects_bias_; }
+  bool equalises() const { return equalises_; }
 
  private:
   absl::Status CheckKeep();
   absl::Status Observe();
   absl::Status ChooseGrids();
+  absl::Status Equalise();
   absl::Status CorrectBias();
+  void NarrowAll(graph::onnx_quantise::Assignment& assignment) const;
   bool AnyNarrowed(size_t group) const;
   void Apply(const graph::onnx_quantise::Assignment& assignment);
   absl::StatusOr<QuantiseScore> ScoreOf(const graph::onnx_quantise::Assignment& assignment,
@@ -105,7 +108,7 @@ class QuantiseSearch {
   std::vector<LayerFinding> findings_;
   std::vector<size_t> order_;
   std::vector<FrontPoint> front_;
-  bool corrects_bias_ = false;
+  bool corrects_bias_ = false, equalises_ = false;
 };
 
 }  // namespace hone::client

@@ -29,8 +29,10 @@ class ModelWriter {
       const Layer& layer = source.layers[i];
       if (assignment.layers[i].kept()) continue;
       of_node_[layer.node] = i;
-      if (!assignment.layers[i].bias.empty()) bias_of_node_[layer.bias_node].push_back(i);
+      if (ChangesBias(i)) bias_of_node_[layer.bias_node].push_back(i);
     }
+    for (size_t g = 0; g < source.groups.size(); ++g)
+      if (IsFolded(g) && !FoldsIntoLayer(g)) norms_[source.groups[g].norm_node] = g;
   }
 
   absl::StatusOr<std::string> Run() {
@@ -42,6 +44,7 @@ class ModelWriter {
         continue;
       }
       onnx::NodeProto own = graph.node(i);
+      if (const auto norm = norms_.find(i); norm != norms_.end()) DivideNorm(norm->second, &own);
       if (const auto bias = bias_of_node_.find(i); bias != bias_of_node_.end()) {
         for (const size_t k : bias->second) own.set_input(source_.layers[k].bias_input, Bias(k));
       }
@@ -61,6 +64,74 @@ class ModelWriter {
  private:
   const Layer& LayerAt(size_t i) const { return source_.layers[i]; }
   const LayerChoice& ChoiceAt(size_t i) const { return assignment_.layers[i]; }
+
+  // ---- what divides a group's channels without a node of its own ----
+
+  bool FoldsIntoLayer(size_t g) const {
+    const int producer = source_.groups[g].producer;
+    return producer >= 0 && !ChoiceAt(static_cast<size_t>(producer)).kept();
+  }
+  /// Where the group has narrowed layers alone: what stays in f32 reads the value undivided.
+  bool IsFolded(size_t g) const {
+    const InputGroup& group = source_.groups[g];
+    if (assignment_.groups[g].smooth.empty()) return false;
+    for (const size_t i : group.layers)
+      if (ChoiceAt(i).kept()) return false;
+    return FoldsIntoLayer(g) || group.norm_node >= 0;
+  }
+  /// What the columns of a layer are divided by; empty: ones.
+  std::vector<float> Divisors(size_t layer) const {
+    for (size_t g = 0; g < source_.groups.size(); ++g) {
+      if (source_.groups[g].producer == static_cast<int>(layer) && IsFolded(g) && FoldsIntoLayer(g))
+        return assignment_.groups[g].smooth;
+    }
+    return {};
+  }
+  bool ChangesBias(size_t i) const {
+    return LayerAt(i).bias_node >= 0 && (!ChoiceAt(i).bias.empty() || !Divisors(i).empty());
+  }
+
+  std::vector<float> BiasValues(size_t i) const {
+    std::vector<float> values = ChoiceAt(i).bias;
+    if (values.empty()) {
+      for (const double value : LayerAt(i).bias_data->AsDoubles())
+        values.push_back(static_cast<float>(value));
+    }
+    const std::vector<float> divisors = Divisors(i);
+    for (size_t n = 0; n < divisors.size(); ++n) values[n] /= divisors[n];
+    return values;
+  }
+
+  /// Of each column, of 4 bits of each of its groups.
+  std::vector<float> Scales(size_t i) const {
+    std::vector<float> scales = ChoiceAt(i).narrow.scales;
+    const std::vector<float> divisors = Divisors(i);
+    for (size_t n = 0; n < divisors.size(); ++n) scales[n] /= divisors[n];
+    return scales;
+  }
+
+  void DivideNorm(size_t g, onnx::NodeProto* own) {
+    onnx_import::TensorReader reader(source_.proto, source_.folder, source_.linked_folder);
+    for (int k = 1; k < own->input_size(); ++k) {
+      if (own->input(k).empty()) continue;
+      std::vector<float> values = KnownValues(own->input(k), reader);
+      const std::vector<float>& smooth = assignment_.groups[g].smooth;
+      for (size_t c = 0; c < values.size(); ++c) values[c] /= smooth[c];
+      own->set_input(
+          k, editor_.AddFloats(own->input(k), {static_cast<int64_t>(values.size())}, values));
+    }
+  }
+
+  std::vector<float> KnownValues(const std::string& name, onnx_import::TensorReader& reader) const {
+    std::vector<float> values;
+    for (const onnx::TensorProto& tensor : source_.proto->graph().initializer()) {
+      if (tensor.name() != name) continue;
+      const auto data = reader.Read(tensor);
+      if (!data.ok()) continue;
+      for (const double value : (*data)->AsDoubles()) values.push_back(static_cast<float>(value));
+    }
+    return values;
+  }
 
   void Write(const onnx::NodeProto& node, size_t i) {
     switch (assignment_.scheme) {
@@ -87,8 +158,8 @@ class ModelWriter {
   /// A vector that differs from the source's, or its name there.
   std::string Bias(size_t i) {
     const Layer& layer = LayerAt(i);
-    if (ChoiceAt(i).bias.empty()) return layer.bias;
-    return editor_.AddFloats(layer.bias, layer.bias_data->type.shape, ChoiceAt(i).bias);
+    if (!ChangesBias(i)) return layer.bias;
+    return editor_.AddFloats(layer.bias, layer.bias_data->type.shape, BiasValues(i));
   }
 
   /// Of an integer product the bias is i32 in steps of both scales, which is what engines with
@@ -97,15 +168,11 @@ class ModelWriter {
     const Layer& layer = LayerAt(i);
     if (assignment_.scheme != Scheme::kInt8 || layer.bias_data->type.shape.size() != 1)
       return Bias(i);
-    std::vector<float> values = ChoiceAt(i).bias;
-    if (values.empty()) {
-      for (const double value : layer.bias_data->AsDoubles())
-        values.push_back(static_cast<float>(value));
-    }
+    const std::vector<float> values = BiasValues(i), of_weights = Scales(i);
     std::vector<int32_t> numbers;
     std::vector<float> scales;
     for (size_t n = 0; n < values.size(); ++n) {
-      const float scale = assignment_.groups[layer.group].grid.scale * ChoiceAt(i).narrow.scales[n];
+      const float scale = assignment_.groups[layer.group].grid.scale * of_weights[n];
       const double number =
           std::nearbyint(static_cast<double>(values[n]) / static_cast<double>(scale));
       if (!(std::fabs(number) < 1e9) || !(scale > 0)) return Bias(i);
@@ -128,7 +195,7 @@ class ModelWriter {
     const size_t g = LayerAt(i).group;
     const InputGroup& group = source_.groups[g];
     const std::vector<float>& smooth = assignment_.groups[g].smooth;
-    if (smooth.empty()) return group.value;
+    if (smooth.empty() || IsFolded(g)) return group.value;
     if (const auto it = smooth_.find(g); it != smooth_.end()) return it->second;
     std::vector<float> inverse;
     for (const float s : smooth) inverse.push_back(1 / s);
@@ -177,7 +244,7 @@ class ModelWriter {
     const Layer& layer = LayerAt(i);
     const std::string bytes = Bytes(i);
     const std::string scales =
-        editor_.AddFloats(layer.weights + "_scale", {layer.columns}, ChoiceAt(i).narrow.scales);
+        editor_.AddFloats(layer.weights + "_scale", {layer.columns}, Scales(i));
     const std::vector<int8_t> zeros(static_cast<size_t>(layer.columns));
     const std::string zero = editor_.AddTensor<int8_t>(layer.weights + "_zero_point",
                                                        TensorProto::INT8, {layer.columns}, zeros);
@@ -262,7 +329,7 @@ class ModelWriter {
     SetInt(cast, "to", TensorProto::FLOAT);
     const std::string wide = cast.output(0);
     const std::string scales =
-        editor_.AddFloats(layer.weights + "_scale", {layer.columns}, ChoiceAt(i).narrow.scales);
+        editor_.AddFloats(layer.weights + "_scale", {layer.columns}, Scales(i));
     const std::string both =
         editor_.AddNode("Mul", {data.scale, scales}, name + "_scale").output(0);
     if (!AddsVector(node)) return NameOutput(node, "Mul", {wide, both});
@@ -340,6 +407,7 @@ class ModelWriter {
   GraphEditor editor_;
   std::map<int, size_t> of_node_;
   std::map<int, std::vector<size_t>> bias_of_node_;
+  std::map<int, size_t> norms_;
   std::map<size_t, std::string> smooth_, data_;
   std::map<size_t, DynamicBytes> dynamic_;
 };

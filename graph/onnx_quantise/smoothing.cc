@@ -31,34 +31,46 @@ Layer Sampled(const Layer& layer) {
   return some;
 }
 
+/// The largest weight that each channel of a group meets.
+std::vector<double> LargestWeights(const SourceModel& source, const InputGroup& group) {
+  std::vector<double> largest(static_cast<size_t>(group.channels));
+  for (const size_t i : group.layers) {
+    const Layer& layer = source.layers[i];
+    const auto* w = reinterpret_cast<const float*>(layer.weights_data->bytes.data());
+    for (int64_t n = 0; n < layer.columns; ++n) {
+      for (int64_t t = 0; t < layer.terms; ++t) {
+        double& most = largest[layer.ChannelOf(n, t)];
+        most = std::max(most, static_cast<double>(std::fabs(w[layer.ElementOf(n, t)])));
+      }
+    }
+  }
+  return largest;
+}
+
+/// max|x|^strength / max|w|^(1-strength); one where either is nothing.
+std::vector<float> FactorsOf(const std::vector<double>& data, const std::vector<double>& weights,
+                             double strength) {
+  std::vector<float> factors;
+  for (size_t c = 0; c < data.size(); ++c) {
+    const bool empty = data[c] < kLeastSize || weights[c] < kLeastSize;
+    const double factor =
+        empty ? 1 : std::pow(data[c], strength) / std::pow(weights[c], 1 - strength);
+    factors.push_back(static_cast<float>(std::clamp(factor, 1e-4, 1e4)));
+  }
+  return factors;
+}
+
 class SmoothingTrial {
  public:
   SmoothingTrial(const SourceModel& source, const InputGroup& group,
                  const DataStatistics& statistics)
-      : statistics_(statistics), data_(statistics.Largest()), weights_(data_.size()) {
-    for (const size_t i : group.layers) {
-      const Layer& layer = source.layers[i];
-      const auto* w = reinterpret_cast<const float*>(layer.weights_data->bytes.data());
-      for (int64_t n = 0; n < layer.columns; ++n) {
-        for (int64_t t = 0; t < layer.terms; ++t) {
-          double& largest = weights_[static_cast<size_t>(t)];
-          largest = std::max(largest, static_cast<double>(std::fabs(w[layer.ElementOf(n, t)])));
-        }
-      }
-      layers_.push_back(Sampled(layer));
-    }
+      : statistics_(statistics),
+        data_(statistics.Largest()),
+        weights_(LargestWeights(source, group)) {
+    for (const size_t i : group.layers) layers_.push_back(Sampled(source.layers[i]));
   }
 
-  std::vector<float> Factors(double strength) const {
-    std::vector<float> factors;
-    for (size_t c = 0; c < data_.size(); ++c) {
-      const bool empty = data_[c] < kLeastSize || weights_[c] < kLeastSize;
-      const double factor =
-          empty ? 1 : std::pow(data_[c], strength) / std::pow(weights_[c], 1 - strength);
-      factors.push_back(static_cast<float>(std::clamp(factor, 1e-4, 1e4)));
-    }
-    return factors;
-  }
+  std::vector<float> Factors(double strength) const { return FactorsOf(data_, weights_, strength); }
 
   /// Sum of squared errors of the sampled sums, each layer's by the size of its own sums.
   double Error(const std::vector<float>& smooth) const {
@@ -117,6 +129,16 @@ std::vector<float> ChooseSmoothing(const SourceModel& source, const InputGroup& 
     best = std::move(factors);
   }
   return best;
+}
+
+std::vector<float> EqualisingFactors(const SourceModel& source, const InputGroup& group,
+                                     const DataStatistics& statistics) {
+  constexpr double kHalf = 0.5, kAlike = 1.5;
+  std::vector<float> factors =
+      FactorsOf(statistics.Largest(), LargestWeights(source, group), kHalf);
+  const auto [least, most] = std::ranges::minmax(factors);
+  if (most < kAlike * least) factors.clear();
+  return factors;
 }
 
 }  // namespace hone::graph::onnx_quantise

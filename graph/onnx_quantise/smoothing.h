@@ -16,4 +16,10 @@ namespace hone::graph::onnx_quantise {
 std::vector<float> ChooseSmoothing(const SourceModel& source, const InputGroup& group,
                                    const DataStatistics& statistics, Scheme scheme);
 
+/// The same for a group whose channels a producer can divide exactly (InputGroup::producer), of any
+/// operator: √(max|x| / max|w|), which makes both ranges alike (Nagel et al. 2019, equation 11).
+/// Empty where the channels' ranges are alike already.
+std::vector<float> EqualisingFactors(const SourceModel& source, const InputGroup& group,
+                                     const DataStatistics& statistics);
+
 }  // namespace hone::graph::onnx_quantise

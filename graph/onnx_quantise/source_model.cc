@@ -1,6 +1,7 @@
 #include "graph/onnx_quantise/source_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -59,7 +60,6 @@ class LayerFinder {
       for (const std::string& input : node.input()) readers_[input].push_back(i);
     }
     for (const onnx::ValueInfoProto& output : graph_.output()) outputs_.insert(output.name());
-    for (const onnx::ValueInfoProto& input : graph_.input()) inputs_.insert(input.name());
   }
 
   absl::Status Run() {
@@ -81,6 +81,7 @@ class LayerFinder {
       Group(node.input(0), &layer);
       model_.layers.push_back(std::move(layer));
     }
+    for (InputGroup& group : model_.groups) FindProducer(group);
     return absl::OkStatus();
   }
 
@@ -187,9 +188,61 @@ class LayerFinder {
       return group.value == value && group.spread == spread;
     });
     layer->group = static_cast<size_t>(same - model_.groups.begin());
-    if (same == model_.groups.end())
-      model_.groups.push_back({value, {}, layer->channels, spread, inputs_.contains(value)});
+    if (same == model_.groups.end()) model_.groups.push_back({value, {}, layer->channels, spread});
     model_.groups[layer->group].layers.push_back(model_.layers.size());
+  }
+
+  /// The node that alone reads the value, or -1.
+  int OnlyReader(const std::string& value) const {
+    const auto readers = readers_.find(value);
+    const bool one = readers != readers_.end() && readers->second.size() == 1;
+    return one && !outputs_.contains(value) ? readers->second[0] : -1;
+  }
+
+  /// The value that a layer's columns are at last, biased and through what numbers above zero pass.
+  std::string EndOf(const Layer& layer) const {
+    constexpr std::array kPassed = {"Relu", "LeakyRelu", "MaxPool", "AveragePool",
+                                    "GlobalAveragePool"};
+    const onnx::NodeProto& node = graph_.node(layer.node);
+    if (node.input_size() > 2 && !node.input(2).empty() && layer.bias_node != layer.node) return "";
+    std::string value = node.output(0);
+    if (layer.bias_node >= 0 && layer.bias_node != layer.node)
+      value = graph_.node(layer.bias_node).output(0);
+    for (int reader = OnlyReader(value); reader >= 0; reader = OnlyReader(value)) {
+      const onnx::NodeProto& next = graph_.node(reader);
+      if (std::ranges::find(kPassed, next.op_type()) == kPassed.end() || next.output_size() != 1)
+        break;
+      value = next.output(0);
+    }
+    return value;
+  }
+
+  bool IsInitialiser(const std::string& name) const {
+    return std::ranges::any_of(graph_.initializer(), [&](const onnx::TensorProto& tensor) {
+      return tensor.name() == name && tensor.data_type() == onnx::TensorProto::FLOAT;
+    });
+  }
+
+  void FindProducer(InputGroup& group) {
+    const auto readers = readers_.find(group.value);
+    if (outputs_.contains(group.value) || readers == readers_.end() ||
+        readers->second.size() != group.layers.size())
+      return;
+    for (int i = 0; i < graph_.node_size(); ++i) {
+      const onnx::NodeProto& node = graph_.node(i);
+      if (node.op_type() != "LayerNormalization" || node.output(0) != group.value) continue;
+      const bool known =
+          IsInitialiser(node.input(1)) && (node.input_size() < 3 || IsInitialiser(node.input(2)));
+      if (known && IntOf(node, "axis", -1) == -1) group.norm_node = i;
+    }
+    for (size_t i = 0; i < model_.layers.size(); ++i) {
+      const Layer& layer = model_.layers[i];
+      // Channels must be channels on both sides: the last axis of matrices, the second of images.
+      const bool images = group.spread.size() > 1;
+      if (layer.columns == group.channels && images == (layer.op == "Conv") &&
+          EndOf(layer) == group.value)
+        group.producer = static_cast<int>(i);
+    }
   }
 
   SourceModel& model_;
@@ -197,7 +250,7 @@ class LayerFinder {
   onnx_import::TensorReader reader_;
   std::map<std::string, const onnx::TensorProto*> known_;
   std::map<std::string, std::vector<int>> readers_;
-  std::set<std::string> outputs_, inputs_;
+  std::set<std::string> outputs_;
 };
 
 }  // namespace

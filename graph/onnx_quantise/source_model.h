@@ -54,7 +54,12 @@ struct InputGroup {
   int64_t channels = 0;
   /// Extents of a number for each channel, as it broadcasts over the value.
   std::vector<int64_t> spread;
-  bool known_input = false;  ///< the model's own input
+  /// What can divide the value's channels by numbers above zero instead of a node of its own: the
+  /// layer whose columns they are, up to operators that such numbers pass (Relu, pooling), or the
+  /// LayerNormalization that makes it. Nobody but the group's layers reads the value then. -1:
+  /// none.
+  int producer = -1;
+  int norm_node = -1;
 };
 
 /// A node that looks like a layer and is none.

@@ -158,7 +158,7 @@ TEST(SmoothingTest, DividesAnOutlierOutAndLeavesEvenDataAlone) {
   for (int64_t i = 0; i < kTerms * kColumns; ++i) weights.push_back(random.Uniform() - 0.5);
   SourceModel source;
   source.layers.push_back(MatrixLayer(kTerms, kColumns, weights));
-  const InputGroup group = {"x", {0}, kTerms, {kTerms}, false};
+  const InputGroup group = {"x", {0}, kTerms, {kTerms}};
   for (const float outlier : {1.0F, 100.0F}) {
     DataStatistics statistics(group);
     std::vector<float> data;
