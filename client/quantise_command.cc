@@ -143,7 +143,7 @@ class QuantiseRun {
           "'{}' is a package, compiled already: name the model that it was made of", path_));
     }
     {
-      HONE_ASSIGN_OR_RETURN(const graph::Graph graph, ImportModel(arguments_, path_));
+      HONE_ASSIGN_OR_RETURN(const graph::Graph graph, ImportModel(arguments_, path_, &files_));
       specs_ = InputsOf(graph);
     }
     HONE_ASSIGN_OR_RETURN(source_, graph::onnx_quantise::ReadSourceModel(path_));
@@ -195,10 +195,9 @@ class QuantiseRun {
 
   /// With its external data.
   int64_t SourceBytes() const {
-    std::vector<std::string> files;
-    const auto graph = ImportModel(arguments_, path_, &files);
-    files.push_back(path_);
     int64_t bytes = 0;
+    std::vector<std::string> files = files_;
+    files.push_back(path_);
     for (const std::string& file : files) {
       std::error_code error;
       const auto size = std::filesystem::file_size(file, error);
@@ -309,6 +308,7 @@ class QuantiseRun {
   std::string output_;
   QuantiseRequest request_;
   TraceChoice choice_;
+  std::vector<std::string> files_;  ///< of the source's external data
   std::vector<InputSpec> specs_;
   SourceModel source_;
   CalibrationSet data_, labelled_;

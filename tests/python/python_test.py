@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE.parent / "packaging"), str(HERE.parent / "guides"),
                 str(HERE.parents[1] / "python")]
 from units_test import write_results  # pylint: disable=wrong-import-position
 
-SUITES = ("model_cases", "error_cases", "tuning_cases", "guide_cases",
+SUITES = ("model_cases", "error_cases", "tuning_cases", "quantise_cases", "guide_cases",
           "torch_cases")
 
 

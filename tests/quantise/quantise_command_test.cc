@@ -286,6 +286,19 @@ TEST_F(QuantiseCommandTest, WritesOverNothingThatItReads) {
   EXPECT_THAT(run.err, HasSubstr("this command reads"));
 }
 
+TEST_F(QuantiseCommandTest, InterruptedItLeavesNoHalfFile) {
+  Save(data_, {{"x", *graph::MakeConstant(ir::DType::kF32, {16'000, 8, 6, 6},
+                                          Drawn(4'608'000, 7, 1))}});
+  const ProgramRun run = testing::RunProcess(
+      {"timeout", "--preserve-status", "-s", "INT", "0.7", testing::HoneProgram(), "quantize",
+       model_, "--calibrate", data_, "-o", output_, "--threads", "1"},
+      "/dev/null");
+  EXPECT_EQ(run.exit_code, 7) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("hone quantize: interrupted; nothing was kept"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("q.onnx")));
+}
+
 TEST_F(QuantiseCommandTest, ReadsAFolderOfData) {
   std::filesystem::create_directory(folder_.Path("set"));
   for (const char* name : {"a.npz", "b.npz"})
