@@ -460,17 +460,15 @@ constexpr std::array kCommands = {
                 .example = "source <(hone completion bash)"},
     CommandSpec{.name = "version",
                 .summary = "Print every version number",
-                .description =
-                    "The version of Hone, of each format that it writes, and of the libraries that "
-                    "results depend on; `hone --version` is the same.",
+                .description = "The version of Hone, of each format that it writes, and of the "
+                               "libraries that results depend on; `hone --version` is the same.",
                 .positionals = {},
                 .options = {},
                 .example = "hone version"},
     CommandSpec{.name = "man",
                 .summary = "Print or write the manual pages",
-                .description =
-                    "Prints a page in man(7) format; pipe it into man -l -, or write all "
-                    "pages with --output.",
+                .description = "Prints a page in man(7) format; pipe it into man -l -, or write all "
+                               "pages with --output.",
                 .positionals = kManPositionals,
                 .options = kManOptions,
                 .example = "hone man run | man -l -"},

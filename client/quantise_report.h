@@ -21,7 +21,7 @@ struct QuantisedLayer {
   double share = 0;                ///< of the noise of all layers
   bool smoothed = false;
   std::string why_kept;  ///< in f32; empty: it is narrowed
-  /// Of a layer kept for a target: how much time the log says that costs; none: it does not know.
+  /// What a layer kept for a target costs by the log; none: it does not know.
   std::optional<double> cost_ms;
 };
 

@@ -23,7 +23,7 @@ class DataStatistics {
   double High(const std::vector<float>& smooth) const;
   /// The largest size of each channel.
   std::vector<double> Largest() const;
-  /// Of each channel, before smoothing.
+  /// The mean of each channel, before smoothing.
   std::vector<double> Means() const;
   /// Vectors of all channels, spread over what was seen: [rows][channels]. Where the channel is the
   /// last axis; else empty.

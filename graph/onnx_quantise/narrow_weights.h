@@ -14,7 +14,7 @@ struct NarrowWeights {
   /// In the order of the weights: i8, or -8 to 7 of 4 bits; the bits of bf16 and f16. One is empty.
   std::vector<int8_t> bytes;
   std::vector<uint16_t> halves;
-  /// Of i8: one a column. Of 4 bits: one a column and group, groups side by side.
+  /// One a column of i8; one a column and group of 4 bits, groups side by side.
   std::vector<float> scales;
   /// What they stand for, in the order of the weights.
   std::vector<float> restored;

@@ -102,7 +102,7 @@ class ModelWriter {
     return values;
   }
 
-  /// Of each column, of 4 bits of each of its groups.
+  /// NarrowWeights::scales as they are written.
   std::vector<float> Scales(size_t i) const {
     std::vector<float> scales = ChoiceAt(i).narrow.scales;
     const std::vector<float> divisors = Divisors(i);
@@ -162,7 +162,7 @@ class ModelWriter {
     return editor_.AddFloats(layer.bias, layer.bias_data->type.shape, BiasValues(i));
   }
 
-  /// Of an integer product the bias is i32 in steps of both scales, which is what engines with
+  /// The bias of an integer product is i32 in steps of both scales, which is what engines with
   /// integer kernels look for; where that leaves 32 bits it stays in f32.
   std::string OwnBias(size_t i, const std::string& name) {
     const Layer& layer = LayerAt(i);
