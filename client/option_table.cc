@@ -465,14 +465,12 @@ constexpr std::array kCommands = {
                 .positionals = {},
                 .options = {},
                 .example = "hone version"},
-    CommandSpec{
-        .name = "man",
-        .summary = "Print or write the manual pages",
-        .description =
-            "Prints a page in man(7) format; pipe it into man -l -, or write all with --output.",
-        .positionals = kManPositionals,
-        .options = kManOptions,
-        .example = "hone man run | man -l -"},
+    CommandSpec{.name = "man",
+                .summary = "Print or write the manual pages",
+                .description = "Prints a page in man(7) format: pipe it into man -l -.",
+                .positionals = kManPositionals,
+                .options = kManOptions,
+                .example = "hone man run | man -l -"},
 };
 
 }  // namespace
