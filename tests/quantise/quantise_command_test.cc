@@ -1,7 +1,8 @@
 // `hone quantize` as a program, on a small network whose files ONNX Runtime reads too.
 
-#include <csignal>
+#include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -151,7 +152,7 @@ TEST_P(QuantiseSchemeTest, OnnxRuntimeReadsTheFileAndAgrees) {
       testing::RunPython(kCompare, {model_, output_, data_, folder_.Path("y.npz")});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   double theirs = 0, apart = 0;
-  ASSERT_EQ(std::sscanf(python.out.c_str(), "%lf %lf", &theirs, &apart), 2) << python.out;
+  ASSERT_TRUE(std::istringstream(python.out) >> theirs >> apart) << python.out;
   EXPECT_NEAR(theirs, said, 1.5);
   EXPECT_GT(apart, said + 3) << "the same file by both must differ by less than from f32";
 }
