@@ -84,7 +84,8 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
       return twice("bind", pair.first);
     }
   }
-  for (const std::string& text : arguments.List("cut")) {
+  const bool cuts = arguments.command()->FindOption("cut") != nullptr;
+  for (const std::string& text : cuts ? arguments.List("cut") : std::vector<std::string>()) {
     for (size_t at = 0; at <= text.size();) {
       const size_t end = std::min(text.find(',', at), text.size());
       options.outputs.push_back(text.substr(at, end - at));
