@@ -251,6 +251,19 @@ bool Transposes(const ir::Workload& w, const ir::Stage& stage) {
   return false;
 }
 
+/// Whether the map makes bytes of other bytes: a sum of products of bytes takes them as they lie.
+bool ChangesBytes(const ir::Workload& w, const ir::Stage& stage) {
+  const ir::DType dtype = w.tensors[stage.results[0]].dtype;
+  if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) != 1) return false;
+  const std::function<bool(const Expr&)> changes = [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) return false;
+    if (e->kind == ExprKind::kSelect) return changes(e->args[1]) || changes(e->args[2]);
+    return e->kind == ExprKind::kCast || e->kind == ExprKind::kUnary ||
+           e->kind == ExprKind::kBinary;
+  };
+  return changes(stage.body[0]);
+}
+
 /// Whether a map is better copied once than repeated where reductions read it: a contraction's
 /// broadcast operand costs as much in the innermost loop as the product itself, and data in another
 /// layout is read element by element.
@@ -260,7 +273,8 @@ bool NeedsCopy(const ir::Workload& w, const std::vector<int>& live, const ir::St
     const ir::Stage& reader = w.stages[r];
     const Role role = RoleOf(w, reader);
     if (ReadOnce(w, reader, stage)) continue;
-    if (role == Role::kContraction && (ComputesWithin(w, stage) || Transposes(w, stage)))
+    if (role == Role::kContraction &&
+        (ComputesWithin(w, stage) || Transposes(w, stage) || ChangesBytes(w, stage)))
       return true;
     if (role == Role::kWindow && Transposes(w, stage) &&
         FinalStoreAxis(w, live, reader) == LastAxis(reader))
