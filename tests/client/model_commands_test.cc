@@ -116,10 +116,20 @@ TEST_F(ModelCommandsTest, PrecisionIsKeptAndItsErrorMeasured) {
               HasSubstr("precision f32, accuracy class default\n"));
 }
 
+TEST_F(ModelCommandsTest, WeightsInF16AreNearerThanBf16) {
+  ASSERT_EQ(RunHone({"run", model_, "--inputs", inputs_, "--outputs", outputs_}).exit_code, 0);
+  const ProgramRun made =
+      RunHone({"compile", model_, "-o", package_, "--threads", "1", "--precision", "f16"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const json numbers = Parse(RunHone({"inspect", package_, "--json"}))["numbers"];
+  EXPECT_EQ(numbers["precision"], "f16");
+  EXPECT_GT(numbers["error"]["noise"], 1e-6);
+  EXPECT_LT(numbers["error"]["noise"], 1e-3);
+  const ProgramRun run = RunHone({"run", package_, "--inputs", inputs_, "--expect", outputs_});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 TEST_F(ModelCommandsTest, PrecisionsThatAreNoneAreRefused) {
-  const ProgramRun half = RunHone({"compile", model_, "--precision", "f16"});
-  EXPECT_EQ(half.exit_code, 2);
-  EXPECT_THAT(half.err, HasSubstr("nothing would be faster; use --precision bf16"));
   const ProgramRun odd = RunHone({"bench", model_, "--precision", "int8"});
   EXPECT_EQ(odd.exit_code, 2);
   EXPECT_THAT(odd.err, HasSubstr("--precision"));
