@@ -247,6 +247,16 @@ TEST(Dot, OfBf16IsRightForAnyShape) {
   EXPECT_THAT(ToText(trace), HasSubstr("tensorize(s1.r2.1, dot)"));
 }
 
+TEST(Dot, OfBf16TakesFilledUpOperands) {
+  const std::string text =
+      "workload 1\nx0: bf16[3,13,25] input range(-2,2)\nx1: bf16[3,25,70] input range(-2,2)\n"
+      "s0: bf16[3,13,26] = select(i2 < 25, x0[i0, i1, i2], 0.0:bf16)\n"
+      "s1: bf16[3,26,70] = select(i1 < 25, x1[i0, i1, i2], 0.0:bf16)\n"
+      "s2: f32[3,13,70] output = sum[r0:26] (f32(s0[i0, i1, r0]) * f32(s1[i0, r0, i2]))\n";
+  const Trace trace = CheckedDefault(text, "cpu:avx512+bf16,threads=2");
+  EXPECT_THAT(AssemblyOf(text, trace, "cpu:avx512+bf16,threads=2"), HasSubstr("vdpbf16ps"));
+}
+
 TEST(Dot, RefusesWhatIsNoInnermostSumOfProducts) {
   const std::string text = Product("u8", "i8", 3, 16, 8);
   EXPECT_THAT(Loops(text, "tensorize(s0.i1, dot)"), HasSubstr("s0.i1 is no reduce loop"));
