@@ -158,8 +158,8 @@ TEST(Dot, OfAnAttentionCopiesWordsIntoPanels) {
         const std::string assembly = AssemblyOf(text, trace, target);
         EXPECT_THAT(assembly, HasSubstr("vpdpbusd"));
         // AVX2 has no masks for the bytes of the last columns.
-        if (columns == 64 || std::string(target).starts_with("cpu:avx512"))
-          EXPECT_THAT(assembly, Not(HasSubstr("vpinsrb")));
+        const bool tail = columns != 64 && std::string(target).starts_with("cpu:avx2");
+        EXPECT_TRUE(tail || assembly.find("vpinsrb") == std::string::npos);
         EXPECT_THAT(assembly, Not(HasSubstr("vpgather")));
       }
     }
@@ -176,8 +176,8 @@ TEST(Dot, OfFilledUpTermsCopiesWholeVectors) {
       "s3: i32[3,13,70] output = sum[r0:28] (i32(s0[i0, i1, r0]) * i32(s2[i0, r0, i2]))\n";
   for (const char* target : {"cpu:avx512+vnni,threads=2", "cpu:avx2,threads=2"}) {
     const std::string assembly = AssemblyOf(text, CheckedDefault(text, target), target);
-    if (std::string(target).starts_with("cpu:avx512"))
-      EXPECT_THAT(assembly, Not(HasSubstr("vpinsrb")));
+    const bool tail = std::string(target).starts_with("cpu:avx2");
+    EXPECT_TRUE(tail || assembly.find("vpinsrb") == std::string::npos);
   }
 }
 
