@@ -107,6 +107,7 @@ Value FunctionEmitter::LoadMemory(int buffer, const Affine& index) {
   if (!index_.DependsOnLane(index)) return LoadScalar(buffer, index);
   const LanePattern pattern = PatternOf(index);
   if (pattern.contiguous) return LoadContiguous(buffer, pattern.base);
+  if (std::optional<Value> runs = LoadRuns(buffer, pattern)) return *runs;
   const bool masked = mask_ != nullptr || guard_ != nullptr;
   if (!pattern.offsets.empty() && (!masked || IsShortStride(pattern))) {
     return LoadShuffled(buffer, pattern);

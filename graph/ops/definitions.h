@@ -20,6 +20,7 @@ std::span<const OpDefinition> ConvOps();  // Conv, ConvInteger
 std::span<const OpDefinition> ConvTransposeOps();
 std::span<const OpDefinition> DeformConvOps();  // DeformConv, Col2Im
 std::span<const OpDefinition> MatMulOps();      // MatMul, MatMulInteger, Einsum
+std::span<const OpDefinition> MatMulNarrowOps();
 std::span<const OpDefinition> PoolOps();
 std::span<const OpDefinition> ReduceOps();  // Reduce, ArgReduce
 std::span<const OpDefinition> SoftmaxOps();
