@@ -164,7 +164,7 @@ class FunctionEmitter : private OpaqueSource {
   Value Load(int buffer, const Affine& index);
   Value LoadMemory(int buffer, const Affine& index);
   Value LoadScalar(int buffer, const Affine& index);
-  Value LoadWhere(llvm::Value* wanted, llvm::Value* pointer, ir::DType dtype);
+  llvm::Value* LoadWhere(llvm::Value* wanted, llvm::Value* at, llvm::Type* type, llvm::Align align);
   Value LoadContiguous(int buffer, const Affine& base);
   Value LoadShuffled(int buffer, const LanePattern& pattern);
   bool IsShortStride(const LanePattern& pattern) const;

@@ -52,6 +52,7 @@ constexpr Pass kPipeline[] = {
     {"merge_common", MergeCommon},
     {"remove_dead_code", RemoveDeadCode},
     {"recognise_attention", RecogniseAttention, kJoinAttention},
+    {"express_externs", ExpressExterns},
     {"split_views", SplitViews},
 };
 

@@ -27,9 +27,10 @@ std::span<const OpDefinition> SoftmaxOps();
 std::span<const OpDefinition> GroupNormOps();
 std::span<const OpDefinition> NormaliseOps();  // Normalise, BatchNorm, LRN
 std::span<const OpDefinition> CumSumOps();
-std::span<const OpDefinition> RecurrentOps();  // LSTM, GRU, RNN
-std::span<const OpDefinition> SamplingOps();   // GridSample, RoiAlign
-std::span<const OpDefinition> ExternOps();     // TopK, Scatter*
+std::span<const OpDefinition> RecurrentOps();    // LSTM, GRU, RNN
+std::span<const OpDefinition> SamplingOps();     // GridSample, RoiAlign
+std::span<const OpDefinition> ExternOps();       // TopK, Scatter*
+std::span<const OpDefinition> ExternStageOps();  // the same as Stages
 
 std::vector<std::span<const OpDefinition>> AllFamilies();
 

@@ -8,7 +8,7 @@ std::vector<std::span<const OpDefinition>> AllFamilies() {
       ResizeOps(),       ConvOps(),     ConvTransposeOps(), MatMulOps(), PoolOps(),
       ReduceOps(),       SoftmaxOps(),  NormaliseOps(),     CumSumOps(), RecurrentOps(),
       IndexOps(),        SamplingOps(), DeformConvOps(),    ExternOps(), GroupNormOps(),
-      MatMulNarrowOps(),
+      MatMulNarrowOps(), ExternStageOps(),
   };
 }
 

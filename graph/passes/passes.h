@@ -204,4 +204,10 @@ absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext& context);
 ///                                             %2 = MatMul(%3, %d) {to=f32}
 absl::StatusOr<int> NarrowProducts(Graph& graph, const PassContext& context);
 
+/// For a device on which no routine of the runtime runs: TopK and Scatter as Stages. An index that
+/// lies outside changes nothing there, where a routine refuses it.
+///
+///   %2, %3 = TopK(%0) {k=4}                   %2, %3 = TopKStages(%0) {k=4}
+absl::StatusOr<int> ExpressExterns(Graph& graph, const PassContext& context);
+
 }  // namespace hone::graph
