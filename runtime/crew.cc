@@ -43,6 +43,15 @@ Crew::Crew(const Executor& executor, int threads)
       spin_(0),
       width_(threads) {}
 
+Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer)
+    : own_lane_(std::make_unique<Lane>(threads, observer)),
+      clock_(ThreadPool::SystemClock()),
+      threads_(threads),
+      leader_(kNobody),
+      lane_(own_lane_.get()),
+      spin_(spin_ns),
+      members_(static_cast<size_t>(threads)) {}
+
 Result<std::unique_ptr<Crew>> Crew::Create(const ThreadPool::Options& options) {
   HONE_ASSIGN_OR_RETURN(std::shared_ptr<ThreadPool> pool, ThreadPool::Create(options));
   return std::make_unique<Crew>(std::move(pool), options.threads);
@@ -66,7 +75,7 @@ void Crew::AskAgain() {
 
 void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
   HONE_CHECK(work.slots >= 1 && work.slots <= threads_) << work.slots << " of " << threads_;
-  if (pool_ == nullptr && work.slots > 1) return RunOnExecutor(work);
+  if (has_executor() && work.slots > 1) return RunOnExecutor(work);
   HONE_CHECK(!work.fixed || work.slots <= width()) << work.slots << " of " << width() << " threads";
   const int64_t begin_ns = own != nullptr ? clock_.NowNs() : 0;
   uint64_t ticket = 0;
@@ -145,8 +154,18 @@ void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
     SleepUntilDone(ticket);
     now_ns = clock_.NowNs();
   }
-  if (fixed || expected_ns <= 0 || late < 0) return;
+  if (fixed || expected_ns <= 0 || late < 0 || pool_ == nullptr) return;
   if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);
+}
+
+int Crew::Help(int thread) {
+  // Slot 0, whose part may need no claim, is the leader's alone.
+  const int leader = leader_.load(std::memory_order_acquire);
+  if (leader == kNobody || leader == thread) return 0;
+  const int slot = thread - leader;
+  const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot);
+  if (done > 0) ThreadPool::WakeOwner(*lane_);
+  return done;
 }
 
 void Crew::SleepUntilDone(uint64_t ticket) {

@@ -219,6 +219,12 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
     writer.I32(join.step);
     writer.I32(join.phase);
   }
+  writer.Count(plan.forks.size());
+  for (const ir::PlanFork& fork : plan.forks) {
+    writer.I32(fork.first);
+    writer.Count(fork.counts.size());
+    for (const int32_t count : fork.counts) writer.I32(count);
+  }
 }
 
 ir::Plan DecodePlan(ByteReader& reader, int format) {
@@ -268,6 +274,14 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
   for (ir::PlanJoin& join : plan.joins) {
     join.step = reader.I32();
     join.phase = reader.I32();
+  }
+  if (format < 6) return plan;
+  plan.forks.resize(reader.Count(4 + 4));
+  for (ir::PlanFork& fork : plan.forks) {
+    if (!reader.ok()) break;
+    fork.first = reader.I32();
+    fork.counts.resize(reader.Count(4));
+    for (int32_t& count : fork.counts) count = reader.I32();
   }
   return plan;
 }

@@ -50,12 +50,13 @@ Sweep::Failure Sweep::Run(const Arguments& arguments, Crew& crew) {
 
   std::atomic<uint64_t> failed{0};  // the link and its result
   const auto part = [&](int number, int slot) {
+    const int thread = crew.ThreadOf(slot);
     ir::HoneCall call{.buffers = nullptr,
-                      .scratch = arguments.scratch->Of(slot),
+                      .scratch = arguments.scratch->Of(thread),
                       .begin = FirstOf(extent, number, n),
                       .end = FirstOf(extent, number + 1, n),
                       .step = arguments.repeat,
-                      .thread = slot};
+                      .thread = thread};
     for (size_t link = 0; link < arguments.links.size(); ++link) {
       call.buffers = arguments.links[link].buffers;
       const int32_t result = arguments.links[link].function(&call);

@@ -109,6 +109,12 @@ void ThreadPool::WakeIfAsleep(Worker& worker) {
   FutexWake(worker.asleep);
 }
 
+void ThreadPool::WakeOwner(Lane& lane) {
+  if (lane.owner_sleeps().load(std::memory_order_seq_cst) == 0) return;
+  lane.owner_sleeps().store(0, std::memory_order_seq_cst);
+  FutexWake(lane.owner_sleeps());
+}
+
 void ThreadPool::Join(Crew& crew) {
   HONE_CHECK(crew.threads() >= 1 && crew.threads() <= threads())
       << crew.threads() << " of " << threads() << " threads";
@@ -273,10 +279,7 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
     const int seat = self.seat.load(std::memory_order_relaxed);
     const int done = lane->WorkOn(ticket, seat);
     spins = seat < Lane::SlotsOf(ticket);
-    if (done > 0 && lane->owner_sleeps().load(std::memory_order_seq_cst) != 0) {
-      lane->owner_sleeps().store(0, std::memory_order_seq_cst);
-      FutexWake(lane->owner_sleeps());
-    }
+    if (done > 0) WakeOwner(*lane);
   }
 }
 

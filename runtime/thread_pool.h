@@ -79,6 +79,8 @@ class ThreadPool {
   Status StartLocked(int cpu);
   void WorkerMain(Worker& self, int cpu);
   static void WakeIfAsleep(Worker& worker);
+  /// After parts of its job were done by others.
+  static void WakeOwner(Lane& lane);
 
   /// Gives the crew its lane and its share.
   void Join(Crew& crew);

@@ -52,6 +52,7 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
   plan->PrepareSteps();
   plan->PrepareSections();
   plan->PrepareMoves();
+  plan->PrepareForks(options);
   return std::unique_ptr<PreparedPlan>(std::move(plan));
 }
 
@@ -280,16 +281,66 @@ Status CpuPlan::RunMoves() {
   return {};
 }
 
-Status CpuPlan::RunOnce(const Section& section) {
-  size_t move = section.first_move;
-  if (clock_ == nullptr) {
-    for (; move < section.end_move; ++move) HONE_RETURN_IF_ERROR(RunMove(move));
-    return {};
+// Without helpers it would compute the same more slowly, and with steps in turn each has its time.
+void CpuPlan::PrepareForks(const RunOptions& options) {
+  if (clock_ != nullptr || crew_->threads() == 1) return;
+  const int64_t spin_ns = crew_->has_executor() ? 0 : options.spin_ns;
+  auto section = sections_.begin();
+  const auto first_move = [&](int32_t step) {
+    const auto before = [](const PhaseGroup& move, int32_t at) { return move.step < at; };
+    return static_cast<size_t>(std::lower_bound(moves_.begin(), moves_.end(), step, before) -
+                               moves_.begin());
+  };
+  for (const ir::PlanFork& planned : model_.plan->forks) {
+    if (first_move(planned.first) == first_move(planned.end())) continue;  // nothing to do
+    while (static_cast<size_t>(planned.first) >= section->end) ++section;
+    if (section->end_fork == 0) section->first_fork = forks_.size();
+    section->end_fork = forks_.size() + 1;
+    const auto count = static_cast<int>(planned.counts.size());
+    Branches& branches = forks_.emplace_back(count, crew_->threads(), spin_ns);
+    branches.plan = this;
+    int32_t step = planned.first;
+    branches.ends.push_back(first_move(step));
+    for (const int32_t steps : planned.counts) {
+      step += steps;
+      branches.ends.push_back(first_move(step));
+    }
   }
+}
+
+Status CpuPlan::RunBranch(void* branches, int branch, Crew& crew) {
+  const Branches& self = *static_cast<const Branches*>(branches);
+  const auto at = static_cast<size_t>(branch);
+  for (size_t move = self.ends[at]; move < self.ends[at + 1]; ++move) {
+    HONE_RETURN_IF_ERROR(self.plan->RunMove(move, crew));
+  }
+  return {};
+}
+
+Status CpuPlan::RunOnce(const Section& section) {
+  if (clock_ != nullptr) return RunTimed(section);
+  size_t fork = section.first_fork;
+  for (size_t move = section.first_move; move < section.end_move;) {
+    while (fork < section.end_fork && forks_[fork].ends.front() < move) ++fork;
+    const bool forks = fork < section.end_fork && forks_[fork].ends.front() == move;
+    if (forks) crew_->AskForThreads();
+    if (forks && crew_->width() > 1) {
+      Branches& branches = forks_[fork];
+      HONE_RETURN_IF_ERROR(branches.fork.Run(*crew_, RunBranch, &branches, fixed_shares_));
+      move = branches.ends.back();
+    } else {
+      HONE_RETURN_IF_ERROR(RunMove(move++, *crew_));
+    }
+  }
+  return {};
+}
+
+Status CpuPlan::RunTimed(const Section& section) {
+  size_t move = section.first_move;
   int64_t before_ns = clock_->NowNs();
   for (size_t step = section.first; step < section.end; ++step) {
     for (; move < section.end_move && static_cast<size_t>(moves_[move].step) == step; ++move) {
-      HONE_RETURN_IF_ERROR(RunMove(move));
+      HONE_RETURN_IF_ERROR(RunMove(move, *crew_));
     }
     const int64_t after_ns = clock_->NowNs();
     step_times_ns_[step] += after_ns - before_ns;
@@ -298,17 +349,18 @@ Status CpuPlan::RunOnce(const Section& section) {
   return {};
 }
 
-Status CpuPlan::RunMove(size_t number) {
+Status CpuPlan::RunMove(size_t number, Crew& crew) {
   const PhaseGroup& move = moves_[number];
   const auto first = static_cast<size_t>(move.step);
   const ir::PlanStep& step = model_.plan->steps[first];
+  const bool fixed = fixed_shares_ && &crew == crew_.get();  // who helps a branch is never sure
   if (move.kind == PhaseGroup::Kind::kExtern) {
     const Status status =
         FindExtern(step.extern_name)->run(step, pointers_.data() + first_pointer_[first]);
     if (status.ok()) return {};
     return ExternError(*model_.plan, first, status);
   }
-  crew_->AskForThreads();
+  crew.AskForThreads();
   if (move.kind == PhaseGroup::Kind::kRepeated) {
     const Kernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
     const KernelFailure failure =
@@ -316,8 +368,8 @@ Status CpuPlan::RunMove(size_t number) {
                        {.buffers = pointers_.data() + first_pointer_[first],
                         .scratch = &scratch_,
                         .max_threads = step.threads,
-                        .fixed = fixed_shares_},
-                       *crew_);
+                        .fixed = fixed},
+                       crew);
     if (failure.ok()) [[likely]]
       return {};
     return KernelError(*model_.plan, first, failure);
@@ -327,8 +379,8 @@ Status CpuPlan::RunMove(size_t number) {
                            .extent = move.extent,
                            .threads = move.threads,
                            .scratch = &scratch_,
-                           .fixed = fixed_shares_},
-                          *crew_);
+                           .fixed = fixed},
+                          crew);
   if (failure.ok()) [[likely]]
     return {};
   const ir::PlanJoin& at = move.phases[static_cast<size_t>(failure.link)];

@@ -11,6 +11,7 @@
 
 #include "runtime/crew.h"
 #include "runtime/device.h"
+#include "runtime/fork.h"
 #include "runtime/kernel.h"
 #include "runtime/phase_order.h"
 #include "runtime/region.h"
@@ -48,8 +49,9 @@ class CpuPlan final : public PreparedPlan {
   Status BindBuffers(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
   void Poison(std::span<const OutputBuffer> outputs);
   void PrepareMoves();
+  void PrepareForks(const RunOptions& options);
   Status RunMoves();
-  Status RunMove(size_t move);
+  Status RunMove(size_t move, Crew& crew);
 
   /// Steps that run one after the other, `repeats` times.
   struct Section {
@@ -57,8 +59,19 @@ class CpuPlan final : public PreparedPlan {
     int64_t repeats = 1;
     size_t first_moving = 0, end_moving = 0;  // into moving_
     size_t first_move = 0, end_move = 0;      // into moves_
+    size_t first_fork = 0, end_fork = 0;      // into forks_
   };
   Status RunOnce(const Section& section);
+  Status RunTimed(const Section& section);
+
+  /// Moves that may run beside each other: branch b is those of [ends[b], ends[b + 1]).
+  struct Branches {
+    Branches(int count, int threads, int64_t spin_ns) : fork(count, threads, spin_ns) {}
+    CpuPlan* plan = nullptr;
+    std::vector<size_t> ends;
+    Fork fork;
+  };
+  static Status RunBranch(void* branches, int branch, Crew& crew);
   void AddSection(size_t first, size_t end, int64_t repeats);
   void Move(const Section& section, int64_t repeat);
 
@@ -105,6 +118,7 @@ class CpuPlan final : public PreparedPlan {
   std::deque<Sweep> sweeps_;           // by move
   std::vector<Patch> patches_;
   std::vector<Section> sections_;
+  std::deque<Branches> forks_;  // in order; none where steps are timed
   std::vector<Moving> moving_;
   std::vector<Parts> parts_;    // by io
   std::vector<Region> stages_;  // by io

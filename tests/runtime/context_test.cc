@@ -278,6 +278,29 @@ TEST(Context, AJoinedPhaseThatStopsIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("step 1"));
 }
 
+TEST(Context, OfBranchesThatStopTheFirstIsNamed) {
+  TestModel model = MakeTestModel();
+  ir::Plan& plan = model.package.plan;
+  ir::PlanStep again = plan.steps[1];  // looks the same up, for nobody
+  again.buffers.back() = static_cast<int32_t>(plan.buffers.size());
+  plan.buffers.push_back({ir::PlanBufferKind::kArena, plan.arena_bytes, 120});
+  plan.arena_bytes += 128;
+  plan.steps.insert(plan.steps.begin() + 1, again);
+  plan.forks = {{1, {1, 1}}};
+  const std::string bytes = *SerializePackage(model.package);
+  for (const int threads : {1, 2, 3}) {
+    const auto context = NewContext(Load(bytes), {.threads = threads});
+    TestInputs inputs = MakeInputs(1);
+    TestOutputs outputs = EmptyOutputs();
+    ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+    EXPECT_EQ(outputs, Expected(inputs));
+    inputs.ids[4] = -1;
+    const Status status = RunModel(*context, inputs, outputs);
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+    EXPECT_THAT(status.message(), HasSubstr("step 1"));
+  }
+}
+
 TEST(Context, ProfileHoldsATimeForEachStep) {
   class TickingClock final : public MonotonicClock {
    public:
@@ -368,9 +391,14 @@ TEST(Context, OutputsDependNeitherOnThreadsNorOnWhoLendsThem) {
   auto pool = ThreadPool::Create({.threads = 8});
   ASSERT_TRUE(pool.ok());
   int calls = 0;
-  for (int threads = 1; threads <= 8; ++threads) {
+  TestModel forked = MakeTestModel("cpu:avx2,threads=8");
+  forked.package.plan.forks = {{2, {1, 1}}};  // the scan beside TopK
+  const std::string packages[] = {MakeTestPackage("cpu:avx2,threads=8"),
+                                  *SerializePackage(forked.package)};
+  for (int i = 2; i < 18; ++i) {
+    const int threads = i / 2;
     const Executor executor{.parallel_for = &RunBodies, .self = &calls};
-    const auto executable = Load(MakeTestPackage("cpu:avx2,threads=8"));
+    const auto executable = Load(packages[i % 2]);
     const auto own = NewContext(executable, {.threads = threads, .spin_ns = 0});
     const auto shared = NewContext(executable, {.threads = threads, .pool = *pool});
     const auto fixed = NewContext(executable, {.threads = threads, .fixed_shares = true});

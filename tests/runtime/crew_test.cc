@@ -13,9 +13,12 @@
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/core/random.h"
+#include "tests/runtime/sluggish.h"
 
 namespace hone::runtime {
 namespace {
+
+using testing::Sluggish;
 
 std::unique_ptr<Crew> NewCrew(const ThreadPool::Options& options) {
   auto crew = Crew::Create(options);
@@ -68,22 +71,6 @@ TEST(Crew, CallerSleepsForASlowThread) {
   });
   EXPECT_TRUE(finished);
 }
-
-/// Stops each thread but the caller's, now and then and for a while, before it claims, within a
-/// part and after it.
-class Sluggish final : public LaneObserver {
- public:
-  void At(Point, int slot) override {
-    if (slot == 0) return;
-    const uint64_t visit = visits_.fetch_add(1, std::memory_order_relaxed);
-    if (visit % 7 == 0) std::this_thread::yield();
-    if (visit % 61 == 0) clock_.SleepNs(300'000);
-  }
-
- private:
-  const SystemMonotonicClock clock_;
-  std::atomic<uint64_t> visits_{0};
-};
 
 TEST(Crew, EveryPartIsDoneOnceWhateverThreadsDo) {
   constexpr uint64_t kSeed = 29;

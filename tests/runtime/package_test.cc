@@ -85,7 +85,7 @@ TEST(Package, HeaderIsAsDocumented) {
     std::memcpy(&value, bytes.data() + at, 8);
     return value;
   };
-  EXPECT_EQ(u32(8), 5U);
+  EXPECT_EQ(u32(8), 6U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
   EXPECT_EQ(u64(24), ir::kIsaAvx2 | ir::kIsaVnni);
@@ -175,13 +175,13 @@ TEST(Package, OlderFormatsAreRead) {
   const std::string now = *SerializePackage(model.package);
   uint64_t phases = 0;
   for (const ir::Artifact& kernel : model.package.plan.kernels) phases += kernel.phases.size();
-  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4, joins = 4;
+  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4, joins = 4, forks = 4;
   const uint64_t names = 4 + 32 * phases;
   const uint64_t numbers = 16 * model.package.info.kernels.size() + (4 + sizeof("f32") - 1) +
                            (4 + sizeof("default") - 1) + 4;
-  for (const std::string& old :
-       {AsFormat(4, now, numbers, 0), AsFormat(3, now, numbers, loops + joins),
-        AsFormat(2, now, numbers, names + loops + joins)}) {
+  for (const std::string& old : {AsFormat(5, now, 0, forks), AsFormat(4, now, numbers, forks),
+                                 AsFormat(3, now, numbers, loops + joins + forks),
+                                 AsFormat(2, now, numbers, names + loops + joins + forks)}) {
     const auto read = ParsePackage(Bytes(old));
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(*SerializePackage(*read), now);
@@ -206,6 +206,18 @@ TEST(Package, JoinsAreKept) {
   const auto read = ParsePackage(Bytes(bytes));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->plan.joins, model.package.plan.joins);
+}
+
+TEST(Package, ForksAreKept) {
+  TestModel model = MakeTestModel();
+  model.package.plan.forks = {{2, {1, 1}}};
+  const std::string bytes = *SerializePackage(model.package);
+  const auto read = ParsePackage(Bytes(bytes));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->plan.forks.size(), 1U);
+  EXPECT_EQ(read->plan.forks[0].first, 2);
+  EXPECT_THAT(read->plan.forks[0].counts, ::testing::ElementsAre(1, 1));
+  EXPECT_EQ(*SerializePackage(*read), bytes);
 }
 
 TEST(Package, NamesOfNodesAreKept) {
@@ -258,6 +270,33 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
       {"step 0: phases [2147483647, +2147483647)",
        [](Package& p) {
          p.plan.kernels[2].steps[0] = {2147483647, 2147483647, 1};
+       }},
+      {"fork 0: 1 branches",
+       [](Package& p) {
+         p.plan.forks = {{2, {2}}};
+       }},
+      {"fork 0: 2 branches in steps [3, 5) of 4",
+       [](Package& p) {
+         p.plan.forks = {{3, {1, 1}}};
+       }},
+      {"fork 0: 2 branches",
+       [](Package& p) {
+         p.plan.forks = {{2, {2, 0}}};
+       }},
+      {"fork 1: 2 branches",
+       [](Package& p) {
+         p.plan.forks = {{0, {1, 1}}, {1, {1, 1}}};
+       }},
+      {"fork 0: a loop begins or ends within it",
+       [](Package& p) {
+         p.plan.forks = {{2, {1, 1}}};
+         p.plan.loops = {{0, 3, 1}};
+       }},
+      {"phase 0 of step 3 does not follow",
+       [](Package& p) {
+         p.plan.steps[2] = p.plan.steps[3] = p.plan.steps[1];
+         p.plan.forks = {{2, {1, 1}}};
+         p.plan.joins = {{3, 0}};
        }},
       {"input 0: 60 bytes for a tensor of 120",
        [](Package& p) { p.plan.kernels[1].inputs[0].bytes = 60; }},
