@@ -26,11 +26,7 @@ constexpr int kPauses = 16;
 }  // namespace
 
 Crew::Crew(std::shared_ptr<ThreadPool> pool, int threads)
-    : pool_(std::move(pool)),
-      clock_(pool_->clock_),
-      threads_(threads),
-      spin_(pool_->spin_ns_),
-      members_(static_cast<size_t>(threads)) {
+    : pool_(std::move(pool)), clock_(pool_->clock_), threads_(threads), spin_(pool_->spin_ns_) {
   pool_->Join(*this);
 }
 
@@ -49,8 +45,7 @@ Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer)
       threads_(threads),
       leader_(kNobody),
       lane_(own_lane_.get()),
-      spin_(spin_ns),
-      members_(static_cast<size_t>(threads)) {}
+      spin_(spin_ns) {}
 
 Result<std::unique_ptr<Crew>> Crew::Create(const ThreadPool::Options& options) {
   HONE_ASSIGN_OR_RETURN(std::shared_ptr<ThreadPool> pool, ThreadPool::Create(options));
@@ -83,8 +78,13 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
   if (work.slots == 1) {
     for (int part = 0; part < parts; ++part) work.part(work.context, part, 0);
   } else {
+    const bool by_tree = work.slots > ThreadPool::kWakes + 1;
+    // Who is woken wakes others: whether that pays is known before anybody has looked who sleeps.
+    const bool wakes = by_tree && (work.fixed || expected_ns <= 0 || IsWorthWaking(expected_ns));
+    if (by_tree) lane_->SetWakesAll(wakes);
     ticket = lane_->Open(work);
-    WakeMembers(work.slots, expected_ns, work.fixed);
+    if (table_ != nullptr && wakes) ThreadPool::WakeBelow(*table_, 0, work.slots);
+    if (table_ != nullptr && !by_tree) WakeMembers(work.slots, expected_ns, work.fixed);
     parts = lane_->WorkOn(ticket, 0);
     helped_ns_ += expected_ns * (work.slots * work.parts - parts) / work.parts;
   }
@@ -110,7 +110,7 @@ void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
   bool decided = false;
   for (int seat = 1; seat < slots; ++seat) {
     ThreadPool::Worker* const member =
-        members_[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
+        table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
     // Sequentially consistent with the sleeper's side: either it sees the ticket or we see it
     // asleep.
     if (member == nullptr || member->asleep.load(std::memory_order_seq_cst) == 0) continue;

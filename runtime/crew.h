@@ -112,8 +112,9 @@ class Crew {
   const std::unique_ptr<Lane> own_lane_;
   const MonotonicClock& clock_;
   const int threads_;
-  std::atomic<int> leader_{0};  // the thread of slot 0
-  Lane* lane_ = nullptr;        // the pool's or our own
+  std::atomic<int> leader_{0};          // the thread of slot 0
+  ThreadPool::Table* table_ = nullptr;  // the pool's; null: there is none
+  Lane* lane_ = nullptr;                // its or our own
   SpinBudget spin_;
   uint64_t runs_of_work_ = 0;
   // Expected of work: that sleeping members were not woken for, how much makes it worth waking
@@ -126,7 +127,6 @@ class Crew {
   // thread or a useless wake, never a part.
   std::atomic<int> width_{1};
   std::atomic<int64_t> ask_again_ns_{0};  // when it asks for the threads that it lacks
-  std::vector<std::atomic<ThreadPool::Worker*>> members_;  // by seat; 0 is the caller's
   std::atomic<bool> running_{false};
   std::atomic<uint64_t> runs_{0};
   std::atomic<std::thread::id> caller_{};  // of the last Begin

@@ -57,8 +57,9 @@ Sweep::Failure Sweep::Run(const Arguments& arguments, Crew& crew) {
                       .end = FirstOf(extent, number + 1, n),
                       .step = arguments.repeat,
                       .thread = thread};
+    const size_t shift = arguments.nodes.OfThisThread();
     for (size_t link = 0; link < arguments.links.size(); ++link) {
-      call.buffers = arguments.links[link].buffers;
+      call.buffers = arguments.links[link].buffers + shift;
       const int32_t result = arguments.links[link].function(&call);
       if (result == 0) [[likely]]
         continue;

@@ -51,6 +51,7 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
   HONE_RETURN_IF_ERROR(plan->Allocate(options));
   plan->PrepareSteps();
   plan->PrepareSections();
+  plan->PrepareNodes();
   plan->PrepareMoves();
   plan->PrepareForks(options);
   return std::unique_ptr<PreparedPlan>(std::move(plan));
@@ -67,6 +68,9 @@ Status CpuPlan::Allocate(const RunOptions& options) {
     scratch_bytes = std::max(scratch_bytes, kernel.scratch_bytes());
   }
   HONE_ASSIGN_OR_RETURN(scratch_, Scratch::Allocate(crew_->threads(), scratch_bytes));
+  if (!options.node_of_cpu.empty() && !model_.constants.empty()) {
+    HONE_ASSIGN_OR_RETURN(copies_, model_.copies->Get(model_.constants, options.node_of_cpu));
+  }
   return {};
 }
 
@@ -144,6 +148,40 @@ void CpuPlan::PrepareSections() {
   if (next < plan.steps.size()) AddSection(next, plan.steps.size(), 1);
 }
 
+// What is no constant is the same for all.
+void CpuPlan::PrepareNodes() {
+  if (copies_ == nullptr) return;
+  nodes_ = {.copies = copies_.get(), .pointers = pointers_.size()};
+  const ir::Plan& plan = *model_.plan;
+  for (int copy = 0; copy < copies_->count(); ++copy) {
+    std::vector<void*> set(pointers_.begin(),
+                           pointers_.begin() + static_cast<std::ptrdiff_t>(nodes_.pointers));
+    for (size_t step = 0; step < plan.steps.size(); ++step) {
+      size_t at = first_pointer_[step];
+      for (const int32_t id : plan.steps[step].buffers) {
+        void*& pointer = set[at++];
+        if (id == ir::kNoPlanBuffer) continue;
+        const ir::PlanBuffer& buffer = plan.buffers[static_cast<size_t>(id)];
+        if (buffer.kind == ir::PlanBufferKind::kConstant)
+          pointer = copies_->data(copy) + buffer.offset;
+      }
+    }
+    if (copy == 0) {
+      pointers_ = std::move(set);
+    } else {
+      pointers_.insert(pointers_.end(), set.begin(), set.end());
+    }
+  }
+}
+
+void CpuPlan::SetPointer(size_t pointer, void* memory) {
+  for (size_t at = pointer; at < pointers_.size();) {
+    pointers_[at] = memory;
+    if (nodes_.copies == nullptr) return;
+    at += nodes_.pointers;
+  }
+}
+
 void CpuPlan::AddSection(size_t first, size_t end, int64_t repeats) {
   const ir::Plan& plan = *model_.plan;
   Section section{.first = first, .end = end, .repeats = repeats, .first_moving = moving_.size()};
@@ -175,7 +213,7 @@ void CpuPlan::Move(const Section& section, int64_t repeat) {
     const Moving& moving = moving_[i];
     std::byte* const first =
         moving.arena != nullptr ? moving.arena : static_cast<std::byte*>(io_[moving.io]);
-    pointers_[moving.pointer] = first + static_cast<size_t>(repeat) * moving.advance;
+    SetPointer(moving.pointer, first + static_cast<size_t>(repeat) * moving.advance);
   }
 }
 
@@ -215,7 +253,7 @@ Status CpuPlan::BindBuffers(std::span<const InputBuffer> inputs,
     if (CanUse(io, io_[io])) continue;
     HONE_ASSIGN_OR_RETURN(io_[io], Stage(io, StagedBytes(io, outputs[i].bytes)));
   }
-  for (const Patch& patch : patches_) pointers_[patch.pointer] = io_[patch.io];
+  for (const Patch& patch : patches_) SetPointer(patch.pointer, io_[patch.io]);
   return {};
 }
 
@@ -367,6 +405,7 @@ Status CpuPlan::RunMove(size_t number, Crew& crew) {
         kernel.RunStep(kernel.artifact().steps[static_cast<size_t>(move.number)],
                        {.buffers = pointers_.data() + first_pointer_[first],
                         .scratch = &scratch_,
+                        .nodes = nodes_,
                         .max_threads = step.threads,
                         .fixed = fixed},
                        crew);
@@ -379,6 +418,7 @@ Status CpuPlan::RunMove(size_t number, Crew& crew) {
                            .extent = move.extent,
                            .threads = move.threads,
                            .scratch = &scratch_,
+                           .nodes = nodes_,
                            .fixed = fixed},
                           crew);
   if (failure.ok()) [[likely]]

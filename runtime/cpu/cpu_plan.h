@@ -13,6 +13,7 @@
 #include "runtime/device.h"
 #include "runtime/fork.h"
 #include "runtime/kernel.h"
+#include "runtime/node_copies.h"
 #include "runtime/phase_order.h"
 #include "runtime/region.h"
 #include "runtime/sweep.h"
@@ -23,8 +24,9 @@ namespace hone::runtime {
 struct CpuModel {
   const ir::Plan* plan = nullptr;
   std::span<const std::byte> constants;
-  std::vector<Kernel> kernels;  ///< of the plan's
-  int threads = 1;              ///< that the code was made for
+  std::vector<Kernel> kernels;      ///< of the plan's
+  int threads = 1;                  ///< that the code was made for
+  NodeCopyShelf* copies = nullptr;  ///< of the constants
 };
 
 /// What a run of a plan needs on a CPU: arena, scratch and a crew. In a child process after fork it
@@ -46,6 +48,9 @@ class CpuPlan final : public PreparedPlan {
   Status RenewAfterFork();
   void PrepareSteps();
   void PrepareSections();
+  void PrepareNodes();
+  /// Sets the pointer in each set.
+  void SetPointer(size_t pointer, void* memory);
   Status BindBuffers(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
   void Poison(std::span<const OutputBuffer> outputs);
   void PrepareMoves();
@@ -110,7 +115,9 @@ class CpuPlan final : public PreparedPlan {
   const MonotonicClock* clock_ = nullptr;
   pid_t owner_ = 0;
 
-  std::vector<void*> pointers_;        // of all steps, one after the other
+  std::shared_ptr<const NodeCopies> copies_;  // null: constants are where the package has them
+  NodeStride nodes_;                          // of pointers_
+  std::vector<void*> pointers_;        // of all steps, one after the other; once for each node
   std::vector<size_t> first_pointer_;  // by step
   std::vector<PhaseGroup> moves_;      // in order
   std::vector<Sweep::Link> links_;     // of all moves, one after the other

@@ -11,6 +11,7 @@
 
 #include "base/core/fake_clock.h"
 #include "runtime/executable.h"
+#include "runtime/node_copies.h"
 #include "tests/runtime/test_model.h"
 
 namespace hone::runtime::testing {
@@ -412,6 +413,44 @@ TEST(Context, OutputsDependNeitherOnThreadsNorOnWhoLendsThem) {
     }
   }
   EXPECT_GT(calls, 0);
+}
+
+TEST(Context, CopiesOfConstantsGiveTheSame) {
+  // Every CPU on another of three nodes, of which this machine has one perhaps: placing is advice.
+  std::vector<int> node_of_cpu;
+  for (int cpu = 0; cpu < 256; ++cpu) node_of_cpu.push_back(cpu % 3);
+  const std::string looped = *SerializePackage(MakeLoopedTestModel(1).package);
+  for (const std::string& bytes : {MakeTestPackage(), looped}) {
+    const auto executable = Load(bytes);
+    for (const int threads : {1, 2, 4}) {
+      const Context::Options options = {
+          .threads = threads, .node_of_cpu = node_of_cpu, .poison = true};
+      const auto context = NewContext(executable, options), other = NewContext(executable, options);
+      for (uint64_t seed = 1; seed <= 5; ++seed) {
+        const TestInputs inputs = MakeInputs(seed);
+        for (Context* each : {context.get(), other.get()}) {
+          TestOutputs outputs = EmptyOutputs();
+          ASSERT_TRUE(RunModel(*each, inputs, outputs).ok());
+          EXPECT_EQ(outputs, Expected(inputs)) << threads << " threads, seed " << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST(NodeCopies, HaveTheBytesOnceForEachNodeAndAreShared) {
+  const std::string bytes(5000, 'x');
+  const auto constants = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  NodeCopyShelf shelf;
+  auto copies = shelf.Get(constants, {4, -1, 4, 0});
+  ASSERT_TRUE(copies.ok()) << copies.status().ToString();
+  ASSERT_EQ((*copies)->count(), 2);
+  for (int copy = 0; copy < 2; ++copy) {
+    EXPECT_EQ(std::memcmp((*copies)->data(copy), bytes.data(), bytes.size()), 0);
+  }
+  EXPECT_NE((*copies)->data(0), (*copies)->data(1));
+  EXPECT_LT((*copies)->OfThisThread(), 2);
+  EXPECT_EQ(shelf.Get(constants, {4, -1, 4, 0})->get(), copies->get());
 }
 
 TEST(Context, DefaultThreadsAreThePackagesAtMost) {
