@@ -34,7 +34,7 @@ struct RunOptions {
   /// Binds each worker to a physical core of its own, thread 0 (the caller of Run) excepted: run
   /// it on the first allowed CPU.
   bool pin = false;
-  /// Of each CPU the memory node (NodeOfEachCpu): constants are copied to the memory of each.
+  /// The memory node of each CPU (NodeOfEachCpu): constants are copied to the memory of each node.
   /// Empty: they stay where they are.
   std::vector<int> node_of_cpu = {};
   /// Lends the threads, as many as it has at most; null: the context starts its own.

@@ -42,7 +42,7 @@ class Fork {
   const int64_t spin_ns_;
   std::deque<Place> places_;  // by branch
 
-  // Of this run.
+  // What belongs to this run.
   Branch branch_ = nullptr;
   void* context_ = nullptr;
   bool fixed_ = false;

@@ -42,8 +42,8 @@ class Breather {
 /// ticket, however late: a part is claimed by one atomic step on a word that holds the job's number
 /// beside the next part's, so a ticket of a job that is over claims nothing. A job is done when all
 /// its parts are claimed and all claimed parts are done; nobody waits for a thread without a claim.
-/// Of many slots the owner looks at few words: the last one of kFan slots to be done counts in a
-/// word of all of them, and so on up.
+/// Where there are many slots the owner looks at few words: the last one of kFan slots to be done
+/// counts in a word of all of them, and so on up.
 ///
 /// Open and the reading of what a job wrote are the owner's, the rest any thread's. The lane must
 /// outlive every thread that may hold a ticket.

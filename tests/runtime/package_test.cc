@@ -208,18 +208,6 @@ TEST(Package, JoinsAreKept) {
   EXPECT_EQ(read->plan.joins, model.package.plan.joins);
 }
 
-TEST(Package, ForksAreKept) {
-  TestModel model = MakeTestModel();
-  model.package.plan.forks = {{2, {1, 1}}};
-  const std::string bytes = *SerializePackage(model.package);
-  const auto read = ParsePackage(Bytes(bytes));
-  ASSERT_TRUE(read.ok()) << read.status().message();
-  ASSERT_EQ(read->plan.forks.size(), 1U);
-  EXPECT_EQ(read->plan.forks[0].first, 2);
-  EXPECT_THAT(read->plan.forks[0].counts, ::testing::ElementsAre(1, 1));
-  EXPECT_EQ(*SerializePackage(*read), bytes);
-}
-
 TEST(Package, NamesOfNodesAreKept) {
   TestModel model = MakeTestModel();
   model.package.plan.names = {{1, 1, "/embeddings/Gather", "ids"}, {3, -1, "/TopK", ""}};
@@ -270,33 +258,6 @@ TEST(Package, RulesAreCheckedBeforeWriting) {
       {"step 0: phases [2147483647, +2147483647)",
        [](Package& p) {
          p.plan.kernels[2].steps[0] = {2147483647, 2147483647, 1};
-       }},
-      {"fork 0: 1 branches",
-       [](Package& p) {
-         p.plan.forks = {{2, {2}}};
-       }},
-      {"fork 0: 2 branches in steps [3, 5) of 4",
-       [](Package& p) {
-         p.plan.forks = {{3, {1, 1}}};
-       }},
-      {"fork 0: 2 branches",
-       [](Package& p) {
-         p.plan.forks = {{2, {2, 0}}};
-       }},
-      {"fork 1: 2 branches",
-       [](Package& p) {
-         p.plan.forks = {{0, {1, 1}}, {1, {1, 1}}};
-       }},
-      {"fork 0: a loop begins or ends within it",
-       [](Package& p) {
-         p.plan.forks = {{2, {1, 1}}};
-         p.plan.loops = {{0, 3, 1}};
-       }},
-      {"phase 0 of step 3 does not follow",
-       [](Package& p) {
-         p.plan.steps[2] = p.plan.steps[3] = p.plan.steps[1];
-         p.plan.forks = {{2, {1, 1}}};
-         p.plan.joins = {{3, 0}};
        }},
       {"input 0: 60 bytes for a tensor of 120",
        [](Package& p) { p.plan.kernels[1].inputs[0].bytes = 60; }},
