@@ -45,6 +45,7 @@ cmake --build "$build" -j "$jobs" "${quiet[@]}" || {
 
 stage "models"
 scripts/models.sh "$build/models"
+scripts/torch.sh "$build/venv"
 scripts/cases.sh "$build"
 
 stage "tests"

@@ -59,10 +59,11 @@ def _export(torch: Any, module: Any, inputs: Any, path: str) -> None:
     except ImportError as error:
         raise errors.NotInstalled("torch exports to ONNX with the package onnxscript: "
                                   "pip install onnx onnxscript") from error
+    from .pytorch.export import quiet  # pylint: disable=import-outside-toplevel
     training = module.training
     try:
         module.eval()
-        with torch.no_grad():
+        with quiet(), torch.no_grad():
             torch.onnx.export(module, example, path, dynamo=True, verbose=False)
     except Exception as error:
         # The cause knows operator and line; what wraps it knows torch's own steps.

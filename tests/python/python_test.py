@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The module `hone` as a user's program meets it: models in process, tunings, errors, bad input, and
-the blocks of docs/PYTHON.md.
+the blocks of docs/PYTHON.md; part torch: modules of PyTorch, and torch.compile.
 
     python_test.py --source DIR --build DIR --write-package PROGRAM --python PYTHON
-                   [--only REGEX] [--results FILE.xml]
+                   [--part python|torch] [--whole] [--only REGEX] [--results FILE.xml]
 
 Runs itself again with PYTHON, which has numpy, onnx and onnxruntime; without it everything is
-skipped, by name.
+skipped, by name. --whole: what takes long too (scripts/proof.sh torch).
 """
 import argparse
 import importlib.util
@@ -24,8 +24,9 @@ sys.path[:0] = [str(HERE.parent / "packaging"), str(HERE.parent / "guides"),
                 str(HERE.parents[1] / "python")]
 from units_test import write_results  # pylint: disable=wrong-import-position
 
-SUITES = ("model_cases", "error_cases", "tuning_cases", "guide_cases",
-          "torch_cases")
+SUITES = {"python": ("model_cases", "error_cases", "tuning_cases", "guide_cases"),
+          "torch": ("torch_cases", "torch_backend_cases", "torch_process_cases",
+                    "torch_network_cases")}
 
 
 class Results(unittest.TestResult):
@@ -53,6 +54,10 @@ class Results(unittest.TestResult):
     def addError(self, test, err):
         self.tell(test, "failed", self._exc_info_to_string(err, test))
 
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.tell(test, "failed", f"{subtest._subDescription()} {self._exc_info_to_string(err, test)}")
+
     def addSkip(self, test, reason):
         self.tell(test, "skipped", reason)
 
@@ -72,9 +77,9 @@ def prepare(args, folder):
     os.chdir(folder)
 
 
-def skip_all():
+def skip_all(suites):
     """Every case, without what they import."""
-    for suite in SUITES:
+    for suite in suites:
         text = (HERE / f"{suite}.py").read_text(encoding="utf-8")
         for case in re.findall(r"^    def (test_\w+)", text, re.M):
             yield case, "skipped", "there is no Python with numpy, onnx and onnxruntime (scripts/test.sh makes one)"
@@ -84,6 +89,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("--source", "--build", "--write-package", "--python", "--results"):
         parser.add_argument(name, type=pathlib.Path, required=name != "--results")
+    parser.add_argument("--part", choices=SUITES, default="python")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     for name in ("source", "build", "write_package"):
@@ -91,12 +98,13 @@ def main():
     if pathlib.Path(sys.prefix) != args.python.absolute().parents[1] and args.python.exists():
         os.execv(args.python, [str(args.python), *sys.argv])
     if any(importlib.util.find_spec(name) is None for name in ("numpy", "onnx", "onnxruntime")):
-        rows = list(skip_all())
+        rows = list(skip_all(SUITES[args.part]))
     else:
         with tempfile.TemporaryDirectory(prefix="hone-python-") as folder:
             prepare(args, pathlib.Path(folder).resolve())
+            os.environ["TEST_WHOLE"] = "1" if args.whole else ""
             results = Results()
-            for suite in SUITES:
+            for suite in SUITES[args.part]:
                 for test in flat(unittest.defaultTestLoader.loadTestsFromName(suite)):
                     if re.search(args.only, test.id()):
                         test.run(results)

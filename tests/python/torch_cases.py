@@ -1,7 +1,9 @@
 """torch modules and tensors; skipped where this Python has no torch, onnx and onnxscript."""
+import gc
 import importlib.util
 import unittest
 
+import guide_cases
 import hone
 import numpy as np
 
@@ -45,3 +47,8 @@ class TorchTest(unittest.TestCase):
                 (lambda: model(self.x.double()), "not float64")):
             with self.assertRaisesRegex(hone.BadInput, words):
                 call()
+
+    def test_the_blocks_of_the_page_about_torch_run(self):
+        self.torch._dynamo.reset()
+        gc.collect()  # hone.tune_seen would tune the graphs of other tests
+        self.assertEqual(guide_cases.run_blocks(torch=True), 2)

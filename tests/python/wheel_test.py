@@ -88,6 +88,23 @@ class WheelTest:
         done = run(self.folder / "venv/bin/hone", "tune", "no.onnx", cwd=self.home)
         assert done.returncode == 3, done.stdout
 
+    def case_torch_finds_the_backend(self):
+        """The entry point, by the tests' own Python, which has torch; the wheel has nothing else here."""
+        python = self.args.build / "venv/bin/python"
+        script = ("import sys, torch\nassert 'hone' not in sys.modules\n"
+                  "assert 'hone' in torch.compiler.list_backends()\n"
+                  "y = torch.compile(lambda x: x * 2, backend='hone')(torch.ones(3))\n"
+                  "import hone\nprint(y.tolist(), hone.__file__, hone.seen()[0]['state'])\n")
+        if not python.exists() or run(python, "-c", "import torch, onnxscript").returncode != 0:
+            raise Skipped("the tests' Python has no torch and onnxscript (scripts/torch.sh)")
+        place = self.folder / "alone"
+        made = self.pip("--no-deps", "--target", place, self.wheel)
+        assert made.returncode == 0, made.stdout
+        done = run(python, "-c", script, cwd=self.home, env={
+            "HOME": str(self.home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(place)})
+        assert done.returncode == 0 and f"[2.0, 2.0, 2.0] {place}" in done.stdout, done.stdout
+        assert done.stdout.strip().endswith("compiled"), done.stdout
+
     def case_the_notebook_runs_in_a_kernel(self):
         if self.pip("nbclient", "ipykernel").returncode != 0:
             raise Skipped("pip cannot install nbclient and ipykernel")

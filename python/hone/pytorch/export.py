@@ -1,0 +1,188 @@
+"""A graph of PyTorch as an ONNX file."""
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import warnings
+from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch.fx.traceback
+
+from .. import errors
+from .observe import Interpreter, Observation, first_line
+from .refusal import Refusal, blamed, last_line
+
+_registries: dict[Any, Any] = {}  # the exporter's, by version of ONNX
+_QUIET = ("torch.onnx", "onnxscript", "onnx_ir")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An ONNX model: names of its inputs in the order of the free arguments, and nodes by name."""
+
+    inputs: list[str]
+    nodes: dict[str, Any]
+
+    def refusal(self, message: str) -> Refusal:
+        """That of `hone compile`, whose message names a node of ONNX, with the user's line."""
+        for name in re.findall(r"'([^']+)'", message):
+            if name in self.nodes:
+                told = self.nodes[name].metadata_props
+                named = re.search(r"target=torch\.ops\.([\w.]+)",
+                                  told.get("pkg.torch.onnx.fx_node", ""))
+                line = last_line(told.get("pkg.torch.onnx.stack_trace", ""))
+                return Refusal(message, named[1] if named else self.nodes[name].op_type, line)
+        return Refusal(message)
+
+
+class _Part(torch.nn.Module):
+    """A graph as a function of its free arguments; the others are constants of the export."""
+
+    def __init__(self, module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int],
+                 seen: Observation):
+        super().__init__()
+        self.__dict__["run"] = Interpreter(module)  # not a part of this module: no names of its own
+        self._free, self._seen = tuple(free), seen
+        self._arguments = list(arguments)
+        for i, value in enumerate(arguments):
+            if i in self._free:
+                self._arguments[i] = None
+            elif isinstance(value, torch.Tensor):
+                self._arguments[i] = None
+                self.register_buffer(f"constant_{i}", value.detach())
+
+    def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        arguments = list(self._arguments)
+        for name, value in self.named_buffers():
+            arguments[int(name.rpartition("_")[2])] = value
+        for i, value in zip(self._free, values):
+            arguments[i] = value
+        # Nodes keep the user's lines.
+        with torch.fx.traceback.preserve_node_meta():
+            results = self.run.run(*arguments)
+        results = [results] if self._seen.single else results
+        computed = [results[position] for position in self._seen.computed]
+        return (*computed, *(arguments[i] for i in self._seen.mutated))
+
+
+def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int],
+           seen: Observation, path: str | os.PathLike[str], *, dense: bool) -> Exported:
+    """Writes the graph as ONNX: inputs are the arguments `free`, of which shapes and types count;
+    every other one is a constant. dense: so they lie where the graph is called. Outputs: seen.computed, then seen.mutated.
+
+    Refusal: what PyTorch's exporter cannot say, or would say wrongly. NotInstalled: no onnxscript.
+    """
+    try:
+        import onnxscript  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
+    except ImportError as error:
+        raise errors.NotInstalled("torch exports to ONNX with the package onnxscript: "
+                                  "pip install onnx onnxscript") from error
+    part = _Part(module, arguments, free, seen)
+    examples = tuple(torch.empty(arguments[i].shape, dtype=arguments[i].dtype) for i in free)
+    with _alone(), torch.inference_mode(False), torch.no_grad(), quiet():
+        try:
+            program = torch.export.export(part, examples, strict=False)
+        except Exception as error:
+            raise Refusal.of_node(part.run.at, f"torch.export: {first_line(error)}") from error
+        try:
+            onnx = torch.onnx.export(program, dynamo=True, verbose=False)
+        except Exception as error:
+            raise Refusal.of_node(blamed(error), _said(error)) from error
+        assert onnx is not None
+        _check(onnx.exported_program, len(seen.mutated), dense)
+        onnx.save(path)
+    return Exported([value.name for value in onnx.model.graph.inputs],
+                    {node.name: node for node in onnx.model.graph})
+
+
+def _check(program: torch.export.ExportedProgram, mutated: int, dense: bool) -> None:
+    """Refuses what ONNX takes and means otherwise."""
+    for node in program.graph.nodes:
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload):
+            continue
+        if torch.Tag.nondeterministic_seeded in target.tags and _draws(node):
+            raise Refusal.of_node(node, "it draws random numbers")
+        if target.overloadpacket is torch.ops.aten.as_strided and not dense:
+            raise Refusal.of_node(node, "it depends on the strides of an argument")
+        if "batch_norm" in target.name() and _argument(node, "training", False):
+            raise Refusal.of_node(node, "it is training, which PyTorch's exporter does not say in ONNX")
+    written = {*program.graph_signature.user_inputs_to_mutate.values(),
+               *program.graph_signature.buffers_to_mutate.values()}
+    if len(written) > mutated:
+        raise Refusal("it writes into arguments that PyTorch does not count as written")
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether an operator that may does: dropout does not with a probability of 0, or outside training."""
+    attention = node.target.overloadpacket is torch.ops.aten.scaled_dot_product_attention
+    probability = _argument(node, "dropout_p" if attention else "p", 0 if attention else None)
+    return probability != 0 and _argument(node, "train", True) is not False
+
+
+def _argument(node: torch.fx.Node, name: str, default: Any) -> Any:
+    """What a node gives an operator as the argument of that name."""
+    given = {argument.name: value
+             for argument, value in zip(node.target._schema.arguments, node.args)}
+    return {**given, **node.kwargs}.get(name, default)
+
+
+def _said(error: BaseException) -> str:
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(cause)).strip() or type(cause).__name__
+    if "No ONNX function found" in text:
+        return "PyTorch's exporter has no ONNX for it"
+    return f"torch.onnx.export: {text.splitlines()[0][:300]}"
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """PyTorch traces one graph at a time in a process. Meanwhile other threads that call compiled
+    functions run them as PyTorch does; unless told so they would be refused as if they were traced."""
+    with torch._dynamo.convert_frame.compile_lock, \
+            torch._dynamo.config.patch(error_on_nested_fx_trace=False), _one_registry():
+        yield
+
+
+@contextlib.contextmanager
+def _one_registry() -> Iterator[None]:
+    """The exporter reads its 500 operators anew for each graph, which takes longer than most graphs."""
+    from torch.onnx._internal.exporter import _registration  # pylint: disable=import-outside-toplevel
+    kind = _registration.ONNXRegistry
+    read = kind.__dict__["from_torchlib"]
+
+    def kept(**version: Any) -> Any:
+        key = tuple(version.items())
+        if key not in _registries:
+            _registries[key] = read.__get__(None, kind)(**version)
+        return _registries[key]
+
+    kind.from_torchlib = staticmethod(kept)
+    try:
+        yield
+    finally:
+        kind.from_torchlib = read
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """The exporter tells its developers much that users cannot change."""
+    loggers = [logging.getLogger(name) for name in _QUIET]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)

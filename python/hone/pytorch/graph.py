@@ -1,0 +1,203 @@
+"""A graph that torch.compile found, as what it calls in its place."""
+from __future__ import annotations
+
+import copy
+import operator
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from . import background
+from .frozen import may_freeze
+from .options import Options
+from .package import DTYPES
+from .refusal import FallbackWarning, Line, Refusal, line_of
+from .variant import NothingToCompute, Variant
+
+_MOST_CHANGES = 3  # of weights; then they are inputs of each call
+_MOST_REFUSALS = 3  # of layouts; then further ones are not tried
+
+graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
+_numbers = iter(range(1 << 62))
+
+
+class Eager:
+    """The graph as PyTorch runs it."""
+
+    def __init__(self, module: torch.fx.GraphModule, why: Refusal):
+        self._module, self.why = module, why
+
+    def fits(self, _: Sequence[Any]) -> bool:
+        return True
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        return self._module(*arguments)
+
+
+class Graph:
+    """Called with the arguments of the graph. The first call with each layout of arguments compiles;
+    any number of threads may call."""
+
+    def __init__(self, module: torch.fx.GraphModule, options: Options):
+        self.module, self._own = lift(module)
+        self.options = options
+        self.number = next(_numbers)
+        self.ended_by = getattr(module, "compile_subgraph_reason", None)
+        places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
+        own = range(len(places) - len(self._own), len(places))
+        self._weights = frozenset(i for i, node in enumerate(places) if i in own or _is_weight(node))
+        self._inputs = tuple(range(len(places)))
+        self._set_freeze(options.freeze)
+        self.variants: dict[Any, list[Variant | Eager]] = {}
+        self.changes = 0  # of weights
+        self._warned = False
+        self._lock = threading.Lock()
+        graphs.add(self)
+
+    def _set_freeze(self, freeze: bool) -> None:
+        self._freeze = freeze
+        self._free = tuple(i for i in self._inputs if not freeze or i not in self._weights)
+
+    @property
+    def name(self) -> str:
+        """Where it begins: file and line."""
+        line = self._line()
+        if line is None:
+            return f"graph-{self.number}"
+        return f"{os.path.splitext(os.path.basename(line.file))[0]}-{line.number}"
+
+    def _line(self) -> Line | None:
+        lines = (line_of(node) for node in self.module.graph.nodes if node.op != "placeholder")
+        return next((line for line in lines if line is not None), None)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._own:
+            arguments += self._own
+        key = self._key(arguments)
+        for variant in self.variants.get(key, ()):
+            if variant.fits(arguments):
+                return variant(arguments)
+        return self._prepare(arguments)(arguments)
+
+    def _key(self, arguments: Sequence[Any]) -> Any:
+        free = [arguments[i] for i in self._free]
+        key: tuple[Any, ...] = tuple([(a.shape, a.stride(), a.dtype) if isinstance(a, torch.Tensor)
+                                      else a for a in free])
+        if torch.is_grad_enabled():
+            key += tuple([a.requires_grad for a in arguments if isinstance(a, torch.Tensor)])
+        return key
+
+    def _prepare(self, arguments: Sequence[Any]) -> Variant | Eager:
+        """What these arguments are to call."""
+        with self._lock:
+            key = self._key(arguments)  # another thread may have changed what is free
+            known = self.variants.get(key, [])
+            for variant in known:
+                if variant.fits(arguments):
+                    return variant
+            old = [v for v in known if isinstance(v, Variant) and v.frozen.known(arguments)]
+            if old:
+                self.changes += 1
+            # Lists are replaced, never changed: calls read them without the lock.
+            self.variants[key] = [v for v in known if v not in old and
+                                  (isinstance(v, Eager) or not v.frozen.dead)]
+            if self._freeze and self.changes > _MOST_CHANGES:
+                self._set_freeze(False)
+                self.variants = {}
+                key = self._key(arguments)
+            made = self._make(arguments, bool(old))
+            self.variants[key] = [*self.variants.get(key, []), made]
+            return made
+
+    def _make(self, arguments: Sequence[Any], changed: bool) -> Variant | Eager:
+        try:
+            made = list(self.rows())
+            if sum(isinstance(v, Variant) for v in made) >= self.options.packages:
+                raise Refusal(f"it has {self.options.packages} packages, for as many shapes or sets of "
+                              "weights, and takes no more: options={'packages': N} raises the bound")
+            refused = [v.why for v in made if isinstance(v, Eager)]
+            if len(refused) >= _MOST_REFUSALS:
+                raise refused[-1]
+            if changed and torch.is_grad_enabled():
+                raise Refusal("its weights are being trained")
+            free = self._check(arguments)
+            variant = Variant(self.module, self.name, arguments, free, self.options)
+        except Refusal as refusal:
+            self._warn(refusal)
+            return Eager(self.module, refusal)
+        if self.options.tune_in_background:
+            background.tune(variant, self.options.tune_seconds)
+        return variant
+
+    def rows(self) -> list[Variant | Eager]:
+        return [variant for variants in list(self.variants.values()) for variant in variants]
+
+    def _check(self, arguments: Sequence[Any]) -> list[int]:
+        """The arguments that a package takes; Refusal of those that none can."""
+        free = []
+        for i, value in enumerate(arguments):
+            if not isinstance(value, torch.Tensor):
+                if not isinstance(value, (int, float, bool)):
+                    raise Refusal(f"argument {i} is a {type(value).__name__}")
+                continue
+            if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+                raise Refusal(f"argument {i} is a {type(value).__name__}")
+            if value.device.type != "cpu":
+                raise Refusal(f"argument {i} is on the device {value.device}, and Hone reads the CPU: "
+                              "give x.cpu() and module.cpu()")
+            if value.layout != torch.strided or value.is_neg() or value.is_quantized:
+                raise Refusal(f"argument {i} is not dense ({value.layout})")
+            if value.dtype not in DTYPES.values():
+                raise Refusal(f"argument {i} is of type {value.dtype}")
+            if i in self._free or not may_freeze(value):
+                free.append(i)
+        return free
+
+    def _warn(self, refusal: Refusal) -> None:
+        if not self._warned and not isinstance(refusal, NothingToCompute):
+            self._warned = True
+            line = refusal.line or self._line()
+            warnings.warn_explicit(
+                f"hone: {refusal}. The graph {self.name} runs as PyTorch runs it; "
+                "hone.explain(fn, *args) tells of all graphs.", FallbackWarning,
+                line.file if line else f"<{self.name}>", line.number if line else 1)
+
+
+def _is_weight(node: torch.fx.Node) -> bool:
+    """Parameters and buffers of modules, as dynamo marks them."""
+    return "_dynamo_static_input_type" in node.meta.get("tensor_dict", {})
+
+
+def lift(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[torch.Tensor, ...]]:
+    """The graph with the tensors that are attributes of it as further arguments, and these."""
+    held = {}
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            value = operator.attrgetter(node.target)(module)
+            if isinstance(value, torch.Tensor):
+                held.setdefault(node.target, value)
+    if not held:
+        return module, ()
+    graph = copy.deepcopy(module.graph)
+    before = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(before):
+        given = {target: graph.placeholder(f"own_{i}") for i, target in enumerate(held)}
+    for node in list(graph.nodes):
+        if node.op == "get_attr" and node.target in given:
+            node.replace_all_uses_with(given[node.target])
+            graph.erase_node(node)
+    return torch.fx.GraphModule(module, graph), tuple(held.values())
+
+
+def _free_locks() -> None:
+    """In a child after fork, where the thread that held a lock is not."""
+    for graph in list(graphs):
+        graph._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_free_locks)

@@ -1,0 +1,83 @@
+"""Why a graph is not compiled: operator, line and reason."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+class FallbackWarning(UserWarning):
+    """A graph, or a call of it, runs as PyTorch runs it; the message says why. One for each graph."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A place in a user's program."""
+
+    file: str
+    number: int
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}" + (f" ({self.code})" if self.code else "")
+
+
+class Refusal(Exception):
+    """A graph, or one of its calls, that Hone leaves to PyTorch.
+
+    `operator` and `line` are empty where no single one is to blame.
+    """
+
+    def __init__(self, reason: str, operator: str = "", line: Line | None = None):
+        super().__init__(reason)
+        self.reason, self.operator, self.line = reason, operator, line
+
+    def __str__(self) -> str:
+        where = f" at {self.line}" if self.line else ""
+        return f"{self.operator}{where}: {self.reason}" if self.operator else self.reason + where
+
+    @classmethod
+    def of_node(cls, node: torch.fx.Node | None, reason: str) -> Refusal:
+        """That of a node of an FX graph."""
+        if node is None:
+            return cls(reason)
+        return cls(reason, operator_of(node), line_of(node))
+
+
+def operator_of(node: torch.fx.Node) -> str:
+    """As the user wrote it, or as PyTorch names it: "conv2d", ".view", "aten.sort.default"."""
+    if node.op == "call_method":
+        return f".{node.target}"
+    if isinstance(node.target, torch._ops.OpOverload):
+        return str(node.target)
+    return getattr(node.target, "__name__", str(node.target))
+
+
+def line_of(node: torch.fx.Node) -> Line | None:
+    """The innermost line of the user that led to the node."""
+    return last_line(node.meta.get("stack_trace") or "")
+
+
+def last_line(trace: str) -> Line | None:
+    """The innermost line of a stack trace's text."""
+    found = re.findall(r'File "([^"]+)", line (\d+)[^\n]*\n *([^\n]*)', trace)
+    if not found:
+        return None
+    file, number, code = found[-1]
+    return Line(file, int(number), code.strip())
+
+
+def blamed(error: BaseException) -> torch.fx.Node | None:
+    """The node that was at work when an exporter failed: the innermost one that its frames hold."""
+    node = None
+    seen: Any = error
+    while seen is not None:
+        frame = seen.__traceback__
+        while frame is not None:
+            held = frame.tb_frame.f_locals.get("node")
+            node = held if isinstance(held, torch.fx.Node) else node
+            frame = frame.tb_next
+        seen = seen.__cause__
+    return node

@@ -1,0 +1,96 @@
+"""One package of a graph: for arguments of one layout and, if it holds weights, for these weights."""
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import errors, session
+from ..model import compile as compile_model
+from .differentiable import Differentiable
+from .export import export
+from .frozen import Frozen
+from .observe import observe
+from .options import Options
+from .package import Package
+from .refusal import Refusal
+from .results import assemble
+
+
+class Variant:
+    """Exported and compiled when it is made, and then called. Refusal: Hone leaves it to PyTorch."""
+
+    def __init__(self, module: torch.fx.GraphModule, name: str, arguments: Sequence[Any],
+                 free: Sequence[int], options: Options):
+        began = time.monotonic()
+        self._module, self._options = module, options
+        self.name = name
+        tensors = {i: a for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)}
+        self.seen = seen = observe(module, arguments)
+        self.free = tuple(sorted({*free, *seen.mutated}))
+        # Before the export: a weight that changes meanwhile makes this variant old.
+        self.frozen = Frozen({i: a for i, a in tensors.items() if i not in self.free})
+        self._examples = [torch.empty(a.shape, dtype=a.dtype, device="meta") if i in tensors else a
+                          for i, a in enumerate(arguments)]
+        self._dense = all(tensors[i].is_contiguous() for i in self.free)
+        self._differentiable = torch.is_grad_enabled() and any(seen.requires_grad)
+        if seen.mutated and torch.is_grad_enabled() and any(a.requires_grad for a in tensors.values()):
+            raise Refusal("it writes into arguments where gradients are recorded")
+        if not seen.computed and not seen.mutated:
+            raise NothingToCompute()
+        self.package = self._compile(0 if options.tune_in_background else options.tune_seconds, False)
+        self.seconds = time.monotonic() - began  # until it could be called
+
+    def fits(self, arguments: Sequence[Any]) -> bool:
+        """Whether the weights of this call are those that it holds."""
+        return self.frozen.same(arguments)
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        seen = self.seen
+        if seen.mutated and _share_memory(arguments, seen.mutated):
+            return self._module(*arguments)
+        try:
+            if self._differentiable:
+                computed = Differentiable.apply(self._module, seen, self.package, *arguments)
+            else:
+                computed = self.package(arguments)
+        except errors.HoneError:  # an index out of range, ...
+            return self._module(*arguments)  # raises what users of PyTorch know
+        return assemble(seen, computed, arguments)
+
+    def tune(self, seconds: float, bar: bool | None = None) -> None:
+        """Searches, into the log, and goes on with what was found. Errors as hone.tune."""
+        self.package = self._compile(seconds, bar)
+
+    def _compile(self, seconds: float, bar: bool | None) -> Package:
+        weights = self.frozen.memory
+        arguments = [weights.get(i, a) for i, a in enumerate(self._examples)]
+        with tempfile.TemporaryDirectory(prefix="hone-") as folder:
+            path = os.path.join(folder, f"{self.name}.onnx")
+            exported = export(self._module, arguments, self.free, self.seen, path, dense=self._dense)
+            try:
+                if seconds:
+                    session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
+                model = compile_model(path, **self._options.compile())
+            except errors.BadInput as error:
+                raise exported.refusal(str(error)) from error
+        return Package(model, exported.inputs, self.free, arguments)
+
+
+class NothingToCompute(Refusal):
+    """Its results are arguments, views of them and constants: nobody need hear of it."""
+
+    def __init__(self) -> None:
+        super().__init__("its results are arguments, views of them, and constants")
+
+
+def _share_memory(arguments: Sequence[Any], mutated: Sequence[int]) -> bool:
+    """Whether an argument that is written lies in the memory of another."""
+    places = [(a.untyped_storage().data_ptr(), i) for i, a in enumerate(arguments)
+              if isinstance(a, torch.Tensor)]
+    written = {place for place, i in places if i in mutated}
+    return sum(place in written for place, _ in places) > len(mutated)

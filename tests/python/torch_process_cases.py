@@ -1,0 +1,143 @@
+"""torch.compile(backend="hone") in a program: threads, fork, its end, tunings, leaks."""
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import unittest
+
+import hone
+from model_cases import resident_bytes
+from torch_backend_cases import MISSING, Case
+
+if not MISSING:
+    import torch
+    from torch import nn
+
+
+def net(seed=3):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).eval()
+
+
+PROGRAM = """
+import torch, hone.pytorch
+torch.manual_seed(3)
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)).eval()
+x = torch.ones(2, 16)
+compiled = torch.compile(net, backend="hone", options={"log": "tune.db"})
+with torch.no_grad():
+    torch.testing.assert_close(compiled(x), net(x))
+"""
+
+
+def program(text, **environment):
+    return subprocess.run([sys.executable, "-c", PROGRAM + text], capture_output=True, text=True,
+                          env={**os.environ, **environment}, timeout=120, check=False)
+
+
+@unittest.skipIf(MISSING, f"this Python has no {', '.join(MISSING)}")
+class TorchProcessTest(Case):
+    def test_hundred_threads_call_one_module(self):
+        module, wrong = net(), []
+        compiled = self.compiled(module)
+
+        def call(seed):
+            x = torch.full((2, 16), float(seed))
+            try:
+                with torch.no_grad():
+                    want = module(x)
+                    for _ in range(10):
+                        torch.testing.assert_close(compiled(x), want, rtol=1e-4, atol=1e-4)
+            except Exception as error:  # pylint: disable=broad-except
+                wrong.append(f"{seed}: {error}")
+        for count in (3, 100):  # while it compiles, and after
+            threads = [threading.Thread(target=call, args=(seed,)) for seed in range(count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
+        self.assertIn("compiled", [row["state"] for row in self.rows()])
+
+    def test_a_child_after_fork_goes_on(self):
+        module, x = net(), torch.ones(2, 16)
+        compiled = self.compiled(module)
+        with torch.no_grad():
+            want = compiled(x)
+            child = os.fork()
+            if child == 0:
+                same = all(torch.equal(compiled(x), want) for _ in range(20))
+                os._exit(0 if same else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertTrue(torch.equal(compiled(x), want))
+
+    def test_an_exception_in_a_callback_passes_through(self):
+        module, x = net(), torch.ones(2, 16)
+
+        def stop(*_):
+            raise ZeroDivisionError("mine")
+        hook = module[1].register_forward_hook(stop)
+        compiled = self.compiled(module)
+        with torch.no_grad():
+            with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+                compiled(x)
+            hook.remove()
+            self.assert_equal(compiled(x), module(x))
+
+    def test_ten_thousand_calls_leak_nothing(self):
+        compiled, x = self.compiled(net()), torch.ones(2, 16)
+
+        def calls(count):
+            for _ in range(count):
+                compiled(x)
+            gc.collect()
+        with torch.no_grad():
+            calls(2000)
+            before, blocks = resident_bytes(), sys.getallocatedblocks()
+            calls(10000)
+        self.assertLess(resident_bytes() - before, 1 << 20)
+        self.assertLess(sys.getallocatedblocks() - blocks, 1000)
+
+    def test_a_dropped_module_is_freed(self):
+        module = net()
+        compiled, before = self.compiled(module), len(os.listdir("/proc/self/fd"))
+        with torch.no_grad():
+            compiled(torch.ones(2, 16))
+        del compiled, module
+        torch._dynamo.reset()
+        gc.collect()
+        self.assertEqual(self.rows(), [])
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_the_first_call_tunes_into_the_log_and_the_next_process_finds_it(self):
+        pathlib.Path("tune.db").unlink(missing_ok=True)
+        done = program("", HONE_TUNE="4")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(hone.Log("tune.db").stats()["records"], 0)
+        known = {record["workload"] for record in hone.Log("tune.db").best()}
+        done = program("from hone.pytorch.graph import graphs\n"
+                       "[variant] = next(iter(graphs)).rows()\n"
+                       "print(*(kernel['workload'] for kernel in variant.package.model.kernels))\n")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertLessEqual(set(done.stdout.split()), known)
+
+    def test_tunes_in_the_background_and_ends_with_the_interpreter(self):
+        pathlib.Path("tune.db").unlink(missing_ok=True)
+        done = program("import time, os\n"
+                       "while not os.path.exists('tune.db'): time.sleep(0.05)\n", HONE_TUNE="background")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_tunes_what_was_seen(self):
+        module, x = net(), torch.ones(2, 16)
+        gc.collect()  # graphs of other tests
+        compiled = self.compiled(module, log="seen.db")
+        with torch.no_grad():
+            compiled(x)
+            before = hone.seen()[-1]
+            rows = hone.tune_seen(seconds=1, bar=False)
+            self.assertEqual(rows[-1]["name"], before["name"])
+            self.assert_equal(compiled(x), module(x))
+        self.assertGreater(hone.Log("seen.db").stats()["records"], 0)
