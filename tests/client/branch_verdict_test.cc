@@ -85,6 +85,8 @@ TEST_F(BranchVerdictTest, CompileRunsThemAsItWasMeasuredOfThisModelAlone) {
   EXPECT_EQ(before["judged"], false);
   EXPECT_GE(before["possible_forks"].get<int>(), 1);
   EXPECT_EQ(Compiled(model_, "beside")["branches"]["run"], "beside") << "by hand";
+  EXPECT_THAT(RunHone({"inspect", folder_.Path("m.hone")}).out,
+              HasSubstr("forks run side by side"));
 
   auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
   ASSERT_TRUE(log.ok()) << log.status();
