@@ -102,11 +102,10 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
     writer.Put<int32_t>(join.step);
     writer.Put<int32_t>(join.phase);
   }
-  writer.Count(plan.forks.size());
+  writer.PutCount(plan.forks.size());
   for (const ir::PlanFork& fork : plan.forks) {
-    writer.I32(fork.first);
-    writer.Count(fork.counts.size());
-    for (const int32_t count : fork.counts) writer.I32(count);
+    writer.Put<int32_t>(fork.first);
+    writer.PutList(fork.counts);
   }
 }
 
@@ -160,12 +159,11 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
     join.phase = reader.Get<int32_t>();
   }
   if (format < 6) return plan;
-  plan.forks.resize(reader.Count(4 + 4));
+  plan.forks.resize(reader.GetCount(4 + 4));
   for (ir::PlanFork& fork : plan.forks) {
     if (!reader.ok()) break;
-    fork.first = reader.I32();
-    fork.counts.resize(reader.Count(4));
-    for (int32_t& count : fork.counts) count = reader.I32();
+    fork.first = reader.Get<int32_t>();
+    fork.counts = reader.GetList<int32_t>();
   }
   return plan;
 }
