@@ -199,9 +199,9 @@ absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::Database& log,
   if (!verdicts.ok()) return LogError(verdicts.status());
   const db::RecordKey& key = tasks.front().key;
   std::erase_if(*verdicts, [&](const db::ModelVerdict& v) {
-    return v.of_batch || !db::SameButExtensions(v.target, key.target) ||
-           v.device_class != key.device_class || v.measurement_policy != key.measurement_policy ||
-           v.accuracy > key.accuracy;
+    return v.subject != db::ModelVerdict::Subject::kTuning ||
+           !db::SameButExtensions(v.target, key.target) || v.device_class != key.device_class ||
+           v.measurement_policy != key.measurement_policy || v.accuracy > key.accuracy;
   });
   return verdicts;
 }

@@ -143,6 +143,13 @@ compiler::BatchRun ReadBatch(const Arguments& arguments) {
   return text == "each" ? compiler::BatchRun::kEach : compiler::BatchRun::kAuto;
 }
 
+compiler::BranchRun ReadBranches(const Arguments& arguments) {
+  const bool has_option = arguments.command()->FindOption("branches") != nullptr;
+  const std::string text = has_option ? arguments.Text("branches") : "auto";
+  if (text == "turn") return compiler::BranchRun::kInTurn;
+  return text == "beside" ? compiler::BranchRun::kBeside : compiler::BranchRun::kAuto;
+}
+
 absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments) {
   if (arguments.command()->FindOption("precision") == nullptr) return ir::DType::kF32;
   const std::string text = arguments.Text("precision");

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "client/bench_options.h"
+#include "client/check_options.h"
 #include "client/farm_options.h"
 #include "client/log_options.h"
 #include "client/quantise_options.h"
@@ -55,6 +56,7 @@ constexpr std::array kRunOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,
@@ -123,6 +125,7 @@ constexpr std::array kCompileOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,
@@ -151,6 +154,7 @@ constexpr std::array kInspectOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,
@@ -162,45 +166,6 @@ constexpr std::array kInspectOptions = {
     kCacheMb,
 };
 
-constexpr std::array kCheckOptions = {
-    OptionSpec{.name = "points",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Elements of each output to compare",
-               .default_text = "32",
-               .low = 1,
-               .high = 1e6},
-    OptionSpec{.name = "every-step",
-               .help = "Check a kernel at each place where it occurs, not only at the first"},
-    OptionSpec{.name = "inputs",
-               .kind = ValueKind::kFile,
-               .argument = "X.npz",
-               .help = "Values of the inputs, by name",
-               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
-    kInput,
-    OptionSpec{.name = "seed",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Seed of the compared elements and of inputs that are not given",
-               .default_text = "0",
-               .low = 0},
-    kTarget,
-    kThreads,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
-};
 constexpr std::array kModelPositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},
 };
