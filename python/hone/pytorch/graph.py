@@ -1,8 +1,6 @@
 """A graph that torch.compile found, as what it calls in its place."""
 from __future__ import annotations
 
-import copy
-import operator
 import os
 import threading
 import warnings
@@ -14,6 +12,7 @@ import torch
 
 from . import background
 from .frozen import may_freeze
+from .lift import lift, lift_numbers
 from .options import Options
 from .package import DTYPES
 from .refusal import FallbackWarning, Line, Refusal, line_of
@@ -45,11 +44,13 @@ class Graph:
 
     def __init__(self, module: torch.fx.GraphModule, options: Options):
         self.module, self._own = lift(module)
+        self.module, self._numbers = lift_numbers(self.module)
         self.options = options
         self.number = next(_numbers)
         self.ended_by = getattr(module, "compile_subgraph_reason", None)
         places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        own = range(len(places) - len(self._own), len(places))
+        last = len(places) - len(self._numbers)
+        own = range(last - len(self._own), last)
         self._weights = frozenset(i for i, node in enumerate(places) if i in own or _is_weight(node))
         self._inputs = tuple(range(len(places)))
         self._set_freeze(options.freeze)
@@ -78,6 +79,8 @@ class Graph:
     def __call__(self, *arguments: Any) -> Any:
         if self._own:
             arguments += self._own
+        if self._numbers:
+            arguments += tuple([arguments[i].item() for i in self._numbers])
         key = self._key(arguments)
         for variant in self.variants.get(key, ()):
             if variant.fits(arguments):
@@ -139,6 +142,8 @@ class Graph:
 
     def _check(self, arguments: Sequence[Any]) -> list[int]:
         """The arguments that a package takes; Refusal of those that none can."""
+        if any(node.op == "call_module" for node in self.module.graph.nodes):
+            raise Refusal("it calls modules, whose weights nobody sees: graphs of torch.compile do not")
         free = []
         for i, value in enumerate(arguments):
             if not isinstance(value, torch.Tensor):
@@ -171,27 +176,6 @@ class Graph:
 def _is_weight(node: torch.fx.Node) -> bool:
     """Parameters and buffers of modules, as dynamo marks them."""
     return "_dynamo_static_input_type" in node.meta.get("tensor_dict", {})
-
-
-def lift(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[torch.Tensor, ...]]:
-    """The graph with the tensors that are attributes of it as further arguments, and these."""
-    held = {}
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            value = operator.attrgetter(node.target)(module)
-            if isinstance(value, torch.Tensor):
-                held.setdefault(node.target, value)
-    if not held:
-        return module, ()
-    graph = copy.deepcopy(module.graph)
-    before = next(node for node in graph.nodes if node.op != "placeholder")
-    with graph.inserting_before(before):
-        given = {target: graph.placeholder(f"own_{i}") for i, target in enumerate(held)}
-    for node in list(graph.nodes):
-        if node.op == "get_attr" and node.target in given:
-            node.replace_all_uses_with(given[node.target])
-            graph.erase_node(node)
-    return torch.fx.GraphModule(module, graph), tuple(held.values())
 
 
 def _free_locks() -> None:
