@@ -27,10 +27,10 @@ absl::StatusOr<LogLevel> LevelOf(const std::string& name) {
 
 absl::Status ReadAndRun(const DaemonProgram& program, int argc, char** argv) {
   HONE_ASSIGN_OR_RETURN(
-      const DaemonOptions options,
-      DaemonOptions::Parse({argv + 1, argv + argc}, program.options, program.default_config));
+      const ProgramOptions options,
+      ProgramOptions::Parse({argv + 1, argv + argc}, program.options, program.default_config));
   if (options.Flag("help")) {
-    fmt::print("{}", DaemonHelp(program.usage, program.options));
+    fmt::print("{}", ProgramHelp(program.usage, program.options));
     return absl::OkStatus();
   }
   if (options.Flag("man")) {

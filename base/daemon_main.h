@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "base/daemon_options.h"
 #include "base/log.h"
+#include "base/program_options.h"
 
 namespace hone {
 
@@ -18,9 +18,9 @@ struct DaemonProgram {
   const char* summary;  ///< what it is, in a few words
   const char* usage;
   /// Among them help, man, version, log-level, config and check-config.
-  std::span<const DaemonOption> options;
+  std::span<const OptionSpec> options;
   const char* default_config;
-  absl::Status (*run)(const DaemonOptions& options);
+  absl::Status (*run)(const ProgramOptions& options);
   LogOptions log = {};  ///< its level is that of --log-level
 };
 

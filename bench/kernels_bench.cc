@@ -7,13 +7,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "base/core/clock.h"
+#include "base/program_options.h"
 #include "base/status.h"
 #include "bench/fma_peak.h"
 #include "bench/kernel_cases.h"
@@ -30,11 +33,11 @@ namespace {
 constexpr size_t kFinalists = 4;
 
 struct Options {
-  std::string target = "cpu:native,threads=1";
+  std::string target;
   std::vector<std::string> cases;
-  int64_t trials = 64;
+  int64_t trials = 0;
   uint64_t seed = 0;
-  double seconds = 0.3;
+  double seconds = 0;
   bool json = false;
   std::string traces, write_traces;
 };
@@ -256,58 +259,76 @@ int RunCases(const Options& options, const ir::Target& target) {
   return failed ? 2 : met ? 0 : 1;
 }
 
-bool ParseArguments(int argc, char** argv, Options* options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--json") {
-      options->json = true;
-      continue;
-    }
-    if (i + 1 >= argc) return false;
-    const std::string value = argv[++i];
-    if (name == "--case") {
-      options->cases.push_back(value);
-    } else if (name == "--trials") {
-      options->trials = std::atoll(value.c_str());
-    } else if (name == "--seconds") {
-      options->seconds = std::atof(value.c_str());
-    } else if (name == "--seed") {
-      options->seed = static_cast<uint64_t>(std::atoll(value.c_str()));
-    } else if (name == "--target") {
-      options->target = value;
-    } else if (name == "--traces") {
-      options->traces = value;
-    } else if (name == "--write-traces") {
-      options->write_traces = value;
-    } else {
-      return false;
-    }
-  }
-  for (const std::string& name : options->cases) {
+constexpr std::array kOptions = {
+    OptionSpec{.name = "case",
+               .kind = ValueKind::kText,
+               .argument = "NAME",
+               .help = "one of the cases; all without it",
+               .repeated = true},
+    OptionSpec{.name = "trials",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "candidates of a search",
+               .default_text = "64",
+               .low = 0},
+    OptionSpec{.name = "seconds",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "how long a schedule is timed",
+               .default_text = "0.3",
+               .low = 0},
+    OptionSpec{.name = "seed",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "of the search",
+               .default_text = "0"},
+    OptionSpec{.name = "target",
+               .kind = ValueKind::kText,
+               .argument = "T",
+               .help = "what code is made for",
+               .default_text = "cpu:native,threads=1"},
+    OptionSpec{.name = "json", .help = "print one JSON object"},
+    OptionSpec{.name = "traces",
+               .kind = ValueKind::kFile,
+               .argument = "DIR",
+               .help = "time the Traces there instead of searching"},
+    OptionSpec{.name = "write-traces",
+               .kind = ValueKind::kFile,
+               .argument = "DIR",
+               .help = "write the best Traces there"},
+};
+
+std::optional<Options> OptionsOf(int argc, char** argv) {
+  const auto words = ReadOptions("bench-kernels [OPTION…]", kOptions, argc, argv);
+  if (!words) return std::nullopt;
+  for (const std::string& name : words->List("case")) {
     if (std::ranges::count(KernelCases(), name, &KernelCase::name) > 0) continue;
     std::cerr << "no case " << name << "; the cases are:";
     for (const KernelCase& c : KernelCases()) std::cerr << " " << c.name;
     std::cerr << "\n";
-    return false;
+    return std::nullopt;
   }
-  return true;
+  return Options{.target = words->Text("target"),
+                 .cases = words->List("case"),
+                 .trials = words->Integer("trials"),
+                 .seed = static_cast<uint64_t>(words->Integer("seed")),
+                 .seconds = words->Number("seconds"),
+                 .json = words->Flag("json"),
+                 .traces = words->Text("traces"),
+                 .write_traces = words->Text("write-traces")};
 }
 
 }  // namespace
 }  // namespace hone::bench
 
 int main(int argc, char** argv) {
-  hone::bench::Options options;
-  if (!hone::bench::ParseArguments(argc, argv, &options)) {
-    std::cerr << "usage: bench-kernels [--case NAME]... [--trials N] [--seconds S] [--seed N] "
-                 "[--target T] [--json] [--traces DIR] [--write-traces DIR]\n";
-    return 2;
-  }
+  const auto options = hone::bench::OptionsOf(argc, argv);
+  if (!options) return 2;
   hone::ir::Target target;
   std::string error;
-  if (!hone::ir::ParseTarget(hone::ir::ResolveNative(options.target, 1), &target, &error)) {
+  if (!hone::ir::ParseTarget(hone::ir::ResolveNative(options->target, 1), &target, &error)) {
     std::cerr << error << "\n";
     return 2;
   }
-  return hone::bench::RunCases(options, target);
+  return hone::bench::RunCases(*options, target);
 }

@@ -1,9 +1,12 @@
-#include <cstdlib>
+#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "fmt/core.h"
 
+#include "base/program_options.h"
 #include "tests/sim/farm_simulation.h"
 
 // Runs the simulated farm under many seeds:
@@ -15,7 +18,7 @@ namespace hone::sim {
 namespace {
 
 struct Words {
-  uint64_t seeds = 1000, from = 1;
+  uint64_t seeds = 0, from = 0;
   SimulationOptions options;
 };
 
@@ -31,55 +34,81 @@ bool ParseMistake(std::string_view name, Mistake* mistake) {
   return false;
 }
 
-/// False: it has said what is wrong.
-bool Parse(int argc, char** argv, Words* words) {
-  SimulationOptions& options = words->options;
+constexpr std::array kOptions = {
+    OptionSpec{.name = "seeds",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "how many",
+               .default_text = "1000",
+               .low = 0},
+    OptionSpec{.name = "from",
+               .kind = ValueKind::kInteger,
+               .argument = "S",
+               .help = "the first one",
+               .default_text = "1",
+               .low = 0},
+    OptionSpec{.name = "mistake",
+               .kind = ValueKind::kText,
+               .argument = "NAME",
+               .help = "what is done wrong, to see who catches it"},
+    OptionSpec{.name = "workers",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "devices",
+               .low = 0},
+    OptionSpec{.name = "builders",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "workers that only build",
+               .low = 0},
+    OptionSpec{.name = "runners",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "workers that only run",
+               .low = 0},
+    OptionSpec{.name = "doubts",
+               .kind = ValueKind::kInteger,
+               .argument = "0|1",
+               .help = "whether devices are doubted"},
+    OptionSpec{.name = "operators",
+               .kind = ValueKind::kInteger,
+               .argument = "0|1",
+               .help = "whether operators step in"},
+    OptionSpec{.name = "pauses",
+               .kind = ValueKind::kInteger,
+               .argument = "0|1",
+               .help = "whether sessions are paused"},
+};
+
+/// Nothing: it has said what is wrong.
+std::optional<Words> WordsOf(int argc, char** argv) {
+  const auto read = ReadOptions("bench-sim [OPTION…]", kOptions, argc, argv);
+  if (!read) return std::nullopt;
+  Words words;
+  words.seeds = static_cast<uint64_t>(read->Integer("seeds"));
+  words.from = static_cast<uint64_t>(read->Integer("from"));
+  SimulationOptions& options = words.options;
   // What a mistake needs first: the other words change it.
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string_view(argv[i]) != "--mistake") continue;
-    if (!ParseMistake(argv[i + 1], &options.mistake)) return false;
+  if (read->Given("mistake")) {
+    if (!ParseMistake(read->Text("mistake"), &options.mistake)) return std::nullopt;
     options = OptionsFor(options.mistake, 0);
   }
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view word = argv[i];
-    if (i + 1 == argc) {
-      fmt::print(stderr, "{}: its value is missing\n", word);
-      return false;
-    }
-    char* end = nullptr;
-    const uint64_t number = std::strtoull(argv[i + 1], &end, 10);
-    if (word == "--mistake") continue;
-    if (end == argv[i + 1] || *end != 0) {
-      fmt::print(stderr, "{} {}: not a number\n", word, argv[i + 1]);
-      return false;
-    }
-    if (word == "--seeds") {
-      words->seeds = number;
-    } else if (word == "--from") {
-      words->from = number;
-    } else if (word == "--workers") {
-      options.workers = static_cast<int>(number);
-    } else if (word == "--builders") {
-      options.builders = static_cast<int>(number);
-    } else if (word == "--runners") {
-      options.runners = static_cast<int>(number);
-    } else if (word == "--doubts") {
-      options.doubts = number != 0;
-    } else if (word == "--operators") {
-      options.operators = number != 0;
-    } else if (word == "--pauses") {
-      options.pauses = number != 0;
-    } else {
-      fmt::print(stderr, "no such option: {}\n", word);
-      return false;
-    }
-  }
-  return true;
+  const auto set = [&](const char* name, auto* into) {
+    if (read->Given(name)) *into = static_cast<std::decay_t<decltype(*into)>>(read->Integer(name));
+  };
+  set("workers", &options.workers);
+  set("builders", &options.builders);
+  set("runners", &options.runners);
+  set("doubts", &options.doubts);
+  set("operators", &options.operators);
+  set("pauses", &options.pauses);
+  return words;
 }
 
 int Main(int argc, char** argv) {
-  Words words;
-  if (!Parse(argc, argv, &words)) return 2;
+  std::optional<Words> read = WordsOf(argc, argv);
+  if (!read) return 2;
+  Words& words = *read;
   uint64_t failed = 0;
   for (uint64_t seed = words.from; seed < words.from + words.seeds; ++seed) {
     words.options.seed = seed;

@@ -3,12 +3,13 @@
 // schedule. FILE: workload text, a line `---`, trace text.
 #include <fmt/format.h>
 
-#include <cstring>
+#include <array>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 
 #include "base/core/clock.h"
+#include "base/program_options.h"
 #include "base/status.h"
 #include "bench/fma_peak.h"
 #include "bench/kernel_run.h"
@@ -19,10 +20,8 @@ namespace hone::bench {
 namespace {
 
 struct Options {
-  std::string target = "cpu:avx512,threads=1";
-  double seconds = 0.3;
+  double seconds = 0;
   bool assembly = false;
-  std::vector<std::string> files;
 };
 
 absl::Status RunFile(const std::string& path, const Options& options, const ir::Target& target) {
@@ -61,29 +60,38 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   return worst <= 1 ? absl::OkStatus() : absl::InternalError(path + ": wrong answer");
 }
 
+constexpr std::array kOptions = {
+    OptionSpec{.name = "target",
+               .kind = ValueKind::kText,
+               .argument = "T",
+               .help = "what code is made for",
+               .default_text = "cpu:avx512,threads=1"},
+    OptionSpec{.name = "seconds",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "how long a Trace is timed",
+               .default_text = "0.3",
+               .low = 0},
+    OptionSpec{.name = "assembly", .help = "print the code instead"},
+};
+
 }  // namespace
 }  // namespace hone::bench
 
 int main(int argc, char** argv) {
-  hone::bench::Options options;
-  for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--target") && i + 1 < argc)
-      options.target = argv[++i];
-    else if (!std::strcmp(argv[i], "--seconds") && i + 1 < argc)
-      options.seconds = std::atof(argv[++i]);
-    else if (!std::strcmp(argv[i], "--assembly"))
-      options.assembly = true;
-    else
-      options.files.push_back(argv[i]);
-  }
+  const auto words = hone::ReadOptions("bench-traces [--target T] [--seconds S] [--assembly] FILE…",
+                                       hone::bench::kOptions, argc, argv);
+  if (!words) return 2;
+  const hone::bench::Options options{.seconds = words->Number("seconds"),
+                                     .assembly = words->Flag("assembly")};
   hone::ir::Target target;
   std::string error;
-  if (!hone::ir::ParseTarget(options.target, &target, &error)) {
+  if (!hone::ir::ParseTarget(words->Text("target"), &target, &error)) {
     std::cerr << error << "\n";
     return 2;
   }
   int failed = 0;
-  for (const auto& f : options.files) {
+  for (const auto& f : words->words()) {
     if (absl::Status s = hone::bench::RunFile(f, options, target); !s.ok()) {
       std::cerr << f << ": " << hone::StatusMessage(s) << "\n";
       ++failed;

@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include <CLI/CLI.hpp>
 
+#include "base/option_parser.h"
 #include "base/status.h"
 #include "client/exit_code.h"
 
@@ -25,39 +26,25 @@ absl::Status Usage(std::string_view command, const std::string& message) {
       ExitCode::kUsage);
 }
 
-/// CLI11's side of one command: where its parser puts the words.
+/// One command's side of the line.
 struct Parser {
   const CommandSpec* command = nullptr;
   CLI::App* app = nullptr;
-  std::map<std::string, Values> values;
+  OptionParser options;
+  std::map<std::string, Values, std::less<>> positionals;
 };
-
-void AddOption(Parser& parser, const OptionSpec& option) {
-  const std::string names =
-      (option.letter == '\0' ? std::string() : fmt::format("-{},", option.letter)) +
-      fmt::format("--{}", option.name);
-  Values& values = parser.values[std::string(option.name)];
-  if (option.kind == ValueKind::kFlag) {
-    parser.app->add_flag_callback(names, [&values] { values = {"true"}; });
-    return;
-  }
-  parser.app->add_option(names, values)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
 
 void AddCommand(CLI::App& top, Parser& parser) {
   parser.app = top.add_subcommand(std::string(parser.command->name));
   parser.app->set_help_flag();
   parser.app->allow_extras();
-  for (const OptionSpec& option : CommonOptions()) AddOption(parser, option);
-  for (const OptionSpec& option : parser.command->options) AddOption(parser, option);
+  parser.options.AddTo(*parser.app, CommonOptions());
+  parser.options.AddTo(*parser.app, parser.command->options);
   for (const PositionalSpec& positional : parser.command->positionals) {
-    CLI::Option* const option =
-        parser.app
-            ->add_option(std::string(positional.name), parser.values[std::string(positional.name)])
-            ->expected(1);
+    CLI::Option* const option = parser.app
+                                    ->add_option(std::string(positional.name),
+                                                 parser.positionals[std::string(positional.name)])
+                                    ->expected(1);
     if (positional.repeated) {
       option->expected(1, CLI::detail::expected_max_vector_size);
     } else {
@@ -82,23 +69,24 @@ absl::Status UnexpectedWord(const CommandSpec& command, const std::string& word)
 
 /// Whether another option on the line takes the place of `option`: what config.toml says of that
 /// one is then meant for other runs.
-bool IsReplaced(std::string_view option, const std::map<std::string, Values>& line) {
+bool IsReplaced(std::string_view option, const OptionParser& line) {
   using Group = std::span<const std::string_view>;
   static constexpr std::array<std::string_view, 4> kLogs = {"db", "snapshot", "server", "traces"};
   static constexpr std::array<std::string_view, 2> kTimes = {"seconds", "minutes"};
   for (const Group group : {Group(kLogs), Group(kTimes)}) {
     if (std::find(group.begin(), group.end(), option) == group.end()) continue;
     return std::any_of(group.begin(), group.end(), [&](std::string_view other) {
-      const auto at = line.find(std::string(other));
-      return other != option && at != line.end() && !at->second.empty();
+      const auto at = line.values().find(other);
+      return other != option && at != line.values().end() && !at->second.empty();
     });
   }
   return false;
 }
 
-absl::Status FillOption(const OptionSpec& option, const std::map<std::string, Values>& line,
+absl::Status FillOption(const OptionSpec& option, const OptionParser& line,
                         const ConfigFile& config, Arguments& arguments) {
-  const Values& given = line.find(std::string(option.name))->second;
+  Values given = line.Of(option.name);
+  if (option.kind == ValueKind::kFlag && !given.empty()) given.resize(1);
   const std::string_view command = arguments.command()->name;
   if (given.size() > 1 && !option.repeated) {
     return Usage(command, fmt::format("--{} is given {} times", option.name, given.size()));
@@ -155,10 +143,7 @@ absl::Status FillPositional(const PositionalSpec& positional, const Values& give
 absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& config, bool help) {
   CommandLine line;
   line.arguments = Arguments(*parser.command);
-  const auto given = [&](std::string_view name) -> const Values& {
-    return parser.values.find(std::string(name))->second;
-  };
-  if (help || !given("help").empty()) {
+  if (help || !parser.options.Of("help").empty()) {
     line.action = CommandLine::Action::kHelp;
     return line;
   }
@@ -166,21 +151,15 @@ absl::StatusOr<CommandLine> Finish(const Parser& parser, const ConfigFile& confi
   std::erase(extra, "--");  // ends the options, and is no word itself
   if (!extra.empty()) return UnexpectedWord(*parser.command, extra.front());
   for (const PositionalSpec& positional : parser.command->positionals) {
-    HONE_RETURN_IF_ERROR(FillPositional(positional, given(positional.name), line.arguments));
+    HONE_RETURN_IF_ERROR(FillPositional(
+        positional, parser.positionals.find(positional.name)->second, line.arguments));
   }
   for (const std::span<const OptionSpec> options : {CommonOptions(), parser.command->options}) {
     for (const OptionSpec& option : options) {
-      HONE_RETURN_IF_ERROR(FillOption(option, parser.values, config, line.arguments));
+      HONE_RETURN_IF_ERROR(FillOption(option, parser.options, config, line.arguments));
     }
   }
   return line;
-}
-
-/// CLI11 says "--seed: 1 required TEXT missing".
-std::string ParserMessage(const CLI::ParseError& error) {
-  const std::string text = error.what();
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
-  return fmt::format("{} needs a value", text.substr(0, text.find(':')));
 }
 
 /// A line whose first word is no command.

@@ -20,9 +20,8 @@ struct ConfigFile {
   const std::vector<std::string>* Find(std::string_view command, std::string_view option) const;
 };
 
-/// Parses the part of TOML that options need: comments, `[table]`, and `key = value` with strings
-/// ("" with escapes, '' without), integers, floats, true, false and one-line arrays of them. Keys
-/// are option names of the table and values must suit the option; everything else is
+/// Reads TOML whose keys are names of options, whose tables are commands, and whose values
+/// (strings, numbers, true, false and arrays of them) suit the option; everything else is
 /// InvalidArgument with file and line.
 absl::StatusOr<ConfigFile> ParseConfig(std::string_view text, const std::string& path);
 

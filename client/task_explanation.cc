@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <unordered_map>
 
 #include "fmt/format.h"
@@ -17,7 +18,7 @@
 namespace hone::client {
 namespace {
 
-using costmodel::FeatureVector;
+using Row = std::span<const float>;  ///< of features
 
 constexpr size_t kMostRecords = 10'000;
 constexpr size_t kMostShares = 6;
@@ -27,22 +28,20 @@ class FeatureReader {
  public:
   explicit FeatureReader(const costmodel::FeatureSchema& columns) : columns_(columns) {}
 
-  double At(const FeatureVector& features, size_t column) const {
+  double At(Row features, size_t column) const {
     const auto value = static_cast<double>(features[column]);
-    return columns_.logarithm[column] ? std::exp2(value) - 1 : value;
+    return columns_[column].logarithm ? std::exp2(value) - 1 : value;
   }
   /// 0 where the kind has no such column.
-  double Of(const FeatureVector& features, std::string_view name) const {
-    const auto at = std::ranges::find(columns_.names, name);
-    return at == columns_.names.end()
-               ? 0
-               : At(features, static_cast<size_t>(at - columns_.names.begin()));
+  double Of(Row features, std::string_view name) const {
+    const auto at = std::ranges::find(columns_, name, &costmodel::Feature::name);
+    return at == columns_.end() ? 0 : At(features, static_cast<size_t>(at - columns_.begin()));
   }
-  AnalyticTerms TermsOf(const FeatureVector& f) const {
+  AnalyticTerms TermsOf(Row f) const {
     return {Of(f, "compute_us"), Of(f, "feed_us"), Of(f, "memory_us"), Of(f, "transform_us"),
             Of(f, "analytic_us")};
   }
-  std::string_view NameOf(size_t column) const { return columns_.names[column]; }
+  std::string_view NameOf(size_t column) const { return columns_[column].name; }
 
  private:
   const costmodel::FeatureSchema& columns_;
@@ -114,7 +113,7 @@ std::optional<double> RankCorrelation(const std::vector<double>& a, const std::v
 struct Measured {
   std::vector<uint64_t> ids;
   std::vector<double> latency_ns, analytic_us, minus_score;
-  std::vector<FeatureVector> features;
+  costmodel::FeatureRows features;
   std::vector<costmodel::Prediction> predictions;  ///< empty without trees
   std::unordered_map<uint64_t, size_t> row;        ///< of an id
 };
@@ -131,7 +130,8 @@ absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& rec
     measured.ids.push_back(it->second);
     measured.latency_ns.push_back(r.record.median_ns);
     measured.features.push_back(extractor.Extract(it->second));
-    measured.analytic_us.push_back(reader.Of(measured.features.back(), "analytic_us"));
+    const Row added = measured.features[measured.features.size() - 1];
+    measured.analytic_us.push_back(reader.Of(added, "analytic_us"));
   }
   if (model != nullptr && !measured.features.empty()) {
     HONE_ASSIGN_OR_RETURN(measured.predictions, model->trees->Predict(measured.features));
@@ -143,9 +143,9 @@ absl::StatusOr<Measured> MeasuredPoints(const std::vector<db::RankedRecord>& rec
 }
 
 /// The features that speak most for (or against) a row, beside the default's.
-std::vector<FeatureShare> SharesOf(const FeatureReader& reader, const FeatureVector& features,
+std::vector<FeatureShare> SharesOf(const FeatureReader& reader, Row features,
                                    const costmodel::XgboostModel::Explanation& explained,
-                                   const FeatureVector& default_features,
+                                   Row default_features,
                                    const costmodel::XgboostModel::Explanation& default_explained) {
   std::vector<FeatureShare> shares;
   for (size_t k = 0; k < features.size(); ++k) {
@@ -180,8 +180,9 @@ absl::StatusOr<PointView> ViewPoint(const schedule::Space& space,
   view.score = static_cast<double>(measured.predictions[row].mean);
   view.spread = static_cast<double>(measured.predictions[row].spread);
   view.place = place(measured.minus_score);
-  const std::array<FeatureVector, 2> rows = {measured.features[row],
-                                             extractor.Extract(space.DefaultId())};
+  costmodel::FeatureRows rows;
+  rows.push_back(measured.features[row]);
+  rows.push_back(extractor.Extract(space.DefaultId()));
   HONE_ASSIGN_OR_RETURN(const auto explained, costmodel::XgboostModel::Explain(model->bytes, rows));
   view.why = SharesOf(reader, rows[0], explained[0], rows[1], explained[1]);
   return view;

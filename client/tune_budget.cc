@@ -1,8 +1,10 @@
 #include "client/tune_budget.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <ctime>
+#include <string_view>
+#include <vector>
 
 #include "fmt/format.h"
 
@@ -44,6 +46,52 @@ int64_t UnixNsOf(std::tm t) {
   return same ? static_cast<int64_t>(seconds) * kSecondNs : -1;
 }
 
+/// Numbers of at most so many digits, each followed by the next separator but the last one; as many
+/// as there are in `text`, the rest stays.
+std::vector<int> NumbersIn(std::string_view* text, std::string_view separators, size_t digits) {
+  std::vector<int> numbers;
+  for (size_t k = 0;; ++k) {
+    int number = 0;
+    const char* const end = text->data() + std::min(digits, text->size());
+    const auto [stop, error] = std::from_chars(text->data(), end, number);
+    if (error != std::errc() || number < 0) return numbers;
+    text->remove_prefix(static_cast<size_t>(stop - text->data()));
+    numbers.push_back(number);
+    if (k == separators.size() || !text->starts_with(separators[k])) return numbers;
+    text->remove_prefix(1);
+    digits = 2;
+  }
+}
+
+bool IsTimeOfDay(const std::vector<int>& time) {
+  return time[0] < 24 && time[1] < 60 && (time.size() < 3 || time[2] < 60);
+}
+
+/// 18:30
+bool ReadTimeOfDay(std::string_view text, std::tm* t) {
+  const std::vector<int> time = NumbersIn(&text, ":", 2);
+  if (time.size() != 2 || !text.empty() || !IsTimeOfDay(time)) return false;
+  t->tm_hour = time[0];
+  t->tm_min = time[1];
+  return true;
+}
+
+/// 2030-01-31T18:30, with a blank for the T and with seconds if wanted.
+bool ReadDate(std::string_view text, std::tm* t) {
+  const std::vector<int> date = NumbersIn(&text, "--", 4);
+  if (date.size() != 3 || (!text.starts_with('T') && !text.starts_with(' '))) return false;
+  text.remove_prefix(1);
+  const std::vector<int> time = NumbersIn(&text, "::", 2);
+  if (time.size() < 2 || !text.empty() || !IsTimeOfDay(time)) return false;
+  t->tm_year = date[0] - 1900;
+  t->tm_mon = date[1] - 1;
+  t->tm_mday = date[2];
+  t->tm_hour = time[0];
+  t->tm_min = time[1];
+  t->tm_sec = time.size() > 2 ? time[2] : 0;
+  return true;
+}
+
 bool RateIsKnown(const TuneSoFar& so_far) {
   return so_far.answered >= kEnoughForARate && so_far.seconds > 0;
 }
@@ -58,25 +106,17 @@ absl::StatusOr<int64_t> ReadUntil(const std::string& text, const WallClock& cloc
   const int64_t now_ns = clock.UnixNs();
   std::tm t = LocalTime(now_ns);
   t.tm_sec = 0;
-  char separator = 0;
-  int year = 0, month = 0, used = 0;
   int64_t end_ns = -1;
-  const auto whole = [&] { return used == static_cast<int>(text.size()); };
-  if (std::sscanf(text.c_str(), "%2d:%2d%n", &t.tm_hour, &t.tm_min, &used) == 2 && whole()) {
-    if (t.tm_hour < 24 && t.tm_min < 60) end_ns = UnixNsOf(t);
+  if (ReadTimeOfDay(text, &t)) {
+    end_ns = UnixNsOf(t);
     if (end_ns >= 0 && end_ns <= now_ns) {
       t = LocalTime(now_ns + int64_t{24} * 3600 * kSecondNs);
       t.tm_sec = 0;
-      std::sscanf(text.c_str(), "%2d:%2d", &t.tm_hour, &t.tm_min);
+      ReadTimeOfDay(text, &t);
       end_ns = UnixNsOf(t);
     }
-  } else if (const int fields = std::sscanf(text.c_str(), "%4d-%2d-%2d%c%2d:%2d%n:%2d%n", &year,
-                                            &month, &t.tm_mday, &separator, &t.tm_hour, &t.tm_min,
-                                            &used, &t.tm_sec, &used);
-             fields >= 6 && whole() && (separator == 'T' || separator == ' ')) {
-    t.tm_year = year - 1900;
-    t.tm_mon = month - 1;
-    if (t.tm_hour < 24 && t.tm_min < 60 && t.tm_sec < 60) end_ns = UnixNsOf(t);
+  } else if (ReadDate(text, &t)) {
+    end_ns = UnixNsOf(t);
   }
   if (end_ns < 0) {
     return Usage(fmt::format(

@@ -43,7 +43,7 @@
 #include "measure/device_probe.h"
 #include "measure/helper_check.h"
 #include "measure/local_measurer.h"
-#include "measure/process_load.h"
+#include "measure/others_watch.h"
 #include "search/session.h"
 
 namespace hone::client {
@@ -101,7 +101,7 @@ class Tuning {
   std::unique_ptr<compiler::TraceSource> KnownOfBatches() const;
   absl::Status CheckMeasurable() const;
   void Announce(const TuneSoFar& so_far) const;
-  void WarnOfOthers(measure::ForeignLoad& load) const;
+  void WarnOfOthers(measure::OthersWatch& load) const;
   absl::Status DryRun();
   absl::Status OpenLog();
   absl::Status TuneTasks();
@@ -212,11 +212,11 @@ void Tuning::Announce(const TuneSoFar& so_far) const {
 }
 
 /// What other programs do, since `load` began to look; a long tuning looks for long enough.
-void Tuning::WarnOfOthers(measure::ForeignLoad& load) const {
+void Tuning::WarnOfOthers(measure::OthersWatch& load) const {
   constexpr double kLongSeconds = 20;
   std::optional<double> foreign = load.SinceLast();
   if (!foreign && budget_.trials == 0 && std::abs(budget_.seconds) >= kLongSeconds) {
-    clock_.SleepNs(measure::ForeignLoad::kLeastNs);
+    clock_.SleepNs(measure::OthersWatch::kLeastNs);
     foreign = load.SinceLast();
   }
   if (foreign) context_.err << BusyMachineText(*foreign);
@@ -292,7 +292,8 @@ measure::LocalMeasurerOptions Tuning::MeasurerOptions() const {
   o.runner.device = target_.kind + ":0";
   o.builder.cache = o.oracle.cache = OpenUserCache(arguments_, context_.environment);
   o.builder.job_timeout_ns = 20'000'000'000;
-  o.alternate = target_.threads + o.builder.processes > UsableCores();
+  const int cores = measure::HostCoresOf(target_);
+  o.alternate = cores > 0 && cores + o.builder.processes > UsableCores();
   o.device_class = host_.device_class;
   const double seconds = SecondsLeft(budget_, 0, wall_clock_);
   o.max_pause_ns =
@@ -456,14 +457,16 @@ absl::Status Tuning::Ended(const search::Session& session, const absl::Status& s
 }
 
 absl::Status Tuning::Run() {
-  measure::ForeignLoad load(clock_);
+  // From before the preparations on, so that there is something to tell after them.
+  HONE_ASSIGN_OR_RETURN(const std::string asked, ReadTarget(arguments_));
+  const auto others = measure::WatchOthersOf(fmt::format("{}:0", ir::KindNameOf(asked)), clock_);
   HONE_RETURN_IF_ERROR(Prepare());
   if (arguments_.Flag("dry-run")) return DryRun();
   HONE_RETURN_IF_ERROR(OpenLog());
   const auto unfinished = FindUnfinished(*log_, MakeSessionOptions().request);
   if (!unfinished.ok()) return LogError(unfinished.status());
   Announce(unfinished->so_far);
-  if (!predicted_) WarnOfOthers(load);
+  if (!predicted_ && others) WarnOfOthers(*others);
   context_.err << TaskListText(ListedTasks(tasks_), LineCellsOf(STDERR_FILENO)) << std::flush;
   return predicted_ ? PredictTasks() : TuneTasks();
 }

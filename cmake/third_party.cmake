@@ -4,6 +4,7 @@
 #   hone_llvm, hone_lld, hone_nvptxcompiler (codegen only)
 #                                             xgboost::xgboost          SQLite::SQLite3
 #   protobuf::libprotobuf   gRPC::grpc++      CLI11::CLI11              nlohmann_json::nlohmann_json
+#   hone_tomlplusplus
 #   PkgConfig::libzip   PkgConfig::libseccomp OpenSSL::Crypto           GTest::gmock_main
 #   PkgConfig::microhttpd                     PkgConfig::prometheus (core alone)
 #   benchmark::benchmark                      Threads::Threads          ${CMAKE_DL_LIBS}
@@ -15,6 +16,12 @@ find_package(absl REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED CONFIG)
 find_package(spdlog REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
+# Its headers alone: no program needs its library.
+find_package(tomlplusplus REQUIRED CONFIG)
+add_library(hone_tomlplusplus INTERFACE)
+target_include_directories(hone_tomlplusplus SYSTEM INTERFACE
+  $<TARGET_PROPERTY:tomlplusplus::tomlplusplus,INTERFACE_INCLUDE_DIRECTORIES>)
+target_compile_definitions(hone_tomlplusplus INTERFACE TOML_HEADER_ONLY=1)
 find_package(nlohmann_json REQUIRED CONFIG)
 find_package(xgboost REQUIRED CONFIG)
 find_package(OpenMP REQUIRED COMPONENTS CXX)

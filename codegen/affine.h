@@ -1,40 +1,26 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-// Integer index arithmetic at emission time: sums of constants and multiples of atoms (loop
-// variables and what cannot be split further). Atoms are numbers here, so that equal values are
-// found and made once; ir/index/linear.h has the form that expressions are rewritten in.
+#include "ir/index/linear_sum.h"
+
 namespace hone::codegen {
 
-/// coef * atom; atoms are numbered by IndexSpace.
-struct Term {
-  int atom = 0;
-  int64_t coef = 0;
-  bool operator==(const Term&) const = default;
-};
-
-/// constant + sum of terms. Terms are sorted by atom and no coefficient is zero, so equal sums
-/// compare equal.
-struct Affine {
-  int64_t constant = 0;
-  std::vector<Term> terms;
-
-  Affine() = default;
-  explicit Affine(int64_t value) : constant(value) {}
-
-  bool IsConst() const { return terms.empty(); }
-  bool operator==(const Affine&) const = default;
-};
-
-/// a + scale * b.
-Affine AddScaled(const Affine& a, const Affine& b, int64_t scale);
-Affine Scale(const Affine& a, int64_t scale);
-inline Affine operator+(const Affine& a, const Affine& b) { return AddScaled(a, b, 1); }
-inline Affine operator-(const Affine& a, const Affine& b) { return AddScaled(a, b, -1); }
+/// Index arithmetic at emission time. Atoms are numbers (IndexSpace), so that equal values are
+/// found and made once.
+using Affine = ir::LinearSum<int>;
+using Term = Affine::Term;
 
 /// A hash of the value, for memo tables; never stored.
-uint64_t HashOf(const Affine& a);
+inline uint64_t HashOf(const Affine& a) {
+  constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
+  uint64_t hash = static_cast<uint64_t>(a.constant) * kMultiplier;
+  for (const Term& term : a.terms) {
+    hash = (hash ^ static_cast<uint64_t>(term.atom)) * kMultiplier;
+    hash = (hash ^ static_cast<uint64_t>(term.coefficient)) * kMultiplier;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
 
 }  // namespace hone::codegen

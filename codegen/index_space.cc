@@ -30,9 +30,7 @@ Affine IndexSpace::NewVariable(int depth, ir::Interval range) {
   atom.depth = depth;
   atom.range = range;
   atoms_.push_back(std::move(atom));
-  Affine result;
-  result.terms = {{num_atoms() - 1, 1}};
-  return result;
+  return Affine::Of(num_atoms() - 1);
 }
 
 Affine IndexSpace::Lane(int64_t extent) {
@@ -51,13 +49,10 @@ Affine IndexSpace::Operator(AtomKind kind, Affine a, Affine b, Affine c, ir::Int
   const uint64_t hash =
       HashOf(a) + 3 * HashOf(b) + 7 * HashOf(c) + static_cast<uint64_t>(kind) * 0x51ED2701;
   const auto [first, last] = interned_.equal_range(hash);
-  Affine result;
   for (auto it = first; it != last; ++it) {
     const Atom& known = atom(it->second);
-    if (known.kind == kind && known.a == a && known.b == b && known.c == c) {
-      result.terms = {{it->second, 1}};
-      return result;
-    }
+    if (known.kind == kind && known.a == a && known.b == b && known.c == c)
+      return Affine::Of(it->second);
   }
   Atom made;
   made.kind = kind;
@@ -69,14 +64,13 @@ Affine IndexSpace::Operator(AtomKind kind, Affine a, Affine b, Affine c, ir::Int
   made.c = std::move(c);
   atoms_.push_back(std::move(made));
   interned_.emplace(hash, num_atoms() - 1);
-  result.terms = {{num_atoms() - 1, 1}};
-  return result;
+  return Affine::Of(num_atoms() - 1);
 }
 
 ir::Interval IndexSpace::Bounds(const Affine& a) const {
   ir::Interval sum{a.constant, a.constant};
   for (const Term& term : a.terms)
-    sum = sum + atom(term.atom).range * ir::Interval{term.coef, term.coef};
+    sum = sum + atom(term.atom).range * ir::Interval{term.coefficient, term.coefficient};
   return sum;
 }
 
@@ -97,7 +91,7 @@ std::optional<Affine> IndexSpace::AtLane(const Affine& a, int64_t lane) {
     const Atom known = atom(term.atom);  // a copy: Apply may grow atoms_
     Affine value;
     if (!known.lane) {
-      value.terms = {{term.atom, 1}};
+      value = Affine::Of(term.atom);
     } else if (known.kind == AtomKind::kLane) {
       value.constant = lane;
     } else if (!IsOperator(known.kind)) {
@@ -109,7 +103,7 @@ std::optional<Affine> IndexSpace::AtLane(const Affine& a, int64_t lane) {
       if (!x || !y || !z) return std::nullopt;
       value = Apply(known.kind, *x, *y, *z);
     }
-    result = AddScaled(result, value, term.coef);
+    result.Add(value, term.coefficient);
   }
   return result;
 }
@@ -134,13 +128,12 @@ Affine IndexSpace::Apply(AtomKind kind, const Affine& a, const Affine& b, const 
 
 void IndexSpace::PushFacts(const Affine& condition, bool truth) {
   // 1 - x is true when x is not.
-  if (condition.terms.size() == 1 && condition.constant == 1 && condition.terms[0].coef == -1) {
-    Affine negated;
-    negated.terms = {{condition.terms[0].atom, 1}};
-    PushFacts(negated, !truth);
+  if (condition.terms.size() == 1 && condition.constant == 1 &&
+      condition.terms[0].coefficient == -1) {
+    PushFacts(Affine::Of(condition.terms[0].atom), !truth);
     return;
   }
-  if (condition.terms.size() != 1 || condition.constant != 0 || condition.terms[0].coef != 1)
+  if (condition.terms.size() != 1 || condition.constant != 0 || condition.terms[0].coefficient != 1)
     return;
   const Atom known = atom(condition.terms[0].atom);
   if (known.kind == AtomKind::kGeZero) {
@@ -232,13 +225,7 @@ Affine IndexSpace::Divide(AtomKind kind, const Affine& a, const Affine& b) {
 Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor) {
   const bool is_div = kind == AtomKind::kFloorDiv;
   if (divisor == 1) return is_div ? a : Affine(0);
-  // a = divisor * whole + rest.
-  Affine whole(ir::FloorDivInt(a.constant, divisor));
-  Affine rest(ir::FloorModInt(a.constant, divisor));
-  for (const Term& term : a.terms) {
-    (term.coef % divisor == 0 ? whole : rest).terms.push_back(term);
-  }
-  for (Term& term : whole.terms) term.coef /= divisor;
+  const auto [whole, rest] = PartByDivisor(a, divisor);
   const ir::Interval range = Bounds(rest);
   const int64_t low = ir::FloorDivInt(range.low, divisor);
   if (low == ir::FloorDivInt(range.high, divisor)) {
@@ -249,10 +236,11 @@ Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor
   Affine scaled;
   Affine small(rest.constant);
   for (const Term& term : rest.terms) {
-    const ir::Interval spread = atom(term.atom).range * ir::Interval{term.coef, term.coef};
+    const ir::Interval spread =
+        atom(term.atom).range * ir::Interval{term.coefficient, term.coefficient};
     const bool tiny = spread.low >= 0 && (small.IsConst() || spread.high < divisor / 2) &&
-                      std::gcd(factor, term.coef) == 1;
-    if (!tiny) factor = std::gcd(factor, term.coef);
+                      std::gcd(factor, term.coefficient) == 1;
+    if (!tiny) factor = std::gcd(factor, term.coefficient);
     (tiny ? small : scaled).terms.push_back(term);
   }
   if (factor > 1 && !scaled.terms.empty()) {
@@ -260,7 +248,7 @@ Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor
     scaled.constant = rest.constant - small.constant;
     if (ir::Interval{0, factor - 1}.Contains(Bounds(small))) {
       scaled.constant /= factor;
-      for (Term& term : scaled.terms) term.coef /= factor;
+      for (Term& term : scaled.terms) term.coefficient /= factor;
       const Affine part = DivideByConst(kind, scaled, divisor / factor);
       return is_div ? whole + part : AddScaled(small, part, factor);
     }

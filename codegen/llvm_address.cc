@@ -106,8 +106,8 @@ llvm::Value* FunctionEmitter::MaterialiseScalar(const Affine& a) {
   for (const Term& term : a.terms) {
     llvm::Value* value = AtomValue(term.atom);
     if (value->getType()->isIntegerTy(1)) value = builder_.CreateZExt(value, builder_.getInt64Ty());
-    if (term.coef != 1)
-      value = builder_.CreateMul(value, builder_.getInt64(static_cast<uint64_t>(term.coef)));
+    if (term.coefficient != 1)
+      value = builder_.CreateMul(value, builder_.getInt64(static_cast<uint64_t>(term.coefficient)));
     sum = sum == nullptr ? value : builder_.CreateAdd(sum, value);
   }
   llvm::Value* constant = builder_.getInt64(static_cast<uint64_t>(a.constant));
@@ -146,8 +146,7 @@ llvm::Value* FunctionEmitter::MaterialiseVector(const Affine& a, unsigned bits) 
   for (const Term& term : varying.terms) {
     llvm::Value* value = nullptr;
     if (index_.atom(term.atom).kind == AtomKind::kLane) {
-      Affine lane;
-      lane.terms = {{term.atom, 1}};
+      const Affine lane = Affine::Of(term.atom);
       value = LaneConstants(lane, bits);
     } else {
       value = AtomValue(term.atom);
@@ -156,7 +155,7 @@ llvm::Value* FunctionEmitter::MaterialiseVector(const Affine& a, unsigned bits) 
                   : builder_.CreateSExtOrTrunc(value, type);
     }
     sum = builder_.CreateAdd(
-        sum, builder_.CreateMul(value, llvm::ConstantInt::getSigned(type, term.coef, true)));
+        sum, builder_.CreateMul(value, llvm::ConstantInt::getSigned(type, term.coefficient, true)));
   }
   return sum;
 }
@@ -166,8 +165,8 @@ llvm::Value* FunctionEmitter::MaterialiseBool(const Affine& a) {
   if (a.IsConst()) return builder_.getInt1(a.constant != 0);
   if (a.terms.size() == 1) {
     const Term& term = a.terms[0];
-    const bool same = term.coef == 1 && a.constant == 0;
-    const bool negated = term.coef == -1 && a.constant == 1;
+    const bool same = term.coefficient == 1 && a.constant == 0;
+    const bool negated = term.coefficient == -1 && a.constant == 1;
     const AtomKind kind = index_.atom(term.atom).kind;
     if ((same || negated) && kind != AtomKind::kLane) {
       llvm::Value* value = AtomValue(term.atom);
@@ -216,8 +215,7 @@ llvm::Value* FunctionEmitter::HoistedPointer(int buffer, std::vector<Term> terms
   llvm::Value* prefix = HoistedPointer(buffer, terms);
   llvm::IRBuilder<>::InsertPointGuard restore(builder_);
   if (depth != kDepthHere) builder_.SetInsertPoint(frames_[static_cast<size_t>(depth)].marker);
-  Affine offset;
-  offset.terms = {{last.atom, last.coef * ir::SizeOf(Of(buffer).dtype)}};
+  const Affine offset = Affine::Of(last.atom, last.coefficient * ir::SizeOf(Of(buffer).dtype));
   llvm::Value* pointer =
       builder_.CreateGEP(builder_.getInt8Ty(), prefix, MaterialiseScalar(offset));
   if (depth != kDepthHere) {
@@ -243,7 +241,7 @@ llvm::Align FunctionEmitter::AlignOf(int buffer, const Affine& index) const {
   const auto size = static_cast<uint64_t>(ir::SizeOf(Of(buffer).dtype));
   if (!function_->wants_alignment()) return llvm::Align(size);
   uint64_t multiples = static_cast<uint64_t>(index.constant);
-  for (const Term& term : index.terms) multiples |= static_cast<uint64_t>(term.coef);
+  for (const Term& term : index.terms) multiples |= static_cast<uint64_t>(term.coefficient);
   multiples = multiples * size | static_cast<uint64_t>(Of(buffer).alignment);
   return llvm::Align(std::max(size, multiples & (~multiples + 1)));
 }
@@ -263,8 +261,8 @@ FunctionEmitter::LanePattern FunctionEmitter::PatternOf(const Affine& index) {
     for (const Term& term : index.terms) {
       if (&term != lane) pattern.base.terms.push_back(term);
     }
-    for (int k = 0; k < vector_.active; ++k) pattern.offsets.push_back(k * lane->coef);
-    pattern.contiguous = lane->coef == 1;
+    for (int k = 0; k < vector_.active; ++k) pattern.offsets.push_back(k * lane->coefficient);
+    pattern.contiguous = lane->coefficient == 1;
     return pattern;
   }
   const std::optional<Affine> first = index_.AtLane(index, 0);

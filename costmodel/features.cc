@@ -12,6 +12,13 @@ ir::PerKind<FeaturesOfKind>& FeaturesOfKinds() {
 }
 
 FeatureExtractor::FeatureExtractor(const schedule::Space& space)
-    : features_(FeaturesOfKinds().Of(space.target()).Of(space)) {}
+    : features_(FeaturesOfKinds().Of(space.target()).Of(space)),
+      columns_(FeaturesOfKinds().Of(space.target()).columns().size()) {}
+
+FeatureVector FeatureExtractor::Extract(uint64_t id) const {
+  FeatureVector row(columns_, 0);
+  features_->Extract(id, row);
+  return row;
+}
 
 }  // namespace hone::costmodel

@@ -38,20 +38,23 @@ class LineReader {
 
 }  // namespace
 
-FeatureColumns::FeatureColumns(std::span<const FeatureVector> rows)
-    : rows_(rows.size()), values_(groups() * kNumFeatures * kGroup) {
-  if (rows.empty()) return;
-  least_ = most_ = rows[0];
+FeatureColumns::FeatureColumns(const FeatureRows& rows, size_t begin, size_t count) : rows_(count) {
+  if (count == 0) return;
+  const size_t columns = rows.columns();
+  values_.resize(groups() * columns * kGroup);
+  least_.assign(rows[begin].begin(), rows[begin].end());
+  most_ = least_;
   for (size_t g = 0; g < groups(); ++g) {
-    float* group = values_.data() + g * kNumFeatures * kGroup;
+    float* group = values_.data() + g * columns * kGroup;
     for (size_t i = 0; i < kGroup; ++i) {
-      const FeatureVector& row = rows[std::min(g * kGroup + i, rows.size() - 1)];
-      for (size_t k = 0; k < row.size(); ++k) group[k * kGroup + i] = row[k];
+      const std::span<const float> row = rows[begin + std::min(g * kGroup + i, count - 1)];
+      for (size_t k = 0; k < columns; ++k) group[k * kGroup + i] = row[k];
     }
   }
   bool missing = false;
-  for (const FeatureVector& row : rows) {
-    for (size_t k = 0; k < row.size(); ++k) {
+  for (size_t i = 0; i < count; ++i) {
+    const std::span<const float> row = rows[begin + i];
+    for (size_t k = 0; k < columns; ++k) {
       least_[k] = std::min(least_[k], row[k]);
       most_[k] = std::max(most_[k], row[k]);
       missing |= std::isnan(row[k]);
@@ -60,15 +63,15 @@ FeatureColumns::FeatureColumns(std::span<const FeatureVector> rows)
   missing_ = missing;
 }
 
-absl::StatusOr<FlatTrees> FlatTrees::Parse(std::span<const char* const> dumps) {
+absl::StatusOr<FlatTrees> FlatTrees::Parse(std::span<const char* const> dumps, size_t columns) {
   FlatTrees out;
-  for (const char* dump : dumps) HONE_RETURN_IF_ERROR(out.ParseTree(dump));
+  for (const char* dump : dumps) HONE_RETURN_IF_ERROR(out.ParseTree(dump, columns));
   return out;
 }
 
 // A line of XGBoost's text dump is `3:[f12<0.5] yes=7,no=8,missing=7` or `7:leaf=0.25`, indented by
 // depth; numbers have nine digits and so give the same floats.
-absl::Status FlatTrees::ParseTree(std::string_view dump) {
+absl::Status FlatTrees::ParseTree(std::string_view dump, size_t columns) {
   std::vector<Node> tree;
   std::vector<int> seen;
   while (!dump.empty()) {
@@ -87,8 +90,8 @@ absl::Status FlatTrees::ParseTree(std::string_view dump) {
       good = in.Literal(":[f") && in.Number(&node.feature) && in.Literal("<") &&
              in.Number(&node.value) && in.Literal("] yes=") && in.Number(&node.left) &&
              in.Literal(",no=") && in.Number(&node.right) && in.Literal(",missing=") &&
-             in.Number(&missing) && node.feature >= 0 && node.feature < kNumFeatures &&
-             node.left > id && node.right > id;
+             in.Number(&missing) && node.feature >= 0 &&
+             static_cast<size_t>(node.feature) < columns && node.left > id && node.right > id;
       node.missing_left = missing == node.left;
     }
     if (!good) {
@@ -122,7 +125,7 @@ absl::Status FlatTrees::ParseTree(std::string_view dump) {
   return absl::OkStatus();
 }
 
-float FlatTrees::PredictRow(const FeatureVector& row) const {
+float FlatTrees::PredictRow(std::span<const float> row) const {
   float sum = 0;
   for (const int32_t root : roots_) {
     const Node* node = &nodes_[static_cast<size_t>(root)];

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "costmodel/features.h"
+#include "costmodel/feature_rows.h"
 
 namespace hone::costmodel {
 
@@ -19,12 +18,13 @@ class FeatureColumns {
  public:
   static constexpr size_t kGroup = 64;
 
-  explicit FeatureColumns(std::span<const FeatureVector> rows);
+  /// Those of rows [begin, begin + count).
+  FeatureColumns(const FeatureRows& rows, size_t begin, size_t count);
 
   size_t rows() const { return rows_; }
   size_t groups() const { return (rows_ + kGroup - 1) / kGroup; }
-  /// [kNumFeatures][kGroup]; the last group repeats the last row.
-  const float* Group(size_t g) const { return values_.data() + g * kNumFeatures * kGroup; }
+  /// [columns][kGroup]; the last group repeats the last row.
+  const float* Group(size_t g) const { return values_.data() + g * least_.size() * kGroup; }
   /// Over all rows. Without meaning where a value is missing.
   float least(int column) const { return least_[static_cast<size_t>(column)]; }
   float most(int column) const { return most_[static_cast<size_t>(column)]; }
@@ -33,7 +33,7 @@ class FeatureColumns {
  private:
   size_t rows_;
   std::vector<float> values_;
-  FeatureVector least_{}, most_{};
+  std::vector<float> least_, most_;
   bool missing_ = false;
 };
 
@@ -44,13 +44,14 @@ class FeatureColumns {
 /// order. Immutable, thread-safe to read.
 class FlatTrees {
  public:
-  /// Reads XGBoost's text dumps, one for each tree in order. InvalidArgument where a line is not
-  /// understood, a child is missing or a tree is deeper than kMostDepth.
-  static absl::StatusOr<FlatTrees> Parse(std::span<const char* const> dumps);
+  /// Reads XGBoost's text dumps, one for each tree in order, of rows of so many columns.
+  /// InvalidArgument where a line is not understood, a child is missing or a tree is deeper than
+  /// kMostDepth.
+  static absl::StatusOr<FlatTrees> Parse(std::span<const char* const> dumps, size_t columns);
   static constexpr int kMostDepth = 16;
 
   /// The sum of the leaves of one row; a missing value takes the split's default direction.
-  float PredictRow(const FeatureVector& row) const;
+  float PredictRow(std::span<const float> row) const;
   /// The same for every row of `columns` (which lacks none) into `sums`, one for each row.
   void Predict(const FeatureColumns& columns, std::span<float> sums) const;
 
@@ -71,7 +72,7 @@ class FlatTrees {
     Kind kind = Kind::kLeaves;
   };
 
-  absl::Status ParseTree(std::string_view dump);
+  absl::Status ParseTree(std::string_view dump, size_t columns);
   /// Where a batch's columns lead from here without a choice.
   int32_t Skip(int32_t node, const FeatureColumns& columns) const;
   void Fold(int32_t node, const FeatureColumns& columns, std::vector<Step>* steps) const;

@@ -10,7 +10,8 @@
 namespace hone::costmodel {
 
 namespace {
-/// Points per block: 160 KB of features, and calls of XGBoost that are long against their set-up.
+/// Points per block: 160 KB of features of a CPU, and calls of XGBoost that are long against their
+/// set-up.
 constexpr size_t kBlock = 1024;
 }  // namespace
 
@@ -23,12 +24,12 @@ absl::StatusOr<std::vector<Prediction>> ScorePoints(const FeatureExtractor& extr
   std::mutex mutex;
   absl::Status status;  // guarded by mutex
   const auto work = [&] {
-    std::vector<FeatureVector> features;
+    FeatureRows features(extractor.columns());
     for (size_t b = next++; b < blocks; b = next++) {
       const std::span<const uint64_t> part =
           ids.subspan(b * kBlock, std::min(kBlock, ids.size() - b * kBlock));
       features.clear();
-      for (const uint64_t id : part) features.push_back(extractor.Extract(id));
+      for (const uint64_t id : part) extractor.Extract(id, features.Add());
       const auto predicted = model.Predict(features);
       if (!predicted.ok()) {
         const std::lock_guard lock(mutex);

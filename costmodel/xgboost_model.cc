@@ -76,15 +76,15 @@ absl::Status SetParameters(BoosterHandle b, uint64_t seed) {
   return absl::OkStatus();
 }
 
-std::string ArrayInterface(const void* data, size_t rows) {
+std::string ArrayInterface(const FeatureRows& rows) {
   return fmt::format(R"({{"data":[{},true],"shape":[{},{}],"typestr":"<f4","version":3}})",
-                     reinterpret_cast<uintptr_t>(data), rows, kNumFeatures);
+                     reinterpret_cast<uintptr_t>(rows.data()), rows.size(), rows.columns());
 }
 
 /// What a row scores before any tree: the analytic model's opinion, a point for each doubling of
 /// the time. Trees learn what is left, so that few rows do no harm.
-float Prior(const FeatureVector& row) {
-  const float over_best = row[kAnalyticOverBest];
+float Prior(std::span<const float> row) {
+  const float over_best = row.back();  // FeatureSchema
   return std::isnan(over_best) ? 0 : -over_best;
 }
 
@@ -124,12 +124,11 @@ void AddLambdas(std::span<const float> score, std::span<const float> label,
 }
 
 /// `ends`: where each task's rows end.
-absl::StatusOr<Booster> TrainOne(const std::vector<FeatureVector>& rows,
-                                 std::span<const float> labels, std::span<const size_t> ends,
-                                 uint64_t seed) {
+absl::StatusOr<Booster> TrainOne(const FeatureRows& rows, std::span<const float> labels,
+                                 std::span<const size_t> ends, uint64_t seed) {
   Matrix matrix;
-  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows.data(), rows.size()).c_str(),
-                                    R"({"missing":NaN,"nthread":1})", &matrix.handle));
+  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows).c_str(), R"({"missing":NaN,"nthread":1})",
+                                    &matrix.handle));
   Booster booster;
   HONE_XGB(XGBoosterCreate(&matrix.handle, 1, &booster.handle));
   HONE_RETURN_IF_ERROR(SetParameters(booster.handle, seed));
@@ -174,7 +173,7 @@ class BagSums {
     sum_[row] += value;
     square_[row] += value * value;
   }
-  std::vector<Prediction> Predictions(std::span<const FeatureVector> rows, size_t bags) const {
+  std::vector<Prediction> Predictions(const FeatureRows& rows, size_t bags) const {
     const auto n = static_cast<float>(bags);
     std::vector<Prediction> out(sum_.size());
     for (size_t i = 0; i < out.size(); ++i) {
@@ -189,33 +188,40 @@ class BagSums {
   std::vector<float> sum_, square_;
 };
 
-absl::StatusOr<FlatTrees> Flatten(const Booster& booster) {
+absl::StatusOr<FlatTrees> Flatten(const Booster& booster, size_t columns) {
   bst_ulong n = 0;
   const char** dumps = nullptr;
   HONE_XGB(XGBoosterDumpModelEx(booster.handle, "", 0, "text", &n, &dumps));
-  return FlatTrees::Parse(std::span(dumps, n));
+  return FlatTrees::Parse(std::span(dumps, n), columns);
 }
 
 /// A few rows all over the columns' ranges, one of them with missing values: a library that dumps
 /// or walks its trees in another way than ours is noticed here.
-absl::Status CheckFlat(const Booster& booster, const FlatTrees& flat) {
-  std::vector<FeatureVector> rows(8);
+absl::Status CheckFlat(const Booster& booster, const FlatTrees& flat, size_t columns) {
+  FeatureRows rows(columns);
   Random random(1);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    for (float& x : rows[i]) x = static_cast<float>(random.Uniform() * std::pow(4.0, i));
+  for (int i = 0; i < 8; ++i) {
+    for (float& x : rows.Add()) x = static_cast<float>(random.Uniform() * std::pow(4.0, i));
   }
-  for (size_t k = 0; k < kNumFeatures; k += 2) rows[1][k] = std::nanf("");
+  for (size_t k = 0; k < columns; k += 2) rows[1][k] = std::nanf("");
   const bst_ulong* shape = nullptr;
   bst_ulong dimensions = 0;
   const float* result = nullptr;
-  HONE_XGB(XGBoosterPredictFromDense(booster.handle,
-                                     ArrayInterface(rows.data(), rows.size()).c_str(),
-                                     kPredictConfig, nullptr, &shape, &dimensions, &result));
+  HONE_XGB(XGBoosterPredictFromDense(booster.handle, ArrayInterface(rows).c_str(), kPredictConfig,
+                                     nullptr, &shape, &dimensions, &result));
   for (size_t i = 0; i < rows.size(); ++i) {
     if (std::abs(flat.PredictRow(rows[i]) - result[i]) > 1e-5F)
       return absl::InternalError("XGBoost: its trees are read in another way than it walks them");
   }
   return absl::OkStatus();
+}
+
+/// How many columns the features of the target's kind have; empty: the CPU's.
+size_t ColumnsOf(std::string_view target) {
+  const std::string_view kind =
+      target.empty() ? ir::TargetKinds().front()->name() : ir::KindNameOf(target);
+  const FeaturesOfKind* features = FeaturesOfKinds().Find(kind);
+  return features == nullptr ? 0 : features->columns().size();
 }
 
 /// Whose columns a model reads: "3", the version, then the kind where it is not the first one.
@@ -272,7 +278,7 @@ absl::StatusOr<std::string> XgboostModel::Train(const std::vector<TrainingTask>&
   std::string bytes = fmt::format("{} {}\n", kMagic, SchemaOf(target));
   for (int bag = 0; bag < kBags; ++bag) {
     // Each bag sees its own draw (with replacement) of every task's rows.
-    std::vector<FeatureVector> rows;
+    FeatureRows rows;
     std::vector<float> labels;
     std::vector<size_t> ends;
     for (const auto& t : tasks) {
@@ -304,45 +310,45 @@ absl::StatusOr<std::unique_ptr<XgboostModel>> XgboostModel::Load(const std::stri
         bytes.substr(0, std::min<size_t>(bytes.find('\n'), 60)), head.substr(0, head.size() - 1)));
   }
   HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
+  const size_t columns = ColumnsOf(target);
   std::vector<FlatTrees> bags;
   for (const Booster& booster : boosters) {
-    HONE_ASSIGN_OR_RETURN(FlatTrees flat, Flatten(booster));
-    HONE_RETURN_IF_ERROR(CheckFlat(booster, flat));
+    HONE_ASSIGN_OR_RETURN(FlatTrees flat, Flatten(booster, columns));
+    HONE_RETURN_IF_ERROR(CheckFlat(booster, flat, columns));
     bags.push_back(std::move(flat));
   }
   return std::unique_ptr<XgboostModel>(new XgboostModel(std::move(bags)));
 }
 
-absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(
-    std::span<const FeatureVector> rows) const {
+absl::StatusOr<std::vector<Prediction>> XgboostModel::Predict(const FeatureRows& rows) const {
   BagSums sums(rows.size());
   std::vector<float> part(kTurned);
   for (size_t begin = 0; begin < rows.size(); begin += kTurned) {
-    const auto some = rows.subspan(begin, std::min(kTurned, rows.size() - begin));
-    if (some.size() >= kFewRows) {
-      const FeatureColumns columns(some);
+    const size_t some = std::min(kTurned, rows.size() - begin);
+    if (some >= kFewRows) {
+      const FeatureColumns columns(rows, begin, some);
       if (!columns.missing()) {
         for (const FlatTrees& trees : bags_) {
-          trees.Predict(columns, std::span(part).first(some.size()));
-          for (size_t i = 0; i < some.size(); ++i) sums.Add(begin + i, part[i]);
+          trees.Predict(columns, std::span(part).first(some));
+          for (size_t i = 0; i < some; ++i) sums.Add(begin + i, part[i]);
         }
         continue;
       }
     }
     for (const FlatTrees& trees : bags_) {
-      for (size_t i = 0; i < some.size(); ++i) sums.Add(begin + i, trees.PredictRow(some[i]));
+      for (size_t i = 0; i < some; ++i) sums.Add(begin + i, trees.PredictRow(rows[begin + i]));
     }
   }
   return sums.Predictions(rows, bags_.size());
 }
 
-absl::StatusOr<std::vector<Prediction>> XgboostModel::PredictByLibrary(
-    const std::string& bytes, std::span<const FeatureVector> rows) {
+absl::StatusOr<std::vector<Prediction>> XgboostModel::PredictByLibrary(const std::string& bytes,
+                                                                       const FeatureRows& rows) {
   const OneThread here;
   HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
   BagSums sums(rows.size());
   if (rows.empty()) return sums.Predictions(rows, 1);
-  const std::string array = ArrayInterface(rows.data(), rows.size());
+  const std::string array = ArrayInterface(rows);
   for (const auto& b : boosters) {
     const bst_ulong* shape = nullptr;
     bst_ulong dimensions = 0;
@@ -355,14 +361,14 @@ absl::StatusOr<std::vector<Prediction>> XgboostModel::PredictByLibrary(
 }
 
 absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
-    const std::string& bytes, std::span<const FeatureVector> rows) {
+    const std::string& bytes, const FeatureRows& rows) {
   const OneThread here;
   HONE_ASSIGN_OR_RETURN(const std::vector<Booster> boosters, BoostersOf(bytes));
-  std::vector<Explanation> out(rows.size());
+  std::vector<Explanation> out(rows.size(), {.contribution = FeatureVector(rows.columns(), 0)});
   if (rows.empty()) return out;
   Matrix matrix;
-  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows.data(), rows.size()).c_str(),
-                                    R"({"missing":NaN,"nthread":1})", &matrix.handle));
+  HONE_XGB(XGDMatrixCreateFromDense(ArrayInterface(rows).c_str(), R"({"missing":NaN,"nthread":1})",
+                                    &matrix.handle));
   const char* config =
       R"({"type":2,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":true})";
   const auto share = 1 / static_cast<float>(boosters.size());
@@ -374,7 +380,7 @@ absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
         XGBoosterPredictFromDMatrix(b.handle, matrix.handle, config, &shape, &dimensions, &result));
     // [rows, 1, features and the base]
     if (dimensions != 3 || shape[0] != rows.size() || shape[1] != 1 ||
-        shape[2] != static_cast<bst_ulong>(kNumFeatures) + 1) {
+        shape[2] != rows.columns() + 1) {
       return absl::InternalError("XGBoost: contributions of another shape");
     }
     for (Explanation& each : out) {
@@ -382,7 +388,7 @@ absl::StatusOr<std::vector<XgboostModel::Explanation>> XgboostModel::Explain(
       each.base += *result++ * share;
     }
   }
-  for (size_t i = 0; i < rows.size(); ++i) out[i].contribution[kAnalyticOverBest] += Prior(rows[i]);
+  for (size_t i = 0; i < rows.size(); ++i) out[i].contribution.back() += Prior(rows[i]);
   return out;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "costmodel/feature_rows.h"
 #include "costmodel/features.h"
 #include "costmodel/flat_trees.h"
 
@@ -18,7 +19,7 @@ namespace hone::costmodel {
 /// Measured candidates of one task. `label` is throughput relative to the task's best, in (0, 1]; a
 /// candidate that failed by its own fault has 0.
 struct TrainingTask {
-  std::vector<FeatureVector> features;
+  FeatureRows features;
   std::vector<float> labels;
 };
 
@@ -53,21 +54,21 @@ class XgboostModel {
 
   /// By our own walk of the trees (FlatTrees): many rows of one Space are several times faster than
   /// by the library, and a row scores the same alone and among others.
-  absl::StatusOr<std::vector<Prediction>> Predict(std::span<const FeatureVector> rows) const;
+  absl::StatusOr<std::vector<Prediction>> Predict(const FeatureRows& rows) const;
   /// The same by XGBoost itself: what Predict is tested against.
-  static absl::StatusOr<std::vector<Prediction>> PredictByLibrary(
-      const std::string& bytes, std::span<const FeatureVector> rows);
+  static absl::StatusOr<std::vector<Prediction>> PredictByLibrary(const std::string& bytes,
+                                                                  const FeatureRows& rows);
 
   /// What each feature adds to the score of a row, mean of the bag (SHAP values of the trees:
   /// Lundberg et al., "From local explanations to global understanding with explainable AI for
   /// trees", 2020). Together with `base`, the mean score over the training rows, they add up to
   /// Predict's mean.
   struct Explanation {
-    FeatureVector contribution{};
+    FeatureVector contribution;
     float base = 0;
   };
   static absl::StatusOr<std::vector<Explanation>> Explain(const std::string& bytes,
-                                                          std::span<const FeatureVector> rows);
+                                                          const FeatureRows& rows);
 
  private:
   explicit XgboostModel(std::vector<FlatTrees> bags) : bags_(std::move(bags)) {}

@@ -16,47 +16,37 @@ using Term = IndexSum::Term;
 ir::Interval RangeOf(const IndexSum& sum) {
   ir::Interval range{sum.constant, sum.constant};
   for (const Term& term : sum.terms) {
-    const int64_t reach = term.coefficient * (term.digit.extent - 1);
+    const int64_t reach = term.coefficient * (term.atom.extent - 1);
     (reach < 0 ? range.low : range.high) += reach;
   }
   return range;
 }
 
-// Adds equal digits, drops zeros, joins neighbouring digits of an axis into one.
+// Drops digits that are always 0 and joins neighbouring digits of an axis into one.
 void Normalise(IndexSum& sum, std::span<const int64_t> extents) {
-  std::vector<Term>& terms = sum.terms;
-  bool changed = true;
-  while (changed) {
+  for (bool changed = true; changed;) {
     changed = false;
-    std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
-      return std::pair(a.digit.axis, a.digit.divisor) < std::pair(b.digit.axis, b.digit.divisor);
-    });
-    std::vector<Term> kept;
-    for (const Term& term : terms) {
-      if (term.coefficient == 0 || term.digit.extent == 1) continue;
-      if (!kept.empty() && kept.back().digit == term.digit) {
-        kept.back().coefficient += term.coefficient;
-        changed = true;
-        continue;
-      }
-      if (!kept.empty()) {
-        Term& low = kept.back();
-        if (low.digit.axis == term.digit.axis &&
-            low.digit.divisor * low.digit.extent == term.digit.divisor &&
-            low.coefficient * low.digit.extent == term.coefficient) {
+    IndexSum kept(sum.constant);
+    for (const Term& term : sum.terms) {
+      if (term.atom.extent == 1) continue;
+      if (!kept.terms.empty()) {
+        Term& low = kept.terms.back();
+        if (low.atom.axis == term.atom.axis &&
+            low.atom.divisor * low.atom.extent == term.atom.divisor &&
+            low.coefficient * low.atom.extent == term.coefficient) {
           // Beyond the end of the axis there are no digits: 10 = 4 · 3 parts joined are 10 again,
           // not 12.
-          const int64_t rest =
-              (extents[low.digit.axis] + low.digit.divisor - 1) / low.digit.divisor;
-          low.digit.extent = std::min(low.digit.extent * term.digit.extent, rest);
+          const int64_t rest = (extents[low.atom.axis] + low.atom.divisor - 1) / low.atom.divisor;
+          low.atom.extent = std::min(low.atom.extent * term.atom.extent, rest);
           changed = true;
           continue;
         }
       }
-      kept.push_back(term);
+      kept.terms.push_back(term);
     }
-    changed = changed || kept.size() != terms.size();
-    terms = std::move(kept);
+    // What was joined may equal another.
+    sum = IndexSum(kept.constant);
+    for (const Term& term : kept.terms) sum.Add(term.atom, term.coefficient);
   }
 }
 
@@ -70,29 +60,22 @@ struct Division {
 std::optional<Division> Divide(const IndexSum& sum, int64_t divisor,
                                std::span<const int64_t> extents) {
   if (divisor <= 0) return std::nullopt;
-  Division division;
-  int64_t constant_quotient = sum.constant / divisor;
-  if (constant_quotient * divisor > sum.constant) --constant_quotient;
-  division.quotient.constant = constant_quotient;
-  division.remainder.constant = sum.constant - constant_quotient * divisor;
-  for (const Term& term : sum.terms) {
-    if (term.coefficient % divisor == 0) {
-      division.quotient.terms.push_back({term.coefficient / divisor, term.digit});
-      continue;
-    }
+  auto [whole, rest] = PartByDivisor(sum, divisor);
+  Division division{std::move(whole), IndexSum(rest.constant)};
+  for (const Term& term : rest.terms) {
     const bool straddles = term.coefficient > 0 && divisor % term.coefficient == 0 &&
-                           term.coefficient * term.digit.extent > divisor;
+                           term.coefficient * term.atom.extent > divisor;
     if (!straddles) {
-      division.remainder.terms.push_back(term);
+      division.remainder.Add(term.atom, term.coefficient);
       continue;
     }
     const int64_t low_extent = divisor / term.coefficient;
-    const Digit& digit = term.digit;
+    const Digit& digit = term.atom;
     const bool ends_axis = digit.divisor * digit.extent >= extents[digit.axis];
     if (digit.extent % low_extent != 0 && !ends_axis) return std::nullopt;
-    division.remainder.terms.push_back({term.coefficient, {digit.axis, digit.divisor, low_extent}});
+    division.remainder.Add({digit.axis, digit.divisor, low_extent}, term.coefficient);
     const int64_t high_extent = (digit.extent + low_extent - 1) / low_extent;
-    division.quotient.terms.push_back({1, {digit.axis, digit.divisor * low_extent, high_extent}});
+    division.quotient.Add({digit.axis, digit.divisor * low_extent, high_extent}, 1);
   }
   Normalise(division.quotient, extents);
   Normalise(division.remainder, extents);
@@ -108,20 +91,10 @@ std::optional<IndexSum> AnalyseBinary(const ir::ExprNode& e, std::span<const int
   IndexSum result;
   switch (e.binary()) {
     case BinaryOp::kAdd:
-    case BinaryOp::kSub: {
-      const int64_t sign = e.binary() == BinaryOp::kAdd ? 1 : -1;
-      result = *a;
-      result.constant += sign * b->constant;
-      for (const Term& term : b->terms)
-        result.terms.push_back({sign * term.coefficient, term.digit});
-      break;
-    }
+    case BinaryOp::kSub: result = e.binary() == BinaryOp::kAdd ? *a + *b : *a - *b; break;
     case BinaryOp::kMul: {
-      if (!a->terms.empty() && !b->terms.empty()) return std::nullopt;
-      const int64_t factor = a->terms.empty() ? a->constant : b->constant;
-      result = a->terms.empty() ? *b : *a;
-      result.constant *= factor;
-      for (Term& term : result.terms) term.coefficient *= factor;
+      if (!a->IsConst() && !b->IsConst()) return std::nullopt;
+      result = a->IsConst() ? Scale(*b, a->constant) : Scale(*a, b->constant);
       break;
     }
     case BinaryOp::kDiv:
@@ -146,9 +119,7 @@ std::vector<int64_t> Strides(std::span<const int64_t> shape) {
 
 // Whether the digits, each used once, are all digits of every axis.
 bool DigitsTileAxes(std::vector<Digit> digits, std::span<const int64_t> extents) {
-  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) {
-    return std::pair(a.axis, a.divisor) < std::pair(b.axis, b.divisor);
-  });
+  std::ranges::sort(digits);
   size_t next = 0;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     int64_t reached = 1;
@@ -166,11 +137,11 @@ bool DigitsTileAxes(std::vector<Digit> digits, std::span<const int64_t> extents)
 std::optional<IndexSum> AnalyseIndex(const ir::Expr& index, std::span<const int64_t> extents) {
   switch (index->kind) {
     case ExprKind::kConst:
-      if (const auto value = ir::AsInt(index)) return IndexSum{*value, {}};
+      if (const auto value = ir::AsInt(index)) return IndexSum(*value);
       return std::nullopt;
     case ExprKind::kVar: {
       if (index->id < 0 || index->id >= static_cast<int>(extents.size())) return std::nullopt;
-      IndexSum sum{0, {{1, {index->id, 1, extents[index->id]}}}};
+      IndexSum sum = IndexSum::Of({index->id, 1, extents[index->id]});
       Normalise(sum, extents);
       return sum;
     }
@@ -186,10 +157,10 @@ ir::Expr ToExpr(const IndexSum& sum, std::span<const int64_t> extents) {
                    [](const Term& a, const Term& b) { return a.coefficient > b.coefficient; });
   Expr result = ir::Int(0);
   for (const Term& term : terms) {
-    Expr value = ir::Var(term.digit.axis);
-    if (term.digit.divisor > 1) value = ir::FloorDiv(value, term.digit.divisor);
-    const bool ends_axis = term.digit.divisor * term.digit.extent >= extents[term.digit.axis];
-    if (!ends_axis) value = ir::FloorMod(value, term.digit.extent);
+    Expr value = ir::Var(term.atom.axis);
+    if (term.atom.divisor > 1) value = ir::FloorDiv(value, term.atom.divisor);
+    const bool ends_axis = term.atom.divisor * term.atom.extent >= extents[term.atom.axis];
+    if (!ends_axis) value = ir::FloorMod(value, term.atom.extent);
     result = std::move(result) + std::move(value) * term.coefficient;
   }
   if (sum.constant < 0) return std::move(result) - (-sum.constant);
@@ -218,8 +189,8 @@ std::optional<std::vector<ir::Expr>> InvertIndices(std::span<const ir::Expr> ind
     int64_t reached = 1;
     for (const Term& term : sum->terms) {
       if (term.coefficient != reached) return std::nullopt;
-      reached *= term.digit.extent;
-      places.push_back({term.digit, static_cast<int>(d), term.coefficient});
+      reached *= term.atom.extent;
+      places.push_back({term.atom, static_cast<int>(d), term.coefficient});
     }
     if (reached != shape[d]) return std::nullopt;
   }
@@ -232,8 +203,7 @@ std::optional<std::vector<ir::Expr>> InvertIndices(std::span<const ir::Expr> ind
     IndexSum sum;
     for (const Place& place : places) {
       if (place.digit.axis != static_cast<int>(axis)) continue;
-      sum.terms.push_back(
-          {place.digit.divisor, {place.dimension, place.coefficient, place.digit.extent}});
+      sum.Add({place.dimension, place.coefficient, place.digit.extent}, place.digit.divisor);
     }
     Normalise(sum, shape);
     inverse[axis] = ToExpr(sum, shape);
@@ -249,17 +219,14 @@ std::optional<int64_t> ContiguousOffset(std::span<const ir::Expr> indices,
   for (size_t d = 0; d < indices.size(); ++d) {
     const std::optional<IndexSum> sum = AnalyseIndex(indices[d], extents);
     if (!sum) return std::nullopt;
-    position.constant += sum->constant * tensor_strides[d];
-    for (const Term& term : sum->terms) {
-      position.terms.push_back({term.coefficient * tensor_strides[d], term.digit});
-    }
+    position.Add(*sum, tensor_strides[d]);
   }
   Normalise(position, extents);
   const std::vector<int64_t> axis_strides = Strides(extents);
   IndexSum wanted;
   wanted.constant = position.constant;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
-    wanted.terms.push_back({axis_strides[axis], {static_cast<int>(axis), 1, extents[axis]}});
+    wanted.Add({static_cast<int>(axis), 1, extents[axis]}, axis_strides[axis]);
   }
   Normalise(wanted, extents);
   if (!(wanted == position)) return std::nullopt;
@@ -279,8 +246,8 @@ bool ReadsOnce(std::span<const ir::Expr> indices, std::span<const int64_t> exten
     int64_t reached = 1;
     for (const Term& term : sum->terms) {
       if (std::abs(term.coefficient) < reached) return false;
-      reached = std::abs(term.coefficient) * (term.digit.extent - 1) + reached;
-      digits.push_back(term.digit);
+      reached = std::abs(term.coefficient) * (term.atom.extent - 1) + reached;
+      digits.push_back(term.atom);
     }
   }
   return DigitsTileAxes(std::move(digits), extents);

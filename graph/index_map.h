@@ -1,11 +1,13 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "ir/expr.h"
+#include "ir/index/linear_sum.h"
 
 // Quasi-affine index expressions in a normal form that can be compared, composed and inverted. What
 // grouping and the building of Workloads decide about reshape, transpose, depth-to-space and
@@ -17,21 +19,11 @@ struct Digit {
   int axis = 0;
   int64_t divisor = 1;
   int64_t extent = 1;
-  bool operator==(const Digit&) const = default;
+  auto operator<=>(const Digit&) const = default;
 };
 
-/// constant + Σ coefficient · digit, terms ordered by (axis, divisor); digits of one axis that can
-/// be one, are one.
-struct IndexSum {
-  struct Term {
-    int64_t coefficient = 0;
-    Digit digit;
-    bool operator==(const Term&) const = default;
-  };
-  int64_t constant = 0;
-  std::vector<Term> terms;
-  bool operator==(const IndexSum&) const = default;
-};
+/// Its normal form here: digits of one axis that can be one, are one.
+using IndexSum = ir::LinearSum<Digit>;
 
 /// The normal form of `index` over axes of the given extents (Var(k) in [0, extents[k])), or empty
 /// when the expression loads, multiplies axes, or splits an axis in a way that does not divide it.

@@ -3,23 +3,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/core/byte_stream.h"
 #include "ir/artifact.h"
-#include "measure/wire.h"
 
-// Artifacts and lists of numbers as parts of payloads. std only: both pipes carry them.
+// Artifacts as parts of payloads. std only: both pipes carry them.
 namespace hone::measure {
 
-void PutInts(WireWriter& writer, const std::vector<int64_t>& values);
-std::vector<int64_t> GetInts(WireReader& reader);
+/// Positions in something that has `size` elements: negative ones and larger ones make the reader
+/// fail.
+std::vector<int32_t> GetPositions(ByteReader& reader, size_t size);
 
-void PutInts(WireWriter& writer, const std::vector<int32_t>& values);
-/// Positions in a list of `size`; others make the reader fail.
-std::vector<int32_t> GetPositions(WireReader& reader, size_t size);
-
-/// An unknown number makes the reader fail and gives kF32.
-ir::DType GetDType(WireReader& reader);
-
-void PutArtifact(WireWriter& writer, const ir::Artifact& artifact);
-ir::Artifact GetArtifact(WireReader& reader);
+/// An artifact as a package has it (ir::EncodeArtifact), then what a package says elsewhere or not
+/// at all: launches, what phases touch, the prologue.
+void PutArtifact(ByteWriter& writer, const ir::Artifact& artifact);
+/// Reads one; bad numbers make the reader fail.
+ir::Artifact GetArtifact(ByteReader& reader);
 
 }  // namespace hone::measure

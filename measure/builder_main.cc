@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/hash128.h"
+#include "base/program_options.h"
 #include "base/status.h"
 #include "codegen/codegen.h"
 #include "codegen/kind_code.h"
@@ -270,14 +272,22 @@ int Main(const Options& options) {
 }  // namespace hone::measure
 
 int main(int argc, char** argv) {
+  using hone::OptionSpec;
+  constexpr std::array kOptions = {
+      OptionSpec{.name = "folder",
+                 .kind = hone::ValueKind::kText,
+                 .argument = "FOLDER",
+                 .help = "where it may write",
+                 .repeated = true},
+      OptionSpec{.name = "named-files", .help = "files have names, for the linker"},
+      OptionSpec{.name = "unsafe-no-sandbox", .help = "work where it cannot be locked up"},
+      OptionSpec{.name = "test-hooks", .help = "take orders of tests"}};
+  const auto words = hone::ReadOptions("hone-builder is started by Hone", kOptions, argc, argv);
+  if (!words) return 2;
   hone::measure::Options options;
-  constexpr std::string_view kFolder = "--folder=";
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    options.test_hooks |= word == "--test-hooks";
-    options.unsafe_no_sandbox |= word == "--unsafe-no-sandbox";
-    options.named_files |= word == "--named-files";
-    if (word.starts_with(kFolder)) options.folders.emplace_back(word.substr(kFolder.size()));
-  }
+  options.folders = words->List("folder");
+  options.named_files = words->Flag("named-files");
+  options.unsafe_no_sandbox = words->Flag("unsafe-no-sandbox");
+  options.test_hooks = words->Flag("test-hooks");
   return hone::measure::Main(options);
 }

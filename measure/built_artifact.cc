@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 
+#include "base/core/byte_stream.h"
 #include "base/core/hash128.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -17,7 +18,7 @@ namespace hone::measure {
 namespace {
 
 // What the form is; a reader of another one refuses it.
-constexpr uint32_t kArtifactForm = 1;
+constexpr uint32_t kArtifactForm = 2;
 
 absl::Status Refuse(std::string_view what, std::string_view made, std::string_view wanted) {
   return absl::DataLossError(
@@ -70,20 +71,20 @@ BuiltArtifact ArtifactOf(const BuiltCandidate& built) {
 }
 
 std::string EncodeBuiltArtifact(const BuiltArtifact& artifact) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(kArtifactForm);
-  writer.PutString(artifact.trace);
+  writer.PutText(artifact.trace);
   PutRunKernel(writer, artifact.kernel);
   PutRunKernel(writer, artifact.prologue);
-  PutInts(writer, artifact.prologue_arguments);
+  writer.PutList(artifact.prologue_arguments);
   return writer.Take();
 }
 
 absl::StatusOr<BuiltArtifact> DecodeBuiltArtifact(std::string_view bytes) {
-  WireReader reader(bytes);
+  ByteReader reader(bytes);
   BuiltArtifact artifact;
   if (reader.Get<uint32_t>() != kArtifactForm) reader.Fail("another form");
-  artifact.trace = reader.GetString();
+  artifact.trace = reader.GetText();
   artifact.kernel = GetRunKernel(reader);
   artifact.prologue = GetRunKernel(reader);
   artifact.prologue_arguments = GetPositions(reader, artifact.kernel.artifact.constants.size());
@@ -112,10 +113,10 @@ BuiltCandidate CandidateFrom(const ir::Workload& workload, const std::string& ta
   built.job.kernel = std::move(made->kernel);
   if (!built.job.kernel.artifact.prologue.empty()) {
     // Prologues are shared by this name: only those that are the same to the byte.
-    WireWriter prologue;
+    ByteWriter prologue;
     PutRunKernel(prologue, made->prologue);
     built.job.prologue_key =
-        PrologueKey(built.job.kernel.artifact) + "/" + Sha256Hex(prologue.payload());
+        PrologueKey(built.job.kernel.artifact) + "/" + Sha256Hex(prologue.bytes());
     built.job.prologue = std::move(made->prologue);
     built.job.prologue_arguments = std::move(made->prologue_arguments);
   }

@@ -45,6 +45,17 @@ absl::StatusOr<HostDevice> DescribeDevice(std::string_view name) {
       "there is no such device; devices are called {}, where N has at most four digits", known));
 }
 
+std::unique_ptr<OthersWatch> WatchOthersOf(std::string_view name, const MonotonicClock& clock) {
+  const KindDevices* const kind = DevicesOfHost().Find(ir::KindNameOf(name));
+  const int number = NumberOf(name);
+  return kind == nullptr || number < 0 ? nullptr : kind->WatchOthers(number, clock);
+}
+
+int HostCoresOf(const ir::Target& target) {
+  const KindDevices* const kind = DevicesOfHost().Find(target.kind);
+  return kind == nullptr ? 0 : kind->HostCores(target);
+}
+
 std::string DeviceClassFor(const ir::Target& target) {
   const KindDevices* const devices = DevicesOfHost().Find(target.kind);
   if (devices != nullptr) {

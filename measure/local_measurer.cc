@@ -6,6 +6,7 @@
 
 #include "base/core/check.h"
 #include "base/core/timed_wait.h"
+#include "measure/device.h"
 
 namespace hone::measure {
 namespace {
@@ -34,7 +35,7 @@ LocalMeasurer::LocalMeasurer(LocalMeasurerOptions options, const MonotonicClock&
             return options_.build(with_default);
           },
           clock),
-      load_(clock) {
+      watch_(WatchOthersOf(options_.runner.device, clock)) {
   HONE_CHECK(options_.built_ahead > 0);
   for (int i = 0; i < options_.builder.processes; ++i) {
     threads_.emplace_back([this] { BuildLoop(); });
@@ -242,13 +243,13 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     const int64_t sentinel_ns = runner_.sentinel_ns();
-    const std::optional<double> foreign = load_.SinceLast();
-    if (foreign) disturbed_ = *foreign > ForeignLoad::kDisturbing;
+    const std::optional<double> others = Others();
+    if (others) disturbed_ = *others > OthersWatch::kDisturbing;
     lock.lock();
     SetRunning({});
     reference_ns_ = reference_ns;
     sentinel_ns_ = sentinel_ns;
-    if (!foreign) continue;
+    if (!others) continue;
     Deliver(held);
     if (disturbed_) AwaitQuiet(lock);
   }
@@ -264,16 +265,18 @@ void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
   changed_.notify_all();
 }
 
+std::optional<double> LocalMeasurer::Others() { return watch_ ? watch_->SinceLast() : 0; }
+
 void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
   while (disturbed_ && paused_ns_ < options_.max_pause_ns && !stopping_ && others_ == 0) {
     lock.unlock();
     const int64_t start_ns = clock_.NowNs();
-    clock_.SleepNs(ForeignLoad::kLeastNs);
-    const std::optional<double> foreign = load_.SinceLast();
+    clock_.SleepNs(OthersWatch::kLeastNs);
+    const std::optional<double> others = Others();
     const int64_t waited_ns = clock_.NowNs() - start_ns;
     lock.lock();
     paused_ns_ += waited_ns;
-    disturbed_ = foreign && *foreign > ForeignLoad::kDisturbing;
+    disturbed_ = others && *others > OthersWatch::kDisturbing;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +19,7 @@
 #include "measure/candidate_runner.h"
 #include "measure/kill_switch.h"
 #include "measure/measurer.h"
-#include "measure/process_load.h"
+#include "measure/others_watch.h"
 #include "measure/runner_client.h"
 
 namespace hone::measure {
@@ -34,8 +35,8 @@ struct LocalMeasurerOptions {
   bool alternate = true;
   int built_ahead = 16;  ///< candidates built before they are run; the capacity
   std::string device_class;
-  /// While other programs keep CPUs busy nothing is timed, for at most so long altogether; then
-  /// results are marked noisy. 0: never waits.
+  /// While other programs keep the device busy nothing is timed, for at most so long altogether;
+  /// then results are marked noisy. 0: never waits.
   int64_t max_pause_ns = 0;
   /// Who builds candidates, comparisons' traces and (with an empty trace) defaults; empty: the
   /// builder above. Called on its threads and on the run thread.
@@ -105,6 +106,8 @@ class LocalMeasurer final : public Measurer {
   void RunBuilt(std::unique_lock<std::mutex>& lock);
   /// Delivers results, as noisy where other programs ran meanwhile.
   void Deliver(std::vector<MeasureResult>& held);
+  /// CPUs or devices that others kept busy since it was asked last; nullopt: not known yet.
+  std::optional<double> Others();
   /// Until other programs are quiet, or max_pause_ns is used up.
   void AwaitQuiet(std::unique_lock<std::mutex>& lock);
   void RunComparison(std::unique_lock<std::mutex>& lock);
@@ -130,9 +133,9 @@ class LocalMeasurer final : public Measurer {
   const MonotonicClock& clock_;
   BuilderClient client_;
   CandidateBuilder builder_;
-  CandidateRunner runner_;  // the run thread's alone, as is
-  ForeignLoad load_;        // these
-  bool disturbed_ = false;  // other programs ran when last looked at
+  CandidateRunner runner_;                    // the run thread's alone, as are
+  const std::unique_ptr<OthersWatch> watch_;  // these; null where the kind has none
+  bool disturbed_ = false;                    // other programs ran when last looked at
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

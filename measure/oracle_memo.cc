@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
+#include "base/core/byte_stream.h"
 #include "base/core/check.h"
 #include "base/status.h"
 #include "base/versions.h"
@@ -14,7 +15,7 @@ namespace hone::measure {
 namespace {
 
 std::string Encode(const std::vector<ir::PointValue>& values) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.PutCount(values.size());
   for (const ir::PointValue& value : values) {
     writer.Put(value.value);
@@ -26,7 +27,7 @@ std::string Encode(const std::vector<ir::PointValue>& values) {
 }
 
 std::vector<ir::PointValue> Decode(std::string_view payload, size_t most) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   std::vector<ir::PointValue> values(reader.GetCount(4 * sizeof(double)));
   for (ir::PointValue& value : values) {
     value.value = reader.Get<double>();

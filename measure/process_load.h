@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/core/clock.h"
+#include "measure/others_watch.h"
 
 // Who keeps the CPUs busy, from /proc. No class is thread-safe.
 namespace hone::measure {
@@ -51,18 +52,13 @@ class CpuShare {
 
 /// How many CPUs other programs kept busy: everything that /proc/stat counts as work (time stolen
 /// by other virtual machines too) less this process, its ended and its running children.
-class ForeignLoad {
+class ForeignLoad final : public OthersWatch {
  public:
   /// `clock` must outlive it. `proc`: where /proc is mounted, tests give a folder.
   explicit ForeignLoad(const MonotonicClock& clock, std::string proc = "/proc");
 
-  /// CPUs since the last call or the constructor; nullopt when that is less than kLeastNs ago (the
-  /// kernel counts in ticks of 10 ms) or /proc does not tell.
-  std::optional<double> SinceLast();
-
-  static constexpr int64_t kLeastNs = 300'000'000;
-  /// From this on a measurement is disturbed.
-  static constexpr double kDisturbing = 0.25;
+  /// The kernel counts in ticks of 10 ms, /proc may not tell.
+  std::optional<double> SinceLast() override;
 
  private:
   struct Times {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/core/byte_stream.h"
 #include "base/core/status_macros.h"
+#include "ir/artifact_codec.h"
 #include "measure/artifact_wire.h"
-#include "measure/wire.h"
 
 namespace hone::measure {
 namespace {
@@ -17,7 +18,7 @@ constexpr int64_t kMaxBufferBytes = int64_t{1} << 40;
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-void PutTensors(WireWriter& writer, const std::vector<RunTensor>& tensors) {
+void PutTensors(ByteWriter& writer, const std::vector<RunTensor>& tensors) {
   writer.PutCount(tensors.size());
   for (const RunTensor& tensor : tensors) {
     writer.Put(static_cast<uint8_t>(tensor.dtype));
@@ -27,10 +28,10 @@ void PutTensors(WireWriter& writer, const std::vector<RunTensor>& tensors) {
   }
 }
 
-std::vector<RunTensor> GetTensors(WireReader& reader) {
+std::vector<RunTensor> GetTensors(ByteReader& reader) {
   std::vector<RunTensor> tensors(reader.GetCount(25));
   for (RunTensor& tensor : tensors) {
-    tensor.dtype = GetDType(reader);
+    tensor.dtype = ir::GetDType(reader);
     tensor.bytes = reader.Get<int64_t>();
     if (tensor.bytes < 0 || tensor.bytes > kMaxBufferBytes) reader.Fail("a tensor's size");
     tensor.low = reader.Get<double>();
@@ -39,20 +40,20 @@ std::vector<RunTensor> GetTensors(WireReader& reader) {
   return tensors;
 }
 
-int32_t GetSlot(WireReader& reader) {
+int32_t GetSlot(ByteReader& reader) {
   const auto slot = reader.Get<int32_t>();
   if (slot < 0 || slot >= kMaxSlots) reader.Fail("slot " + std::to_string(slot));
   return slot;
 }
 
-void PutStatus(WireWriter& writer, const Status& status) {
+void PutStatus(ByteWriter& writer, const Status& status) {
   writer.Put(static_cast<int32_t>(status.code()));
-  writer.PutString(status.message());
+  writer.PutText(status.message());
 }
 
-Status GetStatus(WireReader& reader) {
+Status GetStatus(ByteReader& reader) {
   const auto code = reader.Get<int32_t>();
-  const std::string message(reader.GetString());
+  const std::string message(reader.GetText());
   if (code < 0 || code > static_cast<int32_t>(StatusCode::kUnauthenticated)) {
     reader.Fail("status code " + std::to_string(code));
   }
@@ -61,22 +62,22 @@ Status GetStatus(WireReader& reader) {
 }
 
 template <typename T>
-Result<T> Finished(const WireReader& reader, std::string_view what, T value) {
+Result<T> Finished(ByteReader& reader, std::string_view what, T value) {
   HONE_RETURN_IF_ERROR(reader.Finish(what));
   return value;
 }
 
 }  // namespace
 
-void PutRunKernel(WireWriter& writer, const RunKernel& kernel) {
+void PutRunKernel(ByteWriter& writer, const RunKernel& kernel) {
   PutArtifact(writer, kernel.artifact);
-  writer.PutString(kernel.shared_object);
+  writer.PutText(kernel.shared_object);
 }
 
-RunKernel GetRunKernel(WireReader& reader) {
+RunKernel GetRunKernel(ByteReader& reader) {
   RunKernel kernel;
   kernel.artifact = GetArtifact(reader);
-  kernel.shared_object = reader.GetString();
+  kernel.shared_object = reader.GetText();
   const ir::Artifact& artifact = kernel.artifact;
   for (const auto* buffers : {&artifact.inputs, &artifact.constants, &artifact.prologue,
                               &artifact.outputs, &artifact.workspace}) {
@@ -114,53 +115,53 @@ int64_t SharedBytes(const std::vector<SharedBuffer>& places) {
 }
 
 std::string EncodePrepareJob(const PrepareJob& job) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(job.slot);
-  writer.PutString(job.data_key);
+  writer.PutText(job.data_key);
   writer.Put(job.seed);
   PutTensors(writer, job.inputs);
   PutTensors(writer, job.constants);
   PutRunKernel(writer, job.kernel);
   PutRunKernel(writer, job.prologue);
-  PutInts(writer, job.prologue_arguments);
-  writer.PutString(job.prologue_key);
+  writer.PutList(job.prologue_arguments);
+  writer.PutText(job.prologue_key);
   writer.Put(job.threads);
-  writer.PutString(job.test_hook);
+  writer.PutText(job.test_hook);
   return writer.Take();
 }
 
 Result<PrepareJob> DecodePrepareJob(std::string_view payload) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   PrepareJob job;
   job.slot = GetSlot(reader);
-  job.data_key = reader.GetString();
+  job.data_key = reader.GetText();
   job.seed = reader.Get<uint64_t>();
   job.inputs = GetTensors(reader);
   job.constants = GetTensors(reader);
   job.kernel = GetRunKernel(reader);
   job.prologue = GetRunKernel(reader);
   job.prologue_arguments = GetPositions(reader, job.constants.size());
-  job.prologue_key = reader.GetString();
+  job.prologue_key = reader.GetText();
   job.threads = reader.Get<int32_t>();
-  job.test_hook = reader.GetString();
+  job.test_hook = reader.GetText();
   return Finished(reader, "job for the runner", std::move(job));
 }
 
 std::string EncodePrepareReply(const PrepareReply& reply) {
-  WireWriter writer;
+  ByteWriter writer;
   PutStatus(writer, reply.status);
   return writer.Take();
 }
 
 Result<PrepareReply> DecodePrepareReply(std::string_view payload) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   PrepareReply reply;
   reply.status = GetStatus(reader);
   return Finished(reader, "answer of the runner", std::move(reply));
 }
 
 std::string EncodeTimeJob(const TimeJob& job) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(job.slot);
   writer.Put(job.policy.incumbent_ns);
   writer.Put(job.policy.hopeless_ratio);
@@ -174,7 +175,7 @@ std::string EncodeTimeJob(const TimeJob& job) {
 }
 
 Result<TimeJob> DecodeTimeJob(std::string_view payload) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   TimeJob job;
   job.slot = GetSlot(reader);
   job.policy.incumbent_ns = reader.Get<int64_t>();
@@ -189,9 +190,9 @@ Result<TimeJob> DecodeTimeJob(std::string_view payload) {
 }
 
 std::string EncodeTimeReply(const TimeReply& reply) {
-  WireWriter writer;
+  ByteWriter writer;
   PutStatus(writer, reply.status);
-  PutInts(writer, reply.samples_ns);
+  writer.PutList(reply.samples_ns);
   writer.Put(static_cast<uint8_t>(reply.hopeless));
   writer.Put(reply.sentinel_ns);
   writer.Put(reply.runs);
@@ -200,10 +201,10 @@ std::string EncodeTimeReply(const TimeReply& reply) {
 }
 
 Result<TimeReply> DecodeTimeReply(std::string_view payload) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   TimeReply reply;
   reply.status = GetStatus(reader);
-  reply.samples_ns = GetInts(reader);
+  reply.samples_ns = reader.GetList<int64_t>();
   reply.hopeless = reader.Get<uint8_t>() != 0;
   reply.sentinel_ns = reader.Get<int64_t>();
   reply.runs = reader.Get<int64_t>();
@@ -212,42 +213,42 @@ Result<TimeReply> DecodeTimeReply(std::string_view payload) {
 }
 
 std::string EncodeModelJob(const ModelJob& job) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(job.seed);
   writer.Put(job.threads);
   writer.Put(job.rounds);
   writer.Put(job.most_ns);
   writer.PutCount(job.packages.size());
-  for (const std::string& package : job.packages) writer.PutString(package);
+  for (const std::string& package : job.packages) writer.PutText(package);
   return writer.Take();
 }
 
 Result<ModelJob> DecodeModelJob(std::string_view payload) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   ModelJob job;
   job.seed = reader.Get<uint64_t>();
   job.threads = reader.Get<int32_t>();
   job.rounds = reader.Get<int32_t>();
   job.most_ns = reader.Get<int64_t>();
   job.packages.resize(reader.GetCount(4));
-  for (std::string& package : job.packages) package = reader.GetString();
+  for (std::string& package : job.packages) package = reader.GetText();
   return Finished(reader, "models for the runner", std::move(job));
 }
 
 std::string EncodeModelReply(const ModelReply& reply) {
-  WireWriter writer;
+  ByteWriter writer;
   PutStatus(writer, reply.status);
   writer.PutCount(reply.samples_ns.size());
-  for (const std::vector<int64_t>& samples : reply.samples_ns) PutInts(writer, samples);
+  for (const std::vector<int64_t>& samples : reply.samples_ns) writer.PutList(samples);
   return writer.Take();
 }
 
 Result<ModelReply> DecodeModelReply(std::string_view payload) {
-  WireReader reader(payload);
+  ByteReader reader(payload);
   ModelReply reply;
   reply.status = GetStatus(reader);
   reply.samples_ns.resize(reader.GetCount(4));
-  for (std::vector<int64_t>& samples : reply.samples_ns) samples = GetInts(reader);
+  for (std::vector<int64_t>& samples : reply.samples_ns) samples = reader.GetList<int64_t>();
   return Finished(reader, "times of models", std::move(reply));
 }
 

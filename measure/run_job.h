@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/core/byte_stream.h"
 #include "base/core/result.h"
 #include "ir/artifact.h"
-#include "measure/wire.h"
 
 // What hone-runner is asked and what it answers, and both as payloads of measure/wire.h. std only.
 // Decoders trust nothing: kDataLoss for anything that is not what the encoder wrote.
@@ -78,8 +78,8 @@ std::vector<SharedBuffer> PlaceOutputs(const std::vector<ir::ArtifactBuffer>& ou
 int64_t SharedBytes(const std::vector<SharedBuffer>& places);
 
 /// A kernel as part of a payload.
-void PutRunKernel(WireWriter& writer, const RunKernel& kernel);
-RunKernel GetRunKernel(WireReader& reader);
+void PutRunKernel(ByteWriter& writer, const RunKernel& kernel);
+RunKernel GetRunKernel(ByteReader& reader);
 
 struct PrepareReply {
   Status status;  ///< kResourceExhausted: no memory; kOutOfRange: a bad index; others: refused

@@ -12,13 +12,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "base/core/clock.h"
 #include "base/core/status_macros.h"
@@ -156,15 +157,20 @@ struct Order {
 };
 
 bool ReadOrder(int argc, char** argv, Order* order) {
-  if (argc < 3) return false;
-  order->device = argv[1];
-  const char* const colon = std::strchr(argv[1], ':');
-  if (colon == nullptr) return false;
-  order->place = {.number = std::atoi(colon + 1), .threads = std::atoi(argv[2])};
-  for (int i = 3; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--test-hooks") == 0) order->test_hooks = true;
-    if (std::strcmp(argv[i], "--unsafe-no-sandbox") == 0) order->unsafe_no_sandbox = true;
+  CLI::App app;
+  app.set_help_flag();
+  app.add_option("device", order->device)->required();
+  app.add_option("threads", order->place.threads)->required();
+  app.add_flag("--test-hooks", order->test_hooks);
+  app.add_flag("--unsafe-no-sandbox", order->unsafe_no_sandbox);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError&) {
+    return false;
   }
+  const size_t colon = order->device.find(':');
+  if (colon == std::string::npos) return false;
+  order->place.number = std::atoi(order->device.c_str() + colon + 1);
   return order->place.threads >= 1;
 }
 

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/core/byte_stream.h"
 #include "base/core/status_macros.h"
 #include "ir/artifact.h"
 #include "ir/plan.h"
 #include "measure/fill.h"
-#include "measure/wire.h"
 
 namespace hone::measure {
 namespace {
@@ -67,17 +67,17 @@ Result<std::string> CutConstants(const runtime::Package& package) {
   runtime::Package without = package;
   without.constants = zeros;
   HONE_ASSIGN_OR_RETURN(std::string bytes, runtime::SerializePackage(without));
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(static_cast<int64_t>(bytes.size()));
   bytes.resize(bytes.size() - zeros.size());  // they stand last
-  writer.PutString(bytes);
+  writer.PutText(bytes);
   return writer.Take();
 }
 
 Result<SeededPackage> SeededPackage::Make(std::string_view cut, uint64_t seed) {
-  WireReader reader(cut);
+  ByteReader reader(cut);
   const auto bytes = reader.Get<int64_t>();
-  const std::string_view head = reader.GetString();
+  const std::string_view head = reader.GetText();
   if (bytes < static_cast<int64_t>(head.size()) || bytes > kMostBytes) reader.Fail("its size");
   HONE_RETURN_IF_ERROR(reader.Finish("package without constants"));
   SeededPackage package;

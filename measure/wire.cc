@@ -53,66 +53,10 @@ Status WaitFor(int fd, short events, const WireDeadline& deadline) {
 
 }  // namespace
 
-void WireWriter::PutString(std::string_view text) {
-  PutCount(text.size());
-  payload_.append(text);
-}
-
-void WireWriter::PutCount(size_t count) {
-  HONE_CHECK(std::in_range<uint32_t>(count)) << "a list of " << count << " does not fit in a frame";
-  Put(static_cast<uint32_t>(count));
-}
-
-std::string_view WireReader::Take(size_t bytes) {
-  if (failed_) return {};
-  if (bytes > rest_.size()) {
-    Fail("a value of " + std::to_string(bytes) + " bytes where " + std::to_string(rest_.size()) +
-         " are left");
-    return {};
-  }
-  const std::string_view taken = rest_.substr(0, bytes);
-  rest_.remove_prefix(bytes);
-  return taken;
-}
-
-std::string_view WireReader::GetString(size_t max_bytes) {
-  const auto size = Get<uint32_t>();
-  if (size > max_bytes) {
-    Fail("a string of " + std::to_string(size) + " bytes where at most " +
-         std::to_string(max_bytes) + " are allowed");
-  }
-  return Take(size);
-}
-
-size_t WireReader::GetCount(size_t min_element_bytes) {
-  const auto count = Get<uint32_t>();
-  if (count > rest_.size() / std::max<size_t>(min_element_bytes, 1)) {
-    Fail("a list of " + std::to_string(count) + " elements where " + std::to_string(rest_.size()) +
-         " bytes are left");
-  }
-  return failed_ ? 0 : count;
-}
-
-void WireReader::Fail(std::string_view reason) {
-  if (!failed_) reason_ = reason;
-  failed_ = true;
-}
-
-Status WireReader::Finish(std::string_view what) const {
-  if (failed_) {
-    return Status(StatusCode::kDataLoss, "damaged " + std::string(what) + ": " + reason_);
-  }
-  if (!rest_.empty()) {
-    return Status(StatusCode::kDataLoss, "damaged " + std::string(what) + ": " +
-                                             std::to_string(rest_.size()) + " bytes too many");
-  }
-  return Status();
-}
-
 std::string EncodeFrame(FrameType type, std::string_view payload) {
   HONE_CHECK(static_cast<int64_t>(payload.size()) <= kMaxFramePayloadBytes)
       << "a payload of " << payload.size() << " bytes";
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(kMagic);
   writer.Put(kWireVersion);
   writer.Put(static_cast<uint16_t>(type));

@@ -1,20 +1,18 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 
+#include "base/core/byte_stream.h"
 #include "base/core/clock.h"
 #include "base/core/result.h"
 #include "base/core/status.h"
 
-// The one codec of the pipes between a Hone program and the programs it starts (hone-builder,
-// hone-runner). std only: the runner, which has no Abseil, links it.
+// The pipes between a Hone program and the programs it starts (hone-builder, hone-runner), whose
+// payloads ByteWriter makes. std only: the runner, which has no Abseil, links it.
 //
 // A frame is, little-endian:
 //   u32 magic "HNW1"   u16 kWireVersion   u16 type   u32 payload bytes   u32 CRC-32C of the payload
@@ -25,7 +23,7 @@ namespace hone::measure {
 
 /// Raised when a payload changes its layout; both ends come from one build, so no other is
 /// accepted.
-inline constexpr uint16_t kWireVersion = 2;
+inline constexpr uint16_t kWireVersion = 3;
 inline constexpr size_t kFrameHeaderBytes = 16;
 inline constexpr int64_t kMaxFramePayloadBytes = int64_t{1} << 30;
 
@@ -48,61 +46,6 @@ enum class FrameType : uint16_t {
 struct Frame {
   uint16_t type = 0;
   std::string payload;
-};
-
-/// Appends values to a payload: integers and floats little-endian, strings and lists behind a u32
-/// count.
-class WireWriter {
- public:
-  template <typename T>
-  requires std::is_arithmetic_v<T>
-  void Put(T value) {
-    static_assert(std::endian::native == std::endian::little);
-    payload_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void PutString(std::string_view text);
-  void PutCount(size_t count);
-
-  const std::string& payload() const { return payload_; }
-  std::string Take() { return std::move(payload_); }
-
- private:
-  std::string payload_;
-};
-
-/// Reads a payload written by WireWriter. The first value that does not fit makes the reader fail
-/// for good: everything read from then on is zero or empty, so a decoder checks once, at the end.
-/// The payload must outlive the reader.
-class WireReader {
- public:
-  explicit WireReader(std::string_view payload) : rest_(payload) {}
-
-  template <typename T>
-  requires std::is_arithmetic_v<T> T Get() {
-    T value{};
-    const std::string_view bytes = Take(sizeof value);
-    if (failed_) return value;
-    std::char_traits<char>::copy(reinterpret_cast<char*>(&value), bytes.data(), sizeof value);
-    return value;
-  }
-  /// A string of at most `max_bytes`; the view points into the payload.
-  std::string_view GetString(size_t max_bytes = kMaxFramePayloadBytes);
-  /// The count of a list whose elements take at least `min_element_bytes` each: a count that cannot
-  /// fit in what is left fails here, before anything is reserved.
-  size_t GetCount(size_t min_element_bytes);
-
-  /// Marks the payload as bad (a value outside its range).
-  void Fail(std::string_view reason);
-  bool failed() const { return failed_; }
-  /// Ok when every value fitted and nothing is left over; otherwise kDataLoss with `what` was read.
-  Status Finish(std::string_view what) const;
-
- private:
-  std::string_view Take(size_t bytes);
-
-  std::string_view rest_;
-  bool failed_ = false;
-  std::string reason_;
 };
 
 /// Header and payload as they stand on a pipe.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/core/byte_stream.h"
 #include "ir/accuracy_class.h"
 #include "runtime/message.h"
 
@@ -29,66 +30,66 @@ Status CheckPrecision(const PackageInfo& info) {
 void DecodeNumbers(ByteReader& reader, PackageInfo& info) {
   for (PackageKernel& kernel : info.kernels) {
     for (size_t unit = 1; unit < kernel.operations.size(); ++unit) {
-      kernel.operations[unit] = reader.I64();
+      kernel.operations[unit] = reader.Get<int64_t>();
       // Unsigned: what is no sum may be any number.
       kernel.operations[0] = static_cast<int64_t>(static_cast<uint64_t>(kernel.operations[0]) -
                                                   static_cast<uint64_t>(kernel.operations[unit]));
     }
   }
-  info.precision = reader.Text(kMaxTextBytes);
-  info.accuracy = reader.Text(kMaxTextBytes);
-  const size_t errors = reader.Count(2 * 8);
+  info.precision = reader.GetText(kMaxTextBytes);
+  info.accuracy = reader.GetText(kMaxTextBytes);
+  const size_t errors = reader.GetCount(2 * 8);
   if (errors > 1) reader.Fail("more than one error");
   if (errors != 1) return;
   info.error.emplace();
-  info.error->noise_ppb = reader.I64();
-  info.error->worst_ppb = reader.I64();
+  info.error->noise_ppb = reader.Get<int64_t>();
+  info.error->worst_ppb = reader.Get<int64_t>();
 }
 
 }  // namespace
 
 std::string EncodeInfo(const PackageInfo& info) {
   ByteWriter writer;
-  writer.Text(info.target);
-  writer.Text(info.device_class);
-  writer.Text(info.program);
-  writer.Count(info.kernels.size());
+  writer.PutText(info.target);
+  writer.PutText(info.device_class);
+  writer.PutText(info.program);
+  writer.PutCount(info.kernels.size());
   for (const PackageKernel& kernel : info.kernels) {
-    writer.Text(kernel.rung);
-    writer.Text(kernel.record_id);
-    writer.Text(kernel.content_hash);
-    writer.Text(kernel.name);
-    writer.I64(kernel.flop());
-    writer.I64(kernel.bytes);
+    writer.PutText(kernel.rung);
+    writer.PutText(kernel.record_id);
+    writer.PutText(kernel.content_hash);
+    writer.PutText(kernel.name);
+    writer.Put<int64_t>(kernel.flop());
+    writer.Put<int64_t>(kernel.bytes);
   }
   for (const PackageKernel& kernel : info.kernels) {
     for (size_t unit = 1; unit < kernel.operations.size(); ++unit)
-      writer.I64(kernel.operations[unit]);
+      writer.Put<int64_t>(kernel.operations[unit]);
   }
-  writer.Text(info.precision);
-  writer.Text(info.accuracy);
-  writer.Count(info.error ? 1 : 0);
+  writer.PutText(info.precision);
+  writer.PutText(info.accuracy);
+  writer.PutCount(info.error ? 1 : 0);
   if (info.error) {
-    writer.I64(info.error->noise_ppb);
-    writer.I64(info.error->worst_ppb);
+    writer.Put<int64_t>(info.error->noise_ppb);
+    writer.Put<int64_t>(info.error->worst_ppb);
   }
   return writer.Take();
 }
 
 PackageInfo DecodeInfo(ByteReader& reader, int format) {
   PackageInfo info;
-  info.target = reader.Text(kMaxTextBytes);
-  info.device_class = reader.Text(kMaxTextBytes);
-  info.program = reader.Text(kMaxTextBytes);
-  info.kernels.resize(reader.Count(4 * 4 + 2 * 8));
+  info.target = reader.GetText(kMaxTextBytes);
+  info.device_class = reader.GetText(kMaxTextBytes);
+  info.program = reader.GetText(kMaxTextBytes);
+  info.kernels.resize(reader.GetCount(4 * 4 + 2 * 8));
   for (PackageKernel& kernel : info.kernels) {
     if (!reader.ok()) break;
-    kernel.rung = reader.Text(kMaxTextBytes);
-    kernel.record_id = reader.Text(kMaxTextBytes);
-    kernel.content_hash = reader.Text(kMaxTextBytes);
-    kernel.name = reader.Text(kMaxTextBytes);
-    kernel.operations[0] = reader.I64();
-    kernel.bytes = reader.I64();
+    kernel.rung = reader.GetText(kMaxTextBytes);
+    kernel.record_id = reader.GetText(kMaxTextBytes);
+    kernel.content_hash = reader.GetText(kMaxTextBytes);
+    kernel.name = reader.GetText(kMaxTextBytes);
+    kernel.operations[0] = reader.Get<int64_t>();
+    kernel.bytes = reader.Get<int64_t>();
   }
   if (format >= kFirstFormatOfNumbers) DecodeNumbers(reader, info);
   return info;

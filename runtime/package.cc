@@ -13,11 +13,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/core/byte_stream.h"
 #include "base/core/crc32c.h"
 #include "base/core/status_macros.h"
 #include "base/core/unique_fd.h"
 #include "base/versions.h"
-#include "runtime/byte_stream.h"
 #include "runtime/device.h"
 #include "runtime/info_codec.h"
 #include "runtime/message.h"
@@ -83,22 +83,22 @@ std::vector<SectionEntry> LayOut(const std::vector<uint64_t>& sizes) {
 
 std::string EncodeHeader(uint64_t isa_bits, const std::vector<SectionEntry>& all) {
   ByteWriter writer;
-  writer.Raw(kMagic);
-  writer.U32(kPackageFormatVersion);
-  writer.U32(kRuntimeVersion);
-  writer.U32(0);  // the checksum's place
-  writer.U32(static_cast<uint32_t>(all.size()));
-  writer.U64(isa_bits);
-  writer.U64(all.back().offset + all.back().bytes);
+  writer.PutBytes(kMagic);
+  writer.Put<uint32_t>(kPackageFormatVersion);
+  writer.Put<uint32_t>(kRuntimeVersion);
+  writer.Put<uint32_t>(0);  // the checksum's place
+  writer.Put<uint32_t>(static_cast<uint32_t>(all.size()));
+  writer.Put<uint64_t>(isa_bits);
+  writer.Put<uint64_t>(all.back().offset + all.back().bytes);
   for (const SectionEntry& entry : all) {
-    writer.U32(static_cast<uint32_t>(entry.kind));
-    writer.U32(entry.checksum);
-    writer.U64(entry.offset);
-    writer.U64(entry.bytes);
+    writer.Put<uint32_t>(static_cast<uint32_t>(entry.kind));
+    writer.Put<uint32_t>(entry.checksum);
+    writer.Put<uint64_t>(entry.offset);
+    writer.Put<uint64_t>(entry.bytes);
   }
   std::string header = writer.Take();
   ByteWriter checksum;
-  checksum.U32(ChecksumOf(header));
+  checksum.Put<uint32_t>(ChecksumOf(header));
   header.replace(kChecksumAt, 4, checksum.bytes());
   return header;
 }
@@ -207,12 +207,12 @@ Result<Header> ParseHeader(std::span<const std::byte> bytes) {
   if (bytes.size() < HeaderBytes(kSectionsOfVariant + 1)) {
     return Damaged(Message("only ", bytes.size(), " bytes"));
   }
-  ByteReader reader(bytes.subspan(kMagic.size()), "header");
-  const uint32_t format = reader.U32();
-  const uint32_t runtime = reader.U32();
+  ByteReader reader(chars.substr(kMagic.size()));
+  const uint32_t format = reader.Get<uint32_t>();
+  const uint32_t runtime = reader.Get<uint32_t>();
   HONE_RETURN_IF_ERROR(CheckVersions(format, runtime));
-  const uint32_t checksum = reader.U32();
-  const size_t sections = reader.U32();
+  const uint32_t checksum = reader.Get<uint32_t>();
+  const size_t sections = reader.Get<uint32_t>();
   const size_t variants = sections / kSectionsOfVariant;
   const bool right = variants == 1 || format >= kFirstFormatOfVariants;
   if (sections % kSectionsOfVariant != 1 || !right || variants > kMaxVariants ||
@@ -226,19 +226,25 @@ Result<Header> ParseHeader(std::span<const std::byte> bytes) {
   Header header;
   header.entries.resize(sections);
   header.format = static_cast<int>(format);
-  header.isa_bits = reader.U64();
-  const uint64_t file_bytes = reader.U64();
+  header.isa_bits = reader.Get<uint64_t>();
+  const uint64_t file_bytes = reader.Get<uint64_t>();
   if (file_bytes != bytes.size()) {
     return Damaged(Message("it has ", bytes.size(), " bytes of ", file_bytes));
   }
   for (SectionEntry& entry : header.entries) {
-    entry.kind = static_cast<Section>(reader.U32());
-    entry.checksum = reader.U32();
-    entry.offset = reader.U64();
-    entry.bytes = reader.U64();
+    entry.kind = static_cast<Section>(reader.Get<uint32_t>());
+    entry.checksum = reader.Get<uint32_t>();
+    entry.offset = reader.Get<uint64_t>();
+    entry.bytes = reader.Get<uint64_t>();
     if (entry.bytes > bytes.size()) return Invalid("header: a section larger than the file");
   }
   return header;
+}
+
+/// What a table that was read to its end is.
+Status TableStatus(ByteReader& reader, std::string_view table) {
+  if (reader.AtEnd()) return {};
+  return Invalid(table, ": ", reader.reason(), " (at byte ", reader.at(), " of the table)");
 }
 
 /// The places must be those that LayOut gives: so nothing overlaps, overflows or hides in between.
@@ -410,12 +416,12 @@ Result<Variants> ParsePackages(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < variants.size(); ++i) {
     Package& package = variants[i];
     const size_t first = i * kSectionsOfVariant;
-    ByteReader info(contents[first], "info table");
+    ByteReader info(Chars(contents[first]));
     package.info = DecodeInfo(info, header.format);
-    HONE_RETURN_IF_ERROR(info.Finish());
-    ByteReader plan(contents[first + 1], "plan");
+    HONE_RETURN_IF_ERROR(TableStatus(info, "info table"));
+    ByteReader plan(Chars(contents[first + 1]));
     package.plan = DecodePlan(plan, header.format);
-    HONE_RETURN_IF_ERROR(plan.Finish());
+    HONE_RETURN_IF_ERROR(TableStatus(plan, "plan"));
     package.code = contents[first + 2];
     package.constants = contents.back();
   }

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/core/byte_stream.h"
 #include "ir/plan.h"
-#include "runtime/byte_stream.h"
 
 namespace hone::runtime {
 

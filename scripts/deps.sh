@@ -12,7 +12,7 @@ build_packages=(
   llvm-22-dev liblld-22-dev zlib1g-dev libzstd-dev
   libxgboost-dev xgboost          # xgboost: its CMake file insists on the program
   libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
-  libsqlite3-dev libspdlog-dev libfmt-dev libabsl-dev libcli11-dev nlohmann-json3-dev
+  libsqlite3-dev libspdlog-dev libfmt-dev libabsl-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libzip-dev libseccomp-dev libssl-dev
   libmicrohttpd-dev prometheus-cpp-dev
 )

@@ -18,7 +18,7 @@ absl::Status LoadModel(db::Database& database, const ModelEvent& event, SharedTu
   if (!bytes)
     return absl::DataLossError(
         fmt::format("the log lacks the model {} that its events name", event.digest));
-  auto model = costmodel::XgboostModel::Load(*bytes);
+  auto model = costmodel::XgboostModel::Load(*bytes, shared.tuner.target().text);
   if (absl::IsInvalidArgument(model.status())) {
     // A Hone with other features wrote it: the analytic model ranks until the next training.
     shared.tuner.SetModel(nullptr);

@@ -146,6 +146,7 @@ class Tuner {
   /// Why Propose gives nothing.
   StopReason reason() const { return reason_; }
   const costmodel::XgboostModel* model() const { return model_.get(); }
+  const ir::Target& target() const { return target_; }
   /// Expected gain of one more batch of the task, ns of the model's time per second of tuning.
   double ExpectedGain(int task) const;
 

@@ -38,35 +38,35 @@ using hone::DaemonOption;
 constexpr char kDefaultConfig[] = "/etc/hone/honed.toml";
 constexpr char kDefaultListen[] = "0.0.0.0:7421";
 constexpr std::array kOptions = {
-    DaemonOption{"db", "/var/lib/hone/tune.db", "LOG", "the tuning log"},
-    DaemonOption{"listen", kDefaultListen, "ADDRESS", "where workers and clients connect"},
-    DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server"},
-    DaemonOption{"insecure-loopback", "false", "", "plaintext, on a loopback address only"},
-    DaemonOption{"heartbeat-ms", "1000", "N", "how often workers say that they live, from 100"},
-    DaemonOption{"start-by-seconds", "120", "N", "a lease that has not started by then returns"},
-    DaemonOption{"run-by-seconds", "60", "N", "a candidate that runs longer is ended"},
-    DaemonOption{"metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"},
-    DaemonOption{"page-listen", "", "ADDRESS", "serve the page here: a loopback address"},
-    DaemonOption{"lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"},
-    DaemonOption{"projects", "", "NAME=SHARE", "projects whose share of the devices is not 1", true,
-                 true},
-    DaemonOption{"dev", "false", "",
+    DaemonOption("db", "/var/lib/hone/tune.db", "LOG", "the tuning log"),
+    DaemonOption("listen", kDefaultListen, "ADDRESS", "where workers and clients connect"),
+    DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server"),
+    DaemonOption("insecure-loopback", "false", "", "plaintext, on a loopback address only"),
+    DaemonOption("heartbeat-ms", "1000", "N", "how often workers say that they live, from 100"),
+    DaemonOption("start-by-seconds", "120", "N", "a lease that has not started by then returns"),
+    DaemonOption("run-by-seconds", "60", "N", "a candidate that runs longer is ended"),
+    DaemonOption("metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"),
+    DaemonOption("page-listen", "", "ADDRESS", "serve the page here: a loopback address"),
+    DaemonOption("lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"),
+    DaemonOption("projects", "", "NAME=SHARE", "projects whose share of the devices is not 1", true,
+                 true),
+    DaemonOption("dev", "false", "",
                  "try Hone out: coordinator, one worker, the page and throw-away credentials on "
-                 "this machine"},
-    DaemonOption{"test-kill", "", "LABEL:N", "", true},
-    DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
-    DaemonOption{"server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"},
-    DaemonOption{
+                 "this machine"),
+    DaemonOption("test-kill", "", "LABEL:N", "", true),
+    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error"),
+    DaemonOption("server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"),
+    DaemonOption(
         "ca", "/etc/hone/ca", "FOLDER",
-        "the authority: what it issues is audited, and revoke finds the role of a NAME there"},
-    DaemonOption{"out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"},
-    DaemonOption{"days", "365", "N", "issue: how long the certificate is valid"},
-    DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"},
-    DaemonOption{"check-config", "", "",
-                 "say what a start would find wrong with the configuration, and end"},
-    DaemonOption{"help", "", "", "print this"},
-    DaemonOption{"man", "", "", "print the manual page: --man | man -l -"},
-    DaemonOption{"version", "", "", "print the version"},
+        "the authority: what it issues is audited, and revoke finds the role of a NAME there"),
+    DaemonOption("out", "", "FOLDER", "issue: where the credentials go (default ./NAME)"),
+    DaemonOption("days", "365", "N", "issue: how long the certificate is valid"),
+    DaemonOption("config", "", "FILE", "read options from here instead of /etc/hone/honed.toml"),
+    DaemonOption("check-config", "", "",
+                 "say what a start would find wrong with the configuration, and end"),
+    DaemonOption("help", "", "", "print this"),
+    DaemonOption("man", "", "", "print the manual page: --man | man -l -"),
+    DaemonOption("version", "", "", "print the version"),
 };
 constexpr std::array<std::string_view, 10> kKillLabels = {
     "honed.recovered", "honed.resumed",  "honed.accepted", "honed.committing", "honed.committed",
@@ -83,7 +83,7 @@ constexpr int64_t kLeastHeartbeatMs = 100;
 /// What a Grant can say.
 constexpr int64_t kMostLimitSeconds = hone::proto::kMaxMs / 1000;
 
-absl::StatusOr<int64_t> Whole(const hone::DaemonOptions& options, const char* name,
+absl::StatusOr<int64_t> Whole(const hone::ProgramOptions& options, const char* name,
                               int64_t least = 1, int64_t most = 1'000'000'000) {
   const std::string text = options.Text(name);
   char* end = nullptr;
@@ -101,7 +101,7 @@ std::string Actor() {
   return user != nullptr ? user->pw_name : fmt::format("uid-{}", ::getuid());
 }
 
-absl::Status IssueCertificate(const hone::DaemonOptions& options, int64_t now_s) {
+absl::Status IssueCertificate(const hone::ProgramOptions& options, int64_t now_s) {
   const std::vector<std::string>& words = options.words();
   if (words.size() != 3) {
     return absl::InvalidArgumentError(
@@ -131,7 +131,7 @@ bool NeverIssued(const std::string& ca_folder, const std::string& uri) {
   });
 }
 
-absl::Status Revoke(const hone::DaemonOptions& options) {
+absl::Status Revoke(const hone::ProgramOptions& options) {
   const std::vector<std::string>& words = options.words();
   if (words.size() != 2 && words.size() != 3) {
     return absl::InvalidArgumentError("usage: honed revoke [ROLE] NAME");
@@ -159,7 +159,7 @@ absl::Status Revoke(const hone::DaemonOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::DaemonOptions& options,
+absl::StatusOr<hone::server::HonedOptions> HonedOptionsOf(const hone::ProgramOptions& options,
                                                           int64_t now_s) {
   hone::server::HonedOptions honed;
   honed.log_path = options.Text("db");
@@ -229,7 +229,7 @@ void TellServiceManager(const std::string& state) {
   if (!told.ok()) hone::LogWarning("{}", hone::StatusMessage(told));
 }
 
-absl::Status ServeDev(hone::server::HonedOptions honed, const hone::DaemonOptions& options,
+absl::Status ServeDev(hone::server::HonedOptions honed, const hone::ProgramOptions& options,
                       const sigset_t& signals) {
   honed.listen = options.Text("listen") == kDefaultListen ? "127.0.0.1:7421" : honed.listen;
   if (honed.page_listen.empty()) honed.page_listen = "127.0.0.1:7422";
@@ -242,7 +242,7 @@ absl::Status ServeDev(hone::server::HonedOptions honed, const hone::DaemonOption
   return absl::OkStatus();
 }
 
-absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
+absl::Status Serve(const hone::ProgramOptions& options, int64_t now_s) {
   HONE_ASSIGN_OR_RETURN(const hone::server::HonedOptions honed_options,
                         HonedOptionsOf(options, now_s));
   if (options.Flag("check-config")) return hone::server::CheckOptions(honed_options);
@@ -273,7 +273,7 @@ absl::Status Serve(const hone::DaemonOptions& options, int64_t now_s) {
   return absl::OkStatus();
 }
 
-absl::Status Run(const hone::DaemonOptions& options) {
+absl::Status Run(const hone::ProgramOptions& options) {
   const hone::SystemWallClock wall_clock;
   const int64_t now_s = wall_clock.UnixNs() / 1'000'000'000;
   const std::vector<std::string>& words = options.words();

@@ -7,7 +7,8 @@
 #include "base/status.h"
 #include "measure/built_artifact.h"
 #include "measure/candidate_runner.h"
-#include "measure/process_load.h"
+#include "measure/device.h"
+#include "measure/others_watch.h"
 #include "proto/field_check.h"
 
 namespace hone::worker {
@@ -51,6 +52,7 @@ Bench::Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, Devi
     : clock_(clock),
       events_(std::move(events)),
       models_(options.runner, clock),
+      device_(options.runner.device),
       lock_(std::move(lock)) {
   options.before_run = [this](const std::vector<int64_t>& numbers) {
     lock_.Take();
@@ -240,9 +242,9 @@ proto::WorkResult Bench::CompareModels(int64_t number, const measure::ModelJob& 
     lock_.Take();
     events_.started({number});
     const int64_t began_ns = clock_.NowNs();
-    measure::ForeignLoad load(clock_);
+    const auto others = measure::WatchOthersOf(device_, clock_);
     samples_ns = models_.RunModels(models);
-    result.noisy = load.SinceLast().value_or(0) > measure::ForeignLoad::kDisturbing;
+    result.noisy = others && others->SinceLast().value_or(0) > measure::OthersWatch::kDisturbing;
     result.run_ns = clock_.NowNs() - began_ns;
     lock_.Free();
     events_.busy(result.run_ns);

@@ -64,6 +64,7 @@ class Bench {
   const MonotonicClock& clock_;
   const Events events_;
   measure::RunnerClient models_;  // the comparer's alone, but for Interrupt
+  const std::string device_;      // its name
   DeviceLock lock_;               // the run thread's alone
   int64_t began_ns_ = 0;          // the same
   WorkloadMemo workloads_;        // Add's caller's alone

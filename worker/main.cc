@@ -42,29 +42,29 @@ using hone::DaemonOption;
 constexpr char kHost[] = "cpu:0";
 constexpr char kDefaultConfig[] = "/etc/hone/worker.toml";
 constexpr std::array kOptions = {
-    DaemonOption{"connect", "", "ADDRESS", "honed's address, HOST or HOST:PORT (7421)"},
-    DaemonOption{"tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"},
-    DaemonOption{"insecure-loopback", "false", "", "plaintext, to a loopback address only"},
-    DaemonOption{"name", "worker", "NAME", "in plaintext: what a certificate would say"},
-    DaemonOption{"device", kHost, "DEVICE", "which device: KIND:N; those of one name take turns"},
-    DaemonOption{"role", "", "ROLE",
+    DaemonOption("connect", "", "ADDRESS", "honed's address, HOST or HOST:PORT (7421)"),
+    DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"),
+    DaemonOption("insecure-loopback", "false", "", "plaintext, to a loopback address only"),
+    DaemonOption("name", "worker", "NAME", "in plaintext: what a certificate would say"),
+    DaemonOption("device", kHost, "DEVICE", "which device: KIND:N; those of one name take turns"),
+    DaemonOption("role", "", "ROLE",
                  "both; build for others; or run what others build (default: both, and run where "
-                 "hone-builder is not installed)"},
-    DaemonOption{"labels", "", "K=V", "labels that `hone device list` shows", true},
-    DaemonOption{"builders", "", "N", "processes that build (default: the usable cores)"},
-    DaemonOption{"ahead", "12", "N", "leases held to keep builders and device busy"},
-    DaemonOption{"lock-folder", "/run/lock", "FOLDER", "where device locks are"},
-    DaemonOption{"journal", "", "FILE", "append every result and acknowledgement to this file"},
-    DaemonOption{"silent-seconds", "30", "N", "give up a connection on which honed says nothing"},
-    DaemonOption{"test-kill", "", "LABEL:N", "", true},
-    DaemonOption{"unsafe-no-sandbox", "false", "", "work where candidates cannot be locked up"},
-    DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
-    DaemonOption{"config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"},
-    DaemonOption{"check-config", "", "",
-                 "say what a start would find wrong with the configuration, and end"},
-    DaemonOption{"help", "", "", "print this"},
-    DaemonOption{"man", "", "", "print the manual page: --man | man -l -"},
-    DaemonOption{"version", "", "", "print the version"},
+                 "hone-builder is not installed)"),
+    DaemonOption("labels", "", "K=V", "labels that `hone device list` shows", true),
+    DaemonOption("builders", "", "N", "processes that build (default: the usable cores)"),
+    DaemonOption("ahead", "12", "N", "leases held to keep builders and device busy"),
+    DaemonOption("lock-folder", "/run/lock", "FOLDER", "where device locks are"),
+    DaemonOption("journal", "", "FILE", "append every result and acknowledgement to this file"),
+    DaemonOption("silent-seconds", "30", "N", "give up a connection on which honed says nothing"),
+    DaemonOption("test-kill", "", "LABEL:N", "", true),
+    DaemonOption("unsafe-no-sandbox", "false", "", "work where candidates cannot be locked up"),
+    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error"),
+    DaemonOption("config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"),
+    DaemonOption("check-config", "", "",
+                 "say what a start would find wrong with the configuration, and end"),
+    DaemonOption("help", "", "", "print this"),
+    DaemonOption("man", "", "", "print the manual page: --man | man -l -"),
+    DaemonOption("version", "", "", "print the version"),
 };
 constexpr std::array<std::string_view, 11> kKillLabels = {
     "worker.granted", "worker.started",  "worker.ran",        "worker.sending",
@@ -135,7 +135,7 @@ absl::StatusOr<std::map<std::string, std::string>> LabelsOf(const std::vector<st
 }
 
 /// What this worker says of itself, and the device that it measures on.
-absl::Status ReadHello(const hone::DaemonOptions& options, hone::worker::WorkerOptions* worker) {
+absl::Status ReadHello(const hone::ProgramOptions& options, hone::worker::WorkerOptions* worker) {
   hone::proto::Hello& hello = worker->hello;
   hello.protocol = hone::kProtocolVersion;
   hello.builder_version = fmt::format("{}+{}", hone::kBuilderVersion, HONE_LLVM_MAJOR_MINOR);
@@ -161,13 +161,17 @@ absl::Status ReadHello(const hone::DaemonOptions& options, hone::worker::WorkerO
   hello.sandbox_gap = hone::measure::CanHideFiles().message();
   HONE_RETURN_IF_ERROR(hone::proto::Name(hello.device.name, "--device").status());
   HONE_ASSIGN_OR_RETURN(hello.labels, LabelsOf(options.List("labels")));
+  hone::ir::Target best;
+  std::string why;
+  worker->measurer.alternate =
+      !hone::ir::ParseTarget(host->target, &best, &why) || hone::measure::HostCoresOf(best) > 0;
   worker->lock = host->lock;
   if (!builds_only) worker->measurer.runner.device = hello.device.name;
   return absl::OkStatus();
 }
 
 /// Tests: lets this program and its children die at labelled steps.
-absl::Status PlanDeaths(const hone::DaemonOptions& options,
+absl::Status PlanDeaths(const hone::ProgramOptions& options,
                         hone::measure::LocalMeasurerOptions& measurer) {
   const std::vector<std::string> points = options.List("test-kill");
   if (points.empty()) return absl::OkStatus();
@@ -188,7 +192,7 @@ absl::Status PlanDeaths(const hone::DaemonOptions& options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<hone::Credentials> CredentialsOf(const hone::DaemonOptions& options) {
+absl::StatusOr<hone::Credentials> CredentialsOf(const hone::ProgramOptions& options) {
   hone::CredentialUse use{.roles = {hone::CallerRole::kMeasure}};
   // Whether the certificate is over is honed's to say, whose clock counts; a check asks nobody.
   if (options.Flag("check-config")) {
@@ -205,7 +209,7 @@ absl::StatusOr<hone::Credentials> CredentialsOf(const hone::DaemonOptions& optio
   return credentials;
 }
 
-absl::Status Run(const hone::DaemonOptions& options) {
+absl::Status Run(const hone::ProgramOptions& options) {
   // `--unsafe-no-sandbox false` would be the flag, and a word: the contrary of what it says.
   if (!options.words().empty()) {
     return absl::InvalidArgumentError(fmt::format(
@@ -228,7 +232,7 @@ absl::Status Run(const hone::DaemonOptions& options) {
   }
   HONE_ASSIGN_OR_RETURN(worker.desk.ahead, Whole("ahead", options.Text("ahead")));
   const std::string builders = options.Text("builders");
-  worker.measurer.builder.processes = worker.hello.device.cores;
+  worker.measurer.builder.processes = hone::UsableCores();
   if (!builders.empty()) {
     HONE_ASSIGN_OR_RETURN(worker.measurer.builder.processes, Whole("builders", builders));
   }

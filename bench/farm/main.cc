@@ -1,14 +1,14 @@
 #include <sys/resource.h>
 
-#include <cstdlib>
+#include <array>
 #include <filesystem>
-#include <string_view>
 
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
 
 #include "base/core/clock.h"
 #include "base/core/random_id.h"
+#include "base/program_options.h"
 #include "base/status.h"
 #include "bench/farm/farm_bench.h"
 #include "bench/farm/lookup_bench.h"
@@ -19,18 +19,82 @@ namespace hone::bench {
 namespace {
 
 constexpr char kUsage[] =
-    R"(bench-farm [--workers 100] [--seconds 20] [--warm-up 10] [--rate 800] [--sessions 16]
-           [--tasks 48] [--kill] [--after-kill 10] [--strict] [--folder DIR] [--honed PROGRAM]
-bench-farm --lookups [--records 1000000] [--keys 200000] [the options above]
+    R"(bench-farm [OPTION…]
 honed of this build with simulated workers: results a second, latencies, memory, CPU; with --kill
 also how fast all are back after a SIGKILL. Afterwards the log must have exactly what was
-acknowledged. --rate: what all workers together could give. --tasks: of each of eight targets.
---strict: exits with 1 below 500 results/s and beyond 100 ms to a grant and 50 ms to a commit (p99),
-or when memory grows by over 5 % from the second quarter to the last (from 160 s on).
-The farm is made in DIR, which must not exist, and kept there; without it in a temporary folder that
-is removed. --lookups: makes a log of so many records, times look-ups in its snapshot, then through
-honed by 32 clients while results are recorded (p99 at most 100 us and 2 ms).
-)";
+acknowledged. --strict: 500 results/s, 100 ms to a grant and 50 ms to a commit (p99), memory grows
+by at most 5 % from the second quarter to the last (from 160 s on). --lookups: look-ups by 32
+clients while results are recorded (p99 at most 100 us in the snapshot and 2 ms through honed).)";
+
+constexpr std::array kOptions = {
+    OptionSpec{.name = "workers",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "simulated workers",
+               .default_text = "100",
+               .low = 1},
+    OptionSpec{.name = "seconds",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "how long is measured",
+               .default_text = "20",
+               .low = 0},
+    OptionSpec{.name = "warm-up",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "after the last worker has dialled in",
+               .default_text = "10",
+               .low = 0},
+    OptionSpec{.name = "rate",
+               .kind = ValueKind::kNumber,
+               .argument = "N",
+               .help = "results a second that all workers together could give",
+               .default_text = "800",
+               .low = 1e-9},
+    OptionSpec{.name = "sessions",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "sessions",
+               .default_text = "16",
+               .low = 1},
+    OptionSpec{.name = "tasks",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "of each of eight targets",
+               .default_text = "48",
+               .low = 0},
+    OptionSpec{.name = "kill", .help = "then SIGKILL honed, and see how fast all are back"},
+    OptionSpec{.name = "after-kill",
+               .kind = ValueKind::kNumber,
+               .argument = "S",
+               .help = "measured again",
+               .default_text = "10",
+               .low = 0},
+    OptionSpec{.name = "strict",
+               .help = "end with 1 where the figures that are asked of a quiet machine are missed"},
+    OptionSpec{.name = "folder",
+               .kind = ValueKind::kFile,
+               .argument = "DIR",
+               .help = "where the farm is made and kept; must not exist"},
+    OptionSpec{.name = "honed",
+               .kind = ValueKind::kFile,
+               .argument = "PROGRAM",
+               .help = "another than that of this build"},
+    OptionSpec{.name = "lookups",
+               .help = "make a log, time look-ups in its snapshot, then through honed"},
+    OptionSpec{.name = "records",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "of that log",
+               .default_text = "1000000",
+               .low = 1},
+    OptionSpec{.name = "keys",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "of that log",
+               .default_text = "200000",
+               .low = 1},
+};
 
 /// A thousand connections and what else there is.
 void RaiseFileLimit() {
@@ -40,51 +104,20 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-struct Lookups {
-  bool asked = false;
-  LookupLog log;
-};
-
-bool Parse(int argc, char** argv, FarmBenchOptions* options, Lookups* lookups) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--kill" || word == "--strict") {
-      (word == "--kill" ? options->kill : options->strict) = true;
-      continue;
-    }
-    if (word == "--lookups") {
-      lookups->asked = true;
-      continue;
-    }
-    if (i + 1 == argc) return false;
-    const char* value = argv[++i];
-    if (word == "--workers") {
-      options->workers = std::atoi(value);
-    } else if (word == "--sessions") {
-      options->sessions = std::atoi(value);
-    } else if (word == "--tasks") {
-      options->tasks = std::atoi(value);
-    } else if (word == "--rate") {
-      options->rate = std::atof(value);
-    } else if (word == "--warm-up") {
-      options->warm_up_s = std::atof(value);
-    } else if (word == "--seconds") {
-      options->seconds = std::atof(value);
-    } else if (word == "--after-kill") {
-      options->after_kill_s = std::atof(value);
-    } else if (word == "--records") {
-      lookups->log.records = std::atoll(value);
-    } else if (word == "--keys") {
-      lookups->log.keys = std::atoll(value);
-    } else if (word == "--honed") {
-      options->honed = value;
-    } else if (word == "--folder") {
-      options->folder = value;
-    } else {
-      return false;
-    }
-  }
-  return options->workers > 0 && options->sessions > 0 && options->rate > 0;
+FarmBenchOptions FarmOf(const ProgramOptions& words) {
+  FarmBenchOptions options;
+  options.workers = static_cast<int>(words.Integer("workers"));
+  options.sessions = static_cast<int>(words.Integer("sessions"));
+  options.tasks = static_cast<int>(words.Integer("tasks"));
+  options.rate = words.Number("rate");
+  options.warm_up_s = words.Number("warm-up");
+  options.seconds = words.Number("seconds");
+  options.kill = words.Flag("kill");
+  options.after_kill_s = words.Number("after-kill");
+  options.honed = words.Text("honed");
+  options.folder = words.Text("folder");
+  options.strict = words.Flag("strict");
+  return options;
 }
 
 /// Makes the log and asks its snapshot.
@@ -114,12 +147,10 @@ absl::StatusOr<Faults> LookUpInSnapshot(const LookupLog& log, bool strict,
 }
 
 int Main(int argc, char** argv) {
-  FarmBenchOptions options;
-  Lookups lookups;
-  if (!Parse(argc, argv, &options, &lookups)) {
-    fmt::print(stderr, "{}", kUsage);
-    return 2;
-  }
+  const auto words = ReadOptions(kUsage, kOptions, argc, argv);
+  if (!words) return 2;
+  FarmBenchOptions options = FarmOf(*words);
+  const LookupLog lookups{.records = words->Integer("records"), .keys = words->Integer("keys")};
   RaiseFileLimit();
   const bool keep = !options.folder.empty();
   if (!keep) {
@@ -131,7 +162,7 @@ int Main(int argc, char** argv) {
   }
   const SystemMonotonicClock clock;
   absl::StatusOr<Faults> faults = Faults();
-  if (lookups.asked) faults = LookUpInSnapshot(lookups.log, options.strict, &options, clock);
+  if (words->Flag("lookups")) faults = LookUpInSnapshot(lookups, options.strict, &options, clock);
   if (faults.ok()) {
     FarmBench bench(options, clock);
     const absl::StatusOr<Faults> of_farm = bench.Run();

@@ -19,8 +19,8 @@ constexpr size_t kBatch = 8;          ///< as search::Tuner proposes for one tas
 constexpr size_t kRowsPerModel = 24;  ///< as search::Session trains
 
 absl::StatusOr<std::vector<costmodel::Prediction>> TrainAndScore(
-    const std::vector<costmodel::TrainingTask>& tasks,
-    const std::vector<costmodel::FeatureVector>& rows, uint64_t seed) {
+    const std::vector<costmodel::TrainingTask>& tasks, const costmodel::FeatureRows& rows,
+    uint64_t seed) {
   HONE_ASSIGN_OR_RETURN(const std::string bytes, costmodel::XgboostModel::Train(tasks, seed));
   HONE_ASSIGN_OR_RETURN(const auto model, costmodel::XgboostModel::Load(bytes));
   return model->Predict(rows);
@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<costmodel::Prediction>> TrainAndScore(
 
 /// A pool with what the models need of it.
 struct Task {
-  std::vector<costmodel::FeatureVector> features;
+  costmodel::FeatureRows features;
   std::vector<double> ns, analytic;  ///< ns 0: failed
   double best_ns = 0;
   std::string kernel, operators;  ///< operators with shape, and without

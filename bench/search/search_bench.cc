@@ -8,13 +8,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/core/random.h"
+#include "base/program_options.h"
 #include "base/status.h"
 #include "bench/search/model_tasks.h"
 #include "bench/search/pool.h"
@@ -33,9 +36,9 @@ struct Options {
   std::string score, replay, record, target;
   bool measure = false;
   std::vector<std::string> models;
-  int64_t trials = 48;
-  int seeds = 10;
-  size_t candidates = 300, tasks_per_model = 2;
+  int64_t trials = 0;
+  int seeds = 0;
+  size_t candidates = 300, tasks_per_model = 0;
 };
 
 std::string_view Met(bool met) { return met ? "met" : "NOT MET"; }
@@ -274,59 +277,86 @@ absl::StatusOr<bool> Run(const Options& options, const ir::Target& target) {
   return met;
 }
 
-bool ParseArguments(int argc, char** argv, Options* options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--measure") {
-      options->measure = true;
-      continue;
-    }
-    if (i + 1 >= argc) return false;
-    const std::string value = argv[++i];
-    if (name == "--score") {
-      options->score = value;
-    } else if (name == "--replay") {
-      options->replay = value;
-    } else if (name == "--record") {
-      options->record = value;
-    } else if (name == "--model") {
-      options->models.push_back(value);
-    } else if (name == "--target") {
-      options->target = value;
-    } else if (name == "--trials") {
-      options->trials = std::atoll(value.c_str());
-    } else if (name == "--seeds") {
-      options->seeds = std::max(1, std::atoi(value.c_str()));
-    } else if (name == "--tasks-per-model") {
-      options->tasks_per_model = static_cast<size_t>(std::atoi(value.c_str()));
-    } else {
-      return false;
-    }
-  }
-  return options->measure || !options->score.empty() || !options->replay.empty() ||
-         !options->record.empty();
+constexpr std::array kOptions = {
+    OptionSpec{.name = "score",
+               .kind = ValueKind::kFile,
+               .argument = "POOLS",
+               .help = "how many candidates the trees score a second"},
+    OptionSpec{.name = "measure", .help = "how many candidates are built and measured a second"},
+    OptionSpec{.name = "replay",
+               .kind = ValueKind::kFile,
+               .argument = "POOLS",
+               .help = "trials to 95 % of the best"},
+    OptionSpec{.name = "record",
+               .kind = ValueKind::kFile,
+               .argument = "POOLS",
+               .help = "make pools of random candidates"},
+    OptionSpec{.name = "model",
+               .kind = ValueKind::kFile,
+               .argument = "F.onnx",
+               .help = "whose tasks are measured or recorded",
+               .repeated = true},
+    OptionSpec{.name = "target",
+               .kind = ValueKind::kText,
+               .argument = "T",
+               .help = "what code is made for; this machine without it"},
+    OptionSpec{.name = "trials",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "candidates measured",
+               .default_text = "48",
+               .low = 1},
+    OptionSpec{.name = "seeds",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "replays",
+               .default_text = "10",
+               .low = 1},
+    OptionSpec{.name = "tasks-per-model",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "pools recorded",
+               .default_text = "2",
+               .low = 1},
+};
+
+std::optional<Options> OptionsOf(int argc, char** argv) {
+  const auto words = ReadOptions(
+      "bench-search [--score POOLS] [--measure [--model F.onnx] [--trials N]] [--replay POOLS "
+      "[--seeds N]] [--record POOLS --model F.onnx… [--tasks-per-model N]] [--target T]",
+      kOptions, argc, argv);
+  if (!words) return std::nullopt;
+  Options options{.score = words->Text("score"),
+                  .replay = words->Text("replay"),
+                  .record = words->Text("record"),
+                  .target = words->Text("target"),
+                  .measure = words->Flag("measure"),
+                  .models = words->List("model"),
+                  .trials = words->Integer("trials"),
+                  .seeds = static_cast<int>(words->Integer("seeds")),
+                  .tasks_per_model = static_cast<size_t>(words->Integer("tasks-per-model"))};
+  if (options.target.empty()) options.target = fmt::format("cpu:native,threads={}", UsableCores());
+  if (options.measure || !options.score.empty() || !options.replay.empty() ||
+      !options.record.empty())
+    return options;
+  std::cerr << "nothing to do; see --help\n";
+  return std::nullopt;
 }
 
 }  // namespace
 }  // namespace hone::bench
 
 int main(int argc, char** argv) {
-  hone::bench::Options options;
-  options.target = "cpu:native,threads=" + std::to_string(hone::UsableCores());
-  if (!hone::bench::ParseArguments(argc, argv, &options)) {
-    std::cerr << "usage: bench-search [--score POOLS] [--measure [--model F.onnx] [--trials N]] "
-                 "[--replay POOLS [--seeds N]] [--record POOLS --model F.onnx... "
-                 "[--tasks-per-model N]] [--target T]\n";
-    return 2;
-  }
+  const auto options = hone::bench::OptionsOf(argc, argv);
+  if (!options) return 2;
   hone::ir::Target target;
   std::string error;
-  if (!hone::ir::ParseTarget(hone::ir::ResolveNative(options.target, hone::UsableCores()), &target,
+  if (!hone::ir::ParseTarget(hone::ir::ResolveNative(options->target, hone::UsableCores()), &target,
                              &error)) {
     std::cerr << error << "\n";
     return 2;
   }
-  const absl::StatusOr<bool> met = hone::bench::Run(options, target);
+  const absl::StatusOr<bool> met = hone::bench::Run(*options, target);
   if (!met.ok()) {
     std::cerr << hone::StatusMessage(met.status()) << "\n";
     return 2;

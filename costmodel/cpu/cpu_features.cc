@@ -18,71 +18,61 @@ constexpr double kL2BytesPerCycle = 32, kL3BytesPerCycle = 16, kMemoryBytesPerCy
 constexpr double kBarrierSeconds = 3e-7;
 constexpr double kPhaseSeconds = 2e-7;
 
-constexpr size_t kNumShared = 10;  ///< columns, from the first on, that a Workload alone decides
 constexpr size_t kLanes = 39;
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 /// log2 of a ratio of two times in seconds; a nanosecond stands for nothing.
 double Ratio(double a, double b) { return std::log2((a + 1e-9) / (b + 1e-9)); }
 
-constexpr std::array<std::string_view, kNumFeatures> kNames = {"multiply_adds",
-                                                               "points",
-                                                               "reduce",
-                                                               "rows_total",
-                                                               "columns_total",
-                                                               "outer",
-                                                               "input_bytes",
-                                                               "constant_bytes",
-                                                               "output_bytes",
-                                                               "channel",
-                                                               "rows",
-                                                               "vectors",
-                                                               "tile",
-                                                               "live",
-                                                               "live_over_registers",
-                                                               "row_balance",
-                                                               "lane_use",
-                                                               "thread_balance",
-                                                               "efficiency",
-                                                               "columns_outside",
-                                                               "reduce_block",
-                                                               "pad_guard",
-                                                               "pad_peeled",
-                                                               "pad_tile",
-                                                               "pad_root",
-                                                               "winograd2",
-                                                               "winograd4",
-                                                               "one_phase",
-                                                               "tile_rows",
-                                                               "partial_vectors",
-                                                               "unroll",
-                                                               "panel_bytes",
-                                                               "panel_over_l2",
-                                                               "set_rows",
-                                                               "compute_us",
-                                                               "feed_us",
-                                                               "memory_us",
-                                                               "transform_us",
-                                                               "analytic_us",
-                                                               "lanes",
-                                                               "feed_over_compute",
-                                                               "memory_over_compute",
-                                                               "transform_over_compute",
-                                                               "analytic_over_best"};
-constexpr std::string_view kLogarithms[] = {
-    "multiply_adds", "points",      "reduce",         "rows_total",   "columns_total",
-    "outer",         "input_bytes", "constant_bytes", "output_bytes", "channel",
-    "reduce_block",  "panel_bytes", "compute_us",     "feed_us",      "memory_us",
-    "transform_us",  "analytic_us"};
+constexpr bool kLog = true;
 
 const FeatureSchema& Columns() {
-  static const FeatureSchema columns = [] {
-    FeatureSchema made{.names = kNames};
-    for (size_t k = 0; k < kNames.size(); ++k) {
-      made.logarithm[k] = std::ranges::find(kLogarithms, kNames[k]) != std::end(kLogarithms);
-    }
-    return made;
-  }();
+  static const FeatureSchema columns = {
+      {"multiply_adds", kLog},
+      {"points", kLog},
+      {"reduce", kLog},
+      {"rows_total", kLog},
+      {"columns_total", kLog},
+      {"outer", kLog},
+      {"input_bytes", kLog},
+      {"constant_bytes", kLog},
+      {"output_bytes", kLog},
+      {"channel", kLog},
+      {"rows"},
+      {"vectors"},
+      {"tile"},
+      {"live"},
+      {"live_over_registers"},
+      {"row_balance"},
+      {"lane_use"},
+      {"thread_balance"},
+      {"efficiency"},
+      {"columns_outside"},
+      {"reduce_block", kLog},
+      {"pad_guard"},
+      {"pad_peeled"},
+      {"pad_tile"},
+      {"pad_root"},
+      {"winograd2"},
+      {"winograd4"},
+      {"one_phase"},
+      {"tile_rows"},
+      {"partial_vectors"},
+      {"unroll"},
+      {"panel_bytes", kLog},
+      {"panel_over_l2"},
+      {"set_rows"},
+      {"compute_us", kLog},
+      {"feed_us", kLog},
+      {"memory_us", kLog},
+      {"transform_us", kLog},
+      {"analytic_us", kLog},
+      {"lanes"},
+      {"feed_over_compute"},
+      {"memory_over_compute"},
+      {"transform_over_compute"},
+      {kAnalyticOverBest},
+  };
   return columns;
 }
 
@@ -173,11 +163,10 @@ void CpuFeatures::AddTile(const schedule::CpuFacts& f, Terms* out) const {
 
 void CpuFeatures::FillShared() {
   const schedule::CpuSubject::Work& w = subject_.work;
-  const double logarithms[kNumShared] = {w.multiply_adds, w.points, w.reduce,      w.rows,
-                                         w.columns,       w.outer,  w.input_bytes, w.constant_bytes,
-                                         w.output_bytes,  w.channel};
-  for (size_t k = 0; k < kNumShared; ++k) shared_[k] = Log(logarithms[k]);
-  shared_[kLanes] = static_cast<float>(subject_.target.As<ir::CpuTarget>().lanes);
+  const double logarithms[] = {w.multiply_adds, w.points, w.reduce,      w.rows,
+                               w.columns,       w.outer,  w.input_bytes, w.constant_bytes,
+                               w.output_bytes,  w.channel};
+  std::ranges::transform(logarithms, shared_.begin(), Log);
 }
 
 void CpuFeatures::FindLeast() {
@@ -191,15 +180,16 @@ void CpuFeatures::FindLeast() {
 
 double CpuFeatures::AnalyticSeconds(uint64_t id) const { return TermsOf(FactsOf(id)).Seconds(); }
 
-FeatureVector CpuFeatures::Extract(uint64_t id) const {
+void CpuFeatures::Extract(uint64_t id, std::span<float> row) const {
   const schedule::CpuFacts f = FactsOf(id);
   const Terms t = TermsOf(f);
   const double live = static_cast<double>(f.rows * f.vectors + f.vectors + 1);
   auto is = [](bool b) { return b ? 1.0F : 0.0F; };
   const bool direct = f.winograd == 0;
   using schedule::Padding;
-  FeatureVector out = shared_;
-  float* at = out.data() + kNumShared;
+  std::ranges::copy(shared_, row.begin());
+  row[kLanes] = static_cast<float>(subject_.target.As<ir::CpuTarget>().lanes);
+  float* at = row.data() + shared_.size();
   const auto put = [&at](double x) { *at++ = static_cast<float>(x); };
   put(static_cast<double>(f.rows));
   put(static_cast<double>(f.vectors));
@@ -235,7 +225,6 @@ FeatureVector CpuFeatures::Extract(uint64_t id) const {
   put(Ratio(t.memory, t.compute));
   put(Ratio(t.transform, t.compute));
   put(Ratio(t.Seconds(), least_seconds_));
-  return out;
 }
 
 const FeaturesOfKind& CpuFeaturesOf() {

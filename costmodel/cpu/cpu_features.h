@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 #include "costmodel/features.h"
 #include "schedule/cpu/cpu_rule.h"
@@ -13,7 +15,7 @@ class CpuFeatures final : public CandidateFeatures {
  public:
   explicit CpuFeatures(const schedule::Space& space);
 
-  FeatureVector Extract(uint64_t id) const override;
+  void Extract(uint64_t id, std::span<float> row) const override;
   /// The largest of arithmetic at the tile's efficiency and of
   /// traffic per cache level, plus packing and barriers, with the Target's nominal numbers (cost
   /// stack 1; the tile model is the one of BLIS-like register kernels: Low et al., "Analytical
@@ -35,7 +37,8 @@ class CpuFeatures final : public CandidateFeatures {
 
   const schedule::Space& space_;
   const schedule::CpuSubject& subject_;
-  FeatureVector shared_{};    ///< the columns that no candidate changes
+  /// The columns, from the first on, that the Workload alone decides.
+  std::array<float, 10> shared_{};
   double least_seconds_ = 0;  ///< analytic, of the points (of a sample of a large Space)
 };
 

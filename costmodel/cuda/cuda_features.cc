@@ -68,30 +68,30 @@ class CudaFeatures final : public CandidateFeatures {
     }
   }
 
-  FeatureVector Extract(uint64_t id) const override {
+  void Extract(uint64_t id, std::span<float> row) const override {
     const auto log = [](double x) { return static_cast<float>(std::log2(1 + x)); };
     const double seconds = AnalyticSeconds(id);
     const CudaLaunch most = LongestLaunch(id);
-    const double resident = ResidentBlocks(card_, most);
-    FeatureVector features{};
-    features[0] = log(operations_ / 2);
-    features[1] = log(most.flop);
-    features[2] = log(most.blocks);
-    features[3] = log(Waves(card_, most));
-    features[4] = log(most.registers);
-    features[5] = log(most.shared_bytes);
-    features[6] = log(most.instructions);
-    features[7] = log(most.wavefronts);
-    features[8] = log(most.l2_bytes);
-    features[9] = log(most.memory_bytes);
-    features[10] = log(most.threads);
-    features[11] = log(most.bytes_in_flight);
-    features[12] = log(most.chain_cycles);
-    features[17] = static_cast<float>(std::min(1.0, resident * most.threads / card_.most_threads));
-    features[18] = log(static_cast<double>(stages_.size()));
-    features[38] = log(seconds * 1e6);
-    features[kAnalyticOverBest] = static_cast<float>(std::log2(seconds / least_seconds_));
-    return features;
+    const double occupancy =
+        std::min(1.0, ResidentBlocks(card_, most) * most.threads / card_.most_threads);
+    const float values[] = {log(operations_ / 2),
+                            log(most.flop),
+                            log(most.blocks),
+                            log(Waves(card_, most)),
+                            log(most.registers),
+                            log(most.shared_bytes),
+                            log(most.instructions),
+                            log(most.wavefronts),
+                            log(most.l2_bytes),
+                            log(most.memory_bytes),
+                            log(most.threads),
+                            log(most.bytes_in_flight),
+                            log(most.chain_cycles),
+                            static_cast<float>(occupancy),
+                            log(static_cast<double>(stages_.size())),
+                            log(seconds * 1e6),
+                            static_cast<float>(std::log2(seconds / least_seconds_))};
+    std::ranges::copy(values, row.begin());
   }
 
   double AnalyticSeconds(uint64_t id) const override {
@@ -190,32 +190,16 @@ const FeaturesOfKind& CudaFeaturesOf() {
   class Kind final : public FeaturesOfKind {
    public:
     const FeatureSchema& columns() const override {
-      static const FeatureSchema columns = [] {
-        FeatureSchema made;
-        const auto name = [&](size_t column, std::string_view text, bool logarithm) {
-          made.names[column] = text;
-          made.logarithm[column] = logarithm;
-        };
-        name(0, "operations", true);
-        // These are of the longest launch.
-        name(1, "flop", true);
-        name(2, "blocks", true);
-        name(3, "waves", true);
-        name(4, "registers", true);
-        name(5, "shared_bytes", true);
-        name(6, "instructions", true);
-        name(7, "wavefronts", true);
-        name(8, "l2_bytes", true);
-        name(9, "memory_bytes", true);
-        name(10, "threads", true);
-        name(11, "bytes_in_flight", true);
-        name(12, "chain_cycles", true);
-        name(17, "occupancy", false);
-        name(18, "launches", true);
-        name(38, "analytic_us", true);
-        name(kAnalyticOverBest, "analytic_over_best", false);
-        return made;
-      }();
+      constexpr bool kLog = true;
+      // Those from flop to occupancy are of the longest launch.
+      static const FeatureSchema columns = {
+          {"operations", kLog},   {"flop", kLog},       {"blocks", kLog},
+          {"waves", kLog},        {"registers", kLog},  {"shared_bytes", kLog},
+          {"instructions", kLog}, {"wavefronts", kLog}, {"l2_bytes", kLog},
+          {"memory_bytes", kLog}, {"threads", kLog},    {"bytes_in_flight", kLog},
+          {"chain_cycles", kLog}, {"occupancy"},        {"launches", kLog},
+          {"analytic_us", kLog},  {kAnalyticOverBest},
+      };
       return columns;
     }
     std::unique_ptr<const CandidateFeatures> Of(const schedule::Space& space) const override {

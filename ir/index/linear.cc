@@ -1,10 +1,7 @@
 #include "ir/index/linear.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <numeric>
-
-#include "ir/integer.h"
 
 namespace hone::ir {
 
@@ -24,43 +21,10 @@ int Compare(const Expr& a, const Expr& b) {
   return 0;
 }
 
-void Linear::Add(const Expr& atom, int64_t coefficient) {
-  if (coefficient == 0) return;
-  const auto it =
-      std::lower_bound(terms.begin(), terms.end(), atom,
-                       [](const Term& t, const Expr& e) { return Compare(t.atom, e) < 0; });
-  if (it != terms.end() && Compare(it->atom, atom) == 0) {
-    it->coefficient = WrapAdd(it->coefficient, coefficient);
-    if (it->coefficient == 0) terms.erase(it);
-  } else {
-    terms.insert(it, {atom, coefficient});
-  }
-}
-
-void Linear::Add(const Linear& other, int64_t factor) {
-  constant = WrapAdd(constant, WrapMul(other.constant, factor));
-  for (const Term& t : other.terms) Add(t.atom, WrapMul(t.coefficient, factor));
-}
-
-Linear AtomOf(const Expr& e) {
-  Linear l;
-  l.terms.push_back({e, 1});
-  return l;
-}
-
-Linear Scale(Linear linear, int64_t factor) {
-  if (factor == 0) return {};
-  linear.constant = WrapMul(linear.constant, factor);
-  for (Linear::Term& t : linear.terms) t.coefficient = WrapMul(t.coefficient, factor);
-  return linear;
-}
-
 std::optional<Linear> Difference(const Linear& a, const Linear& b) {
-  Linear d = a;
   int64_t constant = 0;
   if (__builtin_sub_overflow(a.constant, b.constant, &constant)) return std::nullopt;
-  d.Add(b, -1);
-  return d;
+  return a - b;
 }
 
 Expr ToExpr(const Linear& linear) {

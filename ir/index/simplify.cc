@@ -76,7 +76,7 @@ Linear ModuloBy(const Linear& l, int64_t c, const VarRanges& ranges) {
     r.constant -= FloorDivInt(b.low, c) * c;
     return r;
   }
-  return AtomOf(FloorMod(ToExpr(r), c));
+  return Linear::Of(FloorMod(ToExpr(r), c));
 }
 
 /// k·c·(x div c) + k·(x mod c) → k·x, for every such pair.
@@ -142,11 +142,11 @@ Linear LinearOfMinMax(const Expr& e, const VarRanges& ranges) {
   const std::optional<Linear> difference = Difference(a, b);
   bool is_min = e->binary() == BinaryOp::kMin;
   if (a.terms.empty() && b.terms.empty()) return (a.constant < b.constant) == is_min ? a : b;
-  if (!difference) return AtomOf(Binary(e->binary(), ToExpr(a), ToExpr(b)));
+  if (!difference) return Linear::Of(Binary(e->binary(), ToExpr(a), ToExpr(b)));
   Interval d = BoundsOf(*difference, ranges);
   if (d.high <= 0) return is_min ? a : b;
   if (d.low >= 0) return is_min ? b : a;
-  return AtomOf(Binary(e->binary(), ToExpr(a), ToExpr(b)));
+  return Linear::Of(Binary(e->binary(), ToExpr(a), ToExpr(b)));
 }
 
 Linear LinearOfBinary(const Expr& e, const VarRanges& ranges) {
@@ -162,7 +162,7 @@ Linear LinearOfBinary(const Expr& e, const VarRanges& ranges) {
       Linear a = ToLinear(e->args[0], ranges), b = ToLinear(e->args[1], ranges);
       if (a.terms.empty()) return Scale(b, a.constant);
       if (b.terms.empty()) return Scale(a, b.constant);
-      return AtomOf(ToExpr(a) * ToExpr(b));
+      return Linear::Of(ToExpr(a) * ToExpr(b));
     }
     case BinaryOp::kDiv:
     case BinaryOp::kMod: {
@@ -171,12 +171,12 @@ Linear LinearOfBinary(const Expr& e, const VarRanges& ranges) {
         return e->binary() == BinaryOp::kDiv ? DivideBy(a, b.constant, ranges)
                                              : ModuloBy(a, b.constant, ranges);
       }
-      return AtomOf(Binary(e->binary(), ToExpr(a), ToExpr(b)));
+      return Linear::Of(Binary(e->binary(), ToExpr(a), ToExpr(b)));
     }
     case BinaryOp::kMin:
     case BinaryOp::kMax: return LinearOfMinMax(e, ranges);
     default:
-      return AtomOf(
+      return Linear::Of(
           Binary(e->binary(), Simplify(e->args[0], ranges), Simplify(e->args[1], ranges)));
   }
 }
@@ -244,26 +244,18 @@ Expr SimplifyLogic(const Expr& e, const VarRanges& ranges) {
 
 Linear ToLinear(const Expr& e, const VarRanges& ranges) {
   switch (e->kind) {
-    case ExprKind::kConst: {
-      Linear l;
-      l.constant = e->int_value;
-      return l;
-    }
+    case ExprKind::kConst: return Linear(e->int_value);
     case ExprKind::kVar:
       if (ranges.ExtentOf(e->id) == 1) return {};
-      return AtomOf(e);
+      return Linear::Of(e);
     case ExprKind::kBinary: return LinearOfBinary(e, ranges);
     case ExprKind::kUnary:
       if (e->unary() == UnaryOp::kNeg) return Scale(ToLinear(e->args[0], ranges), -1);
-      return AtomOf(Unary(e->unary(), Simplify(e->args[0], ranges)));
+      return Linear::Of(Unary(e->unary(), Simplify(e->args[0], ranges)));
     default: {
       Expr s = Simplify(e, ranges);
-      if (s->kind == ExprKind::kConst) {
-        Linear l;
-        l.constant = s->int_value;
-        return l;
-      }
-      return AtomOf(s);
+      if (s->kind == ExprKind::kConst) return Linear(s->int_value);
+      return Linear::Of(s);
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include "base/core/cpu.h"
 #include "base/versions.h"
+#include "measure/process_load.h"
 
 namespace hone::measure {
 
@@ -72,6 +73,10 @@ const KindDevices& CpuDevices() {
       host.lock = "cpu:" + std::to_string(number);
       return host;
     }
+    std::unique_ptr<OthersWatch> WatchOthers(int, const MonotonicClock& clock) const override {
+      return std::make_unique<ForeignLoad>(clock);
+    }
+    int HostCores(const ir::Target& target) const override { return target.threads; }
   };
   static const Cpus devices;
   return devices;

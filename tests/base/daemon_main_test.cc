@@ -15,16 +15,16 @@ using ::testing::internal::GetCapturedStderr;
 using ::testing::internal::GetCapturedStdout;
 
 constexpr std::array kOptions = {
-    DaemonOption{"fail", "", "HOW", "how to fail"},
-    DaemonOption{"log-level", "info", "LEVEL", "debug, info, warning or error"},
-    DaemonOption{"config", "", "FILE", "read options from here"},
-    DaemonOption{"help", "", "", "print this"},
-    DaemonOption{"man", "", "", "print the manual page"},
-    DaemonOption{"test-hook", "", "N", ""},
-    DaemonOption{"version", "", "", "print the version"},
+    DaemonOption("fail", "", "HOW", "how to fail"),
+    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error"),
+    DaemonOption("config", "", "FILE", "read options from here"),
+    DaemonOption("help", "", "", "print this"),
+    DaemonOption("man", "", "", "print the manual page"),
+    DaemonOption("test-hook", "", "N", ""),
+    DaemonOption("version", "", "", "print the version"),
 };
 
-absl::Status Run(const DaemonOptions& options) {
+absl::Status Run(const ProgramOptions& options) {
   const std::string how = options.Text("fail");
   if (how == "usage") return absl::InvalidArgumentError("a bad option");
   if (how == "server") return AsServerError(absl::InvalidArgumentError("no such name"));

@@ -130,7 +130,7 @@ TEST_F(TunedLog, ExplainTellsWhatTheTreesSay) {
     Random random(1);
     costmodel::TrainingTask task;
     for (int i = 0; i < 64; ++i) {
-      costmodel::FeatureVector features{};
+      costmodel::FeatureVector features(44);
       for (float& x : features) x = static_cast<float>(random.Uniform() * 8);
       task.labels.push_back(features[11] / 8);  // vectors
       task.features.push_back(features);

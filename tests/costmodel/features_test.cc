@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 
+#include "base/versions.h"
 #include "ir/text.h"
 
 namespace hone::costmodel {
@@ -50,8 +51,25 @@ TEST(FeaturesTest, EveryPointHasFiniteFeaturesAndPositiveTime) {
 }
 
 TEST(FeaturesTest, NamesAreDistinct) {
-  const auto& names = FeaturesOfKinds().Find("cpu")->columns().names;
-  EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
+  for (const char* kind : {"cpu", "cuda"}) {
+    const FeatureSchema& columns = FeaturesOfKinds().Find(kind)->columns();
+    std::set<std::string_view> names;
+    for (const Feature& each : columns) names.insert(each.name);
+    EXPECT_EQ(names.size(), columns.size()) << kind;
+    EXPECT_FALSE(names.contains("")) << kind;
+    EXPECT_EQ(columns.back().name, kAnalyticOverBest) << kind;
+  }
+}
+
+// Stored models name columns by their place.
+TEST(FeaturesTest, EachKindCountsItsOwnColumns) {
+  const FeatureSchema& cpu = FeaturesOfKinds().Find("cpu")->columns();
+  ASSERT_EQ(kCpuVersions.feature_schema, 3);
+  EXPECT_EQ(cpu.size(), 44U);
+  EXPECT_EQ(cpu[11].name, "vectors");
+  EXPECT_EQ(cpu[38].name, "analytic_us");
+  ASSERT_EQ(kCudaVersions.feature_schema, 3);
+  EXPECT_EQ(FeaturesOfKinds().Find("cuda")->columns().size(), 17U);
 }
 
 TEST(FeaturesTest, DifferentCandidatesDiffer) {

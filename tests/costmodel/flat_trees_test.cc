@@ -7,6 +7,7 @@
 
 #include "base/core/random.h"
 #include "costmodel/xgboost_model.h"
+#include "tests/costmodel/trained_model.h"
 
 namespace hone::costmodel {
 namespace {
@@ -19,7 +20,7 @@ constexpr char kTree[] =
     "\t\t4:leaf=4\n";
 
 FlatTrees Parsed(const std::vector<const char*>& dumps) {
-  auto trees = FlatTrees::Parse(dumps);
+  auto trees = FlatTrees::Parse(dumps, kColumns);
   EXPECT_TRUE(trees.ok()) << trees.status();
   return *std::move(trees);
 }
@@ -27,7 +28,7 @@ FlatTrees Parsed(const std::vector<const char*>& dumps) {
 TEST(FlatTreesTest, EachSplitSendsSmallerValuesLeftAndMissingOnesWhereItSays) {
   const FlatTrees trees = Parsed({kTree, "0:leaf=10\n"});
   EXPECT_EQ(trees.num_trees(), 2U);
-  FeatureVector row{};
+  FeatureVector row(kColumns, 0);
   EXPECT_EQ(trees.PredictRow(row), 11);
   row[3] = 0.5F;
   EXPECT_EQ(trees.PredictRow(row), 9.75F);
@@ -44,27 +45,30 @@ TEST(FlatTreesTest, DumpsThatAreNoTreesAreRefused) {
        {"", "0:[f3<0.5] yes=1,no=2,missing=2\n\t1:leaf=1\n", "0:[f99<0.5] yes=1,no=2,missing=1\n",
         "0:[f3<0.5] yes=0,no=0,missing=0\n", "0:[f-1<0.5] yes=1,no=2,missing=1\n", "nonsense",
         "0:[f3<] yes=1,no=2,missing=1\n", "1:leaf=1\n", "-1:leaf=1\n", "99999999:leaf=1\n"}) {
-    EXPECT_EQ(FlatTrees::Parse(std::vector<const char*>{text}).status().code(),
+    EXPECT_EQ(FlatTrees::Parse(std::vector<const char*>{text}, kColumns).status().code(),
               absl::StatusCode::kInvalidArgument)
         << text;
   }
 }
 
 /// Rows as a Space gives them: some columns constant, some with few values, some with many.
-std::vector<FeatureVector> Rows(Random& random, size_t n) {
-  FeatureVector common{};
+FeatureRows Rows(Random& random, size_t n) {
+  FeatureVector common(kColumns, 0);
   for (float& x : common) x = static_cast<float>(random.Uniform());
-  std::vector<FeatureVector> rows(n, common);
-  for (FeatureVector& row : rows) {
+  FeatureRows rows;
+  for (size_t i = 0; i < n; ++i) {
+    rows.push_back(common);
+    const std::span<float> row = rows[i];
     for (size_t k = 10; k < 20; ++k) row[k] = static_cast<float>(random.Below(5)) * 0.25F;
     for (size_t k = 20; k < row.size(); ++k) row[k] = static_cast<float>(random.Uniform());
   }
   return rows;
 }
 
-TrainingTask Labelled(std::vector<FeatureVector> rows, Random& random) {
+TrainingTask Labelled(FeatureRows rows, Random& random) {
   TrainingTask task{std::move(rows), {}};
-  for (const FeatureVector& f : task.features) {
+  for (size_t i = 0; i < task.features.size(); ++i) {
+    const std::span<const float> f = std::as_const(task.features)[i];
     task.labels.push_back(0.05F + 0.4F * f[12] + 0.3F * std::abs(f[25] - f[31]) +
                           0.2F * static_cast<float>(random.Uniform()));
   }
@@ -84,7 +88,7 @@ class FlatPredictionTest : public ::testing::Test {
     model_ = *std::move(model);
   }
   /// The very bits of XGBoost's own prediction.
-  void ExpectSame(const std::vector<FeatureVector>& rows) const {
+  void ExpectSame(const FeatureRows& rows) const {
     const auto ours = model_->Predict(rows), theirs = XgboostModel::PredictByLibrary(bytes_, rows);
     ASSERT_TRUE(ours.ok() && theirs.ok()) << ours.status() << theirs.status();
     ASSERT_EQ(ours->size(), rows.size());
@@ -107,15 +111,15 @@ TEST_F(FlatPredictionTest, EqualsTheLibrarysForAnyNumberOfRows) {
 TEST_F(FlatPredictionTest, EqualsTheLibrarysOnValuesThatAreThresholds) {
   // Equal labels apart, every column takes the trained values themselves, whose bin borders the
   // thresholds are.
-  std::vector<FeatureVector> rows = Rows(random_, 600);
-  for (FeatureVector& row : rows) {
-    for (float& x : row) x = std::round(x * 16) / 16;
+  FeatureRows rows = Rows(random_, 600);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (float& x : rows[i]) x = std::round(x * 16) / 16;
   }
   ExpectSame(rows);
 }
 
 TEST_F(FlatPredictionTest, EqualsTheLibrarysWithMissingAndEndlessValues) {
-  std::vector<FeatureVector> rows = Rows(random_, 300);
+  FeatureRows rows = Rows(random_, 300);
   for (size_t i = 0; i < rows.size(); ++i) {
     for (float& x : rows[i]) {
       if (i % 3 == 0 && random_.Chance(0.3)) x = std::nanf("");
@@ -124,10 +128,12 @@ TEST_F(FlatPredictionTest, EqualsTheLibrarysWithMissingAndEndlessValues) {
     }
   }
   ExpectSame(rows);
-  std::erase_if(rows, [](const FeatureVector& row) {
-    return std::any_of(row.begin(), row.end(), [](float x) { return std::isnan(x); });
-  });
-  ExpectSame(rows);
+  FeatureRows whole;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (std::ranges::none_of(rows[i], [](float x) { return std::isnan(x); }))
+      whole.push_back(rows[i]);
+  }
+  ExpectSame(whole);
 }
 
 }  // namespace

@@ -40,8 +40,9 @@ TEST(PointScoresTest, EveryNumberOfThreadsScoresAsOneRowAtATime) {
     ASSERT_TRUE(scores.ok()) << scores.status();
     ASSERT_EQ(scores->size(), ids.size());
     for (size_t i = 0; i < ids.size(); i += 7) {
-      const FeatureVector row = extractor.Extract(ids[i]);
-      const auto alone = (*model)->Predict(std::span(&row, 1));
+      FeatureRows row;
+      row.push_back(extractor.Extract(ids[i]));
+      const auto alone = (*model)->Predict(row);
       ASSERT_TRUE(alone.ok()) << alone.status();
       EXPECT_EQ((*scores)[i].mean, (*alone)[0].mean) << i << " with " << threads << " threads";
       EXPECT_EQ((*scores)[i].spread, (*alone)[0].spread) << i;

@@ -20,7 +20,7 @@ namespace {
 TrainingTask MakeTask(Random& random, int rows) {
   TrainingTask t;
   for (int i = 0; i < rows; ++i) {
-    FeatureVector f{};
+    FeatureVector f(kColumns, 0);
     for (float& x : f) x = static_cast<float>(random.Uniform());
     t.features.push_back(f);
     t.labels.push_back(0.1F + 0.9F * f[3] * (1 - std::abs(f[7] - 0.5F)));
@@ -60,7 +60,7 @@ TEST(XgboostModelTest, ContributionsAddUpAndNameTheColumnsThatMatter) {
   auto scores = (*model)->Predict(tasks[0].features);
   auto explained = XgboostModel::Explain(*bytes, tasks[0].features);
   ASSERT_TRUE(scores.ok() && explained.ok()) << explained.status();
-  std::array<float, kNumFeatures> weight{};
+  std::array<float, kColumns> weight{};
   for (size_t i = 0; i < scores->size(); ++i) {
     float sum = (*explained)[i].base;
     for (size_t k = 0; k < weight.size(); ++k) {

@@ -118,10 +118,8 @@ class BlockSketches final : public schedule::KindSketches {
 class Features final : public costmodel::CandidateFeatures {
  public:
   explicit Features(const schedule::Space& space) : space_(space) {}
-  costmodel::FeatureVector Extract(uint64_t id) const override {
-    costmodel::FeatureVector features{};
-    features[0] = static_cast<float>(space_.ValueOf(id, "block"));
-    return features;
+  void Extract(uint64_t id, std::span<float> row) const override {
+    row[0] = static_cast<float>(space_.ValueOf(id, "block"));
   }
   double AnalyticSeconds(uint64_t id) const override {
     return 1.0 / static_cast<double>(space_.ValueOf(id, "block"));
@@ -134,7 +132,7 @@ class Features final : public costmodel::CandidateFeatures {
 class FeatureMaker final : public costmodel::FeaturesOfKind {
  public:
   const costmodel::FeatureSchema& columns() const override {
-    static const costmodel::FeatureSchema columns = {.names = {"block"}};
+    static const costmodel::FeatureSchema columns = {{"block"}, {costmodel::kAnalyticOverBest}};
     return columns;
   }
   std::unique_ptr<const costmodel::CandidateFeatures> Of(
@@ -167,6 +165,13 @@ class Beads final : public measure::KindChecks {
   }
 };
 
+double others_here = 0;
+
+class Neighbours final : public measure::OthersWatch {
+ public:
+  std::optional<double> SinceLast() override { return others_here; }
+};
+
 class Shelf final : public measure::KindDevices {
  public:
   absl::StatusOr<measure::HostDevice> Describe(int number) const override {
@@ -178,6 +183,9 @@ class Shelf final : public measure::KindDevices {
     device.target = "abacus:rods=13";
     device.lock = "abacus-" + std::to_string(number);
     return device;
+  }
+  std::unique_ptr<measure::OthersWatch> WatchOthers(int, const MonotonicClock&) const override {
+    return std::make_unique<Neighbours>();
   }
 };
 
@@ -208,6 +216,8 @@ void Register() {
   }();
   static_cast<void>(once);
 }
+
+void SetOthers(double others) { others_here = others; }
 
 ir::Target TargetOf(const char* text) {
   Register();

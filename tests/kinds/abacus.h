@@ -18,4 +18,7 @@ void Register();
 /// The target of that text, registered.
 ir::Target TargetOf(const char* text);
 
+/// Whoever else uses every abacus from now on: so many of them; 0: nobody.
+void SetOthers(double others);
+
 }  // namespace hone::abacus

@@ -7,6 +7,7 @@
 #include "base/core/clock.h"
 #include "ir/text.h"
 #include "measure/cpu/cpu_runner.h"
+#include "measure/device.h"
 #include "measure/local_measurer.h"
 #include "tests/kinds/abacus.h"
 #include "tests/test_paths.h"
@@ -57,6 +58,17 @@ TEST_F(AbacusRunnerTest, CandidatesAreCheckedAndTimedByItsOwnClock) {
     EXPECT_LT(result.samples_ns.front(), 100'000);
     EXPECT_EQ(result.device, "abacus-8:rods13");
   }
+}
+
+// The host's CPUs may be as busy as they like.
+TEST_F(AbacusRunnerTest, OthersDisturbItWhereTheyUseItItself) {
+  abacus::SetOthers(0);
+  EXPECT_FALSE(Measured("").noisy);
+  abacus::SetOthers(1);
+  EXPECT_TRUE(Measured("").noisy);
+  abacus::SetOthers(0);
+  EXPECT_EQ(measure::HostCoresOf(abacus::TargetOf("abacus:rods=8")), 0);
+  EXPECT_EQ(measure::HostCoresOf(abacus::TargetOf("cpu:avx2,threads=2")), 2);
 }
 
 TEST_F(AbacusRunnerTest, WhatIsLostStaysSoUntilItsProcessIsReplaced) {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "gtest/gtest.h"
 
 #include "base/core/fake_clock.h"
@@ -72,7 +74,7 @@ TEST(Kinds, ASpaceHoldsTheSketchesOfItsKind) {
   EXPECT_EQ(schedule::ToText(*space.TraceOf(0)), "parallel(s0.i0, 1)\n");
   const costmodel::FeatureExtractor features(space);
   EXPECT_EQ(features.AnalyticSeconds(3), 1.0 / 8);
-  EXPECT_EQ(features.Extract(2)[0], 4);
+  EXPECT_EQ(features.Extract(2), (costmodel::FeatureVector{4, 0}));
 }
 
 TEST(Kinds, ARooflineIsWhatTheProbesOfItsKindSay) {
@@ -106,7 +108,7 @@ TEST(Kinds, EachCountsItsOwnVersions) {
   EXPECT_FALSE(measure::DescribeDevice("abacus:10").ok());
   costmodel::TrainingTask task;
   for (int i = 1; i <= 32; ++i) {
-    task.features.push_back({static_cast<float>(i)});
+    task.features.push_back(std::array{static_cast<float>(i), 0.0F});
     task.labels.push_back(1.0F / static_cast<float>(i));
   }
   const auto bytes = costmodel::XgboostModel::Train({task}, 1, target.text);

@@ -35,27 +35,27 @@ TEST(WireTest, FrameLayoutIsFixed) {
 }
 
 TEST(WireTest, ValuesComeBack) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(int64_t{-5});
   writer.Put(uint8_t{250});
   writer.Put(1.5);
-  writer.PutString(std::string("a\0b", 3));
-  writer.PutString("");
-  WireReader reader(writer.payload());
+  writer.PutText(std::string("a\0b", 3));
+  writer.PutText("");
+  ByteReader reader(writer.bytes());
   EXPECT_EQ(reader.Get<int64_t>(), -5);
   EXPECT_EQ(reader.Get<uint8_t>(), 250);
   EXPECT_EQ(reader.Get<double>(), 1.5);
-  EXPECT_EQ(reader.GetString(), std::string_view("a\0b", 3));
-  EXPECT_EQ(reader.GetString(), "");
+  EXPECT_EQ(reader.GetText(), std::string_view("a\0b", 3));
+  EXPECT_EQ(reader.GetText(), "");
   EXPECT_TRUE(reader.Finish("values").ok());
 }
 
 TEST(WireTest, ReaderFailsOnceAndForAll) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(uint32_t{1000});  // a string of 1000 bytes that are not there
   writer.Put(uint32_t{7});
-  WireReader reader(writer.payload());
-  EXPECT_EQ(reader.GetString(), "");
+  ByteReader reader(writer.bytes());
+  EXPECT_EQ(reader.GetText(), "");
   EXPECT_EQ(reader.Get<uint32_t>(), 0u);
   const Status status = reader.Finish("thing");
   EXPECT_EQ(status.code(), StatusCode::kDataLoss);
@@ -64,16 +64,16 @@ TEST(WireTest, ReaderFailsOnceAndForAll) {
 }
 
 TEST(WireTest, CountsBeyondThePayloadAreRefusedBeforeAllocation) {
-  WireWriter writer;
+  ByteWriter writer;
   writer.Put(uint32_t{0xffffffff});
   writer.Put(uint64_t{0});
-  WireReader reader(writer.payload());
+  ByteReader reader(writer.bytes());
   EXPECT_EQ(reader.GetCount(8), 0u);
   EXPECT_TRUE(reader.failed());
 }
 
 TEST(WireTest, LeftOverBytesAreAnError) {
-  WireReader reader("x");
+  ByteReader reader("x");
   EXPECT_EQ(reader.Finish("nothing").code(), StatusCode::kDataLoss);
 }
 

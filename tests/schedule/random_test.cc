@@ -18,7 +18,8 @@
 namespace hone::schedule {
 namespace {
 
-constexpr uint64_t kSeeds[] = {11, 222, 3333, 44444, 555555, 6666666, 777, 88888};
+/// Two for each case: shards of CTest share the cases.
+constexpr uint64_t kSeeds[][2] = {{11, 222}, {3333, 44444}, {555555, 6666666}, {777, 88888}};
 constexpr int kTracesPerSeed = 500;  ///< accepted ones
 constexpr int kCompileEvery = 10;
 
@@ -135,9 +136,11 @@ void Print(const Tally& t) {
     std::cout << "  not taken " << count << " times: " << why << "\n";
 }
 
-TEST(RandomTraces, EqualTheInterpreter) {
+class RandomTraces : public ::testing::TestWithParam<int> {};
+
+TEST_P(RandomTraces, EqualTheInterpreter) {
   Tally tally;
-  for (uint64_t seed : kSeeds) {
+  for (uint64_t seed : kSeeds[GetParam()]) {
     std::cout << "seed " << seed << "\n";
     Random seeds(seed);
     const int until = tally.accepted + kTracesPerSeed;
@@ -147,7 +150,7 @@ TEST(RandomTraces, EqualTheInterpreter) {
     }
   }
   Print(tally);
-  EXPECT_GE(tally.accepted, 3000);
+  EXPECT_GE(tally.accepted, 750);
   EXPECT_GE(tally.accepted, 2 * tally.rejected);
   EXPECT_GE(2 * tally.with_tail_and_stages, tally.accepted);
   for (const char* what :
@@ -157,16 +160,18 @@ TEST(RandomTraces, EqualTheInterpreter) {
         "bind",          "tail exact",     "tail mask",    "tail two_sizes", "place root",
         "place memory",  "place register", "place shared", "binding",        "prefetch",
         "online_softmax"}) {
-    EXPECT_GE(tally.uses[what], 100) << what;
+    EXPECT_GE(tally.uses[what], 25) << what;
   }
   for (const char* dtype : {"f32", "f64", "f16", "bf16", "i32"})
-    EXPECT_GE(tally.dtypes[dtype], 60) << dtype;
+    EXPECT_GE(tally.dtypes[dtype], 15) << dtype;
   // One in kCompileEvery is to be code as well, of which the code generator refuses some, on what
   // this machine can run of the two targets.
   const auto targets = static_cast<int>(codegen::RunnableTargets().size());
   EXPECT_GE(tally.compiled, tally.accepted * targets / 40);
   EXPECT_LE(2 * tally.refused, tally.compiled);
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomTraces, ::testing::Range(0, 4));
 
 }  // namespace
 }  // namespace hone::schedule

@@ -6,6 +6,8 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
+#include "costmodel/features.h"
+#include "costmodel/xgboost_model.h"
 #include "db/memory_database.h"
 #include "ir/text.h"
 #include "tests/search/fake_measurer.h"
@@ -269,6 +271,30 @@ TEST(SharedTunerTest, ARestartEqualsNoRestartWhateverHappenedBefore) {
     for (uint64_t step = 0; step < 60 + 20 * seed; ++step) written.Step();
     written.ExpectTheRestartIsNone();
   }
+}
+
+// Every kind has its own columns: the CPU's would not fit.
+TEST(SharedTunerTest, AModelOfAnotherKindOfDeviceOutlivesARestart) {
+  ir::Target target;
+  std::string why;
+  ASSERT_TRUE(ir::ParseTarget("cuda:sm_90a", &target, &why)) << why;
+  const size_t columns = costmodel::FeaturesOfKinds().Of(target).columns().size();
+  costmodel::TrainingTask task;
+  for (int i = 0; i < 32; ++i) {
+    task.features.push_back(costmodel::FeatureVector(columns, static_cast<float>(i)));
+    task.labels.push_back(1 / static_cast<float>(1 + i));
+  }
+  const auto bytes = costmodel::XgboostModel::Train({task}, 1, target.text);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  db::MemoryDatabase log;
+  db::Batch batch;
+  batch.blobs.push_back({Sha256Hex(*bytes), *bytes});
+  ASSERT_TRUE(log.Append(batch).ok());
+  SharedTuner shared(target, {.seed = 1});
+  ASSERT_TRUE(
+      ReplayStream(log, {StreamEvent(shared.stream, ModelEvent{batch.blobs[0].digest, 10})}, shared)
+          .ok());
+  EXPECT_NE(shared.tuner.model(), nullptr);
 }
 
 }  // namespace

@@ -230,6 +230,39 @@ def check_form(tree):
                 yield f"{path}:{number}: a tab or blanks at the end"
 
 
+def check_banned(tree):
+    for path in tree.code():
+        for number, line in enumerate(tree.lines[path], 1):
+            for pattern, what in rules.BANNED_CALLS:
+                if re.search(pattern, without_comments(line)):
+                    yield f"{path}:{number}: {what}: {line.strip()}"
+
+
+def check_empty(tree):
+    for path in tree.paths:
+        if (tree.root / path).stat().st_size == 0:
+            yield f"{path}:1: an empty file"
+
+
+def check_calls(tree):
+    """A free function that a header of ours declares is called somewhere, be it in a test."""
+    function = re.compile(r"^(?=\S)(?!using|typedef|friend|#|//|return|class|struct|enum|template|extern)[\w:<>,&*\[\] ]*?[\w>&*\]] [&*]?(\w+)\(")
+    declared, used = {}, set()
+    for path in tree.code():
+        for number, line in enumerate(tree.lines[path], 1):
+            code = without_comments(line)
+            names = re.findall(r"\b[A-Z]\w*\b", code)
+            own = function.match(code)
+            if own and path.endswith(".h") and top_folder(path) in rules.FLOORS:
+                declared.setdefault(own[1], f"{path}:{number}")
+            if own:  # a declaration, or where the function is defined
+                names.remove(own[1]) if own[1] in names else None
+            used.update(names)
+    for name, where in declared.items():
+        if name[0].isupper() and name not in used:
+            yield f"{where}: {name} is declared and never called"
+
+
 def check_linking(tree, build):
     """Only hone-builder links LLVM; the runner and the runtime link nothing of third parties."""
     heavy = {"LLVM", "xgboost", "absl", "spdlog", "protobuf", "sqlite3", "zip", "fmt", "crypto"}
@@ -249,7 +282,7 @@ CHECKS = {
     "Floors": check_floors, "Links": check_links, "RuntimeBase": check_runtime_base,
     "Owners": check_owners, "Kinds": check_kinds, "HiddenInputs": check_hidden_inputs, "Sizes": check_sizes,
     "Functions": check_functions, "Lists": check_lists, "Names": check_names, "Words": check_words,
-    "Form": check_form,
+    "Form": check_form, "Banned": check_banned, "Empty": check_empty, "Calls": check_calls,
 }
 
 

@@ -32,6 +32,9 @@ CLEAN = {
 
 # rule -> [(path, text appended or new, expected in the message)]
 BREAKS = {
+    "Banned": [("ir/expr.cc", 'int n = sscanf(text, "%d", &x);\n', "scanf")],
+    "Empty": [("ir/ird", "", "ir/ird:1: an empty file")],
+    "Calls": [("ir/expr.h", "int Forgotten(int x);\n", "ir/expr.h:2: Forgotten is declared and never called")],
     "Floors": [
         ("ir/expr.cc", '#include "graph/graph.h"\n', "ir/expr.cc:4: ir (floor 1) includes"),
         ("graph/a.h", '#pragma once\n#include "schedule/trace.h"\n', "floor 2"),

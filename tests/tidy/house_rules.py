@@ -16,7 +16,8 @@ OWNERS = [
     (r"xgboost/", r"costmodel/xgboost_model\.cc"),
     (r"sqlite3", r"db/sqlite_"),
     (r"spdlog/", r"base/log\.cc"),
-    (r"CLI/", r"client/command_line\.cc|(server|worker)/main\.cc"),
+    (r"CLI/", r"base/option_parser\.cc|client/command_line\.cc|measure/run_main\.cc"),
+    (r"toml\+\+/", r"base/toml_file\.cc"),
     (r"nlohmann/json_fwd", r"(client|server/web)/"),
     (r"nlohmann/", r"(client|server/web)/.*\.cc"),
     (r"zip\.h|zipconf\.h", r"client/npz\.cc"),
@@ -55,6 +56,10 @@ HIDDEN_INPUTS = [
      "random numbers; use hone::Random"),
     (r"\b(s?rand|[ds]rand48|random_shuffle|getrandom|getentropy|arc4random)\s*\(", "random numbers"),
     (r"#\s*include\s*<random>", "random numbers; use base/core/random.h"),
+]
+# Functions of the C library that nobody calls.
+BANNED_CALLS = [
+    (r"\bv?[sf]?scanf\s*\(", "scanf, which takes less than it was given without a word; use Words of base/core/words.h"),
 ]
 ENVIRONMENT = r"\b(secure_)?getenv\s*\(|\bsetenv\s*\(|\bputenv\s*\("
 MAY_READ_ENVIRONMENT = r"client/|runtime/c_api\.cc|(server|worker|measure)/\w*main\.cc|tests/"

@@ -1,4 +1,4 @@
-// Checking values and words against the option table.
+// Checking values and words against option tables.
 
 #include <algorithm>
 #include <cctype>
@@ -8,10 +8,10 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
+#include "base/option_spec.h"
 #include "base/status.h"
-#include "client/option_table.h"
 
-namespace hone::client {
+namespace hone {
 namespace {
 
 std::string RangeText(const OptionSpec& option) {
@@ -173,4 +173,4 @@ std::vector<std::string> SplitChoices(std::string_view choices) {
   return list;
 }
 
-}  // namespace hone::client
+}  // namespace hone
