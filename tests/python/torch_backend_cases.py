@@ -88,6 +88,12 @@ class TorchBackendTest(Case):
         self.assertEqual([row["state"] for row in self.rows()], ["compiled"] * 3 + ["eager"])
         [told] = self.fallbacks()
         self.assertIn("options={'packages': N}", told)
+        with torch.no_grad():
+            net.linear.weight.mul_(2)  # one change, for both packages
+            for batch in (2, 3):
+                x = torch.randn(batch, 3, 9, 9)
+                self.assert_equal(compiled(x), net(x))
+        self.assertEqual(self.rows()[-1]["changes"], 1)
 
     def test_changed_weights_are_never_answered_old(self):
         net, other = Small().eval(), Small().eval()

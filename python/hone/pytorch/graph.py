@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from . import background
-from .frozen import may_freeze
+from .frozen import may_freeze, stamp_of
 from .lift import lift, lift_numbers
 from .options import Options
 from .package import DTYPES
@@ -56,6 +56,7 @@ class Graph:
         self._set_freeze(options.freeze)
         self.variants: dict[Any, list[Variant | Eager]] = {}
         self.changes = 0  # of weights
+        self._stamp: Any = None
         self._warned = False
         self._lock = threading.Lock()
         graphs.add(self)
@@ -104,8 +105,10 @@ class Graph:
                 if variant.fits(arguments):
                     return variant
             old = [v for v in known if isinstance(v, Variant) and v.frozen.known(arguments)]
-            if old:
-                self.changes += 1
+            # Counted once, in however many shapes the graph is called.
+            stamp = stamp_of(arguments[i] for i in self._weights if may_freeze(arguments[i]))
+            self.changes += bool(old) and stamp != self._stamp
+            self._stamp = stamp
             # Lists are replaced, never changed: calls read them without the lock.
             self.variants[key] = [v for v in known if v not in old and
                                   (isinstance(v, Eager) or not v.frozen.dead)]
