@@ -266,7 +266,9 @@ void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
   changed_.notify_all();
 }
 
-std::optional<double> LocalMeasurer::Others() { return watch_ ? watch_->SinceLast() : 0; }
+std::optional<double> LocalMeasurer::Others() {
+  return watch_ ? watch_->SinceLast() : std::optional<double>(0);
+}
 
 void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
   while (disturbed_ && paused_ns_ < options_.max_pause_ns && !stopping_ && others_ == 0) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/core/clock.h"
 #include "base/core/result.h"
@@ -34,6 +35,9 @@ struct RunOptions {
   /// Binds each worker to a physical core of its own, thread 0 (the caller of Run) excepted: run
   /// it on the first allowed CPU.
   bool pin = false;
+  /// The memory node of each CPU (NodeOfEachCpu): constants are copied to the memory of each node.
+  /// Empty: they stay where they are.
+  std::vector<int> node_of_cpu = {};
   /// Lends the threads, as many as it has at most; null: the context starts its own.
   std::shared_ptr<ThreadPool> pool;
   /// Does the work instead, if it has a parallel_for.

@@ -130,6 +130,10 @@ typedef struct hone_context_options {
   void (*parallel_for)(void* executor, int32_t n, void (*body)(void* context, int32_t i),
                        void* context);
   void* executor;
+  int32_t node_copies; /* 1: on a machine with several memory nodes (NUMA) each that runs threads
+                          gets a copy of the constants, in huge pages where there are any; contexts
+                          of a model share them. More memory, no reading from afar. Default 0; of no
+                          effect where there is one node. */
 } hone_context_options;
 
 /* One step of a model: a compiled kernel or a routine of the runtime. */
