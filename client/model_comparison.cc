@@ -111,7 +111,8 @@ absl::Status TimedModel::Sample(int runs) {
     const int64_t begin_ns = clock_.NowNs();
     HONE_RETURN_IF_ERROR(session_.Run());
     if (run < skipped) continue;
-    total_ns += clock_.NowNs() - begin_ns;
+    const int64_t host_ns = clock_.NowNs() - begin_ns;
+    total_ns += session_.context().device_ns().value_or(host_ns);
     const std::span<const int64_t> times = session_.context().step_times_ns();
     for (size_t i = 0; i < times.size(); ++i) {
       const ir::PlanStep& step = plan.steps[i];

@@ -9,6 +9,7 @@
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/open_log.h"
+#include "measure/kind_runner.h"
 
 namespace hone::client {
 namespace {
@@ -91,7 +92,7 @@ absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
 }
 
 void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
-  const double foreign = load.SinceLast().value_or(0);
+  const double foreign = measure::RunsOnHost(options_.target) ? load.SinceLast().value_or(0) : 0;
   if (foreign > measure::ForeignLoad::kDisturbing)
     judged_.noisy_cpus = std::max(judged_.noisy_cpus, foreign);
 }
@@ -181,7 +182,7 @@ absl::StatusOr<db::ModelVerdict> ModelJudge::CompareWays(const Way& first, const
   HONE_RETURN_IF_ERROR(
       RunInTurns({a.get(), b.get()}, options_.seconds, options_.interrupted, clock));
   if (const double foreign = load.SinceLast().value_or(0);
-      foreign > measure::ForeignLoad::kDisturbing) {
+      measure::RunsOnHost(options_.target) && foreign > measure::ForeignLoad::kDisturbing) {
     return absl::UnavailableError(
         fmt::format("other programs used {:.1f} CPUs meanwhile", foreign));
   }

@@ -6,6 +6,7 @@
 #include "client/check_options.h"
 #include "client/farm_options.h"
 #include "client/log_options.h"
+#include "client/quantise_options.h"
 #include "client/shared_options.h"
 #include "client/tune_options.h"
 
@@ -357,6 +358,7 @@ constexpr std::array kCommands = {
         .options = kCheckOptions,
         .example = "hone check resnet18.onnx",
         .meant = "verify|validate|test"},
+    kQuantiseCommand,
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =
@@ -423,17 +425,14 @@ constexpr std::array kCommands = {
                 .example = "source <(hone completion bash)"},
     CommandSpec{.name = "version",
                 .summary = "Print every version number",
-                .description =
-                    "The version of Hone, of each format that it writes, and of the libraries that "
-                    "results depend on; `hone --version` is the same.",
+                .description = "The version of Hone, of each format that it writes, and of the "
+                               "libraries that results depend on; `hone --version` is the same.",
                 .positionals = {},
                 .options = {},
                 .example = "hone version"},
     CommandSpec{.name = "man",
                 .summary = "Print or write the manual pages",
-                .description =
-                    "Prints a page in man(7) format; pipe it into man -l -, or write all "
-                    "pages with --output.",
+                .description = "Prints a page in man(7) format: pipe it into man -l -.",
                 .positionals = kManPositionals,
                 .options = kManOptions,
                 .example = "hone man run | man -l -"},

@@ -277,6 +277,13 @@ hone_status hone_context_run(hone_context* context, const hone_input* inputs, si
   });
 }
 
+hone_status hone_context_set_stream(hone_context* context, void* stream) {
+  return Guarded([&]() -> Status {
+    if (context == nullptr) return Invalid("the context is NULL");
+    return context->context->SetStream(stream);
+  });
+}
+
 size_t hone_context_step_count(const hone_context* context) {
   return context->context->executable().plan().steps.size();
 }
