@@ -29,9 +29,7 @@ std::vector<StepTime> Serial(int count) {
 }
 
 TEST(FindBranches, TowersBetweenAForkAndAJoin) {
-  //     1 - 2
-  //   /       \
-  // 0 --- 3 --- 4
+  // From 0 by 1 and 2, and by 3, to 4.
   const StepGraph steps = Steps(5, {{0, 1}, {1, 2}, {0, 3}, {2, 4}, {3, 4}});
   const auto forks = FindBranches(steps, Serial(5), 2);
   ASSERT_EQ(forks.size(), 1U);
