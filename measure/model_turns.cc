@@ -20,7 +20,7 @@ class TurnModel {
  public:
   static Result<std::unique_ptr<TurnModel>> Make(const std::string& cut, const ModelJob& job,
                                                  const std::shared_ptr<runtime::ThreadPool>& pool,
-                                                 const MonotonicClock& clock);
+                                                 const MonotonicClock& clock, TimedBy timed);
 
   /// Finds how many runs a turn takes.
   Status Begin() {
@@ -48,7 +48,8 @@ class TurnModel {
     for (int run = 0; run < runs; ++run) {
       const int64_t begin_ns = clock_.NowNs();
       HONE_RETURN_IF_ERROR(context_->Run(inputs_, outputs_));
-      if (run >= skipped) total_ns += clock_.NowNs() - begin_ns;
+      const int64_t host_ns = clock_.NowNs() - begin_ns;
+      if (run >= skipped) total_ns += context_->device_ns().value_or(host_ns);
     }
     return total_ns / (runs - skipped);
   }
@@ -86,13 +87,14 @@ Status TurnModel::MakeTensors(uint64_t seed) {
 
 Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const ModelJob& job,
                                                    const std::shared_ptr<runtime::ThreadPool>& pool,
-                                                   const MonotonicClock& clock) {
+                                                   const MonotonicClock& clock, TimedBy timed) {
   HONE_ASSIGN_OR_RETURN(SeededPackage package, SeededPackage::Make(cut, job.seed));
   std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock));
   HONE_RETURN_IF_ERROR(model->MakeTensors(job.seed));
   runtime::RunOptions options;
   options.pool = pool;
   options.fixed_shares = true;
+  if (timed == TimedBy::kDevice) options.profile_clock = &clock;
   HONE_ASSIGN_OR_RETURN(model->context_,
                         runtime::Context::Create(model->package_.executable, options));
   return model;
@@ -102,10 +104,11 @@ Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const
 
 Result<std::vector<std::vector<int64_t>>> RunModelsInTurns(
     const ModelJob& job, const std::shared_ptr<runtime::ThreadPool>& pool,
-    const MonotonicClock& clock) {
+    const MonotonicClock& clock, TimedBy timed) {
   std::vector<std::unique_ptr<TurnModel>> models;
   for (const std::string& cut : job.packages) {
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model, TurnModel::Make(cut, job, pool, clock));
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model,
+                          TurnModel::Make(cut, job, pool, clock, timed));
     HONE_RETURN_IF_ERROR(model->Begin());
     models.push_back(std::move(model));
   }

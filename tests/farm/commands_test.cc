@@ -273,7 +273,7 @@ TEST_F(ConfigurationTest, SharesOfProjectsAreTakenAndAudited) {
 }
 
 TEST_F(ConfigurationTest, AShareThatIsNoneIsRefusedBeforeAnythingRuns) {
-  Configure("[projects]\nvision = none\n");
+  Configure("[projects]\nvision = \"none\"\n");
   const Ran checked = Check();
   EXPECT_EQ(checked.code, kExitUsage);
   EXPECT_THAT(checked.err, HasSubstr("the share of 'vision' is a whole number"));
