@@ -74,7 +74,8 @@ class _Part(torch.nn.Module):
 def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int],
            seen: Observation, path: str | os.PathLike[str], *, dense: bool) -> Exported:
     """Writes the graph as ONNX: inputs are the arguments `free`, of which shapes and types count;
-    every other one is a constant. dense: so they lie where the graph is called. Outputs: seen.computed, then seen.mutated.
+    every other one is a constant. dense: so they lie where the graph is called. Outputs:
+    seen.computed, then seen.mutated.
 
     Refusal: what PyTorch's exporter cannot say, or would say wrongly. NotInstalled: no onnxscript.
     """
