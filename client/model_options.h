@@ -25,8 +25,7 @@ absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
 /// --target, then each --also, resolved; a usage error where one is said twice.
 absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments);
 
-/// --precision, or f32 where the command has no such option. A usage error for f16, in which
-/// nothing would be faster.
+/// --precision, or f32 where the command has no such option.
 absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments);
 
 /// --batch, or automatic where the command has no such option.

@@ -176,8 +176,8 @@ absl::StatusOr<int> FoldPads(Graph& graph, const PassContext& context);
 ///   %5 = BatchNorm(%4, %s, %b, %m, %v)
 absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext& context);
 
-/// Rows and channels between two products that the second has no weights for, or that are zero since
-/// the first has none, disappear with what computes them (pruned models).
+/// Rows and channels between two products that the second has no weights for, or that are zero
+/// since the first has none, disappear with what computes them (pruned models).
 ///
 ///   %1 = MatMul(%0, %a) [8,12]                %1 = MatMul(%0, %c) [8,10]
 ///   %2 = Unary(%1) {fn=relu}                  %2 = Unary(%1) {fn=relu}
@@ -196,9 +196,9 @@ absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext& context);
 
 /// Where the graph's precision is below f32: matrix products and convolutions of f32 read operands
 /// rounded to it and add up in f32. An operand is rounded where it is computed, before what only
-/// moves its elements. Products whose terms do not come in pairs (of weights: odd; or not side by side),
-/// with few columns, few rows of computed operands or few channels a group stay as they are; so does
-/// everything else. In f16 only large weights of matrix products are rounded.
+/// moves its elements. Products whose terms do not come in pairs (of weights: odd; or not side by
+/// side), with few columns, few rows of computed operands or few channels a group stay as they are;
+/// so does everything else. In f16 only large weights of matrix products are rounded.
 ///
 ///   %2 = MatMul(%0, %c)                       %3 = Cast(%0) {to=bf16}
 ///                                             %2 = MatMul(%3, %d) {to=f32}
