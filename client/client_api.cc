@@ -149,7 +149,8 @@ Status Client::Connect(const ClientOptions& options, std::unique_ptr<Client>* cl
                                                 .tls_folder = options.tls_folder,
                                                 .plaintext = options.insecure_loopback,
                                                 .deadline_ms = options.deadline_ms,
-                                                .retry_for_ms = options.retry_for_ms});
+                                                .retry_for_ms = options.retry_for_ms,
+                                                .refused_for_ms = options.retry_for_ms});
   if (!server.ok()) return FromAbsl(server.status());
   auto impl = std::make_unique<Impl>();
   impl->options = options;
