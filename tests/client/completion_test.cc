@@ -125,10 +125,10 @@ TEST(CompletionTest, FishOffersWhatTheWordsBeforeCallFor) {
   EXPECT_EQ(offered("hone tu"), "tune\n");
   EXPECT_EQ(offered("hone tune --sec"), "--seconds\n");
   EXPECT_EQ(offered("hone device list -o "), "json table wide\n") << "no files";
-  EXPECT_EQ(offered("hone tune --seconds "), "\n") << "a number is no file";
+  EXPECT_EQ(offered("hone tune --seconds "), "") << "a number is no file";
   EXPECT_EQ(offered("hone tune --db h"), "hone.fish\n");
   EXPECT_EQ(offered("hone compile h"), "hone.fish\n");
-  EXPECT_EQ(offered("hone session list tune --sec"), "\n") << "tune is no command here";
+  EXPECT_EQ(offered("hone session list tune --sec"), "") << "tune is no command here";
 }
 
 }  // namespace
