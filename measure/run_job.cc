@@ -243,7 +243,7 @@ std::string EncodeModelReply(const ModelReply& reply) {
     writer.PutList(model.samples_ns);
     writer.PutCount(model.kernel_ns.size());
     for (const auto& [hash, ns] : model.kernel_ns) {
-      writer.PutString(hash);
+      writer.PutText(hash);
       writer.PutList(ns);
     }
   }
@@ -258,7 +258,7 @@ Result<ModelReply> DecodeModelReply(std::string_view payload) {
   for (ModelTimes& model : reply.models) {
     model.samples_ns = reader.GetList<int64_t>();
     for (size_t left = reader.GetCount(8); left > 0; --left) {
-      std::string hash(reader.GetString());
+      std::string hash(reader.GetText());
       model.kernel_ns[std::move(hash)] = reader.GetList<int64_t>();
     }
   }
