@@ -187,6 +187,11 @@ absl::StatusOr<Subprocess> Subprocess::Spawn(const SubprocessOptions& options) {
   const std::vector<char*> argv = Pointers(options.argv);
   std::vector<char*> environment;
   if (options.environment) environment = Pointers(*options.environment);
+  for (char** value = environ; options.environment && *value != nullptr; ++value) {
+    const std::string_view name(*value, std::strcspn(*value, "="));
+    if (std::ranges::find(options.kept, name) == options.kept.end()) continue;
+    environment.insert(environment.end() - 1, *value);
+  }
   const int error =
       ::posix_spawn(&child.pid_, options.argv[0].c_str(), &actions.actions, &attributes.attributes,
                     argv.data(), options.environment ? environment.data() : environ);

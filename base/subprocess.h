@@ -39,6 +39,7 @@ inline constexpr int64_t kKillPatienceNs = 10'000'000'000;
 struct SubprocessOptions {
   std::vector<std::string> argv;  ///< argv[0] is the path of the program; PATH is not searched
   std::optional<std::vector<std::string>> environment;  ///< "NAME=value"; unset: the parent's
+  std::vector<std::string> kept;  ///< names: beside `environment` the parent's values of these
   std::optional<std::string> working_directory;
   ChildStream standard_input = ChildStream::kPipe;
   ChildStream standard_output = ChildStream::kPipe;

@@ -60,6 +60,7 @@ inline constexpr std::array kBenchOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,

@@ -27,7 +27,8 @@ std::map<std::string, int> RungCounts(const compiler::CompileReport& report) {
   return counts;
 }
 
-/// Which rung answered for each kernel and why, where a log was asked; why a batch runs as it does.
+/// Which rung answered for each kernel and why, where a log was asked; why batch and branches run
+/// as they do.
 std::string RungsText(const compiler::CompileReport& report) {
   std::string text;
   for (const compiler::KernelReport& kernel : report.kernels) {
@@ -38,6 +39,10 @@ std::string RungsText(const compiler::CompileReport& report) {
   if (!report.batch_why.empty()) {
     text += fmt::format("batch: its images run {}: {}\n",
                         report.images > 1 ? "one after the other" : "together", report.batch_why);
+  }
+  if (!report.branches_why.empty()) {
+    text += fmt::format("branches: of {} forks {} run side by side: {}\n", report.possible_forks,
+                        report.forks, report.branches_why);
   }
   return text;
 }
@@ -66,6 +71,15 @@ nlohmann::ordered_json BatchJson(const compiler::CompileReport& report) {
   return {{"run", report.images > 1 ? "each" : "together"},
           {"judged", report.batch_judged},
           {"why", report.batch_why}};
+}
+
+nlohmann::ordered_json BranchesJson(const compiler::CompileReport& report) {
+  if (report.branches_why.empty()) return nullptr;
+  return {{"run", report.forks > 0 ? "beside" : "turn"},
+          {"judged", report.branches_judged},
+          {"why", report.branches_why},
+          {"possible_forks", report.possible_forks},
+          {"forks", report.forks}};
 }
 
 /// What kernels have to do with predictions: those that rest on some, those that could.
@@ -134,6 +148,7 @@ nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
           {"steps", report.num_steps},
           {"images", report.images},
           {"batch", BatchJson(report)},
+          {"branches", BranchesJson(report)},
           {"code_bytes", report.code_bytes},
           {"constant_bytes", report.constant_bytes},
           {"arena_bytes", report.arena_bytes}};

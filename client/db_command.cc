@@ -229,7 +229,7 @@ absl::Status Snapshot(CommandContext& context, const NamedLog& named) {
   if (named.file.empty()) {  // a server's
     HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(context.arguments));
     HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
-    RemoveOnSignal on_signal(context.json());
+    RemoveOnSignal on_signal("db", context.json());
     on_signal.Set({ServerConnection::TemporaryOf(output)});
     HONE_ASSIGN_OR_RETURN(digest, server->Snapshot(output, ServerConnection::Use::kKept));
   } else {

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/versions.h"
 #include "client/command.h"
+#include "client/emitted_code.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
 #include "client/log_trace_source.h"
@@ -198,9 +199,9 @@ absl::StatusOr<std::vector<db::ModelVerdict>> VerdictsOf(db::Database& log,
   if (!verdicts.ok()) return LogError(verdicts.status());
   const db::RecordKey& key = tasks.front().key;
   std::erase_if(*verdicts, [&](const db::ModelVerdict& v) {
-    return v.of_batch || !db::SameButExtensions(v.target, key.target) ||
-           v.device_class != key.device_class || v.measurement_policy != key.measurement_policy ||
-           v.accuracy > key.accuracy;
+    return v.subject != db::ModelVerdict::Subject::kTuning ||
+           !db::SameButExtensions(v.target, key.target) || v.device_class != key.device_class ||
+           v.measurement_policy != key.measurement_policy || v.accuracy > key.accuracy;
   });
   return verdicts;
 }
@@ -218,6 +219,31 @@ ordered_json VerdictJson(const std::vector<db::ModelVerdict>& verdicts) {
 std::string BoundText(const db::ModelVerdict* bound) {
   return bound == nullptr ? ""
                           : "look-ups of this model: default; " + db::WhyDefault(*bound) + "\n";
+}
+
+/// Prints what --emit asks for, or puts it into the object: of the best Trace that is known and
+/// used here, else of the default.
+absl::Status Emit(CommandContext& context, const Task& task, const TaskExplanation& explained,
+                  bool bound, const ir::Target& target, ordered_json* object) {
+  std::string form = context.arguments.Text("emit");
+  if (form == "ptx") {
+    if (!target.text.starts_with("cuda:")) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{} has no PTX; give a GPU, as --target cuda:sm_90a, or --emit code", target.text));
+    }
+    form = "code";
+  }
+  measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
+                                 *context.environment.clock);
+  const std::string trace =
+      bound || explained.best.empty() ? "" : explained.best[0].record.record.trace;
+  HONE_ASSIGN_OR_RETURN(const std::string text,
+                        EmittedCode(form, task.workload, trace, target, builder));
+  (*object)["emitted"] = text;
+  if (context.json()) return absl::OkStatus();
+  context.out << fmt::format("task {}{}\n{}\n", task.key.workload.ToHex(),
+                             task.name.empty() ? "" : "  " + task.name, text);
+  return absl::OkStatus();
 }
 
 ordered_json TaskJson(const Task& task, const TaskExplanation& explained,
@@ -405,6 +431,7 @@ absl::Status RunExplain(CommandContext& context) {
       arguments.Given("top") || !is_file ? static_cast<int>(arguments.Integer("top")) : 1;
   auto objects = ordered_json::array();
   bool known = false;
+  const bool emits = arguments.Given("emit");
   for (Task& task : tasks) {
     const db::ModelVerdict* const bound = db::KeepsDefault(verdicts, task.key);
     HONE_ASSIGN_OR_RETURN(task.key, KeyWithRecords(*log, task.key));
@@ -416,13 +443,19 @@ absl::Status RunExplain(CommandContext& context) {
     if (!explained.ok()) return LogError(explained.status());
     known = known || !explained->best.empty();
     objects.push_back(TaskJson(task, *explained, bound));
+    if (emits) {
+      HONE_RETURN_IF_ERROR(
+          Emit(context, task, *explained, bound != nullptr, target, &objects.back()));
+      continue;
+    }
     if (context.json()) continue;
     context.out << TaskText(task, *explained, !is_file) << BoundText(bound)
                 << (tasks.size() > 1 ? "\n" : "");
   }
-  if (is_file && !context.json() && !known) {
+  const bool hints = is_file && !context.json() && !emits;
+  if (hints && !known) {
     context.err << NothingKnownText(arguments, choice, what);
-  } else if (is_file && !context.json()) {
+  } else if (hints) {
     context.out << fmt::format("`hone explain HASH{}` shows workload and Traces of one task\n",
                                choice.unasked ? "" : " --db " + ShellWord(choice.path));
   }

@@ -41,13 +41,16 @@ Json ValuesJson(const std::vector<ir::PlanValue>& values) {
 
 std::string BarriersText(const ir::Plan& plan) {
   const runtime::BarrierCount count = runtime::CountBarriers(plan);
-  return fmt::format("barriers between threads: {} in each run, {} left out\n", count.barriers,
-                     count.left_out);
+  std::string text = fmt::format("barriers between threads: {} in each run, {} left out\n",
+                                 count.barriers, count.left_out);
+  if (!plan.forks.empty())
+    text += fmt::format("branches: {} forks run side by side\n", plan.forks.size());
+  return text;
 }
 
 Json BarriersJson(const ir::Plan& plan) {
   const runtime::BarrierCount count = runtime::CountBarriers(plan);
-  return {{"count", count.barriers}, {"left_out", count.left_out}};
+  return {{"count", count.barriers}, {"left_out", count.left_out}, {"forks", plan.forks.size()}};
 }
 
 std::string ValuesText(std::string_view title, const std::vector<ir::PlanValue>& values) {

@@ -34,6 +34,13 @@ inline constexpr std::array kExplainOptions = {
                .default_text = "3",
                .low = 1,
                .high = 1000},
+    OptionSpec{.name = "emit",
+               .kind = ValueKind::kChoice,
+               .argument = "FORM",
+               .help =
+                   "Print what each task's best Trace becomes, or the default schedule where none "
+                   "is known: its loop nest, or its code (PTX for a GPU); ptx asks for a GPU's",
+               .choices = "nest|code|ptx"},
     kTarget,
     kThreads,
     kDeviceClass,

@@ -60,6 +60,12 @@ Hash128 ModelHashOf(const std::vector<compiler::ModelKernel>& kernels) {
   return db::ModelHash(std::move(tasks));
 }
 
+/// By whom, and how much it is.
+std::string SaidOf(const db::ModelVerdict& verdict) {
+  return fmt::format("{} (session {}{})", WayWhy(verdict), verdict.session.ToHex(),
+                     verdict.merged ? ", merged from another log" : "");
+}
+
 absl::Status Missing(const std::string& message) {
   return WithExitCode(absl::NotFoundError(message), ExitCode::kRecordMissing);
 }
@@ -115,8 +121,9 @@ void LogTraceSource::BeginModel(const std::vector<compiler::ModelKernel>& kernel
   BeginModel(ModelHashOf(kernels));
 }
 
-absl::StatusOr<compiler::KnownBatch> LogTraceSource::FindBatch(
-    const std::vector<compiler::ModelKernel>& together, const ir::Target& target) {
+absl::StatusOr<std::optional<db::ModelVerdict>> LogTraceSource::WayOf(
+    const std::vector<compiler::ModelKernel>& kernels, const ir::Target& target,
+    db::ModelVerdict::Subject subject) {
   HONE_RETURN_IF_ERROR(BeginLookUps());
   const db::RecordKey key = {{},
                              target.text,
@@ -124,15 +131,30 @@ absl::StatusOr<compiler::KnownBatch> LogTraceSource::FindBatch(
                              terms_.accuracy,
                              ir::VersionsOf(target.text).measurement_policy};
   if (server_ != nullptr) server_->SetSubject(key, "");
-  auto verdicts = log_->ModelVerdicts(ModelHashOf(together));
+  auto verdicts = log_->ModelVerdicts(ModelHashOf(kernels));
   if (!verdicts.ok()) return LogError(verdicts.status());
-  const db::ModelVerdict* const verdict = db::OfBatch(*verdicts, key);
-  if (verdict == nullptr) return compiler::KnownBatch{};
+  const db::ModelVerdict* const verdict = db::OnSubject(*verdicts, key, subject);
+  return verdict == nullptr ? std::nullopt : std::optional(*verdict);
+}
+
+absl::StatusOr<compiler::KnownBatch> LogTraceSource::FindBatch(
+    const std::vector<compiler::ModelKernel>& together, const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const auto verdict,
+                        WayOf(together, target, db::ModelVerdict::Subject::kBatch));
+  if (!verdict) return compiler::KnownBatch{};
   const auto run =
       verdict->keeps_defaults ? compiler::BatchRun::kTogether : compiler::BatchRun::kEach;
-  return compiler::KnownBatch{
-      run, fmt::format("{} (session {}{})", BatchWhy(*verdict), verdict->session.ToHex(),
-                       verdict->merged ? ", merged from another log" : "")};
+  return compiler::KnownBatch{run, SaidOf(*verdict)};
+}
+
+absl::StatusOr<compiler::KnownBranches> LogTraceSource::FindBranchRun(
+    const std::vector<compiler::ModelKernel>& kernels, const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const auto verdict,
+                        WayOf(kernels, target, db::ModelVerdict::Subject::kBranches));
+  if (!verdict) return compiler::KnownBranches{};
+  const auto run =
+      verdict->keeps_defaults ? compiler::BranchRun::kInTurn : compiler::BranchRun::kBeside;
+  return compiler::KnownBranches{run, SaidOf(*verdict)};
 }
 
 void LogTraceSource::EndLookUps() { scope_.reset(); }

@@ -54,6 +54,10 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::StatusOr<compiler::KnownBatch> FindBatch(const std::vector<compiler::ModelKernel>& together,
                                                  const ir::Target& target) override;
 
+  /// What it measured of the model's branches.
+  absl::StatusOr<compiler::KnownBranches> FindBranchRun(
+      const std::vector<compiler::ModelKernel>& kernels, const ir::Target& target) override;
+
   /// Whose look-ups follow: verdicts of this model bind them.
   void BeginModel(const std::vector<compiler::ModelKernel>& kernels) override;
   void BeginModel(const Hash128& model);
@@ -70,6 +74,10 @@ class LogTraceSource final : public compiler::TraceSource {
   LogTraceSource(std::unique_ptr<db::Database> log, std::string name, LogTerms terms);
 
   absl::Status BeginLookUps();
+  /// The verdict on how the model that has these kernels runs, if there is one.
+  absl::StatusOr<std::optional<db::ModelVerdict>> WayOf(
+      const std::vector<compiler::ModelKernel>& kernels, const ir::Target& target,
+      db::ModelVerdict::Subject subject);
   /// Adds how many threads run what answered exactly.
   absl::Status SetThreads(const db::RankedRecord& record, LogAnswer& answer);
 

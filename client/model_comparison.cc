@@ -54,8 +54,10 @@ absl::Status RunRounds(std::vector<TimedModel*> models, Rounds rounds, double se
 
 absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
     graph::Graph graph, const compiler::CompileOptions& options, compiler::TraceSource& traces,
-    measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock) {
+    measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock,
+    Times times) {
   std::string bytes;
+  int possible_forks = 0;
   std::map<std::string, std::string> used;
   {
     HONE_ASSIGN_OR_RETURN(const compiler::CompiledModel model,
@@ -63,6 +65,7 @@ absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
     for (const compiler::KernelReport& kernel : model.report.kernels) {
       used[kernel.workload_hash] = kernel.trace;
     }
+    possible_forks = model.report.possible_forks;
     auto serialised = runtime::SerializePackage(model.package);
     if (!serialised.ok()) return ToAbsl(serialised.status());
     bytes = *std::move(serialised);
@@ -70,7 +73,7 @@ absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
   auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(bytes)), {});
   if (!executable.ok()) return ToAbsl(executable.status());
   runtime::Context::Options context;
-  context.profile_clock = &clock;
+  if (times == Times::kSteps) context.profile_clock = &clock;
   context.pin = true;
   context.fixed_shares = true;
   HONE_ASSIGN_OR_RETURN(ModelSession session,
@@ -78,6 +81,7 @@ absl::StatusOr<std::unique_ptr<TimedModel>> TimedModel::Create(
   session.SetInputs(inputs);
   std::unique_ptr<TimedModel> timed(new TimedModel(std::move(session), clock));
   timed->traces_ = std::move(used);
+  timed->possible_forks_ = possible_forks;
   return timed;
 }
 
@@ -90,7 +94,8 @@ absl::Status TimedModel::Sample(int runs) {
     const int64_t begin_ns = clock_.NowNs();
     HONE_RETURN_IF_ERROR(session_.Run());
     if (run < skipped) continue;
-    total_ns += clock_.NowNs() - begin_ns;
+    const int64_t host_ns = clock_.NowNs() - begin_ns;
+    total_ns += session_.context().device_ns().value_or(host_ns);
     const std::span<const int64_t> times = session_.context().step_times_ns();
     for (size_t i = 0; i < times.size(); ++i) {
       const ir::PlanStep& step = plan.steps[i];

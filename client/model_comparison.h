@@ -25,11 +25,17 @@ namespace hone::client {
 /// A model compiled with the schedules of one source, in memory, ready to run. Not thread-safe.
 class TimedModel {
  public:
+  /// What of it is timed.
+  enum class Times : uint8_t {
+    kSteps,  ///< each of its steps too, which then run in turn
+    kWhole,
+  };
   /// Compiles and loads; `clock` must outlive the object. Errors of compiling, of loading and of
   /// memory.
   static absl::StatusOr<std::unique_ptr<TimedModel>> Create(
       graph::Graph graph, const compiler::CompileOptions& options, compiler::TraceSource& traces,
-      measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock);
+      measure::BuilderClient& builder, const NamedTensors& inputs, const MonotonicClock& clock,
+      Times times = Times::kSteps);
 
   /// Runs `runs` times; the mean time of a run is added to samples_ns(), that of its kernels to
   /// kernel_ns(). The first of several is not counted: another model has just had the caches.
@@ -46,6 +52,8 @@ class TimedModel {
   /// Traces by workload hash.
   const std::map<std::string, std::string>& traces() const { return traces_; }
   double MedianNs() const;
+  /// CompileReport::possible_forks.
+  int possible_forks() const { return possible_forks_; }
 
  private:
   explicit TimedModel(ModelSession session, const MonotonicClock& clock)
@@ -54,6 +62,7 @@ class TimedModel {
   ModelSession session_;
   const MonotonicClock& clock_;
   int runs_ = 1;  ///< of a turn
+  int possible_forks_ = 0;
   std::map<std::string, std::string> traces_;
   std::vector<int64_t> samples_ns_;
   std::map<std::string, std::vector<int64_t>> kernel_ns_;

@@ -9,6 +9,7 @@
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/open_log.h"
+#include "measure/kind_runner.h"
 
 namespace hone::client {
 namespace {
@@ -41,7 +42,7 @@ std::vector<Hash128> Hashes(const std::set<std::string>& hexes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSource& traces,
-                                                             compiler::BatchRun batch) {
+                                                             const Way& way) {
   const Arguments& arguments = context_.arguments;
   const MonotonicClock& clock = *context_.environment.clock;
   const std::string path = arguments.Text("MODEL");
@@ -49,10 +50,12 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context_.err));
   measure::BuilderClient builder(LocalBuilder(arguments, context_.environment), clock);
-  return TimedModel::Create(
-      std::move(graph),
-      {.target = options_.target, .device_class = options_.device_class, .batch = batch}, traces,
-      builder, inputs, clock);
+  return TimedModel::Create(std::move(graph),
+                            {.target = options_.target,
+                             .device_class = options_.device_class,
+                             .batch = way.batch,
+                             .branches = way.branches},
+                            traces, builder, inputs, clock, way.times);
 }
 
 void ModelJudge::MeasureDefault() {
@@ -60,13 +63,15 @@ void ModelJudge::MeasureDefault() {
   const int64_t start_ns = clock.NowNs();
   compiler::DefaultTraceSource defaults;
   const auto measure = [&]() -> absl::Status {
-    HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults, options_.batch));
+    HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults, {options_.batch}));
     expected_seconds_ = 1.2 * static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
     HONE_RETURN_IF_ERROR(RunInTurns({by_default_.get()}, 0.1, options_.interrupted, clock));
     judged_.verdict.default_ns = by_default_->MedianNs();
     // Five rounds of two models at least, and what else the end of a session does.
     expected_seconds_ += std::max(options_.seconds, 12e-9 * judged_.verdict.default_ns) + 0.2;
-    if (!options_.together.empty()) expected_seconds_ *= 2.5;  // two models more, compared once
+    // Two models more, compared once.
+    const int ways = (options_.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0);
+    expected_seconds_ *= 1 + 1.5 * ways;
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {
@@ -84,7 +89,7 @@ absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
 }
 
 void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
-  const double foreign = load.SinceLast().value_or(0);
+  const double foreign = measure::RunsOnHost(options_.target) ? load.SinceLast().value_or(0) : 0;
   if (foreign > measure::ForeignLoad::kDisturbing)
     judged_.noisy_cpus = std::max(judged_.noisy_cpus, foreign);
 }
@@ -92,7 +97,8 @@ void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
 absl::Status ModelJudge::Judge(search::Session& session) {
   if (!by_default_) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(JudgeModel(session));
-  return JudgeBatch(session);
+  HONE_RETURN_IF_ERROR(JudgeBatch(session));
+  return JudgeBranches(session);
 }
 
 absl::Status ModelJudge::JudgeModel(search::Session& session) {
@@ -124,45 +130,66 @@ absl::Status ModelJudge::JudgeBatch(search::Session& session) {
     judged_.batch_skipped = "no time was left for it";
     return absl::OkStatus();
   }
-  absl::StatusOr<db::ModelVerdict> compared = CompareBatch();
+  using compiler::BatchRun;
+  absl::StatusOr<db::ModelVerdict> compared =
+      CompareWays({.batch = BatchRun::kTogether}, {.batch = BatchRun::kEach});
   if (!compared.ok()) {
     judged_.batch_skipped = StatusMessage(compared.status());
     return absl::OkStatus();
   }
+  compared->model = db::ModelHash(options_.together);
+  compared->subject = db::ModelVerdict::Subject::kBatch;
+  // Where neither is surely faster it stays as it is.
+  const bool stays_together = options_.batch == BatchRun::kTogether;
+  compared->keeps_defaults = stays_together ? compared->ratio_low <= 1 : compared->ratio_high < 1;
   judged_.batch = *std::move(compared);
   return session.AddVerdict(*judged_.batch, {});
 }
 
-absl::StatusOr<db::ModelVerdict> ModelJudge::CompareBatch() {
-  using compiler::BatchRun;
+absl::Status ModelJudge::JudgeBranches(search::Session& session) {
+  if (!HasBranches()) return absl::OkStatus();
+  if (session.SecondsLeft() <= 0) {
+    judged_.branches_skipped = "no time was left for it";
+    return absl::OkStatus();
+  }
+  using compiler::BranchRun;
+  Way in_turn{options_.batch, BranchRun::kInTurn, TimedModel::Times::kWhole};
+  Way beside{options_.batch, BranchRun::kBeside, TimedModel::Times::kWhole};
+  absl::StatusOr<db::ModelVerdict> compared = CompareWays(in_turn, beside);
+  if (!compared.ok()) {
+    judged_.branches_skipped = StatusMessage(compared.status());
+    return absl::OkStatus();
+  }
+  compared->subject = db::ModelVerdict::Subject::kBranches;
+  compared->keeps_defaults = compared->ratio_low <= 1;
+  judged_.branches = *std::move(compared);
+  return session.AddVerdict(*judged_.branches, {});
+}
+
+absl::StatusOr<db::ModelVerdict> ModelJudge::CompareWays(const Way& first, const Way& second) {
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
   HONE_ASSIGN_OR_RETURN(
       const auto source,
       LogTraceSource::Create(
           std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
-  HONE_ASSIGN_OR_RETURN(const auto together, Make(*source, BatchRun::kTogether));
-  HONE_ASSIGN_OR_RETURN(const auto each, Make(*source, BatchRun::kEach));
+  HONE_ASSIGN_OR_RETURN(const auto a, Make(*source, first));
+  HONE_ASSIGN_OR_RETURN(const auto b, Make(*source, second));
   const MonotonicClock& clock = *context_.environment.clock;
   measure::ForeignLoad load(clock);
   HONE_RETURN_IF_ERROR(
-      RunInTurns({together.get(), each.get()}, options_.seconds, options_.interrupted, clock));
+      RunInTurns({a.get(), b.get()}, options_.seconds, options_.interrupted, clock));
   if (const double foreign = load.SinceLast().value_or(0);
-      foreign > measure::ForeignLoad::kDisturbing) {
+      measure::RunsOnHost(options_.target) && foreign > measure::ForeignLoad::kDisturbing) {
     return absl::UnavailableError(
         fmt::format("other programs used {:.1f} CPUs meanwhile", foreign));
   }
-  const PairedRatio ratio = RatioOf(together->samples_ns(), each->samples_ns());
-  // Where neither is surely faster it stays as it is.
-  const bool stays_together = options_.batch == BatchRun::kTogether;
-  return db::ModelVerdict{.model = db::ModelHash(options_.together),
-                          .of_batch = true,
-                          .keeps_defaults = stays_together ? ratio.low <= 1 : ratio.high < 1,
-                          .default_ns = together->MedianNs(),
-                          .tuned_ns = each->MedianNs(),
+  const PairedRatio ratio = RatioOf(a->samples_ns(), b->samples_ns());
+  return db::ModelVerdict{.default_ns = a->MedianNs(),
+                          .tuned_ns = b->MedianNs(),
                           .ratio = ratio.median,
                           .ratio_low = ratio.low,
                           .ratio_high = ratio.high,
-                          .rounds = static_cast<int64_t>(each->samples_ns().size())};
+                          .rounds = static_cast<int64_t>(b->samples_ns().size())};
 }
 
 absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& judged) {
@@ -172,7 +199,7 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
       LogTraceSource::Create(
           std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
   WithWinners winners(*source, WinnersOf(session));
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners, options_.batch));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners, {options_.batch}));
   std::map<std::string, std::string> changed;
   for (const std::string& hash : ChangedKernels(*by_default_, *tuned))
     changed[hash] = tuned->traces().at(hash);
@@ -216,7 +243,7 @@ absl::Status ModelJudge::Decide(const search::Session& session, TimedModel& tune
 absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
                                         std::unique_ptr<TimedModel>& tuned) {
   WithDefaults fewer(traces, judged.suspects());
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer, options_.batch));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer, {options_.batch}));
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
   if (judged_.noisy_cpus > 0 ||
       !search::StandsIn(RatioOf(tuned->samples_ns(), mended->samples_ns()))) {

@@ -47,18 +47,29 @@ class ModelJudge {
   double ExpectedSeconds() const { return expected_seconds_; }
   /// Compiles the model with the session's winners, all else as `hone compile --db` would,
   /// compares, and adds what follows to the session. Then the same for its batch: its images
-  /// together and one after the other. Errors are those of the log.
+  /// together and one after the other; and for its branches: in turn and side by side. Errors are
+  /// those of the log.
   absl::Status Judge(search::Session& session);
+
+  /// Whether the model by default has branches that may pay side by side.
+  bool HasBranches() const { return by_default_ != nullptr && by_default_->possible_forks() > 0; }
 
   const JudgedModel& judged() const { return judged_; }
 
  private:
-  absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces,
-                                                   compiler::BatchRun batch);
+  /// How a model is made that is timed.
+  struct Way {
+    compiler::BatchRun batch;
+    compiler::BranchRun branches = compiler::BranchRun::kAuto;
+    TimedModel::Times times = TimedModel::Times::kSteps;
+  };
+  absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces, const Way& way);
   absl::Status JudgeModel(search::Session& session);
   absl::Status JudgeBatch(search::Session& session);
-  /// Both ways as `hone compile --batch` makes them of the log.
-  absl::StatusOr<db::ModelVerdict> CompareBatch();
+  absl::Status JudgeBranches(search::Session& session);
+  /// Two ways as `hone compile` makes them of the log: default_ns is the first's, tuned_ns the
+  /// second's.
+  absl::StatusOr<db::ModelVerdict> CompareWays(const Way& first, const Way& second);
   /// Runs them in turns and notes whether other programs disturbed that.
   absl::Status Turns(const std::vector<TimedModel*>& models);
   absl::Status Compare(const search::Session& session, JudgedKernels& judged);

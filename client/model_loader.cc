@@ -51,8 +51,9 @@ absl::StatusOr<std::string> DeviceClassOf(const Arguments& arguments, std::strin
 }
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
-  for (const char* option : {"dim", "shape", "bind", "cut", "batch", "target", "traces", "db",
-                             "snapshot", "require", "accuracy", "precision", "device-class"}) {
+  for (const char* option :
+       {"dim", "shape", "bind", "cut", "batch", "branches", "target", "traces", "db", "snapshot",
+        "require", "accuracy", "precision", "device-class"}) {
     if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -212,6 +213,7 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   compiler::CompileOptions options;
   options.scratch_folder = scratch_folder;
   options.batch = ReadBatch(arguments);
+  options.branches = ReadBranches(arguments);
   HONE_ASSIGN_OR_RETURN(options.accuracy, ReadAccuracy(arguments));
   options.target = target;
   if (target.empty()) {

@@ -84,7 +84,8 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
       return twice("bind", pair.first);
     }
   }
-  for (const std::string& text : arguments.List("cut")) {
+  const bool cuts = arguments.command()->FindOption("cut") != nullptr;
+  for (const std::string& text : cuts ? arguments.List("cut") : std::vector<std::string>()) {
     for (size_t at = 0; at <= text.size();) {
       const size_t end = std::min(text.find(',', at), text.size());
       options.outputs.push_back(text.substr(at, end - at));
@@ -142,15 +143,18 @@ compiler::BatchRun ReadBatch(const Arguments& arguments) {
   return text == "each" ? compiler::BatchRun::kEach : compiler::BatchRun::kAuto;
 }
 
+compiler::BranchRun ReadBranches(const Arguments& arguments) {
+  const bool has_option = arguments.command()->FindOption("branches") != nullptr;
+  const std::string text = has_option ? arguments.Text("branches") : "auto";
+  if (text == "turn") return compiler::BranchRun::kInTurn;
+  return text == "beside" ? compiler::BranchRun::kBeside : compiler::BranchRun::kAuto;
+}
+
 absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments) {
   if (arguments.command()->FindOption("precision") == nullptr) return ir::DType::kF32;
   const std::string text = arguments.Text("precision");
   if (text == "f32") return ir::DType::kF32;
-  if (text == "bf16") return ir::DType::kBF16;
-  return Usage(fmt::format(
-      "--precision {}: code for CPUs widens {} to f32 wherever it is read, so nothing would be "
-      "faster; use --precision bf16",
-      text, text));
+  return text == "bf16" ? ir::DType::kBF16 : ir::DType::kF16;
 }
 
 absl::StatusOr<ir::AccuracyClass> ReadAccuracy(const Arguments& arguments) {

@@ -31,6 +31,8 @@ absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments);
 
 /// --batch, or automatic where the command has no such option.
 compiler::BatchRun ReadBatch(const Arguments& arguments);
+/// The same of --branches.
+compiler::BranchRun ReadBranches(const Arguments& arguments);
 
 /// --accuracy, or the default class where the command has no such option. A usage error for a class
 /// that nothing is implemented for yet.

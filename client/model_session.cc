@@ -48,7 +48,16 @@ void ModelSession::SetInputs(const NamedTensors& inputs) {
   }
 }
 
+void ModelSession::SetInput(size_t index, std::span<const std::byte> bytes) {
+  HONE_CHECK(bytes.size() == NumBytes(plan().inputs[index])) << plan().inputs[index].name;
+  if (!bytes.empty()) std::memcpy(inputs_[index].data(), bytes.data(), bytes.size());
+}
+
 absl::Status ModelSession::Run() { return ToAbsl(context_->Run(input_buffers_, output_buffers_)); }
+
+std::span<const std::byte> ModelSession::OutputBytes(size_t index) const {
+  return outputs_[index].span().first(NumBytes(plan().outputs[index]));
+}
 
 NamedTensors ModelSession::Outputs() const {
   NamedTensors tensors;

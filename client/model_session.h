@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,10 +24,14 @@ class ModelSession {
   /// Copies all inputs in; they are those of the plan, in its order (ReadInputs gives them so).
   void SetInputs(const NamedTensors& inputs);
 
+  /// Copies one in; the bytes are as many as it has.
+  void SetInput(size_t index, std::span<const std::byte> bytes);
+
   absl::Status Run();
 
   /// The outputs of the last run; they refer to the session's memory.
   NamedTensors Outputs() const;
+  std::span<const std::byte> OutputBytes(size_t index) const;
 
   const runtime::Context& context() const { return *context_; }
   const ir::Plan& plan() const { return context_->executable().plan(); }

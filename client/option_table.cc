@@ -3,8 +3,10 @@
 #include <array>
 
 #include "client/bench_options.h"
+#include "client/check_options.h"
 #include "client/farm_options.h"
 #include "client/log_options.h"
+#include "client/quantise_options.h"
 #include "client/shared_options.h"
 #include "client/tune_options.h"
 
@@ -54,6 +56,7 @@ constexpr std::array kRunOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,
@@ -122,6 +125,7 @@ constexpr std::array kCompileOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,
@@ -150,6 +154,7 @@ constexpr std::array kInspectOptions = {
     kBind,
     kCut,
     kBatch,
+    kBranches,
     kTraces,
     kDb,
     kNoLog,
@@ -161,45 +166,6 @@ constexpr std::array kInspectOptions = {
     kCacheMb,
 };
 
-constexpr std::array kCheckOptions = {
-    OptionSpec{.name = "points",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Elements of each output to compare",
-               .default_text = "32",
-               .low = 1,
-               .high = 1e6},
-    OptionSpec{.name = "every-step",
-               .help = "Check a kernel at each place where it occurs, not only at the first"},
-    OptionSpec{.name = "inputs",
-               .kind = ValueKind::kFile,
-               .argument = "X.npz",
-               .help = "Values of the inputs, by name",
-               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
-    kInput,
-    OptionSpec{.name = "seed",
-               .kind = ValueKind::kInteger,
-               .argument = "N",
-               .help = "Seed of the compared elements and of inputs that are not given",
-               .default_text = "0",
-               .low = 0},
-    kTarget,
-    kThreads,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
-};
 constexpr std::array kModelPositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},
 };
@@ -392,6 +358,7 @@ constexpr std::array kCommands = {
         .options = kCheckOptions,
         .example = "hone check resnet18.onnx",
         .meant = "verify|validate|test"},
+    kQuantiseCommand,
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =
@@ -458,17 +425,14 @@ constexpr std::array kCommands = {
                 .example = "source <(hone completion bash)"},
     CommandSpec{.name = "version",
                 .summary = "Print every version number",
-                .description =
-                    "The version of Hone, of each format that it writes, and of the libraries that "
-                    "results depend on; `hone --version` is the same.",
+                .description = "The version of Hone, of each format that it writes, and of the "
+                               "libraries that results depend on; `hone --version` is the same.",
                 .positionals = {},
                 .options = {},
                 .example = "hone version"},
     CommandSpec{.name = "man",
                 .summary = "Print or write the manual pages",
-                .description =
-                    "Prints a page in man(7) format; pipe it into man -l -, or write all "
-                    "pages with --output.",
+                .description = "Prints a page in man(7) format: pipe it into man -l -.",
                 .positionals = kManPositionals,
                 .options = kManOptions,
                 .example = "hone man run | man -l -"},

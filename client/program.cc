@@ -33,6 +33,7 @@ constexpr std::array kFunctions = {
     CommandEntry{"explain", RunExplain},
     CommandEntry{"inspect", RunInspect},
     CommandEntry{"man", RunMan},
+    CommandEntry{"quantize", RunQuantise},
     CommandEntry{"query", RunQuery},
     CommandEntry{"report", RunReport},
     CommandEntry{"run", RunRun},

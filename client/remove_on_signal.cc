@@ -57,10 +57,10 @@ void Copy(const std::string& text, std::array<char, N>* into) {
 
 }  // namespace
 
-RemoveOnSignal::RemoveOnSignal(bool json) {
+RemoveOnSignal::RemoveOnSignal(std::string_view command, bool json) {
   g_set = false;
   g_json = json;
-  Copy(fmt::format("hone db: {}\n", kMessage), &g_error);
+  Copy(fmt::format("hone {}: {}\n", command, kMessage), &g_error);
   const nlohmann::ordered_json object = {
       {"error",
        {{"code", static_cast<int>(ExitCode::kInterrupted)},

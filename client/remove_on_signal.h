@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hone::client {
@@ -10,8 +11,8 @@ namespace hone::client {
 /// to anybody. One at a time.
 class RemoveOnSignal {
  public:
-  /// `json`: an error object on standard output as well.
-  explicit RemoveOnSignal(bool json);
+  /// `command`: for the message. `json`: an error object on standard output as well.
+  RemoveOnSignal(std::string_view command, bool json);
   ~RemoveOnSignal();
   RemoveOnSignal(const RemoveOnSignal&) = delete;
   RemoveOnSignal& operator=(const RemoveOnSignal&) = delete;

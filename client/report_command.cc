@@ -55,7 +55,8 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
     proposers[name] = {{"candidates", counts.first}, {"wins", counts.second}};
   }
   return {{"verdict", report.verdict ? VerdictJson(*report.verdict) : ordered_json()},
-          {"batch", report.batch ? BatchJson(*report.batch) : ordered_json()},
+          {"batch", report.batch ? WayJson(*report.batch) : ordered_json()},
+          {"branches", report.branches ? WayJson(*report.branches) : ordered_json()},
           {"log", log},
           {"session", report.session.id.ToHex()},
           {"model", report.model},
@@ -99,7 +100,8 @@ absl::Status RunReport(CommandContext& context) {
   }
   const Interval by_default = report.ByDefault(), best = report.Best();
   if (report.verdict) context.out << VerdictLine(*report.verdict) << '\n';
-  if (report.batch) context.out << BatchLine(*report.batch) << '\n';
+  for (const auto& way : {report.batch, report.branches})
+    if (way) context.out << WayLine(*way) << '\n';
   context.out << fmt::format("wrote {}: session {} of {}, {} groups", page,
                              report.session.id.ToHex().substr(0, 12),
                              report.model.empty() ? "a model" : report.model, report.tasks.size());

@@ -125,8 +125,11 @@ std::string Verdict(const SessionReport& report) {
                      Escaped(VerdictLine(*report.verdict)));
 }
 
-std::string Batch(const SessionReport& report) {
-  return report.batch ? fmt::format("<p>{}</p>", Escaped(BatchLine(*report.batch))) : "";
+std::string Ways(const SessionReport& report) {
+  std::string text;
+  for (const auto& way : {report.batch, report.branches})
+    if (way) text += fmt::format("<p>{}</p>", Escaped(WayLine(*way)));
+  return text;
 }
 
 std::string Cards(const SessionReport& report) {
@@ -326,7 +329,7 @@ std::string ReportPage(const SessionReport& report) {
       "</style></head><body><main>\n<h1>{0}</h1><div class=\"quiet\">tuned by Hone for {2}, {3}"
       "</div>\n",
       Escaped(title), kStyle, Escaped(report.target), DateText(report.session.created_ms));
-  page += Verdict(report) + Batch(report) + Cards(report);
+  page += Verdict(report) + Ways(report) + Cards(report);
   page += "\n<h2>The model's time over the session</h2><div class=\"panel\">" +
           LargeCurve(report.model_curve, report.used_seconds, report.ByDefault().median_us) +
           "</div><p class=\"quiet\">The best time of every group, times how often it "

@@ -57,10 +57,11 @@ struct OutputReport {
 };
 
 /// What --absolute and --relative say, else what the type's steps ask for.
-/// Outputs in f32 of a model that multiplies bf16 are as far off as outputs in bf16.
+/// Outputs in f32 of a model that multiplies bf16, or f16, are as far off as outputs in that.
 Tolerance ToleranceFor(const Arguments& arguments, ir::DType dtype, const std::string& precision) {
-  const bool narrow = dtype == ir::DType::kF32 && precision == "bf16";
-  Tolerance tolerance = DefaultTolerance(narrow ? ir::DType::kBF16 : dtype);
+  const std::optional<ir::DType> narrow = ir::ParseDType(precision);
+  Tolerance tolerance =
+      DefaultTolerance(dtype == ir::DType::kF32 && narrow ? *narrow : dtype);
   if (arguments.Given("absolute")) tolerance.absolute = arguments.Number("absolute");
   if (arguments.Given("relative")) tolerance.relative = arguments.Number("relative");
   if (arguments.Given("absolute") || arguments.Given("relative")) tolerance.steps = 0;

@@ -17,7 +17,7 @@
 namespace hone::client {
 
 ServerSnapshot::ServerSnapshot(std::string folder, bool json)
-    : folder_(std::move(folder)), path_(folder_ + "/snapshot.db"), on_signal_(json) {
+    : folder_(std::move(folder)), path_(folder_ + "/snapshot.db"), on_signal_("db", json) {
   on_signal_.Set({path_, ServerConnection::TemporaryOf(path_)}, folder_);
 }
 

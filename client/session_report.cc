@@ -225,11 +225,18 @@ void AddVerdict(const search::VerdictEvent& verdict, size_t named_tasks, Session
   compared.compared = true;
 }
 
+std::optional<db::ModelVerdict>& Place(const db::ModelVerdict& verdict, SessionReport& report) {
+  switch (verdict.subject) {
+    case db::ModelVerdict::Subject::kBatch: return report.batch;
+    case db::ModelVerdict::Subject::kBranches: return report.branches;
+    default: return report.verdict;
+  }
+}
+
 /// Adds what only the events tell. The first `named_tasks` stand in the session's order.
 absl::Status AddEnd(db::Database& log, size_t named_tasks, SessionReport& report) {
   return log.ScanEvents({.session = report.session.id}, [&](const db::Event& event) {
-    if (auto verdict = db::VerdictOf(event, false))
-      (verdict->of_batch ? report.batch : report.verdict) = std::move(verdict);
+    if (auto verdict = db::VerdictOf(event, false)) Place(*verdict, report) = verdict;
     if (const auto v = search::EventAs<search::VerdictEvent>(event))
       AddVerdict(*v, named_tasks, report);
     if (const auto e = search::EventAs<search::ElapsedEvent>(event))

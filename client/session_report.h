@@ -58,11 +58,12 @@ struct SessionReport {
   db::Session session;
   std::string model, target, command;  ///< of the request; empty where it does not tell
   std::string device_class, fingerprint;
-  std::string reason;                       ///< why it ended; empty: it has not
-  std::optional<db::ModelVerdict> verdict;  ///< of the whole model; none was made, or decided
-  std::optional<db::ModelVerdict> batch;    ///< on how its batch runs, the last one
-  double used_seconds = 0;                  ///< of tuning, pauses left out
-  std::vector<ReportTask> tasks;            ///< largest share of the time by default first
+  std::string reason;                        ///< why it ended; empty: it has not
+  std::optional<db::ModelVerdict> verdict;   ///< of the whole model; none was made, or decided
+  std::optional<db::ModelVerdict> batch;     ///< on how its batch runs, the last one
+  std::optional<db::ModelVerdict> branches;  ///< on how its branches run
+  double used_seconds = 0;                   ///< of tuning, pauses left out
+  std::vector<ReportTask> tasks;             ///< largest share of the time by default first
   std::map<std::string, int64_t> outcomes;
   std::map<std::string, std::pair<int64_t, int64_t>> proposers;  ///< candidates, wins
   std::vector<CurvePoint> model_curve;  ///< Σ count · best, from when every task has a time

@@ -45,6 +45,17 @@ inline constexpr OptionSpec kBatch = {
         "nominal caches say)",
     .default_text = "auto",
     .choices = "auto|together|each"};
+inline constexpr OptionSpec kBranches = {
+    .name = "branches",
+    .kind = ValueKind::kChoice,
+    .argument = "HOW",
+    .help =
+        "How branches of the model run that do not need each other: turn (one after the other, "
+        "each "
+        "on all threads), beside (side by side, where each alone leaves threads idle), or auto "
+        "(what hone tune measured, else in turn)",
+    .default_text = "auto",
+    .choices = "auto|turn|beside"};
 inline constexpr OptionSpec kTarget = {
     .name = "target",
     .kind = ValueKind::kText,

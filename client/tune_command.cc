@@ -28,6 +28,7 @@
 #include "client/next_command.h"
 #include "client/open_log.h"
 #include "client/server_tune.h"
+#include "client/shared_device.h"
 #include "client/task_list.h"
 #include "client/tune_budget.h"
 #include "client/tune_progress.h"
@@ -43,6 +44,7 @@
 #include "measure/device.h"
 #include "measure/device_probe.h"
 #include "measure/helper_check.h"
+#include "measure/kind_runner.h"
 #include "measure/local_measurer.h"
 #include "measure/others_watch.h"
 #include "search/session.h"
@@ -51,9 +53,6 @@ namespace hone::client {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr char kPredictedText[] =
-    "nothing was measured, all times are predictions of the analytic model";
 
 /// The command line that asks for the same again, on any machine that has the model.
 std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
@@ -127,6 +126,7 @@ class Tuning {
   ir::AccuracyClass accuracy_ = ir::AccuracyClass::kDefault;
   bool predicted_ = false;  ///< nothing is measured (--measure predicted)
   measure::HostDevice host_;
+  std::optional<SharedDevice> shared_;  ///< of a device that is not the host
   std::vector<search::TuningTask> tasks_;
   compiler::BatchRun batch_ = compiler::BatchRun::kAuto;  // kAuto: there is no batch to decide on
   std::vector<std::pair<Hash128, int64_t>> together_;     // ModelJudge::Options::together
@@ -169,7 +169,9 @@ absl::Status Tuning::Prepare() {
     return absl::OkStatus();
   }
   HONE_ASSIGN_OR_RETURN(host_, measure::DescribeDevice(MeasurerOptions().runner.device));
-  return absl::OkStatus();
+  if (measure::RunsOnHost(target_.text)) return absl::OkStatus();
+  shared_.emplace(arguments_.Text("lock-folder"), host_, context_.err);
+  return shared_->Usable();
 }
 
 /// Nothing where the log cannot be read: OpenLog says why.
@@ -190,12 +192,7 @@ absl::Status Tuning::CheckMeasurable() const {
   const measure::LocalMeasurerOptions options = MeasurerOptions();
   if (predicted_) return measure::CheckBuilder(options.builder, clock_);
   std::string why;
-  bool can = ir::HostCanRun(target_, &why);
-  if (can && measure::DevicesOfHost().Find(target_.kind) == nullptr) {
-    can = false;
-    why = fmt::format("this Hone cannot measure on {} devices yet", target_.kind);
-  }
-  if (!can && !arguments_.Flag("dry-run")) {
+  if (!ir::HostCanRun(target_, &why) && !arguments_.Flag("dry-run")) {
     return absl::FailedPreconditionError(
         fmt::format("{}: candidates for {} cannot be measured here; tune on a machine that can run "
                     "them and compile from that log, or have the analytic model alone search: "
@@ -285,8 +282,7 @@ absl::Status Tuning::OpenLog() {
 }
 
 measure::LocalMeasurerOptions Tuning::MeasurerOptions() const {
-  constexpr double kPauseShare = 0.1, kOracleShare = 0.1;
-  constexpr double kUnlimitedPause = 60;
+  constexpr double kPauseShare = 0.1, kOracleShare = 0.1, kUnlimitedPause = 60;
   constexpr int64_t kLeastOracleNs = 50'000'000;
   measure::LocalMeasurerOptions o;
   o.builder.processes = UsableCores();
@@ -377,7 +373,9 @@ absl::Status Tuning::TuneTasks() {
   options.reserve_seconds = judge.ExpectedSeconds();
   options.before_end = [&](search::Session& s) { return judge.Judge(s); };
   options.used_seconds = static_cast<double>(clock_.NowNs() - start_ns) * 1e-9;
-  measure::LocalMeasurer measurer(MeasurerOptions(), clock_);
+  measure::LocalMeasurerOptions measuring = MeasurerOptions();
+  if (shared_) HONE_RETURN_IF_ERROR(shared_->Share(measuring, *log_));
+  measure::LocalMeasurer measurer(std::move(measuring), clock_);
   return Search(std::move(options), measurer, &measurer, bounds, judge.judged());
 }
 
@@ -388,8 +386,8 @@ absl::Status Tuning::PredictTasks() {
     bounds.push_back(nominal ? task.bound_ns : 0);
   }
   measure::BuildingMeasurer measurer(MeasurerOptions().builder, clock_);
-  const JudgedModel judged = {.skipped = kPredictedText};
-  return Search(MakeSessionOptions(), measurer, nullptr, bounds, judged);
+  const char* const why = "nothing was measured, all times are predictions of the analytic model";
+  return Search(MakeSessionOptions(), measurer, nullptr, bounds, {.skipped = why});
 }
 
 absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& measurer,
@@ -423,19 +421,20 @@ absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& m
     progress.Erase();
     context_.out << TuneText(view, LineCellsOf(STDOUT_FILENO)) << std::flush;
   }
-  const std::string stands =
-      WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0);
+  const bool usable = session.tuner().TotalNs(true) > 0;
+  const std::string stands = WhatStands(session.tuner().answered(), usable);
   if (session.reason() == search::StopReason::kDiskFull) {
     return absl::ResourceExhaustedError(
         fmt::format("stopped before the disk of the log '{}' is full, as less than {} MB are free; "
                     "make room there. {}",
                     path_, search::SessionOptions().least_free_bytes / 1'000'000, stands));
   }
+  if (shared_ && shared_->bad()) return shared_->Usable();
   if (session.reason() == search::StopReason::kInterrupted) {
     return absl::CancelledError("interrupted; " + stands);
   }
   // Something was tried, and nothing ran: what follows in a script would fail.
-  if (session.tuner().answered() > 0 && session.tuner().TotalNs(true) <= 0) {
+  if (session.tuner().answered() > 0 && !usable) {
     return absl::InternalError(fmt::format("no candidate could be built and measured; {}", stands));
   }
   return absl::OkStatus();

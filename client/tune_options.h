@@ -84,6 +84,12 @@ inline constexpr std::array kTuneOptions = {
                 "anything measured, and only hone compile --allow-predicted uses them",
         .default_text = "measured",
         .choices = "measured|predicted"},
+    OptionSpec{.name = "lock-folder",
+               .kind = ValueKind::kFile,
+               .argument = "FOLDER",
+               .help = "Where who measures on a GPU takes its lock, and where it is said that one "
+                       "does not work",
+               .default_text = "/run/lock"},
     OptionSpec{.name = "dry-run", .help = "Print tasks, budget and expected end, and stop"},
     OptionSpec{.name = "inputs",
                .kind = ValueKind::kFile,

@@ -103,9 +103,12 @@ ordered_json ProposersJson(const Tuner& tuner) {
   return object;
 }
 
-std::string BatchText(const JudgedModel& m) {
-  if (m.batch) return BatchLine(*m.batch) + "\n";
-  return m.batch_skipped.empty() ? "" : fmt::format("batch: not compared: {}\n", m.batch_skipped);
+std::string WaysText(const JudgedModel& m) {
+  const auto text = [](const char* what, const auto& verdict, const std::string& skipped) {
+    if (verdict) return WayLine(*verdict) + "\n";
+    return skipped.empty() ? "" : fmt::format("{}: not compared: {}\n", what, skipped);
+  };
+  return text("batch", m.batch, m.batch_skipped) + text("branches", m.branches, m.branches_skipped);
 }
 
 /// What was said of the whole model, and of kernels that lose in it.
@@ -138,9 +141,11 @@ ordered_json ModelJson(const TuneView& view) {
                          {"ratio_high", nullptr},      {"rounds", v.rounds},
                          {"noisy_cpus", m.noisy_cpus}, {"put_back", ordered_json::array()},
                          {"skipped", nullptr},         {"batch", nullptr},
-                         {"text", ModelText(view)}};
-  if (m.batch) object["batch"] = BatchJson(*m.batch);
+                         {"branches", nullptr},        {"text", ModelText(view)}};
+  if (m.batch) object["batch"] = WayJson(*m.batch);
   if (!m.batch_skipped.empty()) object["batch"] = {{"skipped", m.batch_skipped}};
+  if (m.branches) object["branches"] = WayJson(*m.branches);
+  if (!m.branches_skipped.empty()) object["branches"] = {{"skipped", m.branches_skipped}};
   if (v.default_ns > 0) {
     object["default_us"] = v.default_ns * 1e-3;
     object["predicted_us"] = PredictedNs(view) * 1e-3;
@@ -207,7 +212,7 @@ std::string TuneText(const TuneView& view, size_t cells) {
     illegal += fmt::format("illegal: {} candidates of {} for {} ({}): {}\n", s.count, s.sketch,
                            t.task(s.task).name, t.task(s.task).hash.ToHex().substr(0, 12), s.why);
   }
-  return ModelText(view) + BatchText(view.model) +
+  return ModelText(view) + WaysText(view.model) +
          fmt::format("{}\n{}{}; {}: {} candidates in {}\nlog {}, session {}\nnext: {}\n",
                      fmt::join(TaskTable(RowsOf(view, true), {.cells = cells}), "\n"), illegal,
                      KernelsText(RowsOf(view, false)),

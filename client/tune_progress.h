@@ -17,8 +17,10 @@ struct JudgedModel {
   db::ModelVerdict verdict;  ///< rounds 0: none was made; default_ns is known before the search
   double noisy_cpus = 0;     ///< CPUs that other programs used meanwhile: then nothing was decided
   std::string skipped;       ///< why no comparison was made; empty: it was
-  std::optional<db::ModelVerdict> batch;  ///< how its batch runs, where that was compared
-  std::string batch_skipped;              ///< why it was not, where it was to be
+  std::optional<db::ModelVerdict> batch;     ///< how its batch runs, where that was compared
+  std::string batch_skipped;                 ///< why it was not, where it was to be
+  std::optional<db::ModelVerdict> branches;  ///< how its branches run, likewise
+  std::string branches_skipped;
 };
 
 /// What the outputs of a tuning are made from.

@@ -34,6 +34,20 @@ std::string IntervalText(const db::ModelVerdict& v) {
   return fmt::format("[{}, {}]", bound(v.ratio_low), bound(v.ratio_high));
 }
 
+/// What is said of two ways to run a model, and the words of the option that sets them.
+struct Ways {
+  const char* what;
+  const char* verb;
+  const char *first, *second;
+  std::string first_word, second_word;
+};
+
+const Ways& WaysOf(const db::ModelVerdict& v) {
+  static const Ways batch = {"batch", "runs", "together", "image by image", "together", "each"};
+  static const Ways branches = {"branches", "run", "in turn", "side by side", "turn", "beside"};
+  return v.subject == db::ModelVerdict::Subject::kBranches ? branches : batch;
+}
+
 }  // namespace
 
 std::string VerdictLine(const db::ModelVerdict& v) {
@@ -68,22 +82,24 @@ nlohmann::ordered_json VerdictJson(const db::ModelVerdict& v) {
           {"put_back", std::move(put_back)}};
 }
 
-std::string BatchLine(const db::ModelVerdict& v) {
+std::string WayLine(const db::ModelVerdict& v) {
   const Unit unit = UnitOf(v.default_ns);
-  return fmt::format("batch: together {} {}, image by image {} {}, {:.2f} × as fast {}: runs {}",
-                     Digits(v.default_ns / unit.ns), unit.name, Digits(v.tuned_ns / unit.ns),
-                     unit.name, v.ratio, IntervalText(v),
-                     v.keeps_defaults ? "together" : "image by image");
+  const Ways& ways = WaysOf(v);
+  return fmt::format("{}: {} {} {}, {} {} {}, {:.2f} × as fast {}: {} {}", ways.what, ways.first,
+                     Digits(v.default_ns / unit.ns), unit.name, ways.second,
+                     Digits(v.tuned_ns / unit.ns), unit.name, v.ratio, IntervalText(v), ways.verb,
+                     v.keeps_defaults ? ways.first : ways.second);
 }
 
-std::string BatchWhy(const db::ModelVerdict& v) {
-  return fmt::format("image by image it is {:.2f} × as fast {}", v.ratio, IntervalText(v));
+std::string WayWhy(const db::ModelVerdict& v) {
+  return fmt::format("{} it is {:.2f} × as fast {}", WaysOf(v).second, v.ratio, IntervalText(v));
 }
 
-nlohmann::ordered_json BatchJson(const db::ModelVerdict& v) {
-  return {{"run", v.keeps_defaults ? "together" : "each"},
-          {"together_us", v.default_ns * 1e-3},
-          {"each_us", v.tuned_ns * 1e-3},
+nlohmann::ordered_json WayJson(const db::ModelVerdict& v) {
+  const Ways& ways = WaysOf(v);
+  return {{"run", v.keeps_defaults ? ways.first_word : ways.second_word},
+          {ways.first_word + "_us", v.default_ns * 1e-3},
+          {ways.second_word + "_us", v.tuned_ns * 1e-3},
           {"ratio", v.ratio},
           {"ratio_low", v.ratio_low},
           {"ratio_high", v.ratio_high},

@@ -19,12 +19,13 @@ nlohmann::ordered_json VerdictJson(const db::ModelVerdict& verdict);
 /// "won" or "keeps_defaults", as `--json` says it.
 std::string VerdictWord(const db::ModelVerdict& verdict);
 
-// The same of a verdict on how a batch runs (ModelVerdict::of_batch).
+// The same of a verdict on how a batch or branches run (ModelVerdict::Subject).
 
-/// "batch: together 33.2 ms, image by image 27.5 ms, 1.24 × as fast [1.21, 1.26]: runs so".
-std::string BatchLine(const db::ModelVerdict& verdict);
+/// "batch: together 33.2 ms, image by image 27.5 ms, 1.24 × as fast [1.21, 1.26]: runs image by
+/// image".
+std::string WayLine(const db::ModelVerdict& verdict);
 /// "image by image it is 1.24 × as fast [1.21, 1.26]".
-std::string BatchWhy(const db::ModelVerdict& verdict);
-nlohmann::ordered_json BatchJson(const db::ModelVerdict& verdict);
+std::string WayWhy(const db::ModelVerdict& verdict);
+nlohmann::ordered_json WayJson(const db::ModelVerdict& verdict);
 
 }  // namespace hone::client

@@ -65,6 +65,15 @@ llvm::Value* FunctionEmitter::MakeAtomValue(const Atom& atom) {
   const auto binary = [&](BinaryOp op) {
     Value a = operand(atom.a);
     Value b = operand(atom.b);
+    // A GPU divides 64 bits in several times as many instructions, and holds them in two registers.
+    const ir::Interval small = {0, INT32_MAX};
+    if (function_->has_threads() && !atom.lane && small.Contains(index_.Bounds(atom.a)) &&
+        small.Contains(index_.Bounds(atom.b)) && op != BinaryOp::kMul) {
+      a.llvm = builder_.CreateTrunc(a.llvm, builder_.getInt32Ty());
+      b.llvm = builder_.CreateTrunc(b.llvm, builder_.getInt32Ty());
+      a.dtype = b.dtype = DType::kU32;
+      return builder_.CreateZExt(arith_.Binary(op, a, b).llvm, builder_.getInt64Ty());
+    }
     // Unsigned division is half the code.
     if (index_.Bounds(atom.a).low >= 0 && index_.Bounds(atom.b).low >= 0) {
       a.dtype = b.dtype = bits == 32 ? DType::kU32 : DType::kU64;

@@ -15,12 +15,13 @@ using ir::StmtNode;
 
 namespace {
 
-/// What a factor widens without loss to what is summed, i32 of a byte or f32 of bf16; null for
-/// anything else.
+/// What a factor widens without loss to what is summed, i32 of a byte or of 16 bits, f32 of bf16;
+/// null for anything else.
 Expr Widened(const Expr& factor) {
   if (factor->kind != ExprKind::kCast) return nullptr;
   const DType narrow = factor->args[0]->dtype;
-  const bool byte = factor->dtype == DType::kI32 && (narrow == DType::kI8 || narrow == DType::kU8);
+  const bool byte = factor->dtype == DType::kI32 &&
+                    (narrow == DType::kI8 || narrow == DType::kU8 || narrow == DType::kI16);
   const bool half = factor->dtype == DType::kF32 && narrow == DType::kBF16;
   return byte || half ? factor->args[0] : nullptr;
 }
@@ -47,8 +48,9 @@ bool HasInstruction(const PhaseFunction& function, int64_t count, Expr* left, Ex
     return of[0] == of[1] && count == 2 && function.has_bf16_products();
   if (function.byte_products() == PhaseFunction::ByteProducts::kNone) return false;
   if (!ir::IsUnsigned(of[0])) std::swap(*left, *right);
+  const bool bytes = ir::SizeOf(of[0]) == 1 && ir::SizeOf(of[1]) == 1;
   const bool vnni = function.byte_products() == PhaseFunction::ByteProducts::kVnni;
-  return count == 2 || (vnni && of[0] != of[1]);
+  return count == 2 || (vnni && bytes && of[0] != of[1]);
 }
 
 }  // namespace
@@ -81,13 +83,15 @@ llvm::Value* FunctionEmitter::DotWord(const Expr& factor, const StmtNode& node) 
                                    llvm::Constant::getNullValue(type));
 }
 
-// The words as the instruction takes them: bf16, four bytes as they are, two bytes as 16 bits.
+// The words as the instruction takes them: bf16, four bytes and two of 16 bits as they are, two
+// bytes as 16 bits.
 llvm::Value* FunctionEmitter::DotOperand(llvm::Value* word, DType dtype, int64_t count) {
   const auto lanes = static_cast<unsigned>(vector_.lanes);
   const auto elements = lanes * static_cast<unsigned>(count);
   const auto of = [&](llvm::Type* type) { return llvm::FixedVectorType::get(type, elements); };
   if (!word->getType()->isVectorTy()) word = builder_.CreateVectorSplat(lanes, word);
   if (dtype == DType::kBF16) return builder_.CreateBitCast(word, of(builder_.getBFloatTy()));
+  if (dtype == DType::kI16) return builder_.CreateBitCast(word, of(builder_.getInt16Ty()));
   word = builder_.CreateBitCast(word, of(builder_.getInt8Ty()));
   if (count == 4) return word;
   llvm::Type* pairs = of(builder_.getInt16Ty());

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "llvm/IR/IntrinsicsX86.h"
+
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 
@@ -74,8 +76,33 @@ Value FunctionEmitter::EvalGeneric(const Expr& expr) {
   return {};
 }
 
+// A number of four bits, less a constant, as f32: a register holds all sixteen.
+std::optional<Value> FunctionEmitter::HalfByteAsFloat(const Expr& expr) {
+  Expr bits = expr->args[0];
+  if (expr->dtype != DType::kF32 || bits->dtype != DType::kI32 || bits->kind != ExprKind::kBinary ||
+      !function_->has_avx512() || vector_.lanes != 16)
+    return std::nullopt;
+  int64_t zero = 0;
+  if (bits->binary() == BinaryOp::kSub && bits->args[0]->kind == ExprKind::kBinary) {
+    const std::optional<int64_t> less = ir::AsInt(bits->args[1]);
+    if (!less) return std::nullopt;
+    zero = *less;
+    bits = bits->args[0];
+  }
+  if (bits->binary() != BinaryOp::kAnd || ir::AsInt(bits->args[1]) != 15) return std::nullopt;
+  const Value index = Eval(bits->args[0]);
+  if (index.lanes != 16) return std::nullopt;
+  llvm::SmallVector<llvm::Constant*, 16> all;
+  for (int64_t k = 0; k < 16; ++k)
+    all.push_back(llvm::ConstantFP::get(builder_.getFloatTy(), static_cast<double>(k - zero)));
+  llvm::Value* chosen = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
+                                                 {llvm::ConstantVector::get(all), index.llvm});
+  return Value{chosen, DType::kF32, 16};
+}
+
 Value FunctionEmitter::EvalCast(const Expr& expr) {
   const Expr& inner = expr->args[0];
+  if (const std::optional<Value> half = HalfByteAsFloat(expr)) return *half;
   if (!IsPure(inner) || ir::IsBool(inner->dtype)) return arith_.Cast(Eval(inner), expr->dtype);
   const Affine value = index_.Decompose(inner);
   const bool small = ir::Interval{INT32_MIN, INT32_MAX}.Contains(index_.Bounds(value));

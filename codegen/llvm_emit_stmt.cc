@@ -232,6 +232,12 @@ void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtN
   builder_.SetInsertPoint(exit);
   frames_.pop_back();
   Boundary();
+  // Addresses of what follows are made here, not before the loop, where each would take a register
+  // of all threads as long as it runs.
+  if (function_->has_threads() && frames_.size() == 1 && branches_ == 0) {
+    frames_[0].marker = Marker();
+    frames_[0].pointers.clear();
+  }
 }
 
 int FunctionEmitter::WidestBytes(const Stmt& stmt) {

@@ -24,17 +24,13 @@
 // One phase of a loop nest → an LLVM function of the machine's kind (llvm_phase_function.h).
 namespace hone::codegen {
 
-/// Use once: make, Emit, drop. Methods are spread over llvm_emit_stmt.cc (statements),
-/// llvm_lanes.cc (folding lanes), llvm_dot.cc, llvm_emit_expr.cc (values), llvm_invariants.cc,
-/// llvm_transpose.cc, llvm_memory.cc (loads and stores), llvm_registers.cc (register buffers) and
-/// llvm_address.cc (addresses, atoms).
+/// Use once: make, Emit, drop. Methods are spread over the files that are named before them.
 class FunctionEmitter : private OpaqueSource {
  public:
   FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phase, const ir::Target& target,
                   llvm::Module* module);
 
-  /// Buffers to keep as plain memory of elements, because their accesses overlap with different
-  /// shapes.
+  /// Buffers to keep as plain memory of elements: their accesses overlap with different shapes.
   void set_flat(const std::set<int>& flat) { flat_ = flat; }
 
   /// kInvalidArgument names what the nest does wrong (a register index that is not constant, a
@@ -140,6 +136,7 @@ class FunctionEmitter : private OpaqueSource {
   Value EvalGuarded(const ir::Expr& expr, const Value& condition);
   Value EvalBinary(const ir::Expr& expr);
   Value EvalCast(const ir::Expr& expr);
+  std::optional<Value> HalfByteAsFloat(const ir::Expr& expr);
   Affine Opaque(const ir::Expr& expr) override;
   bool IsPure(const ir::Expr& expr) override;
 
@@ -167,7 +164,7 @@ class FunctionEmitter : private OpaqueSource {
   Value Load(int buffer, const Affine& index);
   Value LoadMemory(int buffer, const Affine& index);
   Value LoadScalar(int buffer, const Affine& index);
-  Value LoadWhere(llvm::Value* wanted, llvm::Value* pointer, ir::DType dtype);
+  llvm::Value* LoadWhere(llvm::Value* wanted, llvm::Value* at, llvm::Type* type, llvm::Align align);
   Value LoadContiguous(int buffer, const Affine& base);
   Value LoadShuffled(int buffer, const LanePattern& pattern);
   bool IsShortStride(const LanePattern& pattern) const;
@@ -185,6 +182,9 @@ class FunctionEmitter : private OpaqueSource {
   bool InBounds(int buffer, const ir::Interval& range, int64_t elements) const;
   const ir::Buffer& Of(int buffer) const { return nest_.buffers[static_cast<size_t>(buffer)]; }
   BufferState& StateOf(int buffer) { return states_[static_cast<size_t>(buffer)]; }
+
+  // llvm_runs.cc
+  std::optional<Value> LoadRuns(int buffer, const LanePattern& pattern);
 
   // llvm_transpose.cc
   bool LoadTransposed(const ir::Expr& load, const Affine& index, Value* result);

@@ -107,6 +107,7 @@ Value FunctionEmitter::LoadMemory(int buffer, const Affine& index) {
   if (!index_.DependsOnLane(index)) return LoadScalar(buffer, index);
   const LanePattern pattern = PatternOf(index);
   if (pattern.contiguous) return LoadContiguous(buffer, pattern.base);
+  if (std::optional<Value> runs = LoadRuns(buffer, pattern)) return *runs;
   const bool masked = mask_ != nullptr || guard_ != nullptr;
   if (!pattern.offsets.empty() && (!masked || IsShortStride(pattern))) {
     return LoadShuffled(buffer, pattern);
@@ -126,7 +127,11 @@ Value FunctionEmitter::LoadScalar(int buffer, const Affine& index) {
       wanted = wanted == nullptr ? any : builder_.CreateAnd(wanted, any);
     }
     const bool constant = Of(buffer).read_only || Of(buffer).scope == Scope::kTable;
-    if (function_->has_threads() && !constant) return LoadWhere(wanted, pointer, dtype);
+    if (function_->has_threads() && !constant) {
+      llvm::Value* raw =
+          LoadWhere(wanted, pointer, arith_.MemoryType(dtype, 1), ElementAlign(dtype));
+      return arith_.FromMemory(raw, dtype, 1);
+    }
     pointer = builder_.CreateSelect(wanted, pointer, StateOf(buffer).base);
   }
   llvm::Value* raw =
@@ -134,22 +139,22 @@ Value FunctionEmitter::LoadScalar(int buffer, const Affine& index) {
   return arith_.FromMemory(raw, dtype, 1);
 }
 
-// By a branch: another thread may be writing the first element.
-Value FunctionEmitter::LoadWhere(llvm::Value* wanted, llvm::Value* pointer, DType dtype) {
+// By a branch: another thread may be writing the first element. Zeros where it is not wanted.
+llvm::Value* FunctionEmitter::LoadWhere(llvm::Value* wanted, llvm::Value* pointer, llvm::Type* type,
+                                        llvm::Align align) {
   llvm::LLVMContext& context = builder_.getContext();
-  llvm::Type* type = arith_.MemoryType(dtype, 1);
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   auto* then = llvm::BasicBlock::Create(context, "load", inner_);
   auto* merge = llvm::BasicBlock::Create(context, "loaded", inner_);
   builder_.CreateCondBr(wanted, then, merge);
   builder_.SetInsertPoint(then);
-  llvm::Value* element = builder_.CreateAlignedLoad(type, pointer, ElementAlign(dtype));
+  llvm::Value* element = builder_.CreateAlignedLoad(type, pointer, align);
   builder_.CreateBr(merge);
   builder_.SetInsertPoint(merge);
   llvm::PHINode* raw = builder_.CreatePHI(type, 2);
   raw->addIncoming(llvm::Constant::getNullValue(type), before);
   raw->addIncoming(element, then);
-  return arith_.FromMemory(raw, dtype, 1);
+  return raw;
 }
 
 Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {
@@ -162,6 +167,9 @@ Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {
   llvm::Value* raw = nullptr;
   if (free) {
     raw = builder_.CreateAlignedLoad(type, pointer, AlignOf(buffer, base));
+  } else if (mask_ == nullptr && vector_.active == lanes && function_->has_threads()) {
+    // All lanes or none: one instruction, where a masked load would be one for each lane.
+    raw = LoadWhere(guard_, pointer, type, AlignOf(buffer, base));
   } else {
     raw = builder_.CreateMaskedLoad(type, pointer, ElementAlign(dtype), WithGuard(ActiveMask()),
                                     llvm::Constant::getNullValue(type));

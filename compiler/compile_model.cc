@@ -71,6 +71,14 @@ std::vector<ExternReport> ReportExterns(const ModelSteps& model) {
   return reports;
 }
 
+/// Branches run in turn unless somebody has measured that they gain. kAuto asks `traces`.
+absl::StatusOr<KnownBranches> ChooseBranches(const ModelSteps& model, const ir::Target& target,
+                                             BranchRun asked, TraceSource& traces) {
+  if (target.threads < 2) return KnownBranches{BranchRun::kInTurn, ""};
+  if (asked != BranchRun::kAuto) return KnownBranches{asked, "as --branches says"};
+  return traces.FindBranchRun(model.kernels, target);
+}
+
 /// What was measured was so with all of the target's threads, unless fewer were as fast.
 std::vector<int32_t> ThreadsOf(const std::vector<ModelKernel>& kernels,
                                const std::vector<FoundTrace>& traces, const ir::Target& target) {
@@ -118,6 +126,15 @@ runtime::PackageInfo DescribePackage(const ir::Target& target, const CompileOpti
   return info;
 }
 
+void ReportBranches(const KnownBranches& known, BranchRun asked, int possible_forks,
+                    CompiledModel& model) {
+  model.report.possible_forks = possible_forks;
+  model.report.forks = static_cast<int>(model.package.plan.forks.size());
+  if (possible_forks == 0) return;
+  model.report.branches_judged = asked == BranchRun::kAuto && known.run != BranchRun::kAuto;
+  model.report.branches_why = known.why.empty() ? "nobody has measured them" : known.why;
+}
+
 }  // namespace
 
 absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOptions& options,
@@ -134,14 +151,20 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
                         MakeSteps(std::move(graph), target, options.batch, traces));
 
   // Kernels: a schedule for each, and code.
+  HONE_ASSIGN_OR_RETURN(const KnownBranches branches,
+                        ChooseBranches(steps, target, options.branches, traces));
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
                         LookUpTraces(steps.kernels, target, traces));
   HONE_ASSIGN_OR_RETURN(BuiltKernels built, BuildKernels(steps.kernels, found, target, builder));
 
   // Memory, plan, and what the kernels' constants become.
   HONE_ASSIGN_OR_RETURN(AssembledPlan assembled,
-                        AssemblePlan(steps, built, ThreadsOf(steps.kernels, found, target),
-                                     evaluator, options.scratch_folder));
+                        AssemblePlan(steps, built,
+                                     {.target = target,
+                                      .threads = ThreadsOf(steps.kernels, found, target),
+                                      .branches = branches.run,
+                                      .scratch_folder = options.scratch_folder},
+                                     evaluator));
   model.constants = std::move(assembled.constants);
   model.code = std::move(built.shared_object);
 
@@ -160,6 +183,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   model.report.images = steps.images;
   model.report.batch_why = steps.batch.why;
   model.report.batch_judged = steps.batch.judged;
+  ReportBranches(branches, options.branches, assembled.possible_forks, model);
   model.report.constant_bytes = static_cast<int64_t>(model.constants.bytes());
   model.report.code_bytes = static_cast<int64_t>(model.code.size());
   model.report.arena_bytes = assembled.memory.arena_bytes;

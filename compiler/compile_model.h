@@ -26,6 +26,7 @@ struct CompileOptions {
   /// in memory.
   std::string scratch_folder;
   BatchRun batch = BatchRun::kAuto;
+  BranchRun branches = BranchRun::kAuto;
   /// Class that `traces` keeps to; goes into the package.
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
 };
@@ -65,6 +66,10 @@ struct CompileReport {
   int64_t images = 1;                 ///< how often all steps run: image by image
   std::string batch_why;              ///< BatchChoice::why
   bool batch_judged = false;          ///< BatchChoice::judged
+  int possible_forks = 0;             ///< into branches that may pay side by side
+  int forks = 0;                      ///< of those, how many run so
+  std::string branches_why;           ///< one line; empty: there is nothing to choose
+  bool branches_judged = false;       ///< the source of the schedules said so
   int num_aliases = 0;  ///< values that are parts of others' memory: no step, no bytes
   int64_t constant_bytes = 0;
   int64_t code_bytes = 0;

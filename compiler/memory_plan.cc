@@ -17,24 +17,59 @@ namespace {
 struct Block {
   int root = -1;
   int64_t bytes = 0;
-  int first = std::numeric_limits<int>::max();
+  int first = -1;
   int last = -1;
   int64_t offset = 0;
+  // The fork and the branch of the first and the last of them; kNone: outside, kSeveral: of that
+  // fork several branches touch it.
+  int first_fork = kNone, first_branch = kNone;
+  int last_fork = kNone, last_branch = kNone;
+
+  static constexpr int kNone = -1, kSeveral = -2;
 };
 
 bool InUseTogether(const Block& a, const Block& b) {
-  return a.first <= b.last && b.first <= a.last;
+  if (a.first <= b.last && b.first <= a.last) return true;
+  const Block& before = a.last < b.first ? a : b;
+  const Block& after = a.last < b.first ? b : a;
+  if (before.last_fork == Block::kNone || before.last_fork != after.first_fork) return false;
+  return before.last_branch != after.first_branch || before.last_branch == Block::kSeveral;
 }
 
-std::vector<Block> Lifetimes(const StepGraph& steps, const std::vector<int>& order) {
+/// Fork and branch of each position in an order.
+std::vector<std::pair<int, int>> PlacesOf(const std::vector<ir::PlanFork>& forks, size_t steps) {
+  std::vector<std::pair<int, int>> places(steps, {Block::kNone, Block::kNone});
+  for (size_t f = 0; f < forks.size(); ++f) {
+    auto position = static_cast<size_t>(forks[f].first);
+    for (size_t b = 0; b < forks[f].counts.size(); ++b) {
+      for (int i = 0; i < forks[f].counts[b]; ++i)
+        places[position++] = {static_cast<int>(f), static_cast<int>(b)};
+    }
+  }
+  return places;
+}
+
+std::vector<Block> Lifetimes(const StepGraph& steps, const std::vector<int>& order,
+                             const std::vector<ir::PlanFork>& forks) {
+  const std::vector<std::pair<int, int>> places = PlacesOf(forks, order.size());
   std::map<int, Block> blocks;  // by root, so that the result is ordered
   for (size_t position = 0; position < order.size(); ++position) {
+    const auto [fork, branch] = places[position];
     for (const int root : steps.touched[order[position]]) {
       Block& block = blocks[root];
-      block.root = root;
-      block.bytes = steps.root_bytes[root];
-      block.first = std::min(block.first, static_cast<int>(position));
-      block.last = std::max(block.last, static_cast<int>(position));
+      if (block.root < 0) {
+        block.root = root;
+        block.bytes = steps.root_bytes[root];
+        block.first = static_cast<int>(position);
+        block.first_fork = fork;
+        block.first_branch = branch;
+      }
+      if (fork != Block::kNone && fork == block.first_fork && branch != block.first_branch)
+        block.first_branch = Block::kSeveral;
+      const bool same_fork = fork != Block::kNone && fork == block.last_fork;
+      block.last_branch = same_fork && branch != block.last_branch ? Block::kSeveral : branch;
+      block.last_fork = fork;
+      block.last = static_cast<int>(position);
     }
   }
   std::vector<Block> result;
@@ -105,12 +140,52 @@ int64_t Place(std::vector<Block>& blocks) {
   return best.value_or(0);
 }
 
+/// An order and the arena that it takes.
+struct Placed {
+  ForkedOrder order;
+  std::vector<Block> blocks;
+  int64_t arena_bytes = 0;
+};
+
+Placed PlaceForks(const StepGraph& steps, const std::vector<int>& order,
+                  const std::vector<MemoryFork>& forks) {
+  Placed placed{.order = GatherForks(steps, order, forks)};
+  placed.blocks = Lifetimes(steps, placed.order.steps, placed.order.forks);
+  placed.arena_bytes = Place(placed.blocks);
+  return placed;
+}
+
+/// All forks if they fit, else those that do, one after the other.
+Placed PlaceWhatFits(const StepGraph& steps, const std::vector<int>& order,
+                     const std::vector<MemoryFork>& forks) {
+  Placed best = PlaceForks(steps, order, {});
+  if (forks.empty()) return best;
+  const double most = kMostForkedArena * static_cast<double>(best.arena_bytes);
+  const auto fits = [&](const Placed& placed) {
+    return static_cast<double>(placed.arena_bytes) <= most;
+  };
+  if (Placed all = PlaceForks(steps, order, forks); fits(all)) return all;
+  std::vector<MemoryFork> kept;
+  for (const MemoryFork& fork : forks) {
+    kept.push_back(fork);
+    if (Placed more = PlaceForks(steps, order, kept); fits(more)) {
+      best = std::move(more);
+    } else {
+      kept.pop_back();
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 absl::StatusOr<MemoryPlan> PlanMemory(const MemoryProblem& problem) {
   HONE_ASSIGN_OR_RETURN(const StepGraph steps, MakeStepGraph(problem));
   MemoryPlan plan;
-  plan.order = OrderForLowPeak(steps);
+  Placed placed = PlaceWhatFits(steps, OrderForLowPeak(steps), problem.forks);
+  plan.order = std::move(placed.order.steps);
+  plan.forks = std::move(placed.order.forks);
+  plan.arena_bytes = placed.arena_bytes;
   plan.live_peak_bytes = LivePeak(steps, plan.order);
   for (const std::vector<int>& touched : steps.touched) {
     int64_t bytes = 0;
@@ -118,17 +193,15 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryProblem& problem) {
     plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, bytes);
   }
 
-  std::vector<Block> blocks = Lifetimes(steps, plan.order);
-  plan.arena_bytes = Place(blocks);
   std::vector<int64_t> root_offset(problem.tensors.size(), 0);
-  for (const Block& block : blocks) {
+  for (const Block& block : placed.blocks) {
     root_offset[block.root] = block.offset;
     plan.sum_bytes += block.bytes;
   }
   plan.offset_bytes.resize(problem.tensors.size(), 0);
   for (size_t i = 0; i < problem.tensors.size(); ++i) {
     const int root = steps.root[i];
-    if (!problem.tensors[root].external) {
+    if (!problem.tensors[i].external) {
       plan.offset_bytes[i] = root_offset[root] + steps.offset_in_root_bytes[i];
     }
   }

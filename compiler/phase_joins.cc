@@ -116,7 +116,7 @@ class JoinFinder {
 
   bool CanFollow(const runtime::PhaseGroup& next) const {
     if (!group_.Fits(next)) return false;
-    if (next.step != group_.step && ir::IsLoopEdge(plan_, next.step)) return false;
+    if (next.step != group_.step && ir::IsEdge(plan_, next.step)) return false;
     if (Advances(group_.phases.front()) || Advances(next.phases.front())) return false;
     if (AccessesOf(group_.phases.front()).empty() || AccessesOf(next.phases.front()).empty()) {
       return false;

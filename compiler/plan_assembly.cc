@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/branches.h"
 #include "compiler/constant_pool.h"
 #include "compiler/phase_joins.h"
 #include "compiler/prologue.h"
+#include "compiler/thread_choice.h"
+#include "ir/workload_cost.h"
 #include "runtime/package.h"
 
 namespace hone::compiler {
@@ -47,6 +50,31 @@ PlannedMemory DescribeMemory(const ModelSteps& model, const BuiltKernels& built)
     }
   }
   return memory;
+}
+
+/// By step, at nominal rates; an extern moves its bytes on one thread.
+std::vector<StepTime> TimesOf(const ModelSteps& model, const BuiltKernels& built,
+                              const AssemblyOptions& options) {
+  std::vector<StepTime> times;
+  for (const ModelStep& step : model.steps) {
+    StepTime& time = times.emplace_back();
+    if (step.kind == ir::PlanStepKind::kExtern) {
+      ir::WorkloadCost moved;
+      for (const auto* values : {&step.inputs, &step.outputs}) {
+        for (const ValueId v : *values)
+          moved.bytes += static_cast<double>(model.graph.values[v].type.Bytes());
+      }
+      time.alone_ns = AloneNs(moved, options.target);
+      continue;
+    }
+    const auto kernel = static_cast<size_t>(step.kernel);
+    time.alone_ns = AloneNs(ir::CostOf(model.kernels[kernel].workload), options.target);
+    int64_t extent = 1;
+    for (const ir::ArtifactPhase& phase : built.kernels[kernel].artifact.phases)
+      extent = std::max(extent, std::min<int64_t>(phase.parallel_extent, phase.threads));
+    time.threads = static_cast<int>(std::min<int64_t>(extent, options.threads[kernel]));
+  }
+  return times;
 }
 
 class PlanMaker {
@@ -128,13 +156,16 @@ class PlanMaker {
   }
 
   absl::StatusOr<AssembledPlan> Take() {
+    plan_.forks = memory_.forks;
     plan_.joins = FindJoins(plan_);
     for (ir::Artifact& kernel : plan_.kernels) {
       for (ir::ArtifactPhase& phase : kernel.phases) phase.accesses.clear();
     }
     HONE_ASSIGN_OR_RETURN(runtime::Region constants, pool_.Take());
-    return AssembledPlan{
-        .plan = std::move(plan_), .constants = std::move(constants), .memory = memory_};
+    return AssembledPlan{.plan = std::move(plan_),
+                         .constants = std::move(constants),
+                         .memory = memory_,
+                         .possible_forks = 0};
   }
 
  private:
@@ -227,19 +258,25 @@ class PlanMaker {
 }  // namespace
 
 absl::StatusOr<AssembledPlan> AssemblePlan(const ModelSteps& model, const BuiltKernels& built,
-                                           const std::vector<int32_t>& threads,
-                                           graph::Evaluator& evaluator,
-                                           const std::string& scratch_folder) {
-  const PlannedMemory planned = DescribeMemory(model, built);
+                                           const AssemblyOptions& options,
+                                           graph::Evaluator& evaluator) {
+  PlannedMemory planned = DescribeMemory(model, built);
+  HONE_ASSIGN_OR_RETURN(const StepGraph steps, MakeStepGraph(planned.problem));
+  std::vector<MemoryFork> forks =
+      FindBranches(steps, TimesOf(model, built, options), options.target.threads);
+  const auto possible = static_cast<int>(forks.size());
+  if (options.branches == BranchRun::kBeside) planned.problem.forks = std::move(forks);
   HONE_ASSIGN_OR_RETURN(const MemoryPlan memory, PlanMemory(planned.problem));
-  HONE_ASSIGN_OR_RETURN(ConstantPool pool, ConstantPool::Create(scratch_folder));
-  PlanMaker maker(model, built, threads, planned, memory, evaluator, std::move(pool));
+  HONE_ASSIGN_OR_RETURN(ConstantPool pool, ConstantPool::Create(options.scratch_folder));
+  PlanMaker maker(model, built, options.threads, planned, memory, evaluator, std::move(pool));
   maker.AddInterface();
   for (const int step : memory.order) {
     HONE_RETURN_IF_ERROR(maker.AddStep(static_cast<size_t>(step)));
   }
   maker.RepeatFor(model.images);
-  return maker.Take();
+  HONE_ASSIGN_OR_RETURN(AssembledPlan assembled, maker.Take());
+  assembled.possible_forks = possible;
+  return assembled;
 }
 
 }  // namespace hone::compiler

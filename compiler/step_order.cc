@@ -269,4 +269,54 @@ std::vector<int> OrderForLowPeak(const StepGraph& steps) {
   return LivePeak(steps, found) < LivePeak(steps, given) ? found : given;
 }
 
+ForkedOrder GatherForks(const StepGraph& steps, const std::vector<int>& order,
+                        const std::vector<MemoryFork>& forks) {
+  const size_t count = order.size();
+  // Forks are one place each, numbered behind the steps.
+  std::vector<size_t> place_of(count);
+  std::iota(place_of.begin(), place_of.end(), size_t{0});
+  for (size_t f = 0; f < forks.size(); ++f) {
+    for (const std::vector<int>& branch : forks[f].branches) {
+      for (const int step : branch) place_of[step] = count + f;
+    }
+  }
+  std::vector<std::set<size_t>> after(count + forks.size());
+  std::vector<int> waiting(count + forks.size(), 0);
+  for (size_t s = 0; s < count; ++s) {
+    for (const int next : steps.successors[s]) {
+      const size_t from = place_of[s], to = place_of[next];
+      if (from != to && after[from].insert(to).second) ++waiting[to];
+    }
+  }
+  std::vector<size_t> position(count + forks.size(), count);
+  for (size_t i = 0; i < count; ++i) {
+    size_t& at = position[place_of[order[i]]];
+    at = std::min(at, i);
+  }
+  std::set<std::pair<size_t, size_t>> ready;  // by position
+  for (size_t p = 0; p < position.size(); ++p) {
+    if (waiting[p] == 0 && position[p] < count) ready.emplace(position[p], p);
+  }
+  ForkedOrder gathered;
+  while (!ready.empty()) {
+    const size_t place = ready.begin()->second;
+    ready.erase(ready.begin());
+    if (place < count) {
+      gathered.steps.push_back(static_cast<int>(place));
+    } else {
+      ir::PlanFork fork{.first = static_cast<int32_t>(gathered.steps.size())};
+      for (const std::vector<int>& branch : forks[place - count].branches) {
+        fork.counts.push_back(static_cast<int32_t>(branch.size()));
+        gathered.steps.insert(gathered.steps.end(), branch.begin(), branch.end());
+      }
+      gathered.forks.push_back(std::move(fork));
+    }
+    for (const size_t next : after[place]) {
+      if (--waiting[next] == 0) ready.emplace(position[next], next);
+    }
+  }
+  if (gathered.steps.size() != count) return {.steps = order, .forks = {}};
+  return gathered;
+}
+
 }  // namespace hone::compiler

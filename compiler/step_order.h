@@ -31,4 +31,15 @@ int64_t LivePeak(const StepGraph& steps, const std::vector<int>& order);
 /// is the answer on a tie, and for thousands of steps. Beam search, O(steps² · width) at worst.
 std::vector<int> OrderForLowPeak(const StepGraph& steps);
 
+/// An order in which the steps of each fork stand together, branch by branch.
+struct ForkedOrder {
+  std::vector<int> steps;
+  std::vector<ir::PlanFork> forks;  ///< by position in `steps`, in order
+};
+
+/// The topological order next to `order`: each fork stands where its first step can, the other
+/// steps keep their places. Without any of the forks where they depend on each other in a circle.
+ForkedOrder GatherForks(const StepGraph& steps, const std::vector<int>& order,
+                        const std::vector<MemoryFork>& forks);
+
 }  // namespace hone::compiler

@@ -7,6 +7,10 @@
 
 namespace hone::compiler {
 
+/// What a default schedule of a kernel of this cost takes on one of the target's threads, at
+/// nominal rates, ns.
+double AloneNs(const ir::WorkloadCost& cost, const ir::Target& target);
+
 /// How many of the target's threads are worth running a kernel of this cost that nobody has
 /// measured, at nominal rates: each is to have a microsecond of work, the price of handing it its
 /// part and waiting for it. At least 1.

@@ -41,6 +41,19 @@ struct KnownBatch {
   std::string why;                 ///< one line; empty: nothing is known
 };
 
+/// How branches of a model run that do not depend on each other.
+enum class BranchRun : uint8_t {
+  kAuto,    ///< what the log says, else in turn
+  kInTurn,  ///< one after the other, each on all threads
+  kBeside,  ///< side by side, where that leaves fewer threads idle
+};
+
+/// What is known of a model that has such branches.
+struct KnownBranches {
+  BranchRun run = BranchRun::kAuto;  ///< kAuto: nothing
+  std::string why;                   ///< one line; empty: nothing is known
+};
+
 /// Where the schedules of a compiled model come from. Not thread-safe.
 class TraceSource {
  public:
@@ -51,6 +64,13 @@ class TraceSource {
   virtual absl::StatusOr<KnownBatch> FindBatch(const std::vector<ModelKernel>& /*together*/,
                                                const ir::Target& /*target*/) {
     return KnownBatch{};
+  }
+
+  /// How the branches of the model that has these kernels run; asked before BeginModel. Errors as
+  /// Find's.
+  virtual absl::StatusOr<KnownBranches> FindBranchRun(const std::vector<ModelKernel>& /*kernels*/,
+                                                      const ir::Target& /*target*/) {
+    return KnownBranches{};
   }
 
   /// What follows are look-ups of the model that has these kernels.

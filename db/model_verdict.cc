@@ -14,12 +14,15 @@
 namespace hone::db {
 namespace {
 
-constexpr char kWon[] = "won", kKeepsDefaults[] = "keeps_defaults";
-constexpr char kEach[] = "batch_each", kTogether[] = "batch_together";
+using Subject = ModelVerdict::Subject;
+
+/// By subject: that the first of what is compared stays, that the second won.
+constexpr const char* kWords[][2] = {{"keeps_defaults", "won"},
+                                     {"batch_together", "batch_each"},
+                                     {"branches_in_turn", "branches_beside"}};
 
 const char* WordOf(const ModelVerdict& v) {
-  if (v.of_batch) return v.keeps_defaults ? kTogether : kEach;
-  return v.keeps_defaults ? kKeepsDefaults : kWon;
+  return kWords[static_cast<size_t>(v.subject)][v.keeps_defaults ? 0 : 1];
 }
 
 std::string ListText(const std::vector<Hash128>& hashes) {
@@ -84,8 +87,11 @@ std::optional<ModelVerdict> VerdictOf(const Event& event, bool merged) {
   v.measurement_policy = words.Number<int>();
   v.target = words.Word();
   const std::string_view word = words.Word();
-  v.of_batch = word == kEach || word == kTogether;
-  v.keeps_defaults = word == kKeepsDefaults || word == kTogether;
+  for (size_t subject = 0; subject < std::size(kWords); ++subject) {
+    if (word != kWords[subject][0] && word != kWords[subject][1]) continue;
+    v.subject = static_cast<Subject>(subject);
+    v.keeps_defaults = word == kWords[subject][0];
+  }
   v.default_ns = words.Number<double>();
   v.tuned_ns = words.Number<double>();
   v.ratio = words.Number<double>();
@@ -108,7 +114,7 @@ bool SameButExtensions(std::string_view target, std::string_view other) {
 const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {
   const ModelVerdict* last = nullptr;
   for (const ModelVerdict& v : verdicts) {
-    if (v.of_batch || !IsOf(v, key) || !Names(v, key)) continue;
+    if (v.subject != Subject::kTuning || !IsOf(v, key) || !Names(v, key)) continue;
     if (last == nullptr || Place(v) < Place(*last)) last = &v;
   }
   const bool by_default =
@@ -116,10 +122,11 @@ const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const 
   return by_default ? last : nullptr;
 }
 
-const ModelVerdict* OfBatch(absl::Span<const ModelVerdict> verdicts, const RecordKey& key) {
+const ModelVerdict* OnSubject(absl::Span<const ModelVerdict> verdicts, const RecordKey& key,
+                              Subject subject) {
   const ModelVerdict* last = nullptr;
   for (const ModelVerdict& v : verdicts) {
-    if (!v.of_batch || !IsOf(v, key)) continue;
+    if (v.subject != subject || !IsOf(v, key)) continue;
     if (last == nullptr || Place(v) < Place(*last)) last = &v;
   }
   return last;

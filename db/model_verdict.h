@@ -12,7 +12,8 @@
 #include "db/record.h"
 
 // What the comparison of a whole model says, of default against tuned or of the two ways to run its
-// batch: an event of the log, which binds the look-ups of that model and of no other.
+// batch or its branches: an event of the log, which binds the look-ups of that model and of no
+// other.
 namespace hone::db {
 
 /// A model as look-ups know it: the hash of its Workloads, each with how often it occurs. Order,
@@ -28,10 +29,15 @@ struct ModelVerdict {
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
   int measurement_policy = 0;
 
-  /// What was compared is not default and tuned, but the images of its batch together and one
-  /// after the other (`default_ns`, `tuned_ns`). `model` is then that of all images together.
-  bool of_batch = false;
-  bool keeps_defaults = false;  ///< tuned was not faster; of a batch: its images run together
+  /// What was compared (`default_ns` against `tuned_ns`).
+  enum class Subject : uint8_t {
+    kTuning,    ///< default and tuned
+    kBatch,     ///< the images of its batch together, and one after the other; `model` is that of
+                ///< all images together
+    kBranches,  ///< its branches in turn, and side by side
+  };
+  Subject subject = Subject::kTuning;
+  bool keeps_defaults = false;  ///< what comes first in these stays
   double default_ns = 0, tuned_ns = 0;
   double ratio = 0, ratio_low = 0, ratio_high = 0;  ///< default over tuned, paired; its interval
   int64_t rounds = 0;
@@ -66,12 +72,13 @@ bool SameButExtensions(std::string_view target, std::string_view other);
 /// first, then those of this log, then the newest. The first that has the Workload in it decides.
 const ModelVerdict* KeepsDefault(absl::Span<const ModelVerdict> verdicts, const RecordKey& key);
 
-/// The verdict on how the model's batch runs, chosen among `verdicts` in the same way; null where
-/// there is none. No Workload is asked for: `key.workload` does not count.
-const ModelVerdict* OfBatch(absl::Span<const ModelVerdict> verdicts, const RecordKey& key);
+/// The verdict on how the model's batch or its branches run, chosen among `verdicts` in the same
+/// way; null where there is none. No Workload is asked for: `key.workload` does not count.
+const ModelVerdict* OnSubject(absl::Span<const ModelVerdict> verdicts, const RecordKey& key,
+                              ModelVerdict::Subject subject);
 
 /// One line for people: that the model keeps its defaults, with the interval, or that this kernel
-/// was put back in it, and by which session. Not of a verdict on a batch.
+/// was put back in it, and by which session. Only of a verdict on a tuning.
 std::string WhyDefault(const ModelVerdict& verdict);
 
 }  // namespace hone::db

@@ -87,7 +87,7 @@ struct Attempt {
   std::string trace;
   std::string proposer;  ///< "model", "random", "neighbour", …
   Outcome outcome = Outcome::kOk;
-  std::string message;  ///< why, unless ok
+  std::string message;  ///< why; if ok how the device did, where it tells (a GPU's clock)
   Hash128 record;       ///< the record that it gave; zero: none
   int64_t cost_ns = 0;  ///< device and builder time it took
   int64_t created_ms = 0;

@@ -15,6 +15,7 @@ struct GroupLimits {
   /// from further away. 0: the device runs a batch together always.
   int64_t near_bytes = 0;
   double far_bytes_per_ns = 0;
+  bool runs_externs = true;  ///< routines of the runtime read and write the device's memory
 };
 
 /// The limits of a kind of device. Thread-safe.

@@ -28,6 +28,7 @@ constexpr Pass kPipeline[] = {
     {"tabulate_bytes", TabulateBytes},
     {"remove_dead_code", RemoveDeadCode},
     {"recognise_quantised", RecogniseQuantised},
+    {"narrow_weights", NarrowWeights},
     {"fold_constants", FoldConstants},
     {"merge_common", MergeCommon},
     {"simplify_arithmetic", SimplifyArithmetic},
@@ -39,6 +40,7 @@ constexpr Pass kPipeline[] = {
     {"fold_pads", FoldPads},
     {"remove_dead_code", RemoveDeadCode},
     {"fold_batch_norm", FoldBatchNorm},
+    {"drop_zeros", DropZeros},
     {"merge_siblings", MergeSiblings},
     {"choose_layout", ChooseLayout},
     // Transposes of the layout meet each other and constants.
@@ -50,6 +52,7 @@ constexpr Pass kPipeline[] = {
     {"merge_common", MergeCommon},
     {"remove_dead_code", RemoveDeadCode},
     {"recognise_attention", RecogniseAttention, kJoinAttention},
+    {"express_externs", ExpressExterns},
     {"split_views", SplitViews},
 };
 

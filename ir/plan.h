@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,16 @@ struct PlanJoin {
   auto operator<=>(const PlanJoin&) const = default;
 };
 
+/// Branches that need not wait for each other: stretches of steps that follow one after the other
+/// in Plan::steps. None reads what another writes, and no two write the same bytes, so threads may
+/// run one while others run another. In turn they give the same.
+struct PlanFork {
+  int32_t first = 0;            ///< index into Plan::steps, of the first branch's first
+  std::vector<int32_t> counts;  ///< steps of each branch
+
+  int32_t end() const { return std::accumulate(counts.begin(), counts.end(), first); }
+};
+
 struct PlanValue {
   std::string name;
   DType dtype = DType::kF32;
@@ -87,12 +98,21 @@ struct Plan {
   std::vector<PlanName> names;  ///< by step and input; of those that can fail
   std::vector<PlanLoop> loops;  ///< in order, apart from each other; a step of none runs once
   std::vector<PlanJoin> joins;  ///< by step and phase
+  std::vector<PlanFork> forks;  ///< in order, apart from each other and from the ends of loops
 };
 
-/// Whether a loop begins or ends right before this step.
-inline bool IsLoopEdge(const Plan& plan, int32_t step) {
+/// Whether a loop or a branch begins or ends right before this step.
+inline bool IsEdge(const Plan& plan, int32_t step) {
   for (const PlanLoop& loop : plan.loops) {
     if (step == loop.first || step == loop.first + loop.count) return true;
+  }
+  for (const PlanFork& fork : plan.forks) {
+    int32_t edge = fork.first;
+    if (step == edge) return true;
+    for (const int32_t count : fork.counts) {
+      edge += count;
+      if (step == edge) return true;
+    }
   }
   return false;
 }

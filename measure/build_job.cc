@@ -70,7 +70,7 @@ absl::StatusOr<BuildJob> DecodeBuildJob(std::string_view payload) {
   BuildJob job;
   job.target = reader.GetText();
   const auto output = reader.Get<uint8_t>();
-  if (output > static_cast<uint8_t>(BuildOutput::kObjects)) reader.Fail("output kind");
+  if (output > static_cast<uint8_t>(BuildOutput::kAssembly)) reader.Fail("output kind");
   job.output = static_cast<BuildOutput>(output);
   job.test_hook = reader.GetText();
   job.kernels.resize(reader.GetCount(16));

@@ -26,6 +26,7 @@ struct KernelJob {
 enum class BuildOutput : uint8_t {
   kSharedObject = 0,  ///< all kernels linked: what a device loads, on a CPU an ELF shared object
   kObjects = 1,       ///< a relocatable object per kernel, for a LinkJob
+  kAssembly = 2,      ///< the text of each kernel's code (codegen::Assembly), nothing linked
 };
 
 struct BuildJob {
@@ -45,7 +46,7 @@ struct BuiltKernel {
   absl::Status status;
   ir::Artifact artifact;  ///< with the prologue's text
   std::string trace;      ///< text of the Trace used (the default's when none was given)
-  std::string object;     ///< kObjects: ELF relocatable
+  std::string object;     ///< kObjects: ELF relocatable; kAssembly: text
   int64_t lower_ns = 0;   ///< parse, replay and lower
   int64_t codegen_ns = 0;
 };

@@ -85,8 +85,8 @@ class JobRunner {
     std::vector<std::string> objects;
     for (const KernelJob& kernel : job.kernels) {
       BuiltKernel& built = reply.kernels.emplace_back();
-      built.status = BuildKernel(kernel, job.target, &built);
-      if (!built.status.ok() || job.output == BuildOutput::kObjects) continue;
+      built.status = BuildKernel(kernel, job, &built);
+      if (!built.status.ok() || job.output != BuildOutput::kSharedObject) continue;
       objects.push_back(std::move(built.object));
       built.object.clear();
     }
@@ -132,14 +132,15 @@ class JobRunner {
     return code->Link(objects, bases_);
   }
 
-  absl::Status BuildKernel(const KernelJob& job, const std::string& target_text,
-                           BuiltKernel* built) {
+  absl::Status BuildKernel(const KernelJob& kernel, const BuildJob& job, BuiltKernel* built) {
     ir::Target target;
-    HONE_ASSIGN_OR_RETURN(const codegen::KindCode* code, CodeFor(target_text, &target));
+    HONE_ASSIGN_OR_RETURN(const codegen::KindCode* code, CodeFor(job.target, &target));
     const int64_t start_ns = clock_.NowNs();
-    HONE_ASSIGN_OR_RETURN(const schedule::Lowered lowered, Lower(job, target, built));
+    HONE_ASSIGN_OR_RETURN(const schedule::Lowered lowered, Lower(kernel, target, built));
     const int64_t lowered_ns = clock_.NowNs();
-    HONE_ASSIGN_OR_RETURN(built->object, code->Compile({&lowered.nest}, target));
+    HONE_ASSIGN_OR_RETURN(built->object, job.output == BuildOutput::kAssembly
+                                             ? codegen::Assembly({&lowered.nest}, target)
+                                             : code->Compile({&lowered.nest}, target));
     built->lower_ns = lowered_ns - start_ns;
     built->codegen_ns = clock_.NowNs() - lowered_ns;
     return absl::OkStatus();

@@ -52,6 +52,10 @@ class CandidateRunner {
   /// Time spent on defaults and their oracles: once per task, in no result's run_ms.
   int64_t reference_ns() const { return reference_ns_; }
 
+  /// RunnerClient's.
+  int device_failures() const { return runner_.device_failures(); }
+  const std::string& device_failure() const { return runner_.device_failure(); }
+
   /// RunnerClient's: from any thread.
   void Interrupt() { runner_.Interrupt(); }
   void Resume() { runner_.Resume(); }

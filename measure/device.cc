@@ -7,6 +7,7 @@
 
 #include "ir/kind_name.h"
 #include "measure/cpu/cpu_device.h"
+#include "measure/cuda/cuda_device.h"
 
 namespace hone::measure {
 namespace {
@@ -28,7 +29,7 @@ int NumberOf(std::string_view name) {
 }  // namespace
 
 ir::PerKind<KindDevices>& DevicesOfHost() {
-  static ir::PerKind<KindDevices> kinds = {{"cpu", &CpuDevices()}};
+  static ir::PerKind<KindDevices> kinds = {{"cpu", &CpuDevices()}, {"cuda", &CudaDevices()}};
   return kinds;
 }
 

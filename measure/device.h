@@ -22,7 +22,7 @@ struct HostDevice {
   std::string driver;       ///< kernel and microcode, "Linux 6.1.0, microcode 0x2b"; of no class
   std::string target;       ///< text of the best target whose code it runs
   int cores = 1;            ///< of the host that its kernels can run on together
-  std::string lock;         ///< what who measures on it locks (worker/device_lock.h)
+  std::string lock;         ///< what who measures on it locks (measure/device_lock.h)
 };
 
 /// The devices of a kind in this machine. Thread-safe.

@@ -2,6 +2,7 @@
 
 #include "ir/kind_name.h"
 #include "measure/cpu/cpu_runner.h"
+#include "measure/cuda/cuda_runner.h"
 
 namespace hone::measure {
 
@@ -10,8 +11,13 @@ Result<std::vector<ModelTimes>> OpenDevice::RunModels(const ModelJob&) {
 }
 
 ir::PerKind<KindRunner>& RunnersOfKinds() {
-  static ir::PerKind<KindRunner> kinds = {{"cpu", &CpuRunner()}};
+  static ir::PerKind<KindRunner> kinds = {{"cpu", &CpuRunner()}, {"cuda", &CudaRunner()}};
   return kinds;
+}
+
+bool RunsOnHost(std::string_view text) {
+  const KindRunner* const runner = RunnersOfKinds().Find(ir::KindNameOf(text));
+  return runner == nullptr || runner->runs_on_host();
 }
 
 Result<const KindRunner*> RunnerOf(std::string_view text) {

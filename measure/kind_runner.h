@@ -45,6 +45,9 @@ class OpenDevice {
   virtual Result<std::vector<ModelTimes>> RunModels(const ModelJob& job);
   /// Time of a fixed piece of work, ns: how fast the device is just now.
   virtual int64_t SentinelNs() = 0;
+  /// How the device does just now, in printing characters, for people: "1980 MHz, 41 C, 350 W";
+  /// empty where it does not tell. Nothing is changed by asking.
+  virtual std::string Conditions() const { return ""; }
 };
 
 /// Which device a runner opens.
@@ -55,10 +58,16 @@ struct DevicePlace {
 
 /// What a runner of a kind may do beside what code for the host needs.
 struct RunnerNeeds {
-  std::vector<std::string> folders;  ///< it opens files in these, whose paths must exist
-  std::vector<int> system_calls;     ///< by number, with any arguments, once the device is open
+  std::vector<std::string> folders;  ///< it opens these, or files in them; the paths must exist
+  /// While the device is opened files in these may be read too, those that exist.
+  std::vector<std::string> reads_to_open;
+  /// Variables of who starts it that it gets.
+  std::vector<std::string> environment;
+  std::vector<int> system_calls;  ///< by number, with any arguments, once the device is open
   int open_files = 0;
   bool any_address_space = false;  ///< of a driver that maps more than there is memory
+  /// Its driver works in this process: what SandboxLeave::drives_device says.
+  bool drives_device = false;
 };
 
 /// A kind of device, as far as running candidates goes. Thread-safe.
@@ -67,6 +76,9 @@ class KindRunner {
   virtual ~KindRunner() = default;
 
   virtual RunnerNeeds needs() const = 0;
+  /// Its times are of the host's CPUs: what keeps those busy meanwhile, a builder or another
+  /// program, disturbs them.
+  virtual bool runs_on_host() const { return true; }
   /// Before the sandbox is closed, but with files hidden. `clock` outlives it.
   virtual Result<std::unique_ptr<OpenDevice>> Open(const DevicePlace& place,
                                                    const MonotonicClock& clock) const = 0;
@@ -88,5 +100,8 @@ ir::PerKind<KindRunner>& RunnersOfKinds();
 /// The runner of the kind of a device ("cpu:0") or a target. kFailedPrecondition: this program runs
 /// nothing on it.
 Result<const KindRunner*> RunnerOf(std::string_view text);
+
+/// KindRunner::runs_on_host of that kind; true for one that nothing runs on.
+bool RunsOnHost(std::string_view text);
 
 }  // namespace hone::measure

@@ -240,6 +240,7 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     if (options_.before_run) options_.before_run({item.input.id});
     held.push_back(RunOne(item));
+    LookAtDevice();
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     const int64_t sentinel_ns = runner_.sentinel_ns();
@@ -292,6 +293,7 @@ void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   const std::vector<BuiltCandidate> built = BuildAll(comparison.inputs);
   if (options_.before_run) options_.before_run(ids);
   std::vector<ComparedTrace> result = CompareNow(comparison, built);
+  LookAtDevice();
   if (options_.after_run) options_.after_run();
   lock.lock();
   SetRunning({});
@@ -334,10 +336,17 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   });
   if (error.outcome != Outcome::kOk) return fail(std::move(error));
   result.outcome = Outcome::kOk;
+  result.message = std::move(timed.reply.conditions);
   result.samples_ns = std::move(timed.reply.samples_ns);
   result.hopeless = timed.reply.hopeless;
   result.noisy = timed.noisy;
   return result;
+}
+
+void LocalMeasurer::LookAtDevice() {
+  if (bad_ || runner_.device_failures() < RunnerClient::kBadDevice) return;
+  bad_ = true;
+  if (options_.on_bad_device) options_.on_bad_device(runner_.device_failure());
 }
 
 double LocalMeasurer::RunMs(const std::function<void()>& work) {

@@ -46,6 +46,9 @@ struct LocalMeasurerOptions {
   /// lock and reports the candidate as started.
   std::function<void(const std::vector<int64_t>& ids)> before_run;
   std::function<void()> after_run;
+  /// The device failed RunnerClient::kBadDevice times and gave no times between, with fresh
+  /// processes, at no candidate's fault. Called once, on the run thread, with the reason.
+  std::function<void(const std::string& why)> on_bad_device;
   /// Tests: what a candidate's builder or run shall do wrong, see BuildJob and PrepareJob. Needs
   /// test_hooks of builder or runner.
   std::function<std::string(const MeasureInput&)> build_hook, run_hook;
@@ -116,6 +119,7 @@ class LocalMeasurer final : public Measurer {
   /// These run from now on; with the lock.
   void SetRunning(std::vector<int64_t> ids);
   MeasureResult RunOne(const Item& item);
+  void LookAtDevice();
   std::vector<ComparedTrace> CompareNow(const Comparison& comparison,
                                         const std::vector<BuiltCandidate>& built);
   std::vector<BuiltCandidate> BuildAll(const std::vector<MeasureInput>& inputs);
@@ -136,6 +140,7 @@ class LocalMeasurer final : public Measurer {
   CandidateRunner runner_;                    // the run thread's alone, as are
   const std::unique_ptr<OthersWatch> watch_;  // these; null where the kind has none
   bool disturbed_ = false;                    // other programs ran when last looked at
+  bool bad_ = false;                          // on_bad_device was called
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -38,7 +38,7 @@ struct MeasureInput {
 struct MeasureResult {
   int64_t id = 0;
   Outcome outcome = Outcome::kWorkerLost;
-  std::string message;  ///< empty when ok; what, where, why otherwise
+  std::string message;  ///< what, where, why; when ok how the device did, where it tells
   /// Time of one run of the kernel, in the order measured; at least one when ok, empty otherwise.
   std::vector<int64_t> samples_ns;
   bool hopeless = false;  ///< stopped after the first run: more than 1.5 times the incumbent

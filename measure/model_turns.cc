@@ -24,7 +24,7 @@ class TurnModel {
  public:
   static Result<std::unique_ptr<TurnModel>> Make(const std::string& cut, const ModelJob& job,
                                                  const std::shared_ptr<runtime::ThreadPool>& pool,
-                                                 const MonotonicClock& clock);
+                                                 const MonotonicClock& clock, TimedBy timed);
 
   /// Finds how many runs a turn takes.
   Status Begin() {
@@ -48,8 +48,8 @@ class TurnModel {
   ModelTimes TakeTimes() { return std::move(times_); }
 
  private:
-  explicit TurnModel(SeededPackage package, const MonotonicClock& clock)
-      : package_(std::move(package)), clock_(clock) {}
+  TurnModel(SeededPackage package, const MonotonicClock& clock, TimedBy timed)
+      : package_(std::move(package)), clock_(clock), timed_(timed) {}
 
   Status MakeTensors(uint64_t seed);
   /// Time of a run; of each kernel in it, by Workload hash, unless that is null.
@@ -59,8 +59,9 @@ class TurnModel {
     for (int run = 0; run < runs; ++run) {
       const int64_t begin_ns = clock_.NowNs();
       HONE_RETURN_IF_ERROR(context_->Run(inputs_, outputs_));
+      const int64_t host_ns = clock_.NowNs() - begin_ns;
       if (run < skipped) continue;
-      total_ns += clock_.NowNs() - begin_ns;
+      total_ns += timed_ == TimedBy::kDevice ? context_->device_ns().value_or(host_ns) : host_ns;
       if (kernel_ns != nullptr) AddKernels(*kernel_ns);
     }
     if (kernel_ns != nullptr) {
@@ -82,6 +83,7 @@ class TurnModel {
 
   SeededPackage package_;
   const MonotonicClock& clock_;
+  const TimedBy timed_;
   std::vector<runtime::Region> memory_;
   std::vector<runtime::InputBuffer> inputs_;
   std::vector<runtime::OutputBuffer> outputs_;
@@ -113,9 +115,9 @@ Status TurnModel::MakeTensors(uint64_t seed) {
 
 Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const ModelJob& job,
                                                    const std::shared_ptr<runtime::ThreadPool>& pool,
-                                                   const MonotonicClock& clock) {
+                                                   const MonotonicClock& clock, TimedBy timed) {
   HONE_ASSIGN_OR_RETURN(SeededPackage package, SeededPackage::Make(cut, job.seed));
-  std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock));
+  std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock, timed));
   HONE_RETURN_IF_ERROR(model->MakeTensors(job.seed));
   runtime::RunOptions options;
   options.pool = pool;
@@ -130,10 +132,11 @@ Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const
 
 Result<std::vector<ModelTimes>> RunModelsInTurns(const ModelJob& job,
                                                  const std::shared_ptr<runtime::ThreadPool>& pool,
-                                                 const MonotonicClock& clock) {
+                                                 const MonotonicClock& clock, TimedBy timed) {
   std::vector<std::unique_ptr<TurnModel>> models;
   for (const std::string& cut : job.packages) {
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model, TurnModel::Make(cut, job, pool, clock));
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model,
+                          TurnModel::Make(cut, job, pool, clock, timed));
     HONE_RETURN_IF_ERROR(model->Begin());
     models.push_back(std::move(model));
   }

@@ -16,6 +16,8 @@ constexpr int64_t kAlignBytes = 64;
 // Larger than any machine's memory, small enough that sums of a few do not overflow.
 constexpr int64_t kMaxBufferBytes = int64_t{1} << 40;
 
+constexpr size_t kMostConditions = 200;
+
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 void PutTensors(ByteWriter& writer, const std::vector<RunTensor>& tensors) {
@@ -197,6 +199,7 @@ std::string EncodeTimeReply(const TimeReply& reply) {
   writer.Put(reply.sentinel_ns);
   writer.Put(reply.runs);
   writer.Put(reply.timed_ns);
+  writer.PutText(reply.conditions);
   return writer.Take();
 }
 
@@ -209,6 +212,10 @@ Result<TimeReply> DecodeTimeReply(std::string_view payload) {
   reply.sentinel_ns = reader.Get<int64_t>();
   reply.runs = reader.Get<int64_t>();
   reply.timed_ns = reader.Get<int64_t>();
+  reply.conditions = reader.GetText(kMostConditions);
+  for (const char c : reply.conditions) {
+    if (c < ' ' || c > '~') reader.Fail("what does not print");
+  }
   return Finished(reader, "times of the runner", std::move(reply));
 }
 

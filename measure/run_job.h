@@ -25,6 +25,9 @@ inline constexpr int kRunnerOutOfMemory = 77;
 /// Exit code by which the runner says that it could not give up its rights.
 inline constexpr int kRunnerNoSandbox = 78;
 
+/// Exit code by which the runner says that its device cannot be opened.
+inline constexpr int kRunnerNoDevice = 79;
+
 /// Slots that a runner has.
 inline constexpr int kMaxSlots = 64;
 /// The last one is for the default schedule that candidates are compared with.
@@ -110,6 +113,7 @@ struct TimeReply {
   int64_t sentinel_ns = 0;  ///< time of the runner's own fixed piece of work, least of three
   int64_t runs = 0;         ///< of the kernel, warm-ups too
   int64_t timed_ns = 0;     ///< of all of them; who asks compares it with its clock
+  std::string conditions;   ///< OpenDevice::Conditions, right after
 };
 
 /// Whole models, to be run in turns on inputs and constants that the runner makes up.

@@ -15,6 +15,8 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,6 +133,7 @@ class Runner {
     reply.hopeless = race->hopeless;
     reply.runs = race->runs;
     reply.timed_ns = race->timed_ns;
+    reply.conditions = device_.Conditions();
     if (kill_ == "lie") SayATenThousandth(reply);
     if (kill_ == "doze") Doze();
     return reply;
@@ -174,24 +177,44 @@ bool ReadOrder(int argc, char** argv, Order* order) {
   return order->place.threads >= 1;
 }
 
+/// The driver may lie where the loader was told to look.
+std::vector<std::string> ReadsToOpen(const RunnerNeeds& needs) {
+  std::vector<std::string> folders = needs.reads_to_open;
+  const char* const path = folders.empty() ? nullptr : std::getenv("LD_LIBRARY_PATH");
+  std::istringstream words(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(words, folder, ':');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  return folders;
+}
+
 int Main(const Order& order) {
   std::set_new_handler(EndWithoutMemory);
   DieWithParent();
   const Result<const KindRunner*> kind = RunnerOf(order.device);
   if (!kind.ok()) return Fail(kind.status());
   const RunnerNeeds needs = (*kind)->needs();
-  const Status hidden = HideFiles(needs.folders);
-  // Where the kernel cannot, its worker says so on the device's row.
-  if (!hidden.ok() && hidden.code() != StatusCode::kUnimplemented && !order.unsafe_no_sandbox) {
+  const auto hide = [&](std::span<const std::string> read_only) {
+    const Status hidden = HideFiles(needs.folders, read_only);
+    // Where the kernel cannot, its worker says so on the device's row.
+    if (hidden.ok() || hidden.code() == StatusCode::kUnimplemented || order.unsafe_no_sandbox) {
+      return true;
+    }
     Fail(hidden);
-    return kRunnerNoSandbox;
-  }
+    return false;
+  };
+  if (!hide(ReadsToOpen(needs))) return kRunnerNoSandbox;
   const SystemMonotonicClock clock;
   const Result<std::unique_ptr<OpenDevice>> device = (*kind)->Open(order.place, clock);
-  if (!device.ok()) return Fail(device.status());
+  if (!device.ok()) {
+    Fail(device.status());
+    return kRunnerNoDevice;
+  }
+  if (!needs.reads_to_open.empty() && !hide({})) return kRunnerNoSandbox;
   const Status sandboxed =
-      EnterSandbox(SandboxKind::kRunner,
-                   {.more_calls = needs.system_calls, .may_kill_itself = order.test_hooks});
+      EnterSandbox(SandboxKind::kRunner, {.more_calls = needs.system_calls,
+                                          .drives_device = needs.drives_device,
+                                          .may_kill_itself = order.test_hooks});
   if (!sandboxed.ok() && !order.unsafe_no_sandbox) {
     Fail(sandboxed);
     return kRunnerNoSandbox;

@@ -1,6 +1,7 @@
 #include "measure/run_test_hook.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,11 @@ namespace {
   }
 }
 
+/// Where the kernel only refuses what would end others, a crash tells that it did not.
+void Refused(bool refused) {
+  if (!refused) __builtin_trap();
+}
+
 }  // namespace
 
 void EndIfAsked(const std::string& hook, const char* step) {
@@ -45,18 +51,23 @@ void Misbehave(const std::string& hook, const std::vector<GuardedBuffer>& output
   } else if (hook == "memory") {
     UseAllMemory();
   } else if (hook == "socket") {
-    static_cast<void>(::socket(AF_INET, SOCK_STREAM, 0));
+    Refused(::socket(AF_INET, SOCK_STREAM, 0) < 0);
   } else if (hook == "exec") {
     char program[] = "/bin/true";
     char* const words[] = {program, nullptr};
     ::execv(program, words);
   } else if (hook == "fork") {
-    if (::fork() == 0) ::_exit(0);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    Refused(child < 0);
   } else if (hook == "write") {
-    static_cast<void>(::open("escaped", O_WRONLY | O_CREAT, 0600));
+    Refused(::open("escaped", O_WRONLY | O_CREAT, 0600) < 0);
   } else if (hook == "read") {
     // A sandboxed process cannot even see its own program: then nothing happens.
-    if (::open("/proc/self/exe", O_RDONLY) >= 0) __builtin_trap();
+    Refused(::open("/proc/self/exe", O_RDONLY) < 0);
+  } else if (hook == "order") {
+    int on = 1;
+    Refused(::ioctl(STDOUT_FILENO, FIOASYNC, &on) < 0);
   } else if (hook == "forge") {
     const std::string answer = EncodeFrame(FrameType::kPrepareReply, EncodePrepareReply({}));
     if (::write(STDOUT_FILENO, answer.data(), answer.size()) < 0) __builtin_trap();

@@ -12,8 +12,9 @@ namespace hone::measure {
 void EndIfAsked(const std::string& hook, const char* step);
 
 /// Misbehaves as a candidate might, for tests: "crash", "overrun", "hang", "memory", "socket",
-/// "exec", "fork", "write", "wrong" (an output) or "kill-ran". Returns for "wrong", for unknown
-/// names, and for escapes that failed without harm; never does anything of use.
+/// "exec", "fork", "write", "read", "order" (an ioctl), "wrong" (an output) or "kill-ran". Returns
+/// for "wrong", for unknown names, and for escapes that the sandbox refused; crashes where it let
+/// them pass.
 void Misbehave(const std::string& hook, const std::vector<GuardedBuffer>& outputs);
 
 }  // namespace hone::measure

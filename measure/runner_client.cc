@@ -32,15 +32,17 @@ constexpr char kInterrupted[] = "the kernel was ended because nobody waits for i
 }  // namespace
 
 struct RunnerClient::Process {
-  Process(Subprocess started, int number_of_threads, int files_of_kind)
+  Process(Subprocess started, int number_of_threads, const RunnerNeeds& needs)
       : child(std::move(started)),
         threads(number_of_threads),
-        open_files(kOpenFiles + files_of_kind) {}
+        open_files(kOpenFiles + needs.open_files),
+        has_driver(needs.drives_device) {}
 
   Subprocess child;
   FrameDecoder decoder{kMaxReplyBytes};
   int threads;
-  int open_files;  ///< beside the code of candidates
+  int open_files;   ///< beside the code of candidates
+  bool has_driver;  ///< which writes files of its own
   int jobs_done = 0;
   int most_slots = 1;  ///< of candidates, from 0 on, that may hold one
 };
@@ -96,6 +98,7 @@ absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {
   HONE_ASSIGN_OR_RETURN(TimeReply reply, AskForTimes(job));
   HONE_RETURN_IF_ERROR(Told(reply.status));
   if (reply.samples_ns.empty()) return absl::DataLossError("the runner sent no times");
+  device_failures_ = 0;
   return reply;
 }
 
@@ -114,7 +117,13 @@ bool RunnerClient::SpeaksUnasked() const {
   return poll(&output, 1, 0) > 0 && (output.revents & POLLIN) != 0;
 }
 
+void RunnerClient::NoteFailure(std::string_view why, int times) {
+  device_failures_ += times;
+  device_failure_ = why;
+}
+
 absl::Status RunnerClient::Told(const Status& status) {
+  if (status.code() == StatusCode::kUnavailable) NoteFailure(status.message());
   const bool failed =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kAborted;
   if (failed) process_.reset();
@@ -172,18 +181,22 @@ absl::Status RunnerClient::Start(int threads) {
   if (options_.test_hooks) spawn.argv.push_back("--test-hooks");
   if (options_.unsafe_no_sandbox) spawn.argv.push_back("--unsafe-no-sandbox");
   spawn.environment.emplace();
+  spawn.kept = needs.environment;
   spawn.inherited = {{output_file_.get(), kOutputFd}};
   if (!needs.any_address_space) {
     spawn.limits.address_space_bytes = options_.address_space_bytes;
   }
   spawn.limits.file_bytes = kFileBytes;
   spawn.limits.open_files = kOpenFiles + needs.open_files + kMaxSlots;
-  spawn.on_unkillable = options_.on_unkillable;
+  spawn.on_unkillable = [this](pid_t pid) {
+    NoteFailure(fmt::format("a kernel hangs, and its process {} does not end", pid), kBadDevice);
+    if (options_.on_unkillable) options_.on_unkillable(pid);
+  };
   spawn.kill_patience_ns = options_.kill_patience_ns;
   HONE_ASSIGN_OR_RETURN(Subprocess child, Subprocess::Spawn(spawn));
   const int error_fd = child.standard_error().get();
   fcntl(error_fd, F_SETFL, fcntl(error_fd, F_GETFL) | O_NONBLOCK);
-  process_ = std::make_unique<Process>(std::move(child), threads, needs.open_files);
+  process_ = std::make_unique<Process>(std::move(child), threads, needs);
   ++num_started_;
   return absl::OkStatus();
 }
@@ -201,7 +214,7 @@ void RunnerClient::LimitFilesFor(const PrepareJob& job) {
 void RunnerClient::LimitFilesTo(int kernels, size_t bytes) {
   // The thread sanitizer's runtime writes a file of half a MiB as the process begins.
   LimitFiles(process_->child.pid(), process_->open_files + kernels,
-             kSanitized ? kFileBytes : static_cast<int64_t>(bytes));
+             kSanitized || process_->has_driver ? kFileBytes : static_cast<int64_t>(bytes));
 }
 
 absl::StatusOr<std::vector<ModelTimes>> RunnerClient::RunModels(const ModelJob& job) {
@@ -287,7 +300,10 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
     return absl::DataLossError(
         fmt::format("the runner broke off: {}{}", failure.message(), detail));
   }
-  if (exit->code == kRunnerNoSandbox) return absl::FailedPreconditionError(last_words);
+  if (exit->code == kRunnerNoDevice) NoteFailure(last_words);
+  if (exit->code == kRunnerNoSandbox || exit->code == kRunnerNoDevice) {
+    return absl::FailedPreconditionError(last_words);
+  }
   // The limit on its address space ends it otherwise: it was the machine that had no memory left.
   if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
     return absl::UnavailableError(

@@ -92,6 +92,13 @@ class RunnerClient {
   /// Ends the process, and with it everything that is prepared; the next job gets a new one.
   void EndProcess();
 
+  /// How often since it last gave times the device itself failed, in whatever process: it could not
+  /// be opened, or was lost. A process that used it and cannot be ended counts kBadDevice times.
+  int device_failures() const { return device_failures_; }
+  static constexpr int kBadDevice = 3;  ///< from here on it is of no use
+  /// What the last of these said.
+  const std::string& device_failure() const { return device_failure_; }
+
   /// Processes started so far; grows with crashes.
   int64_t num_started() const { return num_started_; }
 
@@ -102,6 +109,7 @@ class RunnerClient {
   bool SpeaksUnasked() const;
   absl::Status MakeRoom(int64_t bytes);
   absl::Status Start(int threads);
+  void NoteFailure(std::string_view why, int times = 1);
   /// A device that failed stays so until its process is gone: kUnavailable, kAborted.
   absl::Status Told(const Status& status);
   void LimitFilesFor(const PrepareJob& job);
@@ -118,6 +126,8 @@ class RunnerClient {
   std::span<const std::byte> mapped_;
   std::unique_ptr<Process> process_;
   int64_t num_started_ = 0;
+  int device_failures_ = 0;
+  std::string device_failure_;
   KillSwitch switch_;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -148,6 +149,33 @@ Status AddBuilderRules(const Filter& filter) {
   return AllowIf(filter, SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
+// The orders of NVIDIA's kernel driver: those of its device files carry the letter F, those of its
+// unified memory are small numbers, but for two. No others: not those of terminals (TIOCSTI), not
+// FIOASYNC. Sources: gVisor's nvproxy, and the driver's nv-ioctl-numbers.h and uvm_ioctl.h.
+Status AddDriverRules(const Filter& filter) {
+  constexpr scmp_datum_t kLetter = 0xff00, kFrontend = 'F' << 8;
+  constexpr scmp_datum_t kUvmStarts = 0x30000001, kUvmEnds = 0x30000002, kMostUvm = 0xff;
+  constexpr scmp_datum_t kOrder = 0xffffffff;
+  const auto order = [&](scmp_datum_t mask, scmp_datum_t value) {
+    return AllowIf(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, mask, value));
+  };
+  HONE_RETURN_IF_ERROR(order(kLetter, kFrontend));
+  HONE_RETURN_IF_ERROR(order(kOrder & ~kMostUvm, 0));
+  HONE_RETURN_IF_ERROR(order(kOrder, kUvmStarts));
+  HONE_RETURN_IF_ERROR(order(kOrder, kUvmEnds));
+  // Nothing is made: what is there is opened, and Landlock says what that may be.
+  constexpr scmp_datum_t kMaking = O_CREAT | O_TRUNC | O_APPEND;
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kMaking, 0)));
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, kMaking, 0)));
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)));
+  HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(fcntl), SCMP_A1(SCMP_CMP_EQ, F_SETFD)));
+  HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, SCMP_SYS(rseq)));
+  HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, SCMP_SYS(set_robust_list)));
+  // Threads only, as in a builder.
+  HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3)));
+  return AllowIf(filter, SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+}
+
 Status AddRules(const Filter& filter, SandboxKind kind, const SandboxLeave& leave) {
   for (const int call : kAlways) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
   for (const int call : leave.more_calls) HONE_RETURN_IF_ERROR(Add(filter, SCMP_ACT_ALLOW, call));
@@ -162,6 +190,7 @@ Status AddRules(const Filter& filter, SandboxKind kind, const SandboxLeave& leav
   }
   HONE_RETURN_IF_ERROR(AddFcntl(filter, kind));
   if (kind == SandboxKind::kBuilder) return AddBuilderRules(filter);
+  if (leave.drives_device) HONE_RETURN_IF_ERROR(AddDriverRules(filter));
   // Code, in pages of the usual size: huge ones would count towards no limit.
   HONE_RETURN_IF_ERROR(AllowIf(filter, SCMP_SYS(memfd_create),
                                SCMP_A1(SCMP_CMP_EQ, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
@@ -173,8 +202,8 @@ Status AddRules(const Filter& filter, SandboxKind kind, const SandboxLeave& leav
 
 Status LoadAllowList(SandboxKind kind, const SandboxLeave& leave) {
   // A candidate has no business with other calls; libraries may try one and do without.
-  const uint32_t others =
-      kind == SandboxKind::kRunner ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
+  const bool kills = kind == SandboxKind::kRunner && !leave.drives_device;
+  const uint32_t others = kills ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
   const Filter filter(seccomp_init(others), &seccomp_release);
   if (filter == nullptr) return Refused("seccomp", ENOMEM);
   // Threads that run already come under it too.
@@ -188,14 +217,20 @@ Status LoadAllowList(SandboxKind kind, const SandboxLeave& leave) {
 
 constexpr uint64_t kEveryAccess = (uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
 
-Status AllowWithin(int ruleset, const std::string& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return Refused("'" + folder + "'", errno);
+constexpr uint64_t kFileAccess =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE;
+constexpr uint64_t kReading =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+
+Status AllowWithin(int ruleset, const std::string& path, uint64_t access) {
+  const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat facts {};
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Refused("'" + path + "'", errno);
   landlock_path_beneath_attr rule{};
-  rule.allowed_access = kEveryAccess;
+  rule.allowed_access = S_ISDIR(facts.st_mode) ? access : access & kFileAccess;
   rule.parent_fd = fd.get();
   if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
-    return Refused("Landlock for '" + folder + "'", errno);
+    return Refused("Landlock for '" + path + "'", errno);
   }
   return {};
 }
@@ -213,7 +248,7 @@ Status CanHideFiles() {
   return Refused("Landlock", errno);
 }
 
-Status HideFiles(std::span<const std::string> own) {
+Status HideFiles(std::span<const std::string> own, std::span<const std::string> read_only) {
   if (!SandboxHasAllowList()) return {};
   HONE_RETURN_IF_ERROR(CanHideFiles());
   // All that the first version knows.
@@ -222,7 +257,13 @@ Status HideFiles(std::span<const std::string> own) {
   const UniqueFd ruleset(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0)));
   if (!ruleset.valid()) return Refused("Landlock", errno);
-  for (const std::string& folder : own) HONE_RETURN_IF_ERROR(AllowWithin(ruleset.get(), folder));
+  for (const std::string& path : own) {
+    HONE_RETURN_IF_ERROR(AllowWithin(ruleset.get(), path, kEveryAccess));
+  }
+  for (const std::string& path : read_only) {
+    if (::access(path.c_str(), F_OK) != 0) continue;
+    HONE_RETURN_IF_ERROR(AllowWithin(ruleset.get(), path, kReading));
+  }
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("no_new_privs", errno);
   if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) {
     return Refused("Landlock", errno);
@@ -237,7 +278,8 @@ Status EnterSandbox(SandboxKind kind, const SandboxLeave& leave) {
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_CORE, &none) != 0) return Refused("core limit", errno);
   if (!SandboxHasAllowList()) return {};
-  if (kind == SandboxKind::kRunner && ::setrlimit(RLIMIT_NPROC, &none) != 0) {
+  const bool starts_none = kind == SandboxKind::kRunner && !leave.drives_device;
+  if (starts_none && ::setrlimit(RLIMIT_NPROC, &none) != 0) {
     return Refused("process limit", errno);
   }
   return LoadAllowList(kind, leave);

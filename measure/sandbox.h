@@ -18,7 +18,11 @@ enum class SandboxKind {
 
 /// What a process may do beside.
 struct SandboxLeave {
-  std::vector<int> more_calls;   ///< system calls by number, with any arguments
+  std::vector<int> more_calls;  ///< system calls by number, with any arguments
+  /// The driver of a GPU works in this process: it opens device files for reading and writing
+  /// (HideFiles says which), gives them the orders of NVIDIA's driver (ioctl), and names and starts
+  /// threads. It tries other calls too and does without: they fail with EPERM.
+  bool drives_device = false;
   bool may_kill_itself = false;  ///< tests that end it as the kernel would
 };
 
@@ -35,9 +39,12 @@ Status EnterSandbox(SandboxKind kind, const SandboxLeave& leave = {});
 /// kFailedPrecondition: it has, and a filter around this process refuses it.
 Status CanHideFiles();
 /// No file can be opened by its name any more (Landlock), not even for reading, so that foreign
-/// code finds no keys; what has no name, as code in memory, can, and within `own` folders
-/// everything. Called before any thread is started: they inherit it. Errors: those of CanHideFiles.
-Status HideFiles(std::span<const std::string> own = {});
+/// code finds no keys; what has no name, as code in memory, can, and `own` files and all within
+/// `own` folders, which exist; within `read_only` folders, if they exist, files can be read. A
+/// second call takes more away. Called before any thread is started: they inherit it. Errors: those
+/// of CanHideFiles.
+Status HideFiles(std::span<const std::string> own = {},
+                 std::span<const std::string> read_only = {});
 
 /// Ends this process when the thread that started it ends.
 void DieWithParent();

@@ -172,6 +172,7 @@ Result<Context::Options> ContextOptions(const hone_context_options& given,
     HONE_ASSIGN_OR_RETURN(spin_us, FromEnvironment("HONE_SPIN_US", kDefaultSpinUs, kMostSpinUs));
   }
   options.spin_ns = int64_t{1000} * spin_us;
+  if (given.node_copies != 0) options.node_of_cpu = hone::NodeOfEachCpu(hone::AllowedCpus());
   options.executor = {.parallel_for = given.parallel_for, .self = given.executor};
   const bool shares = given.pin == 0 && given.own_threads == 0 && given.parallel_for == nullptr;
   if (shares && options.threads > 1 && options.threads <= hone::runtime::kMaxThreads) {
@@ -287,6 +288,13 @@ hone_status hone_context_run(hone_context* context, const hone_input* inputs, si
     std::vector<OutputBuffer> out;
     for (size_t i = 0; i < output_count; ++i) out.push_back({outputs[i].data, outputs[i].bytes});
     return context->context->Run(in, out);
+  });
+}
+
+hone_status hone_context_set_stream(hone_context* context, void* stream) {
+  return Guarded([&]() -> Status {
+    if (context == nullptr) return Invalid("the context is NULL");
+    return context->context->SetStream(stream);
   });
 }
 

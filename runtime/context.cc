@@ -75,6 +75,11 @@ Status Context::CheckBuffers(std::span<const InputBuffer> inputs,
   return {};
 }
 
+Status Context::SetStream(void* stream) {
+  const std::lock_guard<std::mutex> lock(run_mutex_);
+  return prepared_->SetStream(stream);
+}
+
 Status Context::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
   HONE_RETURN_IF_ERROR(CheckBuffers(inputs, outputs));
   const std::lock_guard<std::mutex> lock(run_mutex_);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "base/core/result.h"
@@ -28,15 +29,23 @@ class Context {
 
   /// Runs the model once. Buffers in the order of the plan's inputs and outputs, dense, row-major,
   /// of exactly its sizes; outputs overlap nothing. 64-aligned buffers are used in place, others
-  /// are copied. Results do not depend on the number of threads, nor on the caller's rounding mode.
-  /// Errors: kInvalidArgument (count, size, null, overlap), kOutOfRange (an index in an input's
-  /// values is out of range: names it), kResourceExhausted (threads, after fork). Outputs are
-  /// undefined after an error.
+  /// are copied. For a package of a GPU a buffer may lie in that GPU's memory: those alone are used
+  /// in place; with a stream of the caller's (SetStream) and all buffers there, Run returns when
+  /// the work is submitted, unless the host has to check indices that lie in an input. Results do
+  /// not depend on the number of threads, nor on the caller's rounding mode. Errors:
+  /// kInvalidArgument (count, size, null, overlap), kOutOfRange (an index in an input's values is
+  /// out of range: names it), kResourceExhausted (threads, after fork). Outputs are undefined after
+  /// an error.
   Status Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
+
+  /// PreparedPlan::SetStream.
+  Status SetStream(void* stream);
 
   /// Time of each of the plan's steps in the last run, ns, in order; empty without a profile clock.
   /// Not while a run is in progress.
   std::span<const int64_t> step_times_ns() const { return prepared_->step_times_ns(); }
+  /// PreparedPlan::device_ns. Not while a run is in progress.
+  std::optional<int64_t> device_ns() const { return prepared_->device_ns(); }
 
  private:
   Context() = default;

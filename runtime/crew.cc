@@ -26,11 +26,7 @@ constexpr int kPauses = 16;
 }  // namespace
 
 Crew::Crew(std::shared_ptr<ThreadPool> pool, int threads)
-    : pool_(std::move(pool)),
-      clock_(pool_->clock_),
-      threads_(threads),
-      spin_(pool_->spin_ns_),
-      members_(static_cast<size_t>(threads)) {
+    : pool_(std::move(pool)), clock_(pool_->clock_), threads_(threads), spin_(pool_->spin_ns_) {
   pool_->Join(*this);
 }
 
@@ -42,6 +38,14 @@ Crew::Crew(const Executor& executor, int threads)
       lane_(own_lane_.get()),
       spin_(0),
       width_(threads) {}
+
+Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer)
+    : own_lane_(std::make_unique<Lane>(threads, observer)),
+      clock_(ThreadPool::SystemClock()),
+      threads_(threads),
+      leader_(kNobody),
+      lane_(own_lane_.get()),
+      spin_(spin_ns) {}
 
 Result<std::unique_ptr<Crew>> Crew::Create(const ThreadPool::Options& options) {
   HONE_ASSIGN_OR_RETURN(std::shared_ptr<ThreadPool> pool, ThreadPool::Create(options));
@@ -66,7 +70,7 @@ void Crew::AskAgain() {
 
 void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
   HONE_CHECK(work.slots >= 1 && work.slots <= threads_) << work.slots << " of " << threads_;
-  if (pool_ == nullptr && work.slots > 1) return RunOnExecutor(work);
+  if (has_executor() && work.slots > 1) return RunOnExecutor(work);
   HONE_CHECK(!work.fixed || work.slots <= width()) << work.slots << " of " << width() << " threads";
   const int64_t begin_ns = own != nullptr ? clock_.NowNs() : 0;
   uint64_t ticket = 0;
@@ -74,8 +78,13 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
   if (work.slots == 1) {
     for (int part = 0; part < parts; ++part) work.part(work.context, part, 0);
   } else {
+    const bool by_tree = work.slots > ThreadPool::kWakes + 1;
+    // Who is woken wakes others: whether that pays is known before anybody has looked who sleeps.
+    const bool wakes = by_tree && (work.fixed || expected_ns <= 0 || IsWorthWaking(expected_ns));
+    if (by_tree) lane_->SetWakesAll(wakes);
     ticket = lane_->Open(work);
-    WakeMembers(work.slots, expected_ns, work.fixed);
+    if (table_ != nullptr && wakes) ThreadPool::WakeBelow(*table_, 0, work.slots);
+    if (table_ != nullptr && !by_tree) WakeMembers(work.slots, expected_ns, work.fixed);
     parts = lane_->WorkOn(ticket, 0);
     helped_ns_ += expected_ns * (work.slots * work.parts - parts) / work.parts;
   }
@@ -101,7 +110,7 @@ void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
   bool decided = false;
   for (int seat = 1; seat < slots; ++seat) {
     ThreadPool::Worker* const member =
-        members_[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
+        table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
     // Sequentially consistent with the sleeper's side: either it sees the ticket or we see it
     // asleep.
     if (member == nullptr || member->asleep.load(std::memory_order_seq_cst) == 0) continue;
@@ -145,8 +154,18 @@ void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
     SleepUntilDone(ticket);
     now_ns = clock_.NowNs();
   }
-  if (fixed || expected_ns <= 0 || late < 0) return;
+  if (fixed || expected_ns <= 0 || late < 0 || pool_ == nullptr) return;
   if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);
+}
+
+int Crew::Help(int thread) {
+  // Slot 0, whose part may need no claim, is the leader's alone.
+  const int leader = leader_.load(std::memory_order_acquire);
+  if (leader == kNobody || leader == thread) return 0;
+  const int slot = thread - leader;
+  const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot);
+  if (done > 0) ThreadPool::WakeOwner(*lane_);
+  return done;
 }
 
 void Crew::SleepUntilDone(uint64_t ticket) {

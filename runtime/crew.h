@@ -30,6 +30,9 @@ class Crew {
   Crew(std::shared_ptr<ThreadPool> pool, int threads);
   /// On `executor`, whose threads may be `threads` at most.
   Crew(const Executor& executor, int threads);
+  /// For a part of what another crew does, whose threads are numbered below `threads`: one of them
+  /// leads, others come to help. Nobody is woken; a leader that waits spins for `spin_ns` first.
+  Crew(int threads, int64_t spin_ns, LaneObserver* observer = nullptr);
   /// With a pool of its own. Errors of ThreadPool::Create.
   static Result<std::unique_ptr<Crew>> Create(const ThreadPool::Options& options);
   Crew(const Crew&) = delete;
@@ -37,7 +40,7 @@ class Crew {
   ~Crew();
 
   int threads() const { return threads_; }
-  bool has_executor() const { return pool_ == nullptr; }
+  bool has_executor() const { return executor_.parallel_for != nullptr; }
   /// How many work just now: fewer where other crews run, or where threads did not get to run.
   int width() const { return width_.load(std::memory_order_relaxed); }
 
@@ -45,7 +48,7 @@ class Crew {
   void Begin();
   /// Asks the pool for threads that the crew lacks, if it is time for that.
   void AskForThreads() {
-    if (width() < threads_) [[unlikely]]
+    if (width() < threads_ && pool_ != nullptr) [[unlikely]]
       AskAgain();
   }
   void End() { running_.store(false, std::memory_order_relaxed); }
@@ -59,6 +62,22 @@ class Crew {
     int64_t ns = 0;  ///< for them, without waiting
   };
   void Run(const Work& work, int64_t expected_ns = 0, Own* own = nullptr);
+
+  // A crew for a part of the work.
+
+  static constexpr int kNobody = -1;
+  /// The thread that makes the calls of Run from now on. kNobody while no other one is in Help.
+  void SetLeader(int thread) { leader_.store(thread, std::memory_order_release); }
+  /// Whether it is worth the leader's while to share its work.
+  void SetHelped(bool helped) { width_.store(helped ? threads_ : 1, std::memory_order_relaxed); }
+  /// Does, as `thread`, what there is to do for the leader; gives how many parts. Any number of
+  /// threads at any time.
+  int Help(int thread);
+  /// The number of the thread that works on a slot.
+  int ThreadOf(int slot) const {
+    const int thread = leader_.load(std::memory_order_relaxed) + slot;
+    return thread < threads_ ? thread : thread - threads_;
+  }
 
   /// Says now and then that it is time to measure.
   bool IsTimeToMeasure() { return ++runs_of_work_ % kMeasureEach == 0; }
@@ -88,12 +107,14 @@ class Crew {
   void WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed);
   void SleepUntilDone(uint64_t ticket);
 
-  const std::shared_ptr<ThreadPool> pool_;  // null: there is an executor
+  const std::shared_ptr<ThreadPool> pool_;  // null: there is an executor, or nobody to ask
   const Executor executor_;
   const std::unique_ptr<Lane> own_lane_;
   const MonotonicClock& clock_;
   const int threads_;
-  Lane* lane_ = nullptr;  // the pool's or our own
+  std::atomic<int> leader_{0};          // the thread of slot 0
+  ThreadPool::Table* table_ = nullptr;  // the pool's; null: there is none
+  Lane* lane_ = nullptr;                // its or our own
   SpinBudget spin_;
   uint64_t runs_of_work_ = 0;
   // Expected of work: that sleeping members were not woken for, how much makes it worth waking
@@ -106,7 +127,6 @@ class Crew {
   // thread or a useless wake, never a part.
   std::atomic<int> width_{1};
   std::atomic<int64_t> ask_again_ns_{0};  // when it asks for the threads that it lacks
-  std::vector<std::atomic<ThreadPool::Worker*>> members_;  // by seat; 0 is the caller's
   std::atomic<bool> running_{false};
   std::atomic<uint64_t> runs_{0};
   std::atomic<std::thread::id> caller_{};  // of the last Begin

@@ -5,6 +5,11 @@
 
 namespace hone::runtime {
 
+Status PreparedPlan::SetStream(void*) {
+  return Status(StatusCode::kFailedPrecondition,
+                "the package is for the host, which has no streams; a package for a GPU has");
+}
+
 ir::PerKind<Device>& DevicesOfKinds() {
   static ir::PerKind<Device> kinds = {{"cpu", &CpuDevice()}, {"cuda", &CudaDevice()}};
   return kinds;

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/core/clock.h"
 #include "base/core/result.h"
@@ -33,6 +35,9 @@ struct RunOptions {
   /// Binds each worker to a physical core of its own, thread 0 (the caller of Run) excepted: run
   /// it on the first allowed CPU.
   bool pin = false;
+  /// The memory node of each CPU (NodeOfEachCpu): constants are copied to the memory of each node.
+  /// Empty: they stay where they are.
+  std::vector<int> node_of_cpu = {};
   /// Lends the threads, as many as it has at most; null: the context starts its own.
   std::shared_ptr<ThreadPool> pool;
   /// Does the work instead, if it has a parallel_for.
@@ -55,12 +60,18 @@ class PreparedPlan {
 
   /// Threads of the host that a run may use.
   virtual int threads() const = 0;
-  /// Runs the plan once and waits for it. Buffers are as Context::Run has checked them. Errors:
-  /// those of Context::Run.
+  /// Runs the plan once and waits for it, as Context::Run says. Buffers are as that has checked
+  /// them. Errors: those of Context::Run.
   virtual Status Run(std::span<const InputBuffer> inputs,
                      std::span<const OutputBuffer> outputs) = 0;
   /// Time of each of the plan's steps in the last run, ns; empty without a profile clock.
   virtual std::span<const int64_t> step_times_ns() const = 0;
+  /// Runs of this plan are ordered in a stream of the caller's from now on; null: in its own.
+  /// kFailedPrecondition: its kind of device has none. Not while a run is in progress.
+  virtual Status SetStream(void* stream);
+  /// Time of the last run by the device's own clock, ns, without copies of the caller's buffers;
+  /// nothing for a device whose time is the host's, or without a profile clock.
+  virtual std::optional<int64_t> device_ns() const { return std::nullopt; }
 };
 
 /// Code and constants of a model where its device can use them. Immutable, thread-safe.

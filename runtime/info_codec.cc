@@ -16,8 +16,8 @@ constexpr int64_t kMostFlop = std::numeric_limits<int64_t>::max() / 8;  // of a 
 
 /// What it says of its numbers.
 Status CheckPrecision(const PackageInfo& info) {
-  if (info.precision != "f32" && info.precision != "bf16")
-    return Invalid("a package of precision '", info.precision, "'; there are f32 and bf16");
+  if (info.precision != "f32" && info.precision != "bf16" && info.precision != "f16")
+    return Invalid("a package of precision '", info.precision, "'; there are f32, bf16 and f16");
   if (!ir::ParseAccuracyClass(info.accuracy))
     return Invalid("a package of accuracy class '", info.accuracy, "'");
   if (!info.error) return {};

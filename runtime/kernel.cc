@@ -46,6 +46,7 @@ KernelFailure Kernel::RunStep(const ir::ArtifactStep& step, const Arguments& arg
                           .extent = phase.parallel_extent,
                           .threads = std::min(phase.threads, arguments.max_threads),
                           .scratch = arguments.scratch,
+                          .nodes = arguments.nodes,
                           .repeat = repeat,
                           .fixed = arguments.fixed},
                          crew);

@@ -44,7 +44,8 @@ class Kernel {
   struct Arguments {
     void* const* buffers = nullptr;
     const Scratch* scratch = nullptr;
-    int max_threads = 1;  ///< beside each phase's own number and the crew's
+    NodeStride nodes = {};  ///< of `buffers`
+    int max_threads = 1;    ///< beside each phase's own number and the crew's
     /// Thread i of n gets [floor(i E / n), floor((i+1) E / n)) of a phase's extent E and all are
     /// waited for: for measurements. Else the threads claim parts of it as they come.
     bool fixed = false;

@@ -1,5 +1,7 @@
 #include "runtime/lane.h"
 
+#include <algorithm>
+
 namespace hone::runtime {
 namespace {
 
@@ -7,6 +9,12 @@ constexpr int kNone = -1;
 constexpr int kOver = -2;  // the job is over, or another thread has the slot
 
 }  // namespace
+
+Lane::Lane(int slots, LaneObserver* observer)
+    : slots_(static_cast<size_t>(slots)), observer_(observer) {
+  for (int words = slots; words > kFan; words = Above(words))
+    sums_.emplace_back(static_cast<size_t>(Above(words)));
+}
 
 uint64_t Lane::Open(const Work& work) {
   const uint64_t number = (ticket_.load(std::memory_order_relaxed) >> kNumberShift) + 1;
@@ -72,10 +80,35 @@ void Lane::Do(const Job& job, int victim, int part, int slot) {
   busy.store(false, std::memory_order_relaxed);
   // The job goes on until this: its number is still in the word. Sequentially consistent with the
   // owner's side: either it sees the part done or the thread that did it sees the owner asleep.
-  slots_[static_cast<size_t>(victim)].word.fetch_add(1, std::memory_order_seq_cst);
+  const uint64_t before =
+      slots_[static_cast<size_t>(victim)].word.fetch_add(1, std::memory_order_seq_cst);
+  const bool all = static_cast<int>(before & kPartMask) + 1 == job.parts;
+  if (all && job.slots > kFan) CountUp(job, victim);
 }
 
-int Lane::WorkOn(uint64_t ticket, int slot) {
+// All parts of the slot are done. The job is not over before this has reached the level that the
+// owner looks at.
+void Lane::CountUp(const Job& job, int slot) {
+  int index = slot;
+  int words = job.slots;
+  // The owner's only part is not counted: nobody else waits for it.
+  const int uncounted = job.parts == 1 ? 1 : 0;
+  for (size_t level = 0; words > kFan; ++level, words = Above(words)) {
+    const int first = index / kFan * kFan;
+    const int below = std::min(words - first, kFan) - (first == 0 && level == 0 ? uncounted : 0);
+    index /= kFan;
+    std::atomic<uint64_t>& sum = sums_[level][static_cast<size_t>(index)].word;
+    uint64_t word = sum.load(std::memory_order_relaxed);
+    uint64_t next = 0;
+    do {
+      next = (word >> kSumShift == job.number ? word : job.number << kSumShift) + 1;
+    } while (!sum.compare_exchange_weak(word, next, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed));
+    if (static_cast<int>(next & kSumMask) < below) return;
+  }
+}
+
+int Lane::WorkOn(uint64_t ticket, int slot, Breather* breather) {
   const Job job = JobOf(ticket);
   if (slot >= job.slots) return 0;
   int done = 0;
@@ -90,13 +123,14 @@ int Lane::WorkOn(uint64_t ticket, int slot) {
     for (; part >= 0; part = Claim(job, own)) {
       Do(job, slot, part, slot);
       ++done;
+      if (breather != nullptr) breather->Breathe();
       Reach(LaneObserver::Point::kBeforeClaim, slot);
     }
   }
-  return job.fixed ? done : done + Help(job, slot);
+  return job.fixed ? done : done + Help(job, slot, breather);
 }
 
-int Lane::Help(const Job& job, int slot) {
+int Lane::Help(const Job& job, int slot, Breather* breather) {
   int done = 0;
   int part = 0;
   for (int i = 1; i < job.slots; ++i) {
@@ -106,6 +140,7 @@ int Lane::Help(const Job& job, int slot) {
     while ((part = Claim(job, other)) >= 0) {
       Do(job, victim, part, slot);
       ++done;
+      if (breather != nullptr) breather->Breathe();
       Reach(LaneObserver::Point::kBeforeClaim, slot);
     }
   }
@@ -115,12 +150,28 @@ int Lane::Help(const Job& job, int slot) {
 int Lane::FirstUndone(uint64_t ticket) const {
   const uint64_t number = ticket >> kNumberShift;
   const auto slots = static_cast<size_t>(SlotsOf(ticket));
+  if (slots > static_cast<size_t>(kFan)) return FirstUncounted(ticket);
   const auto parts = static_cast<uint64_t>(PartsOf(ticket));
   for (size_t slot = parts == 1 ? 1 : 0; slot < slots; ++slot) {
     const uint64_t word = slots_[slot].word.load(std::memory_order_seq_cst);
     if (word >> kNumberShift != number || (word & kPartMask) != parts) {
       return static_cast<int>(slot);
     }
+  }
+  return -1;
+}
+
+int Lane::FirstUncounted(uint64_t ticket) const {
+  const uint64_t number = ticket >> kNumberShift;
+  const int uncounted = PartsOf(ticket) == 1 ? 1 : 0;
+  int words = SlotsOf(ticket);
+  size_t level = 0;
+  int slots = kFan;  // below a word
+  for (; Above(words) > kFan; words = Above(words), slots *= kFan) ++level;
+  for (int i = 0; i < Above(words); ++i) {
+    const int below = std::min(words - i * kFan, kFan) - (i == 0 && level == 0 ? uncounted : 0);
+    const uint64_t word = sums_[level][static_cast<size_t>(i)].word.load(std::memory_order_seq_cst);
+    if (word >> kSumShift != number || static_cast<int>(word & kSumMask) != below) return i * slots;
   }
   return -1;
 }

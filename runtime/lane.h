@@ -31,10 +31,19 @@ class LaneObserver {
   virtual void At(Point point, int slot) = 0;
 };
 
+/// What a thread does between two parts, when it holds none.
+class Breather {
+ public:
+  virtual ~Breather() = default;
+  virtual void Breathe() = 0;
+};
+
 /// The owner opens one job after another; it has slot 0. Any thread may work on a job by its
 /// ticket, however late: a part is claimed by one atomic step on a word that holds the job's number
 /// beside the next part's, so a ticket of a job that is over claims nothing. A job is done when all
 /// its parts are claimed and all claimed parts are done; nobody waits for a thread without a claim.
+/// Where there are many slots the owner looks at few words: the last one of kFan slots to be done
+/// counts in a word of all of them, and so on up.
 ///
 /// Open and the reading of what a job wrote are the owner's, the rest any thread's. The lane must
 /// outlive every thread that may hold a ticket.
@@ -42,8 +51,10 @@ class Lane {
  public:
   static constexpr int kMaxParts = 127;
 
-  explicit Lane(int slots, LaneObserver* observer = nullptr)
-      : slots_(static_cast<size_t>(slots)), observer_(observer) {}
+  /// Slots that have a word above them together.
+  static constexpr int kFan = 8;
+
+  explicit Lane(int slots, LaneObserver* observer = nullptr);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -51,14 +62,19 @@ class Lane {
 
   /// Begins a job and gives its ticket; the one before is done. 2 <= work.slots <= slots().
   uint64_t Open(const Work& work);
+  /// Whether who sleeps while work of the last ticket is to be done is to be woken (set before
+  /// Open).
+  bool wakes_all() const { return wakes_all_.load(std::memory_order_relaxed); }
+  void SetWakesAll(bool wakes) { wakes_all_.store(wakes, std::memory_order_relaxed); }
   /// The last ticket; 0 before the first. Sequentially consistent, for who is about to sleep.
   uint64_t ticket() const { return ticket_.load(std::memory_order_seq_cst); }
 
   /// Takes slot `slot` of that job, unless another has it, and claims parts until there are none.
-  /// Gives how many it has done.
-  int WorkOn(uint64_t ticket, int slot);
+  /// Gives how many it has done. Before each claim but the first it breathes, if it is to.
+  int WorkOn(uint64_t ticket, int slot, Breather* breather = nullptr);
 
-  /// A slot with parts that are not done; -1: all are, and what they wrote is visible.
+  /// A slot, or the first of several, with parts that are not done; -1: all are, and what they
+  /// wrote is visible.
   int FirstUndone(uint64_t ticket) const;
 
   /// A slot whose thread is within a part, the owner's excepted; -1: there is none. A guess: it may
@@ -107,8 +123,10 @@ class Lane {
   Job JobOf(uint64_t ticket) const;
   int Take(const Job& job, Slot& slot);
   int Claim(const Job& job, Slot& slot);
-  int Help(const Job& job, int slot);
+  int Help(const Job& job, int slot, Breather* breather);
   void Do(const Job& job, int victim, int part, int slot);
+  void CountUp(const Job& job, int slot);
+  int FirstUncounted(uint64_t ticket) const;
   void Reach(LaneObserver::Point point, int slot) const {
     if (observer_ != nullptr) [[unlikely]]
       observer_->At(point, slot);
@@ -121,8 +139,18 @@ class Lane {
   std::atomic<Work::Part> part_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<bool> fixed_{false};
+  std::atomic<bool> wakes_all_{false};
+
+  struct alignas(64) Sum {
+    std::atomic<uint64_t> word{0};  // number of a job, how many below are done in it
+  };
+  static constexpr int kSumShift = 16;
+  static constexpr uint64_t kSumMask = (uint64_t{1} << kSumShift) - 1;
+  /// How many words of the level above belong to so many.
+  static int Above(int words) { return (words + kFan - 1) / kFan; }
 
   std::vector<Slot> slots_;
+  std::vector<std::vector<Sum>> sums_;  // by level: of kFan slots each, of kFan of those each, ...
   LaneObserver* observer_;
   alignas(64) std::atomic<uint32_t> owner_sleeps_{0};
 };

@@ -47,10 +47,10 @@ std::vector<PhaseGroup> PhaseOrder(const ir::Plan& plan, bool across_steps) {
           continue;
         }
         PhaseGroup group = Single(plan, at);
-        const bool joins = std::binary_search(plan.joins.begin(), plan.joins.end(), at) &&
-                           !order.empty() && order.back().Fits(group) &&
-                           (order.back().phases.back().step == step ||
-                            (across_steps && !ir::IsLoopEdge(plan, step)));
+        const bool joins =
+            std::binary_search(plan.joins.begin(), plan.joins.end(), at) && !order.empty() &&
+            order.back().Fits(group) &&
+            (order.back().phases.back().step == step || (across_steps && !ir::IsEdge(plan, step)));
         if (joins) {
           order.back().phases.push_back(at);
           order.back().threads = std::max(order.back().threads, group.threads);

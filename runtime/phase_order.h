@@ -29,8 +29,8 @@ struct PhaseGroup {
 };
 
 /// A plan that refers only to what it has, in the order in which it runs. Joins of phases that do
-/// not fit, or between which a loop begins or ends, are passed over; without `across_steps`, so are
-/// those of different steps.
+/// not fit, or between which a loop or a branch begins or ends, are passed over; without
+/// `across_steps`, so are those of different steps.
 std::vector<PhaseGroup> PhaseOrder(const ir::Plan& plan, bool across_steps = true);
 
 /// How often threads wait for each other in a run, and how often they need not, because a phase is

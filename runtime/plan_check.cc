@@ -65,6 +65,7 @@ class PlanChecker {
       HONE_RETURN_IF_ERROR(At(Message("kernel ", i), CheckKernel(plan_.kernels[i])));
     }
     HONE_RETURN_IF_ERROR(CheckLoops());
+    HONE_RETURN_IF_ERROR(CheckForks());
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       repeats_ = ir::RepeatsOf(plan_, i);
       HONE_RETURN_IF_ERROR(At(Message("step ", i), CheckStep(plan_.steps[i])));
@@ -144,6 +145,32 @@ class PlanChecker {
                        loop.repeats, " times, of ", plan_.steps.size(), " steps");
       }
       end = int64_t{loop.first} + loop.count;
+    }
+    return {};
+  }
+
+  /// What the branches touch is the compiler's to know.
+  Status CheckForks() const {
+    int64_t end = 0;
+    for (size_t i = 0; i < plan_.forks.size(); ++i) {
+      const ir::PlanFork& fork = plan_.forks[i];
+      int64_t next = fork.first;
+      bool fits = fork.first >= end && fork.counts.size() >= 2;
+      for (const int32_t count : fork.counts) {
+        fits = fits && count >= 1;
+        next += std::max(count, 0);
+      }
+      if (!fits || next > static_cast<int64_t>(plan_.steps.size())) {
+        return Invalid("fork ", i, ": ", fork.counts.size(), " branches in steps [", fork.first,
+                       ", ", next, ") of ", plan_.steps.size());
+      }
+      for (const ir::PlanLoop& loop : plan_.loops) {
+        const int64_t loop_end = int64_t{loop.first} + loop.count;
+        const bool apart = next <= loop.first || fork.first >= loop_end;
+        if (apart || (fork.first >= loop.first && next <= loop_end)) continue;
+        return Invalid("fork ", i, ": a loop begins or ends within it");
+      }
+      end = next;
     }
     return {};
   }

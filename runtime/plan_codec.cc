@@ -102,6 +102,11 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
     writer.Put<int32_t>(join.step);
     writer.Put<int32_t>(join.phase);
   }
+  writer.PutCount(plan.forks.size());
+  for (const ir::PlanFork& fork : plan.forks) {
+    writer.Put<int32_t>(fork.first);
+    writer.PutList(fork.counts);
+  }
 }
 
 ir::Plan DecodePlan(ByteReader& reader, int format) {
@@ -152,6 +157,13 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
   for (ir::PlanJoin& join : plan.joins) {
     join.step = reader.Get<int32_t>();
     join.phase = reader.Get<int32_t>();
+  }
+  if (format < 6) return plan;
+  plan.forks.resize(reader.GetCount(4 + 4));
+  for (ir::PlanFork& fork : plan.forks) {
+    if (!reader.ok()) break;
+    fork.first = reader.Get<int32_t>();
+    fork.counts = reader.GetList<int32_t>();
   }
   return plan;
 }

@@ -50,14 +50,16 @@ Sweep::Failure Sweep::Run(const Arguments& arguments, Crew& crew) {
 
   std::atomic<uint64_t> failed{0};  // the link and its result
   const auto part = [&](int number, int slot) {
+    const int thread = crew.ThreadOf(slot);
     ir::HoneCall call{.buffers = nullptr,
-                      .scratch = arguments.scratch->Of(slot),
+                      .scratch = arguments.scratch->Of(thread),
                       .begin = FirstOf(extent, number, n),
                       .end = FirstOf(extent, number + 1, n),
                       .step = arguments.repeat,
-                      .thread = slot};
+                      .thread = thread};
+    const size_t shift = arguments.nodes.OfThisThread();
     for (size_t link = 0; link < arguments.links.size(); ++link) {
-      call.buffers = arguments.links[link].buffers;
+      call.buffers = arguments.links[link].buffers + shift;
       const int32_t result = arguments.links[link].function(&call);
       if (result == 0) [[likely]]
         continue;

@@ -6,6 +6,7 @@
 
 #include "ir/artifact.h"
 #include "runtime/crew.h"
+#include "runtime/node_copies.h"
 #include "runtime/scratch.h"
 
 namespace hone::runtime {
@@ -24,6 +25,7 @@ class Sweep {
     int64_t extent = 1;                ///< of the loops
     int threads = 1;                   ///< at most, beside the crew's
     const Scratch* scratch = nullptr;  ///< for all threads of the crew
+    NodeStride nodes = {};             ///< of the links' buffers
     int64_t repeat = 0;                ///< HoneCall::step
     bool fixed = false;                ///< as Work says
   };

@@ -1,6 +1,7 @@
 #include "runtime/thread_pool.h"
 
 #include <immintrin.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <functional>
@@ -27,6 +28,9 @@ constexpr int kPrefetchAt = 8;
 
 constexpr int64_t kBlameNs = 10'000'000, kSoonNs = 20'000'000;
 constexpr int64_t kLeftOutNs = 50'000'000, kMostLeftOutNs = 800'000'000;
+// For how long a thread that was stopped within a part gives way, and how often: within what the
+// system gives a thread at least.
+constexpr int64_t kGivesWayNs = 1'000'000'000, kTurnNs = 1'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
 
@@ -41,7 +45,8 @@ const MonotonicClock& ThreadPool::SystemClock() {
 ThreadPool::ThreadPool(const Options& options)
     : clock_(options.clock != nullptr ? *options.clock : SystemClock()),
       spin_ns_(options.spin_ns),
-      observer_(options.observer) {}
+      observer_(options.observer),
+      yield_(options.yield != nullptr ? options.yield : [] { ::sched_yield(); }) {}
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
   if (options.threads < 1 || options.threads > kMaxThreads) {
@@ -72,7 +77,7 @@ Status ThreadPool::Grow(int threads) {
 
 Status ThreadPool::StartLocked(int cpu) {
   Worker& worker = workers_.emplace_back();
-  worker.lane.store(&nowhere_);
+  worker.table.store(&nowhere_);
   try {
     worker.thread = std::thread(&ThreadPool::WorkerMain, this, std::ref(worker), cpu);
   } catch (const std::bad_alloc&) {
@@ -95,7 +100,7 @@ ThreadPool::~ThreadPool() {
     return;
   }
   for (Worker& worker : workers_) {
-    worker.lane.store(nullptr, std::memory_order_seq_cst);
+    worker.table.store(nullptr, std::memory_order_seq_cst);
     WakeIfAsleep(worker);
   }
   for (Worker& worker : workers_) {
@@ -109,6 +114,24 @@ void ThreadPool::WakeIfAsleep(Worker& worker) {
   FutexWake(worker.asleep);
 }
 
+void ThreadPool::WakeBelow(Table& table, int seat, int slots) {
+  for (int below = kWakes * seat + 1; below <= kWakes * (seat + 1) && below < slots; ++below) {
+    Worker* const member =
+        table.members[static_cast<size_t>(below)].load(std::memory_order_relaxed);
+    if (member == nullptr) {
+      WakeBelow(table, below, slots);  // nobody does it there
+    } else {
+      WakeIfAsleep(*member);
+    }
+  }
+}
+
+void ThreadPool::WakeOwner(Lane& lane) {
+  if (lane.owner_sleeps().load(std::memory_order_seq_cst) == 0) return;
+  lane.owner_sleeps().store(0, std::memory_order_seq_cst);
+  FutexWake(lane.owner_sleeps());
+}
+
 void ThreadPool::Join(Crew& crew) {
   HONE_CHECK(crew.threads() >= 1 && crew.threads() <= threads())
       << crew.threads() << " of " << threads() << " threads";
@@ -117,15 +140,16 @@ void ThreadPool::Join(Crew& crew) {
   running_.reserve(crews_.size() + 1);
   widths_.reserve(crews_.size() + 1);
   crews_.reserve(crews_.size() + 1);
-  free_lanes_.reserve(lanes_.size() + 1);
-  const auto fits = [&](const Lane* lane) { return lane->slots() >= crew.threads(); };
-  const auto found = std::find_if(free_lanes_.begin(), free_lanes_.end(), fits);
-  if (found != free_lanes_.end()) {
-    crew.lane_ = *found;
-    free_lanes_.erase(found);
+  free_tables_.reserve(tables_.size() + 1);
+  const auto fits = [&](const Table* table) { return table->lane.slots() >= crew.threads(); };
+  const auto found = std::find_if(free_tables_.begin(), free_tables_.end(), fits);
+  if (found != free_tables_.end()) {
+    crew.table_ = *found;
+    free_tables_.erase(found);
   } else {
-    crew.lane_ = lanes_.emplace_back(std::make_unique<Lane>(crew.threads(), observer_)).get();
+    crew.table_ = tables_.emplace_back(std::make_unique<Table>(crew.threads(), observer_)).get();
   }
+  crew.lane_ = &crew.table_->lane;
   crews_.push_back(&crew);  // whatever could be refused it has
   ShareLocked(&crew, now_ns);
 }
@@ -133,7 +157,7 @@ void ThreadPool::Join(Crew& crew) {
 void ThreadPool::Leave(Crew& crew) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int seat = 1; seat < crew.threads(); ++seat) Release(crew, seat);
-  free_lanes_.push_back(crew.lane_);
+  free_tables_.push_back(crew.table_);
   crews_.erase(std::find(crews_.begin(), crews_.end(), &crew));
 }
 
@@ -146,10 +170,12 @@ void ThreadPool::Share(Crew& asking) {
 void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
   const int64_t now_ns = clock_.NowNs();
   const std::lock_guard<std::mutex> lock(mutex_);
-  Worker* const worker = crew.members_[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
+  Worker* const worker =
+      crew.table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
   if (worker == nullptr) return;
   const bool again = worker->waited_for_ns != 0 && since_ns - worker->waited_for_ns < kBlameNs;
   worker->waited_for_ns = again ? 0 : now_ns;
+  worker->gives_way_until_ns.store(now_ns + kGivesWayNs, std::memory_order_relaxed);
   if (!again) return;
   // As long as it fares no better, it is tried less and less often.
   const bool soon = since_ns - worker->left_out_until_ns < kSoonNs;
@@ -190,7 +216,7 @@ void ThreadPool::ShareLocked(Crew* asking, int64_t now_ns) {
     const int keeps =
         at == running_.end() ? 1 : widths_[static_cast<size_t>(at - running_.begin())];
     for (int seat = crew->threads_ - 1; seat > 0; --seat) {
-      const Worker* const worker = crew->members_[static_cast<size_t>(seat)].load();
+      const Worker* const worker = crew->table_->members[static_cast<size_t>(seat)].load();
       if (worker == nullptr) continue;
       if (seat >= keeps || worker->left_out_until_ns > now_ns) Release(*crew, seat);
     }
@@ -201,9 +227,9 @@ void ThreadPool::ShareLocked(Crew* asking, int64_t now_ns) {
 }
 
 void ThreadPool::Release(Crew& crew, int seat) {
-  Worker* const worker = crew.members_[static_cast<size_t>(seat)].exchange(nullptr);
+  Worker* const worker = crew.table_->members[static_cast<size_t>(seat)].exchange(nullptr);
   if (worker == nullptr) return;
-  worker->lane.store(&nowhere_, std::memory_order_seq_cst);
+  worker->table.store(&nowhere_, std::memory_order_seq_cst);
   worker->lent = false;
 }
 
@@ -211,23 +237,46 @@ void ThreadPool::Release(Crew& crew, int seat) {
 void ThreadPool::Seat(Crew& crew, int width, int64_t now_ns) {
   int seat = 1;
   for (; seat < width; ++seat) {
-    std::atomic<Worker*>& place = crew.members_[static_cast<size_t>(seat)];
+    std::atomic<Worker*>& place = crew.table_->members[static_cast<size_t>(seat)];
     if (place.load(std::memory_order_relaxed) != nullptr) continue;
     const auto free = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
       return !worker.lent && worker.left_out_until_ns <= now_ns;
     });
     Worker* worker = free == workers_.end() ? nullptr : &*free;
     for (int last = width - 1; worker == nullptr && last > seat; --last) {
-      worker = crew.members_[static_cast<size_t>(last)].exchange(nullptr);
+      worker = crew.table_->members[static_cast<size_t>(last)].exchange(nullptr);
     }
     if (worker == nullptr) break;
     worker->lent = true;
     worker->seat.store(seat, std::memory_order_relaxed);
-    worker->lane.store(crew.lane_, std::memory_order_seq_cst);
+    worker->table.store(crew.table_, std::memory_order_seq_cst);
     place.store(worker, std::memory_order_seq_cst);
   }
   crew.width_.store(seat, std::memory_order_relaxed);
 }
+
+// The turns of a thread that shares its core: at the end of one it gives the core away.
+class ThreadPool::Turns final : public Breather {
+ public:
+  explicit Turns(const ThreadPool& pool, const Worker& self) : pool_(pool), self_(self) {}
+
+  void Breathe() override {
+    const int64_t now_ns = pool_.clock_.NowNs();
+    if (now_ns - begin_ns_ < kTurnNs) return;
+    pool_.yield_();
+    begin_ns_ = pool_.clock_.NowNs();
+  }
+  /// Itself as long as the thread shares its core, else null.
+  Breather* IfShared() {
+    const int64_t until_ns = self_.gives_way_until_ns.load(std::memory_order_relaxed);
+    return until_ns != 0 && pool_.clock_.NowNs() < until_ns ? this : nullptr;
+  }
+
+ private:
+  const ThreadPool& pool_;
+  const Worker& self_;
+  int64_t begin_ns_ = 0;
+};
 
 void ThreadPool::WorkerMain(Worker& self, int cpu) {
   const DefaultRounding rounding;
@@ -236,17 +285,18 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
   self.started.notify_one();
 
   SpinBudget spin(spin_ns_);
-  const Lane* last = nullptr;
+  Turns turns(*this, self);
+  const Table* last = nullptr;
   uint64_t seen = 0;
   bool spins = false;
   for (;;) {
-    Lane* lane = nullptr;
+    Table* table = nullptr;
     uint64_t ticket = 0;
     const auto has_work = [&] {
-      lane = self.lane.load(std::memory_order_seq_cst);
-      if (lane == nullptr) return true;
-      ticket = lane->ticket();
-      return ticket != (lane == last ? seen : 0);
+      table = self.table.load(std::memory_order_seq_cst);
+      if (table == nullptr) return true;
+      ticket = table->lane.ticket();
+      return ticket != (table == last ? seen : 0);
     };
     bool came = has_work();
     if (!came && spins) {
@@ -254,8 +304,9 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
       for (int i = 0; !came; ++i) {
         _mm_pause();
         came = has_work();
-        // With work there may be no lane any more: the pool ends.
-        if (!came && i == kPrefetchAt) lane->Prefetch(self.seat.load(std::memory_order_relaxed));
+        // With work there may be no table any more: the pool ends.
+        if (!came && i == kPrefetchAt)
+          table->lane.Prefetch(self.seat.load(std::memory_order_relaxed));
         if (i % kPauses == kPauses - 1 && clock_.NowNs() >= until_ns) break;
       }
       spin.Learn(came);
@@ -266,17 +317,16 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
       if (!came) FutexWait(self.asleep, 1);
     }
     self.asleep.store(0, std::memory_order_relaxed);
-    if (lane == nullptr) return;
-    last = lane;
+    if (table == nullptr) return;
+    last = table;
     seen = ticket;
     // Only work renews the spinning: jobs for others do not keep an idle thread awake.
     const int seat = self.seat.load(std::memory_order_relaxed);
-    const int done = lane->WorkOn(ticket, seat);
+    if (kWakes * seat + 1 < Lane::SlotsOf(ticket) && table->lane.wakes_all())
+      WakeBelow(*table, seat, Lane::SlotsOf(ticket));
+    const int done = table->lane.WorkOn(ticket, seat, turns.IfShared());
     spins = seat < Lane::SlotsOf(ticket);
-    if (done > 0 && lane->owner_sleeps().load(std::memory_order_seq_cst) != 0) {
-      lane->owner_sleeps().store(0, std::memory_order_seq_cst);
-      FutexWake(lane->owner_sleeps());
-    }
+    if (done > 0) WakeOwner(table->lane);
   }
 }
 

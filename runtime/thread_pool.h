@@ -27,7 +27,8 @@ class Crew;
 /// the last 2 ms counts, unless its caller runs another one now. A thread that lets a
 /// crew wait for longer than the work takes, twice within 10 ms, is lent to nobody for 50 ms, and
 /// for twice as long (up to 0.8 s) if that happens again soon: it does not get to run, as on a
-/// machine that others use.
+/// machine that others use. From the first such wait on, for a second, it gives its core away
+/// between parts every millisecond, so that it is not stopped within one.
 ///
 /// Thread-safe. A child process after fork has none of the threads: there it lends nobody, and ends
 /// without waiting for any.
@@ -42,6 +43,7 @@ class ThreadPool {
     int64_t spin_ns = kSpinNs;              ///< at most, before sleeping; 0: sleep at once
     const MonotonicClock* clock = nullptr;  ///< null: the system's; must outlive the pool
     LaneObserver* observer = nullptr;       ///< for tests
+    void (*yield)() = nullptr;              ///< gives the core away; null: sched_yield. For tests
   };
 
   /// All threads have begun when it returns. kResourceExhausted when one cannot be started,
@@ -63,14 +65,26 @@ class ThreadPool {
  private:
   friend class Crew;
 
+  /// How many threads one wakes at most.
+  static constexpr int kWakes = 4;
+
+  struct Worker;
+  /// A lane and who works there.
+  struct Table {
+    Table(int seats, LaneObserver* observer)
+        : lane(seats, observer), members(static_cast<size_t>(seats)) {}
+    Lane lane;
+    std::vector<std::atomic<Worker*>> members;  // by seat; 0 is the caller's
+  };
   struct alignas(64) Worker {
-    std::atomic<uint32_t> asleep{0};   // futex word
-    std::atomic<Lane*> lane{nullptr};  // where it looks for work; null: it ends
-    std::atomic<int> seat{0};          // there
-    bool lent = false;                 // this and what follows: under mutex_
-    int64_t waited_for_ns = 0;         // when a crew last had to wait for it
-    int64_t left_out_ns = 0;           // for how long the last time
+    std::atomic<uint32_t> asleep{0};     // futex word
+    std::atomic<Table*> table{nullptr};  // where it looks for work; null: it ends
+    std::atomic<int> seat{0};            // there
+    bool lent = false;                   // this and what follows: under mutex_
+    int64_t waited_for_ns = 0;           // when a crew last had to wait for it
+    int64_t left_out_ns = 0;             // for how long the last time
     int64_t left_out_until_ns = 0;
+    std::atomic<int64_t> gives_way_until_ns{0};
     std::atomic<int> started{0};  // 1, or -1: not on its CPU
     std::thread thread;
   };
@@ -78,9 +92,15 @@ class ThreadPool {
   explicit ThreadPool(const Options& options);
   Status StartLocked(int cpu);
   void WorkerMain(Worker& self, int cpu);
+  class Turns;
   static void WakeIfAsleep(Worker& worker);
+  /// Those of a job that the thread on `seat` has to wake: each wakes kWakes others, so that the
+  /// first does not have to wake all.
+  static void WakeBelow(Table& table, int seat, int slots);
+  /// After parts of its job were done by others.
+  static void WakeOwner(Lane& lane);
 
-  /// Gives the crew its lane and its share.
+  /// Gives the crew its table and its share.
   void Join(Crew& crew);
   void Leave(Crew& crew);
   /// Shares the threads out anew.
@@ -96,14 +116,15 @@ class ThreadPool {
   const MonotonicClock& clock_;
   const int64_t spin_ns_;
   LaneObserver* const observer_;
-  Lane nowhere_{1};
+  void (*const yield_)();
+  Table nowhere_{1, nullptr};
 
   std::atomic<int> threads_{1};
 
   std::mutex mutex_;
-  std::deque<Worker> workers_;                // not moved once made
-  std::vector<std::unique_ptr<Lane>> lanes_;  // all; late threads may look at any
-  std::vector<Lane*> free_lanes_;
+  std::deque<Worker> workers_;                  // not moved once made
+  std::vector<std::unique_ptr<Table>> tables_;  // all; late threads may look at any
+  std::vector<Table*> free_tables_;
   std::vector<Crew*> crews_;
   std::vector<Crew*> running_;  // of ShareLocked, as long as crews_
   std::vector<int> widths_;     // of these

@@ -23,7 +23,8 @@ namespace {
 std::vector<bool> PrologueStages(const Schedule& s, const std::vector<int>& order) {
   std::vector<bool> prologue(s.workload.stages.size(), false);
   for (int id : order) {
-    bool constant = s.workload.stages[id].scan < 0 && s.stages[id].place == Place::kRoot,
+    bool constant = s.workload.stages[id].scan < 0 && s.stages[id].place == Place::kRoot &&
+                    s.stages[id].epilogue < 0,
          reads = false;
     for (int r : s.workload.stages[id].results) constant &= !s.workload.tensors[r].output;
     for (const auto& body : s.workload.stages[id].body) {
@@ -145,8 +146,11 @@ absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::strin
                          NestBuilder* builder) {
   int open_scan = -1;
   for (int id : f.order) {
-    if (f.prologue[id] || s.stages[id].place != Place::kRoot) continue;
-    auto phase = builder->BuildPhase(id);
+    // A Stage with an epilogue runs when all that the epilogue reads is there.
+    const bool ends = s.stages[id].place == Place::kEpilogue;
+    if (f.prologue[id] || s.stages[id].epilogue >= 0) continue;
+    if (s.stages[id].place != Place::kRoot && !ends) continue;
+    auto phase = builder->BuildPhase(ends ? s.stages[id].at_stage : id);
     if (!phase.ok()) return phase.status();
     const int number = static_cast<int>(builder->nest().phases.size());
     phase->symbol = fmt::format("{}_p{}", prefix, number);

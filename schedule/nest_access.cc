@@ -98,6 +98,7 @@ Expr NestBuilder::ResultIndex(const Instance& instance, int result, const std::v
 absl::StatusOr<Expr> NestBuilder::LowerExpr(const Expr& e, const std::vector<Expr>& axes) {
   if (e->kind == ir::ExprKind::kVar) return axes[e->id];
   if (e->kind == ir::ExprKind::kConst) return e;
+  if (e->kind == ir::ExprKind::kLoad && e->id == finished_.tensor) return finished_.element;
   std::vector<Expr> args;
   for (const Expr& a : e->args) {
     HONE_ASSIGN_OR_RETURN(Expr lowered, LowerExpr(a, axes));
@@ -197,7 +198,7 @@ bool NestBuilder::IsFree(const Instance& instance, const std::vector<Expr>& axes
 }
 
 std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std::vector<Expr>& axes,
-                                            Inner inner) {
+                                            Inner inner, std::vector<Expr>* outside) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   const Location& at = location_[stage.results[0]];
   const bool tile = !at.tile_loops.empty();
@@ -217,6 +218,16 @@ std::vector<Expr> NestBuilder::DomainGuards(const Instance& instance, const std:
     if (tile && !reduce && free && !sequential) continue;
     require(ir::Lt(local, ir::Int(instance.extent[a])));
     if (reduce || free) continue;
+    if (outside != nullptr) {
+      // All of the tensor is in the tile: nothing of it sticks out.
+      if (ir::AsInt(instance.low[a]) == 0 && instance.extent[a] <= stage.Extent(a)) continue;
+      for (const Expr& inside :
+           {ir::Ge(axes[a], ir::Int(0)), ir::Lt(axes[a], ir::Int(stage.Extent(a)))}) {
+        const auto known = ir::Decide(inside, ranges_);
+        if (!known || !*known) outside->push_back(ir::Simplify(inside, ranges_));
+      }
+      continue;
+    }
     const bool below = require(ir::Ge(axes[a], ir::Int(0)));
     const bool above = require(ir::Lt(axes[a], ir::Int(stage.Extent(a))));
     if (!below && !above) continue;

@@ -110,7 +110,11 @@ absl::Status NestBuilder::CheckTuples() const {
 
 bool NestBuilder::NeedsWholeBuffer(const Schedule& schedule, int tensor) {
   const int producer = schedule.workload.Producer(tensor);
-  if (producer < 0 || schedule.stages[producer].place == Place::kRoot) return true;
+  if (producer < 0) return true;
+  if (schedule.stages[producer].epilogue >= 0) return false;
+  if (schedule.stages[producer].place != Place::kAt &&
+      schedule.stages[producer].place != Place::kInline)
+    return true;
   const ir::Stage& made = schedule.workload.stages[producer];
   for (int result : made.results) {
     if (schedule.workload.tensors[result].output) return true;
@@ -357,6 +361,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Compute(Instance& instance) {
 absl::StatusOr<ir::Phase> NestBuilder::BuildPhase(int stage_id) {
   HONE_RETURN_IF_ERROR(CheckOrderOfRoot(stage_id));
   HONE_RETURN_IF_ERROR(CheckBoundLoops(stage_id));
+  HONE_RETURN_IF_ERROR(CheckEpilogue(stage_id));
   scratch_top_ = scratch_high_ = 0;
   Instance instance(s_, stage_id);
   HONE_ASSIGN_OR_RETURN(Emitted e, Compute(instance));

@@ -103,6 +103,9 @@ class NestBuilder {
   absl::StatusOr<Emitted> TileBody(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<ir::Stmt> TileCopy(Instance& instance, size_t position, bool load, bool* partial);
   absl::StatusOr<Emitted> StoreLeaf(Instance& instance);
+  bool IsFilledUp(int stage) const;
+  absl::StatusOr<ir::Stmt> EpilogueStore(int stage, const std::vector<ir::Expr>& axes,
+                                         const ir::Expr& element);
   absl::StatusOr<ir::Stmt> SpatialNest(Instance& instance, size_t position,
                                        std::function<absl::StatusOr<Emitted>(Instance&)> leaf);
   absl::StatusOr<ir::Stmt> IdentityNest(Instance& instance, size_t position);
@@ -136,8 +139,9 @@ class NestBuilder {
   ir::Expr ResultIndex(const Instance& instance, int result, const std::vector<ir::Expr>& axes);
   /// What is taken for granted of Stages that are computed further inside.
   enum class Inner : uint8_t { kGivesAll, kMayGiveLess };
+  /// `outside`, if there: takes the conditions on points that the tensor lacks but the tile has.
   std::vector<ir::Expr> DomainGuards(const Instance& instance, const std::vector<ir::Expr>& axes,
-                                     Inner inner);
+                                     Inner inner, std::vector<ir::Expr>* outside = nullptr);
   /// Whether points that do not exist may be computed all the same, into a private tile.
   bool IsFree(const Instance& instance, const std::vector<ir::Expr>& axes, Inner inner);
   /// Whether every load of the body stays inside what was written, wherever the loop variables
@@ -158,6 +162,7 @@ class NestBuilder {
   absl::Status CheckOrderOfRoot(int stage) const;
   absl::Status CheckBoundLoops(int stage) const;
   absl::Status CheckSharedTile(int stage) const;
+  absl::Status CheckEpilogue(int stage) const;
   absl::Status CheckCarriedInside(const Instance& instance, size_t position);
   /// The Stages of which every element in their box is computed inside this loop.
   std::set<int> MadeWholly(const Instance& instance, size_t position,
@@ -186,6 +191,12 @@ class NestBuilder {
     int64_t count = 0;
   };
   ThreadLoop threads_[2];
+  /// While an epilogue is lowered: the tensor of which it reads this element.
+  struct Finished {
+    int tensor = -1;
+    ir::Expr element;
+  };
+  Finished finished_;
   int num_arguments_ = 0;
   int64_t scratch_top_ = 0;
   int64_t scratch_high_ = 0;

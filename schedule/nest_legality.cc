@@ -27,7 +27,9 @@ bool IsBound(ir::LoopKind kind) { return IsThread(kind) || IsBlock(kind); }
 /// computed.
 int RootOf(const Schedule& s, int stage) {
   while (stage >= 0 && s.stages[stage].place == Place::kAt) stage = s.stages[stage].at_stage;
-  return stage >= 0 && s.stages[stage].place == Place::kRoot ? stage : -1;
+  const bool owns = stage >= 0 && (s.stages[stage].place == Place::kRoot ||
+                                   s.stages[stage].place == Place::kEpilogue);
+  return owns ? stage : -1;
 }
 
 void CollectVars(const Expr& e, std::set<int>* vars) {
@@ -294,6 +296,30 @@ absl::Status NestBuilder::CheckSharedTile(int stage) const {
       return Refuse(fmt::format(
           "{} is made by all threads together and cannot read {}, which each thread has its own of",
           name, s_.workload.stages[p].name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NestBuilder::CheckEpilogue(int stage) const {
+  const StageSchedule& schedule = s_.stages[stage];
+  if (schedule.epilogue < 0) return absl::OkStatus();
+  const std::string& name = s_.workload.stages[stage].name;
+  if (!schedule.cache_write)
+    return Refuse(fmt::format("{} has an epilogue, so it needs a tile", name));
+  const int tile = s_.PositionOf({stage, schedule.cache_write->loop});
+  for (int p = 0; p <= tile; ++p) {
+    if (!s_.IsReduce({stage, schedule.order[p]})) continue;
+    return Refuse(
+        fmt::format("{} has an epilogue, so its tile {} must stand around its reduce loops", name,
+                    schedule.cache_write->name));
+  }
+  for (int p : stage_order_) {
+    if (s_.stages[p].place == Place::kAt && RootOf(s_, p) == stage &&
+        Loads(s_.workload.stages[schedule.epilogue], s_.workload.stages[p])) {
+      return Refuse(fmt::format("{} reads {}, which is computed inside {}",
+                                s_.workload.stages[schedule.epilogue].name,
+                                s_.workload.stages[p].name, name));
     }
   }
   return absl::OkStatus();

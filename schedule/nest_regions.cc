@@ -313,7 +313,7 @@ absl::Status NestBuilder::AddTile(const Instance& region, int result, Storage st
           fmt::format("the tile of {} would have more than 2^31 elements", t.name));
     }
     elements *= at.extent[d];
-    if (!schedule.align.empty() && storage == Storage::kMemory) elements += schedule.align[d];
+    if (!schedule.align.empty() && storage != Storage::kRegister) elements += schedule.align[d];
   }
   at.buffer = AddPrivateBuffer(t, elements, storage);
   location_[result] = std::move(at);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/status.h"
@@ -39,6 +40,29 @@ Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards)
     return ir::Cast(e->dtype, TakeGuards(e->args[0], combiner, guards));
   }
   return e;
+}
+
+/// The same condition without variables that cannot change it, as the lanes of vectors that stand
+/// inside or outside together: 4·x + y < 40 is 4·x < 40 where y < 4.
+Expr OfWholeVectors(const Expr& condition, const ir::VarRanges& ranges) {
+  const bool compares =
+      condition->kind == ir::ExprKind::kBinary &&
+      (condition->binary() == ir::BinaryOp::kLt || condition->binary() == ir::BinaryOp::kGe) &&
+      condition->args[0]->dtype == ir::DType::kI64;
+  if (!compares) return condition;
+  const ir::Linear all = ir::ToLinear(condition->args[0] - condition->args[1], ranges);
+  for (const ir::Linear::Term& term : all.terms) {
+    const int64_t unit = std::abs(term.coefficient);
+    ir::Linear coarse, fine;
+    fine.constant = (all.constant % unit + unit) % unit;
+    coarse.constant = all.constant - fine.constant;
+    for (const ir::Linear::Term& t : all.terms)
+      (t.coefficient % unit == 0 ? coarse : fine).terms.push_back(t);
+    const ir::Interval reach = ir::BoundsOf(fine, ranges);
+    if (fine.terms.empty() || reach.low < 0 || reach.high >= unit) continue;
+    return ir::Binary(condition->binary(), ir::ToExpr(coarse), ir::Int(0));
+  }
+  return condition;
 }
 
 }  // namespace
@@ -108,14 +132,24 @@ absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, 
       location_[r] = home_[r];
     }
     e.domain = DomainGuards(at, axes, Inner::kMayGiveLess);
+    if (threads_[0].var >= 0) {
+      for (Expr& guard : e.domain) guard = OfWholeVectors(guard, ranges_);
+    }
     *partial |= !e.domain.empty();
     std::vector<Stmt> copies;
     for (size_t k = 0; k < results.size(); ++k) {
       Location& here = location_[results[k]];
       const ir::DType dtype = s_.workload.tensors[results[k]].dtype;
       const int home = here.buffer, tile = tiles[k].buffer;
-      const Expr home_index = ResultIndex(at, static_cast<int>(k), axes);
       const Expr tile_index = TileIndex(at, tiles[k]);
+      if (s_.stages[instance.stage].epilogue >= 0) {
+        here = std::move(tiles[k]);
+        HONE_ASSIGN_OR_RETURN(
+            Stmt store, EpilogueStore(instance.stage, axes, ir::Load(tile, dtype, {tile_index})));
+        copies.push_back(std::move(store));
+        continue;
+      }
+      const Expr home_index = ResultIndex(at, static_cast<int>(k), axes);
       home_[results[k]] = std::exchange(here, std::move(tiles[k]));
       copies.push_back(load ? ir::Store(tile, tile_index, ir::Load(home, dtype, {home_index}))
                             : ir::Store(home, home_index, ir::Load(tile, dtype, {tile_index})));
@@ -123,6 +157,19 @@ absl::StatusOr<Stmt> NestBuilder::TileCopy(Instance& instance, size_t position, 
     e.stmt = copies.size() == 1 ? copies[0] : ir::Block(std::move(copies));
     return e;
   });
+}
+
+/// What becomes of a finished element, at this point of the Stage's axes.
+absl::StatusOr<Stmt> NestBuilder::EpilogueStore(int stage, const std::vector<Expr>& axes,
+                                                const Expr& element) {
+  const int map = s_.stages[stage].epilogue;
+  finished_ = {s_.workload.stages[stage].results[0], element};
+  auto value = LowerExpr(s_.workload.stages[map].body[0], axes);
+  finished_ = {};
+  if (!value.ok()) return value.status();
+  const int result = s_.workload.stages[map].results[0];
+  return ir::Store(location_[result].buffer, ResultIndex(Instance(s_, map), 0, axes),
+                   *std::move(value));
 }
 
 absl::StatusOr<Stmt> NestBuilder::SpatialNest(
@@ -185,10 +232,32 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
     values.push_back(value);
     buffers.push_back(location_[stage.results[k]].buffer);
   }
+  std::vector<Expr> outside;
+  e.domain = DomainGuards(instance, axes, Inner::kGivesAll,
+                          IsFilledUp(instance.stage) ? &outside : nullptr);
+  for (const Expr& inside : outside)
+    values[0] =
+        ir::Select(OfWholeVectors(inside, ranges_), values[0], ir::Const(values[0]->dtype, 0));
   e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values),
                           stage.combiner);
-  e.domain = DomainGuards(instance, axes, Inner::kGivesAll);
   return e;
+}
+
+/// Whether what sticks out of a tensor is zero in its tile, because threads share the tile: then
+/// none of its readers has to ask. Not of what is made from other tiles: what sticks out of those
+/// may never have been written.
+bool NestBuilder::IsFilledUp(int stage) const {
+  const StageSchedule& schedule = s_.stages[stage];
+  const ir::Stage& s = s_.workload.stages[stage];
+  bool from_memory = true;
+  for (const Expr& body : s.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      if (e.kind == ir::ExprKind::kLoad) from_memory &= ReadingFrom(e.id).whole();
+    });
+  }
+  return schedule.place == Place::kAt && schedule.storage == Storage::kShared && from_memory &&
+         s.combiner == ir::Combiner::kNone && s.results.size() == 1 &&
+         !NeedsWholeBuffer(s_, s.results[0]);
 }
 
 absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position, int result,

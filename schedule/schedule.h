@@ -47,7 +47,8 @@ struct LoopNode {
   bool is_leaf() const { return split_outer < 0 && fused_into < 0; }
 };
 
-enum class Place : uint8_t { kRoot, kAt, kInline };
+/// kEpilogue: what another Stage's tile is stored through; `at_stage` is that Stage.
+enum class Place : uint8_t { kRoot, kAt, kInline, kEpilogue };
 enum class Storage : uint8_t { kMemory, kRegister, kShared };
 
 /// The register (or scratch) tile a reduction accumulates in.
@@ -67,6 +68,7 @@ struct StageSchedule {
   int at_loop = -1;
   Storage storage = Storage::kMemory;
   std::optional<CacheWrite> cache_write;
+  int epilogue = -1;           ///< the map through which the tile is stored; -1: none
   std::vector<int64_t> align;  ///< extra elements per dimension of the private buffer; empty: none
 
   int FindLoop(std::string_view name) const;

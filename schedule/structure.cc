@@ -251,6 +251,33 @@ bool Transposes(const ir::Workload& w, const ir::Stage& stage) {
   return false;
 }
 
+/// Whether the map makes bytes of other bytes: a sum of products of bytes takes them as they lie.
+bool ChangesBytes(const ir::Workload& w, const ir::Stage& stage) {
+  const ir::DType dtype = w.tensors[stage.results[0]].dtype;
+  if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) != 1) return false;
+  const std::function<bool(const Expr&)> changes = [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) return false;
+    if (e->kind == ExprKind::kSelect) return changes(e->args[1]) || changes(e->args[2]);
+    return e->kind == ExprKind::kCast || e->kind == ExprKind::kUnary ||
+           e->kind == ExprKind::kBinary;
+  };
+  return changes(stage.body[0]);
+}
+
+/// Whether the map fills up an operand of bytes or bf16 for a matrix product: terms under a
+/// condition are multiplied one by one.
+bool FillsUp(const ir::Workload& w, const ir::Stage& stage, const ir::Stage& reader) {
+  const ir::DType dtype = w.tensors[stage.results[0]].dtype;
+  const bool narrow = dtype == ir::DType::kBF16 || (ir::IsInteger(dtype) && ir::SizeOf(dtype) == 1);
+  if (!narrow || stage.body[0]->kind != ExprKind::kSelect) return false;
+  const std::vector<Access> accesses = AccessesOf(w, reader);
+  return std::ranges::all_of(accesses, [&](const Access& a) {
+    return a.tensor != stage.results[0] || std::ranges::all_of(a.indices, [](const Expr& index) {
+             return index->kind == ExprKind::kVar || ir::AsInt(index).has_value();
+           });
+  });
+}
+
 /// Whether a map is better copied once than repeated where reductions read it: a contraction's
 /// broadcast operand costs as much in the innermost loop as the product itself, and data in another
 /// layout is read element by element.
@@ -260,7 +287,8 @@ bool NeedsCopy(const ir::Workload& w, const std::vector<int>& live, const ir::St
     const ir::Stage& reader = w.stages[r];
     const Role role = RoleOf(w, reader);
     if (ReadOnce(w, reader, stage)) continue;
-    if (role == Role::kContraction && (ComputesWithin(w, stage) || Transposes(w, stage)))
+    if (role == Role::kContraction && (ComputesWithin(w, stage) || Transposes(w, stage) ||
+                                       ChangesBytes(w, stage) || FillsUp(w, stage, reader)))
       return true;
     if (role == Role::kWindow && Transposes(w, stage) &&
         FinalStoreAxis(w, live, reader) == LastAxis(reader))

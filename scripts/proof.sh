@@ -11,7 +11,9 @@ declare -A about=(
   [models]="tunes every model of tests/models and times it beside ONNX Runtime: [--seconds N] [MODEL]..."
   [mutate]="breaks lines of the lowering in turn; each must fail a test: [--only WORD]..."
   [tsan]="the tests of our own thread code (label threads) under the thread sanitizer"
+  [quantise]="int8 models of hone quantize beside ONNX Runtime's static quantiser, and trained networks: [--without-digits] [MODEL]..."
   [packages]="the Debian packages and the archive, each installed, used and removed in a bare root: [--build-dir DIR | --made]"
+  [torch]="torch.compile: every network and every operator of PyTorch's samples beside eager: [--write]"
   [wheel]="the Python wheel in a bare root of the next Debian, which has another glibc and Python: [--build-dir DIR | --made]"
   [containers]="the Containerfiles, followed in a chroot, with packages of build/packages"
   [chroot]="quickstart.sh and test.sh in a fresh Debian 12: [--copy PATH]... [--keep] [--only quickstart|test]"
@@ -95,6 +97,37 @@ proof_memory() {
   cmake --build build/release -j "$(scripts/jobs.sh)" --target hone hone-builder
   python3 tests/client/compile_memory_test.py --hone build/release/bin/hone --folder build/release \
     --gigabytes 10 "$@"
+}
+
+# Its Python has scikit-learn, whose digits the networks are trained on.
+proof_quantise() {
+  scripts/deps.sh test
+  cmake --preset release
+  cmake --build build/release -j "$(scripts/jobs.sh)" --target hone hone-builder
+  scripts/models.sh build/release/models
+  local venv=build/release/quantise-venv
+  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/models/requirements.txt scikit-learn sympy
+  "$venv/bin/python" tests/quantise/proof.py --hone build/release/bin/hone \
+    --models build/release/models --work build/release/quantise "$@"
+}
+
+# Tests of the backend with all networks, then the table of operators, which --write makes anew.
+proof_torch() {
+  local build=build/release
+  scripts/deps.sh test
+  cmake --preset release
+  cmake --build "$build" -j "$(scripts/jobs.sh)" --target hone hone-builder hone-runner \
+    hone_runtime_shared write_test_package
+  scripts/models.sh "$build/models" mlp
+  scripts/torch.sh "$build/venv" transformers==5.24.0
+  "$build/venv/bin/python" -c "import torch, transformers" || {
+    echo "proof.sh torch: pip has no PyTorch here (above)" >&2
+    return 1
+  }
+  "$build/venv/bin/python" tests/python/python_test.py --source . --build "$build" --part torch --whole \
+    --write-package "$build/tests/write_test_package" --python "$build/venv/bin/python"
+  HONE_BIN=$build/bin "$build/venv/bin/python" tests/python/torch_operators.py "$@"
 }
 
 # In a copy under build/mutate, which stays for the next run.

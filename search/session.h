@@ -52,7 +52,7 @@ class Session {
 
   /// The verdict of the whole model, once it was compared: an event that binds its look-ups. The
   /// winners of the tasks `confirmed` become confirmed records. What was put back and confirmed is
-  /// an event "verdict" of its task, too. Model (but of_batch), key and session are filled in here.
+  /// an event "verdict" of its task, too. Key, session, model (but a batch's) are filled in here.
   absl::Status AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed);
 
   /// Not while another member uses it.

@@ -203,7 +203,7 @@ absl::Status Session::RestoreCompared() {
 }
 
 absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed) {
-  if (!verdict.of_batch) verdict.model = model_;
+  if (verdict.subject != db::ModelVerdict::Subject::kBatch) verdict.model = model_;
   verdict.target = options_.target.text;
   verdict.device_class = options_.device.device_class;
   verdict.accuracy = options_.accuracy;

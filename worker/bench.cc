@@ -57,8 +57,8 @@ absl::StatusOr<measure::ModelJob> ModelsOf(const DeskJob& job) {
 
 }  // namespace
 
-Bench::Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, DeviceLock lock,
-             const MonotonicClock& clock, Events events)
+Bench::Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role,
+             measure::DeviceLock lock, const MonotonicClock& clock, Events events)
     : clock_(clock),
       events_(std::move(events)),
       models_(options.runner, clock),

@@ -14,10 +14,10 @@
 
 #include "base/core/clock.h"
 #include "ir/target.h"
+#include "measure/device_lock.h"
 #include "measure/device_probe.h"
 #include "measure/local_measurer.h"
 #include "measure/runner_client.h"
-#include "worker/device_lock.h"
 #include "worker/lease_desk.h"
 #include "worker/workload_memo.h"
 
@@ -35,7 +35,7 @@ class Bench {
   };
   /// `role` kRun: candidates come with their leases as artifacts and nothing is built here; each
   /// runs in a process of its own, because another machine made it.
-  Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, DeviceLock lock,
+  Bench(measure::LocalMeasurerOptions options, proto::WorkerRole role, measure::DeviceLock lock,
         const MonotonicClock& clock, Events events);
   /// Waits for what is being built or run; drops the rest.
   ~Bench();
@@ -65,7 +65,7 @@ class Bench {
   const Events events_;
   measure::RunnerClient models_;  // the comparer's alone, but for Interrupt
   const std::string device_;      // its name
-  DeviceLock lock_;               // the run thread's alone
+  measure::DeviceLock lock_;      // the run thread's alone
   int64_t began_ns_ = 0;          // the same
   WorkloadMemo workloads_;        // Add's caller's alone
   std::mutex mutex_;

@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "grpcpp/grpcpp.h"
+#include "measure/device_quarantine.h"
+#include "measure/kind_runner.h"
 #include "proto/convert.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
@@ -35,7 +37,7 @@ constexpr int64_t kStartedWaitNs = 1'000'000'000;
 class Worker {
  public:
   /// `lock`: none where nothing runs.
-  Worker(WorkerOptions options, Journal journal, std::optional<DeviceLock> lock,
+  Worker(WorkerOptions options, Journal journal, std::optional<measure::DeviceLock> lock,
          const MonotonicClock& clock, const std::atomic<bool>& ending)
       : options_(std::move(options)),
         clock_(clock),
@@ -52,6 +54,7 @@ class Worker {
     measure::LocalMeasurerOptions measurer = options_.measurer;
     measurer.builder.on_unkillable =
         measurer.runner.on_unkillable = [this](pid_t pid) { OnUnkillable(pid); };
+    measurer.on_bad_device = [this](const std::string& why) { OnBadDevice(why); };
     if (options_.hello.role == proto::WorkerRole::kBuild) {
       build_bench_.emplace(
           std::move(measurer.builder), std::move(measurer.build_hook), clock,
@@ -83,6 +86,7 @@ class Worker {
   void OnFinished(int64_t number, proto::WorkResult result);
   void OnBuilt(int64_t number, std::vector<HeldArtifact> artifacts, int64_t build_ns);
   void OnUnkillable(pid_t pid);
+  void OnBadDevice(const std::string& why);
   void HandOut();
   void KillCancelled();
   /// Probes the device whenever it is asked for, first at the start.
@@ -196,6 +200,17 @@ void Worker::OnUnkillable(pid_t pid) {
       "process {} on its machine was killed and does not end (/proc/{}/stack there says why); "
       "start that machine again, or the worker once the process is gone, then undrain the device",
       pid, pid));
+  changed_.notify_all();
+}
+
+// On the run thread.
+void Worker::OnBadDevice(const std::string& why) {
+  // A CPU is the machine's: that it works again is seen at once.
+  if (measure::RunsOnHost(options_.hello.device.name)) return;
+  const absl::Status put = measure::PutInQuarantine(options_.lock_folder, options_.lock, why);
+  if (!put.ok()) LogWarning("{}", StatusMessage(put));
+  const std::lock_guard lock(mutex_);
+  desk_.SetDeviceLost(StatusMessage(measure::CheckQuarantine(options_.lock_folder, options_.lock)));
   changed_.notify_all();
 }
 
@@ -416,9 +431,10 @@ absl::Status Worker::Run() {
 absl::Status RunWorker(WorkerOptions options, const MonotonicClock& clock,
                        const std::atomic<bool>& ending) {
   HONE_ASSIGN_OR_RETURN(Journal journal, Journal::Open(options.journal));
-  std::optional<DeviceLock> lock;
+  std::optional<measure::DeviceLock> lock;
   if (options.hello.role != proto::WorkerRole::kBuild) {
-    HONE_ASSIGN_OR_RETURN(lock, DeviceLock::Open(options.lock_folder, options.lock));
+    HONE_RETURN_IF_ERROR(measure::CheckQuarantine(options.lock_folder, options.lock));
+    HONE_ASSIGN_OR_RETURN(lock, measure::DeviceLock::Open(options.lock_folder, options.lock));
   }
   Worker worker(std::move(options), std::move(journal), std::move(lock), clock, ending);
   return worker.Run();

@@ -115,6 +115,28 @@ double CgroupCpuLimit(const std::string& proc_self_cgroup, const std::string& cg
   return least;
 }
 
+std::vector<int> NodeOfEachCpu(const std::vector<int>& cpus, const std::string& sysfs_node) {
+  std::ifstream online(sysfs_node + "/online");
+  std::string line;
+  if (!std::getline(online, line)) return {};
+  std::vector<int> node_of;
+  int nodes = 0;
+  for (const int node : ParseCpuList(line)) {
+    std::ifstream list(sysfs_node + "/node" + std::to_string(node) + "/cpulist");
+    if (!std::getline(list, line)) continue;
+    bool used = false;
+    for (const int cpu : ParseCpuList(line)) {
+      if (std::find(cpus.begin(), cpus.end(), cpu) == cpus.end()) continue;
+      const auto at = static_cast<size_t>(cpu);
+      node_of.resize(std::max(node_of.size(), at + 1), -1);
+      node_of[at] = node;
+      used = true;
+    }
+    nodes += used ? 1 : 0;
+  }
+  return nodes > 1 ? node_of : std::vector<int>();
+}
+
 Status PinThisThread(const std::vector<int>& cpus) {
   CpuMask mask;
   std::string list;

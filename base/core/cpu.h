@@ -25,6 +25,12 @@ int UsableCores();
 double CgroupCpuLimit(const std::string& proc_self_cgroup = "/proc/self/cgroup",
                       const std::string& cgroup_root = "/sys/fs/cgroup");
 
+/// By number of a CPU the memory node that it belongs to, for those among `cpus`; -1 for others and
+/// where nothing says so. Empty where all of `cpus` belong to one node. `sysfs_node` is the folder
+/// with nodeN/cpulist.
+std::vector<int> NodeOfEachCpu(const std::vector<int>& cpus,
+                               const std::string& sysfs_node = "/sys/devices/system/node");
+
 /// Lets the calling thread run on these CPUs only. kInvalidArgument if none of them is allowed.
 Status PinThisThread(const std::vector<int>& cpus);
 

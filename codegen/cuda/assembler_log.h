@@ -38,8 +38,8 @@ struct AssemblerLog {
 AssemblerLog ParseAssemblerLog(std::string_view text);
 
 /// Why code with this log is not worth measuring: setmaxnreg was ignored (C7504, C7508), or wgmma
-/// was serialised or waited for (C7510 to C7519), or registers are spilled to memory (where, the
-/// log does not say). Empty: nothing of that.
+/// was serialised or waited for (C7510 to C7519), or more than a few registers are spilled to
+/// memory (where, the log does not say). Empty: nothing of that.
 std::string AssemblerRefusal(const AssemblerLog& log);
 
 }  // namespace hone::codegen

@@ -76,6 +76,21 @@ const FeatureSchema& Columns() {
   return columns;
 }
 
+/// Bytes of an element of what the tile reads again and again.
+double PanelElementBytes(const schedule::CpuSubject& subject) {
+  if (subject.tile.pairs) return 2;
+  int64_t bytes = subject.tile.packed.empty() ? 4 : 1;
+  for (const int tensor : subject.tile.packed)
+    bytes = std::max(bytes, ir::SizeOf(subject.workload.tensors[tensor].dtype));
+  return static_cast<double>(bytes);
+}
+
+/// Products of a lane in the time of a multiply-add: those of one instruction; pairs of 16 bits
+/// take an addition more.
+double ProductsOfALane(const schedule::TileForm& tile) {
+  return tile.pairs ? 1.5 : static_cast<double>(tile.dot);
+}
+
 float Log(double x) { return static_cast<float>(std::log2(1 + std::max(0.0, x))); }
 
 }  // namespace
@@ -136,18 +151,19 @@ void CpuFeatures::AddTile(const schedule::CpuFacts& f, Terms* out) const {
   const double spill = live > t.registers ? 1 + 0.6 * (live - t.registers) : 1;
   const double step = contraction ? std::max({h * v, h + v, 4.0}) : std::max(h * v * 1.2, 4.0);
   out->efficiency = h * v / (step * spill + 0.2);
-  out->compute = f.multiply_adds / (lanes * threads * kClock) /
+  const double bytes = PanelElementBytes(subject_);
+  out->compute = f.multiply_adds / (lanes * ProductsOfALane(subject_.tile) * threads * kClock) /
                  (out->efficiency * out->row_balance * out->lane_use * out->thread_balance);
   // Each row tile streams its panel again; a panel beyond L2 comes from L3.
   const double block = f.reduce_block > 0
                            ? static_cast<double>(f.reduce_block) * f.work_reduce / subject.channel
                            : f.work_reduce;
-  out->panel_bytes = contraction ? block * v * lanes * 4 : 0;
+  out->panel_bytes = contraction ? block * v * lanes * bytes : 0;
   const double rate = out->panel_bytes > 0.4 * static_cast<double>(t.l2_bytes) ? kL3BytesPerCycle
                                                                                : kL2BytesPerCycle;
   if (contraction) {
-    out->feed =
-        f.work_outer * panels * tiles_r * f.work_reduce * v * lanes * 4 / (rate * kClock * threads);
+    out->feed = f.work_outer * panels * tiles_r * f.work_reduce * v * lanes * bytes /
+                (rate * kClock * threads);
   }
   const double passes = f.reduce_block > 0 ? Ceil(f.work_reduce, block) : 1;
   out->memory = (subject.input_bytes * (rows_outside ? 1 : panels) / kL3BytesPerCycle +
@@ -188,7 +204,8 @@ void CpuFeatures::Extract(uint64_t id, std::span<float> row) const {
   const bool direct = f.winograd == 0;
   using schedule::Padding;
   std::ranges::copy(shared_, row.begin());
-  row[kLanes] = static_cast<float>(subject_.target.As<ir::CpuTarget>().lanes);
+  row[kLanes] = static_cast<float>(subject_.target.As<ir::CpuTarget>().lanes *
+                                   ProductsOfALane(subject_.tile));
   float* at = row.data() + shared_.size();
   const auto put = [&at](double x) { *at++ = static_cast<float>(x); };
   put(static_cast<double>(f.rows));

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "costmodel/cuda/cuda_launches.h"
 #include "costmodel/cuda/row_launch.h"
+#include "costmodel/cuda/tile_launch.h"
 #include "ir/cuda/cuda_target.h"
 #include "ir/expr.h"
 #include "schedule/cuda/grid.h"
-#include "schedule/cuda/rows.h"
+#include "schedule/cuda/parts.h"
 #include "schedule/nest_builder.h"
 #include "schedule/structure.h"
 #include "schedule/trace_writer.h"
@@ -49,19 +50,8 @@ class CudaFeatures final : public CandidateFeatures {
   explicit CudaFeatures(const schedule::Space& space)
       : space_(space), card_(space.target().As<ir::CudaTarget>()) {
     FindLeast(space.workload());
-    schedule::TraceWriter writer(space.workload());
-    std::set<int> in_rows;
-    for (const schedule::Cluster& cluster : schedule::RowClusters(writer)) {
-      rows_.emplace_back(writer.workload(), cluster);
-      in_rows.insert(cluster.owner);
-      in_rows.insert(cluster.members.begin(), cluster.members.end());
-    }
-    for (const int id : schedule::LiveStages(writer.schedule())) {
-      stages_.emplace_back(writer.workload(), writer.stage(id));
-      in_rows_.push_back(in_rows.contains(id));
-      const auto& product = stages_.back().product();
-      nominal_.push_back(product ? schedule::NominalBlock(*product, card_) : std::nullopt);
-    }
+    FindPlain();
+    FindParts();
     least_seconds_ = AnalyticSeconds(space.DefaultId());
     for (uint64_t id = 0; id < std::min<uint64_t>(space.product(), 1 << 14); ++id) {
       least_seconds_ = std::min(least_seconds_, AnalyticSeconds(id));
@@ -88,7 +78,7 @@ class CudaFeatures final : public CandidateFeatures {
                             log(most.bytes_in_flight),
                             log(most.chain_cycles),
                             static_cast<float>(occupancy),
-                            log(static_cast<double>(stages_.size())),
+                            log(LaunchesOf(id)),
                             log(seconds * 1e6),
                             static_cast<float>(std::log2(seconds / least_seconds_))};
     std::ranges::copy(values, row.begin());
@@ -130,36 +120,102 @@ class CudaFeatures final : public CandidateFeatures {
         std::max(operations_ / card_.flop_per_second, bytes / card_.memory_bytes_per_second);
   }
 
+  /// The launches of Sketches that leave all Stages to a grid.
+  void FindPlain() {
+    schedule::TraceWriter writer(space_.workload());
+    schedule::FindClusters(writer, -1, -1);
+    for (const int id : schedule::LiveStages(writer.schedule()))
+      stages_.emplace_back(writer.workload(), writer.stage(id));
+  }
+
+  /// Those of the others: rows, tiles and what is neither.
+  void FindParts() {
+    schedule::TraceWriter writer(space_.workload());
+    const schedule::CudaParts parts = schedule::PartsOf(writer);
+    row_numbers_ = schedule::NominalRows(writer, parts.rows);
+    for (const schedule::Cluster& cluster : parts.rows) {
+      rows_.emplace_back(writer.workload(), cluster);
+      for (const int id : cluster.members)
+        row_stages_.emplace_back(writer.workload(), writer.stage(id));
+      row_stages_.emplace_back(writer.workload(), writer.stage(cluster.owner));
+    }
+    for (const schedule::Product& product : parts.products) {
+      tiles_.emplace_back(writer.workload(), product);
+      nominal_.push_back(schedule::NominalBlock(product.axes, card_));
+      tile_stages_.emplace_back(writer.workload(), writer.stage(product.stage));
+    }
+    others_[0] = OthersOf(writer, parts);
+    if (parts.partials.empty()) return;
+    for (int64_t partials = 16; partials <= 256; partials *= 2) {
+      schedule::TraceWriter other(space_.workload());
+      const schedule::CudaParts with = schedule::PartsOf(other, partials);
+      others_[partials] = OthersOf(other, with);
+    }
+  }
+
+  static std::vector<StageLaunches> OthersOf(const schedule::TraceWriter& writer,
+                                             const schedule::CudaParts& parts) {
+    std::vector<StageLaunches> others;
+    for (const schedule::CudaParts::Partial& partial : parts.partials)
+      others.emplace_back(writer.workload(), writer.stage(partial.stage), !partial.along);
+    for (const int id : parts.others) others.emplace_back(writer.workload(), writer.stage(id));
+    return others;
+  }
+
   template <typename Visit>
   void ForEachLaunch(uint64_t id, const Visit& visit) const {
     const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
-    const schedule::BlockTile tile = {value("threads_y"), value("rows"), value("threads_x"),
-                                      value("vectors"), value("depth")};
+    if (value("depth") > 0 || value("row_threads") > 0 || value("partials") > 0) {
+      ForEachPart(id, visit);
+      return;
+    }
+    const int64_t groups = value("map_groups");
     // A Sketch without these columns schedules what it leaves to the grid as the default does.
     const bool grid = value("threads") > 0;
     const int64_t threads = grid ? value("threads") : schedule::kGridThreads;
     const int64_t elements = grid ? value("elements") : schedule::kGridElements;
-    const int64_t groups = value("map_groups");
-    const int64_t row_threads = value("row_threads");
-    if (row_threads > 0) {
-      for (const RowLaunch& row : rows_)
-        visit(row.Of(row_threads, value("block_rows"), value("row_elements")));
-    }
-    for (size_t i = 0; i < stages_.size(); ++i) {
-      const StageLaunches& stage = stages_[i];
-      if (row_threads > 0 && in_rows_[i]) continue;
-      const bool tiled =
-          tile.depth > 0 && stage.product() && stage.product()->depth % tile.depth == 0;
-      const auto& nominal = nominal_[i];  // of a product beside rows
-      if (tiled)
-        visit(stage.Tiled(tile));
-      else if (row_threads > 0 && nominal)
-        visit(stage.Tiled(*nominal));
-      else if (groups > 0 && stage.is_map())
+    for (const StageLaunches& stage : stages_) {
+      if (groups > 0 && stage.is_map())
         visit(stage.OnGrid(value("map_threads"), value("map_elements"), groups));
       else
         visit(stage.OnGrid(threads, elements));
     }
+  }
+
+  template <typename Visit>
+  void ForEachPart(uint64_t id, const Visit& visit) const {
+    const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
+    const auto on_grid = [&](const std::vector<StageLaunches>& stages) {
+      for (const StageLaunches& stage : stages)
+        visit(stage.OnGrid(schedule::kGridThreads, schedule::kGridElements));
+    };
+    const int64_t row_threads = value("row_threads");
+    for (const RowLaunch& row : rows_) {
+      if (row_threads > 0)
+        visit(row.Of(row_threads, value("block_rows"), value("row_elements")));
+      else if (row_numbers_)
+        visit(row.Of((*row_numbers_)[0], (*row_numbers_)[1], (*row_numbers_)[2]));
+    }
+    if (row_threads == 0 && !row_numbers_) on_grid(row_stages_);
+    schedule::BlockTile given = {value("threads_y"), value("rows"), value("threads_x"),
+                                 value("vectors"), value("depth")};
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      std::optional<schedule::BlockTile> tile = given.depth > 0 ? given : nominal_[i];
+      if (tile) {
+        tile->depth = schedule::SliceDepth(tiles_[i].axes(), tile->depth);
+        visit(tiles_[i].Of(*tile));
+      } else {
+        visit(tile_stages_[i].OnGrid(schedule::kGridThreads, schedule::kGridElements));
+      }
+    }
+    const auto others = others_.find(value("partials"));
+    on_grid(others == others_.end() ? others_.at(0) : others->second);
+  }
+
+  double LaunchesOf(uint64_t id) const {
+    double count = 0;
+    ForEachLaunch(id, [&](const CudaLaunch&) { ++count; });
+    return count;
   }
 
   CudaLaunch LongestLaunch(uint64_t id) const {
@@ -177,10 +233,13 @@ class CudaFeatures final : public CandidateFeatures {
   const schedule::Space& space_;
   const ir::CudaTarget& card_;
   double operations_ = 0, bound_seconds_ = 0;
-  std::vector<StageLaunches> stages_;
-  std::vector<bool> in_rows_;    ///< by stages_: its launch can be one of rows_
-  std::vector<RowLaunch> rows_;  ///< by cluster
-  std::vector<std::optional<schedule::BlockTile>> nominal_;  ///< by stages_
+  std::vector<StageLaunches> stages_;                     ///< each a launch
+  std::vector<StageLaunches> row_stages_, tile_stages_;   ///< the same, of prepared parts
+  std::map<int64_t, std::vector<StageLaunches>> others_;  ///< by partial results; 0: as by default
+  std::vector<RowLaunch> rows_;
+  std::optional<schedule::Values> row_numbers_;
+  std::vector<TileLaunch> tiles_;
+  std::vector<std::optional<schedule::BlockTile>> nominal_;  ///< by tiles_
   double least_seconds_ = 0;
 };
 

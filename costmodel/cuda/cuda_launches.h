@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "costmodel/cuda/launch.h"
 #include "schedule/access.h"
-#include "schedule/cuda/tile.h"
 #include "schedule/space.h"
 
 // The launches that the rules of schedule/cuda make of a Workload's Stages, in closed forms.
@@ -15,16 +13,14 @@ namespace hone::costmodel {
 /// A Stage that is a launch of its own, by what no candidate changes. Immutable.
 class StageLaunches {
  public:
-  /// `workload` and `stage` as they are when Stages have been inlined.
-  StageLaunches(const ir::Workload& workload, const ir::Stage& stage);
+  /// `workload` and `stage` as they are when Stages have been inlined. `last_slowest`: neighbours
+  /// of a block are those of the axis before the last (schedule/cuda/grid.h).
+  StageLaunches(const ir::Workload& workload, const ir::Stage& stage, bool last_slowest = false);
 
   /// A thread for each result or for `elements` of them (schedule/cuda/grid.h), of maps for
   /// `groups` of so many (schedule/cuda/maps.h).
   CudaLaunch OnGrid(int64_t threads, int64_t elements, int64_t groups = 1) const;
-  /// Tiles in shared memory; only where `product` is there and divides by the tile's depth.
-  CudaLaunch Tiled(const schedule::BlockTile& tile) const;
 
-  const std::optional<schedule::ProductAxes>& product() const { return product_; }
   bool is_map() const { return map_; }
   double results() const { return results_; }
   double points() const { return results_ * reduced_; }
@@ -39,13 +35,11 @@ class StageLaunches {
   };
   WarpAccess WarpOf(const Load& load, int64_t elements) const;
   int64_t OffsetOf(const Load& load, int64_t result) const;
-  double SlicePasses(const schedule::BlockTile& tile) const;
 
   std::vector<int64_t> spatial_;
+  bool last_slowest_ = false;
   std::vector<Load> loads_;
-  std::optional<schedule::ProductAxes> product_;
-  bool first_by_depth_ = false, second_by_depth_ = false;  ///< a factor's rows lie along the depth
-  double operations_ = 0;                                  ///< a point
+  double operations_ = 0;  ///< a point
   double results_ = 1, reduced_ = 1, result_bytes_ = 0;
   bool map_ = true;
   bool one_thread_ = false;  ///< a scan's

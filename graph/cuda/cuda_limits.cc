@@ -8,7 +8,7 @@ class Limits final : public KindLimits {
  public:
   /// A row that a block holds in shared memory, while another block of its SM works.
   GroupLimits Of(const ir::Target& target) const override {
-    return {.row_bytes = target.As<ir::CudaTarget>().block_shared_bytes / 2};
+    return {.row_bytes = target.As<ir::CudaTarget>().block_shared_bytes / 2, .runs_externs = false};
   }
 };
 

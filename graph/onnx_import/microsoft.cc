@@ -136,62 +136,75 @@ void FusedConv(NodeImport& n) {
   n.SetOutput(0, Activated(n, y));
 }
 
-/// Numbers of four bits that lie two in a byte, the low one first, along the last axis.
-ValueId Halves(NodeImport& n, ValueId bytes) {
-  Shape shape = n.ShapeOf(bytes);
-  shape.push_back(1);
-  const ValueId each = n.Reshape(bytes, shape);
-  const ValueId low = n.Binary(BinaryOp::kMod, each, 16.0);
-  const ValueId high = n.Binary(BinaryOp::kDiv, each, 16.0);
-  const auto last = static_cast<int64_t>(shape.size()) - 1;
-  const ValueId both = n.Emit("Concat", {low, high}, {{"axis", last}});
-  shape.pop_back();
-  shape.back() *= 2;
-  return n.Reshape(both, std::move(shape));
+/// What MatMulNBits says of its weights.
+struct NarrowWeights {
+  int64_t k = 0, columns = 0, bits = 4, block = 0, blocks = 0;
+};
+
+/// -zero · scale of each block, zero points of bytes lying side by side, or of four bits two in a
+/// byte with a row's last half left over.
+ConstantPtr OffsetsOf(const NarrowWeights& w, const TensorData& zeros, const TensorData& scales) {
+  const std::vector<double> zero = zeros.AsDoubles();
+  const std::vector<double> scale = scales.AsDoubles();
+  const bool packed = !ir::IsFloat(zeros.type.dtype) && w.bits == 4;
+  const int64_t row = packed ? (w.blocks + 1) / 2 : w.blocks;
+  std::vector<double> offsets;
+  for (int64_t n = 0; n < w.columns; ++n) {
+    for (int64_t g = 0; g < w.blocks; ++g) {
+      const double stored = zero[static_cast<size_t>(n * row + (packed ? g / 2 : g))];
+      const auto byte = static_cast<int64_t>(stored);
+      const double own = !packed ? stored : static_cast<double>(g % 2 == 0 ? byte % 16 : byte / 16);
+      offsets.push_back(-own * scale[static_cast<size_t>(n * w.blocks + g)]);
+    }
+  }
+  return MakeConstant(DType::kF32, {w.columns, w.blocks}, offsets);
 }
 
-/// The first `count` along the last axis.
-ValueId FirstOf(NodeImport& n, ValueId x, int64_t count) {
-  Shape shape = n.ShapeOf(x);
-  if (!n.ok() || shape.back() == count) return x;
-  shape.back() = count;
-  return n.Emit(
-      "Slice", {x},
-      {{"starts", Shape(shape.size(), 0)}, {"steps", Shape(shape.size(), 1)}, {"sizes", shape}});
+/// The first operand with zeros behind, up to whole blocks.
+ValueId FilledUp(NodeImport& n, ValueId a, const NarrowWeights& w) {
+  const int64_t more = w.blocks * w.block - w.k;
+  if (more == 0 || !n.ok()) return a;
+  const Shape none(n.RankOf(a), 0);
+  Shape end = none;
+  end.back() = more;
+  return n.Emit("Pad", {a}, {{"begin", none}, {"end", end}, {"mode", std::string("constant")}});
 }
 
 /// a · Wᵀ, W of [N, K] in blocks along K, each with a scale and a zero point (8 of 4 bits).
 void MatMulNBits(NodeImport& n) {
   const ValueId a = n.Input(0);
-  ValueId bytes = n.Input(1);
-  const int64_t k = n.Int("K", 0);
-  const int64_t columns = n.Int("N", 0);
-  const int64_t bits = n.Int("bits", 4);
-  const int64_t block = n.Int("block_size", 0);
+  const ValueId bytes = n.Input(1);
+  NarrowWeights w = {n.Int("K", 0), n.Int("N", 0), n.Int("bits", 4), n.Int("block_size", 0)};
   n.Int("accuracy_level", 0);
-  if (bits != 4 && bits != 8) return n.Unsupported(fmt::format("{} bits", bits));
+  if (w.bits != 4 && w.bits != 8) return n.Unsupported(fmt::format("{} bits", w.bits));
   if (n.Has(4)) return n.Unsupported("g_idx");
   constexpr int64_t kMost = int64_t{1} << 31;
-  const bool sized = k > 0 && k <= kMost && columns > 0 && block > 0 && block <= kMost;
-  if (!sized || block % 2 != 0)
-    return n.Invalid(fmt::format("K {}, N {}, block_size {}", k, columns, block));
-  const int64_t blocks = (k + block - 1) / block;
-  if (n.TypeOf(bytes) != TensorType{DType::kU8, {columns, blocks, block * bits / 8}})
+  const bool sized = w.k > 0 && w.k <= kMost && w.columns > 0 && w.block > 0 && w.block <= kMost;
+  if (!sized || w.block % 2 != 0)
+    return n.Invalid(fmt::format("K {}, N {}, block_size {}", w.k, w.columns, w.block));
+  w.blocks = (w.k + w.block - 1) / w.block;
+  if (n.TypeOf(bytes) != TensorType{DType::kU8, {w.columns, w.blocks, w.block * w.bits / 8}})
     return n.Invalid(
-        fmt::format("B of {} for {} blocks of {}", ToText(n.TypeOf(bytes)), blocks, block));
-  const auto wide = [&](ValueId q) { return n.Cast(bits == 4 ? Halves(n, q) : q, DType::kF32); };
-  ValueId zero = n.Scalar(DType::kF32, static_cast<double>(int64_t{1} << (bits - 1)));
-  if (n.Has(3)) {
-    zero = n.Input(3);
-    if (!ir::IsFloat(n.DTypeOf(zero)))
-      zero = FirstOf(n, wide(n.Reshape(zero, {columns, (blocks * bits + 7) / 8})), blocks);
-    zero = n.Cast(n.Reshape(zero, {columns, blocks, 1}), DType::kF32);
+        fmt::format("B of {} for {} blocks of {}", ToText(n.TypeOf(bytes)), w.blocks, w.block));
+  const ValueId scale = n.Cast(n.Reshape(n.Input(2), {w.columns, w.blocks}), DType::kF32);
+  const ValueId x = FilledUp(n, n.Cast(a, DType::kF32), w);
+  std::vector<ValueId> inputs = {x, bytes, scale};
+  int64_t zero = int64_t{1} << (w.bits - 1);
+  if (n.Has(3) && n.ok()) {
+    zero = 0;
+    const ConstantPtr zeros = n.Known(n.Input(3));
+    const ConstantPtr scales = n.Known(n.Input(2));
+    if (zeros == nullptr || scales == nullptr)
+      return n.Unsupported("scales and zero points that are not constant");
+    const bool packed = !ir::IsFloat(zeros->type.dtype) && w.bits == 4;
+    const int64_t expected = w.columns * (packed ? (w.blocks + 1) / 2 : w.blocks);
+    if (zeros->type.NumElements() != expected)
+      return n.Invalid(
+          fmt::format("zero points {} where {} are wanted", ToText(zeros->type), expected));
+    inputs.push_back(n.Constant(OffsetsOf(w, *zeros, *scales)));
   }
-  const ValueId scale = n.Cast(n.Reshape(n.Input(2), {columns, blocks, 1}), DType::kF32);
-  ValueId w = n.Mul(n.Sub(wide(bytes), zero), scale);
-  w = FirstOf(n, n.Reshape(w, {columns, blocks * block}), k);
-  ValueId y = n.Emit("MatMul", {a, n.Cast(w, n.DTypeOf(a))},
-                     {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
+  ValueId y = n.Emit("MatMulNarrow", inputs, {{"bits", w.bits}, {"zero", zero}});
+  y = n.Cast(y, n.DTypeOf(a));
   if (n.Has(5)) y = n.Add(y, n.Input(5));
   n.SetOutput(0, y);
 }

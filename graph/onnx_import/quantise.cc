@@ -1,6 +1,7 @@
 #include "graph/onnx_import/quantise.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "fmt/format.h"
 
@@ -96,6 +97,55 @@ void DequantizeLinear(NodeImport& n) {
 
 }  // namespace
 
+namespace {
+
+/// Whether all elements are known and are this.
+bool IsKnownToBe(NodeImport& n, ValueId value, int64_t each) {
+  const ConstantPtr known = n.Known(value);
+  if (known == nullptr || !ir::IsInteger(known->type.dtype)) return false;
+  const std::vector<int64_t> values = known->AsInt64s();
+  return std::ranges::all_of(values, [&](int64_t v) { return v == each; });
+}
+
+/// Known weights as signed bytes around zero: with zero points in the middle of their type they are
+/// that, or become it. kNoValue: they are not.
+ValueId SignedWeights(NodeImport& n, ValueId w, ValueId zero) {
+  const ConstantPtr known = n.Known(w);
+  if (!n.ok() || known == nullptr) return kNoValue;
+  if (known->type.dtype == DType::kI8 && IsKnownToBe(n, zero, 0)) return w;
+  if (known->type.dtype != DType::kU8 || !IsKnownToBe(n, zero, 128)) return kNoValue;
+  std::vector<std::byte> bytes(known->bytes.begin(), known->bytes.end());
+  for (std::byte& byte : bytes) byte ^= std::byte{128};
+  return n.Constant(MakeConstant({DType::kI8, known->type.shape}, std::move(bytes)));
+}
+
+bool IsKnownScalar(NodeImport& n, ValueId value) {
+  return n.Known(value) != nullptr && n.TypeOf(value).NumElements() == 1;
+}
+
+/// The operator's inputs: data, its scale and zero point, weights and theirs, then those of the
+/// result. Where they are known they are written as QuantizeLinear and DequantizeLinear around the
+/// operator are, so that all that holds for these holds here too: the data and the weights as f32.
+struct Dequantisation {
+  ValueId data = kNoValue, weights = kNoValue;
+};
+std::optional<Dequantisation> Dequantised(NodeImport& n, ValueId weight_scale) {
+  const ValueId w = SignedWeights(n, n.Input(3), n.Input(5));
+  const bool known = IsKnownScalar(n, n.Input(1)) && IsKnownScalar(n, n.Input(2)) &&
+                     IsKnownScalar(n, n.Input(6)) && IsKnownScalar(n, n.Input(7));
+  if (w == kNoValue || !known || n.Known(weight_scale) == nullptr) return std::nullopt;
+  return Dequantisation{
+      Dequantised(n, n.Input(0), n.Reshape(n.Input(1), {}), n.Reshape(n.Input(2), {})),
+      Dequantised(n, w, weight_scale, kNoValue)};
+}
+
+ValueId QuantisedResult(NodeImport& n, ValueId y) {
+  const ValueId zero = n.Reshape(n.Input(7), {});
+  return Quantised(n, y, n.Reshape(n.Input(6), {}), zero, n.DTypeOf(zero));
+}
+
+}  // namespace
+
 DynamicBytes DynamicallyQuantised(NodeImport& n, ValueId x) {
   Shape axes;
   for (size_t i = 0; i < n.RankOf(x); ++i) axes.push_back(static_cast<int64_t>(i));
@@ -123,10 +173,17 @@ ValueId IntegerProduct(NodeImport& n, ValueId a, ValueId b, ValueId zero_a, Valu
   const Shape right = n.ShapeOf(b);
   if (left.size() == 1) a = n.Reshape(a, {1, left[0]});
   if (right.size() == 1) b = n.Reshape(b, {right[0], 1});
-  const auto flat = [&](ValueId zero) {
-    return zero == kNoValue ? zero : n.Reshape(zero, {n.TypeOf(zero).NumElements()});
+  // A known zero point is a tensor of one an element, so that it is no number of the Workload's.
+  const auto flat = [&](ValueId zero, int64_t count) {
+    if (zero == kNoValue || IsKnownToBe(n, zero, 0)) return kNoValue;
+    const int64_t own = n.TypeOf(zero).NumElements();
+    zero = n.Reshape(zero, {own});
+    return own == 1 && n.Known(zero) != nullptr ? n.Expand(zero, {count}) : zero;
   };
-  const ValueId y = n.Emit("MatMulInteger", {a, b, flat(zero_a), flat(zero_b)});
+  if (!n.ok()) return kNoValue;
+  const int64_t rows = left.size() == 1 ? 1 : left[left.size() - 2];
+  const int64_t columns = right.size() == 1 ? 1 : right.back();
+  const ValueId y = n.Emit("MatMulInteger", {a, b, flat(zero_a, rows), flat(zero_b, columns)});
   if (!n.ok()) return kNoValue;
   Shape shape = n.ShapeOf(y);
   if (right.size() == 1) shape.pop_back();
@@ -165,6 +222,13 @@ ValueId PerRow(NodeImport& n, ValueId scale) {
 
 void QLinearMatMul(NodeImport& n) {
   const ValueId a = n.Input(0);
+  const bool plain = n.RankOf(a) >= 2 && n.RankOf(n.Input(3)) == 2 &&
+                     (n.TypeOf(n.Input(4)).NumElements() == 1 || n.RankOf(n.Input(4)) == 1);
+  const bool one = n.TypeOf(n.Input(4)).NumElements() == 1;
+  const auto real =
+      plain ? Dequantised(n, one ? n.Reshape(n.Input(4), {}) : n.Input(4)) : std::nullopt;
+  if (real)
+    return n.SetOutput(0, QuantisedResult(n, n.Emit("MatMul", {real->data, real->weights})));
   const ValueId sum = IntegerProduct(n, a, n.Input(3), n.Input(2), n.Input(5));
   const Shape shape = n.ShapeOf(sum);
   const ValueId y = Requantised(n, sum, PerRow(n, n.Input(1)), n.Input(4), PerRow(n, n.Input(6)),
@@ -188,19 +252,29 @@ void ConvInteger(NodeImport& n) {
                         ConvAttributes(n, window)));
 }
 
+/// Scales or bias of output channels, over weights or results of this rank.
+ValueId OverChannels(NodeImport& n, ValueId v, size_t rank) {
+  const int64_t count = n.TypeOf(v).NumElements();
+  if (count == 1 || !n.ok()) return n.Reshape(v, {});
+  Shape shape(rank, 1);
+  shape[0] = count;
+  return n.Reshape(v, std::move(shape));
+}
+
 void QLinearConv(NodeImport& n) {
   const ValueId x = n.Input(0);
   const ValueId w = n.Input(3);
   const WindowAttributes window = ReadWindow(n, x, w);
+  if (const auto real = Dequantised(n, OverChannels(n, n.Input(4), n.RankOf(w)))) {
+    std::vector<ValueId> inputs = {real->data, real->weights};
+    if (n.Has(8))
+      inputs.push_back(n.Mul(n.Cast(n.Input(8), DType::kF32),
+                             n.Mul(n.Reshape(n.Input(1), {}),
+                                   n.Reshape(n.Input(4), {n.TypeOf(n.Input(4)).NumElements()}))));
+    return n.SetOutput(0, QuantisedResult(n, n.Emit("Conv", inputs, ConvAttributes(n, window))));
+  }
   ValueId sum = n.Emit("ConvInteger", {x, w, n.Input(2), n.Input(5)}, ConvAttributes(n, window));
-  const size_t rank = n.RankOf(sum);
-  const auto per_channel = [&](ValueId v) {
-    const int64_t count = n.TypeOf(v).NumElements();
-    if (count == 1 || !n.ok()) return n.Reshape(v, {});
-    Shape shape(rank - 1, 1);
-    shape[0] = count;
-    return n.Reshape(v, std::move(shape));
-  };
+  const auto per_channel = [&](ValueId v) { return OverChannels(n, v, n.RankOf(sum) - 1); };
   if (n.Has(8)) sum = n.Add(sum, per_channel(n.Input(8)));
   n.SetOutput(0, Requantised(n, sum, per_channel(n.Input(1)), per_channel(n.Input(4)),
                              per_channel(n.Input(6)), per_channel(n.Input(7))));

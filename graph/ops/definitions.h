@@ -20,15 +20,17 @@ std::span<const OpDefinition> ConvOps();  // Conv, ConvInteger
 std::span<const OpDefinition> ConvTransposeOps();
 std::span<const OpDefinition> DeformConvOps();  // DeformConv, Col2Im
 std::span<const OpDefinition> MatMulOps();      // MatMul, MatMulInteger, Einsum
+std::span<const OpDefinition> MatMulNarrowOps();
 std::span<const OpDefinition> PoolOps();
 std::span<const OpDefinition> ReduceOps();  // Reduce, ArgReduce
 std::span<const OpDefinition> SoftmaxOps();
 std::span<const OpDefinition> GroupNormOps();
 std::span<const OpDefinition> NormaliseOps();  // Normalise, BatchNorm, LRN
 std::span<const OpDefinition> CumSumOps();
-std::span<const OpDefinition> RecurrentOps();  // LSTM, GRU, RNN
-std::span<const OpDefinition> SamplingOps();   // GridSample, RoiAlign
-std::span<const OpDefinition> ExternOps();     // TopK, Scatter*
+std::span<const OpDefinition> RecurrentOps();    // LSTM, GRU, RNN
+std::span<const OpDefinition> SamplingOps();     // GridSample, RoiAlign
+std::span<const OpDefinition> ExternOps();       // TopK, Scatter*
+std::span<const OpDefinition> ExternStageOps();  // the same as Stages
 
 std::vector<std::span<const OpDefinition>> AllFamilies();
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "fmt/format.h"
 
@@ -39,7 +40,9 @@ absl::StatusOr<Shape> ProductShape(const OpCall& call) {
 absl::StatusOr<Types> InferMatMul(const OpCall& call) {
   HONE_ASSIGN_OR_RETURN(Shape shape, ProductShape(call));
   const DType dtype = call.inputs[0].type.dtype;
-  if (dtype != call.inputs[1].type.dtype || ir::IsBool(dtype)) {
+  const DType other = call.inputs[1].type.dtype;
+  const bool half_weights = dtype == DType::kF32 && other == DType::kF16;
+  if ((dtype != other && !half_weights) || ir::IsBool(dtype)) {
     return Invalid("both operands must have one numeric type");
   }
   HONE_ASSIGN_OR_RETURN(const DType result, ProductType(call, dtype));
@@ -116,6 +119,35 @@ absl::StatusOr<Types> InferMatMulInteger(const OpCall& call) {
   return Types{{DType::kI32, std::move(shape)}};
 }
 
+/// An operand of MatMulInteger as bytes of the other sign, 128 away; its zero point with it.
+struct Bytes {
+  Expr factor;  ///< at row or column and inner index
+  Expr zero;    ///< null: 0
+};
+
+/// Machines multiply unsigned by signed bytes at once: of two of one sign one moves by 128, the
+/// second, whose panels are copied anyway, or the first of signed ones where the second is
+/// constant: then the sums that its zero point asks for are constants too.
+void MoveOne(const OpCall& call, WorkloadBuilder& builder, const Tensors& tensors, Bytes* a,
+             Bytes* b) {
+  const DType dtype = call.inputs[0].type.dtype;
+  if (dtype != call.inputs[1].type.dtype) return;
+  const bool from_unsigned = ir::IsUnsigned(dtype);
+  const size_t moved = !from_unsigned && call.inputs[1].constant != nullptr ? 0 : 1;
+  const Shape& shape = call.inputs[moved].type.shape;
+  const Expr half = ir::ConstInt(dtype, from_unsigned ? 128 : -128);
+  const DType other = from_unsigned ? DType::kI8 : DType::kU8;
+  const Expr own = builder.At(tensors[moved], Axes(shape.size()));
+  const int bytes =
+      builder.AddMap(shape, ir::Cast(other, ir::Binary(ir::BinaryOp::kXor, own, half)));
+  Bytes& operand = moved == 0 ? *a : *b;
+  operand.factor = ir::Load(bytes, other, operand.factor->args);
+  const int64_t shift = from_unsigned ? -128 : 128;
+  const std::optional<int64_t> known = operand.zero == nullptr ? 0 : ir::AsInt(operand.zero);
+  operand.zero = known ? ir::ConstInt(DType::kI32, *known + shift)
+                       : operand.zero + ir::ConstInt(DType::kI32, shift);
+}
+
 /// Σ (a - za)(b - zb) = Σ a·b - zb Σ a - za Σ b + k·za·zb, so that the contraction runs on raw
 /// bytes.
 absl::StatusOr<Tensors> ExpressMatMulInteger(const OpCall& call, WorkloadBuilder& builder,
@@ -123,18 +155,22 @@ absl::StatusOr<Tensors> ExpressMatMulInteger(const OpCall& call, WorkloadBuilder
   HONE_ASSIGN_OR_RETURN(const Shape shape, ProductShape(call));
   const Factors factors = FactorsOf(call, builder, tensors, shape.size());
   const auto wide = [](const Expr& e) { return ir::Cast(DType::kI32, e); };
-  const int raw = builder.AddReduce(shape, {factors.inner}, ir::Combiner::kSum,
-                                    wide(factors.left) * wide(factors.right));
   const Exprs point = Axes(shape.size());
   const auto zero_point = [&](size_t i, const Expr& own) -> Expr {
     if (call.inputs.size() <= i || !call.inputs[i].present) return nullptr;
     const Shape& zero = call.inputs[i].type.shape;
-    return wide(ReadAt(call, builder, tensors, i,
-                       Exprs(zero.size(), zero.empty() || zero[0] == 1 ? ir::Int(0) : own)));
+    const Expr read = ReadAt(call, builder, tensors, i,
+                             Exprs(zero.size(), zero.empty() || zero[0] == 1 ? ir::Int(0) : own));
+    const std::optional<int64_t> known = ir::AsInt(read);
+    return known ? ir::ConstInt(DType::kI32, *known) : wide(read);
   };
-  const Expr za = zero_point(2, point[point.size() - 2]);
-  const Expr zb = zero_point(3, point[point.size() - 1]);
-  if (za == nullptr && zb == nullptr) return Tensors{raw};
+  Bytes a = {factors.left, zero_point(2, point[point.size() - 2])};
+  Bytes b = {factors.right, zero_point(3, point[point.size() - 1])};
+  MoveOne(call, builder, tensors, &a, &b);
+  const int raw = builder.AddReduce(shape, {factors.inner}, ir::Combiner::kSum,
+                                    wide(a.factor) * wide(b.factor));
+  const auto is_zero = [](const Expr& e) { return e == nullptr || ir::AsInt(e) == 0; };
+  if (is_zero(a.zero) && is_zero(b.zero)) return Tensors{raw};
   // Sums over the inner axis keep the other operand's axis as one of extent 1.
   const auto sum_of = [&](const Expr& factor, size_t gone) {
     Shape sums = shape;
@@ -145,10 +181,10 @@ absl::StatusOr<Tensors> ExpressMatMulInteger(const OpCall& call, WorkloadBuilder
                       at);
   };
   Expr result = builder.At(raw, point);
-  if (zb != nullptr) result = result - zb * sum_of(factors.left, shape.size() - 1);
-  if (za != nullptr) result = result - za * sum_of(factors.right, shape.size() - 2);
-  if (za != nullptr && zb != nullptr)
-    result = result + za * zb * ir::ConstInt(DType::kI32, factors.inner);
+  if (!is_zero(b.zero)) result = result - b.zero * sum_of(a.factor, shape.size() - 1);
+  if (!is_zero(a.zero)) result = result - a.zero * sum_of(b.factor, shape.size() - 2);
+  if (!is_zero(a.zero) && !is_zero(b.zero))
+    result = result + a.zero * b.zero * ir::ConstInt(DType::kI32, factors.inner);
   return Tensors{builder.AddMap(shape, result)};
 }
 

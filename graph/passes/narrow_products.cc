@@ -20,6 +20,8 @@ constexpr std::array<std::string_view, 4> kMoves = {"Reshape", "Transpose", "Sli
 
 /// Columns of a product from which vectors run along them.
 constexpr int64_t kFewestColumns = 16;
+/// Rows that make up for packing an operand that is computed.
+constexpr int64_t kFewestRows = 8;
 /// Input channels of a group below which a tile has too little to multiply.
 constexpr int64_t kFewestChannelsOfGroup = 16;
 
@@ -33,12 +35,40 @@ bool IsMadeOfPairs(const Graph& graph, const Node& node) {
   const std::vector<int64_t>& b = call.inputs[1].type.shape;
   if (node.op == "MatMul") {
     const int64_t columns = graph.values[node.outputs[0]].type.shape.back();
-    // What is not constant would be packed in each run, which costs more than it gains.
-    return call.inputs[1].constant != nullptr && call.Int("transpose_a", 0) == 0 &&
-           a.back() % 2 == 0 && columns >= kFewestColumns;
+    if (call.Int("transpose_a", 0) != 0 || columns < kFewestColumns) return false;
+    if (call.inputs[1].constant != nullptr) return a.back() % 2 == 0;
+    return a[a.size() - 2] >= kFewestRows;
   }
   if (node.op != "Conv" || call.String("layout", "nchw") != "nhwc" || b[1] % 2 != 0) return false;
   return b[0] >= kFewestColumns && (call.Int("group", 1) == 1 || b[1] >= kFewestChannelsOfGroup);
+}
+
+/// Whether a known operand of f32 is all that the product's bytes are.
+bool HasLargeWeights(const Graph& graph, const Node& node) {
+  if (node.op != "MatMul") return false;
+  const OpCall call = MakeCall(graph, node);
+  constexpr int64_t kFewElements = 1 << 12;
+  return call.inputs[1].constant != nullptr && call.inputs[0].type.dtype == DType::kF32 &&
+         call.inputs[1].type.dtype == DType::kF32 &&
+         call.inputs[1].type.NumElements() >= kFewElements;
+}
+
+/// Weights of matrix products in f16, widened where they are read.
+absl::StatusOr<int> HalveWeights(Graph& graph) {
+  Rewriter rewriter(graph);
+  int changes = 0;
+  for (const Node& old : rewriter.old_nodes()) {
+    Node node = rewriter.Mapped(old);
+    if (HasLargeWeights(graph, node)) {
+      HONE_ASSIGN_OR_RETURN(node.inputs[1],
+                            rewriter.Add("Cast", node.origin, {node.inputs[1]},
+                                         {{"to", std::string(ToString(DType::kF16))}}));
+      ++changes;
+    }
+    rewriter.Keep(std::move(node));
+  }
+  HONE_RETURN_IF_ERROR(rewriter.Finish());
+  return changes;
 }
 
 class ProductNarrower {
@@ -56,6 +86,7 @@ class ProductNarrower {
       for (size_t k = 0; k < 2; ++k) {
         HONE_ASSIGN_OR_RETURN(node.inputs[k], Narrowed(node.inputs[k], node.origin));
       }
+      HONE_RETURN_IF_ERROR(FillUp(&node));
       node.attributes["to"] = std::string(ToString(DType::kF32));
       rewriter_.Keep(std::move(node));
       ++changes;
@@ -65,6 +96,25 @@ class ProductNarrower {
   }
 
  private:
+  /// A term of zeros behind an odd number of them.
+  absl::Status FillUp(Node* node) {
+    if (node->op != "MatMul") return absl::OkStatus();
+    const bool turned = MakeCall(graph_, *node).Int("transpose_b", 0) != 0;
+    for (size_t k = 0; k < 2; ++k) {
+      const std::vector<int64_t> shape = graph_.values[node->inputs[k]].type.shape;
+      const size_t terms = shape.size() - (k == 0 || turned ? 1 : 2);
+      if (shape[terms] % 2 == 0) continue;
+      const std::vector<int64_t> none(shape.size(), 0);
+      std::vector<int64_t> end = none;
+      end[terms] = 1;
+      HONE_ASSIGN_OR_RETURN(
+          node->inputs[k],
+          rewriter_.Add("Pad", node->origin, {node->inputs[k]},
+                        {{"begin", none}, {"end", end}, {"mode", std::string("constant")}}));
+    }
+    return absl::OkStatus();
+  }
+
   /// The value rounded, where it is computed: what only moves elements then moves rounded ones.
   absl::StatusOr<ValueId> Narrowed(ValueId value, const std::string& origin) {
     if (const auto known = narrowed_.find(value); known != narrowed_.end()) return known->second;
@@ -93,6 +143,7 @@ class ProductNarrower {
 
 absl::StatusOr<int> NarrowProducts(Graph& graph, const PassContext&) {
   if (graph.precision == DType::kF32) return 0;
+  if (graph.precision == DType::kF16) return HalveWeights(graph);
   return ProductNarrower(graph).Run();
 }
 

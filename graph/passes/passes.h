@@ -78,6 +78,13 @@ absl::StatusOr<int> TabulateBytes(Graph& graph, const PassContext& context);
 ///   %3 = MatMul(%2, %w)                       %4 = Binary(%3, %f) {fn=mul}
 absl::StatusOr<int> RecogniseQuantised(Graph& graph, const PassContext& context);
 
+/// Products of a few rows with large known weights that are dequantised, per column or in blocks of
+/// terms, read the weights as they are stored; what four bits hold takes four.
+///
+///   %2 = Binary(%q, %s) {fn=mul}              %3 = MatMulNarrow(%0, %w', %s') {bits=4 zero=8}
+///   %3 = MatMul(%0, %2)
+absl::StatusOr<int> NarrowWeights(Graph& graph, const PassContext& context);
+
 /// Finds layer norm, RMS norm and softmax written as primitives.
 ///
 ///   %1 = Reduce(%0) {fn=mean}                 %7 = Normalise(%0, %s, %b) {kind=layer}
@@ -169,6 +176,14 @@ absl::StatusOr<int> FoldPads(Graph& graph, const PassContext& context);
 ///   %5 = BatchNorm(%4, %s, %b, %m, %v)
 absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext& context);
 
+/// Rows and channels between two products that the second has no weights for, or that are zero since
+/// the first has none, disappear with what computes them (pruned models).
+///
+///   %1 = MatMul(%0, %a) [8,12]                %1 = MatMul(%0, %c) [8,10]
+///   %2 = Unary(%1) {fn=relu}                  %2 = Unary(%1) {fn=relu}
+///   %3 = MatMul(%2, %b) [12,6]                %3 = MatMul(%2, %d) [10,6]
+absl::StatusOr<int> DropZeros(Graph& graph, const PassContext& context);
+
 /// Channels last: convolutions, pools and everything element-wise between them work on NHWC;
 /// transposes stand at the borders of such regions only. Reductions, Concat, Pad, Slice and Resize
 /// get their axes remapped.
@@ -181,12 +196,18 @@ absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext& context);
 
 /// Where the graph's precision is below f32: matrix products and convolutions of f32 read operands
 /// rounded to it and add up in f32. An operand is rounded where it is computed, before what only
-/// moves its elements. Products of two operands that are not constant, whose terms do not come in
-/// pairs (odd, or not side by side), with few columns or few channels a group stay as they are; so
-/// does everything else.
+/// moves its elements. Products whose terms do not come in pairs (of weights: odd; or not side by side),
+/// with few columns, few rows of computed operands or few channels a group stay as they are; so does
+/// everything else. In f16 only large weights of matrix products are rounded.
 ///
 ///   %2 = MatMul(%0, %c)                       %3 = Cast(%0) {to=bf16}
 ///                                             %2 = MatMul(%3, %d) {to=f32}
 absl::StatusOr<int> NarrowProducts(Graph& graph, const PassContext& context);
+
+/// For a device on which no routine of the runtime runs: TopK and Scatter as Stages. An index that
+/// lies outside changes nothing there, where a routine refuses it.
+///
+///   %2, %3 = TopK(%0) {k=4}                   %2, %3 = TopKStages(%0) {k=4}
+absl::StatusOr<int> ExpressExterns(Graph& graph, const PassContext& context);
 
 }  // namespace hone::graph

@@ -23,8 +23,13 @@ using Shape = std::vector<int64_t>;
 /// per column of the result.
 struct IntegerProduct {
   Dequantised data, weights;
-  bool pads_with_zero_point = false;  ///< and so the operator itself must know it
-  int64_t more_channels = 0;          ///< of zeros, so that four divide them
+  bool padded = false;  ///< with zero points, and so the operator itself must know a zero point
+  int64_t more_channels = 0;  ///< of zeros, so that four divide them
+};
+
+/// A matrix product of two dequantised operands that are both computed.
+struct ActivationProduct {
+  Dequantised a, b;
 };
 
 /// A known scalar, the second operand in the arithmetic of a Q or DQ: it becomes a tensor along the
@@ -35,15 +40,20 @@ struct SpreadScalar {
 
 struct Plan {
   std::map<NodeId, IntegerProduct> products;
+  std::map<NodeId, ActivationProduct> of_activations;
   /// What depthwise convolutions read: there are no terms to multiply four at a time, but bytes are
   /// a quarter of what is read, and f32 holds their sums of products exactly.
   std::map<NodeId, Dequantised> depthwise;
   std::map<NodeId, SpreadScalar> scalars;
+
+  int size() const { return static_cast<int>(products.size() + of_activations.size()); }
 };
 
 /// Whole tensors that are multiplied four bytes at a time, and sums that i32 holds.
 constexpr int64_t kBytesAtATime = 4;
 constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / (255 * 128);
+/// Rows below which copying the other operand into panels takes longer than multiplying.
+constexpr int64_t kFewestRows = 8;
 
 class QuantisedFinder {
  public:
@@ -55,9 +65,10 @@ class QuantisedFinder {
     for (const Node& node : graph_.nodes) {
       if (node.op != "MatMul" && node.op != "Conv") continue;
       if (auto product = ProductOf(node)) plan.products[matcher_.IdOf(node)] = *product;
+      if (auto product = OfActivations(node)) plan.of_activations[matcher_.IdOf(node)] = *product;
       if (auto data = OfDepthwise(node)) plan.depthwise[matcher_.IdOf(node)] = *data;
     }
-    if (plan.products.empty()) return plan;
+    if (plan.size() == 0) return plan;
     for (const Node& node : graph_.nodes) FindScalars(node, &plan);
     return plan;
   }
@@ -96,8 +107,7 @@ class QuantisedFinder {
       if (product.more_channels > 0 && call.Int("group", 1) != 1) return std::nullopt;
       for (size_t d = 1; d < w.size(); ++d) terms *= w[d];
       const Shape pads = call.Ints("pads");
-      const bool padded = std::ranges::any_of(pads, [](int64_t p) { return p != 0; });
-      product.pads_with_zero_point = padded && !IsZero(data->zero);
+      product.padded = std::ranges::any_of(pads, [](int64_t p) { return p != 0; });
     }
     columns = w[column];
     const bool per_column = scale.size() == w.size() && scale[column] == columns &&
@@ -105,6 +115,24 @@ class QuantisedFinder {
     if (!per_column && TypeOf(weights->scale).NumElements() != 1) return std::nullopt;
     if (terms > kMostTerms) return std::nullopt;
     return product;
+  }
+
+  std::optional<ActivationProduct> OfActivations(const Node& node) const {
+    if (node.op != "MatMul") return std::nullopt;
+    const auto a = quantised_.DequantisedAt(node.inputs[0]);
+    const auto b = quantised_.DequantisedAt(node.inputs[1]);
+    if (!a || !b) return std::nullopt;
+    for (const Dequantised* d : {&*a, &*b}) {
+      if (quantised_.Known(d->bytes) != nullptr || TypeOf(d->scale).NumElements() != 1 ||
+          (d->zero != nullptr && d->zero->type.NumElements() != 1))
+        return std::nullopt;
+    }
+    const Shape& result = TypeOf(node.outputs[0]).shape;
+    if (result.size() < 2 || result[result.size() - 2] < kFewestRows) return std::nullopt;
+    const Shape& left = TypeOf(node.inputs[0]).shape;
+    const bool turned = MakeCall(graph_, node).Int("transpose_a", 0) != 0;
+    if (left[left.size() - (turned ? 2 : 1)] > kMostTerms / 2) return std::nullopt;
+    return ActivationProduct{*a, *b};
   }
 
   std::optional<Dequantised> OfDepthwise(const Node& node) const {
@@ -163,6 +191,8 @@ class QuantisedRewriter {
       const auto id = static_cast<NodeId>(n);
       if (const auto product = plan_.products.find(id); product != plan_.products.end())
         HONE_RETURN_IF_ERROR(MultiplyBytes(node, product->second));
+      else if (const auto pair = plan_.of_activations.find(id); pair != plan_.of_activations.end())
+        HONE_RETURN_IF_ERROR(MultiplyActivations(node, pair->second));
       else if (const auto data = plan_.depthwise.find(id); data != plan_.depthwise.end())
         HONE_RETURN_IF_ERROR(ConvolveBytes(node, data->second));
       else if (const auto scalar = plan_.scalars.find(id); scalar != plan_.scalars.end())
@@ -171,7 +201,7 @@ class QuantisedRewriter {
         rewriter_.Keep(rewriter_.old_nodes()[n]);
     }
     HONE_RETURN_IF_ERROR(rewriter_.Finish());
-    return static_cast<int>(plan_.products.size());
+    return plan_.size();
   }
 
  private:
@@ -197,21 +227,25 @@ class QuantisedRewriter {
   absl::Status MultiplyBytes(const Node& node, const IntegerProduct& p) {
     const bool conv = node.op == "Conv";
     const std::string op = conv ? "ConvInteger" : "MatMulInteger";
-    HONE_ASSIGN_OR_RETURN(const ValueId x, Widened(node, p.data.bytes, p.more_channels));
+    HONE_ASSIGN_OR_RETURN(ValueId x, Widened(node, p.data.bytes, p.more_channels));
     HONE_ASSIGN_OR_RETURN(const ValueId w, Widened(node, p.weights.bytes, p.more_channels));
-    ValueId zero = kNoValue;
-    if (p.data.zero != nullptr) {
-      const auto value = static_cast<double>(p.data.zero->AsInt64s()[0]);
-      zero = rewriter_.AddConstant(MakeConstant(TypeOf(x).dtype, {}, {value}));
+    double zero_point = p.data.zero == nullptr ? 0 : p.data.zero->DoubleAt(0);
+    if (TypeOf(x).dtype == DType::kI8) {
+      HONE_ASSIGN_OR_RETURN(x, Unsigned(node, x));
+      zero_point += 128;
     }
+    ValueId zero = kNoValue;
+    if (zero_point != 0)
+      zero = rewriter_.AddConstant(MakeConstant(TypeOf(x).dtype, {}, {zero_point}));
+    const bool pads = p.padded && zero != kNoValue;
     std::vector<ValueId> inputs = {x, w};
-    if (p.pads_with_zero_point) inputs.push_back(zero);
+    if (pads) inputs.push_back(zero);
     HONE_ASSIGN_OR_RETURN(ValueId sum, rewriter_.Add(op, node.origin, inputs, node.attributes));
     const Shape result = TypeOf(sum).shape;
     const int64_t columns = conv ? result[1] : result.back();
     Shape along(conv ? result.size() - 1 : 1, 1);
     along[0] = columns;
-    if (zero != kNoValue && !p.pads_with_zero_point) {
+    if (zero != kNoValue && !pads) {
       HONE_ASSIGN_OR_RETURN(const ValueId shift, ZeroPointSum(node, zero, w, along));
       HONE_ASSIGN_OR_RETURN(sum, Binary(node, "sub", sum, shift));
     }
@@ -229,6 +263,60 @@ class QuantisedRewriter {
     }
     rewriter_.Replace(node.outputs[0], y);
     return absl::OkStatus();
+  }
+
+  /// Signed bytes 128 further up: machines multiply unsigned by signed ones at once, and what
+  /// makes the bytes moves them.
+  absl::StatusOr<ValueId> Unsigned(const Node& at, ValueId x) {
+    const ValueId half = rewriter_.AddConstant(MakeConstant(DType::kI8, {}, {-128.0}));
+    HONE_ASSIGN_OR_RETURN(const ValueId moved, Binary(at, "xor", x, half));
+    return rewriter_.Add("Cast", at.origin, {moved}, {{"to", std::string("u8")}});
+  }
+
+  /// Zero points become tensors along rows and columns, so that equal layers are equal Workloads.
+  absl::Status MultiplyActivations(const Node& node, const ActivationProduct& p) {
+    const OpCall call = MakeCall(graph_, node);
+    const Shape result = TypeOf(node.outputs[0]).shape;
+    std::vector<ValueId> inputs, zeros;
+    for (const bool first : {true, false}) {
+      const Dequantised& d = first ? p.a : p.b;
+      ValueId bytes = rewriter_.Mapped(d.bytes);
+      const double zero = d.zero == nullptr ? 0 : d.zero->DoubleAt(0);
+      const bool turned = call.Int(first ? "transpose_a" : "transpose_b", 0) != 0;
+      const size_t inner = TypeOf(bytes).shape.size() - (first != turned ? 1 : 2);
+      HONE_ASSIGN_OR_RETURN(bytes, FilledUp(node, bytes, inner, zero));
+      inputs.push_back(bytes);
+      const int64_t count = result[result.size() - (first ? 2 : 1)];
+      const DType dtype = TypeOf(bytes).dtype;
+      const std::vector<double> values(static_cast<size_t>(count), zero);
+      zeros.push_back(zero == 0 ? kNoValue
+                                : rewriter_.AddConstant(MakeConstant(dtype, {count}, values)));
+    }
+    inputs.insert(inputs.end(), zeros.begin(), zeros.end());
+    HONE_ASSIGN_OR_RETURN(const ValueId sum,
+                          rewriter_.Add("MatMulInteger", node.origin, inputs, node.attributes));
+    HONE_ASSIGN_OR_RETURN(ValueId factor, Binary(node, "mul", rewriter_.Mapped(p.a.scale),
+                                                 rewriter_.Mapped(p.b.scale)));
+    HONE_ASSIGN_OR_RETURN(factor, Shaped(node, "Reshape", factor, {1}));
+    HONE_ASSIGN_OR_RETURN(factor, Shaped(node, "Expand", factor, {result.back()}));
+    HONE_ASSIGN_OR_RETURN(ValueId y,
+                          rewriter_.Add("Cast", node.origin, {sum}, {{"to", std::string("f32")}}));
+    HONE_ASSIGN_OR_RETURN(y, Binary(node, "mul", y, factor));
+    rewriter_.Replace(node.outputs[0], y);
+    return absl::OkStatus();
+  }
+
+  /// The value with its zero point behind, so that bytes at a time divide the dimension: what is
+  /// added multiplies to nothing.
+  absl::StatusOr<ValueId> FilledUp(const Node& at, ValueId x, size_t dim, double zero) {
+    const int64_t more = (kBytesAtATime - TypeOf(x).shape[dim] % kBytesAtATime) % kBytesAtATime;
+    if (more == 0) return x;
+    const Shape none(TypeOf(x).shape.size(), 0);
+    Shape end = none;
+    end[dim] = more;
+    const ValueId value = rewriter_.AddConstant(MakeConstant(TypeOf(x).dtype, {}, {zero}));
+    return rewriter_.Add("Pad", at.origin, {x, value},
+                         {{"begin", none}, {"end", end}, {"mode", std::string("constant")}});
   }
 
   /// Σ scale · (x - zx) · w = scale · Σ (x - zx) · w
@@ -327,7 +415,7 @@ class QuantisedRewriter {
 
 absl::StatusOr<int> RecogniseQuantised(Graph& graph, const PassContext&) {
   Plan plan = QuantisedFinder(graph).Run();
-  if (plan.products.empty()) return 0;
+  if (plan.size() == 0) return 0;
   return QuantisedRewriter(graph, std::move(plan)).Run();
 }
 

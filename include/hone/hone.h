@@ -131,6 +131,10 @@ typedef struct hone_context_options {
   void (*parallel_for)(void* executor, int32_t n, void (*body)(void* context, int32_t i),
                        void* context);
   void* executor;
+  int32_t node_copies; /* 1: on a machine with several memory nodes (NUMA) each that runs threads
+                          gets a copy of the constants, in huge pages where there are any; contexts
+                          of a model share them. More memory, no reading from afar. Default 0; of no
+                          effect where there is one node. */
 } hone_context_options;
 
 /* One step of a model: a compiled kernel or a routine of the runtime. */
@@ -202,12 +206,22 @@ HONE_API int32_t hone_context_threads(const hone_context* context);
 
 /* Runs the model once and returns when all outputs are written. Buffers stand in the order of the
  * model's inputs and outputs; outputs overlap nothing. Buffers aligned to 64 bytes are used in
- * place, others are copied. The answer depends neither on the number of threads nor on the caller's
- * rounding mode. After a failure the outputs are undefined. In a child process after fork the first
- * run starts threads of the context's own; do not fork while the context runs. */
+ * place, others are copied. A package for a GPU takes device pointers and host pointers, also
+ * together: what lies in the host's memory is copied, and without a stream of its own
+ * (hone_context_set_stream) the caller has waited for what it writes into the device's. The answer
+ * depends neither on the number of threads nor on the caller's rounding mode. After a failure the
+ * outputs are undefined. In a child process after fork the first run starts threads of the
+ * context's own; do not fork while the context runs. */
 HONE_API hone_status hone_context_run(hone_context* context, const hone_input* inputs,
                                       size_t input_count, const hone_output* outputs,
                                       size_t output_count);
+
+/* For packages of a GPU: runs of this context are ordered in `stream`, a CUstream (or cudaStream_t)
+ * of the device's primary context, from now on; NULL: in one of its own. The stream lives until
+ * another is set or the context ends. With device pointers alone hone_context_run then returns when
+ * its work is in the stream, before it is done, unless an input has indices that the host must look
+ * at. HONE_FAILED_PRECONDITION for packages of the host. */
+HONE_API hone_status hone_context_set_stream(hone_context* context, void* stream);
 
 /* Steps of a run, in order. */
 HONE_API size_t hone_context_step_count(const hone_context* context);

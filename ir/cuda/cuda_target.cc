@@ -93,15 +93,10 @@ class Cuda final : public TargetKind {
 
   /// The best chip of the table that this machine's GPU runs; without one the text stays.
   std::string ResolveNative(std::string_view text, int) const override {
-    std::string why, best(text);
-    if (text != "cuda:native") return best;
-    const int capability = CudaCapability(&why);
-    for (const Chip& chip : kChips) {
-      if (capability != 0 && Runs(capability, *DetailsOf(chip))) {
-        best = std::string(kPrefix) + chip.name;
-      }
-    }
-    return best;
+    std::string why;
+    const std::string best =
+        text == "cuda:native" ? CudaTargetFor(CudaCapability(&why)) : std::string();
+    return best.empty() ? std::string(text) : best;
   }
 
   bool HostCanRun(const Target& target, std::string* why) const override {
@@ -133,6 +128,14 @@ class Cuda final : public TargetKind {
 };
 
 }  // namespace
+
+std::string CudaTargetFor(int capability) {
+  std::string best;
+  for (const Chip& chip : kChips) {
+    if (Runs(capability, *DetailsOf(chip))) best = std::string(kPrefix) + chip.name;
+  }
+  return best;
+}
 
 const TargetKind& CudaKind() {
   static const Cuda kind;

@@ -30,4 +30,8 @@ inline constexpr uint64_t kIsaCuda = uint64_t{1} << 32;
 
 const TargetKind& CudaKind();
 
+/// The best target of the table whose code a GPU of this compute capability runs, 90 for 9.0;
+/// empty: none.
+std::string CudaTargetFor(int capability);
+
 }  // namespace hone::ir

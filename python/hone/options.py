@@ -46,7 +46,8 @@ def _one(name: str, value: Any) -> list[str]:
 
 _KNOWN = {"dims", "shapes", "cut", "log", "threads", "target", "accuracy", "precision", "require",
           "server", "tls", "insecure_loopback", "device_class", "cache_mb", "seconds", "trials",
-          "seed", "project", "priority"}
+          "seed", "project", "priority", "method", "percentile", "group", "target_sqnr",
+          "max_drop"}
 
 
 def words(**arguments: Any) -> list[str]:

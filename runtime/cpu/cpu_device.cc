@@ -17,8 +17,11 @@ class CpuLoaded final : public LoadedPlan {
  public:
   static Result<std::unique_ptr<const LoadedPlan>> Load(const LoadInput& input) {
     auto loaded = std::make_unique<CpuLoaded>();
-    loaded->model_ = {
-        .plan = input.plan, .constants = input.constants, .kernels = {}, .threads = input.threads};
+    loaded->model_ = {.plan = input.plan,
+                      .constants = input.constants,
+                      .kernels = {},
+                      .threads = input.threads,
+                      .copies = &loaded->copies_};
     if (!input.code.empty()) {
       HONE_ASSIGN_OR_RETURN(loaded->code_, SharedObject::Load(input.code, kCodeName));
     }
@@ -37,6 +40,7 @@ class CpuLoaded final : public LoadedPlan {
 
  private:
   SharedObject code_;
+  mutable NodeCopyShelf copies_;
   CpuModel model_;  // its kernels are in code_
 };
 

@@ -51,7 +51,9 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
   HONE_RETURN_IF_ERROR(plan->Allocate(options));
   plan->PrepareSteps();
   plan->PrepareSections();
+  plan->PrepareNodes();
   plan->PrepareMoves();
+  plan->PrepareForks(options);
   return std::unique_ptr<PreparedPlan>(std::move(plan));
 }
 
@@ -66,6 +68,9 @@ Status CpuPlan::Allocate(const RunOptions& options) {
     scratch_bytes = std::max(scratch_bytes, kernel.scratch_bytes());
   }
   HONE_ASSIGN_OR_RETURN(scratch_, Scratch::Allocate(crew_->threads(), scratch_bytes));
+  if (!options.node_of_cpu.empty() && !model_.constants.empty()) {
+    HONE_ASSIGN_OR_RETURN(copies_, model_.copies->Get(model_.constants, options.node_of_cpu));
+  }
   return {};
 }
 
@@ -143,6 +148,40 @@ void CpuPlan::PrepareSections() {
   if (next < plan.steps.size()) AddSection(next, plan.steps.size(), 1);
 }
 
+// What is no constant is the same for all.
+void CpuPlan::PrepareNodes() {
+  if (copies_ == nullptr) return;
+  nodes_ = {.copies = copies_.get(), .pointers = pointers_.size()};
+  const ir::Plan& plan = *model_.plan;
+  for (int copy = 0; copy < copies_->count(); ++copy) {
+    std::vector<void*> set(pointers_.begin(),
+                           pointers_.begin() + static_cast<std::ptrdiff_t>(nodes_.pointers));
+    for (size_t step = 0; step < plan.steps.size(); ++step) {
+      size_t at = first_pointer_[step];
+      for (const int32_t id : plan.steps[step].buffers) {
+        void*& pointer = set[at++];
+        if (id == ir::kNoPlanBuffer) continue;
+        const ir::PlanBuffer& buffer = plan.buffers[static_cast<size_t>(id)];
+        if (buffer.kind == ir::PlanBufferKind::kConstant)
+          pointer = copies_->data(copy) + buffer.offset;
+      }
+    }
+    if (copy == 0) {
+      pointers_ = std::move(set);
+    } else {
+      pointers_.insert(pointers_.end(), set.begin(), set.end());
+    }
+  }
+}
+
+void CpuPlan::SetPointer(size_t pointer, void* memory) {
+  for (size_t at = pointer; at < pointers_.size();) {
+    pointers_[at] = memory;
+    if (nodes_.copies == nullptr) return;
+    at += nodes_.pointers;
+  }
+}
+
 void CpuPlan::AddSection(size_t first, size_t end, int64_t repeats) {
   const ir::Plan& plan = *model_.plan;
   Section section{.first = first, .end = end, .repeats = repeats, .first_moving = moving_.size()};
@@ -174,7 +213,7 @@ void CpuPlan::Move(const Section& section, int64_t repeat) {
     const Moving& moving = moving_[i];
     std::byte* const first =
         moving.arena != nullptr ? moving.arena : static_cast<std::byte*>(io_[moving.io]);
-    pointers_[moving.pointer] = first + static_cast<size_t>(repeat) * moving.advance;
+    SetPointer(moving.pointer, first + static_cast<size_t>(repeat) * moving.advance);
   }
 }
 
@@ -214,7 +253,7 @@ Status CpuPlan::BindBuffers(std::span<const InputBuffer> inputs,
     if (CanUse(io, io_[io])) continue;
     HONE_ASSIGN_OR_RETURN(io_[io], Stage(io, StagedBytes(io, outputs[i].bytes)));
   }
-  for (const Patch& patch : patches_) pointers_[patch.pointer] = io_[patch.io];
+  for (const Patch& patch : patches_) SetPointer(patch.pointer, io_[patch.io]);
   return {};
 }
 
@@ -280,16 +319,66 @@ Status CpuPlan::RunMoves() {
   return {};
 }
 
-Status CpuPlan::RunOnce(const Section& section) {
-  size_t move = section.first_move;
-  if (clock_ == nullptr) {
-    for (; move < section.end_move; ++move) HONE_RETURN_IF_ERROR(RunMove(move));
-    return {};
+// Without helpers it would compute the same more slowly, and with steps in turn each has its time.
+void CpuPlan::PrepareForks(const RunOptions& options) {
+  if (clock_ != nullptr || crew_->threads() == 1) return;
+  const int64_t spin_ns = crew_->has_executor() ? 0 : options.spin_ns;
+  auto section = sections_.begin();
+  const auto first_move = [&](int32_t step) {
+    const auto before = [](const PhaseGroup& move, int32_t at) { return move.step < at; };
+    return static_cast<size_t>(std::lower_bound(moves_.begin(), moves_.end(), step, before) -
+                               moves_.begin());
+  };
+  for (const ir::PlanFork& planned : model_.plan->forks) {
+    if (first_move(planned.first) == first_move(planned.end())) continue;  // nothing to do
+    while (static_cast<size_t>(planned.first) >= section->end) ++section;
+    if (section->end_fork == 0) section->first_fork = forks_.size();
+    section->end_fork = forks_.size() + 1;
+    const auto count = static_cast<int>(planned.counts.size());
+    Branches& branches = forks_.emplace_back(count, crew_->threads(), spin_ns);
+    branches.plan = this;
+    int32_t step = planned.first;
+    branches.ends.push_back(first_move(step));
+    for (const int32_t steps : planned.counts) {
+      step += steps;
+      branches.ends.push_back(first_move(step));
+    }
   }
+}
+
+Status CpuPlan::RunBranch(void* branches, int branch, Crew& crew) {
+  const Branches& self = *static_cast<const Branches*>(branches);
+  const auto at = static_cast<size_t>(branch);
+  for (size_t move = self.ends[at]; move < self.ends[at + 1]; ++move) {
+    HONE_RETURN_IF_ERROR(self.plan->RunMove(move, crew));
+  }
+  return {};
+}
+
+Status CpuPlan::RunOnce(const Section& section) {
+  if (clock_ != nullptr) return RunTimed(section);
+  size_t fork = section.first_fork;
+  for (size_t move = section.first_move; move < section.end_move;) {
+    while (fork < section.end_fork && forks_[fork].ends.front() < move) ++fork;
+    const bool forks = fork < section.end_fork && forks_[fork].ends.front() == move;
+    if (forks) crew_->AskForThreads();
+    if (forks && crew_->width() > 1) {
+      Branches& branches = forks_[fork];
+      HONE_RETURN_IF_ERROR(branches.fork.Run(*crew_, RunBranch, &branches, fixed_shares_));
+      move = branches.ends.back();
+    } else {
+      HONE_RETURN_IF_ERROR(RunMove(move++, *crew_));
+    }
+  }
+  return {};
+}
+
+Status CpuPlan::RunTimed(const Section& section) {
+  size_t move = section.first_move;
   int64_t before_ns = clock_->NowNs();
   for (size_t step = section.first; step < section.end; ++step) {
     for (; move < section.end_move && static_cast<size_t>(moves_[move].step) == step; ++move) {
-      HONE_RETURN_IF_ERROR(RunMove(move));
+      HONE_RETURN_IF_ERROR(RunMove(move, *crew_));
     }
     const int64_t after_ns = clock_->NowNs();
     step_times_ns_[step] += after_ns - before_ns;
@@ -298,26 +387,28 @@ Status CpuPlan::RunOnce(const Section& section) {
   return {};
 }
 
-Status CpuPlan::RunMove(size_t number) {
+Status CpuPlan::RunMove(size_t number, Crew& crew) {
   const PhaseGroup& move = moves_[number];
   const auto first = static_cast<size_t>(move.step);
   const ir::PlanStep& step = model_.plan->steps[first];
+  const bool fixed = fixed_shares_ && &crew == crew_.get();  // who helps a branch is never sure
   if (move.kind == PhaseGroup::Kind::kExtern) {
     const Status status =
         FindExtern(step.extern_name)->run(step, pointers_.data() + first_pointer_[first]);
     if (status.ok()) return {};
     return ExternError(*model_.plan, first, status);
   }
-  crew_->AskForThreads();
+  crew.AskForThreads();
   if (move.kind == PhaseGroup::Kind::kRepeated) {
     const Kernel& kernel = model_.kernels[static_cast<size_t>(step.kernel)];
     const KernelFailure failure =
         kernel.RunStep(kernel.artifact().steps[static_cast<size_t>(move.number)],
                        {.buffers = pointers_.data() + first_pointer_[first],
                         .scratch = &scratch_,
+                        .nodes = nodes_,
                         .max_threads = step.threads,
-                        .fixed = fixed_shares_},
-                       *crew_);
+                        .fixed = fixed},
+                       crew);
     if (failure.ok()) [[likely]]
       return {};
     return KernelError(*model_.plan, first, failure);
@@ -327,8 +418,9 @@ Status CpuPlan::RunMove(size_t number) {
                            .extent = move.extent,
                            .threads = move.threads,
                            .scratch = &scratch_,
-                           .fixed = fixed_shares_},
-                          *crew_);
+                           .nodes = nodes_,
+                           .fixed = fixed},
+                          crew);
   if (failure.ok()) [[likely]]
     return {};
   const ir::PlanJoin& at = move.phases[static_cast<size_t>(failure.link)];

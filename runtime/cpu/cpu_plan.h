@@ -11,7 +11,9 @@
 
 #include "runtime/crew.h"
 #include "runtime/device.h"
+#include "runtime/fork.h"
 #include "runtime/kernel.h"
+#include "runtime/node_copies.h"
 #include "runtime/phase_order.h"
 #include "runtime/region.h"
 #include "runtime/sweep.h"
@@ -22,8 +24,9 @@ namespace hone::runtime {
 struct CpuModel {
   const ir::Plan* plan = nullptr;
   std::span<const std::byte> constants;
-  std::vector<Kernel> kernels;  ///< of the plan's
-  int threads = 1;              ///< that the code was made for
+  std::vector<Kernel> kernels;      ///< of the plan's
+  int threads = 1;                  ///< that the code was made for
+  NodeCopyShelf* copies = nullptr;  ///< of the constants
 };
 
 /// What a run of a plan needs on a CPU: arena, scratch and a crew. In a child process after fork it
@@ -45,11 +48,15 @@ class CpuPlan final : public PreparedPlan {
   Status RenewAfterFork();
   void PrepareSteps();
   void PrepareSections();
+  void PrepareNodes();
+  /// Sets the pointer in each set.
+  void SetPointer(size_t pointer, void* memory);
   Status BindBuffers(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs);
   void Poison(std::span<const OutputBuffer> outputs);
   void PrepareMoves();
+  void PrepareForks(const RunOptions& options);
   Status RunMoves();
-  Status RunMove(size_t move);
+  Status RunMove(size_t move, Crew& crew);
 
   /// Steps that run one after the other, `repeats` times.
   struct Section {
@@ -57,8 +64,19 @@ class CpuPlan final : public PreparedPlan {
     int64_t repeats = 1;
     size_t first_moving = 0, end_moving = 0;  // into moving_
     size_t first_move = 0, end_move = 0;      // into moves_
+    size_t first_fork = 0, end_fork = 0;      // into forks_
   };
   Status RunOnce(const Section& section);
+  Status RunTimed(const Section& section);
+
+  /// Moves that may run beside each other: branch b is those of [ends[b], ends[b + 1]).
+  struct Branches {
+    Branches(int count, int threads, int64_t spin_ns) : fork(count, threads, spin_ns) {}
+    CpuPlan* plan = nullptr;
+    std::vector<size_t> ends;
+    Fork fork;
+  };
+  static Status RunBranch(void* branches, int branch, Crew& crew);
   void AddSection(size_t first, size_t end, int64_t repeats);
   void Move(const Section& section, int64_t repeat);
 
@@ -97,7 +115,9 @@ class CpuPlan final : public PreparedPlan {
   const MonotonicClock* clock_ = nullptr;
   pid_t owner_ = 0;
 
-  std::vector<void*> pointers_;        // of all steps, one after the other
+  std::shared_ptr<const NodeCopies> copies_;  // null: constants are where the package has them
+  NodeStride nodes_;                          // of pointers_
+  std::vector<void*> pointers_;        // of all steps, one after the other; once for each node
   std::vector<size_t> first_pointer_;  // by step
   std::vector<PhaseGroup> moves_;      // in order
   std::vector<Sweep::Link> links_;     // of all moves, one after the other
@@ -105,6 +125,7 @@ class CpuPlan final : public PreparedPlan {
   std::deque<Sweep> sweeps_;           // by move
   std::vector<Patch> patches_;
   std::vector<Section> sections_;
+  std::deque<Branches> forks_;  // in order; none where steps are timed
   std::vector<Moving> moving_;
   std::vector<Parts> parts_;    // by io
   std::vector<Region> stages_;  // by io

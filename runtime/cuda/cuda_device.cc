@@ -10,6 +10,7 @@
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_plan.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/memory_need.h"
 #include "runtime/message.h"
 
 namespace hone::runtime {
@@ -37,6 +38,7 @@ class CudaLoaded final : public LoadedPlan {
     }
     auto loaded = std::make_unique<CudaLoaded>();
     HONE_RETURN_IF_ERROR(loaded->TakeDevice());
+    HONE_RETURN_IF_ERROR(loaded->CheckRoom(input));
     HONE_RETURN_IF_ERROR(loaded->LoadCode(input));
     HONE_RETURN_IF_ERROR(loaded->UploadConstants(input.constants));
     loaded->model_.plan = input.plan;
@@ -66,6 +68,13 @@ class CudaLoaded final : public LoadedPlan {
         driver.Check(driver.cuDevicePrimaryCtxRetain(&context, device_), "the GPU's context"));
     model_.context = context;
     return driver.Check(driver.cuCtxSetCurrent(context), "the GPU's context");
+  }
+
+  Status CheckRoom(const LoadInput& input) const {
+    const CudaDriver& driver = *model_.driver;
+    size_t free = 0, total = 0;
+    HONE_RETURN_IF_ERROR(driver.Check(driver.cuMemGetInfo_v2(&free, &total), "the GPU's memory"));
+    return CheckMemory(MemoryNeedOf(*input.plan, input.constants.size()), *input.plan, free, total);
   }
 
   Status LoadCode(const LoadInput& input) {

@@ -22,6 +22,14 @@ Result<CudaDriver> FindAll() {
   std::string why;
   Take("cuDeviceGet", &d.cuDeviceGet, &why);
   Take("cuDeviceGetAttribute", &d.cuDeviceGetAttribute, &why);
+  Take("cuDeviceGetName", &d.cuDeviceGetName, &why);
+  // The second one tells a slice of a GPU (MIG) from the whole; drivers before 11.4 lack it.
+  std::string none;
+  Take("cuDeviceGetUuid_v2", &d.cuDeviceGetUuid, &none);
+  if (d.cuDeviceGetUuid == nullptr) Take("cuDeviceGetUuid", &d.cuDeviceGetUuid, &why);
+  Take("cuDeviceGetPCIBusId", &d.cuDeviceGetPCIBusId, &why);
+  Take("cuDeviceTotalMem_v2", &d.cuDeviceTotalMem_v2, &why);
+  Take("cuDriverGetVersion", &d.cuDriverGetVersion, &why);
   Take("cuDevicePrimaryCtxRetain", &d.cuDevicePrimaryCtxRetain, &why);
   Take("cuDevicePrimaryCtxRelease_v2", &d.cuDevicePrimaryCtxRelease_v2, &why);
   Take("cuCtxSetCurrent", &d.cuCtxSetCurrent, &why);
@@ -33,6 +41,8 @@ Result<CudaDriver> FindAll() {
   Take("cuMemGetInfo_v2", &d.cuMemGetInfo_v2, &why);
   Take("cuMemcpyHtoDAsync_v2", &d.cuMemcpyHtoDAsync_v2, &why);
   Take("cuMemcpyDtoHAsync_v2", &d.cuMemcpyDtoHAsync_v2, &why);
+  Take("cuMemcpyDtoDAsync_v2", &d.cuMemcpyDtoDAsync_v2, &why);
+  Take("cuPointerGetAttribute", &d.cuPointerGetAttribute, &why);
   Take("cuMemsetD8Async", &d.cuMemsetD8Async, &why);
   Take("cuStreamCreate", &d.cuStreamCreate, &why);
   Take("cuStreamDestroy_v2", &d.cuStreamDestroy_v2, &why);
@@ -46,6 +56,7 @@ Result<CudaDriver> FindAll() {
   Take("cuLaunchKernel", &d.cuLaunchKernel, &why);
   Take("cuEventCreate", &d.cuEventCreate, &why);
   Take("cuEventRecord", &d.cuEventRecord, &why);
+  Take("cuEventRecordWithFlags", &d.cuEventRecordWithFlags, &why);
   Take("cuEventElapsedTime", &d.cuEventElapsedTime, &why);
   Take("cuEventDestroy_v2", &d.cuEventDestroy_v2, &why);
   Take("cuGetErrorString", &d.cuGetErrorString, &why);

@@ -16,6 +16,11 @@ using CuHandle = void*;      ///< CUcontext, CUmodule, CUfunction, CUstream, CUg
 struct CudaDriver {
   CuResult (*cuDeviceGet)(int* device, int ordinal) = nullptr;
   CuResult (*cuDeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
+  CuResult (*cuDeviceGetName)(char* name, int size, int device) = nullptr;
+  CuResult (*cuDeviceGetUuid)(unsigned char* bytes, int device) = nullptr;  ///< 16 of them
+  CuResult (*cuDeviceGetPCIBusId)(char* id, int size, int device) = nullptr;
+  CuResult (*cuDeviceTotalMem_v2)(size_t* bytes, int device) = nullptr;
+  CuResult (*cuDriverGetVersion)(int* version) = nullptr;
   CuResult (*cuDevicePrimaryCtxRetain)(CuHandle* context, int device) = nullptr;
   CuResult (*cuDevicePrimaryCtxRelease_v2)(int device) = nullptr;
   CuResult (*cuCtxSetCurrent)(CuHandle context) = nullptr;
@@ -30,6 +35,9 @@ struct CudaDriver {
                                    CuHandle stream) = nullptr;
   CuResult (*cuMemcpyDtoHAsync_v2)(void* to, CuPointer from, size_t bytes,
                                    CuHandle stream) = nullptr;
+  CuResult (*cuMemcpyDtoDAsync_v2)(CuPointer to, CuPointer from, size_t bytes,
+                                   CuHandle stream) = nullptr;
+  CuResult (*cuPointerGetAttribute)(void* value, int attribute, CuPointer pointer) = nullptr;
   CuResult (*cuMemsetD8Async)(CuPointer to, unsigned char value, size_t bytes,
                               CuHandle stream) = nullptr;
   CuResult (*cuStreamCreate)(CuHandle* stream, unsigned flags) = nullptr;
@@ -47,6 +55,7 @@ struct CudaDriver {
                              CuHandle stream, void** parameters, void** extra) = nullptr;
   CuResult (*cuEventCreate)(CuHandle* event, unsigned flags) = nullptr;
   CuResult (*cuEventRecord)(CuHandle event, CuHandle stream) = nullptr;
+  CuResult (*cuEventRecordWithFlags)(CuHandle event, CuHandle stream, unsigned flags) = nullptr;
   CuResult (*cuEventElapsedTime)(float* milliseconds, CuHandle begin, CuHandle end) = nullptr;
   CuResult (*cuEventDestroy_v2)(CuHandle event) = nullptr;
   CuResult (*cuGetErrorString)(CuResult code, const char** text) = nullptr;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/status.h"
+#include "schedule/cpu/panels.h"
 #include "schedule/stage_cost.h"
 
 namespace hone::schedule {
@@ -68,7 +70,8 @@ CpuSubject::Work WorkOf(const CpuSubject& subject) {
   for (const auto& a : AccessesOf(w, anchor)) {
     if (a.linear[f.row_axis])
       work.row_stride_bytes = std::max(work.row_stride_bytes,
-                                       4.0 * std::abs(static_cast<double>(a.stride[f.row_axis])));
+                                       static_cast<double>(ir::SizeOf(w.tensors[a.tensor].dtype) *
+                                                           std::abs(a.stride[f.row_axis])));
   }
   return work;
 }
@@ -109,8 +112,13 @@ absl::Status EmitClusters(TraceWriter& writer, const Inlining& inlining, const i
   const std::vector<Cluster> clusters = FindClusters(writer, inlining.keep, inlining.force);
   HONE_RETURN_IF_ERROR(writer.status());
   const size_t heaviest = clusters.empty() ? 0 : Heaviest(writer, clusters);
+  std::vector<int> skipped = {inlining.skip};
+  if (!clusters.empty() && KindOf(writer, clusters[heaviest]) == ClusterKind::kTile) {
+    const TileForm form = FindTileForm(writer, clusters[heaviest], target);
+    std::ranges::copy(PreparedInPanels(writer, form), std::back_inserter(skipped));
+  }
   for (size_t i = 0; i < clusters.size(); ++i) {
-    if (inlining.skip >= 0 && clusters[i].owner == inlining.skip) continue;
+    if (std::ranges::find(skipped, clusters[i].owner) != skipped.end()) continue;
     if (i == heaviest)
       main(clusters[i]);
     else

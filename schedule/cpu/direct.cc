@@ -53,6 +53,9 @@ class DirectRule final : public CpuRule {
                                const TraceWriter& /*writer*/) const override {
     if (subject->kind != ClusterKind::kTile) return {};
     if (subject->input < 0) return {Make(subject, "direct", Padding::kPeeled)};
+    const int prepared = subject->workload.stages[subject->input].results[0];
+    if (subject->tile.dot > 1 && std::ranges::count(subject->tile.packed, prepared) > 0)
+      return {Make(subject, "direct/root", Padding::kRoot)};
     std::vector<Sketch> all;
     // Narrow numbers are multiplied several at a time where none of them is guarded.
     if (!IsSumOfNarrowProducts(subject->workload.stages[subject->cluster.anchor],

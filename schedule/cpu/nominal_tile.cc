@@ -47,8 +47,9 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
     if (vectors > 1 && !form.FitsBlock(vectors)) continue;
     int64_t most_rows =
-        contraction ? (target.As<ir::CpuTarget>().registers - vectors - 1) / vectors
-                    : (target.As<ir::CpuTarget>().registers / 2) / (vectors * form.registers);
+        contraction
+            ? (target.As<ir::CpuTarget>().registers - vectors - (form.pairs ? 2 : 1)) / vectors
+            : (target.As<ir::CpuTarget>().registers / 2) / (vectors * form.registers);
     most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
     if (!contraction) most_rows = std::clamp<int64_t>(most_steps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {

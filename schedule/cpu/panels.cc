@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "ir/cpu/cpu_target.h"
+#include "schedule/stage_cost.h"
 
 namespace hone::schedule {
 
@@ -70,7 +71,77 @@ std::string PanelLayout(const TileForm& form, const Access& access, int64_t pane
   return fmt::format("[{}]", fmt::join(all, ", "));
 }
 
+/// Whether the Stage is a map at root that nothing was done to, and that is quickly computed anew.
+bool IsPreparation(const TraceWriter& w, int stage) {
+  if (stage < 0) return false;
+  const ir::Stage& s = w.stage(stage);
+  const StageSchedule& schedule = w.schedule().stages[stage];
+  return s.combiner == ir::Combiner::kNone && s.scan < 0 &&
+         !w.workload().tensors[s.results[0]].output && schedule.place == Place::kRoot &&
+         schedule.loops.size() == s.spatial.size() && CostOf(s) == 0;
+}
+
+/// Whether some condition in the Stage's body moves along the axis.
+bool IsGuardedAlong(const ir::Stage& stage, int axis) {
+  bool guarded = false;
+  ir::Visit(stage.body[0], [&](const ir::ExprNode& e) {
+    guarded |= e.kind == ir::ExprKind::kSelect && ir::DependsOnVar(e.args[0], axis);
+  });
+  return guarded;
+}
+
+void InlinePreparation(TraceWriter& w, int tensor) {
+  const int producer = w.workload().Producer(tensor);
+  if (IsPreparation(w, producer)) w.Emit(fmt::format("inline({})", w.name(producer)));
+}
+
+/// The copy of what is not constant into panels of a dot product: [others, n/panel, reduce axes,
+/// k/dot, panel, dot]. A vector is whole words of the last two. The last panel, and the last terms,
+/// stand apart where they are filled up, so that the others know that they are not.
+void ScheduleDotPanels(TraceWriter& w, int copy, const ir::Target& target) {
+  const ir::Stage stage = w.stage(copy);
+  const int rank = stage.num_spatial();
+  const int64_t words = stage.spatial[rank - 2] * stage.spatial[rank - 1];
+  const int64_t width =
+      std::gcd(words, target.As<ir::CpuTarget>().lanes * 4 /
+                          ir::SizeOf(w.workload().tensors[stage.results[0]].dtype));
+  const auto loop = [&](int axis) { return fmt::format("{}.i{}", stage.name, axis); };
+  const std::string lanes = stage.name + ".words";
+  w.Emit(fmt::format("{} = fuse({}, {})", lanes, loop(rank - 2), loop(rank - 1)));
+  w.Emit(fmt::format("split({}, {})", lanes, width));
+  std::vector<std::string> outer, guarded;
+  std::vector<int64_t> extents;
+  for (int a = 0; a + 2 < rank; ++a) {
+    if (IsGuardedAlong(stage, a) && stage.spatial[a] > 1) {
+      guarded.push_back(loop(a));
+      continue;
+    }
+    outer.push_back(loop(a));
+    extents.push_back(stage.spatial[a]);
+  }
+  std::vector<std::string> order = outer;
+  order.insert(order.end(), guarded.begin(), guarded.end());
+  order.insert(order.end(), {lanes + ".0", lanes + ".1"});
+  w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
+  for (const std::string& name : guarded) w.Emit(fmt::format("partition({}, [-1])", name));
+  // All that the conditions there read is to be a number.
+  if (IsGuardedAlong(stage, rank - 2) || IsGuardedAlong(stage, rank - 1))
+    w.Emit(fmt::format("unroll({}.0)", lanes));
+  w.Emit(fmt::format("vectorize({}.1)", lanes));
+  Parallelise(w, copy, outer, extents, target);
+}
+
 }  // namespace
+
+std::vector<int> PreparedInPanels(const TraceWriter& w, const TileForm& f) {
+  std::vector<int> all, copied = f.packed;
+  if (f.widened >= 0) copied.push_back(f.widened);
+  for (int t : copied) {
+    const int producer = w.workload().Producer(t);
+    if (f.dot > 1 && IsPreparation(w, producer)) all.push_back(producer);
+  }
+  return all;
+}
 
 bool IsSumOfNarrowProducts(const ir::Stage& stage, const ir::Target& target) {
   const ir::Expr& body = stage.body[0];
@@ -134,13 +205,32 @@ void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Targ
       if (a.tensor != t) continue;
       std::string layout = PanelLayout(f, a, panel);
       const int copy = static_cast<int>(w.workload().stages.size());
-      w.Emit(fmt::format("{} = pack({}, {}, {})", w.NextStage(), w.name(f.anchor),
-                         w.workload().tensors[t].name, layout));
-      if (w.status().ok() && w.workload().tensors[t].kind != ir::TensorKind::kConstant)
+      w.Emit(fmt::format("{} = pack({}, {}, {}{})", w.NextStage(), w.name(f.anchor),
+                         w.workload().tensors[t].name, layout, f.pairs ? ", i16" : ""));
+      if (!w.status().ok() || w.workload().tensors[t].kind == ir::TensorKind::kConstant) break;
+      if (f.dot == 1) {
         ScheduleMap(w, copy, 1, target);
+        break;
+      }
+      InlinePreparation(w, t);
+      ScheduleDotPanels(w, copy, target);
       break;
     }
   }
+}
+
+void WidenShared(TraceWriter& w, const TileForm& f, const ir::Target& target) {
+  if (f.widened < 0) return;
+  const ir::Tensor& tensor = w.workload().tensors[f.widened];
+  const bool constant = tensor.kind == ir::TensorKind::kConstant;
+  std::vector<std::string> dims;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) dims.push_back(fmt::format("i{}", d));
+  const int copy = static_cast<int>(w.workload().stages.size());
+  w.Emit(fmt::format("{} = pack({}, {}, [{}], i16)", w.NextStage(), w.name(f.anchor), tensor.name,
+                     fmt::join(dims, ", ")));
+  if (!w.status().ok() || constant) return;
+  InlinePreparation(w, f.widened);
+  ScheduleMap(w, copy, 1, target);
 }
 
 }  // namespace hone::schedule

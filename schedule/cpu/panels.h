@@ -26,4 +26,11 @@ bool IsSumOfNarrowProducts(const ir::Stage& stage, const ir::Target& target);
 int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
               const TileForm& form, const ir::Target& target);
 
+/// Copies what all lanes share of pairs as 16 bits, where the form says so.
+void WidenShared(TraceWriter& w, const TileForm& form, const ir::Target& target);
+
+/// Maps that only prepare what a dot product's copies hold: PackPanels and WidenShared compute them
+/// there, where nothing was done to them before.
+std::vector<int> PreparedInPanels(const TraceWriter& w, const TileForm& form);
+
 }  // namespace hone::schedule

@@ -43,6 +43,10 @@ struct TileForm {
   int64_t registers = 1;  ///< that a vector of results takes: the index of a tuple is wider
   /// Iterations of the innermost reduce axis that one instruction multiplies and adds up; 1: none.
   int64_t dot = 1;
+  /// Bytes are multiplied in pairs of 16 bits, to which the panels and, where many panels read it,
+  /// this tensor that all lanes share are widened before; -1: it is widened in the loop.
+  bool pairs = false;
+  int widened = -1;
   int64_t vectors_total = 1;  ///< vectors that cover the vector axis
   /// Elements along the vector axis that share the other factor (a group's channels); 0: all do.
   int64_t shared_block = 0;

@@ -19,6 +19,8 @@ namespace hone::schedule {
 
 namespace {
 
+/// Vectors of columns for which it pays to widen bytes once more in memory.
+constexpr int64_t kManyVectors = 8;
 /// Taps of a window above which they are not unrolled; a pair of value and index is several
 /// registers and more than ten instructions a step.
 constexpr int64_t kMostTaps = 25, kMostTapsOfTuples = 9;
@@ -80,6 +82,20 @@ std::vector<int> ReduceOrder(const ir::Workload& w, const ir::Stage& stage) {
   std::vector<int> out;
   for (const auto& [key, r] : keyed) out.push_back(r);
   return out;
+}
+
+/// Whether the steps of the innermost reduce axis take parts of one byte each: unrolled, they share
+/// what is loaded.
+bool SharesBytes(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
+                 const TileForm& f) {
+  constexpr int64_t kBitsOfByte = 8;
+  if (f.reduce.empty() || f.vector_axis < 0 || stage.Extent(f.reduce.back()) > kBitsOfByte)
+    return false;
+  return std::ranges::find(f.unrolled, f.reduce.back()) == f.unrolled.end() &&
+         std::ranges::any_of(accesses, [&](const Access& a) {
+           return ir::SizeOf(w.tensors[a.tensor].dtype) == 1 && a.DependsOn(f.vector_axis) &&
+                  !a.DependsOn(f.reduce.back());
+         });
 }
 
 /// The row axis. Contraction: the innermost other axis along which some load that moves with the
@@ -156,6 +172,7 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     f.unrolled.clear();
     f.border = false;
   }
+  if (contraction && SharesBytes(w, stage, accesses, f)) f.unrolled.push_back(f.reduce.back());
   if (f.vector_axis >= 0) {
     for (const auto& a : accesses) {
       if (a.DependsOn(f.vector_axis) && a.SharedAlong(f.vector_axis))
@@ -165,13 +182,17 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
     f.lanes = static_cast<int>(std::gcd<int64_t>(f.lanes, f.shared_block));
     f.vectors_total = CeilDiv(stage.spatial[f.vector_axis], f.lanes);
     if (contraction) f.dot = DotOf(w, stage, accesses, f, target);
+    f.pairs = f.dot == 2 && dtype == ir::DType::kI32 && !target.As<ir::CpuTarget>().vnni;
     for (const auto& a : accesses) {
       const bool panels = f.dot > 1 && !a.SharedAlong(f.vector_axis);
       if ((panels || NeedsPacking(w, a, f.vector_axis, stage.spatial[f.vector_axis])) &&
           std::find(f.packed.begin(), f.packed.end(), a.tensor) == f.packed.end()) {
         f.packed.push_back(a.tensor);
       }
+      if (f.pairs && f.vectors_total >= kManyVectors && a.SharedAlong(f.vector_axis))
+        f.widened = a.tensor;
     }
+    if (std::ranges::count(f.packed, f.widened) > 0) f.widened = -1;
   }
   return f;
 }
@@ -342,6 +363,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   if (f.vector_axis < 0) return;
   const int64_t panel = c.vectors * f.lanes;
   PackPanels(w, f, panel, target);
+  if (padding != Padding::kTile) WidenShared(w, f, target);
   const std::string v = Loop(w, f.owner, f.vector_axis);
   const bool whole_vectors = owner.spatial[f.vector_axis] % panel == 0;
   w.Emit(

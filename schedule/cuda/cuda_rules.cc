@@ -6,6 +6,7 @@
 #include "schedule/cuda/maps.h"
 #include "schedule/cuda/products.h"
 #include "schedule/cuda/rows.h"
+#include "schedule/cuda/sums.h"
 
 namespace hone::schedule {
 
@@ -18,14 +19,18 @@ class AllSketches final : public KindSketches {
     std::vector<Sketch> all;
     if (auto products = ProductsSketch(workload, target)) all.push_back(*std::move(products));
     if (auto rows = RowsSketch(workload, target)) all.push_back(*std::move(rows));
+    if (auto sums = SumsSketch(workload, target)) all.push_back(*std::move(sums));
     all.push_back(GridSketch(workload));
     if (auto maps = MapsSketch(workload)) all.push_back(*std::move(maps));
     return all;
   }
 
   Sketch DefaultSketch(const ir::Workload& workload, const ir::Target& target) const override {
-    auto products = ProductsSketch(workload, target);
-    return products ? *std::move(products) : GridSketch(workload);
+    if (auto products = ProductsSketch(workload, target)) return *std::move(products);
+    auto rows = RowsSketch(workload, target);
+    if (rows && rows->rule->Default(*rows)) return *std::move(rows);
+    auto sums = SumsSketch(workload, target);
+    return sums ? *std::move(sums) : GridSketch(workload);
   }
 };
 

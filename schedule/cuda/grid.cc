@@ -116,6 +116,32 @@ void ScheduleOnGrid(TraceWriter& w, int id, int64_t threads, int64_t elements, i
   }
 }
 
+void ScheduleReduction(TraceWriter& w, int id, int64_t threads, bool last_slowest) {
+  const ir::Stage stage = w.stage(id);
+  if (last_slowest && stage.num_spatial() > 1) {
+    std::string order = fmt::format("{}.i{}", stage.name, stage.num_spatial() - 1);
+    for (int a = 0; a + 1 < stage.num_spatial(); ++a)
+      order += fmt::format(", {}.i{}", stage.name, a);
+    w.Emit(fmt::format("reorder({})", order));
+  }
+  const int count = stage.num_spatial();
+  const auto axis = [&](int k) {
+    return fmt::format("{}.i{}", stage.name, last_slowest ? (k + count - 1) % count : k);
+  };
+  std::string loop = axis(0);
+  int64_t points = 1;
+  for (const int64_t extent : stage.spatial) points *= extent;
+  for (int k = 1; k < count; ++k) {
+    const std::string fused = fmt::format("{}.f{}", stage.name, k - 1);
+    w.Emit(fmt::format("{} = fuse({}, {})", fused, loop, axis(k)));
+    loop = fused;
+  }
+  w.Emit(fmt::format("split({}, {}{})", loop, threads, points % threads == 0 ? "" : ", mask"));
+  w.Emit(fmt::format("bind({}.0, block.x)", loop));
+  w.Emit(fmt::format("bind({}.1, thread.x)", loop));
+  w.Emit(fmt::format("{} = cache_write({}, register, at={}.1)", w.NextStage(), stage.name, loop));
+}
+
 Sketch GridSketch(const ir::Workload& workload) {
   static const GridRule rule;
   TraceWriter w(workload);

@@ -20,6 +20,10 @@ int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t
 void ScheduleOnGrid(TraceWriter& writer, int stage, int64_t threads, int64_t elements,
                     int64_t repeats = 1);
 
+/// A reduction the same way; `last_slowest`: neighbours of a block are those of the axis before the
+/// last.
+void ScheduleReduction(TraceWriter& writer, int stage, int64_t threads, bool last_slowest);
+
 inline constexpr int64_t kGridThreads = 256, kGridElements = 4;  ///< of the default
 
 }  // namespace hone::schedule

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
-#include "schedule/cuda/grid.h"
-#include "schedule/cuda/tile.h"
-#include "schedule/nest_builder.h"
-#include "schedule/structure.h"
+#include "schedule/cuda/parts.h"
 
 namespace hone::schedule {
 
@@ -27,31 +25,27 @@ Values ValuesOf(const BlockTile& t) {
 
 struct ProductsForm : SketchForm {
   BlockTile nominal;
-  int64_t rows = 1;  ///< of the product with most
+  std::string stage;  ///< the sum with most to do
+  int64_t rows = 1;   ///< of the product with most
 };
 
 class ProductsRule final : public SketchRule {
  public:
   absl::Status Emit(const Sketch&, const Values& v, TraceWriter& w) const override {
-    FindClusters(w, -1, -1);  // inlines
-    for (const int id : LiveStages(w.schedule())) {
-      const auto axes = FindProduct(w.workload(), w.stage(id));
-      // The slices of all must come out even: some may be of another depth.
-      if (axes && axes->depth % v[kDepth] == 0)
-        ScheduleProduct(w, id, *axes, TileOf(v));
-      else
-        ScheduleOnGrid(w, id, kGridThreads, kGridElements);
+    const CudaParts parts = PartsOf(w);
+    for (const Product& product : parts.products) {
+      BlockTile tile = TileOf(v);
+      tile.depth = SliceDepth(product.axes, tile.depth);
+      ScheduleProduct(w, product.stage, product.axes, tile);
     }
+    ScheduleRows(w, parts);
+    ScheduleOthers(w, parts);
     return w.status();
   }
 
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
     const auto& form = static_cast<const ProductsForm&>(*sketch.form);
-    for (const Instruction& i : trace.instructions) {
-      if (i.primitive != "cache_read" || i.positional.empty()) continue;
-      if (auto tile = ReadProduct(trace, i.positional[0])) return ValuesOf(*tile);
-    }
-    return ValuesOf(form.nominal);
+    return ValuesOf(ReadProduct(trace, form.stage).value_or(form.nominal));
   }
 
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
@@ -73,33 +67,32 @@ class ProductsRule final : public SketchRule {
 std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Target& target) {
   static const ProductsRule rule;
   TraceWriter w(workload);
-  FindClusters(w, -1, -1);
-  std::optional<ProductAxes> main;
+  const Product* main = nullptr;
   double most = 0;
   int64_t rows = 1;
-  for (const int id : LiveStages(w.schedule())) {
-    const auto axes = FindProduct(w.workload(), w.stage(id));
-    if (!axes) continue;
-    rows = std::max(rows, axes->rows);
+  const CudaParts parts = PartsOf(w);
+  for (const Product& product : parts.products) {
+    rows = std::max(rows, product.axes.rows);
     double points = 1;
-    for (int a = 0; a < w.stage(id).num_axes(); ++a)
-      points *= static_cast<double>(w.stage(id).Extent(a));
+    const ir::Stage& stage = w.stage(product.stage);
+    for (int a = 0; a < stage.num_axes(); ++a) points *= static_cast<double>(stage.Extent(a));
     if (points <= most) continue;
     most = points;
-    main = axes;
+    main = &product;
   }
-  if (!main) return std::nullopt;
-  const auto nominal = NominalBlock(*main, target.As<ir::CudaTarget>());
+  if (main == nullptr) return std::nullopt;
+  const auto nominal = NominalBlock(main->axes, target.As<ir::CudaTarget>());
   if (!nominal) return std::nullopt;
   auto form = std::make_shared<ProductsForm>();
   form->nominal = *nominal;
+  form->stage = w.name(main->stage);
   form->rows = rows;
   DecisionTable tiles{"tile", {"threads_y", "rows", "threads_x", "vectors"}, {}};
   for (const BlockTile& t : BlockTiles())
     tiles.rows.push_back({t.threads_y, t.rows, t.threads_x, t.vectors});
   DecisionTable depths{"depth", {"depth"}, {}};
   for (const int64_t depth : {4, 8, 16, 32}) {
-    if (main->depth % depth == 0) depths.rows.push_back({depth});
+    if (main->axes.depth % depth == 0) depths.rows.push_back({depth});
   }
   return Sketch{"products", {std::move(tiles), std::move(depths)}, &rule, std::move(form)};
 }

@@ -4,17 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "ir/combiner.h"
 #include "ir/cuda/cuda_target.h"
 #include "schedule/access.h"
-#include "schedule/cuda/grid.h"
-#include "schedule/cuda/tile.h"
+#include "schedule/cuda/parts.h"
 #include "schedule/nest_builder.h"
 #include "schedule/trace_query.h"
 
@@ -31,8 +28,11 @@ struct RowsForm : SketchForm {
   int64_t shared_bytes = 0;  ///< of one row, without partial results
   int64_t reductions = 0;
   std::string row_loop, column_loop;  ///< of the first cluster's owner, before they are split
-  std::map<int, BlockTile> tiles;     ///< of the products beside the rows
   int64_t rows = 1;                   ///< the fewest of a cluster, along the axis that blocks share
+  int64_t columns = INT64_MAX;        ///< the fewest of a row that is written
+  int64_t shortest = kMostThreads;    ///< row that is reduced, and no more
+  bool vectors = true;                ///< rows are whole vectors
+  ir::CudaTarget card;
 };
 
 bool IsReduction(const ir::Stage& stage) { return stage.combiner != ir::Combiner::kNone; }
@@ -226,26 +226,68 @@ class RowWriter {
   const int row_axis_;  ///< the last of the axes over rows
 };
 
+/// What bounds the numbers of all clusters.
+std::shared_ptr<RowsForm> FormOf(const TraceWriter& w, const std::vector<Cluster>& clusters) {
+  auto form = std::make_shared<RowsForm>();
+  form->rows = INT64_MAX;
+  for (const Cluster& cluster : clusters) {
+    const ir::Stage& owner = w.stage(cluster.owner);
+    const int row_axis = cluster.row_axes - 1;
+    if (form->row_loop.empty()) {
+      form->row_loop = fmt::format("{}.i{}", owner.name, row_axis);
+      form->column_loop = fmt::format("{}.i{}", owner.name, row_axis + 1);
+    }
+    form->rows = std::min(form->rows, owner.spatial[row_axis]);
+    form->columns = std::min(form->columns, owner.spatial[row_axis + 1]);
+    form->vectors = form->vectors && owner.spatial[row_axis + 1] % 4 == 0;
+    int64_t bytes = 0;
+    for (const int id : cluster.members) {
+      const ir::Stage& stage = w.stage(id);
+      if (IsReduction(stage)) {
+        ++form->reductions;
+        form->shortest = std::min(form->shortest, stage.reduce[0]);
+      }
+      const ir::Tensor& result = w.workload().tensors[stage.results[0]];
+      bytes += ir::SizeOf(result.dtype) *
+               (stage.num_spatial() > row_axis + 1 ? stage.spatial[row_axis + 1] : 1);
+    }
+    form->shared_bytes = std::max(form->shared_bytes, bytes);
+  }
+  return form;
+}
+
+std::string_view RefusalOf(const RowsForm& form, const Values& v) {
+  if (v[kThreads] * v[kRows] > kMostThreads) return "too many threads";
+  if (v[kRows] > form.rows) return "a block has more rows than there are";
+  const int64_t partial = 4 * form.reductions * (v[kThreads] + 2 * kFold);
+  if (v[kRows] * (form.shared_bytes + partial) > kMostSharedBytes)
+    return "rows larger than a block's shared memory";
+  return {};
+}
+
+/// A thread for every eight elements of a row, and rows until a block has 128 threads.
+std::optional<Values> NominalOf(const RowsForm& form) {
+  constexpr int64_t kOfAThread = 8, kWanted = 128;
+  int64_t threads = kLeastRow;
+  while (2 * threads <= form.shortest && kOfAThread * threads < form.columns && threads < 256)
+    threads *= 2;
+  Values v{threads, 1, form.vectors && form.columns >= 4 * threads ? 4 : 1};
+  for (const int64_t rows : {4, 2}) {
+    if (v[kRows] == 1 && threads * rows <= kWanted && RefusalOf(form, {threads, rows, 1}).empty())
+      v[kRows] = rows;
+  }
+  if (!RefusalOf(form, v).empty()) return std::nullopt;
+  return v;
+}
+
 class RowsRule final : public SketchRule {
  public:
   absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
     const auto& form = static_cast<const RowsForm&>(*sketch.form);
-    const std::vector<Cluster> clusters = RowClusters(w);
-    std::set<int> done;
-    for (const Cluster& cluster : clusters) {
-      done.insert(cluster.owner);
-      done.insert(cluster.members.begin(), cluster.members.end());
-    }
-    const std::vector<int> live = LiveStages(w.schedule());
-    for (const Cluster& cluster : clusters) RowWriter(w, cluster, v).Write();
-    for (const int id : live) {
-      if (done.contains(id)) continue;
-      const auto tile = form.tiles.find(id);
-      if (tile != form.tiles.end())
-        ScheduleProduct(w, id, *FindProduct(w.workload(), w.stage(id)), tile->second);
-      else
-        ScheduleOnGrid(w, id, kGridThreads, kGridElements);
-    }
+    const CudaParts parts = PartsOf(w);
+    for (const Cluster& cluster : parts.rows) ScheduleRow(w, cluster, v);
+    ScheduleProducts(w, parts, form.card);
+    ScheduleOthers(w, parts);
     return w.status();
   }
 
@@ -261,13 +303,11 @@ class RowsRule final : public SketchRule {
   }
 
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
-    const auto& form = static_cast<const RowsForm&>(*sketch.form);
-    if (v[kThreads] * v[kRows] > kMostThreads) return "too many threads";
-    if (v[kRows] > form.rows) return "a block has more rows than there are";
-    const int64_t partial = 4 * form.reductions * (v[kThreads] + 2 * kFold);
-    if (v[kRows] * (form.shared_bytes + partial) > kMostSharedBytes)
-      return "rows larger than a block's shared memory";
-    return {};
+    return RefusalOf(static_cast<const RowsForm&>(*sketch.form), v);
+  }
+
+  std::optional<Values> Default(const Sketch& sketch) const override {
+    return NominalOf(static_cast<const RowsForm&>(*sketch.form));
   }
 };
 
@@ -286,48 +326,27 @@ std::vector<Cluster> RowClusters(TraceWriter& writer) {
   return rows;
 }
 
+std::optional<Values> NominalRows(const TraceWriter& writer, const std::vector<Cluster>& clusters) {
+  if (clusters.empty()) return std::nullopt;
+  return NominalOf(*FormOf(writer, clusters));
+}
+
+void ScheduleRow(TraceWriter& writer, const Cluster& cluster, const Values& numbers) {
+  RowWriter(writer, cluster, numbers).Write();
+}
+
 std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target) {
   static const RowsRule rule;
   TraceWriter w(workload);
-  auto form = std::make_shared<RowsForm>();
-  int64_t shortest = kMostThreads;
-  bool vectors = true;
-  form->rows = INT64_MAX;
   const std::vector<Cluster> clusters = RowClusters(w);
-  for (const Cluster& cluster : clusters) {
-    const ir::Stage& owner = w.stage(cluster.owner);
-    const int row_axis = cluster.row_axes - 1;
-    if (form->row_loop.empty()) {
-      form->row_loop = fmt::format("{}.i{}", owner.name, row_axis);
-      form->column_loop = fmt::format("{}.i{}", owner.name, row_axis + 1);
-    }
-    form->rows = std::min(form->rows, owner.spatial[row_axis]);
-    vectors = vectors && owner.spatial[row_axis + 1] % 4 == 0;
-    int64_t bytes = 0;
-    for (const int id : cluster.members) {
-      const ir::Stage& stage = w.stage(id);
-      if (IsReduction(stage)) {
-        ++form->reductions;
-        shortest = std::min(shortest, stage.reduce[0]);
-      }
-      const ir::Tensor& result = w.workload().tensors[stage.results[0]];
-      bytes += ir::SizeOf(result.dtype) *
-               (stage.num_spatial() > row_axis + 1 ? stage.spatial[row_axis + 1] : 1);
-    }
-    form->shared_bytes = std::max(form->shared_bytes, bytes);
-  }
   if (clusters.empty()) return std::nullopt;
-  for (const int id : LiveStages(w.schedule())) {
-    const auto axes = FindProduct(w.workload(), w.stage(id));
-    if (!axes) continue;
-    if (const auto tile = NominalBlock(*axes, target.As<ir::CudaTarget>()))
-      form->tiles.emplace(id, *tile);
-  }
+  auto form = FormOf(w, clusters);
+  form->card = target.As<ir::CudaTarget>();
   DecisionTable threads{"threads", {"row_threads"}, {}};
-  for (int64_t t = kLeastRow; t <= shortest; t *= 2) threads.rows.push_back({t});
+  for (int64_t t = kLeastRow; t <= form->shortest; t *= 2) threads.rows.push_back({t});
   DecisionTable rows{"rows", {"block_rows"}, {{1}, {2}, {4}, {8}}};
   DecisionTable elements{"elements", {"row_elements"}, {{1}}};
-  if (vectors) elements.rows.push_back({4});
+  if (form->vectors) elements.rows.push_back({4});
   return Sketch{
       "rows", {std::move(threads), std::move(rows), std::move(elements)}, &rule, std::move(form)};
 }

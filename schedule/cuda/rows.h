@@ -14,11 +14,15 @@ namespace hone::schedule {
 /// its rows (softmax, norms). A reduction that no map follows has too few results for its threads.
 std::vector<Cluster> RowClusters(TraceWriter& writer);
 
+/// The numbers of the default, for all clusters; nothing where no block can hold their rows.
+std::optional<Values> NominalRows(const TraceWriter& writer, const std::vector<Cluster>& clusters);
+/// Schedules one cluster.
+void ScheduleRow(TraceWriter& writer, const Cluster& cluster, const Values& numbers);
+
 /// A block makes a row or a few: each thread reduces every so many-th element of a row, what they
 /// found meets in shared memory. The numbers are threads of a row, rows of a block, and the
-/// elements that lie side by side of what a thread writes. What is no row is a tile or a
-/// grid as by default.
-/// Nothing where no cluster has rows.
+/// elements that lie side by side of what a thread writes. What is no row is a tile or a grid as by
+/// default. Nothing where no cluster has rows.
 std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target);
 
 }  // namespace hone::schedule

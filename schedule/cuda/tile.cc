@@ -6,122 +6,81 @@
 #include <algorithm>
 #include <string>
 
-#include "schedule/access.h"
-#include "schedule/structure.h"
+#include "ir/index/simplify.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {
 
 namespace {
 
-constexpr int64_t kLeastColumns = 16, kLeastRows = 4;
 constexpr int64_t kDepths[] = {16, 8, 32, 4};
 constexpr int64_t kMostBlocksY = 65'535;
-
-/// Whether each index is an axis of its own.
-bool IsPlain(const Access& access) {
-  std::vector<int> seen;
-  for (const ir::Expr& index : access.indices) {
-    if (index->kind != ir::ExprKind::kVar) return false;
-    if (std::ranges::find(seen, index->id) != seen.end()) return false;
-    seen.push_back(index->id);
-  }
-  return !access.guarded;
-}
-
-/// The dimension of a load that an axis indexes.
-int DimensionOf(const Access& access, int axis) {
-  for (size_t d = 0; d < access.indices.size(); ++d) {
-    if (access.indices[d]->id == axis) return static_cast<int>(d);
-  }
-  return -1;
-}
-
-Access AccessTo(const ir::Workload& workload, const ir::Stage& stage, int tensor) {
-  for (Access& access : AccessesOf(workload, stage)) {
-    if (access.tensor == tensor) return access;
-  }
-  return {};
-}
+/// Unused elements after each row of a slice that is turned: threads that write a column of it
+/// would share a bank, and vectors of a row stay aligned.
+constexpr int64_t kRowGap = 4;
 
 std::string Loop(const std::string& stage, int spatial, int axis) {
   return axis < spatial ? fmt::format("{}.i{}", stage, axis)
                         : fmt::format("{}.r{}", stage, axis - spatial);
 }
 
-/// The slice of one factor, brought by all threads of the block: rows of `length` elements that lie
-/// side by side. `padded`: another dimension's neighbours are read together, so rows of a power of
-/// two would share a bank.
-void CopySlice(TraceWriter& w, const std::string& stage, const std::string& at, int tensor,
-               int other, int64_t length, bool padded, const BlockTile& tile) {
-  const std::string name = w.workload().tensors[tensor].name;
-  const auto last = static_cast<int>(w.workload().tensors[tensor].shape.size()) - 1;
+/// One factor's slice in shared memory, [row][depth] or [depth][column].
+struct Slice {
+  int tensor = -1;             ///< that the factor reads
+  int outer = -1, inner = -1;  ///< axes of the Stage: rows of the slice, elements of a row
+  bool along_inner = true;     ///< which of them neighbours in memory lie along
+};
+
+/// Brought by all threads of the block, neighbours by neighbours.
+void CopySlice(TraceWriter& w, int stage, const std::string& at, const Slice& slice,
+               const BlockTile& tile) {
+  const ir::Stage of = w.stage(stage);
   const std::string copy = w.NextStage();
-  w.Emit(fmt::format("{} = cache_read({}, {}, at={}, storage=shared)", copy, stage, name, at));
-  if (padded) w.Emit(fmt::format("align({}, {}, 1)", copy, last));
-  const std::string row = fmt::format("{}.i{}", copy, other);
-  w.Emit(fmt::format("split({}, {}, mask)", row, tile.threads_y));
-  w.Emit(fmt::format("bind({}.1, thread.y)", row));
-  const std::string element = fmt::format("{}.i{}", copy, last);
-  const int64_t lanes =
-      !padded && length % (tile.threads_x * BlockTile::kLanes) == 0 ? BlockTile::kLanes : 1;
-  w.Emit(lanes > 1 ? fmt::format("split({}, [{}, {}], mask)", element, tile.threads_x, lanes)
-                   : fmt::format("split({}, {}, mask)", element, tile.threads_x));
-  w.Emit(fmt::format("bind({}.1, thread.x)", element));
-  if (lanes > 1) w.Emit(fmt::format("vectorize({}.2)", element));
+  const ir::Expr& body = of.body[0];
+  const auto reads = [&](const ir::Expr& e) {
+    bool found = false;
+    ir::Visit(e, [&](const ir::ExprNode& n) {
+      found |= n.kind == ir::ExprKind::kLoad && n.id == slice.tensor;
+    });
+    return found;
+  };
+  const ir::Expr& factor = reads(body->args[0]) ? body->args[0] : body->args[1];
+  std::vector<std::string> axes;
+  const auto add = [&](int a) { axes.push_back(Loop("", of.num_spatial(), a).substr(1)); };
+  for (int a = 0; a < of.num_axes(); ++a) {
+    if (a != slice.outer && a != slice.inner && ir::DependsOnVar(factor, a)) add(a);
+  }
+  add(slice.outer);
+  add(slice.inner);
+  w.Emit(fmt::format("{} = im2col({}, {}, [{}], at={}, storage=shared)", copy, of.name,
+                     w.workload().tensors[slice.tensor].name, fmt::join(axes, ","), at));
+  const auto last = static_cast<int>(axes.size()) - 1;
+  std::string row = fmt::format("{}.i{}", copy, last - 1),
+              element = fmt::format("{}.i{}", copy, last);
+  std::string lanes;
+  if (slice.along_inner) {
+    w.Emit(fmt::format("split({}, {}, mask)", element, BlockTile::kLanes));
+    lanes = element + ".1";
+    element += ".0";
+  } else {
+    w.Emit(fmt::format("align({}, {}, {})", copy, last, kRowGap));
+    w.Emit(fmt::format("reorder({}, {})", element, row));
+    std::swap(row, element);
+  }
+  const std::string all = copy + ".f0";
+  w.Emit(fmt::format("{} = fuse({}, {})", all, row, element));
+  w.Emit(fmt::format("split({}, [{}, {}], mask)", all, tile.threads_y, tile.threads_x));
+  w.Emit(fmt::format("bind({}.1, thread.y)", all));
+  w.Emit(fmt::format("bind({}.2, thread.x)", all));
   // All loads are on their way before the first is stored.
-  w.Emit(fmt::format("unroll({}.0)", row));
-  w.Emit(fmt::format("unroll({}.0)", element));
+  w.Emit(fmt::format("unroll({}.0)", all));
+  if (!lanes.empty()) w.Emit(fmt::format("vectorize({})", lanes));
 }
 
 }  // namespace
 
-std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::Stage& stage) {
-  if (stage.scan >= 0 || stage.num_spatial() < 2 || stage.num_reduce() == 0 ||
-      stage.combiner != ir::Combiner::kSum || RoleOf(workload, stage) != Role::kContraction) {
-    return std::nullopt;
-  }
-  const std::vector<Access> accesses = AccessesOf(workload, stage);
-  if (accesses.size() != 2 || accesses[0].tensor == accesses[1].tensor ||
-      !std::ranges::all_of(accesses, IsPlain)) {
-    return std::nullopt;
-  }
-  for (const Access& access : accesses) {
-    const ir::Tensor& tensor = workload.tensors[access.tensor];
-    if (tensor.kind == ir::TensorKind::kImmediate || tensor.dtype != ir::DType::kF32)
-      return std::nullopt;
-  }
-  ProductAxes axes;
-  const int spatial = stage.num_spatial();
-  axes.column = spatial - 1;
-  const size_t second = accesses[0].DependsOn(axes.column) ? 0 : 1;
-  const Access &x = accesses[1 - second], &y = accesses[second];
-  if (x.DependsOn(axes.column) || !y.DependsOn(axes.column)) return std::nullopt;
-  for (int a = 0; a + 1 < spatial; ++a) {
-    const bool only_first = x.DependsOn(a) && !y.DependsOn(a);
-    if (only_first && (axes.row < 0 || stage.spatial[a] > stage.spatial[axes.row])) axes.row = a;
-  }
-  for (int r = spatial; r < stage.num_axes(); ++r) {
-    if (!x.DependsOn(r) || !y.DependsOn(r)) return std::nullopt;
-    if (axes.reduce < 0 || stage.Extent(r) > stage.Extent(axes.reduce)) axes.reduce = r;
-  }
-  if (axes.row < 0) return std::nullopt;
-  axes.first = x.tensor;
-  axes.second = y.tensor;
-  axes.rows = stage.spatial[axes.row];
-  axes.columns = stage.spatial[axes.column];
-  axes.depth = stage.Extent(axes.reduce);
-  for (int a = 0; a + 1 < spatial; ++a) {
-    if (a == axes.row) continue;
-    axes.batch.push_back(a);
-    axes.batches *= stage.spatial[a];
-  }
-  for (int r = spatial; r < stage.num_axes(); ++r) {
-    if (r != axes.reduce) axes.other_reduce.push_back(r);
-  }
-  if (axes.rows < kLeastRows || axes.columns < kLeastColumns || axes.depth % 4 != 0)
-    return std::nullopt;
-  return axes;
+int64_t BlockTile::shared_bytes() const {
+  return 4 * (depth * (block_rows() + block_columns() + kRowGap) + kRowGap * block_rows());
 }
 
 const std::vector<BlockTile>& BlockTiles() {
@@ -135,6 +94,11 @@ int64_t BlocksOf(const ProductAxes& axes, const BlockTile& tile) {
   const auto parts = [](int64_t whole, int64_t part) { return (whole + part - 1) / part; };
   return axes.batches * parts(axes.rows, tile.block_rows()) *
          parts(axes.columns, tile.block_columns());
+}
+
+int64_t SliceDepth(const ProductAxes& axes, int64_t wanted) {
+  while (wanted > 4 && axes.depth % wanted != 0) wanted /= 2;
+  return wanted;
 }
 
 std::optional<BlockTile> NominalBlock(const ProductAxes& axes, const ir::CudaTarget& card) {
@@ -183,18 +147,8 @@ void ScheduleProduct(TraceWriter& w, int id, const ProductAxes& axes, const Bloc
   w.Emit(fmt::format("unroll({}.1)", m));
   w.Emit(fmt::format("unroll({}.1)", n));
   w.Emit(fmt::format("vectorize({}.3)", n));
-  const auto copy = [&](int tensor, int axis, int64_t block) {
-    const Access access = AccessTo(w.workload(), stage, tensor);
-    const int last = static_cast<int>(access.indices.size()) - 1;
-    const int along = DimensionOf(access, axis), deep = DimensionOf(access, axes.reduce);
-    const bool reduce_last = deep == last;
-    // A tensor whose last dimension is neither is copied along that one.
-    const int other = reduce_last ? along : deep;
-    CopySlice(w, stage.name, k + ".0", tensor, other, reduce_last ? tile.depth : block,
-              reduce_last && axis == axes.column, tile);
-  };
-  copy(axes.first, axes.row, tile.block_rows());
-  copy(axes.second, axes.column, tile.block_columns());
+  CopySlice(w, id, k + ".0", {axes.first, axes.row, axes.reduce, axes.first_by_depth}, tile);
+  CopySlice(w, id, k + ".0", {axes.second, axes.reduce, axes.column, !axes.second_by_depth}, tile);
 }
 
 std::optional<BlockTile> ReadProduct(const Trace& trace, const std::string& stage) {

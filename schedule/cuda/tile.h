@@ -6,24 +6,12 @@
 #include <vector>
 
 #include "ir/cuda/cuda_target.h"
+#include "schedule/cuda/product.h"
 #include "schedule/trace_writer.h"
 
 // A sum of products on a grid: a block of threads makes a tile of the result, a thread a tile of
 // that in registers; slices of both factors come through shared memory.
 namespace hone::schedule {
-
-/// The axes of such a sum. Every factor is read at plain axes: x[i, k] * y[k, j].
-struct ProductAxes {
-  int row = -1, column = -1;      ///< only the first, only the second factor moves along it
-  int reduce = -1;                ///< the longest; slices are of its iterations
-  std::vector<int> batch;         ///< other spatial axes
-  std::vector<int> other_reduce;  ///< other reduce axes
-  int first = -1, second = -1;    ///< the factors' tensors
-  int64_t rows = 1, columns = 1, depth = 1, batches = 1;  ///< extents
-};
-
-/// Nothing where the Stage is no such sum or too small for a tile.
-std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::Stage& stage);
 
 /// The numbers of a tile. A thread has `rows` rows, every `threads_y`-th, and `vectors` times four
 /// columns.
@@ -37,13 +25,17 @@ struct BlockTile {
   int64_t threads() const { return threads_y * threads_x; }
   /// Whether half of its rows or more are not there, and a smaller tile is.
   bool WastesRows(int64_t there) const { return block_rows() > 16 && block_rows() >= 2 * there; }
-  int64_t shared_bytes() const { return 4 * depth * (block_rows() + block_columns() + 1); }
+  /// At most: a factor that is turned on its way has its rows apart.
+  int64_t shared_bytes() const;
 };
 
 /// Tiles, the largest first; depth is 0.
 const std::vector<BlockTile>& BlockTiles();
 /// Blocks of a launch.
 int64_t BlocksOf(const ProductAxes& axes, const BlockTile& tile);
+/// The depth of the slices of a sum where others have `wanted`: that, or a smaller one that divides
+/// its own.
+int64_t SliceDepth(const ProductAxes& axes, int64_t wanted);
 /// The largest tile that gives every multiprocessor a block; where none does, the one with most
 /// blocks. Nothing where no slice fits.
 std::optional<BlockTile> NominalBlock(const ProductAxes& axes, const ir::CudaTarget& card);

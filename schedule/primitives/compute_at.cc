@@ -32,6 +32,11 @@ absl::Status ApplyComputeAt(Schedule& schedule, const Instruction& instruction) 
   if (schedule.stages[at.stage].place == Place::kInline)
     return Illegal(
         fmt::format("{} has no loops, it is inlined", schedule.workload.stages[at.stage].name));
+  if (schedule.stages[at.stage].place == Place::kEpilogue || s.epilogue >= 0)
+    return Illegal(
+        "what has an epilogue, or is one, is computed at no loop and has none for others");
+  if (!stage.store.empty())
+    return Illegal(fmt::format("{} is stored elsewhere than at its axes", stage.name));
   Storage storage = Storage::kMemory;
   if (args.count() == 3) {
     if (args.Text(2) == "register")

@@ -127,7 +127,7 @@ void ReplaceLoads(ir::Stage& stage, int from,
 
 absl::Status RequireUnscheduled(const Schedule& schedule, int stage) {
   const StageSchedule& s = schedule.stages[stage];
-  bool touched = s.cache_write.has_value();
+  bool touched = s.cache_write.has_value() || s.epilogue >= 0;
   for (size_t l = 0; l < s.loops.size(); ++l) {
     const LoopNode& n = s.loops[l];
     touched |= !n.is_leaf() || n.kind != ir::LoopKind::kSerial || !n.cuts.empty() ||
@@ -186,6 +186,7 @@ constexpr Entry kPrimitives[] = {
     {"pack", ApplyPack},           {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
     {"unroll", ApplyAnnotate},     {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
     {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},    {"tensorize", ApplyTensorize},
+    {"flatten", ApplyFlatten},     {"im2col", ApplyIm2col},        {"epilogue", ApplyEpilogue},
 };
 }  // namespace
 

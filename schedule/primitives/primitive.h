@@ -82,5 +82,8 @@ absl::Status ApplyTensorize(Schedule&, const Instruction&);
 absl::Status ApplyPrefetch(Schedule&, const Instruction&);
 absl::Status ApplyAlign(Schedule&, const Instruction&);
 absl::Status ApplyAlgorithm(Schedule&, const Instruction&);
+absl::Status ApplyFlatten(Schedule&, const Instruction&);
+absl::Status ApplyIm2col(Schedule&, const Instruction&);
+absl::Status ApplyEpilogue(Schedule&, const Instruction&);
 
 }  // namespace hone::schedule

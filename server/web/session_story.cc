@@ -126,7 +126,8 @@ void SessionStory::Take(const db::Event& event) {
   if (const auto found = search::EventAs<search::FoundEvent>(event)) return Found(*found);
   if (event.type == db::kModelVerdict) {
     auto verdict = db::VerdictOf(event, false);
-    if (verdict && !verdict->of_batch) verdict_ = std::move(verdict);
+    const bool of_tuning = verdict && verdict->subject == db::ModelVerdict::Subject::kTuning;
+    if (of_tuning) verdict_ = std::move(verdict);
     return;
   }
   const std::optional<proto::SessionEvent> seen = EventOf(event);

@@ -47,6 +47,17 @@ TEST_F(CpuFolderTest, OnePerCoreTakesTheFirstAllowedSibling) {
   EXPECT_EQ(OnePerCore({0, 9, 10}, root_), (std::vector<int>{0, 9, 10}));
 }
 
+TEST_F(CpuFolderTest, NodesAreToldWhereThereAreSeveral) {
+  const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_TRUE(NodeOfEachCpu(all, root_).empty()) << "nothing says so";
+  Write(root_ / "online", "0,2\n");
+  Write(root_ / "node0/cpulist", "0-1,4\n");
+  Write(root_ / "node2/cpulist", "2-3\n");
+  EXPECT_EQ(NodeOfEachCpu(all, root_), (std::vector<int>{0, 0, 2, 2, 0}));
+  EXPECT_EQ(NodeOfEachCpu({1, 2}, root_), (std::vector<int>{-1, 0, 2}));
+  EXPECT_TRUE(NodeOfEachCpu({0, 4}, root_).empty()) << "one node";
+}
+
 TEST_F(CpuFolderTest, CgroupLimitIsTheLeastOfTheGroupAndItsParents) {
   Write(root_ / "self", "0::/a/b\n");
   EXPECT_EQ(CgroupCpuLimit(root_ / "self", root_), 0);

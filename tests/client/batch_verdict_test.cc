@@ -67,7 +67,7 @@ class BatchVerdictTest : public ::testing::Test {
                                         .target = kTarget,
                                         .device_class = kClass,
                                         .measurement_policy = kCpuVersions.measurement_policy,
-                                        .of_batch = true,
+                                        .subject = db::ModelVerdict::Subject::kBatch,
                                         .keeps_defaults = stays_together,
                                         .default_ns = 3e6,
                                         .tuned_ns = 3e6 / ratio,

@@ -168,6 +168,24 @@ TEST_F(TunedLog, ExplainTellsWhatTheTreesSay) {
   EXPECT_THAT(text.out, HasSubstr("rank correlation with"));
 }
 
+TEST_F(TunedLog, ExplainPrintsLoopNestAndCode) {
+  const std::string hash = (*tuned_)["tasks"][0]["workload"];
+  const ProgramRun nest = RunHone({"explain", hash, "--db", Log(), "--emit", "nest"});
+  ASSERT_EQ(nest.exit_code, 0) << nest.err;
+  EXPECT_THAT(nest.out, HasSubstr("parallel v"));
+  const ProgramRun code = RunHone({"explain", hash, "--db", Log(), "--emit", "code"});
+  ASSERT_EQ(code.exit_code, 0) << code.err;
+  EXPECT_THAT(code.out, HasSubstr("kernel_p0:"));
+  const ProgramRun ptx =
+      RunHone({"explain", Model(), "--db", Log(), "--target", "cuda:sm_90a", "--emit", "ptx"});
+  ASSERT_EQ(ptx.exit_code, 0) << ptx.err;
+  EXPECT_THAT(ptx.out, HasSubstr(".visible .entry kernel_p0"));
+  EXPECT_THAT(ptx.out, HasSubstr(".target sm_90a"));
+  const ProgramRun none = RunHone({"explain", hash, "--db", Log(), "--emit", "ptx"});
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, HasSubstr("has no PTX; give a GPU"));
+}
+
 TEST_F(TunedLog, ExplainOfOneTaskByTheBeginningOfItsHash) {
   const std::string hash = (*tuned_)["tasks"][0]["workload"];
   const ProgramRun run = RunHone({"explain", hash.substr(0, 10), "--db", Log()});

@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ZooTest, EveryNameIsTestedAndInTheOptionTable) {
   const auto choices =
-      client::SplitChoices(client::FindCommand("zoo")->positionals.front().choices);
+      SplitChoices(client::FindCommand("zoo")->positionals.front().choices);
   std::vector<std::string> names = {"list"};
   for (const ZooNetwork& network : ZooNetworks()) names.emplace_back(network.name);
   EXPECT_EQ(names, choices);

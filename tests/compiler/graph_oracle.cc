@@ -38,11 +38,12 @@ absl::StatusOr<std::vector<ConstantPtr>> RunNodeByNode(const graph::Graph& graph
 }
 
 absl::StatusOr<std::vector<ConstantPtr>> RunPackage(const std::string& bytes,
-                                                    const std::vector<ConstantPtr>& inputs) {
+                                                    const std::vector<ConstantPtr>& inputs,
+                                                    int threads) {
   auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(bytes)), {});
   HONE_RETURN_IF_ERROR(ToAbsl(executable.status()));
   const ir::Plan& plan = (*executable)->plan();
-  auto context = runtime::Context::Create(*executable, {.poison = true});
+  auto context = runtime::Context::Create(*executable, {.threads = threads, .poison = true});
   HONE_RETURN_IF_ERROR(ToAbsl(context.status()));
   std::vector<runtime::InputBuffer> in;
   for (const ConstantPtr& input : inputs) in.push_back({input->bytes.data(), input->bytes.size()});

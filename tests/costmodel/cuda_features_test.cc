@@ -138,6 +138,41 @@ TEST(CudaFeaturesTest, TiledBeforeNaive) {
   }
 }
 
+/// A padded 3×3 convolution in NHWC, with what follows it or without.
+std::string Convolution(int64_t size, int64_t channels, bool follows) {
+  return fmt::format(
+      "workload 1\nx0: f32[1,{0},{0},{1}] input range(-1,1)\nx1: f32[{1},{1},3,3] constant\n"
+      "s0: f32[1,{2},{2},{1}] = select(i1 >= 1 & i1 < {3} & i2 >= 1 & i2 < {3}, "
+      "x0[i0, i1 - 1, i2 - 1, i3], 0.0)\n"
+      "s1: f32[1,{0},{0},{1}]{4} = sum[r0:3,r1:3,r2:{1}] (s0[i0, i1 + r0, i2 + r1, r2] * "
+      "x1[i3, r2, r0, r1])\n{5}",
+      size, channels, size + 2, size + 1, follows ? "" : " output",
+      follows ? fmt::format("s2: f32[1,{0},{0},{1}] output = max(s1[i0, i1, i2, i3], 0.0)\n", size,
+                            channels)
+              : "");
+}
+
+TEST(CudaFeaturesTest, ConvolutionsAreTilesWithTheirEpilogues) {
+  for (const int64_t size : {14, 56}) {
+    const schedule::Space space = SpaceOf(Convolution(size, 128, true));
+    const FeatureExtractor extractor(space);
+    double tiled = 1, naive = 1;
+    for (uint64_t id = 0; id < space.product(); ++id) {
+      if (!space.Admits(id)) continue;
+      double& least = space.ValueOf(id, "depth") > 0 ? tiled : naive;
+      least = std::min(least, extractor.AnalyticSeconds(id));
+    }
+    EXPECT_LT(2 * tiled, naive) << size;
+    EXPECT_GT(space.ValueOf(space.DefaultId(), "depth"), 0);
+  }
+  // What follows costs less than a launch of its own.
+  const double alone = SecondsOfDefault(Convolution(56, 128, false));
+  const double map = SecondsOfDefault(
+      "workload 1\nx0: f32[1,56,56,128] input range(-1,1)\n"
+      "s0: f32[1,56,56,128] output = max(x0[i0, i1, i2, i3], 0.0)\n");
+  EXPECT_LT(SecondsOfDefault(Convolution(56, 128, true)), alone + map / 2);
+}
+
 // A thread for a row reads what its neighbours do not; a block reads it side by side.
 TEST(CudaFeaturesTest, LongRowsBelongToBlocks) {
   const schedule::Space space = SpaceOf(

@@ -102,26 +102,32 @@ TEST(KeepsDefaultTest, ItsOwnAccuracyClassAndItsOwnLogGoFirst) {
 }
 
 // A verdict on how the batch runs says nothing of kernels, and the other way round.
-TEST(OfBatchTest, TheNewestOfTheKeyDecidesHowABatchRuns) {
-  ModelVerdict each = Verdict(1), together = Verdict(2), model = Verdict(3);
-  each.of_batch = together.of_batch = true;
-  together.keeps_defaults = model.keeps_defaults = true;
-  for (const ModelVerdict& v : {each, together}) {
+TEST(OnSubjectTest, TheNewestOfTheKeyDecidesHowABatchOrBranchesRun) {
+  using enum ModelVerdict::Subject;
+  ModelVerdict each = Verdict(1), together = Verdict(2), model = Verdict(3), beside = Verdict(4),
+               in_turn = Verdict(5);
+  each.subject = together.subject = kBatch;
+  beside.subject = in_turn.subject = kBranches;
+  together.keeps_defaults = model.keeps_defaults = in_turn.keeps_defaults = true;
+  for (const ModelVerdict& v : {each, together, beside, in_turn}) {
     const auto read = VerdictOf(EventOf(v), false);
     ASSERT_TRUE(read.has_value());
-    EXPECT_TRUE(read->of_batch);
+    EXPECT_EQ(read->subject, v.subject);
     EXPECT_EQ(read->keeps_defaults, v.keeps_defaults);
     EXPECT_EQ(read->ratio, v.ratio);
   }
-  EXPECT_EQ(OfBatch({}, TestKey()), nullptr);
-  EXPECT_EQ(OfBatch({model}, TestKey()), nullptr);
+  EXPECT_EQ(OnSubject({}, TestKey(), kBatch), nullptr);
+  EXPECT_EQ(OnSubject({model, beside}, TestKey(), kBatch), nullptr);
+  EXPECT_EQ(OnSubject({model, together}, TestKey(), kBranches), nullptr);
   EXPECT_EQ(KeepsDefault({together}, TestKey()), nullptr);
-  const std::vector<ModelVerdict> verdicts = {together, model, each};
-  EXPECT_EQ(OfBatch(verdicts, TestKey()), &verdicts[0]);
+  EXPECT_EQ(KeepsDefault({in_turn}, TestKey()), nullptr);
+  const std::vector<ModelVerdict> verdicts = {together, model, beside, each, in_turn};
+  EXPECT_EQ(OnSubject(verdicts, TestKey(), kBatch), &verdicts[0]);
+  EXPECT_EQ(OnSubject(verdicts, TestKey(), kBranches), &verdicts[2]);
   EXPECT_EQ(KeepsDefault(verdicts, TestKey()), &verdicts[1]);
   RecordKey other = TestKey();
   other.device_class += "x";
-  EXPECT_EQ(OfBatch(verdicts, other), nullptr);
+  EXPECT_EQ(OnSubject(verdicts, other, kBatch), nullptr);
 }
 
 TEST(ModelVerdictTest, DamagedPayloadsAreNone) {

@@ -248,5 +248,64 @@ TEST(OpsTest, EveryOperatorIsInferredAndEitherExpressedOrExtern) {
   }
 }
 
+/// A MatMulInteger of known operands, run by the interpreter.
+std::vector<double> IntegerProduct(DType a, DType b, bool constant) {
+  const Attributes none;
+  OpCall call{.op = "MatMulInteger", .origin = "n", .attributes = &none};
+  ir::WorkloadBuilder builder;
+  std::vector<int> tensors;
+  std::vector<ir::TensorBuffer> buffers;
+  const auto add = [&](DType dtype, Ints shape, const std::vector<double>& values, bool known) {
+    const ConstantPtr data = MakeConstant(dtype, shape, values);
+    call.inputs.push_back(
+        {.present = true, .type = data->type, .constant = known ? data : nullptr});
+    tensors.push_back(known ? builder.AddConstant(dtype, shape) : builder.AddInput(dtype, shape));
+    buffers.push_back(ir::TensorBuffer::Of(dtype, shape, values));
+  };
+  const double low = a == DType::kU8 ? 0 : -128;
+  add(a, {2, 3}, {low, low + 255, low + 7, low + 200, low + 128, low + 1}, false);
+  const double other = b == DType::kU8 ? 0 : -128;
+  add(b, {3, 2}, {other + 255, other, other + 3, other + 129, other + 250, other + 127}, constant);
+  add(a, {1}, {low + 19}, false);
+  add(b, {2}, {other + 130, other + 2}, false);
+  const auto outputs = FindOp("MatMulInteger")->express(call, builder, tensors);
+  if (!outputs.ok()) return {};
+  builder.MarkOutput((*outputs)[0]);
+  const auto made = builder.Finish();
+  std::vector<ir::TensorBuffer> arguments;
+  for (const auto& ids : {made.workload.Inputs(), made.workload.Constants()}) {
+    for (const int id : ids) {
+      for (size_t k = 0; k < 4; ++k) {
+        if (made.canonical[static_cast<size_t>(tensors[k])] == id) arguments.push_back(buffers[k]);
+      }
+    }
+  }
+  const auto results = ir::RunWorkload(made.workload, arguments);
+  if (!results.ok()) return {};
+  return (*results)[0].tensor.ToDoubles();
+}
+
+// One operand moves by 128 where both have one sign: the result stays.
+TEST(OpsTest, IntegerProductsAreExactForAllSigns) {
+  for (const DType a : {DType::kU8, DType::kI8}) {
+    for (const DType b : {DType::kU8, DType::kI8}) {
+      for (const bool constant : {false, true}) {
+        // Σ (a - za)(b - zb), with all operands and zero points as distances from the lowest byte.
+        const double x[2][3] = {{0, 255, 7}, {200, 128, 1}};
+        const double w[3][2] = {{255, 0}, {3, 129}, {250, 127}};
+        const double zw[2] = {130, 2};
+        std::vector<double> expected(4);
+        for (int i = 0; i < 2; ++i) {
+          for (int j = 0; j < 2; ++j) {
+            for (int k = 0; k < 3; ++k) expected[2 * i + j] += (x[i][k] - 19) * (w[k][j] - zw[j]);
+          }
+        }
+        EXPECT_EQ(IntegerProduct(a, b, constant), expected)
+            << ToString(a) << " " << ToString(b) << constant;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hone::graph

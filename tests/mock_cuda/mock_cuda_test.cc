@@ -13,8 +13,10 @@
 #include "base/status.h"
 #include "compiler/compile_model.h"
 #include "graph/op.h"
+#include "hone/hone.h"
 #include "ir/cuda/cuda_driver.h"
 #include "runtime/context.h"
+#include "runtime/cuda/memory_need.h"
 #include "runtime/executable.h"
 #include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
@@ -198,6 +200,157 @@ TEST_F(MockCudaTest, MemoryThatIsMissingIsCounted) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(StatusMessage(status),
               HasSubstr("MiB are wanted, 1024 of the device's 1024 MiB are free"));
+}
+
+TEST_F(MockCudaTest, AModelTooLargeSaysHowMuchItNeedsAndWhereMost) {
+  // Step 1 holds the first result, step 2 both of them, step 3 the second one.
+  ir::Plan plan;
+  plan.arena_bytes = 700 << 20;
+  plan.inputs = {{.name = "x", .dtype = ir::DType::kU8, .shape = {100 << 20}}};
+  plan.buffers = {{.offset = 0, .bytes = 300 << 20}, {.offset = 300 << 20, .bytes = 400 << 20}};
+  plan.kernels.resize(1);
+  plan.kernels[0].workload_hash = "c0ffee";
+  plan.steps.resize(3);
+  for (ir::PlanStep& step : plan.steps) step.kernel = 0;
+  plan.steps[0].buffers = {0};
+  plan.steps[1].buffers = {0, 1};
+  plan.steps[2].buffers = {1};
+  const runtime::MemoryNeed need = runtime::MemoryNeedOf(plan, 200 << 20);
+  EXPECT_EQ(need.total(), size_t{1000} << 20);
+  EXPECT_EQ(need.peak_step, 1U);
+  EXPECT_TRUE(runtime::CheckMemory(need, plan, size_t{1} << 30, size_t{1} << 30).ok());
+  const Status small = runtime::CheckMemory(need, plan, 800 << 20, 900 << 20);
+  EXPECT_EQ(small.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(
+      small.message(),
+      "the model needs 1000 MiB of the GPU's memory: 200 for constants, 700 for intermediate "
+      "results (most at step 2 of 3, workload c0ffee), 100 for inputs and outputs; the device "
+      "has 900; compile the model for a smaller batch, or take a GPU with more memory");
+  const Status used = runtime::CheckMemory(need, plan, 800 << 20, size_t{1} << 30);
+  EXPECT_EQ(used.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(used.message(), HasSubstr("; 800 of the device's 1024 MiB are free; end other"));
+}
+
+/// Buffers in the device's memory, through the C API.
+class DevicePointerTest : public MockCudaTest {
+ protected:
+  void SetUp() override {
+    const std::string package = PackageOf(network_);
+    ASSERT_EQ(hone_model_open_memory(package.data(), package.size(), nullptr, &model_), HONE_OK);
+    ASSERT_EQ(hone_context_create(model_, nullptr, &context_), HONE_OK) << hone_last_error();
+  }
+  void TearDown() override {
+    hone_context_destroy(context_);
+    hone_model_close(model_);
+  }
+
+  static uint64_t Allocate(size_t bytes) {
+    uint64_t at = 0;
+    EXPECT_EQ(Mock<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&at, bytes), 0);
+    return at;
+  }
+  static void Upload(uint64_t at, const std::vector<float>& values) {
+    const auto copy = Mock<int(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync_v2");
+    EXPECT_EQ(copy(at, values.data(), values.size() * 4, nullptr), 0);
+    Wait(nullptr);
+  }
+  static std::vector<float> Download(uint64_t at, size_t count) {
+    std::vector<float> values(count);
+    const auto copy = Mock<int(void*, uint64_t, size_t, void*)>("cuMemcpyDtoHAsync_v2");
+    EXPECT_EQ(copy(values.data(), at, count * 4, nullptr), 0);
+    Wait(nullptr);
+    return values;
+  }
+  static void Wait(void* stream) { EXPECT_EQ(Mock<int(void*)>("cuStreamSynchronize")(stream), 0); }
+  static const void* In(uint64_t at) { return reinterpret_cast<const void*>(at); }
+  static void* Out(uint64_t at) { return reinterpret_cast<void*>(at); }
+
+  hone_status Run(const void* x, void* y) const {
+    const hone_input input{x, kIn * 4};
+    const hone_output output{y, kOut * 4};
+    return hone_context_run(context_, &input, 1, &output, 1);
+  }
+  std::vector<float> Expected(const std::vector<float>& x) const {
+    std::vector<float> y(kOut);
+    EXPECT_EQ(Run(x.data(), y.data()), HONE_OK) << hone_last_error();
+    return y;
+  }
+  static std::vector<float> Values(float scale) {
+    std::vector<float> x(kIn);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = scale * static_cast<float>(i % 13) - 0.5F;
+    return x;
+  }
+
+  static constexpr size_t kIn = 4 * 24, kOut = 4 * 10;
+  const Graph network_ = Network();
+  hone_model* model_ = nullptr;
+  hone_context* context_ = nullptr;
+};
+
+TEST_F(DevicePointerTest, MemoryOfTheDeviceIsUsedWhereItIs) {
+  const std::vector<float> first = Values(0.1F), second = Values(0.2F);
+  const std::vector<float> want_first = Expected(first), want_second = Expected(second);
+  ASSERT_NE(want_first, want_second);
+  const uint64_t x = Allocate(kIn * 4), other = Allocate(kIn * 4), y = Allocate(kOut * 4);
+  Upload(x, first);
+  Upload(other, second);
+  // Other addresses take other graphs; those of before come back.
+  for (const bool one : {true, false, true, true}) {
+    ASSERT_EQ(Run(In(one ? x : other), Out(y)), HONE_OK) << hone_last_error() << LastError();
+    EXPECT_EQ(Download(y, kOut), one ? want_first : want_second);
+  }
+  // Mixed with memory of the host.
+  std::vector<float> here(kOut);
+  ASSERT_EQ(Run(In(other), here.data()), HONE_OK) << hone_last_error();
+  EXPECT_EQ(here, want_second);
+  ASSERT_EQ(Run(first.data(), Out(y)), HONE_OK) << hone_last_error();
+  EXPECT_EQ(Download(y, kOut), want_first);
+}
+
+TEST_F(DevicePointerTest, WhatIsNotAlignedIsCopiedThere) {
+  const std::vector<float> values = Values(0.3F);
+  const std::vector<float> want = Expected(values);
+  const uint64_t x = Allocate(kIn * 4 + 4), y = Allocate(kOut * 4 + 4);
+  Upload(x + 4, values);
+  ASSERT_EQ(Run(In(x + 4), Out(y + 4)), HONE_OK) << hone_last_error() << LastError();
+  EXPECT_EQ(Download(y + 4, kOut), want);
+}
+
+// The mock does what is in a stream when somebody waits for it.
+TEST_F(DevicePointerTest, RunsAreOrderedInTheCallersStream) {
+  const std::vector<float> values = Values(0.1F), none(kOut, 7.0F);
+  const std::vector<float> want = Expected(values);
+  void* stream = nullptr;
+  ASSERT_EQ(Mock<int(void**, unsigned)>("cuStreamCreate")(&stream, 1), 0);
+  ASSERT_EQ(hone_context_set_stream(context_, stream), HONE_OK) << hone_last_error();
+  const uint64_t x = Allocate(kIn * 4), y = Allocate(kOut * 4);
+  Upload(y, none);
+  // The input is written in the stream too: no run may read it earlier.
+  const auto copy = Mock<int(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync_v2");
+  ASSERT_EQ(copy(x, values.data(), values.size() * 4, stream), 0);
+  ASSERT_EQ(Run(In(x), Out(y)), HONE_OK) << hone_last_error() << LastError();
+  EXPECT_EQ(Download(y, kOut), none) << "nobody has waited yet";
+  Wait(stream);
+  EXPECT_EQ(Download(y, kOut), want);
+  // With memory of the host the answer is there when the run returns.
+  std::vector<float> here(kOut);
+  ASSERT_EQ(Run(In(x), here.data()), HONE_OK) << hone_last_error();
+  EXPECT_EQ(here, want);
+  ASSERT_EQ(hone_context_set_stream(context_, nullptr), HONE_OK);
+  ASSERT_EQ(Run(In(x), here.data()), HONE_OK);
+  EXPECT_EQ(Mock<int(void*)>("cuStreamDestroy_v2")(stream), 0);
+}
+
+TEST_F(DevicePointerTest, APackageOfTheHostHasNoStream) {
+  const std::string package = PackageOf(network_, "cpu:avx2,threads=1");
+  hone_model* model = nullptr;
+  ASSERT_EQ(hone_model_open_memory(package.data(), package.size(), nullptr, &model), HONE_OK);
+  hone_context* context = nullptr;
+  ASSERT_EQ(hone_context_create(model, nullptr, &context), HONE_OK);
+  EXPECT_EQ(hone_context_set_stream(context, this), HONE_FAILED_PRECONDITION);
+  EXPECT_THAT(hone_last_error(), HasSubstr("for the host, which has no streams"));
+  hone_context_destroy(context);
+  hone_model_close(model);
 }
 
 TEST_F(MockCudaTest, ALostDeviceIsTold) {

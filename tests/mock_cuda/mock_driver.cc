@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -11,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/core/clock.h"
+#include "tests/mock_cuda/mock_script.h"
 #include "tests/ptx/machine.h"
 #include "tests/ptx/program.h"
 
@@ -21,7 +22,9 @@ namespace {
 
 using Work = std::function<int()>;
 
-constexpr int kInvalid = 1, kOutOfMemory = 2, kNoImage = 200, kIllegalAddress = 700;
+constexpr int kInvalid = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNoImage = 200,
+              kIllegalAddress = 700, kLaunchFailed = 719, kUnavailable = 46;
+constexpr int64_t kForeverNs = int64_t{3600} * 1'000'000'000, kTickNs = 250'000;
 
 struct Stream {
   std::vector<Work> waiting;
@@ -34,20 +37,23 @@ struct Function {
   int program = 0;
   std::string name;
 };
+struct Event {
+  int64_t at_ns = 0;
+};
 struct Graph {
   std::vector<Work> work;
 };
 
 /// All of the machine. Calls come from one thread at a time.
 struct Machine {
-  int capability = 90;
-  size_t memory_bytes = size_t{1} << 30, used_bytes = 0;
+  size_t used_bytes = 0;
   ptx::Device device;
   std::map<uint64_t, size_t> allocated;
   Stream legacy;
   int lost = 0;  ///< the error that every call gives from now on
-  std::string fault_call;
-  int fault_after = 0, fault_code = 0;
+  std::string fault_call = TheScript().fault_call;
+  int fault_after = TheScript().fault_after, fault_code = TheScript().fault_code;
+  SystemMonotonicClock clock;
   uint64_t seed = 1;
   std::string last_error;
 };
@@ -92,7 +98,16 @@ int RunKernel(const Function& function, const ptx::Launch& launch) {
   Machine& m = The();
   ptx::Launch seeded = launch;
   seeded.seed = m.seed++;
+  const auto named = [&](const std::string& part) {
+    return !part.empty() && function.name.find(part) != std::string::npos;
+  };
+  if (named(TheScript().hang)) m.clock.SleepNs(kForeverNs);
+  if (named(TheScript().lose)) return kLaunchFailed;
+  const int64_t start_ns = m.clock.NowNs();
   const absl::Status status = m.device.Run(function.program, function.name, seeded);
+  if (const double more = TheScript().slow - 1; more > 0) {
+    m.clock.SleepNs(static_cast<int64_t>(more * static_cast<double>(m.clock.NowNs() - start_ns)));
+  }
   if (status.ok()) return 0;
   m.last_error = std::string(status.message());
   return kIllegalAddress;
@@ -125,18 +140,36 @@ int cuInit(unsigned) {
 }
 int cuDeviceGet(int* device, int ordinal) {
   ENTER("cuDeviceGet");
-  *device = 0;
-  return ordinal == 0 ? 0 : 101;
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < TheScript().devices ? 0 : kInvalidDevice;
+}
+int cuDeviceGetUuid_v2(unsigned char* bytes, int device) {
+  ENTER("cuDeviceGetUuid_v2");
+  std::fill_n(bytes, 16, static_cast<unsigned char>(0));
+  bytes[15] = static_cast<unsigned char>(TheScript().uuid + device);
+  return 0;
+}
+int cuDeviceGetPCIBusId(char* id, int size, int device) {
+  ENTER("cuDeviceGetPCIBusId");
+  // Slices are of one card.
+  const bool slices = TheScript().name.find(" MIG ") != std::string::npos;
+  std::snprintf(id, static_cast<size_t>(size), "0000:%02x:00.0", 0x65 + (slices ? 0 : device));
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  ENTER("cuDeviceTotalMem_v2");
+  *bytes = TheScript().memory_bytes;
+  return 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   ENTER("cuDeviceGetAttribute");
   // By number of CUdevice_attribute, cuda.h; clocks in kHz.
   static const std::map<int, int> values = {{13, 1'000'000},
-                                            {16, 1},  // multiprocessors
+                                            {16, TheScript().multiprocessors},
                                             {36, 2'000'000},
                                             {38, 1 << 15},  // bytes of L2
-                                            {75, The().capability / 10},
-                                            {76, The().capability % 10}};
+                                            {75, TheScript().capability / 10},
+                                            {76, TheScript().capability % 10}};
   const auto found = values.find(attribute);
   if (found == values.end()) return kInvalid;
   *value = found->second;
@@ -144,16 +177,17 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 int cuDeviceGetName(char* name, int size, int) {
   ENTER("cuDeviceGetName");
-  std::snprintf(name, static_cast<size_t>(size), "mock GPU");
+  std::snprintf(name, static_cast<size_t>(size), "%s", TheScript().name.c_str());
   return 0;
 }
 int cuDriverGetVersion(int* version) {
   ENTER("cuDriverGetVersion");
-  *version = 12000;
+  *version = TheScript().cuda;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER("cuDevicePrimaryCtxRetain");
+  if (device == TheScript().dead) return kUnavailable;
   *context = &The();
   return 0;
 }
@@ -190,7 +224,7 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   ENTER("cuMemAlloc_v2");
   Machine& m = The();
   if (bytes == 0) return kInvalid;
-  if (m.used_bytes + bytes > m.memory_bytes) return kOutOfMemory;
+  if (m.used_bytes + bytes > TheScript().memory_bytes) return kOutOfMemory;
   m.used_bytes += bytes;
   *pointer = m.device.Add(std::vector<uint8_t>(bytes), false);
   m.allocated[*pointer] = bytes;
@@ -205,7 +239,7 @@ int cuMemFree_v2(uint64_t pointer) {
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *total = The().memory_bytes;
+  *total = TheScript().memory_bytes;
   *free = *total - The().used_bytes;
   return 0;
 }
@@ -222,14 +256,28 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
     const auto found = The().device.Read(from, bytes);
     if (found.size() != bytes) return kIllegalAddress;
     std::memcpy(to, found.data(), bytes);
-    // For tests that start programs: HONE_MOCK_CUDA=wrong gives other outputs, larger than what
-    // kernels say of themselves.
-    const char* const script = std::getenv("HONE_MOCK_CUDA");
-    constexpr size_t kOutput = 32;
-    if (script != nullptr && std::string_view(script) == "wrong" && bytes >= kOutput)
+    // Outputs are larger than what kernels say of themselves; a runner also looks at pages that lie
+    // around its buffers.
+    constexpr size_t kOutput = 32, kZone = 4096;
+    if (TheScript().wrong && bytes >= kOutput && bytes != kZone)
       static_cast<uint8_t*>(to)[bytes - 1] ^= 0x40;
     return 0;
   });
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  ENTER("cuMemcpyDtoDAsync_v2");
+  return Submit(stream, [=] {
+    const auto found = The().device.Read(from, bytes);
+    if (found.size() != bytes) return kIllegalAddress;
+    const std::vector<uint8_t> copy(found.begin(), found.end());
+    return The().device.Write(to, copy) ? 0 : kIllegalAddress;
+  });
+}
+int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
+  if (The().device.Read(pointer, 1).empty()) return kInvalid;
+  constexpr int kMemoryType = 2, kMemoryTypeDevice = 2;
+  *static_cast<int*>(value) = attribute == kMemoryType ? kMemoryTypeDevice : 0;
+  return 0;
 }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
   ENTER("cuMemsetD8Async");
@@ -301,20 +349,29 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
 
 int cuEventCreate(void** event, unsigned) {
   ENTER("cuEventCreate");
-  *event = new int(0);
+  *event = new Event;
   return 0;
 }
-int cuEventRecord(void*, void*) {
+int cuEventRecord(void* event, void* stream) {
   ENTER("cuEventRecord");
-  return 0;
+  return Submit(stream, [event] {
+    static_cast<Event*>(event)->at_ns = The().clock.NowNs();
+    return 0;
+  });
 }
-int cuEventElapsedTime(float* milliseconds, void*, void*) {
+int cuEventRecordWithFlags(void* event, void* stream, unsigned) {
+  ENTER("cuEventRecordWithFlags");
+  return cuEventRecord(event, stream);
+}
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   ENTER("cuEventElapsedTime");
-  *milliseconds = 0.25F;
+  const int64_t took_ns = static_cast<Event*>(end)->at_ns - static_cast<Event*>(begin)->at_ns;
+  const auto ns = static_cast<double>(TheScript().real_time ? took_ns : kTickNs);
+  *milliseconds = static_cast<float>(1e-6 * ns / TheScript().lie);
   return 0;
 }
 int cuEventDestroy_v2(void* event) {
-  delete static_cast<int*>(event);
+  delete static_cast<Event*>(event);
   return 0;
 }
 int cuGetErrorString(int code, const char** text) {

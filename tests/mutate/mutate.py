@@ -17,7 +17,8 @@ import subprocess
 import sys
 import time
 
-LIST = pathlib.Path(__file__).resolve().with_name("lowering.mutants")
+LISTS = [pathlib.Path(__file__).resolve().with_name(name)
+         for name in ("lowering.mutants", "gpu.mutants")]
 FOLDERS = "base;ir;schedule;codegen"
 PROGRAMS = ("ir_test", "ptx_test", "schedule_test", "codegen_test")  # the quickest first
 LEAST_TIMEOUT_S = 60
@@ -56,7 +57,7 @@ def broken(mutant, text):
     places = [k for k, line in enumerate(lines) if line == mutant.old]
     if len(places) != 1:
         raise ValueError(f"{mutant.path} has {len(places)} lines '{mutant.old.strip()}'; "
-                         f"'{mutant.what}' needs exactly one: mend {LIST.name}")
+                         f"'{mutant.what}' needs exactly one: mend the list")
     lines[places[0]] = mutant.new
     return "\n".join(lines)
 
@@ -160,7 +161,7 @@ def main():
                         help="only mutants whose file or description contains this")
     args = parser.parse_args()
     try:
-        mutants = read_mutants(LIST.read_text(encoding="utf-8"))
+        mutants = [m for list_ in LISTS for m in read_mutants(list_.read_text(encoding="utf-8"))]
         for m in mutants:
             broken(m, (args.source / m.path).read_text(encoding="utf-8"))
         if args.only:

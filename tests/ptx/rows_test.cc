@@ -125,7 +125,7 @@ TEST(RowsTest, AProductBesideThemIsATile) {
   for (const schedule::Values& values : {schedule::Values{32, 1, 1}, {64, 4, 4}, {32, 2, 4}}) {
     schedule::TraceWriter writer(workload);
     ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
-    EXPECT_NE(ToText(writer.trace()).find("cache_read"), std::string::npos);
+    EXPECT_NE(ToText(writer.trace()).find("im2col"), std::string::npos);
     const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu("sm_80", 3));
     ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(writer.trace());
     EXPECT_EQ(result.lowered.nest.phases.size(), 2U);

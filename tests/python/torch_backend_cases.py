@@ -38,12 +38,15 @@ class Case(unittest.TestCase):
         warnings.simplefilter("always")
 
     def compiled(self, fn, **options):
-        self.first = len(hone.seen())
+        self.last = self.newest()
         return torch.compile(fn, backend="hone", options={"log": False, **options})
+
+    def newest(self):
+        return max((row["graph"] for row in hone.seen()), default=-1)
 
     def rows(self):
         """What was seen since compiled()."""
-        return hone.seen()[self.first:]
+        return [row for row in hone.seen() if row["graph"] > self.last]
 
     def fallbacks(self):
         return [str(w.message) for w in self.warned if w.category is hone.FallbackWarning]
@@ -85,6 +88,12 @@ class TorchBackendTest(Case):
         self.assertEqual([row["state"] for row in self.rows()], ["compiled"] * 3 + ["eager"])
         [told] = self.fallbacks()
         self.assertIn("options={'packages': N}", told)
+        with torch.no_grad():
+            net.linear.weight.mul_(2)  # one change, for both packages
+            for batch in (2, 3):
+                x = torch.randn(batch, 3, 9, 9)
+                self.assert_equal(compiled(x), net(x))
+        self.assertEqual(self.rows()[-1]["changes"], 1)
 
     def test_changed_weights_are_never_answered_old(self):
         net, other = Small().eval(), Small().eval()
@@ -240,6 +249,34 @@ class TorchBackendTest(Case):
             self.assertEqual([row["state"] for row in self.rows()], ["eager"], words)
             [told] = self.fallbacks()
             self.assertRegex(told, words)
+
+    def test_numbers_and_sizes_that_change(self):
+        def fn(x, count, factor):
+            return x[:count] * factor + count, x.shape[0] * count
+        compiled = torch.compile(fn, backend="hone", options={"log": False}, dynamic=True)
+        with torch.no_grad():
+            for size, count, factor in ((4, 2, 0.5), (5, 3, 0.5), (5, 3, 0.25)):
+                x = torch.randn(size, 3)
+                self.assert_equal(compiled(x, count, factor), fn(x, count, factor))
+        self.assertEqual(self.fallbacks(), [])
+
+    def test_graphs_of_others_watch_their_weights_too(self):
+        class Held(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(3))
+
+            def forward(self, x):
+                return x * self.weight
+        x, calls = torch.ones(3), []
+        for net, state in ((Held(), "compiled"), (nn.Sequential(nn.Linear(3, 3)), "eager")):
+            self.last = self.newest()
+            calls.append(hone.pytorch.backend(torch.fx.symbolic_trace(net), [x], options={"log": False}))
+            with torch.no_grad():
+                for _ in range(2):
+                    self.assert_equal(calls[-1](x), net(x))
+                    next(net.parameters()).mul_(2)
+            self.assertEqual({row["state"] for row in self.rows()}, {state})
 
     def test_errors_are_those_of_pytorch(self):
         table = nn.Embedding(5, 4)

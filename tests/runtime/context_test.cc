@@ -11,6 +11,7 @@
 
 #include "base/core/fake_clock.h"
 #include "runtime/executable.h"
+#include "runtime/node_copies.h"
 #include "tests/runtime/test_model.h"
 
 namespace hone::runtime::testing {
@@ -278,6 +279,29 @@ TEST(Context, AJoinedPhaseThatStopsIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("step 1"));
 }
 
+TEST(Context, OfBranchesThatStopTheFirstIsNamed) {
+  TestModel model = MakeTestModel();
+  ir::Plan& plan = model.package.plan;
+  ir::PlanStep again = plan.steps[1];  // looks the same up, for nobody
+  again.buffers.back() = static_cast<int32_t>(plan.buffers.size());
+  plan.buffers.push_back({ir::PlanBufferKind::kArena, plan.arena_bytes, 120});
+  plan.arena_bytes += 128;
+  plan.steps.insert(plan.steps.begin() + 1, again);
+  plan.forks = {{1, {1, 1}}};
+  const std::string bytes = *SerializePackage(model.package);
+  for (const int threads : {1, 2, 3}) {
+    const auto context = NewContext(Load(bytes), {.threads = threads});
+    TestInputs inputs = MakeInputs(1);
+    TestOutputs outputs = EmptyOutputs();
+    ASSERT_TRUE(RunModel(*context, inputs, outputs).ok());
+    EXPECT_EQ(outputs, Expected(inputs));
+    inputs.ids[4] = -1;
+    const Status status = RunModel(*context, inputs, outputs);
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+    EXPECT_THAT(status.message(), HasSubstr("step 1"));
+  }
+}
+
 TEST(Context, ProfileHoldsATimeForEachStep) {
   class TickingClock final : public MonotonicClock {
    public:
@@ -368,9 +392,14 @@ TEST(Context, OutputsDependNeitherOnThreadsNorOnWhoLendsThem) {
   auto pool = ThreadPool::Create({.threads = 8});
   ASSERT_TRUE(pool.ok());
   int calls = 0;
-  for (int threads = 1; threads <= 8; ++threads) {
+  TestModel forked = MakeTestModel("cpu:avx2,threads=8");
+  forked.package.plan.forks = {{2, {1, 1}}};  // the scan beside TopK
+  const std::string packages[] = {MakeTestPackage("cpu:avx2,threads=8"),
+                                  *SerializePackage(forked.package)};
+  for (int i = 2; i < 18; ++i) {
+    const int threads = i / 2;
     const Executor executor{.parallel_for = &RunBodies, .self = &calls};
-    const auto executable = Load(MakeTestPackage("cpu:avx2,threads=8"));
+    const auto executable = Load(packages[i % 2]);
     const auto own = NewContext(executable, {.threads = threads, .spin_ns = 0});
     const auto shared = NewContext(executable, {.threads = threads, .pool = *pool});
     const auto fixed = NewContext(executable, {.threads = threads, .fixed_shares = true});
@@ -384,6 +413,44 @@ TEST(Context, OutputsDependNeitherOnThreadsNorOnWhoLendsThem) {
     }
   }
   EXPECT_GT(calls, 0);
+}
+
+TEST(Context, CopiesOfConstantsGiveTheSame) {
+  // Every CPU on another of three nodes, of which this machine has one perhaps: placing is advice.
+  std::vector<int> node_of_cpu;
+  for (int cpu = 0; cpu < 256; ++cpu) node_of_cpu.push_back(cpu % 3);
+  const std::string looped = *SerializePackage(MakeLoopedTestModel(1).package);
+  for (const std::string& bytes : {MakeTestPackage(), looped}) {
+    const auto executable = Load(bytes);
+    for (const int threads : {1, 2, 4}) {
+      const Context::Options options = {
+          .threads = threads, .node_of_cpu = node_of_cpu, .poison = true};
+      const auto context = NewContext(executable, options), other = NewContext(executable, options);
+      for (uint64_t seed = 1; seed <= 5; ++seed) {
+        const TestInputs inputs = MakeInputs(seed);
+        for (Context* each : {context.get(), other.get()}) {
+          TestOutputs outputs = EmptyOutputs();
+          ASSERT_TRUE(RunModel(*each, inputs, outputs).ok());
+          EXPECT_EQ(outputs, Expected(inputs)) << threads << " threads, seed " << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST(NodeCopies, HaveTheBytesOnceForEachNodeAndAreShared) {
+  const std::string bytes(5000, 'x');
+  const auto constants = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  NodeCopyShelf shelf;
+  auto copies = shelf.Get(constants, {4, -1, 4, 0});
+  ASSERT_TRUE(copies.ok()) << copies.status().ToString();
+  ASSERT_EQ((*copies)->count(), 2);
+  for (int copy = 0; copy < 2; ++copy) {
+    EXPECT_EQ(std::memcmp((*copies)->data(copy), bytes.data(), bytes.size()), 0);
+  }
+  EXPECT_NE((*copies)->data(0), (*copies)->data(1));
+  EXPECT_LT((*copies)->OfThisThread(), 2);
+  EXPECT_EQ(shelf.Get(constants, {4, -1, 4, 0})->get(), copies->get());
 }
 
 TEST(Context, DefaultThreadsAreThePackagesAtMost) {

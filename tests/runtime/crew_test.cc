@@ -13,9 +13,12 @@
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/core/random.h"
+#include "tests/runtime/sluggish.h"
 
 namespace hone::runtime {
 namespace {
+
+using testing::Sluggish;
 
 std::unique_ptr<Crew> NewCrew(const ThreadPool::Options& options) {
   auto crew = Crew::Create(options);
@@ -68,22 +71,6 @@ TEST(Crew, CallerSleepsForASlowThread) {
   });
   EXPECT_TRUE(finished);
 }
-
-/// Stops each thread but the caller's, now and then and for a while, before it claims, within a
-/// part and after it.
-class Sluggish final : public LaneObserver {
- public:
-  void At(Point, int slot) override {
-    if (slot == 0) return;
-    const uint64_t visit = visits_.fetch_add(1, std::memory_order_relaxed);
-    if (visit % 7 == 0) std::this_thread::yield();
-    if (visit % 61 == 0) clock_.SleepNs(300'000);
-  }
-
- private:
-  const SystemMonotonicClock clock_;
-  std::atomic<uint64_t> visits_{0};
-};
 
 TEST(Crew, EveryPartIsDoneOnceWhateverThreadsDo) {
   constexpr uint64_t kSeed = 29;
@@ -196,6 +183,48 @@ TEST(Crew, AThreadThatIsWaitedForTwiceIsLeftOutForAWhile) {
   EXPECT_EQ(crew->width(), 2);
   crew->End();
   crew->RunOnEach(2, [](int) {});
+}
+
+std::atomic<int> yields{0};
+
+TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenParts) {
+  const WatchedClock clock;
+  const auto crew = NewCrew({.threads = 2, .clock = &clock, .yield = [] { yields.fetch_add(1); }});
+  const auto work = [&] {
+    crew->RunOnEach(2, [](int) {});  // it is awake now
+    yields.store(0);
+    std::atomic<int> done{0};
+    RunParts(*crew, 2, 20, [&](int part, int slot) {
+      if (slot == 0) {
+        while (done.load() < 20) std::this_thread::yield();
+        return;
+      }
+      if (part < 20) return;  // the caller's
+      clock.SleepNs(300'000);
+      done.fetch_add(1);
+    });
+    crew->RunOnEach(2, [](int) {});  // it has ended its parts, and what follows them
+    return yields.load();
+  };
+  EXPECT_EQ(work(), 0);
+  std::atomic<bool> begun{false};
+  RunParts(
+      *crew, 2, 1,
+      [&](int, int slot) {
+        if (slot == 0) {
+          while (!begun.load()) std::this_thread::yield();
+          return;
+        }
+        const int looks = clock.looks();
+        begun.store(true);
+        while (clock.looks() < looks + 3) std::this_thread::yield();
+        clock.SleepNs(1'000'000);
+      },
+      10'000);
+  EXPECT_EQ(work(), 5) << "each millisecond, parts being 0.3";
+  EXPECT_EQ(crew->width(), 2);
+  clock.SleepNs(1'000'000'000);
+  EXPECT_EQ(work(), 0);
 }
 
 void AskLater(Crew& crew, const MonotonicClock& clock) {

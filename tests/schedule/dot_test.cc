@@ -110,9 +110,75 @@ TEST(Dot, OfOtherBytesMultipliesPairsOf16Bits) {
   }
 }
 
+// Both are widened before: in the innermost loop there is nothing but loads and products.
+TEST(Dot, OfPairsWidensBeforeTheLoop) {
+  for (const bool live : {false, true}) {
+    const std::string text = Product("u8", "i8", 12, 128, 64, live);
+    const Trace trace = CheckedDefault(text, "cpu:avx2,threads=1");
+    EXPECT_THAT(ToText(trace), HasSubstr("i16)"));
+    const std::string assembly = AssemblyOf(text, trace, "cpu:avx2,threads=1");
+    const size_t first = assembly.find("vpmaddwd");
+    const size_t last = assembly.rfind("vpmaddwd");
+    ASSERT_NE(first, std::string::npos);
+    EXPECT_THAT(assembly.substr(first, last - first), Not(HasSubstr("vpmov")));
+  }
+  EXPECT_THAT(Loops(Product("u8", "i8", 3, 16, 8), "s1 = pack(s0, x1, [i1, i0], f32)"),
+              HasSubstr("only bytes are widened, to i16"));
+}
+
 TEST(Dot, OfTwoInputsPacksOneOnTheFly) {
   CheckedDefault(Product("u8", "i8", 7, 40, 20, /*live=*/true), "cpu:avx512+vnni,threads=1");
   CheckedDefault(Product("u8", "u8", 7, 40, 20, /*live=*/true), "cpu:avx2,threads=1");
+}
+
+/// Both products of an attention of bytes: scores of h × m × n over k (the second operand lies row
+/// by row), and values. The second operand is moved to signed bytes first.
+std::string Scores(int h, int m, int n, int k, bool rows) {
+  const std::string second = rows ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n);
+  return fmt::format(
+      "workload 1\nx0: u8[{0},{1},{3}] input range(0,256)\nx1: u8[{0},{4}] input range(0,256)\n"
+      "s0: i8[{0},{4}] = i8(x1[i0, i1, i2] ^ 128:u8)\n"
+      "s1: i32[{0},{1},{2}] = sum[r0:{3}] (i32(x0[i0, i1, r0]) * i32(s0[i0, {5}]))\n"
+      "s2: i32[{0},{1},1] = sum[r0:{3}] (i32(x0[i0, i1, r0]))\n"
+      "s3: f32[{0},{1},{2}] output = f32(s1[i0, i1, i2] + 128:i32 * s2[i0, i1, 0])\n",
+      h, m, n, k, second, rows ? "i2, r0" : "r0, i2");
+}
+
+// Whole words, or vectors that are interleaved, go into the panels; the move to signed bytes with
+// them.
+TEST(Dot, OfAnAttentionCopiesWordsIntoPanels) {
+  for (const bool rows : {true, false}) {
+    for (const int columns : {64, 70, 23}) {
+      for (const char* target : {"cpu:avx512+vnni,threads=2", "cpu:avx2+vnni,threads=1"}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", rows, columns, target));
+        const std::string text = Scores(3, 13, columns, 24, rows);
+        const Trace trace = CheckedDefault(text, target);
+        EXPECT_THAT(ToText(trace), HasSubstr("inline(s0)"));
+        EXPECT_THAT(ToText(trace), HasSubstr("tensorize(s1.r0.1, dot)"));
+        const std::string assembly = AssemblyOf(text, trace, target);
+        EXPECT_THAT(assembly, HasSubstr("vpdpbusd"));
+        // AVX2 has no masks for the bytes of the last columns.
+        const bool tail = columns != 64 && std::string(target).starts_with("cpu:avx2");
+        EXPECT_TRUE(tail || assembly.find("vpinsrb") == std::string::npos);
+        EXPECT_THAT(assembly, Not(HasSubstr("vpgather")));
+      }
+    }
+  }
+}
+
+// Both operands are filled up with their zero points: the last terms stand apart.
+TEST(Dot, OfFilledUpTermsCopiesWholeVectors) {
+  const std::string text =
+      "workload 1\nx0: u8[3,13,25] input range(0,256)\nx1: u8[3,25,70] input range(0,256)\n"
+      "s0: u8[3,13,28] = select(i2 < 25, x0[i0, i1, i2], 0:u8)\n"
+      "s1: u8[3,28,70] = select(i1 < 25, x1[i0, i1, i2], 7:u8)\n"
+      "s2: i8[3,28,70] = i8(s1[i0, i1, i2] ^ 128:u8)\n"
+      "s3: i32[3,13,70] output = sum[r0:28] (i32(s0[i0, i1, r0]) * i32(s2[i0, r0, i2]))\n";
+  for (const char* target : {"cpu:avx512+vnni,threads=2", "cpu:avx2,threads=2"}) {
+    const std::string assembly = AssemblyOf(text, CheckedDefault(text, target), target);
+    const bool tail = std::string(target).starts_with("cpu:avx2");
+    EXPECT_TRUE(tail || assembly.find("vpinsrb") == std::string::npos);
+  }
 }
 
 // What four do not divide is multiplied in pairs, what two do not one by one.
@@ -179,6 +245,16 @@ TEST(Dot, OfBf16IsRightForAnyShape) {
   }
   const Trace trace = CheckedDefault(kHalfConvolution, "cpu:avx512+bf16,threads=1");
   EXPECT_THAT(ToText(trace), HasSubstr("tensorize(s1.r2.1, dot)"));
+}
+
+TEST(Dot, OfBf16TakesFilledUpOperands) {
+  const std::string text =
+      "workload 1\nx0: bf16[3,13,25] input range(-2,2)\nx1: bf16[3,25,70] input range(-2,2)\n"
+      "s0: bf16[3,13,26] = select(i2 < 25, x0[i0, i1, i2], 0.0:bf16)\n"
+      "s1: bf16[3,26,70] = select(i1 < 25, x1[i0, i1, i2], 0.0:bf16)\n"
+      "s2: f32[3,13,70] output = sum[r0:26] (f32(s0[i0, i1, r0]) * f32(s1[i0, r0, i2]))\n";
+  const Trace trace = CheckedDefault(text, "cpu:avx512+bf16,threads=2");
+  EXPECT_THAT(AssemblyOf(text, trace, "cpu:avx512+bf16,threads=2"), HasSubstr("vdpbf16ps"));
 }
 
 TEST(Dot, RefusesWhatIsNoInnermostSumOfProducts) {

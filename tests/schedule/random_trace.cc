@@ -111,7 +111,23 @@ class Generator {
     }
     for (int id : LiveStages(s_)) {
       if (r_.Chance(0.3)) PackOne(id);
+      if (r_.Chance(0.2)) FlattenOne(id);
     }
+    for (int id : LiveStages(s_)) {
+      const std::vector<int> readers = Readers(id);
+      if (stage(id).num_reduce() > 0 && readers.size() == 1 && r_.Chance(0.3))
+        Try(fmt::format("epilogue({}, {})", Name(id), Name(readers[0])));
+    }
+  }
+
+  /// Two neighbours among the axes, or a reduce axis rounded up.
+  void FlattenOne(int id) {
+    const std::string name = Name(id);
+    const int spatial = stage(id).num_spatial(), first = static_cast<int>(r_.Between(0, 3));
+    if (r_.Chance(0.5))
+      Try(fmt::format("flatten({}, [r0], {})", name, r_.Between(1, 5)));
+    else if (first + 1 < spatial)
+      Try(fmt::format("flatten({}, [i{},i{}])", name, first, first + 1));
   }
 
   std::vector<int> TensorsReadBy(int id) const {
@@ -211,6 +227,10 @@ class Generator {
     }
     if (r_.Chance(0.3)) Fuse(id);
     if (!calm && r_.Chance(0.7)) Reorder(id);
+    if (schedule(id).epilogue >= 0) {
+      Try(fmt::format("{} = cache_write({}, {}, at={})", NewName(), Name(id),
+                      r_.Chance(0.5) ? "register" : "memory", Loops(id)[0]));
+    }
     if (stage(id).num_reduce() > 0 && r_.Chance(0.5)) {
       const std::vector<std::string> loops = Loops(id);
       // Tiles have one size: inside the loops over parts of two sizes.

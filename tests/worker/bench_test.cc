@@ -9,6 +9,8 @@
 
 #include "gtest/gtest.h"
 
+#include "measure/device_lock.h"
+
 // What a worker says of the device time that a job took.
 namespace hone::worker {
 namespace {
@@ -36,8 +38,8 @@ TEST_F(BenchTest, BuildingAComparisonAndWaitingForTheDeviceCostsNothing) {
     built.error = {measure::Outcome::kBuildFailed, "a test's"};
     return built;
   };
-  auto other = DeviceLock::Open(folder_, "cpu:0");
-  auto own = DeviceLock::Open(folder_, "cpu:0");
+  auto other = measure::DeviceLock::Open(folder_, "cpu:0");
+  auto own = measure::DeviceLock::Open(folder_, "cpu:0");
   ASSERT_TRUE(other.ok() && own.ok());
   std::promise<proto::WorkResult> finished;
   Bench bench(options, proto::WorkerRole::kBoth, *std::move(own), clock_,

@@ -13,10 +13,10 @@
 
 #include "base/core/unique_fd.h"
 #include "grpcpp/grpcpp.h"
+#include "measure/device_lock.h"
 #include "proto/farm_service.h"
 #include "tests/measure/gemm_candidate.h"
 #include "tests/test_paths.h"
-#include "worker/device_lock.h"
 
 // A worker against a honed of this test.
 namespace hone::worker {
@@ -179,7 +179,7 @@ TEST_F(WorkerTest, ItKillsInTimeWithoutAStream) {
   server.reset();
   auto silence = std::make_unique<Silence>(port);
   // Whoever holds the device's lock has the device.
-  auto lock = DeviceLock::Open(folder_, "cpu:0");
+  auto lock = measure::DeviceLock::Open(folder_, "cpu:0");
   ASSERT_TRUE(lock.ok()) << lock.status();
   const int64_t start_ns = clock_.NowNs();
   lock->Take();

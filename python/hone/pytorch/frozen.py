@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -46,6 +46,12 @@ class Frozen:
                     argument.data_ptr() != place):
                 return False
         return not self.dead and [word.value for word in self._words] == self._values
+
+
+def stamp_of(weights: Iterable[torch.Tensor]) -> tuple[Any, ...]:
+    """Equal for weights that Frozen takes for the same."""
+    return tuple((id(tensor), tensor._version, tensor.data_ptr(),
+                  *(word.value for word in _words(tensor))) for tensor in weights)
 
 
 def may_freeze(tensor: Any) -> bool:

@@ -1,8 +1,6 @@
 """A graph that torch.compile found, as what it calls in its place."""
 from __future__ import annotations
 
-import copy
-import operator
 import os
 import threading
 import warnings
@@ -13,7 +11,8 @@ from typing import Any
 import torch
 
 from . import background
-from .frozen import may_freeze
+from .frozen import may_freeze, stamp_of
+from .lift import lift, lift_numbers
 from .options import Options
 from .package import DTYPES
 from .refusal import FallbackWarning, Line, Refusal, line_of
@@ -45,16 +44,19 @@ class Graph:
 
     def __init__(self, module: torch.fx.GraphModule, options: Options):
         self.module, self._own = lift(module)
+        self.module, self._numbers = lift_numbers(self.module)
         self.options = options
         self.number = next(_numbers)
         self.ended_by = getattr(module, "compile_subgraph_reason", None)
         places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        own = range(len(places) - len(self._own), len(places))
+        last = len(places) - len(self._numbers)
+        own = range(last - len(self._own), last)
         self._weights = frozenset(i for i, node in enumerate(places) if i in own or _is_weight(node))
         self._inputs = tuple(range(len(places)))
         self._set_freeze(options.freeze)
         self.variants: dict[Any, list[Variant | Eager]] = {}
         self.changes = 0  # of weights
+        self._stamp: Any = None
         self._warned = False
         self._lock = threading.Lock()
         graphs.add(self)
@@ -78,6 +80,8 @@ class Graph:
     def __call__(self, *arguments: Any) -> Any:
         if self._own:
             arguments += self._own
+        if self._numbers:
+            arguments += tuple([arguments[i].item() for i in self._numbers])
         key = self._key(arguments)
         for variant in self.variants.get(key, ()):
             if variant.fits(arguments):
@@ -101,8 +105,10 @@ class Graph:
                 if variant.fits(arguments):
                     return variant
             old = [v for v in known if isinstance(v, Variant) and v.frozen.known(arguments)]
-            if old:
-                self.changes += 1
+            # Counted once, in however many shapes the graph is called.
+            stamp = stamp_of(arguments[i] for i in self._weights if may_freeze(arguments[i]))
+            self.changes += bool(old) and stamp != self._stamp
+            self._stamp = stamp
             # Lists are replaced, never changed: calls read them without the lock.
             self.variants[key] = [v for v in known if v not in old and
                                   (isinstance(v, Eager) or not v.frozen.dead)]
@@ -139,6 +145,8 @@ class Graph:
 
     def _check(self, arguments: Sequence[Any]) -> list[int]:
         """The arguments that a package takes; Refusal of those that none can."""
+        if any(node.op == "call_module" for node in self.module.graph.nodes):
+            raise Refusal("it calls modules, whose weights nobody sees: graphs of torch.compile do not")
         free = []
         for i, value in enumerate(arguments):
             if not isinstance(value, torch.Tensor):
@@ -171,27 +179,6 @@ class Graph:
 def _is_weight(node: torch.fx.Node) -> bool:
     """Parameters and buffers of modules, as dynamo marks them."""
     return "_dynamo_static_input_type" in node.meta.get("tensor_dict", {})
-
-
-def lift(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[torch.Tensor, ...]]:
-    """The graph with the tensors that are attributes of it as further arguments, and these."""
-    held = {}
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            value = operator.attrgetter(node.target)(module)
-            if isinstance(value, torch.Tensor):
-                held.setdefault(node.target, value)
-    if not held:
-        return module, ()
-    graph = copy.deepcopy(module.graph)
-    before = next(node for node in graph.nodes if node.op != "placeholder")
-    with graph.inserting_before(before):
-        given = {target: graph.placeholder(f"own_{i}") for i, target in enumerate(held)}
-    for node in list(graph.nodes):
-        if node.op == "get_attr" and node.target in given:
-            node.replace_all_uses_with(given[node.target])
-            graph.erase_node(node)
-    return torch.fx.GraphModule(module, graph), tuple(held.values())
 
 
 def _free_locks() -> None:

@@ -42,10 +42,11 @@ class Result:
 @dataclass
 class Observation:
     """`computed` are the positions of the results that a package must compute, in its order; after
-    them it computes the new contents of the arguments `mutated`."""
+    them it computes the new contents of the arguments `mutated`. `values` are shapes and types of both."""
 
     results: list[Result] = field(default_factory=list)
     computed: list[int] = field(default_factory=list)
+    values: list[tuple[tuple[int, ...], torch.dtype]] = field(default_factory=list)
     mutated: list[int] = field(default_factory=list)
     memories: list[tuple[int, torch.dtype]] = field(default_factory=list)  # elements of each block
     single: bool = False  # the graph gives no tuple
@@ -85,6 +86,7 @@ def observe(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Observati
         if fake._version != old[0]:
             seen.mutated.append(i)
     _trace_results(seen, [results] if seen.single else list(results), fakes)
+    seen.values += [(tuple(fakes[i].shape), fakes[i].dtype) for i in seen.mutated]
     return seen
 
 
@@ -130,6 +132,7 @@ def _trace_results(seen: Observation, results: list[Any], fakes: list[Any]) -> N
         else:
             seen.results.append(_fresh(seen, value, counts[memory] > 1, memories))
             seen.computed.append(position)
+            seen.values.append((tuple(value.shape), value.dtype))
 
 
 def _fresh(seen: Observation, value: torch.Tensor, shared: bool, memories: dict[int, int]) -> Result:

@@ -16,10 +16,10 @@ DTYPES = {"bool": torch.bool, "i8": torch.int8, "u8": torch.uint8, "i16": torch.
 
 class Package:
     """`free` are the positions of its inputs among a graph's arguments, `names` those inputs' names
-    in the ONNX model. Refusal: types or shapes are not those of the arguments."""
+    in the ONNX model, `values` shapes and types of what it is to give. Refusal: they are others."""
 
     def __init__(self, model: Model, names: Sequence[str], free: Sequence[int],
-                 arguments: Sequence[Any]):
+                 arguments: Sequence[Any], values: Sequence[Any]):
         self.model = model
         places = dict(zip(names, free))
         self._takes = [places[tensor.name] for tensor in model.inputs]
@@ -27,7 +27,10 @@ class Package:
         for tensor, place in zip(model.inputs, self._takes):
             argument = arguments[place]
             if (tensor.shape, _dtype(tensor)) != (tuple(argument.shape), argument.dtype):
-                raise Refusal(f"the exported argument {place} became {tensor}")
+                raise Refusal(f"PyTorch's exporter made {tensor} of argument {place}")
+        for tensor, given, (shape, dtype) in zip(model.outputs, self._gives, values):
+            if given != (shape, dtype):
+                raise Refusal(f"PyTorch's exporter made {tensor} of a result {dtype}{list(shape)}")
 
     def __call__(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """Tensors of its outputs, new and dense. Errors as Model.__call__."""

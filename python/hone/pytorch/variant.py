@@ -76,9 +76,9 @@ class Variant:
                 if seconds:
                     session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
                 model = compile_model(path, **self._options.compile())
-            except errors.BadInput as error:
+            except (errors.BadInput, errors.Fault) as error:
                 raise exported.refusal(str(error)) from error
-        return Package(model, exported.inputs, self.free, arguments)
+        return Package(model, exported.inputs, self.free, arguments, self.seen.values)
 
 
 class NothingToCompute(Refusal):

@@ -82,7 +82,7 @@ TEST(NarrowProductsTest, OtherProductsAndFullPrecisionStay) {
     return t.graph;
   };
   TestGraph live;
-  live.Output(Product(live, live.Input({8, 6}), live.Input({32, 6}), /*transpose_b=*/true), "y");
+  live.Output(Product(live, live.Input({7, 6}), live.Input({32, 6}), /*transpose_b=*/true), "y");
   EXPECT_EQ(Narrowed(&live.graph), 0);
   Graph odd = product(5, 32), few = product(6, 15), wide = product(6, 16);
   EXPECT_EQ(Narrowed(&odd), 0);
@@ -92,6 +92,22 @@ TEST(NarrowProductsTest, OtherProductsAndFullPrecisionStay) {
   TestGraph depthwise;
   depthwise.Output(depthwise.Conv(depthwise.Input({1, 32, 6, 6}), 32, 3, 1, 1, 32), "y");
   EXPECT_EQ(Narrowed(&depthwise.graph), 0);
+}
+
+// Attention's: an odd number of terms gets one of zeros more.
+TEST(NarrowProductsTest, BothOperandsMayBeComputed) {
+  for (const int64_t terms : {6, 9}) {
+    for (const bool turned : {true, false}) {
+      TestGraph t;
+      const std::vector<int64_t> shape = {2, turned ? 32 : terms, turned ? terms : 32};
+      t.Output(Product(t, t.Input({2, 8, terms}), t.Input(shape), turned), "y");
+      const auto inputs = RandomInputs(t.graph, 5);
+      const auto before = testing::RunNodes(t.graph, inputs);
+      EXPECT_EQ(Narrowed(&t.graph), 1);
+      EXPECT_LT(WorstShare(before, testing::RunNodes(t.graph, inputs)), 0x1p-6);
+      EXPECT_EQ(Narrowed(&t.graph), 0);
+    }
+  }
 }
 
 // Kernels read stored numbers of bf16, whoever makes them: an input of the graph, another kernel,
@@ -133,6 +149,21 @@ TEST(NarrowProductsTest, ProductsReadStoredNumbers) {
   EXPECT_EQ(products, 3) << narrow;
   EXPECT_GT(WorstShare(exact, rounded), 1e-5);
   EXPECT_LT(WorstShare(exact, rounded), 0x1p-6);
+}
+
+// Weights of 11 bits; the data stay as they are.
+TEST(NarrowProductsTest, InF16OnlyLargeWeightsAreRounded) {
+  TestGraph t;
+  const ValueId h = Product(t, t.Input({3, 64}), t.Constant({64, 80}));
+  const ValueId y = Product(t, h, t.Constant({48, 80}), /*transpose_b=*/true);
+  t.Output(Product(t, y, t.Constant({48, 5})), "y");
+  const auto inputs = RandomInputs(t.graph, 5);
+  const auto before = testing::RunNodes(t.graph, inputs);
+  EXPECT_EQ(Narrowed(&t.graph, ir::DType::kF16), 1);
+  const double worst = WorstShare(before, testing::RunNodes(t.graph, inputs));
+  EXPECT_GT(worst, 0);
+  EXPECT_LT(worst, 1e-3);
+  EXPECT_EQ(Narrowed(&t.graph, ir::DType::kF16), 0);
 }
 
 }  // namespace

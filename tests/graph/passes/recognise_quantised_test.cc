@@ -109,6 +109,46 @@ TEST(RecogniseQuantisedTest, DepthwiseConvolutionsReadBytes) {
   }
 }
 
+// Signed ones are moved to unsigned ones where they are made.
+TEST(RecogniseQuantisedTest, SignedDataIsMultipliedAsUnsigned) {
+  for (const int64_t zero : {0, 11}) {
+    TestGraph t;
+    const ValueId bytes = t.Input({1, 4, 5, 5}, DType::kI8);
+    const ValueId x = Dequantise(t, bytes, Known(t, DType::kI8, {}, zero, 0), t.Scalar(0.013));
+    const ValueId w = Dequantise(t, Known(t, DType::kI8, {6, 4, 3, 3}, -50, 37), kNoValue,
+                                 t.Positive({6, 1, 1, 1}));
+    t.Output(t.Op("Conv", {x, w},
+                  {{"strides", Shape{1, 1}},
+                   {"dilations", Shape{1, 1}},
+                   {"pads", Shape{1, 1, 1, 1}},
+                   {"group", int64_t{1}},
+                   {"layout", std::string("nchw")}}),
+             "y");
+    EXPECT_EQ(ChangesKeepingResults(t, RecogniseQuantised), 1);
+    const auto product = std::ranges::find(t.graph.nodes, "ConvInteger", &Node::op);
+    ASSERT_NE(product, t.graph.nodes.end());
+    EXPECT_EQ(t.graph.values[product->inputs[0]].type.dtype, DType::kU8);
+  }
+}
+
+// Attention's: both operands are computed. Terms that four do not divide are filled up.
+TEST(RecogniseQuantisedTest, ProductsOfTwoActivations) {
+  for (const bool transposed : {false, true}) {
+    for (const int64_t terms : {8, 13}) {
+      TestGraph t;
+      const Shape second = transposed ? Shape{2, 9, terms} : Shape{2, terms, 9};
+      const ValueId a = testing::FromBytes(t, t.Input({2, 12, terms}, DType::kU8), 0.02, 7);
+      const ValueId b = testing::FromBytes(t, t.Input(second, DType::kU8), 0.03, terms * 9);
+      t.Output(t.Op("MatMul", {a, b},
+                    {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{transposed}}}),
+               "y");
+      EXPECT_EQ(ChangesKeepingResults(t, RecogniseQuantised), 1);
+      EXPECT_EQ(std::ranges::count(t.graph.nodes, "MatMulInteger", &Node::op), 1);
+      EXPECT_EQ(std::ranges::count(t.graph.nodes, "Pad", &Node::op), terms == 13 ? 2 : 0);
+    }
+  }
+}
+
 // Weights with a zero point, scales of rows, terms that are no multiple of four.
 TEST(RecogniseQuantisedTest, LeavesOtherProductsAlone) {
   EXPECT_EQ(Recognised({3, 8}, {.weights = {8, 5}, .scales = {1, 5}, .weights_zero = 4}), 0);

@@ -1,4 +1,4 @@
-#include "worker/device_lock.h"
+#include "measure/device_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/status.h"
 
-namespace hone::worker {
+namespace hone::measure {
 
 absl::StatusOr<DeviceLock> DeviceLock::Open(const std::string& folder, const std::string& device) {
   HONE_RETURN_IF_ERROR(MakeDirectories(folder));
@@ -30,4 +30,4 @@ void DeviceLock::Take() {
 
 void DeviceLock::Free() { ::flock(fd_.get(), LOCK_UN); }
 
-}  // namespace hone::worker
+}  // namespace hone::measure

@@ -6,7 +6,7 @@
 
 #include "base/core/unique_fd.h"
 
-namespace hone::worker {
+namespace hone::measure {
 
 /// Keeps a device of this machine to one measuring process at a time: `flock` on a file named after
 /// the device, freed however its holder ends. Not thread-safe.
@@ -24,4 +24,4 @@ class DeviceLock {
   UniqueFd fd_;
 };
 
-}  // namespace hone::worker
+}  // namespace hone::measure

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "costmodel/cuda/launch.h"
+#include "ir/workload.h"
+#include "schedule/cuda/tile.h"
+
+namespace hone::costmodel {
+
+/// The launch of a sum of products as tiles (schedule/cuda/tile.h), its epilogue within, in closed
+/// forms. Immutable.
+class TileLaunch {
+ public:
+  /// `workload`: when products have been prepared.
+  TileLaunch(const ir::Workload& workload, const schedule::Product& product);
+
+  CudaLaunch Of(const schedule::BlockTile& tile) const;
+  const schedule::ProductAxes& axes() const { return axes_; }
+
+ private:
+  double SlicePasses(const schedule::BlockTile& tile) const;
+
+  schedule::ProductAxes axes_;
+  double memory_bytes_ = 0;  ///< of all tensors that are read or written, each once
+  double result_bytes_ = 0;  ///< written, and read by the epilogue
+  double operations_ = 0;    ///< of the epilogue, for each result
+  double first_operations_ = 0, second_operations_ = 0;  ///< for each element that is brought
+};
+
+}  // namespace hone::costmodel

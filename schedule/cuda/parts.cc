@@ -1,0 +1,65 @@
+#include "schedule/cuda/parts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "schedule/cuda/grid.h"
+
+namespace hone::schedule {
+
+CudaParts PartsOf(TraceWriter& writer, int64_t partials) {
+  CudaParts parts;
+  parts.rows = RowClusters(writer);
+  std::set<int> taken;
+  for (const Cluster& cluster : parts.rows) {
+    taken.insert(cluster.owner);
+    taken.insert(cluster.members.begin(), cluster.members.end());
+  }
+  parts.products = PrepareProducts(writer, taken);
+  for (const Product& product : parts.products) taken.insert(product.stage);
+  const auto others = [&] {
+    std::vector<int> left;
+    for (const int id : LaunchedStages(writer)) {
+      if (!taken.contains(id)) left.push_back(id);
+    }
+    return left;
+  };
+  const std::vector<int> before = others();
+  for (const LongSum& sum : LongSums(writer, before)) {
+    const int made = FactorSum(writer, sum, partials, before);
+    if (made < 0) break;  // the writer says why
+    parts.partials.push_back({made, sum.stage, writer.stage(made).spatial.back(), sum.along});
+    taken.insert(made);
+  }
+  parts.others = others();
+  return parts;
+}
+
+void ScheduleProducts(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card) {
+  for (const Product& product : parts.products) {
+    if (const auto tile = NominalBlock(product.axes, card))
+      ScheduleProduct(writer, product.stage, product.axes, *tile);
+    else
+      ScheduleOnGrid(writer, product.stage, kGridThreads, kGridElements);
+  }
+}
+
+void ScheduleRows(TraceWriter& writer, const CudaParts& parts) {
+  const auto numbers = NominalRows(writer, parts.rows);
+  for (const Cluster& cluster : parts.rows) {
+    if (numbers) {
+      ScheduleRow(writer, cluster, *numbers);
+      continue;
+    }
+    for (const int id : cluster.members) ScheduleOnGrid(writer, id, kGridThreads, kGridElements);
+    ScheduleOnGrid(writer, cluster.owner, kGridThreads, kGridElements);
+  }
+}
+
+void ScheduleOthers(TraceWriter& writer, const CudaParts& parts) {
+  for (const CudaParts::Partial& partial : parts.partials)
+    ScheduleReduction(writer, partial.stage, kGridThreads, !partial.along);
+  for (const int id : parts.others) ScheduleOnGrid(writer, id, kGridThreads, kGridElements);
+}
+
+}  // namespace hone::schedule

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/cuda/cuda_target.h"
+#include "schedule/cuda/product.h"
+#include "schedule/cuda/rows.h"
+#include "schedule/cuda/sums.h"
+#include "schedule/cuda/tile.h"
+
+namespace hone::schedule {
+
+/// The launches of a Workload by what they are, once Stages have been inlined and products
+/// prepared.
+struct CudaParts {
+  std::vector<Cluster> rows;      ///< rows.h
+  std::vector<Product> products;  ///< product.h
+  std::vector<int> others;        ///< a thread for each result
+  /// sums.h; their Stages of partial results, and the sums of these, which are among the others.
+  struct Partial {
+    int stage = -1, sum = -1;
+    int64_t count = 0;  ///< partial results of a sum
+    bool along = true;  ///< LongSum
+  };
+  std::vector<Partial> partials;
+};
+/// `partials`: of each long sum; 0: as by default.
+CudaParts PartsOf(TraceWriter& writer, int64_t partials = 0);
+
+/// What a rule writes where it is about other parts: the nominal schedule of each.
+void ScheduleProducts(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card);
+void ScheduleRows(TraceWriter& writer, const CudaParts& parts);
+void ScheduleOthers(TraceWriter& writer, const CudaParts& parts);
+
+}  // namespace hone::schedule
