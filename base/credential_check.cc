@@ -114,6 +114,16 @@ absl::StatusOr<Credentials> ReadConfiguredCredentials(const std::string& folder,
   return absl::InvalidArgumentError(fmt::format("--tls {}: {}", folder, StatusMessage(status)));
 }
 
+absl::StatusOr<int64_t> AuthorityEndOf(const Credentials& credentials) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<Certificate> authorities,
+                        x509::ParseCertificates(credentials.ca));
+  int64_t last = 0;
+  for (const Certificate& one : authorities) last = std::max(last, x509::EndOf(one.get()));
+  return last;
+}
+
+std::string UtcText(int64_t unix_s) { return x509::UtcText(unix_s); }
+
 absl::StatusOr<Identity> HolderOf(const Credentials& credentials) {
   HONE_ASSIGN_OR_RETURN(const Certificate certificate,
                         x509::ParseCertificate(credentials.certificate));

@@ -33,4 +33,11 @@ absl::StatusOr<Credentials> ReadConfiguredCredentials(const std::string& folder,
 /// Whose certificate that is. kInvalidArgument: there is none, or it names nobody of a farm.
 absl::StatusOr<Identity> HolderOf(const Credentials& credentials);
 
+/// When the authority in them is over, as Unix time; of several, the one that lasts longest.
+/// kInvalidArgument: there is none.
+absl::StatusOr<int64_t> AuthorityEndOf(const Credentials& credentials);
+
+/// "2026-10-17T12:00:00Z"
+std::string UtcText(int64_t unix_s);
+
 }  // namespace hone

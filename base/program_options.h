@@ -14,10 +14,11 @@
 
 namespace hone {
 
-/// A text option of a daemon, or without `argument` a flag.
+/// A text option of a daemon, or without `argument` a flag. `meant`: as in OptionSpec.
 constexpr OptionSpec DaemonOption(std::string_view name, std::string_view value,
                                   std::string_view argument, std::string_view help,
-                                  bool repeated = false, bool pairs = false) {
+                                  bool repeated = false, bool pairs = false,
+                                  std::string_view meant = {}) {
   return {.name = name,
           .letter = name == "help" ? 'h' : '\0',
           .kind = argument.empty() ? ValueKind::kFlag : ValueKind::kText,
@@ -25,7 +26,8 @@ constexpr OptionSpec DaemonOption(std::string_view name, std::string_view value,
           .help = help,
           .default_text = value,
           .repeated = repeated,
-          .pairs = pairs};
+          .pairs = pairs,
+          .meant = meant};
 }
 
 /// Values by name, of a program without commands; from the command line, else the config file, else

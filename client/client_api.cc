@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <utility>
@@ -145,11 +146,14 @@ Status Client::Connect(const ClientOptions& options, std::unique_ptr<Client>* cl
   if (options.retry_for_ms < 0) return Invalid("retry_for_ms: it is negative");
   auto address = DialAddress(options.address);
   if (!address.ok()) return Invalid("address: " + StatusMessage(address.status()));
-  auto server = client::ServerConnection::Open({.address = *std::move(address),
-                                                .tls_folder = options.tls_folder,
-                                                .plaintext = options.insecure_loopback,
-                                                .deadline_ms = options.deadline_ms,
-                                                .retry_for_ms = options.retry_for_ms});
+  auto server = client::ServerConnection::Open(
+      {.address = *std::move(address),
+       .tls_folder = options.tls_folder,
+       .plaintext = options.insecure_loopback,
+       .deadline_ms = options.deadline_ms,
+       .retry_for_ms = options.retry_for_ms,
+       // It may be about to start.
+       .refused_for_ms = std::max<int64_t>(options.retry_for_ms, 1'500)});
   if (!server.ok()) return FromAbsl(server.status());
   auto impl = std::make_unique<Impl>();
   impl->options = options;

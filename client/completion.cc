@@ -122,20 +122,19 @@ std::string FishQuote(std::string_view text) {
   return out + "'";
 }
 
-/// -r: takes a value; -F: file names are offered, which the first line of the script turned off.
+/// -x: takes a value that is no file; -r -F: one that is, although the script turned files off.
 std::string FishValue(ValueKind kind, std::string_view choices) {
   if (kind == ValueKind::kFlag) return "";
   if (kind == ValueKind::kFile) return " -r -F";
-  if (kind != ValueKind::kChoice) return " -r";
-  return fmt::format(" -r -a {}",
+  if (kind != ValueKind::kChoice) return " -x";
+  return fmt::format(" -x -a {}",
                      FishQuote(fmt::format("{}", fmt::join(SplitChoices(choices), " "))));
 }
 
 std::string FishCommand(const CommandSpec& command) {
   std::string text = fmt::format("complete -c hone -n __fish_use_subcommand -a {} -d {}\n",
                                  command.name, FishQuote(command.summary));
-  const std::string line =
-      fmt::format("complete -c hone -n '__fish_seen_subcommand_from {}'", command.name);
+  const std::string line = fmt::format("complete -c hone -n '__hone_command {}'", command.name);
   for (const OptionSpec& option : AllOptions(command)) {
     text += fmt::format("{} -l {}", line, option.name);
     if (option.letter != '\0') text += fmt::format(" -s {}", option.letter);
@@ -211,6 +210,11 @@ std::string ZshCompletion() {
 std::string FishCompletion() {
   std::string text =
       "# fish completion for hone; made by `hone completion fish`\n"
+      // fish's own condition takes every word of the line for a command.
+      "function __hone_command\n"
+      "    set -l words (commandline -opc)\n"
+      "    test (count $words) -gt 1; and test $words[2] = $argv[1]\n"
+      "end\n"
       "complete -c hone -f\n"
       "complete -c hone -n __fish_use_subcommand -l version -d 'Print every version number'\n";
   for (const CommandSpec& command : Commands()) text += FishCommand(command);

@@ -4,10 +4,15 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+
+#include "fmt/format.h"
 
 #include "base/status.h"
 #include "client/log_trace_source.h"
+#include "client/model_comparison.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/server_database.h"
@@ -45,7 +50,10 @@ class FarmJudge {
  public:
   FarmJudge(CommandContext& context, const ServerAddress& address, const proto::SessionSpec& spec,
             const proto::SessionInfo& session)
-      : context_(context), address_(address), spec_(spec), session_(session) {}
+      : context_(context), address_(address), spec_(spec), session_(session) {
+    // It was there when the session ended: it may be starting again.
+    address_.refused_for_ms = address_.retry_for_ms;
+  }
 
   absl::StatusOr<FarmJudgement> Run(const std::function<bool()>& stop);
 
@@ -53,7 +61,7 @@ class FarmJudge {
   absl::StatusOr<MadePackage> Make(compiler::TraceSource& traces);
 
   CommandContext& context_;
-  const ServerAddress& address_;
+  ServerAddress address_;
   const proto::SessionSpec& spec_;
   const proto::SessionInfo& session_;
 };
@@ -92,7 +100,8 @@ absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) 
   constexpr double kShare = 0.03, kLeast = 0.5, kMost = 6;
   ServerConnection::ModelQuestion question{
       .session = session_.id,
-      .seconds = spec_.seconds > 0 ? std::clamp(kShare * spec_.seconds, kLeast, kMost) : 1};
+      .seconds = spec_.seconds > 0 ? std::clamp(kShare * spec_.seconds, kLeast, kMost) : 1,
+      .may_put_back = true};
   for (const auto& [hash, trace] : tuned.traces) {
     const auto before = by_default.traces.find(hash);
     if (before == by_default.traces.end() || before->second == trace) continue;
@@ -102,7 +111,26 @@ absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) 
     return FarmJudgement{.skipped = "every kernel keeps its default schedule"};
   }
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address_));
-  return AwaitJudgement(context_, *server, std::move(question), by_default.cut, tuned.cut, stop);
+  JudgedPackages packages{.by_default = by_default.cut, .tuned = tuned.cut};
+  HONE_ASSIGN_OR_RETURN(FarmJudgement first,
+                        AwaitJudgement(context_, *server, question, packages, stop));
+  if (first.losing.empty()) return first;
+  question.may_put_back = false;
+  std::set<std::string> losing;
+  for (const Hash128& hash : first.losing) losing.insert(hash.ToHex());
+  context_.err << fmt::format(
+                      "comparing the whole model: {} of {} kernels were slower in it; "
+                      "once more with these by default\n",
+                      losing.size(), question.tuned.size())
+               << std::flush;
+  WithDefaults fewer(known, losing);
+  HONE_ASSIGN_OR_RETURN(MadePackage mended, Make(fewer));
+  // Where all of them lost that is the default one, which runs anyway.
+  if (mended.cut != by_default.cut) {
+    packages.mended = std::move(mended.cut);
+    question.put_back = std::move(first.losing);
+  }
+  return AwaitJudgement(context_, *server, std::move(question), packages, stop);
 }
 
 bool DoesNotAnswer(const absl::Status& status) {
@@ -113,8 +141,7 @@ bool DoesNotAnswer(const absl::Status& status) {
 
 absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConnection& server,
                                              ServerConnection::ModelQuestion question,
-                                             const std::string& default_package,
-                                             const std::string& tuned_package,
+                                             const JudgedPackages& packages,
                                              const std::function<bool()>& stop) {
   const MonotonicClock& clock = *context.environment.clock;
   const auto put = [&](const std::string& package) {
@@ -127,8 +154,11 @@ absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConn
   // Answered: since the packages were sent.
   for (bool sent = false, answered = false;;) {
     if (!sent) {
-      HONE_ASSIGN_OR_RETURN(question.default_package, put(default_package));
-      HONE_ASSIGN_OR_RETURN(question.tuned_package, put(tuned_package));
+      HONE_ASSIGN_OR_RETURN(question.default_package, put(packages.by_default));
+      HONE_ASSIGN_OR_RETURN(question.tuned_package, put(packages.tuned));
+      if (!packages.mended.empty()) {
+        HONE_ASSIGN_OR_RETURN(question.mended_package, put(packages.mended));
+      }
       sent = true;
     }
     absl::StatusOr<ServerConnection::ModelAnswer> answer = server.JudgeModel(question);
@@ -145,7 +175,8 @@ absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConn
     }
     if (answer->done) {
       return FarmJudgement{.verdict = std::move(answer->verdict),
-                           .skipped = std::move(answer->reason)};
+                           .skipped = std::move(answer->reason),
+                           .losing = std::move(answer->losing)};
     }
     if (stop()) return FarmJudgement{.skipped = "interrupted: " + answer->reason};
     if (answer->reason != told) {

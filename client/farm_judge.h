@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -16,21 +17,29 @@ namespace hone::client {
 struct FarmJudgement {
   std::optional<db::ModelVerdict> verdict;
   std::string skipped;  ///< why there is none
+  /// Workloads that lost in the model: there is no verdict before they are put back.
+  std::vector<Hash128> losing;
 };
 
-/// Leaves both packages (without their constants) with the server and asks until a device has
-/// compared them: `question` gets their hashes. A server that was started again in between has
-/// forgotten them, and gets them again. Errors are those of the calls; `stop`, as below, is none.
+/// Packages of one model, without their constants.
+struct JudgedPackages {
+  std::string by_default, tuned;
+  std::string mended;  ///< tuned, but for what is put back; empty: there is none
+};
+
+/// Leaves the packages with the server and asks until a device has compared them: `question` gets
+/// their hashes. A server that was started again in between has forgotten them, and gets them
+/// again. Errors are those of the calls; `stop`, as below, is none.
 absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConnection& server,
                                              ServerConnection::ModelQuestion question,
-                                             const std::string& default_package,
-                                             const std::string& tuned_package,
+                                             const JudgedPackages& packages,
                                              const std::function<bool()>& stop);
 
 /// After a session has finished: compiles the model with default schedules and with those that the
 /// server knows, leaves both packages there without their constants, and waits until a device of
-/// the session's class has run them in turns. A failure is no failure of the tuning: it is said in
-/// `skipped`. `stop`, asked all the time: nobody waits any more.
+/// the session's class has run them in turns. Kernels that lose there are put back, and the verdict
+/// is of the model without them, unless that is slower. A failure is no failure of the tuning: it
+/// is said in `skipped`. `stop`, asked all the time: nobody waits any more.
 FarmJudgement JudgeOnServer(CommandContext& context, const ServerAddress& address,
                             const proto::SessionSpec& spec, const proto::SessionInfo& session,
                             const std::function<bool()>& stop);

@@ -27,25 +27,33 @@ inline constexpr std::array kDevicePositionals = {
                    .help = "drain, undrain, probe: how WORKER/DEVICE begins",
                    .required = false},
 };
-inline constexpr std::array kServerOptions = {
-    OptionSpec{.name = "format",
-               .letter = 'o',
-               .kind = ValueKind::kChoice,
-               .argument = "FORM",
-               .help = "list: how to print it; json is the same as --json",
-               .default_text = "table",
-               .choices = "table|wide|json"},
+inline constexpr OptionSpec kListFormat = {.name = "format",
+                                           .letter = 'o',
+                                           .kind = ValueKind::kChoice,
+                                           .argument = "FORM",
+                                           .help =
+                                               "list: how to print it; json is the same as "
+                                               "--json",
+                                           .default_text = "table",
+                                           .choices = "table|wide|json"};
+inline constexpr std::array kSessionOptions = {
+    kListFormat,
+    OptionSpec{.name = "all",
+               .letter = 'a',
+               .kind = ValueKind::kFlag,
+               .help = "list: all sessions, not the latest 100 alone"},
     kServer, kTls, kInsecureLoopback};
+inline constexpr std::array kDeviceOptions = {kListFormat, kServer, kTls, kInsecureLoopback};
 
 inline constexpr CommandSpec kSessionCommand = {
     .name = "session",
     .summary = "List, show, watch or cancel the tuning sessions of a farm",
     .description =
-        "list prints the latest 100 sessions; show one of them; watch follows it to its end, as "
-        "`hone tune --server` does; cancel takes its work back and ends it. What was measured "
-        "stays in the log.",
+        "list prints the latest 100 sessions, with --all every one; show one of them; watch "
+        "follows it to its end, as `hone tune --server` does; cancel takes its work back and ends "
+        "it. What was measured stays in the log.",
     .positionals = kSessionPositionals,
-    .options = kServerOptions,
+    .options = kSessionOptions,
     .example = "hone session list --server tuner:7421 --tls me"};
 inline constexpr CommandSpec kDeviceCommand = {
     .name = "device",
@@ -56,7 +64,7 @@ inline constexpr CommandSpec kDeviceCommand = {
         "can do at most, and gives a quarantined or lost one that is as good as its class work "
         "again. All but list take an admin's certificate.",
     .positionals = kDevicePositionals,
-    .options = kServerOptions,
+    .options = kDeviceOptions,
     .example = "hone device list --server tuner:7421 --tls me"};
 
 }  // namespace hone::client

@@ -1,8 +1,6 @@
 #include "client/model_comparison.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/core/cpu.h"
@@ -16,21 +14,6 @@ namespace {
 
 constexpr int kLeastRounds = 5, kMostRounds = 400, kMostRuns = 100;
 constexpr int64_t kTurnNs = 1'000'000;
-constexpr double kLoses = 0.99;
-
-/// The median ratio a / b is below this with a probability of 99 % (one side; normal approximation
-/// of the binomial).
-double UpperRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  constexpr double kReach = 0.5 * 2.33;
-  std::vector<double> ratios;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    ratios.push_back(static_cast<double>(a[i]) / static_cast<double>(std::max<int64_t>(b[i], 1)));
-  if (ratios.empty()) return std::numeric_limits<double>::infinity();
-  std::sort(ratios.begin(), ratios.end());
-  const auto n = static_cast<double>(ratios.size());
-  const double place = std::ceil(n / 2 + kReach * std::sqrt(n));
-  return ratios[static_cast<size_t>(std::min(place, n - 1))];
-}
 
 /// This thread on the CPU that bench uses too, until the end of the scope.
 class PinnedThread {
@@ -179,7 +162,7 @@ std::set<std::string> LosingKernels(const TimedModel& by_default, const TimedMod
     if (changed.count(hash) == 0) continue;
     const auto before = by_default.kernel_ns().find(hash);
     if (before == by_default.kernel_ns().end()) continue;
-    if (UpperRatio(before->second, ns) < kLoses) losing.insert(hash);
+    if (search::Loses(before->second, ns)) losing.insert(hash);
   }
   return losing;
 }

@@ -14,9 +14,6 @@
 namespace hone::client {
 namespace {
 
-/// A model with fewer changed kernels must not be slower than this times the one with more.
-constexpr double kNotSlower = 0.998;
-
 std::vector<std::string> HashesOf(const search::Session& session) {
   std::vector<std::string> hashes;
   for (int i = 0; i < session.tuner().num_tasks(); ++i) {
@@ -249,7 +246,7 @@ absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSo
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer, {options_.batch}));
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
   if (judged_.noisy_cpus > 0 ||
-      RatioOf(tuned->samples_ns(), mended->samples_ns()).high < kNotSlower) {
+      !search::StandsIn(RatioOf(tuned->samples_ns(), mended->samples_ns()))) {
     return absl::OkStatus();
   }
   judged.PutBackSuspects();

@@ -42,12 +42,15 @@ ordered_json KernelJson(const compiler::ModelKernel& kernel, const LogAnswer& an
   return object;
 }
 
+constexpr char kRow[] = "{:<12}  {:<4} {:<8} {:>12}  {}\n";
+
 std::string KernelText(const compiler::ModelKernel& kernel, const LogAnswer& answer) {
   const std::string latency =
       answer.median_ns > 0 ? fmt::format("{:.2f} us", answer.median_ns * 1e-3) : "-";
   const std::string why = answer.why.empty() ? "" : fmt::format("    {}\n", answer.why);
-  return fmt::format("{}  x{:<3} {:<8} {:>12}  {}\n{}", kernel.hash.substr(0, 12), kernel.count,
-                     answer.found.rung, latency, kernel.name, why);
+  return fmt::format(kRow, kernel.hash.substr(0, 12), fmt::format("x{}", kernel.count),
+                     answer.found.rung, latency, kernel.name) +
+         why;
 }
 
 }  // namespace
@@ -71,6 +74,9 @@ absl::Status RunQuery(CommandContext& context) {
   if (!kernels.ok()) return CompileError(kernels.status());
 
   if (log) log->BeginModel(*kernels);
+  if (!context.json()) {
+    context.out << fmt::format(kRow, "WORKLOAD", "USES", "RUNG", "TIME", "KERNEL");
+  }
   ordered_json objects = ordered_json::array();
   std::map<std::string, int> rungs;
   int known = 0;  // by records or by verdicts

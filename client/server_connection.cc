@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,7 @@ namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kConnectMs = 2000;
+constexpr int64_t kLeastMs = 100;  ///< for a first connection
 constexpr int64_t kPauseNs = 100 * kNsPerMs;
 constexpr int64_t kLongestPauseNs = 2000 * kNsPerMs;
 
@@ -48,11 +50,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<Started> StartSession(const proto::SessionSpec& spec) override;
   absl::Status CancelSession(const Hash128& session) override;
-  absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int limit) override {
-    v1::ListSessionsRequest request;
-    request.set_limit(limit);
-    return AskSessions(request);
-  }
+  absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int limit) override;
   absl::StatusOr<proto::SessionInfo> FindSession(const Hash128& session) override;
   absl::Status Watch(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
                      const std::function<bool()>& stop, int64_t patience_ns) override;
@@ -67,8 +65,9 @@ class GrpcConnection final : public ServerConnection {
 
  private:
   std::shared_ptr<grpc::Channel> Dial() const;
+  /// `more`: whether there are older ones.
   absl::StatusOr<std::vector<proto::SessionInfo>> AskSessions(
-      const v1::ListSessionsRequest& request);
+      const v1::ListSessionsRequest& request, bool* more);
   /// One try of a watch; true when the session has ended.
   absl::StatusOr<bool> WatchOnce(const Hash128& session, int64_t* sequence, const OnEvent& on_event,
                                  const std::function<bool()>& stop, int64_t* heard_ns);
@@ -85,24 +84,33 @@ class GrpcConnection final : public ServerConnection {
   absl::Status CallOf(Stub& stub,
                       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                       const Request& request, Reply* reply) {
-    const int64_t until_ns = clock_.NowNs() + address_.retry_for_ms * kNsPerMs;
+    const int64_t begin_ns = clock_.NowNs();
     for (int64_t pause_ns = kPauseNs;; pause_ns = std::min(pause_ns * 2, kLongestPauseNs)) {
       grpc::ClientContext context;
       Prepare(context, address_.deadline_ms);
       const absl::Status status = proto::FromGrpc((stub.*method)(&context, request, reply));
       const bool again = status.code() == absl::StatusCode::kUnavailable ||
                          status.code() == absl::StatusCode::kDeadlineExceeded;
-      if (!again || proto::IsOfAnotherAuthority(status) || clock_.NowNs() >= until_ns)
+      const int64_t for_ms = !met_.load() && proto::IsOfNobody(status)
+                                 ? std::min(address_.refused_for_ms, address_.retry_for_ms)
+                                 : address_.retry_for_ms;
+      if (!again || proto::IsOfAnotherAuthority(status) ||
+          clock_.NowNs() - begin_ns >= for_ms * kNsPerMs) {
         return Explain(status);
+      }
       clock_.SleepNs(pause_ns);
     }
   }
   /// Readies a call. A channel that was lost is connected here first: gRPC moves a handshake on
   /// only while some thread waits for something, and a call that fails at once does not.
-  void Prepare(grpc::ClientContext& context, int64_t deadline_ms) const {
-    const int64_t connect_ms = deadline_ms > 0 ? std::min(kConnectMs, deadline_ms) : kConnectMs;
-    channel_->WaitForConnected(
-        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(connect_ms, GPR_TIMESPAN)));
+  void Prepare(grpc::ClientContext& context, int64_t deadline_ms) {
+    int64_t connect_ms = deadline_ms > 0 ? std::min(kConnectMs, deadline_ms) : kConnectMs;
+    if (!met_.load())
+      connect_ms = std::min(connect_ms, std::max(address_.refused_for_ms, kLeastMs));
+    if (channel_->WaitForConnected(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                                gpr_time_from_millis(connect_ms, GPR_TIMESPAN)))) {
+      met_.store(true);
+    }
     if (deadline_ms > 0) {
       context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                         gpr_time_from_millis(deadline_ms, GPR_TIMESPAN)));
@@ -114,6 +122,7 @@ class GrpcConnection final : public ServerConnection {
   const ServerAddress address_;
   const Credentials credentials_;
   const SystemMonotonicClock clock_;
+  std::atomic<bool> met_{false};  ///< was connected at some time
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Tuning::Stub> stub_;
   std::unique_ptr<v1::Judging::Stub> judging_;
@@ -193,9 +202,10 @@ absl::Status GrpcConnection::CancelSession(const Hash128& session) {
 }
 
 absl::StatusOr<std::vector<proto::SessionInfo>> GrpcConnection::AskSessions(
-    const v1::ListSessionsRequest& request) {
+    const v1::ListSessionsRequest& request, bool* more) {
   v1::ListSessionsReply reply;
   HONE_RETURN_IF_ERROR(Call(&v1::Tuning::Stub::ListSessions, request, &reply));
+  *more = reply.more() && reply.sessions_size() > 0;
   std::vector<proto::SessionInfo> infos;
   for (const v1::SessionInfo& wire : reply.sessions()) {
     HONE_ASSIGN_OR_RETURN(infos.emplace_back(), proto::FromWire(wire));
@@ -203,11 +213,24 @@ absl::StatusOr<std::vector<proto::SessionInfo>> GrpcConnection::AskSessions(
   return infos;
 }
 
+absl::StatusOr<std::vector<proto::SessionInfo>> GrpcConnection::ListSessions(int limit) {
+  v1::ListSessionsRequest request;
+  std::vector<proto::SessionInfo> all;
+  for (bool more = true; more && std::ssize(all) < limit;) {
+    request.set_limit(std::min(limit - static_cast<int>(all.size()), proto::kMaxListed));
+    if (!all.empty()) request.set_after_session(proto::IdBytes(all.back().id));
+    HONE_ASSIGN_OR_RETURN(std::vector<proto::SessionInfo> page, AskSessions(request, &more));
+    std::move(page.begin(), page.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 absl::StatusOr<proto::SessionInfo> GrpcConnection::FindSession(const Hash128& session) {
   v1::ListSessionsRequest request;
   request.set_session(proto::IdBytes(session));
   request.set_limit(1);
-  HONE_ASSIGN_OR_RETURN(std::vector<proto::SessionInfo> infos, AskSessions(request));
+  bool more = false;
+  HONE_ASSIGN_OR_RETURN(std::vector<proto::SessionInfo> infos, AskSessions(request, &more));
   if (infos.empty()) return absl::NotFoundError("no such session");
   return std::move(infos.front());
 }
@@ -333,10 +356,10 @@ absl::StatusOr<std::string> GrpcConnection::PutPackage(const std::string& bytes)
   v1::PutPackageReply reply;
   request.set_sha256(Sha256Hex(bytes));
   request.set_total_bytes(static_cast<int64_t>(bytes.size()));
-  if (static_cast<int64_t>(bytes.size()) > proto::kMaxArtifactBytes) {
+  if (static_cast<int64_t>(bytes.size()) > proto::kMaxPackageBytes) {
     return absl::InvalidArgumentError(
         fmt::format("its package has {} bytes without constants, {} at most are possible",
-                    bytes.size(), proto::kMaxArtifactBytes));
+                    bytes.size(), proto::kMaxPackageBytes));
   }
   for (size_t at = 0; at < bytes.size(); at += proto::kArtifactChunkBytes) {
     request.set_offset(static_cast<int64_t>(at));
@@ -355,8 +378,14 @@ absl::StatusOr<ServerConnection::ModelAnswer> GrpcConnection::JudgeModel(
   request.set_tuned_package(question.tuned_package);
   for (const Hash128& hash : question.tuned) request.add_tuned(proto::IdBytes(hash));
   request.set_seconds(question.seconds);
+  request.set_may_put_back(question.may_put_back);
+  request.set_mended_package(question.mended_package);
+  for (const Hash128& hash : question.put_back) request.add_put_back(proto::IdBytes(hash));
   HONE_RETURN_IF_ERROR(CallOf(*judging_, &v1::Judging::Stub::JudgeModel, request, &reply));
   ModelAnswer answer{.done = reply.done(), .reason = reply.reason()};
+  for (const std::string& bytes : reply.losing()) {
+    HONE_ASSIGN_OR_RETURN(answer.losing.emplace_back(), proto::IdFromBytes(bytes, "losing"));
+  }
   if (reply.payload().empty()) return answer;
   answer.verdict = db::VerdictOf(
       {.session = question.session, .type = db::kModelVerdict, .payload = reply.payload()}, false);

@@ -20,6 +20,8 @@ struct ServerAddress {
   bool plaintext = false;        ///< loopback only
   int64_t deadline_ms = 10'000;  ///< of one try of a call
   int64_t retry_for_ms = 8'000;  ///< what is not answered is asked again for this long
+  /// The same where nothing listens, and nothing did since the object was made: no restart.
+  int64_t refused_for_ms = 1'500;
 };
 
 /// Calls of the service Tuning, each with a deadline; what is not answered is asked again with the
@@ -39,6 +41,7 @@ class ServerConnection {
   };
   virtual absl::StatusOr<Started> StartSession(const proto::SessionSpec& spec) = 0;
   virtual absl::Status CancelSession(const Hash128& session) = 0;
+  /// The newest so many, over as many calls as it takes. An older server has a thousand at most.
   virtual absl::StatusOr<std::vector<proto::SessionInfo>> ListSessions(int limit) = 0;
   virtual absl::StatusOr<proto::SessionInfo> FindSession(const Hash128& session) = 0;
 
@@ -68,11 +71,15 @@ class ServerConnection {
     std::string default_package, tuned_package;
     std::vector<Hash128> tuned;  ///< Workloads whose schedules differ between them
     double seconds = 1;          ///< of one comparison
+    bool may_put_back = false;   ///< ModelAnswer::losing may be the answer
+    std::string mended_package;  ///< the tuned one, but by default in `put_back`; empty: none
+    std::vector<Hash128> put_back;
   };
   struct ModelAnswer {
     bool done = false;                        ///< else: ask again
-    std::optional<db::ModelVerdict> verdict;  ///< none: see `reason`
+    std::optional<db::ModelVerdict> verdict;  ///< none: see `losing`, then `reason`
     std::string reason;
+    std::vector<Hash128> losing;  ///< to be put back, before anything is decided
   };
   /// Has a device compare two packages, or says how far that is.
   virtual absl::StatusOr<ModelAnswer> JudgeModel(const ModelQuestion& question) = 0;

@@ -141,11 +141,18 @@ void ServerTuning::Print(const ServerProgress& progress, const proto::SessionSpe
   const proto::SessionInfo& info = progress.info();
   context_.out << (judgement.verdict ? VerdictLine(*judgement.verdict)
                                      : "model: no verdict, " + judgement.skipped)
-               << fmt::format(
-                      "\n{}\n{}\n{}; session {}\n",
-                      fmt::join(TaskTable(progress.Rows(), {.cells = LineCellsOf(STDOUT_FILENO)}),
-                                "\n"),
-                      progress.State(SystemWallClock()).Line(), info.reason, info.id.ToHex());
+               << "\n";
+  for (const ServerProgress::Task& task : progress.tasks()) {
+    if (!judgement.verdict) break;
+    const std::vector<Hash128>& put_back = judgement.verdict->put_back;
+    const Hash128 hash = Hash128::FromHex(task.workload).value_or(Hash128{});
+    if (std::find(put_back.begin(), put_back.end(), hash) == put_back.end()) continue;
+    context_.out << PutBackLine(task.row.name, task.workload);
+  }
+  context_.out << fmt::format(
+      "{}\n{}\n{}; session {}\n",
+      fmt::join(TaskTable(progress.Rows(), {.cells = LineCellsOf(STDOUT_FILENO)}), "\n"),
+      progress.State(SystemWallClock()).Line(), info.reason, info.id.ToHex());
   ir::Target target;
   std::string why;
   if (info.state != db::SessionState::kFinished || !ir::ParseTarget(spec.target, &target, &why)) {

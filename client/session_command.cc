@@ -1,5 +1,6 @@
 #include <atomic>
 #include <csignal>
+#include <limits>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kMostListed = 100;
+constexpr int kMostListed = 100, kMostSearched = 10'000;
 constexpr std::string_view kStates[] = {"waiting",  "running",   "cancelling",
                                         "finished", "cancelled", "failed"};
 
@@ -87,7 +88,7 @@ absl::StatusOr<Hash128> FindId(ServerConnection& server, const std::string& begi
         "SESSION",
         action));
   }
-  HONE_ASSIGN_OR_RETURN(const auto infos, server.ListSessions(kMostListed));
+  HONE_ASSIGN_OR_RETURN(const auto infos, server.ListSessions(kMostSearched));
   std::vector<Hash128> found;
   for (const proto::SessionInfo& info : infos) {
     if (info.id.ToHex().starts_with(begin)) found.push_back(info.id);
@@ -95,8 +96,8 @@ absl::StatusOr<Hash128> FindId(ServerConnection& server, const std::string& begi
   if (found.size() == 1) return found.front();
   return usage(found.empty()
                    ? fmt::format("none of the latest {} sessions begins with {}; hone session list "
-                                 "shows them",
-                                 kMostListed, begin)
+                                 "--all shows them",
+                                 kMostSearched, begin)
                    : fmt::format("{} sessions begin with {}; give more digits (hone session list "
                                  "-o wide)",
                                  found.size(), begin));
@@ -148,14 +149,21 @@ absl::Status RunSession(CommandContext& context) {
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));
   HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address));
   if (action == "list") {
-    HONE_ASSIGN_OR_RETURN(const auto infos, server->ListSessions(kMostListed));
+    const bool all = arguments.Flag("all");
+    HONE_ASSIGN_OR_RETURN(
+        auto infos, server->ListSessions(all ? std::numeric_limits<int>::max() : kMostListed + 1));
+    const bool more = !all && infos.size() > kMostListed;
+    if (more) infos.pop_back();
     auto list = ordered_json::array();
     for (const proto::SessionInfo& info : infos) list.push_back(InfoJson(info));
     if (!context.json()) {
       const int64_t now_ms = SystemWallClock().UnixNs() / 1'000'000;
       context.out << ListText(infos, arguments.Text("format") == "wide", now_ms);
     }
-    SetResult(context, {{"sessions", std::move(list)}});
+    if (more) {
+      context.err << fmt::format("these are the latest {}; --all lists all\n", kMostListed);
+    }
+    SetResult(context, {{"sessions", std::move(list)}, {"more", more}});
     return absl::OkStatus();
   }
   HONE_ASSIGN_OR_RETURN(const Hash128 id, FindId(*server, arguments.TextOr("SESSION", ""), action));

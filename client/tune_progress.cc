@@ -127,8 +127,7 @@ std::string ModelText(const TuneView& view) {
   const Tuner& t = view.session.tuner();
   for (int i = 0; i < t.num_tasks(); ++i) {
     if (!view.session.verdicts()[static_cast<size_t>(i)].put_back) continue;
-    text += fmt::format("put back: {} ({}) is faster by default in this model\n", t.task(i).name,
-                        t.task(i).hash.ToHex().substr(0, 12));
+    text += PutBackLine(t.task(i).name, t.task(i).hash.ToHex());
   }
   return text;
 }

@@ -60,18 +60,26 @@ std::string VerdictLine(const db::ModelVerdict& v) {
                      v.ratio, interval);
 }
 
+std::string PutBackLine(const std::string& name, const std::string& hash) {
+  return fmt::format("put back: {} ({}) is faster by default in this model\n", name,
+                     hash.substr(0, 12));
+}
+
 std::string VerdictWord(const db::ModelVerdict& v) {
   return v.keeps_defaults ? "keeps_defaults" : "won";
 }
 
 nlohmann::ordered_json VerdictJson(const db::ModelVerdict& v) {
+  auto put_back = nlohmann::ordered_json::array();
+  for (const Hash128& hash : v.put_back) put_back.push_back(hash.ToHex());
   return {{"verdict", VerdictWord(v)},
           {"default_us", v.default_ns * 1e-3},
           {"tuned_us", v.tuned_ns * 1e-3},
           {"ratio", v.ratio},
           {"ratio_low", v.ratio_low},
           {"ratio_high", v.ratio_high},
-          {"rounds", v.rounds}};
+          {"rounds", v.rounds},
+          {"put_back", std::move(put_back)}};
 }
 
 std::string WayLine(const db::ModelVerdict& v) {

@@ -12,6 +12,9 @@ namespace hone::client {
 /// line without its end. Said alike by `hone tune`, the report and the page.
 std::string VerdictLine(const db::ModelVerdict& verdict);
 /// The same for `--json`, times in us.
+/// "put back: NAME (HASH) is faster by default in this model", for a Workload's hash in
+/// hexadecimal.
+std::string PutBackLine(const std::string& name, const std::string& hash);
 nlohmann::ordered_json VerdictJson(const db::ModelVerdict& verdict);
 /// "won" or "keeps_defaults", as `--json` says it.
 std::string VerdictWord(const db::ModelVerdict& verdict);

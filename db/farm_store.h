@@ -216,9 +216,10 @@ class FarmStore {
   virtual absl::StatusOr<std::optional<FarmSession>> FindFarmSession(const Hash128& id) = 0;
   virtual absl::StatusOr<std::optional<FarmSuspect>> FindSuspect(const Hash128& session,
                                                                  int64_t attempt) = 0;
-  /// Newest first, without their specs, which may be megabytes each. `owner` empty: anybody's.
+  /// Newest first, without their specs, which may be megabytes each. `owner` empty: anybody's;
+  /// `after`: only those older than that session, none where there is no such one.
   virtual absl::StatusOr<std::vector<FarmSession>> LatestSessions(
-      int limit, const std::string& owner = "") = 0;
+      int limit, const std::string& owner = "", const std::optional<Hash128>& after = {}) = 0;
   /// The same of all that have not ended, and of the `ended` newest others.
   virtual absl::StatusOr<std::vector<FarmSession>> OpenAndLatestSessions(int ended) = 0;
   /// How many attempts of a session below this number were answered.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/core/thread_name.h"
+#include "db/sqlite_stamp.h"
 
 namespace hone::db {
 namespace {
@@ -88,7 +89,11 @@ void Checkpointer::Committed(int frames) {
 void Checkpointer::FoldRest(int frames) {
   // A failure has no consequence: the WAL keeps what is not folded.
   int folded = 0;
-  sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, &folded);
+  const LogStamp::Writing writing(*writer_.stamp(), writer_);
+  if (writing.allowed()) {
+    sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                              &folded);
+  }
   const std::lock_guard lock(mutex_);
   ++counts_.rests;
   folded_ = folded;
@@ -105,8 +110,14 @@ void Checkpointer::Fold() {
     generation = generation_;
   }
   int folded = 0;
-  const int code = sqlite3_wal_checkpoint_v2(own_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE,
-                                             nullptr, &folded);
+  int code = SQLITE_ABORT;
+  {
+    const LogStamp::Writing writing(*writer_.stamp(), *own_);
+    if (writing.allowed()) {
+      code = sqlite3_wal_checkpoint_v2(own_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                                       &folded);
+    }
+  }
   const std::lock_guard lock(mutex_);
   ++counts_.passes;
   ++passes_in_a_row_;

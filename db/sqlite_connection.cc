@@ -9,6 +9,8 @@
 
 #include "fmt/core.h"
 
+#include "db/sqlite_stamp.h"
+
 namespace hone::db {
 namespace {
 
@@ -174,7 +176,13 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   return connection;
 }
 
+Connection::Connection(std::string path, sqlite3* handle)
+    : path_(std::move(path)), handle_(handle) {}
+
 Connection::~Connection() {
+  if (stamp_ && !stamp_->IsOurs(*this)) {
+    sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
   for (const auto& [sql, statement] : prepared_) sqlite3_finalize(statement);
   sqlite3_close(handle_);
 }
@@ -224,7 +232,33 @@ absl::StatusOr<int64_t> Connection::FileBytes() {
   return static_cast<int64_t>(size);
 }
 
+void Connection::WatchOverwriting() {
+  stamp_ = std::make_unique<LogStamp>(*this);
+  sqlite3_wal_hook(handle_, &FoldAfterCommit, this);
+}
+
+int Connection::FoldAfterCommit(void* self, sqlite3* handle, const char* schema, int frames) {
+  constexpr int kFoldAt = 1000;  // SQLite's own
+  auto& connection = *static_cast<Connection*>(self);
+  if (frames < kFoldAt) return SQLITE_OK;
+  const LogStamp::Writing writing(*connection.stamp_, connection);
+  // The commit is durable whatever becomes of the fold.
+  if (writing.allowed()) {
+    sqlite3_wal_checkpoint_v2(handle, schema, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  }
+  return SQLITE_OK;
+}
+
+absl::Status Connection::CheckNotOverwritten() {
+  if (!stamp_ || stamp_->IsOurs(*this)) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("the log '{0}' was overwritten while it is written; stop what writes it, remove "
+                  "'{0}-wal' and '{0}-shm', and copy the log that you want there once more",
+                  path_));
+}
+
 absl::Status Connection::CheckInPlace() {
+  HONE_RETURN_IF_ERROR(CheckNotOverwritten());
   int moved = 0;
   // A VFS that does not know the question (SQLITE_NOTFOUND) leaves the answer as it is.
   sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
@@ -257,6 +291,8 @@ absl::Status Connection::Error(int code, std::string_view doing) const {
 }
 
 absl::StatusOr<Transaction> Transaction::Begin(Connection& connection, const char* sql) {
+  // Before anything is read of what may be another log.
+  HONE_RETURN_IF_ERROR(connection.CheckNotOverwritten());
   HONE_RETURN_IF_ERROR(connection.Execute(sql));
   return Transaction(connection);
 }

@@ -20,6 +20,8 @@
 // SQLite behind Status. Only db/sqlite_*.cc include this.
 namespace hone::db {
 
+class LogStamp;
+
 /// Sixteen bytes, big-endian: memcmp order is the order of Hash128.
 std::array<unsigned char, 16> HashToBytes(const Hash128& hash);
 
@@ -119,13 +121,24 @@ class Connection {
   /// the file that was opened, and what is written now goes with it. A look at each name; ok where
   /// nobody can tell.
   absl::Status CheckInPlace();
+  /// kUnavailable: what stands in the file is somebody else's. Ok before WatchOverwriting.
+  absl::Status CheckNotOverwritten();
+
+  /// For the one writer of a log: from now on CheckNotOverwritten knows what the file should be,
+  /// automatic checkpoints fold nothing into what is not ours, and closing does not either.
+  void WatchOverwriting();
+  /// Null before WatchOverwriting.
+  LogStamp* stamp() { return stamp_.get(); }
 
   /// What `code` means, with the file's name and what to do. `doing` says at what.
   absl::Status Error(int code, std::string_view doing) const;
 
  private:
-  Connection(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+  Connection(std::string path, sqlite3* handle);
   absl::StatusOr<sqlite3_stmt*> Prepare(const std::string& sql);
+
+  /// SQLite's after each commit, with the frames of the WAL.
+  static int FoldAfterCommit(void* self, sqlite3* handle, const char* schema, int frames);
 
   /// One of the two files beside the log, as first seen.
   struct Companion {
@@ -135,6 +148,7 @@ class Connection {
 
   std::string path_;
   sqlite3* handle_;
+  std::unique_ptr<LogStamp> stamp_;
   std::array<Companion, 2> companions_ = {Companion{"-wal"}, Companion{"-shm"}};
   std::map<std::string, sqlite3_stmt*> prepared_;
 };

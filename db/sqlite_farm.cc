@@ -101,13 +101,14 @@ class SqliteFarmStore final : public FarmStore {
                         id),
         SessionOfFarmRow);
   }
-  absl::StatusOr<std::vector<FarmSession>> LatestSessions(int limit,
-                                                          const std::string& owner) override {
+  absl::StatusOr<std::vector<FarmSession>> LatestSessions(
+      int limit, const std::string& owner, const std::optional<Hash128>& after) override {
     return AllRows<FarmSession>(
         connection_.Run("SELECT id, owner, project, digest, '', state, reason, device_class, "
-                        "fingerprint, created_ms FROM farm_sessions WHERE ?1 = '' OR owner = ?1 "
-                        "ORDER BY number DESC LIMIT ?2",
-                        owner, limit),
+                        "fingerprint, created_ms FROM farm_sessions WHERE (?1 = '' OR owner = ?1) "
+                        "AND (?3 IS NULL OR number < (SELECT number FROM farm_sessions WHERE id = "
+                        "?3)) ORDER BY number DESC LIMIT ?2",
+                        owner, limit, after),
         SessionOfFarmRow);
   }
   absl::StatusOr<std::vector<FarmSession>> OpenAndLatestSessions(int ended) override {

@@ -11,6 +11,7 @@
 #include "db/sqlite_log_file.h"
 #include "db/sqlite_migrate.h"
 #include "db/sqlite_rows.h"
+#include "db/sqlite_stamp.h"
 
 namespace hone::db {
 namespace {
@@ -195,6 +196,8 @@ absl::StatusOr<CompactReport> SqliteLogFile::Compact() {
         fmt::format("log '{}' can be compacted only by its writer", path()));
   }
   CompactReport report;
+  HONE_RETURN_IF_ERROR(connection_->CheckNotOverwritten());
+  const LogStamp::Writing writing(*connection_->stamp(), *connection_);
   HONE_RETURN_IF_ERROR(connection_->Do("PRAGMA wal_checkpoint(TRUNCATE)"));
   HONE_ASSIGN_OR_RETURN(report.bytes_before, connection_->FileBytes());
   HONE_RETURN_IF_ERROR(FoldSamples(*connection_, report));

@@ -171,6 +171,7 @@ absl::StatusOr<LogPointer> OpenWriter(const std::string& path, std::optional<Log
       "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216;"
       "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384"));
   HONE_RETURN_IF_ERROR(MigrateLog(*connection, migrations));
+  connection->WatchOverwriting();
   return std::make_unique<SqliteLogFile>(OpenOptions{.mode = OpenMode::kWrite}, std::move(lock),
                                          std::move(connection));
 }

@@ -6,7 +6,7 @@
 
 namespace hone::measure {
 
-Result<std::vector<std::vector<int64_t>>> OpenDevice::RunModels(const ModelJob&) {
+Result<std::vector<ModelTimes>> OpenDevice::RunModels(const ModelJob&) {
   return Status(StatusCode::kUnimplemented, "whole models are not compared on this kind of device");
 }
 

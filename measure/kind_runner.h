@@ -40,9 +40,9 @@ class OpenDevice {
   /// Loads the job's kernel and runs its prologue, on the data that was made for it. The device
   /// outlives what it loads. Errors: those of PrepareReply.
   virtual Result<std::unique_ptr<LoadedCandidate>> Load(PrepareJob job) = 0;
-  /// Runs whole models in turns: by package the time of a run, ns, one sample a round. Errors: as
-  /// RunModelsInTurns; kUnimplemented where the kind has no such thing.
-  virtual Result<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job);
+  /// Runs whole models in turns: times by package. Errors: as RunModelsInTurns; kUnimplemented
+  /// where the kind has no such thing.
+  virtual Result<std::vector<ModelTimes>> RunModels(const ModelJob& job);
   /// Time of a fixed piece of work, ns: how fast the device is just now.
   virtual int64_t SentinelNs() = 0;
   /// How the device does just now, in printing characters, for people: "1980 MHz, 41 C, 350 W";

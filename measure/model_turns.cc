@@ -1,6 +1,10 @@
 #include "measure/model_turns.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/core/status_macros.h"
@@ -24,44 +28,68 @@ class TurnModel {
 
   /// Finds how many runs a turn takes.
   Status Begin() {
-    HONE_ASSIGN_OR_RETURN(const int64_t once_ns, Mean(2));
+    HONE_ASSIGN_OR_RETURN(const int64_t once_ns, Mean(2, nullptr));
     const auto runs =
         static_cast<int>(std::min<int64_t>(kTurnNs / std::max<int64_t>(once_ns, 1), kMostRuns));
     runs_ = runs < 1 ? 1 : runs + 1;
     return {};
   }
   Status TakeTurn() {
-    HONE_ASSIGN_OR_RETURN(const int64_t mean_ns, Mean(runs_));
-    samples_ns_.push_back(std::max<int64_t>(mean_ns, 1));
+    std::map<std::string_view, int64_t> kernel_ns;
+    HONE_ASSIGN_OR_RETURN(const int64_t mean_ns, Mean(runs_, &kernel_ns));
+    times_.samples_ns.push_back(std::max<int64_t>(mean_ns, 1));
+    const size_t most = kMaxKernelSamples / std::max<size_t>(kernel_ns.size(), 1);
+    if (times_.samples_ns.size() > std::min(kKernelRounds, most)) return {};
+    for (const auto& [hash, ns] : kernel_ns) {
+      times_.kernel_ns[std::string(hash)].push_back(std::max<int64_t>(ns, 1));
+    }
     return {};
   }
-  std::vector<int64_t> TakeSamples() { return std::move(samples_ns_); }
+  ModelTimes TakeTimes() { return std::move(times_); }
 
  private:
-  explicit TurnModel(SeededPackage package, const MonotonicClock& clock)
-      : package_(std::move(package)), clock_(clock) {}
+  TurnModel(SeededPackage package, const MonotonicClock& clock, TimedBy timed)
+      : package_(std::move(package)), clock_(clock), timed_(timed) {}
 
   Status MakeTensors(uint64_t seed);
-  Result<int64_t> Mean(int runs) {
+  /// Time of a run; of each kernel in it, by Workload hash, unless that is null.
+  Result<int64_t> Mean(int runs, std::map<std::string_view, int64_t>* kernel_ns) {
     int64_t total_ns = 0;
     const int skipped = runs > 1 ? 1 : 0;
     for (int run = 0; run < runs; ++run) {
       const int64_t begin_ns = clock_.NowNs();
       HONE_RETURN_IF_ERROR(context_->Run(inputs_, outputs_));
       const int64_t host_ns = clock_.NowNs() - begin_ns;
-      if (run >= skipped) total_ns += context_->device_ns().value_or(host_ns);
+      if (run < skipped) continue;
+      total_ns += timed_ == TimedBy::kDevice ? context_->device_ns().value_or(host_ns) : host_ns;
+      if (kernel_ns != nullptr) AddKernels(*kernel_ns);
+    }
+    if (kernel_ns != nullptr) {
+      for (auto& [hash, ns] : *kernel_ns) ns /= runs - skipped;
     }
     return total_ns / (runs - skipped);
   }
 
+  /// Those of the last run.
+  void AddKernels(std::map<std::string_view, int64_t>& kernel_ns) const {
+    const ir::Plan& plan = package_.executable->plan();
+    const std::span<const int64_t> step_ns = context_->step_times_ns();
+    for (size_t i = 0; i < step_ns.size(); ++i) {
+      const ir::PlanStep& step = plan.steps[i];
+      if (step.kind != ir::PlanStepKind::kKernel) continue;
+      kernel_ns[plan.kernels[static_cast<size_t>(step.kernel)].workload_hash] += step_ns[i];
+    }
+  }
+
   SeededPackage package_;
   const MonotonicClock& clock_;
+  const TimedBy timed_;
   std::vector<runtime::Region> memory_;
   std::vector<runtime::InputBuffer> inputs_;
   std::vector<runtime::OutputBuffer> outputs_;
   std::unique_ptr<runtime::Context> context_;  // after what it runs on
   int runs_ = 1;                               ///< of a turn
-  std::vector<int64_t> samples_ns_;
+  ModelTimes times_;
 };
 
 Status TurnModel::MakeTensors(uint64_t seed) {
@@ -89,12 +117,12 @@ Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const
                                                    const std::shared_ptr<runtime::ThreadPool>& pool,
                                                    const MonotonicClock& clock, TimedBy timed) {
   HONE_ASSIGN_OR_RETURN(SeededPackage package, SeededPackage::Make(cut, job.seed));
-  std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock));
+  std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock, timed));
   HONE_RETURN_IF_ERROR(model->MakeTensors(job.seed));
   runtime::RunOptions options;
   options.pool = pool;
   options.fixed_shares = true;
-  if (timed == TimedBy::kDevice) options.profile_clock = &clock;
+  options.profile_clock = &clock;
   HONE_ASSIGN_OR_RETURN(model->context_,
                         runtime::Context::Create(model->package_.executable, options));
   return model;
@@ -102,9 +130,9 @@ Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const
 
 }  // namespace
 
-Result<std::vector<std::vector<int64_t>>> RunModelsInTurns(
-    const ModelJob& job, const std::shared_ptr<runtime::ThreadPool>& pool,
-    const MonotonicClock& clock, TimedBy timed) {
+Result<std::vector<ModelTimes>> RunModelsInTurns(const ModelJob& job,
+                                                 const std::shared_ptr<runtime::ThreadPool>& pool,
+                                                 const MonotonicClock& clock, TimedBy timed) {
   std::vector<std::unique_ptr<TurnModel>> models;
   for (const std::string& cut : job.packages) {
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model,
@@ -121,9 +149,9 @@ Result<std::vector<std::vector<int64_t>>> RunModelsInTurns(
     // The second one finds the caches as the first left them: each is second as often.
     std::reverse(order.begin(), order.end());
   }
-  std::vector<std::vector<int64_t>> samples_ns;
-  for (const auto& model : models) samples_ns.push_back(model->TakeSamples());
-  return samples_ns;
+  std::vector<ModelTimes> times;
+  for (const auto& model : models) times.push_back(model->TakeTimes());
+  return times;
 }
 
 }  // namespace hone::measure

@@ -245,8 +245,15 @@ Result<ModelJob> DecodeModelJob(std::string_view payload) {
 std::string EncodeModelReply(const ModelReply& reply) {
   ByteWriter writer;
   PutStatus(writer, reply.status);
-  writer.PutCount(reply.samples_ns.size());
-  for (const std::vector<int64_t>& samples : reply.samples_ns) writer.PutList(samples);
+  writer.PutCount(reply.models.size());
+  for (const ModelTimes& model : reply.models) {
+    writer.PutList(model.samples_ns);
+    writer.PutCount(model.kernel_ns.size());
+    for (const auto& [hash, ns] : model.kernel_ns) {
+      writer.PutText(hash);
+      writer.PutList(ns);
+    }
+  }
   return writer.Take();
 }
 
@@ -254,8 +261,14 @@ Result<ModelReply> DecodeModelReply(std::string_view payload) {
   ByteReader reader(payload);
   ModelReply reply;
   reply.status = GetStatus(reader);
-  reply.samples_ns.resize(reader.GetCount(4));
-  for (std::vector<int64_t>& samples : reply.samples_ns) samples = reader.GetList<int64_t>();
+  reply.models.resize(reader.GetCount(8));
+  for (ModelTimes& model : reply.models) {
+    model.samples_ns = reader.GetList<int64_t>();
+    for (size_t left = reader.GetCount(8); left > 0; --left) {
+      std::string hash(reader.GetText());
+      model.kernel_ns[std::move(hash)] = reader.GetList<int64_t>();
+    }
+  }
   return Finished(reader, "times of models", std::move(reply));
 }
 

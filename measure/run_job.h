@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -124,10 +125,18 @@ struct ModelJob {
   std::vector<std::string> packages;  ///< CutConstants of each (measure/seeded_package.h)
 };
 
+/// What a package took, ns, by round.
+struct ModelTimes {
+  std::vector<int64_t> samples_ns;  ///< of a run
+  /// By Workload hash (hexadecimal): all its steps of a run together. The first rounds alone, at
+  /// most kKernelRounds, and kMaxKernelSamples all kernels together.
+  std::map<std::string, std::vector<int64_t>> kernel_ns;
+};
+inline constexpr size_t kKernelRounds = 64, kMaxKernelSamples = size_t{1} << 17;
+
 struct ModelReply {
   Status status;
-  /// By package: the time of a run, one of each package in each round.
-  std::vector<std::vector<int64_t>> samples_ns;
+  std::vector<ModelTimes> models;  ///< by package
 };
 
 std::string EncodeModelJob(const ModelJob& job);

@@ -74,9 +74,9 @@ class Runner {
       case FrameType::kModelRequest: {
         HONE_ASSIGN_OR_RETURN(const ModelJob job, DecodeModelJob(frame.payload));
         ModelReply reply;
-        auto samples_ns = device_.RunModels(job);
-        reply.status = samples_ns.status();
-        if (samples_ns.ok()) reply.samples_ns = *std::move(samples_ns);
+        auto models = device_.RunModels(job);
+        reply.status = models.status();
+        if (models.ok()) reply.models = *std::move(models);
         return WriteFrame(STDOUT_FILENO, FrameType::kModelReply, EncodeModelReply(reply));
       }
       default:

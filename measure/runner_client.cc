@@ -217,7 +217,7 @@ void RunnerClient::LimitFilesTo(int kernels, size_t bytes) {
              kSanitized || process_->has_driver ? kFileBytes : static_cast<int64_t>(bytes));
 }
 
-absl::StatusOr<std::vector<std::vector<int64_t>>> RunnerClient::RunModels(const ModelJob& job) {
+absl::StatusOr<std::vector<ModelTimes>> RunnerClient::RunModels(const ModelJob& job) {
   HONE_RETURN_IF_ERROR(MakeRoom(kFirstRoomBytes));
   process_.reset();
   HONE_RETURN_IF_ERROR(Start(job.threads));
@@ -231,15 +231,23 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> RunnerClient::RunModels(const 
   Result<ModelReply> reply = DecodeModelReply(payload);
   HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
   HONE_RETURN_IF_ERROR(ToAbsl(reply->status));
-  const auto& samples_ns = reply->samples_ns;
-  const auto fits = [&](const auto& samples) {
-    return !samples.empty() && samples.size() == samples_ns.front().size() &&
-           std::ranges::all_of(samples, [](int64_t ns) { return ns > 0; });
+  const std::vector<ModelTimes>& models = reply->models;
+  const auto all_above_0 = [](const std::vector<int64_t>& samples) {
+    return !samples.empty() && std::ranges::all_of(samples, [](int64_t ns) { return ns > 0; });
   };
-  if (samples_ns.size() != job.packages.size() || !std::ranges::all_of(samples_ns, fits)) {
+  const auto fits = [&](const ModelTimes& model) {
+    size_t kernel_samples = 0;
+    for (const auto& [hash, ns] : model.kernel_ns) {
+      kernel_samples += ns.size();
+      if (!all_above_0(ns) || ns.size() > model.samples_ns.size()) return false;
+    }
+    return all_above_0(model.samples_ns) && kernel_samples <= kMaxKernelSamples &&
+           model.samples_ns.size() == models.front().samples_ns.size();
+  };
+  if (models.size() != job.packages.size() || !std::ranges::all_of(models, fits)) {
     return absl::DataLossError("the runner sent times that do not fit the models");
   }
-  return std::move(reply->samples_ns);
+  return std::move(reply->models);
 }
 
 absl::StatusOr<std::string> RunnerClient::Call(FrameType request, std::string_view payload,

@@ -77,9 +77,9 @@ class RunnerClient {
   /// Times what was prepared in a slot and not lost since.
   absl::StatusOr<TimeReply> Time(const TimeJob& job);
 
-  /// Runs whole models in turns, in a process of its own: by package the time of a run, ns, one
-  /// sample a round. What was prepared is lost.
-  absl::StatusOr<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job);
+  /// Runs whole models in turns, in a process of its own: times by package. What was prepared is
+  /// lost.
+  absl::StatusOr<std::vector<ModelTimes>> RunModels(const ModelJob& job);
 
   /// How its process gets CPUs from now on; nullopt: there is none.
   std::optional<CpuShare> ShareCpu() const;

@@ -1,6 +1,7 @@
 #include "proto/convert.h"
 
 #include <cmath>
+#include <set>
 
 #include "fmt/format.h"
 
@@ -121,6 +122,25 @@ absl::Status SamplesFit(measure::Outcome outcome, const std::vector<int64_t>& sa
                                                 measure::ToString(outcome), samples.size()));
 }
 
+absl::StatusOr<std::vector<KernelTimes>> KernelsOf(const v1::Compared& wire) {
+  HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(wire.kernels_size()), kMaxKernels, "kernels"));
+  std::vector<KernelTimes> kernels;
+  std::set<Hash128> seen;
+  size_t samples = 0;
+  for (const v1::KernelTimes& one : wire.kernels()) {
+    KernelTimes& kernel = kernels.emplace_back();
+    HONE_ASSIGN_OR_RETURN(kernel.workload, IdFromBytes(one.workload(), "kernels.workload"));
+    if (!seen.insert(kernel.workload).second) {
+      return absl::InvalidArgumentError("kernels.workload: one twice");
+    }
+    HONE_ASSIGN_OR_RETURN(kernel.samples_ns, Samples(one.samples_ns(), "kernels.samples_ns"));
+    HONE_RETURN_IF_ERROR(SamplesFit(measure::Outcome::kOk, kernel.samples_ns));
+    samples += kernel.samples_ns.size();
+    HONE_RETURN_IF_ERROR(AtMost(samples, kMaxKernelSamples, "kernels.samples_ns"));
+  }
+  return kernels;
+}
+
 absl::StatusOr<WorkerMessage> FromResult(const v1::Result& wire) {
   WorkResult r;
   HONE_ASSIGN_OR_RETURN(r.token, IdFromBytes(wire.token(), "token"));
@@ -144,6 +164,7 @@ absl::StatusOr<WorkerMessage> FromResult(const v1::Result& wire) {
     if (c.outcome == measure::Outcome::kOk) {
       HONE_RETURN_IF_ERROR(SamplesFit(c.outcome, c.samples_ns));
     }
+    HONE_ASSIGN_OR_RETURN(c.kernels, KernelsOf(one));
   }
   if (r.compared.empty()) HONE_RETURN_IF_ERROR(SamplesFit(r.outcome, r.samples_ns));
   return r;
@@ -163,6 +184,11 @@ void FromResult(const WorkResult& r, v1::Result* wire) {
     one->set_outcome(static_cast<int>(c.outcome));
     one->set_message(Cut(c.message, kMaxTextBytes));
     one->mutable_samples_ns()->Assign(c.samples_ns.begin(), c.samples_ns.end());
+    for (const KernelTimes& kernel : c.kernels) {
+      v1::KernelTimes* times = one->add_kernels();
+      times->set_workload(IdBytes(kernel.workload));
+      times->mutable_samples_ns()->Assign(kernel.samples_ns.begin(), kernel.samples_ns.end());
+    }
   }
 }
 
@@ -426,6 +452,10 @@ std::string ResultDigest(const WorkResult& r) {
   for (const ComparedResult& c : r.compared) {
     text += fmt::format("{} {}:{} {}\n", static_cast<int>(c.outcome), c.message.size(), c.message,
                         fmt::join(c.samples_ns, " "));
+    for (const KernelTimes& kernel : c.kernels) {
+      text +=
+          fmt::format("kernel {} {}\n", kernel.workload.ToHex(), fmt::join(kernel.samples_ns, " "));
+    }
   }
   return Sha256Hex(text);
 }

@@ -28,7 +28,7 @@ absl::StatusOr<Artifact> OneFromWire(const v1::Artifact& wire) {
   HONE_ASSIGN_OR_RETURN(a.message, Text(wire.message(), "artifact.message"));
   if (a.outcome == measure::Outcome::kOk) {
     HONE_ASSIGN_OR_RETURN(a.sha256, Sha256Text(wire.sha256(), "artifact.sha256"));
-    HONE_RETURN_IF_ERROR(InRange(wire.bytes(), 1, kMaxArtifactBytes, "artifact.bytes"));
+    HONE_RETURN_IF_ERROR(InRange(wire.bytes(), 1, kMaxPackageBytes, "artifact.bytes"));
   } else if (!wire.sha256().empty() || wire.bytes() != 0) {
     return absl::InvalidArgumentError("artifact.sha256: of what could not be built");
   }
@@ -74,7 +74,7 @@ absl::StatusOr<ArtifactChunk> FromWire(const v1::ArtifactChunk& wire) {
   ArtifactChunk c;
   HONE_ASSIGN_OR_RETURN(c.token, IdFromBytes(wire.token(), "token"));
   HONE_ASSIGN_OR_RETURN(c.sha256, Sha256Text(wire.sha256(), "sha256"));
-  HONE_RETURN_IF_ERROR(InRange(wire.total_bytes(), 1, kMaxArtifactBytes, "total_bytes"));
+  HONE_RETURN_IF_ERROR(InRange(wire.total_bytes(), 1, kMaxPackageBytes, "total_bytes"));
   c.total_bytes = wire.total_bytes();
   HONE_RETURN_IF_ERROR(InRange(wire.offset(), 0, c.total_bytes - 1, "offset"));
   c.offset = wire.offset();
@@ -97,7 +97,7 @@ absl::StatusOr<Fetch> FromWire(const v1::Fetch& wire) {
   Fetch f;
   HONE_ASSIGN_OR_RETURN(f.token, IdFromBytes(wire.token(), "token"));
   HONE_ASSIGN_OR_RETURN(f.sha256, Sha256Text(wire.sha256(), "sha256"));
-  HONE_RETURN_IF_ERROR(InRange(wire.offset(), 0, kMaxArtifactBytes - 1, "offset"));
+  HONE_RETURN_IF_ERROR(InRange(wire.offset(), 0, kMaxPackageBytes - 1, "offset"));
   f.offset = wire.offset();
   return f;
 }

@@ -28,6 +28,11 @@ bool IsOfAnotherAuthority(const absl::Status& status) {
          StatusMessage(status).find("certificate verify failed") != std::string::npos;
 }
 
+bool IsOfNobody(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable &&
+         StatusMessage(status).find("Connection refused") != std::string::npos;
+}
+
 std::string WhyNoConnection(const absl::Status& status, Dialled dialled) {
   if (status.code() != absl::StatusCode::kUnavailable) return "";
   const std::string text = StatusMessage(status);
@@ -45,7 +50,7 @@ std::string WhyNoConnection(const absl::Status& status, Dialled dialled) {
     return "what answers there speaks HTTP alone; see whether it is honed, by the port of its "
            "--listen, not of its page or metrics";
   }
-  if (says("Connection refused")) {
+  if (IsOfNobody(status)) {
     return "nothing listens there; see whether honed runs on that machine, and whether this is the "
            "port of its --listen";
   }

@@ -23,6 +23,9 @@ std::string WhyNoConnection(const absl::Status& status, Dialled dialled = Dialle
 /// Asking again changes nothing: the server there is not of the authority that is trusted here.
 bool IsOfAnotherAuthority(const absl::Status& status);
 
+/// Nothing listens there.
+bool IsOfNobody(const absl::Status& status);
+
 /// Metadata of every call of the service Tuning: kProtocolVersion, and (for people) the program's.
 inline constexpr char kProtocolKey[] = "hone-protocol";
 inline constexpr char kVersionKey[] = "hone-version";

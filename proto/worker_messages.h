@@ -78,10 +78,18 @@ struct Started {
   bool operator==(const Started&) const = default;
 };
 
+/// What a kernel took in a model, ns, by round: all its runs of one run of the model.
+struct KernelTimes {
+  Hash128 workload;
+  std::vector<int64_t> samples_ns;
+  bool operator==(const KernelTimes&) const = default;
+};
+
 struct ComparedResult {
   measure::Outcome outcome = measure::Outcome::kOk;
   std::string message;
   std::vector<int64_t> samples_ns;
+  std::vector<KernelTimes> kernels = {};  ///< of a whole model; none from an older worker
   bool operator==(const ComparedResult&) const = default;
 };
 

@@ -82,6 +82,14 @@ Status ReadOptions(const Options* given, Options& options) {
   return {};
 }
 
+/// The defaults, as far as the caller's struct goes; what lies behind is not its.
+template <typename Options>
+void FillOptions(Options defaults, size_t struct_bytes, Options* options) {
+  defaults.struct_bytes = struct_bytes;
+  std::memset(static_cast<void*>(options), 0, struct_bytes);
+  std::memcpy(static_cast<void*>(options), &defaults, std::min(struct_bytes, sizeof(defaults)));
+}
+
 std::vector<hone_tensor_info> TensorInfos(const std::vector<hone::ir::PlanValue>& values) {
   std::vector<hone_tensor_info> infos;
   for (const hone::ir::PlanValue& value : values) {
@@ -102,7 +110,7 @@ hone_status OpenModel(const hone_model_options* given, hone_model** model, Open 
   *model = nullptr;
   return Guarded([&]() -> Status {
     hone_model_options options;
-    hone_model_options_init(&options);
+    hone_model_options_fill(&options, sizeof(options));
     HONE_RETURN_IF_ERROR(ReadOptions(given, options));
     Executable::Options executable_options;
     executable_options.copy_constants = options.copy_constants != 0;
@@ -188,9 +196,8 @@ const char* hone_status_name(hone_status status) {
 
 const char* hone_last_error(void) { return last_error.c_str(); }
 
-void hone_model_options_init(hone_model_options* options) {
-  *options = {};
-  options->struct_bytes = sizeof(*options);
+void hone_model_options_fill(hone_model_options* options, size_t struct_bytes) {
+  FillOptions(hone_model_options{}, struct_bytes, options);
 }
 
 hone_status hone_model_open(const char* path, const hone_model_options* options,
@@ -233,11 +240,18 @@ const hone_tensor_info* hone_model_output(const hone_model* model, size_t index)
   return index < model->outputs.size() ? &model->outputs[index] : nullptr;
 }
 
-void hone_context_options_init(hone_context_options* options) {
-  *options = {};
-  options->spin_us = -1;
-  options->struct_bytes = sizeof(*options);
+void hone_context_options_fill(hone_context_options* options, size_t struct_bytes) {
+  hone_context_options defaults{};
+  defaults.spin_us = -1;
+  FillOptions(defaults, struct_bytes, options);
 }
+
+// Programs that were built before there was _fill call these, with structs of that time.
+HONE_API void OlderModelOptions(hone_model_options* options) __asm__("hone_model_options_init");
+void OlderModelOptions(hone_model_options* options) { hone_model_options_fill(options, 16); }
+HONE_API void OlderContextOptions(hone_context_options* options) __asm__(
+    "hone_context_options_init");
+void OlderContextOptions(hone_context_options* options) { hone_context_options_fill(options, 48); }
 
 hone_status hone_context_create(hone_model* model, const hone_context_options* given,
                                 hone_context** context) {
@@ -246,7 +260,7 @@ hone_status hone_context_create(hone_model* model, const hone_context_options* g
   return Guarded([&]() -> Status {
     if (model == nullptr) return Invalid("the model is NULL");
     hone_context_options options;
-    hone_context_options_init(&options);
+    hone_context_options_fill(&options, sizeof(options));
     HONE_RETURN_IF_ERROR(ReadOptions(given, options));
     auto created = std::make_unique<hone_context>();
     HONE_ASSIGN_OR_RETURN(Context::Options context_options,

@@ -23,7 +23,8 @@ test_packages=(
   chromium                        # 300 MB: tests/web looks at the farm's page with it
   dpkg-dev file                   # tests/packaging makes the Debian packages
   patchelf                        # tests/python makes the wheel
-  zsh                             # reads the completion that we make for it
+  zsh fish                        # read the completion that we make for them
+  prometheus                      # promtool checks the alerts
 )
 package_packages=(
   dpkg-dev file                   # read what programs need of other packages

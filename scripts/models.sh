@@ -36,6 +36,17 @@ if ! cmp -s "$requirements" "$venv/requirements.txt"; then
   cp "$requirements" "$venv/requirements.txt"
 fi
 
+# 22 MB for one test, which is skipped without.
+manifests=$source_dir/tests/packaging/requirements.txt
+if ! cmp -s "$manifests" "$venv/manifests.txt"; then
+  if "$python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+    -c "$requirements" -r "$manifests"; then
+    cp "$manifests" "$venv/manifests.txt"
+  else
+    echo "models.sh: cannot install kubernetes-validate: the manifests are not checked" >&2
+  fi
+fi
+
 # A stamp holds the digest of all a model is made from.
 todo=()
 for name in "${names[@]}"; do

@@ -1,5 +1,7 @@
 #include "server/dev_farm.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -71,9 +73,10 @@ absl::StatusOr<std::unique_ptr<DevFarm>> DevFarm::Start(HonedOptions options,
 absl::Status DevFarm::StartWorker() {
   HONE_ASSIGN_OR_RETURN(const std::string program, FindSiblingProgram("hone-worker"));
   SubprocessOptions spawn;
-  spawn.argv = {program, "--connect",      fmt::format("127.0.0.1:{}", honed_->port()),
-                "--tls", folder_ + "/dev", "--lock-folder",
-                folder_};
+  spawn.argv = {program, "--connect", fmt::format("127.0.0.1:{}", honed_->port()), "--tls",
+                folder_ + "/dev", "--lock-folder", folder_,
+                // Also where nobody is left to end it.
+                "--end-with", std::to_string(::getpid())};
   spawn.standard_input = ChildStream::kNull;
   spawn.standard_output = ChildStream::kInherit;
   spawn.standard_error = ChildStream::kInherit;

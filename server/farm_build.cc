@@ -284,6 +284,9 @@ void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t no
     return BuildFault(chunk.token, "parts of an artifact without those before them", now_ns);
   }
   if (!same) {
+    if (chunk.total_bytes > proto::kMaxArtifactBytes) {
+      return BuildFault(chunk.token, "an artifact that is larger than one may be", now_ns);
+    }
     if (lease.uploaded_bytes + chunk.total_bytes > proto::kMaxBuildBytes) {
       return BuildFault(chunk.token, "more bytes of artifacts than a lease may have", now_ns);
     }

@@ -21,6 +21,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "proto/farm_service.h"
 #include "proto/limits.h"
+#include "server/certificate_ends.h"
 #include "server/issue_journal.h"
 #include "server/judging_service.h"
 #include "server/lookout.h"
@@ -37,6 +38,7 @@ namespace {
 
 constexpr int64_t kHousekeepingNs = 1'000'000'000;
 constexpr int64_t kLooksAnHour = 3600;
+constexpr int64_t kLooksATell = 10;
 /// As gRPC's health service knows them; "" is all of honed.
 constexpr const char* kServices[] = {"", "hone.v1.Workers", "hone.v1.Tuning", "hone.v1.Judging"};
 constexpr int kReaders = 8;  ///< connections that read the log beside its writer
@@ -80,7 +82,8 @@ class RunningHoned final : public Honed, public FarmSink {
       : options_(std::move(options)),
         clock_(clock),
         wall_clock_(wall_clock),
-        workers_(options_.transport, wall_clock, options_.unsent_bytes) {}
+        workers_(options_.transport, wall_clock, options_.unsent_bytes),
+        certificates_(options_.credentials, [this] { return workers_.KnownCallers(); }) {}
   ~RunningHoned() override { Stop(); }
 
   absl::Status Begin();
@@ -116,6 +119,7 @@ class RunningHoned final : public Honed, public FarmSink {
   std::unique_ptr<SharedReader> reader_;
   std::unique_ptr<Farm> farm_;
   WorkerStreams workers_;
+  CertificateEnds certificates_;
   std::unique_ptr<FarmLoop> loop_;
   std::unique_ptr<SessionBook> book_;
   std::unique_ptr<ModelJudgements> judgements_;
@@ -169,6 +173,7 @@ absl::Status RunningHoned::Begin() {
   KillPoint("honed.resumed");
   HONE_ASSIGN_OR_RETURN(lookout_, Lookout::Start({.loop = *loop_,
                                                   .workers = workers_,
+                                                  .certificates = certificates_,
                                                   .clock = clock_,
                                                   .wall_clock = wall_clock_,
                                                   .log_path = log_->path(),
@@ -250,6 +255,7 @@ void RunningHoned::KeepHouse() {
     workers_.EndExpired();
     tuning_->EndExpired();
     TakeIssues();
+    if (looks % kLooksATell == 1) certificates_.Tell(wall_clock_.UnixNs() / 1'000'000'000);
     if (looks % kLooksAnHour == 0) {
       loop_->Post({.prepare =
                        [this](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) {

@@ -2,6 +2,9 @@
 
 #include <set>
 #include <utility>
+#include <vector>
+
+#include "fmt/format.h"
 
 #include "base/status.h"
 #include "db/model_verdict.h"
@@ -22,7 +25,7 @@ absl::StatusOr<ModelJudgements::Part> FromWire(const v1::PutPackageRequest& wire
   HONE_ASSIGN_OR_RETURN(part.sha256,
                         proto::Printing(wire.sha256(), kHashDigits, kHashDigits, "sha256"));
   HONE_RETURN_IF_ERROR(
-      proto::InRange(wire.total_bytes(), 1, proto::kMaxArtifactBytes, "total_bytes"));
+      proto::InRange(wire.total_bytes(), 1, proto::kMaxPackageBytes, "total_bytes"));
   HONE_RETURN_IF_ERROR(proto::InRange(wire.offset(), 0, wire.total_bytes() - 1, "offset"));
   HONE_ASSIGN_OR_RETURN(part.data,
                         proto::Bounded(wire.data(), 1, proto::kArtifactChunkBytes, "data"));
@@ -32,8 +35,25 @@ absl::StatusOr<ModelJudgements::Part> FromWire(const v1::PutPackageRequest& wire
   return part;
 }
 
+template <typename List>
+absl::StatusOr<std::vector<Hash128>> WorkloadsOf(const List& wire, const char* field) {
+  HONE_RETURN_IF_ERROR(
+      proto::AtMost(static_cast<size_t>(wire.size()), proto::kMaxWorkloads, field));
+  std::set<Hash128> seen;
+  std::vector<Hash128> workloads;
+  for (const std::string& bytes : wire) {
+    HONE_ASSIGN_OR_RETURN(workloads.emplace_back(), proto::IdFromBytes(bytes, field));
+    if (!seen.insert(workloads.back()).second) {
+      return absl::InvalidArgumentError(fmt::format("{}: a workload twice", field));
+    }
+  }
+  if (seen.empty()) return absl::InvalidArgumentError(fmt::format("{}: at least one", field));
+  return workloads;
+}
+
 absl::StatusOr<ModelJudgements::Question> FromWire(const v1::JudgeModelRequest& wire) {
-  ModelJudgements::Question question{.seconds = wire.seconds()};
+  ModelJudgements::Question question{.seconds = wire.seconds(),
+                                     .may_put_back = wire.may_put_back()};
   HONE_ASSIGN_OR_RETURN(question.session, proto::IdFromBytes(wire.session(), "session"));
   HONE_ASSIGN_OR_RETURN(
       question.default_package,
@@ -43,15 +63,17 @@ absl::StatusOr<ModelJudgements::Question> FromWire(const v1::JudgeModelRequest& 
   if (question.tuned_package == question.default_package) {
     return absl::InvalidArgumentError("tuned_package: the same as the default one");
   }
-  HONE_RETURN_IF_ERROR(
-      proto::AtMost(static_cast<size_t>(wire.tuned_size()), proto::kMaxWorkloads, "tuned"));
-  std::set<Hash128> seen;
-  for (const std::string& bytes : wire.tuned()) {
-    HONE_ASSIGN_OR_RETURN(const Hash128 hash, proto::IdFromBytes(bytes, "tuned"));
-    if (!seen.insert(hash).second) return absl::InvalidArgumentError("tuned: a workload twice");
-    question.tuned.push_back(hash);
+  HONE_ASSIGN_OR_RETURN(question.tuned, WorkloadsOf(wire.tuned(), "tuned"));
+  if (!wire.mended_package().empty()) {
+    HONE_ASSIGN_OR_RETURN(
+        question.mended_package,
+        proto::Printing(wire.mended_package(), kHashDigits, kHashDigits, "mended_package"));
+    if (question.mended_package == question.default_package ||
+        question.mended_package == question.tuned_package) {
+      return absl::InvalidArgumentError("mended_package: the same as another one");
+    }
+    HONE_ASSIGN_OR_RETURN(question.put_back, WorkloadsOf(wire.put_back(), "put_back"));
   }
-  if (seen.empty()) return absl::InvalidArgumentError("tuned: at least one workload");
   HONE_RETURN_IF_ERROR(proto::RealInRange(wire.seconds(), kLeastSeconds, kMostSeconds, "seconds"));
   return question;
 }
@@ -82,6 +104,7 @@ class JudgingService::Service final : public v1::Judging::CallbackService {
       reply->set_done(answer.done);
       reply->set_payload(answer.payload);
       reply->set_reason(proto::Cut(answer.reason, proto::kMaxTextBytes));
+      for (const Hash128& hash : answer.losing) reply->add_losing(proto::IdBytes(hash));
       return absl::OkStatus();
     });
   }

@@ -18,6 +18,13 @@ absl::StatusOr<Identity> KnownCertificates::IdentityOf(std::string_view certific
   return identity;
 }
 
+std::vector<Identity> KnownCertificates::All() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Identity> all;
+  for (const auto& [pem, identity] : known_) all.push_back(identity);
+  return all;
+}
+
 size_t KnownCertificates::size() const {
   const std::lock_guard lock(mutex_);
   return known_.size();

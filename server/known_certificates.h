@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -23,6 +24,8 @@ class KnownCertificates {
   /// As server::IdentityOf, whose errors are not kept.
   absl::StatusOr<Identity> IdentityOf(std::string_view certificate_pem);
   size_t size() const;
+  /// One for each certificate.
+  std::vector<Identity> All() const;
 
  private:
   mutable std::mutex mutex_;

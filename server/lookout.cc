@@ -207,7 +207,8 @@ ProcessFacts RunningLookout::FactsNow() const {
           .log_bytes = BytesOf(context_.log_path),
           .wal_bytes = BytesOf(context_.log_path + "-wal"),
           .refusals = Refusals(context_.workers),
-          .streams = context_.workers.connected()};
+          .streams = context_.workers.connected(),
+          .certificates = context_.certificates.All(context_.wall_clock.UnixNs() / 1'000'000'000)};
 }
 
 web::HttpResponse RunningLookout::ServeMetrics(const web::HttpRequest& request) const {

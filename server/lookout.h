@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "server/certificate_ends.h"
 #include "server/metrics.h"
 #include "server/worker_streams.h"
 
@@ -19,6 +20,7 @@ class Lookout {
   struct Context {
     FarmLoop& loop;
     const WorkerStreams& workers;
+    const CertificateEnds& certificates;
     const MonotonicClock& clock;
     const WallClock& wall_clock;
     std::string log_path;

@@ -38,23 +38,30 @@ using hone::DaemonOption;
 constexpr char kDefaultConfig[] = "/etc/hone/honed.toml";
 constexpr char kDefaultListen[] = "0.0.0.0:7421";
 constexpr std::array kOptions = {
-    DaemonOption("db", "/var/lib/hone/tune.db", "LOG", "the tuning log"),
-    DaemonOption("listen", kDefaultListen, "ADDRESS", "where workers and clients connect"),
-    DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server"),
+    DaemonOption("db", "/var/lib/hone/tune.db", "LOG", "the tuning log", false, false,
+                 "log|database|file"),
+    DaemonOption("listen", kDefaultListen, "ADDRESS", "where workers and clients connect", false,
+                 false, "address|bind|port"),
+    DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this server",
+                 false, false, "credentials|certs|certificates|cert|key"),
     DaemonOption("insecure-loopback", "false", "", "plaintext, on a loopback address only"),
     DaemonOption("heartbeat-ms", "1000", "N", "how often workers say that they live, from 100"),
     DaemonOption("start-by-seconds", "120", "N", "a lease that has not started by then returns"),
     DaemonOption("run-by-seconds", "60", "N", "a candidate that runs longer is ended"),
-    DaemonOption("metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here"),
-    DaemonOption("page-listen", "", "ADDRESS", "serve the page here: a loopback address"),
+    DaemonOption("metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here",
+                 false, false, "prometheus|health|healthz"),
+    DaemonOption("page-listen", "", "ADDRESS", "serve the page here: a loopback address", false,
+                 false, "web|ui|http|dashboard"),
     DaemonOption("lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"),
     DaemonOption("projects", "", "NAME=SHARE", "projects whose share of the devices is not 1", true,
                  true),
     DaemonOption("dev", "false", "",
                  "try Hone out: coordinator, one worker, the page and throw-away credentials on "
-                 "this machine"),
+                 "this machine",
+                 false, false, "try|demo|trial"),
     DaemonOption("test-kill", "", "LABEL:N", "", true),
-    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error"),
+    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error", false, false,
+                 "verbose|debug|quiet"),
     DaemonOption("server", "127.0.0.1:7421", "ADDRESS", "revoke: the honed that runs"),
     DaemonOption(
         "ca", "/etc/hone/ca", "FOLDER",
@@ -287,7 +294,12 @@ absl::Status Run(const hone::ProgramOptions& options) {
   }
   if (words[0] == "issue") return IssueCertificate(options, now_s);
   if (words[0] == "revoke") return Revoke(options);
-  return absl::InvalidArgumentError(fmt::format("unknown command '{}'; see --help", words[0]));
+  constexpr std::array<hone::Suggestion, 3> kCommands = {
+      {{"init-ca", "init|ca"}, {"issue", "certificate|cert|new"}, {"revoke", "refuse|ban"}}};
+  const std::string_view near = hone::Nearest(words[0], kCommands);
+  return absl::InvalidArgumentError(
+      fmt::format("unknown command '{}'; {}", words[0],
+                  near.empty() ? "see --help" : fmt::format("did you mean {}?", near)));
 }
 
 }  // namespace

@@ -115,6 +115,15 @@ void AddProcess(const ProcessFacts& facts, Families& out) {
   }
 }
 
+void AddCertificates(const ProcessFacts& facts, Families& out) {
+  if (facts.certificates.empty()) return;
+  out.Begin("hone_certificate_end_timestamp_seconds",
+            "When a certificate is over, in seconds since 1970.", MetricType::Gauge);
+  for (const CertificateEnd& one : facts.certificates) {
+    out.Add(static_cast<double>(one.unix_s), {{"subject", one.subject}});
+  }
+}
+
 void AddWork(const FarmView& view, Families& out) {
   const FarmCounters& c = view.counters;
   out.Gauge("hone_sessions", "Sessions that run.", static_cast<double>(view.sessions.size()));
@@ -247,6 +256,7 @@ void AddDevices(const ProcessFacts& facts, const FarmView& view, Families& out) 
 std::string MetricsText(const ProcessFacts& facts, const FarmView& view) {
   Families families;
   AddProcess(facts, families);
+  AddCertificates(facts, families);
   // Before the first look at the farm there is nothing to say of it; zeros would read as a loss.
   if (view.taken_ns != 0) {
     AddWork(view, families);

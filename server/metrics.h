@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "server/call_identity.h"
+#include "server/certificate_ends.h"
 #include "server/farm_loop.h"
 #include "server/farm_view.h"
 #include "server/process_usage.h"
@@ -23,6 +25,7 @@ struct ProcessFacts {
   int64_t log_bytes = 0, wal_bytes = 0;
   std::array<int64_t, kNumRefusals> refusals{};  ///< of callers, by Refusal
   int64_t streams = 0;                           ///< of workers, connected
+  std::vector<CertificateEnd> certificates;
 };
 
 /// Everything countable in Prometheus' text format (version 0.0.4), named by its conventions.

@@ -1,6 +1,7 @@
 #include "server/model_judgements.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -19,8 +20,10 @@ namespace hone::server {
 namespace {
 
 constexpr int64_t kKeptNs = 600'000'000'000;
-/// All callers together: four packages of the largest size, or hundreds of usual ones.
-constexpr int64_t kKeptBytes = 4 * proto::kMaxArtifactBytes;
+/// All callers together: three packages of the largest size, or hundreds of usual ones.
+constexpr int64_t kKeptBytes = 3 * proto::kMaxPackageBytes;
+static_assert(kKeptBytes <= proto::kArtifactCacheBytes,
+              "those of one comparison are there at once");
 constexpr int kRounds = 200;
 constexpr uint64_t kSeed = 1;
 
@@ -29,6 +32,12 @@ double MedianOf(const std::vector<int64_t>& samples_ns) {
 }
 
 }  // namespace
+
+std::vector<std::string> ModelJudgements::Question::Packages() const {
+  std::vector<std::string> packages = {default_package, tuned_package};
+  if (!mended_package.empty()) packages.push_back(mended_package);
+  return packages;
+}
 
 int64_t ModelJudgements::FreshAttempt() {
   constexpr uint64_t kNumbers = uint64_t{1} << 59, kRoom = 16;
@@ -104,13 +113,17 @@ absl::StatusOr<ModelJudgements::Judgement> ModelJudgements::Prepare(const Questi
     return absl::InvalidArgumentError(
         fmt::format("tuned: the session has no workload {}", hash.ToHex()));
   }
-  Judgement judgement{.owner = asked.row.owner,
-                      .default_package = question.default_package,
-                      .tuned_package = question.tuned_package};
+  for (const Hash128& hash : question.put_back) {
+    if (std::ranges::find(question.tuned, hash) != question.tuned.end()) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("put_back: {} is not one of the tuned", hash.ToHex()));
+  }
+  Judgement judgement{.owner = asked.row.owner, .question = question};
+  judgement.samples_ns.resize(question.Packages().size());
   judgement.job = {.kind = proto::JobKind::kModel,
                    .workload = question.default_package,
                    .target = asked.spec.target,
-                   .traces = {question.default_package, question.tuned_package},
+                   .traces = question.Packages(),
                    .accuracy = asked.spec.accuracy,
                    .seed = kSeed,
                    .rounds = kRounds,
@@ -141,6 +154,8 @@ absl::StatusOr<ModelJudgements::Answer> ModelJudgements::Ask(const Question& que
   lock.unlock();
   HONE_ASSIGN_OR_RETURN(Judgement judgement, Prepare(question));
   judgement.asked_ns = now_ns;
+  HONE_ASSIGN_OR_RETURN(const std::optional<Answer> stored, Stored(judgement));
+  if (stored) return *stored;
   lock.lock();
   HONE_ASSIGN_OR_RETURN(const std::optional<Answer> begun, Known(question, now_ns));
   if (begun) return *begun;
@@ -168,8 +183,8 @@ absl::StatusOr<std::optional<ModelJudgements::Answer>> ModelJudgements::Known(
   if (found == judgements_.end()) return std::nullopt;
   Judgement& known = found->second;
   if (!question.owner.empty() && question.owner != known.owner) return std::nullopt;
-  if (known.default_package == question.default_package &&
-      known.tuned_package == question.tuned_package) {
+  if (known.question.Packages() == question.Packages() &&
+      known.question.may_put_back == question.may_put_back) {
     known.asked_ns = now_ns;
     return known.answer;
   }
@@ -177,11 +192,83 @@ absl::StatusOr<std::optional<ModelJudgements::Answer>> ModelJudgements::Known(
   return absl::FailedPreconditionError("other packages of this session are being compared");
 }
 
+db::Event ModelJudgements::EventOf(const Judgement& judgement) {
+  db::Event event = db::EventOf(judgement.verdict);
+  // The same packages have the same event: it is found again, and never made twice.
+  std::string text = "packages 1\n" + judgement.question.session.ToHex();
+  for (const std::string& sha256 : judgement.question.Packages()) text += "\n" + sha256;
+  event.id.low = HashBytes(text).low;
+  return event;
+}
+
+absl::StatusOr<std::optional<ModelJudgements::Answer>> ModelJudgements::Stored(
+    const Judgement& judgement) {
+  HONE_ASSIGN_OR_RETURN(const std::optional<db::Event> event,
+                        book_.FindEvent(judgement.question.session, EventOf(judgement).id));
+  if (!event) return std::nullopt;
+  return Answer{.done = true, .payload = event->payload};
+}
+
+ModelJudgements::Next ModelJudgements::Suspect(const proto::WorkResult& result,
+                                               Judgement& judgement) {
+  const Question& question = judgement.question;
+  if (!question.may_put_back || !question.mended_package.empty()) return Next::kDecide;
+  if (judgement.suspects && judgement.suspects->empty()) return Next::kDecide;
+  std::map<Hash128, const std::vector<int64_t>*> by_default;
+  for (const proto::KernelTimes& kernel : result.compared[0].kernels) {
+    by_default[kernel.workload] = &kernel.samples_ns;
+  }
+  std::set<Hash128> losing;
+  for (const proto::KernelTimes& kernel : result.compared[1].kernels) {
+    const auto before = by_default.find(kernel.workload);
+    if (before == by_default.end() ||
+        std::ranges::find(question.tuned, kernel.workload) == question.tuned.end()) {
+      continue;
+    }
+    if (search::Loses(*before->second, kernel.samples_ns)) losing.insert(kernel.workload);
+  }
+  if (!judgement.suspects) {
+    // Among many kernels one loses by chance: it has to lose twice.
+    judgement.suspects = std::move(losing);
+    return judgement.suspects->empty() ? Next::kDecide : Next::kCompareAgain;
+  }
+  std::erase_if(*judgement.suspects, [&](const Hash128& hash) { return !losing.contains(hash); });
+  return judgement.suspects->empty() ? Next::kDecide : Next::kPutBack;
+}
+
+search::PairedRatio ModelJudgements::Decide(Judgement& judgement) {
+  const std::vector<std::vector<int64_t>>& all = judgement.samples_ns;
+  const Question& question = judgement.question;
+  db::ModelVerdict& v = judgement.verdict;
+  v.tuned = question.tuned;
+  v.put_back.clear();
+  size_t chosen = 1;
+  if (all.size() > 2 && search::StandsIn(search::RatioOf(all[1], all[2]))) {
+    chosen = 2;
+    v.put_back = question.put_back;
+    std::erase_if(v.tuned, [&](const Hash128& hash) {
+      return std::ranges::find(v.put_back, hash) != v.put_back.end();
+    });
+  }
+  const search::PairedRatio ratio = search::RatioOf(all[0], all[chosen]);
+  v.default_ns = MedianOf(all[0]);
+  v.tuned_ns = MedianOf(all[chosen]);
+  v.ratio = ratio.median;
+  v.ratio_low = ratio.low;
+  v.ratio_high = ratio.high;
+  v.keeps_defaults = ratio.low <= 1;
+  v.rounds = static_cast<int64_t>(all[chosen].size());
+  return ratio;
+}
+
 bool ModelJudgements::Take(const proto::WorkResult& result, Judgement& judgement) {
   Answer& answer = judgement.answer;
   answer.done = true;
   answer.reason = result.message;
-  if (result.outcome != measure::Outcome::kOk || result.compared.size() != 2) return false;
+  if (result.outcome != measure::Outcome::kOk ||
+      result.compared.size() != judgement.samples_ns.size()) {
+    return false;
+  }
   for (const proto::ComparedResult& one : result.compared) {
     answer.reason = one.message;
     if (one.outcome != measure::Outcome::kOk) return false;
@@ -194,27 +281,28 @@ bool ModelJudgements::Take(const proto::WorkResult& result, Judgement& judgement
         MedianOf(result.compared[1].samples_ns) * 1e-6);
     return false;
   }
-  const auto add = [](const std::vector<int64_t>& more, std::vector<int64_t>& all) {
-    all.insert(all.end(), more.begin(), more.end());
-  };
-  add(result.compared[0].samples_ns, judgement.default_ns);
-  add(result.compared[1].samples_ns, judgement.tuned_ns);
-  const search::PairedRatio ratio = search::RatioOf(judgement.default_ns, judgement.tuned_ns);
-  db::ModelVerdict& v = judgement.verdict;
-  v.default_ns = MedianOf(judgement.default_ns);
-  v.tuned_ns = MedianOf(judgement.tuned_ns);
-  v.ratio = ratio.median;
-  v.ratio_low = ratio.low;
-  v.ratio_high = ratio.high;
-  v.keeps_defaults = ratio.low <= 1;
-  v.rounds = static_cast<int64_t>(judgement.tuned_ns.size());
+  for (size_t i = 0; i < result.compared.size(); ++i) {
+    const std::vector<int64_t>& more = result.compared[i].samples_ns;
+    judgement.samples_ns[i].insert(judgement.samples_ns[i].end(), more.begin(), more.end());
+  }
+  switch (Suspect(result, judgement)) {
+    case Next::kDecide: break;
+    case Next::kCompareAgain:
+      answer = {.reason = fmt::format("{} kernels seem slower in the model; looks again",
+                                      judgement.suspects->size())};
+      return true;
+    case Next::kPutBack:
+      answer.losing.assign(judgement.suspects->begin(), judgement.suspects->end());
+      return false;
+  }
+  const search::PairedRatio ratio = Decide(judgement);
   const auto first = static_cast<int64_t>(result.compared[1].samples_ns.size());
-  if (search::Undecided(ratio, v.rounds, first)) {
+  if (search::Undecided(ratio, judgement.verdict.rounds, first)) {
     answer = {.reason = "the first rounds did not decide"};
     return true;
   }
   answer.reason.clear();
-  answer.payload = db::EventOf(v).payload;
+  answer.payload = EventOf(judgement).payload;
   return false;
 }
 
@@ -229,7 +317,7 @@ bool ModelJudgements::Deliver(const Delivery& delivery) {
     Judgement& judgement = found->second;
     more = Take(delivery.result, judgement);
     if (!judgement.answer.payload.empty()) {
-      facts.events.push_back(db::EventOf(judgement.verdict));
+      facts.events.push_back(EventOf(judgement));
       // Nobody is told of what is not durable.
       judgement.answer.done = false;
     }
@@ -265,6 +353,8 @@ void ModelJudgements::Commit(const Hash128& session, int64_t attempt, bool more,
              LogEvent(LogLevel::kInfo, "model_compared",
                       {{"session", session.ToHex()},
                        {"ratio", fmt::format("{:.3f}", found->second.verdict.ratio)},
+                       {"put_back", found->second.verdict.put_back.size()},
+                       {"losing", answer.losing.size()},
                        {"why", answer.reason}});
            }});
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,13 @@ void AddRows(const std::vector<Value>& values, Rows<Row>* rows, int64_t* used) {
     if (!Fits(row.ByteSizeLong(), used)) break;
     *rows->Add() = std::move(row);
   }
+}
+
+/// The row of a ListSessionsRequest behind which the list goes on; none: it begins.
+template <typename Request>
+absl::StatusOr<std::optional<Hash128>> AfterOf(const Request& request) {
+  if (request.after_session().empty()) return std::nullopt;
+  return proto::IdFromBytes(request.after_session(), "after_session");
 }
 
 }  // namespace hone::server

@@ -345,13 +345,13 @@ absl::StatusOr<bool> SessionBook::Over(const Hash128& session) {
   return info.state >= SessionState::kFinished;
 }
 
-absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
-                                                                  const std::string& owner) {
+absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(
+    int limit, const std::string& owner, const std::optional<Hash128>& after) {
   HONE_ASSIGN_OR_RETURN(
       const std::vector<db::FarmSession> rows,
       context_.reader.With([&](db::LogFile& log) -> absl::StatusOr<std::vector<db::FarmSession>> {
         HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
-        return store->LatestSessions(limit, owner);
+        return store->LatestSessions(limit, owner, after);
       }));
   std::vector<proto::SessionInfo> infos;
   for (const db::FarmSession& row : rows) {
@@ -363,6 +363,18 @@ absl::StatusOr<std::vector<proto::SessionInfo>> SessionBook::List(int limit,
     infos.push_back(std::move(info));
   }
   return infos;
+}
+
+absl::StatusOr<std::optional<db::Event>> SessionBook::FindEvent(const Hash128& session,
+                                                                const Hash128& id) {
+  std::optional<db::Event> found;
+  HONE_RETURN_IF_ERROR(context_.reader.With([&](db::LogFile& log) {
+    return log.ScanEvents({.session = session}, [&](const db::Event& event) {
+      if (event.id == id) found = event;
+      return absl::OkStatus();
+    });
+  }));
+  return found;
 }
 
 absl::StatusOr<std::optional<db::FarmSession>> SessionBook::StoredRow(const Hash128& session) {

@@ -57,10 +57,14 @@ class SessionBook {
   /// Whether it has ended, durably; without a look at the log while it runs.
   absl::StatusOr<bool> Over(const Hash128& session);
   /// Newest first.
-  absl::StatusOr<std::vector<proto::SessionInfo>> List(int limit, const std::string& owner);
+  absl::StatusOr<std::vector<proto::SessionInfo>> List(int limit, const std::string& owner,
+                                                       const std::optional<Hash128>& after = {});
   /// The next events of a session, oldest first; they are durable.
   absl::StatusOr<std::vector<proto::SessionEvent>> EventsAfter(const Hash128& session,
                                                                int64_t sequence, int limit);
+
+  /// An event of a session by its id; reads all of the session's.
+  absl::StatusOr<std::optional<db::Event>> FindEvent(const Hash128& session, const Hash128& id);
 
   void Deliver(const Delivery& delivery);
 

@@ -311,13 +311,16 @@ grpc::ServerUnaryReactor* TuningService::Service::ListSessions(
   return Serve(context, kClients, [this, request, reply](const Identity& who) -> absl::Status {
     const std::string owner = who.role == CallerRole::kSubmit ? who.Owner() : "";
     if (!request->session().empty()) {
-      HONE_ASSIGN_OR_RETURN(const Hash128 id, proto::IdFromBytes(request->session(), "session"));
-      HONE_ASSIGN_OR_RETURN(const proto::SessionInfo info, context_.book.Find(id, owner));
-      proto::ToWire(info, reply->add_sessions());
-      return absl::OkStatus();
+      HONE_ASSIGN_OR_RETURN(const Hash128 one, proto::IdFromBytes(request->session(), "session"));
+      const absl::StatusOr<proto::SessionInfo> info = context_.book.Find(one, owner);
+      if (info.ok()) proto::ToWire(*info, reply->add_sessions());
+      return info.status();
     }
     const int limit = std::clamp(request->limit(), 1, proto::kMaxListed);
-    HONE_ASSIGN_OR_RETURN(auto infos, context_.book.List(limit, owner));
+    HONE_ASSIGN_OR_RETURN(const auto after, AfterOf(*request));
+    HONE_ASSIGN_OR_RETURN(auto infos, context_.book.List(limit + 1, owner, after));
+    reply->set_more(std::ssize(infos) > limit);
+    if (reply->more()) infos.pop_back();
     for (proto::SessionInfo& info : infos) {
       // A thousand of them fit, whatever was said.
       info.reason = proto::Cut(info.reason, proto::kMaxListedReasonBytes);

@@ -286,6 +286,13 @@ void WorkerStreams::Refuse(const std::string& uri) {
   refused_names_.insert(uri);
 }
 
+std::vector<Identity> WorkerStreams::KnownCallers() const {
+  std::vector<Identity> all = certificates_.All();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(all, [&](const Identity& who) { return refused_names_.contains(who.Uri()); });
+  return all;
+}
+
 bool WorkerStreams::Refused(const std::string& uri) const {
   const std::lock_guard lock(mutex_);
   return refused_names_.contains(uri);

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/core/clock.h"
 #include "server/call_identity.h"
@@ -41,6 +42,8 @@ class WorkerStreams {
   /// Names that are refused from now on.
   void Refuse(const std::string& uri);
   bool Refused(const std::string& uri) const;
+  /// Who has shown a certificate, one for each; but for refused names.
+  std::vector<Identity> KnownCallers() const;
   /// The caller's identity; a refusal is counted and logged.
   absl::StatusOr<Identity> Admit(const grpc::ServerContextBase& context,
                                  std::initializer_list<CallerRole> roles, std::string_view call);

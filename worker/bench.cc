@@ -28,6 +28,16 @@ std::vector<int64_t> Bounded(std::vector<int64_t> samples) {
   return samples;
 }
 
+std::vector<proto::KernelTimes> KernelsOf(measure::ModelTimes& model) {
+  std::vector<proto::KernelTimes> kernels;
+  for (auto& [hash, samples_ns] : model.kernel_ns) {
+    const auto workload = Hash128::FromHex(hash);
+    if (!workload || kernels.size() == proto::kMaxKernels) continue;
+    kernels.push_back({*workload, Bounded(std::move(samples_ns))});
+  }
+  return kernels;
+}
+
 /// The packages of a job of models, for the runner.
 absl::StatusOr<measure::ModelJob> ModelsOf(const DeskJob& job) {
   ir::Target target;
@@ -236,14 +246,14 @@ void Bench::CompareAll() {
 }
 
 proto::WorkResult Bench::CompareModels(int64_t number, const measure::ModelJob& models) {
-  absl::StatusOr<std::vector<std::vector<int64_t>>> samples_ns;
+  absl::StatusOr<std::vector<measure::ModelTimes>> times;
   proto::WorkResult result{.outcome = measure::Outcome::kOk};
   measurer_->WhileNotTiming([&] {
     lock_.Take();
     events_.started({number});
     const int64_t began_ns = clock_.NowNs();
     const auto others = measure::WatchOthersOf(device_, clock_);
-    samples_ns = models_.RunModels(models);
+    times = models_.RunModels(models);
     result.noisy = others && others->SinceLast().value_or(0) > measure::OthersWatch::kDisturbing;
     result.run_ns = clock_.NowNs() - began_ns;
     lock_.Free();
@@ -254,15 +264,16 @@ proto::WorkResult Bench::CompareModels(int64_t number, const measure::ModelJob& 
     model_number_ = 0;
     if (!stopping_) models_.Resume();
   }
-  if (!samples_ns.ok()) {
-    const measure::AttemptError error = measure::ErrorOfRunner(samples_ns.status());
+  if (!times.ok()) {
+    const measure::AttemptError error = measure::ErrorOfRunner(times.status());
     result.outcome = error.outcome;
     result.message = proto::Cut(error.message, proto::kMaxTextBytes);
     return result;
   }
-  for (std::vector<int64_t>& samples : *samples_ns) {
-    result.compared.push_back(
-        {.outcome = measure::Outcome::kOk, .samples_ns = Bounded(std::move(samples))});
+  for (measure::ModelTimes& model : *times) {
+    result.compared.push_back({.outcome = measure::Outcome::kOk,
+                               .samples_ns = Bounded(std::move(model.samples_ns)),
+                               .kernels = KernelsOf(model)});
   }
   return result;
 }

@@ -1,3 +1,4 @@
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,8 +43,10 @@ using hone::DaemonOption;
 constexpr char kHost[] = "cpu:0";
 constexpr char kDefaultConfig[] = "/etc/hone/worker.toml";
 constexpr std::array kOptions = {
-    DaemonOption("connect", "", "ADDRESS", "honed's address, HOST or HOST:PORT (7421)"),
-    DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker"),
+    DaemonOption("connect", "", "ADDRESS", "honed's address, HOST or HOST:PORT (7421)", false,
+                 false, "server|honed|address|coordinator|host"),
+    DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker",
+                 false, false, "credentials|certs|certificates|cert|key"),
     DaemonOption("insecure-loopback", "false", "", "plaintext, to a loopback address only"),
     DaemonOption("name", "worker", "NAME", "in plaintext: what a certificate would say"),
     DaemonOption("device", kHost, "DEVICE", "which device: KIND:N; those of one name take turns"),
@@ -51,14 +54,17 @@ constexpr std::array kOptions = {
                  "both; build for others; or run what others build (default: both, and run where "
                  "hone-builder is not installed)"),
     DaemonOption("labels", "", "K=V", "labels that `hone device list` shows", true),
-    DaemonOption("builders", "", "N", "processes that build (default: the usable cores)"),
+    DaemonOption("builders", "", "N", "processes that build (default: the usable cores)", false,
+                 false, "jobs|threads|processes"),
     DaemonOption("ahead", "12", "N", "leases held to keep builders and device busy"),
     DaemonOption("lock-folder", "/run/lock", "FOLDER", "where device locks are"),
     DaemonOption("journal", "", "FILE", "append every result and acknowledgement to this file"),
     DaemonOption("silent-seconds", "30", "N", "give up a connection on which honed says nothing"),
     DaemonOption("test-kill", "", "LABEL:N", "", true),
+    DaemonOption("end-with", "", "PID", ""),  // honed --dev starts it so
     DaemonOption("unsafe-no-sandbox", "false", "", "work where candidates cannot be locked up"),
-    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error"),
+    DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error", false, false,
+                 "verbose|debug|quiet"),
     DaemonOption("config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"),
     DaemonOption("check-config", "", "",
                  "say what a start would find wrong with the configuration, and end"),
@@ -192,6 +198,14 @@ absl::Status PlanDeaths(const hone::ProgramOptions& options,
   return absl::OkStatus();
 }
 
+/// Ends this program as SIGTERM does once its parent, which is to be `pid`, has ended in whatever
+/// way.
+void EndWithParent(const std::string& pid) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+  // It may have ended before.
+  if (std::to_string(::getppid()) != pid) g_ending.store(true);
+}
+
 absl::StatusOr<hone::Credentials> CredentialsOf(const hone::ProgramOptions& options) {
   hone::CredentialUse use{.roles = {hone::CallerRole::kMeasure}};
   // Whether the certificate is over is honed's to say, whose clock counts; a check asks nobody.
@@ -217,6 +231,10 @@ absl::Status Run(const hone::ProgramOptions& options) {
         options.words().front()));
   }
   hone::worker::WorkerOptions worker;
+  if (const std::string parent = options.Text("end-with"); !parent.empty()) {
+    EndWithParent(parent);
+    worker.drain_ms = 1000;  // nobody may be left to take its results
+  }
   HONE_RETURN_IF_ERROR(ReadHello(options, &worker));
   if (options.Text("connect").empty()) {
     return absl::InvalidArgumentError(

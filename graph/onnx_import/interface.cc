@@ -164,16 +164,18 @@ absl::Status Importer::AddInputs(const std::vector<FreeInput>& inputs, Scope& sc
       id = graph_.AddConstant(bind->second, input.name());
     } else {
       HONE_ASSIGN_OR_RETURN(TensorType type, InputType(input));
-      const bool known = type.NumElements() == 0;  // nothing can be given: a constant
+      const bool empty = type.NumElements() == 0;
       Value value;
       value.name = input.name();
       value.type = std::move(type);
       const auto stated = StatedRange(input.doc_string());
       value.range = stated.value_or(DefaultRange(value.type.dtype));
-      if (known) value.constant = MakeConstant(value.type, {});
+      // The model takes it, but what nodes read of it is known: nothing, a constant.
+      ConstantPtr nothing = empty ? MakeConstant(value.type, {}) : nullptr;
       id = graph_.AddValue(std::move(value));
-      if (!known) graph_.inputs.push_back(id);
-      if (!known && !stated) unstated_.push_back(id);
+      graph_.inputs.push_back(id);
+      if (!empty && !stated) unstated_.push_back(id);
+      if (empty) id = graph_.AddConstant(std::move(nothing), "");
     }
     if (!scope.Define(input.name(), id))
       return Invalid(fmt::format("two graph inputs are called '{}'", input.name()));

@@ -198,7 +198,7 @@ class Client {
   Status StartSession(const SessionRequest& request, StartedSession* session);
   /// Takes its work back and ends it; what was measured stays in the log. Its owner or an admin.
   Status CancelSession(const std::string& id);
-  /// The newest first, at most 1,000; with role submit only one's own.
+  /// The newest first, at most `limit`; with role submit only one's own.
   Status ListSessions(int limit, std::vector<SessionInfo>* sessions);
   Status FindSession(const std::string& id, SessionInfo* session);
 

@@ -93,9 +93,10 @@ typedef struct hone_output {
 } hone_output;
 
 /* Options are made by their _init function, then changed; so programs keep working with later
- * versions that know more of them. */
+ * versions that know more of them: nothing is written beyond what the program knows. From other
+ * languages: the _fill function, with the size of the struct as the caller has it, in bytes. */
 typedef struct hone_model_options {
-  size_t struct_bytes; /* set by hone_model_options_init */
+  size_t struct_bytes; /* how much of it the program knows; set by _init */
   int32_t
       copy_constants; /* 1: copy constants into memory (huge pages where there are any) instead of
                          mapping the file: slower to open, large matrix products 1 to 2 % faster,
@@ -107,7 +108,7 @@ typedef struct hone_model_options {
 } hone_model_options;
 
 typedef struct hone_context_options {
-  size_t struct_bytes; /* set by hone_context_options_init */
+  size_t struct_bytes; /* how much of it the program knows; set by _init */
   int32_t threads; /* including the one that calls run; default 0: as many as the package was made
                       for, but no more than the physical cores this process may use; the
                       environment variable HONE_THREADS sets another default; more than CPUs make
@@ -156,7 +157,10 @@ HONE_API const char* hone_status_name(hone_status status);
  * failure in this thread. */
 HONE_API const char* hone_last_error(void);
 
-HONE_API void hone_model_options_init(hone_model_options* options);
+HONE_API void hone_model_options_fill(hone_model_options* options, size_t struct_bytes);
+static inline void hone_model_options_init(hone_model_options* options) {
+  hone_model_options_fill(options, sizeof(*options));
+}
 
 /* Opens a package; everything in it is checked before any of its code is loaded. options may be
  * NULL. Gives an object that hone_model_close ends; *model is NULL after a failure. */
@@ -183,7 +187,10 @@ HONE_API size_t hone_model_output_count(const hone_model* model);
 HONE_API const hone_tensor_info* hone_model_input(const hone_model* model, size_t index);
 HONE_API const hone_tensor_info* hone_model_output(const hone_model* model, size_t index);
 
-HONE_API void hone_context_options_init(hone_context_options* options);
+HONE_API void hone_context_options_fill(hone_context_options* options, size_t struct_bytes);
+static inline void hone_context_options_init(hone_context_options* options) {
+  hone_context_options_fill(options, sizeof(*options));
+}
 
 /* Allocates memory; starts threads where the options ask for it. options may be NULL. Gives an
  * object that hone_context_destroy ends; *context is NULL after a failure. */

@@ -42,7 +42,7 @@ class Cores final : public OpenDevice {
     return std::unique_ptr<LoadedCandidate>(std::move(loaded));
   }
 
-  Result<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job) override {
+  Result<std::vector<ModelTimes>> RunModels(const ModelJob& job) override {
     return RunModelsInTurns(job, pool_, clock_);
   }
 

@@ -72,7 +72,7 @@ class OpenCuda final : public OpenDevice {
     return std::unique_ptr<LoadedCandidate>(std::move(loaded));
   }
 
-  Result<std::vector<std::vector<int64_t>>> RunModels(const ModelJob& job) override {
+  Result<std::vector<ModelTimes>> RunModels(const ModelJob& job) override {
     // A package runs on the first one (runtime/cuda/cuda_device.h).
     if (number_ != 0) return OpenDevice::RunModels(job);
     return RunModelsInTurns(job, pool_, clock_, TimedBy::kDevice);

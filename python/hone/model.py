@@ -92,11 +92,11 @@ class Model:
         self._library = library = runtime.loaded()
         path = os.fspath(path)
         model_options, context_options = runtime.ModelOptions(), runtime.ContextOptions()
-        library.hone_model_options_init(model_options)
+        library.hone_model_options_fill(model_options, ctypes.sizeof(model_options))
         model_options.copy_constants = int(copy_constants)
         runtime.check(library.hone_model_open(os.fsencode(path), model_options,
                                               ctypes.byref(self._model)))
-        library.hone_context_options_init(context_options)
+        library.hone_context_options_fill(context_options, ctypes.sizeof(context_options))
         context_options.threads = options.count("threads", threads) or 0
         runtime.check(library.hone_context_create(self._model, context_options,
                                                   ctypes.byref(self._context)))

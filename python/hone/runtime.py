@@ -43,7 +43,7 @@ _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "hone_version": (ctypes.c_char_p, []),
     "hone_last_error": (ctypes.c_char_p, []),
-    "hone_model_options_init": (None, [ctypes.POINTER(ModelOptions)]),
+    "hone_model_options_fill": (None, [ctypes.POINTER(ModelOptions), ctypes.c_size_t]),
     "hone_model_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ModelOptions),
                                        ctypes.POINTER(_POINTER)]),
     "hone_model_close": (None, [_POINTER]),
@@ -53,7 +53,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "hone_model_output_count": (_SIZE, [_POINTER]),
     "hone_model_input": (ctypes.POINTER(TensorInfo), [_POINTER, _SIZE]),
     "hone_model_output": (ctypes.POINTER(TensorInfo), [_POINTER, _SIZE]),
-    "hone_context_options_init": (None, [ctypes.POINTER(ContextOptions)]),
+    "hone_context_options_fill": (None, [ctypes.POINTER(ContextOptions), ctypes.c_size_t]),
     "hone_context_create": (ctypes.c_int, [_POINTER, ctypes.POINTER(ContextOptions),
                                            ctypes.POINTER(_POINTER)]),
     "hone_context_destroy": (None, [_POINTER]),

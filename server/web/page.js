@@ -282,8 +282,10 @@ function devices(farm) {
 }
 
 function counts(pairs) {
-  return h("dl", { class: "panel counts" }, pairs.map(([name, n, bad]) =>
-    h("div", {}, h("dt", {}, words(name)), h("dd", { class: n === 0 ? "zero" : bad ? "bad" : "" }, count(n)))));
+  const some = pairs.filter(([, n]) => n !== 0);
+  if (some.length === 0) return h("p", { class: "panel empty" }, "None yet.");
+  return h("dl", { class: "panel counts" }, some.map(([name, n, bad]) =>
+    h("div", {}, h("dt", {}, words(name)), h("dd", { class: bad ? "bad" : "" }, count(n)))));
 }
 
 function counters(farm) {

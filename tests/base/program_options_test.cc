@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::array kOptions = {
-    DaemonOption("db", "here.db", "LOG", "the log"),
+    DaemonOption("db", "here.db", "LOG", "the log", false, false, "database|tune-db"),
     DaemonOption("projects", "", "NAME=SHARE", "shares", true, true),
     DaemonOption("test-kill", "", "LABEL", "", true),
     DaemonOption("config", "", "FILE", "read options from here"),
@@ -127,6 +127,8 @@ TEST_F(ProgramOptionsTest, WhatIsNoOptionIsSaid) {
   EXPECT_EQ(why_not({"--colour", "red"}), "unknown option --colour; see --help");
   EXPECT_EQ(why_not({"--project=a"}),
             "unknown option --project; did you mean --projects? see --help");
+  EXPECT_EQ(why_not({"--database=a"}), "unknown option --database; did you mean --db? see --help");
+  EXPECT_EQ(why_not({"--test-kil=a"}), "unknown option --test-kil; see --help") << "of tests alone";
   EXPECT_EQ(why_not({"--db"}), "--db needs a value");
   const auto words = ProgramOptions::Parse({"issue", "--db=x", "server"}, kOptions, "");
   ASSERT_TRUE(words.ok()) << words.status();

@@ -91,15 +91,15 @@ TEST(CompletionTest, FishNamesEveryCommandOptionAndChoice) {
   for (const CommandSpec& command : Commands()) {
     const std::string name(command.name);
     EXPECT_THAT(script, HasSubstr("__fish_use_subcommand -a " + name + " -d '"));
-    const std::string line = "-n '__fish_seen_subcommand_from " + name + "' ";
+    const std::string line = "-n '__hone_command " + name + "' ";
     for (const OptionSpec& option : command.options) {
       EXPECT_THAT(script, HasSubstr(line + "-l " + std::string(option.name)));
     }
   }
-  EXPECT_THAT(script, HasSubstr("from completion' -a 'bash zsh fish'\n"));
-  EXPECT_THAT(script, HasSubstr("from bench' -l load -r -d '"));
-  EXPECT_THAT(script, HasSubstr("from bench' -F\n"));
-  EXPECT_THAT(script, HasSubstr("from zoo' -l output -s o -r -F -d '"));
+  EXPECT_THAT(script, HasSubstr("command completion' -a 'bash zsh fish'\n"));
+  EXPECT_THAT(script, HasSubstr("command bench' -l load -x -d '"));
+  EXPECT_THAT(script, HasSubstr("command bench' -F\n"));
+  EXPECT_THAT(script, HasSubstr("command zoo' -l output -s o -r -F -d '"));
 }
 
 TEST(CompletionTest, FishAcceptsTheScript) {
@@ -108,6 +108,27 @@ TEST(CompletionTest, FishAcceptsTheScript) {
   ASSERT_TRUE(WriteFileAtomically(folder.Path("hone.fish"), FishCompletion()).ok());
   const auto run = RunProcess({"/usr/bin/fish", "-n", folder.Path("hone.fish")}, folder.path());
   EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST(CompletionTest, FishOffersWhatTheWordsBeforeCallFor) {
+  if (!std::filesystem::exists("/usr/bin/fish")) GTEST_SKIP() << "fish is not installed";
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.Path("hone.fish"), FishCompletion()).ok());
+  const auto offered = [&](const std::string& line) {
+    const auto run = RunProcess({"/usr/bin/fish", "--no-config", "-c",
+                                 "cd " + folder.path() + "; source hone.fish; complete -C '" +
+                                     line + "' | string split -f1 \\t | string join ' '"},
+                                folder.path());
+    EXPECT_EQ(run.err, "") << line;
+    return run.out;
+  };
+  EXPECT_EQ(offered("hone tu"), "tune\n");
+  EXPECT_EQ(offered("hone tune --sec"), "--seconds\n");
+  EXPECT_EQ(offered("hone device list -o "), "json table wide\n") << "no files";
+  EXPECT_EQ(offered("hone tune --seconds "), "") << "a number is no file";
+  EXPECT_EQ(offered("hone tune --db h"), "hone.fish\n");
+  EXPECT_EQ(offered("hone compile h"), "hone.fish\n");
+  EXPECT_EQ(offered("hone session list tune --sec"), "") << "tune is no command here";
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ class FarmJudgeTest : public ::testing::Test {
  protected:
   absl::StatusOr<FarmJudgement> Await() {
     CommandContext context{arguments_, environment_, out_, err_};
-    return AwaitJudgement(context, server_, {.tuned = {{1, 1}}}, "default", "tuned",
-                          [this] { return stopped_; });
+    return AwaitJudgement(context, server_, {.tuned = {{1, 1}}},
+                          {.by_default = "default", .tuned = "tuned"}, [this] { return stopped_; });
   }
 
   FakeClock clock_;

@@ -210,5 +210,31 @@ TEST_F(InspectTest, ABatchWhoseImagesMeetIsNotRunImageByImage) {
   EXPECT_THAT(run.err, HasSubstr("cannot run image by image: node over_images (Softmax)"));
 }
 
+// A past of no tokens, as a language model gets it first.
+TEST_F(InspectTest, AnInputWithoutElementsStaysAnInputOfThePackage) {
+  OnnxModel model;
+  model.Input("past", {"2", "0"}).Input("x", {"2", "3"}).Output("y");
+  graph::SetInt(model.Node("Concat", {"past", "x"}, {"y"}), "axis", 1);
+  Write(model);
+  const std::string package = folder_.Path("m.hone");
+  ASSERT_EQ(RunHone({"compile", path_, "-o", package, "--no-log"}).exit_code, 0);
+  EXPECT_THAT(RunHone({"inspect", package}).out, HasSubstr("past: f32[2,0]\n"));
+  const auto x = graph::MakeConstant(ir::DType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto past = graph::MakeConstant(ir::DType::kF32, {2, 0}, {});
+  for (const bool given : {true, false}) {
+    NamedTensors inputs = {{"x", *x}};
+    if (given) inputs.emplace_back("past", *past);
+    ASSERT_TRUE(WriteNpz(folder_.Path("i.npz"), inputs).ok());
+    const ProgramRun run = RunHone(
+        {"run", package, "--inputs", folder_.Path("i.npz"), "--outputs", folder_.Path("o.npz")});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.err, "") << "nothing is left unused";
+    EXPECT_EQ(ReadNpz(folder_.Path("o.npz"))->front().second.AsDoubles(),
+              (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  }
+  EXPECT_EQ(RunHone({"bench", package, "--seconds", "0.1"}).exit_code, 0);
+  EXPECT_EQ(RunHone({"check", path_, "--no-log"}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace hone::client

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/clock.h"
 #include "client/server_options.h"
 #include "tests/client/run_hone.h"
 
@@ -68,7 +69,10 @@ TEST(ServerCommand, WhatASessionMayNotHaveIsRefusedBeforeAnybodyIsAsked) {
 }
 
 TEST(ServerCommand, AServerThatIsNotThereIsToldOfWithWhatToDo) {
+  const SystemMonotonicClock clock;
+  const int64_t begin_ns = clock.NowNs();
   const ProgramRun run = Ask({"session", "list"});
+  EXPECT_LT(clock.NowNs() - begin_ns, 6'000'000'000) << "two seconds, and a busy machine";
   EXPECT_EQ(run.exit_code, kExitServer);
   EXPECT_THAT(run.err, HasSubstr("nothing listens there; see whether honed runs"));
   EXPECT_THAT(run.err, Not(HasSubstr("--tls"))) << "it was asked without";

@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "gtest/gtest.h"
 
 #include "base/versions.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/farm_service.h"
+#include "proto/field_check.h"
+#include "proto/limits.h"
 
 // What a client says to a honed, which is this test's.
 namespace hone::client {
@@ -96,6 +99,39 @@ class Pages : public OwnHoned {
     return grpc::Status::OK;
   }
 };
+
+/// Has 1,500 sessions, numbered from the newest on.
+class SessionPages : public OwnHoned {
+ protected:
+  grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest* request,
+                            v1::ListSessionsReply* reply) override {
+    EXPECT_LE(request->limit(), proto::kMaxListed);
+    uint64_t next = 1;
+    if (!request->after_session().empty()) {
+      next = proto::IdFromBytes(request->after_session(), "after")->low + 1;
+    }
+    for (int i = 0; i < request->limit() && next <= 1500; ++i, ++next) {
+      proto::ToWire(proto::SessionInfo{.id = {1, next}, .owner = "o", .project = "p", .model = "m"},
+                    reply->add_sessions());
+    }
+    reply->set_more(next <= 1500);
+    ++asked_;
+    return grpc::Status::OK;
+  }
+  int asked_ = 0;
+};
+
+TEST_F(SessionPages, AreAskedForUntilThereAreEnough) {
+  for (const auto& [limit, sessions, calls] :
+       {std::tuple(100, size_t{100}, 1), {1200, 1200, 2}, {1'000'000, 1500, 2}}) {
+    asked_ = 0;
+    const auto infos = connection_->ListSessions(limit);
+    ASSERT_TRUE(infos.ok()) << infos.status();
+    EXPECT_EQ(infos->size(), sessions);
+    EXPECT_EQ(infos->back().id.low, sessions);
+    EXPECT_EQ(asked_, calls) << limit;
+  }
+}
 
 TEST_F(Pages, AreAllAskedFor) {
   const auto devices = connection_->ListDevices();

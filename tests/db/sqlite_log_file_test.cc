@@ -1,6 +1,7 @@
 #include "db/sqlite_log_file.h"
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -121,6 +122,51 @@ TEST(SqliteLogFile, NothingIsCommittedToAFileThatIsNotUnderItsNameAnyMore) {
   EXPECT_TRUE(log->Append(TestStep(1)).ok());
   EXPECT_EQ(log->Stats().value().records, 1) << "what was refused has no effect";
   EXPECT_EQ(MustOpen(path, OpenMode::kRead)->Stats().value().records, 1);
+}
+
+TEST(SqliteLogFile, NothingIsCommittedToOrFoldedIntoAFileThatWasOverwritten) {
+  for (const bool apart : {false, true}) {
+    const TestFolder folder;
+    const std::string path = folder / "tune.db", other = folder / "other.db";
+    ASSERT_TRUE(MustOpen(other, OpenMode::kWrite)->Append(TestGround()).ok());
+    std::string copied(std::filesystem::file_size(other), '\0');
+    std::ifstream(other, std::ios::binary).read(copied.data(), std::ssize(copied));
+    absl::StatusOr<std::unique_ptr<LogFile>> log =
+        OpenLog(path, {.mode = OpenMode::kWrite, .checkpoints_apart = apart});
+    ASSERT_TRUE(log.ok()) << log.status();
+    ASSERT_TRUE((*log)->Append(TestGround()).ok());
+    ASSERT_TRUE((*log)->Append(TestStep(1)).ok());
+    // As `cp` does it: the same file, other bytes.
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << copied;
+    for (int i = 2; i < 4; ++i) {
+      const absl::Status status = (*log)->Append(TestStep(i)).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(StatusMessage(status), HasSubstr("'" + path + "' was overwritten while"));
+    }
+    log->reset();
+    std::string left(std::filesystem::file_size(path), '\0');
+    std::ifstream(path, std::ios::binary).read(left.data(), std::ssize(left));
+    EXPECT_EQ(left, copied) << "nothing of the log before is in it";
+  }
+}
+
+TEST(SqliteLogFile, ItsOwnCheckpointsAreNotTakenForSomebodyElses) {
+  for (const bool apart : {false, true}) {
+    const TestFolder folder;
+    const auto log =
+        OpenLog(folder / "tune.db", {.mode = OpenMode::kWrite, .checkpoints_apart = apart});
+    ASSERT_TRUE((*log)->Append(TestGround()).ok());
+    // A megabyte each: the WAL is folded every few of them.
+    for (int i = 0; i < 40; ++i) {
+      const Blob blob = TestBlob(std::string(1 << 20, static_cast<char>('a' + i)));
+      const auto appended = (*log)->Append({.blobs = {blob}});
+      ASSERT_TRUE(appended.ok()) << appended.status();
+    }
+    if (!apart) {
+      EXPECT_TRUE((*log)->Compact().ok());
+    }
+    EXPECT_TRUE((*log)->Append(TestStep(1)).ok());
+  }
 }
 
 TEST(SqliteLogFile, NothingIsCommittedToAWriteAheadLogThatIsGoneAndWhatWasIsFoldedIn) {

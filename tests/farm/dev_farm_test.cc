@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <regex>
 
 #include "gmock/gmock.h"
@@ -51,6 +55,41 @@ TEST(DevFarmTest, OneCommandStartsCoordinatorWorkerAuthorityAndPage) {
   EXPECT_EQ(web_test::Ask(page_port, "/").status, 200);
   EXPECT_EQ(honed.Interrupt(), 0) << honed.Said();
   EXPECT_FALSE(std::filesystem::exists(credentials)) << "what is for trying out goes";
+}
+
+/// The command line of a process; empty: there is none of that number.
+std::string LineOf(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/cmdline");
+  std::string line(std::istreambuf_iterator<char>(file), {});
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line;
+}
+
+TEST(DevFarmTest, ItsWorkerEndsAlsoWhenHonedIsKilled) {
+  const Folder folder;
+  Daemon honed("honed",
+               {"/usr/bin/env", "TMPDIR=" + (folder / ""), Program("honed"), "--dev", "--listen",
+                "127.0.0.1:" + std::to_string(FreePort()), "--page-listen",
+                "127.0.0.1:" + std::to_string(FreePort())},
+               folder / "said");
+  honed.Start();
+  const SystemMonotonicClock clock;
+  const auto until = [&](const std::function<bool()>& so) {
+    for (int i = 0; i < 600 && !so(); ++i) clock.SleepNs(50'000'000);
+    return so();
+  };
+  ASSERT_TRUE(until([&] { return Count(honed.Said(), "connected to honed") > 0; })) << honed.Said();
+  std::string worker;
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    const std::string pid = process.path().filename(), line = LineOf(pid);
+    if (line.starts_with(Program("hone-worker")) && line.find(folder / "") != std::string::npos) {
+      worker = pid;
+    }
+  }
+  ASSERT_NE(worker, "");
+  honed.Kill();
+  // Nobody reaps it here: what is left of it has no command line.
+  EXPECT_TRUE(until([&] { return LineOf(worker).empty(); })) << LineOf(worker);
 }
 
 TEST(HonedTest, WithoutCredentialsNamesTheTwoCommandsThatMakeThem) {

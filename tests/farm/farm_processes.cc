@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,6 +72,7 @@ void Daemon::Start(const std::vector<std::string>& more) {
   std::string line = "exec";
   for (const std::string& word : argv_) line += " '" + word + "'";
   for (const std::string& word : more) line += " '" + word + "'";
+  const size_t said = Said().size();
   options.argv = {"/bin/sh", "-c", line + " >>'" + log_ + "' 2>&1"};
   options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
   options.standard_input = ChildStream::kNull;
@@ -79,6 +81,16 @@ void Daemon::Start(const std::vector<std::string>& more) {
   auto child = Subprocess::Spawn(options);
   ASSERT_TRUE(child.ok()) << child.status();
   child_.emplace(*std::move(child));
+  if (argv_.front() == Program("honed")) AwaitListening(said);
+}
+
+void Daemon::AwaitListening(size_t said) const {
+  constexpr int kTurns = 300;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    if (Said().find("listens on port", said) != std::string::npos) return;
+    pollfd ended{.fd = child_->exit_fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&ended, 1, 50) > 0) return;
+  }
 }
 
 void Daemon::Kill() {

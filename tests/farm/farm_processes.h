@@ -45,7 +45,8 @@ class Daemon {
   Daemon(std::string name, std::vector<std::string> argv, std::string log);
   ~Daemon();
 
-  /// `more`: further words of its command line, this time.
+  /// `more`: further words of its command line, this time. honed is waited for until it listens or
+  /// ends, 15 s at most: who asks where nothing listens gives up at once.
   void Start(const std::vector<std::string>& more = {});
   /// SIGKILL to the program alone, as the kernel's out-of-memory killer would.
   void Kill();
@@ -61,6 +62,8 @@ class Daemon {
   std::string Said() const;
 
  private:
+  /// `said`: bytes of its log before this start.
+  void AwaitListening(size_t said) const;
   std::optional<int> Signal(int signal, int64_t timeout_ns);
 
   const std::string name_;

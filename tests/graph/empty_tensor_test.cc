@@ -80,13 +80,17 @@ TEST(EmptyTensorTest, WhatHasNoElementsAndNoMeaningIsRefusedByName) {
                                        "input without elements is not supported here"));
 }
 
-TEST(EmptyTensorTest, TensorsWithoutElementsVanish) {
+TEST(EmptyTensorTest, AnInputWithoutElementsIsAnInputAndNothingIsReadOfIt) {
   OnnxModel model;
   model.Input("x", {"2", "3"}).Input("none", {"2", "0"}).Output("y");
   SetInt(model.Node("Concat", {"none", "x"}, {"y"}), "axis", 1);
   const auto graph = model.Import();
   ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->inputs.size(), 1U);
+  ASSERT_EQ(graph->inputs.size(), 2U);
+  const Value& none = graph->values[static_cast<size_t>(graph->inputs[1])];
+  EXPECT_EQ(none.name, "none");
+  EXPECT_EQ(none.type.shape, (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(none.constant, nullptr);
   EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].type.shape,
             (std::vector<int64_t>{2, 3}));
 }

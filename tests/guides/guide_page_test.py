@@ -136,6 +136,11 @@ def test_broken_links_anchors_and_paths_fail():
     assert_fails("Links", "there is no docs/NONE.md", "`docs/OTHER.md`", "`docs/NONE.md`")
 
 
+def test_a_long_first_page_fails():
+    found, _ = failures(GOOD + "word " * 900)
+    assert found["Words"] == ["README.md:1: 965 words; 900 at most"], found
+
+
 def test_unknown_options_and_commands_fail():
     assert_fails("Options", "no program of Hone has --profiles", "`--profile`", "`--profiles`")
     assert_fails("Options", "`hone tune` has no option --profile", "`--profile`", "`hone tune --profile`")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds README.md and docs/ to what they claim: every console block is run as it stands (see
 guide_page.py for its form), every relative link and anchor resolves, every path named exists, and
-every option named of hone, honed and hone-worker is in its --help, and the pages that
-scripts/reference.py makes are up to date.
+every option named of hone, honed and hone-worker is in its --help, the pages that
+scripts/reference.py makes are up to date, and README.md is short.
 
     guides_test.py --source DIR --bin FOLDER [--page PAGE] [--results FILE.xml]
 
@@ -36,6 +36,7 @@ PATH = re.compile(r"^(?:base|bench|client|codegen|compiler|costmodel|db|docs|exa
 FOR_DEVELOPERS = re.compile(r"^(CONTRIBUTING\.md|bench/.*|docs/PROGRESS\.md|docs/decisions/.*)$")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 STEP_SECONDS = 60
+README_WORDS = 900
 HOME = "/home/you"  # stands in pages for the folder that a session begins in
 
 
@@ -183,6 +184,13 @@ def check_links(source):
                 yield f"{name}:{number}: there is no {code}"
 
 
+def check_words(source):
+    """The first page is short."""
+    words = len((source / "README.md").read_text(encoding="utf-8").split())
+    if words > README_WORDS:
+        yield f"README.md:1: {words} words; {README_WORDS} at most"
+
+
 class Options:
     """What --help of each program and command says."""
 
@@ -253,6 +261,7 @@ def check(source, programs, only=None):
             found[name] = lines_of(lambda path=path, name=name: follow(path, name, programs, counts))
     if only is None:
         found["Links"] = lines_of(lambda: check_links(source))
+        found["Words"] = lines_of(lambda: check_words(source))
         found["Options"] = lines_of(lambda: check_options(source, programs))
         found["Reference"] = lines_of(lambda: reference.stale(source, programs))
     return found, counts

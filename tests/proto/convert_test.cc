@@ -260,7 +260,7 @@ TEST(Convert, ArtifactsAreBounded) {
     EXPECT_THAT(StatusMessage(status), HasSubstr(field));
   };
   ArtifactChunk chunk = kChunk;
-  chunk.total_bytes = kMaxArtifactBytes + 1;
+  chunk.total_bytes = kMaxPackageBytes + 1;
   refused(chunk, "total_bytes:");
   chunk = kChunk;
   chunk.offset = 7;
@@ -269,7 +269,7 @@ TEST(Convert, ArtifactsAreBounded) {
   chunk.sha256 = "beef";
   refused(chunk, "sha256:");
   chunk = kChunk;
-  chunk.total_bytes = kMaxArtifactBytes;
+  chunk.total_bytes = kMaxPackageBytes;
   chunk.data.assign(kArtifactChunkBytes + 1, 'x');
   refused(chunk, "data:");
   Built built{kToken, {kArtifact}, 0};
@@ -280,7 +280,7 @@ TEST(Convert, ArtifactsAreBounded) {
   refused(built, "artifact.sha256:");
   built.artifacts.assign(kMaxArtifacts + 1, kArtifact);
   refused(built, "artifacts:");
-  refused(Fetch{kToken, kSha256, kMaxArtifactBytes}, "offset:");
+  refused(Fetch{kToken, kSha256, kMaxPackageBytes}, "offset:");
 }
 
 TEST(Convert, AGrantHasWhatItsKindNeeds) {

@@ -22,6 +22,9 @@
 #include "hone/hone.h"
 #include "tests/runtime/test_model.h"
 
+/// What the symbol does that programs of before the inline function call.
+void OlderOptions(hone_context_options* options) __asm__("hone_context_options_init");
+
 namespace hone::runtime::testing {
 namespace {
 
@@ -328,6 +331,27 @@ TEST_F(CApi, TheEnvironmentSetsDefaultsAndIsChecked) {
   EXPECT_EQ(hone_context_create(model_, nullptr, &context), HONE_INVALID_ARGUMENT);
   EXPECT_THAT(hone_last_error(), HasSubstr("HONE_THREADS=many"));
   ::unsetenv("HONE_THREADS");
+}
+
+// A library that knows more options than the program leaves alone what lies behind the program's.
+TEST_F(CApi, OptionsAreFilledAsFarAsTheCallersStructGoes) {
+  hone_context_options options;
+  std::memset(static_cast<void*>(&options), 0x55, sizeof(options));
+  const hone_context_options untouched = options;
+  hone_context_options_fill(&options, offsetof(hone_context_options, poison));
+  EXPECT_EQ(options.struct_bytes, offsetof(hone_context_options, poison));
+  EXPECT_EQ(options.profile, 0);
+  EXPECT_EQ(options.poison, untouched.poison);
+  EXPECT_EQ(options.spin_us, untouched.spin_us);
+  hone_context* context = nullptr;
+  ASSERT_EQ(hone_context_create(model_, &options, &context), HONE_OK) << hone_last_error();
+  hone_context_destroy(context);
+  hone_context_options_init(&options);
+  EXPECT_EQ(options.struct_bytes, sizeof(options));
+  EXPECT_EQ(options.spin_us, -1);
+  // The symbol that programs of before the function call has their struct's size.
+  OlderOptions(&options);
+  EXPECT_EQ(options.struct_bytes, 48U);
 }
 
 TEST_F(CApi, OptionsOfOtherVersionsAreHandled) {

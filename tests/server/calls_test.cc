@@ -197,6 +197,22 @@ TEST_F(LargeRepliesTest, EachFitsIntoAMessage) {
   sessions.set_session(list.sessions(0).session());
   ASSERT_TRUE(stub->ListSessions(&one, sessions, &list).ok());
   EXPECT_EQ(list.sessions(0).reason().size(), proto::kMaxTextBytes) << "of one it is whole";
+
+  // Page by page, each begins behind the last row of the one before.
+  std::set<std::string> ids;
+  v1::ListSessionsRequest page_request;
+  page_request.set_limit(600);
+  std::vector<int> sizes;
+  do {
+    grpc::ClientContext context;
+    context.AddMetadata("hone-name", "o");
+    ASSERT_TRUE(stub->ListSessions(&context, page_request, &list).ok());
+    for (const v1::SessionInfo& session : list.sessions()) ids.insert(session.session());
+    sizes.push_back(list.sessions_size());
+    page_request.set_after_session(list.sessions().rbegin()->session());
+  } while (list.more());
+  EXPECT_EQ(sizes, (std::vector<int>{600, 400}));
+  EXPECT_EQ(ids.size(), size_t{kSessions});
 }
 
 /// A snapshot that is not read on.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <thread>
 #include <vector>
@@ -220,6 +221,17 @@ TEST_F(FarmLoopTest, AnIdleFarmTellsThatItsLogIsGoneAndGoesOnWhenItIsBack) {
   EXPECT_TRUE(change.get().ok());
   EXPECT_TRUE(loop_.trouble().empty());
   EXPECT_EQ(store_.Audit(10).value().size(), 2u) << "what was refused has no effect";
+}
+
+TEST_F(FarmLoopTest, AFarmTellsThatAnotherLogWasCopiedOntoItsOwn) {
+  ASSERT_TRUE(Ask(Change).get().ok());
+  const std::string other = folder_ / "other.db";
+  ASSERT_TRUE(db::OpenLog(other, {.mode = db::OpenMode::kWrite}).ok());
+  std::ofstream(folder_ / "t.db", std::ios::binary | std::ios::trunc)
+      << std::ifstream(other, std::ios::binary).rdbuf() << "and more than the farm's has";
+  AwaitTrouble();
+  EXPECT_NE(loop_.trouble().find("t.db' was overwritten"), std::string::npos) << loop_.trouble();
+  EXPECT_EQ(Ask(Change).get().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // However short a time ago the loop looked.

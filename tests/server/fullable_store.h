@@ -41,9 +41,9 @@ class FullableStore final : public db::FarmStore {
                                                              int64_t attempt) override {
     return store_->FindSuspect(session, attempt);
   }
-  absl::StatusOr<std::vector<db::FarmSession>> LatestSessions(int limit,
-                                                              const std::string& owner) override {
-    return store_->LatestSessions(limit, owner);
+  absl::StatusOr<std::vector<db::FarmSession>> LatestSessions(
+      int limit, const std::string& owner, const std::optional<Hash128>& after) override {
+    return store_->LatestSessions(limit, owner, after);
   }
   absl::StatusOr<std::vector<db::FarmSession>> OpenAndLatestSessions(int ended) override {
     return store_->OpenAndLatestSessions(ended);

@@ -33,6 +33,8 @@ constexpr char kWorkload[] =
     "x1: f32[16,4] constant\n"
     "s0: f32[8,4] output = sum[r0:16] (x0[i0, r0] * x1[r0, i1])\n";
 
+const Hash128 kHash = ir::StructuralHash(*ir::ParseWorkload(kWorkload));
+
 /// A worker that fetches what a grant names and answers with times that the test chose.
 class JudgingSink final : public FarmSink {
  public:
@@ -70,6 +72,12 @@ class ModelJudgementsTest : public ::testing::Test {
       proto::WorkResult result{.token = chunk.token, .outcome = measure::Outcome::kOk};
       result.noisy = noisy_;
       result.compared = {{.samples_ns = default_ns_}, {.samples_ns = tuned_ns_.front()}};
+      if (!mended_ns_.empty()) result.compared.push_back({.samples_ns = mended_ns_});
+      if (!kernel_ns_.empty()) {
+        result.compared[0].kernels = {{kHash, std::vector<int64_t>(20, 100)}};
+        result.compared[1].kernels = {{kHash, kernel_ns_.front()}};
+        if (kernel_ns_.size() > 1) kernel_ns_.erase(kernel_ns_.begin());
+      }
       if (tuned_ns_.size() > 1) tuned_ns_.erase(tuned_ns_.begin());
       sink_.say(proto::Started{chunk.token});
       clock_.SleepNs(1'000'000);  // as long as the samples say that it ran
@@ -128,7 +136,7 @@ class ModelJudgementsTest : public ::testing::Test {
             .owner = "alice",
             .default_package = Put("a package"),
             .tuned_package = Put("another one"),
-            .tuned = {ir::StructuralHash(*ir::ParseWorkload(kWorkload))},
+            .tuned = {kHash},
             .seconds = 1};
   }
   /// Asks until it is done.
@@ -162,6 +170,8 @@ class ModelJudgementsTest : public ::testing::Test {
   db::SessionState state_ = db::SessionState::kFinished;
   std::vector<int64_t> default_ns_ = std::vector<int64_t>(20, 2000);
   std::vector<std::vector<int64_t>> tuned_ns_ = {std::vector<int64_t>(20, 1000)};
+  std::vector<int64_t> mended_ns_;               // none: two packages
+  std::vector<std::vector<int64_t>> kernel_ns_;  // in the tuned one; 100 ns by default
   bool noisy_ = false;
   TemporaryFolder folder_;
   SystemMonotonicClock clock_;
@@ -239,6 +249,80 @@ TEST_F(ModelJudgementsTest, MoreRoundsDecideWhatTheFirstDidNot) {
   for (const db::FarmLease& lease : Leases()) EXPECT_EQ(lease.state, db::LeaseState::kDone);
 }
 
+TEST_F(ModelJudgementsTest, AKernelThatLosesTwiceIsPutBackAndTheVerdictIsOfTheModelWithoutIt) {
+  Connect(proto::WorkerRole::kBoth);
+  kernel_ns_ = {std::vector<int64_t>(20, 300)};
+  ModelJudgements::Question question = Question();
+  question.may_put_back = true;
+  const ModelJudgements::Answer lost = Await(question);
+  EXPECT_EQ(lost.losing, std::vector{kHash});
+  EXPECT_EQ(lost.payload, "");
+  EXPECT_EQ(sink_.grants.size(), 2U) << "among many one loses by chance";
+  EXPECT_TRUE(Stored().empty());
+  question.may_put_back = false;
+  question.mended_package = Put("the third one");
+  question.put_back = lost.losing;
+  mended_ns_ = std::vector<int64_t>(20, 800);
+  const ModelJudgements::Answer answer = Await(question);
+  EXPECT_EQ(
+      sink_.grants.back().job.traces,
+      (std::vector{question.default_package, question.tuned_package, question.mended_package}));
+  ASSERT_EQ(Stored().size(), 1U) << answer.reason;
+  EXPECT_EQ(Stored()[0].tuned_ns, 800);
+  EXPECT_EQ(Stored()[0].put_back, std::vector{kHash});
+  EXPECT_TRUE(Stored()[0].tuned.empty());
+}
+
+TEST_F(ModelJudgementsTest, AModelThatIsSlowerWithoutAKernelKeepsIt) {
+  Connect(proto::WorkerRole::kBoth);
+  ModelJudgements::Question question = Question();
+  question.mended_package = Put("the third one");
+  question.put_back = {kHash};
+  mended_ns_ = std::vector<int64_t>(20, 1100);
+  Await(question);
+  ASSERT_EQ(Stored().size(), 1U);
+  EXPECT_EQ(Stored()[0].tuned_ns, 1000);
+  EXPECT_TRUE(Stored()[0].put_back.empty());
+  EXPECT_EQ(Stored()[0].tuned, question.tuned);
+}
+
+TEST_F(ModelJudgementsTest, AKernelThatLosesOnceOrForAClientThatCannotPutItBackStays) {
+  Connect(proto::WorkerRole::kBoth);
+  kernel_ns_ = {std::vector<int64_t>(20, 300), std::vector<int64_t>(20, 90)};
+  ModelJudgements::Question question = Question();
+  question.may_put_back = true;
+  EXPECT_THAT(Await(question).payload, HasSubstr(" won "));
+  EXPECT_EQ(Stored()[0].tuned, question.tuned);
+  EXPECT_EQ(Stored()[0].rounds, 40) << "both comparisons count";
+  kernel_ns_ = {std::vector<int64_t>(20, 300)};
+  question = Question();
+  question.tuned_package = Put("a third one");
+  EXPECT_THAT(Await(question).payload, HasSubstr(" won "));
+}
+
+TEST_F(ModelJudgementsTest, AVerdictSurvivesARestartOfHoned) {
+  Connect(proto::WorkerRole::kBoth);
+  const ModelJudgements::Question question = Question();
+  const std::string payload = Await(question).payload;
+  ModelJudgements restarted(loop_, book_);  // its memory is empty
+  const auto answer = restarted.Ask(question);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->done);
+  EXPECT_EQ(answer->payload, payload);
+  ModelJudgements::Question other = question;
+  other.tuned_package = Sha256Hex("another one");
+  other.default_package = Sha256Hex("not compared");
+  EXPECT_EQ(restarted.Ask(other).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ModelJudgementsTest, APackageOfMoreThan64MiBIsCompared) {
+  Connect(proto::WorkerRole::kRun);
+  ModelJudgements::Question question = Question();
+  question.tuned_package = Put(std::string((size_t{64} << 20) + 1, 'x'));
+  EXPECT_NE(Await(question).payload, "");
+  EXPECT_EQ(sink_.grants.back().artifacts[1].bytes, (int64_t{64} << 20) + 1);
+}
+
 TEST_F(ModelJudgementsTest, WhatOtherProgramsDisturbedDecidesNothing) {
   Connect(proto::WorkerRole::kBoth);
   noisy_ = true;
@@ -271,6 +355,10 @@ TEST_F(ModelJudgementsTest, WhatCannotBeComparedIsRefusedByName) {
   question = Question();
   question.tuned.push_back({7, 7});
   EXPECT_THAT(why(question), HasSubstr("the session has no workload"));
+  question = Question();
+  question.mended_package = Put("the third one");
+  question.put_back = {{7, 7}};
+  EXPECT_THAT(why(question), HasSubstr("is not one of the tuned"));
   question = Question();
   question.tuned_package = Sha256Hex("nothing that came");
   EXPECT_THAT(why(question), HasSubstr("is not here"));

@@ -206,6 +206,13 @@ class PageTest:
             self.browser.key("Escape", 27)
             self.browser.until("!document.getElementById('candidate').open", "its end")
 
+    def case_counts_list_nothing_that_never_happened(self):
+        self.open()
+        counts = self.browser.run("[...document.querySelectorAll('.counts dd')].map(e => e.textContent)")
+        assert counts and "0" not in counts, counts
+        outcomes = self.browser.run("document.querySelectorAll('.counts')[0].innerText")
+        assert "ok" in outcomes, outcomes
+
     def case_a_task_is_whole_at_every_width(self):
         for width in (360, 768, 1240):
             self.open(KNOWN, width=width)

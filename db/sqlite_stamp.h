@@ -1,0 +1,48 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "db/sqlite_connection.h"
+
+namespace hone::db {
+
+/// Whether a log's main file is as its writer left it: size and header, which another log does not
+/// share. `cp` onto a live log keeps the file and changes what is in it. In WAL mode nobody but the
+/// writer's checkpoints writes the file. Thread-safe; each thread brings its own connection.
+class LogStamp {
+ public:
+  /// The file as it is now is the writer's.
+  explicit LogStamp(Connection& connection) : last_(Look(connection)) {}
+
+  /// False, from then on for ever: somebody else has written the file. While a Writing lives
+  /// nobody looks.
+  bool IsOurs(Connection& connection);
+
+  /// A checkpoint of ours, from before it begins until it has ended.
+  class Writing {
+   public:
+    Writing(LogStamp& stamp, Connection& connection);
+    ~Writing();
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+    /// False: the file is not ours any more, and nothing may be folded into it.
+    bool allowed() const { return allowed_; }
+
+   private:
+    LogStamp& stamp_;
+    Connection& connection_;
+    bool allowed_ = false;
+  };
+
+ private:
+  static std::string Look(Connection& connection);
+  bool LookAgain(Connection& connection);
+
+  std::mutex mutex_;
+  std::string last_;  // guarded by mutex_, as all below
+  int writing_ = 0;   ///< Writings alive
+  bool foreign_ = false;
+};
+
+}  // namespace hone::db
