@@ -359,7 +359,6 @@ class ModelWriter {
     onnx::NodeProto product;
     product.set_op_type("MatMulNBits");
     product.set_domain("com.microsoft");
-    product.set_name(node.name());
     for (const std::string& input : {SmoothData(i), weights, scales}) product.add_input(input);
     SetInt(product, "K", layer.terms);
     SetInt(product, "N", layer.columns);
@@ -367,6 +366,7 @@ class ModelWriter {
     SetInt(product, "block_size", size);
     const std::string output =
         AddsVector(node) ? editor_.FreshName(node.output(0) + "_product") : node.output(0);
+    product.set_name(AddsVector(node) ? output : node.name());
     product.add_output(output);
     editor_.Keep(product);
     if (AddsVector(node)) FinishProduct(node, i, output);

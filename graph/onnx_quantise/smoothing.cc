@@ -117,7 +117,10 @@ class SmoothingTrial {
 
 std::vector<float> ChooseSmoothing(const SourceModel& source, const InputGroup& group,
                                    const DataStatistics& statistics, Scheme scheme) {
-  if (!IsIntegerProduct(scheme) || statistics.rows().empty()) return {};
+  // What few rows show of a channel's size would clip all others.
+  constexpr size_t kLeastRows = 16;
+  const size_t rows = statistics.rows().size() / static_cast<size_t>(group.channels);
+  if (!IsIntegerProduct(scheme) || rows < kLeastRows) return {};
   const SmoothingTrial trial(source, group, statistics);
   double least = trial.Error({}) * kWorthwhile;
   std::vector<float> best;
