@@ -169,7 +169,9 @@ TEST(SmoothingTest, DividesAnOutlierOutAndLeavesEvenDataAlone) {
     statistics.Add(data, 1);
     const std::vector<float> smooth = ChooseSmoothing(source, group, statistics, Scheme::kInt8);
     EXPECT_EQ(smooth.empty(), outlier == 1) << outlier;
-    if (!smooth.empty()) EXPECT_GT(smooth[7], 5 * smooth[6]);
+    if (!smooth.empty()) {
+      EXPECT_GT(smooth[7], 5 * smooth[6]);
+    }
   }
 }
 

@@ -246,7 +246,7 @@ TEST_F(SessionBookTest, ListsAreReadBesideTheLoop) {
   EXPECT_EQ(listed->at(1).model, "running");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->model, "ended");
-  const auto rows = store_.LatestSessions(10, "");
+  const auto rows = store_.LatestSessions(10, "", {});
   for (const db::FarmSession& row : *rows) {
     EXPECT_EQ(row.spec, "") << "megabytes for a line of a list";
   }
