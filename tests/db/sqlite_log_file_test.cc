@@ -128,7 +128,8 @@ TEST(SqliteLogFile, NothingIsCommittedToOrFoldedIntoAFileThatWasOverwritten) {
   for (const bool apart : {false, true}) {
     const TestFolder folder;
     const std::string path = folder / "tune.db", other = folder / "other.db";
-    ASSERT_TRUE(MustOpen(other, OpenMode::kWrite)->Append(TestGround()).ok());
+    const Blob more = TestBlob(std::string(1 << 20, 'm'));  // of another size, as logs are
+    ASSERT_TRUE(MustOpen(other, OpenMode::kWrite)->Append({.blobs = {more}}).ok());
     std::string copied(std::filesystem::file_size(other), '\0');
     std::ifstream(other, std::ios::binary).read(copied.data(), std::ssize(copied));
     absl::StatusOr<std::unique_ptr<LogFile>> log =

@@ -192,6 +192,13 @@ std::vector<BadCall> BadCalls() {
   for (const auto& list : {BadContractions(), BadRows(), BadElements(), BadMoves(), BadIndices()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
+  // What a routine of the runtime does, as loop nests: they refuse the same.
+  for (size_t i = 0, known = all.size(); i < known; ++i) {
+    if (FindOp(all[i].op + "Stages") == nullptr) continue;
+    BadCall bad = all[i];
+    bad.op += "Stages";
+    all.push_back(std::move(bad));
+  }
   return all;
 }
 
