@@ -392,6 +392,18 @@ std::string TaskText(const Task& task, const TaskExplanation& explained, bool wh
   return text;
 }
 
+absl::StatusOr<std::vector<Task>> TasksOfHash(const Arguments& arguments, db::Database& log,
+                                              const TraceChoice& choice, const std::string& what) {
+  if (what.empty() || what.size() > 32 ||
+      what.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return absl::NotFoundError(fmt::format(
+        "'{}' is neither a file nor the beginning of a task's hash (hexadecimal)", what));
+  }
+  std::vector<Task> tasks;
+  HONE_ASSIGN_OR_RETURN(tasks.emplace_back(), TaskOfLog(arguments, log, choice, what));
+  return tasks;
+}
+
 }  // namespace
 
 absl::Status RunExplain(CommandContext& context) {
@@ -406,18 +418,9 @@ absl::Status RunExplain(CommandContext& context) {
   }
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(what, ignored);
-  const bool is_hash = !what.empty() && what.size() <= 32 &&
-                       what.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!is_file && !is_hash) {
-    return absl::NotFoundError(fmt::format(
-        "'{}' is neither a file nor the beginning of a task's hash (hexadecimal)", what));
-  }
-  std::vector<Task> tasks;
-  if (is_file) {
-    HONE_ASSIGN_OR_RETURN(tasks, TasksOfModel(context, what));
-  } else {
-    HONE_ASSIGN_OR_RETURN(tasks.emplace_back(), TaskOfLog(arguments, *log, choice, what));
-  }
+  HONE_ASSIGN_OR_RETURN(std::vector<Task> tasks,
+                        is_file ? TasksOfModel(context, what)
+                                : TasksOfHash(arguments, *log, choice, what));
   const auto read = log->BeginRead();
   if (!read.ok()) return LogError(read.status());
   const auto model = LastModel(*log, tasks.empty() ? "" : tasks.front().key.target);

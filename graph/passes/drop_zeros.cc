@@ -38,16 +38,24 @@ ConstantPtr Sliced(const TensorData& data, size_t axis, const std::vector<int64_
   return MakeConstant(std::move(type), std::move(bytes));
 }
 
-/// By place of one dimension: whether anything there is not zero.
+/// By place of one dimension: whether anything there is not zero. Dense weights are hardly read.
 std::vector<bool> NonZeroAlong(const TensorData& data, size_t axis) {
-  int64_t inner = 1;
+  int64_t outer = 1, inner = 1;
+  for (size_t d = 0; d < axis; ++d) outer *= data.type.shape[d];
   for (size_t d = axis + 1; d < data.type.shape.size(); ++d) inner *= data.type.shape[d];
   const int64_t count = data.type.shape[axis];
-  std::vector<bool> non_zero(static_cast<size_t>(count));
-  for (int64_t i = 0; i < data.type.NumElements(); ++i) {
+  const auto is_zero = [&](int64_t element) {
     float value = 0;
-    std::memcpy(&value, data.bytes.data() + 4 * i, sizeof value);
-    if (value != 0) non_zero[static_cast<size_t>(i / inner % count)] = true;
+    std::memcpy(&value, data.bytes.data() + 4 * element, sizeof value);
+    return value == 0;
+  };
+  std::vector<bool> non_zero(static_cast<size_t>(count));
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t zeros = 0;
+    while (zeros < outer * inner &&
+           is_zero((zeros / inner * count + k) * inner + zeros % inner))
+      ++zeros;
+    non_zero[static_cast<size_t>(k)] = zeros < outer * inner;
   }
   return non_zero;
 }

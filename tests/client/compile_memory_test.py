@@ -55,11 +55,13 @@ def write_model(path, extent):
         for k in range(PRODUCTS):
             file.seek(k * step + 4 * k)
             file.write(struct.pack("<f", 1 + k))
-    nodes = b"".join(field(1, field(1, f"x{k}") + field(1, f"w{k}") + field(2, f"x{k + 1}") + field(4, "MatMul"))
+    # What is added is not known, so that nothing between two products is zero and left out.
+    nodes = b"".join(field(1, field(1, f"x{k}") + field(1, f"w{k}") + field(2, f"y{k}") + field(4, "MatMul")) +
+                     field(1, field(1, f"y{k}") + field(1, "s") + field(2, f"x{k + 1}") + field(4, "Add"))
                      for k in range(PRODUCTS))
     graph = (nodes + field(2, "chain") + b"".join(field(5, tensor(f"w{k}", extent, data, k * step))
                                                   for k in range(PRODUCTS)) +
-             field(11, value("x0", extent)) + field(12, value(f"x{PRODUCTS}", extent)))
+             field(11, value("x0", extent)) + field(11, value("s", extent)) + field(12, value(f"x{PRODUCTS}", extent)))
     path.write_bytes(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
     return PRODUCTS * step
 
