@@ -52,8 +52,7 @@ std::vector<bool> NonZeroAlong(const TensorData& data, size_t axis) {
   std::vector<bool> non_zero(static_cast<size_t>(count));
   for (int64_t k = 0; k < count; ++k) {
     int64_t zeros = 0;
-    while (zeros < outer * inner &&
-           is_zero((zeros / inner * count + k) * inner + zeros % inner))
+    while (zeros < outer * inner && is_zero((zeros / inner * count + k) * inner + zeros % inner))
       ++zeros;
     non_zero[static_cast<size_t>(k)] = zeros < outer * inner;
   }

@@ -19,7 +19,8 @@ absl::StatusOr<int> ExpressExterns(Graph& graph, const PassContext& context) {
     Node node = rewriter.Mapped(old);
     const OpDefinition* const definition = FindOp(node.op);
     const bool empty = std::ranges::any_of(node.outputs, [&](ValueId id) {
-      return std::ranges::count(graph.values[id].type.shape, 0) > 0;
+      // An output that nobody asks for has no value.
+      return id >= 0 && std::ranges::count(graph.values[id].type.shape, 0) > 0;
     });
     if (definition == nullptr || definition->extern_name.empty() || empty ||
         FindOp(node.op + "Stages") == nullptr) {

@@ -39,7 +39,7 @@ class BranchVerdictTest : public ::testing::Test {
 
   static void Write(const std::string& path, int length) {
     graph::OnnxModel model;
-    model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Output("y");
+    model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Input("s", {"1", "2048"}).Output("y");
     model.Zeros("w", {64, 64}).Zeros("v", {128, 2048}).Zeros("u", {2048, 64});
     std::vector<std::string> ends;
     for (const std::string tower : {"a", "b"}) {
@@ -54,7 +54,8 @@ class BranchVerdictTest : public ::testing::Test {
     }
     graph::SetInt(model.Node("Concat", ends, {"c"}), "axis", 1);
     model.Node("MatMul", {"c", "v"}, {"d"});
-    model.Node("MatMul", {"d", "u"}, {"y"});
+    model.Node("Add", {"d", "s"}, {"e"});  // not known to be zero, hence not left out
+    model.Node("MatMul", {"e", "u"}, {"y"});
     ASSERT_TRUE(WriteFileAtomically(path, model.Bytes()).ok());
   }
 
