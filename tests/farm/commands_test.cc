@@ -341,7 +341,7 @@ TEST_F(ConfigurationTest, WhatAWorkerWouldNotStartWithIsFoundByTheCheck) {
   };
   // Not a worker without sandbox.
   refused({"--unsafe-no-sandbox", "false"}, "'false' is no option");
-  for (const char* device : {"cpu", "cpu:", "cpu:abc", "cpu:01", "cpu:-1", "cpu:99999", "cuda:0"}) {
+  for (const char* device : {"cpu", "cpu:", "cpu:abc", "cpu:01", "cpu:-1", "cpu:99999", "tpu:0"}) {
     refused({"--device", device}, std::string("--device ") + device +
                                       ": there is no such device; devices are called cpu:N");
   }
