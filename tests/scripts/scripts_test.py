@@ -151,7 +151,8 @@ echo '{{"median_us": 1000, "attempts": 3}}'
         for script, words, build in (("test.sh", [], "build/ci"), ("proof.sh", ["asan"], "build/asan")):
             self.script(script)
             self.script("bare_root.sh")
-            for helper in ("deps.sh", "jobs.sh", "models.sh", "cases.sh", "count_tests.py"):
+            self.script("python_proofs.sh")
+            for helper in ("deps.sh", "jobs.sh", "models.sh", "cases.sh", "torch.sh", "count_tests.py"):
                 write_program(self.tree / "scripts" / helper, f'echo "{helper} $*" >>"{self.log}"; echo 1\n')
             for program in ("cmake", "ctest", "python3"):
                 write_program(self.programs / program, f'echo "{program} $*" >>"{self.log}"\n')

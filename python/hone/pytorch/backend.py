@@ -55,10 +55,11 @@ def _row(graph: Graph, variant: Variant | Eager) -> dict[str, Any]:
 
 def tune_seen(seconds: float = 60, *, bar: bool | None = None) -> Table:
     """Tunes each package of this process for so many seconds, into the log, and goes on with what was
-    found; the next process finds it there. Gives seen(). Errors as hone.tune."""
+    found; the next process finds it there. Those with the option log=False are left. Gives seen().
+    Errors as hone.tune."""
     for graph in sorted(graphs, key=lambda g: g.number):
         for variant in graph.rows():
-            if isinstance(variant, Variant) and not variant.frozen.dead:
+            if isinstance(variant, Variant) and variant.can_tune:
                 variant.tune(seconds, bar)
     return seen()
 

@@ -62,6 +62,11 @@ class Variant:
             return self._module(*arguments)  # raises what users of PyTorch know
         return assemble(seen, computed, arguments)
 
+    @property
+    def can_tune(self) -> bool:
+        """Whether its module is there and a log takes what is found."""
+        return not self.frozen.dead and self._options.log is not False
+
     def tune(self, seconds: float, bar: bool | None = None) -> None:
         """Searches, into the log, and goes on with what was found. Errors as hone.tune."""
         self.package = self._compile(seconds, bar)
