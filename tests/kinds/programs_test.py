@@ -159,7 +159,7 @@ class Programs(unittest.TestCase):
         self.assertIn("instructions", done.stdout)
 
     def test_other_devices_of_it_are_refused_by_name(self):
-        for device, why in (("abacus:10", "only ten of them"), ("quipu:0", "cpu:N or abacus:N")):
+        for device, why in (("abacus:10", "only ten of them"), ("quipu:0", "cpu:N or cuda:N or abacus:N")):
             self.start("hone-worker", "--connect", "127.0.0.1:1", "--insecure-loopback", "--device",
                        device)
             self.started[-1].wait(30)

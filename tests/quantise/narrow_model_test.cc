@@ -1,5 +1,6 @@
 // What `hone quantize` computes of ranges, weights and means, and which models it takes.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -151,7 +152,7 @@ TEST(NarrowWeightsTest, SumsThatLeave32BitsStayInF32) {
   EXPECT_THAT(WhyNotNarrow(MatrixLayer(1, 1, {1e6}), Scheme::kF16, 1), HasSubstr("beyond"));
 }
 
-TEST(SmoothingTest, DividesAnOutlierOutAndLeavesEvenDataAlone) {
+TEST(SmoothingTest, DividesAnOutlierOutAndKeepsEvenDataEven) {
   constexpr int64_t kTerms = 32, kColumns = 8;
   Random random(3);
   std::vector<double> weights;
@@ -168,8 +169,11 @@ TEST(SmoothingTest, DividesAnOutlierOutAndLeavesEvenDataAlone) {
     }
     statistics.Add(data, 1);
     const std::vector<float> smooth = ChooseSmoothing(source, group, statistics, Scheme::kInt8);
-    EXPECT_EQ(smooth.empty(), outlier == 1) << outlier;
-    if (!smooth.empty()) {
+    if (outlier == 1) {
+      // The weights' own sizes may still be worth something.
+      for (const float factor : smooth) EXPECT_LT(std::max(factor, 1 / factor), 3) << factor;
+    } else {
+      ASSERT_FALSE(smooth.empty());
       EXPECT_GT(smooth[7], 5 * smooth[6]);
     }
   }
