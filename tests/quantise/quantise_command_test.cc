@@ -289,12 +289,16 @@ TEST_F(QuantiseCommandTest, WritesOverNothingThatItReads) {
 }
 
 TEST_F(QuantiseCommandTest, InterruptedItLeavesNoHalfFile) {
-  Save(data_,
-       {{"x", *graph::MakeConstant(ir::DType::kF32, {16'000, 8, 6, 6}, Drawn(4'608'000, 7, 1))}});
+  constexpr int64_t kRows = 32'000;
+  Save(data_, {{"x", *graph::MakeConstant(ir::DType::kF32, {kRows, 8, 6, 6},
+                                          Drawn(kRows * 8 * 6 * 6, 7, 1))}});
+  // As soon as it says that it calibrates. A shell's background ignores SIGINT.
   const ProgramRun run = testing::RunProcess(
-      {"/usr/bin/timeout", "--preserve-status", "-s", "INT", "0.7", testing::HoneProgram(),
-       "quantize", model_, "--calibrate", data_, "-o", output_, "--threads", "1"},
-      "/dev/null");
+      {"/bin/bash", "-c",
+       "\"$0\" quantize \"$@\" 2>\"$SAID\" & until grep -qs running \"$SAID\"; do sleep 0.005; "
+       "done; kill -TERM $!; wait $!; code=$?; cat \"$SAID\" >&2; rm \"$SAID\"; exit $code",
+       testing::HoneProgram(), model_, "--calibrate", data_, "-o", output_, "--threads", "1"},
+      "/dev/null", {"SAID=" + folder_.Path("said")});
   EXPECT_EQ(run.exit_code, 7) << run.err;
   EXPECT_THAT(run.err, HasSubstr("hone quantize: interrupted; nothing was kept"));
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
