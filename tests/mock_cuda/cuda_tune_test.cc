@@ -35,6 +35,8 @@ class CudaTuneTest : public ::testing::Test {
   ProgramRun Tune(const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"tune", model_, "--target",      "cuda:native",
                                       "--db", log_,   "--lock-folder", machine_.Path("locks")};
+    // A tenth of that at most is spent waiting for other programs.
+    words.insert(words.end(), {"--seconds", "40"});
     words.insert(words.end(), more.begin(), more.end());
     return Hone(words);
   }
