@@ -109,8 +109,9 @@ inline constexpr OptionSpec kPrecision = {
     .kind = ValueKind::kChoice,
     .argument = "TYPE",
     .help =
-        "What matrix products and convolutions of f32 multiply: f32, or bf16 (twice as fast where "
-        "the target has +bf16; sums, norms and softmax stay f32)",
+        "What matrix products and convolutions of f32 multiply: f32; bf16 (sums, norms and softmax "
+        "stay f32; compare by hone bench, some processors are slower at it); or f32 from large "
+        "weights stored in f16",
     .default_text = "f32",
     .choices = "f32|bf16|f16",
     .meant = "dtype|fp16|half"};
