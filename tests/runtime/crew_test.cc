@@ -191,7 +191,9 @@ TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenParts) {
   const WatchedClock clock;
   const auto crew = NewCrew({.threads = 2, .clock = &clock, .yield = [] { yields.fetch_add(1); }});
   const auto work = [&] {
-    crew->RunOnEach(2, [](int) {});  // it is awake now
+    // It is awake after the first. It may give way after its part of that, when the caller has
+    // gone on already; with its part of the second it is past that, and the clock stands still.
+    for (int run = 0; run < 2; ++run) crew->RunOnEach(2, [](int) {});
     yields.store(0);
     std::atomic<int> done{0};
     RunParts(*crew, 2, 20, [&](int part, int slot) {
