@@ -8,7 +8,7 @@
 #include "base/versions.h"
 #include "db/memory_database.h"
 #include "measure/device.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 namespace hone::bench {
 
@@ -45,10 +45,10 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   db::MemoryDatabase log;
   TunedTask out;
   measure::LocalMeasurer measurer(options, clock);
-  search::Session session(log, measurer, clock, wall_clock, std::move(session_options));
+  search::TuningSession session(log, measurer, clock, wall_clock, std::move(session_options));
   const int64_t start_ns = clock.NowNs();
   HONE_RETURN_IF_ERROR(session.Start({std::move(task)}));
-  HONE_RETURN_IF_ERROR(session.Run([&](const search::Session& s) {
+  HONE_RETURN_IF_ERROR(session.Run([&](const search::TuningSession& s) {
     const search::TaskSearch& one = s.tuner().search(0);
     if (s.tuner().answered() >= trials || (one.exhausted() && s.tuner().open() == 0))
       searched = true;

@@ -8,7 +8,7 @@
 
 #include "compiler/model_steps.h"
 #include "compiler/trace_source.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 // What the comparison of whole models may say of a session's kernels. Kernels are named by workload
 // hash.

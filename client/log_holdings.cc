@@ -8,10 +8,10 @@
 #include "base/status.h"
 #include "db/log_file.h"
 #include "search/search_event.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 namespace hone::client {
-// As search::Session finds what it goes on with.
+// As search::TuningSession finds what it goes on with.
 absl::StatusOr<UnfinishedSession> FindUnfinished(db::Database& log, const std::string& request) {
   UnfinishedSession unfinished;
   HONE_ASSIGN_OR_RETURN(const std::vector<db::StoredSession> sessions, log.Sessions());

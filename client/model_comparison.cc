@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "measure/measurer.h"
 #include "runtime/package.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 namespace hone::client {
 namespace {

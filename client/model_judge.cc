@@ -14,7 +14,7 @@
 namespace hone::client {
 namespace {
 
-std::vector<std::string> HashesOf(const search::Session& session) {
+std::vector<std::string> HashesOf(const search::TuningSession& session) {
   std::vector<std::string> hashes;
   for (int i = 0; i < session.tuner().num_tasks(); ++i) {
     hashes.push_back(session.tuner().task(i).hash.ToHex());
@@ -23,7 +23,7 @@ std::vector<std::string> HashesOf(const search::Session& session) {
 }
 
 /// What the session's comparisons of finalists chose, by workload hash.
-std::map<std::string, std::string> WinnersOf(const search::Session& session) {
+std::map<std::string, std::string> WinnersOf(const search::TuningSession& session) {
   std::map<std::string, std::string> traces;
   const std::vector<std::string> hashes = HashesOf(session);
   for (size_t i = 0; i < hashes.size(); ++i) {
@@ -94,14 +94,14 @@ void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
     judged_.noisy_cpus = std::max(judged_.noisy_cpus, foreign);
 }
 
-absl::Status ModelJudge::Judge(search::Session& session) {
+absl::Status ModelJudge::Judge(search::TuningSession& session) {
   if (!by_default_) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(JudgeModel(session));
   HONE_RETURN_IF_ERROR(JudgeBatch(session));
   return JudgeBranches(session);
 }
 
-absl::Status ModelJudge::JudgeModel(search::Session& session) {
+absl::Status ModelJudge::JudgeModel(search::TuningSession& session) {
   if (session.SecondsLeft() <= 0) {
     judged_.skipped = "no time was left for it";
     return absl::OkStatus();
@@ -124,7 +124,7 @@ absl::Status ModelJudge::JudgeModel(search::Session& session) {
   return session.AddVerdict(verdict, confirmed);
 }
 
-absl::Status ModelJudge::JudgeBatch(search::Session& session) {
+absl::Status ModelJudge::JudgeBatch(search::TuningSession& session) {
   if (options_.together.empty()) return absl::OkStatus();
   if (session.SecondsLeft() <= 0) {
     judged_.batch_skipped = "no time was left for it";
@@ -146,7 +146,7 @@ absl::Status ModelJudge::JudgeBatch(search::Session& session) {
   return session.AddVerdict(*judged_.batch, {});
 }
 
-absl::Status ModelJudge::JudgeBranches(search::Session& session) {
+absl::Status ModelJudge::JudgeBranches(search::TuningSession& session) {
   if (!HasBranches()) return absl::OkStatus();
   if (session.SecondsLeft() <= 0) {
     judged_.branches_skipped = "no time was left for it";
@@ -192,7 +192,7 @@ absl::StatusOr<db::ModelVerdict> ModelJudge::CompareWays(const Way& first, const
                           .rounds = static_cast<int64_t>(b->samples_ns().size())};
 }
 
-absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& judged) {
+absl::Status ModelJudge::Compare(const search::TuningSession& session, JudgedKernels& judged) {
   HONE_ASSIGN_OR_RETURN(auto log, OpenUserLog(options_.log_path, {}));
   HONE_ASSIGN_OR_RETURN(
       const auto source,
@@ -224,7 +224,7 @@ absl::Status ModelJudge::Compare(const search::Session& session, JudgedKernels& 
   return Decide(session, *tuned);
 }
 
-absl::Status ModelJudge::Decide(const search::Session& session, TimedModel& tuned) {
+absl::Status ModelJudge::Decide(const search::TuningSession& session, TimedModel& tuned) {
   SetRatio(tuned);
   const MonotonicClock& clock = *context_.environment.clock;
   const db::ModelVerdict& v = judged_.verdict;

@@ -16,7 +16,7 @@
 #include "graph/graph.h"
 #include "ir/accuracy_class.h"
 #include "measure/process_load.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 namespace hone::client {
 
@@ -49,7 +49,7 @@ class ModelJudge {
   /// compares, and adds what follows to the session. Then the same for its batch: its images
   /// together and one after the other; and for its branches: in turn and side by side. Errors are
   /// those of the log.
-  absl::Status Judge(search::Session& session);
+  absl::Status Judge(search::TuningSession& session);
 
   /// Whether the model by default has branches that may pay side by side.
   bool HasBranches() const { return by_default_ != nullptr && by_default_->possible_forks() > 0; }
@@ -64,21 +64,21 @@ class ModelJudge {
     TimedModel::Times times = TimedModel::Times::kSteps;
   };
   absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces, const Way& way);
-  absl::Status JudgeModel(search::Session& session);
-  absl::Status JudgeBatch(search::Session& session);
-  absl::Status JudgeBranches(search::Session& session);
+  absl::Status JudgeModel(search::TuningSession& session);
+  absl::Status JudgeBatch(search::TuningSession& session);
+  absl::Status JudgeBranches(search::TuningSession& session);
   /// Two ways as `hone compile` makes them of the log: default_ns is the first's, tuned_ns the
   /// second's.
   absl::StatusOr<db::ModelVerdict> CompareWays(const Way& first, const Way& second);
   /// Runs them in turns and notes whether other programs disturbed that.
   absl::Status Turns(const std::vector<TimedModel*>& models);
-  absl::Status Compare(const search::Session& session, JudgedKernels& judged);
+  absl::Status Compare(const search::TuningSession& session, JudgedKernels& judged);
   /// The model without the suspects runs beside the other two, and takes the place of `tuned`
   /// unless it is slower.
   absl::Status CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
                               std::unique_ptr<TimedModel>& tuned);
   /// Up to four times the rounds, as long as the ratio's interval holds 1 and there is time.
-  absl::Status Decide(const search::Session& session, TimedModel& tuned);
+  absl::Status Decide(const search::TuningSession& session, TimedModel& tuned);
   void SetRatio(const TimedModel& tuned);
   void NoteLoad(measure::ForeignLoad& load);
 

@@ -47,7 +47,7 @@
 #include "measure/kind_runner.h"
 #include "measure/local_measurer.h"
 #include "measure/others_watch.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 namespace hone::client {
 namespace {
@@ -113,7 +113,7 @@ class Tuning {
   std::vector<double> MeasureBounds() const;
   measure::LocalMeasurerOptions MeasurerOptions() const;
   search::SessionOptions MakeSessionOptions() const;
-  absl::Status Ended(const search::Session& session, const absl::Status& status) const;
+  absl::Status Ended(const search::TuningSession& session, const absl::Status& status) const;
   std::string WhatStands(int64_t answered, bool usable) const;
 
   CommandContext& context_;
@@ -371,7 +371,7 @@ absl::Status Tuning::TuneTasks() {
                               .interrupted = TuneSignals::interrupted()});
   judge.MeasureDefault();
   options.reserve_seconds = judge.ExpectedSeconds();
-  options.before_end = [&](search::Session& s) { return judge.Judge(s); };
+  options.before_end = [&](search::TuningSession& s) { return judge.Judge(s); };
   options.used_seconds = static_cast<double>(clock_.NowNs() - start_ns) * 1e-9;
   measure::LocalMeasurerOptions measuring = MeasurerOptions();
   if (shared_) HONE_RETURN_IF_ERROR(shared_->Share(measuring, *log_));
@@ -393,7 +393,7 @@ absl::Status Tuning::PredictTasks() {
 absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& measurer,
                             const measure::LocalMeasurer* local, const std::vector<double>& bounds,
                             const JudgedModel& judged) {
-  search::Session session(*log_, measurer, clock_, wall_clock_, std::move(options));
+  search::TuningSession session(*log_, measurer, clock_, wall_clock_, std::move(options));
   HONE_RETURN_IF_ERROR(Ended(session, session.Start(tasks_)));
   signals_.SetMessage("interrupted; " +
                       WhatStands(session.tuner().answered(), session.tuner().TotalNs(true) > 0));
@@ -409,7 +409,7 @@ absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& m
   if (predicted_) from += from.empty() ? "--allow-predicted" : " --allow-predicted";
   const std::string next = CompileLine(arguments_, target_, from);
   const TuneView view{session, local, budget_, bounds, judged, path_, next, wall_clock_};
-  const absl::Status run = session.Run([&](const search::Session& s) {
+  const absl::Status run = session.Run([&](const search::TuningSession& s) {
     signals_.SetMessage("interrupted; " +
                         WhatStands(s.tuner().answered(), s.tuner().TotalNs(true) > 0));
     progress.Show(view);
@@ -441,7 +441,7 @@ absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& m
 }
 
 /// An error of the session with its exit code and what stands in the log.
-absl::Status Tuning::Ended(const search::Session& session, const absl::Status& status) const {
+absl::Status Tuning::Ended(const search::TuningSession& session, const absl::Status& status) const {
   switch (status.code()) {
     case absl::StatusCode::kOk: return status;
     case absl::StatusCode::kUnavailable:

@@ -8,7 +8,7 @@
 #include "client/live_lines.h"
 #include "client/tune_budget.h"
 #include "measure/local_measurer.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 namespace hone::client {
 
@@ -25,7 +25,7 @@ struct JudgedModel {
 
 /// What the outputs of a tuning are made from.
 struct TuneView {
-  const search::Session& session;
+  const search::TuningSession& session;
   const measure::LocalMeasurer* measurer;  ///< null: nothing is measured, times are predictions
   const TuneBudget& budget;
   const std::vector<double>& roofline_ns;  ///< by task; 0: unknown

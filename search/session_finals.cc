@@ -7,7 +7,7 @@
 #include "db/lookup.h"
 #include "ir/kind_facts.h"
 #include "search/paired_ratio.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 // The end of a session: comparisons of finalists, and what the comparison of whole models adds.
 namespace hone::search {
@@ -32,7 +32,8 @@ double LowerRatio(const std::vector<int64_t>& a, const std::vector<int64_t>& b) 
 }
 }  // namespace
 
-int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tasks_left) const {
+int TuningSession::RoundsFor(const std::vector<uint64_t>& finalists, int task,
+                             int tasks_left) const {
   const double left_ns = 1e9 * kComparedShare * SecondsToCompare();
   const TaskSearch& s = tuner_->search(task);
   double round_ns = 0;
@@ -47,7 +48,7 @@ int Session::RoundsFor(const std::vector<uint64_t>& finalists, int task, int tas
   return static_cast<int>(std::clamp(rounds, double{kLeastRounds}, most));
 }
 
-absl::Status Session::CompareTask(int task, int tasks_left) {
+absl::Status TuningSession::CompareTask(int task, int tasks_left) {
   auto lock = Lock();
   const TaskSearch& s = tuner_->search(task);
   std::vector<uint64_t> finalists = s.Top(3);
@@ -71,8 +72,9 @@ absl::Status Session::CompareTask(int task, int tasks_left) {
   return CompareInputs(task, inputs, base, rounds);
 }
 
-absl::Status Session::CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
-                                    size_t base, int rounds) {
+absl::Status TuningSession::CompareInputs(int task,
+                                          const std::vector<measure::MeasureInput>& inputs,
+                                          size_t base, int rounds) {
   const std::vector<measure::ComparedTrace> compared = measurer_.Compare(inputs, rounds);
   if (compared.size() != inputs.size() || compared[base].samples_ns.empty())
     return absl::OkStatus();
@@ -106,7 +108,7 @@ absl::Status Session::CompareInputs(int task, const std::vector<measure::Measure
   return CommitResults(batch);
 }
 
-absl::Status Session::ReplayVerdict(const VerdictEvent& event) {
+absl::Status TuningSession::ReplayVerdict(const VerdictEvent& event) {
   if (event.task >= static_cast<int>(verdicts_.size())) {
     return absl::DataLossError(
         fmt::format("the log's event `verdict {}` does not fit this session", event.Text()));
@@ -120,7 +122,7 @@ absl::Status Session::ReplayVerdict(const VerdictEvent& event) {
   return absl::OkStatus();
 }
 
-absl::Status Session::FinalComparisons() {
+absl::Status TuningSession::FinalComparisons() {
   // The tasks with the most to win first, while the budget lasts.
   auto lock = Lock();
   std::vector<int> order;
@@ -143,7 +145,7 @@ absl::Status Session::FinalComparisons() {
   return ChooseThreads();
 }
 
-absl::Status Session::ChooseThreads() {
+absl::Status TuningSession::ChooseThreads() {
   if (!options_.choose_threads || options_.target.threads == 1) return absl::OkStatus();
   for (size_t local = 0; local < verdicts_.size(); ++local) {
     if (Interrupted() || SecondsToCompare() <= 0) break;
@@ -154,7 +156,7 @@ absl::Status Session::ChooseThreads() {
   return absl::OkStatus();
 }
 
-absl::Status Session::ChooseThreadsOf(size_t local) {
+absl::Status TuningSession::ChooseThreadsOf(size_t local) {
   const TaskVerdict& v = verdicts_[local];
   const int task = places_[local];
   std::vector<measure::MeasureInput> inputs;
@@ -186,7 +188,7 @@ absl::Status Session::ChooseThreadsOf(size_t local) {
   return absl::OkStatus();
 }
 
-absl::Status Session::RestoreCompared() {
+absl::Status TuningSession::RestoreCompared() {
   return db_.ScanRecords({.session = id_}, [this](const db::RankedRecord& ranked) {
     const db::TuningRecord& r = ranked.record;
     if (ranked.merged || r.rigor != db::Rigor::kVerified) return absl::OkStatus();
@@ -202,7 +204,8 @@ absl::Status Session::RestoreCompared() {
   });
 }
 
-absl::Status Session::AddVerdict(db::ModelVerdict verdict, const std::vector<int>& confirmed) {
+absl::Status TuningSession::AddVerdict(db::ModelVerdict verdict,
+                                       const std::vector<int>& confirmed) {
   if (verdict.subject != db::ModelVerdict::Subject::kBatch) verdict.model = model_;
   verdict.target = options_.target.text;
   verdict.device_class = options_.device.device_class;

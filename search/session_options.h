@@ -24,7 +24,7 @@ struct SessionOptions {
   int64_t trials = 0;         ///< 0: no such limit
   double seconds = 600;       ///< 0: no such limit; counted across restarts
   int64_t until_unix_ns = 0;  ///< 0: no such limit
-  /// Called with Session::SecondsLeft, about once a second while it searches and before each
+  /// Called with TuningSession::SecondsLeft, about once a second while it searches and before each
   /// comparison, where there is a date: the wall clock may be set at any time. Unset: nobody.
   std::function<void(double)> tell_seconds_left;
   /// One comparison may run for so long; 0: no such limit.
@@ -48,8 +48,8 @@ struct SessionOptions {
   /// Kept at the end, of `seconds` and before the date, for what comes last (`before_end`).
   double reserve_seconds = 0;
   /// Called once after the comparisons of finalists unless interrupted: the comparison of whole
-  /// models, which adds its facts through Session::AddVerdict. Its error ends the session.
-  std::function<absl::Status(class Session&)> before_end;
+  /// models, which adds its facts through TuningSession::AddVerdict. Its error ends the session.
+  std::function<absl::Status(class TuningSession&)> before_end;
   /// A new session's id; zero: random. One that goes on keeps its own.
   Hash128 id;
   /// Makes a batch durable together with the end of what its results answer; unset: the log's

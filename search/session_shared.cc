@@ -8,7 +8,7 @@
 #include "base/core/thread_name.h"
 #include "base/core/timed_wait.h"
 #include "base/status.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 // A member of a farm's search: results are made durable as they come, on the session's thread,
 // while another one proposes and trains, which may take seconds.
@@ -21,7 +21,7 @@ constexpr int64_t kRoomWaitNs = 50'000'000;
 
 }  // namespace
 
-void Session::TellFound(db::Batch& batch) {
+void TuningSession::TellFound(db::Batch& batch) {
   if (!shared()) return;
   const std::lock_guard flight(flight_mutex_);
   for (size_t k = 0; k < places_.size(); ++k) {
@@ -38,7 +38,7 @@ void Session::TellFound(db::Batch& batch) {
   }
 }
 
-void Session::BeginResults(Answers answers) {
+void TuningSession::BeginResults(Answers answers) {
   // The log's part and the Tuner's go different ways.
   Begin(options_.begin_results, std::move(answers.batch),
         [of = std::move(answers.of)](Tuner& tuner) {
@@ -46,13 +46,14 @@ void Session::BeginResults(Answers answers) {
         });
 }
 
-void Session::BeginModel(db::Batch batch, std::shared_ptr<const costmodel::XgboostModel> model) {
+void TuningSession::BeginModel(db::Batch batch,
+                               std::shared_ptr<const costmodel::XgboostModel> model) {
   Begin(options_.begin_append, std::move(batch),
         [model = std::move(model)](Tuner& tuner) { tuner.SetModel(model); });
 }
 
-void Session::Begin(const std::function<void(db::Batch, TunerQueue::Done)>& append, db::Batch batch,
-                    TunerQueue::Apply apply) {
+void TuningSession::Begin(const std::function<void(db::Batch, TunerQueue::Done)>& append,
+                          db::Batch batch, TunerQueue::Apply apply) {
   begun_->Begin();
   shared_->queue.Post(
       [&](TunerQueue::Done done) {
@@ -64,7 +65,7 @@ void Session::Begin(const std::function<void(db::Batch, TunerQueue::Done)>& appe
       std::move(apply));
 }
 
-void Session::WaitForRoom(bool more) {
+void TuningSession::WaitForRoom(bool more) {
   std::unique_lock flight(flight_mutex_);
   if (!more) {
     // Until something comes back.
@@ -78,7 +79,7 @@ void Session::WaitForRoom(bool more) {
   });
 }
 
-absl::Status Session::Think() {
+absl::Status TuningSession::Think() {
   while (!OutOfBudget() && begun_->status().ok()) {
     // Results that come while the Tuner is asked may be what it lacked.
     const bool idle = NothingUnderWay();
@@ -97,7 +98,8 @@ absl::Status Session::Think() {
   return absl::OkStatus();
 }
 
-absl::Status Session::SearchBeside(const std::function<void(const Session&)>& progress) {
+absl::Status TuningSession::SearchBeside(
+    const std::function<void(const TuningSession&)>& progress) {
   std::thread thinker([this] {
     NameThisThread("tuner");
     LowerThisThread();

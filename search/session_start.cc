@@ -10,8 +10,8 @@
 #include "db/prediction.h"
 #include "ir/narrow_target.h"
 #include "ir/text.h"
-#include "search/session.h"
 #include "search/transplant.h"
+#include "search/tuning_session.h"
 
 // How a session begins: alone or as a member, anew or where the log stands.
 namespace hone::search {
@@ -24,7 +24,7 @@ constexpr double kWarmStartSeconds = 5;  ///< without a limit in time
 constexpr int kPredictedStale = 8;
 }  // namespace
 
-absl::Status Session::FindUnfinished() {
+absl::Status TuningSession::FindUnfinished() {
   HONE_ASSIGN_OR_RETURN(std::vector<db::StoredSession> sessions, db_.Sessions());
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
     if (it->merged || it->session.request != options_.request) continue;
@@ -38,7 +38,7 @@ absl::Status Session::FindUnfinished() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events) {
+absl::StatusOr<bool> TuningSession::ReplayEvents(const std::vector<db::Event>& events) {
   // Another model under the same name, or Spaces of another Hone: ids mean something else there.
   const auto joined = events.empty() ? std::nullopt : EventAs<JoinEvent>(events[0]);
   if (!joined || joined->of != tuner_->Fingerprint()) return false;
@@ -50,7 +50,7 @@ absl::StatusOr<bool> Session::ReplayEvents(const std::vector<db::Event>& events)
   return true;
 }
 
-absl::Status Session::ReplayOwn(const SearchEvent& event) {
+absl::Status TuningSession::ReplayOwn(const SearchEvent& event) {
   if (const auto* const elapsed = std::get_if<ElapsedEvent>(&event)) {
     earlier_seconds_ = std::max(earlier_seconds_, elapsed->seconds);
   } else if (const auto* const result = std::get_if<ResultEvent>(&event)) {
@@ -61,7 +61,7 @@ absl::Status Session::ReplayOwn(const SearchEvent& event) {
   return absl::OkStatus();
 }
 
-std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& near) const {
+std::optional<uint64_t> TuningSession::Transplant(int task, const db::NearCandidate& near) const {
   const schedule::Space& space = tuner_->search(task).space();
   const std::optional<int> other = tuner_->TaskOf(near.workload.hash);
   if (!other) return TransplantPoint(near, space);
@@ -69,7 +69,7 @@ std::optional<uint64_t> Session::Transplant(int task, const db::NearCandidate& n
   return from ? space.Nearest(tuner_->search(*other).space(), *from) : std::nullopt;
 }
 
-absl::StatusOr<std::vector<Session::Known>> Session::WarmStart(db::Batch& batch) {
+absl::StatusOr<std::vector<TuningSession::Known>> TuningSession::WarmStart(db::Batch& batch) {
   std::vector<Known> all;
   db::Lookup lookup(db_, options_.builder_version);
   const double left = SecondsLeft();
@@ -109,14 +109,14 @@ absl::StatusOr<std::vector<Session::Known>> Session::WarmStart(db::Batch& batch)
   return all;
 }
 
-absl::Status Session::BeginWarm(db::Batch batch) {
+absl::Status TuningSession::BeginWarm(db::Batch batch) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Known> known, WarmStart(batch));
   HONE_RETURN_IF_ERROR(db_.Append(batch).status());
   for (const Known& k : known) tuner_->Import(k.task, k.id);
   return absl::OkStatus();
 }
 
-absl::Status Session::Start(std::vector<TuningTask> tasks) {
+absl::Status TuningSession::Start(std::vector<TuningTask> tasks) {
   start_ns_ = clock_.NowNs();
   ReserveFinal();
   db::Batch batch;
@@ -152,7 +152,7 @@ absl::Status Session::Start(std::vector<TuningTask> tasks) {
   return absl::OkStatus();
 }
 
-absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch) {
+absl::Status TuningSession::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch) {
   shared_ = std::make_shared<SharedTuner>(
       options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy,
                                     options_.predicted ? kPredictedStale : TaskSearch::kMinStale});
@@ -169,7 +169,7 @@ absl::Status Session::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch)
   return BeginWarm(std::move(batch));
 }
 
-void Session::AddSessionTo(db::Batch& batch, const JoinEvent& first_event) {
+void TuningSession::AddSessionTo(db::Batch& batch, const JoinEvent& first_event) {
   db::Session s;
   s.id = id_;
   s.request = options_.request;
@@ -181,7 +181,7 @@ void Session::AddSessionTo(db::Batch& batch, const JoinEvent& first_event) {
   batch.events.push_back(MakeEvent(first_event));
 }
 
-absl::Status Session::ReplayMembership() {
+absl::Status TuningSession::ReplayMembership() {
   HONE_ASSIGN_OR_RETURN(const std::vector<db::Event> events, db_.EventsOf(id_));
   for (const db::Event& e : events) {
     HONE_ASSIGN_OR_RETURN(const SearchEvent event, ParseEvent(e));
@@ -196,7 +196,7 @@ absl::Status Session::ReplayMembership() {
   return absl::OkStatus();
 }
 
-absl::Status Session::MakeSpaces(std::vector<TuningTask>& tasks) {
+absl::Status TuningSession::MakeSpaces(std::vector<TuningTask>& tasks) {
   std::vector<TuningTask*> missing;
   {
     const auto lock = Lock();
@@ -211,7 +211,7 @@ absl::Status Session::MakeSpaces(std::vector<TuningTask>& tasks) {
   return absl::OkStatus();
 }
 
-absl::Status Session::JoinShared(std::vector<TuningTask> tasks, db::Batch batch) {
+absl::Status TuningSession::JoinShared(std::vector<TuningTask> tasks, db::Batch batch) {
   HONE_CHECK(options_.id != Hash128{}) << "a member of a shared search has an id";
   id_ = member_ = options_.id;
   HONE_ASSIGN_OR_RETURN(const auto known, db_.FindSession(id_));

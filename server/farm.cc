@@ -44,7 +44,7 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
   }
   for (const db::FarmDevice& d : state.devices) known_devices_[KeyOf(d.worker, d.device)] = d;
   for (const db::FarmSession& s : state.sessions) {
-    SessionPlan& plan = sessions_[s.id].plan;
+    SessionTerms& plan = sessions_[s.id].plan;
     plan.project = s.project;
     plan.device_class = s.device_class;
   }
@@ -62,7 +62,7 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
     if (over || KindOf(l.token) == proto::LeaseKind::kBuild) {
       // What was built and not run went with the cache, as did models of a session that is over.
       LeaseState ended = LeaseState::kGranted;
-      Move(ended, LeaseEvent::kGiveBack);
+      Move(ended, LeaseTrigger::kGiveBack);
       step_.changes.push_back(db::EndFarmLease{.token = l.token, .state = ended});
       continue;
     }
@@ -77,7 +77,7 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
                         .since_ns = now_ns,
                         .granted_ns = now_ns - policy_.start_by_ns - policy_.run_by_ns,
                         .alone = a.losses > 0};
-    Move(a.state, AttemptEvent::kGrant);
+    Move(a.state, AttemptTrigger::kGrant);
     a.token = l.token;
     CountLeases(session, 1);
     Worker& worker = workers_[key];
@@ -188,9 +188,9 @@ void Farm::OnHello(StreamId stream, const std::string& name, const proto::Hello&
     CloseStream(worker, absl::AbortedError("a newer stream of this worker replaced this one"));
   }
   if (worker.state == WorkerState::kConnected || worker.state == WorkerState::kDraining) {
-    Move(worker.state, WorkerEvent::kDisconnect);
+    Move(worker.state, WorkerTrigger::kDisconnect);
   }
-  Move(worker.state, WorkerEvent::kConnect);
+  Move(worker.state, WorkerTrigger::kConnect);
   worker.name = name;
   if (worker.hello.instance != hello.instance) worker.refused.clear();
   worker.hello = hello;
@@ -230,9 +230,9 @@ void Farm::Reconcile(const std::string& key, const proto::Hello& hello, proto::W
     const Lease& lease = leases_.at(token);
     if (HasAnswer(lease)) continue;
     if (lease.instance != hello.instance) {
-      EndLease(token, LeaseEvent::kLose, Blame::kCandidate, "its worker's process ended", now_ns);
+      EndLease(token, LeaseTrigger::kLose, Blame::kCandidate, "its worker's process ended", now_ns);
     } else if (!held.contains(token)) {
-      EndLease(token, LeaseEvent::kGiveBack, Blame::kNobody, "the worker never had it", now_ns);
+      EndLease(token, LeaseTrigger::kGiveBack, Blame::kNobody, "the worker never had it", now_ns);
     }
   }
   for (const auto& [token, started] : held) {
@@ -257,7 +257,7 @@ void Farm::OnGone(StreamId stream, int64_t now_ns) {
   worker->upload.reset();  // the next stream begins it again
   if (worker->sentinel_ns > 0) CompareSentinels();
   worker->heard_ns = worker->link_ns = now_ns;
-  Move(worker->state, WorkerEvent::kDisconnect);
+  Move(worker->state, WorkerTrigger::kDisconnect);
   LogEvent(LogLevel::kInfo, "worker_disconnected",
            {{"worker", worker->name},
             {"device", worker->hello.device.name},
@@ -272,7 +272,7 @@ void Farm::MarkStarted(const Hash128& token, const std::string& key, int64_t now
       lease->second.state != LeaseState::kGranted) {
     return;
   }
-  Move(lease->second.state, LeaseEvent::kStart);
+  Move(lease->second.state, LeaseTrigger::kStart);
   lease->second.since_ns = now_ns;
   // Durably: who runs it is a suspect's worker also when honed dies with it.
   step_.changes.push_back(db::StartFarmLease{token});
@@ -313,10 +313,10 @@ void Farm::OnMessage(StreamId stream, const proto::WorkerMessage& message, int64
     OnDeviceLost(*worker, *lost, now_ns);
   } else if (std::holds_alternative<proto::Draining>(message)) {
     worker->refused.clear();
-    Move(worker->state, WorkerEvent::kDrain);
+    Move(worker->state, WorkerTrigger::kDrain);
   } else {
     CloseStream(*worker, absl::InvalidArgumentError("a second Hello on one stream"));
-    Move(worker->state, WorkerEvent::kDisconnect);
+    Move(worker->state, WorkerTrigger::kDisconnect);
   }
   hungry_.insert(key);
   GrantAll(now_ns);
@@ -334,7 +334,7 @@ Farm::Worker* Farm::ForgetLease(const std::string& key, const Hash128& token) {
   return &worker;
 }
 
-void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
+void Farm::EndLease(const Hash128& token, LeaseTrigger event, Blame blame, const std::string& why,
                     int64_t now_ns) {
   const auto found = leases_.find(token);
   Lease lease = found->second;
@@ -350,11 +350,12 @@ void Farm::EndLease(const Hash128& token, LeaseEvent event, Blame blame, const s
   // The device was busy for it; only its budget does not feel it.
   if (started) Charge(session, now_ns - lease.since_ns, false);
   Attempt& attempt = session.attempts.at(lease.attempt);
-  Move(attempt.state, event == LeaseEvent::kBuilt ? AttemptEvent::kBuilt : AttemptEvent::kTakeBack);
+  Move(attempt.state,
+       event == LeaseTrigger::kBuilt ? AttemptTrigger::kBuilt : AttemptTrigger::kTakeBack);
   attempt.token = {};
-  if (event == LeaseEvent::kExpire) ++counters_.expired;
-  if (event == LeaseEvent::kLose) ++counters_.lost;
-  const bool faulty = event == LeaseEvent::kExpire || event == LeaseEvent::kLose;
+  if (event == LeaseTrigger::kExpire) ++counters_.expired;
+  if (event == LeaseTrigger::kLose) ++counters_.lost;
+  const bool faulty = event == LeaseTrigger::kExpire || event == LeaseTrigger::kLose;
   if (build && faulty) PauseAfterLostBuild(attempt, lease.worker, now_ns);
   if (blame == Blame::kCandidate && started) {
     ++attempt.losses;
@@ -392,7 +393,7 @@ void Farm::LoseWorker(const std::string& key, const std::string& why, int64_t no
   const std::set<Hash128> leases = worker.leases;
   for (const Hash128& token : leases) {
     if (HasAnswer(leases_.at(token))) continue;
-    EndLease(token, LeaseEvent::kLose, Blame::kCandidate, why, now_ns);
+    EndLease(token, LeaseTrigger::kLose, Blame::kCandidate, why, now_ns);
   }
 }
 
@@ -401,11 +402,11 @@ void Farm::TakeBack(Worker& worker, const absl::Status& why, int64_t now_ns) {
   for (const Hash128& token : leases) {
     if (HasAnswer(leases_.at(token))) continue;
     ++counters_.revoked;
-    EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, StatusMessage(why), now_ns);
+    EndLease(token, LeaseTrigger::kRevoke, Blame::kNobody, StatusMessage(why), now_ns);
   }
   if (!worker.stream) return;
   CloseStream(worker, why);
-  Move(worker.state, WorkerEvent::kDisconnect);
+  Move(worker.state, WorkerTrigger::kDisconnect);
 }
 
 void Farm::RevokeWorker(const std::string& name, int64_t now_ns) {
@@ -452,7 +453,7 @@ void Farm::Tick(int64_t now_ns) {
     const bool started = lease.state == LeaseState::kStarted;
     const auto worker = workers_.find(lease.worker);
     if (worker != workers_.end()) Send(worker->second, proto::Revoke{token, "its time is over"});
-    EndLease(token, LeaseEvent::kExpire, started ? Blame::kCandidate : Blame::kNobody,
+    EndLease(token, LeaseTrigger::kExpire, started ? Blame::kCandidate : Blame::kNobody,
              started ? "it ran longer than its lease" : "it was not started in time", now_ns);
   }
   for (auto& [id, session] : sessions_) {
@@ -463,17 +464,17 @@ void Farm::Tick(int64_t now_ns) {
     if (now_ns - worker.heard_ns <= policy_.lost_after_ns) continue;
     if (worker.stream) {
       CloseStream(worker, absl::DeadlineExceededError("no word from the worker"));
-      Move(worker.state, WorkerEvent::kDisconnect);
+      Move(worker.state, WorkerTrigger::kDisconnect);
     }
     if (worker.state != WorkerState::kGone) continue;
-    Move(worker.state, WorkerEvent::kGiveUp);
+    Move(worker.state, WorkerTrigger::kGiveUp);
     LogEvent(LogLevel::kInfo, "worker_lost",
              {{"worker", worker.name}, {"device", worker.hello.device.name}});
     LoseWorker(key, "no word from it", now_ns);
   }
   for (auto& [key, worker] : workers_) {
     if (worker.device != DeviceState::kDraining || !worker.leases.empty()) continue;
-    Move(worker.device, DeviceEvent::kEmptied);
+    Move(worker.device, DeviceTrigger::kEmptied);
     known_devices_[key].state = worker.device;
     step_.changes.push_back(
         db::PutFarmDevice{{worker.name, worker.hello.device.name, worker.device, worker.reason}});

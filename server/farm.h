@@ -51,7 +51,7 @@ class Farm {
   /// The same for one stream, whose certificate alone is over.
   void EndStream(StreamId stream, const absl::Status& why, int64_t now_ns);
   /// kNotFound: no such device; kFailedPrecondition: not in that state.
-  absl::Status SetDevice(const std::string& worker, const std::string& device, DeviceEvent event,
+  absl::Status SetDevice(const std::string& worker, const std::string& device, DeviceTrigger event,
                          const std::string& reason, int64_t now_ns);
   /// Has its worker probe it anew; a quarantined or lost one whose answer agrees with its class
   /// then gets work again. kNotFound: no such device; kFailedPrecondition: not connected.
@@ -63,7 +63,7 @@ class Farm {
   std::function<void(Farm&)> Remember(const std::string& worker, const std::string& device) const;
 
   // ---- sessions ----
-  void BeginSession(const SessionPlan& plan);
+  void BeginSession(const SessionTerms& plan);
   /// From then on it gets nothing, its running leases are revoked, and what it waits for is
   /// answered as lost (kWorkerLost), free of charge.
   void SetDeadline(const Hash128& session, int64_t deadline_ns);
@@ -131,7 +131,7 @@ class Farm {
   using ClassUse = FarmClassUse;
 
   /// SetDevice of one whose worker has not dialled in since honed was started.
-  absl::Status SetUnseen(const std::string& worker, const std::string& device, DeviceEvent event,
+  absl::Status SetUnseen(const std::string& worker, const std::string& device, DeviceTrigger event,
                          const std::string& reason);
   bool RefuseHello(StreamId stream, const std::string& worker, const proto::Hello& hello,
                    int64_t now_ns);
@@ -157,7 +157,7 @@ class Farm {
   /// A worker has this lease no longer; nullptr where that worker is not known any more. For
   /// whoever takes a lease out of leases_.
   Worker* ForgetLease(const std::string& key, const Hash128& token);
-  void EndLease(const Hash128& token, LeaseEvent event, Blame blame, const std::string& why,
+  void EndLease(const Hash128& token, LeaseTrigger event, Blame blame, const std::string& why,
                 int64_t now_ns);
   void Condemn(const Hash128& session, int64_t attempt, Attempt& a);
   /// An answer from no lease to an attempt that waits.
@@ -232,8 +232,8 @@ class Farm {
   /// What an answer says of the devices it and earlier ones came from.
   void JudgeDevices(const std::string& key, Attempt& attempt, const proto::WorkResult& result,
                     int64_t now_ns);
-  void Strike(const std::string& key, const Hash128& candidate, const std::string& why,
-              int64_t now_ns);
+  void CountFault(const std::string& key, const Hash128& candidate, const std::string& why,
+                  int64_t now_ns);
   /// It gets no work until a person lets it back; what it has answered counts.
   void Quarantine(Worker& worker, std::string cause, int64_t now_ns);
   /// Another device that is up and may run it, beside those of `but`.
@@ -242,7 +242,7 @@ class Farm {
   void CompareSentinels();
   void OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t now_ns);
   /// It gets no work from now on, durably; in the audit as `action`.
-  void TakeOut(Worker& worker, DeviceEvent event, std::string action, std::string reason);
+  void TakeOut(Worker& worker, DeviceTrigger event, std::string action, std::string reason);
   /// Whether a person may let it back.
   absl::Status MayComeBack(const Worker& worker) const;
   // farm_probes.cc: what devices can do at most.

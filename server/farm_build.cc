@@ -261,7 +261,7 @@ void Farm::NoRoom(const Hash128& token, int64_t now_ns) {
   // Whoever builds it next may be the same: all the others may be full, or stuck.
   PauseBuild(sessions_.at(lease.session).attempts.at(lease.attempt), now_ns);
   RefuseLease(workers_.at(key), token, why);
-  EndLease(token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
+  EndLease(token, LeaseTrigger::kGiveBack, Blame::kNobody, why, now_ns);
 }
 
 void Farm::OnChunk(Worker& worker, const proto::ArtifactChunk& chunk, int64_t now_ns) {
@@ -386,7 +386,7 @@ void Farm::OnBuilt(Worker& worker, const proto::Built& built, int64_t now_ns) {
   ++worker.results;
   // Goes out after the commit of the lease's end.
   Send(worker, proto::Acknowledgement{built.token, proto::Verdict::kAccepted});
-  EndLease(built.token, LeaseEvent::kBuilt, Blame::kNobody, "", now_ns);
+  EndLease(built.token, LeaseTrigger::kBuilt, Blame::kNobody, "", now_ns);
 }
 
 void Farm::TakeArtifacts(const proto::Built& built, const Lease& lease) {
@@ -409,7 +409,7 @@ void Farm::BuildFault(const Hash128& token, const std::string& why, int64_t now_
   ++counters_.artifacts_refused;
   if (!PauseAfterFault(attempt, key, now_ns)) return GiveUp(token, why, now_ns);
   RefuseLease(workers_.at(key), token, why);
-  EndLease(token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
+  EndLease(token, LeaseTrigger::kGiveBack, Blame::kNobody, why, now_ns);
 }
 
 void Farm::GiveUp(const Hash128& token, const std::string& why, int64_t now_ns) {
@@ -419,8 +419,8 @@ void Farm::GiveUp(const Hash128& token, const std::string& why, int64_t now_ns) 
   if (worker != workers_.end()) RefuseLease(worker->second, token, why);
   proto::WorkResult result{.token = token, .outcome = measure::Outcome::kWorkerLost};
   result.message = why;
-  Move(lease.state, LeaseEvent::kAnswer);
-  Move(attempt.state, AttemptEvent::kAnswer);
+  Move(lease.state, LeaseTrigger::kAnswer);
+  Move(attempt.state, AttemptTrigger::kAnswer);
   lease.since_ns = now_ns;
   lease.content = proto::ResultDigest(result);
   attempt.result = std::move(result);
@@ -461,14 +461,14 @@ void Farm::OnFetch(Worker& worker, const proto::Fetch& fetch, int64_t now_ns) {
   } else if (known) {
     ++counters_.invalid;
     RefuseLease(worker, fetch.token, "an artifact that is not of this lease");
-    return EndLease(fetch.token, LeaseEvent::kGiveBack, Blame::kNobody,
+    return EndLease(fetch.token, LeaseTrigger::kGiveBack, Blame::kNobody,
                     "it asked for another lease's artifact", now_ns);
   }
   if (entry == nullptr || entry->bytes == nullptr) {
     constexpr char kGone[] = "its artifact is gone and will be built again";
     ++counters_.artifacts_gone;
     RefuseLease(worker, fetch.token, kGone);
-    return EndLease(fetch.token, LeaseEvent::kGiveBack, Blame::kNobody, kGone, now_ns);
+    return EndLease(fetch.token, LeaseTrigger::kGiveBack, Blame::kNobody, kGone, now_ns);
   }
   const std::string& bytes = *entry->bytes;
   if (fetch.offset >= static_cast<int64_t>(bytes.size())) {

@@ -65,7 +65,7 @@ std::string Farm::WhyAtFault(const std::string& key, const Attempt& attempt,
       if (!MayBeTheDevice(result.compared[i].outcome) || good == nullptr || *good == key) continue;
       why = fmt::format("{} on what runs on '{}'", measure::ToString(result.compared[i].outcome),
                         *good);
-      Strike(key, candidate, why, now_ns);
+      CountFault(key, candidate, why, now_ns);
     }
   } else if (MayBeTheDevice(result.outcome)) {
     why = std::string(measure::ToString(result.outcome));
@@ -144,10 +144,10 @@ void Farm::JudgeDevices(const std::string& key, Attempt& attempt, const proto::W
     if (before_ns.empty() || Median(before_ns) * policy_.unlike_ratio >= Median(now_takes_ns)) {
       return;
     }
-    Strike(attempt.doubted, CandidateOf(*attempt.job, trace),
-           fmt::format("{:.0f} ns on what takes '{}' {:.0f} ns", Median(before_ns), key,
-                       Median(now_takes_ns)),
-           now_ns);
+    CountFault(attempt.doubted, CandidateOf(*attempt.job, trace),
+               fmt::format("{:.0f} ns on what takes '{}' {:.0f} ns", Median(before_ns), key,
+                           Median(now_takes_ns)),
+               now_ns);
   };
   if (!screen) {
     const size_t traces = std::min(first.compared.size(), result.compared.size());
@@ -157,30 +157,30 @@ void Farm::JudgeDevices(const std::string& key, Attempt& attempt, const proto::W
   } else if (first.outcome == measure::Outcome::kOk) {
     judge_times(0, first.samples_ns, result.samples_ns);
   } else {
-    Strike(attempt.doubted, CandidateOf(*attempt.job, 0),
-           fmt::format("{} ({}) on what runs on '{}'", measure::ToString(first.outcome),
-                       first.message, key),
-           now_ns);
+    CountFault(attempt.doubted, CandidateOf(*attempt.job, 0),
+               fmt::format("{} ({}) on what runs on '{}'", measure::ToString(first.outcome),
+                           first.message, key),
+               now_ns);
   }
 }
 
-void Farm::Strike(const std::string& key, const Hash128& candidate, const std::string& why,
-                  int64_t now_ns) {
+void Farm::CountFault(const std::string& key, const Hash128& candidate, const std::string& why,
+                      int64_t now_ns) {
   const auto found = workers_.find(key);
   if (found == workers_.end()) return;
   Worker& worker = found->second;
-  worker.strikes.insert(candidate);
+  worker.failed_candidates.insert(candidate);
   LogWarning("device '{}' is at fault: {}", key, why);
-  if (static_cast<int>(worker.strikes.size()) < policy_.max_strikes) return;
+  if (static_cast<int>(worker.failed_candidates.size()) < policy_.max_device_faults) return;
   Quarantine(worker,
              fmt::format("{} candidates that are good elsewhere failed, last: {}",
-                         worker.strikes.size(), why),
+                         worker.failed_candidates.size(), why),
              now_ns);
 }
 
 void Farm::Quarantine(Worker& worker, std::string cause, int64_t now_ns) {
-  if (!Next(worker.device, DeviceEvent::kQuarantine)) return;
-  TakeOut(worker, DeviceEvent::kQuarantine, "quarantine", std::move(cause));
+  if (!Next(worker.device, DeviceTrigger::kQuarantine)) return;
+  TakeOut(worker, DeviceTrigger::kQuarantine, "quarantine", std::move(cause));
   ++counters_.quarantined;
   LogEvent(LogLevel::kError, "device_quarantined",
            {{"worker", worker.name}, {"device", worker.hello.device.name}, {"why", worker.reason}});
@@ -192,7 +192,7 @@ void Farm::Quarantine(Worker& worker, std::string cause, int64_t now_ns) {
   }
 }
 
-void Farm::TakeOut(Worker& worker, DeviceEvent event, std::string action, std::string reason) {
+void Farm::TakeOut(Worker& worker, DeviceTrigger event, std::string action, std::string reason) {
   Move(worker.device, event);
   worker.reason = std::move(reason);
   const std::string key = worker.name + "/" + worker.hello.device.name;
@@ -206,8 +206,8 @@ void Farm::TakeOut(Worker& worker, DeviceEvent event, std::string action, std::s
 void Farm::OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t now_ns) {
   worker.lost_instance = worker.hello.instance;
   worker.probe_asked = false;
-  if (Next(worker.device, DeviceEvent::kLose)) {
-    TakeOut(worker, DeviceEvent::kLose, "lost", lost.reason);
+  if (Next(worker.device, DeviceTrigger::kLose)) {
+    TakeOut(worker, DeviceTrigger::kLose, "lost", lost.reason);
     LogEvent(LogLevel::kError, "device_lost",
              {{"worker", worker.name}, {"device", worker.hello.device.name}, {"why", lost.reason}});
   }
@@ -219,7 +219,7 @@ void Farm::OnDeviceLost(Worker& worker, const proto::DeviceLost& lost, int64_t n
     // One of these is what the child does not end over: as with a worker that died of it.
     if (state == LeaseState::kStarted || KindOf(token) == proto::LeaseKind::kBuild) {
       Send(worker, proto::Revoke{token, kWhy});
-      EndLease(token, LeaseEvent::kLose, Blame::kCandidate, kWhy, now_ns);
+      EndLease(token, LeaseTrigger::kLose, Blame::kCandidate, kWhy, now_ns);
     } else {
       Revoke(token, kWhy, now_ns);
     }

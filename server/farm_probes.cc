@@ -86,7 +86,7 @@ void Farm::OnProbes(Worker& worker, const proto::Probes& probes) {
             {"noise", fmt::format("{:.4f}", probes.noise)}});
   CompareProbes(worker.hello.device.device_class);
   const bool asked = std::exchange(worker.probe_asked, false);
-  if (!asked || !Next(worker.device, DeviceEvent::kProbed)) return;
+  if (!asked || !Next(worker.device, DeviceTrigger::kProbed)) return;
   // Not among those compared while it was out; now it must be like them.
   const auto peak = peaks_.find(worker.hello.device.device_class);
   const double ratio = peak == peaks_.end() ? 1 : probes.flop_per_second / peak->second;
@@ -94,8 +94,8 @@ void Farm::OnProbes(Worker& worker, const proto::Probes& probes) {
     worker.reason = fmt::format("probed, and kept out: {:.1f} GFLOP/s a core is {:.2f} × its class",
                                 probes.flop_per_second / kGiga, ratio);
   } else {
-    Move(worker.device, DeviceEvent::kProbed);
-    worker.strikes.clear();
+    Move(worker.device, DeviceTrigger::kProbed);
+    worker.failed_candidates.clear();
     worker.lost_in_row.clear();
     worker.reason.clear();
     AddAudit("probed", key,

@@ -64,7 +64,7 @@ bool Farm::CountResult(Worker& worker) {
                           fmt::format("more results than its credit of {}: the worker must wait "
                                       "for ServerCredit",
                                       worker.results_allowed)));
-  Move(worker.state, WorkerEvent::kDisconnect);
+  Move(worker.state, WorkerTrigger::kDisconnect);
   return false;
 }
 
@@ -95,7 +95,7 @@ void Farm::OnReturned(const std::string& key, const proto::Returned& returned, i
   if (lease.state == LeaseState::kStarted && !PauseAfterFault(attempt, key, now_ns)) {
     return GiveUp(returned.token, returned.reason, now_ns);
   }
-  EndLease(returned.token, LeaseEvent::kGiveBack, Blame::kNobody, returned.reason, now_ns);
+  EndLease(returned.token, LeaseTrigger::kGiveBack, Blame::kNobody, returned.reason, now_ns);
 }
 
 void Farm::OnResult(Worker& worker, const proto::WorkResult& result, int64_t now_ns) {
@@ -155,23 +155,23 @@ void Farm::Judge(Lease& lease, const proto::WorkResult& result, int64_t now_ns) 
     answer(proto::Verdict::kInvalid, why);
     if (build) return BuildFault(result.token, why, now_ns);
     if (!PauseAfterFault(attempt, key, now_ns)) return GiveUp(result.token, why, now_ns);
-    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, why, now_ns);
+    return EndLease(result.token, LeaseTrigger::kGiveBack, Blame::kNobody, why, now_ns);
   }
   if (result.outcome == measure::Outcome::kWorkerLost && PauseAfterFault(attempt, key, now_ns)) {
     // Not the candidate's doing: elsewhere, later, at nobody's cost.
     answer(proto::Verdict::kStale, "a fault of the worker; it will be measured again");
-    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody, result.message, now_ns);
+    return EndLease(result.token, LeaseTrigger::kGiveBack, Blame::kNobody, result.message, now_ns);
   }
   const Belief belief = build ? Belief::kCounts : Believe(key, lease, result, now_ns);
   if (belief == Belief::kElsewhere) {
     answer(proto::Verdict::kStale, "it is measured on another device before it counts");
     // Unless the device was quarantined over it, and the lease is revoked already.
     if (!leases_.contains(result.token)) return;
-    return EndLease(result.token, LeaseEvent::kGiveBack, Blame::kNobody,
+    return EndLease(result.token, LeaseTrigger::kGiveBack, Blame::kNobody,
                     "to be measured on another device", now_ns);
   }
-  Move(lease.state, LeaseEvent::kAnswer);
-  Move(attempt.state, AttemptEvent::kAnswer);
+  Move(lease.state, LeaseTrigger::kAnswer);
+  Move(attempt.state, AttemptTrigger::kAnswer);
   lease.since_ns = now_ns;
   const bool free = build || result.outcome == measure::Outcome::kWorkerLost;
   // Its worker's word, as far as there was time for it.
@@ -205,7 +205,7 @@ void Farm::Condemn(const Hash128& session, int64_t number, Attempt& attempt) {
 
 void Farm::AnswerFor(const Hash128& session, int64_t number, Attempt& attempt,
                      proto::WorkResult result) {
-  Move(attempt.state, AttemptEvent::kCondemn);
+  Move(attempt.state, AttemptTrigger::kCondemn);
   attempt.token = {};
   attempt.result = std::move(result);
   Deliver(session, number, attempt);

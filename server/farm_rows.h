@@ -108,7 +108,7 @@ inline bool HasAnswer(const OpenLease& lease) {
 
 /// A session that has not ended.
 struct FarmMember {
-  SessionPlan plan;
+  SessionTerms plan;
   std::optional<ir::Target> target;  ///< the plan's, parsed
   bool begun = false;
   std::map<int64_t, FarmAttempt> attempts;
@@ -152,7 +152,7 @@ struct FarmWorker {
     std::shared_ptr<const CountedBytes> counted;
   };
   std::optional<Upload> upload;
-  std::set<Hash128> strikes;  ///< candidates good elsewhere that failed here
+  std::set<Hash128> failed_candidates;  ///< candidates good elsewhere that failed here
   /// Those that it was lost with and that ran well elsewhere, since its last good answer.
   std::set<Hash128> lost_in_row;
   int64_t good_answers = 0;

@@ -69,7 +69,7 @@ void Farm::Charge(const Session& session, int64_t ns, bool counts) {
 
 void Farm::Wake(const Session& session) {
   ClassUse& use = UseOf(session);
-  const SessionPlan& plan = session.plan;
+  const SessionTerms& plan = session.plan;
   const bool busy = use.leased > 0 || std::ranges::any_of(sessions_, [&](const auto& item) {
                       const Session& other = item.second;
                       return !other.waiting.empty() && other.plan.project == plan.project &&
@@ -137,7 +137,7 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   if (!Equip(*session, number, worker, &grant)) return true;
   const bool build = grant.kind == proto::LeaseKind::kBuild;
   Unwait(*session, number);
-  Move(attempt.state, AttemptEvent::kGrant);
+  Move(attempt.state, AttemptTrigger::kGrant);
   attempt.token = MakeToken(start_, ++tokens_, grant.kind);
   leases_[attempt.token] = {.session = session->plan.id,
                             .attempt = number,

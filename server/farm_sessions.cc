@@ -17,8 +17,8 @@ absl::Status WrongState(const std::string& worker, const std::string& device, De
 
 }  // namespace
 
-absl::Status Farm::SetUnseen(const std::string& name, const std::string& device, DeviceEvent event,
-                             const std::string& reason) {
+absl::Status Farm::SetUnseen(const std::string& name, const std::string& device,
+                             DeviceTrigger event, const std::string& reason) {
   const auto known = known_devices_.find(name + "/" + device);
   if (known == known_devices_.end()) {
     return absl::NotFoundError(fmt::format("no worker '{}' with device {} was seen", name, device));
@@ -26,26 +26,26 @@ absl::Status Farm::SetUnseen(const std::string& name, const std::string& device,
   db::FarmDevice& row = known->second;
   if (!Next(row.state, event)) return WrongState(name, device, row.state);
   Move(row.state, event);
-  if (row.state == DeviceState::kDraining) Move(row.state, DeviceEvent::kEmptied);
+  if (row.state == DeviceState::kDraining) Move(row.state, DeviceTrigger::kEmptied);
   row.reason = row.state == DeviceState::kActive ? "" : reason;
   step_.changes.push_back(db::PutFarmDevice{row});
   return absl::OkStatus();
 }
 
-absl::Status Farm::SetDevice(const std::string& name, const std::string& device, DeviceEvent event,
-                             const std::string& reason, int64_t now_ns) {
+absl::Status Farm::SetDevice(const std::string& name, const std::string& device,
+                             DeviceTrigger event, const std::string& reason, int64_t now_ns) {
   const auto known = workers_.find(name + "/" + device);
   if (known == workers_.end()) return SetUnseen(name, device, event, reason);
   Worker& worker = known->second;
   if (!Next(worker.device, event)) return WrongState(name, device, worker.device);
-  if (event == DeviceEvent::kUndrain) HONE_RETURN_IF_ERROR(MayComeBack(worker));
+  if (event == DeviceTrigger::kUndrain) HONE_RETURN_IF_ERROR(MayComeBack(worker));
   Move(worker.device, event);
   if (worker.device == DeviceState::kActive) {
-    worker.strikes.clear();
+    worker.failed_candidates.clear();
     worker.lost_in_row.clear();
   }
   if (worker.device == DeviceState::kDraining && worker.leases.empty()) {
-    Move(worker.device, DeviceEvent::kEmptied);
+    Move(worker.device, DeviceTrigger::kEmptied);
   }
   worker.reason = worker.device == DeviceState::kActive ? "" : reason;
   db::FarmDevice row{name, device, worker.device, worker.reason};
@@ -76,14 +76,14 @@ std::function<void(Farm&)> Farm::Remember(const std::string& name,
     Worker& worker = farm.workers_.at(key);
     worker.device = before->device;
     worker.reason = before->reason;
-    worker.strikes = before->strikes;
+    worker.failed_candidates = before->failed_candidates;
     worker.lost_in_row = before->lost_in_row;
     worker.probe_asked = before->probe_asked;
     farm.CompareProbes(worker.hello.device.device_class);
   };
 }
 
-void Farm::BeginSession(const SessionPlan& plan) {
+void Farm::BeginSession(const SessionTerms& plan) {
   Session& session = sessions_[plan.id];
   // Those of an earlier start stand where its row said.
   const int64_t leased = session.leased;
@@ -103,7 +103,7 @@ void Farm::Revoke(const Hash128& token, const std::string& why, int64_t now_ns) 
   const auto worker = workers_.find(leases_.at(token).worker);
   if (worker != workers_.end()) Send(worker->second, proto::Revoke{token, why});
   ++counters_.revoked;
-  EndLease(token, LeaseEvent::kRevoke, Blame::kNobody, why, now_ns);
+  EndLease(token, LeaseTrigger::kRevoke, Blame::kNobody, why, now_ns);
 }
 
 void Farm::StopAtDeadline(const Hash128& id, Session& session, int64_t now_ns) {
@@ -134,7 +134,7 @@ int64_t Farm::DropWaiting(const Hash128& id, int64_t below, int64_t now_ns) {
       ++it;
       continue;
     }
-    Move(attempt.state, AttemptEvent::kDrop);
+    Move(attempt.state, AttemptTrigger::kDrop);
     Unwait(session, it->first);
     it = session.attempts.erase(it);
     ++dropped;
@@ -150,7 +150,7 @@ void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_
     const auto open = leases_.find(attempt.token);
     if (open != leases_.end()) {
       Lease& lease = open->second;
-      Move(lease.state, LeaseEvent::kRevoke);
+      Move(lease.state, LeaseTrigger::kRevoke);
       ++counters_.revoked;
       step_.changes.push_back(
           db::EndFarmLease{.token = attempt.token, .state = LeaseState::kRevoked});
@@ -160,7 +160,7 @@ void Farm::EndSession(const Hash128& id, const std::string& reason, int64_t now_
       CountLeases(found->second, -1);
       leases_.erase(open);
     }
-    Move(attempt.state, AttemptEvent::kDrop);
+    Move(attempt.state, AttemptTrigger::kDrop);
   }
   sessions_.erase(found);
   GrantAll(now_ns);
@@ -215,12 +215,12 @@ void Farm::OnCommitted(const Hash128& id, const std::vector<int64_t>& attempts, 
     const auto at = session.attempts.find(number);
     if (at == session.attempts.end()) continue;
     Attempt& attempt = at->second;
-    Move(attempt.state, AttemptEvent::kCommit);
+    Move(attempt.state, AttemptTrigger::kCommit);
     if (attempt.result) ++counters_.outcomes[static_cast<size_t>(attempt.result->outcome)];
     const auto open = leases_.find(attempt.token);
     if (open != leases_.end()) {
       Lease& lease = open->second;
-      Move(lease.state, LeaseEvent::kCommit);
+      Move(lease.state, LeaseTrigger::kCommit);
       ++counters_.acknowledged;
       Charge(session, lease.charge_ns, true);
       ClassUse& use = UseOf(session);

@@ -26,7 +26,7 @@ struct FarmPolicy {
   int max_losses = 2;                      ///< of one attempt, then it is condemned
   int max_faults = 6;                      ///< of infrastructure, then the session learns of it
   int64_t first_pause_ns = 200'000'000;    ///< after such a fault; doubles
-  int max_strikes = 2;  ///< candidates good elsewhere that a device fails on: quarantine
+  int max_device_faults = 2;  ///< candidates good elsewhere that a device fails on: quarantine
   /// The same of those that it is lost with, in a row: a worker that is killed or cut off now and
   /// then answers well in between.
   int max_lost_in_row = 3;
@@ -84,7 +84,7 @@ struct FarmStep {
 };
 
 /// What a session may use and who pays.
-struct SessionPlan {
+struct SessionTerms {
   Hash128 id;
   std::string project;
   int priority = 0;

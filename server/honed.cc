@@ -22,9 +22,9 @@
 #include "proto/farm_service.h"
 #include "proto/limits.h"
 #include "server/certificate_ends.h"
+#include "server/health_monitor.h"
 #include "server/issue_journal.h"
 #include "server/judging_service.h"
-#include "server/lookout.h"
 #include "server/model_judgements.h"
 #include "server/project_shares.h"
 #include "server/session_book.h"
@@ -88,8 +88,8 @@ class RunningHoned final : public Honed, public FarmSink {
 
   absl::Status Begin();
   int port() const override { return port_; }
-  int metrics_port() const override { return lookout_ ? lookout_->metrics_port() : 0; }
-  int page_port() const override { return lookout_ ? lookout_->page_port() : 0; }
+  int metrics_port() const override { return health_ ? health_->metrics_port() : 0; }
+  int page_port() const override { return health_ ? health_->page_port() : 0; }
   void Stop() override;
 
   void Send(StreamId stream, const proto::ServerMessage& message) override {
@@ -125,7 +125,7 @@ class RunningHoned final : public Honed, public FarmSink {
   std::unique_ptr<ModelJudgements> judgements_;
   std::unique_ptr<TuningService> tuning_;
   std::unique_ptr<JudgingService> judging_;
-  std::unique_ptr<Lookout> lookout_;
+  std::unique_ptr<HealthMonitor> health_;
   std::optional<IssueIntake> issues_;  // the housekeeper's once it runs
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
@@ -171,18 +171,18 @@ absl::Status RunningHoned::Begin() {
   loop_->Start();
   HONE_RETURN_IF_ERROR(book_->Resume(state.sessions));
   KillPoint("honed.resumed");
-  HONE_ASSIGN_OR_RETURN(lookout_, Lookout::Start({.loop = *loop_,
-                                                  .workers = workers_,
-                                                  .certificates = certificates_,
-                                                  .clock = clock_,
-                                                  .wall_clock = wall_clock_,
-                                                  .log_path = log_->path(),
-                                                  .builder_version = options_.builder_version,
-                                                  .metrics_listen = options_.metrics_listen,
-                                                  .page_listen = options_.page_listen}));
+  HONE_ASSIGN_OR_RETURN(health_, HealthMonitor::Start({.loop = *loop_,
+                                                       .workers = workers_,
+                                                       .certificates = certificates_,
+                                                       .clock = clock_,
+                                                       .wall_clock = wall_clock_,
+                                                       .log_path = log_->path(),
+                                                       .builder_version = options_.builder_version,
+                                                       .metrics_listen = options_.metrics_listen,
+                                                       .page_listen = options_.page_listen}));
   TakeIssues();
   HONE_RETURN_IF_ERROR(Listen());
-  lookout_->Look();
+  health_->Look();
   housekeeper_ = std::thread([this] { KeepHouse(); });
   return absl::OkStatus();
 }
@@ -225,7 +225,7 @@ absl::Status RunningHoned::Listen() {
 }
 
 void RunningHoned::TellHealth() {
-  const bool well = lookout_->Trouble().empty();
+  const bool well = health_->Trouble().empty();
   for (const char* service : kServices) {
     server_->GetHealthCheckService()->SetServingStatus(service, well);
   }
@@ -264,7 +264,7 @@ void RunningHoned::KeepHouse() {
                        },
                    .done = [](Farm&, const absl::Status&, int64_t) {}});
     }
-    lookout_->Look();
+    health_->Look();
     TellHealth();
     lock.lock();
   }
@@ -278,7 +278,7 @@ void RunningHoned::Stop() {
   changed_.notify_all();
   if (housekeeper_.joinable()) housekeeper_.join();
   if (server_) server_->GetHealthCheckService()->Shutdown();
-  if (lookout_) lookout_->Stop();
+  if (health_) health_->Stop();
   // Sessions first: their last commits need the loop. Where nothing can be written they are not
   // waited for.
   if (loop_) loop_->StopWhenStuck();

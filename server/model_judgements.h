@@ -75,7 +75,7 @@ class ModelJudgements {
   struct Judgement {
     std::string owner;
     Question question;
-    SessionPlan plan;
+    SessionTerms plan;
     proto::Job job;
     db::ModelVerdict verdict;
     std::vector<std::vector<int64_t>> samples_ns;  ///< by package

@@ -120,7 +120,7 @@ absl::Status SessionBook::GiveUp(const db::FarmSession& row, const absl::Status&
                             .state = row.state,
                             .reason = "its request cannot be read: " + StatusMessage(why)};
   Move(change.state,
-       row.state == SessionState::kCancelling ? SessionEvent::kEmptied : SessionEvent::kFail);
+       row.state == SessionState::kCancelling ? SessionTrigger::kEmptied : SessionTrigger::kFail);
   LogEvent(LogLevel::kError, "session_state",
            {{"session", row.id.ToHex()},
             {"state", std::string(NameOf(change.state))},

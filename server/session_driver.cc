@@ -121,7 +121,7 @@ std::optional<int64_t> SessionDriver::answers() const {
   return measurer_ ? std::optional(measurer_->answers()) : std::nullopt;
 }
 
-absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
+absl::Status SessionDriver::Store(SessionTrigger event, const std::string& reason,
                                   const proto::DeviceFacts* device) {
   db::SetFarmSession next{.id = id_,
                           .state = row_.state,
@@ -134,7 +134,7 @@ absl::Status SessionDriver::Store(SessionEvent event, const std::string& reason,
     next.fingerprint = device->fingerprint;
   }
   const bool over = next.state >= SessionState::kFinished;
-  const bool cancels = event == SessionEvent::kCancel || event == SessionEvent::kEmptied;
+  const bool cancels = event == SessionTrigger::kCancel || event == SessionTrigger::kEmptied;
   bool cancelled = false, undecided = false;
   // Looked up first: what the store refused of a unit, the Farm would have done already.
   const auto prepare = [&](Farm& farm, db::FarmStore& store, db::FarmUnit& unit,
@@ -188,7 +188,7 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
   if (!row_.device_class.empty() && !row_.fingerprint.empty()) {
     device->device_class = row_.device_class;
     device->fingerprint = row_.fingerprint;
-    return Store(SessionEvent::kBegin, "", nullptr);
+    return Store(SessionTrigger::kBegin, "", nullptr);
   }
   // Its seconds are of tuning; one that never begins waits for as long and no longer.
   const int64_t start_ns = context_.clock.NowNs();
@@ -204,7 +204,7 @@ absl::Status SessionDriver::ChooseDevice(proto::DeviceFacts* device) {
         }}));
     if (found) {
       *device = *std::move(found);
-      return Store(SessionEvent::kBegin, "", device);
+      return Store(SessionTrigger::kBegin, "", device);
     }
     if (DateHasCome()) return absl::DeadlineExceededError("no device came before its --until");
     if (spec_.seconds > 0 && waited_seconds() >= spec_.seconds) {
@@ -256,9 +256,9 @@ search::SharedTuners::Request SessionDriver::SharedRequest(
       .now_ms = context_.wall_clock.UnixNs() / kNsPerMs};
 }
 
-absl::Status SessionDriver::StartInTurn(search::Session& session,
+absl::Status SessionDriver::StartInTurn(search::TuningSession& session,
                                         std::vector<search::TuningTask> tasks,
-                                        SpaceTurns::Strike& strike) {
+                                        SpaceTurns::CountFault& count_fault) {
   // Leases of before do not wait for that.
   SetDeadline(SecondsUntilDate());
   const auto ended = [this] {
@@ -269,7 +269,7 @@ absl::Status SessionDriver::StartInTurn(search::Session& session,
         "was measured before stands in the log");
   };
   return context_.turns->Run(context_.loop, id_, ended, [&](const auto& own) {
-    strike = own;
+    count_fault = own;
     absl::Status started;
     // Building spaces and replaying take seconds; after a restart a thousand workers dial in
     // meanwhile.
@@ -321,13 +321,13 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
     log.BeginAppend(std::move(batch), std::move(done));
   };
   options.tell_seconds_left = [this](double seconds_left) { SetDeadline(seconds_left); };
-  SpaceTurns::Strike strike;
+  SpaceTurns::CountFault count_fault;
   options.join =
-      [this, &log, &strike,
+      [this, &log, &count_fault,
        shared = SharedRequest(options)]() -> absl::StatusOr<std::shared_ptr<search::SharedTuner>> {
     HONE_ASSIGN_OR_RETURN(auto tuner, context_.tuners->Get(log, shared));
     // A replay is all members' doing; what follows is this one's.
-    HONE_RETURN_IF_ERROR(strike());
+    HONE_RETURN_IF_ERROR(count_fault());
     return tuner;
   };
   {
@@ -335,13 +335,14 @@ absl::Status SessionDriver::Tune(const proto::DeviceFacts& device) {
     measurer_ = std::move(measurer);
     if (Interrupted()) measurer_->Stop();
   }
-  search::Session session(log, *farm, context_.clock, context_.wall_clock, std::move(options));
-  HONE_RETURN_IF_ERROR(StartInTurn(session, std::move(tasks), strike));
+  search::TuningSession session(log, *farm, context_.clock, context_.wall_clock,
+                                std::move(options));
+  HONE_RETURN_IF_ERROR(StartInTurn(session, std::move(tasks), count_fault));
   SetDeadline(session.SecondsLeft());
   HONE_RETURN_IF_ERROR(session.Run(nullptr));
   if (Interrupted()) return absl::CancelledError("interrupted");
   KillPoint("honed.finished");
-  End(SessionEvent::kEnd, std::string(search::StopReasonName(session.reason())));
+  End(SessionTrigger::kEnd, std::string(search::StopReasonName(session.reason())));
   return absl::OkStatus();
 }
 
@@ -365,7 +366,7 @@ void SessionDriver::SetDeadline(double seconds_left) {
       [id = id_, deadline_ns](Farm& farm, int64_t) { farm.SetDeadline(id, deadline_ns); });
 }
 
-void SessionDriver::End(SessionEvent event, const std::string& reason) {
+void SessionDriver::End(SessionTrigger event, const std::string& reason) {
   const absl::Status stored = Store(event, reason, nullptr);
   if (!stored.ok()) {
     LogWarning("session {}: {}", id_.ToHex(), StatusMessage(stored));
@@ -374,10 +375,10 @@ void SessionDriver::End(SessionEvent event, const std::string& reason) {
 
 void SessionDriver::EndCancelled() {
   if (row_.state != SessionState::kCancelling &&
-      !Store(SessionEvent::kCancel, "cancelled", nullptr).ok()) {
+      !Store(SessionTrigger::kCancel, "cancelled", nullptr).ok()) {
     return;
   }
-  End(SessionEvent::kEmptied, "cancelled");
+  End(SessionTrigger::kEmptied, "cancelled");
 }
 
 absl::StatusOr<std::optional<std::string>> SessionDriver::FinishedAs() {
@@ -401,8 +402,8 @@ void SessionDriver::Run() {
     const auto finished = FinishedAs();
     // Where its log could not be read, or an older Hone did not write that it left.
     if (!finished.ok() || *finished) LeaveSearch();
-    if (!finished.ok()) End(SessionEvent::kFail, StatusMessage(finished.status()));
-    if (finished.ok() && *finished) End(SessionEvent::kEnd, **finished);
+    if (!finished.ok()) End(SessionTrigger::kFail, StatusMessage(finished.status()));
+    if (finished.ok() && *finished) End(SessionTrigger::kEnd, **finished);
     if (!finished.ok() || *finished) {
       if (cancelled_.load()) EndCancelled();
       return;
@@ -417,7 +418,7 @@ void SessionDriver::Run() {
   if (cancelled_.load() || (!status.ok() && !Interrupted())) LeaveSearch();
   context_.tuners->ForgetEnded();
   if (!status.ok() && !Interrupted() && row_.state != SessionState::kCancelling) {
-    End(SessionEvent::kFail, StatusMessage(status));
+    End(SessionTrigger::kFail, StatusMessage(status));
   }
   if (ended_.load()) return;
   if (cancelled_.load() || row_.state == SessionState::kCancelling) EndCancelled();

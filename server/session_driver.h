@@ -10,9 +10,9 @@
 
 #include "base/core/clock.h"
 #include "proto/farm_messages.h"
-#include "search/session.h"
 #include "search/shared_tuner.h"
 #include "search/tuner.h"
+#include "search/tuning_session.h"
 #include "server/remote_measurer.h"
 #include "server/session_log.h"
 #include "server/space_turns.h"
@@ -31,8 +31,8 @@ struct DriverContext {
   SpaceTurns* turns = nullptr;             ///< likewise
 };
 
-/// Runs one accepted session on a thread of its own: search::Session, the same that tunes on one
-/// machine, over the farm as its Measurer, and a member of the search that all sessions of its
+/// Runs one accepted session on a thread of its own: search::TuningSession, the same that tunes on
+/// one machine, over the farm as its Measurer, and a member of the search that all sessions of its
 /// target, device class and accuracy share. Goes on where an earlier start of honed left it.
 class SessionDriver {
  public:
@@ -69,10 +69,10 @@ class SessionDriver {
   /// kDeadlineExceeded: its date came first, or it waited for as long as it may tune.
   absl::Status ChooseDevice(proto::DeviceFacts* device);
   absl::Status Tune(const proto::DeviceFacts& device);
-  /// Starts it when its turn has come, until when it has `strike`. kDeadlineExceeded: its date came
-  /// first.
-  absl::Status StartInTurn(search::Session& session, std::vector<search::TuningTask> tasks,
-                           SpaceTurns::Strike& strike);
+  /// Starts it when its turn has come, until when it has `count_fault`. kDeadlineExceeded: its date
+  /// came first.
+  absl::Status StartInTurn(search::TuningSession& session, std::vector<search::TuningTask> tasks,
+                           SpaceTurns::CountFault& count_fault);
   absl::StatusOr<search::SessionOptions> OptionsFor(const proto::DeviceFacts& device) const;
   /// What its search shares with others: the same request text, the same search.
   search::SharedTuners::Request SharedRequest(const search::SessionOptions& options) const;
@@ -81,12 +81,12 @@ class SessionDriver {
   double SecondsUntilDate() const;
   /// Tells the Farm when the session's time is over. Nothing where it never is.
   void SetDeadline(double seconds_left);
-  void End(SessionEvent event, const std::string& reason);
+  void End(SessionTrigger event, const std::string& reason);
   void EndCancelled();
   /// Takes it out of its search, if it is in one.
   void LeaveSearch();
   /// kFailedPrecondition: it is being cancelled, which is all that may become of it.
-  absl::Status Store(SessionEvent event, const std::string& reason,
+  absl::Status Store(SessionTrigger event, const std::string& reason,
                      const proto::DeviceFacts* device);
   bool Interrupted() const { return interrupted_.load(); }
 

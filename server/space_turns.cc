@@ -13,15 +13,15 @@ namespace {
 
 constexpr int64_t kLookNs = 100'000'000;
 
-absl::StatusOr<int> StrikesOf(FarmLoop& loop, const Hash128& session) {
-  int strikes = 0;
+absl::StatusOr<int> FaultsOf(FarmLoop& loop, const Hash128& session) {
+  int faults = 0;
   HONE_RETURN_IF_ERROR(loop.Run(
       {.prepare = [&](Farm&, db::FarmStore& store, db::FarmUnit&, int64_t) -> absl::Status {
         HONE_ASSIGN_OR_RETURN(const auto suspect, store.FindSuspect(session, db::kSpacesOfSession));
-        strikes = suspect ? suspect->losses : 0;
+        faults = suspect ? suspect->losses : 0;
         return absl::OkStatus();
       }}));
-  return strikes;
+  return faults;
 }
 
 absl::Status Store(FarmLoop& loop, const db::FarmChange& change) {
@@ -42,21 +42,21 @@ SpaceTurns::Turn::~Turn() {
 
 absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session, const Ended& ended,
                              const Work& work) {
-  HONE_ASSIGN_OR_RETURN(const int strikes, StrikesOf(loop, session));
-  if (strikes >= kMostStrikes) {
+  HONE_ASSIGN_OR_RETURN(const int faults, FaultsOf(loop, session));
+  if (faults >= kMostFaults) {
     return absl::FailedPreconditionError(fmt::format(
         "honed has ended {} times while it prepared the search of this session's tasks, which it "
         "does not try again: one of them may need more memory or time than honed has, or be a "
         "fault of Hone. What honed or the system last said stands in honed's log; to find the "
         "task, ask for fewer at once, and report it",
-        strikes));
+        faults));
   }
   Turn turn;
-  if (strikes > 0) {
+  if (faults > 0) {
     LogWarning(
-        "session {}: honed ended while it prepared its search (strike {} of {}); it is "
+        "session {}: honed ended while it prepared its search (fault {} of {}); it is "
         "prepared alone among such",
-        session.ToHex(), strikes, kMostStrikes);
+        session.ToHex(), faults, kMostFaults);
     std::unique_lock lock(mutex_);
     while (!WaitFor(changed_, lock, kLookNs, [this] { return !taken_; })) {
       HONE_RETURN_IF_ERROR(ended());
@@ -64,15 +64,15 @@ absl::Status SpaceTurns::Run(FarmLoop& loop, const Hash128& session, const Ended
     taken_ = true;
     turn.of = this;
   }
-  bool struck = strikes > 0;
+  bool counted = faults > 0;
   const absl::Status status = work([&] {
-    struck = true;
+    counted = true;
     return Store(loop, db::PutFarmSuspect{{.session = session,
                                            .attempt = db::kSpacesOfSession,
-                                           .losses = strikes + 1,
+                                           .losses = faults + 1,
                                            .reason = "its Spaces are computed"}});
   });
-  if (!struck) return status;
+  if (!counted) return status;
   const absl::Status forgotten = Store(loop, db::DropFarmSuspect{session, db::kSpacesOfSession});
   return status.ok() ? forgotten : status;
 }

@@ -18,9 +18,17 @@ using db::SessionState;
 enum class AttemptState : uint8_t { kWaiting, kLeased, kAnswered, kClosed };
 enum class WorkerState : uint8_t { kConnected, kDraining, kGone, kLost };
 
-enum class SessionEvent : uint8_t { kBegin, kCancel, kEmptied, kEnd, kFail };
-enum class AttemptEvent : uint8_t { kGrant, kTakeBack, kAnswer, kCondemn, kCommit, kDrop, kBuilt };
-enum class LeaseEvent : uint8_t {
+enum class SessionTrigger : uint8_t { kBegin, kCancel, kEmptied, kEnd, kFail };
+enum class AttemptTrigger : uint8_t {
+  kGrant,
+  kTakeBack,
+  kAnswer,
+  kCondemn,
+  kCommit,
+  kDrop,
+  kBuilt
+};
+enum class LeaseTrigger : uint8_t {
   kStart,
   kAnswer,
   kCommit,
@@ -30,19 +38,19 @@ enum class LeaseEvent : uint8_t {
   kLose,
   kBuilt
 };
-enum class WorkerEvent : uint8_t { kConnect, kDrain, kDisconnect, kGiveUp };
-enum class DeviceEvent : uint8_t { kDrain, kEmptied, kUndrain, kQuarantine, kLose, kProbed };
+enum class WorkerTrigger : uint8_t { kConnect, kDrain, kDisconnect, kGiveUp };
+enum class DeviceTrigger : uint8_t { kDrain, kEmptied, kUndrain, kQuarantine, kLose, kProbed };
 
-/// What follows, or nothing: the event cannot happen in that state.
-std::optional<SessionState> Next(SessionState state, SessionEvent event);
-std::optional<AttemptState> Next(AttemptState state, AttemptEvent event);
-std::optional<LeaseState> Next(LeaseState state, LeaseEvent event);
-std::optional<WorkerState> Next(WorkerState state, WorkerEvent event);
-std::optional<DeviceState> Next(DeviceState state, DeviceEvent event);
+/// What follows, or nothing: the trigger cannot come in that state.
+std::optional<SessionState> Next(SessionState state, SessionTrigger trigger);
+std::optional<AttemptState> Next(AttemptState state, AttemptTrigger trigger);
+std::optional<LeaseState> Next(LeaseState state, LeaseTrigger trigger);
+std::optional<WorkerState> Next(WorkerState state, WorkerTrigger trigger);
+std::optional<DeviceState> Next(DeviceState state, DeviceTrigger trigger);
 
 /// Makes the transition; one that the table does not have is a programmer error.
-template <typename State, typename Event>
-void Move(State& state, Event event);
+template <typename State, typename Trigger>
+void Move(State& state, Trigger trigger);
 
 /// A row of any table, for documents and tests: "lease", "granted", "start", "started".
 struct TransitionText {

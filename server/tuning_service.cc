@@ -398,12 +398,12 @@ grpc::ServerUnaryReactor* TuningService::Service::SetDevice(grpc::CallbackServer
         [&](Farm& farm, db::FarmUnit& unit, int64_t now_ns, int64_t now_ms) {
           before = farm.Remember(request->worker(), request->device());
           const std::string reason = "by " + who.name;
-          const absl::Status set =
-              word == "probe"
-                  ? farm.AskProbe(request->worker(), request->device(), reason)
-                  : farm.SetDevice(request->worker(), request->device(),
-                                   word == "drain" ? DeviceEvent::kDrain : DeviceEvent::kUndrain,
-                                   reason, now_ns);
+          const absl::Status set = word == "probe"
+                                       ? farm.AskProbe(request->worker(), request->device(), reason)
+                                       : farm.SetDevice(request->worker(), request->device(),
+                                                        word == "drain" ? DeviceTrigger::kDrain
+                                                                        : DeviceTrigger::kUndrain,
+                                                        reason, now_ns);
           if (set.ok()) {
             unit.changes.push_back(db::FarmAudit{
                 .at_ms = now_ms, .actor = who.Uri(), .action = word, .subject = subject});

@@ -16,7 +16,7 @@ namespace hone::bench {
 namespace {
 
 constexpr size_t kBatch = 8;          ///< as search::Tuner proposes for one task
-constexpr size_t kRowsPerModel = 24;  ///< as search::Session trains
+constexpr size_t kRowsPerModel = 24;  ///< as search::TuningSession trains
 
 absl::StatusOr<std::vector<costmodel::Prediction>> TrainAndScore(
     const std::vector<costmodel::TrainingTask>& tasks, const costmodel::FeatureRows& rows,

@@ -29,7 +29,7 @@ class PredictedSessionTest : public ::testing::Test {
   /// Runs one to its end; the Measurer's times are the landscape's and must not count.
   void Predict(int64_t trials) {
     FakeMeasurer measurer(1, {.fail = 0.1});
-    Session session(log_, measurer, clock_, clock_, Predicted(trials));
+    TuningSession session(log_, measurer, clock_, clock_, Predicted(trials));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session.Run(nullptr).ok());
     for (const TaskVerdict& verdict : session.verdicts()) EXPECT_FALSE(verdict.compared);
@@ -84,12 +84,12 @@ TEST_F(PredictedSessionTest, GoesOnWhereItWasKilled) {
     measurer.on_answer = [&left] {
       if (--left == 0) throw Killed();
     };
-    Session session(log_, measurer, clock_, clock_, Predicted(40));
+    TuningSession session(log_, measurer, clock_, clock_, Predicted(40));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     EXPECT_THROW((void)session.Run(nullptr), Killed);
   }
   FakeMeasurer measurer(1, {});
-  Session session(log_, measurer, clock_, clock_, Predicted(40));
+  TuningSession session(log_, measurer, clock_, clock_, Predicted(40));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   EXPECT_TRUE(session.resumed());
   ASSERT_TRUE(session.Run(nullptr).ok());
@@ -113,7 +113,7 @@ TEST_F(PredictedSessionTest, ASessionThatMeasuresTriesTheirBestFirstAndTakesNoTi
     best[task.hash] = (*record)->record.trace;
   }
   FakeMeasurer measurer(1, {});
-  Session session(log_, measurer, clock_, clock_, Options(24));
+  TuningSession session(log_, measurer, clock_, clock_, Options(24));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   // Nothing of them is known but that they are worth a trial.
   EXPECT_EQ(session.tuner().training_rows(), 0);

@@ -9,7 +9,7 @@
 #include "db/lookup.h"
 #include "db/memory_database.h"
 #include "ir/text.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 #include "tests/search/small_session.h"
 
 namespace hone::search {
@@ -22,14 +22,15 @@ class SessionFinalsTest : public ::testing::Test {
   db::MemoryDatabase log_;
 };
 
-db::RecordQuery QueryOf(const Session& session, int task) {
+db::RecordQuery QueryOf(const TuningSession& session, int task) {
   return {{session.tuner().task(task).hash, TestTarget().text, "class", ir::AccuracyClass::kDefault,
            kCpuVersions.measurement_policy},
           "1+22.1"};
 }
 
 /// What a look-up answers for a task, asked by a model.
-db::LookupAnswer LookUp(db::Database& log, const Session& session, int task, const Hash128& model) {
+db::LookupAnswer LookUp(db::Database& log, const TuningSession& session, int task,
+                        const Hash128& model) {
   db::Lookup lookup(log, "1+22.1", model);
   const auto answer =
       lookup.Find(QueryOf(session, task).key, ir::ToText(*session.tuner().task(task).workload),
@@ -39,8 +40,8 @@ db::LookupAnswer LookUp(db::Database& log, const Session& session, int task, con
 }
 
 /// What a session confirms or puts back before it ends: every winner.
-std::function<absl::Status(Session&)> SayOfWinners(bool put_back, std::set<int>* winners) {
-  return [=](Session& s) {
+std::function<absl::Status(TuningSession&)> SayOfWinners(bool put_back, std::set<int>* winners) {
+  return [=](TuningSession& s) {
     db::ModelVerdict verdict{.default_ns = 2000, .tuned_ns = 1000, .ratio = 2, .ratio_low = 1.9};
     std::vector<int> confirmed;
     for (int i = 0; i < s.tuner().num_tasks(); ++i) {
@@ -62,7 +63,7 @@ TEST_F(SessionFinalsTest, APutBackKernelIsTheDefaultInItsModelAlone) {
   std::set<int> put_back;
   SessionOptions options = Options(60);
   options.before_end = SayOfWinners(true, &put_back);
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   ASSERT_FALSE(put_back.empty()) << "no task was improved; choose another landscape";
@@ -89,7 +90,7 @@ TEST_F(SessionFinalsTest, TheNewestVerdictOfAModelCounts) {
     std::set<int> winners;
     SessionOptions options = Options(60);
     options.before_end = SayOfWinners(put_back, &winners);
-    Session session(log_, measurer, clock_, wall_clock_, options);
+    TuningSession session(log_, measurer, clock_, wall_clock_, options);
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session.Run(nullptr).ok());
     ASSERT_FALSE(winners.empty()) << "no task was improved; choose another landscape";
@@ -111,17 +112,17 @@ TEST_F(SessionFinalsTest, WhatAnEarlierRunComparedIsConfirmedOrPutBackByTheNext)
     FakeMeasurer measurer(1, {});
     std::vector<TaskVerdict> before;
     SessionOptions options = Options(60);
-    options.before_end = [&](Session& s) -> absl::Status {
+    options.before_end = [&](TuningSession& s) -> absl::Status {
       before = s.verdicts();
       throw Killed();
     };
-    Session first(log, measurer, clock_, wall_clock_, options);
+    TuningSession first(log, measurer, clock_, wall_clock_, options);
     ASSERT_TRUE(first.Start(TwoTasks()).ok());
     EXPECT_THROW((void)first.Run(nullptr), Killed);
     std::set<int> winners;
     options.before_end = SayOfWinners(put_back, &winners);
     measurer.on_compare = [](double) { FAIL() << "compared again"; };
-    Session second(log, measurer, clock_, wall_clock_, options);
+    TuningSession second(log, measurer, clock_, wall_clock_, options);
     ASSERT_TRUE(second.Start(TwoTasks()).ok());
     ASSERT_TRUE(second.resumed());
     ASSERT_TRUE(second.Run(nullptr).ok());
@@ -140,8 +141,8 @@ TEST_F(SessionFinalsTest, WhatAnEarlierRunComparedIsConfirmedOrPutBackByTheNext)
 
 /// With how many threads look-ups run what answers exactly for each task, and how many tasks there
 /// were to choose for.
-std::map<int, int> ThreadsInLog(db::Database& log, const Session& session, const ir::Target& target,
-                                int* short_ones) {
+std::map<int, int> ThreadsInLog(db::Database& log, const TuningSession& session,
+                                const ir::Target& target, int* short_ones) {
   std::map<int, int> count;
   for (int task = 0; task < session.tuner().num_tasks(); ++task) {
     const TaskVerdict& v = session.verdicts()[static_cast<size_t>(task)];
@@ -173,7 +174,7 @@ TEST_F(SessionFinalsTest, FewerThreadsAreKeptWhereTheyAreAsFast) {
       measurer.slow = slow;
       if (chooses) measurer.with_threads = slower;
       options.choose_threads = chooses;
-      Session session(log, measurer, clock_, wall_clock_, options);
+      TuningSession session(log, measurer, clock_, wall_clock_, options);
       ASSERT_TRUE(session.Start(TwoTasks()).ok());
       ASSERT_TRUE(session.Run(nullptr).ok());
       int asked = 0;
@@ -195,7 +196,7 @@ TEST_F(SessionFinalsTest, AllThreadsStayWhereTheyPay) {
   options.choose_threads = true;
   FakeMeasurer measurer(1, {});
   measurer.with_threads = [](int) { return 1.01; };
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   int asked = 0;
@@ -211,7 +212,7 @@ TEST_F(SessionFinalsTest, NoisyComparisonsTakeNoThreadsAway) {
   options.choose_threads = true;
   FakeMeasurer measurer(1, {.noisy = true});
   measurer.with_threads = [](int) { return 0.5; };
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   int asked = 0;
@@ -232,7 +233,7 @@ TEST_F(SessionFinalsTest, ComparisonsFitTheTimeThatOneMayRun) {
     measurer.on_compare = [&](double ns) { longest_ns = std::max(longest_ns, ns); };
     SessionOptions options = Options(20);
     options.run_seconds = kRunSeconds;
-    Session session(log, measurer, clock_, wall_clock_, options);
+    TuningSession session(log, measurer, clock_, wall_clock_, options);
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session.Run(nullptr).ok());
     EXPECT_LT(longest_ns, 1e9 * kRunSeconds);

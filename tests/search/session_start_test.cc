@@ -3,7 +3,7 @@
 #include "base/core/fake_clock.h"
 #include "base/versions.h"
 #include "db/memory_database.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 #include "tests/search/small_session.h"
 
 namespace hone::search {
@@ -36,13 +36,13 @@ TEST_F(SessionStartTest, ASessionKilledWhileItBeginsIsAsWarmAsAnother) {
   options.seconds = 1000;
   {
     FakeMeasurer measurer(1, {});
-    Session session(log_, measurer, clock_, wall_clock_, options);
+    TuningSession session(log_, measurer, clock_, wall_clock_, options);
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session.Run(nullptr).ok());
   }
   const auto measured_in = [&](db::MemoryDatabase& log) {
     FakeMeasurer measurer(1, {});
-    Session session(log, measurer, clock_, wall_clock_, options);
+    TuningSession session(log, measurer, clock_, wall_clock_, options);
     EXPECT_TRUE(session.Start(TwoTasks()).ok());
     EXPECT_TRUE(session.Run(nullptr).ok());
     return measurer.measured();
@@ -55,7 +55,7 @@ TEST_F(SessionStartTest, ASessionKilledWhileItBeginsIsAsWarmAsAnother) {
     db::MemoryDatabase log = log_;
     const KillingClock clock(kills);
     FakeMeasurer measurer(1, {});
-    Session session(log, measurer, clock, wall_clock_, options);
+    TuningSession session(log, measurer, clock, wall_clock_, options);
     try {
       ASSERT_TRUE(session.Start(TwoTasks()).ok());
       killed = false;

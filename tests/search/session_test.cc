@@ -1,5 +1,3 @@
-#include "search/session.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +8,7 @@
 #include "base/core/fake_clock.h"
 #include "base/versions.h"
 #include "db/memory_database.h"
+#include "search/tuning_session.h"
 #include "tests/search/small_session.h"
 
 namespace hone::search {
@@ -24,7 +23,7 @@ class SessionTest : public ::testing::Test {
 
 TEST_F(SessionTest, EveryAttemptIsInTheLogOnceAndTheBudgetHolds) {
   FakeMeasurer measurer(1, {});
-  Session session(log_, measurer, clock_, wall_clock_, Options(30));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(30));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_EQ(session.reason(), StopReason::kTrials);
@@ -47,7 +46,7 @@ TEST_F(SessionTest, EveryAttemptIsInTheLogOnceAndTheBudgetHolds) {
 
 TEST_F(SessionTest, FailuresAreOutcomesAndCostOnlyThemselves) {
   FakeMeasurer measurer(2, {.fail = 0.4});
-  Session session(log_, measurer, clock_, wall_clock_, Options(40));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(40));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   auto stats = log_.Stats();
@@ -59,7 +58,7 @@ TEST_F(SessionTest, FailuresAreOutcomesAndCostOnlyThemselves) {
 
 TEST_F(SessionTest, LateReorderedAndLostResultsEndAllTheSame) {
   FakeMeasurer measurer(5, {.lose = 0.1, .fail = 0.1, .reorder = true, .delay = 4});
-  Session session(log_, measurer, clock_, wall_clock_, Options(60));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(60));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   // A lost one is nobody's fault and gives its trial back.
@@ -85,7 +84,7 @@ TEST_F(SessionTest, ARestartGoesOnWhereTheLogStands) {
         if (--left == 0) throw Killed();
       };
     }
-    Session session(log_, measurer, clock_, wall_clock_, Options(50));
+    TuningSession session(log_, measurer, clock_, wall_clock_, Options(50));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     EXPECT_EQ(session.resumed(), kills > 0);
     bool killed = false;
@@ -117,11 +116,11 @@ TEST_F(SessionTest, ARestartGoesOnWhereTheLogStands) {
 TEST_F(SessionTest, AFinishedSessionIsNotResumedButWarmsTheNextOne) {
   FakeMeasurer measurer(1, {});
   {
-    Session session(log_, measurer, clock_, wall_clock_, Options(30));
+    TuningSession session(log_, measurer, clock_, wall_clock_, Options(30));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session.Run(nullptr).ok());
   }
-  Session next(log_, measurer, clock_, wall_clock_, Options(10));
+  TuningSession next(log_, measurer, clock_, wall_clock_, Options(10));
   ASSERT_TRUE(next.Start(TwoTasks()).ok());
   EXPECT_FALSE(next.resumed());
   ASSERT_TRUE(next.Run(nullptr).ok());
@@ -146,7 +145,7 @@ TEST_F(SessionTest, TheTimeBudgetCountsAcrossRestarts) {
       clock_.AdvanceNs(4'000'000'000);
       if (--left == 0) throw Killed();
     };
-    Session session(log_, measurer, clock_, wall_clock_, options);
+    TuningSession session(log_, measurer, clock_, wall_clock_, options);
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     try {
       ASSERT_TRUE(session.Run(nullptr).ok());
@@ -180,13 +179,13 @@ TEST_F(SessionTest, WhatComesAfterTheSearchEndsByTheDateToo) {
   options.until_unix_ns = date_ns;
   options.reserve_seconds = 10;
   bool judged = false;
-  options.before_end = [&](Session& s) {
+  options.before_end = [&](TuningSession& s) {
     judged = true;
     EXPECT_GE(s.SecondsLeft(), 10);
     clock_.AdvanceNs(10 * kOneSecondNs);
     return absl::OkStatus();
   };
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_EQ(session.reason(), StopReason::kDate);
@@ -214,7 +213,7 @@ TEST_F(SessionTest, WhatTheWallClockLeavesIsToldAgainAndAgain) {
     clock_.AdvanceNs(kOneSecondNs / 4);
     if (++answers == 20) clock_.JumpWallNs(-10 * kOneSecondNs);
   };
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   const int64_t start_ns = clock_.NowNs();
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
@@ -233,7 +232,7 @@ TEST_F(SessionTest, AComparisonThatWouldEndTooLateIsNotBegun) {
   measurer.on_compare = [&](double) { FAIL() << "compared"; };
   SessionOptions options = Options(0);
   options.seconds = 60;
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_EQ(session.reason(), StopReason::kTime);
@@ -251,7 +250,7 @@ TEST_F(SessionTest, FailuresOfEarlierRunsCountToo) {
         if (--left == 0) throw Killed();
       };
     }
-    Session session(log_, measurer, clock_, wall_clock_, Options(60));
+    TuningSession session(log_, measurer, clock_, wall_clock_, Options(60));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     EXPECT_EQ(session.resumed(), kills > 0);
     try {
@@ -284,7 +283,7 @@ struct FaultCase {
 class RestartTest : public SessionTest, public ::testing::WithParamInterface<FaultCase> {
  protected:
   /// For a task of a session that went on where others were killed.
-  void ExpectTheSame(const TaskSearch& whole, const Session& session, int task) {
+  void ExpectTheSame(const TaskSearch& whole, const TuningSession& session, int task) {
     const TaskSearch& restarted = session.tuner().search(task);
     // Nothing that an earlier run measured is forgotten.
     double least_ns = 1e30;
@@ -335,7 +334,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(RestartTest, EndsAsAnUninterruptedRunDoes) {
   FakeMeasurer measurer(9, GetParam().faults);
   db::MemoryDatabase other;
-  Session whole(other, measurer, clock_, wall_clock_, Options(400));
+  TuningSession whole(other, measurer, clock_, wall_clock_, Options(400));
   ASSERT_TRUE(whole.Start(TwoTasks()).ok());
   ASSERT_TRUE(whole.Run(nullptr).ok());
   for (int kills = 0;; ++kills) {
@@ -344,7 +343,7 @@ TEST_P(RestartTest, EndsAsAnUninterruptedRunDoes) {
     again.on_answer = [&left] {
       if (--left == 0) throw Killed();
     };
-    Session session(log_, again, clock_, wall_clock_, Options(400));
+    TuningSession session(log_, again, clock_, wall_clock_, Options(400));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     try {
       ASSERT_TRUE(session.Run(nullptr).ok());
@@ -372,14 +371,14 @@ TEST_F(SessionTest, AnUnfinishedSessionOfOtherTasksIsNotResumed) {
     measurer.on_answer = [&left] {
       if (--left == 0) throw Killed();
     };
-    Session session(log_, measurer, clock_, wall_clock_, Options(30));
+    TuningSession session(log_, measurer, clock_, wall_clock_, Options(30));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     EXPECT_THROW((void)session.Run(nullptr), Killed);
   }
   std::vector<TuningTask> tasks = TwoTasks();
   tasks.erase(tasks.begin());
   FakeMeasurer measurer(1, {});
-  Session session(log_, measurer, clock_, wall_clock_, Options(30));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(30));
   ASSERT_TRUE(session.Start(std::move(tasks)).ok());
   EXPECT_FALSE(session.resumed());
   EXPECT_TRUE(session.Run(nullptr).ok());
@@ -388,7 +387,7 @@ TEST_F(SessionTest, AnUnfinishedSessionOfOtherTasksIsNotResumed) {
 TEST_F(SessionTest, RecordsOfANearWorkloadAreTransplanted) {
   {
     FakeMeasurer measurer(1, {});
-    Session session(log_, measurer, clock_, wall_clock_, Options(60));
+    TuningSession session(log_, measurer, clock_, wall_clock_, Options(60));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session.Run(nullptr).ok());
   }
@@ -396,7 +395,7 @@ TEST_F(SessionTest, RecordsOfANearWorkloadAreTransplanted) {
   SessionOptions options = Options(8);
   options.request = "{\"model\":\"another\"}";
   FakeMeasurer measurer(1, {});
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(std::move(tasks)).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   const auto& counts = session.tuner().search(0).counts();
@@ -408,7 +407,7 @@ TEST_F(SessionTest, ASearchThatFindsNothingMoreEnds) {
   FakeMeasurer measurer(1, {});
   // The default is the best there is: every other candidate takes twice its time.
   measurer.flat = true;
-  Session session(log_, measurer, clock_, wall_clock_, Options(0));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(0));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_TRUE(session.reason() == StopReason::kNothingExpected ||
@@ -427,7 +426,7 @@ TEST_F(SessionTest, ASearchThatFindsNothingMoreEnds) {
 // Nobody measures any more (no builder, no runner): that ends, with the reason.
 TEST_F(SessionTest, WhenNothingCanBeMeasuredItEndsWithAnError) {
   FakeMeasurer measurer(1, {.broken = true});
-  Session session(log_, measurer, clock_, wall_clock_, Options(0));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(0));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   const absl::Status status = session.Run(nullptr);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
@@ -447,11 +446,11 @@ TEST_F(SessionTest, ADiskThatFillsEndsTheRecordWhileThereIsRoomForIt) {
     free_bytes = options.least_free_bytes - 1;
   };
   bool judged = false;
-  options.before_end = [&](Session&) {
+  options.before_end = [&](TuningSession&) {
     judged = true;
     return absl::OkStatus();
   };
-  Session session(log_, measurer, clock_, wall_clock_, options);
+  TuningSession session(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_EQ(session.reason(), StopReason::kDiskFull);
@@ -466,7 +465,7 @@ TEST_F(SessionTest, ADiskThatFillsEndsTheRecordWhileThereIsRoomForIt) {
   EXPECT_EQ(events->back().payload, "disk full");
 
   free_bytes = options.least_free_bytes;
-  Session next(log_, measurer, clock_, wall_clock_, options);
+  TuningSession next(log_, measurer, clock_, wall_clock_, options);
   ASSERT_TRUE(next.Start(TwoTasks()).ok());
   EXPECT_TRUE(next.resumed());
   ASSERT_TRUE(next.Run(nullptr).ok());
@@ -478,7 +477,7 @@ TEST_F(SessionTest, ADiskThatFillsEndsTheRecordWhileThereIsRoomForIt) {
 
 TEST_F(SessionTest, NoisyResultsAreMarkedInTheLog) {
   FakeMeasurer measurer(1, {.noisy = true});
-  Session session(log_, measurer, clock_, wall_clock_, Options(10));
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(10));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   int screened = 0;

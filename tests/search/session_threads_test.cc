@@ -13,7 +13,7 @@
 #include "base/core/clock.h"
 #include "base/core/fake_clock.h"
 #include "db/memory_database.h"
-#include "search/session.h"
+#include "search/tuning_session.h"
 #include "tests/search/small_session.h"
 
 // Members of a shared search whose results do not wait for their proposals.
@@ -307,9 +307,9 @@ class SessionThreadsTest : public ::testing::Test {
 
 TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
   ThreadedMeasurer first_measurer(1), second_measurer(2);
-  Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 60));
+  TuningSession first(log_, first_measurer, clock_, clock_, Options(kFirst, 60));
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
-  Session second(log_, second_measurer, clock_, clock_, Options(kSecond, 40));
+  TuningSession second(log_, second_measurer, clock_, clock_, Options(kSecond, 40));
   ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
   std::thread other([&] { EXPECT_TRUE(second.Run(nullptr).ok()); });
   EXPECT_TRUE(first.Run(nullptr).ok());
@@ -325,19 +325,19 @@ TEST_F(SessionThreadsTest, TwoMembersMeasureEachCandidateOnceAndEnd) {
 // asked to end need not make them all.
 TEST_F(SessionThreadsTest, WhoIsInterruptedBeforeItsSpacesAreMadeNeverJoins) {
   ThreadedMeasurer first_measurer(1), second_measurer(2);
-  Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 10));
+  TuningSession first(log_, first_measurer, clock_, clock_, Options(kFirst, 10));
   ASSERT_TRUE(first.Start({TwoTasks()[0]}).ok());
   const std::shared_ptr<SharedTuner> live = *Shared();
   const schedule::Space* const made = live->tuner.search(0).shared_space().get();
   std::atomic<bool> interrupted = true;
   SessionOptions options = Options(kSecond, 10);
   options.interrupted = &interrupted;
-  Session second(log_, second_measurer, clock_, clock_, std::move(options));
+  TuningSession second(log_, second_measurer, clock_, clock_, std::move(options));
   EXPECT_TRUE(absl::IsCancelled(second.Start(TwoTasks())));
   EXPECT_EQ(live->tuner.Members(), std::vector<Hash128>{kFirst});
   EXPECT_EQ(live->tuner.num_tasks(), 1);
   // What the search has is not made again.
-  Session third(log_, second_measurer, clock_, clock_, Options({3, 3}, 10));
+  TuningSession third(log_, second_measurer, clock_, clock_, Options({3, 3}, 10));
   ASSERT_TRUE(third.Start(TwoTasks()).ok());
   EXPECT_EQ(live->tuner.num_tasks(), 2);
   EXPECT_EQ(live->tuner.search(0).shared_space().get(), made);
@@ -348,13 +348,13 @@ TEST_F(SessionThreadsTest, AMemberThatTheLogDoesNotKnowIsNone) {
   for (const auto fault : {ThreadedLog::Fault::kReads, ThreadedLog::Fault::kAppends}) {
     SCOPED_TRACE(static_cast<int>(fault));
     ThreadedMeasurer first_measurer(1), other_measurer(2);
-    Session first(log_, first_measurer, clock_, clock_, Options(kFirst, 30));
+    TuningSession first(log_, first_measurer, clock_, clock_, Options(kFirst, 30));
     ASSERT_TRUE(first.Start(TwoTasks()).ok());
     const std::shared_ptr<SharedTuner> live = *Shared();
     const int count = live->tuner.task(1).count;
     log_.Fail(fault);
     {
-      Session second(log_, other_measurer, clock_, clock_, Options(kSecond, 20));
+      TuningSession second(log_, other_measurer, clock_, clock_, Options(kSecond, 20));
       EXPECT_FALSE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
     }
     log_.Fail(ThreadedLog::Fault::kNone);
@@ -362,7 +362,7 @@ TEST_F(SessionThreadsTest, AMemberThatTheLogDoesNotKnowIsNone) {
     EXPECT_EQ(live->tuner.num_tasks(), 2);
     EXPECT_EQ(live->tuner.task(1).count, count);
     // Who comes next has the numbers of tasks that a restart gives them.
-    Session third(log_, other_measurer, clock_, clock_, Options(kThird, 20));
+    TuningSession third(log_, other_measurer, clock_, clock_, Options(kThird, 20));
     ASSERT_TRUE(third.Start({TallerProduct()}).ok());
     SharedTuner again(TestTarget(), {.seed = 3});
     ASSERT_TRUE(ReplayStream(log_, log_.EventsOf(live->stream).value(), again).ok());
@@ -382,7 +382,7 @@ TEST_F(SessionThreadsTest, WhoIsInterruptedWaitsForItsProposalsWithoutAsking) {
   StoppedMeasurer measurer(interrupted);
   SessionOptions options = Options(kFirst, 400);
   options.interrupted = &interrupted;
-  Session session(log_, measurer, clock_, clock_, options);
+  TuningSession session(log_, measurer, clock_, clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_EQ(session.reason(), StopReason::kInterrupted);
@@ -395,14 +395,14 @@ TEST_F(SessionThreadsTest, TheStreamGivesTheSameSearchAgain) {
   ThreadedMeasurer first_measurer(1), second_measurer(2);
   SessionOptions options = Options(kFirst, 400);
   options.interrupted = &interrupted;
-  Session first(log_, first_measurer, clock_, clock_, options);
+  TuningSession first(log_, first_measurer, clock_, clock_, options);
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
   options = Options(kSecond, 400);
   options.interrupted = &interrupted;
-  Session second(log_, second_measurer, clock_, clock_, options);
+  TuningSession second(log_, second_measurer, clock_, clock_, options);
   ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
   const std::shared_ptr<SharedTuner> live = *Shared();
-  const auto stop = [&](const Session&) {
+  const auto stop = [&](const TuningSession&) {
     if (++answers >= 60) interrupted = true;
   };
   std::thread other([&] { EXPECT_TRUE(second.Run(stop).ok()); });
@@ -430,7 +430,7 @@ TEST_F(SessionThreadsTest, ASearchWhoseReplayEndsHonedAgainIsBegunAnew) {
   Hash128 stream;
   {
     ThreadedMeasurer measurer(1);
-    Session session(log_, measurer, clock_, clock_, Options(kFirst, 10));
+    TuningSession session(log_, measurer, clock_, clock_, Options(kFirst, 10));
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     stream = (*Shared())->stream;
   }
@@ -459,7 +459,7 @@ TEST_F(SessionThreadsTest, ALogThatRefusesResultsEndsTheSession) {
   options.begin_results = [](const db::Batch&, const TunerQueue::Done& done) {
     done(absl::DataLossError("the log is damaged"));
   };
-  Session session(log_, measurer, clock_, clock_, options);
+  TuningSession session(log_, measurer, clock_, clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   EXPECT_EQ(session.Run(nullptr).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(AttemptsOnce(), 0);

@@ -15,7 +15,7 @@ TEST(SessionValues, TheLogSaysOfEveryTraceWhatItWasWrittenFrom) {
   FakeClock clock;
   db::MemoryDatabase log;
   FakeMeasurer measurer(2, {.fail = 0.2});
-  Session session(log, measurer, clock, clock, Options(30));
+  TuningSession session(log, measurer, clock, clock, Options(30));
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   std::map<std::pair<Hash128, Hash128>, std::string> texts;  // by workload and Trace

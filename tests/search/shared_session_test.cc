@@ -7,8 +7,8 @@
 
 #include "base/core/fake_clock.h"
 #include "db/memory_database.h"
-#include "search/session.h"
 #include "search/shared_tuner.h"
+#include "search/tuning_session.h"
 #include "tests/search/small_session.h"
 
 // Sessions that are members of one search, from their first event to their last.
@@ -55,7 +55,7 @@ TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
   int answers = 0;
   first_measurer.on_answer = [&] {
     if (++answers != 15) return;
-    Session second(log_, second_measurer, clock_, clock_, Options(tuners, kSecond, 10));
+    TuningSession second(log_, second_measurer, clock_, clock_, Options(tuners, kSecond, 10));
     ASSERT_TRUE(second.Start({TwoTasks()[1], TallerProduct()}).ok());
     // It knows at once what the other has found.
     EXPECT_GT(second.tuner().search(1).trials(), 0);
@@ -64,7 +64,7 @@ TEST_F(SharedSessionTest, ASecondSessionJoinsTheRunningSearch) {
     EXPECT_TRUE(second.verdicts()[0].compared);
     EXPECT_FALSE(second.tuner().HasMember(kSecond)) << "it has left";
   };
-  Session first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  TuningSession first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 40));
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
   ASSERT_TRUE(first.Run(nullptr).ok());
   EXPECT_EQ(answers, 40);
@@ -94,7 +94,7 @@ TEST_F(SharedSessionTest, ADateLeavesTimeForTheComparisons) {
   const int64_t start_ns = clock_.UnixNs();
   options.until_unix_ns = start_ns + 100 * kOneSecondNs;
   measurer.on_answer = [&] { clock_.AdvanceNs(2 * kOneSecondNs); };
-  Session session(log_, measurer, clock_, clock_, options);
+  TuningSession session(log_, measurer, clock_, clock_, options);
   ASSERT_TRUE(session.Start(TwoTasks()).ok());
   ASSERT_TRUE(session.Run(nullptr).ok());
   EXPECT_EQ(session.reason(), StopReason::kDate);
@@ -105,8 +105,8 @@ TEST_F(SharedSessionTest, ADateLeavesTimeForTheComparisons) {
 TEST_F(SharedSessionTest, ASearchWhoseLastMemberHasLeftIsFreed) {
   SharedTuners tuners;
   FakeMeasurer measurer(1, {}), other(2, {});
-  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 10));
-  Session second(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
+  TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 10));
+  TuningSession second(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
   ASSERT_TRUE(second.Start(TwoTasks()).ok());
   ASSERT_TRUE(first.Run(nullptr).ok());
@@ -125,16 +125,16 @@ TEST_F(SharedSessionTest, ARestartFindsTheMembersThatGoOn) {
     measurer.on_answer = [&] {
       if (++answers == 12) throw Killed();
     };
-    Session gone(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
+    TuningSession gone(log_, other, clock_, clock_, Options(tuners, kSecond, 10));
     ASSERT_TRUE(gone.Start(TwoTasks()).ok());
-    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+    TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
     ASSERT_TRUE(first.Start(TwoTasks()).ok());
     EXPECT_THROW((void)first.Run(nullptr), Killed);
   }
   SharedTuners tuners;
   tuners.GoOn({kFirst});  // the other was cancelled, and the crash came before it left
   FakeMeasurer measurer(3, {});
-  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
   EXPECT_TRUE(first.resumed());
   EXPECT_EQ(first.tuner().Members(), std::vector<Hash128>{kFirst});
@@ -163,7 +163,7 @@ TEST_F(SharedSessionTest, ABudgetGoesOnWhenItsSearchBeginsAnew) {
     measurer.on_answer = [&] {
       if (++answers > kAnswered) throw Killed();
     };
-    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, kTrials));
+    TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, kTrials));
     ASSERT_TRUE(first.Start(TwoTasks()).ok());
     EXPECT_THROW((void)first.Run(nullptr), Killed);
   }
@@ -178,7 +178,7 @@ TEST_F(SharedSessionTest, ABudgetGoesOnWhenItsSearchBeginsAnew) {
     tuners.GoOn({kFirst});
     FakeMeasurer measurer(3, {});
     if (killed) measurer.on_answer = [] { throw Killed(); };
-    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, kTrials));
+    TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, kTrials));
     ASSERT_TRUE(first.Start(TwoTasks()).ok());
     EXPECT_GE(first.tuner().charged(kFirst), kAnswered);
     if (killed) {
@@ -209,8 +209,8 @@ TEST_F(SharedSessionTest, WhoLeavesBeforeItsSearchIsOpenedIsNoMemberOfIt) {
     other.on_answer = [&] {
       if (++answers == 3) throw Killed();
     };
-    Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
-    Session gone(log_, other, clock_, clock_, Options(tuners, kSecond, 100));
+    TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+    TuningSession gone(log_, other, clock_, clock_, Options(tuners, kSecond, 100));
     ASSERT_TRUE(first.Start(TwoTasks()).ok());
     ASSERT_TRUE(gone.Start(TwoTasks()).ok());
     EXPECT_THROW((void)gone.Run(nullptr), Killed);
@@ -220,7 +220,7 @@ TEST_F(SharedSessionTest, WhoLeavesBeforeItsSearchIsOpenedIsNoMemberOfIt) {
   tuners.GoOn({kFirst, kSecond});
   ASSERT_TRUE(tuners.Leave(log_, kSecond).ok());
   FakeMeasurer measurer(3, {});
-  Session first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
+  TuningSession first(log_, measurer, clock_, clock_, Options(tuners, kFirst, 40));
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
   EXPECT_EQ(first.tuner().Members(), std::vector<Hash128>{kFirst});
   EXPECT_EQ(first.tuner().open(), 0) << "nobody measures what it left open";
@@ -238,15 +238,15 @@ TEST_F(SharedSessionTest, WhoHasFinishedHasLeftWheneverItIsInterrupted) {
     SessionOptions options = Options(tuners, kFirst, 10);
     options.interrupted = &interrupted;
     if (before) {
-      options.before_end = [&](Session&) {
+      options.before_end = [&](TuningSession&) {
         interrupted = true;
         return absl::OkStatus();
       };
     }
-    Session session(log_, measurer, clock_, clock_, options);
+    TuningSession session(log_, measurer, clock_, clock_, options);
     ASSERT_TRUE(session.Start(TwoTasks()).ok());
     ASSERT_TRUE(session
-                    .Run([&](const Session& s) {
+                    .Run([&](const TuningSession& s) {
                       // The last call is between the two.
                       interrupted = interrupted || s.verdicts()[0].compared;
                     })
@@ -290,7 +290,7 @@ TEST_F(SharedSessionTest, AMembersOwnStreamTellsWhatOthersFound) {
   SharedTuners tuners;
   FakeMeasurer first_measurer(1, {}), second_measurer(2, {});
   SessionOptions options = Options(tuners, kSecond, 30);
-  std::unique_ptr<Session> second;
+  std::unique_ptr<TuningSession> second;
   const auto expect_told = [&] {
     const Seen seen = SeenOf(log_.EventsOf(kSecond).value());
     for (int local = 0; local < 2; ++local) {
@@ -304,18 +304,18 @@ TEST_F(SharedSessionTest, AMembersOwnStreamTellsWhatOthersFound) {
   int answers = 0;
   first_measurer.on_answer = [&] {
     if (++answers != 15) return;
-    second = std::make_unique<Session>(log_, second_measurer, clock_, clock_, options);
+    second = std::make_unique<TuningSession>(log_, second_measurer, clock_, clock_, options);
     ASSERT_TRUE(second->Start({TwoTasks()[1], TwoTasks()[0]}).ok());
     EXPECT_EQ(expect_told(), 2) << "once each, as it joins";
   };
-  Session first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 60));
+  TuningSession first(log_, first_measurer, clock_, clock_, Options(tuners, kFirst, 60));
   ASSERT_TRUE(first.Start(TwoTasks()).ok());
   // The second one has not begun to search.
   ASSERT_TRUE(first.Run(nullptr).ok());
   EXPECT_EQ(SeenOf(log_.EventsOf(kFirst).value()).found, 0) << "it was alone at work";
   int rounds = 0;
   ASSERT_TRUE(second
-                  ->Run([&](const Session& s) {
+                  ->Run([&](const TuningSession& s) {
                     if (s.verdicts()[0].compared || s.verdicts()[1].compared) return;
                     ++rounds;
                     expect_told();

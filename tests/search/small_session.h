@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "search/session.h"
+#include "search/tuning_session.h"
 #include "tests/search/fake_measurer.h"
 
 // What tests of sessions over TwoTasks share.

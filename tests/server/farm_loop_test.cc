@@ -160,7 +160,7 @@ TEST_F(FarmLoopTest, WhatACallDidToTheFarmIsTakenBack) {
   });
   std::function<void(Farm&)> before;
   bool refuse = false;
-  const auto ask = [&](DeviceEvent event) {
+  const auto ask = [&](DeviceTrigger event) {
     return loop_.Ask({.prepare = [&](Farm& farm, db::FarmStore&, db::FarmUnit& unit,
                                      int64_t now_ns) -> absl::Status {
                         before = farm.Remember("w", "cpu:0");
@@ -173,18 +173,18 @@ TEST_F(FarmLoopTest, WhatACallDidToTheFarmIsTakenBack) {
                       .undo = [&](Farm& farm) { before(farm); }});
   };
   store_.SetFull(true);
-  EXPECT_EQ(ask(DeviceEvent::kUndrain).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ask(DeviceTrigger::kUndrain).code(), absl::StatusCode::kResourceExhausted);
   store_.SetFull(false);
   while (!loop_.trouble().empty()) clock_.SleepNs(1'000'000);
-  EXPECT_EQ(ask(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition)
+  EXPECT_EQ(ask(DeviceTrigger::kDrain).code(), absl::StatusCode::kFailedPrecondition)
       << "it is in quarantine still";
   refuse = true;
-  EXPECT_EQ(ask(DeviceEvent::kUndrain).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ask(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ask(DeviceTrigger::kUndrain).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ask(DeviceTrigger::kDrain).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(store_.Load().value().devices.empty());
   refuse = false;
-  EXPECT_TRUE(ask(DeviceEvent::kUndrain).ok());
-  EXPECT_TRUE(ask(DeviceEvent::kDrain).ok());
+  EXPECT_TRUE(ask(DeviceTrigger::kUndrain).ok());
+  EXPECT_TRUE(ask(DeviceTrigger::kDrain).ok());
 }
 
 TEST_F(FarmLoopTest, WhoAskedWhileTheCommitFailedIsToldAtOnce) {

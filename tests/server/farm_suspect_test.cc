@@ -137,7 +137,7 @@ TEST_F(BrokenMachineTest, APersonLetsItBackWithNothingAgainstIt) {
   RunAndCrash(60 * kSecond, 1000);
   ASSERT_EQ(farm_.StateOf("b"), DeviceState::kQuarantined);
   ASSERT_TRUE(
-      farm_.farm.SetDevice("b", "cpu:0", DeviceEvent::kUndrain, "by admin", farm_.now_ns).ok());
+      farm_.farm.SetDevice("b", "cpu:0", DeviceTrigger::kUndrain, "by admin", farm_.now_ns).ok());
   RunAndCrash(10 * kSecond, crashes_ + 1);
   EXPECT_EQ(farm_.StateOf("b"), DeviceState::kActive);
 }

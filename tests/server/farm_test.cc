@@ -136,7 +136,7 @@ TEST(FarmFaultTest, ADeviceThatFailsOnTwoCandidatesGoodElsewhereIsQuarantined) {
   // A person lets it back.
   const int64_t before = bad.granted;
   ASSERT_TRUE(
-      farm.farm.SetDevice("bad", "cpu:0", DeviceEvent::kUndrain, "by admin", farm.now_ns).ok());
+      farm.farm.SetDevice("bad", "cpu:0", DeviceTrigger::kUndrain, "by admin", farm.now_ns).ok());
   broken = false;
   farm.RunFor(2 * kSecond);
   EXPECT_GT(bad.granted, before);
@@ -427,7 +427,7 @@ TEST(FarmUnseenTest, ADeviceOfAnEarlierStartIsDrainedAndLetBack) {
   db::FarmState before;
   before.devices = {{"away", "cpu:0", DeviceState::kQuarantined, "it was wrong"}};
   farm.farm.Restore(before, farm.now_ns);
-  const auto set = [&](DeviceEvent event) {
+  const auto set = [&](DeviceTrigger event) {
     return farm.farm.SetDevice("away", "cpu:0", event, "by admin", farm.now_ns);
   };
   const auto stored = [&] {
@@ -435,14 +435,14 @@ TEST(FarmUnseenTest, ADeviceOfAnEarlierStartIsDrainedAndLetBack) {
     EXPECT_EQ(step.changes.size(), 1u);
     return std::get<db::PutFarmDevice>(step.changes.at(0)).device;
   };
-  EXPECT_EQ(set(DeviceEvent::kDrain).code(), absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(set(DeviceEvent::kUndrain).ok());
+  EXPECT_EQ(set(DeviceTrigger::kDrain).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(set(DeviceTrigger::kUndrain).ok());
   EXPECT_EQ(stored(), (db::FarmDevice{"away", "cpu:0", DeviceState::kActive, ""}));
-  ASSERT_TRUE(set(DeviceEvent::kDrain).ok());
+  ASSERT_TRUE(set(DeviceTrigger::kDrain).ok());
   EXPECT_EQ(stored(), (db::FarmDevice{"away", "cpu:0", DeviceState::kDrained, "by admin"}));
   farm.AddDevice("away");
   EXPECT_EQ(farm.farm.Devices().at(0).state, DeviceState::kDrained);
-  EXPECT_EQ(farm.farm.SetDevice("nobody", "cpu:0", DeviceEvent::kUndrain, "", 0).code(),
+  EXPECT_EQ(farm.farm.SetDevice("nobody", "cpu:0", DeviceTrigger::kUndrain, "", 0).code(),
             absl::StatusCode::kNotFound);
 }
 

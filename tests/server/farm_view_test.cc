@@ -23,7 +23,7 @@ TEST_F(FarmViewTest, ASessionSaysWhatItWaitsFor) {
   EXPECT_EQ(Open().waits, "waiting for a worker that builds");
   Connect(3, "w1", WorkerRole::kBoth, 4);
   EXPECT_EQ(Open().waits, "") << "which builds for itself";
-  ASSERT_TRUE(farm_->SetDevice("w1", "cpu:0", DeviceEvent::kDrain, "by a person", now_ns_).ok());
+  ASSERT_TRUE(farm_->SetDevice("w1", "cpu:0", DeviceTrigger::kDrain, "by a person", now_ns_).ok());
   farm_->OnGone(2, now_ns_);
   EXPECT_EQ(Open().waits, "waiting for a device that can run it") << "that gets work";
 }

@@ -46,7 +46,7 @@ class LostDeviceTest : public ::testing::Test {
     return {};
   }
   absl::Status Undrain() {
-    return farm_.farm.SetDevice("bad", "cpu:0", DeviceEvent::kUndrain, "by admin", farm_.now_ns);
+    return farm_.farm.SetDevice("bad", "cpu:0", DeviceTrigger::kUndrain, "by admin", farm_.now_ns);
   }
   /// The machine was started again, and a new process of the worker with it.
   FarmHarness::Device& Return() {
@@ -184,7 +184,7 @@ TEST_F(LostDeviceTest, ADeviceThatIsDrainedIsLostAsWell) {
     device.run = [](const proto::Grant&) { return std::pair{1000 * kSecond, Ok()}; };
     farm.AddSession("s", "p", emptied ? 0 : 1);
     farm.RunFor(100 * kMs);
-    ASSERT_TRUE(farm.farm.SetDevice("w", "cpu:0", DeviceEvent::kDrain, "", farm.now_ns).ok());
+    ASSERT_TRUE(farm.farm.SetDevice("w", "cpu:0", DeviceTrigger::kDrain, "", farm.now_ns).ok());
     EXPECT_EQ(farm.farm.Devices().front().state,
               emptied ? DeviceState::kDrained : DeviceState::kDraining);
     farm.farm.OnMessage(device.stream, proto::DeviceLost{kReason}, farm.now_ns);

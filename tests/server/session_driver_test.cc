@@ -66,9 +66,8 @@ class SessionDriverTest : public ::testing::Test {
     row.state = state;
     Do(db::AddFarmSession{row});
   }
-  void Strike(const Hash128& session, int strikes) {
-    Do(db::PutFarmSuspect{
-        {.session = session, .attempt = db::kSpacesOfSession, .losses = strikes}});
+  void CountFault(const Hash128& session, int faults) {
+    Do(db::PutFarmSuspect{{.session = session, .attempt = db::kSpacesOfSession, .losses = faults}});
   }
   void ConnectDevice() {
     loop_.Post([](Farm& farm, int64_t now_ns) {
@@ -315,7 +314,7 @@ TEST_F(SessionDriverTest, AnEndIsKnownBeforeWatchersAreToldToLook) {
 TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
   Begin();
   Store(SessionState::kRunning);
-  Strike(kSession, SpaceTurns::kMostStrikes);
+  CountFault(kSession, SpaceTurns::kMostFaults);
   db::FarmSession row = row_;
   row.state = SessionState::kRunning;
   row.device_class = "class";
@@ -329,14 +328,14 @@ TEST_F(SessionDriverTest, WhatEndedHonedAgainAndAgainFailsAlone) {
 
 // Whoever comes first replays what all of a search's members asked for.
 TEST_F(SessionDriverTest, IsStruckForItsOwnSpacesAndNotForTheSearchThatItJoins) {
-  std::atomic<bool> struck{false}, began_before{false};
+  std::atomic<bool> counted{false}, began_before{false};
   sink_.changed = [&] {
-    if (struck || !store_->FindSuspect(kSession, db::kSpacesOfSession).value()) return;
+    if (counted || !store_->FindSuspect(kSession, db::kSpacesOfSession).value()) return;
     const std::vector<db::StoredSession> sessions = log_->Sessions().value();
     for (const db::StoredSession& s : sessions) {
       if (s.session.request.find("farm_search") != std::string::npos) began_before = true;
     }
-    struck = true;
+    counted = true;
   };
   loop_.Start();
   Store(SessionState::kWaiting);
@@ -344,9 +343,9 @@ TEST_F(SessionDriverTest, IsStruckForItsOwnSpacesAndNotForTheSearchThatItJoins) 
       context_, row_,
       proto::SessionSpec{.tasks = {{kWorkload, "w", 1, 1e6, 0}}, .target = FarmHarness::kTarget});
   ConnectDevice();
-  for (int i = 0; i < 1000 && !struck; ++i) clock_.SleepNs(10'000'000);
-  EXPECT_TRUE(struck);
-  EXPECT_TRUE(began_before) << "the search was opened under this session's strike";
+  for (int i = 0; i < 1000 && !counted; ++i) clock_.SleepNs(10'000'000);
+  EXPECT_TRUE(counted);
+  EXPECT_TRUE(began_before) << "the search was opened under this session's fault";
   driver.reset();
   loop_.Stop();
 }
@@ -356,7 +355,7 @@ TEST_F(SessionDriverTest, WhoWaitsForItsTurnEndsAtItsDate) {
   Store(SessionState::kRunning);
   constexpr Hash128 kOther{5, 5};
   Do(db::AddFarmSession{{.id = kOther, .owner = "alice", .project = "p"}});
-  for (const Hash128& id : {kSession, kOther}) Strike(id, 1);
+  for (const Hash128& id : {kSession, kOther}) CountFault(id, 1);
   constexpr int64_t kDateMs = 1'000'000;
   FakeClock calendar(0, (kDateMs - 1) * 1'000'000);
   const DriverContext context{loop_, *reader_, clock_, calendar, "b", "{}", &tuners_, &turns_};

@@ -45,7 +45,7 @@ class SpaceTurnsTest : public ::testing::Test {
                     .ok());
   }
   /// As another program reads it: what is not durable is not seen.
-  int Strikes(const Hash128& session) {
+  int Faults(const Hash128& session) {
     const auto log = db::OpenLog(folder_ / "t.db", {}).value();
     const auto store = db::FarmStore::Open(*log).value();
     const auto suspect = store->FindSuspect(session, db::kSpacesOfSession).value();
@@ -55,14 +55,14 @@ class SpaceTurnsTest : public ::testing::Test {
   void Die(const Hash128& session) {
     SpaceTurns turns;
     EXPECT_THROW((void)turns.Run(loop_, session, Goes,
-                                 [](const SpaceTurns::Strike& strike) -> absl::Status {
-                                   HONE_RETURN_IF_ERROR(strike());
+                                 [](const SpaceTurns::CountFault& count_fault) -> absl::Status {
+                                   HONE_RETURN_IF_ERROR(count_fault());
                                    throw Died();
                                  }),
                  Died);
   }
   static absl::Status Goes() { return absl::OkStatus(); }
-  static absl::Status Compute(const SpaceTurns::Strike& strike) { return strike(); }
+  static absl::Status Compute(const SpaceTurns::CountFault& count_fault) { return count_fault(); }
 
   TemporaryFolder folder_;
   SystemMonotonicClock clock_;
@@ -79,11 +79,11 @@ TEST_F(SpaceTurnsTest, WhatEndsHonedIsRefusedAfterTwoRestarts) {
   for (int start = 1; start <= 3; ++start) {
     SpaceTurns turns;
     EXPECT_THROW((void)turns.Run(loop_, kSession, Goes,
-                                 [&](const SpaceTurns::Strike& strike) -> absl::Status {
-                                   EXPECT_EQ(Strikes(kSession), start - 1);
+                                 [&](const SpaceTurns::CountFault& count_fault) -> absl::Status {
+                                   EXPECT_EQ(Faults(kSession), start - 1);
                                    // Again where its search was over before it joined.
-                                   for (int i = 0; i < 2; ++i) HONE_RETURN_IF_ERROR(strike());
-                                   EXPECT_EQ(Strikes(kSession), start) << "before it is computed";
+                                   for (int i = 0; i < 2; ++i) HONE_RETURN_IF_ERROR(count_fault());
+                                   EXPECT_EQ(Faults(kSession), start) << "before it is computed";
                                    throw Died();
                                  }),
                  Died);
@@ -100,34 +100,34 @@ TEST_F(SpaceTurnsTest, WhatEndsHonedIsRefusedAfterTwoRestarts) {
   EXPECT_TRUE(turns.Run(loop_, kOther, Goes, Compute).ok()) << "others go on";
 }
 
-TEST_F(SpaceTurnsTest, WhoGetsThroughHasNoStrikeHoweverItEnds) {
+TEST_F(SpaceTurnsTest, WhoGetsThroughHasNoFaultHoweverItEnds) {
   Die(kSession);
   Die(kSession);
   SpaceTurns turns;
   EXPECT_TRUE(turns.Run(loop_, kSession, Goes, Compute).ok());
-  EXPECT_EQ(Strikes(kSession), 0);
+  EXPECT_EQ(Faults(kSession), 0);
   Die(kSession);
   Die(kSession);
   const auto fail = [](const auto&) { return absl::DataLossError("the log is damaged"); };
   EXPECT_EQ(turns.Run(loop_, kSession, Goes, fail).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(Strikes(kSession), 0) << "honed lives";
+  EXPECT_EQ(Faults(kSession), 0) << "honed lives";
 }
 
-TEST_F(SpaceTurnsTest, WhatIsNotTheSessionsOwnIsNoStrike) {
+TEST_F(SpaceTurnsTest, WhatIsNotTheSessionsOwnIsNoFault) {
   const auto die = [](const auto&) -> absl::Status { throw Died(); };
   for (int start = 0; start < 4; ++start) {
     SpaceTurns turns;
     EXPECT_THROW((void)turns.Run(loop_, kSession, Goes, die), Died);
-    EXPECT_EQ(Strikes(kSession), 0);
+    EXPECT_EQ(Faults(kSession), 0);
   }
   Die(kSession);
   SpaceTurns turns;
   EXPECT_THROW((void)turns.Run(loop_, kSession, Goes, die), Died);
-  EXPECT_EQ(Strikes(kSession), 1) << "nor is its own forgotten";
+  EXPECT_EQ(Faults(kSession), 1) << "nor is its own forgotten";
   EXPECT_TRUE(turns.Run(loop_, kSession, Goes, Compute).ok());
 }
 
-TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
+TEST_F(SpaceTurnsTest, WhoHasAFaultGoesAloneAmongThose) {
   Die(kSession);
   Die(kOther);
   SpaceTurns turns;
@@ -137,7 +137,7 @@ TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
     const auto ended = [&] { return stopped ? absl::DeadlineExceededError("") : Goes(); };
     std::thread other([&] { waited = turns.Run(loop_, kOther, ended, Compute); });
     EXPECT_TRUE(turns.Run(loop_, kFresh, Goes, Compute).ok()) << "who has none goes too";
-    EXPECT_EQ(Strikes(kOther), 1) << "its turn has not come";
+    EXPECT_EQ(Faults(kOther), 1) << "its turn has not come";
     stopped = true;
     other.join();
     return absl::OkStatus();
@@ -145,7 +145,7 @@ TEST_F(SpaceTurnsTest, WhoHasAStrikeGoesAloneAmongThose) {
   EXPECT_TRUE(first.ok()) << first;
   ASSERT_TRUE(waited.has_value());
   EXPECT_EQ(waited->code(), absl::StatusCode::kDeadlineExceeded) << "nobody waits beyond its end";
-  EXPECT_EQ(Strikes(kOther), 1);
+  EXPECT_EQ(Faults(kOther), 1);
   EXPECT_TRUE(turns.Run(loop_, kOther, Goes, Compute).ok()) << "the turn came back";
 }
 

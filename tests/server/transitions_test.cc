@@ -47,10 +47,10 @@ TEST(Transitions, TheDocumentShowsTheTablesOfTheCode) {
 }
 
 TEST(Transitions, WhatTheTableLacksIsRefused) {
-  EXPECT_EQ(Next(LeaseState::kDone, LeaseEvent::kAnswer), std::nullopt);
-  EXPECT_EQ(Next(SessionState::kFinished, SessionEvent::kBegin), std::nullopt);
+  EXPECT_EQ(Next(LeaseState::kDone, LeaseTrigger::kAnswer), std::nullopt);
+  EXPECT_EQ(Next(SessionState::kFinished, SessionTrigger::kBegin), std::nullopt);
   LeaseState state = LeaseState::kExpired;
-  EXPECT_DEATH(Move(state, LeaseEvent::kCommit), "no transition of state 4");
+  EXPECT_DEATH(Move(state, LeaseTrigger::kCommit), "no transition of state 4");
 }
 
 }  // namespace

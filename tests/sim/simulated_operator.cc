@@ -44,11 +44,11 @@ void FarmSimulation::StepOperator() {
   if (random_.Chance(0.004) && !acts_.drained.contains(w.name)) {
     Gather({});
     const absl::Status done =
-        farm_->SetDevice(w.name, "cpu:0", server::DeviceEvent::kDrain, "repair", FarmNs());
+        farm_->SetDevice(w.name, "cpu:0", server::DeviceTrigger::kDrain, "repair", FarmNs());
     if (done.ok()) ++counts_.drained, Gather({.drains = w.name});
   }
   if (random_.Chance(0.02) && acts_.drained.contains(w.name) &&
-      farm_->SetDevice(w.name, "cpu:0", server::DeviceEvent::kUndrain, "", FarmNs()).ok()) {
+      farm_->SetDevice(w.name, "cpu:0", server::DeviceTrigger::kUndrain, "", FarmNs()).ok()) {
     acts_.drained.erase(w.name);
   }
   // Whose name is refused gets another one, sooner or later.

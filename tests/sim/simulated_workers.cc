@@ -161,7 +161,7 @@ void FarmSimulation::Lie(SimWorker& w, const Running& job, proto::WorkResult& re
 void FarmSimulation::UndrainAll() {
   for (const SimWorker& w : workers_) {
     // Most need it not; some have not been seen since the restart.
-    (void)farm_->SetDevice(w.name, "cpu:0", server::DeviceEvent::kUndrain, "", FarmNs());
+    (void)farm_->SetDevice(w.name, "cpu:0", server::DeviceTrigger::kUndrain, "", FarmNs());
   }
 }
 

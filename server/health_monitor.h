@@ -15,7 +15,7 @@ namespace hone::server {
 /// What an operator sees of a honed: metrics and /healthz over HTTP, and the page. It never waits
 /// for the loop, so that it answers while nothing can be written: it shows what the loop last told.
 /// It reads the log through a reader of its own.
-class Lookout {
+class HealthMonitor {
  public:
   struct Context {
     FarmLoop& loop;
@@ -29,8 +29,8 @@ class Lookout {
     std::string page_listen;     ///< empty: no page
   };
   /// kInvalidArgument, kUnavailable: it cannot listen there.
-  static absl::StatusOr<std::unique_ptr<Lookout>> Start(const Context& context);
-  virtual ~Lookout() = default;
+  static absl::StatusOr<std::unique_ptr<HealthMonitor>> Start(const Context& context);
+  virtual ~HealthMonitor() = default;
 
   /// Asks the loop how the farm is; call it about once a second.
   virtual void Look() = 0;

@@ -1,4 +1,4 @@
-#include "server/lookout.h"
+#include "server/health_monitor.h"
 
 #include <algorithm>
 #include <atomic>
@@ -50,14 +50,14 @@ std::array<int64_t, kNumRefusals> Refusals(const WorkerStreams& workers) {
   return counts;
 }
 
-class RunningLookout final : public Lookout, private web::PageSource {
+class RunningHealthMonitor final : public HealthMonitor, private web::PageSource {
  public:
-  explicit RunningLookout(Context context)
+  explicit RunningHealthMonitor(Context context)
       : context_(std::move(context)),
         started_ns_(context_.clock.NowNs()),
         started_unix_(static_cast<double>(context_.wall_clock.UnixNs()) * 1e-9),
         routes_(*this) {}
-  ~RunningLookout() override { RunningLookout::Stop(); }
+  ~RunningHealthMonitor() override { RunningHealthMonitor::Stop(); }
 
   absl::Status Listen();
   void Look() override;
@@ -99,7 +99,7 @@ class RunningLookout final : public Lookout, private web::PageSource {
   std::unique_ptr<web::HttpServer> metrics_, page_;
 };
 
-void RunningLookout::Look() {
+void RunningHealthMonitor::Look() {
   // One at a time: a loop that cannot write must not find thousands when it can again.
   if (told_->asked.exchange(true)) return;
   context_.loop.Post(
@@ -114,7 +114,7 @@ void RunningLookout::Look() {
        .done = {}});
 }
 
-SessionRows RunningLookout::Sessions() {
+SessionRows RunningHealthMonitor::Sessions() {
   const int64_t now_ns = context_.clock.NowNs();
   if (now_ns - read_ns_ < kReadEveryNs) return sessions_;
   read_ns_ = now_ns;
@@ -125,7 +125,7 @@ SessionRows RunningLookout::Sessions() {
   return sessions_;
 }
 
-absl::Status RunningLookout::ReadSessions(db::LogFile& log) {
+absl::Status RunningHealthMonitor::ReadSessions(db::LogFile& log) {
   HONE_ASSIGN_OR_RETURN(const auto store, db::FarmStore::Open(log));
   HONE_ASSIGN_OR_RETURN(std::vector<db::FarmSession> rows,
                         store->OpenAndLatestSessions(kEndedSessions));
@@ -153,8 +153,8 @@ absl::Status RunningLookout::ReadSessions(db::LogFile& log) {
   return absl::OkStatus();
 }
 
-absl::Status RunningLookout::ScanEvents(const Hash128& session, int64_t after,
-                                        const std::function<bool(const db::Event&)>& visit) {
+absl::Status RunningHealthMonitor::ScanEvents(const Hash128& session, int64_t after,
+                                              const std::function<bool(const db::Event&)>& visit) {
   const absl::Status scanned = reader_->With([&](db::LogFile& log) {
     return log.ScanEvents({.session = session, .after_sequence = after},
                           [&](const db::Event& event) {
@@ -164,8 +164,8 @@ absl::Status RunningLookout::ScanEvents(const Hash128& session, int64_t after,
   return absl::IsCancelled(scanned) ? absl::OkStatus() : scanned;
 }
 
-absl::Status RunningLookout::ScanFailures(const Hash128& session,
-                                          const std::function<bool(const db::Attempt&)>& visit) {
+absl::Status RunningHealthMonitor::ScanFailures(
+    const Hash128& session, const std::function<bool(const db::Attempt&)>& visit) {
   const absl::Status scanned = reader_->With([&](db::LogFile& log) {
     return log.ScanAttempts({.session = session}, [&](const db::Attempt& attempt) {
       const bool more = attempt.outcome == db::Outcome::kOk || visit(attempt);
@@ -175,7 +175,8 @@ absl::Status RunningLookout::ScanFailures(const Hash128& session,
   return absl::IsCancelled(scanned) ? absl::OkStatus() : scanned;
 }
 
-absl::StatusOr<std::optional<db::RankedRecord>> RunningLookout::FindBest(const db::RecordKey& key) {
+absl::StatusOr<std::optional<db::RankedRecord>> RunningHealthMonitor::FindBest(
+    const db::RecordKey& key) {
   return reader_->With([&](db::LogFile& log) -> absl::StatusOr<std::optional<db::RankedRecord>> {
     HONE_ASSIGN_OR_RETURN(
         const std::vector<db::RankedRecord> found,
@@ -185,7 +186,7 @@ absl::StatusOr<std::optional<db::RankedRecord>> RunningLookout::FindBest(const d
   });
 }
 
-std::string RunningLookout::Trouble() const {
+std::string RunningHealthMonitor::Trouble() const {
   if (std::string trouble = context_.loop.trouble(); !trouble.empty()) {
     return "nothing can be written: " + trouble;
   }
@@ -194,7 +195,7 @@ std::string RunningLookout::Trouble() const {
   return fmt::format("the farm's loop has not answered for {} s", since_ns / 1'000'000'000);
 }
 
-ProcessFacts RunningLookout::FactsNow() const {
+ProcessFacts RunningHealthMonitor::FactsNow() const {
   return {.version = kProgramVersion,
           .builder = context_.builder_version,
           .now_ns = context_.clock.NowNs(),
@@ -211,7 +212,7 @@ ProcessFacts RunningLookout::FactsNow() const {
           .certificates = context_.certificates.All(context_.wall_clock.UnixNs() / 1'000'000'000)};
 }
 
-web::HttpResponse RunningLookout::ServeMetrics(const web::HttpRequest& request) const {
+web::HttpResponse RunningHealthMonitor::ServeMetrics(const web::HttpRequest& request) const {
   if (request.path == "/metrics") {
     return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
             .body = MetricsText(FactsNow(), LastView())};
@@ -224,7 +225,7 @@ web::HttpResponse RunningLookout::ServeMetrics(const web::HttpRequest& request) 
   return {.status = 404, .body = "there is /metrics and /healthz\n"};
 }
 
-absl::Status RunningLookout::Listen() {
+absl::Status RunningHealthMonitor::Listen() {
   if (!context_.metrics_listen.empty()) {
     HONE_ASSIGN_OR_RETURN(metrics_, web::HttpServer::Start({.listen = context_.metrics_listen},
                                                            [this](const auto& request) {
@@ -245,10 +246,10 @@ absl::Status RunningLookout::Listen() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Lookout>> Lookout::Start(const Context& context) {
-  auto lookout = std::make_unique<RunningLookout>(context);
-  HONE_RETURN_IF_ERROR(lookout->Listen());
-  return lookout;
+absl::StatusOr<std::unique_ptr<HealthMonitor>> HealthMonitor::Start(const Context& context) {
+  auto monitor = std::make_unique<RunningHealthMonitor>(context);
+  HONE_RETURN_IF_ERROR(monitor->Listen());
+  return monitor;
 }
 
 }  // namespace hone::server

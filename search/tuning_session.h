@@ -38,17 +38,17 @@ Hash128 ModelHashOf(const std::vector<TuningTask>& tasks);
 
 /// Runs one tuning session on a Measurer: commits every event before it acts on it, trains models,
 /// compares finalists. To be used by one thread.
-class Session {
+class TuningSession {
  public:
-  Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
-          const WallClock& wall_clock, SessionOptions options);
+  TuningSession(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
+                const WallClock& wall_clock, SessionOptions options);
 
   /// Sets up the tasks and, where the log has an unfinished session of the same request, replays
   /// it.
   absl::Status Start(std::vector<TuningTask> tasks);
   /// Until a budget is used up or nothing is left; `progress` is called after every round of
   /// results.
-  absl::Status Run(const std::function<void(const Session&)>& progress);
+  absl::Status Run(const std::function<void(const TuningSession&)>& progress);
 
   /// The verdict of the whole model, once it was compared: an event that binds its look-ups. The
   /// winners of the tasks `confirmed` become confirmed records. What was put back and confirmed is
@@ -118,9 +118,9 @@ class Session {
   /// The search ranks by it once the batch, with its bytes and its event, is durable.
   absl::Status PutModel(db::Batch batch, std::shared_ptr<const costmodel::XgboostModel> model);
   /// Proposes, takes results and trains in turns, until a budget is used up or nothing is left.
-  absl::Status SearchAlone(const std::function<void(const Session&)>& progress);
+  absl::Status SearchAlone(const std::function<void(const TuningSession&)>& progress);
   // session_shared.cc: the same with results on this thread and the rest on another.
-  absl::Status SearchBeside(const std::function<void(const Session&)>& progress);
+  absl::Status SearchBeside(const std::function<void(const TuningSession&)>& progress);
   /// The other thread.
   absl::Status Think();
   void WaitForRoom(bool more);

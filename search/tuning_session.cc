@@ -1,4 +1,4 @@
-#include "search/session.h"
+#include "search/tuning_session.h"
 
 #include <fmt/format.h>
 
@@ -28,26 +28,27 @@ constexpr int64_t kDrainNs = 2'000'000'000;
 constexpr int64_t kSpaceNs = 2'000'000'000;  ///< between two looks at the disk
 }  // namespace
 
-Session::Session(db::Database& database, measure::Measurer& measurer, const MonotonicClock& clock,
-                 const WallClock& wall_clock, SessionOptions options)
+TuningSession::TuningSession(db::Database& database, measure::Measurer& measurer,
+                             const MonotonicClock& clock, const WallClock& wall_clock,
+                             SessionOptions options)
     : db_(database),
       measurer_(measurer),
       clock_(clock),
       wall_clock_(wall_clock),
       options_(std::move(options)) {}
 
-int Session::LocalOf(int place) const {
+int TuningSession::LocalOf(int place) const {
   const auto it = std::find(places_.begin(), places_.end(), place);
   HONE_CHECK(it != places_.end());
   return static_cast<int>(it - places_.begin());
 }
 
-double Session::ElapsedSeconds() const {
+double TuningSession::ElapsedSeconds() const {
   return earlier_seconds_ + options_.used_seconds +
          static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
 }
 
-db::RecordKey Session::KeyOf(int task) const {
+db::RecordKey TuningSession::KeyOf(int task) const {
   // Not of the Tuner, which another member may be using.
   const auto local = static_cast<size_t>(LocalOf(task));
   const int policy =
@@ -55,9 +56,11 @@ db::RecordKey Session::KeyOf(int task) const {
   return {hashes_[local], targets_[local], options_.device.device_class, options_.accuracy, policy};
 }
 
-db::Event Session::MakeEvent(const SearchEvent& event) const { return StreamEvent(id_, event); }
+db::Event TuningSession::MakeEvent(const SearchEvent& event) const {
+  return StreamEvent(id_, event);
+}
 
-void Session::AddProposed(const Tuner::Proposal& p, db::Batch& batch) {
+void TuningSession::AddProposed(const Tuner::Proposal& p, db::Batch& batch) {
   batch.events.push_back(StreamEvent(shared_->stream, Tuner::EventOf(p)));
   if (!shared()) return;
   ProposedEvent own = Tuner::EventOf(p);
@@ -66,7 +69,8 @@ void Session::AddProposed(const Tuner::Proposal& p, db::Batch& batch) {
   batch.events.push_back(MakeEvent(own));
 }
 
-measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::MeasureKind kind) const {
+measure::MeasureInput TuningSession::InputOf(const Tuner::Proposal& p,
+                                             measure::MeasureKind kind) const {
   measure::MeasureInput in;
   in.id = p.attempt;
   in.workload = tuner_->task(p.task).workload;
@@ -79,7 +83,7 @@ measure::MeasureInput Session::InputOf(const Tuner::Proposal& p, measure::Measur
   return in;
 }
 
-double Session::SecondsLeft() const {
+double TuningSession::SecondsLeft() const {
   double left = std::numeric_limits<double>::infinity();
   if (options_.seconds > 0) left = options_.seconds - ElapsedSeconds();
   if (options_.until_unix_ns > 0) {
@@ -89,7 +93,7 @@ double Session::SecondsLeft() const {
   return left;
 }
 
-void Session::ReserveFinal() {
+void TuningSession::ReserveFinal() {
   const double left = std::max(0.0, SecondsLeft());
   // However long the end takes, most of the time is for the search.
   reserve_seconds_ = std::min(options_.reserve_seconds, kMostReserved * left);
@@ -98,11 +102,11 @@ void Session::ReserveFinal() {
               static_cast<int64_t>(1e9 * reserve_seconds_);
 }
 
-double Session::SearchSeconds() const {
+double TuningSession::SearchSeconds() const {
   return options_.seconds * (1 - kFinalShare) - reserve_seconds_;
 }
 
-bool Session::DiskIsFull() {
+bool TuningSession::DiskIsFull() {
   if (!options_.free_bytes) return false;
   const int64_t now_ns = clock_.NowNs();
   if (space_seen_ns_ != 0 && now_ns - space_seen_ns_ < kSpaceNs) return false;
@@ -110,13 +114,13 @@ bool Session::DiskIsFull() {
   return options_.free_bytes() < options_.least_free_bytes;
 }
 
-void Session::TellSecondsLeft() {
+void TuningSession::TellSecondsLeft() {
   if (!options_.tell_seconds_left || options_.until_unix_ns == 0) return;
   told_left_ns_ = clock_.NowNs();
   options_.tell_seconds_left(SecondsLeft());
 }
 
-bool Session::OutOfBudget() {
+bool TuningSession::OutOfBudget() {
   if (clock_.NowNs() - told_left_ns_ >= kTellNs) TellSecondsLeft();
   if (Interrupted())
     reason_ = StopReason::kInterrupted;
@@ -129,13 +133,13 @@ bool Session::OutOfBudget() {
   return reason_ != StopReason::kNone;
 }
 
-int Session::MostInFlight() const {
+int TuningSession::MostInFlight() const {
   const int capacity = measurer_.capacity();
   // What a farm's workers hold is their buffer; what waits beyond was chosen knowing less.
   return options_.begin_results ? capacity + std::max(capacity / 4, 1) : 2 * capacity;
 }
 
-absl::StatusOr<bool> Session::SubmitRound() {
+absl::StatusOr<bool> TuningSession::SubmitRound() {
   const auto in_flight = static_cast<int>(measurer_.num_in_flight());
   const int room = std::min(MostInFlight() - in_flight, kMostProposed);
   if (room <= 0) return true;
@@ -158,7 +162,7 @@ absl::StatusOr<bool> Session::SubmitRound() {
   return !proposals.empty();
 }
 
-void Session::SubmitAll(const std::vector<Tuner::Proposal>& proposals) {
+void TuningSession::SubmitAll(const std::vector<Tuner::Proposal>& proposals) {
   for (const auto& p : proposals) {
     measure::MeasureInput input = InputOf(p, measure::MeasureKind::kScreen);
     // Together: nobody shall find one under way that the Measurer does not know of.
@@ -169,9 +173,9 @@ void Session::SubmitAll(const std::vector<Tuner::Proposal>& proposals) {
   flight_changed_.notify_all();
 }
 
-db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
-                                     const std::vector<int64_t>& samples, db::Rigor rigor,
-                                     bool noisy) {
+db::TuningRecord TuningSession::MakeRecord(int task, const std::string& trace,
+                                           const std::vector<int64_t>& samples, db::Rigor rigor,
+                                           bool noisy) {
   db::TuningRecord r;
   r.id = FactId();
   r.key = KeyOf(task);
@@ -192,11 +196,11 @@ db::TuningRecord Session::MakeRecord(int task, const std::string& trace,
   return r;
 }
 
-absl::Status Session::CommitResults(const db::Batch& batch) {
+absl::Status TuningSession::CommitResults(const db::Batch& batch) {
   return options_.commit_results ? options_.commit_results(batch) : db_.Append(batch).status();
 }
 
-absl::StatusOr<Session::Answers> Session::AnswersOf(
+absl::StatusOr<TuningSession::Answers> TuningSession::AnswersOf(
     const std::vector<measure::MeasureResult>& results) {
   Answers answers;
   db::Batch& batch = answers.batch;
@@ -264,7 +268,7 @@ absl::StatusOr<Session::Answers> Session::AnswersOf(
   return answers;
 }
 
-absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& results) {
+absl::Status TuningSession::TakeResults(const std::vector<measure::MeasureResult>& results) {
   HONE_ASSIGN_OR_RETURN(Answers answers, AnswersOf(results));
   if (answers.of.empty()) return absl::OkStatus();
   if (options_.begin_results) {
@@ -278,7 +282,7 @@ absl::Status Session::TakeResults(const std::vector<measure::MeasureResult>& res
   return absl::OkStatus();
 }
 
-absl::Status Session::CheckLost(const measure::MeasureResult& result) {
+absl::Status TuningSession::CheckLost(const measure::MeasureResult& result) {
   lost_in_a_row_ = result.outcome == measure::Outcome::kWorkerLost ? lost_in_a_row_ + 1 : 0;
   if (lost_in_a_row_ < std::max(32, 4 * measurer_.capacity())) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -287,7 +291,7 @@ absl::Status Session::CheckLost(const measure::MeasureResult& result) {
                   lost_in_a_row_, result.message));
 }
 
-absl::Status Session::Train() {
+absl::Status TuningSession::Train() {
   // From predictions trees would learn the analytic model.
   if (options_.predicted) return absl::OkStatus();
   int64_t rows = 0;
@@ -330,8 +334,8 @@ absl::Status Session::Train() {
   return PutModel(std::move(batch), *std::move(model));
 }
 
-absl::Status Session::PutModel(db::Batch batch,
-                               std::shared_ptr<const costmodel::XgboostModel> model) {
+absl::Status TuningSession::PutModel(db::Batch batch,
+                                     std::shared_ptr<const costmodel::XgboostModel> model) {
   if (options_.begin_append) {
     BeginModel(std::move(batch), std::move(model));
     const auto lock = Lock();
@@ -345,7 +349,7 @@ absl::Status Session::PutModel(db::Batch batch,
   return absl::OkStatus();
 }
 
-absl::Status Session::GiveUpLost() {
+absl::Status TuningSession::GiveUpLost() {
   // An interrupted session waits for nothing; a restarted one does.
   if (Interrupted()) return absl::OkStatus();
   std::vector<measure::MeasureResult> lost;
@@ -366,19 +370,19 @@ absl::Status Session::GiveUpLost() {
   return TakeResults(lost);
 }
 
-bool Session::OthersAtWork() {
+bool TuningSession::OthersAtWork() {
   if (!shared() || dry_ == StopReason::kTrials) return false;
   const auto lock = Lock();
   return std::any_of(places_.begin(), places_.end(),
                      [this](int i) { return tuner_->open_of(i) > 0; });
 }
 
-bool Session::NothingUnderWay() {
+bool TuningSession::NothingUnderWay() {
   const std::lock_guard flight(flight_mutex_);
   return measurer_.num_in_flight() == 0 && in_flight_.empty() && begun_->unsettled() == 0;
 }
 
-absl::Status Session::SearchAlone(const std::function<void(const Session&)>& progress) {
+absl::Status TuningSession::SearchAlone(const std::function<void(const TuningSession&)>& progress) {
   while (!OutOfBudget()) {
     HONE_RETURN_IF_ERROR(SubmitRound().status());
     if (NothingUnderWay()) {
@@ -398,7 +402,7 @@ absl::Status Session::SearchAlone(const std::function<void(const Session&)>& pro
   return absl::OkStatus();
 }
 
-absl::Status Session::Run(const std::function<void(const Session&)>& progress) {
+absl::Status TuningSession::Run(const std::function<void(const TuningSession&)>& progress) {
   HONE_RETURN_IF_ERROR(options_.begin_results ? SearchBeside(progress) : SearchAlone(progress));
   // What is being measured just now is finished, so that it is not lost; what waits is not begun.
   measurer_.DropWaiting();
