@@ -232,6 +232,15 @@ absl::StatusOr<int64_t> Connection::FileBytes() {
   return static_cast<int64_t>(size);
 }
 
+std::optional<int64_t> Connection::FileChangedNs() {
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  int moved = 0;
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  struct stat at {};
+  if (moved != 0 || ::stat(path_.c_str(), &at) != 0) return std::nullopt;
+  return static_cast<int64_t>(at.st_mtim.tv_sec) * kNsPerSecond + at.st_mtim.tv_nsec;
+}
+
 void Connection::WatchOverwriting() {
   stamp_ = std::make_unique<LogStamp>(*this);
   sqlite3_wal_hook(handle_, &FoldAfterCommit, this);
@@ -252,8 +261,9 @@ int Connection::FoldAfterCommit(void* self, sqlite3* handle, const char* schema,
 absl::Status Connection::CheckNotOverwritten() {
   if (!stamp_ || stamp_->IsOurs(*this)) return absl::OkStatus();
   return absl::UnavailableError(
-      fmt::format("the log '{0}' was overwritten while it is written; stop what writes it, remove "
-                  "'{0}-wal' and '{0}-shm', and copy the log that you want there once more",
+      fmt::format("the log '{0}' was overwritten by another program while it is in use; stop what "
+                  "uses it, remove '{0}-wal' and '{0}-shm', and copy the log that you want there "
+                  "once more; if nothing was copied there (touch), remove nothing and start again",
                   path_));
 }
 

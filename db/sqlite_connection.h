@@ -116,12 +116,15 @@ class Connection {
   /// this process's locks on it. Fewer than `count` at the end of the file.
   absl::StatusOr<std::string> ReadRaw(int64_t offset, int64_t count);
   absl::StatusOr<int64_t> FileBytes();
+  /// When the main file was last written, in ns since 1970; absent where its name leads to another
+  /// file or to none.
+  std::optional<int64_t> FileChangedNs();
 
   /// kUnavailable: under its name, or that of its write-ahead log or its index, there is no longer
   /// the file that was opened, and what is written now goes with it. A look at each name; ok where
   /// nobody can tell.
   absl::Status CheckInPlace();
-  /// kUnavailable: what stands in the file is somebody else's. Ok before WatchOverwriting.
+  /// kUnavailable: somebody else has written the file. Ok before WatchOverwriting.
   absl::Status CheckNotOverwritten();
 
   /// For the one writer of a log: from now on CheckNotOverwritten knows what the file should be,

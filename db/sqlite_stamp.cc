@@ -7,16 +7,18 @@ constexpr int64_t kHeaderBytes = 100;
 
 }  // namespace
 
-std::string LogStamp::Look(Connection& connection) {
+LogStamp::Seen LogStamp::Look(Connection& connection) {
   const auto size = connection.FileBytes();
   const auto header = connection.ReadRaw(0, kHeaderBytes);
   // What cannot be read is told of by who needs it.
-  return size.ok() && header.ok() ? std::to_string(*size) + "\n" + *header : "";
+  if (!size.ok() || !header.ok()) return {};
+  return {std::to_string(*size) + "\n" + *header, connection.FileChangedNs()};
 }
 
 bool LogStamp::LookAgain(Connection& connection) {
-  const std::string now = Look(connection);
-  foreign_ |= !now.empty() && !last_.empty() && now != last_;
+  const Seen now = Look(connection);
+  foreign_ |= !now.bytes.empty() && !last_.bytes.empty() && now.bytes != last_.bytes;
+  foreign_ |= now.changed_ns && last_.changed_ns && now.changed_ns != last_.changed_ns;
   return !foreign_;
 }
 

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "db/sqlite_connection.h"
 
 namespace hone::db {
 
-/// Whether a log's main file is as its writer left it: size and header, which another log does not
-/// share. `cp` onto a live log keeps the file and changes what is in it. In WAL mode nobody but the
-/// writer's checkpoints writes the file. Thread-safe; each thread brings its own connection.
+/// Whether a log's main file is as its writer left it: size, header and time of change. `cp` onto a
+/// live log keeps the file and changes what is in it. In WAL mode nobody but the writer's
+/// checkpoints writes the file, so any other change of these three is somebody else's. What is not
+/// noticed: a copy of the same size and header that is written within the clock tick (at most 10
+/// ms) of a checkpoint, and one whose writer then sets the time of change back to the nanosecond.
+/// Thread-safe; each thread brings its own connection.
 class LogStamp {
  public:
   /// The file as it is now is the writer's.
@@ -36,12 +41,17 @@ class LogStamp {
   };
 
  private:
-  static std::string Look(Connection& connection);
+  struct Seen {
+    std::string bytes;  ///< size and header; empty: they cannot be read
+    /// Time of change in ns since 1970; absent while the log's name leads to another file.
+    std::optional<int64_t> changed_ns;
+  };
+  static Seen Look(Connection& connection);
   bool LookAgain(Connection& connection);
 
   std::mutex mutex_;
-  std::string last_;  // guarded by mutex_, as all below
-  int writing_ = 0;   ///< Writings alive
+  Seen last_;        // guarded by mutex_, as all below
+  int writing_ = 0;  ///< Writings alive
   bool foreign_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "db/sqlite_log_file.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -142,13 +143,47 @@ TEST(SqliteLogFile, NothingIsCommittedToOrFoldedIntoAFileThatWasOverwritten) {
     for (int i = 2; i < 4; ++i) {
       const absl::Status status = (*log)->Append(TestStep(i)).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-      EXPECT_THAT(StatusMessage(status), HasSubstr("'" + path + "' was overwritten while"));
+      EXPECT_THAT(StatusMessage(status), HasSubstr("'" + path + "' was overwritten by another"));
     }
     log->reset();
     std::string left(std::filesystem::file_size(path), '\0');
     std::ifstream(path, std::ios::binary).read(left.data(), std::ssize(left));
     EXPECT_EQ(left, copied) << "nothing of the log before is in it";
   }
+}
+
+// `cp -p` of a copy that was made a moment before: size and header are those of the log.
+TEST(SqliteLogFile, NothingIsCommittedToAFileThatAnOlderCopyOfItselfOverwrote) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 2);
+  std::string copied(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(copied.data(), std::ssize(copied));
+  std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+  ASSERT_TRUE(log->Append({.blobs = {TestBlob("model")}}).ok());
+  const auto written = std::filesystem::last_write_time(path);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << copied;
+  std::filesystem::last_write_time(path, written - std::chrono::hours(1));
+  const absl::Status status = log->Append(TestStep(3)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(StatusMessage(status), HasSubstr("was overwritten by another program"));
+  log.reset();
+  std::string left(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(left.data(), std::ssize(left));
+  EXPECT_EQ(left, copied) << "nothing of the log before is in it";
+}
+
+TEST(SqliteLogFile, ALogThatWasTouchedLosesNothingWhenItIsOpenedAgain) {
+  const TestFolder folder;
+  const std::string path = MakeLog(folder, 2);
+  std::unique_ptr<LogFile> log = MustOpen(path, OpenMode::kWrite);
+  ASSERT_TRUE(log->Append(TestStep(2)).ok());
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  EXPECT_THAT(StatusMessage(log->Append(TestStep(3)).status()), HasSubstr("remove nothing"));
+  log.reset();
+  log = MustOpen(path, OpenMode::kWrite);
+  EXPECT_EQ(log->Stats().value().records, 3);
+  EXPECT_TRUE(log->Append(TestStep(3)).ok());
 }
 
 TEST(SqliteLogFile, ItsOwnCheckpointsAreNotTakenForSomebodyElses) {
