@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -60,6 +61,25 @@ std::string StairPath(const std::vector<CurvePoint>& curve, double end_seconds, 
 
 double EndOf(const std::vector<CurvePoint>& curve, double end_seconds) {
   return std::max(end_seconds, curve.empty() ? 0.0 : curve.back().seconds);
+}
+
+/// Horizontal lines of a plot with their values, and values below it.
+std::string FrontAxes(const Scale& x, const Scale& y, double floor_px) {
+  std::string svg;
+  const double decibels = NiceStep(y.to - y.from, 4);
+  for (double value = std::ceil(y.from / decibels) * decibels; value <= y.to; value += decibels) {
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<text class=\"tick\" text-anchor=\"end\" x=\"{3:.1f}\" y=\"{4:.1f}\">{5:g} dB</text>",
+        x.begin_px, x.end_px, y(value), x.begin_px - 8, y(value) + 4, value);
+  }
+  const double ms = NiceStep(x.to - x.from, 5);
+  for (double value = std::ceil(x.from / ms) * ms; value <= x.to; value += ms) {
+    svg += fmt::format(
+        "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x(value),
+        floor_px, TimeText(1000 * value));
+  }
+  return svg;
 }
 
 }  // namespace
@@ -168,6 +188,51 @@ std::string GainBar(double gain, double low, double high, double most) {
       "6V12\"/></svg>",
       kWidth, kHeight, gain, gain >= 1 ? "win" : "loss", from, std::max(0.5, to - from), at(1),
       at(low), at(high));
+}
+
+std::string FrontCurve(const std::vector<PlottedModel>& points) {
+  if (points.empty()) return "<p class=\"quiet\">No models were timed.</p>";
+  constexpr double kWidth = 720, kHeight = 300, kLeft = 64, kRight = 70, kTop = 26, kBottom = 34;
+  constexpr double kRoom = 0.15;  // of the range, left free around the points
+  double least_ms = HUGE_VAL, most_ms = 0, least = HUGE_VAL, most = 0;
+  for (const PlottedModel& point : points) {
+    least_ms = std::min(least_ms, point.ms);
+    most_ms = std::max(most_ms, point.ms);
+    if (!std::isfinite(point.decibels)) continue;
+    least = std::min(least, point.decibels);
+    most = std::max(most, point.decibels);
+  }
+  if (least > most) least = most = 0;  // all are exact
+  const double spread_ms = std::max(most_ms - least_ms, 0.02 * most_ms) * kRoom;
+  const double spread = std::max(most - least, 1.0) * kRoom;
+  const Scale x{std::max(0.0, least_ms - spread_ms), most_ms + spread_ms, kLeft, kWidth - kRight};
+  const Scale y{least - spread, most + 2 * spread, kHeight - kBottom, kTop};
+  std::string line, dots;
+  std::vector<std::pair<double, double>> labels;
+  for (const PlottedModel& point : points) {
+    const double px = x(point.ms), py = std::isfinite(point.decibels) ? y(point.decibels) : kTop;
+    line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", px, py);
+    dots += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>", px, py);
+    if (point.chosen) {
+      dots += fmt::format("<circle class=\"ring\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"8\"/>", px, py);
+    }
+    const auto lies_on = [&](const auto& other) {
+      return std::abs(other.first - px) < 70 && std::abs(other.second - py) < 26;
+    };
+    if (!point.chosen && std::ranges::any_of(labels, lies_on)) continue;
+    labels.emplace_back(px, py);
+    dots += fmt::format(
+        "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\">{}"
+        "</text>",
+        px, py - 13, Escaped(point.label));
+  }
+  return fmt::format(
+             "<svg class=\"large\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"accuracy "
+             "against "
+             "measured time\">",
+             kWidth, kHeight) +
+         FrontAxes(x, y, kHeight - 12) + fmt::format("<path class=\"line\" d=\"{}\"/>", line) +
+         dots + "</svg>";
 }
 
 }  // namespace hone::client

@@ -6,7 +6,8 @@
 
 #include "client/session_report.h"
 
-// Pictures of `hone report`, as SVG text without a namespace prefix, to stand inside HTML.
+// Pictures of `hone report` and `hone quantize --report`, as SVG text without a namespace prefix,
+// to stand inside HTML.
 namespace hone::client {
 
 /// `text` with the five characters replaced that mean something in HTML.
@@ -27,5 +28,16 @@ std::string SmallCurve(const std::vector<CurvePoint>& curve, double end_seconds,
 /// A bar from 1 to the gain on a logarithmic scale up to `most`, with a whisker for its interval.
 /// 110 by 18.
 std::string GainBar(double gain, double low, double high, double most);
+
+/// A model on the front of accuracy against time.
+struct PlottedModel {
+  double ms = 0, decibels = 0;  ///< decibels of infinity stand at the top
+  std::string label;
+  bool chosen = false;  ///< drawn with a ring
+};
+
+/// Accuracy over time, a line from point to point, with axes. 720 by 300. Labels that would lie on
+/// each other are left out: the table below the picture has them all.
+std::string FrontCurve(const std::vector<PlottedModel>& points);
 
 }  // namespace hone::client

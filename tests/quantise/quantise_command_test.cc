@@ -204,6 +204,9 @@ TEST_F(QuantiseCommandTest, MeetsATargetWithFewLayersInF32AndDrawsTheFront) {
   ASSERT_TRUE(html.ok());
   EXPECT_THAT(*html, HasSubstr("<svg"));
   EXPECT_THAT(*html, HasSubstr("second"));
+  EXPECT_THAT(*html, HasSubstr("name=\"viewport\"")) << "readable on a telephone";
+  EXPECT_THAT(*html, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(*html, HasSubstr(std::to_string(kept) + " in f32 (written)"));
   std::filesystem::remove(output_);
   ExpectRefused({"--calibrate", data_, "--target-sqnr", "149"},
                 "no layer can be narrowed within --target-sqnr", 3);
