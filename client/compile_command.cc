@@ -10,6 +10,7 @@
 #include "client/dependency_file.h"
 #include "client/emit.h"
 #include "client/json_text.h"
+#include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/output_path.h"
@@ -209,7 +210,8 @@ void Tell(CommandContext& context, const TraceChoice& traces,
           const std::vector<compiler::CompiledModel>& models,
           const std::vector<std::string>& emitted, const std::string& report) {
   const std::string nothing = NothingKnownText(context.arguments, traces, models[0].report);
-  context.err << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing)
+  context.err << EmptyInputsNote(context.arguments, InputsOf(models[0].package.plan))
+              << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing)
               << NoisyText(models[0].report) << PredictedText(models[0].report);
   if (context.arguments.Flag("verbose")) {
     for (const compiler::CompiledModel& model : models) context.out << RungsText(model.report);

@@ -8,6 +8,7 @@
 #include "fmt/ranges.h"
 
 #include "base/core/random.h"
+#include "base/shell_word.h"
 #include "base/status.h"
 #include "client/model_options.h"
 #include "ir/tensor_buffer.h"
@@ -94,6 +95,25 @@ std::vector<InputSpec> InputsOf(const ir::Plan& plan) {
     specs.push_back(std::move(spec));
   }
   return specs;
+}
+
+std::string EmptyInputsNote(const Arguments& arguments, const std::vector<InputSpec>& specs) {
+  const std::vector<std::string> given = arguments.List("shape");
+  std::string text;
+  for (const InputSpec& spec : specs) {
+    const auto is_given = [&](const std::string& shape) {
+      return shape.substr(0, shape.rfind('=')) == spec.name;
+    };
+    if (spec.type.NumElements() > 0 || std::ranges::any_of(given, is_given)) continue;
+    std::vector<int64_t> shape = spec.type.shape;
+    std::ranges::replace(shape, 0, 1);
+    text += fmt::format(
+        "note: the model declares input '{}' with no elements ({}), so nothing is computed from "
+        "it; "
+        "to give it a size: --shape {}={}\n",
+        spec.name, graph::ToText(spec.type), ShellWord(spec.name), fmt::join(shape, "x"));
+  }
+  return text;
 }
 
 graph::TensorData DrawInput(const InputSpec& spec, size_t index, uint64_t seed) {

@@ -31,6 +31,10 @@ std::vector<InputSpec> InputsOf(const graph::Graph& graph);
 /// masks and indices of any table.
 std::vector<InputSpec> InputsOf(const ir::Plan& plan);
 
+/// A note for each input that the model itself declares with an extent of 0, which old exporters
+/// write for a size that they leave open: such a model computes nothing unless --shape says more.
+std::string EmptyInputsNote(const Arguments& arguments, const std::vector<InputSpec>& specs);
+
 /// Uniform numbers in the spec's range (integers: half open; bool: 0 and 1), a function of `seed`
 /// and `index` alone.
 graph::TensorData DrawInput(const InputSpec& spec, size_t index, uint64_t seed);

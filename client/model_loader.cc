@@ -250,6 +250,7 @@ absl::StatusOr<LoadedModel> LoadModel(const CommandContext& context, const std::
   LoadedModel loaded;
   loaded.name = ModelName(path);
   loaded.inputs = InputsOf(graph);
+  if (!context.json()) context.err << EmptyInputsNote(arguments, loaded.inputs);
   std::string bytes;
   {
     HONE_ASSIGN_OR_RETURN(compiler::CompiledModel model,

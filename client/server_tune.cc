@@ -21,6 +21,7 @@
 #include "client/json_text.h"
 #include "client/live_lines.h"
 #include "client/live_watch.h"
+#include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "client/next_command.h"
@@ -118,6 +119,7 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
   if (!ir::ParseTarget(target_text, &target, &why)) return absl::InvalidArgumentError(why);
   const std::string path = arguments.Text("MODEL");
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
+  if (!context_.json()) context_.err << EmptyInputsNote(arguments, InputsOf(graph));
   HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   measure::BuilderClient builder(LocalBuilder(), clock_);
   auto tasks = TasksOfModel(std::move(graph), &target, builder, ReadBatch(arguments));

@@ -144,6 +144,7 @@ absl::Status Tuning::Prepare() {
   predicted_ = arguments_.Text("measure") == "predicted";
   HONE_RETURN_IF_ERROR(CheckMeasurable());
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
+  if (!context_.json()) context_.err << EmptyInputsNote(arguments_, InputsOf(graph));
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
   batch_ = ReadBatch(arguments_);
   const std::unique_ptr<compiler::TraceSource> known = KnownOfBatches();
