@@ -29,6 +29,7 @@ test_packages=(
 package_packages=(
   dpkg-dev file                   # read what programs need of other packages
   patchelf zstd
+  python3-venv ca-certificates    # scripts/wheel.sh
 )
 
 fail() { printf 'deps.sh: %s\n' "$1" >&2; exit 1; }

@@ -16,7 +16,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-command -v patchelf >/dev/null || scripts/deps.sh package
+{ command -v patchelf && /usr/bin/python3 -c 'import ensurepip'; } >/dev/null 2>&1 ||
+  scripts/deps.sh package
 if [ -z "$build" ]; then
   scripts/deps.sh package
   build=build/release

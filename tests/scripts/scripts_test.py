@@ -72,6 +72,17 @@ if [ "${{@: -1}}" = {file} ]; then exec {real} "${{@:1:$#-1}}" <<<"{text}"; fi
 exec {real} "$@"
 """)
 
+    def case_packages_bring_what_makes_the_wheel(self):
+        """On a bare Debian there is no python3-venv, without which pip's environment cannot be made."""
+        self.script("deps.sh")
+        write_program(self.programs / "dpkg-query", "exit 1\n")
+        write_program(self.programs / "id", "echo 1000\n")
+        write_program(self.programs / "sudo", "exit 1\n")
+        done = self.run("scripts/deps.sh", "package")
+        assert done.returncode != 0, done.stdout
+        for package in ("python3-venv", "patchelf", "zstd"):
+            assert package in done.stdout, done.stdout
+
     def case_quickstart_refuses_with_advice(self):
         self.script("quickstart.sh")
         write_program(self.tree / "scripts/deps.sh", "echo reached the packages >&2; exit 1\n")
