@@ -199,8 +199,8 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
   ordered_json conflicts = ordered_json::array();
   for (const db::Conflict& c : report.conflicts) {
     conflicts.push_back({{"kind", c.kind}, {"id", c.id.ToHex()}});
-    context.err << fmt::format("refused: {} {} stands for other content in '{}'\n", c.kind,
-                               c.id.ToHex(), named.name);
+    context.err << fmt::format("refused: {} {} has other content in '{}'\n", c.kind, c.id.ToHex(),
+                               named.name);
   }
   const int64_t damaged = from->damaged_facts();
   if (damaged + report.dropped > 0) {

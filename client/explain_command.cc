@@ -349,7 +349,7 @@ std::string TraceText(const ExplainedTrace& trace, int place, int located, bool 
   if (!trace.point) {
     const std::string from =
         trace.written_from.empty() ? "" : "; it was written from " + trace.written_from;
-    return text + "     not a point of today's space" + from + "\n";
+    return text + "     not in the search space of this version" + from + "\n";
   }
   const PointView& point = *trace.point;
   text += fmt::format("     sketch {}: {}\n", point.sketch, point.decisions);
@@ -418,9 +418,9 @@ absl::Status RunExplain(CommandContext& context) {
   }
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(what, ignored);
-  HONE_ASSIGN_OR_RETURN(std::vector<Task> tasks,
-                        is_file ? TasksOfModel(context, what)
-                                : TasksOfHash(arguments, *log, choice, what));
+  HONE_ASSIGN_OR_RETURN(std::vector<Task> tasks, is_file
+                                                     ? TasksOfModel(context, what)
+                                                     : TasksOfHash(arguments, *log, choice, what));
   const auto read = log->BeginRead();
   if (!read.ok()) return LogError(read.status());
   const auto model = LastModel(*log, tasks.empty() ? "" : tasks.front().key.target);

@@ -270,12 +270,13 @@ constexpr std::array kCommands = {
             "Loads a package, or compiles a model in memory as `hone compile` would, and runs it "
             "once. Inputs and outputs are NumPy archives whose names are those of the graph.\n\n"
             "With --expect every output is compared, element by element: |y - e| must be at most "
-            "A * max|e| + R * |e|. A and R depend on the output's type, as narrow floats are "
-            "rounded elsewhere by each program; of integers only i8 and u8 may differ, by one "
-            "step, where a sum fell on the other side of a rounding (--absolute 0 --relative 0 "
-            "asks for equal bits). What a model dequantises to floats moves by such a step too: "
-            "give --absolute the step's share of the largest value. The first output that "
-            "differs is reported, with the worst element, and the program ends with 10.\n\nA "
+            "A * max|e| + R * |e|. A and R depend on the output's type. Integers must be equal, "
+            "but i8 "
+            "and u8 may differ by one step, because a sum may be rounded the other way "
+            "(--absolute 0 --relative 0 asks for equal bits). Float outputs of a quantised model "
+            "move by such a step too: give --absolute the step's share of the largest value. "
+            "The first output that differs is reported, with the worst element, and the program "
+            "ends with 10.\n\nA "
             "package is code: load only what you trust.",
         .positionals = kModelOrPackagePositionals,
         .options = kRunOptions,

@@ -60,8 +60,7 @@ struct OutputReport {
 /// Outputs in f32 of a model that multiplies bf16, or f16, are as far off as outputs in that.
 Tolerance ToleranceFor(const Arguments& arguments, ir::DType dtype, const std::string& precision) {
   const std::optional<ir::DType> narrow = ir::ParseDType(precision);
-  Tolerance tolerance =
-      DefaultTolerance(dtype == ir::DType::kF32 && narrow ? *narrow : dtype);
+  Tolerance tolerance = DefaultTolerance(dtype == ir::DType::kF32 && narrow ? *narrow : dtype);
   if (arguments.Given("absolute")) tolerance.absolute = arguments.Number("absolute");
   if (arguments.Given("relative")) tolerance.relative = arguments.Number("relative");
   if (arguments.Given("absolute") || arguments.Given("relative")) tolerance.steps = 0;

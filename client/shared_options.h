@@ -39,10 +39,10 @@ inline constexpr OptionSpec kBatch = {
     .kind = ValueKind::kChoice,
     .argument = "HOW",
     .help =
-        "How a batch runs whose images do not meet: together (each kernel computes all images), "
-        "each (all kernels for one image, then the next: less memory, and what lies between "
-        "kernels stays in the caches), or auto (what hone tune measured, else what the target's "
-        "nominal caches say)",
+        "How a batch of independent images runs: together (each kernel computes all images), each "
+        "(all kernels for one image, then the next: less memory, and tensors between kernels stay "
+        "in the caches), or auto (the faster way by hone tune's measurement, else by the target's "
+        "nominal caches)",
     .default_text = "auto",
     .choices = "auto|together|each"};
 inline constexpr OptionSpec kBranches = {
@@ -50,10 +50,10 @@ inline constexpr OptionSpec kBranches = {
     .kind = ValueKind::kChoice,
     .argument = "HOW",
     .help =
-        "How branches of the model run that do not need each other: turn (one after the other, "
-        "each "
-        "on all threads), beside (side by side, where each alone leaves threads idle), or auto "
-        "(what hone tune measured, else in turn)",
+        "How independent branches of the model run: turn (one after the other, each on all "
+        "threads), "
+        "beside (side by side, where each alone leaves threads idle), or auto (the faster way by "
+        "hone tune's measurement, else in turn)",
     .default_text = "auto",
     .choices = "auto|turn|beside"};
 inline constexpr OptionSpec kTarget = {
@@ -93,7 +93,7 @@ inline constexpr OptionSpec kSnapshot = {
     .name = "snapshot",
     .kind = ValueKind::kText,
     .argument = "FILE@sha256:DIGEST",
-    .help = "Like --db, of a pinned snapshot; fails when the file is another"};
+    .help = "Like --db, for a pinned snapshot; fails when the file has another digest"};
 inline constexpr OptionSpec kAccuracy = {
     .name = "accuracy",
     .kind = ValueKind::kChoice,

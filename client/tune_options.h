@@ -53,7 +53,7 @@ inline constexpr std::array kTuneOptions = {
     OptionSpec{.name = "project",
                .kind = ValueKind::kText,
                .argument = "NAME",
-               .help = "Whose share pays",
+               .help = "The project whose share of the devices is used",
                .default_words = "your own",
                .of_server = true},
     OptionSpec{.name = "priority",
@@ -87,8 +87,8 @@ inline constexpr std::array kTuneOptions = {
     OptionSpec{.name = "lock-folder",
                .kind = ValueKind::kFile,
                .argument = "FOLDER",
-               .help = "Where who measures on a GPU takes its lock, and where it is said that one "
-                       "does not work",
+               .help = "Folder of the locks of GPUs that somebody measures on, and of notes about "
+                       "GPUs that do not work",
                .default_text = "/run/lock"},
     OptionSpec{.name = "dry-run", .help = "Print tasks, budget and expected end, and stop"},
     OptionSpec{.name = "inputs",

@@ -418,7 +418,7 @@ absl::Status Worker::Run() {
     if (!std::exchange(told, true)) {
       const std::string why = proto::WhyNoConnection(
           status, options_.plaintext ? proto::Dialled::kPlaintext : proto::Dialled::kTls);
-      LogWarning("no stream to honed at '{}': {}{}({}); trying again", options_.server, why,
+      LogWarning("no connection to honed at '{}': {}{}({}); trying again", options_.server, why,
                  why.empty() ? "" : " ", StatusMessage(status));
     }
     clock_.SleepNs(back_off.NextNs());

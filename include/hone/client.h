@@ -22,13 +22,13 @@
 ///   status = client->WatchSession(session.id, 0, [](const hone::SessionEvent& e) { return true;
 ///   });
 ///
-/// Errors: every call returns a Status whose message says what, where, why and what to do; on one
-/// the outputs are as they were. kUnavailable, kDeadlineExceeded: no server answers there with this
-/// authority's certificate, or for too long. kPermissionDenied, kUnauthenticated: who asks may not.
-/// kInvalidArgument: what was asked, a request of over 4 MiB among it. kNotFound: no such session.
-/// kResourceExhausted: the server's disk is full, or it is overloaded: ask again later. (Programs
-/// made from farm.proto alone are told so of a message over 4 MiB as well, by gRPC.) A farm of
-/// another version of Hone may answer kFailedPrecondition.
+/// Errors: every call returns a Status whose message says what, where, why and what to do. A call
+/// that fails leaves its outputs as they were. kUnavailable, kDeadlineExceeded: no server with a
+/// certificate of this authority answers there, or not in time. kPermissionDenied,
+/// kUnauthenticated: the caller may not do this. kInvalidArgument: the request is wrong, or larger
+/// than 4 MiB. kNotFound: no such session. kResourceExhausted: the server's disk is full, or it is
+/// overloaded: ask again later. (gRPC also gives this code to programs made from farm.proto alone
+/// for a message over 4 MiB.) A farm of another version of Hone may answer kFailedPrecondition.
 ///
 /// Ids of sessions and records are 32 hexadecimal digits. Durations and times are in the unit of
 /// their name.
@@ -41,8 +41,8 @@ struct ClientOptions {
   /// Plaintext, without credentials: only a server on this machine's loopback.
   bool insecure_loopback = false;
   int64_t deadline_ms = 10'000;  ///< of one try of a call, 1 to 3,600,000
-  /// While the server does not answer, a call is tried again for this long after its first try;
-  /// with the same request id, so that it has its effect once. 0: one try.
+  /// While the server does not answer, a call is tried again for this long after its first try,
+  /// with the same request id, so that the server carries it out once. 0: one try.
   int64_t retry_for_ms = 8'000;
   /// The program hone-builder, for TasksOfModel alone; empty: libexec/hone/hone-builder beside this
   /// library's folder.
@@ -58,8 +58,8 @@ struct ModelOptions {
   std::string target = "cpu:native";
 };
 
-/// How far schedules may be from the default one: 1e-5 of the largest value and 1e-4 of the value;
-/// 1e-4 and 1e-3; or more, as the kernel allows. A record of a stricter class serves a laxer one.
+/// How far results may be from the default schedule's. kStrict: 1e-5 of the largest value and 1e-4
+/// of the value; kDefault: 1e-4 and 1e-3; kFast: more. Records of a class serve all laxer ones.
 enum class Accuracy : int { kStrict = 0, kDefault = 1, kFast = 2 };
 
 /// A kernel to tune.
@@ -68,7 +68,7 @@ struct SessionTask {
   std::string name;      ///< for people
   int32_t count = 1;     ///< how often it occurs in the model, from 1
   double flop = 0;       ///< of one run; 0: unknown
-  double bound_ns = 0;   ///< no schedule is faster; 0: unknown
+  double bound_ns = 0;   ///< roofline: no schedule can be faster; 0: unknown
 };
 
 /// At least one of seconds, trials and until_unix_ms is not 0, or the request is refused
@@ -85,7 +85,7 @@ struct SessionRequest {
   uint64_t seed = 0;
   Accuracy accuracy = Accuracy::kDefault;
   int32_t priority = 0;  ///< -100 to 100, among the sessions of one project
-  std::string project;   ///< whose share pays; empty: the caller's name
+  std::string project;   ///< its share of the devices is used; empty: the caller's name
 };
 
 struct StartedSession {
@@ -160,7 +160,7 @@ struct DeviceInfo {
   int32_t cores = 0;
   int64_t memory_bytes = 0;
   DeviceState state = DeviceState::kActive;
-  std::string reason;  ///< why it is not active, or odd
+  std::string reason;  ///< why it is not active, or what is unusual about it
   bool connected = false;
   bool sandboxed = true;  ///< false: candidates run without the sandbox there
   int32_t leases = 0;
@@ -196,9 +196,10 @@ class Client {
 
   /// An equal request of the same caller whose session runs joins it.
   Status StartSession(const SessionRequest& request, StartedSession* session);
-  /// Takes its work back and ends it; what was measured stays in the log. Its owner or an admin.
+  /// Takes its work back and ends it; what was measured stays in the log. Only the session's owner
+  /// and an admin may.
   Status CancelSession(const std::string& id);
-  /// The newest first, at most `limit`; with role submit only one's own.
+  /// The newest first, at most `limit`. Callers with the role submit see only their own.
   Status ListSessions(int limit, std::vector<SessionInfo>* sessions);
   Status FindSession(const std::string& id, SessionInfo* session);
 
@@ -210,13 +211,13 @@ class Client {
                       const std::function<bool(const SessionEvent&)>& on_event,
                       int64_t patience_ms = 600'000, const std::function<bool()>& stop = nullptr);
 
-  /// The best records of a key, best first; none is no error.
+  /// The best records of a key, best first. Finding none is no error.
   Status FindRecords(const RecordQuery& query, std::vector<Record>* records);
 
   /// Every device seen since the start of honed.
   Status ListDevices(std::vector<DeviceInfo>* devices);
-  /// Takes an admin's credentials. kNotFound: no such device; kFailedPrecondition: not in its
-  /// state, or it is to be probed and not connected. Does not wait for what comes of it.
+  /// Needs an admin's credentials. kNotFound: no such device; kFailedPrecondition: its state does
+  /// not allow this, or it is to be probed and not connected. Does not wait for the result.
   Status SetDevice(const std::string& worker, const std::string& device, DeviceAction action);
 
   /// Writes a snapshot of the farm's log, whole or not at all, over a file that is there:

@@ -18,11 +18,11 @@
  *
  * Units: sizes are bytes, times nanoseconds, shapes elements. Text is UTF-8 and ends with 0.
  * Ownership: every text and array handed out belongs to the object it was asked of and lives as
- * long. Thread safety: all functions may be called from many threads at once; what differs is said
+ * long. Thread safety: all functions may be called from many threads at once; exceptions are named
  * below. Errors: a function that can fail returns a hone_status; hone_last_error() then says what,
- * where, why and what to do. Objects are not harmed by a failure. Passing a pointer to nothing of
- * its type, or a closed object, is undefined. Trust: a package is code that runs in your process.
- * Open only what you trust.
+ * where, why and what to do. Objects are not harmed by a failure. Passing a pointer to
+ * another type, or a closed object, is undefined. Trust: a package is code that runs in your
+ * process. Open only what you trust.
  */
 
 #include <stddef.h>
@@ -92,9 +92,9 @@ typedef struct hone_output {
   size_t bytes;
 } hone_output;
 
-/* Options are made by their _init function, then changed; so programs keep working with later
- * versions that know more of them: nothing is written beyond what the program knows. From other
- * languages: the _fill function, with the size of the struct as the caller has it, in bytes. */
+/* Set options with their _init function first, then change fields. Programs then keep working with
+ * later versions that have more options: nothing is written beyond the struct that the program
+ * knows. Other languages call the _fill function with the size of their struct in bytes. */
 typedef struct hone_model_options {
   size_t struct_bytes; /* how much of it the program knows; set by _init */
   int32_t
@@ -133,8 +133,8 @@ typedef struct hone_context_options {
   void* executor;
   int32_t node_copies; /* 1: on a machine with several memory nodes (NUMA) each that runs threads
                           gets a copy of the constants, in huge pages where there are any; contexts
-                          of a model share them. More memory, no reading from afar. Default 0; of no
-                          effect where there is one node. */
+                          of a model share them. Takes more memory and avoids reading from other
+                          nodes. Default 0; without effect on a machine with one node. */
 } hone_context_options;
 
 /* One step of a model: a compiled kernel or a routine of the runtime. */
@@ -163,11 +163,11 @@ static inline void hone_model_options_init(hone_model_options* options) {
 }
 
 /* Opens a package; everything in it is checked before any of its code is loaded. options may be
- * NULL. Gives an object that hone_model_close ends; *model is NULL after a failure. */
+ * NULL. End the object with hone_model_close; *model is NULL after a failure. */
 HONE_API hone_status hone_model_open(const char* path, const hone_model_options* options,
                                      hone_model** model);
 
-/* The same from memory, which is copied and may go afterwards (unless in_place is set). */
+/* The same from memory, which is copied and may be freed afterwards (unless in_place is set). */
 HONE_API hone_status hone_model_open_memory(const void* data, size_t bytes,
                                             const hone_model_options* options, hone_model** model);
 
@@ -192,8 +192,8 @@ static inline void hone_context_options_init(hone_context_options* options) {
   hone_context_options_fill(options, sizeof(*options));
 }
 
-/* Allocates memory; starts threads where the options ask for it. options may be NULL. Gives an
- * object that hone_context_destroy ends; *context is NULL after a failure. */
+/* Allocates memory; starts threads where the options ask for it. options may be NULL. End
+ * the object with hone_context_destroy; *context is NULL after a failure. */
 HONE_API hone_status hone_context_create(hone_model* model, const hone_context_options* options,
                                          hone_context** context);
 

@@ -202,7 +202,7 @@ TEST_F(DbCommandTest, MergeNamesWhatConflicts) {
   const ProgramRun run = RunHone({"db", "merge", log_, other, "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(Parse(run)["conflicts"][0]["kind"], "record");
-  EXPECT_THAT(run.err, HasSubstr("stands for other content"));
+  EXPECT_THAT(run.err, HasSubstr("has other content"));
 }
 
 TEST_F(DbCommandTest, ASnapshotIsPinnedAndReadable) {

@@ -108,7 +108,7 @@ TEST_F(BadLinkTest, AWorkerThatNoticesAHalfOpenLinkFirstKeepsItsLeases) {
 
   proxy_.Freeze();
   ASSERT_TRUE(Eventually([&] { return Told("event=worker_connected") > 1; })) << w1_.Said();
-  EXPECT_NE(w1_.Said().find("no stream to honed"), std::string::npos) << w1_.Said();
+  EXPECT_NE(w1_.Said().find("no connection to honed"), std::string::npos) << w1_.Said();
   // The client's watch is half-open too; it asks again and sees the end.
   End();
   EXPECT_EQ(Told("event=worker_lost"), 0u) << honed_.Said();

@@ -146,7 +146,7 @@ class Graph:
     def _check(self, arguments: Sequence[Any]) -> list[int]:
         """The arguments that a package takes; Refusal of those that none can."""
         if any(node.op == "call_module" for node in self.module.graph.nodes):
-            raise Refusal("it calls modules, whose weights nobody sees: graphs of torch.compile do not")
+            raise Refusal("it calls modules, whose weights Hone cannot see; pass a graph of torch.compile")
         free = []
         for i, value in enumerate(arguments):
             if not isinstance(value, torch.Tensor):
@@ -172,7 +172,7 @@ class Graph:
             line = refusal.line or self._line()
             warnings.warn_explicit(
                 f"hone: {refusal}. The graph {self.name} runs as PyTorch runs it; "
-                "hone.explain(fn, *args) tells of all graphs.", FallbackWarning,
+                "hone.explain(fn, *args) lists all graphs.", FallbackWarning,
                 line.file if line else f"<{self.name}>", line.number if line else 1)
 
 
