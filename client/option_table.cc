@@ -243,7 +243,7 @@ constexpr std::array kCommands = {
             "with an object {\"progress\":{...}} once a second.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
-        .example = "hone tune resnet18.onnx --db tune.db --seconds 1m",
+        .example = "hone tune resnet18.onnx --seconds 1m",
         .meant = "optimize|optimise|autotune|search"},
     CommandSpec{
         .name = "compile",
@@ -280,7 +280,7 @@ constexpr std::array kCommands = {
             "package is code: load only what you trust.",
         .positionals = kModelOrPackagePositionals,
         .options = kRunOptions,
-        .example = "hone run resnet18.hone --inputs x.npz --outputs y.npz"},
+        .example = "hone run resnet18.hone --inputs resnet18.inputs.npz --outputs y.npz"},
     CommandSpec{
         .name = "bench",
         .summary = "Measure how long models or packages take, and compare them",
@@ -319,7 +319,7 @@ constexpr std::array kCommands = {
             "default), the record, its latency and why.",
         .positionals = kModelPositionals,
         .options = kQueryOptions,
-        .example = "hone query resnet18.onnx --db tune.db"},
+        .example = "hone query resnet18.onnx"},
     CommandSpec{
         .name = "explain",
         .summary = "Show a task's space, its best Traces and why the models rank them so",
@@ -332,7 +332,7 @@ constexpr std::array kCommands = {
             "those that the log has most of.",
         .positionals = kExplainPositionals,
         .options = kExplainOptions,
-        .example = "hone explain resnet18.onnx --db tune.db"},
+        .example = "hone explain resnet18.onnx"},
     CommandSpec{
         .name = "report",
         .summary = "Write a page about a tuning session",
@@ -344,7 +344,7 @@ constexpr std::array kCommands = {
             "machine is of the session's device class, else it is left out.",
         .positionals = {},
         .options = kReportOptions,
-        .example = "hone report --db tune.db -o report.html"},
+        .example = "hone report -o report.html"},
     CommandSpec{
         .name = "check",
         .summary = "Compare every compiled kernel with the interpreter",
@@ -412,7 +412,7 @@ constexpr std::array kCommands = {
             "newer Hone ends the program with 5.",
         .positionals = kDbPositionals,
         .options = kDbOptions,
-        .example = "hone db stats tune.db"},
+        .example = "hone db stats"},
     kSessionCommand,
     kDeviceCommand,
     CommandSpec{.name = "completion",

@@ -115,4 +115,5 @@ awk -v default_us="$default_us" -v tuned_us="$tuned_us" -v measured="$measured" 
   printf "   %-22s %s\n", "package", package_path
 }'
 printf '\nRun this script again to search on from the same log, or tune a model of your own:\n'
-printf '    %s tune MODEL.onnx\n    %s compile MODEL.onnx -o MODEL.hone\n' "$hone" "$hone"
+printf '    export PATH="%s:$PATH"\n    hone tune MODEL.onnx\n    hone compile MODEL.onnx -o MODEL.hone\n' \
+  "$(cd "$build/bin" && pwd)"

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(OptionTableTest, IsConsistent) {
   std::set<std::string_view> commands;
@@ -25,6 +26,8 @@ TEST(OptionTableTest, IsConsistent) {
     EXPECT_FALSE(command.summary.ends_with('.'));
     EXPECT_FALSE(command.description.empty());
     EXPECT_THAT(std::string(command.example), HasSubstr("hone " + std::string(command.name)));
+    // Typed one after another they read and write the same log.
+    EXPECT_THAT(std::string(command.example), Not(HasSubstr("tune.db")));
     std::set<std::string_view> names;
     std::set<char> letters;
     for (const std::span<const OptionSpec> options : {command.options, CommonOptions()}) {

@@ -83,6 +83,15 @@ exec {real} "$@"
         for package in ("python3-venv", "patchelf", "zstd"):
             assert package in done.stdout, done.stdout
 
+    def case_after_the_quickstart_hone_is_found(self):
+        """README goes on with `hone`, which the quickstart leaves in the build's folder."""
+        readme = (self.source / "README.md").read_text(encoding="utf-8")
+        script = (self.source / "scripts/quickstart.sh").read_text(encoding="utf-8")
+        folder = script.partition("\nbuild=")[2].partition("\n")[0] + "/bin"
+        block = readme.partition("$ scripts/quickstart.sh\n")[2].partition("```")[0]
+        assert f'export PATH="$PWD/{folder}:$PATH"' in block, block
+        assert "export PATH=" in script.rpartition("awk -v")[2]
+
     def case_quickstart_refuses_with_advice(self):
         self.script("quickstart.sh")
         write_program(self.tree / "scripts/deps.sh", "echo reached the packages >&2; exit 1\n")
