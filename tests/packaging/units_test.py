@@ -152,6 +152,16 @@ class UnitsTest:
             whole.write_text(text + '\nno-such-option = "1"\n', encoding="utf-8")
             assert run(binary, "--config", whole, "--check-config").returncode == 2
 
+    def case_the_guide_makes_the_folders_that_its_check_wants(self):
+        """DEPLOYING checks the configuration before systemd has made the unit's StateDirectory."""
+        guide = (self.args.source / "docs/DEPLOYING.md").read_text(encoding="utf-8")
+        before = guide.partition("$ honed --check-config\n")[0].rpartition("```console")[2]
+        made = re.search(r"^\$ install -d .*$", before, re.M)[0].split()
+        usage = run(self.args.build / "bin/honed", "--help").stdout
+        log = re.search(r"^ *--db .*default (\S+)\)", usage, re.M)[1]
+        tls = re.search(r"^ *--tls .*default (\S+)\)", usage, re.M)[1]
+        assert str(pathlib.Path(log).parent) in made and tls in made, made
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
