@@ -62,7 +62,8 @@ class PackagesTest:
                   "/libexec/hone/hone-runner": "hone-runner", "/bin/honed": "honed",
                   "/system/honed.service": "honed", "/system/hone-worker.service": "hone-worker",
                   "/dist-packages/hone/model.py": "libhone-runtime", "/hone/hone.h": "libhone-dev",
-                  "/man1/hone-tune.1": "hone", "/man8/honed.8": "honed", "/hone/FARM.md": "hone-doc"}
+                  "/man1/hone-tune.1": "hone", "/man8/honed.8": "honed", "/hone/FARM.md": "hone-doc",
+                  "/examples/c/run_model.c": "libhone-dev"}
         for end, package in wanted.items():
             assert [owner[file] for file in owner if file.endswith(end)] == [package], end
 
