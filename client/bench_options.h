@@ -12,7 +12,7 @@ inline constexpr std::array kBenchPositionals = {
                    .help = "A model (.onnx) or a package (.hone); several are run in turns",
                    .repeated = true},
 };
-inline constexpr std::array kBenchOptions = {
+inline constexpr std::array kBenchOwn = {
     OptionSpec{.name = "seconds",
                .kind = ValueKind::kDuration,
                .argument = "TIME",
@@ -40,11 +40,7 @@ inline constexpr std::array kBenchOptions = {
     OptionSpec{.name = "profile",
                .help = "Also tell the time of each kernel, with FLOP, bytes and "
                        "share of what the machine can do"},
-    OptionSpec{.name = "inputs",
-               .kind = ValueKind::kFile,
-               .argument = "X.npz",
-               .help = "Values of the inputs, by name",
-               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
+    kInputsOrDrawn,
     kInput,
     kOutputs,
     OptionSpec{.name = "seed",
@@ -55,21 +51,7 @@ inline constexpr std::array kBenchOptions = {
                .low = 0},
     OptionSpec{.name = "unpinned", .help = "Leave threads on the CPUs that the system chooses"},
     kTarget,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kBranches,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
 };
+inline constexpr auto kBenchOptions = Joined(kBenchOwn, kModelOptions, kLookUpOptions);
 
 }  // namespace hone::client

@@ -7,7 +7,7 @@
 // Options and positionals of `hone check`, for option_table.cc alone.
 namespace hone::client {
 
-inline constexpr std::array kCheckOptions = {
+inline constexpr std::array kCheckOwn = {
     OptionSpec{.name = "points",
                .kind = ValueKind::kInteger,
                .argument = "N",
@@ -17,11 +17,7 @@ inline constexpr std::array kCheckOptions = {
                .high = 1e6},
     OptionSpec{.name = "every-step",
                .help = "Check a kernel at each place where it occurs, not only at the first"},
-    OptionSpec{.name = "inputs",
-               .kind = ValueKind::kFile,
-               .argument = "X.npz",
-               .help = "Values of the inputs, by name",
-               .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"},
+    kInputsOrDrawn,
     kInput,
     OptionSpec{.name = "seed",
                .kind = ValueKind::kInteger,
@@ -31,21 +27,7 @@ inline constexpr std::array kCheckOptions = {
                .low = 0},
     kTarget,
     kThreads,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kBranches,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
 };
+inline constexpr auto kCheckOptions = Joined(kCheckOwn, kModelOptions, kLookUpOptions);
 
 }  // namespace hone::client

@@ -227,7 +227,7 @@ absl::Status Emit(CommandContext& context, const Task& task, const TaskExplanati
                   bool bound, const ir::Target& target, ordered_json* object) {
   std::string form = context.arguments.Text("emit");
   if (form == "ptx") {
-    if (!target.text.starts_with("cuda:")) {
+    if (ir::AssemblyOf(target) != form) {
       return absl::InvalidArgumentError(fmt::format(
           "{} has no PTX; give a GPU, as --target cuda:sm_90a, or --emit code", target.text));
     }

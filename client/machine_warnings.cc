@@ -6,7 +6,7 @@
 #include "fmt/format.h"
 
 #include "base/core/cpu.h"
-#include "measure/process_load.h"
+#include "measure/others_watch.h"
 
 namespace hone::client {
 
@@ -25,7 +25,7 @@ std::string ManyThreadsText(int threads, int cpus) {
 }
 
 std::string BusyMachineText(double foreign_cpus) {
-  if (foreign_cpus <= measure::ForeignLoad::kDisturbing) return "";
+  if (foreign_cpus <= measure::OthersWatch::kDisturbing) return "";
   return fmt::format(
       "warning: other programs keep {:.1f} CPUs busy: what is measured beside them is marked as "
       "noisy, and waiting for them costs time; end them first for exact results\n",

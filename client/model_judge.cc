@@ -9,7 +9,8 @@
 #include "client/model_inputs.h"
 #include "client/model_loader.h"
 #include "client/open_log.h"
-#include "measure/kind_runner.h"
+#include "ir/kind_name.h"
+#include "measure/device.h"
 
 namespace hone::client {
 namespace {
@@ -31,6 +32,12 @@ std::map<std::string, std::string> WinnersOf(const search::TuningSession& sessio
     if (v.replaced && !v.trace.empty()) traces[hashes[i]] = v.trace;
   }
   return traces;
+}
+
+/// How much of the device others used since `watch` began to look, where that disturbs.
+double Disturbance(measure::OthersWatch* watch) {
+  const double others = watch == nullptr ? 0 : watch->SinceLast().value_or(0);
+  return others > measure::OthersWatch::kDisturbing ? others : 0;
 }
 
 std::vector<Hash128> Hashes(const std::set<std::string>& hexes) {
@@ -82,16 +89,15 @@ void ModelJudge::MeasureDefault() {
 
 absl::Status ModelJudge::Turns(const std::vector<TimedModel*>& models) {
   const MonotonicClock& clock = *context_.environment.clock;
-  measure::ForeignLoad load(clock);
+  const auto others = WatchOthers();
   HONE_RETURN_IF_ERROR(RunInTurns(models, options_.seconds, options_.interrupted, clock));
-  NoteLoad(load);
+  judged_.noisy_cpus = std::max(judged_.noisy_cpus, Disturbance(others.get()));
   return absl::OkStatus();
 }
 
-void ModelJudge::NoteLoad(measure::ForeignLoad& load) {
-  const double foreign = measure::RunsOnHost(options_.target) ? load.SinceLast().value_or(0) : 0;
-  if (foreign > measure::ForeignLoad::kDisturbing)
-    judged_.noisy_cpus = std::max(judged_.noisy_cpus, foreign);
+std::unique_ptr<measure::OthersWatch> ModelJudge::WatchOthers() const {
+  return measure::WatchOthersOf(fmt::format("{}:0", ir::KindNameOf(options_.target)),
+                                *context_.environment.clock);
 }
 
 absl::Status ModelJudge::Judge(search::TuningSession& session) {
@@ -175,13 +181,12 @@ absl::StatusOr<db::ModelVerdict> ModelJudge::CompareWays(const Way& first, const
   HONE_ASSIGN_OR_RETURN(const auto a, Make(*source, first));
   HONE_ASSIGN_OR_RETURN(const auto b, Make(*source, second));
   const MonotonicClock& clock = *context_.environment.clock;
-  measure::ForeignLoad load(clock);
+  const auto others = WatchOthers();
   HONE_RETURN_IF_ERROR(
       RunInTurns({a.get(), b.get()}, options_.seconds, options_.interrupted, clock));
-  if (const double foreign = load.SinceLast().value_or(0);
-      measure::RunsOnHost(options_.target) && foreign > measure::ForeignLoad::kDisturbing) {
+  if (const double disturbing = Disturbance(others.get()); disturbing > 0) {
     return absl::UnavailableError(
-        fmt::format("other programs used {:.1f} CPUs meanwhile", foreign));
+        fmt::format("other programs used {:.1f} CPUs meanwhile", disturbing));
   }
   const PairedRatio ratio = RatioOf(a->samples_ns(), b->samples_ns());
   return db::ModelVerdict{.default_ns = a->MedianNs(),
@@ -231,10 +236,10 @@ absl::Status ModelJudge::Decide(const search::TuningSession& session, TimedModel
   const int64_t first_rounds = v.rounds;
   while (Undecided({v.ratio, v.ratio_low, v.ratio_high}, v.rounds, first_rounds) &&
          judged_.noisy_cpus == 0 && session.SecondsLeft() > 0) {
-    measure::ForeignLoad load(clock);
+    const auto others = WatchOthers();
     HONE_RETURN_IF_ERROR(GoOnInTurns({by_default_.get(), &tuned}, static_cast<int>(first_rounds),
                                      session.SecondsLeft(), options_.interrupted, clock));
-    NoteLoad(load);
+    judged_.noisy_cpus = std::max(judged_.noisy_cpus, Disturbance(others.get()));
     SetRatio(tuned);
   }
   return absl::OkStatus();

@@ -15,7 +15,7 @@
 #include "client/tune_progress.h"
 #include "graph/graph.h"
 #include "ir/accuracy_class.h"
-#include "measure/process_load.h"
+#include "measure/others_watch.h"
 #include "search/tuning_session.h"
 
 namespace hone::client {
@@ -80,7 +80,8 @@ class ModelJudge {
   /// Up to four times the rounds, as long as the ratio's interval holds 1 and there is time.
   absl::Status Decide(const search::TuningSession& session, TimedModel& tuned);
   void SetRatio(const TimedModel& tuned);
-  void NoteLoad(measure::ForeignLoad& load);
+  /// Who else uses the device that the models run on, from now on; null: who would not be noticed.
+  std::unique_ptr<measure::OthersWatch> WatchOthers() const;
 
   const CommandContext& context_;
   const Options options_;

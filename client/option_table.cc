@@ -29,7 +29,7 @@ constexpr std::array kCommonOptions = {kHelp, kQuiet, kJson};
 
 // ---- one table a command ----
 
-constexpr std::array kRunOptions = {
+constexpr std::array kRunOwn = {
     kInputs,
     kInput,
     kOutputs,
@@ -51,22 +51,8 @@ constexpr std::array kRunOptions = {
                .low = 0},
     kThreads,
     kTarget,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kBranches,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
 };
+constexpr auto kRunOptions = Joined(kRunOwn, kModelOptions, kLookUpOptions);
 
 constexpr std::array kZooPositionals = {
     PositionalSpec{.name = "NAME",
@@ -92,7 +78,7 @@ constexpr std::array kZooOptions = {
                .low = 0},
 };
 
-constexpr std::array kCompileOptions = {
+constexpr std::array kCompileOwn = {
     kVerbose,
     OptionSpec{.name = "also",
                .kind = ValueKind::kText,
@@ -120,28 +106,12 @@ constexpr std::array kCompileOptions = {
                .line_only = true},
     kTarget,
     kThreads,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kBranches,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kServer,
-    kTls,
-    kInsecureLoopback,
-    kRequire,
-    kAccuracy,
-    kAllowPredicted,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
 };
+constexpr std::array kCompileLookUp = {kRequire,   kAccuracy,    kAllowPredicted,
+                                       kPrecision, kDeviceClass, kCacheMb};
+constexpr auto kCompileOptions = Joined(kCompileOwn, kModelOptions, kServerOptions, kCompileLookUp);
 
-constexpr std::array kInspectOptions = {
+constexpr std::array kInspectOwn = {
     kVerbose,
     OptionSpec{.name = "kernel",
                .kind = ValueKind::kText,
@@ -149,22 +119,8 @@ constexpr std::array kInspectOptions = {
                .help = "Print workload and trace of the kernels whose workload hash starts so"},
     kTarget,
     kThreads,
-    kDim,
-    kShape,
-    kBind,
-    kCut,
-    kBatch,
-    kBranches,
-    kTraces,
-    kDb,
-    kNoLog,
-    kSnapshot,
-    kRequire,
-    kAccuracy,
-    kPrecision,
-    kDeviceClass,
-    kCacheMb,
 };
+constexpr auto kInspectOptions = Joined(kInspectOwn, kModelOptions, kLookUpOptions);
 
 constexpr std::array kModelPositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx)"},

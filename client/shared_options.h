@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "client/option_table.h"
 
@@ -167,6 +169,12 @@ inline constexpr OptionSpec kInputs = {.name = "inputs",
                                        .kind = ValueKind::kFile,
                                        .argument = "X.npz",
                                        .help = "Values of the inputs, by name"};
+inline constexpr OptionSpec kInputsOrDrawn = {
+    .name = "inputs",
+    .kind = ValueKind::kFile,
+    .argument = "X.npz",
+    .help = "Values of the inputs, by name",
+    .default_words = "NAME.inputs.npz beside the model, else drawn from --seed"};
 inline constexpr OptionSpec kInput = {.name = "input",
                                       .kind = ValueKind::kText,
                                       .argument = "NAME=F.npy",
@@ -179,5 +187,25 @@ inline constexpr OptionSpec kOutputs = {.name = "outputs",
                                             "Where to write the outputs, by name, over what "
                                             "is there",
                                         .line_only = true};
+
+// ---- several of them together ----
+
+template <size_t... kSizes>
+constexpr auto Joined(const std::array<OptionSpec, kSizes>&... parts) {
+  std::array<OptionSpec, (kSizes + ...)> all;
+  auto end = all.begin();
+  ((end = std::copy(parts.begin(), parts.end(), end)), ...);
+  return all;
+}
+
+/// What model, and which schedules are looked up for it.
+inline constexpr std::array kModelOptions = {
+    kDim, kShape, kBind, kCut, kBatch, kBranches, kTraces, kDb, kNoLog, kSnapshot,
+};
+/// What may be taken of what is found.
+inline constexpr std::array kLookUpOptions = {
+    kRequire, kAccuracy, kPrecision, kDeviceClass, kCacheMb,
+};
+inline constexpr std::array kServerOptions = {kServer, kTls, kInsecureLoopback};
 
 }  // namespace hone::client

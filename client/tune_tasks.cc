@@ -4,8 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "ir/workload_cost.h"
-#include "measure/device_probe.h"
 #include "search/tuning_task.h"
 
 namespace hone::client {
@@ -25,9 +23,6 @@ std::vector<search::TuningTask> MakeTasks(std::vector<compiler::ModelKernel> ker
         search::TaskOf(std::make_shared<const ir::Workload>(std::move(k.workload)), target);
     task.name = k.name;
     task.count = k.count;
-    // A card has nominal rates, which bound a kernel better than those of all CPUs.
-    if (const auto nominal = measure::ProbesOfKinds().Of(target).Nominal(target))
-      task.bound_ns = nominal->BoundNs(ir::CostOf(*task.workload));
     tasks.push_back(std::move(task));
   }
   return tasks;

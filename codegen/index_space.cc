@@ -1,10 +1,10 @@
 #include "codegen/index_space.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/core/check.h"
+#include "ir/index/operator_bounds.h"
 
 namespace hone::codegen {
 namespace {
@@ -22,6 +22,32 @@ bool IsOrder(BinaryOp op) {
 }
 
 }  // namespace
+
+struct IndexSpace::Rules {
+  using Sum = Affine;
+  IndexSpace& space;
+
+  ir::Interval Known(const Affine& a) const { return space.Known(a); }
+  std::optional<ir::Division<Affine>> AsQuotient(int atom) const {
+    return AsDivision(atom, AtomKind::kFloorDiv);
+  }
+  std::optional<ir::Division<Affine>> AsRemainder(int atom) const {
+    return AsDivision(atom, AtomKind::kFloorMod);
+  }
+  Affine Quotient(const Affine& x, int64_t c) const {
+    return space.Operator(AtomKind::kFloorDiv, BinaryOp::kDiv, x, Affine(c));
+  }
+  Affine Remainder(const Affine& x, int64_t c) const {
+    return space.Operator(AtomKind::kFloorMod, BinaryOp::kMod, x, Affine(c));
+  }
+
+ private:
+  std::optional<ir::Division<Affine>> AsDivision(int id, AtomKind kind) const {
+    const Atom& atom = space.atom(id);
+    if (atom.kind != kind || !atom.b.IsConst() || atom.b.constant <= 0) return std::nullopt;
+    return ir::Division<Affine>{atom.a, atom.b.constant};
+  }
+};
 
 Affine IndexSpace::NewVariable(int depth, ir::Interval range) {
   if (range.IsPoint()) return Affine(range.low);
@@ -67,12 +93,15 @@ Affine IndexSpace::Operator(AtomKind kind, Affine a, Affine b, Affine c, ir::Int
   return Affine::Of(num_atoms() - 1);
 }
 
-ir::Interval IndexSpace::Bounds(const Affine& a) const {
-  ir::Interval sum{a.constant, a.constant};
-  for (const Term& term : a.terms)
-    sum = sum + atom(term.atom).range * ir::Interval{term.coefficient, term.coefficient};
-  return sum;
+Affine IndexSpace::Operator(AtomKind kind, BinaryOp op, const Affine& a, const Affine& b) {
+  return Operator(kind, a, b, {}, ir::BoundsOfBinary(op, Bounds(a), Bounds(b)));
 }
+
+ir::Interval IndexSpace::Bounds(const Affine& a) const {
+  return ir::BoundsOfSum(a, [this](int id) { return atom(id).range; });
+}
+
+ir::Interval IndexSpace::Known(const Affine& a) const { return facts_.Sharpen(a, Bounds(a)); }
 
 int IndexSpace::Depth(const Affine& a) const {
   int depth = 0;
@@ -137,35 +166,29 @@ void IndexSpace::PushFacts(const Affine& condition, bool truth) {
     return;
   const Atom known = atom(condition.terms[0].atom);
   if (known.kind == AtomKind::kGeZero) {
-    non_negative_.push_back(truth ? known.a : Affine(-1) - known.a);
+    AssumeNonNegative(truth ? known.a : Affine(-1) - known.a);
   } else if (known.kind == AtomKind::kEqZero && truth) {
-    non_negative_.push_back(known.a);
-    non_negative_.push_back(Scale(known.a, -1));
+    AssumeNonNegative(known.a);
+    AssumeNonNegative(Scale(known.a, -1));
   } else if ((known.kind == AtomKind::kAnd && truth) || (known.kind == AtomKind::kOr && !truth)) {
     PushFacts(known.a, truth);
     PushFacts(known.b, truth);
   }
 }
 
-bool IndexSpace::KnownNonNegative(const Affine& a) const {
-  if (Bounds(a).low >= 0) return true;
-  return std::any_of(non_negative_.begin(), non_negative_.end(), [&](const Affine& fact) {
-    return fact.terms == a.terms && a.constant >= fact.constant;
-  });
+void IndexSpace::AssumeNonNegative(const Affine& a) {
+  facts_.Add(a.terms, {ir::Saturated(-__int128{a.constant}), ir::Interval::kInfinite});
 }
 
 Affine IndexSpace::GeZero(const Affine& a) {
-  if (KnownNonNegative(a)) return Affine(1);
-  if (KnownNonNegative(Affine(-1) - a)) return Affine(0);
+  if (const std::optional<bool> known = ir::HoldsThroughout(BinaryOp::kGe, Known(a)))
+    return Affine(*known ? 1 : 0);
   return Operator(AtomKind::kGeZero, a, {}, {}, {0, 1});
 }
 
 Affine IndexSpace::EqZero(const Affine& a) {
-  if (a.IsConst()) return Affine(a.constant == 0 ? 1 : 0);
-  const Affine negated = Scale(a, -1);
-  if (KnownNonNegative(AddScaled(a, Affine(1), -1))) return Affine(0);
-  if (KnownNonNegative(AddScaled(negated, Affine(1), -1))) return Affine(0);
-  if (KnownNonNegative(a) && KnownNonNegative(negated)) return Affine(1);
+  if (const std::optional<bool> known = ir::HoldsThroughout(BinaryOp::kEq, Known(a)))
+    return Affine(*known ? 1 : 0);
   // x == 0 of a 0/1 value is 1 - x: comparisons of bools stay short.
   const ir::Interval range = Bounds(a);
   if (range.low == 0 && range.high == 1) return Affine(1) - a;
@@ -175,19 +198,14 @@ Affine IndexSpace::EqZero(const Affine& a) {
 Affine IndexSpace::Mul(const Affine& a, const Affine& b) {
   if (b.IsConst()) return Scale(a, b.constant);
   if (a.IsConst()) return Scale(b, a.constant);
-  return Operator(AtomKind::kMul, a, b, {}, Bounds(a) * Bounds(b));
+  return Operator(AtomKind::kMul, BinaryOp::kMul, a, b);
 }
 
 Affine IndexSpace::MinMax(AtomKind kind, const Affine& a, const Affine& b) {
   const bool is_max = kind == AtomKind::kMax;
-  if (KnownNonNegative(a - b)) return is_max ? a : b;
-  if (KnownNonNegative(b - a)) return is_max ? b : a;
-  const ir::Interval x = Bounds(a);
-  const ir::Interval y = Bounds(b);
-  const ir::Interval range = is_max
-                                 ? ir::Interval{std::max(x.low, y.low), std::max(x.high, y.high)}
-                                 : ir::Interval{std::min(x.low, y.low), std::min(x.high, y.high)};
-  return Operator(kind, a, b, {}, range);
+  const Rules rules{*this};
+  if (const std::optional<Affine> known = ir::ExtremeOf(a, b, is_max, rules)) return *known;
+  return Operator(kind, is_max ? BinaryOp::kMax : BinaryOp::kMin, a, b);
 }
 
 Affine IndexSpace::Logic(AtomKind kind, const Affine& a, const Affine& b) {
@@ -207,55 +225,21 @@ Affine IndexSpace::Choose(const Affine& condition, const Affine& a, const Affine
 Affine IndexSpace::Divide(AtomKind kind, const Affine& a, const Affine& b) {
   const bool is_div = kind == AtomKind::kFloorDiv;
   if (b.IsConst()) {
+    const Rules rules{*this};
     if (b.constant == 0) return is_div ? Affine(0) : a;
-    if (b.constant > 0) return DivideByConst(kind, a, b.constant);
-    if (is_div) return DivideByConst(kind, Scale(a, -1), -b.constant);  // floor(a/-c) = floor(-a/c)
+    if (b.constant > 0) {
+      return is_div ? ir::DivideSum(a, b.constant, rules)
+                    : ir::RemainderOfSum(a, b.constant, rules);
+    }
+    // floor(a / -c) = floor(-a / c)
+    if (is_div) return ir::DivideSum(Scale(a, -1), -b.constant, rules);
   }
-  const ir::Interval y = Bounds(b);
-  const ir::Interval x = Bounds(a);
-  ir::Interval range;
-  if (!is_div && y.low > 0) {
-    range = {0, y.high - 1};
-  } else if (is_div && y.low > 0) {
-    range = {std::min<int64_t>(x.low, 0), std::max<int64_t>(x.high, 0)};
-  }
-  return Operator(kind, a, b, {}, range);
+  return Operator(kind, is_div ? BinaryOp::kDiv : BinaryOp::kMod, a, b);
 }
 
-Affine IndexSpace::DivideByConst(AtomKind kind, const Affine& a, int64_t divisor) {
-  const bool is_div = kind == AtomKind::kFloorDiv;
-  if (divisor == 1) return is_div ? a : Affine(0);
-  const auto [whole, rest] = PartByDivisor(a, divisor);
-  const ir::Interval range = Bounds(rest);
-  const int64_t low = ir::FloorDivInt(range.low, divisor);
-  if (low == ir::FloorDivInt(range.high, divisor)) {
-    return is_div ? whole + Affine(low) : rest - Affine(low * divisor);
-  }
-  // A common factor: (g*x + small) / (g*d) = x / d while 0 <= small < g.
-  int64_t factor = divisor;
-  Affine scaled;
-  Affine small(rest.constant);
-  for (const Term& term : rest.terms) {
-    const ir::Interval spread =
-        atom(term.atom).range * ir::Interval{term.coefficient, term.coefficient};
-    const bool tiny = spread.low >= 0 && (small.IsConst() || spread.high < divisor / 2) &&
-                      std::gcd(factor, term.coefficient) == 1;
-    if (!tiny) factor = std::gcd(factor, term.coefficient);
-    (tiny ? small : scaled).terms.push_back(term);
-  }
-  if (factor > 1 && !scaled.terms.empty()) {
-    small.constant = ir::FloorModInt(rest.constant, factor);
-    scaled.constant = rest.constant - small.constant;
-    if (ir::Interval{0, factor - 1}.Contains(Bounds(small))) {
-      scaled.constant /= factor;
-      for (Term& term : scaled.terms) term.coefficient /= factor;
-      const Affine part = DivideByConst(kind, scaled, divisor / factor);
-      return is_div ? whole + part : AddScaled(small, part, factor);
-    }
-  }
-  if (!is_div) return Operator(kind, rest, Affine(divisor), {}, {0, divisor - 1});
-  return whole +
-         Operator(kind, rest, Affine(divisor), {}, {low, ir::FloorDivInt(range.high, divisor)});
+Affine IndexSpace::Joined(Affine sum) {
+  ir::JoinDivisions(&sum, Rules{*this});
+  return sum;
 }
 
 Affine IndexSpace::FitsOrOpaque(Affine value, const Expr& expr) {
@@ -336,8 +320,8 @@ Affine IndexSpace::DecomposeBinary(const Expr& expr) {
     if (!sign) return source_->Opaque(expr);
   }
   switch (op) {
-    case BinaryOp::kAdd: return FitsOrOpaque(a + b, expr);
-    case BinaryOp::kSub: return FitsOrOpaque(a - b, expr);
+    case BinaryOp::kAdd: return FitsOrOpaque(Joined(a + b), expr);
+    case BinaryOp::kSub: return FitsOrOpaque(Joined(a - b), expr);
     case BinaryOp::kMul: return FitsOrOpaque(Mul(a, b), expr);
     case BinaryOp::kDiv: return FitsOrOpaque(Divide(AtomKind::kFloorDiv, a, b), expr);
     case BinaryOp::kMod: return FitsOrOpaque(Divide(AtomKind::kFloorMod, a, b), expr);

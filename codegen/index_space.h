@@ -8,9 +8,10 @@
 #include "codegen/affine.h"
 #include "ir/expr.h"
 #include "ir/index/interval.h"
+#include "ir/index/sum_rules.h"
 
 // Turns integer expressions over loop variables into affine sums and folds what their ranges
-// decide. Knows nothing of LLVM: the emitter gives atoms their values.
+// decide, by the rules of ir/index. Knows nothing of LLVM: the emitter gives atoms their values.
 namespace hone::codegen {
 
 /// What an atom stands for. Operators take affine operands a, b, c of the atom; comparisons and
@@ -80,14 +81,21 @@ class IndexSpace {
 
   /// While it lives on the stack of facts, `condition` (a 0/1 sum) is known to be `truth`.
   void PushFacts(const Affine& condition, bool truth);
-  size_t num_facts() const { return non_negative_.size(); }
-  void PopFacts(size_t count) { non_negative_.resize(count); }
+  size_t num_facts() const { return facts_.size(); }
+  void PopFacts(size_t count) { facts_.Shrink(count); }
 
   const Atom& atom(int id) const { return atoms_[static_cast<size_t>(id)]; }
   int num_atoms() const { return static_cast<int>(atoms_.size()); }
 
  private:
+  struct Rules;  // what ir/index/sum_rules.h asks of the atoms
+
+  /// Bounds sharpened by what is known here.
+  ir::Interval Known(const Affine& a) const;
+  void AssumeNonNegative(const Affine& a);
   Affine Operator(AtomKind kind, Affine a, Affine b, Affine c, ir::Interval range);
+  /// The same, with the range that `op` has.
+  Affine Operator(AtomKind kind, ir::BinaryOp op, const Affine& a, const Affine& b);
   Affine DecomposeBinary(const ir::Expr& expr);
   /// Whether a - b wraps for no values of theirs. Data of 64 bits may have any.
   bool DifferenceFits(const Affine& a, const Affine& b) const;
@@ -102,14 +110,13 @@ class IndexSpace {
   Affine Logic(AtomKind kind, const Affine& a, const Affine& b);
   Affine Choose(const Affine& condition, const Affine& a, const Affine& b);
   Affine Divide(AtomKind kind, const Affine& a, const Affine& b);
-  Affine DivideByConst(AtomKind kind, const Affine& a, int64_t divisor);
-  bool KnownNonNegative(const Affine& a) const;
+  Affine Joined(Affine sum);
 
   std::vector<Affine> env_;
   OpaqueSource* source_;
   std::vector<Atom> atoms_;
   std::unordered_multimap<uint64_t, int> interned_;
-  std::vector<Affine> non_negative_;  // sums known to be >= 0 here
+  ir::KnownSums<Affine> facts_;
 };
 
 }  // namespace hone::codegen

@@ -1,9 +1,7 @@
-#include <algorithm>
+#include "codegen/llvm_dot.h"
 
-#include "codegen/llvm_emitter.h"
+#include <utility>
 
-// Short reduce loops over neighbouring bytes, or numbers of bf16, as one instruction that
-// multiplies them and adds up.
 namespace hone::codegen {
 
 using ir::BinaryOp;
@@ -55,74 +53,26 @@ bool HasInstruction(const PhaseFunction& function, int64_t count, Expr* left, Ex
 
 }  // namespace
 
-// The numbers that a factor has in all iterations, side by side: a word of them for every lane, or
-// one for all lanes. Null: they do not lie so.
-llvm::Value* FunctionEmitter::DotWord(const Expr& factor, const StmtNode& node) {
-  const Expr load = Widened(factor);
-  if (load->kind != ExprKind::kLoad || IsRegister(load->id) || mask_ != nullptr) return nullptr;
-  index_.Bind(node.var, Affine(0));
-  const Affine first = index_.Decompose(load->args[0]);
-  for (int64_t k = 1; k < node.extent; ++k) {
-    index_.Bind(node.var, Affine(k));
-    if (index_.Decompose(load->args[0]) != first + Affine(k)) return nullptr;
-  }
-  const int64_t bits = 8 * ir::SizeOf(load->dtype) * node.extent;
-  llvm::Type* type = builder_.getIntNTy(static_cast<unsigned>(bits));
-  if (!index_.DependsOnLane(first))
-    return builder_.CreateAlignedLoad(type, Pointer(load->id, first), llvm::Align(1));
-  const LanePattern pattern = PatternOf(first);
-  if (pattern.offsets.empty()) return nullptr;
-  for (size_t lane = 0; lane < pattern.offsets.size(); ++lane) {
-    if (pattern.offsets[lane] != static_cast<int64_t>(lane) * node.extent) return nullptr;
-  }
-  type = llvm::FixedVectorType::get(type, static_cast<unsigned>(vector_.lanes));
-  llvm::Value* pointer = Pointer(load->id, pattern.base);
-  llvm::Value* mask = ActiveMask();
-  if (mask == nullptr) return builder_.CreateAlignedLoad(type, pointer, llvm::Align(1));
-  return builder_.CreateMaskedLoad(type, pointer, llvm::Align(1), mask,
-                                   llvm::Constant::getNullValue(type));
-}
-
-// The words as the instruction takes them: bf16, four bytes and two of 16 bits as they are, two
-// bytes as 16 bits.
-llvm::Value* FunctionEmitter::DotOperand(llvm::Value* word, DType dtype, int64_t count) {
-  const auto lanes = static_cast<unsigned>(vector_.lanes);
-  const auto elements = lanes * static_cast<unsigned>(count);
-  const auto of = [&](llvm::Type* type) { return llvm::FixedVectorType::get(type, elements); };
-  if (!word->getType()->isVectorTy()) word = builder_.CreateVectorSplat(lanes, word);
-  if (dtype == DType::kBF16) return builder_.CreateBitCast(word, of(builder_.getBFloatTy()));
-  if (dtype == DType::kI16) return builder_.CreateBitCast(word, of(builder_.getInt16Ty()));
-  word = builder_.CreateBitCast(word, of(builder_.getInt8Ty()));
-  if (count == 4) return word;
-  llvm::Type* pairs = of(builder_.getInt16Ty());
-  return ir::IsUnsigned(dtype) ? builder_.CreateZExt(word, pairs)
-                               : builder_.CreateSExt(word, pairs);
-}
-
-// Two products of bf16 or four of u8 and s8 are one instruction where the device has it; two of any
-// bytes are one product of pairs of 16 bits. False: nothing was emitted.
-bool FunctionEmitter::EmitDot(const StmtNode& node) {
-  const StmtNode* store = SumOfProducts(node);
-  const int lanes = vector_.lanes;
-  if (store == nullptr || (lanes != 4 && lanes != 8 && lanes != 16)) return false;
+std::optional<DotProduct> FindDotProduct(const StmtNode& loop, const PhaseFunction& function) {
+  const StmtNode* store = SumOfProducts(loop);
+  if (store == nullptr) return std::nullopt;
   Expr left = store->values[0]->args[0];
   Expr right = store->values[0]->args[1];
-  if (!HasInstruction(*function_, node.extent, &left, &right)) return false;
-  statement_values_.clear();
-  index_.Bind(node.var, Affine(0));
-  const Affine index = index_.Decompose(store->index);
-  index_.Bind(node.var, Affine(1));
-  if (!index_.DependsOnLane(index) || index_.Decompose(store->index) != index) return false;
-  llvm::Value* words[] = {DotWord(left, node), nullptr};
-  if (words[0] != nullptr) words[1] = DotWord(right, node);
-  if (words[1] == nullptr) return false;
-  words[0] = DotOperand(words[0], left->args[0]->dtype, node.extent);
-  words[1] = DotOperand(words[1], right->args[0]->dtype, node.extent);
-  const int buffer = store->buffers[0];
-  llvm::Value* sum = arith_.Broadcast(Load(buffer, index), lanes).llvm;
-  sum = function_->AddProducts(sum, words[0], words[1]);
-  Store(buffer, index, {sum, Of(buffer).dtype, lanes});
-  return true;
+  if (!HasInstruction(function, loop.extent, &left, &right)) return std::nullopt;
+  return DotProduct{store, left->args[0], right->args[0]};
+}
+
+llvm::Value* DotOperand(llvm::IRBuilder<>& builder, llvm::Value* word, unsigned lanes, DType dtype,
+                        int64_t count) {
+  const auto elements = lanes * static_cast<unsigned>(count);
+  const auto of = [&](llvm::Type* type) { return llvm::FixedVectorType::get(type, elements); };
+  if (!word->getType()->isVectorTy()) word = builder.CreateVectorSplat(lanes, word);
+  if (dtype == DType::kBF16) return builder.CreateBitCast(word, of(builder.getBFloatTy()));
+  if (dtype == DType::kI16) return builder.CreateBitCast(word, of(builder.getInt16Ty()));
+  word = builder.CreateBitCast(word, of(builder.getInt8Ty()));
+  if (count == 4) return word;
+  llvm::Type* pairs = of(builder.getInt16Ty());
+  return ir::IsUnsigned(dtype) ? builder.CreateZExt(word, pairs) : builder.CreateSExt(word, pairs);
 }
 
 }  // namespace hone::codegen

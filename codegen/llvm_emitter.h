@@ -123,11 +123,8 @@ class FunctionEmitter : private OpaqueSource {
   void CombineLanes(const ir::StmtNode& node, const Affine& index);
   void CombineLaneByLane(const ir::StmtNode& node, const Affine& index);
   bool IsInjective(const Affine& index);
-
-  // llvm_dot.cc
   bool EmitDot(const ir::StmtNode& node);
-  llvm::Value* DotWord(const ir::Expr& factor, const ir::StmtNode& node);
-  llvm::Value* DotOperand(llvm::Value* word, ir::DType dtype, int64_t count);
+  llvm::Value* DotWord(const ir::Expr& load, const ir::StmtNode& node);
 
   // llvm_emit_expr.cc
   Value Eval(const ir::Expr& expr);
@@ -166,6 +163,7 @@ class FunctionEmitter : private OpaqueSource {
   Value LoadScalar(int buffer, const Affine& index);
   llvm::Value* LoadWhere(llvm::Value* wanted, llvm::Value* at, llvm::Type* type, llvm::Align align);
   Value LoadContiguous(int buffer, const Affine& base);
+  std::optional<Value> LoadNarrow(int buffer, const LanePattern& pattern);
   Value LoadShuffled(int buffer, const LanePattern& pattern);
   bool IsShortStride(const LanePattern& pattern) const;
   llvm::Value* LoadPiece(llvm::Type* type, llvm::Value* pointer, ir::DType dtype,
@@ -182,9 +180,6 @@ class FunctionEmitter : private OpaqueSource {
   bool InBounds(int buffer, const ir::Interval& range, int64_t elements) const;
   const ir::Buffer& Of(int buffer) const { return nest_.buffers[static_cast<size_t>(buffer)]; }
   BufferState& StateOf(int buffer) { return states_[static_cast<size_t>(buffer)]; }
-
-  // llvm_runs.cc
-  std::optional<Value> LoadRuns(int buffer, const LanePattern& pattern);
 
   // llvm_transpose.cc
   bool LoadTransposed(const ir::Expr& load, const Affine& index, Value* result);

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/llvm_dot.h"
 #include "codegen/llvm_emitter.h"
 
 // What vector loops do beside element by element: folding lanes into one element, buffers of which
-// every lane needs its own.
+// every lane needs its own, the machine's dot products.
 namespace hone::codegen {
 
 using ir::Combiner;
@@ -143,6 +144,60 @@ void FunctionEmitter::CombineLaneByLane(const StmtNode& node, const Affine& inde
     }
   }
   mask_ = mask;
+}
+
+// The numbers that are loaded in all iterations, side by side: a word of them for every lane, or
+// one for all lanes. Null: they do not lie so.
+llvm::Value* FunctionEmitter::DotWord(const Expr& load, const StmtNode& node) {
+  if (load->kind != ir::ExprKind::kLoad || IsRegister(load->id) || mask_ != nullptr) return nullptr;
+  index_.Bind(node.var, Affine(0));
+  const Affine first = index_.Decompose(load->args[0]);
+  for (int64_t k = 1; k < node.extent; ++k) {
+    index_.Bind(node.var, Affine(k));
+    if (index_.Decompose(load->args[0]) != first + Affine(k)) return nullptr;
+  }
+  const int64_t bits = 8 * ir::SizeOf(load->dtype) * node.extent;
+  llvm::Type* type = builder_.getIntNTy(static_cast<unsigned>(bits));
+  if (!index_.DependsOnLane(first))
+    return builder_.CreateAlignedLoad(type, Pointer(load->id, first), llvm::Align(1));
+  const LanePattern pattern = PatternOf(first);
+  if (pattern.offsets.empty()) return nullptr;
+  for (size_t lane = 0; lane < pattern.offsets.size(); ++lane) {
+    if (pattern.offsets[lane] != static_cast<int64_t>(lane) * node.extent) return nullptr;
+  }
+  type = llvm::FixedVectorType::get(type, static_cast<unsigned>(vector_.lanes));
+  llvm::Value* pointer = Pointer(load->id, pattern.base);
+  llvm::Value* mask = ActiveMask();
+  if (mask == nullptr) return builder_.CreateAlignedLoad(type, pointer, llvm::Align(1));
+  return builder_.CreateMaskedLoad(type, pointer, llvm::Align(1), mask,
+                                   llvm::Constant::getNullValue(type));
+}
+
+// False: nothing was emitted.
+bool FunctionEmitter::EmitDot(const StmtNode& node) {
+  const int lanes = vector_.lanes;
+  if (lanes != 4 && lanes != 8 && lanes != 16) return false;
+  const std::optional<DotProduct> dot = FindDotProduct(node, *function_);
+  if (!dot) return false;
+  const StmtNode* store = dot->store;
+  statement_values_.clear();
+  index_.Bind(node.var, Affine(0));
+  const Affine index = index_.Decompose(store->index);
+  index_.Bind(node.var, Affine(1));
+  if (!index_.DependsOnLane(index) || index_.Decompose(store->index) != index) return false;
+  llvm::Value* words[] = {DotWord(dot->left, node), nullptr};
+  if (words[0] != nullptr) words[1] = DotWord(dot->right, node);
+  if (words[1] == nullptr) return false;
+  const auto operand = [&](llvm::Value* word, const Expr& load) {
+    return DotOperand(builder_, word, static_cast<unsigned>(lanes), load->dtype, node.extent);
+  };
+  words[0] = operand(words[0], dot->left);
+  words[1] = operand(words[1], dot->right);
+  const int buffer = store->buffers[0];
+  llvm::Value* sum = arith_.Broadcast(Load(buffer, index), lanes).llvm;
+  sum = function_->AddProducts(sum, words[0], words[1]);
+  Store(buffer, index, {sum, Of(buffer).dtype, lanes});
+  return true;
 }
 
 }  // namespace hone::codegen

@@ -6,6 +6,7 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
+#include "codegen/llvm_runs.h"
 
 // Loads and stores of argument, scratch and table buffers.
 namespace hone::codegen {
@@ -107,7 +108,7 @@ Value FunctionEmitter::LoadMemory(int buffer, const Affine& index) {
   if (!index_.DependsOnLane(index)) return LoadScalar(buffer, index);
   const LanePattern pattern = PatternOf(index);
   if (pattern.contiguous) return LoadContiguous(buffer, pattern.base);
-  if (std::optional<Value> runs = LoadRuns(buffer, pattern)) return *runs;
+  if (std::optional<Value> narrow = LoadNarrow(buffer, pattern)) return *narrow;
   const bool masked = mask_ != nullptr || guard_ != nullptr;
   if (!pattern.offsets.empty() && (!masked || IsShortStride(pattern))) {
     return LoadShuffled(buffer, pattern);
@@ -155,6 +156,19 @@ llvm::Value* FunctionEmitter::LoadWhere(llvm::Value* wanted, llvm::Value* pointe
   raw->addIncoming(llvm::Constant::getNullValue(type), before);
   raw->addIncoming(element, then);
   return raw;
+}
+
+std::optional<Value> FunctionEmitter::LoadNarrow(int buffer, const LanePattern& pattern) {
+  const DType dtype = Of(buffer).dtype;
+  const auto lanes = static_cast<size_t>(vector_.lanes);
+  if (ir::SizeOf(dtype) > 2 || guard_ != nullptr || pattern.offsets.size() != lanes)
+    return std::nullopt;
+  llvm::Value* raw = LoadRuns(
+      builder_, arith_.MemoryType(dtype, 1), pattern.offsets, mask_,
+      [&](size_t lane) { return Pointer(buffer, pattern.base + Affine(pattern.offsets[lane])); });
+  if (raw == nullptr) return std::nullopt;
+  raw = builder_.CreateBitCast(raw, arith_.MemoryType(dtype, vector_.lanes));
+  return arith_.FromMemory(raw, dtype, vector_.lanes);
 }
 
 Value FunctionEmitter::LoadContiguous(int buffer, const Affine& base) {

@@ -1,13 +1,11 @@
+#include "codegen/llvm_runs.h"
+
 #include <algorithm>
-#include <functional>
+#include <optional>
+#include <utility>
 
 #include "llvm/Analysis/VectorUtils.h"
 
-#include "codegen/llvm_emitter.h"
-
-// Loads of bytes and of 16-bit numbers whose lanes lie side by side a few at a time: what copies
-// them into the panels of a dot product reads either words that are far apart, or streams that
-// it interleaves.
 namespace hone::codegen {
 
 namespace {
@@ -48,7 +46,7 @@ struct Runs {
   llvm::Type* scalar;        ///< of one lane
   std::vector<bool> active;  ///< by lane
   int64_t group;             ///< lanes of a word
-  std::function<llvm::Value*(size_t lane)> pointer;
+  const std::function<llvm::Value*(size_t lane)>& pointer;
 };
 
 /// Words at any distance: each is loaded as a whole. Null: some word is wanted in part.
@@ -106,28 +104,25 @@ llvm::Value* LoadStreams(const Runs& runs) {
 
 }  // namespace
 
-std::optional<Value> FunctionEmitter::LoadRuns(int buffer, const LanePattern& pattern) {
-  const ir::DType dtype = Of(buffer).dtype;
-  const std::vector<int64_t>& offsets = pattern.offsets;
+llvm::Value* LoadRuns(llvm::IRBuilder<>& builder, llvm::Type* scalar,
+                      const std::vector<int64_t>& offsets, llvm::Value* mask,
+                      const std::function<llvm::Value*(size_t lane)>& pointer) {
   const auto count = static_cast<int64_t>(offsets.size());
-  if (ir::SizeOf(dtype) > 2 || guard_ != nullptr || count != vector_.lanes) return std::nullopt;
-  const std::optional<std::vector<bool>> active = ActiveOf(mask_, vector_.lanes);
-  llvm::Value* raw = nullptr;
+  const std::optional<std::vector<bool>> active = ActiveOf(mask, static_cast<int>(count));
+  if (!active) return nullptr;
   for (const int64_t bytes : kWordBytes) {
-    const int64_t group = bytes / ir::SizeOf(dtype);
-    if (!active || raw != nullptr || group < 2 || count < 4 * group) continue;
-    const Runs runs = {builder_, arith_.MemoryType(dtype, 1), *active, group, [&](size_t lane) {
-                         return Pointer(buffer, pattern.base + Affine(offsets[lane]));
-                       }};
+    const int64_t group = 8 * bytes / scalar->getScalarSizeInBits();
+    if (group < 2 || count < 4 * group) continue;
+    const Runs runs = {builder, scalar, *active, group, pointer};
     const int64_t stream = offsets[1];
+    llvm::Value* raw = nullptr;
     if (StepsBy(offsets, group, 1, 0) && offsets[static_cast<size_t>(group)] != group)
       raw = LoadWords(runs);
     else if (stream >= count / group && StepsBy(offsets, group, stream, 1))
       raw = LoadStreams(runs);
+    if (raw != nullptr) return raw;
   }
-  if (raw == nullptr) return std::nullopt;
-  raw = builder_.CreateBitCast(raw, arith_.MemoryType(dtype, vector_.lanes));
-  return arith_.FromMemory(raw, dtype, vector_.lanes);
+  return nullptr;
 }
 
 }  // namespace hone::codegen

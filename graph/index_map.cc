@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/index/interval.h"
+#include "ir/index/sum_rules.h"
 
 namespace hone::graph {
 namespace {
@@ -14,12 +15,7 @@ using ir::ExprKind;
 using Term = IndexSum::Term;
 
 ir::Interval RangeOf(const IndexSum& sum) {
-  ir::Interval range{sum.constant, sum.constant};
-  for (const Term& term : sum.terms) {
-    const int64_t reach = term.coefficient * (term.atom.extent - 1);
-    (reach < 0 ? range.low : range.high) += reach;
-  }
-  return range;
+  return ir::BoundsOfSum(sum, [](const Digit& digit) { return ir::Interval{0, digit.extent - 1}; });
 }
 
 // Drops digits that are always 0 and joins neighbouring digits of an axis into one.
@@ -50,6 +46,33 @@ void Normalise(IndexSum& sum, std::span<const int64_t> extents) {
   }
 }
 
+/// Digits as atoms of ir/index/sum_rules.h: one alone is parted into a high and a low one.
+struct DigitSpace {
+  using Sum = IndexSum;
+  std::span<const int64_t> extents;
+  bool* failed;  ///< something cannot be parted so
+
+  static ir::Interval Known(const IndexSum& sum) { return RangeOf(sum); }
+  static std::optional<ir::Division<IndexSum>> AsQuotient(const Digit&) { return std::nullopt; }
+  IndexSum Quotient(const IndexSum& x, int64_t c) const {
+    const Digit digit = Alone(x, c);
+    return IndexSum::Of({digit.axis, digit.divisor * c, (digit.extent + c - 1) / c});
+  }
+  IndexSum Remainder(const IndexSum& x, int64_t c) const {
+    const Digit digit = Alone(x, c);
+    return IndexSum::Of({digit.axis, digit.divisor, c});
+  }
+
+ private:
+  Digit Alone(const IndexSum& x, int64_t c) const {
+    const bool alone = x.constant == 0 && x.terms.size() == 1 && x.terms[0].coefficient == 1;
+    const Digit digit = alone ? x.terms[0].atom : Digit{0, 1, 1};
+    const bool ends_axis = digit.divisor * digit.extent >= extents[digit.axis];
+    *failed = *failed || !alone || (digit.extent % c != 0 && !ends_axis);
+    return digit;
+  }
+};
+
 struct Division {
   IndexSum quotient;
   IndexSum remainder;
@@ -60,27 +83,12 @@ struct Division {
 std::optional<Division> Divide(const IndexSum& sum, int64_t divisor,
                                std::span<const int64_t> extents) {
   if (divisor <= 0) return std::nullopt;
-  auto [whole, rest] = PartByDivisor(sum, divisor);
-  Division division{std::move(whole), IndexSum(rest.constant)};
-  for (const Term& term : rest.terms) {
-    const bool straddles = term.coefficient > 0 && divisor % term.coefficient == 0 &&
-                           term.coefficient * term.atom.extent > divisor;
-    if (!straddles) {
-      division.remainder.Add(term.atom, term.coefficient);
-      continue;
-    }
-    const int64_t low_extent = divisor / term.coefficient;
-    const Digit& digit = term.atom;
-    const bool ends_axis = digit.divisor * digit.extent >= extents[digit.axis];
-    if (digit.extent % low_extent != 0 && !ends_axis) return std::nullopt;
-    division.remainder.Add({digit.axis, digit.divisor, low_extent}, term.coefficient);
-    const int64_t high_extent = (digit.extent + low_extent - 1) / low_extent;
-    division.quotient.Add({digit.axis, digit.divisor * low_extent, high_extent}, 1);
-  }
+  bool failed = false;
+  const DigitSpace space{extents, &failed};
+  Division division{ir::DivideSum(sum, divisor, space), ir::RemainderOfSum(sum, divisor, space)};
+  if (failed) return std::nullopt;
   Normalise(division.quotient, extents);
   Normalise(division.remainder, extents);
-  const ir::Interval range = RangeOf(division.remainder);
-  if (range.low < 0 || range.high >= divisor) return std::nullopt;
   return division;
 }
 

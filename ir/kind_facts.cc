@@ -16,6 +16,8 @@ KindVersions VersionsOf(std::string_view text) {
   return (facts != nullptr ? *facts : CpuFacts()).versions();
 }
 
+std::string_view AssemblyOf(const Target& target) { return FactsOfKinds().Of(target).assembly(); }
+
 Target Narrowed(const Target& target, const std::function<bool(DType)>& has) {
   Target narrowed;
   std::string error;

@@ -18,6 +18,8 @@ class KindFacts {
   virtual ~KindFacts() = default;
 
   virtual KindVersions versions() const = 0;
+  /// What `hone explain --emit` calls the text of its code beside `code`; empty: nothing.
+  virtual std::string_view assembly() const { return {}; }
   /// The target's text without the extensions that code is no better with; `has` tells which dtypes
   /// its Workloads have.
   virtual std::string NarrowedText(const Target& target,
@@ -31,6 +33,9 @@ PerKind<KindFacts>& FactsOfKinds();
 
 /// KindFacts::versions of the kind of a target or a device; the CPU's where it is unknown.
 KindVersions VersionsOf(std::string_view text);
+
+/// KindFacts::assembly of the target's kind.
+std::string_view AssemblyOf(const Target& target);
 
 /// KindFacts::NarrowedText of the target's kind, parsed.
 Target Narrowed(const Target& target, const std::function<bool(DType)>& has);

@@ -17,13 +17,14 @@ struct TuningTask {
   std::string name;     ///< for people
   int count = 1;        ///< how often it occurs in the model
   double flop = 0;      ///< ir::CostOf, of one run
-  double bound_ns = 0;  ///< schedule::LeastNs; 0: unknown
+  double bound_ns = 0;  ///< what TaskOf says; 0: unknown
   /// Its Space, where it has been made already (it can take a second); null: the Tuner makes it.
   std::shared_ptr<const schedule::Space> space = nullptr;
 };
 
 /// The task of a Workload, once and without a name. What it is chosen by follows from Workload and
-/// target alone: here and on a farm the same.
+/// target alone, here and on a farm the same: its bound is of the nominal rates of the target's
+/// kind (DeviceProbe::Nominal), where it has none schedule::LeastNs.
 TuningTask TaskOf(std::shared_ptr<const ir::Workload> workload, const ir::Target& target);
 
 }  // namespace hone::search

@@ -44,9 +44,8 @@ void Farm::Restore(const db::FarmState& state, int64_t now_ns) {
   }
   for (const db::FarmDevice& d : state.devices) known_devices_[KeyOf(d.worker, d.device)] = d;
   for (const db::FarmSession& s : state.sessions) {
-    SessionTerms& plan = sessions_[s.id].plan;
-    plan.project = s.project;
-    plan.device_class = s.device_class;
+    sessions_[s.id].terms.project = s.project;
+    sessions_[s.id].terms.device_class = s.device_class;
   }
   for (const db::FarmSuspect& s : state.suspects) {
     Attempt& a = sessions_[s.session].attempts[s.attempt];

@@ -63,7 +63,7 @@ class Farm {
   std::function<void(Farm&)> Remember(const std::string& worker, const std::string& device) const;
 
   // ---- sessions ----
-  void BeginSession(const SessionTerms& plan);
+  void BeginSession(const SessionTerms& terms);
   /// From then on it gets nothing, its running leases are revoked, and what it waits for is
   /// answered as lost (kWorkerLost), free of charge.
   void SetDeadline(const Hash128& session, int64_t deadline_ns);

@@ -95,7 +95,7 @@ bool Farm::MayBuildFor(const Session& session) const {
   if (demand == 0) return false;
   int64_t supply = 0;
   for (const auto& [id, other] : sessions_) {
-    if (other.plan.device_class != session.plan.device_class) continue;
+    if (other.terms.device_class != session.terms.device_class) continue;
     supply += other.building + static_cast<int64_t>(other.ready.size());
   }
   return supply < demand;
@@ -193,7 +193,7 @@ bool Farm::Equip(Session& session, int64_t number, const Worker& worker, proto::
   if (const int64_t bytes = TextBytes(*attempt.job); bytes > proto::kMaxJobBytes) {
     // Its Grant would end the stream of each worker in turn.
     Unwait(session, number);
-    AnswerFor(session.plan.id, number, attempt,
+    AnswerFor(session.terms.id, number, attempt,
               {.outcome = measure::Outcome::kWorkerLost,
                .message = fmt::format("its workload and traces have {} bytes; at most {} travel",
                                       bytes, proto::kMaxJobBytes)});
@@ -205,7 +205,7 @@ bool Farm::Equip(Session& session, int64_t number, const Worker& worker, proto::
   if (model && !lacking.empty()) {
     // Nobody here can build them again.
     Unwait(session, number);
-    AnswerFor(session.plan.id, number, attempt,
+    AnswerFor(session.terms.id, number, attempt,
               {.outcome = measure::Outcome::kWorkerLost,
                .message = "its packages do not fit into what honed keeps"});
     return false;
@@ -217,7 +217,7 @@ bool Farm::Equip(Session& session, int64_t number, const Worker& worker, proto::
     }
     if (attempt.builds >= kMostBuilds) {
       Unwait(session, number);
-      AnswerFor(session.plan.id, number, attempt,
+      AnswerFor(session.terms.id, number, attempt,
                 {.outcome = measure::Outcome::kWorkerLost,
                  .message = "its artifacts do not fit into what honed keeps"});
       return false;

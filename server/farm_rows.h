@@ -108,8 +108,8 @@ inline bool HasAnswer(const OpenLease& lease) {
 
 /// A session that has not ended.
 struct FarmMember {
-  SessionTerms plan;
-  std::optional<ir::Target> target;  ///< the plan's, parsed
+  SessionTerms terms;
+  std::optional<ir::Target> target;  ///< its target, parsed
   bool begun = false;
   std::map<int64_t, FarmAttempt> attempts;
   std::set<int64_t> waiting;

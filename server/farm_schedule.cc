@@ -37,7 +37,7 @@ bool IsOf(std::string_view wanted, std::string_view key, const FarmWorker& worke
 
 bool Farm::MayRun(const std::string& key, const Worker& worker, const Session& session) const {
   return session.begun && worker.hello.role != proto::WorkerRole::kBuild &&
-         IsOf(session.plan.device_class, key, worker) && worker.best && session.target &&
+         IsOf(session.terms.device_class, key, worker) && worker.best && session.target &&
          CanRun(*worker.best, worker.hello.device.cores, *session.target);
 }
 
@@ -52,31 +52,31 @@ bool Farm::OthersCanRun(const std::string& key, const Session& session,
 }
 
 Farm::ClassUse& Farm::UseOf(const Session& session) {
-  return projects_[session.plan.project].classes[session.plan.device_class];
+  return projects_[session.terms.project].classes[session.terms.device_class];
 }
 
 void Farm::CountLeases(Session& session, int64_t more) {
   session.leased += more;
-  projects_[session.plan.project].leased += more;
+  projects_[session.terms.project].leased += more;
   UseOf(session).leased += more;
 }
 
 void Farm::Charge(const Session& session, int64_t ns, bool counts) {
-  Project& project = projects_[session.plan.project];
+  Project& project = projects_[session.terms.project];
   if (counts) project.charged_ns += ns;
   UseOf(session).virtual_ns += static_cast<double>(ns) / static_cast<double>(project.share);
 }
 
 void Farm::Wake(const Session& session) {
   ClassUse& use = UseOf(session);
-  const SessionTerms& plan = session.plan;
+  const SessionTerms& terms = session.terms;
   const bool busy = use.leased > 0 || std::ranges::any_of(sessions_, [&](const auto& item) {
                       const Session& other = item.second;
-                      return !other.waiting.empty() && other.plan.project == plan.project &&
-                             other.plan.device_class == plan.device_class;
+                      return !other.waiting.empty() && other.terms.project == terms.project &&
+                             other.terms.device_class == terms.device_class;
                     });
   // It was idle: others had its share, and it has nothing to catch up.
-  if (!busy) use.virtual_ns = std::max(use.virtual_ns, clocks_ns_[plan.device_class]);
+  if (!busy) use.virtual_ns = std::max(use.virtual_ns, clocks_ns_[terms.device_class]);
 }
 
 Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, int64_t now_ns,
@@ -92,19 +92,19 @@ Farm::Session* Farm::PickSession(const std::string& key, const Worker& worker, i
     const std::set<int64_t>& waiting =
         worker.hello.role == proto::WorkerRole::kRun ? session.ready : session.waiting;
     if (waiting.empty() || !MayServe(key, worker, session)) continue;
-    const Project& project = projects_.at(session.plan.project);
-    const ClassUse& used = project.classes.at(session.plan.device_class);
+    const Project& project = projects_.at(session.terms.project);
+    const ClassUse& used = project.classes.at(session.terms.device_class);
     // What is under way counts as it usually does, until its charge is known.
     const double under_way_ns =
         static_cast<double>(used.leased) * used.mean_run_ns / static_cast<double>(project.share);
     const double use_ns = used.virtual_ns + under_way_ns;
-    Best& best = bests[session.plan.device_class];
+    Best& best = bests[session.terms.device_class];
     if (best.session != nullptr) {
-      const bool same = best.session->plan.project == session.plan.project;
-      const int priority = best.session->plan.priority;
+      const bool same = best.session->terms.project == session.terms.project;
+      const int priority = best.session->terms.priority;
       if (!same && use_ns >= best.use_ns) continue;
-      if (same && session.plan.priority < priority) continue;
-      if (same && session.plan.priority == priority && session.leased >= best.session->leased) {
+      if (same && session.terms.priority < priority) continue;
+      if (same && session.terms.priority == priority && session.leased >= best.session->leased) {
         continue;
       }
     }
@@ -139,7 +139,7 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   Unwait(*session, number);
   Move(attempt.state, AttemptTrigger::kGrant);
   attempt.token = MakeToken(start_, ++tokens_, grant.kind);
-  leases_[attempt.token] = {.session = session->plan.id,
+  leases_[attempt.token] = {.session = session->terms.id,
                             .attempt = number,
                             .worker = key,
                             .instance = worker.hello.instance,
@@ -154,23 +154,23 @@ bool Farm::GrantOne(const std::string& key, Worker& worker, int64_t now_ns) {
   worker.last_grant = tokens_;
   CountLeases(*session, 1);
   if (build) ++session->building;
-  double& clock_ns = clocks_ns_[session->plan.device_class];
+  double& clock_ns = clocks_ns_[session->terms.device_class];
   clock_ns = std::max(clock_ns, UseOf(*session).virtual_ns);
   ++counters_.granted;
   counters_.granted_builds += build ? 1 : 0;
   LogEvent(LogLevel::kDebug, "lease_granted",
-           {{"session", session->plan.id.ToHex()},
+           {{"session", session->terms.id.ToHex()},
             {"attempt", number},
             {"lease", attempt.token.ToHex()},
             {"worker", key}});
   step_.changes.push_back(db::AddFarmLease{{.token = attempt.token,
-                                            .session = session->plan.id,
+                                            .session = session->terms.id,
                                             .attempt = number,
                                             .worker = worker.name,
                                             .device = worker.hello.device.name,
                                             .instance = worker.hello.instance}});
   grant.token = attempt.token;
-  grant.session = session->plan.id;
+  grant.session = session->terms.id;
   grant.attempt = number;
   grant.job = *attempt.job;
   grant.start_by_ms = (policy_.start_by_ns - policy_.grace_ns) / kNsPerMs;
@@ -255,7 +255,7 @@ int Farm::CapacityFor(const Hash128& id) const {
   const int64_t sharers = std::ranges::count_if(sessions_, [&](const auto& item) {
     const Session& other = item.second;
     return item.first == id || (other.begun && (other.leased > 0 || !other.waiting.empty()) &&
-                                other.plan.device_class == session->second.plan.device_class);
+                                other.terms.device_class == session->second.terms.device_class);
   });
   return static_cast<int>(std::clamp<int64_t>(capacity / sharers, kLeastCapacity, kMostCapacity));
 }

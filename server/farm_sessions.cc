@@ -83,13 +83,13 @@ std::function<void(Farm&)> Farm::Remember(const std::string& name,
   };
 }
 
-void Farm::BeginSession(const SessionTerms& plan) {
-  Session& session = sessions_[plan.id];
+void Farm::BeginSession(const SessionTerms& terms) {
+  Session& session = sessions_[terms.id];
   // Those of an earlier start stand where its row said.
   const int64_t leased = session.leased;
   if (leased > 0) CountLeases(session, -leased);
-  session.plan = plan;
-  session.target = TargetOf(plan.target);
+  session.terms = terms;
+  session.target = TargetOf(terms.target);
   session.begun = true;
   CountLeases(session, leased);
 }

@@ -136,11 +136,11 @@ absl::StatusOr<ModelJudgements::Judgement> ModelJudgements::Prepare(const Questi
   judgement.verdict.tuned = question.tuned;
   judgement.verdict.session = question.session;
   judgement.answer.reason = fmt::format("waits for a device of class {}", asked.row.device_class);
-  judgement.plan = {.id = question.session,
-                    .project = asked.row.project,
-                    .priority = asked.spec.priority,
-                    .target = asked.spec.target,
-                    .device_class = asked.row.device_class};
+  judgement.terms = {.id = question.session,
+                     .project = asked.row.project,
+                     .priority = asked.spec.priority,
+                     .target = asked.spec.target,
+                     .device_class = asked.row.device_class};
   return judgement;
 }
 
@@ -168,11 +168,11 @@ absl::StatusOr<ModelJudgements::Answer> ModelJudgements::Ask(const Question& que
     package->second.used_ns = now_ns;
     packages[sha256] = package->second.whole;
   }
-  loop_.Post([packages = std::move(packages), plan = judgement.plan, job = judgement.job,
+  loop_.Post([packages = std::move(packages), terms = judgement.terms, job = judgement.job,
               attempt = judgement.attempt](Farm& farm, int64_t at_ns) {
-    farm.BeginSession(plan);
+    farm.BeginSession(terms);
     farm.KeepPackages(job, packages);
-    farm.Submit(plan.id, attempt, job, at_ns);
+    farm.Submit(terms.id, attempt, job, at_ns);
   });
   return judgements_.insert_or_assign(question.session, std::move(judgement)).first->second.answer;
 }

@@ -75,7 +75,7 @@ class ModelJudgements {
   struct Judgement {
     std::string owner;
     Question question;
-    SessionTerms plan;
+    SessionTerms terms;
     proto::Job job;
     db::ModelVerdict verdict;
     std::vector<std::vector<int64_t>> samples_ns;  ///< by package

@@ -1,53 +1,12 @@
 #include "ir/index/range_analysis.h"
 
 #include <algorithm>
-#include <array>
 
+#include "ir/index/operator_bounds.h"
 #include "ir/integer.h"
 
 namespace hone::ir {
 namespace {
-
-int64_t FloorDivideBound(int64_t a, int64_t b) {
-  return IsInfinite(a) ? a : FloorDivide(DType::kI64, a, b);
-}
-
-/// a // b for b >= 1.
-Interval Divide(const Interval& a, const Interval& b) {
-  const std::array<int64_t, 4> corners = {
-      FloorDivideBound(a.low, b.low), FloorDivideBound(a.low, b.high),
-      FloorDivideBound(a.high, b.low), FloorDivideBound(a.high, b.high)};
-  return {*std::ranges::min_element(corners), *std::ranges::max_element(corners)};
-}
-
-/// a % b for b >= 1.
-Interval Remainder(const Interval& a, const Interval& b) {
-  if (b.low == b.high && a.IsBounded()) {
-    const int64_t period = FloorDivide(DType::kI64, a.low, b.low);
-    if (period == FloorDivide(DType::kI64, a.high, b.low)) {
-      return {a.low - period * b.low, a.high - period * b.low};
-    }
-  }
-  const Interval all = {0, b.high - 1};
-  return a.low >= 0 ? Intersection(all, {0, a.high}) : all;
-}
-
-/// The factor k with a = k·b, for forms with the same atoms.
-std::optional<int64_t> Multiple(const std::vector<Linear::Term>& a,
-                                const std::vector<Linear::Term>& b) {
-  if (a.size() != b.size() || a.empty()) return std::nullopt;
-  int64_t multiple = 0;
-  for (const Linear::Term& term : a) {
-    const auto same = std::ranges::find_if(
-        b, [&term](const Linear::Term& other) { return Equal(other.atom, term.atom); });
-    if (same == b.end()) return std::nullopt;
-    const int64_t ratio = FloorDivide(DType::kI64, term.coefficient, same->coefficient);
-    if (WrapMul(ratio, same->coefficient) != term.coefficient) return std::nullopt;
-    if (multiple != 0 && ratio != multiple) return std::nullopt;
-    multiple = ratio;
-  }
-  return multiple;
-}
 
 bool IsOp(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary() == op; }
 
@@ -93,31 +52,20 @@ Interval RangeAnalysis::Of(const Expr& e) {
 }
 
 Interval RangeAnalysis::OfLinear(const Linear& form) {
-  Interval range = {0, 0};
-  for (const Linear::Term& term : form.terms) {
-    Interval atom = OfAtom(term.atom);
-    for (const Fact& fact : facts_) {
-      if (const std::optional<int64_t> k = Multiple({{term.atom, 1}}, fact.terms)) {
-        atom = Intersection(atom, fact.range * Interval{*k, *k});
-      }
-    }
-    if (atom.low > atom.high) atom.high = atom.low;
-    range = range + atom * Interval{term.coefficient, term.coefficient};
-  }
-  for (const Fact& fact : facts_) {
-    if (const std::optional<int64_t> k = Multiple(form.terms, fact.terms)) {
-      range = Intersection(range, fact.range * Interval{*k, *k});
-    }
-  }
-  // A contradiction means that the place is never reached: anything is true of it.
-  if (range.low > range.high) range.high = range.low;
-  return range + Interval{form.constant, form.constant};
+  const auto reached = [](Interval range) {
+    // A contradiction means that the place is never reached: anything is true of it.
+    if (range.low > range.high) range.high = range.low;
+    return range;
+  };
+  const Interval range = BoundsOfSum(
+      form, [&](const Expr& e) { return reached(facts_.Sharpen(Linear::Of(e), OfAtom(e))); });
+  return reached(facts_.Sharpen(form, range));
 }
 
 Interval RangeAnalysis::OfSum(const Expr& e) {
   const Linear form = LinearOf(e);
   Interval range = OfLinear(form);
-  for (const Fact& fact : facts_) {
+  for (const KnownSums<Linear>::Fact& fact : facts_.facts()) {
     Linear rest = form;
     Linear part;
     for (const Linear::Term& term : form.terms) {
@@ -127,7 +75,7 @@ Interval RangeAnalysis::OfSum(const Expr& e) {
       part.Add(term.atom, term.coefficient);
       rest.Add(term.atom, WrapMul(term.coefficient, -1));
     }
-    const std::optional<int64_t> k = Multiple(part.terms, fact.terms);
+    const std::optional<int64_t> k = KnownSums<Linear>::Multiple(part.terms, fact.terms);
     if (k) range = Intersection(range, OfLinear(rest) + fact.range * Interval{*k, *k});
   }
   return range;
@@ -155,7 +103,9 @@ Interval RangeAnalysis::OfAtom(const Expr& e) {
       }
       if (e->unary() == UnaryOp::kSign) range = {-1, 1};
       break;
-    case ExprKind::kBinary: range = OfBinary(e); break;
+    case ExprKind::kBinary:
+      range = BoundsOfBinary(e->binary(), Of(e->args[0]), Of(e->args[1]));
+      break;
     case ExprKind::kConst: break;
   }
   return all.Contains(range) ? range : all;
@@ -170,41 +120,6 @@ Interval RangeAnalysis::OfSelect(const Expr& e) {
   const Interval other = Of(e->args[2]);
   Forget(mark);
   return Hull(taken, other);
-}
-
-Interval RangeAnalysis::OfBinary(const Expr& e) {
-  const Interval a = Of(e->args[0]);
-  const Interval b = Of(e->args[1]);
-  const bool positive = b.low >= 1;
-  switch (e->binary()) {
-    case BinaryOp::kAdd: return a + b;
-    case BinaryOp::kSub: return a + b * Interval{-1, -1};
-    case BinaryOp::kMul: return a * b;
-    case BinaryOp::kMin: return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    case BinaryOp::kMax: return {std::max(a.low, b.low), std::max(a.high, b.high)};
-    case BinaryOp::kDiv:
-      if (positive) return Divide(a, b);
-      break;
-    case BinaryOp::kMod:
-      if (positive) return Remainder(a, b);
-      break;
-    case BinaryOp::kTruncDiv:
-      if (positive && a.low >= 0) return Divide(a, b);
-      break;
-    case BinaryOp::kTruncMod:
-      if (positive && a.low >= 0) return Remainder(a, b);
-      break;
-    case BinaryOp::kAnd:
-      if (a.low >= 0 && b.low >= 0) return {0, std::min(a.high, b.high)};
-      break;
-    case BinaryOp::kShr:
-      if (b.low == b.high && b.low >= 0 && b.low < 62 && a.low >= 0) {
-        return Divide(a, {int64_t{1} << b.low, int64_t{1} << b.low});
-      }
-      break;
-    default: break;
-  }
-  return IntervalOf(e->dtype);
 }
 
 void RangeAnalysis::Assume(const Expr& condition, bool truth) {
@@ -244,7 +159,7 @@ void RangeAnalysis::AssumeComparison(const ExprNode& comparison, bool truth) {
     case BinaryOp::kEq: range = {edge, edge}; break;
     default: return;
   }
-  facts_.push_back({std::move(form.terms), range});
+  facts_.Add(std::move(form.terms), range);
 }
 
 }  // namespace hone::ir

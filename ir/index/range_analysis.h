@@ -9,6 +9,7 @@
 #include "ir/expr.h"
 #include "ir/index/interval.h"
 #include "ir/index/linear.h"
+#include "ir/index/sum_rules.h"
 
 namespace hone::ir {
 
@@ -32,24 +33,17 @@ class RangeAnalysis {
   /// And, Or and Not make of them; the rest is ignored. Undone by Forget(Mark()).
   void Assume(const Expr& condition, bool truth);
   size_t Mark() const { return facts_.size(); }
-  void Forget(size_t mark) { facts_.resize(mark); }
+  void Forget(size_t mark) { facts_.Shrink(mark); }
 
  private:
-  /// terms (without constant) lie in `range`.
-  struct Fact {
-    std::vector<Linear::Term> terms;
-    Interval range;
-  };
-
   Interval OfLinear(const Linear& form);
   Interval OfAtom(const Expr& e);
-  Interval OfBinary(const Expr& e);
   Interval OfSelect(const Expr& e);
   void AssumeComparison(const ExprNode& comparison, bool truth);
 
   std::vector<Interval> vars_;
   LoadRange load_range_;
-  std::vector<Fact> facts_;
+  KnownSums<Linear> facts_;
 };
 
 }  // namespace hone::ir

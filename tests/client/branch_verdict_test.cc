@@ -1,7 +1,6 @@
 // How branches run is measured by `hone tune`, and kept in the log for those who compile that
 // model.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -9,10 +8,8 @@
 #include "nlohmann/json.hpp"
 
 #include "base/file.h"
-#include "base/versions.h"
-#include "db/log_file.h"
 #include "db/model_verdict.h"
-#include "tests/client/small_tuning.h"
+#include "tests/client/judged_ways.h"
 #include "tests/graph/onnx_model.h"
 
 namespace hone::client {
@@ -20,24 +17,21 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-using testing::Parse;
-using testing::ProgramRun;
+using testing::JudgedWays;
 using testing::RunHone;
-using testing::TemporaryFolder;
 
 constexpr char kTarget[] = "cpu:avx2,threads=2";
-constexpr char kClass[] = "class-a";
 
 /// Two towers of short products, which meet in longer ones.
-class BranchVerdictTest : public ::testing::Test {
+class BranchVerdictTest : public JudgedWays {
  protected:
   void SetUp() override {
-    Write(model_, 8);
-    Write(other_, 9);
-    ASSERT_TRUE(db::OpenLog(log_, {.mode = db::OpenMode::kWrite}).ok());
+    WriteModel(model_, 8);
+    WriteModel(other_, 9);
+    JudgedWays::SetUp();
   }
 
-  static void Write(const std::string& path, int length) {
+  static void WriteModel(const std::string& path, int length) {
     graph::OnnxModel model;
     model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Input("s", {"1", "2048"}).Output("y");
     model.Zeros("w", {64, 64}).Zeros("v", {128, 2048}).Zeros("u", {2048, 64});
@@ -61,23 +55,10 @@ class BranchVerdictTest : public ::testing::Test {
 
   json Compiled(const std::string& model, const std::string& branches = "auto",
                 const std::string& device = kClass) const {
-    return Parse(RunHone({"compile", model, "-o", folder_.Path("m.hone"), "--db", log_, "--json",
-                          "--target", kTarget, "--branches", branches, "--device-class", device}));
+    return JudgedWays::Compiled(model, kTarget, {"--branches", branches, "--device-class", device});
   }
 
-  Hash128 Model() const {
-    std::vector<std::pair<Hash128, int64_t>> tasks;
-    const json kernels = Compiled(model_)["kernels"];
-    for (const json& kernel : kernels) {
-      tasks.emplace_back(*Hash128::FromHex(kernel["workload"].get<std::string>()),
-                         kernel["count"].get<int64_t>());
-    }
-    return db::ModelHash(std::move(tasks));
-  }
-
-  const TemporaryFolder folder_;
-  const std::string model_ = folder_.Path("m.onnx"), other_ = folder_.Path("o.onnx");
-  const std::string log_ = folder_.Path("tune.db");
+  const std::string other_ = folder_.Path("o.onnx");
 };
 
 TEST_F(BranchVerdictTest, CompileRunsThemAsItWasMeasuredOfThisModelAlone) {
@@ -89,24 +70,10 @@ TEST_F(BranchVerdictTest, CompileRunsThemAsItWasMeasuredOfThisModelAlone) {
   EXPECT_THAT(RunHone({"inspect", folder_.Path("m.hone")}).out,
               HasSubstr("forks run side by side"));
 
-  auto log = db::OpenLog(log_, {.mode = db::OpenMode::kWrite});
-  ASSERT_TRUE(log.ok()) << log.status();
-  db::Batch batch;
-  batch.sessions.push_back({{7, 7}, "{}", 0, "{}", 1});
-  batch.events.push_back(db::EventOf({.model = Model(),
-                                      .target = kTarget,
-                                      .device_class = kClass,
-                                      .measurement_policy = kCpuVersions.measurement_policy,
-                                      .subject = db::ModelVerdict::Subject::kBranches,
-                                      .default_ns = 3e6,
-                                      .tuned_ns = 2.4e6,
-                                      .ratio = 1.25,
-                                      .ratio_low = 1.23,
-                                      .ratio_high = 1.27,
-                                      .rounds = 9,
-                                      .session = {7, 7}}));
-  ASSERT_TRUE((*log)->Append(batch).ok());
-  log->reset();
+  Write({.model = ModelOf(Compiled(model_)),
+         .target = kTarget,
+         .subject = db::ModelVerdict::Subject::kBranches,
+         .ratio = 1.25});
 
   const json beside = Compiled(model_)["branches"];
   EXPECT_EQ(beside["run"], "beside");
@@ -119,13 +86,8 @@ TEST_F(BranchVerdictTest, CompileRunsThemAsItWasMeasuredOfThisModelAlone) {
 }
 
 TEST_F(BranchVerdictTest, TuneComparesBothWaysAndTheLogKeepsWhatItFound) {
-  const ProgramRun run = RunHone({"tune", model_, "--db", log_, "--seconds", "25", "--trials", "4",
-                                  "--threads", "2", "--json"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const json branches = Parse(run)["model"]["branches"];
-  ASSERT_TRUE(branches.is_object()) << run.out;
-  const json compiled = Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db",
-                                       log_, "--json", "--threads", "2"}))["branches"];
+  json branches, compiled;
+  ASSERT_NO_FATAL_FAILURE(Tune("branches", 2, &branches, &compiled));
   if (branches.contains("skipped")) {  // beside other programs
     EXPECT_EQ(compiled["judged"], false);
     return;

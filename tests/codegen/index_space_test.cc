@@ -1,6 +1,13 @@
 #include "codegen/index_space.h"
 
+#include <set>
+#include <string>
+
 #include "gtest/gtest.h"
+
+#include "base/core/random.h"
+#include "ir/index/simplify.h"
+#include "ir/text.h"
 
 namespace hone::codegen {
 namespace {
@@ -10,6 +17,13 @@ using ir::FloorDiv;
 using ir::FloorMod;
 using ir::Int;
 using ir::Var;
+
+template <typename Sum>
+std::multiset<int64_t> Coefficients(const Sum& sum) {
+  std::multiset<int64_t> result;
+  for (const auto& term : sum.terms) result.insert(term.coefficient);
+  return result;
+}
 
 /// Variables: 0 in [0, 9], 1 in [0, 3], 2 in [0, 6] (a loop each), 3 the lane of 8.
 class IndexSpaceTest : public testing::Test, private OpaqueSource {
@@ -51,6 +65,41 @@ TEST_F(IndexSpaceTest, DivisionTakesOutACommonFactor) {
 TEST_F(IndexSpaceTest, DivisionOfNegativesFloors) {
   ExpectConst(FloorDiv(Int(-1) - Var(1), 4), -1);
   ExpectSame(FloorMod(Int(-1) - Var(1), 4), Int(3) - Var(1));
+}
+
+std::string TextOf(const Expr& e) {
+  return ir::ToText(e, {[](int id) { return "v" + std::to_string(id); }, {}});
+}
+
+/// Sums of products by constants, divisions, remainders, minima and maxima of variables 0 to 2.
+Expr RandomIndex(Random& random, int depth) {
+  if (depth == 0) return Var(static_cast<int>(random.Below(3)));
+  const Expr a = RandomIndex(random, depth - 1);
+  const Expr b = RandomIndex(random, depth - 1);
+  const int64_t c = random.Between(2, 12);
+  switch (random.Below(6)) {
+    case 0: return FloorDiv(a, c);
+    case 1: return FloorMod(a, c);
+    case 2: return ir::Max(a, b) - c;
+    case 3: return ir::Min(a, b) + c;
+    case 4: return a * c + b;
+    default: return a - b;
+  }
+}
+
+TEST_F(IndexSpaceTest, SumsAreThoseOfTheSimplifier) {
+  // tests/ir/simplify_test.cc holds its values against arithmetic.
+  const ir::VarRanges ranges = {.extent = {10, 4, 7}};
+  Random random(22);
+  for (int i = 0; i < 3000; ++i) {
+    const Expr e = RandomIndex(random, 4);
+    const ir::Linear expected = ir::ToLinear(e, ranges);
+    const Affine made = Of(e);
+    SCOPED_TRACE(TextOf(e) + ", number " + std::to_string(i) + " of seed 22");
+    ASSERT_EQ(made.constant, expected.constant);
+    ASSERT_EQ(Coefficients(made), Coefficients(expected));
+    ASSERT_EQ(space_.Bounds(made), ir::BoundsOf(expected, ranges));
+  }
 }
 
 TEST_F(IndexSpaceTest, RangesDecideComparisons) {

@@ -1,6 +1,7 @@
 #include "tests/kinds/abacus.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -169,7 +170,10 @@ double others_here = 0;
 
 class Neighbours final : public measure::OthersWatch {
  public:
-  std::optional<double> SinceLast() override { return others_here; }
+  std::optional<double> SinceLast() override {
+    const char* told = std::getenv("ABACUS_OTHERS");  // a program's; a test sets others_here
+    return told == nullptr ? others_here : std::atof(told);
+  }
 };
 
 class Shelf final : public measure::KindDevices {

@@ -80,8 +80,14 @@ class Prepared final : public runtime::PreparedPlan {
   Status RunStep(size_t number) {
     const ir::PlanStep& step = model_.plan->steps[number];
     const ir::Artifact& kernel = model_.plan->kernels[static_cast<size_t>(step.kernel)];
-    std::vector<void*> buffers;
-    for (const int32_t id : step.buffers) buffers.push_back(memory_.At(HandleOf(id)));
+    std::vector<Descriptor> buffers;
+    for (const auto* list : {&kernel.inputs, &kernel.constants, &kernel.prologue, &kernel.outputs,
+                             &kernel.workspace}) {
+      for (const ir::ArtifactBuffer& buffer : *list) {
+        const Memory::Handle at = HandleOf(step.buffers[buffers.size()]);
+        buffers.push_back({at, at == 0 ? 0 : buffer.bytes});
+      }
+    }
     for (const ir::ArtifactStep& part : kernel.steps) {
       for (int64_t repeat = 0; repeat < part.repeats; ++repeat) {
         for (int32_t phase = part.first; phase < part.first + part.count; ++phase) {
@@ -95,13 +101,13 @@ class Prepared final : public runtime::PreparedPlan {
   }
 
   int32_t Launch(const ir::PlanStep& step, int32_t number, int64_t repeat,
-                 const std::vector<void*>& buffers) {
+                 std::span<const Descriptor> buffers) {
     const auto kernel = static_cast<size_t>(step.kernel);
     const ir::ArtifactPhase& phase =
         model_.plan->kernels[kernel].phases[static_cast<size_t>(number)];
     const Memory::Handle scratch = memory_.Allocate(static_cast<size_t>(phase.scratch_bytes));
-    return LaunchGrid(model_.kernels[kernel][static_cast<size_t>(number)], phase,
-                      {.buffers = buffers.data(), .scratch = memory_.At(scratch), .step = repeat});
+    return LaunchGrid(model_.kernels[kernel][static_cast<size_t>(number)], phase, memory_, buffers,
+                      {.scratch = memory_.At(scratch), .step = repeat});
   }
 
   const Model& model_;

@@ -25,6 +25,14 @@ std::byte* Memory::At(Handle handle) {
   return buffer.data() + (64 - address % 64) + (handle & ((uint64_t{1} << kOffsetBits) - 1));
 }
 
+bool Memory::Holds(Handle handle, int64_t bytes) const {
+  const uint64_t number = handle >> kOffsetBits;
+  if (number == 0) return bytes == 0;
+  const uint64_t offset = handle & ((uint64_t{1} << kOffsetBits) - 1);
+  return number <= buffers_.size() && bytes >= 0 &&
+         offset + static_cast<uint64_t>(bytes) + 64 <= buffers_[number - 1].size();
+}
+
 Memory::Handle Memory::Copy(std::span<const std::byte> data) {
   const Handle handle = Allocate(data.size());
   std::ranges::copy(data, At(handle));
@@ -73,7 +81,14 @@ void Queue::Work() {
   }
 }
 
-int32_t LaunchGrid(ir::PhaseFunction function, const ir::ArtifactPhase& phase, ir::HoneCall call) {
+int32_t LaunchGrid(ir::PhaseFunction function, const ir::ArtifactPhase& phase, Memory& memory,
+                   std::span<const Descriptor> arguments, ir::HoneCall call) {
+  std::vector<void*> buffers;
+  for (const Descriptor& argument : arguments) {
+    if (!memory.Holds(argument.at, argument.bytes)) return kBadDescriptor;
+    buffers.push_back(memory.At(argument.at));
+  }
+  call.buffers = buffers.data();
   const auto side =
       static_cast<int64_t>(std::ceil(std::cbrt(static_cast<double>(phase.parallel_extent))));
   for (int64_t z = side - 1; z >= 0; --z) {

@@ -26,6 +26,8 @@ class Memory {
   Handle Allocate(size_t bytes);
   /// What the device sees at a handle, 64-aligned; null at handle 0.
   std::byte* At(Handle handle);
+  /// Whether all of `bytes` from a handle on are one buffer's.
+  bool Holds(Handle handle, int64_t bytes) const;
   /// A copy of what the host has.
   Handle Copy(std::span<const std::byte> data);
 
@@ -57,9 +59,20 @@ class Queue {
   std::thread thread_;
 };
 
+/// An argument of a launch: the device finds the buffer by it, and runs nothing where it does not
+/// hold what is said here. Nothing at handle 0.
+struct Descriptor {
+  Memory::Handle at = 0;
+  int64_t bytes = 0;
+};
+
+/// What a launch with a bad descriptor returns.
+inline constexpr int32_t kBadDescriptor = 77 << 16;
+
 /// Runs a phase as a grid of three dimensions over its parallel loop, the last block first. What
 /// the first block that fails returns, or 0.
-int32_t LaunchGrid(ir::PhaseFunction function, const ir::ArtifactPhase& phase, ir::HoneCall call);
+int32_t LaunchGrid(ir::PhaseFunction function, const ir::ArtifactPhase& phase, Memory& memory,
+                   std::span<const Descriptor> arguments, ir::HoneCall call);
 
 /// From now on whatever is run in this process fails, until the device is found again.
 void LoseDevice(bool lost);

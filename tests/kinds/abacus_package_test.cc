@@ -7,6 +7,7 @@
 #include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
 #include "tests/kinds/abacus_device.h"
+#include "tests/kinds/abacus_memory.h"
 #include "tests/test_paths.h"
 
 // A model is compiled for a device that is no CPU, packaged, loaded and run.
@@ -63,6 +64,22 @@ TEST_F(AbacusPackageTest, RunsOnItsOwnMemoryAndComputesTheSame) {
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4) << "seed " << seed;
   }
+}
+
+TEST_F(AbacusPackageTest, RunsNothingOnADescriptorOfMoreThanThereIs) {
+  static int runs = 0;
+  const ir::PhaseFunction count = [](const ir::HoneCall*) -> int32_t { return ++runs, 0; };
+  abacus::Memory memory;
+  const abacus::Memory::Handle eight = memory.Allocate(8);
+  const auto launched = [&](abacus::Descriptor argument) {
+    return abacus::LaunchGrid(count, {.parallel_extent = 5}, memory, {&argument, 1}, {});
+  };
+  EXPECT_EQ(launched({eight, 9}), abacus::kBadDescriptor);
+  EXPECT_EQ(launched({eight + 1, 8}), abacus::kBadDescriptor);
+  EXPECT_EQ(launched({2 * eight, 1}), abacus::kBadDescriptor);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(launched({eight, 8}), 0);
+  EXPECT_EQ(runs, 5);
 }
 
 TEST_F(AbacusPackageTest, ALostDeviceFailsEveryRunUntilItIsFound) {

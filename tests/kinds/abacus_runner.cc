@@ -47,12 +47,15 @@ class Candidate final : public measure::LoadedCandidate {
                           data.PrologueOf(job, crew));
     using List = const HostData::Buffers*;
     for (List list : {List(&data.inputs), List(&data.constants), prologue.get()}) {
-      for (const GuardedBuffer& buffer : *list) handles_.push_back(memory_.Copy(buffer.span()));
+      for (const GuardedBuffer& buffer : *list) {
+        arguments_.push_back(
+            {memory_.Copy(buffer.span()), static_cast<int64_t>(buffer.span().size())});
+      }
     }
-    first_output_ = handles_.size();
+    first_output_ = arguments_.size();
     for (const auto* list : {&artifact_.outputs, &artifact_.workspace}) {
       for (const ir::ArtifactBuffer& buffer : *list) {
-        handles_.push_back(memory_.Allocate(static_cast<size_t>(buffer.bytes)));
+        arguments_.push_back({memory_.Allocate(static_cast<size_t>(buffer.bytes)), buffer.bytes});
       }
     }
     for (const ir::ArtifactPhase& phase : artifact_.phases) {
@@ -86,7 +89,7 @@ class Candidate final : public measure::LoadedCandidate {
   }
 
  private:
-  std::byte* At(size_t buffer) { return memory_.At(handles_[buffer]); }
+  std::byte* At(size_t buffer) { return memory_.At(arguments_[buffer].at); }
 
   /// In ticks of its clock, at least one.
   Result<int64_t> Run() {
@@ -102,15 +105,12 @@ class Candidate final : public measure::LoadedCandidate {
   }
 
   Status RunPhases() {
-    std::vector<void*> buffers;
-    for (size_t i = 0; i < handles_.size(); ++i) buffers.push_back(At(i));
     for (const ir::ArtifactStep& step : artifact_.steps) {
       for (int64_t repeat = 0; repeat < step.repeats; ++repeat) {
         for (int32_t phase = step.first; phase < step.first + step.count; ++phase) {
           const auto at = static_cast<size_t>(phase);
-          const int32_t result = LaunchGrid(
-              phases_[at], artifact_.phases[at],
-              {.buffers = buffers.data(), .scratch = memory_.At(scratch_[at]), .step = repeat});
+          const int32_t result = LaunchGrid(phases_[at], artifact_.phases[at], memory_, arguments_,
+                                            {.scratch = memory_.At(scratch_[at]), .step = repeat});
           HONE_RETURN_IF_ERROR(measure::StatusOf({.result = result, .phase = phase}));
         }
       }
@@ -124,7 +124,7 @@ class Candidate final : public measure::LoadedCandidate {
   runtime::SharedObject code_;
   std::vector<ir::PhaseFunction> phases_;
   Memory memory_;
-  std::vector<Memory::Handle> handles_;  // of buffers, in the artifact's order
+  std::vector<Descriptor> arguments_;    // of buffers, in the artifact's order
   std::vector<Memory::Handle> scratch_;  // by phase
   size_t first_output_ = 0;
 };

@@ -19,9 +19,9 @@ BIN = pathlib.Path()
 TARGET = "abacus:rods=13"
 
 
-def hone(folder, *words, code=0):
+def hone(folder, *words, code=0, **variables):
     done = subprocess.run([BIN / "hone", *map(str, words)], cwd=folder, text=True, timeout=200,
-                          env={"HOME": str(folder), "PATH": os.environ["PATH"]},
+                          env={"HOME": str(folder), "PATH": os.environ["PATH"], **variables},
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != code:
         raise AssertionError(f"hone {words}: {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -94,6 +94,17 @@ class Programs(unittest.TestCase):
         self.check_package_of("t.db")
         self.assertIn("block", hone(self.folder, "explain", "mlp.onnx", "--target", TARGET, "--db",
                                     "t.db"))
+
+    def test_whole_models_are_compared_beside_who_else_uses_the_device(self):
+        """The device's own rule says who disturbs it, not what keeps the CPUs busy."""
+        for others in (0, 3):
+            told = json.loads(hone(self.folder, "tune", "mlp.onnx", "--target", TARGET, "--trials", 24,
+                                   "--seconds", 15, "--db", f"{others}.db", "--json",
+                                   ABACUS_OTHERS=str(others)))
+            model = told["model"]
+            self.assertGreater(model["rounds"], 0, model)
+            self.assertEqual(model["noisy_cpus"], others, model)
+            self.assertEqual(model["verdict"] is None, others > 0, model)
 
     def test_a_farm_tunes_on_its_worker(self):
         with socket.socket() as free:

@@ -14,6 +14,8 @@
 #include "base/core/clock.h"
 #include "base/status.h"
 #include "db/log_file.h"
+#include "ir/workload_cost.h"
+#include "measure/device_probe.h"
 #include "proto/convert.h"
 #include "proto/limits.h"
 #include "server/session_driver.h"
@@ -184,20 +186,26 @@ TEST_F(SessionBookTest, OneRequestIdNamesOneSpecToTheLastName) {
 
 // What tasks are chosen by is the same as on one machine, whatever the client says.
 TEST_F(SessionBookTest, WhatATaskCostsIsCountedHere) {
-  proto::SessionSpec spec = Spec("a");
-  spec.tasks[0] = {kWorkload, "w", 3, /*flop=*/1, /*bound_ns=*/1e9};
-  const auto tasks = TasksOf(spec);
-  ASSERT_TRUE(tasks.ok()) << tasks.status();
-  ir::Target target;
-  std::string why;
-  ASSERT_TRUE(ir::ParseTarget(spec.target, &target, &why)) << why;
-  const search::TuningTask local = search::TaskOf((*tasks)[0].workload, target);
-  EXPECT_GT(local.flop, 0);
-  EXPECT_GT(local.bound_ns, 0);
-  EXPECT_EQ((*tasks)[0].flop, local.flop);
-  EXPECT_EQ((*tasks)[0].bound_ns, local.bound_ns);
-  EXPECT_EQ((*tasks)[0].hash, local.hash);
-  EXPECT_EQ((*tasks)[0].count, 3);
+  for (const char* text : {"cpu:avx2,threads=1", "cuda:sm_90a"}) {
+    proto::SessionSpec spec = Spec("a");
+    spec.target = text;
+    spec.tasks[0] = {kWorkload, "w", 3, /*flop=*/1, /*bound_ns=*/1e9};
+    const auto tasks = TasksOf(spec);
+    ASSERT_TRUE(tasks.ok()) << tasks.status();
+    ir::Target target;
+    std::string why;
+    ASSERT_TRUE(ir::ParseTarget(spec.target, &target, &why)) << why;
+    const search::TuningTask local = search::TaskOf((*tasks)[0].workload, target);
+    EXPECT_GT(local.flop, 0);
+    EXPECT_GT(local.bound_ns, 0);
+    EXPECT_EQ((*tasks)[0].flop, local.flop);
+    EXPECT_EQ((*tasks)[0].bound_ns, local.bound_ns) << text;
+    const auto nominal = measure::ProbesOfKinds().Of(target).Nominal(target);
+    EXPECT_EQ(nominal.has_value(), target.kind == "cuda");
+    if (nominal) EXPECT_EQ(local.bound_ns, nominal->BoundNs(ir::CostOf(*local.workload)));
+    EXPECT_EQ((*tasks)[0].hash, local.hash);
+    EXPECT_EQ((*tasks)[0].count, 3);
+  }
 }
 
 // What a Space costs grows with the square of the Stages, and no kernel of a model has so many.

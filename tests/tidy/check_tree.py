@@ -140,6 +140,11 @@ def check_kinds(tree):
             kind = re.match(rf"\w+/{rules.KINDS}/", name)
             if kind and f"/{kind[1]}/" not in path:
                 yield f"{path}:{number}: '{name}' is for folders {kind[1]}/ and their registries alone"
+        if re.match(rf"\w+/{rules.KINDS}/", path):
+            continue
+        for number, line in enumerate(tree.lines[path], 1):
+            if re.search(rules.KIND_CASE, without_comments(line)):
+                yield f"{path}:{number}: a case for one kind; ask its interface: {line.strip()}"
 
 
 def check_hidden_inputs(tree):

@@ -55,6 +55,8 @@ BREAKS = {
     "Kinds": [
         ("graph/a.cc", '#include "ir/cpu/cpu_target.h"\n', "'ir/cpu/cpu_target.h' is for folders cpu/"),
         ("schedule/cuda/rule.cc", '#include "schedule/cpu/cpu_rule.h"\n', "is for folders cpu/"),
+        ("graph/a.cc", 'if (target.kind == "cuda") return;\n', "a case for one kind"),
+        ("graph/a.cc", 'if (text.starts_with("cpu:")) return;\n', "a case for one kind"),
     ],
     "HiddenInputs": [
         ("ir/expr.cc", "auto t = std::chrono::steady_clock::now();\n", "a clock"),

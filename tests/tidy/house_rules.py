@@ -41,6 +41,9 @@ KINDS = r"(cpu|cuda)"
 KIND_REGISTRIES = (r"ir/target\.cc|ir/kind_facts\.cc|graph/group_limits\.cc|schedule/kind_sketches\.cc|costmodel/features\.cc|"
                    r"measure/device\.cc|measure/device_probe\.cc|measure/kind_checks\.cc|measure/kind_runner\.cc|codegen/llvm_codegen\.cc|codegen/kind_code\.cc|runtime/device\.cc")
 
+# A text that is compared with the name of a kind, or As<> of a kind's own struct.
+KIND_CASE = rf'([=!]=|starts_with\(|StartsWith\(.*,)\s*"{KINDS}[:"]|"{KINDS}:?"\s*[=!]=|\bAs<C(pu|uda)Target>'
+
 # The runtime stands on these alone, whatever they include in turn (checked transitively).
 RUNTIME_BASE = r"(runtime/|base/core/|base/versions\.h|hone/|include/hone/|ir/)"
 

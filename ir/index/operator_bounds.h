@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "ir/expr.h"
+#include "ir/index/interval.h"
+
+// What operators of integers make of bounds, for all who keep some.
+namespace hone::ir {
+
+/// Where `a op b` lies that does not wrap; unbounded for an operator that nothing is known of.
+Interval BoundsOfBinary(BinaryOp op, const Interval& a, const Interval& b);
+
+/// Whether `d op 0` (a comparison) for every d in `difference`; nothing where it depends on d.
+std::optional<bool> HoldsThroughout(BinaryOp op, const Interval& difference);
+
+}  // namespace hone::ir
