@@ -61,6 +61,7 @@ inline constexpr std::array kBenchOptions = {
     kCut,
     kBatch,
     kBranches,
+    kCascades,
     kTraces,
     kDb,
     kNoLog,

@@ -37,6 +37,7 @@ inline constexpr std::array kCheckOptions = {
     kCut,
     kBatch,
     kBranches,
+    kCascades,
     kTraces,
     kDb,
     kNoLog,

@@ -60,7 +60,8 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  auto kernels = compiler::ExtractKernels(std::move(graph), text, builder, ReadBatch(arguments));
+  auto kernels = compiler::ExtractKernels(std::move(graph), text, builder, ReadBatch(arguments),
+                                          ReadCascades(arguments));
   if (!kernels.ok()) return CompileError(kernels.status());
   HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   std::vector<Task> tasks;
@@ -418,9 +419,9 @@ absl::Status RunExplain(CommandContext& context) {
   }
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(what, ignored);
-  HONE_ASSIGN_OR_RETURN(std::vector<Task> tasks,
-                        is_file ? TasksOfModel(context, what)
-                                : TasksOfHash(arguments, *log, choice, what));
+  HONE_ASSIGN_OR_RETURN(std::vector<Task> tasks, is_file
+                                                     ? TasksOfModel(context, what)
+                                                     : TasksOfHash(arguments, *log, choice, what));
   const auto read = log->BeginRead();
   if (!read.ok()) return LogError(read.status());
   const auto model = LastModel(*log, tasks.empty() ? "" : tasks.front().key.target);

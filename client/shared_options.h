@@ -56,6 +56,17 @@ inline constexpr OptionSpec kBranches = {
         "(what hone tune measured, else in turn)",
     .default_text = "auto",
     .choices = "auto|turn|beside"};
+inline constexpr OptionSpec kCascades = {
+    .name = "cascades",
+    .kind = ValueKind::kChoice,
+    .argument = "HOW",
+    .help =
+        "Whether chains of layers become one kernel each, computed in bands of rows so that what "
+        "lies between the layers stays in the caches (less memory; rows where bands meet are "
+        "computed twice): off, on (where those tensors do not fit into the last cache), all (every "
+        "chain that can be), or auto (on where hone tune measured that it wins, else off)",
+    .default_text = "auto",
+    .choices = "auto|off|on|all"};
 inline constexpr OptionSpec kTarget = {
     .name = "target",
     .kind = ValueKind::kText,
