@@ -115,6 +115,7 @@ absl::Status RunCheck(CommandContext& context) {
   options.points = static_cast<int>(arguments.Integer("points"));
   options.every_step = arguments.Flag("every-step");
   options.seed = static_cast<uint64_t>(arguments.Integer("seed"));
+  options.cascades = ReadCascades(arguments);
   HONE_ASSIGN_OR_RETURN(const bool package, IsPackage(path));
   if (package) {
     return absl::InvalidArgumentError(fmt::format(

@@ -28,8 +28,8 @@ std::map<std::string, int> RungCounts(const compiler::CompileReport& report) {
   return counts;
 }
 
-/// Which rung answered for each kernel and why, where a log was asked; why batch and branches run
-/// as they do.
+/// Which rung answered for each kernel and why, where a log was asked; why batch, branches
+/// and cascades run as they do.
 std::string RungsText(const compiler::CompileReport& report) {
   std::string text;
   for (const compiler::KernelReport& kernel : report.kernels) {
@@ -44,6 +44,10 @@ std::string RungsText(const compiler::CompileReport& report) {
   if (!report.branches_why.empty()) {
     text += fmt::format("branches: of {} forks {} run side by side: {}\n", report.possible_forks,
                         report.forks, report.branches_why);
+  }
+  if (!report.cascades.why.empty()) {
+    text += fmt::format("cascades: of {} chains of layers {} run in bands: {}\n",
+                        report.cascades.possible, report.cascades.joined, report.cascades.why);
   }
   return text;
 }
@@ -81,6 +85,15 @@ nlohmann::ordered_json BranchesJson(const compiler::CompileReport& report) {
           {"why", report.branches_why},
           {"possible_forks", report.possible_forks},
           {"forks", report.forks}};
+}
+
+nlohmann::ordered_json CascadesJson(const compiler::CascadeChoice& cascades) {
+  if (cascades.why.empty()) return nullptr;
+  return {{"run", cascades.joined > 0 ? "on" : "off"},
+          {"judged", cascades.judged},
+          {"why", cascades.why},
+          {"possible", cascades.possible},
+          {"joined", cascades.joined}};
 }
 
 /// What kernels have to do with predictions: those that rest on some, those that could.
@@ -150,6 +163,7 @@ nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
           {"images", report.images},
           {"batch", BatchJson(report)},
           {"branches", BranchesJson(report)},
+          {"cascades", CascadesJson(report.cascades)},
           {"code_bytes", report.code_bytes},
           {"constant_bytes", report.constant_bytes},
           {"arena_bytes", report.arena_bytes}};

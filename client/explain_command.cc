@@ -60,7 +60,8 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, path));
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  auto kernels = compiler::ExtractKernels(std::move(graph), text, builder, ReadBatch(arguments));
+  auto kernels = compiler::ExtractKernels(std::move(graph), text, builder, ReadBatch(arguments),
+                                          ReadCascades(arguments));
   if (!kernels.ok()) return CompileError(kernels.status());
   HONE_ASSIGN_OR_RETURN(const ir::AccuracyClass accuracy, ReadAccuracy(arguments));
   std::vector<Task> tasks;

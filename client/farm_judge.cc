@@ -75,7 +75,8 @@ absl::StatusOr<MadePackage> FarmJudge::Make(compiler::TraceSource& traces) {
                         compiler::CompileModel(std::move(graph),
                                                {.target = spec_.target,
                                                 .device_class = session_.device_class,
-                                                .batch = ReadBatch(context_.arguments)},
+                                                .batch = ReadBatch(context_.arguments),
+                                                .cascades = compiler::CascadeRun::kOff},
                                                builder, traces));
   MadePackage made;
   for (const compiler::KernelReport& kernel : model.report.kernels) {

@@ -16,7 +16,8 @@ absl::StatusOr<std::vector<proto::TaskSpec>> TasksOfModel(graph::Graph graph, ir
                                                           measure::BuilderClient& builder,
                                                           compiler::BatchRun batch) {
   HONE_ASSIGN_OR_RETURN(const std::vector<compiler::ModelKernel> kernels,
-                        compiler::ExtractKernels(std::move(graph), target->text, builder, batch));
+                        compiler::ExtractKernels(std::move(graph), target->text, builder, batch,
+                                                 compiler::CascadeRun::kOff));
   std::vector<const ir::Workload*> workloads;
   for (const compiler::ModelKernel& kernel : kernels) workloads.push_back(&kernel.workload);
   *target = ir::NarrowedTo(*target, workloads);

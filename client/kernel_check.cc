@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "client/compare.h"
 #include "client/sample_points.h"
+#include "compiler/cascades.h"
 #include "compiler/concat_placement.h"
 #include "compiler/kernel_build.h"
 #include "compiler/kernel_evaluator.h"
@@ -335,7 +336,8 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
   if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
   compiler::KernelEvaluator evaluator(builder);
   HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
-  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+  HONE_ASSIGN_OR_RETURN(std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+  HONE_ASSIGN_OR_RETURN(groups, compiler::JoinCascades(graph, groups, target, options.cascades));
   HONE_ASSIGN_OR_RETURN(compiler::ModelSteps model, compiler::MakeSteps(std::move(graph), groups));
   compiler::PlaceConcats(model);
   HONE_ASSIGN_OR_RETURN(const std::vector<compiler::FoundTrace> found,

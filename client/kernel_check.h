@@ -21,7 +21,9 @@ namespace hone::client {
 struct KernelCheckOptions {
   std::string target;  ///< resolved; this host must be able to run it
   ir::AccuracyClass accuracy =
-      ir::AccuracyClass::kDefault;            ///< where the oracle's bound says nothing
+      ir::AccuracyClass::kDefault;  ///< where the oracle's bound says nothing
+  /// Chains of layers are one kernel each where this says so; kAuto: they are not.
+  compiler::CascadeRun cascades = compiler::CascadeRun::kAuto;
   int points = 32;                            ///< elements of each output
   bool every_step = false;                    ///< else each kernel where it occurs first
   uint64_t seed = 0;                          ///< of the sampled points

@@ -22,7 +22,7 @@ inline constexpr std::array kQueryOptions = {
     kReadLog,        kSnapshot,  kServer,      kTls,     kInsecureLoopback,
     kTarget,         kThreads,   kDeviceClass, kDim,     kShape,
     kBind,           kCut,       kBatch,       kCacheMb, kAccuracy,
-    kAllowPredicted, kPrecision,
+    kAllowPredicted, kPrecision, kCascades,
 };
 
 inline constexpr std::array kExplainOptions = {
@@ -51,6 +51,7 @@ inline constexpr std::array kExplainOptions = {
     kBind,
     kCut,
     kBatch,
+    kCascades,
     kCacheMb,
 };
 

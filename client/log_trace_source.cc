@@ -157,6 +157,15 @@ absl::StatusOr<compiler::KnownBranches> LogTraceSource::FindBranchRun(
   return compiler::KnownBranches{run, SaidOf(*verdict)};
 }
 
+absl::StatusOr<compiler::KnownCascades> LogTraceSource::FindCascadeRun(
+    const std::vector<compiler::ModelKernel>& apart, const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const auto verdict,
+                        WayOf(apart, target, db::ModelVerdict::Subject::kCascades));
+  if (!verdict) return compiler::KnownCascades{};
+  const auto run = verdict->keeps_defaults ? compiler::CascadeRun::kOff : compiler::CascadeRun::kOn;
+  return compiler::KnownCascades{run, SaidOf(*verdict)};
+}
+
 void LogTraceSource::EndLookUps() { scope_.reset(); }
 
 absl::Status LogTraceSource::SetThreads(const db::RankedRecord& record, LogAnswer& answer) {

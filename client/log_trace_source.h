@@ -55,6 +55,8 @@ class LogTraceSource final : public compiler::TraceSource {
                                                  const ir::Target& target) override;
 
   /// What it measured of the model's branches.
+  absl::StatusOr<compiler::KnownCascades> FindCascadeRun(
+      const std::vector<compiler::ModelKernel>& apart, const ir::Target& target) override;
   absl::StatusOr<compiler::KnownBranches> FindBranchRun(
       const std::vector<compiler::ModelKernel>& kernels, const ir::Target& target) override;
 

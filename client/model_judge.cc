@@ -57,12 +57,14 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
   HONE_ASSIGN_OR_RETURN(const NamedTensors inputs,
                         ReadOrDrawInputs(arguments, path, InputsOf(graph), context_.err));
   measure::BuilderClient builder(LocalBuilder(arguments, context_.environment), clock);
-  return TimedModel::Create(std::move(graph),
-                            {.target = options_.target,
-                             .device_class = options_.device_class,
-                             .batch = way.batch,
-                             .branches = way.branches},
-                            traces, builder, inputs, clock, way.times);
+  return TimedModel::Create(
+      std::move(graph),
+      {.target = options_.target,
+       .device_class = options_.device_class,
+       .batch = way.batch,
+       .branches = way.branches,
+       .cascades = way.cascades == compiler::CascadeRun::kAuto ? options_.cascades : way.cascades},
+      traces, builder, inputs, clock, way.times);
 }
 
 void ModelJudge::MeasureDefault() {
@@ -77,7 +79,8 @@ void ModelJudge::MeasureDefault() {
     // Five rounds of two models at least, and what else the end of a session does.
     expected_seconds_ += std::max(options_.seconds, 12e-9 * judged_.verdict.default_ns) + 0.2;
     // Two models more, compared once.
-    const int ways = (options_.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0);
+    const int ways = (options_.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0) +
+                     (options_.apart.empty() ? 0 : 1);
     expected_seconds_ *= 1 + 1.5 * ways;
     return absl::OkStatus();
   };
@@ -104,7 +107,8 @@ absl::Status ModelJudge::Judge(search::TuningSession& session) {
   if (!by_default_) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(JudgeModel(session));
   HONE_RETURN_IF_ERROR(JudgeBatch(session));
-  return JudgeBranches(session);
+  HONE_RETURN_IF_ERROR(JudgeBranches(session));
+  return JudgeCascades(session);
 }
 
 absl::Status ModelJudge::JudgeModel(search::TuningSession& session) {
@@ -170,6 +174,29 @@ absl::Status ModelJudge::JudgeBranches(search::TuningSession& session) {
   compared->keeps_defaults = compared->ratio_low <= 1;
   judged_.branches = *std::move(compared);
   return session.AddVerdict(*judged_.branches, {});
+}
+
+absl::Status ModelJudge::JudgeCascades(search::TuningSession& session) {
+  if (options_.apart.empty()) return absl::OkStatus();
+  if (session.SecondsLeft() <= 0) {
+    judged_.cascades_skipped = "no time was left for it";
+    return absl::OkStatus();
+  }
+  using compiler::CascadeRun;
+  absl::StatusOr<db::ModelVerdict> compared =
+      CompareWays({.batch = options_.batch, .cascades = CascadeRun::kOff},
+                  {.batch = options_.batch, .cascades = CascadeRun::kOn});
+  if (!compared.ok()) {
+    judged_.cascades_skipped = StatusMessage(compared.status());
+    return absl::OkStatus();
+  }
+  compared->model = db::ModelHash(options_.apart);
+  compared->subject = db::ModelVerdict::Subject::kCascades;
+  // Where neither is surely faster it stays as it is.
+  const bool stays_apart = options_.cascades != CascadeRun::kOn;
+  compared->keeps_defaults = stays_apart ? compared->ratio_low <= 1 : compared->ratio_high < 1;
+  judged_.cascades = *std::move(compared);
+  return session.AddVerdict(*judged_.cascades, {});
 }
 
 absl::StatusOr<db::ModelVerdict> ModelJudge::CompareWays(const Way& first, const Way& second) {

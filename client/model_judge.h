@@ -31,6 +31,9 @@ class ModelJudge {
     compiler::BatchRun batch = compiler::BatchRun::kAuto;
     /// Where that is still to be decided: the tasks of the model with its images together.
     std::vector<std::pair<Hash128, int64_t>> together;
+    compiler::CascadeRun cascades = compiler::CascadeRun::kAuto;
+    /// Where that is still to be decided: the tasks of the model with every layer a kernel.
+    std::vector<std::pair<Hash128, int64_t>> apart;
     std::string device_class;
     std::string log_path;
     ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
@@ -47,7 +50,8 @@ class ModelJudge {
   double ExpectedSeconds() const { return expected_seconds_; }
   /// Compiles the model with the session's winners, all else as `hone compile --db` would,
   /// compares, and adds what follows to the session. Then the same for its batch: its images
-  /// together and one after the other; and for its branches: in turn and side by side. Errors are
+  /// together and one after the other; for its branches: in turn and side by side; and for
+  /// chains of its layers: each a kernel and in bands. Errors are
   /// those of the log.
   absl::Status Judge(search::TuningSession& session);
 
@@ -62,11 +66,13 @@ class ModelJudge {
     compiler::BatchRun batch;
     compiler::BranchRun branches = compiler::BranchRun::kAuto;
     TimedModel::Times times = TimedModel::Times::kSteps;
+    compiler::CascadeRun cascades = compiler::CascadeRun::kAuto;  ///< kAuto: as Options says
   };
   absl::StatusOr<std::unique_ptr<TimedModel>> Make(compiler::TraceSource& traces, const Way& way);
   absl::Status JudgeModel(search::TuningSession& session);
   absl::Status JudgeBatch(search::TuningSession& session);
   absl::Status JudgeBranches(search::TuningSession& session);
+  absl::Status JudgeCascades(search::TuningSession& session);
   /// Two ways as `hone compile` makes them of the log: default_ns is the first's, tuned_ns the
   /// second's.
   absl::StatusOr<db::ModelVerdict> CompareWays(const Way& first, const Way& second);

@@ -52,8 +52,8 @@ absl::StatusOr<std::string> DeviceClassOf(const Arguments& arguments, std::strin
 
 absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::string& path) {
   for (const char* option :
-       {"dim", "shape", "bind", "cut", "batch", "branches", "target", "traces", "db", "snapshot",
-        "require", "accuracy", "precision", "device-class"}) {
+       {"dim", "shape", "bind", "cut", "batch", "branches", "cascades", "target", "traces", "db",
+        "snapshot", "require", "accuracy", "precision", "device-class"}) {
     if (!arguments.GivenOnLine(option)) continue;
     return WithExitCode(
         absl::InvalidArgumentError(fmt::format(
@@ -214,6 +214,7 @@ absl::StatusOr<compiler::CompiledModel> CompileGraph(const Arguments& arguments,
   options.scratch_folder = scratch_folder;
   options.batch = ReadBatch(arguments);
   options.branches = ReadBranches(arguments);
+  options.cascades = ReadCascades(arguments);
   HONE_ASSIGN_OR_RETURN(options.accuracy, ReadAccuracy(arguments));
   options.target = target;
   if (target.empty()) {

@@ -150,6 +150,14 @@ compiler::BranchRun ReadBranches(const Arguments& arguments) {
   return text == "beside" ? compiler::BranchRun::kBeside : compiler::BranchRun::kAuto;
 }
 
+compiler::CascadeRun ReadCascades(const Arguments& arguments) {
+  const bool has_option = arguments.command()->FindOption("cascades") != nullptr;
+  const std::string text = has_option ? arguments.Text("cascades") : "auto";
+  if (text == "off") return compiler::CascadeRun::kOff;
+  if (text == "on") return compiler::CascadeRun::kOn;
+  return text == "all" ? compiler::CascadeRun::kAll : compiler::CascadeRun::kAuto;
+}
+
 absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments) {
   if (arguments.command()->FindOption("precision") == nullptr) return ir::DType::kF32;
   const std::string text = arguments.Text("precision");

@@ -32,6 +32,8 @@ absl::StatusOr<ir::DType> ReadPrecision(const Arguments& arguments);
 compiler::BatchRun ReadBatch(const Arguments& arguments);
 /// The same of --branches.
 compiler::BranchRun ReadBranches(const Arguments& arguments);
+/// The same of --cascades.
+compiler::CascadeRun ReadCascades(const Arguments& arguments);
 
 /// --accuracy, or the default class where the command has no such option. A usage error for a class
 /// that nothing is implemented for yet.

@@ -69,8 +69,9 @@ absl::Status RunQuery(CommandContext& context) {
   }
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  const auto kernels = compiler::ExtractKernels(std::move(graph), target.text, builder,
-                                                ReadBatch(arguments), log.get());
+  const auto kernels =
+      compiler::ExtractKernels(std::move(graph), target.text, builder, ReadBatch(arguments),
+                               ReadCascades(arguments), log.get());
   if (!kernels.ok()) return CompileError(kernels.status());
 
   if (log) log->BeginModel(*kernels);

@@ -57,6 +57,7 @@ ordered_json ReportJson(const SessionReport& report, const std::string& log,
   return {{"verdict", report.verdict ? VerdictJson(*report.verdict) : ordered_json()},
           {"batch", report.batch ? WayJson(*report.batch) : ordered_json()},
           {"branches", report.branches ? WayJson(*report.branches) : ordered_json()},
+          {"cascades", report.cascades ? WayJson(*report.cascades) : ordered_json()},
           {"log", log},
           {"session", report.session.id.ToHex()},
           {"model", report.model},
@@ -100,7 +101,7 @@ absl::Status RunReport(CommandContext& context) {
   }
   const Interval by_default = report.ByDefault(), best = report.Best();
   if (report.verdict) context.out << VerdictLine(*report.verdict) << '\n';
-  for (const auto& way : {report.batch, report.branches})
+  for (const auto& way : {report.batch, report.branches, report.cascades})
     if (way) context.out << WayLine(*way) << '\n';
   context.out << fmt::format("wrote {}: session {} of {}, {} groups", page,
                              report.session.id.ToHex().substr(0, 12),

@@ -55,7 +55,7 @@ std::string Verdict(const SessionReport& report) {
 
 std::string Ways(const SessionReport& report) {
   std::string text;
-  for (const auto& way : {report.batch, report.branches})
+  for (const auto& way : {report.batch, report.branches, report.cascades})
     if (way) text += fmt::format("<p>{}</p>", Escaped(WayLine(*way)));
   return text;
 }

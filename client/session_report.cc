@@ -229,6 +229,7 @@ std::optional<db::ModelVerdict>& Place(const db::ModelVerdict& verdict, SessionR
   switch (verdict.subject) {
     case db::ModelVerdict::Subject::kBatch: return report.batch;
     case db::ModelVerdict::Subject::kBranches: return report.branches;
+    case db::ModelVerdict::Subject::kCascades: return report.cascades;
     default: return report.verdict;
   }
 }

@@ -62,6 +62,7 @@ struct SessionReport {
   std::optional<db::ModelVerdict> verdict;   ///< of the whole model; none was made, or decided
   std::optional<db::ModelVerdict> batch;     ///< on how its batch runs, the last one
   std::optional<db::ModelVerdict> branches;  ///< on how its branches run
+  std::optional<db::ModelVerdict> cascades;  ///< on whether chains of layers run in bands
   double used_seconds = 0;                   ///< of tuning, pauses left out
   std::vector<ReportTask> tasks;             ///< largest share of the time by default first
   std::map<std::string, int64_t> outcomes;

@@ -58,6 +58,17 @@ inline constexpr OptionSpec kBranches = {
         "hone tune's measurement, else in turn)",
     .default_text = "auto",
     .choices = "auto|turn|beside"};
+inline constexpr OptionSpec kCascades = {
+    .name = "cascades",
+    .kind = ValueKind::kChoice,
+    .argument = "HOW",
+    .help =
+        "Whether chains of layers become one kernel each, computed in bands of rows so that what "
+        "lies between the layers stays in the caches (less memory; rows where bands meet are "
+        "computed twice): off, on (where those tensors do not fit into the last cache), all (every "
+        "chain that can be), or auto (on where hone tune measured that it wins, else off)",
+    .default_text = "auto",
+    .choices = "auto|off|on|all"};
 inline constexpr OptionSpec kTarget = {
     .name = "target",
     .kind = ValueKind::kText,
@@ -200,7 +211,7 @@ constexpr auto Joined(const std::array<OptionSpec, kSizes>&... parts) {
 
 /// What model, and which schedules are looked up for it.
 inline constexpr std::array kModelOptions = {
-    kDim, kShape, kBind, kCut, kBatch, kBranches, kTraces, kDb, kNoLog, kSnapshot,
+    kDim, kShape, kBind, kCut, kBatch, kBranches, kCascades, kTraces, kDb, kNoLog, kSnapshot,
 };
 /// What may be taken of what is found.
 inline constexpr std::array kLookUpOptions = {

@@ -67,7 +67,7 @@ std::string RepeatedBy(const Arguments& arguments, const ir::Target& target,
     for (const std::string& value : arguments.List(name)) add(name, value);
   }
   if (arguments.Given("inputs")) add("inputs", arguments.Text("inputs"));
-  for (const char* name : {"batch", "accuracy", "precision", "measure"}) {
+  for (const char* name : {"batch", "cascades", "accuracy", "precision", "measure"}) {
     if (arguments.Given(name)) add(name, arguments.Text(name));
   }
   if (budget.seconds > 0) add("seconds", fmt::format("{}", budget.seconds));
@@ -130,6 +130,8 @@ class Tuning {
   std::vector<search::TuningTask> tasks_;
   compiler::BatchRun batch_ = compiler::BatchRun::kAuto;  // kAuto: there is no batch to decide on
   std::vector<std::pair<Hash128, int64_t>> together_;     // ModelJudge::Options::together
+  compiler::CascadeRun cascades_ = compiler::CascadeRun::kAuto;
+  std::vector<std::pair<Hash128, int64_t>> apart_;  // ModelJudge::Options::apart
   std::string path_;
   std::unique_ptr<db::LogFile> log_;
 };
@@ -147,13 +149,20 @@ absl::Status Tuning::Prepare() {
   if (!context_.json()) context_.err << EmptyInputsNote(arguments_, InputsOf(graph));
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
   batch_ = ReadBatch(arguments_);
+  cascades_ = ReadCascades(arguments_);
   const std::unique_ptr<compiler::TraceSource> known = KnownOfBatches();
-  auto steps = compiler::ExtractSteps(std::move(graph), target_.text, builder, batch_, *known);
+  auto steps =
+      compiler::ExtractSteps(std::move(graph), target_.text, builder, batch_, cascades_, *known);
   if (!steps.ok()) return CompileError(steps.status());
   if (batch_ == compiler::BatchRun::kAuto && !steps->batch.together.empty()) {
     for (const auto& [hash, count] : steps->batch.together)
       together_.emplace_back(Hash128::FromHex(hash).value_or(Hash128{}), count);
     batch_ = steps->images > 1 ? compiler::BatchRun::kEach : compiler::BatchRun::kTogether;
+  }
+  if (cascades_ == compiler::CascadeRun::kAuto) {
+    for (const auto& [hash, count] : steps->cascades.apart)
+      apart_.emplace_back(Hash128::FromHex(hash).value_or(Hash128{}), count);
+    cascades_ = steps->cascades.joined > 0 ? compiler::CascadeRun::kOn : compiler::CascadeRun::kOff;
   }
   std::vector<const ir::Workload*> workloads;
   for (const compiler::ModelKernel& kernel : steps->kernels) workloads.push_back(&kernel.workload);
@@ -365,6 +374,8 @@ absl::Status Tuning::TuneTasks() {
   ModelJudge judge(context_, {.target = target_.text,
                               .batch = batch_,
                               .together = together_,
+                              .cascades = cascades_,
+                              .apart = apart_,
                               .device_class = host_.device_class,
                               .log_path = path_,
                               .accuracy = accuracy_,

@@ -106,6 +106,7 @@ inline constexpr std::array kTuneOptions = {
     kBind,
     kCut,
     kBatch,
+    kCascades,
     kCacheMb,
 };
 

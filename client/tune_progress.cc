@@ -108,7 +108,9 @@ std::string WaysText(const JudgedModel& m) {
     if (verdict) return WayLine(*verdict) + "\n";
     return skipped.empty() ? "" : fmt::format("{}: not compared: {}\n", what, skipped);
   };
-  return text("batch", m.batch, m.batch_skipped) + text("branches", m.branches, m.branches_skipped);
+  return text("batch", m.batch, m.batch_skipped) +
+         text("branches", m.branches, m.branches_skipped) +
+         text("cascades", m.cascades, m.cascades_skipped);
 }
 
 /// What was said of the whole model, and of kernels that lose in it.
@@ -141,11 +143,14 @@ ordered_json ModelJson(const TuneView& view) {
                          {"ratio_high", nullptr},      {"rounds", v.rounds},
                          {"noisy_cpus", m.noisy_cpus}, {"put_back", ordered_json::array()},
                          {"skipped", nullptr},         {"batch", nullptr},
-                         {"branches", nullptr},        {"text", ModelText(view)}};
+                         {"branches", nullptr},        {"cascades", nullptr},
+                         {"text", ModelText(view)}};
   if (m.batch) object["batch"] = WayJson(*m.batch);
   if (!m.batch_skipped.empty()) object["batch"] = {{"skipped", m.batch_skipped}};
   if (m.branches) object["branches"] = WayJson(*m.branches);
   if (!m.branches_skipped.empty()) object["branches"] = {{"skipped", m.branches_skipped}};
+  if (m.cascades) object["cascades"] = WayJson(*m.cascades);
+  if (!m.cascades_skipped.empty()) object["cascades"] = {{"skipped", m.cascades_skipped}};
   if (v.default_ns > 0) {
     object["default_us"] = v.default_ns * 1e-3;
     object["predicted_us"] = PredictedNs(view) * 1e-3;

@@ -21,6 +21,8 @@ struct JudgedModel {
   std::string batch_skipped;                 ///< why it was not, where it was to be
   std::optional<db::ModelVerdict> branches;  ///< how its branches run, likewise
   std::string branches_skipped;
+  std::optional<db::ModelVerdict> cascades;  ///< whether chains of layers run in bands, likewise
+  std::string cascades_skipped;
 };
 
 /// What the outputs of a tuning are made from.

@@ -45,6 +45,8 @@ struct Ways {
 const Ways& WaysOf(const db::ModelVerdict& v) {
   static const Ways batch = {"batch", "runs", "together", "image by image", "together", "each"};
   static const Ways branches = {"branches", "run", "in turn", "side by side", "turn", "beside"};
+  static const Ways cascades = {"cascades", "run", "layer by layer", "in bands", "off", "on"};
+  if (v.subject == db::ModelVerdict::Subject::kCascades) return cascades;
   return v.subject == db::ModelVerdict::Subject::kBranches ? branches : batch;
 }
 

@@ -1,12 +1,14 @@
 #include "compiler/batch_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
 #include "base/status.h"
+#include "compiler/cascades.h"
 #include "compiler/concat_placement.h"
 #include "graph/group_limits.h"
 #include "graph/grouping.h"
@@ -16,11 +18,54 @@
 namespace hone::compiler {
 namespace {
 
-absl::StatusOr<ModelSteps> StepsOf(graph::Graph graph, const ir::Target& target) {
-  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+absl::StatusOr<ModelSteps> StepsOf(graph::Graph graph, const std::vector<graph::Group>& groups) {
   HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), groups));
   PlaceConcats(steps);
   return steps;
+}
+
+absl::StatusOr<ModelSteps> StepsOf(graph::Graph graph, const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+  return StepsOf(std::move(graph), groups);
+}
+
+/// A model and the graph and way by which its steps were made.
+struct MadeSteps {
+  ModelSteps steps;
+  graph::Graph graph;
+};
+
+/// The same with its chains of layers joined, where that was asked for or measured.
+absl::StatusOr<ModelSteps> WithCascades(MadeSteps made, const ir::Target& target, CascadeRun asked,
+                                        TraceSource& traces) {
+  if (asked == CascadeRun::kOff) return std::move(made.steps);
+  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups,
+                        graph::GroupNodes(made.graph, target));
+  const CascadeRun wanted = asked == CascadeRun::kAll ? CascadeRun::kAll : CascadeRun::kOn;
+  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> joined,
+                        JoinCascades(made.graph, groups, target, wanted));
+  CascadeChoice choice{.possible = CountCascades(groups, joined)};
+  if (choice.possible == 0) return std::move(made.steps);
+  KnownCascades known{asked, "as --cascades says"};
+  if (asked == CascadeRun::kAuto) {
+    HONE_ASSIGN_OR_RETURN(known, traces.FindCascadeRun(made.steps.kernels, target));
+    choice.judged = known.run != CascadeRun::kAuto;
+  }
+  choice.why = known.why.empty() ? "nobody has measured them" : known.why;
+  for (const ModelKernel& k : made.steps.kernels) choice.apart.emplace_back(k.hash, k.count);
+  ModelSteps* chosen = &made.steps;
+  std::optional<ModelSteps> cascaded;
+  if (known.run != CascadeRun::kAuto && known.run != CascadeRun::kOff) {
+    HONE_ASSIGN_OR_RETURN(cascaded, StepsOf(std::move(made.graph), joined));
+    cascaded->images = made.steps.images;
+    cascaded->batch = std::move(made.steps.batch);
+    for (ModelKernel& kernel : cascaded->kernels)
+      kernel.count *= static_cast<int>(cascaded->images);
+    choice.joined = choice.possible;
+    chosen = &*cascaded;
+  }
+  chosen->cascades = std::move(choice);
+  return std::move(*chosen);
 }
 
 bool HasBatch(const graph::Graph& graph) {
@@ -69,23 +114,27 @@ double NominalNs(const ModelSteps& model, const ir::Target& target) {
   return ns * static_cast<double>(model.images);
 }
 
-absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& target, BatchRun batch,
-                                     TraceSource& traces) {
+namespace {
+
+/// With every layer a kernel of its own.
+absl::StatusOr<MadeSteps> MakeApart(graph::Graph graph, const ir::Target& target, BatchRun batch,
+                                    TraceSource& traces) {
   const bool has_caches = graph::LimitsOfKinds().Of(target).Of(target).near_bytes > 0;
   if (!HasBatch(graph) || (batch != BatchRun::kEach && !has_caches)) {
-    return StepsOf(std::move(graph), target);
+    HONE_ASSIGN_OR_RETURN(ModelSteps steps, StepsOf(graph, target));
+    return MadeSteps{std::move(steps), std::move(graph)};
   }
   absl::StatusOr<graph::OneImage> one = graph::OneImageOf(graph);
   if (!one.ok() && batch == BatchRun::kEach) {
     return absl::UnimplementedError(absl::StrCat(
         "the batch cannot run image by image: ", one.status().message(), "; run it together"));
   }
-  HONE_ASSIGN_OR_RETURN(ModelSteps together, StepsOf(std::move(graph), target));
+  HONE_ASSIGN_OR_RETURN(ModelSteps together, StepsOf(graph, target));
   if (!one.ok()) {
     together.batch.why = StatusMessage(one.status());
-    return together;
+    return MadeSteps{std::move(together), std::move(graph)};
   }
-  HONE_ASSIGN_OR_RETURN(ModelSteps each, StepsOf(std::move(one->graph), target));
+  HONE_ASSIGN_OR_RETURN(ModelSteps each, StepsOf(one->graph, target));
   each.images = one->images;
   for (ModelKernel& kernel : each.kernels) kernel.count *= static_cast<int>(each.images);
   KnownBatch known{batch, "as --batch says"};
@@ -101,9 +150,18 @@ absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& targe
     choice.why = "by the target's nominal times";
     choice.judged = false;
   }
-  ModelSteps& chosen = known.run == BatchRun::kEach ? each : together;
-  chosen.batch = std::move(choice);
-  return std::move(chosen);
+  const bool by_image = known.run == BatchRun::kEach;
+  MadeSteps made{std::move(by_image ? each : together), std::move(by_image ? one->graph : graph)};
+  made.steps.batch = std::move(choice);
+  return made;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const ir::Target& target, BatchRun batch,
+                                     CascadeRun cascades, TraceSource& traces) {
+  HONE_ASSIGN_OR_RETURN(MadeSteps made, MakeApart(std::move(graph), target, batch, traces));
+  return WithCascades(std::move(made), target, cascades, traces);
 }
 
 }  // namespace hone::compiler

@@ -147,8 +147,8 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   // Graph: passes, then groups; each group is a Workload, equal ones one kernel.
   KernelEvaluator evaluator(builder);
   HONE_ASSIGN_OR_RETURN(model.report.passes, graph::RunPipeline(graph, evaluator, target));
-  HONE_ASSIGN_OR_RETURN(ModelSteps steps,
-                        MakeSteps(std::move(graph), target, options.batch, traces));
+  HONE_ASSIGN_OR_RETURN(ModelSteps steps, MakeSteps(std::move(graph), target, options.batch,
+                                                    options.cascades, traces));
 
   // Kernels: a schedule for each, and code.
   HONE_ASSIGN_OR_RETURN(const KnownBranches branches,
@@ -183,6 +183,7 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
   model.report.images = steps.images;
   model.report.batch_why = steps.batch.why;
   model.report.batch_judged = steps.batch.judged;
+  model.report.cascades = steps.cascades;
   ReportBranches(branches, options.branches, assembled.possible_forks, model);
   model.report.constant_bytes = static_cast<int64_t>(model.constants.bytes());
   model.report.code_bytes = static_cast<int64_t>(model.code.size());

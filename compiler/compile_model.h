@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "compiler/batch_run.h"
+#include "compiler/model_steps.h"
 #include "compiler/trace_source.h"
 #include "graph/graph.h"
 #include "graph/pipeline.h"
@@ -27,6 +28,7 @@ struct CompileOptions {
   std::string scratch_folder;
   BatchRun batch = BatchRun::kAuto;
   BranchRun branches = BranchRun::kAuto;
+  CascadeRun cascades = CascadeRun::kAuto;
   /// Class that `traces` keeps to; goes into the package.
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
 };
@@ -66,6 +68,7 @@ struct CompileReport {
   int64_t images = 1;                 ///< how often all steps run: image by image
   std::string batch_why;              ///< BatchChoice::why
   bool batch_judged = false;          ///< BatchChoice::judged
+  CascadeChoice cascades;             ///< `apart` aside
   int possible_forks = 0;             ///< into branches that may pay side by side
   int forks = 0;                      ///< of those, how many run so
   std::string branches_why;           ///< one line; empty: there is nothing to choose

@@ -58,6 +58,16 @@ struct BatchChoice {
   std::vector<std::pair<std::string, int>> together;
 };
 
+/// How it was decided whether chains of layers are one kernel each.
+struct CascadeChoice {
+  std::string why;      ///< one line; empty: there are no such chains
+  bool judged = false;  ///< the source of the schedules said so
+  int possible = 0;     ///< chains that can be, tensors between their layers being large
+  int joined = 0;       ///< chains that are
+  /// Hash and count of the kernels without; empty unless either way can be.
+  std::vector<std::pair<std::string, int>> apart;
+};
+
 /// Everything that runs when the model runs, before schedules and memory are chosen.
 struct ModelSteps {
   /// The compiled graph; copies that outputs need are values at the end, and `outputs` names them.
@@ -70,6 +80,7 @@ struct ModelSteps {
   /// inputs and outputs one after the other.
   int64_t images = 1;
   BatchChoice batch;
+  CascadeChoice cascades;
 };
 
 /// Turns groups into steps. Relabellings become aliases where the memory allows it (a part at a

@@ -54,6 +54,20 @@ struct KnownBranches {
   std::string why;                   ///< one line; empty: nothing is known
 };
 
+/// Whether chains of layers are one kernel each, computed in bands (compiler/cascades.h).
+enum class CascadeRun : uint8_t {
+  kAuto,  ///< what the log says, else off
+  kOff,   ///< every layer is a kernel of its own
+  kOn,    ///< chains whose tensors between layers do not fit into the target's last cache
+  kAll,   ///< every chain that can be
+};
+
+/// What is known of a model that has such chains.
+struct KnownCascades {
+  CascadeRun run = CascadeRun::kAuto;  ///< kAuto: nothing
+  std::string why;                     ///< one line; empty: nothing is known
+};
+
 /// Where the schedules of a compiled model come from. Not thread-safe.
 class TraceSource {
  public:
@@ -71,6 +85,13 @@ class TraceSource {
   virtual absl::StatusOr<KnownBranches> FindBranchRun(const std::vector<ModelKernel>& /*kernels*/,
                                                       const ir::Target& /*target*/) {
     return KnownBranches{};
+  }
+
+  /// Whether chains of layers of the model are one kernel each, which has these kernels when they
+  /// are not; asked before BeginModel, and only where there are such chains. Errors as Find's.
+  virtual absl::StatusOr<KnownCascades> FindCascadeRun(const std::vector<ModelKernel>& /*apart*/,
+                                                       const ir::Target& /*target*/) {
+    return KnownCascades{};
   }
 
   /// What follows are look-ups of the model that has these kernels.

@@ -19,7 +19,8 @@ using Subject = ModelVerdict::Subject;
 /// By subject: that the first of what is compared stays, that the second won.
 constexpr const char* kWords[][2] = {{"keeps_defaults", "won"},
                                      {"batch_together", "batch_each"},
-                                     {"branches_in_turn", "branches_beside"}};
+                                     {"branches_in_turn", "branches_beside"},
+                                     {"cascades_off", "cascades_on"}};
 
 const char* WordOf(const ModelVerdict& v) {
   return kWords[static_cast<size_t>(v.subject)][v.keeps_defaults ? 0 : 1];

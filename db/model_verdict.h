@@ -35,6 +35,7 @@ struct ModelVerdict {
     kBatch,     ///< the images of its batch together, and one after the other; `model` is that of
                 ///< all images together
     kBranches,  ///< its branches in turn, and side by side
+    kCascades,  ///< each layer a kernel, and chains of them in bands; `model` is that of the former
   };
   Subject subject = Subject::kTuning;
   bool keeps_defaults = false;  ///< what comes first in these stays

@@ -20,6 +20,12 @@ class KindSketches {
                                        ir::AccuracyClass accuracy) const = 0;
   /// A Sketch that has a default: every Workload has one.
   virtual Sketch DefaultSketch(const ir::Workload& workload, const ir::Target& target) const = 0;
+  /// Where the default schedule computes the Workload, a chain of layers, in bands, so that what
+  /// lies between the layers stays near: its arithmetic over what the Workload asks for, at
+  /// least 1. 0: it does not.
+  virtual double WorkInBands(const ir::Workload& /*workload*/, const ir::Target& /*target*/) const {
+    return 0;
+  }
 };
 
 /// The kinds that candidates can be made for. ir::PerKind says how to add one.

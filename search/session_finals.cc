@@ -206,7 +206,10 @@ absl::Status TuningSession::RestoreCompared() {
 
 absl::Status TuningSession::AddVerdict(db::ModelVerdict verdict,
                                        const std::vector<int>& confirmed) {
-  if (verdict.subject != db::ModelVerdict::Subject::kBatch) verdict.model = model_;
+  using Subject = db::ModelVerdict::Subject;
+  // Those say themselves which kernels the model has when it runs as before.
+  if (verdict.subject != Subject::kBatch && verdict.subject != Subject::kCascades)
+    verdict.model = model_;
   verdict.target = options_.target.text;
   verdict.device_class = options_.device.device_class;
   verdict.accuracy = options_.accuracy;

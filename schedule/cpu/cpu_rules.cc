@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/core/check.h"
+#include "schedule/cpu/cascade_chain.h"
 
 namespace hone::schedule {
 
@@ -40,12 +41,18 @@ class AllSketches final : public KindSketches {
         << "every Workload has a default schedule";
     return all.back();
   }
+
+  double WorkInBands(const ir::Workload& workload, const ir::Target& target) const override {
+    const Sketch sketch = DefaultSketch(workload, target);
+    return sketch.rule == &CascadeSketches() ? NominalWorkOfBands(sketch) : 0;
+  }
 };
 
 }  // namespace
 
 const std::vector<const CpuRule*>& CpuRules() {
   static const std::vector<const CpuRule*> rules = {
+      &CascadeSketches(),    //
       &DirectSketches(),     //
       &WinogradSketches(),   //
       &RowsSketches(),       //

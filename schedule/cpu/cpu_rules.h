@@ -12,6 +12,7 @@
 // The rules for CPUs: a line each here, in which a rule is named, and in CpuRules.
 namespace hone::schedule {
 
+const CpuRule& CascadeSketches();
 const CpuRule& DirectSketches();
 const CpuRule& WinogradSketches();
 const CpuRule& RowsSketches();

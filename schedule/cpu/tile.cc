@@ -319,7 +319,7 @@ void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& 
   ScheduleTileLoops(w, f);
 }
 
-void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c) {
+void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding) {
   const ir::Stage owner = w.stage(f.owner);
   const bool own = f.owner == f.anchor;
   const int64_t panel = c.vectors * f.lanes;
@@ -333,6 +333,8 @@ void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c) 
   if (f.row_axis >= 0) {
     row = Loop(w, f.owner, f.row_axis);
     w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
+    if (f.border && padding == Padding::kPeeled)
+      w.Emit(fmt::format("partition({}.0, [1, -1])", row));
     order.push_back(row + ".0");
   }
   const std::string tile_loop = order.back();
@@ -351,7 +353,11 @@ void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c) 
   w.Emit(fmt::format("unroll({}.1)", v));
   w.Emit(fmt::format("vectorize({}.2)", v));
   if (dot) w.Emit(fmt::format("tensorize({}, dot)", order.back()));
-  if (!own) ScheduleAnchorInside(w, f, tile_loop);
+  if (own) {
+    for (int r : f.unrolled) w.Emit(fmt::format("unroll({})", Loop(w, f.owner, r)));
+  } else {
+    ScheduleAnchorInside(w, f, tile_loop);
+  }
 }
 
 void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding,

@@ -165,7 +165,8 @@ struct Prepared {
 bool IsFilled(const std::string& name) { return std::filesystem::exists(ModelFile(name, ".onnx")); }
 
 void Prepare(const std::string& name, const std::string& target, compiler::TraceSource& traces,
-             Prepared* prepared, ir::DType precision = ir::DType::kF32) {
+             Prepared* prepared, ir::DType precision = ir::DType::kF32,
+             compiler::CascadeRun cascades = compiler::CascadeRun::kAuto) {
   const auto given = client::ReadNpz(ModelFile(name, ".inputs.npz"));
   const auto expected = client::ReadNpz(ModelFile(name, ".expected.npz"));
   ASSERT_TRUE(given.ok()) << given.status();
@@ -175,8 +176,8 @@ void Prepare(const std::string& name, const std::string& target, compiler::Trace
   absl::StatusOr<graph::Graph> graph = graph::ImportOnnxFile(ModelFile(name, ".onnx"), {});
   ASSERT_TRUE(graph.ok()) << graph.status();
   graph->precision = precision;
-  const absl::Status compiled =
-      CompileTo(*std::move(graph), {.target = target}, traces, prepared->package);
+  const absl::Status compiled = CompileTo(
+      *std::move(graph), {.target = target, .cascades = cascades}, traces, prepared->package);
   ASSERT_TRUE(compiled.ok()) << compiled;
 }
 
@@ -214,6 +215,23 @@ TEST_P(ModelsTest, GivesTheOutputsOfOnnxRuntime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Skeletons, ModelsTest, ::testing::ValuesIn(kModels),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+class CascadesTest : public ::testing::TestWithParam<const char*> {};
+
+// Every chain of layers that can be in bands is.
+TEST_P(CascadesTest, GiveTheOutputsOfOnnxRuntime) {
+  const std::string name = GetParam();
+  if (!IsFilled(name)) GTEST_SKIP() << kNotFilled;
+  Prepared prepared(hone::testing::BuildDir() + "/tests/models.bands." + name + ".hone");
+  compiler::DefaultTraceSource traces;
+  Prepare(name, ir::ResolveNative("cpu:native", 2), traces, &prepared, ir::DType::kF32,
+          compiler::CascadeRun::kAll);
+  if (!HasFatalFailure()) ExpectRuns(prepared);
+}
+
+INSTANTIATE_TEST_SUITE_P(Skeletons, CascadesTest,
+                         ::testing::Values("mobilenet_v2", "resnet18", "squeezenet", "bert_small"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 /// Image `k` of a batch: the elements of each input from another one on.

@@ -111,6 +111,24 @@ Case Recurrence(int64_t steps, int64_t n, int64_t units) {
                       steps, n, units)};
 }
 
+/// An inverted residual: expand, depthwise, project.
+Case Residual(int64_t n, int64_t size, int64_t channels, int64_t wide) {
+  return {fmt::format("residual {}x{}x{} {} {}", n, size, size, channels, wide),
+          fmt::format("workload 1\nx0: f32[{0},{1},{1},{2}] input range(-1,1)\n"
+                      "x1: f32[{3},{2}] constant\nx2: f32[{3},3,3] constant\n"
+                      "x3: f32[{2},{3}] constant\n"
+                      "s0: f32[{0},{1},{1},{3}] = sum[r0:{2}] (x0[i0, i1, i2, r0] * x1[i3, r0])\n"
+                      "s1: f32[{0},{1},{1},{3}] = max(s0[i0, i1, i2, i3], 0.0)\n"
+                      "s2: f32[{0},{4},{4},{3}] = select(i1 >= 1 & i1 < {5} & i2 >= 1 & i2 < {5}, "
+                      "s1[i0, i1 - 1, i2 - 1, i3], 0.0)\n"
+                      "s3: f32[{0},{1},{1},{3}] = sum[r0:3,r1:3] (s2[i0, i1 + r0, i2 + r1, i3] * "
+                      "x2[i3, r0, r1])\n"
+                      "s4: f32[{0},{1},{1},{3}] = max(s3[i0, i1, i2, i3], 0.0)\n"
+                      "s5: f32[{0},{1},{1},{2}] = sum[r0:{3}] (s4[i0, i1, i2, r0] * x3[i3, r0])\n"
+                      "s6: f32[{0},{1},{1},{2}] output = s5[i0, i1, i2, i3] + x0[i0, i1, i2, i3]\n",
+                      n, size, channels, wide, size + 2, size + 1)};
+}
+
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const int64_t n : {2, 3, 8}) {
@@ -127,6 +145,7 @@ std::vector<Case> Cases() {
     cases.push_back(Attention(n, 4, 64));
     cases.push_back(Map(n, 33, 70));
     cases.push_back(Recurrence(16, n, 72));
+    cases.push_back(Residual(n, 14, 24, 96));
   }
   // Large images, long sequences.
   cases.push_back(Convolution(1, 512, 64, 64, 3));
@@ -134,6 +153,7 @@ std::vector<Case> Cases() {
   cases.push_back(Convolution(1, 448, 32, 32, 3, 1, 1));
   cases.push_back(Convolution(1, 56, 64, 64, 31, 1, 1));
   cases.push_back(Pooling(1, 448, 64));
+  cases.push_back(Residual(1, 224, 24, 144));
   cases.push_back(Product(1, 1500, 1536, 384));
   cases.push_back(Softmax(6, 1500, 1500));
   cases.push_back(Attention(1, 12, 2048));

@@ -63,6 +63,16 @@ std::string Convolution(int64_t images, int64_t size, int64_t in, int64_t out) {
       images, size, in, out, size + 2);
 }
 
+/// A product that is read by another one.
+std::string FeedForward(int64_t tokens, int64_t width, int64_t hidden) {
+  return fmt::format(
+      "workload 1\nx0: f32[{0},{1}] input range(-1,1)\nx1: f32[{1},{2}] constant\n"
+      "x2: f32[{2},{1}] constant\ns0: f32[{0},{2}] = sum[r0:{1}] (x0[i0, r0] * x1[r0, i1])\n"
+      "s1: f32[{0},{2}] = max(s0[i0, i1], 0.0)\n"
+      "s2: f32[{0},{1}] output = sum[r0:{2}] (s1[i0, r0] * x2[r0, i1])\n",
+      tokens, width, hidden);
+}
+
 /// Sums along the first axis.
 std::string Sums(int64_t steps, int64_t columns) {
   return fmt::format(
@@ -93,6 +103,7 @@ std::string TextOf(const SketchRule* rule, int k, Random* random) {
   if (k % 3 == 0) return MakeWorkload(*random).text;
   if (rule == &WinogradSketches())
     return Convolution(size(3), 3 + size(12), size(40), 8 + size(60));
+  if (rule == &CascadeSketches()) return FeedForward(4 * size(6), 8 + size(30), 8 + size(60));
   if (rule == &RowsSketches()) return Softmax(size(20), size(400));
   if (rule == &MapSketches()) return Map(size(20), size(200));
   if (rule == &ScanSketches()) return Recurrence(size(20), 16 + size(200));
