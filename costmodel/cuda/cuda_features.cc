@@ -14,6 +14,7 @@
 #include "ir/expr.h"
 #include "schedule/cuda/grid.h"
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/sums.h"
 #include "schedule/nest_builder.h"
 #include "schedule/structure.h"
 #include "schedule/trace_writer.h"
@@ -93,6 +94,12 @@ class CudaFeatures final : public CandidateFeatures {
   }
 
  private:
+  /// A launch of what is neither rows nor a tile.
+  struct Other {
+    StageLaunches launches;
+    bool lanes = false;  ///< a warp for a result
+  };
+
   /// What a roofline says: arithmetic at the card's rate, each byte moved once.
   void FindLeast(const ir::Workload& workload) {
     std::vector<double> read(workload.tensors.size(), 0);
@@ -153,12 +160,15 @@ class CudaFeatures final : public CandidateFeatures {
     }
   }
 
-  static std::vector<StageLaunches> OthersOf(const schedule::TraceWriter& writer,
-                                             const schedule::CudaParts& parts) {
-    std::vector<StageLaunches> others;
+  static std::vector<Other> OthersOf(const schedule::TraceWriter& writer,
+                                     const schedule::CudaParts& parts) {
+    std::vector<Other> others;
     for (const schedule::CudaParts::Partial& partial : parts.partials)
-      others.emplace_back(writer.workload(), writer.stage(partial.stage), !partial.along);
-    for (const int id : parts.others) others.emplace_back(writer.workload(), writer.stage(id));
+      others.push_back({{writer.workload(), writer.stage(partial.stage), !partial.along}});
+    for (const int id : parts.others) {
+      others.push_back({{writer.workload(), writer.stage(id)},
+                        schedule::SummedByLanes(writer, id, schedule::PartialsOf(parts, id))});
+    }
     return others;
   }
 
@@ -209,7 +219,10 @@ class CudaFeatures final : public CandidateFeatures {
       }
     }
     const auto others = others_.find(value("partials"));
-    on_grid(others == others_.end() ? others_.at(0) : others->second);
+    for (const Other& other : others == others_.end() ? others_.at(0) : others->second) {
+      visit(other.lanes ? other.launches.OnLanes(schedule::kWarpsOfSums)
+                        : other.launches.OnGrid(schedule::kGridThreads, schedule::kGridElements));
+    }
   }
 
   double LaunchesOf(uint64_t id) const {
@@ -233,9 +246,9 @@ class CudaFeatures final : public CandidateFeatures {
   const schedule::Space& space_;
   const ir::CudaTarget& card_;
   double operations_ = 0, bound_seconds_ = 0;
-  std::vector<StageLaunches> stages_;                     ///< each a launch
-  std::vector<StageLaunches> row_stages_, tile_stages_;   ///< the same, of prepared parts
-  std::map<int64_t, std::vector<StageLaunches>> others_;  ///< by partial results; 0: as by default
+  std::vector<StageLaunches> stages_;                    ///< each a launch
+  std::vector<StageLaunches> row_stages_, tile_stages_;  ///< the same, of prepared parts
+  std::map<int64_t, std::vector<Other>> others_;         ///< by partial results; 0: as by default
   std::vector<RowLaunch> rows_;
   std::optional<schedule::Values> row_numbers_;
   std::vector<TileLaunch> tiles_;

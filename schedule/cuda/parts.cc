@@ -59,7 +59,19 @@ void ScheduleRows(TraceWriter& writer, const CudaParts& parts) {
 void ScheduleOthers(TraceWriter& writer, const CudaParts& parts) {
   for (const CudaParts::Partial& partial : parts.partials)
     ScheduleReduction(writer, partial.stage, kGridThreads, !partial.along);
-  for (const int id : parts.others) ScheduleOnGrid(writer, id, kGridThreads, kGridElements);
+  for (const int id : parts.others) {
+    if (SummedByLanes(writer, id, PartialsOf(parts, id)))
+      ScheduleOnLanes(writer, id);
+    else
+      ScheduleOnGrid(writer, id, kGridThreads, kGridElements);
+  }
+}
+
+int64_t PartialsOf(const CudaParts& parts, int stage) {
+  for (const CudaParts::Partial& partial : parts.partials) {
+    if (partial.sum == stage) return partial.count;
+  }
+  return 0;
 }
 
 }  // namespace hone::schedule
