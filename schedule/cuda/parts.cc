@@ -7,7 +7,7 @@
 
 namespace hone::schedule {
 
-CudaParts PartsOf(TraceWriter& writer, int64_t partials) {
+CudaParts PartsOf(TraceWriter& writer, int64_t partials, int64_t cuts) {
   CudaParts parts;
   parts.rows = RowClusters(writer);
   std::set<int> taken;
@@ -15,7 +15,7 @@ CudaParts PartsOf(TraceWriter& writer, int64_t partials) {
     taken.insert(cluster.owner);
     taken.insert(cluster.members.begin(), cluster.members.end());
   }
-  parts.products = PrepareProducts(writer, taken);
+  parts.products = PrepareProducts(writer, taken, cuts);
   for (const Product& product : parts.products) taken.insert(product.stage);
   const auto others = [&] {
     std::vector<int> left;

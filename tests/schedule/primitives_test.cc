@@ -334,6 +334,10 @@ TEST(Primitive, Rfactor) {
             "      s0[v4 * 8 + v5] sum= s1[v4 * 32 + v5 * 4 + v6]\n");
   EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.r0, 4, outer)"),
               HasSubstr("if v2 * 2 + v3 < 6"));
+  EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.r0, 3, outer, first)"),
+              HasSubstr("s0[v4 * 8 + v5] sum= s1[v4 * 8 + v5 + v6 * 56]"));
+  EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.r0, 3, outer, second)"),
+              HasSubstr("says first, or nothing"));
   EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.i0, 4, inner)"),
               HasSubstr("s0.i0 is not a reduce axis"));
   EXPECT_THAT(
