@@ -108,7 +108,7 @@ class NvptxFunction : public PhaseFunction {
           b_.CreateMul(row, b_.getInt32(static_cast<uint32_t>(lanes))), b_.getInt32(kWarp - 1));
       members = b_.CreateShl(b_.getInt32((1U << lanes) - 1), first);
     }
-    const unsigned words = value->getType()->getPrimitiveSizeInBits().getFixedValue() / 32;
+    const unsigned words = value->getType()->getScalarSizeInBits() / 32;
     auto* const type = llvm::FixedVectorType::get(b_.getInt32Ty(), words);
     llvm::Value* const own = b_.CreateBitCast(value, type);
     llvm::Value* other = llvm::PoisonValue::get(type);

@@ -51,9 +51,7 @@ class ProductsRule final : public SketchRule {
     const auto& form = static_cast<const ProductsForm&>(*sketch.form);
     const Instruction* const cut = FindInstruction(trace, "rfactor", form.stage);
     const std::string& stage = cut == nullptr ? form.stage : cut->result;
-    const int64_t parts =
-        cut == nullptr || cut->positional.size() < 3 ? 1 : std::stoll(cut->positional[2]);
-    return ValuesOf(ReadProduct(trace, stage).value_or(form.nominal), parts);
+    return ValuesOf(ReadProduct(trace, stage).value_or(form.nominal), PartialsIn(cut, 1));
   }
 
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {

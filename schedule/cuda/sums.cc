@@ -52,10 +52,7 @@ class SumsRule final : public SketchRule {
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
     const auto& form = static_cast<const SumsForm&>(*sketch.form);
     const Instruction* factored = FindInstruction(trace, "rfactor", form.stage);
-    if (factored == nullptr || factored->positional.size() < 3) return Values{form.nominal};
-    int64_t partials = 0;
-    for (const char c : factored->positional[2]) partials = 10 * partials + (c - '0');
-    return Values{partials};
+    return Values{PartialsIn(factored, form.nominal)};
   }
 
   std::optional<Values> Default(const Sketch& sketch) const override {
